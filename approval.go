@@ -3,7 +3,6 @@ package jig
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -18,28 +17,6 @@ const (
 	VerdictDeny   Verdict = "deny"
 	VerdictRefuse Verdict = "refuse"
 )
-
-// Ruling is a verdict with its reasons, which are shown to people.
-type Ruling struct {
-	Verdict Verdict  `json:"verdict"`
-	Reasons []string `json:"reasons"`
-	// PolicyVersion is <name>@<content hash> of the policy that decided. If only the base rules applied, it is their hash.
-	PolicyVersion string `json:"policy_version"`
-	// Expires is how long the approval waits before it expires; zero means the agent's setting. In JSON: nanoseconds.
-	Expires time.Duration `json:"expires,omitempty"`
-	// Terms are the conditions for an approval. They are set when the verdict is ask.
-	Terms Terms `json:"terms,omitzero"`
-	// Base reports that the verdict is ask because of the tool's contract alone: no rule asked for more.
-	Base bool `json:"base,omitempty"`
-	// Person reports that no grant may approve the call, because a rule that asks or denies cannot be evaluated.
-	Person bool `json:"person,omitempty"`
-	// Held says why nothing can be decided now: a policy cannot be read. Until it can be read, the call neither runs nor asks, and the
-	// other fields have no meaning.
-	Held string `json:"held,omitempty"`
-}
-
-// PolicyUnreadable is the policy version of calls that are held back because a policy cannot be read.
-const PolicyUnreadable = "unreadable"
 
 // PolicyState is the state of a tenant's policy on one worker.
 type PolicyState struct {
@@ -64,19 +41,6 @@ const (
 	PendingApproval  PendingKind = "approval"
 	PendingReconcile PendingKind = "reconcile"
 	PendingQuestion  PendingKind = "question"
-)
-
-// ApprovalStatus is the state of an approval.
-type ApprovalStatus string
-
-// The states of an approval. An approved approval becomes consumed when its call begins.
-const (
-	ApprovalOpen     ApprovalStatus = "open"
-	ApprovalApproved ApprovalStatus = "approved"
-	ApprovalDenied   ApprovalStatus = "denied"
-	ApprovalExpired  ApprovalStatus = "expired"
-	ApprovalCanceled ApprovalStatus = "canceled"
-	ApprovalConsumed ApprovalStatus = "consumed"
 )
 
 // Pending is a call that waits for a person, as it is shown to them.
@@ -116,23 +80,6 @@ type Pending struct {
 	Question *Question `json:"question,omitempty"`
 	// Grant is the id of the standing approval that gave this one; empty when there was none.
 	Grant string `json:"grant,omitempty"`
-}
-
-// ConsentOf returns the current state of the approval: its terms, votes and delegations.
-func ConsentOf(p Pending) Consent {
-	c := Consent{RequestedBy: p.RequestedBy, RequestedAt: p.RequestedAt, Votes: p.Votes, Delegations: p.Delegations}
-	if p.Terms != nil {
-		c.Terms = *p.Terms
-	}
-	return c
-}
-
-// Proved returns the approval without the votes and delegations that were merely claimed. It is used where decisions must be proved, even
-// if that requirement was added after the approval was opened.
-func Proved(p Pending) Pending {
-	p.Votes = slices.DeleteFunc(slices.Clone(p.Votes), func(v Vote) bool { return v.Claimed })
-	p.Delegations = slices.DeleteFunc(slices.Clone(p.Delegations), func(d Delegation) bool { return d.Claimed })
-	return p
 }
 
 // Question is a question that an agent asks a person.

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // failuresOf returns one error for each code.
@@ -35,12 +37,12 @@ func TestError_OnlyFiveCodesPromiseThatNothingHappened(t *testing.T) {
 func TestMayRetry_AWriteIsRepeatedOnlyWhenThatIsSafe(t *testing.T) {
 	t.Parallel()
 	for code, failure := range failuresOf() {
-		require.False(t, jig.MayRetry(true, false, failure), code)
+		require.False(t, ledger.MayRetry(true, false, failure), code)
 	}
-	require.False(t, jig.MayRetry(true, false, nil))
-	require.True(t, jig.MayRetry(true, false, &jig.Error{Code: jig.CodeUnavailable, NotExecuted: true}))
-	require.True(t, jig.MayRetry(true, true, jig.Errorf(jig.CodeTimeout, "too slow")))
-	require.True(t, jig.MayRetry(false, false, jig.Errorf(jig.CodeInternal, "failed")))
+	require.False(t, ledger.MayRetry(true, false, nil))
+	require.True(t, ledger.MayRetry(true, false, &jig.Error{Code: jig.CodeUnavailable, NotExecuted: true}))
+	require.True(t, ledger.MayRetry(true, true, jig.Errorf(jig.CodeTimeout, "too slow")))
+	require.True(t, ledger.MayRetry(false, false, jig.Errorf(jig.CodeInternal, "failed")))
 }
 
 func TestPermission_OnlyReadAndDraftDoNotWrite(t *testing.T) {
@@ -56,9 +58,9 @@ func TestPermission_OnlyReadAndDraftDoNotWrite(t *testing.T) {
 func TestStepCall_MayRetryFollowsTheContract(t *testing.T) {
 	t.Parallel()
 	failed := func(e *jig.Error) *jig.ToolResult { r := jig.Failure(e); return &r }
-	require.False(t, jig.StepCall{Writes: true, Status: jig.CallFailed}.MayRetry())
-	require.False(t, jig.StepCall{Writes: true, Result: failed(jig.Errorf(jig.CodeUnavailable, "gone"))}.MayRetry())
-	require.True(t, jig.StepCall{Writes: true, Idempotent: true, Result: failed(jig.Errorf(jig.CodeUnavailable, "gone"))}.MayRetry())
-	require.True(t, jig.StepCall{Writes: true, Result: failed(&jig.Error{Code: jig.CodeUnavailable, NotExecuted: true})}.MayRetry())
-	require.True(t, jig.StepCall{Result: failed(jig.Errorf(jig.CodeInternal, "failed"))}.MayRetry())
+	require.False(t, plan.StepCall{Writes: true, Status: jig.CallFailed}.MayRetry())
+	require.False(t, plan.StepCall{Writes: true, Result: failed(jig.Errorf(jig.CodeUnavailable, "gone"))}.MayRetry())
+	require.True(t, plan.StepCall{Writes: true, Idempotent: true, Result: failed(jig.Errorf(jig.CodeUnavailable, "gone"))}.MayRetry())
+	require.True(t, plan.StepCall{Writes: true, Result: failed(&jig.Error{Code: jig.CodeUnavailable, NotExecuted: true})}.MayRetry())
+	require.True(t, plan.StepCall{Result: failed(jig.Errorf(jig.CodeInternal, "failed"))}.MayRetry())
 }

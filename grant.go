@@ -1,7 +1,6 @@
 package jig
 
 import (
-	"cmp"
 	"time"
 )
 
@@ -58,23 +57,6 @@ const GrantContractChanged GrantEnd = "contract_changed"
 // Live reports whether the grant can still be used: it is not revoked, used up or expired.
 func (g Grant) Live(now time.Time) bool {
 	return g.RevokedAt == nil && g.Used < g.MaxUses && now.Before(g.ExpiresAt)
-}
-
-// GrantCeiling bounds every grant of a tenant, no matter who gives it.
-type GrantCeiling struct {
-	// MaxUses bounds the uses of one grant; default 1,000.
-	MaxUses int `json:"max_uses,omitempty"`
-	// MaxAge bounds the lifetime of one grant; default 30 days. In JSON: nanoseconds.
-	MaxAge time.Duration `json:"max_age,omitempty"`
-	// Off forbids grants altogether.
-	Off bool `json:"off,omitempty"`
-}
-
-// WithDefaults fills in the zero values.
-func (c GrantCeiling) WithDefaults() GrantCeiling {
-	c.MaxUses = cmp.Or(c.MaxUses, 1000)
-	c.MaxAge = cmp.Or(c.MaxAge, 30*24*time.Hour)
-	return c
 }
 
 // PauseScope says what a pause holds back.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 )
 
 // noonOf returns the time at which the approvals of these tests are requested.
@@ -72,7 +73,7 @@ func TestEntitled(t *testing.T) {
 			"",
 		},
 	} {
-		c := jig.Consent{Terms: row.terms, RequestedBy: "ana", RequestedAt: noonOf(), Delegations: row.given}
+		c := approval.Consent{Terms: row.terms, RequestedBy: "ana", RequestedAt: noonOf(), Delegations: row.given}
 		counts, why := c.Entitled(row.who, noonOf().Add(row.waited))
 		require.Equal(t, row.counts, counts, name)
 		require.Contains(t, why, row.why, name)
@@ -96,20 +97,20 @@ func TestMissing(t *testing.T) {
 		{[]jig.Vote{vote("fay", 0), vote("flo", 0)}, "0 of 1 approvals by permission lead, 1 missing"},
 		{[]jig.Vote{vote("fay", 5), vote("flo")}, "0 of 2 approvals by group finance, 2 missing; 0 of 1 approvals by permission lead, 1 missing"},
 	} {
-		c := jig.Consent{Terms: terms, Votes: row.votes}
+		c := approval.Consent{Terms: terms, Votes: row.votes}
 		require.Equal(t, row.want, c.Missing())
 		require.Equal(t, row.want == "", c.Granted())
 	}
-	require.Equal(t, "0 of 1 approvals by anybody, 1 missing", jig.Consent{}.Missing())
-	require.True(t, jig.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Granted())
-	require.True(t, jig.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Voted("ana"))
-	require.False(t, jig.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Voted("ann"))
+	require.Equal(t, "0 of 1 approvals by anybody, 1 missing", approval.Consent{}.Missing())
+	require.True(t, approval.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Granted())
+	require.True(t, approval.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Voted("ana"))
+	require.False(t, approval.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Voted("ann"))
 }
 
 func TestMoments(t *testing.T) {
 	t.Parallel()
 	eve := jig.Approvers{People: []string{"eve"}}
-	c := jig.Consent{RequestedAt: noonOf(), Terms: jig.Terms{
+	c := approval.Consent{RequestedAt: noonOf(), Terms: jig.Terms{
 		Remind:       4 * time.Hour,
 		Requirements: []jig.Requirement{{Escalate: []jig.Escalation{{After: 4 * time.Hour, Approvers: eve}, {After: 9 * time.Hour, Approvers: lead()}}}},
 	}}
@@ -139,7 +140,7 @@ func TestMoments(t *testing.T) {
 	c.Terms.Remind = 0
 	require.Equal(t, noonOf().Add(9*time.Hour), c.Next(noonOf().Add(8*time.Hour)))
 	require.Zero(t, c.Next(noonOf().Add(9*time.Hour)))
-	require.Zero(t, jig.Consent{RequestedAt: noonOf()}.Next(noonOf()))
+	require.Zero(t, approval.Consent{RequestedAt: noonOf()}.Next(noonOf()))
 }
 
 // Moments is called at random times. It returns each escalation once and no reminder early or twice, and Next returns the time of the next
@@ -148,7 +149,7 @@ func TestMomentsAreSeenOnce(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(4, 7))
 	for range 2000 {
-		c := jig.Consent{RequestedAt: noonOf(), Terms: jig.Terms{Remind: time.Duration(random.IntN(3)) * time.Duration(1+random.IntN(90)) * time.Minute}}
+		c := approval.Consent{RequestedAt: noonOf(), Terms: jig.Terms{Remind: time.Duration(random.IntN(3)) * time.Duration(1+random.IntN(90)) * time.Minute}}
 		escalations := 0
 		for range random.IntN(3) {
 			r := jig.Requirement{}
@@ -185,13 +186,13 @@ func TestMomentsAreSeenOnce(t *testing.T) {
 // granting is a random approval. spoke records, by person, the requirements for which that person voted; the test computes the expected
 // result from it, independently of the code under test.
 type granting struct {
-	consent jig.Consent
+	consent approval.Consent
 	people  []jig.Principal
 	spoke   map[string][]int
 }
 
 func randomGranting(random *rand.Rand) granting {
-	g := granting{spoke: map[string][]int{}, consent: jig.Consent{RequestedBy: "p0", RequestedAt: noonOf()}}
+	g := granting{spoke: map[string][]int{}, consent: approval.Consent{RequestedBy: "p0", RequestedAt: noonOf()}}
 	g.consent.Terms.NotRequester = random.IntN(2) == 0
 	for i := range 6 {
 		p := jig.Principal{ID: fmt.Sprintf("p%d", i)}
@@ -260,7 +261,7 @@ func TestGrantedNeverWithoutTheQuorum(t *testing.T) {
 
 // requireNotOut checks that a person who was allowed to decide did not request the call (if that matters) and has not delegated the
 // decision.
-func requireNotOut(t *testing.T, c jig.Consent, who jig.Principal) {
+func requireNotOut(t *testing.T, c approval.Consent, who jig.Principal) {
 	t.Helper()
 	require.False(t, c.Terms.NotRequester && who.ID == c.RequestedBy)
 	require.False(t, slices.ContainsFunc(c.Delegations, func(d jig.Delegation) bool { return d.From == who.ID }))

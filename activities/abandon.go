@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // AbandonFrame ends a composition whose workflow was ended from outside. Its open calls are canceled and its own call fails.
@@ -32,7 +33,7 @@ func (c *composition) abandon(ctx context.Context, failed jig.ToolResult) error 
 	if err != nil {
 		return err
 	}
-	m := jig.FrameMove{
+	m := plan.FrameMove{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: c.frame.State,
 		Abandon: true, Done: true, Result: &failed,
 	}

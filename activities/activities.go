@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Store is the database access that the activities need, grouped by subject. One type usually implements all of it.
@@ -92,15 +93,9 @@ func New(d Deps) *Activities {
 	}
 }
 
-// SessionRef identifies a session.
-type SessionRef struct {
-	Tenant    string `json:"tenant"`
-	SessionID string `json:"session_id"`
-}
-
 // PassRef identifies a pass.
 type PassRef struct {
-	SessionRef
+	protocol.SessionRef
 	Pass int `json:"pass"`
 }
 

@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/policy"
 )
 
 // AdmitInput asks to admit the calls of a pass and to return those to work on now.
@@ -61,7 +65,7 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 			return Admitted{}, temporalError(err)
 		}
 		if len(admission.Calls) <= in.Limit {
-			return a.inHand(ctx, state.Session, jig.Window{Calls: open(admission.Calls), Approvals: byCall(admission.Approvals)})
+			return a.inHand(ctx, state.Session, ledger.Window{Calls: open(admission.Calls), Approvals: byCall(admission.Approvals)})
 		}
 	}
 	window, err := a.store.Window(ctx, in.Tenant, in.SessionID, in.Pass, in.Limit)
@@ -73,7 +77,7 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 
 // inHand returns the calls that the pass's workflow must work on. If the session was started in the background to run an extraction, the
 // extraction is first tried in a local activity, because one that makes no calls needs no workflow of its own.
-func (a *Activities) inHand(ctx context.Context, session jig.Session, w jig.Window) (Admitted, error) {
+func (a *Activities) inHand(ctx context.Context, session jig.Session, w ledger.Window) (Admitted, error) {
 	admitted, err := a.admitted(ctx, w)
 	if session.ParentID != "" && session.Agent.Name == jig.CallAgent {
 		tryAlone(admitted.Calls)
@@ -102,13 +106,13 @@ func byCall(list []jig.Pending) map[string]jig.Pending {
 // shownBytes limits the total size of a pass's previews, in bytes, so that many approvals do not fill a history.
 const shownBytes = 48 << 10
 
-func (a *Activities) admitted(ctx context.Context, w jig.Window) (Admitted, error) {
+func (a *Activities) admitted(ctx context.Context, w ledger.Window) (Admitted, error) {
 	refs, err := a.refs(ctx, w)
 	return Admitted{More: w.More, Calls: refs}, temporalError(err)
 }
 
 // refs returns references to calls. The reference to a call that waits for a person includes the question or approval.
-func (a *Activities) refs(ctx context.Context, w jig.Window) ([]CallRef, error) {
+func (a *Activities) refs(ctx context.Context, w ledger.Window) ([]CallRef, error) {
 	list := make([]CallRef, len(w.Calls))
 	room := shownBytes / max(1, len(w.Approvals))
 	for i, c := range w.Calls {
@@ -166,9 +170,9 @@ func shorten(p jig.Pending, room int) *jig.Pending {
 	return &p
 }
 
-func (a *Activities) admission(ctx context.Context, session jig.Session, pass int, turn jig.Turn) (jig.Admission, error) {
+func (a *Activities) admission(ctx context.Context, session jig.Session, pass int, turn chat.Turn) (ledger.Admission, error) {
 	asked := turn.Calls
-	out := jig.Admission{Tenant: session.Tenant, SessionID: session.ID, Pass: pass, Calls: make([]jig.Call, len(asked))}
+	out := ledger.Admission{Tenant: session.Tenant, SessionID: session.ID, Pass: pass, Calls: make([]jig.Call, len(asked))}
 	tools := make([]jig.Tool, len(asked))
 	signatures := make([]string, 0, len(asked))
 	for i, one := range asked {
@@ -181,7 +185,7 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 		if tools[i], refused, err = a.resolve(ctx, session, one, &call, false); err != nil {
 			return out, err
 		}
-		if turn.Stop == jig.StopLength && i == len(asked)-1 {
+		if turn.Stop == chat.StopLength && i == len(asked)-1 {
 			refused = cutOff(session)
 		}
 		if refused != nil {
@@ -228,7 +232,7 @@ func (a *Activities) decideOn(ctx context.Context, cover *cover, tool jig.Tool, 
 }
 
 // confirmation handles a call of a tool with a confirmation flag.
-type confirmation func(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error
+type confirmation func(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling policy.Ruling) error
 
 func (a *Activities) decideWith(ctx context.Context, cover *cover, tool jig.Tool, call *jig.Call, confirm confirmation) (*jig.Pending, error) {
 	ruling, err := a.rule(ctx, cover.session, tool, call)
@@ -317,14 +321,14 @@ func (a *Activities) normalize(ctx context.Context, session jig.Session, tool ji
 }
 
 // rule applies policy to a call. It sets the verdict, the digest and the state and, if the call is denied, the result.
-func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call) (jig.Ruling, error) {
+func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call) (policy.Ruling, error) {
 	ruling, err := a.policy.Rule(ctx, tool, *call, session, a.now())
 	if err != nil {
 		return ruling, err
 	}
 	call.Verdict, call.Reasons, call.PolicyVersion = ruling.Verdict, ruling.Reasons, ruling.PolicyVersion
 	if ruling.Held != "" {
-		call.Verdict, call.Reasons, call.PolicyVersion = jig.VerdictAsk, []string{ruling.Held}, jig.PolicyUnreadable
+		call.Verdict, call.Reasons, call.PolicyVersion = jig.VerdictAsk, []string{ruling.Held}, policy.VersionUnreadable
 	}
 	if tool.ConcurrencyKey != "" {
 		key, err := a.expressions.ConcurrencyKey(ctx, tool.ConcurrencyKey, call.Input)
@@ -359,7 +363,7 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 }
 
 // pending returns the approval to show to the person who decides.
-func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, ruling jig.Ruling) jig.Pending {
+func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, ruling policy.Ruling) jig.Pending {
 	now := a.now().UTC()
 	expires := session.Agent.Limits.WithDefaults().ApprovalExpires
 	if ruling.Expires > 0 {
@@ -374,7 +378,7 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 	if !ruling.Terms.Plain() && ruling.Verdict == jig.VerdictAsk {
 		terms := ruling.Terms
 		p.Terms = &terms
-		if next := jig.ConsentOf(p).Next(now); next.Before(p.ExpiresAt) {
+		if next := approval.ConsentOf(p).Next(now); next.Before(p.ExpiresAt) {
 			p.NextAt = next
 		}
 	}

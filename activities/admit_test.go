@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 func TestSignature(t *testing.T) {
@@ -115,10 +116,10 @@ func TestStrictJSON(t *testing.T) {
 		`{"decisions":[{"cal":"1.1"}]}`:   `unknown field "cal"`,
 		`{"call":"1.1","input":{"a":1}]}`: "invalid character",
 	} {
-		var d activities.Decisions
+		var d protocol.Decisions
 		require.ErrorContains(t, activities.StrictJSON([]byte(in), &d), message, in)
 	}
-	var d activities.Decisions
+	var d protocol.Decisions
 	payload := `{"by":"ana","reason":"not now","note":"n","answer":"deny","decisions":[{"call":"1.1"},{"call":"1.2","by":"bo","reason":"never","answer":"approve"}]}`
 	require.NoError(t, activities.StrictJSON([]byte(payload), &d))
 	require.Equal(t, []jig.Decision{

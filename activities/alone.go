@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 const (
@@ -42,7 +43,7 @@ func tryAlone(refs []CallRef) {
 
 // runAlone runs extractions that are steps of a batch or were started by a thin tool. One that makes no calls runs to its end and needs
 // no workflow of its own. For the others only the beginning is stored, and a workflow continues from there.
-func (a *Activities) runAlone(ctx context.Context, ref SessionRef, calls []jig.Call) (map[string]Ran, error) {
+func (a *Activities) runAlone(ctx context.Context, ref protocol.SessionRef, calls []jig.Call) (map[string]Ran, error) {
 	var (
 		mu      sync.Mutex
 		failed  error
@@ -72,7 +73,7 @@ func (a *Activities) runAlone(ctx context.Context, ref SessionRef, calls []jig.C
 
 // alone advances one extraction as far as possible without making a call. It runs in its own goroutine, where an uncaught panic would
 // crash the worker, so it returns a panic as an error.
-func (a *Activities) alone(ctx context.Context, ref SessionRef, call jig.Call) (ran Ran, err error) {
+func (a *Activities) alone(ctx context.Context, ref protocol.SessionRef, call jig.Call) (ran Ran, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			a.logger.ErrorContext(ctx, "an extraction panicked", slog.String("session_id", call.SessionID), slog.String("call_id", call.ID),

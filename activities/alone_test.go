@@ -12,6 +12,10 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/policy"
 )
 
 // filling is a store with one call that fills an entity, and an extractor with a bug.
@@ -33,15 +37,15 @@ func (f filling) CallsOf(context.Context, string, string, []string) (jig.Session
 	return jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Tools: []string{"*"}}}, []jig.Call{f.call}, nil
 }
 
-func (f filling) Rule(context.Context, jig.Tool, jig.Call, jig.Session, time.Time) (jig.Ruling, error) {
-	return jig.Ruling{Verdict: jig.VerdictRun}, nil
+func (f filling) Rule(context.Context, jig.Tool, jig.Call, jig.Session, time.Time) (policy.Ruling, error) {
+	return policy.Ruling{Verdict: jig.VerdictRun}, nil
 }
 
-func (f filling) Reserve(context.Context, jig.Reserve) (jig.Reservation, error) {
-	return jig.Reservation{Outcome: jig.ReserveRun, Call: f.call, Fence: 1}, nil
+func (f filling) Reserve(context.Context, ledger.Reserve) (ledger.Reservation, error) {
+	return ledger.Reservation{Outcome: ledger.ReserveRun, Call: f.call, Fence: 1}, nil
 }
 
-func (f filling) Begin(context.Context, string, jig.Invocation, json.RawMessage) (jig.Extraction, error) {
+func (f filling) Begin(context.Context, string, jig.Invocation, json.RawMessage) (plan.Extraction, error) {
 	panic("a bug")
 }
 
@@ -52,7 +56,7 @@ func TestAPanicBesideTheWorkflowIsAnError(t *testing.T) {
 	var log bytes.Buffer
 	a := activities.New(activities.Deps{Store: f, Tenants: who{}, Catalogue: f, Extractor: f, Policy: f, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	_, err := a.RunLocal(t.Context(), activities.RunLocalInput{
-		SessionRef: activities.SessionRef{Tenant: "t", SessionID: "ses_1"}, Calls: []string{"1.1"},
+		SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Calls: []string{"1.1"},
 	})
 	e := activities.ErrorFrom(err)
 	require.NotNil(t, e)

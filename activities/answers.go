@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // reply applies a person's answer to a question.
@@ -18,7 +20,7 @@ func (a *Activities) reply(ctx context.Context, in Letter) (Heard, error) {
 	if err != nil {
 		return Heard{}, err
 	}
-	request := jig.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now(), ProofWanted: settings.ProofWanted()}
+	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now(), ProofWanted: settings.ProofWanted()}
 	switch {
 	case r.Call == "":
 		request.Refusal = "`call` is missing: name the call of the question, e.g. 3.2"
@@ -28,7 +30,7 @@ func (a *Activities) reply(ctx context.Context, in Letter) (Heard, error) {
 		request.Refusal = fmt.Sprintf("`value` has %d bytes, at most %d are taken", len(r.Value), jig.InlineBytes)
 	}
 	s := sender{letter: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
-	err = a.identify(ctx, &s, func(digest string) (string, jig.Evidence, error) {
+	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		return a.proofs.Reply(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
 	})
 	if err != nil {
@@ -58,7 +60,7 @@ func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
 	if err != nil {
 		return Heard{}, err
 	}
-	request := jig.ReconcileRequest{
+	request := approval.ReconcileRequest{
 		Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
 		ProofWanted: settings.ProofWanted(),
 	}
@@ -69,7 +71,7 @@ func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
 		request.Refusal = fmt.Sprintf("%q is not an outcome; use happened, not_happened or give_up", r.Outcome)
 	}
 	s := sender{letter: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
-	err = a.identify(ctx, &s, func(digest string) (string, jig.Evidence, error) {
+	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		return a.proofs.Reconciliation(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
 	})
 	if err != nil {

@@ -12,13 +12,15 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // auditLedger is a store of one tenant's audit rows. It implements nothing else.
 type auditLedger struct {
 	activities.Store
 
-	rows   []jig.AuditRow
+	rows   []audit.Row
 	asked  []string
 	failed error
 }
@@ -27,12 +29,12 @@ func (l *auditLedger) AuditHead(context.Context, string) (int64, string, error) 
 	return int64(len(l.rows)), "abc", l.failed
 }
 
-func (l *auditLedger) AuditRows(_ context.Context, tenant string, after int64, limit int) ([]jig.AuditRow, error) {
+func (l *auditLedger) AuditRows(_ context.Context, tenant string, after int64, limit int) ([]audit.Row, error) {
 	l.asked = append(l.asked, fmt.Sprint("all of ", tenant))
 	return l.rows[after:min(int64(len(l.rows)), after+int64(limit))], nil
 }
 
-func (l *auditLedger) FindAudit(_ context.Context, tenant, session string, since, until time.Time, after int64, _ int) ([]jig.AuditRow, error) {
+func (l *auditLedger) FindAudit(_ context.Context, tenant, session string, since, until time.Time, after int64, _ int) ([]audit.Row, error) {
 	l.asked = append(l.asked, fmt.Sprint(tenant, " ", session, " ", since.Unix(), " ", until.IsZero(), " ", after))
 	return l.rows[:1], nil
 }
@@ -40,7 +42,7 @@ func (l *auditLedger) FindAudit(_ context.Context, tenant, session string, since
 func auditRows(n, bytes int) *auditLedger {
 	l := &auditLedger{}
 	for i := range n {
-		l.rows = append(l.rows, jig.AuditRow{N: int64(i + 1), Entry: strings.Repeat(`"`, bytes)})
+		l.rows = append(l.rows, audit.Row{N: int64(i + 1), Entry: strings.Repeat(`"`, bytes)})
 	}
 	return l
 }
@@ -50,7 +52,7 @@ func TestReadAuditInPages(t *testing.T) {
 	for _, entry := range []int{200, 20 << 10, 64 << 10} {
 		l := auditRows(250, entry)
 		a := activities.New(activities.Deps{Store: l, Tenants: who{}})
-		request := activities.AuditRequest{Tenant: "acme"}
+		request := protocol.AuditRequest{Tenant: "acme"}
 		for more := true; more; {
 			page, err := a.ReadAudit(t.Context(), request)
 			require.NoError(t, err)
@@ -74,7 +76,7 @@ func TestReadAuditOfASession(t *testing.T) {
 	t.Parallel()
 	l := auditRows(3, 10)
 	a := activities.New(activities.Deps{Store: l, Tenants: who{}})
-	for _, request := range []activities.AuditRequest{
+	for _, request := range []protocol.AuditRequest{
 		{Tenant: "acme", SessionID: "ses_1", After: 7}, {Tenant: "acme", Since: time.Unix(5, 0)}, {Tenant: "acme"},
 	} {
 		page, err := a.ReadAudit(t.Context(), request)
@@ -85,6 +87,6 @@ func TestReadAuditOfASession(t *testing.T) {
 	require.Equal(t, []string{fmt.Sprint("acme ses_1 ", none, " true 7"), "acme  5 true 0", "all of acme"}, l.asked)
 
 	l.failed = jig.Errorf(jig.CodeUnavailable, "the database is away")
-	_, err := a.ReadAudit(t.Context(), activities.AuditRequest{Tenant: "acme"})
+	_, err := a.ReadAudit(t.Context(), protocol.AuditRequest{Tenant: "acme"})
 	require.ErrorContains(t, err, "the database is away")
 }

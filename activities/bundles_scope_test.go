@@ -10,6 +10,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/nearest"
 	"github.com/jig-run/jig/tools"
 )
@@ -45,7 +47,7 @@ func (l library) Suggest(name string, names []string) string {
 	return nearest.Hint(name, names, "none")
 }
 
-func (l library) CurrentDocuments(context.Context, string, string) ([]jig.DocumentVersion, error) {
+func (l library) CurrentDocuments(context.Context, string, string) ([]bundle.DocumentVersion, error) {
 	return nil, nil
 }
 
@@ -59,7 +61,7 @@ func TestToolsOfABundleAreThereForWhoHasIt(t *testing.T) {
 	t.Parallel()
 	l := newLibrary(t, jig.Tool{Name: "notes.tidy", Bundle: "notes"}, jig.Tool{Name: "notes.secret", Bundle: "other"}, jig.Tool{Name: "file.read"})
 	for tenant, want := range map[string][]string{"acme": {"file.read", "notes.tidy"}, "zeta": {"file.read"}} {
-		page, err := l.activities().ListCatalog(t.Context(), activities.CatalogRequest{Tenant: tenant})
+		page, err := l.activities().ListCatalog(t.Context(), protocol.CatalogRequest{Tenant: tenant})
 		require.NoError(t, err)
 		var names []string
 		for _, tool := range page.Tools {
@@ -75,7 +77,7 @@ func TestAToolOfABundleIsAnsweredAsNobodys(t *testing.T) {
 	l := newLibrary(t, jig.Tool{Name: "notes.tidy", Bundle: "notes"}, jig.Tool{Name: "notes.hidden", Tenants: []string{"acme"}}, jig.Tool{Name: "file.read"})
 	refused := func(tool string) string {
 		_, err := l.activities().OpenCall(t.Context(), activities.OpenCallInput{
-			SessionRef: activities.SessionRef{Tenant: "zeta", SessionID: jig.NewSessionID()}, Tool: tool, Principal: jig.Principal{ID: "ana"},
+			SessionRef: protocol.SessionRef{Tenant: "zeta", SessionID: jig.NewSessionID()}, Tool: tool, Principal: jig.Principal{ID: "ana"},
 		})
 		e := activities.ErrorFrom(err)
 		require.NotNil(t, e)

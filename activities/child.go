@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // maxDepth limits how deeply sessions can nest.
@@ -28,8 +30,8 @@ type AgentOutput struct {
 
 // Child is a session to start for a call.
 type Child struct {
-	SessionID string       `json:"session_id,omitempty"`
-	Start     StartSession `json:"start,omitzero"`
+	SessionID string                `json:"session_id,omitempty"`
+	Start     protocol.StartSession `json:"start,omitzero"`
 	// Ended is set if no session has to be started: the call has its result, waits for a person again, or is held back.
 	Ended *Ran `json:"ended,omitempty"`
 }
@@ -110,7 +112,7 @@ func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error)
 	}
 	return Child{
 		SessionID: reservation.Call.Child,
-		Start: StartSession{
+		Start: protocol.StartSession{
 			Agent: input.Agent, Task: input.Task, Input: input.Input, Model: input.Model, ParentID: session.ID, ParentCall: call.ID,
 		},
 	}, nil
@@ -165,7 +167,7 @@ func childResult(session jig.Session, id string, failed *jig.Error) (jig.ToolRes
 }
 
 func (a *Activities) completeChild(ctx context.Context, call jig.Call, fence int, outcome jig.ToolResult) (Ran, error) {
-	completion := jig.Completion{
+	completion := ledger.Completion{
 		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Fence: fence, Status: endOf(outcome), Result: outcome,
 	}
 	if err := cutDown(&completion); err != nil {

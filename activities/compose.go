@@ -7,11 +7,15 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // ComposeInput asks to advance a composition as far as possible.
 type ComposeInput struct {
-	SessionRef
+	protocol.SessionRef
 	// Call is the call that the composition answers.
 	Call string `json:"call"`
 	// Now is the workflow's time.
@@ -35,8 +39,8 @@ type Composed struct {
 	// Wake is when to call Compose again even if nothing has happened.
 	Wake time.Time `json:"wake,omitzero"`
 	// Steps are the paths of the running steps, for display. Progress is the progress of an extraction.
-	Steps    []string      `json:"steps,omitempty"`
-	Progress *jig.Progress `json:"progress,omitempty"`
+	Steps    []string           `json:"steps,omitempty"`
+	Progress *protocol.Progress `json:"progress,omitempty"`
 	// Done reports whether the composition has ended. If so, Ran is the final state of its call.
 	Done bool `json:"done,omitempty"`
 	Ran  Ran  `json:"ran,omitzero"`
@@ -81,15 +85,15 @@ type composition struct {
 	// extracts reports whether the call fills entities, and fills whether it fills exactly one. begun describes an extraction that has
 	// not stored anything yet.
 	extracts, fills bool
-	begun           *jig.Extraction
-	frame           jig.Frame
-	at              jig.Situation
+	begun           *plan.Extraction
+	frame           plan.Frame
+	at              plan.Situation
 	// cover finds the grants for the composition's calls.
 	cover *cover
 	// told lists the calls that this run of Compose canceled. A call that is executing stays open until its worker ends it.
 	told []string
 	// fresh are the open calls that this run of Compose admitted, with their approvals.
-	fresh jig.Window
+	fresh ledger.Window
 }
 
 // composition loads the frame, or begins it. ended is set if there is nothing to compose: the call has its result, waits for a
@@ -133,7 +137,7 @@ func (c *composition) begin(ctx context.Context) (ended *Ran, err error) {
 	if ended != nil || err != nil {
 		return ended, err
 	}
-	frame := jig.Frame{
+	frame := plan.Frame{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID,
 		Kind: DocumentSpec, Name: c.root.Tool, Version: c.root.Version, Fence: reservation.Fence,
 	}
@@ -205,13 +209,13 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 }
 
 // move works out the next move. If that fails permanently, the composition ends as failed, because no retry would help.
-func (c *composition) move(ctx context.Context) (jig.Move, error) {
+func (c *composition) move(ctx context.Context) (plan.Move, error) {
 	facts := &facts{store: c.store, ref: c.ref(), root: c.root.ID, engine: c.Activities}
-	var move jig.Move
+	var move plan.Move
 	var err error
 	switch {
 	case c.fills:
-		facts.sources = func(ctx context.Context) (jig.Sources, error) {
+		facts.sources = func(ctx context.Context) (entity.Sources, error) {
 			return c.extractor.Sources(ctx, c.asCall(), c.spec.body, c.frame.Entity)
 		}
 		move, err = c.extractor.Advance(ctx, c.frame.Version, c.spec.body, c.frame.State, facts, c.at)
@@ -225,14 +229,14 @@ func (c *composition) move(ctx context.Context) (jig.Move, error) {
 		return move, nil
 	}
 	if ctx.Err() != nil || jig.CodeOf(err) == jig.CodeUnavailable {
-		return jig.Move{}, err
+		return plan.Move{}, err
 	}
-	return jig.Move{State: c.frame.State, Done: true, Result: jig.Failure(err)}, nil
+	return plan.Move{State: c.frame.State, Done: true, Result: jig.Failure(err)}, nil
 }
 
 // keep stores a move. final reports that some of its calls already have results, so that the next move can be made at once.
-func (c *composition) keep(ctx context.Context, move jig.Move) (final bool, err error) {
-	m := jig.FrameMove{
+func (c *composition) keep(ctx context.Context, move plan.Move) (final bool, err error) {
+	m := plan.FrameMove{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: move.State,
 		Values: move.Values, Events: move.Events, Consumed: move.Consumed, Done: move.Done,
 	}
@@ -280,7 +284,7 @@ func (c *composition) keep(ctx context.Context, move jig.Move) (final bool, err 
 	}
 	c.frame.State, c.frame.Done, c.frame.Result = move.State, move.Done, m.Result
 	c.frame.Revision++
-	c.at.Events = slices.DeleteFunc(c.at.Events, func(e jig.ReceivedEvent) bool { return slices.Contains(move.Consumed, e.ID) })
+	c.at.Events = slices.DeleteFunc(c.at.Events, func(e plan.ReceivedEvent) bool { return slices.Contains(move.Consumed, e.ID) })
 	if move.Done && m.Whole != nil {
 		c.frame, err = c.store.Frame(ctx, m.Tenant, m.SessionID, m.CallID) // the stored frame refers to the complete result
 	}
@@ -288,7 +292,7 @@ func (c *composition) keep(ctx context.Context, move jig.Move) (final bool, err 
 }
 
 // admit decides on a call that a step makes in the same way as on a call that a model makes.
-func (c *composition) admit(ctx context.Context, ask jig.Ask) (jig.Call, *jig.Pending, error) {
+func (c *composition) admit(ctx context.Context, ask plan.Ask) (jig.Call, *jig.Pending, error) {
 	call := jig.Call{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, ID: c.root.ID + "/" + ask.Path, Frame: c.root.ID,
 		Pass: c.root.Pass, Ordinal: c.root.Ordinal, Tool: ask.Tool,
@@ -339,7 +343,7 @@ func (c *composition) undoOf(ctx context.Context, path string) (undone, undo str
 }
 
 // conclude sets the result of a composition that has ended: it checks the output against the spec's schema and cuts it down if it is large.
-func (c *composition) conclude(m *jig.FrameMove, r jig.ToolResult) error {
+func (c *composition) conclude(m *plan.FrameMove, r jig.ToolResult) error {
 	if r.Success && len(c.spec.tool.OutputSchema) > 0 {
 		if err := c.schemas.ValidateOutput(c.spec.tool.OutputSchema, r.Data); err != nil {
 			e := *jig.AsError(err)
@@ -356,7 +360,7 @@ func (c *composition) conclude(m *jig.FrameMove, r jig.ToolResult) error {
 		e.NotExecuted = false // the failed step had no effect, but earlier steps may have had theirs
 		r.Error = &e
 	}
-	completion := jig.Completion{CallID: c.root.ID, Result: r}
+	completion := ledger.Completion{CallID: c.root.ID, Result: r}
 	if err := cutDown(&completion); err != nil {
 		return err
 	}
@@ -366,7 +370,7 @@ func (c *composition) conclude(m *jig.FrameMove, r jig.ToolResult) error {
 
 // finish finalizes the composition's own call with the result of the frame.
 func (c *composition) finish(ctx context.Context) (Ran, error) {
-	completion := jig.Completion{
+	completion := ledger.Completion{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Fence: c.frame.Fence,
 		Result: jig.Failure(jig.Errorf(jig.CodeCanceled, "the session ended")),
 	}
@@ -387,7 +391,7 @@ func (c *composition) finish(ctx context.Context) (Ran, error) {
 
 // unknown returns the open calls that the workflow does not know yet: those that were just admitted and, after a crash or in a new run,
 // earlier ones.
-func (c *composition) unknown(ctx context.Context, in ComposeInput, move jig.Move) ([]CallRef, error) {
+func (c *composition) unknown(ctx context.Context, in ComposeInput, move plan.Move) ([]CallRef, error) {
 	window := c.fresh
 	known := func(id string) bool {
 		return slices.Contains(in.Known, id) || slices.ContainsFunc(c.fresh.Calls, func(call jig.Call) bool { return call.ID == id })
@@ -406,8 +410,8 @@ func (c *composition) unknown(ctx context.Context, in ComposeInput, move jig.Mov
 	return refs, err
 }
 
-func (c *composition) ref() SessionRef {
-	return SessionRef{Tenant: c.root.Tenant, SessionID: c.root.SessionID}
+func (c *composition) ref() protocol.SessionRef {
+	return protocol.SessionRef{Tenant: c.root.Tenant, SessionID: c.root.SessionID}
 }
 
 // ids returns the call ids of paths.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/policy"
 )
 
 // ReasonRequiresConfirmation is the reason of a call that did nothing because its input lacks `confirmed: true`, and that runs
@@ -13,7 +14,7 @@ const ReasonRequiresConfirmation = "requires_confirmation"
 
 // confirmAgain handles a call that was admitted before its tool got a confirmation flag. A person decides: the call was admitted to
 // run, so it must not end as if nothing had been requested, and nobody has confirmed it.
-func (a *Activities) confirmAgain(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error {
+func (a *Activities) confirmAgain(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling policy.Ruling) error {
 	nothing, err := tool.Unconfirmed(call.Input)
 	switch {
 	case err != nil:
@@ -34,7 +35,7 @@ func (a *Activities) confirmAgain(ctx context.Context, session jig.Session, tool
 //
 // With the flag the call runs if the same call was answered before and a person has sent a message since. Otherwise the verdict of policy
 // applies.
-func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling jig.Ruling) error {
+func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling policy.Ruling) error {
 	nothing, err := tool.Unconfirmed(call.Input)
 	if err != nil {
 		return err

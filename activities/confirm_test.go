@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 const (
@@ -16,7 +18,7 @@ const (
 // says adds a person's message to a pass.
 func (o *office) says(t *testing.T, pass int, text string) {
 	t.Helper()
-	_, err := o.db.AddMessage(t.Context(), o.tenant, o.session, jig.NewSessionID(), jig.Message{Role: jig.RoleUser, Text: text, By: "ana", Pass: pass})
+	_, err := o.db.AddMessage(t.Context(), o.tenant, o.session, jig.NewSessionID(), chat.Message{Role: chat.RoleUser, Text: text, By: "ana", Pass: pass})
 	require.NoError(t, err)
 }
 
@@ -69,7 +71,7 @@ func TestAConfirmationThatIsNone(t *testing.T) {
 		"destructive":      {tool: archiveTool, play: spoken(archiveTool)},
 		"a rule asks":      {tool: closeTool, play: spoken(closeTool), rules: "  - {name: ask, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n"},
 		"signed decisions": {tool: closeTool, play: spoken(closeTool), change: signed},
-		"signals are off":  {tool: closeTool, play: spoken(closeTool), change: func(o *office) { o.settings.Signals = jig.SignalsOff }},
+		"signals are off":  {tool: closeTool, play: spoken(closeTool), change: func(o *office) { o.settings.Signals = tenancy.SignalsOff }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +122,7 @@ func TestAConfirmationIsWorkedOutAnew(t *testing.T) {
 	o.says(t, 2, "yes")
 	c := o.asks(t, 3, closeTool, confirmed)
 	require.Equal(t, jig.CallReserved, c.Status)
-	o.settings.Signals = jig.SignalsSigned // a claim in a message no longer counts
+	o.settings.Signals = tenancy.SignalsSigned // a claim in a message no longer counts
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
 	require.Empty(t, o.ran)
 }

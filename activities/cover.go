@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // cover finds the grants for calls of one session that are admitted together.
@@ -16,7 +18,7 @@ type cover struct {
 	// known caches the grants by tool. taken counts how often this admission has used each grant. settings are the tenant's settings.
 	known    map[string][]jig.Grant
 	taken    map[string]int
-	settings *jig.TenantSettings
+	settings *tenancy.Settings
 }
 
 func (a *Activities) newCover(session jig.Session) *cover {
@@ -83,7 +85,7 @@ func (c *cover) endedWithContract(ctx context.Context, g jig.Grant, tool jig.Too
 }
 
 // votes returns the approvals of the people who gave a grant. It returns nil if there are too few of them or they may not decide.
-func (c *cover) votes(ctx context.Context, g jig.Grant, approval jig.Pending) ([]jig.Vote, error) {
+func (c *cover) votes(ctx context.Context, g jig.Grant, asked jig.Pending) ([]jig.Vote, error) {
 	if c.settings == nil {
 		settings, err := c.tenants.Settings(ctx, c.session.Tenant)
 		if err != nil {
@@ -94,7 +96,7 @@ func (c *cover) votes(ctx context.Context, g jig.Grant, approval jig.Pending) ([
 	if g.Claimed && c.settings.ProofWanted() {
 		return nil, nil // it was given when nobody had to prove their identity
 	}
-	consent := jig.ConsentOf(approval)
+	consent := approval.ConsentOf(asked)
 	for _, id := range g.By {
 		if counts, why := consent.Entitled(c.settings.Person(id), c.now()); why == "" {
 			consent.Votes = append(consent.Votes, jig.Vote{By: id, Claimed: g.Claimed, Counts: counts, At: g.CreatedAt, Note: "grant " + g.ID})

@@ -9,6 +9,9 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // grants approves call 1.1 together with a grant for further calls.
@@ -57,7 +60,7 @@ func TestAGrantCountsWithinAPass(t *testing.T) {
 	o.grants(t, "fay", jig.GrantRequest{MaxUses: 2})
 	_, _, err := o.db.BeginPass(t.Context(), o.tenant, o.session, 2)
 	require.NoError(t, err)
-	turn := jig.Turn{Stop: jig.StopCalls}
+	turn := chat.Turn{Stop: chat.StopCalls}
 	for _, input := range []string{`{"order":"b","amount":1}`, `{"order":"c","amount":1}`, `{"order":"d","amount":1}`} {
 		turn.Calls = append(turn.Calls, jig.ToolCall{ProviderID: input, Name: refundTool, Input: json.RawMessage(input)})
 	}
@@ -93,8 +96,8 @@ func TestAGrantIsTheWordOfThoseWhoGaveIt(t *testing.T) {
 			rule("approvers: {groups: [finance]}")(t, o)
 			o.settings.People = nil
 		}, jig.CallWaiting},
-		"given on a claim":    {"fay", func(_ *testing.T, o *office) { o.settings.Signals = jig.SignalsSigned }, jig.CallWaiting},
-		"and signals are off": {"fay", func(_ *testing.T, o *office) { o.settings.Signals = jig.SignalsOff }, jig.CallWaiting},
+		"given on a claim":    {"fay", func(_ *testing.T, o *office) { o.settings.Signals = tenancy.SignalsSigned }, jig.CallWaiting},
+		"and signals are off": {"fay", func(_ *testing.T, o *office) { o.settings.Signals = tenancy.SignalsOff }, jig.CallWaiting},
 		"it has expired":      {"fay", func(_ *testing.T, o *office) { o.clock = 25 * time.Hour }, jig.CallWaiting},
 		"the policy denies it": {"fay", func(t *testing.T, o *office) {
 			t.Helper()
@@ -156,13 +159,13 @@ func TestRevokingAGrant(t *testing.T) {
 	o.grants(t, "fay", jig.GrantRequest{})
 	c := o.asks(t, 2, refundTool, `{"order":"b","amount":1}`)
 	require.Equal(t, jig.CallReserved, c.Status)
-	page, err := o.ListGrants(t.Context(), activities.GrantsRequest{Tenant: o.tenant})
+	page, err := o.ListGrants(t.Context(), protocol.GrantsRequest{Tenant: o.tenant})
 	require.NoError(t, err)
 	require.Len(t, page.Grants, 1)
 	id := page.Grants[0].ID
-	_, err = o.ListGrants(t.Context(), activities.GrantsRequest{Tenant: o.tenant, Revoke: id})
+	_, err = o.ListGrants(t.Context(), protocol.GrantsRequest{Tenant: o.tenant, Revoke: id})
 	require.ErrorContains(t, err, "nobody says who asks")
-	page, err = o.ListGrants(t.Context(), activities.GrantsRequest{Tenant: o.tenant, Revoke: id, By: "zoe"})
+	page, err = o.ListGrants(t.Context(), protocol.GrantsRequest{Tenant: o.tenant, Revoke: id, By: "zoe"})
 	require.NoError(t, err)
 	require.Equal(t, "zoe", page.Grants[0].RevokedBy)
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "it holds at once, also for what was let through and has not begun")

@@ -10,10 +10,14 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
-	var payload Decisions
+	var payload protocol.Decisions
 	if err := strictJSON(in.Payload, &payload); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
@@ -35,7 +39,7 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 		default:
 			d.Answer = named
 		}
-		request := jig.DecisionRequest{
+		request := approval.DecisionRequest{
 			Tenant: in.Tenant, SessionID: in.SessionID, Key: fmt.Sprintf("%s#%d", in.Key, i), Decision: d, Now: a.now(),
 			ProofWanted: settings.ProofWanted(), Refusal: contradiction,
 		}
@@ -56,14 +60,14 @@ const maxEditRaces = 5
 
 // rulingOn applies a decision. An edit is checked and compared with the current input before the store locks the call. If another edit
 // was stored in between, the edit is recomputed, so that the record shows what really changed.
-func (a *Activities) rulingOn(ctx context.Context, in Letter, settings jig.TenantSettings, asked jig.DecisionRequest) (jig.Ruled, error) {
+func (a *Activities) rulingOn(ctx context.Context, in Letter, settings tenancy.Settings, asked approval.DecisionRequest) (jig.Ruled, error) {
 	for race := 0; ; race++ {
 		request := asked
 		if err := a.prepare(ctx, in, settings, &request); err != nil {
 			return jig.Ruled{}, err
 		}
 		ruled, err := a.store.Decide(ctx, request)
-		if err == nil || race == maxEditRaces || jig.AsError(err).Reason != jig.ReasonInputChanged {
+		if err == nil || race == maxEditRaces || jig.AsError(err).Reason != approval.ReasonInputChanged {
 			return ruled, err
 		}
 	}
@@ -71,7 +75,7 @@ func (a *Activities) rulingOn(ctx context.Context, in Letter, settings jig.Tenan
 
 // prepare does the parts of a decision that the store cannot do: it checks the form, identifies the person, applies policy to an edited
 // call, and creates a grant that comes with the decision.
-func (a *Activities) prepare(ctx context.Context, in Letter, settings jig.TenantSettings, r *jig.DecisionRequest) error {
+func (a *Activities) prepare(ctx context.Context, in Letter, settings tenancy.Settings, r *approval.DecisionRequest) error {
 	d := &r.Decision
 	switch {
 	case r.Refusal != "":
@@ -87,7 +91,7 @@ func (a *Activities) prepare(ctx context.Context, in Letter, settings jig.Tenant
 		r.Refusal = "`to` goes with delegate alone"
 	}
 	s := sender{letter: in, settings: settings, by: d.By, token: d.Token, call: d.Call}
-	err := a.identify(ctx, &s, func(digest string) (string, jig.Evidence, error) {
+	err := a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		d.Digest = cmp.Or(d.Digest, digest)
 		return a.proofs.Decision(settings.Keys, in.Tenant, in.SessionID, *d, digest, r.Now)
 	})
@@ -101,8 +105,8 @@ func (a *Activities) prepare(ctx context.Context, in Letter, settings jig.Tenant
 }
 
 // furnish adds what a decision brings with it: changed input or a grant.
-func (a *Activities) furnish(ctx context.Context, settings jig.TenantSettings, r *jig.DecisionRequest) error {
-	session, call, err := a.callOf(ctx, SessionRef{Tenant: r.Tenant, SessionID: r.SessionID}, r.Decision.Call)
+func (a *Activities) furnish(ctx context.Context, settings tenancy.Settings, r *approval.DecisionRequest) error {
+	session, call, err := a.callOf(ctx, protocol.SessionRef{Tenant: r.Tenant, SessionID: r.SessionID}, r.Decision.Call)
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		return nil // the store refuses an unknown call with its own message
 	}
@@ -133,7 +137,7 @@ func (a *Activities) furnish(ctx context.Context, settings jig.TenantSettings, r
 }
 
 // grantWith creates the grant that comes with an approval. refusal is the reason if that is not possible.
-func (a *Activities) grantWith(settings jig.TenantSettings, r *jig.DecisionRequest, session jig.Session, tool jig.Tool) (refusal string) {
+func (a *Activities) grantWith(settings tenancy.Settings, r *approval.DecisionRequest, session jig.Session, tool jig.Tool) (refusal string) {
 	request := *r.Decision.Grant
 	switch {
 	case request.Tool != "" && request.Tool != tool.Name:
@@ -172,7 +176,7 @@ func explain(err error) string {
 }
 
 // edit validates changed input, applies policy to it again and computes its new digest.
-func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session jig.Session, tool jig.Tool, call jig.Call) error {
+func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, session jig.Session, tool jig.Tool, call jig.Call) error {
 	edited := call
 	if failed := a.normalize(ctx, session, tool, r.Decision.Input, &edited); failed != nil {
 		r.Refusal = "the changed input does not fit: " + failed.Error()
@@ -207,7 +211,7 @@ func (a *Activities) edit(ctx context.Context, r *jig.DecisionRequest, session j
 }
 
 // follow adds to heard the composition of a decided call and, if the call may run now or still waits, a reference to the call.
-func (a *Activities) follow(ctx context.Context, in SessionRef, ruled jig.Ruled, heard *Heard) error {
+func (a *Activities) follow(ctx context.Context, in protocol.SessionRef, ruled jig.Ruled, heard *Heard) error {
 	inFrame := strings.Contains(ruled.Call, "/")
 	waits := (ruled.Status == jig.CallWaiting || ruled.Status == jig.CallUnknown) && ruled.Outcome == jig.DecisionAccepted
 	if ruled.Status == "" || (ruled.Status != jig.CallReserved && !waits && !inFrame) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/approval"
 )
 
 // applied applies a JSON Patch (RFC 6902). It supports what changes of inputs need: add, replace and remove of object members.
@@ -126,7 +127,7 @@ type racing struct {
 	between func()
 }
 
-func (r *racing) Decide(ctx context.Context, d jig.DecisionRequest) (jig.Ruled, error) {
+func (r *racing) Decide(ctx context.Context, d approval.DecisionRequest) (jig.Ruled, error) {
 	if between := r.between; between != nil && d.Edited != nil {
 		r.between = nil
 		between()

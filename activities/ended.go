@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // closeEnded closes the sessions whose workflow ended without updating the store. If one session cannot be closed, the others still are.
@@ -45,7 +46,7 @@ func (a *Activities) closeEnded(ctx context.Context) (swept Swept, err error) {
 
 // endFromOutside closes a session whose workflow was terminated or timed out, unless the session has changed after since.
 func (a *Activities) endFromOutside(ctx context.Context, tenant, id string, since time.Time) error {
-	return a.store.CancelSession(ctx, jig.End{
+	return a.store.CancelSession(ctx, ledger.End{
 		Tenant: tenant, SessionID: id, Status: jig.StatusFailed, Reason: jig.ReasonTerminated, Since: since,
 		Error: jig.Errorf(jig.CodeCanceled, "the workflow was ended from outside").WithReason(jig.ReasonTerminated).
 			WithHint("a message continues the session"),

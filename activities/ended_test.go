@@ -13,6 +13,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // inbox is a store of sessions that wait for a person, together with Temporal's view of their workflows.
@@ -23,7 +25,7 @@ type inbox struct {
 	over, open []string
 	// down is the error that Temporal returns when it is unavailable.
 	down error
-	ends []jig.End
+	ends []ledger.End
 }
 
 var lastChange = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -84,7 +86,7 @@ func (b *inbox) Events(_ context.Context, _, id string, _ int64, _ int) ([]jig.E
 	return nil, nil
 }
 
-func (b *inbox) CancelSession(_ context.Context, end jig.End) error {
+func (b *inbox) CancelSession(_ context.Context, end ledger.End) error {
 	b.ends = append(b.ends, end)
 	b.sessions[end.SessionID].Status, b.sessions[end.SessionID].Reason = end.Status, end.Reason
 	return nil
@@ -114,12 +116,12 @@ func sessionsOf(list []jig.Pending) []string {
 func TestStatus_TerminatedWorkflowHasFailed(t *testing.T) {
 	t.Parallel()
 	box := newInbox("ses_1")
-	view, err := box.activities().Status(t.Context(), activities.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
+	view, err := box.activities().Status(t.Context(), protocol.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
 	require.NoError(t, err)
 	require.Equal(t, jig.StatusInputRequired, view.Status)
 
 	box.terminate("ses_1")
-	view, err = box.activities().Status(t.Context(), activities.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
+	view, err = box.activities().Status(t.Context(), protocol.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
 	require.NoError(t, err)
 	require.Equal(t, jig.StatusFailed, view.Status)
 	require.Equal(t, jig.ReasonTerminated, view.Reason)
@@ -133,18 +135,18 @@ func TestApprovals_TerminatedWorkflowWaitsForNobody(t *testing.T) {
 	box := newInbox("ses_1", "ses_2", "ses_3")
 	box.terminate("ses_2")
 	box.over = append(box.over, "ses_3") // an earlier run of it ended; another is open
-	page, err := box.activities().ListApprovals(t.Context(), activities.ApprovalsRequest{Tenant: "acme"})
+	page, err := box.activities().ListApprovals(t.Context(), protocol.ApprovalsRequest{Tenant: "acme"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"ses_1", "ses_3"}, sessionsOf(page.Approvals))
 	require.Len(t, box.ends, 1)
 
 	box.terminate("ses_1")
-	page, err = box.activities().ListPending(t.Context(), activities.PendingRequest{Tenant: "acme"})
+	page, err = box.activities().ListPending(t.Context(), protocol.PendingRequest{Tenant: "acme"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"ses_3"}, sessionsOf(page.Approvals))
 
 	box.terminate("ses_3")
-	page, err = box.activities().ListApprovals(t.Context(), activities.ApprovalsRequest{Tenant: "acme", SessionID: "ses_3"})
+	page, err = box.activities().ListApprovals(t.Context(), protocol.ApprovalsRequest{Tenant: "acme", SessionID: "ses_3"})
 	require.NoError(t, err)
 	require.Empty(t, page.Approvals)
 }
@@ -152,7 +154,7 @@ func TestApprovals_TerminatedWorkflowWaitsForNobody(t *testing.T) {
 func TestEvents_TerminatedWorkflowEndsTheWait(t *testing.T) {
 	t.Parallel()
 	box := newInbox("ses_1")
-	request := activities.EventsRequest{Tenant: "acme", SessionID: "ses_1", Wait: time.Minute}
+	request := protocol.EventsRequest{Tenant: "acme", SessionID: "ses_1", Wait: time.Minute}
 	page, err := box.activities().ListEvents(t.Context(), request)
 	require.NoError(t, err)
 	require.Equal(t, jig.StatusInputRequired, page.Status, "something waits for a person in it")
@@ -169,14 +171,14 @@ func TestReads_WorkWhileTemporalDoesNotKnow(t *testing.T) {
 	box := newInbox("ses_1")
 	box.terminate("ses_1")
 	box.down = errors.New("busy")
-	view, err := box.activities().Status(t.Context(), activities.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
+	view, err := box.activities().Status(t.Context(), protocol.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
 	require.NoError(t, err)
 	require.Equal(t, jig.StatusInputRequired, view.Status)
-	page, err := box.activities().ListApprovals(t.Context(), activities.ApprovalsRequest{Tenant: "acme"})
+	page, err := box.activities().ListApprovals(t.Context(), protocol.ApprovalsRequest{Tenant: "acme"})
 	require.NoError(t, err)
 	require.Len(t, page.Approvals, 1)
 	require.Empty(t, box.ends)
 }
 
 // Settled implements activities.Runs. It does nothing.
-func (b *inbox) Settled(context.Context, string, activities.Settlement) error { return nil }
+func (b *inbox) Settled(context.Context, string, protocol.Settlement) error { return nil }

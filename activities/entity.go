@@ -4,16 +4,11 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
-// EntityRequest asks for the state of the latest extraction of an entity.
-type EntityRequest struct {
-	Tenant   string `json:"tenant"`
-	EntityID string `json:"entity_id"`
-}
-
 // Entity returns the state of the latest extraction of an entity, without the entity's content.
-func (a *Activities) Entity(ctx context.Context, in EntityRequest) (jig.EntityStatus, error) {
+func (a *Activities) Entity(ctx context.Context, in protocol.EntityRequest) (jig.EntityStatus, error) {
 	status, err := a.entities.EntityStatus(ctx, in.Tenant, in.EntityID)
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		err = jig.Errorf(jig.CodeNotFound, "there is no entity %s", in.EntityID).WithField("entity").

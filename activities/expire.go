@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // ExpireInput names calls whose approvals may be due.
 type ExpireInput struct {
-	SessionRef
+	protocol.SessionRef
 	Calls []string `json:"calls"`
 	// Now is the workflow's time.
 	Now time.Time `json:"now"`

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // These are exported for the tests of this package.
@@ -26,13 +27,13 @@ var (
 )
 
 // Prompt returns the request to the model for a pass.
-func (a *Activities) Prompt(ctx context.Context, session jig.Session, pass int) (jig.ModelRequest, error) {
+func (a *Activities) Prompt(ctx context.Context, session jig.Session, pass int) (chat.Request, error) {
 	request, _, err := a.prompt(ctx, session, pass)
 	return request, err
 }
 
 // MemoryOf returns the working memory after some exchanges.
-func MemoryOf(exchanges ...jig.Exchange) string {
+func MemoryOf(exchanges ...chat.Exchange) string {
 	m := newMemory(exchanges)
 	return m.note()
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // inputPath is the path under which the input of an extraction is stored. No task has such an id.
@@ -68,7 +70,7 @@ func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
 }
 
 // toEntity adds to a move what only extractions store: the input, with the first move, and the change of the entity.
-func (c *composition) toEntity(m *jig.FrameMove, change *jig.EntityChange) {
+func (c *composition) toEntity(m *plan.FrameMove, change *entity.Change) {
 	if m.Revision == 0 && len(c.at.Input) > 0 {
 		m.Values = maps.Clone(m.Values)
 		if m.Values == nil {

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // maxFacts limits the size, in bytes, of the results that one move reads.
@@ -14,7 +17,7 @@ const maxFacts = 16 << 20
 // facts gives a composition's interpreter access to the calls and values of the composition.
 type facts struct {
 	store Store
-	ref   SessionRef
+	ref   protocol.SessionRef
 	root  string
 	read  int64
 	// brief reports whether only the summary of a tool's large results matters. If it is nil, all results are read completely.
@@ -22,11 +25,11 @@ type facts struct {
 	// engine determines which calls consist of other calls.
 	engine *Activities
 	// sources reads the result of Sources. It is nil for a composition that fills no entity.
-	sources func(ctx context.Context) (jig.Sources, error)
+	sources func(ctx context.Context) (entity.Sources, error)
 }
 
 // Calls returns the calls with these paths, with their complete results.
-func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepCall, error) {
+func (f *facts) Calls(ctx context.Context, paths []string) (map[string]plan.StepCall, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
@@ -38,7 +41,7 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepC
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[string]jig.StepCall, len(calls))
+	found := make(map[string]plan.StepCall, len(calls))
 	for _, call := range calls {
 		if call.ResultArtifact != "" && (f.brief == nil || !f.brief(call.Tool)) {
 			whole, err := readArtifact(ctx, f.store, f.ref.Tenant, call.ResultArtifact, maxFacts-f.read)
@@ -60,7 +63,7 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]jig.StepC
 				return nil, err
 			}
 		}
-		found[strings.TrimPrefix(call.ID, f.root+"/")] = jig.StepCall{
+		found[strings.TrimPrefix(call.ID, f.root+"/")] = plan.StepCall{
 			Status: call.Status, Result: call.Result, Tool: call.Tool, Writes: call.Write, Idempotent: call.Idempotent,
 		}
 	}
@@ -90,9 +93,9 @@ func (f *facts) Values(ctx context.Context, paths []string) (map[string]json.Raw
 }
 
 // Sources returns the sources that an entity's values may be based on.
-func (f *facts) Sources(ctx context.Context) (jig.Sources, error) {
+func (f *facts) Sources(ctx context.Context) (entity.Sources, error) {
 	if f.sources == nil {
-		return jig.Sources{}, nil
+		return entity.Sources{}, nil
 	}
 	return f.sources(ctx)
 }

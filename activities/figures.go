@@ -5,6 +5,10 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // Reviews answers queries of the people who manage approvals.
@@ -13,38 +17,23 @@ type Reviews interface {
 	// page). next is "" at the end.
 	ListPending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (list []jig.Pending, next string, err error)
 	// Figures returns statistics of a tenant's approvals: those that wait now, and those decided since a given time.
-	Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error)
+	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
 	// RecordedCalls returns calls that were admitted since a given time, with the data needed to rule on them, after a cursor ("" for the
 	// first page). next is "" at the end.
-	RecordedCalls(ctx context.Context, tenant string, since time.Time, cursor string, limit int) (list []jig.RecordedCall, next string, err error)
-}
-
-// PendingRequest asks for a page of the calls in a tenant that wait for a person and match a filter.
-type PendingRequest struct {
-	Tenant string            `json:"tenant"`
-	Filter jig.PendingFilter `json:"filter,omitzero"`
-	Cursor string            `json:"cursor,omitempty"`
-	// Limit is the maximum number of results. The default, and the maximum, is 40.
-	Limit int `json:"limit,omitempty"`
-}
-
-// FiguresRequest asks for statistics of a tenant's approvals: those that wait now and those that ended since a given time.
-type FiguresRequest struct {
-	Tenant string    `json:"tenant"`
-	Since  time.Time `json:"since"`
+	RecordedCalls(ctx context.Context, tenant string, since time.Time, cursor string, limit int) (list []ledger.RecordedCall, next string, err error)
 }
 
 // maxListed is how many approvals fit on a page. Each preview has up to 2 KiB.
 const maxListed = 40
 
 // ListPending returns a page of the calls that wait for a person and match a filter, oldest first.
-func (a *Activities) ListPending(ctx context.Context, in PendingRequest) (ApprovalsPage, error) {
+func (a *Activities) ListPending(ctx context.Context, in protocol.PendingRequest) (protocol.ApprovalsPage, error) {
 	if in.Limit <= 0 || in.Limit > maxListed {
 		in.Limit = maxListed
 	}
 	if in.Filter.For == "" {
 		list, next, err := a.store.ListPending(ctx, in.Tenant, in.Filter, in.Cursor, in.Limit)
-		return ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
+		return protocol.ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
 	}
 	page, err := a.decidable(ctx, in)
 	return page, temporalError(err)
@@ -55,13 +44,13 @@ const pagesSifted = 25
 
 // decidable returns a page of the calls that a principal may decide and has not decided yet. The page may be incomplete even if more
 // follow.
-func (a *Activities) decidable(ctx context.Context, in PendingRequest) (ApprovalsPage, error) {
+func (a *Activities) decidable(ctx context.Context, in protocol.PendingRequest) (protocol.ApprovalsPage, error) {
 	settings, err := a.tenants.Settings(ctx, in.Tenant)
 	if err != nil {
-		return ApprovalsPage{}, err
+		return protocol.ApprovalsPage{}, err
 	}
 	who := settings.Person(in.Filter.For)
-	page := ApprovalsPage{Approvals: []jig.Pending{}, Next: in.Cursor}
+	page := protocol.ApprovalsPage{Approvals: []jig.Pending{}, Next: in.Cursor}
 	for range pagesSifted {
 		var list []jig.Pending
 		if list, page.Next, err = a.store.ListPending(ctx, in.Tenant, in.Filter, page.Next, in.Limit-len(page.Approvals)); err != nil {
@@ -80,17 +69,17 @@ func (a *Activities) decidable(ctx context.Context, in PendingRequest) (Approval
 	return page, nil
 }
 
-func mayDecide(settings jig.TenantSettings, who jig.Principal, p jig.Pending, now time.Time) bool {
+func mayDecide(settings tenancy.Settings, who jig.Principal, p jig.Pending, now time.Time) bool {
 	if p.Kind == jig.PendingReconcile && settings.Reconcilers != nil {
 		return settings.Reconcilers.Include(who)
 	}
-	consent := jig.ConsentOf(p)
+	consent := approval.ConsentOf(p)
 	_, why := consent.Entitled(who, now)
 	return why == "" && !consent.Voted(who.ID)
 }
 
 // Figures returns statistics of a tenant's approvals.
-func (a *Activities) Figures(ctx context.Context, in FiguresRequest) (jig.Figures, error) {
+func (a *Activities) Figures(ctx context.Context, in protocol.FiguresRequest) (protocol.ApprovalStats, error) {
 	f, err := a.store.Figures(ctx, in.Tenant, in.Since)
 	return f, temporalError(err)
 }

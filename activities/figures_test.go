@@ -11,6 +11,10 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
+	"github.com/jig-run/jig/policy"
 )
 
 // reviewed is a store of recorded calls and of calls that wait for people. It implements nothing else.
@@ -18,12 +22,12 @@ type reviewed struct {
 	activities.Store
 	activities.Catalogue
 
-	calls  []jig.RecordedCall
+	calls  []ledger.RecordedCall
 	filter jig.PendingFilter
 	cursor string
 	limit  int
 	since  time.Time
-	tested []jig.RecordedCall
+	tested []ledger.RecordedCall
 }
 
 func (r *reviewed) ListPending(_ context.Context, tenant string, f jig.PendingFilter, cursor string, limit int) ([]jig.Pending, string, error) {
@@ -31,14 +35,14 @@ func (r *reviewed) ListPending(_ context.Context, tenant string, f jig.PendingFi
 	return []jig.Pending{{Tenant: tenant, Call: "1.1"}}, "next", nil
 }
 
-func (r *reviewed) Figures(_ context.Context, tenant string, since time.Time) (jig.Figures, error) {
+func (r *reviewed) Figures(_ context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
 	if tenant != "acme" {
-		return jig.Figures{}, jig.Errorf(jig.CodeUnavailable, "down")
+		return protocol.ApprovalStats{}, jig.Errorf(jig.CodeUnavailable, "down")
 	}
-	return jig.Figures{Since: since}, nil
+	return protocol.ApprovalStats{Since: since}, nil
 }
 
-func (r *reviewed) RecordedCalls(_ context.Context, _ string, since time.Time, cursor string, limit int) ([]jig.RecordedCall, string, error) {
+func (r *reviewed) RecordedCalls(_ context.Context, _ string, since time.Time, cursor string, limit int) ([]ledger.RecordedCall, string, error) {
 	r.since, r.cursor, r.limit = since, cursor, limit
 	return r.calls, "next", nil
 }
@@ -47,18 +51,18 @@ func (r *reviewed) Tool(name string) (jig.Tool, bool) {
 	return jig.Tool{Name: name}, name != "gone.tool"
 }
 
-func (r *reviewed) Rule(context.Context, jig.Tool, jig.Call, jig.Session, time.Time) (jig.Ruling, error) {
-	return jig.Ruling{}, nil
+func (r *reviewed) Rule(context.Context, jig.Tool, jig.Call, jig.Session, time.Time) (policy.Ruling, error) {
+	return policy.Ruling{}, nil
 }
 
-func (r *reviewed) Backtest(_ context.Context, tenant, document string, calls []jig.RecordedCall) ([]jig.BacktestResult, error) {
+func (r *reviewed) Backtest(_ context.Context, tenant, document string, calls []ledger.RecordedCall) ([]protocol.BacktestResult, error) {
 	if document != "the document" || tenant != "acme" {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "no document").WithField("document")
 	}
 	r.tested = calls
-	results := make([]jig.BacktestResult, len(calls))
+	results := make([]protocol.BacktestResult, len(calls))
 	for i, c := range calls {
-		results[i] = jig.BacktestResult{Call: c.Call.ID, Tool: c.Call.Tool, Recorded: c.Call.Verdict}
+		results[i] = protocol.BacktestResult{Call: c.Call.ID, Tool: c.Call.Tool, Recorded: c.Call.Verdict}
 		if c.Tool != nil {
 			results[i].Now, results[i].New = jig.VerdictRun, jig.VerdictRun
 			if c.Call.Write {
@@ -86,9 +90,9 @@ func TestListPendingByFilter(t *testing.T) {
 	r := &reviewed{}
 	filter := jig.PendingFilter{Tool: "file.*", Agent: "writer"}
 	for asked, limit := range map[int]int{0: 40, 7: 7, 41: 40, -1: 40} {
-		page, err := r.activities().ListPending(t.Context(), activities.PendingRequest{Tenant: "acme", Filter: filter, Cursor: "c", Limit: asked})
+		page, err := r.activities().ListPending(t.Context(), protocol.PendingRequest{Tenant: "acme", Filter: filter, Cursor: "c", Limit: asked})
 		require.NoError(t, err)
-		require.Equal(t, activities.ApprovalsPage{Approvals: []jig.Pending{{Tenant: "acme", Call: "1.1"}}, Next: "next"}, page)
+		require.Equal(t, protocol.ApprovalsPage{Approvals: []jig.Pending{{Tenant: "acme", Call: "1.1"}}, Next: "next"}, page)
 		require.Equal(t, filter, r.filter)
 		require.Equal(t, "c", r.cursor)
 		require.Equal(t, limit, r.limit)
@@ -98,8 +102,8 @@ func TestListPendingByFilter(t *testing.T) {
 // who has the settings of a tenant with one group.
 type who struct{}
 
-func (who) Settings(context.Context, string) (jig.TenantSettings, error) {
-	return jig.TenantSettings{People: []jig.Principal{{ID: "ana", Groups: []string{"finance"}}}}, nil
+func (who) Settings(context.Context, string) (tenancy.Settings, error) {
+	return tenancy.Settings{People: []jig.Principal{{ID: "ana", Groups: []string{"finance"}}}}, nil
 }
 
 // desk lists calls that wait for people, at most two per page.
@@ -132,7 +136,7 @@ func TestListPendingForOnePerson(t *testing.T) {
 	a := activities.New(activities.Deps{Store: d, Tenants: who{}})
 	for person, want := range map[string][]string{"ana": {"1.1", "1.2", "1.6"}, "ben": {"1.1", "1.4", "1.5", "1.6"}} {
 		var got []string
-		request := activities.PendingRequest{Tenant: "acme", Filter: jig.PendingFilter{For: person}, Limit: 2}
+		request := protocol.PendingRequest{Tenant: "acme", Filter: jig.PendingFilter{For: person}, Limit: 2}
 		for {
 			page, err := a.ListPending(t.Context(), request)
 			require.NoError(t, err)
@@ -150,9 +154,9 @@ func TestListPendingForOnePerson(t *testing.T) {
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	since := time.Unix(1000, 0).UTC()
-	f, err := (&reviewed{}).activities().Figures(t.Context(), activities.FiguresRequest{Tenant: "acme", Since: since})
+	f, err := (&reviewed{}).activities().Figures(t.Context(), protocol.FiguresRequest{Tenant: "acme", Since: since})
 	require.NoError(t, err)
 	require.Equal(t, since, f.Since)
-	_, err = (&reviewed{}).activities().Figures(t.Context(), activities.FiguresRequest{Tenant: "other"})
+	_, err = (&reviewed{}).activities().Figures(t.Context(), protocol.FiguresRequest{Tenant: "other"})
 	require.Equal(t, jig.CodeUnavailable, failed(t, err))
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/tools"
 )
@@ -44,7 +46,7 @@ func TestCallIsHeldBackUntilThePolicyCanBeRead(t *testing.T) {
 	for _, c := range []jig.Call{read, write} {
 		require.Equal(t, jig.CallReserved, c.Status)
 		require.Equal(t, []string{whyHeld}, c.Reasons)
-		require.Equal(t, jig.PolicyUnreadable, c.PolicyVersion)
+		require.Equal(t, policy.VersionUnreadable, c.PolicyVersion)
 		require.NotEqual(t, jig.VerdictRun, c.Verdict)
 		_, err := o.db.Pending(t.Context(), o.tenant, o.session, c.ID)
 		require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), "nobody is asked on weaker terms")
@@ -56,7 +58,7 @@ func TestCallIsHeldBackUntilThePolicyCanBeRead(t *testing.T) {
 	list, err := o.RunLocal(t.Context(), activities.RunLocalInput{SessionRef: o.ref(), Calls: []string{read.ID}})
 	require.NoError(t, err)
 	require.Equal(t, []activities.Ran{{State: jig.CallReserved, Paused: true, Held: whyHeld}}, list)
-	view, err := o.Status(t.Context(), activities.StatusRequest{Tenant: o.tenant, SessionID: o.session})
+	view, err := o.Status(t.Context(), protocol.StatusRequest{Tenant: o.tenant, SessionID: o.session})
 	require.NoError(t, err)
 	require.Equal(t, []string{whyHeld}, view.Held)
 	require.Equal(t, whyHeld, view.Calls[0].Summary)
@@ -68,7 +70,7 @@ func TestCallIsHeldBackUntilThePolicyCanBeRead(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.runs(t, write.ID))
 	require.Equal(t, 2, o.pending(t, write.ID).Terms.Requirements[0].Quorum)
 	require.Equal(t, []string{"1.1 a 10"}, o.ran)
-	view, err = o.Status(t.Context(), activities.StatusRequest{Tenant: o.tenant, SessionID: o.session})
+	view, err = o.Status(t.Context(), protocol.StatusRequest{Tenant: o.tenant, SessionID: o.session})
 	require.NoError(t, err)
 	require.Empty(t, view.Held)
 	require.NotEqual(t, whyHeld, view.Calls[0].Summary)
@@ -142,12 +144,12 @@ func (h heldComposition) CallsOf(context.Context, string, string, []string) (jig
 
 func (h heldComposition) Installation() string { return "" }
 
-func (h heldComposition) Settings(context.Context, string) (jig.TenantSettings, error) {
-	return jig.TenantSettings{}, nil
+func (h heldComposition) Settings(context.Context, string) (tenancy.Settings, error) {
+	return tenancy.Settings{}, nil
 }
 
-func (h heldComposition) Rule(context.Context, jig.Tool, jig.Call, jig.Session, time.Time) (jig.Ruling, error) {
-	return jig.Ruling{Held: whyHeld}, nil
+func (h heldComposition) Rule(context.Context, jig.Tool, jig.Call, jig.Session, time.Time) (policy.Ruling, error) {
+	return policy.Ruling{Held: whyHeld}, nil
 }
 
 // A composition that is held back waits. If it is canceled in the meantime it ends, so that its session can end.
@@ -155,7 +157,7 @@ func TestHeldCompositionCanBeCancelled(t *testing.T) {
 	t.Parallel()
 	h := heldComposition{call: jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "entities.extract", Status: jig.CallReserved, Input: []byte(`{}`)}}
 	a := activities.New(activities.Deps{Store: h, Catalogue: h, Policy: h, Tenants: h})
-	in := activities.ComposeInput{SessionRef: activities.SessionRef{Tenant: "t", SessionID: "ses_1"}, Call: "1.1", Now: time.Unix(1000, 0)}
+	in := activities.ComposeInput{SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Call: "1.1", Now: time.Unix(1000, 0)}
 	waits, err := a.Compose(t.Context(), in)
 	require.NoError(t, err)
 	require.False(t, waits.Done)
@@ -171,11 +173,11 @@ func TestPoliciesAreListedInPages(t *testing.T) {
 	o := newOffice(t)
 	o.govern(t, "  - {name: refunds, when: 'true', verdict: ask}\n")
 	o.lose()
-	page, err := o.ListPolicies(t.Context(), activities.PoliciesRequest{Tenant: o.tenant})
+	page, err := o.ListPolicies(t.Context(), protocol.PoliciesRequest{Tenant: o.tenant})
 	require.NoError(t, err)
 	require.False(t, page.More)
 	require.Equal(t, []string{"odd", "p"}, []string{page.Policies[0].Name, page.Policies[1].Name})
-	page, err = o.ListPolicies(t.Context(), activities.PoliciesRequest{Tenant: o.tenant, After: "odd"})
+	page, err = o.ListPolicies(t.Context(), protocol.PoliciesRequest{Tenant: o.tenant, After: "odd"})
 	require.NoError(t, err)
 	require.Len(t, page.Policies, 1)
 	long := make([]byte, 600)
@@ -188,7 +190,7 @@ func TestPoliciesAreListedInPages(t *testing.T) {
 	}
 	seen, after := 0, ""
 	for more := true; more; {
-		page, err = o.ListPolicies(t.Context(), activities.PoliciesRequest{Tenant: o.tenant, After: after})
+		page, err = o.ListPolicies(t.Context(), protocol.PoliciesRequest{Tenant: o.tenant, After: after})
 		require.NoError(t, err)
 		seen, more, after = seen+len(page.Policies), page.More, page.Policies[len(page.Policies)-1].Name
 	}

@@ -6,17 +6,19 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // sender holds what is known about the sender of a letter.
 type sender struct {
 	letter   Letter
-	settings jig.TenantSettings
+	settings tenancy.Settings
 	// by and token come from the letter. call is the call that the letter is about.
 	by, token, call string
 
 	principal jig.Principal
-	evidence  *jig.Evidence
+	evidence  *identity.Evidence
 	// pending is the call's open approval or question. It is nil if the call does not wait for a person.
 	pending *jig.Pending
 	// refusal says why the sender may not decide.
@@ -25,7 +27,7 @@ type sender struct {
 
 // identify finds out who sent a letter. That is the person identified by its token or, if the tenant trusts the claims of signals, the
 // person whom the letter names. prove checks the token against the digest of what was shown.
-func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest string) (string, jig.Evidence, error)) error {
+func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest string) (string, identity.Evidence, error)) error {
 	s.principal = jig.Principal{ID: s.by, Claimed: true}
 	if s.call != "" {
 		pending, err := a.store.Pending(ctx, s.letter.Tenant, s.letter.SessionID, s.call)
@@ -37,7 +39,7 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 		}
 	}
 	switch {
-	case s.settings.Signals == jig.SignalsOff && s.letter.signal():
+	case s.settings.Signals == tenancy.SignalsOff && s.letter.signal():
 		s.refusal = "this tenant takes no decisions by signal: decide with `jig` and a signing key"
 		return nil
 	case s.token == "" && s.settings.ProofWanted():

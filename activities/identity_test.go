@@ -16,6 +16,12 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/compose"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
@@ -35,7 +41,7 @@ type office struct {
 
 	db              *store.DB
 	tenant, session string
-	settings        jig.TenantSettings
+	settings        tenancy.Settings
 	rules           policy.Set
 	store           activities.Store  // db, unless a test wraps it
 	unreadable      []jig.PolicyState // policies that this worker cannot read
@@ -102,7 +108,7 @@ func (o *office) toolbox() []tools.Tool {
 func newOffice(t *testing.T, change ...func(*office)) *office {
 	t.Helper()
 	o := &office{db: storetest.New(t), tenant: storetest.Tenant(t), signers: map[string]token.Signer{}}
-	o.settings.Signals = jig.SignalsTrusted
+	o.settings.Signals = tenancy.SignalsTrusted
 	for id, groups := range map[string][]string{"fay": {"finance"}, "flo": {"finance"}, "ana": nil} {
 		o.settings.People = append(o.settings.People, jig.Principal{ID: id, Groups: groups})
 		private, _, err := token.NewKey()
@@ -145,7 +151,7 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 func (o *office) now() time.Time { return time.Now().Add(o.clock) }
 
 // signed sets up an office whose tenant requires proof.
-func signed(o *office) { o.settings.Signals = jig.SignalsSigned }
+func signed(o *office) { o.settings.Signals = tenancy.SignalsSigned }
 
 // govern sets the policy. rules is a list of rules in YAML.
 func (o *office) govern(t *testing.T, rules string) {
@@ -176,8 +182,8 @@ func (o *office) asks(t *testing.T, pass int, tool, input string) jig.Call {
 	t.Helper()
 	_, _, err := o.db.BeginPass(t.Context(), o.tenant, o.session, pass)
 	require.NoError(t, err)
-	_, err = o.db.SaveTurn(t.Context(), o.tenant, o.session, pass, jig.Turn{
-		Stop: jig.StopCalls, Calls: []jig.ToolCall{{ProviderID: "c", Name: tool, Input: json.RawMessage(input)}},
+	_, err = o.db.SaveTurn(t.Context(), o.tenant, o.session, pass, chat.Turn{
+		Stop: chat.StopCalls, Calls: []jig.ToolCall{{ProviderID: "c", Name: tool, Input: json.RawMessage(input)}},
 	})
 	require.NoError(t, err)
 	_, err = o.Admit(t.Context(), activities.AdmitInput{PassRef: activities.PassRef{SessionRef: o.ref(), Pass: pass}, Limit: 100})
@@ -185,8 +191,8 @@ func (o *office) asks(t *testing.T, pass int, tool, input string) jig.Call {
 	return o.call(t, jig.CallID(pass, 1))
 }
 
-func (o *office) ref() activities.SessionRef {
-	return activities.SessionRef{Tenant: o.tenant, SessionID: o.session}
+func (o *office) ref() protocol.SessionRef {
+	return protocol.SessionRef{Tenant: o.tenant, SessionID: o.session}
 }
 
 func (o *office) call(t *testing.T, id string) jig.Call {
@@ -228,7 +234,7 @@ func (o *office) sent(t *testing.T, name, key string, payload any) jig.Ruled {
 }
 
 // sign returns a principal's token for a claim.
-func (o *office) sign(t *testing.T, who string, claim jig.Claim, err error) string {
+func (o *office) sign(t *testing.T, who string, claim identity.Claim, err error) string {
 	t.Helper()
 	require.NoError(t, err)
 	claim.Principal = who
@@ -248,7 +254,7 @@ func (o *office) vouched(t *testing.T, who string, d jig.Decision) jig.Decision 
 // ruling applies the office's policies.
 type ruling struct{ *office }
 
-func (r ruling) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
+func (r ruling) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error) {
 	x, err := r.policies().Decide(ctx, tool, call, session, now)
 	return x.Ruling, err
 }
@@ -262,33 +268,33 @@ func (o *office) policies() policy.Tenant {
 }
 
 // Settings returns the current settings.
-func (o *office) Settings(context.Context, string) (jig.TenantSettings, error) {
+func (o *office) Settings(context.Context, string) (tenancy.Settings, error) {
 	return o.settings, nil
 }
 
-func proven(text string, keys []jig.Key, want jig.Claim, err error, now time.Time) (string, jig.Evidence, error) {
+func proven(text string, keys []identity.Key, want identity.Claim, err error, now time.Time) (string, identity.Evidence, error) {
 	if err != nil {
-		return "", jig.Evidence{}, err
+		return "", identity.Evidence{}, err
 	}
 	return token.Verify(text, keys, want, now)
 }
 
-func (o *office) Decision(keys []jig.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, jig.Evidence, error) {
+func (o *office) Decision(keys []identity.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, identity.Evidence, error) {
 	want, err := token.ForDecision(tenant, session, d, digest)
 	return proven(d.Token, keys, want, err, now)
 }
 
-func (o *office) Reply(keys []jig.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, jig.Evidence, error) {
+func (o *office) Reply(keys []identity.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, identity.Evidence, error) {
 	want, err := token.ForReply(tenant, session, r, digest)
 	return proven(r.Token, keys, want, err, now)
 }
 
-func (o *office) Reconciliation(keys []jig.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, jig.Evidence, error) {
+func (o *office) Reconciliation(keys []identity.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, identity.Evidence, error) {
 	want, err := token.ForReconciliation(tenant, session, r, digest)
 	return proven(r.Token, keys, want, err, now)
 }
 
-func (o *office) Subject(keys []jig.Key, text, tenant, action, subject, reason string, now time.Time) (string, jig.Evidence, error) {
+func (o *office) Subject(keys []identity.Key, text, tenant, action, subject, reason string, now time.Time) (string, identity.Evidence, error) {
 	want, err := token.ForSubject(tenant, action, subject, reason)
 	return proven(text, keys, want, err, now)
 }
@@ -296,7 +302,7 @@ func (o *office) Subject(keys []jig.Key, text, tenant, action, subject, reason s
 // granting creates and matches grants as policy does.
 type granting struct{}
 
-func (granting) New(request jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
+func (granting) New(request jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
 	return policy.NewGrant(request, ceiling, tool, now)
 }
 
@@ -312,7 +318,7 @@ const small = `{"order":"a","amount":10}`
 
 func TestASignedDecisionNeedsAToken(t *testing.T) {
 	t.Parallel()
-	for mode, key := range map[jig.SignalMode]string{jig.SignalsSigned: "signal:1", jig.SignalsOff: "update:1"} {
+	for mode, key := range map[tenancy.SignalMode]string{tenancy.SignalsSigned: "signal:1", tenancy.SignalsOff: "update:1"} {
 		o := newOffice(t, func(o *office) { o.settings.Signals = mode })
 		c := o.asks(t, 1, refundTool, small)
 		got := o.sent(t, "approve", key+"a", jig.Decision{Call: c.ID, By: "fay"})
@@ -331,7 +337,7 @@ func TestASignedDecisionNeedsAToken(t *testing.T) {
 
 func TestNoRawSignalWhereTheyAreOff(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, func(o *office) { o.settings.Signals = jig.SignalsOff })
+	o := newOffice(t, func(o *office) { o.settings.Signals = tenancy.SignalsOff })
 	c := o.asks(t, 1, refundTool, small)
 	for name, payload := range map[string]any{
 		"approve": o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}), "deny": jig.Decision{Call: c.ID, By: "fay"},
@@ -445,7 +451,7 @@ func TestWhoATokenProves(t *testing.T) {
 	o.signers["fay2"], o.settings.Keys = stranger, append(slices.Clone(o.settings.Keys), stranger.Key())
 	got = o.hear(t, "approve", o.vouched(t, "fay2", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}))
 	require.Contains(t, got.Reason, "fay2 may not decide this call", "proved, and not known")
-	o.settings.Keys = slices.DeleteFunc(slices.Clone(o.settings.Keys), func(k jig.Key) bool { return k.Principal == "flo" })
+	o.settings.Keys = slices.DeleteFunc(slices.Clone(o.settings.Keys), func(k identity.Key) bool { return k.Principal == "flo" })
 	got = o.hear(t, "approve", o.vouched(t, "flo", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}))
 	require.Contains(t, got.Reason, "key is not one of the tenant's")
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
@@ -474,10 +480,10 @@ func TestASignedReconciliation(t *testing.T) {
 	c := o.asks(t, 1, refundTool, small)
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay"}).Status)
 	for range 2 { // the first attempt never finished, so the second one finds the outcome unknown
-		_, err := o.db.Reserve(t.Context(), jig.Reserve{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest})
+		_, err := o.db.Reserve(t.Context(), ledger.Reserve{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest})
 		require.NoError(t, err)
 	}
-	o.settings.Signals = jig.SignalsSigned
+	o.settings.Signals = tenancy.SignalsSigned
 	r := jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeHappened, Result: json.RawMessage(`{"id":7}`)}
 	claim, err := token.ForReconciliation(o.tenant, o.session, r, o.pending(t, c.ID).Digest)
 	r.Token = o.sign(t, "fay", claim, err)

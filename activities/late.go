@@ -7,12 +7,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
-
-// Settlement names a call that was settled late, while its workflow considers it unknown and waits for a person.
-type Settlement struct {
-	Call string `json:"call"`
-}
 
 // tellAgain is how long the sweeper waits after the last attempt to tell a workflow about a settled call. By then the process that
 // settled the call has given up.
@@ -45,7 +41,7 @@ func (a *Activities) signalSettled(ctx context.Context, call jig.Call) error {
 	if call.Frame != "" {
 		id = jig.QualifiedCallID(call.SessionID, call.Frame)
 	}
-	return a.runs.Settled(ctx, id, Settlement{Call: call.ID})
+	return a.runs.Settled(ctx, id, protocol.Settlement{Call: call.ID})
 }
 
 // tellLeftOver tells workflows about calls that were settled late by workers that then failed to tell them. If one workflow cannot be

@@ -9,11 +9,14 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Letter is a signal or update as it arrived, with a key that makes sure that it takes effect only once.
 type Letter struct {
-	SessionRef
+	protocol.SessionRef
 	Name    string          `json:"name"`
 	Key     string          `json:"key"`
 	Payload json.RawMessage `json:"payload"`
@@ -62,7 +65,7 @@ func (a *Activities) hear(ctx context.Context, in Letter) (Heard, error) {
 
 // event processes an event that a composition may be waiting for.
 func (a *Activities) event(ctx context.Context, in Letter) (Heard, error) {
-	var e jig.ReceivedEvent
+	var e plan.ReceivedEvent
 	if err := strictJSON(in.Payload, &e); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
@@ -84,7 +87,7 @@ func (a *Activities) event(ctx context.Context, in Letter) (Heard, error) {
 const maxMessageID = 256
 
 func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
-	var m Message
+	var m protocol.Message
 	if err := strictJSON(in.Payload, &m); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
@@ -105,7 +108,7 @@ func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
 	if m.ID != "" {
 		key = jig.MessageKey(m.ID)
 	}
-	_, err = a.store.AddMessage(ctx, in.Tenant, in.SessionID, key, jig.Message{Role: jig.RoleUser, Text: m.Text, By: m.By, Pass: in.Pass})
+	_, err = a.store.AddMessage(ctx, in.Tenant, in.SessionID, key, chat.Message{Role: chat.RoleUser, Text: m.Text, By: m.By, Pass: in.Pass})
 	return Heard{Message: true}, err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // refusals is a store that records why letters were refused.
@@ -37,7 +38,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	} {
 		store := &refusals{}
 		heard, err := activities.New(activities.Deps{Store: store, Tenants: who{}}).Hear(t.Context(), activities.Letter{
-			SessionRef: activities.SessionRef{Tenant: "t", SessionID: "ses_1"}, Name: row.name, Key: "k", Payload: json.RawMessage(row.payload),
+			SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Name: row.name, Key: "k", Payload: json.RawMessage(row.payload),
 		})
 		require.NoError(t, err)
 		require.Equal(t, []jig.Ruled{{Outcome: jig.DecisionRefused, Reason: row.reason}}, heard.Decisions)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -20,8 +22,8 @@ type anyModel struct{ activities.Model }
 
 func (anyModel) Check(string) error { return nil }
 
-func (anyModel) Answer(context.Context, jig.ModelRequest, func(string)) (jig.Turn, error) {
-	return jig.Turn{}, jig.Errorf(jig.CodeInternal, "nobody asks this model")
+func (anyModel) Answer(context.Context, chat.Request, func(string)) (chat.Turn, error) {
+	return chat.Turn{}, jig.Errorf(jig.CodeInternal, "nobody asks this model")
 }
 
 const nightly = "---\nname: nightly\nmodel: script/nightly\ntools: [\"*\"]\nscript: {rules: [{answer: done}]}\n%s---\n"
@@ -42,19 +44,19 @@ func (o *office) register(t *testing.T, body string) {
 }
 
 // launches opens a session and makes it the office's session.
-func (o *office) launches(t *testing.T, start activities.StartSession) (activities.Opened, error) {
+func (o *office) launches(t *testing.T, start protocol.StartSession) (activities.Opened, error) {
 	t.Helper()
 	o.session = jig.NewSessionID()
 	return o.opens(t, o.session, start)
 }
 
-func (o *office) opens(t *testing.T, id string, start activities.StartSession) (activities.Opened, error) {
+func (o *office) opens(t *testing.T, id string, start protocol.StartSession) (activities.Opened, error) {
 	t.Helper()
 	if start.Principal.ID == "" {
 		start.Principal.ID = "ana"
 	}
 	return o.Open(t.Context(), activities.OpenInput{
-		SessionRef: activities.SessionRef{Tenant: o.tenant, SessionID: id}, Start: &start,
+		SessionRef: protocol.SessionRef{Tenant: o.tenant, SessionID: id}, Start: &start,
 	})
 }
 
@@ -82,13 +84,13 @@ func TestDraftOfARegisteredAgentIsNotTrustedAsIt(t *testing.T) {
 	o.govern(t, nightlyMayRefund)
 	o.register(t, document())
 	for _, c := range []struct {
-		start  activities.StartSession
+		start  protocol.StartSession
 		agent  string
 		status jig.CallStatus
 	}{
-		{activities.StartSession{Agent: "nightly"}, "nightly", jig.CallReserved},
-		{activities.StartSession{Document: document()}, "nightly", jig.CallReserved},
-		{activities.StartSession{Document: document("description: edited")}, "draft:nightly", jig.CallWaiting},
+		{protocol.StartSession{Agent: "nightly"}, "nightly", jig.CallReserved},
+		{protocol.StartSession{Document: document()}, "nightly", jig.CallReserved},
+		{protocol.StartSession{Document: document("description: edited")}, "draft:nightly", jig.CallWaiting},
 	} {
 		opened, err := o.launches(t, c.start)
 		require.NoError(t, err)
@@ -101,7 +103,7 @@ func TestDraftOfARegisteredAgentIsNotTrustedAsIt(t *testing.T) {
 
 	// Registering another document later changes nothing for running sessions. In new sessions, the earlier document is a draft.
 	o.register(t, document("description: edited"))
-	opened, err := o.launches(t, activities.StartSession{Document: document()})
+	opened, err := o.launches(t, protocol.StartSession{Document: document()})
 	require.NoError(t, err)
 	require.Equal(t, "draft:nightly", opened.Agent)
 }
@@ -112,7 +114,7 @@ func TestGrantsTellDraftsApart(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.register(t, document())
-	grants := func(start activities.StartSession, pass int, input string) {
+	grants := func(start protocol.StartSession, pass int, input string) {
 		t.Helper()
 		_, err := o.launches(t, start)
 		require.NoError(t, err)
@@ -120,16 +122,16 @@ func TestGrantsTellDraftsApart(t *testing.T) {
 		ruled := o.hear(t, "decide", jig.Decision{Call: c.ID, By: "ben", Grant: &jig.GrantRequest{MaxUses: 5}})
 		require.Equal(t, jig.DecisionAccepted, ruled.Outcome, ruled.Reason)
 	}
-	status := func(start activities.StartSession) jig.CallStatus {
+	status := func(start protocol.StartSession) jig.CallStatus {
 		t.Helper()
 		_, err := o.launches(t, start)
 		require.NoError(t, err)
 		return o.asks(t, 1, refundTool, small).Status
 	}
-	draft := activities.StartSession{Document: document("description: edited")}
-	other := activities.StartSession{Document: document("description: other")}
-	grants(activities.StartSession{Agent: "nightly"}, 1, small)
-	require.Equal(t, jig.CallReserved, status(activities.StartSession{Agent: "nightly"}))
+	draft := protocol.StartSession{Document: document("description: edited")}
+	other := protocol.StartSession{Document: document("description: other")}
+	grants(protocol.StartSession{Agent: "nightly"}, 1, small)
+	require.Equal(t, jig.CallReserved, status(protocol.StartSession{Agent: "nightly"}))
 	require.Equal(t, jig.CallWaiting, status(draft))
 
 	grants(draft, 1, small)
@@ -142,7 +144,7 @@ func TestAgentStartsOnlyWhatItsDocumentLists(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.register(t, document())
-	_, err := o.launches(t, activities.StartSession{Document: document("agents: [helper]")})
+	_, err := o.launches(t, protocol.StartSession{Document: document("agents: [helper]")})
 	require.NoError(t, err)
 	c := o.asks(t, 1, "agent.run", `{"agent":"nightly","task":"refund everything"}`)
 	require.Equal(t, jig.CallFailed, c.Status)
@@ -150,7 +152,7 @@ func TestAgentStartsOnlyWhatItsDocumentLists(t *testing.T) {
 	require.Equal(t, "/agent", c.Result.Error.Field)
 	require.Contains(t, c.Result.Error.Hint, "`agents` in the document of agent nightly")
 
-	_, err = o.launches(t, activities.StartSession{Document: document("agents: [helper, nightly]")})
+	_, err = o.launches(t, protocol.StartSession{Document: document("agents: [helper, nightly]")})
 	require.NoError(t, err)
 	require.Equal(t, jig.CallReserved, o.asks(t, 1, "agent.run", `{"agent":"nightly","task":"tidy up"}`).Status)
 }
@@ -160,7 +162,7 @@ func TestOnlyAnAgentThatListsAgentsIsOfferedToStartThem(t *testing.T) {
 	t.Parallel()
 	for agents, offered := range map[string]bool{"agents: []": false, "agents: [helper]": true} {
 		o := newOffice(t)
-		_, err := o.launches(t, activities.StartSession{Document: document(agents)})
+		_, err := o.launches(t, protocol.StartSession{Document: document(agents)})
 		require.NoError(t, err)
 		request, err := o.Prompt(t.Context(), o.stored(t, o.session), 1)
 		require.NoError(t, err)
@@ -174,7 +176,7 @@ func TestNoEditStartsAnAgentThatIsNotListed(t *testing.T) {
 	o := newOffice(t)
 	o.govern(t, "  - {name: agents, when: \"tool.name == 'agent.run'\", verdict: ask}\n")
 	o.register(t, document())
-	_, err := o.launches(t, activities.StartSession{Document: document("agents: [nightly, helper]")})
+	_, err := o.launches(t, protocol.StartSession{Document: document("agents: [nightly, helper]")})
 	require.NoError(t, err)
 	c := o.asks(t, 1, "agent.run", `{"agent":"nightly","task":"tidy up"}`)
 	require.Equal(t, jig.CallWaiting, c.Status)
@@ -205,7 +207,7 @@ func TestRulesSeeWhoStartedAnAgent(t *testing.T) {
 		"  - {name: sent, when: \"tool.permission == 'write' && session.parent_agent == 'draft:nightly' && session.root_agent == 'draft:nightly' && "+
 		"session.depth == 1 && session.source == 'agent'\", verdict: ask}\n")
 	o.register(t, document())
-	_, err := o.launches(t, activities.StartSession{Document: document("agents: [nightly]"), Source: jig.SourceCLI})
+	_, err := o.launches(t, protocol.StartSession{Document: document("agents: [nightly]"), Source: jig.SourceCLI})
 	require.NoError(t, err)
 	child := o.delegates(t, 1, `{"agent":"nightly","task":"refund everything"}`)
 	parent := o.session
@@ -223,7 +225,7 @@ func TestRulesSeeWhoStartedAnAgent(t *testing.T) {
 	require.Equal(t, []string{parent, "1.1"}, []string{o.pending(t, "1.1").ParentID, o.pending(t, "1.1").ParentCall})
 
 	// Started on its own, the same agent is trusted.
-	_, err = o.launches(t, activities.StartSession{Agent: "nightly"})
+	_, err = o.launches(t, protocol.StartSession{Agent: "nightly"})
 	require.NoError(t, err)
 	require.Equal(t, jig.CallReserved, o.asks(t, 1, refundTool, small).Status)
 }
@@ -233,11 +235,11 @@ func TestAPlaceInATreeCannotBeClaimed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.register(t, document())
-	_, err := o.launches(t, activities.StartSession{Document: document("agents: [nightly]"), Principal: jig.Principal{ID: "fay"}})
+	_, err := o.launches(t, protocol.StartSession{Document: document("agents: [nightly]"), Principal: jig.Principal{ID: "fay"}})
 	require.NoError(t, err)
 	child := o.delegates(t, 1, `{"agent":"nightly"}`)
 	parent := o.session
-	for name, start := range map[string]activities.StartSession{
+	for name, start := range map[string]protocol.StartSession{
 		"another session":       {Agent: "nightly", ParentID: parent, ParentCall: "1.1"},
 		"a call that is not":    {Agent: "nightly", ParentID: parent, ParentCall: "1.2"},
 		"no call":               {Agent: "nightly", ParentID: parent},
@@ -248,7 +250,7 @@ func TestAPlaceInATreeCannotBeClaimed(t *testing.T) {
 		require.Contains(t, []jig.Code{jig.CodeNotPermitted, jig.CodeInvalidInput}, failed(t, err), name)
 	}
 	_, err = o.OpenCall(t.Context(), activities.OpenCallInput{
-		SessionRef: activities.SessionRef{Tenant: o.tenant, SessionID: jig.NewSessionID()}, Tool: refundTool, Input: []byte(small),
+		SessionRef: protocol.SessionRef{Tenant: o.tenant, SessionID: jig.NewSessionID()}, Tool: refundTool, Input: []byte(small),
 		Parent: parent, ParentCall: "1.1",
 	})
 	require.Equal(t, jig.CodeNotPermitted, failed(t, err))
@@ -265,7 +267,7 @@ func TestCallerChoosesOnlyAListedModel(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.register(t, document("models: [openai/small, anthropic/*]"))
-	_, err := o.launches(t, activities.StartSession{Document: document("agents: [nightly]")})
+	_, err := o.launches(t, protocol.StartSession{Document: document("agents: [nightly]")})
 	require.NoError(t, err)
 	for pass, c := range []struct {
 		model string
@@ -284,7 +286,7 @@ func TestCallerChoosesOnlyAListedModel(t *testing.T) {
 		}
 		require.NoError(t, err)
 	}
-	_, err = o.launches(t, activities.StartSession{Agent: "nightly", Model: "openai/large"})
+	_, err = o.launches(t, protocol.StartSession{Agent: "nightly", Model: "openai/large"})
 	require.NoError(t, err, "whoever starts a session chooses the model")
 }
 
@@ -296,7 +298,7 @@ func TestLostPermissionsHoldInRunningSessions(t *testing.T) {
 	people := o.settings.People
 	o.settings.People = append(people, jig.Principal{ID: "rex", Groups: []string{"support"}, Permissions: []string{"shop.guarded"}}) //nolint:gocritic // people keeps the list without rex
 	o.register(t, document())
-	_, err := o.launches(t, activities.StartSession{Agent: "nightly", Principal: jig.Principal{ID: "rex"}})
+	_, err := o.launches(t, protocol.StartSession{Agent: "nightly", Principal: jig.Principal{ID: "rex"}})
 	require.NoError(t, err)
 	first := o.asks(t, 1, guardedTool, `{"order":"a","amount":1}`)
 	require.Equal(t, jig.CallWaiting, first.Status, "%+v", first.Result)
@@ -321,7 +323,7 @@ func TestRulesSeeThePrincipalAsTheTenantKnowsItNow(t *testing.T) {
 	o := newOffice(t)
 	o.govern(t, "  - {name: finance, when: \"'finance' in principal.groups && principal.proof == 'claimed'\", verdict: run}\n")
 	o.register(t, document())
-	_, err := o.launches(t, activities.StartSession{Agent: "nightly", Principal: jig.Principal{ID: "fay"}})
+	_, err := o.launches(t, protocol.StartSession{Agent: "nightly", Principal: jig.Principal{ID: "fay"}})
 	require.NoError(t, err)
 	require.Equal(t, jig.CallReserved, o.asks(t, 1, refundTool, `{"order":"a","amount":1}`).Status)
 	o.settings.People = nil
@@ -334,9 +336,9 @@ type countedModel struct {
 	asked int
 }
 
-func (m *countedModel) Answer(context.Context, jig.ModelRequest, func(string)) (jig.Turn, error) {
+func (m *countedModel) Answer(context.Context, chat.Request, func(string)) (chat.Turn, error) {
 	m.asked++
-	return jig.Turn{Stop: jig.StopEnd, Text: "done"}, nil
+	return chat.Turn{Stop: chat.StopEnd, Text: "done"}, nil
 }
 
 // A session that is paused, itself or with its tenant, does not ask the model. It asks once it is resumed.
@@ -348,7 +350,7 @@ func TestPausedSessionDoesNotCallTheModel(t *testing.T) {
 			Store: o.db, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Model: model, Agents: spec.Parser{}, Now: o.now,
 		})
 		o.register(t, document())
-		_, err := o.launches(t, activities.StartSession{Agent: "nightly"})
+		_, err := o.launches(t, protocol.StartSession{Agent: "nightly"})
 		require.NoError(t, err)
 		if pause.By = "ana"; pause.Scope == jig.PauseSession {
 			pause.Target = o.session

@@ -6,11 +6,13 @@ import (
 	"sync"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // RunLocalInput names the calls to run in a local activity.
 type RunLocalInput struct {
-	SessionRef
+	protocol.SessionRef
 	Calls []string `json:"calls"`
 }
 
@@ -66,8 +68,8 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 }
 
 // runQuick runs the calls that have not begun, all at the same time. It returns the records of those for which a single record is enough.
-func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []jig.Call) []jig.QuickCompletion {
-	records := make([]*jig.QuickCompletion, len(calls))
+func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []jig.Call) []ledger.QuickCompletion {
+	records := make([]*ledger.QuickCompletion, len(calls))
 	var running sync.WaitGroup
 	for i, call := range calls {
 		tool, ok := a.catalogue.Tool(call.Tool) // only Go tools are quick
@@ -85,7 +87,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 		running.Go(func() { records[i] = a.quickly(ctx, session, tool, call) })
 	}
 	running.Wait()
-	list := make([]jig.QuickCompletion, 0, len(records))
+	list := make([]ledger.QuickCompletion, 0, len(records))
 	for _, record := range records {
 		if record != nil {
 			list = append(list, *record)
@@ -95,7 +97,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 }
 
 // quickly runs one call. It returns nil if the call needs more than a single record.
-func (a *Activities) quickly(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) *jig.QuickCompletion {
+func (a *Activities) quickly(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) *ledger.QuickCompletion {
 	progress, flush := a.progress(ctx, call)
 	started := a.now()
 	outcome := a.catalogue.Run(ctx, tool.Name, call.Input, a.invocation(session, call, 1, progress))
@@ -104,7 +106,7 @@ func (a *Activities) quickly(ctx context.Context, session jig.Session, tool jig.
 	if len(outcome.Data)+len(outcome.Markdown) > jig.InlineBytes || (status != jig.CallSucceeded && status != jig.CallFailed) {
 		return nil
 	}
-	return &jig.QuickCompletion{
+	return &ledger.QuickCompletion{
 		CallID: call.ID, Version: call.Version, Digest: call.Digest, Status: status, Result: outcome, Started: started, Finished: a.now(),
 	}
 }

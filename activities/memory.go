@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 const (
@@ -160,7 +161,7 @@ type memory struct {
 	at map[string]int
 }
 
-func newMemory(exchanges []jig.Exchange) memory {
+func newMemory(exchanges []chat.Exchange) memory {
 	m := memory{at: map[string]int{}}
 	for _, x := range slices.Backward(exchanges) {
 		for _, c := range slices.Backward(x.Calls) {
@@ -205,7 +206,7 @@ func (m *memory) add(c jig.Call) {
 }
 
 // remember returns the working memory of a session: what the exchanges name, then what earlier calls named.
-func (a *Activities) remember(ctx context.Context, session jig.Session, exchanges []jig.Exchange) (memory, error) {
+func (a *Activities) remember(ctx context.Context, session jig.Session, exchanges []chat.Exchange) (memory, error) {
 	m := newMemory(exchanges)
 	if session.SummaryThrough == 0 || m.full() {
 		return m, nil
@@ -238,10 +239,10 @@ func (m *memory) note() string {
 }
 
 // withMemory puts the working memory after the exchanges, so that its changes do not invalidate the provider's prompt cache.
-func withMemory(m memory, exchanges []jig.Exchange) []jig.Exchange {
+func withMemory(m memory, exchanges []chat.Exchange) []chat.Exchange {
 	note := m.note()
 	if note == "" {
 		return exchanges
 	}
-	return append(exchanges, jig.Exchange{Messages: []jig.Message{{Role: jig.RoleUser, Text: note}}})
+	return append(exchanges, chat.Exchange{Messages: []chat.Message{{Role: chat.RoleUser, Text: note}}})
 }

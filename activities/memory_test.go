@@ -11,12 +11,14 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/tools"
 )
 
 // told returns a pass with one call and the data of its result.
-func told(pass int, tool, input, data string) jig.Exchange {
-	return jig.Exchange{Pass: pass, Turn: &jig.Turn{Text: "on it"}, Calls: []jig.Call{{
+func told(pass int, tool, input, data string) chat.Exchange {
+	return chat.Exchange{Pass: pass, Turn: &chat.Turn{Text: "on it"}, Calls: []jig.Call{{
 		ID: jig.CallID(pass, 1), Pass: pass, Tool: tool, Input: []byte(input), Status: jig.CallSucceeded,
 		Result: &jig.ToolResult{Success: true, Summary: "done", Data: json.RawMessage(data)},
 	}}}
@@ -81,7 +83,7 @@ func TestMemoryGoesBack(t *testing.T) {
 - ent_1 team "Alpha" (3.1 entities.update)
 - ent_2 team "Beta" (2.1 entities.get)`, memory)
 
-	many := make([]jig.Exchange, 50)
+	many := make([]chat.Exchange, 50)
 	for i := range many {
 		many[i] = told(i+1, "t.get", `{}`, fmt.Sprintf(`{"entity_id":"ent_%d"}`, i+1))
 	}
@@ -103,7 +105,7 @@ func TestMemoryGoesBack(t *testing.T) {
 func TestMemoryOfALargeResult(t *testing.T) {
 	t.Parallel()
 	data := `{"a":"` + strings.Repeat("x", 50_000) + `","entities":[{"entity_id":"ent_1","type":"team"},{"entity_id":"ent_2","title":"B"}],"page":{"id":1,"title":"P"}}`
-	c := jig.Completion{Result: jig.ToolResult{Success: true, Data: json.RawMessage(data)}}
+	c := ledger.Completion{Result: jig.ToolResult{Success: true, Data: json.RawMessage(data)}}
 	require.NoError(t, activities.CutDown(&c))
 	require.Less(t, len(c.Result.Data), jig.InlineBytes)
 	x := told(2, "t.list", `{}`, string(c.Result.Data))
@@ -114,10 +116,10 @@ func TestMemoryOfALargeResult(t *testing.T) {
 // kept is a store of one session.
 type kept struct {
 	activities.Store
-	exchanges []jig.Exchange
+	exchanges []chat.Exchange
 }
 
-func (k *kept) Transcript(_ context.Context, _, _ string, after int) ([]jig.Exchange, error) {
+func (k *kept) Transcript(_ context.Context, _, _ string, after int) ([]chat.Exchange, error) {
 	return k.exchanges[after:], nil
 }
 
@@ -134,7 +136,7 @@ func TestPromptShowsTheMemoryLast(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
-	k := &kept{exchanges: []jig.Exchange{
+	k := &kept{exchanges: []chat.Exchange{
 		told(1, "entities.get", `{"id":"ent_1"}`, `{"entity_id":"ent_1","type":"team","title":"Alpha"}`),
 		told(2, "files.read", `{}`, `{"text":"`+strings.Repeat("x", 4000)+`"}`),
 		told(3, "entities.get", `{"id":"ent_2"}`, `{"entity_id":"ent_2","type":"team","title":"Beta"}`),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Signals with the same content are separate messages, unless their sender gave them the same id.
@@ -16,7 +17,7 @@ func TestAMessageOfAnIDIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.open(t)
-	say := func(m activities.Message) activities.Heard {
+	say := func(m protocol.Message) activities.Heard {
 		t.Helper()
 		raw, err := json.Marshal(m)
 		require.NoError(t, err)
@@ -38,17 +39,17 @@ func TestAMessageOfAnIDIsTakenOnce(t *testing.T) {
 		return n
 	}
 	for range 2 {
-		require.True(t, say(activities.Message{Text: "go on"}).Message)
+		require.True(t, say(protocol.Message{Text: "go on"}).Message)
 	}
 	require.Equal(t, 2, count())
 	for range 2 {
-		require.True(t, say(activities.Message{Text: "go on", ID: "ses_op/1.1"}).Message)
+		require.True(t, say(protocol.Message{Text: "go on", ID: "ses_op/1.1"}).Message)
 	}
 	require.Equal(t, 3, count())
 	has, err := o.db.HasMessage(t.Context(), o.tenant, o.session, "ses_op/1.1")
 	require.NoError(t, err)
 	require.True(t, has)
-	refused := say(activities.Message{Text: "go on", ID: strings.Repeat("x", 257)})
+	refused := say(protocol.Message{Text: "go on", ID: strings.Repeat("x", 257)})
 	require.Contains(t, refused.Decisions[0].Reason, "`id` has 257 bytes")
 	require.Equal(t, 3, count())
 }

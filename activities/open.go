@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // maxDocument is the maximum size, in bytes, of an uploaded agent document or input.
@@ -16,8 +17,8 @@ const maxDocument = 16 << 20
 
 // OpenInput asks to open a session: a new one if Start is set, otherwise one that has ended.
 type OpenInput struct {
-	SessionRef
-	Start *StartSession `json:"start,omitempty"`
+	protocol.SessionRef
+	Start *protocol.StartSession `json:"start,omitempty"`
 }
 
 // Opened is the part of a session that its workflow keeps.
@@ -85,7 +86,7 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 }
 
 // agentOf returns the agent that a session is started with: a registered one, or the document in the request.
-func (a *Activities) agentOf(ctx context.Context, tenant string, start StartSession) (jig.Agent, error) {
+func (a *Activities) agentOf(ctx context.Context, tenant string, start protocol.StartSession) (jig.Agent, error) {
 	name, body := start.DocumentName, []byte(start.Document)
 	var err error
 	switch {
@@ -116,7 +117,7 @@ func (a *Activities) agentOf(ctx context.Context, tenant string, start StartSess
 	return agent, a.model.Check(agent.Model)
 }
 
-func (a *Activities) inputOf(ctx context.Context, tenant string, start StartSession, agent jig.Agent) (json.RawMessage, error) {
+func (a *Activities) inputOf(ctx context.Context, tenant string, start protocol.StartSession, agent jig.Agent) (json.RawMessage, error) {
 	input := start.Input
 	if start.InputArtifact != "" {
 		whole, err := a.readWhole(ctx, tenant, start.InputArtifact)

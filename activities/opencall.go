@@ -7,11 +7,14 @@ import (
 	"errors"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // OpenCallInput asks for the session of a single call: of a tool or a registered execution spec by its name, or of a spec in the request.
 type OpenCallInput struct {
-	SessionRef
+	protocol.SessionRef
 	Tool string `json:"tool,omitempty"`
 	// Document is an execution spec, and DocumentArtifact the id of one that was uploaded. DocumentName is its file name, for messages.
 	Document         string            `json:"document,omitempty"`
@@ -68,7 +71,7 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 	if session.RequestDigest, err = a.callRequestOf(ctx, in); err != nil {
 		return Opened{}, err
 	}
-	turn := jig.Turn{Stop: jig.StopCalls, Calls: []jig.ToolCall{{ProviderID: "call", Name: tool.Name, Input: session.Input}}}
+	turn := chat.Turn{Stop: chat.StopCalls, Calls: []jig.ToolCall{{ProviderID: "call", Name: tool.Name, Input: session.Input}}}
 	if session, err = a.store.CreateCall(ctx, session, turn); err != nil {
 		return Opened{}, err
 	}
@@ -176,7 +179,7 @@ func (a *Activities) SettleCall(ctx context.Context, in PassRef) (CallSettled, e
 	if err != nil {
 		return CallSettled{}, temporalError(err)
 	}
-	end := jig.End{Tenant: in.Tenant, SessionID: in.SessionID, Pass: in.Pass, Status: jig.StatusCompleted, Reason: jig.ReasonAnswered}
+	end := ledger.End{Tenant: in.Tenant, SessionID: in.SessionID, Pass: in.Pass, Status: jig.StatusCompleted, Reason: jig.ReasonAnswered}
 	if call.Result != nil {
 		end.Answer = call.Result.Summary
 	}

@@ -11,6 +11,8 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // pauseLook is how long a call that is held back waits before it is tried again.
@@ -24,68 +26,42 @@ func pausedError(what, held string) error {
 	})
 }
 
-// PauseRequest pauses or resumes calls that have not begun.
-type PauseRequest struct {
-	Tenant string         `json:"tenant"`
-	Scope  jig.PauseScope `json:"scope"`
-	// Target is a tool's name or a session's id. It is empty for the whole tenant.
-	Target string `json:"target,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	By     string `json:"by,omitempty"`
-	Token  string `json:"token,omitempty"`
-}
-
-// PauseResult lists the pauses that are in force now.
-type PauseResult struct {
-	// Changed is false if the request changed nothing.
-	Changed bool        `json:"changed"`
-	Pauses  []jig.Pause `json:"pauses"`
-}
-
-// Subject returns the target of the request in the form that tokens use.
-func (r PauseRequest) Subject() string {
-	if r.Target == "" {
-		return string(r.Scope)
-	}
-	return string(r.Scope) + ":" + r.Target
-}
-
 // Pause holds back calls that have not begun.
-func (a *Activities) Pause(ctx context.Context, in PauseRequest) (PauseResult, error) {
+func (a *Activities) Pause(ctx context.Context, in protocol.PauseRequest) (protocol.PauseResult, error) {
 	return a.pausing(ctx, in, "pause", a.store.Pause)
 }
 
 // Resume lifts a pause.
-func (a *Activities) Resume(ctx context.Context, in PauseRequest) (PauseResult, error) {
+func (a *Activities) Resume(ctx context.Context, in protocol.PauseRequest) (protocol.PauseResult, error) {
 	return a.pausing(ctx, in, "resume", a.store.Resume)
 }
 
 // ListPauses lists the pauses of a tenant. It uses only the Tenant of the request.
-func (a *Activities) ListPauses(ctx context.Context, in PauseRequest) (PauseResult, error) {
+func (a *Activities) ListPauses(ctx context.Context, in protocol.PauseRequest) (protocol.PauseResult, error) {
 	list, err := a.store.Pauses(ctx, in.Tenant)
-	return PauseResult{Pauses: list}, temporalError(err)
+	return protocol.PauseResult{Pauses: list}, temporalError(err)
 }
 
 func (a *Activities) pausing(
-	ctx context.Context, in PauseRequest, action string, apply func(context.Context, string, jig.Pause, *jig.Evidence) (bool, error),
-) (PauseResult, error) {
+	ctx context.Context, in protocol.PauseRequest, action string, apply func(context.Context, string, jig.Pause, *identity.Evidence) (bool, error),
+) (protocol.PauseResult, error) {
 	if err := a.checkPause(ctx, in); err != nil {
-		return PauseResult{}, temporalError(err)
+		return protocol.PauseResult{}, temporalError(err)
 	}
 	who, evidence, err := a.operator(ctx, in.Tenant, in.By, in.Token, action, in.Subject(), in.Reason)
 	if err != nil {
-		return PauseResult{}, temporalError(err)
+		return protocol.PauseResult{}, temporalError(err)
 	}
 	p := jig.Pause{Scope: in.Scope, Target: in.Target, By: who.ID, Claimed: who.Claimed, Reason: in.Reason, At: a.now().UTC()}
 	changed, err := apply(ctx, in.Tenant, p, evidence)
 	if err != nil {
-		return PauseResult{}, temporalError(err)
+		return protocol.PauseResult{}, temporalError(err)
 	}
 	list, err := a.store.Pauses(ctx, in.Tenant)
-	return PauseResult{Changed: changed, Pauses: list}, temporalError(err)
+	return protocol.PauseResult{Changed: changed, Pauses: list}, temporalError(err)
 }
 
-func (a *Activities) checkPause(ctx context.Context, in PauseRequest) error {
+func (a *Activities) checkPause(ctx context.Context, in protocol.PauseRequest) error {
 	if err := jig.CheckTenant(in.Tenant); err != nil {
 		return err
 	}
@@ -105,7 +81,7 @@ func (a *Activities) checkPause(ctx context.Context, in PauseRequest) error {
 }
 
 // operator identifies the person who makes a request that concerns no call.
-func (a *Activities) operator(ctx context.Context, tenant, by, token, action, subject, reason string) (jig.Principal, *jig.Evidence, error) {
+func (a *Activities) operator(ctx context.Context, tenant, by, token, action, subject, reason string) (jig.Principal, *identity.Evidence, error) {
 	settings, err := a.tenants.Settings(ctx, tenant)
 	if err != nil {
 		return jig.Principal{}, nil, err
@@ -142,42 +118,24 @@ func requestOf(ctx context.Context) string {
 	return strings.Join([]string{info.WorkflowExecution.RunID, info.ActivityRunID, info.ActivityID}, "/")
 }
 
-// GrantsRequest asks for a page of grants. If Revoke is set, it ends that grant and returns it.
-type GrantsRequest struct {
-	Tenant string `json:"tenant"`
-	Cursor string `json:"cursor,omitempty"`
-	// All includes grants that are used up, expired or revoked.
-	All bool `json:"all,omitempty"`
-	// Revoke is the id of a grant to end.
-	Revoke string `json:"revoke,omitempty"`
-	By     string `json:"by,omitempty"`
-	Token  string `json:"token,omitempty"`
-}
-
-// GrantsPage is a page of grants, the latest first.
-type GrantsPage struct {
-	Grants []jig.Grant `json:"grants"`
-	Next   string      `json:"next,omitempty"`
-}
-
 // ListGrants returns a page of grants, or revokes one.
-func (a *Activities) ListGrants(ctx context.Context, in GrantsRequest) (GrantsPage, error) {
+func (a *Activities) ListGrants(ctx context.Context, in protocol.GrantsRequest) (protocol.GrantsPage, error) {
 	if in.Revoke == "" {
 		list, next, err := a.store.Grants(ctx, in.Tenant, in.Cursor, 100, in.All, a.now())
 		if err == nil {
 			err = a.markEnded(ctx, in.Tenant, list)
 		}
-		return GrantsPage{Grants: list, Next: next}, temporalError(err)
+		return protocol.GrantsPage{Grants: list, Next: next}, temporalError(err)
 	}
 	who, evidence, err := a.operator(ctx, in.Tenant, in.By, in.Token, "revoke", in.Revoke, "")
 	if err != nil {
-		return GrantsPage{}, temporalError(err)
+		return protocol.GrantsPage{}, temporalError(err)
 	}
 	g, err := a.store.RevokeGrant(ctx, in.Tenant, in.Revoke, who, evidence, a.now().UTC())
 	if err != nil {
-		return GrantsPage{}, temporalError(err)
+		return protocol.GrantsPage{}, temporalError(err)
 	}
-	return GrantsPage{Grants: []jig.Grant{g}}, nil
+	return protocol.GrantsPage{Grants: []jig.Grant{g}}, nil
 }
 
 // markEnded marks the live grants that ended because the contract of their tool has changed. A tool that this worker does not know

@@ -9,6 +9,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // attempt holds the circumstances of a failure that the ledger's verdict depends on.
@@ -82,7 +83,7 @@ func (a attempt) verdict(outcome jig.ToolResult) (status jig.CallStatus, doubt b
 // again reports whether a call that writes is released for another attempt. An idempotent call is retried whenever it is unclear whether
 // its effect happened, because repeating it may settle that.
 func (a attempt) again(e *jig.Error) bool {
-	if a.ended == canceled || !jig.MayRetry(a.tool.Permission.Writes(), a.tool.Idempotent, e) {
+	if a.ended == canceled || !ledger.MayRetry(a.tool.Permission.Writes(), a.tool.Idempotent, e) {
 		return false
 	}
 	worth := worthRetrying(e.Code) || !e.NoEffect() && e.Code != jig.CodeOutcomeUnknown
@@ -152,7 +153,7 @@ func endOf(outcome jig.ToolResult) jig.CallStatus {
 const maxCounts = 512
 
 // cutDown keeps a large result out of the row: the complete result is stored separately, and a preview stays.
-func cutDown(c *jig.Completion) error {
+func cutDown(c *ledger.Completion) error {
 	r := &c.Result
 	if len(r.Data)+len(r.Markdown) <= jig.InlineBytes {
 		return nil

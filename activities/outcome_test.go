@@ -13,6 +13,9 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/store/storetest"
 	"github.com/jig-run/jig/tools"
 )
@@ -49,11 +52,11 @@ func (o *office) approved(t *testing.T) jig.Call {
 // abandoned begins an attempt that never ends, as if its worker had died.
 func (o *office) abandoned(t *testing.T, c jig.Call) {
 	t.Helper()
-	r, err := o.db.Reserve(t.Context(), jig.Reserve{
+	r, err := o.db.Reserve(t.Context(), ledger.Reserve{
 		Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, MaxAttempts: 3, Attempt: "att_dead",
 	})
 	require.NoError(t, err)
-	require.Equal(t, jig.ReserveRun, r.Outcome)
+	require.Equal(t, ledger.ReserveRun, r.Outcome)
 }
 
 func TestWrite_ThatTookEffectAndFailedIsUnknown(t *testing.T) {
@@ -129,7 +132,7 @@ type settlements struct {
 }
 
 // Settled implements activities.Runs.
-func (b *settlements) Settled(_ context.Context, workflowID string, call activities.Settlement) error {
+func (b *settlements) Settled(_ context.Context, workflowID string, call protocol.Settlement) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.down > 0 {
@@ -312,11 +315,11 @@ func TestOrphanedCall_DeniedAsksWhatBecameOfIt(t *testing.T) {
 }
 
 // stops makes the model ask for calls in an answer with the given stop reason, and admits them.
-func (o *office) stops(t *testing.T, stop jig.StopReason, asked ...jig.ToolCall) {
+func (o *office) stops(t *testing.T, stop chat.StopReason, asked ...jig.ToolCall) {
 	t.Helper()
 	_, _, err := o.db.BeginPass(t.Context(), o.tenant, o.session, 1)
 	require.NoError(t, err)
-	_, err = o.db.SaveTurn(t.Context(), o.tenant, o.session, 1, jig.Turn{Stop: stop, Calls: asked})
+	_, err = o.db.SaveTurn(t.Context(), o.tenant, o.session, 1, chat.Turn{Stop: stop, Calls: asked})
 	require.NoError(t, err)
 	_, err = o.Admit(t.Context(), activities.AdmitInput{PassRef: activities.PassRef{SessionRef: o.ref(), Pass: 1}, Limit: 100})
 	require.NoError(t, err)
@@ -325,7 +328,7 @@ func (o *office) stops(t *testing.T, stop jig.StopReason, asked ...jig.ToolCall)
 func TestCutOffAnswer_DoesNotRunItsLastCall(t *testing.T) {
 	t.Parallel()
 	for name, input := range map[string]string{"nothing was written": `{}`, "it happens to be whole": `{"order":"b"}`} {
-		for stop, want := range map[jig.StopReason]jig.CallStatus{jig.StopLength: jig.CallFailed, jig.StopCalls: jig.CallReserved} {
+		for stop, want := range map[chat.StopReason]jig.CallStatus{chat.StopLength: jig.CallFailed, chat.StopCalls: jig.CallReserved} {
 			t.Run(name+", "+string(stop), func(t *testing.T) {
 				t.Parallel()
 				draft := jig.Tool{Permission: jig.PermissionDraft} // it runs without asking, and no input is required

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // calls opens the session of a single call, admits the call, and makes the session the office's session.
@@ -29,7 +31,7 @@ func (o *office) firstPass() activities.PassRef {
 
 func (o *office) status(t *testing.T) jig.SessionView {
 	t.Helper()
-	view, err := o.Status(t.Context(), activities.StatusRequest{Tenant: o.tenant, SessionID: o.session})
+	view, err := o.Status(t.Context(), protocol.StatusRequest{Tenant: o.tenant, SessionID: o.session})
 	require.NoError(t, err)
 	return view
 }
@@ -53,7 +55,7 @@ func TestStatus_OfAnAgentHasNoOutput(t *testing.T) {
 	o := newOffice(t)
 	c := o.asks(t, 1, ordersTool, small)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
-	_, err := o.db.EndPass(t.Context(), jig.End{Tenant: o.tenant, SessionID: o.session, Pass: 1, Status: jig.StatusCompleted, Answer: "done"})
+	_, err := o.db.EndPass(t.Context(), ledger.End{Tenant: o.tenant, SessionID: o.session, Pass: 1, Status: jig.StatusCompleted, Answer: "done"})
 	require.NoError(t, err)
 	require.Empty(t, o.status(t).Output)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // PolicyLister lists the policies in force. A Policy may implement it.
@@ -12,23 +13,9 @@ type PolicyLister interface {
 	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
 }
 
-// PoliciesRequest asks for a page of a tenant's policies.
-type PoliciesRequest struct {
-	Tenant string `json:"tenant"`
-	// After is the last name of the previous page. It is empty for the first page.
-	After string `json:"after,omitempty"`
-}
-
-// PoliciesPage is a page of a tenant's policies, sorted by name.
-type PoliciesPage struct {
-	Policies []jig.PolicyState `json:"policies"`
-	// More reports whether there are more policies.
-	More bool `json:"more,omitempty"`
-}
-
 // ListPolicies returns a page of a tenant's policies as this worker sees them.
-func (a *Activities) ListPolicies(ctx context.Context, in PoliciesRequest) (PoliciesPage, error) {
-	page := PoliciesPage{Policies: []jig.PolicyState{}}
+func (a *Activities) ListPolicies(ctx context.Context, in protocol.PoliciesRequest) (protocol.PoliciesPage, error) {
+	page := protocol.PoliciesPage{Policies: []jig.PolicyState{}}
 	states, err := a.policies(ctx, in.Tenant)
 	size := 0
 	for _, s := range states {

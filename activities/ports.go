@@ -6,6 +6,16 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
+	"github.com/jig-run/jig/policy"
 )
 
 // Sessions keeps sessions and their transcripts.
@@ -15,36 +25,36 @@ type Sessions interface {
 	CreateSession(ctx context.Context, s jig.Session) (jig.Session, error)
 	// CreateCall stores the session of a single call: with its only pass begun and the turn that asks for the call. If the session
 	// already exists, only missing parts are added, and it is returned.
-	CreateCall(ctx context.Context, s jig.Session, turn jig.Turn) (jig.Session, error)
+	CreateCall(ctx context.Context, s jig.Session, turn chat.Turn) (jig.Session, error)
 	// Session returns a session, or NOT_FOUND if the tenant has none with that id.
 	Session(ctx context.Context, tenant, id string) (jig.Session, error)
 	// BeginPass sets the session's pass and the status working, and writes pass.started. A second call for the same pass changes
 	// nothing. It returns the session, including the pause that holds it back, and the turn of the pass if the model has already answered.
-	BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *jig.Turn, error)
+	BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *chat.Turn, error)
 	// Transcript returns the exchanges after the given pass, oldest first, with calls and results as their rows store them.
-	Transcript(ctx context.Context, tenant, id string, after int) ([]jig.Exchange, error)
+	Transcript(ctx context.Context, tenant, id string, after int) ([]chat.Exchange, error)
 	// OlderCalls returns the successful calls of the passes up to and including through: at most limit, the latest first.
 	OlderCalls(ctx context.Context, tenant, id string, through, limit int) ([]jig.Call, error)
 	// SaveTurn stores the model's answer under (session, pass) and adds its usage to the session. If a turn is already stored, that
 	// one is returned and nothing changes.
-	SaveTurn(ctx context.Context, tenant, id string, pass int, turn jig.Turn) (jig.Turn, error)
+	SaveTurn(ctx context.Context, tenant, id string, pass int, turn chat.Turn) (chat.Turn, error)
 	// SaveSummary stores the summary that replaces the passes up to and including through.
 	SaveSummary(ctx context.Context, tenant, id string, through int, summary string) error
 	// AddMessage appends a user message, once per key, with its event. It reports whether the message was new.
-	AddMessage(ctx context.Context, tenant, id, key string, m jig.Message) (bool, error)
+	AddMessage(ctx context.Context, tenant, id, key string, m chat.Message) (bool, error)
 }
 
 // Passes ends passes and sessions.
 type Passes interface {
 	// PassState returns the data that settling a pass needs.
-	PassState(ctx context.Context, tenant, id string, pass int) (jig.PassState, error)
+	PassState(ctx context.Context, tenant, id string, pass int) (ledger.PassState, error)
 	// EndPass writes pass.completed. Unless End.Status is working, it also ends the session with its event, answer and error. It is
 	// idempotent by (session, pass): a second call returns the End of the first.
-	EndPass(ctx context.Context, end jig.End) (jig.End, error)
+	EndPass(ctx context.Context, end ledger.End) (ledger.End, error)
 	// CancelSession cancels everything that is open (waiting and reserved calls, open approvals), with the events, and ends the
 	// session with End.Status (canceled or failed) and its event. Calls whose effect may have happened fail with OUTCOME_UNKNOWN. A
 	// session that has already ended is left alone.
-	CancelSession(ctx context.Context, end jig.End) error
+	CancelSession(ctx context.Context, end ledger.End) error
 }
 
 // Ledger keeps calls and their effects.
@@ -55,9 +65,9 @@ type Ledger interface {
 	// Signatures returns which of the given signatures belong to a call of an earlier pass of the session, with the id of that call.
 	Signatures(ctx context.Context, tenant, id string, pass int, signatures []string) (map[string]string, error)
 	// Admit stores a pass's calls, approvals and events in one transaction. If the pass was already admitted, nothing changes.
-	Admit(ctx context.Context, a jig.Admission) error
+	Admit(ctx context.Context, a ledger.Admission) error
 	// Window returns the open calls of a pass: all that wait for a person (at most 100) and at most limit others.
-	Window(ctx context.Context, tenant, id string, pass, limit int) (jig.Window, error)
+	Window(ctx context.Context, tenant, id string, pass, limit int) (ledger.Window, error)
 	// Call returns one call, or NOT_FOUND if there is none.
 	Call(ctx context.Context, tenant, id, callID string) (jig.Call, error)
 	// CallsOf returns a session and some of its calls, in the order of ids.
@@ -67,29 +77,29 @@ type Ledger interface {
 	BegunBelow(ctx context.Context, tenant, id, callID string, tools []string) (wrote bool, calls []string, err error)
 	// FinishQuick records first attempts of read-only, idempotent calls that have already run, in one transaction. It returns the ids of
 	// the calls that it recorded. It leaves alone calls that have changed since their admission.
-	FinishQuick(ctx context.Context, tenant, id string, done []jig.QuickCompletion) ([]string, error)
+	FinishQuick(ctx context.Context, tenant, id string, done []ledger.QuickCompletion) ([]string, error)
 	// Reserve begins an attempt, or returns the reason why it may not begin. See the section on the ledger in the documentation.
-	Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, error)
+	Reserve(ctx context.Context, r ledger.Reserve) (ledger.Reservation, error)
 	// Complete finalizes an attempt with its events, in one transaction that matches the fence. A completion with an old fence changes
 	// nothing. A late completion, for a call that is already unknown, settles the call if it says more than is known. Complete always
 	// returns the current row.
-	Complete(ctx context.Context, c jig.Completion) (jig.Completed, error)
+	Complete(ctx context.Context, c ledger.Completion) (ledger.Completed, error)
 }
 
 // Approvals stores the approvals, questions and unknown outcomes that wait for a person.
 type Approvals interface {
 	// Decide applies a decision: one compare-and-set on the approval's row, with its events. It is idempotent by Key. A refused
 	// decision writes decision.refused and changes nothing else.
-	Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, error)
+	Decide(ctx context.Context, r approval.DecisionRequest) (jig.Ruled, error)
 	// Reconcile applies what a person says about an unknown outcome. It is idempotent by Key.
-	Reconcile(ctx context.Context, r jig.ReconcileRequest) (jig.Ruled, error)
+	Reconcile(ctx context.Context, r approval.ReconcileRequest) (jig.Ruled, error)
 	// Reply answers a question. It is idempotent by Key.
-	Reply(ctx context.Context, r jig.ReplyRequest) (jig.Ruled, error)
+	Reply(ctx context.Context, r approval.ReplyRequest) (jig.Ruled, error)
 	// Refuse writes decision.refused for a signal that names no call. It is idempotent by key.
 	Refuse(ctx context.Context, tenant, id, key, reason string, data json.RawMessage) error
 	// Lapse applies the passing of time to an open approval: it expires if its time has come by now; otherwise due reminders and
 	// escalations write their events and notices. It returns the state of the call, and is idempotent.
-	Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (jig.Lapse, error)
+	Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (approval.Lapse, error)
 	// Readmit replaces the admission (version, digest, ruling) of a waiting or reserved call, because the tool has changed or
 	// because the call is reserved without a valid approval. An open approval expires and a new one opens. It returns the current call.
 	Readmit(ctx context.Context, call jig.Call, approval *jig.Pending) (jig.Call, error)
@@ -107,15 +117,15 @@ type Grants interface {
 	// is set, the list includes those that are used up, expired or revoked.
 	Grants(ctx context.Context, tenant, cursor string, limit int, all bool, now time.Time) (list []jig.Grant, next string, err error)
 	// RevokeGrant ends a grant, so that it covers no call that has not begun. The error is NOT_FOUND if there is no such grant.
-	RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *jig.Evidence, now time.Time) (jig.Grant, error)
+	RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *identity.Evidence, now time.Time) (jig.Grant, error)
 }
 
 // Pauses keeps the pauses of tenants, tools and sessions.
 type Pauses interface {
 	// Pause holds back calls that have not begun. A pause that already exists is left alone. changed reports that it is new.
-	Pause(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error)
+	Pause(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error)
 	// Resume lifts a pause. changed reports that the pause existed.
-	Resume(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error)
+	Resume(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error)
 	// Pauses lists the pauses of a tenant, the oldest first.
 	Pauses(ctx context.Context, tenant string) ([]jig.Pause, error)
 }
@@ -133,20 +143,20 @@ type Events interface {
 // Frames keeps the state of running compositions.
 type Frames interface {
 	// BeginFrame stores the frame of a new composition. If it already exists, it is returned unchanged.
-	BeginFrame(ctx context.Context, f jig.Frame) (jig.Frame, error)
+	BeginFrame(ctx context.Context, f plan.Frame) (plan.Frame, error)
 	// Frame returns the current frame of a composition, or NOT_FOUND if there is none.
-	Frame(ctx context.Context, tenant, id, callID string) (jig.Frame, error)
+	Frame(ctx context.Context, tenant, id, callID string) (plan.Frame, error)
 	// MoveFrame stores a move in one transaction. If another move has been stored since the one that this move is based on, nothing
 	// changes and the error is a CONFLICT.
-	MoveFrame(ctx context.Context, m jig.FrameMove) error
+	MoveFrame(ctx context.Context, m plan.FrameMove) error
 	// FrameWindow returns all open calls of the composition, in the order in which they were admitted, with the approvals of those
 	// that wait.
-	FrameWindow(ctx context.Context, tenant, id, callID string) (jig.Window, error)
+	FrameWindow(ctx context.Context, tenant, id, callID string) (ledger.Window, error)
 	// FrameValues returns the values that are stored under the given paths of a composition. Paths without a value are left out.
 	FrameValues(ctx context.Context, tenant, id, callID string, paths []string) (map[string]json.RawMessage, error)
 	// Receive stores an event that was sent to the session, once per key, together with the event custom.<name>. It reports whether
 	// the event was new.
-	Receive(ctx context.Context, tenant, id, key string, e jig.ReceivedEvent) (bool, error)
+	Receive(ctx context.Context, tenant, id, key string, e plan.ReceivedEvent) (bool, error)
 }
 
 // Artifacts keeps large values.
@@ -194,7 +204,7 @@ type Documents interface {
 	// error is NOT_FOUND if there is none.
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) (body []byte, err error)
 	// CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name.
-	CurrentDocuments(ctx context.Context, tenant, kind string) ([]jig.DocumentVersion, error)
+	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
 	// DocumentNames lists the names of a kind that a tenant sees, sorted.
 	DocumentNames(ctx context.Context, tenant, kind string) ([]string, error)
 }
@@ -222,30 +232,30 @@ type Filler interface {
 type Policy interface {
 	// Rule returns the verdict on a call that is well-formed and permitted, under the tenant's current policies. An error means that the
 	// policies could not be read; callers must not decide.
-	Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error)
+	Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error)
 }
 
 // Tenants returns the settings of tenants.
 type Tenants interface {
 	// Settings returns a tenant's settings, with the defaults of this worker filled in. An error means that they could not be read;
 	// callers must not decide.
-	Settings(ctx context.Context, tenant string) (jig.TenantSettings, error)
+	Settings(ctx context.Context, tenant string) (tenancy.Settings, error)
 }
 
 // Proofs checks the tokens that come with decisions. A token must be for exactly the decision that it comes with, and for the digest of
 // what was shown. The methods return the id of the person whom the token identifies. Errors are NOT_PERMITTED and say what is wrong.
 type Proofs interface {
-	Decision(keys []jig.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, jig.Evidence, error)
-	Reply(keys []jig.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, jig.Evidence, error)
-	Reconciliation(keys []jig.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, jig.Evidence, error)
+	Decision(keys []identity.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, identity.Evidence, error)
+	Reply(keys []identity.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, identity.Evidence, error)
+	Reconciliation(keys []identity.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, identity.Evidence, error)
 	// Subject checks a token for a request that concerns no call: pause, resume, revoke.
-	Subject(keys []jig.Key, token, tenant, action, subject, reason string, now time.Time) (string, jig.Evidence, error)
+	Subject(keys []identity.Key, token, tenant, action, subject, reason string, now time.Time) (string, identity.Evidence, error)
 }
 
 // GrantRules creates and matches grants.
 type GrantRules interface {
 	// New checks a request against the tenant's ceiling. Errors are INVALID_INPUT or NOT_PERMITTED and name the field.
-	New(request jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error)
+	New(request jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error)
 	// Covers reports whether a grant covers a call. An error means that its condition could not be evaluated, so it does not.
 	Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error)
 }
@@ -254,7 +264,7 @@ type GrantRules interface {
 type Model interface {
 	// Answer asks the model once. It calls progress as text streams in. Errors are *jig.Error: RATE_LIMITED and UNAVAILABLE (with
 	// RetryAfter if known) may be retried, others may not.
-	Answer(ctx context.Context, request jig.ModelRequest, progress func(text string)) (jig.Turn, error)
+	Answer(ctx context.Context, request chat.Request, progress func(text string)) (chat.Turn, error)
 	// Check returns an error for a model name that no provider serves or that lacks its settings, before a session starts.
 	Check(model string) error
 }
@@ -279,7 +289,7 @@ type Runs interface {
 	// after a short delay.
 	Ended(ctx context.Context, workflowIDs []string) ([]string, error)
 	// Settled tells a workflow that a call which it considers unknown was settled. It returns no error if the workflow has ended.
-	Settled(ctx context.Context, workflowID string, call Settlement) error
+	Settled(ctx context.Context, workflowID string, call protocol.Settlement) error
 }
 
 // Expressions evaluates CEL, as far as the engine itself needs it.
@@ -294,7 +304,7 @@ type Composer interface {
 	Contract(document string, body []byte) (jig.Tool, error)
 	// Advance works out the next move of a run of the spec from its state (empty at the beginning). It is pure: the same facts give
 	// the same answer. An error means that the run is broken (its state cannot be read) or that ctx has ended.
-	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.Facts, at jig.Situation) (jig.Move, error)
+	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts plan.Facts, at plan.Situation) (plan.Move, error)
 }
 
 // Extractor reads entity types and works out what the runs that fill entities do next.
@@ -302,13 +312,13 @@ type Extractor interface {
 	// Begin returns the extraction that a call runs, after checking that its principal may run it. tool is a tool that fills entities. An
 	// error becomes the call's result (NOT_FOUND, NOT_PERMITTED or INVALID_INPUT), except UNAVAILABLE, which means that the answer is not
 	// known now.
-	Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error)
+	Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (plan.Extraction, error)
 	// Sources returns the sources that an entity's values may be based on, as far as the principal may read them. body is the document of
 	// the entity's type.
-	Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (jig.Sources, error)
+	Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (entity.Sources, error)
 	// Advance works out the next move for the document of an entity type, like Composer.Advance. An extraction of many entities has
 	// no version and no document. The situation's input is the input of the Extraction or, for many entities, that of the call.
-	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.ExtractionFacts, at jig.Situation) (jig.Move, error)
+	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts plan.ExtractionFacts, at plan.Situation) (plan.Move, error)
 }
 
 // Entities returns the state of entities.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // maxScriptData is the maximum total size, in bytes, of the results that a script gets.
@@ -57,7 +58,7 @@ func firstSentence(s string) string {
 }
 
 // withInput puts the session's input before the first message, so that the model sees what the session was started with.
-func withInput(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
+func withInput(session jig.Session, exchanges []chat.Exchange) []chat.Exchange {
 	if session.SummaryThrough > 0 || len(session.Input) == 0 || string(session.Input) == "{}" {
 		return exchanges
 	}
@@ -65,18 +66,18 @@ func withInput(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
 }
 
 // withNote puts a message from the engine before all others.
-func withNote(exchanges []jig.Exchange, text string) []jig.Exchange {
-	note := jig.Message{Role: jig.RoleUser, Text: text}
+func withNote(exchanges []chat.Exchange, text string) []chat.Exchange {
+	note := chat.Message{Role: chat.RoleUser, Text: text}
 	if len(exchanges) == 0 {
-		return []jig.Exchange{{Messages: []jig.Message{note}}}
+		return []chat.Exchange{{Messages: []chat.Message{note}}}
 	}
 	first := exchanges[0]
-	first.Messages = append([]jig.Message{note}, first.Messages...)
-	return append([]jig.Exchange{first}, exchanges[1:]...)
+	first.Messages = append([]chat.Message{note}, first.Messages...)
+	return append([]chat.Exchange{first}, exchanges[1:]...)
 }
 
 // withSummary puts the stored summary in front of the exchanges that it does not cover.
-func withSummary(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
+func withSummary(session jig.Session, exchanges []chat.Exchange) []chat.Exchange {
 	if session.Summary == "" {
 		return exchanges
 	}
@@ -85,8 +86,8 @@ func withSummary(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
 
 // fit keeps the transcript within a budget of tokens. The newest results stay complete; older ones become references. If that is
 // not enough, overflow is the number of the oldest exchanges that a summary must replace. The latest two passes are never shortened.
-func fit(sessionID string, exchanges []jig.Exchange, budget int) (fitted []jig.Exchange, overflow int) {
-	fitted = make([]jig.Exchange, len(exchanges))
+func fit(sessionID string, exchanges []chat.Exchange, budget int) (fitted []chat.Exchange, overflow int) {
+	fitted = make([]chat.Exchange, len(exchanges))
 	left := budget
 	for i := len(exchanges) - 1; i >= 0; i-- {
 		fitted[i] = shown(sessionID, exchanges[i], false)
@@ -104,7 +105,7 @@ func fit(sessionID string, exchanges []jig.Exchange, budget int) (fitted []jig.E
 }
 
 // shown copies an exchange with each result as the model gets it: as Markdown or data, or reduced to a reference if reference is true.
-func shown(sessionID string, e jig.Exchange, reference bool) jig.Exchange {
+func shown(sessionID string, e chat.Exchange, reference bool) chat.Exchange {
 	calls := make([]jig.Call, len(e.Calls))
 	for i, c := range e.Calls {
 		calls[i] = c
@@ -144,15 +145,15 @@ func preview(r jig.ToolResult) string {
 }
 
 // withTodo puts the task list last, so that its changes do not invalidate the provider's prompt cache.
-func withTodo(session jig.Session, exchanges []jig.Exchange) []jig.Exchange {
+func withTodo(session jig.Session, exchanges []chat.Exchange) []chat.Exchange {
 	if len(session.Todo) == 0 {
 		return exchanges
 	}
-	note := jig.Message{Role: jig.RoleUser, Text: "Your task list: " + string(session.Todo)}
-	return append(exchanges, jig.Exchange{Messages: []jig.Message{note}})
+	note := chat.Message{Role: chat.RoleUser, Text: "Your task list: " + string(session.Todo)}
+	return append(exchanges, chat.Exchange{Messages: []chat.Message{note}})
 }
 
-func exchangeTokens(e jig.Exchange) int {
+func exchangeTokens(e chat.Exchange) int {
 	n := 0
 	for _, m := range e.Messages {
 		n += len(m.Text)
@@ -170,7 +171,7 @@ func exchangeTokens(e jig.Exchange) int {
 }
 
 // wholeResults replaces previews with complete results, for a script.
-func (a *Activities) wholeResults(ctx context.Context, session jig.Session, exchanges []jig.Exchange) ([]jig.Exchange, error) {
+func (a *Activities) wholeResults(ctx context.Context, session jig.Session, exchanges []chat.Exchange) ([]chat.Exchange, error) {
 	left := int64(maxScriptData)
 	for i := range exchanges {
 		for j := range exchanges[i].Calls {

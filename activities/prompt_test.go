@@ -11,14 +11,16 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
-func transcript(passes, bytes int) []jig.Exchange {
-	list := make([]jig.Exchange, passes)
+func transcript(passes, bytes int) []chat.Exchange {
+	list := make([]chat.Exchange, passes)
 	for i := range list {
 		id := jig.CallID(i+1, 1)
-		list[i] = jig.Exchange{
-			Pass: i + 1, Turn: &jig.Turn{Text: "thinking"},
+		list[i] = chat.Exchange{
+			Pass: i + 1, Turn: &chat.Turn{Text: "thinking"},
 			Calls: []jig.Call{{ID: id, Tool: "data.get", Input: []byte(`{}`), Status: jig.CallSucceeded, Result: &jig.ToolResult{
 				Success: true, Summary: fmt.Sprintf("read %s", id), Data: json.RawMessage(`"` + strings.Repeat("x", bytes) + `"`),
 			}}},
@@ -76,7 +78,7 @@ func TestQuestionsStayUnderTheLimit(t *testing.T) {
 	for i := range 500 {
 		store.view.Pending = append(store.view.Pending, jig.Pending{SessionID: "ses_1", Call: jig.CallID(1, i+1), Question: &question, Input: json.RawMessage(`{}`)})
 	}
-	page, err := activities.New(activities.Deps{Store: store, Tenants: who{}}).ListApprovals(t.Context(), activities.ApprovalsRequest{Tenant: "t", SessionID: "ses_1"})
+	page, err := activities.New(activities.Deps{Store: store, Tenants: who{}}).ListApprovals(t.Context(), protocol.ApprovalsRequest{Tenant: "t", SessionID: "ses_1"})
 	require.NoError(t, err)
 	require.Len(t, page.Approvals, 500)
 	require.Equal(t, "ses_1", page.Approvals[499].SessionID, "the commands that answer need it")

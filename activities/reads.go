@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Limits of what one read returns, because Temporal carries at most 256 KiB.
@@ -21,7 +22,7 @@ const (
 )
 
 // Status returns a session as the command line shows it.
-func (a *Activities) Status(ctx context.Context, in StatusRequest) (jig.SessionView, error) {
+func (a *Activities) Status(ctx context.Context, in protocol.StatusRequest) (jig.SessionView, error) {
 	view, err := a.sessionView(ctx, in.Tenant, in.SessionID)
 	if err == nil && view.Agent == jig.CallAgent && view.Status.Final() {
 		err = a.showOutput(ctx, in, &view)
@@ -37,7 +38,7 @@ func (a *Activities) Status(ctx context.Context, in StatusRequest) (jig.SessionV
 }
 
 // showOutput sets the output of the only call of a session without a model.
-func (a *Activities) showOutput(ctx context.Context, in StatusRequest, view *jig.SessionView) error {
+func (a *Activities) showOutput(ctx context.Context, in protocol.StatusRequest, view *jig.SessionView) error {
 	_, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, []string{jig.CallID(1, 1)})
 	if err == nil && len(calls) > 0 && calls[0].Result != nil { // a session that was canceled at once has no call
 		view.Output, view.OutputArtifact = calls[0].Result.Data, calls[0].ResultArtifact
@@ -74,27 +75,27 @@ func sizeOf(v any) int {
 }
 
 // ListApprovals returns a page of the calls in a tenant that wait for a person, oldest first.
-func (a *Activities) ListApprovals(ctx context.Context, in ApprovalsRequest) (ApprovalsPage, error) {
+func (a *Activities) ListApprovals(ctx context.Context, in protocol.ApprovalsRequest) (protocol.ApprovalsPage, error) {
 	if in.Limit <= 0 || in.Limit > maxListed {
 		in.Limit = maxListed
 	}
 	if in.SessionID != "" {
 		view, err := a.sessionView(ctx, in.Tenant, in.SessionID)
 		fitPending(view.Pending, func() bool { return sizeOf(view.Pending) <= pageBytes })
-		return ApprovalsPage{Approvals: view.Pending}, temporalError(err)
+		return protocol.ApprovalsPage{Approvals: view.Pending}, temporalError(err)
 	}
 	list, next, err := a.store.PendingApprovals(ctx, in.Tenant, in.Cursor, in.Limit)
-	return ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
+	return protocol.ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
 }
 
 // ListEvents returns the events after a sequence number. If asked to, it waits for the first one.
-func (a *Activities) ListEvents(ctx context.Context, in EventsRequest) (EventsPage, error) {
+func (a *Activities) ListEvents(ctx context.Context, in protocol.EventsRequest) (protocol.EventsPage, error) {
 	if in.Limit <= 0 || in.Limit > 500 {
 		in.Limit = 500
 	}
 	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
 	if err != nil {
-		return EventsPage{}, temporalError(err)
+		return protocol.EventsPage{}, temporalError(err)
 	}
 	read, asked := a.store.Events, ctx
 	if in.Wait > 0 && !session.Status.Final() {
@@ -106,17 +107,17 @@ func (a *Activities) ListEvents(ctx context.Context, in EventsRequest) (EventsPa
 	}
 	list, err := read(ctx, in.Tenant, in.SessionID, in.After, in.Limit)
 	if err != nil {
-		return EventsPage{}, temporalError(err)
+		return protocol.EventsPage{}, temporalError(err)
 	}
 	if len(list) == 0 && in.Wait > 0 && a.closeIfEnded(asked, in.Tenant, in.SessionID, session.Status, session.UpdatedAt) {
 		in.Wait = 0
 		return a.ListEvents(asked, in)
 	}
-	page := EventsPage{Status: session.Status}
+	page := protocol.EventsPage{Status: session.Status}
 	if len(list) == 0 && session.Status == jig.StatusWorking { // the view also knows whether child sessions wait for people
 		view, err := a.store.SessionView(asked, in.Tenant, in.SessionID)
 		if err != nil {
-			return EventsPage{}, temporalError(err)
+			return protocol.EventsPage{}, temporalError(err)
 		}
 		page.Status = view.Status
 	}
@@ -149,13 +150,13 @@ func stopping(ctx context.Context) context.Context {
 
 // ListCatalog returns a page of the tools that a tenant sees, sorted by name, and on the first page the names of the registered
 // documents. If a kind is given, it returns a piece of one document instead.
-func (a *Activities) ListCatalog(ctx context.Context, in CatalogRequest) (CatalogPage, error) {
+func (a *Activities) ListCatalog(ctx context.Context, in protocol.CatalogRequest) (protocol.CatalogPage, error) {
 	if in.Kind != "" {
 		chunk, err := a.documentChunk(ctx, in)
-		return CatalogPage{Document: chunk}, temporalError(err)
+		return protocol.CatalogPage{Document: chunk}, temporalError(err)
 	}
 	anyone := jig.Session{Tenant: in.Tenant, Agent: jig.Agent{Tools: []string{"*"}}, Principal: jig.Principal{Permissions: []string{"*"}}}
-	var page CatalogPage
+	var page protocol.CatalogPage
 	size := 0
 	tools, err := a.tools(ctx, in.Tenant)
 	if err != nil {
@@ -205,7 +206,7 @@ func (a *Activities) documentNames(ctx context.Context, tenant, kind string) ([]
 }
 
 // documentChunk reads a piece of a registered document.
-func (a *Activities) documentChunk(ctx context.Context, in CatalogRequest) (*DocumentChunk, error) {
+func (a *Activities) documentChunk(ctx context.Context, in protocol.CatalogRequest) (*protocol.DocumentChunk, error) {
 	if !slices.Contains([]string{documentAgent, documentSkill, DocumentSpec, DocumentEntityType}, in.Kind) {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a kind of document", in.Kind).WithField("kind")
 	}
@@ -215,17 +216,17 @@ func (a *Activities) documentChunk(ctx context.Context, in CatalogRequest) (*Doc
 	}
 	hash := sha256.Sum256(body)
 	from := min(max(in.Offset, 0), len(body))
-	return &DocumentChunk{Hash: hex.EncodeToString(hash[:]), Data: body[from:min(from+chunkBytes, len(body))], Size: len(body)}, nil
+	return &protocol.DocumentChunk{Hash: hex.EncodeToString(hash[:]), Data: body[from:min(from+chunkBytes, len(body))], Size: len(body)}, nil
 }
 
 // FetchArtifact returns a piece of an artifact.
-func (a *Activities) FetchArtifact(ctx context.Context, in ArtifactRequest) (ArtifactChunk, error) {
+func (a *Activities) FetchArtifact(ctx context.Context, in protocol.ArtifactRequest) (protocol.ArtifactChunk, error) {
 	data, size, err := a.store.ReadArtifact(ctx, in.Tenant, in.ID, in.Offset, chunkBytes)
-	return ArtifactChunk{Data: data, Size: size}, temporalError(err)
+	return protocol.ArtifactChunk{Data: data, Size: size}, temporalError(err)
 }
 
 // Upload writes a piece of an artifact. Writing the same piece again changes nothing.
-func (a *Activities) Upload(ctx context.Context, in UploadRequest) error {
+func (a *Activities) Upload(ctx context.Context, in protocol.UploadRequest) error {
 	if len(in.Data) > chunkBytes {
 		return temporalError(jig.Errorf(jig.CodeInvalidInput, "a piece has at most %d bytes", chunkBytes).WithField("data"))
 	}

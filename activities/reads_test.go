@@ -9,6 +9,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // shelf is a store of documents by kind, together with a catalog and a composer. It implements nothing else.
@@ -37,10 +39,10 @@ func (s shelf) Contract(_ string, body []byte) (jig.Tool, error) {
 	return jig.Tool{Name: string(body), Implementation: "composition"}, nil
 }
 
-func (s shelf) CurrentDocuments(_ context.Context, _, kind string) ([]jig.DocumentVersion, error) {
-	var current []jig.DocumentVersion
+func (s shelf) CurrentDocuments(_ context.Context, _, kind string) ([]bundle.DocumentVersion, error) {
+	var current []bundle.DocumentVersion
 	for _, name := range s.kept[kind] {
-		current = append(current, jig.DocumentVersion{Kind: kind, Name: name, Version: "1"})
+		current = append(current, bundle.DocumentVersion{Kind: kind, Name: name, Version: "1"})
 	}
 	return current, nil
 }
@@ -70,7 +72,7 @@ func TestListCatalogNamesWhatIsRegistered(t *testing.T) {
 		tools: []jig.Tool{{Name: "file.read"}, {Name: "file.write", Tenants: []string{"others"}}},
 		kept:  map[string][]string{"agent": {"review"}, activities.DocumentSpec: {"cms.publish", "nightly"}},
 	}
-	page, err := s.activities().ListCatalog(t.Context(), activities.CatalogRequest{Tenant: "acme"})
+	page, err := s.activities().ListCatalog(t.Context(), protocol.CatalogRequest{Tenant: "acme"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"cms.publish", "file.read"}, names(page.Tools))
 	require.Equal(t, []string{"review"}, page.Agents)
@@ -87,7 +89,7 @@ func TestListCatalogInPages(t *testing.T) {
 	}
 	a := s.activities()
 	var seen []string
-	request := activities.CatalogRequest{Tenant: "acme"}
+	request := protocol.CatalogRequest{Tenant: "acme"}
 	for more := true; more; {
 		page, err := a.ListCatalog(t.Context(), request)
 		require.NoError(t, err)
@@ -106,7 +108,7 @@ func TestListCatalogGivesADocumentInPieces(t *testing.T) {
 	a := s.activities()
 	var whole, hash string
 	for len(whole) < len(s.body) {
-		page, err := a.ListCatalog(t.Context(), activities.CatalogRequest{Tenant: "acme", Kind: "skill", Name: "notes", Offset: len(whole)})
+		page, err := a.ListCatalog(t.Context(), protocol.CatalogRequest{Tenant: "acme", Kind: "skill", Name: "notes", Offset: len(whole)})
 		require.NoError(t, err)
 		require.Empty(t, page.Tools)
 		require.Equal(t, len(s.body), page.Document.Size)
@@ -118,14 +120,14 @@ func TestListCatalogGivesADocumentInPieces(t *testing.T) {
 	}
 	require.Equal(t, s.body, whole)
 
-	for _, request := range []activities.CatalogRequest{
+	for _, request := range []protocol.CatalogRequest{
 		{Tenant: "acme", Kind: "skill", Name: "notes", Offset: len(s.body) + 1}, {Tenant: "acme", Kind: "skill", Name: "notes", Offset: -5},
 	} {
 		page, err := a.ListCatalog(t.Context(), request)
 		require.NoError(t, err)
 		require.Equal(t, request.Offset > 0, len(page.Document.Data) == 0)
 	}
-	for code, request := range map[jig.Code]activities.CatalogRequest{
+	for code, request := range map[jig.Code]protocol.CatalogRequest{
 		jig.CodeInvalidInput: {Tenant: "acme", Kind: "policy", Name: "notes"},
 		jig.CodeNotFound:     {Tenant: "other", Kind: "skill", Name: "notes"},
 	} {

@@ -4,11 +4,12 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // requestOf returns the digest of a request to start a session. It is empty if a call of another session starts it, because then
 // the session's id identifies that call.
-func (a *Activities) requestOf(ctx context.Context, tenant string, start StartSession) (string, error) {
+func (a *Activities) requestOf(ctx context.Context, tenant string, start protocol.StartSession) (string, error) {
 	if start.ParentID != "" {
 		return "", nil
 	}

@@ -6,11 +6,14 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/policy"
 )
 
 // RunInput identifies the call to run.
 type RunInput struct {
-	SessionRef
+	protocol.SessionRef
 	Call string `json:"call"`
 }
 
@@ -85,7 +88,7 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 }
 
 // callOf reads a call and its session. The session's principal has the permissions that the tenant grants now.
-func (a *Activities) callOf(ctx context.Context, ref SessionRef, id string) (jig.Session, jig.Call, error) {
+func (a *Activities) callOf(ctx context.Context, ref protocol.SessionRef, id string) (jig.Session, jig.Call, error) {
 	session, calls, err := a.store.CallsOf(ctx, ref.Tenant, ref.SessionID, []string{id})
 	if err != nil {
 		return session, jig.Call{}, err
@@ -105,34 +108,34 @@ type unclaimed struct {
 
 // claim reserves a call for an attempt. It computes the digest of what would run and compares it with what was admitted and approved. It
 // also asks policy again, because policy may deny the call now.
-func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, attempt string) (jig.Reservation, *unclaimed, error) {
+func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, attempt string) (ledger.Reservation, *unclaimed, error) {
 	if call.Paused != "" && call.Status == jig.CallReserved {
-		return jig.Reservation{}, &unclaimed{ran: Ran{State: call.Status, Paused: true}}, nil
+		return ledger.Reservation{}, &unclaimed{ran: Ran{State: call.Status, Paused: true}}, nil
 	}
 	running := call
 	running.Version = tool.Version
 	digested, err := digest(a.store.Installation(), running)
 	if err != nil {
-		return jig.Reservation{}, nil, err
+		return ledger.Reservation{}, nil, err
 	}
 	denied, why, err := a.deniedNow(ctx, session, tool, call)
 	if err != nil {
-		return jig.Reservation{}, nil, err
+		return ledger.Reservation{}, nil, err
 	}
 	if why != "" {
-		return jig.Reservation{}, &unclaimed{ran: held(call, why)}, nil
+		return ledger.Reservation{}, &unclaimed{ran: held(call, why)}, nil
 	}
 	if denied {
 		ran, again, err := a.readmit(ctx, session, call, tool)
-		return jig.Reservation{}, &unclaimed{ran: ran, again: again}, err
+		return ledger.Reservation{}, &unclaimed{ran: ran, again: again}, err
 	}
 	proof, err := a.proofWanted(ctx, call)
 	if err != nil {
-		return jig.Reservation{}, nil, err
+		return ledger.Reservation{}, nil, err
 	}
-	var r jig.Reservation
+	var r ledger.Reservation
 	err = insist(ctx, func() (err error) {
-		r, err = a.store.Reserve(ctx, jig.Reserve{
+		r, err = a.store.Reserve(ctx, ledger.Reserve{
 			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested,
 			MaxAttempts: tool.MaxAttempts, Attempt: attempt, ProofWanted: proof, Child: answeredBy(session, call, tool),
 		})
@@ -142,14 +145,14 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 		return r, nil, err
 	}
 	switch r.Outcome {
-	case jig.ReserveRun:
+	case ledger.ReserveRun:
 		return r, nil, nil
-	case jig.ReserveFinal:
+	case ledger.ReserveFinal:
 		return r, &unclaimed{ran: result(r.Call)}, nil
-	case jig.ReserveUnknown:
+	case ledger.ReserveUnknown:
 		ran, err := a.asked(ctx, r.Call)
 		return r, &unclaimed{ran: ran}, err
-	case jig.ReserveWaiting:
+	case ledger.ReserveWaiting:
 		ran, again, err := a.readmit(ctx, session, r.Call, tool)
 		return r, &unclaimed{ran: ran, again: again}, err
 	}
@@ -171,7 +174,7 @@ const frameAttempt = "frame"
 // claimWhole claims a call for as long as the workflow that answers it runs. ended is set if there is nothing to begin: the call
 // has its result, waits for a person, or is held back. The error is UNAVAILABLE if the call was admitted again, so that a retry can
 // claim it.
-func (a *Activities) claimWhole(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool) (r jig.Reservation, ended *Ran, err error) {
+func (a *Activities) claimWhole(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool) (r ledger.Reservation, ended *Ran, err error) {
 	r, unclaimed, err := a.claim(ctx, session, call, tool, frameAttempt)
 	switch {
 	case err != nil || unclaimed == nil:
@@ -230,7 +233,7 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 		if approval, err = a.decideWith(ctx, a.newCover(session), tool, &fresh, a.confirmAgain); err != nil {
 			return Ran{}, false, err
 		}
-		if fresh.PolicyVersion == jig.PolicyUnreadable && !fresh.Status.Final() {
+		if fresh.PolicyVersion == policy.VersionUnreadable && !fresh.Status.Final() {
 			return held(call, fresh.Reasons[0]), false, nil
 		}
 	}
@@ -281,7 +284,7 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 }
 
 // execute runs the tool under a reservation and finalizes the attempt.
-func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.Tool, r jig.Reservation) (Ran, error) {
+func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.Tool, r ledger.Reservation) (Ran, error) {
 	call := r.Call
 	progress, flush := a.progress(ctx, call)
 	outcome := a.runTool(ctx, tool, call, a.invocation(session, call, r.Fence, progress))
@@ -289,7 +292,7 @@ func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.
 
 	ended := attempt{tool: tool, number: r.Fence, doubt: r.InDoubt, ended: interruptionOf(ctx)}
 	status, doubt := ended.verdict(outcome)
-	completion := jig.Completion{
+	completion := ledger.Completion{
 		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Fence: r.Fence, Digest: call.Digest,
 		Status: status, InDoubt: doubt, Result: outcome,
 	}
@@ -299,7 +302,7 @@ func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.
 	// The attempt has happened, so its record must be written even if the activity was canceled in the meantime.
 	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	var stored jig.Completed
+	var stored ledger.Completed
 	err := insist(write, func() (err error) {
 		stored, err = a.store.Complete(write, completion)
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 func fails(code jig.Code) jig.ToolResult {
@@ -142,7 +143,7 @@ func TestCutDownKeepsTheWhole(t *testing.T) {
 	t.Parallel()
 	big, err := json.Marshal(strings.Repeat("é", 100_000))
 	require.NoError(t, err)
-	c := jig.Completion{CallID: "1.1", Result: jig.ToolResult{Success: true, Data: big, Summary: "much"}}
+	c := ledger.Completion{CallID: "1.1", Result: jig.ToolResult{Success: true, Data: big, Summary: "much"}}
 	require.NoError(t, activities.CutDown(&c))
 	require.LessOrEqual(t, len(c.Result.Data), jig.InlineBytes)
 	var whole jig.ToolResult
@@ -151,7 +152,7 @@ func TestCutDownKeepsTheWhole(t *testing.T) {
 
 	filled, err := json.Marshal(map[string]any{"values": strings.Repeat("x", 100_000), "counts": map[string]int{"total": 3, "failed": 1}})
 	require.NoError(t, err)
-	c = jig.Completion{CallID: "1.2", Result: jig.ToolResult{Success: true, Data: filled}}
+	c = ledger.Completion{CallID: "1.2", Result: jig.ToolResult{Success: true, Data: filled}}
 	require.NoError(t, activities.CutDown(&c))
 	var left struct {
 		Counts map[string]int `json:"counts"`
@@ -159,7 +160,7 @@ func TestCutDownKeepsTheWhole(t *testing.T) {
 	require.NoError(t, json.Unmarshal(c.Result.Data, &left))
 	require.Equal(t, map[string]int{"total": 3, "failed": 1}, left.Counts, "what an extraction of many counts by")
 
-	small := jig.Completion{Result: jig.ToolResult{Success: true, Data: json.RawMessage(`{}`)}}
+	small := ledger.Completion{Result: jig.ToolResult{Success: true, Data: json.RawMessage(`{}`)}}
 	require.NoError(t, activities.CutDown(&small))
 	require.Nil(t, small.Whole)
 }

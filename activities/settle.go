@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // Settled says how a pass ended. The status working means that the session continues.
@@ -35,7 +37,7 @@ func (a *Activities) Settle(ctx context.Context, in PassRef) (Settled, error) {
 	return settled(end), nil
 }
 
-func settled(end jig.End) Settled {
+func settled(end ledger.End) Settled {
 	s := Settled{Status: end.Status, Reason: end.Reason, Answer: end.Answer, Error: end.Error}
 	if len(s.Answer) > jig.InlineBytes {
 		s.Answer, s.Truncated = jig.Cut(s.Answer, jig.InlineBytes), true
@@ -44,31 +46,31 @@ func settled(end jig.End) Settled {
 }
 
 // next decides what follows a pass.
-func next(state jig.PassState, pass int, now time.Time) jig.End {
+func next(state ledger.PassState, pass int, now time.Time) ledger.End {
 	turn, limits := state.Turn, state.Session.Agent.Limits.WithDefaults()
 	calls := 0
 	for _, n := range state.Counts {
 		calls += n
 	}
 	switch {
-	case turn.Stop == jig.StopRefusal:
+	case turn.Stop == chat.StopRefusal:
 		return failed(jig.ReasonRefusal, turn.Text, jig.Errorf(jig.CodeDenied, "the model refused to answer").WithReason(jig.ReasonRefusal).
 			WithHint("say the task in other words, or use another model"))
-	case calls == 0 && turn.Stop == jig.StopLength:
+	case calls == 0 && turn.Stop == chat.StopLength:
 		return failed(jig.ReasonCutOff, turn.Text, jig.Errorf(jig.CodeInvalidOutput, "the answer was cut off at max_tokens (%d)", limits.MaxTokens).
 			WithReason(jig.ReasonCutOff).WithHint("raise the agent's max_tokens; a message continues the session"))
 	case state.Unread > 0:
-		return jig.End{Status: jig.StatusWorking}
+		return ledger.End{Status: jig.StatusWorking}
 	case calls == 0:
-		return jig.End{Status: jig.StatusCompleted, Reason: jig.ReasonAnswered, Answer: turn.Text}
+		return ledger.End{Status: jig.StatusCompleted, Reason: jig.ReasonAnswered, Answer: turn.Text}
 	case state.Counts[jig.CallDuplicate] == calls:
-		return jig.End{Status: jig.StatusCompleted, Reason: jig.ReasonAllToolsDuplicate, Answer: turn.Text}
+		return ledger.End{Status: jig.StatusCompleted, Reason: jig.ReasonAllToolsDuplicate, Answer: turn.Text}
 	}
 	return overLimit(state, pass, limits, now)
 }
 
-func overLimit(state jig.PassState, pass int, limits jig.Limits, now time.Time) jig.End {
-	exhausted := func(reason, format string, args ...any) jig.End {
+func overLimit(state ledger.PassState, pass int, limits jig.Limits, now time.Time) ledger.End {
+	exhausted := func(reason, format string, args ...any) ledger.End {
 		return failed(reason, state.Turn.Text, (&jig.Error{Code: jig.CodeBudgetExhausted, Message: fmt.Sprintf(format, args...)}).
 			WithReason(reason).WithHint("raise the agent's limit; a message continues the session"))
 	}
@@ -80,11 +82,11 @@ func overLimit(state jig.PassState, pass int, limits jig.Limits, now time.Time) 
 	case limits.Deadline > 0 && now.After(state.Session.CreatedAt.Add(limits.Deadline)):
 		return exhausted(jig.ReasonDeadline, "the session did not end within %s", limits.Deadline)
 	}
-	return jig.End{Status: jig.StatusWorking}
+	return ledger.End{Status: jig.StatusWorking}
 }
 
-func failed(reason, answer string, err *jig.Error) jig.End {
-	return jig.End{Status: jig.StatusFailed, Reason: reason, Answer: answer, Error: err}
+func failed(reason, answer string, err *jig.Error) ledger.End {
+	return ledger.End{Status: jig.StatusFailed, Reason: reason, Answer: answer, Error: err}
 }
 
 // EndInput ends a session early: canceled, or failed because something in it could not continue.
@@ -97,7 +99,7 @@ type EndInput struct {
 
 // End closes everything that is open in a session and ends it. A session that has already ended is left alone.
 func (a *Activities) End(ctx context.Context, in EndInput) error {
-	return temporalError(a.store.CancelSession(ctx, jig.End{
+	return temporalError(a.store.CancelSession(ctx, ledger.End{
 		Tenant: in.Tenant, SessionID: in.SessionID, Pass: in.Pass, Status: in.Status, Reason: in.Reason, Error: in.Error,
 	}))
 }

@@ -10,6 +10,9 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 func TestNext(t *testing.T) {
@@ -20,28 +23,28 @@ func TestNext(t *testing.T) {
 		return jig.Session{Agent: jig.Agent{Limits: l}, CreatedAt: now.Add(-time.Hour), Tokens: 1000}
 	}
 	for name, row := range map[string]struct {
-		state  jig.PassState
+		state  ledger.PassState
 		pass   int
 		status jig.Status
 		reason string
 		code   jig.Code
 	}{
-		"an answer completes":              {jig.PassState{Turn: jig.Turn{Text: "done", Stop: jig.StopEnd}}, 1, jig.StatusCompleted, jig.ReasonAnswered, ""},
-		"calls go on":                      {jig.PassState{Counts: calls(jig.CallSucceeded, 2)}, 1, jig.StatusWorking, "", ""},
-		"one duplicate of two goes on":     {jig.PassState{Counts: map[jig.CallStatus]int{jig.CallDuplicate: 1, jig.CallFailed: 1}}, 1, jig.StatusWorking, "", ""},
-		"all duplicates complete":          {jig.PassState{Counts: calls(jig.CallDuplicate, 2)}, 1, jig.StatusCompleted, jig.ReasonAllToolsDuplicate, ""},
-		"a message outweighs an answer":    {jig.PassState{Unread: 1, Turn: jig.Turn{Stop: jig.StopEnd}}, 1, jig.StatusWorking, "", ""},
-		"a message outweighs duplicates":   {jig.PassState{Unread: 1, Counts: calls(jig.CallDuplicate, 1)}, 1, jig.StatusWorking, "", ""},
-		"a refusal fails":                  {jig.PassState{Turn: jig.Turn{Stop: jig.StopRefusal}}, 1, jig.StatusFailed, jig.ReasonRefusal, jig.CodeDenied},
-		"a cut-off answer fails":           {jig.PassState{Turn: jig.Turn{Stop: jig.StopLength}}, 1, jig.StatusFailed, jig.ReasonCutOff, jig.CodeInvalidOutput},
-		"cut-off calls are the model's":    {jig.PassState{Turn: jig.Turn{Stop: jig.StopLength}, Counts: calls(jig.CallFailed, 1)}, 1, jig.StatusWorking, "", ""},
-		"the last pass fails":              {jig.PassState{Session: limited(jig.Limits{MaxPasses: 3}), Counts: calls(jig.CallSucceeded, 1)}, 3, jig.StatusFailed, jig.ReasonMaxPasses, jig.CodeBudgetExhausted},
-		"a message gives new passes":       {jig.PassState{Session: limited(jig.Limits{MaxPasses: 3}), MessagePass: 2, Counts: calls(jig.CallSucceeded, 1)}, 4, jig.StatusWorking, "", ""},
-		"the token budget ends it":         {jig.PassState{Session: limited(jig.Limits{MaxTotalTokens: 1000}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusFailed, jig.ReasonBudget, jig.CodeBudgetExhausted},
-		"an answer within budget is fine":  {jig.PassState{Session: limited(jig.Limits{MaxTotalTokens: 1000})}, 1, jig.StatusCompleted, jig.ReasonAnswered, ""},
-		"the deadline ends it":             {jig.PassState{Session: limited(jig.Limits{Deadline: time.Minute}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusFailed, jig.ReasonDeadline, jig.CodeBudgetExhausted},
-		"before the deadline it goes on":   {jig.PassState{Session: limited(jig.Limits{Deadline: 2 * time.Hour}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusWorking, "", ""},
-		"without limits fifty passes stop": {jig.PassState{Counts: calls(jig.CallSucceeded, 1)}, 50, jig.StatusFailed, jig.ReasonMaxPasses, jig.CodeBudgetExhausted},
+		"an answer completes":              {ledger.PassState{Turn: chat.Turn{Text: "done", Stop: chat.StopEnd}}, 1, jig.StatusCompleted, jig.ReasonAnswered, ""},
+		"calls go on":                      {ledger.PassState{Counts: calls(jig.CallSucceeded, 2)}, 1, jig.StatusWorking, "", ""},
+		"one duplicate of two goes on":     {ledger.PassState{Counts: map[jig.CallStatus]int{jig.CallDuplicate: 1, jig.CallFailed: 1}}, 1, jig.StatusWorking, "", ""},
+		"all duplicates complete":          {ledger.PassState{Counts: calls(jig.CallDuplicate, 2)}, 1, jig.StatusCompleted, jig.ReasonAllToolsDuplicate, ""},
+		"a message outweighs an answer":    {ledger.PassState{Unread: 1, Turn: chat.Turn{Stop: chat.StopEnd}}, 1, jig.StatusWorking, "", ""},
+		"a message outweighs duplicates":   {ledger.PassState{Unread: 1, Counts: calls(jig.CallDuplicate, 1)}, 1, jig.StatusWorking, "", ""},
+		"a refusal fails":                  {ledger.PassState{Turn: chat.Turn{Stop: chat.StopRefusal}}, 1, jig.StatusFailed, jig.ReasonRefusal, jig.CodeDenied},
+		"a cut-off answer fails":           {ledger.PassState{Turn: chat.Turn{Stop: chat.StopLength}}, 1, jig.StatusFailed, jig.ReasonCutOff, jig.CodeInvalidOutput},
+		"cut-off calls are the model's":    {ledger.PassState{Turn: chat.Turn{Stop: chat.StopLength}, Counts: calls(jig.CallFailed, 1)}, 1, jig.StatusWorking, "", ""},
+		"the last pass fails":              {ledger.PassState{Session: limited(jig.Limits{MaxPasses: 3}), Counts: calls(jig.CallSucceeded, 1)}, 3, jig.StatusFailed, jig.ReasonMaxPasses, jig.CodeBudgetExhausted},
+		"a message gives new passes":       {ledger.PassState{Session: limited(jig.Limits{MaxPasses: 3}), MessagePass: 2, Counts: calls(jig.CallSucceeded, 1)}, 4, jig.StatusWorking, "", ""},
+		"the token budget ends it":         {ledger.PassState{Session: limited(jig.Limits{MaxTotalTokens: 1000}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusFailed, jig.ReasonBudget, jig.CodeBudgetExhausted},
+		"an answer within budget is fine":  {ledger.PassState{Session: limited(jig.Limits{MaxTotalTokens: 1000})}, 1, jig.StatusCompleted, jig.ReasonAnswered, ""},
+		"the deadline ends it":             {ledger.PassState{Session: limited(jig.Limits{Deadline: time.Minute}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusFailed, jig.ReasonDeadline, jig.CodeBudgetExhausted},
+		"before the deadline it goes on":   {ledger.PassState{Session: limited(jig.Limits{Deadline: 2 * time.Hour}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusWorking, "", ""},
+		"without limits fifty passes stop": {ledger.PassState{Counts: calls(jig.CallSucceeded, 1)}, 50, jig.StatusFailed, jig.ReasonMaxPasses, jig.CodeBudgetExhausted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +76,7 @@ func (e *ended) LiveSessions(context.Context, int) ([]jig.Session, error) {
 	return []jig.Session{{Tenant: "t", ID: "ses_1"}, {Tenant: "t", ID: "ses_2"}, {Tenant: "t", ID: "ses_3"}}, nil
 }
 
-func (e *ended) CancelSession(_ context.Context, end jig.End) error {
+func (e *ended) CancelSession(_ context.Context, end ledger.End) error {
 	if err := e.broken[end.SessionID]; err != nil {
 		return err
 	}
@@ -118,7 +121,7 @@ func TestWhatCannotBeSweptKeepsNothingElse(t *testing.T) {
 	}
 }
 
-func (e *ended) Settled(_ context.Context, workflowID string, call activities.Settlement) error {
+func (e *ended) Settled(_ context.Context, workflowID string, call protocol.Settlement) error {
 	e.signals = append(e.signals, workflowID+" "+call.Call)
 	if workflowID == e.deaf {
 		return jig.Errorf(jig.CodeUnavailable, "no answer")

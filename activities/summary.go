@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 const (
@@ -21,18 +22,18 @@ const (
 
 // summarize asks the session's own model for a summary of the oldest exchanges, and returns its usage. If the model returns no text, a
 // shortened log takes the place of the summary, so that the request is not silently forgotten.
-func (a *Activities) summarize(ctx context.Context, session jig.Session, old []jig.Exchange, limits jig.Limits) (string, jig.Usage, error) {
+func (a *Activities) summarize(ctx context.Context, session jig.Session, old []chat.Exchange, limits jig.Limits) (string, chat.Usage, error) {
 	log := workLog(session.Summary, old)
-	turn, err := a.model.Answer(ctx, jig.ModelRequest{
+	turn, err := a.model.Answer(ctx, chat.Request{
 		Model:  session.Agent.Model,
 		System: summaryInstructions,
-		Exchanges: []jig.Exchange{
-			{Messages: []jig.Message{{Role: jig.RoleUser, Text: cutMiddle(log, bytesOf(limits.TokenBudget))}}},
+		Exchanges: []chat.Exchange{
+			{Messages: []chat.Message{{Role: chat.RoleUser, Text: cutMiddle(log, bytesOf(limits.TokenBudget))}}},
 		},
 		MaxTokens: min(limits.MaxTokens, maxSummaryTokens), SessionID: session.ID,
 	}, func(string) {})
 	if err != nil {
-		return "", jig.Usage{}, err
+		return "", chat.Usage{}, err
 	}
 	if strings.TrimSpace(turn.Text) == "" {
 		return cutMiddle(log, maxBareLog), turn.Usage, nil
@@ -41,7 +42,7 @@ func (a *Activities) summarize(ctx context.Context, session jig.Session, old []j
 }
 
 // workLog formats exchanges as text, one line for each message and call, after the summary of the earlier ones.
-func workLog(before string, old []jig.Exchange) string {
+func workLog(before string, old []chat.Exchange) string {
 	var b strings.Builder
 	if before != "" {
 		b.WriteString("Summary so far: " + before + "\n")

@@ -16,6 +16,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -23,27 +25,27 @@ import (
 type long struct {
 	activities.Store
 	session   jig.Session
-	exchanges []jig.Exchange
+	exchanges []chat.Exchange
 	summary   string
-	saved     jig.Turn
+	saved     chat.Turn
 }
 
 func newLong(passes int) *long {
 	l := &long{session: jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Model: "anthropic/m", Limits: jig.Limits{TokenBudget: 3000}}}}
 	for pass := range passes {
-		l.exchanges = append(l.exchanges, jig.Exchange{
-			Pass: pass + 1, Messages: []jig.Message{{Role: jig.RoleUser, Text: fmt.Sprintf("wish %d %s", pass+1, strings.Repeat("é", 500))}},
-			Turn: &jig.Turn{Text: "done"},
+		l.exchanges = append(l.exchanges, chat.Exchange{
+			Pass: pass + 1, Messages: []chat.Message{{Role: chat.RoleUser, Text: fmt.Sprintf("wish %d %s", pass+1, strings.Repeat("é", 500))}},
+			Turn: &chat.Turn{Text: "done"},
 		})
 	}
 	return l
 }
 
-func (l *long) BeginPass(context.Context, string, string, int) (jig.Session, *jig.Turn, error) {
+func (l *long) BeginPass(context.Context, string, string, int) (jig.Session, *chat.Turn, error) {
 	return l.session, nil, nil
 }
 
-func (l *long) Transcript(context.Context, string, string, int) ([]jig.Exchange, error) {
+func (l *long) Transcript(context.Context, string, string, int) ([]chat.Exchange, error) {
 	return l.exchanges, nil
 }
 
@@ -56,7 +58,7 @@ func (l *long) SaveSummary(_ context.Context, _, _ string, _ int, summary string
 	return nil
 }
 
-func (l *long) SaveTurn(_ context.Context, _, _ string, _ int, turn jig.Turn) (jig.Turn, error) {
+func (l *long) SaveTurn(_ context.Context, _, _ string, _ int, turn chat.Turn) (chat.Turn, error) {
 	l.saved = turn
 	return turn, nil
 }
@@ -71,15 +73,15 @@ type writer struct {
 	before func()
 }
 
-func (w *writer) Answer(_ context.Context, request jig.ModelRequest, _ func(string)) (jig.Turn, error) {
+func (w *writer) Answer(_ context.Context, request chat.Request, _ func(string)) (chat.Turn, error) {
 	if !strings.HasPrefix(request.System, "Summarise") {
-		return jig.Turn{Text: "the answer", Stop: jig.StopEnd, Usage: jig.Usage{InputTokens: 10, OutputTokens: 5}}, nil
+		return chat.Turn{Text: "the answer", Stop: chat.StopEnd, Usage: chat.Usage{InputTokens: 10, OutputTokens: 5}}, nil
 	}
 	if w.before != nil {
 		w.before()
 	}
 	w.log = request.Exchanges[0].Messages[0].Text
-	return jig.Turn{Text: w.summary, Stop: jig.StopEnd, Usage: jig.Usage{InputTokens: 700, OutputTokens: 30, CacheReadTokens: 2, CacheCreateTokens: 1}}, nil
+	return chat.Turn{Text: w.summary, Stop: chat.StopEnd, Usage: chat.Usage{InputTokens: 700, OutputTokens: 30, CacheReadTokens: 2, CacheCreateTokens: 1}}, nil
 }
 
 func think(t *testing.T, l *long, w *writer) {
@@ -87,7 +89,7 @@ func think(t *testing.T, l *long, w *writer) {
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
 	a := activities.New(activities.Deps{Store: l, Tenants: who{}, Catalogue: registry, Model: w})
-	_, err = a.Think(t.Context(), activities.PassRef{SessionRef: activities.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: len(l.exchanges) + 1})
+	_, err = a.Think(t.Context(), activities.PassRef{SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: len(l.exchanges) + 1})
 	require.NoError(t, err)
 }
 
@@ -97,7 +99,7 @@ func TestASummaryCountsAsUsage(t *testing.T) {
 	l := newLong(30)
 	think(t, l, &writer{summary: "so far, so good"})
 	require.Equal(t, "so far, so good", l.summary)
-	require.Equal(t, jig.Usage{InputTokens: 710, OutputTokens: 35, CacheReadTokens: 2, CacheCreateTokens: 1}, l.saved.Usage)
+	require.Equal(t, chat.Usage{InputTokens: 710, OutputTokens: 35, CacheReadTokens: 2, CacheCreateTokens: 1}, l.saved.Usage)
 }
 
 // A log that is too long for one prompt loses its middle. The earlier summary, the first request and the latest work are kept.
@@ -149,7 +151,7 @@ func TestThinkHeartbeatsWhileItSummarises(t *testing.T) {
 	env.RegisterActivity(a.Think)
 	env.ExecuteWorkflow(func(ctx workflow.Context) error {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{StartToCloseTimeout: time.Minute, HeartbeatTimeout: 10 * time.Second})
-		ref := activities.PassRef{SessionRef: activities.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: 31}
+		ref := activities.PassRef{SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: 31}
 		return workflow.ExecuteActivity(ctx, a.Think, ref).Get(ctx, nil)
 	})
 	require.NoError(t, env.GetWorkflowError())

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // Thought tells the workflow how many calls a model's answer asks for. It holds nothing of the answer's content.
@@ -48,7 +49,7 @@ func (a *Activities) AwaitResume(ctx context.Context, in PassRef) error {
 	return temporalError(err)
 }
 
-func (a *Activities) ask(ctx context.Context, session jig.Session, pass int) (*jig.Turn, error) {
+func (a *Activities) ask(ctx context.Context, session jig.Session, pass int) (*chat.Turn, error) {
 	stop := heartbeat(ctx)
 	defer stop()
 	if err := a.acting(ctx, &session); err != nil {
@@ -72,7 +73,7 @@ func (a *Activities) ask(ctx context.Context, session jig.Session, pass int) (*j
 
 // prompt builds the request to the model: instructions, menu, working state, and the transcript within the budget. spent is the
 // usage of a summary that was written on the way.
-func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) (request jig.ModelRequest, spent jig.Usage, err error) {
+func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) (request chat.Request, spent chat.Usage, err error) {
 	exchanges, err := a.store.Transcript(ctx, session.Tenant, session.ID, session.SummaryThrough)
 	if err != nil {
 		return request, spent, err
@@ -82,7 +83,7 @@ func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) 
 		return request, spent, err
 	}
 	limits := session.Agent.Limits.WithDefaults()
-	request = jig.ModelRequest{
+	request = chat.Request{
 		Model: session.Agent.Model, MaxTokens: limits.MaxTokens, Tools: menu,
 		SessionID: session.ID, Pass: pass, Input: session.Input, Script: session.Agent.Script,
 	}

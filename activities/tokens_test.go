@@ -10,7 +10,10 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/token"
 )
 
@@ -33,7 +36,7 @@ func TestATokenCountsOnce(t *testing.T) {
 	}
 	doubt := func() {
 		for range 2 {
-			_, err := o.db.Reserve(t.Context(), jig.Reserve{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest})
+			_, err := o.db.Reserve(t.Context(), ledger.Reserve{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest})
 			require.NoError(t, err)
 		}
 		require.Equal(t, jig.CallUnknown, o.call(t, c.ID).Status)
@@ -57,16 +60,16 @@ func TestATokenOfAPauseCountsOnce(t *testing.T) {
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
 	env.SetTestTimeout(5 * time.Minute)
 	env.RegisterActivity(o.Activities)
-	asks := func(do any, in activities.PauseRequest) (got activities.PauseResult, err error) {
+	asks := func(do any, in protocol.PauseRequest) (got protocol.PauseResult, err error) {
 		value, err := env.ExecuteActivity(do, in)
 		if err == nil {
 			err = value.Get(&got)
 		}
 		return got, err
 	}
-	pause := activities.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: refundTool, Reason: "incident 12"}
+	pause := protocol.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: refundTool, Reason: "incident 12"}
 	resume := pause
-	for action, r := range map[string]*activities.PauseRequest{token.ActionPause: &pause, token.ActionResume: &resume} {
+	for action, r := range map[string]*protocol.PauseRequest{token.ActionPause: &pause, token.ActionResume: &resume} {
 		claim, err := token.ForSubject(o.tenant, action, r.Subject(), r.Reason)
 		r.Token = o.sign(t, "fay", claim, err)
 	}
@@ -97,7 +100,7 @@ func TestWhatWasClaimedCountsNoMoreWhereProofIsWanted(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.hear(t, "approve", claimed).Status)
 	require.Equal(t, jig.DecisionAccepted, o.hear(t, "delegate", jig.Decision{Call: c.ID, By: "fay", To: "ana"}).Outcome)
 
-	o.settings.Signals = jig.SignalsSigned
+	o.settings.Signals = tenancy.SignalsSigned
 	approve := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}
 	require.Contains(t, o.hear(t, "approve", o.vouched(t, "ana", approve)).Reason, "ana may not decide", "fay handed her nothing that is proved")
 	got := o.hear(t, "approve", o.vouched(t, "fay", approve))
@@ -132,7 +135,7 @@ func TestWhatAClaimApprovedIsAskedAnewWhereProofIsWanted(t *testing.T) {
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: proved.ID, Answer: jig.AnswerApprove})).Status)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, begun.ID), "trusted, a claim is enough")
 
-	o.settings.Signals = jig.SignalsSigned
+	o.settings.Signals = tenancy.SignalsSigned
 	require.Equal(t, jig.CallSucceeded, o.runs(t, proved.ID))
 	require.Equal(t, jig.CallSucceeded, o.runs(t, begun.ID), "what has its result keeps it")
 	require.Equal(t, jig.CallWaiting, o.runs(t, claimed.ID))
@@ -142,7 +145,7 @@ func TestWhatAClaimApprovedIsAskedAnewWhereProofIsWanted(t *testing.T) {
 	require.Contains(t, o.ran, claimed.ID+" a 10")
 	rows, err := o.db.AuditRows(t.Context(), o.tenant, 0, 100)
 	require.NoError(t, err)
-	withdrawn := slices.DeleteFunc(rows, func(r jig.AuditRow) bool { return !strings.Contains(r.Entry, "withdrawn") })
+	withdrawn := slices.DeleteFunc(rows, func(r audit.Row) bool { return !strings.Contains(r.Entry, "withdrawn") })
 	require.Len(t, withdrawn, 1)
 	require.Contains(t, withdrawn[0].Entry, "proof is wanted now")
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 )
@@ -24,7 +26,7 @@ func keeps(t *testing.T, db *store.DB, tenant, id string, who jig.Principal) hol
 	_, _, err = db.BeginPass(ctx, tenant, id, 1)
 	require.NoError(t, err)
 	result := jig.ToolResult{Success: true, Summary: "the secret of " + id}
-	require.NoError(t, db.Admit(ctx, jig.Admission{Tenant: tenant, SessionID: id, Pass: 1, Calls: []jig.Call{{
+	require.NoError(t, db.Admit(ctx, ledger.Admission{Tenant: tenant, SessionID: id, Pass: 1, Calls: []jig.Call{{
 		ID: "1.1", Pass: 1, Ordinal: 1, Tool: "entities.get", Verdict: jig.VerdictRun, Status: jig.CallSucceeded, Result: &result,
 	}}}))
 	artifact, err := db.PutArtifact(ctx, tenant, id, "text/plain", []byte("the secret of "+id))
@@ -94,7 +96,7 @@ func unknown(id string) string {
 
 // violations returns the subjects of the audit rows that record attempts to read values of others.
 func violations(t *testing.T, db interface {
-	AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]jig.AuditRow, error)
+	AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]audit.Row, error)
 }, tenant string,
 ) map[string]bool {
 	t.Helper()
@@ -102,9 +104,9 @@ func violations(t *testing.T, db interface {
 	require.NoError(t, err)
 	subjects := map[string]bool{}
 	for _, row := range rows {
-		var e jig.AuditEntry
+		var e audit.Entry
 		require.NoError(t, json.Unmarshal([]byte(row.Entry), &e))
-		require.Equal(t, jig.AuditViolation, e.Kind)
+		require.Equal(t, audit.AuditViolation, e.Kind)
 		require.Equal(t, jig.ReasonIDORViolation, e.Reason)
 		subjects[e.Subject] = true
 	}

@@ -21,31 +21,31 @@ import (
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 // rowsOf returns a chain of n rows.
-func rowsOf(t *testing.T, tenant string, n int) []jig.AuditRow {
+func rowsOf(t *testing.T, tenant string, n int) []audit.Row {
 	t.Helper()
-	prev := jig.AuditGenesis(tenant)
-	rows := make([]jig.AuditRow, 0, n)
+	prev := audit.Genesis(tenant)
+	rows := make([]audit.Row, 0, n)
 	for i := 1; i <= n; i++ {
-		entry, err := json.Marshal(jig.AuditEntry{
-			Kind: jig.AuditApproved, Tenant: tenant, At: noon, By: "ana", SessionID: "ses_1", Call: fmt.Sprintf("1.%d", i),
+		entry, err := json.Marshal(audit.Entry{
+			Kind: audit.AuditApproved, Tenant: tenant, At: noon, By: "ana", SessionID: "ses_1", Call: fmt.Sprintf("1.%d", i),
 			Reason: "it is <fine>, \"really\"\n\u2028é", Patch: json.RawMessage(`[{"op":"replace","path":"/a","value":"\u0000"}]`),
 		})
 		require.NoError(t, err)
-		hash := jig.AuditHash(prev, int64(i), string(entry))
-		rows = append(rows, jig.AuditRow{N: int64(i), Prev: hex.EncodeToString(prev[:]), Hash: hex.EncodeToString(hash[:]), Entry: string(entry)})
+		hash := audit.Hash(prev, int64(i), string(entry))
+		rows = append(rows, audit.Row{N: int64(i), Prev: hex.EncodeToString(prev[:]), Hash: hex.EncodeToString(hash[:]), Entry: string(entry)})
 		prev = hash
 	}
 	return rows
 }
 
 // export writes rows with a header that matches them.
-func export(t *testing.T, tenant string, rows []jig.AuditRow) string {
+func export(t *testing.T, tenant string, rows []audit.Row) string {
 	t.Helper()
 	last := rows[len(rows)-1]
 	return write(t, audit.Header{Tenant: tenant, From: rows[0].N, Head: audit.Head{N: last.N, Hash: last.Hash}, ExportedAt: noon}, rows)
 }
 
-func write(t *testing.T, h audit.Header, rows []jig.AuditRow) string {
+func write(t *testing.T, h audit.Header, rows []audit.Row) string {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := audit.NewWriter(&b, h)
@@ -76,11 +76,11 @@ func TestAWholeChainIsInOrder(t *testing.T) {
 		OK: true, Tenant: "acme", From: 11, Rows: 40, Head: audit.Head{N: 50, Hash: rows[49].Hash},
 	}, verify(t, export(t, "acme", rows[10:])), "from its middle")
 
-	genesis := jig.AuditGenesis("acme")
+	genesis := audit.Genesis("acme")
 	empty := audit.Header{Tenant: "acme", From: 1, Head: audit.Head{Hash: hex.EncodeToString(genesis[:])}, ExportedAt: noon}
 	require.Equal(t, audit.Report{OK: true, Tenant: "acme", From: 1, Head: empty.Head}, verify(t, write(t, empty, nil)))
 
-	other := jig.AuditGenesis("other")
+	other := audit.Genesis("other")
 	empty.Head.Hash = hex.EncodeToString(other[:])
 	require.Contains(t, verify(t, write(t, empty, nil)).Broken.String(), "the chain's head says")
 }
@@ -162,7 +162,7 @@ func TestWhatIsDoneToRowsIsFound(t *testing.T) {
 	// anew is an intact chain with other contents. The owner of the database could write such a chain.
 	anew := rowsOf(t, "acme", 19)
 	for name, row := range map[string]struct {
-		rows    []jig.AuditRow
+		rows    []audit.Row
 		n       int64
 		problem string
 	}{
@@ -188,15 +188,15 @@ func TestWhatIsDoneToRowsIsFound(t *testing.T) {
 
 func TestARowHasToSayWhatItsHashSays(t *testing.T) {
 	t.Parallel()
-	prev := jig.AuditGenesis("acme")
+	prev := audit.Genesis("acme")
 	for entry, problem := range map[string]string{
 		`{"kind":"approved","tenant":"other"}`: `its entry is of the tenant "other"`,
 		`not JSON`:                             "its entry is no audit entry",
 		`[]`:                                   "its entry is no audit entry",
 	} {
-		hash := jig.AuditHash(prev, 1, entry)
-		row := jig.AuditRow{N: 1, Prev: hex.EncodeToString(prev[:]), Hash: hex.EncodeToString(hash[:]), Entry: entry}
-		report := verify(t, export(t, "acme", []jig.AuditRow{row}))
+		hash := audit.Hash(prev, 1, entry)
+		row := audit.Row{N: 1, Prev: hex.EncodeToString(prev[:]), Hash: hex.EncodeToString(hash[:]), Entry: entry}
+		report := verify(t, export(t, "acme", []audit.Row{row}))
 		require.NotNil(t, report.Broken, entry)
 		require.Contains(t, report.Broken.String(), "row 1: "+problem)
 	}
@@ -208,7 +208,7 @@ func TestARowHasToSayWhatItsHashSays(t *testing.T) {
 func TestANotedHeadHasToOccur(t *testing.T) {
 	t.Parallel()
 	rows := rowsOf(t, "acme", 20)
-	genesis := jig.AuditGenesis("acme")
+	genesis := audit.Genesis("acme")
 	text, tail := export(t, "acme", rows), export(t, "acme", rows[10:])
 	for name, row := range map[string]struct {
 		text, head string
@@ -316,13 +316,13 @@ func TestVerifyStreams(t *testing.T) {
 
 func BenchmarkVerify(b *testing.B) {
 	var text bytes.Buffer
-	prev := jig.AuditGenesis("acme")
+	prev := audit.Genesis("acme")
 	const rows = 1000
-	var list []jig.AuditRow
+	var list []audit.Row
 	for i := int64(1); i <= rows; i++ {
 		entry := fmt.Sprintf(`{"kind":"approved","tenant":"acme","at":"2026-01-02T12:00:00Z","by":"ana","session_id":"ses_1","call":"%d.1"}`, i)
-		hash := jig.AuditHash(prev, i, entry)
-		list = append(list, jig.AuditRow{N: i, Prev: hex.EncodeToString(prev[:]), Hash: hex.EncodeToString(hash[:]), Entry: entry})
+		hash := audit.Hash(prev, i, entry)
+		list = append(list, audit.Row{N: i, Prev: hex.EncodeToString(prev[:]), Hash: hex.EncodeToString(hash[:]), Entry: entry})
 		prev = hash
 	}
 	w, err := audit.NewWriter(&text, audit.Header{Tenant: "acme", From: 1, Head: audit.Head{N: rows, Hash: hex.EncodeToString(prev[:])}, ExportedAt: noon})

@@ -62,7 +62,7 @@ type Chain struct {
 // later row, the hash that this row claims to follow is trusted.
 func NewChain(tenant string, from int64) *Chain {
 	if from <= 1 {
-		return &Chain{tenant: tenant, hash: jig.AuditGenesis(tenant)}
+		return &Chain{tenant: tenant, hash: Genesis(tenant)}
 	}
 	return &Chain{tenant: tenant, n: from - 1, open: true}
 }
@@ -77,7 +77,7 @@ func (c *Chain) Head() Head {
 }
 
 // Next checks the next row and returns nil when it is in order. A bad row does not advance the chain.
-func (c *Chain) Next(row jig.AuditRow) *Broken {
+func (c *Chain) Next(row Row) *Broken {
 	n := c.n + 1
 	switch {
 	case row.N > n:
@@ -96,10 +96,10 @@ func (c *Chain) Next(row jig.AuditRow) *Broken {
 	if !ok {
 		return broken(n, "its hash, %q, is no SHA-256 in hex", shorten(row.Hash))
 	}
-	if worked := jig.AuditHash(prev, n, row.Entry); worked != hash {
+	if worked := Hash(prev, n, row.Entry); worked != hash {
 		return broken(n, "its entry does not hash to %x but to %x", hash, worked)
 	}
-	var entry jig.AuditEntry
+	var entry Entry
 	if err := json.Unmarshal([]byte(row.Entry), &entry); err != nil {
 		return broken(n, "its entry is no audit entry: %v", err)
 	}

@@ -64,7 +64,7 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 }
 
 // Write writes a row without checking it: an export shows a chain as it is.
-func (w *Writer) Write(row jig.AuditRow) error { return w.line(row) }
+func (w *Writer) Write(row Row) error { return w.line(row) }
 
 // Close flushes the export. It does not close the underlying writer.
 func (w *Writer) Close() error {

@@ -141,7 +141,7 @@ func (v *verifier) rows(lines *bufio.Scanner) (*Broken, error) {
 }
 
 func (v *verifier) line(n int64, line []byte) *Broken {
-	var row jig.AuditRow
+	var row Row
 	if err := json.Unmarshal(line, &row); err != nil {
 		return broken(n, "its line is not a row: %v", err)
 	}

@@ -9,13 +9,13 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // LoopInput is the input of the baselines.
 type LoopInput struct {
 	Tenant string
-	Start  activities.StartSession
+	Start  protocol.StartSession
 	Plan   plan
 }
 
@@ -25,7 +25,7 @@ type LoopInput struct {
 func Loop(ctx workflow.Context, in LoopInput) (string, error) {
 	var a *activities.Activities
 	ctx = baselineOptions(ctx)
-	ref := activities.SessionRef{Tenant: in.Tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}
+	ref := protocol.SessionRef{Tenant: in.Tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}
 	var opened activities.Opened
 	if err := workflow.ExecuteLocalActivity(ctx, a.Open, activities.OpenInput{SessionRef: ref, Start: &in.Start}).Get(ctx, &opened); err != nil {
 		return "", err //nolint:wrapcheck // a workflow returns Temporal's own errors
@@ -77,7 +77,7 @@ func loopCalls(ctx workflow.Context, pass activities.PassRef, calls int) error {
 
 // approved waits for the signal that approves a call, or for the approval's expiry.
 func approved(ctx workflow.Context, pass activities.PassRef, call activities.CallRef) bool {
-	signals := workflow.GetSignalChannel(ctx, workflows.SignalApprove)
+	signals := workflow.GetSignalChannel(ctx, protocol.SignalApprove)
 	var decision jig.Decision
 	if ok, _ := signals.ReceiveWithTimeout(ctx, call.Ask.ExpiresAt.Sub(workflow.Now(ctx)), &decision); !ok {
 		return false
@@ -85,7 +85,7 @@ func approved(ctx workflow.Context, pass activities.PassRef, call activities.Cal
 	var a *activities.Activities
 	var heard activities.Heard
 	letter := activities.Letter{
-		SessionRef: pass.SessionRef, Name: workflows.SignalApprove, Key: "signal:" + call.ID, Pass: pass.Pass,
+		SessionRef: pass.SessionRef, Name: protocol.SignalApprove, Key: "signal:" + call.ID, Pass: pass.Pass,
 		Payload: []byte(`{"call":"` + call.ID + `","by":"bench"}`),
 	}
 	err := workflow.ExecuteLocalActivity(ctx, a.Hear, letter).Get(ctx, &heard)

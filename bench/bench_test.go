@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/compose"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 )
@@ -77,14 +78,14 @@ func TestPlannerAsksAndThenAnswers(t *testing.T) {
 	t.Parallel()
 	input, err := planInput(plan{Passes: 1, Calls: 2, Tool: noopTool})
 	require.NoError(t, err)
-	asked, err := planner{}.Answer(t.Context(), jig.ModelRequest{Pass: 1, Input: input}, nil)
+	asked, err := planner{}.Answer(t.Context(), chat.Request{Pass: 1, Input: input}, nil)
 	require.NoError(t, err)
 	require.Len(t, asked.Calls, 2)
 	require.NotEqual(t, asked.Calls[0].Input, asked.Calls[1].Input, "the same call never runs twice")
 	require.True(t, json.Valid(asked.Calls[0].Input))
-	answered, err := planner{}.Answer(t.Context(), jig.ModelRequest{Pass: 2, Input: input}, nil)
+	answered, err := planner{}.Answer(t.Context(), chat.Request{Pass: 2, Input: input}, nil)
 	require.NoError(t, err)
-	require.Equal(t, jig.StopEnd, answered.Stop)
+	require.Equal(t, chat.StopEnd, answered.Stop)
 }
 
 func TestFiguresHaveTheirPlace(t *testing.T) {

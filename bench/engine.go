@@ -16,6 +16,8 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/compose"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/thin"
@@ -42,8 +44,8 @@ type engine struct {
 type trusting struct{}
 
 // Settings returns the same settings for every tenant.
-func (trusting) Settings(context.Context, string) (jig.TenantSettings, error) {
-	return jig.TenantSettings{Signals: jig.SignalsTrusted}, nil
+func (trusting) Settings(context.Context, string) (tenancy.Settings, error) {
+	return tenancy.Settings{Signals: tenancy.SignalsTrusted}, nil
 }
 
 // newEngine opens the store and wires the activities. It calls entered for each call of bench.write and bench.mark.
@@ -156,18 +158,18 @@ type planner struct{}
 func (planner) Check(string) error { return nil }
 
 // Answer asks for the calls of the pass, each with a different input, or ends the session.
-func (planner) Answer(_ context.Context, r jig.ModelRequest, _ func(string)) (jig.Turn, error) {
+func (planner) Answer(_ context.Context, r chat.Request, _ func(string)) (chat.Turn, error) {
 	if r.Pass == 0 {
-		return jig.Turn{Text: "The passes so far called tools.", Stop: jig.StopEnd}, nil // pass 0 is a request for a summary
+		return chat.Turn{Text: "The passes so far called tools.", Stop: chat.StopEnd}, nil // pass 0 is a request for a summary
 	}
 	var p plan
 	if err := json.Unmarshal(r.Input, &p); err != nil {
-		return jig.Turn{}, jig.Errorf(jig.CodeInvalidInput, "reading the plan: %w", err)
+		return chat.Turn{}, jig.Errorf(jig.CodeInvalidInput, "reading the plan: %w", err)
 	}
 	if r.Pass > p.Passes {
-		return jig.Turn{Text: "done", Stop: jig.StopEnd}, nil
+		return chat.Turn{Text: "done", Stop: chat.StopEnd}, nil
 	}
-	turn := jig.Turn{Stop: jig.StopCalls, Calls: make([]jig.ToolCall, p.Calls)}
+	turn := chat.Turn{Stop: chat.StopCalls, Calls: make([]jig.ToolCall, p.Calls)}
 	for i := range turn.Calls {
 		turn.Calls[i] = jig.ToolCall{
 			ProviderID: jig.CallID(r.Pass, i+1), Name: p.Tool,

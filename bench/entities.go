@@ -10,12 +10,13 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/thin"
 	"github.com/jig-run/jig/tools/entities"
 	"github.com/jig-run/jig/tools/entities/extraction"
-	"github.com/jig-run/jig/workflows"
 )
 
 func entityOptions(db *store.DB) entities.Options {
@@ -45,15 +46,15 @@ type records struct {
 }
 
 // Made returns the entity under a key. Each call has a different key, so entities are not shared.
-func (r records) Made(ctx context.Context, tenant, key string) (jig.Entity, bool, error) {
+func (r records) Made(ctx context.Context, tenant, key string) (entity.Entity, bool, error) {
 	return r.store.EntityByKey(ctx, tenant, key)
 }
 
 // Create creates the entity of a call, once.
-func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation) (jig.Entity, bool, []string, error) {
+func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation) (entity.Entity, bool, []string, error) {
 	n, missing, err := r.entities.New(ctx, inv, entities.Draft{Type: c.Type, Title: c.Title, Content: c.Content, Relations: c.Relations})
 	if err != nil || len(missing) > 0 {
-		return jig.Entity{}, false, missing, err
+		return entity.Entity{}, false, missing, err
 	}
 	n.Key, n.SessionID, n.Call = c.Key, c.SessionID, c.Call
 	e, created, err := r.store.CreateEntity(ctx, n)
@@ -71,7 +72,7 @@ func (s *starter) Start(ctx context.Context, inv jig.Invocation, session string,
 	if err := s.store.NameChild(ctx, inv.Tenant, inv.SessionID, inv.CallID, session); err != nil {
 		return err
 	}
-	return s.client.StartChild(ctx, workflows.CallInput{
+	return s.client.StartChild(ctx, protocol.CallInput{
 		Tenant: inv.Tenant, Tool: entities.ExtractTool, Input: input, Principal: inv.Principal, Parent: inv.SessionID, ParentCall: inv.CallID,
 	}, session)
 }
@@ -148,7 +149,7 @@ func (b *bench) fillTenant(ctx context.Context, tenant, document string, n int) 
 	}
 	ids := make([]string, n)
 	err = atOnce(ctx, n, 4, func(ctx context.Context, i int) error {
-		e, _, err := b.engine.store.CreateEntity(ctx, jig.NewEntity{Entity: jig.Entity{
+		e, _, err := b.engine.store.CreateEntity(ctx, entity.NewEntity{Entity: entity.Entity{
 			Tenant: tenant, Type: t.Name, TypeVersion: t.Version, Title: fmt.Sprintf("page %d", i),
 			Content: fmt.Appendf(nil, `{"path":"github.com/owner%d/page%d"}`, i%17, i),
 		}})

@@ -15,6 +15,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -146,8 +147,8 @@ type FillTaskInput struct {
 // pages is the state of B0's activities: the compiled tasks of sevenTasks and a connection pool like the store's.
 type pages struct {
 	pool     *pgxpool.Pool
-	tasks    map[string]jig.Task
-	fields   map[string]jig.Field
+	tasks    map[string]entity.Task
+	fields   map[string]entity.Field
 	programs map[string]*expr.Program
 }
 
@@ -160,7 +161,7 @@ func newPages(ctx context.Context, url string) (*pages, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up expressions: %w", err)
 	}
-	p := &pages{tasks: map[string]jig.Task{}, fields: map[string]jig.Field{}, programs: map[string]*expr.Program{}}
+	p := &pages{tasks: map[string]entity.Task{}, fields: map[string]entity.Field{}, programs: map[string]*expr.Program{}}
 	for _, f := range t.Fields {
 		p.fields[f.Task] = f
 	}
@@ -228,11 +229,11 @@ func (p *pages) write(ctx context.Context, in FillTaskInput, value json.RawMessa
 		return fmt.Errorf("write what was read: %w", err)
 	}
 	sum := sha256.Sum256(read)
-	provenance, err := json.Marshal(jig.Provenance{Task: in.Task, InputHash: hex.EncodeToString(sum[:]), At: time.Now().UTC()})
+	provenance, err := json.Marshal(entity.Provenance{Task: in.Task, InputHash: hex.EncodeToString(sum[:]), At: time.Now().UTC()})
 	if err != nil {
 		return fmt.Errorf("write the provenance: %w", err)
 	}
-	told, err := json.Marshal(extract.TaskEvent{EntityID: in.Entity, Task: in.Task, Kind: jig.TaskCompute})
+	told, err := json.Marshal(extract.TaskEvent{EntityID: in.Entity, Task: in.Task, Kind: entity.TaskCompute})
 	if err != nil {
 		return fmt.Errorf("write an event: %w", err)
 	}

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/spec"
 )
 
 // thinDocument is the thin tool of P3. It creates an entity and starts its extraction, which has seven compute tasks.
@@ -134,7 +134,7 @@ func (b *bench) thinCall(ctx context.Context, tenant string, n int, due time.Tim
 	if err != nil {
 		return thinCall{}, fmt.Errorf("call %s: %w", thinTool, err)
 	}
-	var made jig.ThinResult
+	var made spec.ThinResult
 	if answer.Result == nil || !answer.Result.Success {
 		return thinCall{}, fmt.Errorf("session %s is %s: %+v", answer.SessionID, answer.Status, answer.Result)
 	}

@@ -9,7 +9,7 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // askingPlan is a session whose only call waits for a person.
@@ -73,14 +73,14 @@ func (b *bench) decided(ctx context.Context, c caller, id string, between func()
 	entered := b.entries.expect(id)
 	began := time.Now()
 	handle, err := b.temporal.UpdateWorkflow(ctx, sdk.UpdateWorkflowOptions{
-		WorkflowID: id, UpdateName: workflows.UpdateDecide, WaitForStage: sdk.WorkflowUpdateStageAccepted,
-		Args: []any{workflows.Decisions{Decision: jig.Decision{Call: jig.CallID(1, 1), By: "bench", Answer: jig.AnswerApprove}}},
+		WorkflowID: id, UpdateName: protocol.UpdateDecide, WaitForStage: sdk.WorkflowUpdateStageAccepted,
+		Args: []any{protocol.Decisions{Decision: jig.Decision{Call: jig.CallID(1, 1), By: "bench", Answer: jig.AnswerApprove}}},
 	})
 	accepted := time.Now()
 	if err != nil {
 		return d, fmt.Errorf("decide: %w", err)
 	}
-	var result workflows.DecideResult
+	var result protocol.DecideResult
 	if err := handle.Get(ctx, &result); err != nil {
 		return d, fmt.Errorf("decide: %w", err)
 	}
@@ -104,7 +104,7 @@ func (b *bench) decided(ctx context.Context, c caller, id string, between func()
 // untilSuspended waits until a session needs a person.
 func (b *bench) untilSuspended(ctx context.Context, id string) error {
 	for range 1000 {
-		answer, err := b.temporal.QueryWorkflow(ctx, id, "", workflows.QueryStatus)
+		answer, err := b.temporal.QueryWorkflow(ctx, id, "", protocol.QueryStatus)
 		if err != nil {
 			return fmt.Errorf("ask for the status of %s: %w", id, err)
 		}

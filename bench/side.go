@@ -11,8 +11,8 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // side is one of the things that a benchmark compares.
@@ -82,7 +82,7 @@ func startBaseline(workflow string) func(context.Context, caller, string, plan) 
 		if err != nil {
 			return err
 		}
-		start := activities.StartSession{
+		start := protocol.StartSession{
 			Agent: "bench", Document: document, DocumentName: "bench", Input: input, Principal: jig.Principal{ID: "bench"},
 		}
 		_, err = c.temporal.ExecuteWorkflow(ctx, sdk.StartWorkflowOptions{ID: id, TaskQueue: c.queue, EnableEagerStart: true},

@@ -11,6 +11,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/policy"
 )
 
@@ -28,7 +30,7 @@ func Steps(ctx workflow.Context, in StepsInput) (*toolOutput, error) {
 	var a *activities.Activities
 	var e *engine
 	ctx = baselineOptions(ctx)
-	ref := activities.SessionRef{Tenant: in.Tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}
+	ref := protocol.SessionRef{Tenant: in.Tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}
 	var opened activities.Opened
 	err := workflow.ExecuteLocalActivity(ctx, a.OpenCall, activities.OpenCallInput{
 		SessionRef: ref, Tool: in.Tool, Input: json.RawMessage(`{"n":1}`), Principal: jig.Principal{ID: "bench"},
@@ -59,7 +61,7 @@ func Steps(ctx workflow.Context, in StepsInput) (*toolOutput, error) {
 
 // StepInput names a step of the baseline.
 type StepInput struct {
-	activities.SessionRef
+	protocol.SessionRef
 	Tool string
 	Step int
 }
@@ -90,7 +92,7 @@ func (e *engine) AdmitStep(ctx context.Context, in StepInput) (string, error) {
 	if call.Digest, err = stepDigest(e.store.Installation(), call); err != nil {
 		return "", err
 	}
-	err = e.store.Admit(ctx, jig.Admission{Tenant: in.Tenant, SessionID: in.SessionID, Pass: 1, Calls: []jig.Call{call}})
+	err = e.store.Admit(ctx, ledger.Admission{Tenant: in.Tenant, SessionID: in.SessionID, Pass: 1, Calls: []jig.Call{call}})
 	return call.ID, err
 }
 

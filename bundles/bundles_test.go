@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/bundles"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/artifact"
@@ -50,7 +51,7 @@ func TestShippedDocumentsAreInOrder(t *testing.T) {
 		artifact.Tools(artifact.Options{}), deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: t.TempDir()}}), prompt.Tools(prompt.Options{}), entities.Tools(entities.Options{}),
 	)...)
 	require.NoError(t, err)
-	catalogue := spec.Catalogue{Tools: registry.Tools(), Agents: []string{}, Skills: []string{}, Tasks: []string{}, Specs: []spec.Execution{}, EntityTypes: []jig.EntityType{}}
+	catalogue := spec.Catalogue{Tools: registry.Tools(), Agents: []string{}, Skills: []string{}, Tasks: []string{}, Specs: []spec.Execution{}, EntityTypes: []entity.Type{}}
 	for _, doc := range docs {
 		_, problems := spec.Load(doc.Path, doc.Body)
 		if doc.Kind == spec.KindSkill { // a skill's body is not its file

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/spec"
 )
@@ -39,7 +41,7 @@ func TestConsultingBringsTheWholeCase(t *testing.T) {
 // one field.
 func TestExecutiveSummaryIsLayered(t *testing.T) {
 	t.Parallel()
-	var summary *jig.EntityType
+	var summary *entity.Type
 	for _, doc := range theBundle(t, "consulting").Documents {
 		if doc.Name == "executive_summary" {
 			summary = doc.EntityType
@@ -49,18 +51,18 @@ func TestExecutiveSummaryIsLayered(t *testing.T) {
 	var ids, at, fills []string
 	for _, task := range summary.Tasks {
 		ids = append(ids, task.ID)
-		if len(task.DependsOn) == 0 && task.Kind != jig.TaskCitations {
+		if len(task.DependsOn) == 0 && task.Kind != entity.TaskCitations {
 			at = append(at, task.ID)
 		}
 		switch task.ID {
 		case "narrative":
 			require.ElementsMatch(t, []string{"situation", "pilots", "assessments", "outcomes", "readiness"}, task.DependsOn, "all of what is on record")
-			require.Equal(t, jig.TaskAgent, task.Kind)
+			require.Equal(t, entity.TaskAgent, task.Kind)
 			require.NotEmpty(t, task.OutputSchema)
 		case "citations":
 			require.Equal(t, "narrative", task.Claims)
 		default:
-			require.Contains(t, []jig.TaskKind{jig.TaskComposition, jig.TaskCompute}, task.Kind, "no model before what is on record is known")
+			require.Contains(t, []entity.TaskKind{entity.TaskComposition, entity.TaskCompute}, task.Kind, "no model before what is on record is known")
 		}
 	}
 	require.Equal(t, []string{"situation", "pilots", "assessments", "outcomes", "readiness", "narrative", "citations"}, ids)
@@ -79,7 +81,7 @@ func TestExecutiveSummaryIsLayered(t *testing.T) {
 type summaryText struct {
 	Headline, Summary string
 	Recommendations   []string
-	Claims            []jig.TextClaim
+	Claims            []entity.TextClaim
 }
 
 // compose lets the rules answer. The answer must match what the task asks for.
@@ -92,8 +94,8 @@ func compose(t *testing.T, input string) (out summaryText) {
 		}
 	}
 	require.NotNil(t, composer)
-	turn, err := model.NewRouter(model.Settings{}).Answer(t.Context(), jig.ModelRequest{
-		Model: composer.Model, Pass: 1, Input: json.RawMessage(input), Script: composer.Script, Exchanges: []jig.Exchange{{Pass: 1}},
+	turn, err := model.NewRouter(model.Settings{}).Answer(t.Context(), chat.Request{
+		Model: composer.Model, Pass: 1, Input: json.RawMessage(input), Script: composer.Script, Exchanges: []chat.Exchange{{Pass: 1}},
 	}, nil)
 	require.NoError(t, err)
 	require.Empty(t, turn.Calls)
@@ -126,7 +128,7 @@ func TestComposerSaysWhatIsOnRecord(t *testing.T) {
 		"readiness": {"assessments": 3, "mean": 2.7, "weakest": ["ent_5", "ent_7"], "strongest": ["ent_6"], "high_risks": ["ent_5", "ent_7"]}}`)
 	require.Equal(t, "Acme: 1 of 4 pilots have improved what they measure, readiness is 2.7 of 5", got.Headline)
 	require.Equal(t, []string{"data: scan again", "people: go on"}, got.Recommendations, "the weakest first; what recommends nothing is left out")
-	require.Equal(t, []jig.TextClaim{
+	require.Equal(t, []entity.TextClaim{
 		{Text: "Acme has asked for this: answer within a day", SourceEntityIDs: []string{"ent_e"}},
 		{Text: "Intake: minutes per form improved by 65.8%, from 19 to 6.5 min.", SourceEntityIDs: []string{"ent_1"}},
 		{Text: "Letters: letters sent got worse by 9.9%, from 71 to 64.", SourceEntityIDs: []string{"ent_2"}},
@@ -151,6 +153,6 @@ func TestComposerOfLittle(t *testing.T) {
 		"outcomes": {"pilots": 0, "completed": 0, "improved": 0, "results": []},
 		"readiness": {"assessments": 0, "weakest": [], "strongest": [], "high_risks": []}}`)
 	require.Equal(t, "Acme: 0 of 0 pilots have improved what they measure", got.Headline)
-	require.Equal(t, []jig.TextClaim{{Text: "Acme has asked for this: look around", SourceEntityIDs: []string{"ent_e"}}}, got.Claims)
+	require.Equal(t, []entity.TextClaim{{Text: "Acme has asked for this: look around", SourceEntityIDs: []string{"ent_e"}}}, got.Claims)
 	require.Empty(t, got.Recommendations)
 }

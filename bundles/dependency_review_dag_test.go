@@ -10,6 +10,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/bundles"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools/schema"
@@ -49,7 +51,7 @@ func TestDependencyReviewBringsTheWholeReview(t *testing.T) {
 // checked.
 func TestReviewIsLayered(t *testing.T) {
 	t.Parallel()
-	var review *jig.EntityType
+	var review *entity.Type
 	for _, doc := range theBundle(t, "dependency-review").Documents {
 		if doc.Name == "review" {
 			review = doc.EntityType
@@ -82,7 +84,7 @@ func TestReviewIsLayered(t *testing.T) {
 // prose is the answer of the rules of review-writer.
 type prose struct {
 	Summary string
-	Claims  []jig.TextClaim
+	Claims  []entity.TextClaim
 }
 
 func write(t *testing.T, modules ...map[string]any) prose {
@@ -100,8 +102,8 @@ func write(t *testing.T, modules ...map[string]any) prose {
 	input, err := json.Marshal(map[string]any{"module": "example.com/app", "modules": modules})
 	require.NoError(t, err)
 	require.NoError(t, schema.NewChecker(schema.Options{}).Validate(writer.InputSchema, input))
-	turn, err := model.NewRouter(model.Settings{}).Answer(t.Context(), jig.ModelRequest{
-		Model: writer.Model, Pass: 1, Input: input, Script: writer.Script, Exchanges: []jig.Exchange{{Pass: 1}},
+	turn, err := model.NewRouter(model.Settings{}).Answer(t.Context(), chat.Request{
+		Model: writer.Model, Pass: 1, Input: input, Script: writer.Script, Exchanges: []chat.Exchange{{Pass: 1}},
 	}, nil)
 	require.NoError(t, err)
 	require.Empty(t, turn.Calls)
@@ -127,7 +129,7 @@ func TestReviewWriterSaysWhatTheFactsSay(t *testing.T) {
 		fact("d", map[string]any{"risk": "unknown", "problem": "example.com/d v1.0.0 is not in the module cache"}),
 		fact("e", map[string]any{"risk": "unknown", "problem": "the module cache cannot be read"}),
 	)
-	require.Equal(t, []jig.TextClaim{
+	require.Equal(t, []entity.TextClaim{
 		{Text: "2 of 5 direct modules come under permissive licences (risk class low).", SourceEntityIDs: []string{"ent_a", "ent_b"}},
 		{Text: "example.com/c v1.0.0 needs a look: licence risk high (GPL-3.0-only); its authors retracted it.", SourceEntityIDs: []string{"ent_c"}},
 		{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/bundles"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/model"
 )
 
@@ -26,7 +27,7 @@ type session struct {
 	answers map[string]func(input map[string]any) (jig.CallStatus, jig.ToolResult)
 
 	models    *model.Router
-	exchanges []jig.Exchange
+	exchanges []chat.Exchange
 }
 
 func newSession(t *testing.T, input string) *session {
@@ -48,11 +49,11 @@ func newSession(t *testing.T, input string) *session {
 }
 
 // pass runs one pass and returns the model's turn.
-func (s *session) pass(messages ...jig.Message) jig.Turn {
+func (s *session) pass(messages ...chat.Message) chat.Turn {
 	s.t.Helper()
 	number := len(s.exchanges) + 1
-	s.exchanges = append(s.exchanges, jig.Exchange{Pass: number, Messages: messages})
-	turn, err := s.models.Answer(s.t.Context(), jig.ModelRequest{
+	s.exchanges = append(s.exchanges, chat.Exchange{Pass: number, Messages: messages})
+	turn, err := s.models.Answer(s.t.Context(), chat.Request{
 		Model: s.agent.Model, Exchanges: s.exchanges, Pass: number, Input: json.RawMessage(s.input), Script: s.agent.Script,
 	}, nil)
 	require.NoError(s.t, err)
@@ -222,7 +223,7 @@ func TestDependencyReviewMessageAfterTheEnd(t *testing.T) {
 	s := newSession(t, `{}`)
 	s.run()
 	for _, text := range []string{"Is ${this} safe?", "And now?"} {
-		turn := s.pass(jig.Message{Role: jig.RoleUser, Text: text, By: "ana", Pass: len(s.exchanges)})
+		turn := s.pass(chat.Message{Role: chat.RoleUser, Text: text, By: "ana", Pass: len(s.exchanges)})
 		require.Empty(t, turn.Calls)
 		require.True(t, strings.HasPrefix(turn.Text, `You wrote: "`+text+`"`), turn.Text)
 		require.Contains(t, turn.Text, "The report is in reports/dependency-review.md.")

@@ -4,18 +4,18 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // SignalAnswer is the name of the signal that answers a question with the stock Temporal CLI.
-const SignalAnswer = workflows.SignalAnswer
+const SignalAnswer = protocol.SignalAnswer
 
 // Reply answers a question of a session; it works like [Client.Decide]. If the value does not fit the question, the result says so and the
 // question keeps waiting. An empty value is MISSING_PARAM.
-func (c *Client) Reply(ctx context.Context, tenant, id string, reply jig.Reply) (workflows.DecideResult, error) {
+func (c *Client) Reply(ctx context.Context, tenant, id string, reply jig.Reply) (protocol.DecideResult, error) {
 	if len(reply.Value) == 0 {
-		return workflows.DecideResult{}, jig.Errorf(jig.CodeMissingParam, "no answer is given").WithField("value").
+		return protocol.DecideResult{}, jig.Errorf(jig.CodeMissingParam, "no answer is given").WithField("value").
 			WithHint(`give a JSON value, e.g. "yes"`)
 	}
-	return c.update(ctx, tenant, id, workflows.UpdateAnswer, reply)
+	return c.update(ctx, tenant, id, protocol.UpdateAnswer, reply)
 }

@@ -4,17 +4,17 @@ import (
 	"context"
 	"slices"
 
-	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // A request for a tenant's audit chain, and a page of the reply.
 type (
 	// AuditRequest asks for the rows of a tenant's chain after a row number, oldest first. With SessionID, Since or Until the rows are a
 	// selection and no longer form a chain.
-	AuditRequest = workflows.AuditRequest
+	AuditRequest = protocol.AuditRequest
 	// AuditPage is a page of at most 128 KiB of rows, with the head of the tenant's chain.
-	AuditPage = workflows.AuditPage
+	AuditPage = protocol.AuditPage
 )
 
 // Audit calls fn with the pages of a tenant's audit rows, at least once, until there are no more rows or fn returns an error. It leaves out
@@ -24,13 +24,13 @@ func (c *Client) Audit(ctx context.Context, request AuditRequest, fn func(AuditP
 	head := int64(-1)
 	for {
 		var page AuditPage
-		if err := c.ask(ctx, workflows.ReadAudit, 0, request, &page); err != nil {
+		if err := c.ask(ctx, protocol.ReadAudit, 0, request, &page); err != nil {
 			return err
 		}
 		if head < 0 {
 			head = page.HeadN
 		}
-		later := slices.IndexFunc(page.Rows, func(row jig.AuditRow) bool { return row.N > head })
+		later := slices.IndexFunc(page.Rows, func(row audit.Row) bool { return row.N > head })
 		if later >= 0 {
 			page.Rows, page.More = page.Rows[:later], false
 		}

@@ -9,6 +9,7 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
 )
 
 // growing returns a fake worker whose audit chain grows by one row with every page that is read.
@@ -21,7 +22,7 @@ func growing(t *testing.T, rows, pageRows int64) *fake {
 		page := AuditPage{HeadN: rows, HeadHash: "abc"}
 		rows++
 		for n := r.After + 1; n <= min(rows, r.After+pageRows); n++ {
-			page.Rows = append(page.Rows, jig.AuditRow{N: n})
+			page.Rows = append(page.Rows, audit.Row{N: n})
 		}
 		page.More = r.After+pageRows < rows
 		return page, nil

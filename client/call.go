@@ -6,7 +6,7 @@ import (
 	"errors"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // StartCall starts one call without a model and returns at once. The call may run a tool, a registered execution spec, or a document that
@@ -14,7 +14,7 @@ import (
 //
 // id is the client's own id for the call's session, as in [StartOptions]; if it is empty, jig makes one. If the id is taken, StartCall
 // returns the existing call if the same request started it, and CONFLICT otherwise.
-func (c *Client) StartCall(ctx context.Context, input workflows.CallInput, id string) (Started, error) {
+func (c *Client) StartCall(ctx context.Context, input protocol.CallInput, id string) (Started, error) {
 	var err error
 	fresh := id == ""
 	if input.Tenant, id, err = chosen(input.Tenant, id); err != nil {
@@ -35,7 +35,7 @@ func (c *Client) StartCall(ctx context.Context, input workflows.CallInput, id st
 
 // StartChild starts the session that answers a call of another session, under the id that [jig.ChildSessionID] returns. It is for tools,
 // which may run more than once: if the session already exists, StartChild leaves it alone.
-func (c *Client) StartChild(ctx context.Context, input workflows.CallInput, session string) error {
+func (c *Client) StartChild(ctx context.Context, input protocol.CallInput, session string) error {
 	if err := errors.Join(jig.CheckTenant(input.Tenant), jig.CheckSessionID(session)); err != nil {
 		return translate(err)
 	}
@@ -47,7 +47,7 @@ func (c *Client) StartChild(ctx context.Context, input workflows.CallInput, sess
 }
 
 // beginCall starts the workflow of a single call unless it exists.
-func (c *Client) beginCall(ctx context.Context, input workflows.CallInput, id string) (Started, error) {
+func (c *Client) beginCall(ctx context.Context, input protocol.CallInput, id string) (Started, error) {
 	if input.Tool == "" && input.Document == "" && input.DocumentArtifact == "" {
 		return Started{}, jig.Errorf(jig.CodeInvalidInput, "a tool or an execution spec is needed").WithField("tool")
 	}
@@ -55,16 +55,16 @@ func (c *Client) beginCall(ctx context.Context, input workflows.CallInput, id st
 	if err := c.stageCall(ctx, &input); err != nil {
 		return Started{}, err
 	}
-	return c.startOnce(ctx, options, workflows.CallWorkflow, input)
+	return c.startOnce(ctx, options, protocol.CallWorkflow, input)
 }
 
 // callRequest returns the request that starts a single call.
-func callRequest(in workflows.CallInput) jig.SessionRequest {
+func callRequest(in protocol.CallInput) jig.SessionRequest {
 	return jig.SessionRequest{Tool: in.Tool, Document: in.Document, Input: in.Input, Pairs: in.Pairs, Principal: in.Principal.ID}
 }
 
 // stageCall uploads the document and the input as artifacts if they are too large to travel with the start.
-func (c *Client) stageCall(ctx context.Context, in *workflows.CallInput) (err error) {
+func (c *Client) stageCall(ctx context.Context, in *protocol.CallInput) (err error) {
 	if size := pairsSize(in.Pairs); size > inlineBytes {
 		return jig.Errorf(jig.CodeInvalidInput, "the key=value inputs have %d bytes, at most %d are taken", size, inlineBytes).
 			WithField("input").WithHint("put large values into the input as a JSON document")
@@ -88,7 +88,7 @@ func (c *Client) stageCall(ctx context.Context, in *workflows.CallInput) (err er
 }
 
 // WholeResult returns a call's result with all of its data. If the given result was truncated, it fetches the whole one.
-func (c *Client) WholeResult(ctx context.Context, tenant string, r workflows.CallResult) (*jig.ToolResult, error) {
+func (c *Client) WholeResult(ctx context.Context, tenant string, r protocol.CallResult) (*jig.ToolResult, error) {
 	if r.Result == nil || len(r.Result.Artifacts) == 0 || !cutShort(r.Result.Data) {
 		return r.Result, nil
 	}

@@ -12,7 +12,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Options say how to reach jig. The zero value of each field means its default.
@@ -62,7 +62,7 @@ func New(temporalClient sdk.Client, o Options) *Client { return newClient(tempor
 func newClient(t temporal, o Options) *Client {
 	c := &Client{temporal: t, queue: o.TaskQueue, workerTimeout: o.WorkerTimeout, retryFor: o.RetryFor}
 	if c.queue == "" {
-		c.queue = workflows.TaskQueue
+		c.queue = protocol.TaskQueue
 	}
 	if c.workerTimeout <= 0 {
 		c.workerTimeout = 5 * time.Second

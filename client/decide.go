@@ -10,27 +10,27 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Decide decides about calls that wait for approval and returns the outcome of each decision. A decision takes effect once, even if the
 // request has to be retried. An unknown session is NOT_FOUND, an ended one CONFLICT.
-func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (workflows.DecideResult, error) {
+func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (protocol.DecideResult, error) {
 	if len(decisions) == 0 {
-		return workflows.DecideResult{}, jig.Errorf(jig.CodeInvalidInput, "no decision is given").WithField("decisions")
+		return protocol.DecideResult{}, jig.Errorf(jig.CodeInvalidInput, "no decision is given").WithField("decisions")
 	}
-	return c.update(ctx, tenant, id, workflows.UpdateDecide, workflows.Decisions{Decisions: decisions})
+	return c.update(ctx, tenant, id, protocol.UpdateDecide, protocol.Decisions{Decisions: decisions})
 }
 
 // Reconcile says what happened in a call whose outcome is unknown; it works like [Client.Decide].
-func (c *Client) Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (workflows.DecideResult, error) {
-	return c.update(ctx, tenant, id, workflows.UpdateReconcile, word)
+func (c *Client) Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (protocol.DecideResult, error) {
+	return c.update(ctx, tenant, id, protocol.UpdateReconcile, word)
 }
 
 // update sends one update and waits for its answer. The update's id stays the same over all attempts: Temporal recognizes it within a
 // workflow run, and the store across runs.
-func (c *Client) update(ctx context.Context, tenant, id, name string, payload any) (workflows.DecideResult, error) {
-	var result workflows.DecideResult
+func (c *Client) update(ctx context.Context, tenant, id, name string, payload any) (protocol.DecideResult, error) {
+	var result protocol.DecideResult
 	tenant, id = named(tenant, id)
 	if sighted, err := c.look(ctx, tenant, id); err != nil { // nobody may decide in another tenant's session
 		return result, err
@@ -46,12 +46,12 @@ func (c *Client) update(ctx context.Context, tenant, id, name string, payload an
 	case err == nil:
 		return result, nil
 	case ended != nil:
-		return workflows.DecideResult{}, ended
+		return protocol.DecideResult{}, ended
 	case isNoWorker(err):
-		return workflows.DecideResult{}, c.noWorker().WithHint("start one with `go run ./worker`; or send the signal of that name " +
+		return protocol.DecideResult{}, c.noWorker().WithHint("start one with `go run ./worker`; or send the signal of that name " +
 			"with `temporal workflow signal`, which waits for a worker")
 	default:
-		return workflows.DecideResult{}, translate(err)
+		return protocol.DecideResult{}, translate(err)
 	}
 }
 

@@ -4,14 +4,14 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Entity returns the state of an entity's latest extraction: its session and its tasks, but not the entity's content. It returns NOT_FOUND
 // if the tenant has no such entity.
 func (c *Client) Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error) {
 	var status jig.EntityStatus
-	err := c.ask(ctx, workflows.ReadEntity, 0, workflows.EntityRequest{Tenant: tenant, EntityID: id}, &status)
+	err := c.ask(ctx, protocol.ReadEntity, 0, protocol.EntityRequest{Tenant: tenant, EntityID: id}, &status)
 	if err != nil {
 		return jig.EntityStatus{}, err
 	}

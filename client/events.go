@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // longPoll is how long a request of a follower waits for the next event.
@@ -17,9 +17,9 @@ func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]
 	tenant, id = named(tenant, id)
 	list := []jig.Event{}
 	for {
-		var page workflows.EventsPage
-		request := workflows.EventsRequest{Tenant: tenant, SessionID: id, After: after}
-		if err := c.ask(ctx, workflows.ReadEvents, 0, request, &page); err != nil {
+		var page protocol.EventsPage
+		request := protocol.EventsRequest{Tenant: tenant, SessionID: id, After: after}
+		if err := c.ask(ctx, protocol.ReadEvents, 0, request, &page); err != nil {
 			return nil, err
 		}
 		if len(page.Events) == 0 {
@@ -34,7 +34,7 @@ func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]
 // event was delivered, when fn returns an error, or when ctx ends. It waits for a session that was just started, and for a worker while
 // none answers.
 func (c *Client) Watch(ctx context.Context, tenant, id string, after int64, fn func(jig.Event) error) error {
-	return c.Follow(ctx, FollowOptions{Tenant: tenant, SessionID: id, After: after}, func(page workflows.EventsPage) error {
+	return c.Follow(ctx, FollowOptions{Tenant: tenant, SessionID: id, After: after}, func(page protocol.EventsPage) error {
 		for _, event := range page.Events {
 			if err := fn(event); err != nil {
 				return err
@@ -59,17 +59,17 @@ type FollowOptions struct {
 
 // Follow calls fn with page after page of events until the session has ended and its last event was delivered. A page without events may
 // still report a new status.
-func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(workflows.EventsPage) error) error {
+func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(protocol.EventsPage) error) error {
 	o.Tenant, o.SessionID = named(o.Tenant, o.SessionID)
 	wait := o.Wait
 	if wait <= 0 {
 		wait = longPoll
 	}
-	request := workflows.EventsRequest{Tenant: o.Tenant, SessionID: o.SessionID, After: o.After, Wait: wait}
+	request := protocol.EventsRequest{Tenant: o.Tenant, SessionID: o.SessionID, After: o.After, Wait: wait}
 	ended, pause := false, firstPause
 	for {
-		var page workflows.EventsPage
-		err := c.ask(ctx, workflows.ReadEvents, request.Wait, request, &page)
+		var page protocol.EventsPage
+		err := c.ask(ctx, protocol.ReadEvents, request.Wait, request, &page)
 		if err != nil {
 			if ended, err = c.forgive(ctx, o, ended, err); err != nil {
 				return err
@@ -100,7 +100,7 @@ func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(workflows.
 const firstPause = 100 * time.Millisecond
 
 // finished reports whether a page is the last one.
-func finished(page workflows.EventsPage) bool {
+func finished(page protocol.EventsPage) bool {
 	if !page.Status.Final() {
 		return false
 	}

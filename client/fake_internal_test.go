@@ -17,12 +17,12 @@ import (
 	sdk "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // fake is a Temporal client made of functions. A request whose function is not set fails with errNotSet.
 type fake struct {
-	start    func(o sdk.StartWorkflowOptions, in workflows.PassInput) error
+	start    func(o sdk.StartWorkflowOptions, in protocol.PassInput) error
 	signal   func(o sdk.StartWorkflowOptions, name string, arg any) error
 	cancel   func() error
 	describe func(id string) (kind, tenant string, status enumspb.WorkflowExecutionStatus, err error)
@@ -38,8 +38,8 @@ type fake struct {
 var errNotSet = errors.New("the test has not set up this request")
 
 func (f *fake) ExecuteWorkflow(_ context.Context, o sdk.StartWorkflowOptions, _ any, args ...any) (sdk.WorkflowRun, error) {
-	in, ok := args[0].(workflows.PassInput)
-	if _, call := args[0].(workflows.CallInput); !ok && !call {
+	in, ok := args[0].(protocol.PassInput)
+	if _, call := args[0].(protocol.CallInput); !ok && !call {
 		return nil, fmt.Errorf("started with %T", args[0])
 	}
 	if f.start == nil {
@@ -82,7 +82,7 @@ func (f *fake) DescribeWorkflowExecution(_ context.Context, id, _ string) (*work
 	}
 	return &workflowservicepb.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 		Type: &commonpb.WorkflowType{Name: kind}, Status: status,
-		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{workflows.AttrTenant: owner}},
+		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{protocol.AttrTenant: owner}},
 		Memo:             &commonpb.Memo{Fields: map[string]*commonpb.Payload{memoRequest: request}},
 	}}, nil
 }
@@ -182,11 +182,11 @@ func exhausted() error {
 }
 
 func running(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
-	return workflows.PassWorkflow, "default", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+	return protocol.PassWorkflow, "default", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 }
 
 func completed(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
-	return workflows.PassWorkflow, "default", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
+	return protocol.PassWorkflow, "default", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
 }
 
 func unknown(string) (string, string, enumspb.WorkflowExecutionStatus, error) {

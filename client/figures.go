@@ -5,17 +5,17 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Types of the answers about approvals and recorded calls.
 type (
 	// PendingPage is a page of waiting calls. Next is the cursor of the next page, empty at the end.
-	PendingPage = workflows.ApprovalsPage
+	PendingPage = protocol.ApprovalsPage
 	// BacktestPage is the outcome of a page of recorded calls.
-	BacktestPage = workflows.BacktestPage
+	BacktestPage = protocol.BacktestPage
 	// BacktestCount is the number of calls that have the same three verdicts.
-	BacktestCount = workflows.BacktestCount
+	BacktestCount = protocol.BacktestCount
 )
 
 // Pending lists a tenant's waiting calls that match the filter, oldest first, starting after the cursor ("" for the beginning). It returns
@@ -24,12 +24,12 @@ func (c *Client) Pending(ctx context.Context, tenant string, filter jig.PendingF
 	tenant, filter.SessionID = named(tenant, filter.SessionID)
 	all := PendingPage{Approvals: []jig.Pending{}, Next: cursor}
 	for {
-		request := workflows.PendingRequest{Tenant: tenant, Filter: filter, Cursor: all.Next}
+		request := protocol.PendingRequest{Tenant: tenant, Filter: filter, Cursor: all.Next}
 		if limit > 0 {
 			request.Limit = limit - len(all.Approvals)
 		}
 		var page PendingPage
-		if err := c.ask(ctx, workflows.ReadPending, 0, request, &page); err != nil {
+		if err := c.ask(ctx, protocol.ReadPending, 0, request, &page); err != nil {
 			return PendingPage{}, err
 		}
 		all.Approvals = append(all.Approvals, page.Approvals...)
@@ -41,9 +41,9 @@ func (c *Client) Pending(ctx context.Context, tenant string, filter jig.PendingF
 }
 
 // Figures returns statistics of a tenant's approvals: what waits now, and what was decided since the given time.
-func (c *Client) Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error) {
-	var f jig.Figures
-	err := c.ask(ctx, workflows.ReadFigures, 0, workflows.FiguresRequest{Tenant: tenant, Since: since}, &f)
+func (c *Client) Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
+	var f protocol.ApprovalStats
+	err := c.ask(ctx, protocol.ReadFigures, 0, protocol.FiguresRequest{Tenant: tenant, Since: since}, &f)
 	return f, err
 }
 
@@ -55,10 +55,10 @@ const backtestWait = 30 * time.Second
 func (c *Client) Backtest(
 	ctx context.Context, tenant string, document []byte, since time.Time, all bool, fn func(BacktestPage) error,
 ) error {
-	request := workflows.BacktestRequest{Tenant: tenant, Document: string(document), Since: since, All: all}
+	request := protocol.BacktestRequest{Tenant: tenant, Document: string(document), Since: since, All: all}
 	for {
 		var page BacktestPage
-		if err := c.ask(ctx, workflows.ReadBacktest, backtestWait, request, &page); err != nil {
+		if err := c.ask(ctx, protocol.ReadBacktest, backtestWait, request, &page); err != nil {
 			return err
 		}
 		if err := fn(page); err != nil {

@@ -10,15 +10,15 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // waiting returns a fake worker with n waiting approvals, at most 3 per page. A cursor is the index at which a page ended.
 func waiting(t *testing.T, n int, filter jig.PendingFilter) *fake {
 	t.Helper()
 	return &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, workflows.ReadPending, name)
-		r := as[workflows.PendingRequest](t, request)
+		require.Equal(t, protocol.ReadPending, name)
+		r := as[protocol.PendingRequest](t, request)
 		require.Equal(t, "acme", r.Tenant)
 		require.Equal(t, filter, r.Filter)
 		from := 0
@@ -32,7 +32,7 @@ func waiting(t *testing.T, n int, filter jig.PendingFilter) *fake {
 			size = min(size, r.Limit)
 		}
 		to := min(n, from+size)
-		page := workflows.ApprovalsPage{}
+		page := protocol.ApprovalsPage{}
 		for i := from; i < to; i++ {
 			page.Approvals = append(page.Approvals, jig.Pending{Call: jig.CallID(1, i+1)})
 		}
@@ -75,9 +75,9 @@ func TestFigures(t *testing.T) {
 	t.Parallel()
 	since := time.Unix(1000, 0).UTC()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, workflows.ReadFigures, name)
-		require.Equal(t, workflows.FiguresRequest{Tenant: "acme", Since: since}, request)
-		return jig.Figures{Open: jig.OpenFigures{Count: 3}}, nil
+		require.Equal(t, protocol.ReadFigures, name)
+		require.Equal(t, protocol.FiguresRequest{Tenant: "acme", Since: since}, request)
+		return protocol.ApprovalStats{Open: protocol.OpenStats{Count: 3}}, nil
 	}}
 	got, err := newTestClient(f).Figures(t.Context(), "acme", since)
 	require.NoError(t, err)
@@ -88,13 +88,13 @@ func TestBacktestInPages(t *testing.T) {
 	t.Parallel()
 	since := time.Unix(1000, 0).UTC()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, workflows.ReadBacktest, name)
-		r := as[workflows.BacktestRequest](t, request)
-		require.Equal(t, workflows.BacktestRequest{Tenant: "acme", Document: "kind: policy", Since: since, All: true, Cursor: r.Cursor}, r)
+		require.Equal(t, protocol.ReadBacktest, name)
+		r := as[protocol.BacktestRequest](t, request)
+		require.Equal(t, protocol.BacktestRequest{Tenant: "acme", Document: "kind: policy", Since: since, All: true, Cursor: r.Cursor}, r)
 		if r.Cursor == "" {
-			return workflows.BacktestPage{Refused: 1, Next: "n"}, nil
+			return protocol.BacktestPage{Refused: 1, Next: "n"}, nil
 		}
-		return workflows.BacktestPage{Refused: 2}, nil
+		return protocol.BacktestPage{Refused: 2}, nil
 	}}
 	var refused []int
 	err := newTestClient(f).Backtest(t.Context(), "acme", []byte("kind: policy"), since, true, func(p BacktestPage) error {

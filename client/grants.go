@@ -4,20 +4,20 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // GrantsRequest names a grant to revoke and who revokes it; see [Client.RevokeGrant].
-type GrantsRequest = workflows.GrantsRequest
+type GrantsRequest = protocol.GrantsRequest
 
 // Grants lists a tenant's grants, latest first. Without all, it lists only grants that can be used, not those that are used up, expired or
 // revoked.
 func (c *Client) Grants(ctx context.Context, tenant string, all bool) ([]jig.Grant, error) {
 	list := []jig.Grant{}
-	request := workflows.GrantsRequest{Tenant: tenant, All: all}
+	request := protocol.GrantsRequest{Tenant: tenant, All: all}
 	for {
-		var page workflows.GrantsPage
-		if err := c.ask(ctx, workflows.ReadGrants, 0, request, &page); err != nil {
+		var page protocol.GrantsPage
+		if err := c.ask(ctx, protocol.ReadGrants, 0, request, &page); err != nil {
 			return nil, err
 		}
 		list = append(list, page.Grants...)
@@ -30,12 +30,12 @@ func (c *Client) Grants(ctx context.Context, tenant string, all bool) ([]jig.Gra
 
 // RevokeGrant revokes the grant that request.Revoke names and returns it. If the grant was already revoked, nothing changes and the
 // returned grant names who revoked it first. An unknown grant is NOT_FOUND.
-func (c *Client) RevokeGrant(ctx context.Context, request workflows.GrantsRequest) (jig.Grant, error) {
+func (c *Client) RevokeGrant(ctx context.Context, request protocol.GrantsRequest) (jig.Grant, error) {
 	if request.Revoke == "" {
 		return jig.Grant{}, jig.Errorf(jig.CodeMissingParam, "no grant is named").WithField("revoke").WithHint("give the id of a grant")
 	}
-	var page workflows.GrantsPage
-	if err := c.ask(ctx, workflows.ReadGrants, 0, request, &page); err != nil {
+	var page protocol.GrantsPage
+	if err := c.ask(ctx, protocol.ReadGrants, 0, request, &page); err != nil {
 		return jig.Grant{}, err
 	}
 	if len(page.Grants) != 1 || page.Grants[0].ID != request.Revoke {

@@ -9,7 +9,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // sighting holds Temporal's information about a session's workflow.
@@ -40,14 +40,14 @@ func (c *Client) look(ctx context.Context, tenant, id string) (sighting, error) 
 	}
 	info := described.GetWorkflowExecutionInfo()
 	kind := info.GetType().GetName()
-	if kind != workflows.PassWorkflow && kind != workflows.CallWorkflow {
+	if kind != protocol.PassWorkflow && kind != protocol.CallWorkflow {
 		return sighting{}, noSession(id)
 	}
 	attributes := info.GetSearchAttributes().GetIndexedFields()
-	if owner, ok := keyword(attributes, workflows.AttrTenant); ok && owner != tenant {
+	if owner, ok := keyword(attributes, protocol.AttrTenant); ok && owner != tenant {
 		return sighting{}, noSession(id)
 	}
-	agent, _ := keyword(attributes, workflows.AttrAgent)
+	agent, _ := keyword(attributes, protocol.AttrAgent)
 	request, _ := keyword(info.GetMemo().GetFields(), memoRequest)
 	return sighting{kind: kind, agent: agent, request: request, status: info.GetStatus(), live: live(info.GetStatus())}, nil
 }
@@ -83,7 +83,7 @@ func hasEnded(id string, s sighting) *jig.Error {
 		word = "ended"
 	}
 	e := jig.Errorf(jig.CodeConflict, "session %s has ended (%s): nothing in it waits", id, word).WithField("session")
-	if s.kind == workflows.CallWorkflow {
+	if s.kind == protocol.CallWorkflow {
 		return e
 	}
 	return e.WithHint("`jig message` gives an ended session another pass")

@@ -6,18 +6,18 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Message sends a message to a session. A working session reads it in its next pass; an ended session starts another pass. An unknown
 // session is NOT_FOUND.
 func (c *Client) Message(ctx context.Context, tenant, id, text, by string) error {
-	return c.Say(ctx, tenant, id, workflows.Message{Text: text, By: by})
+	return c.Say(ctx, tenant, id, protocol.Message{Text: text, By: by})
 }
 
 // Say is like [Client.Message], but lets the sender choose an optional message id: the session accepts only one message with that id,
 // however often it is sent.
-func (c *Client) Say(ctx context.Context, tenant, id string, m workflows.Message) error {
+func (c *Client) Say(ctx context.Context, tenant, id string, m protocol.Message) error {
 	tenant, id = named(tenant, id)
 	text := m.Text
 	if text == "" {
@@ -34,8 +34,8 @@ func (c *Client) Say(ctx context.Context, tenant, id string, m workflows.Message
 	options.Memo = memo
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	err = c.repeat(ctx, func(ctx context.Context) error {
-		_, err := c.temporal.SignalWithStartWorkflow(ctx, id, workflows.SignalMessage, m,
-			options, workflows.PassWorkflow, workflows.PassInput{Tenant: tenant})
+		_, err := c.temporal.SignalWithStartWorkflow(ctx, id, protocol.SignalMessage, m,
+			options, protocol.PassWorkflow, protocol.PassInput{Tenant: tenant})
 		return err
 	}, busy)
 	return translate(err)
@@ -52,7 +52,7 @@ func (c *Client) addressee(ctx context.Context, tenant, id string) (agent string
 		}
 		return view.Agent, nil, statusErr
 	}
-	if err == nil && sighted.kind == workflows.CallWorkflow {
+	if err == nil && sighted.kind == protocol.CallWorkflow {
 		err = jig.Errorf(jig.CodeConflict, "%s is a single call: it takes no messages", id).WithField("session")
 	}
 	if sighted.request != "" { // the run that the message starts keeps the memo

@@ -1,23 +1,25 @@
 package client
 
-import "github.com/jig-run/jig/workflows"
+import (
+	"github.com/jig-run/jig/internal/protocol"
+)
 
 // The messages that a client sends and receives. They have names in this package so that its users need not import another one.
 type (
 	// CallInput says which tool to run with which input; see [Client.Trigger].
-	CallInput = workflows.CallInput
+	CallInput = protocol.CallInput
 	// CallResult is the state of a single call.
-	CallResult = workflows.CallResult
+	CallResult = protocol.CallResult
 	// DecideResult is the outcome of decisions.
-	DecideResult = workflows.DecideResult
+	DecideResult = protocol.DecideResult
 	// EventsPage is a part of a session's log, with the session's status.
-	EventsPage = workflows.EventsPage
+	EventsPage = protocol.EventsPage
 	// PassResult is the outcome of a session.
-	PassResult = workflows.PassResult
+	PassResult = protocol.PassResult
 )
 
 // Signals that the stock Temporal CLI can send to a session.
 const (
-	SignalApprove   = workflows.SignalApprove
-	SignalReconcile = workflows.SignalReconcile
+	SignalApprove   = protocol.SignalApprove
+	SignalReconcile = protocol.SignalReconcile
 )

@@ -8,16 +8,16 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 func TestReply(t *testing.T) {
 	t.Parallel()
 	said := jig.Reply{Call: "3.1", Value: json.RawMessage(`{"days":3}`), By: "ana", Token: "t"}
-	want := workflows.DecideResult{SessionID: "ses_a", Decisions: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted, Status: jig.CallSucceeded}}}
+	want := protocol.DecideResult{SessionID: "ses_a", Decisions: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted, Status: jig.CallSucceeded}}}
 	ids := map[string]int{}
 	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {
-		require.Equal(t, workflows.UpdateAnswer, o.UpdateName)
+		require.Equal(t, protocol.UpdateAnswer, o.UpdateName)
 		require.Equal(t, "ses_a", o.WorkflowID)
 		require.Equal(t, said, as[jig.Reply](t, o.Args[0]))
 		ids[o.UpdateID]++
@@ -39,22 +39,22 @@ func TestReply(t *testing.T) {
 
 func TestGrantsReadsAllPages(t *testing.T) {
 	t.Parallel()
-	var asked []workflows.GrantsRequest
+	var asked []protocol.GrantsRequest
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, workflows.ReadGrants, name)
-		r := as[workflows.GrantsRequest](t, request)
+		require.Equal(t, protocol.ReadGrants, name)
+		r := as[protocol.GrantsRequest](t, request)
 		asked = append(asked, r)
 		if r.Cursor == "" {
-			return workflows.GrantsPage{Grants: []jig.Grant{{ID: "grt_2"}}, Next: "after grt_2"}, nil
+			return protocol.GrantsPage{Grants: []jig.Grant{{ID: "grt_2"}}, Next: "after grt_2"}, nil
 		}
-		return workflows.GrantsPage{Grants: []jig.Grant{{ID: "grt_1"}}}, nil
+		return protocol.GrantsPage{Grants: []jig.Grant{{ID: "grt_1"}}}, nil
 	}}
 	list, err := newTestClient(f).Grants(t.Context(), "acme", true)
 	require.NoError(t, err)
 	require.Equal(t, []jig.Grant{{ID: "grt_2"}, {ID: "grt_1"}}, list)
-	require.Equal(t, []workflows.GrantsRequest{{Tenant: "acme", All: true}, {Tenant: "acme", All: true, Cursor: "after grt_2"}}, asked)
+	require.Equal(t, []protocol.GrantsRequest{{Tenant: "acme", All: true}, {Tenant: "acme", All: true, Cursor: "after grt_2"}}, asked)
 
-	f.activity = func(sdk.StartActivityOptions, string, any) (any, error) { return workflows.GrantsPage{}, nil }
+	f.activity = func(sdk.StartActivityOptions, string, any) (any, error) { return protocol.GrantsPage{}, nil }
 	list, err = newTestClient(f).Grants(t.Context(), "acme", false)
 	require.NoError(t, err)
 	require.Equal(t, []jig.Grant{}, list)
@@ -62,10 +62,10 @@ func TestGrantsReadsAllPages(t *testing.T) {
 
 func TestRevokeGrant(t *testing.T) {
 	t.Parallel()
-	request := workflows.GrantsRequest{Tenant: "acme", Revoke: "grt_1", By: "ana", Token: "t"}
-	answer, times := workflows.GrantsPage{Grants: []jig.Grant{{ID: "grt_1", RevokedBy: "ben"}}}, 0
+	request := protocol.GrantsRequest{Tenant: "acme", Revoke: "grt_1", By: "ana", Token: "t"}
+	answer, times := protocol.GrantsPage{Grants: []jig.Grant{{ID: "grt_1", RevokedBy: "ben"}}}, 0
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, got any) (any, error) {
-		require.Equal(t, workflows.ReadGrants, name)
+		require.Equal(t, protocol.ReadGrants, name)
 		require.Equal(t, request, got)
 		times++
 		if times == 1 {
@@ -81,7 +81,7 @@ func TestRevokeGrant(t *testing.T) {
 	answer.Grants[0].ID = "grt_other"
 	_, err = newTestClient(f).RevokeGrant(t.Context(), request)
 	require.Equal(t, jig.CodeInternal, jig.CodeOf(err))
-	_, err = newTestClient(f).RevokeGrant(t.Context(), workflows.GrantsRequest{Tenant: "acme"})
+	_, err = newTestClient(f).RevokeGrant(t.Context(), protocol.GrantsRequest{Tenant: "acme"})
 	require.Equal(t, jig.CodeMissingParam, jig.CodeOf(err), "without an id it would list")
 
 	f.activity = func(sdk.StartActivityOptions, string, any) (any, error) {
@@ -93,8 +93,8 @@ func TestRevokeGrant(t *testing.T) {
 
 func TestPauses(t *testing.T) {
 	t.Parallel()
-	request := workflows.PauseRequest{Tenant: "acme", Scope: jig.PauseTool, Target: "file.write", By: "ana", Reason: "look first", Token: "t"}
-	want := workflows.PauseResult{Changed: true, Pauses: []jig.Pause{{Scope: jig.PauseTool, Target: "file.write", By: "ana"}}}
+	request := protocol.PauseRequest{Tenant: "acme", Scope: jig.PauseTool, Target: "file.write", By: "ana", Reason: "look first", Token: "t"}
+	want := protocol.PauseResult{Changed: true, Pauses: []jig.Pause{{Scope: jig.PauseTool, Target: "file.write", By: "ana"}}}
 	var name string
 	var sent any
 	f := &fake{activity: func(_ sdk.StartActivityOptions, kind string, got any) (any, error) {
@@ -105,19 +105,19 @@ func TestPauses(t *testing.T) {
 	got, err := c.Pause(t.Context(), request)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	require.Equal(t, workflows.WritePause, name)
+	require.Equal(t, protocol.WritePause, name)
 	require.Equal(t, request, sent)
 
 	_, err = c.Resume(t.Context(), request)
 	require.NoError(t, err)
-	require.Equal(t, workflows.WriteResume, name)
+	require.Equal(t, protocol.WriteResume, name)
 	require.Equal(t, request, sent)
 
 	got, err = c.Pauses(t.Context(), "acme")
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	require.Equal(t, workflows.ReadPauses, name)
-	require.Equal(t, workflows.PauseRequest{Tenant: "acme"}, sent)
+	require.Equal(t, protocol.ReadPauses, name)
+	require.Equal(t, protocol.PauseRequest{Tenant: "acme"}, sent)
 
 	begun := 0
 	f.looks = []error{exhausted(), exhausted()}

@@ -4,17 +4,17 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Policies lists a tenant's policies by name, as the worker that answers has loaded them. If the worker cannot read a policy, its state
 // says why.
 func (c *Client) Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
 	list := []jig.PolicyState{}
-	request := workflows.PoliciesRequest{Tenant: tenant}
+	request := protocol.PoliciesRequest{Tenant: tenant}
 	for {
-		var page workflows.PoliciesPage
-		if err := c.ask(ctx, workflows.ReadPolicies, 0, request, &page); err != nil {
+		var page protocol.PoliciesPage
+		if err := c.ask(ctx, protocol.ReadPolicies, 0, request, &page); err != nil {
 			return nil, err
 		}
 		list = append(list, page.Policies...)

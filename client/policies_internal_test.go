@@ -7,20 +7,20 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 func TestPoliciesInPages(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, workflows.ReadPolicies, name)
-		r := as[workflows.PoliciesRequest](t, request)
+		require.Equal(t, protocol.ReadPolicies, name)
+		r := as[protocol.PoliciesRequest](t, request)
 		require.Equal(t, "acme", r.Tenant)
 		if r.After == "" {
-			return workflows.PoliciesPage{Policies: []jig.PolicyState{{Name: "a", Rules: 1}, {Name: "b", Error: "newer"}}, More: true}, nil
+			return protocol.PoliciesPage{Policies: []jig.PolicyState{{Name: "a", Rules: 1}, {Name: "b", Error: "newer"}}, More: true}, nil
 		}
 		require.Equal(t, "b", r.After)
-		return workflows.PoliciesPage{Policies: []jig.PolicyState{{Name: "c", Rules: 2}}}, nil
+		return protocol.PoliciesPage{Policies: []jig.PolicyState{{Name: "c", Rules: 2}}}, nil
 	}}
 	got, err := newTestClient(f).Policies(t.Context(), "acme")
 	require.NoError(t, err)

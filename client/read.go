@@ -10,7 +10,7 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // answerTimeout bounds one attempt of a reading activity, in addition to the time that it was asked to wait.
@@ -59,7 +59,7 @@ func (c *Client) ask(ctx context.Context, name string, wait time.Duration, reque
 // ping reports whether a worker answers, with whatever result.
 func (c *Client) ping(ctx context.Context, sessionID string) bool {
 	var view jig.SessionView
-	err := c.ask(ctx, workflows.ReadStatus, 0, workflows.StatusRequest{Tenant: jig.DefaultTenant, SessionID: sessionID}, &view)
+	err := c.ask(ctx, protocol.ReadStatus, 0, protocol.StatusRequest{Tenant: jig.DefaultTenant, SessionID: sessionID}, &view)
 	return !isNoWorker(err)
 }
 
@@ -67,7 +67,7 @@ func (c *Client) ping(ctx context.Context, sessionID string) bool {
 func (c *Client) Status(ctx context.Context, tenant, id string) (jig.SessionView, error) {
 	tenant, id = named(tenant, id)
 	var view jig.SessionView
-	if err := c.ask(ctx, workflows.ReadStatus, 0, workflows.StatusRequest{Tenant: tenant, SessionID: id}, &view); err != nil {
+	if err := c.ask(ctx, protocol.ReadStatus, 0, protocol.StatusRequest{Tenant: tenant, SessionID: id}, &view); err != nil {
 		return jig.SessionView{}, err
 	}
 	return view, nil
@@ -77,10 +77,10 @@ func (c *Client) Status(ctx context.Context, tenant, id string) (jig.SessionView
 func (c *Client) Approvals(ctx context.Context, tenant, sessionID string) ([]jig.Pending, error) {
 	tenant, sessionID = named(tenant, sessionID)
 	list := []jig.Pending{}
-	request := workflows.ApprovalsRequest{Tenant: tenant, SessionID: sessionID}
+	request := protocol.ApprovalsRequest{Tenant: tenant, SessionID: sessionID}
 	for {
-		var page workflows.ApprovalsPage
-		if err := c.ask(ctx, workflows.ReadApprovals, 0, request, &page); err != nil {
+		var page protocol.ApprovalsPage
+		if err := c.ask(ctx, protocol.ReadApprovals, 0, request, &page); err != nil {
 			return nil, err
 		}
 		list = append(list, page.Approvals...)
@@ -106,10 +106,10 @@ type Catalog struct {
 // Catalog asks a worker for its tools and for the registered documents.
 func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
 	all := Catalog{Tools: []jig.Tool{}}
-	request := workflows.CatalogRequest{Tenant: tenant}
+	request := protocol.CatalogRequest{Tenant: tenant}
 	for {
-		var page workflows.CatalogPage
-		if err := c.ask(ctx, workflows.ReadCatalog, 0, request, &page); err != nil {
+		var page protocol.CatalogPage
+		if err := c.ask(ctx, protocol.ReadCatalog, 0, request, &page); err != nil {
 			return Catalog{}, err
 		}
 		all.Tools = append(all.Tools, page.Tools...)
@@ -143,9 +143,9 @@ func (c *Client) Document(ctx context.Context, tenant, kind, name string) ([]byt
 func (c *Client) readDocument(ctx context.Context, tenant, kind, name string) ([]byte, error) {
 	whole, hash := []byte{}, ""
 	for {
-		var page workflows.CatalogPage
-		request := workflows.CatalogRequest{Tenant: tenant, Kind: kind, Name: name, Offset: len(whole)}
-		if err := c.ask(ctx, workflows.ReadCatalog, 0, request, &page); err != nil {
+		var page protocol.CatalogPage
+		request := protocol.CatalogRequest{Tenant: tenant, Kind: kind, Name: name, Offset: len(whole)}
+		if err := c.ask(ctx, protocol.ReadCatalog, 0, request, &page); err != nil {
 			return nil, err
 		}
 		chunk := page.Document
@@ -167,9 +167,9 @@ func (c *Client) readDocument(ctx context.Context, tenant, kind, name string) ([
 func (c *Client) Artifact(ctx context.Context, tenant, id string) ([]byte, error) {
 	var whole []byte
 	for {
-		var chunk workflows.ArtifactChunk
-		request := workflows.ArtifactRequest{Tenant: tenant, ID: id, Offset: int64(len(whole))}
-		if err := c.ask(ctx, workflows.ReadArtifact, 0, request, &chunk); err != nil {
+		var chunk protocol.ArtifactChunk
+		request := protocol.ArtifactRequest{Tenant: tenant, ID: id, Offset: int64(len(whole))}
+		if err := c.ask(ctx, protocol.ReadArtifact, 0, request, &chunk); err != nil {
 			return nil, err
 		}
 		whole = append(whole, chunk.Data...)
@@ -183,10 +183,10 @@ func (c *Client) Artifact(ctx context.Context, tenant, id string) ([]byte, error
 func (c *Client) upload(ctx context.Context, tenant string, value []byte) (string, error) {
 	id := jig.NewArtifactID()
 	for offset := 0; offset < len(value); offset += chunkBytes {
-		request := workflows.UploadRequest{
+		request := protocol.UploadRequest{
 			Tenant: tenant, ID: id, Offset: int64(offset), Data: value[offset:min(offset+chunkBytes, len(value))],
 		}
-		if err := c.ask(ctx, workflows.WriteArtifact, 0, request, nil); err != nil {
+		if err := c.ask(ctx, protocol.WriteArtifact, 0, request, nil); err != nil {
 			return "", err
 		}
 	}

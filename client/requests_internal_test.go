@@ -16,15 +16,14 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 func TestErrorsComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: func(o sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, workflows.ReadStatus, name)
-		require.Equal(t, workflows.StatusRequest{Tenant: "default", SessionID: "ses_a"}, request)
+		require.Equal(t, protocol.ReadStatus, name)
+		require.Equal(t, protocol.StatusRequest{Tenant: "default", SessionID: "ses_a"}, request)
 		require.Equal(t, testTimeout, o.ScheduleToStartTimeout)
 		require.NotZero(t, o.StartToCloseTimeout)
 		return nil, applicationError(jig.CodeNotFound, "there is no session ses_a")
@@ -77,15 +76,15 @@ func TestTranslate(t *testing.T) {
 
 func TestDecideIsOneUpdateHoweverOftenItIsSent(t *testing.T) {
 	t.Parallel()
-	want := workflows.DecideResult{SessionID: "ses_a", Decisions: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted}}}
+	want := protocol.DecideResult{SessionID: "ses_a", Decisions: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted}}}
 	failures := []error{
 		exhausted(), notFound(), serviceerror.NewUnavailable("the workflow is changing runs"),
 		sdktemporal.NewApplicationErrorWithOptions("cut off", typeUpdateCutOff, sdktemporal.ApplicationErrorOptions{NonRetryable: true}),
 	}
 	ids := map[string]int{}
 	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {
-		require.Equal(t, workflows.UpdateDecide, o.UpdateName)
-		require.Equal(t, "3.1", as[workflows.Decisions](t, o.Args[0]).All()[0].Call)
+		require.Equal(t, protocol.UpdateDecide, o.UpdateName)
+		require.Equal(t, "3.1", as[protocol.Decisions](t, o.Args[0]).All()[0].Call)
 		ids[o.UpdateID]++
 		if len(failures) > 0 {
 			err := failures[0]
@@ -114,7 +113,7 @@ func TestDecide_LeavesNoPingBehind(t *testing.T) {
 			describe: running,
 			update: func(sdk.UpdateWorkflowOptions) (any, error) {
 				time.Sleep(testTimeout + time.Second) // one second after the first ping, in the bubble's time
-				return workflows.DecideResult{SessionID: "ses_a"}, nil
+				return protocol.DecideResult{SessionID: "ses_a"}, nil
 			},
 			activity: func(sdk.StartActivityOptions, string, any) (any, error) {
 				pings++
@@ -146,9 +145,9 @@ func TestDecideSaysWhyItCannotBe(t *testing.T) {
 func TestReconcile(t *testing.T) {
 	t.Parallel()
 	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {
-		require.Equal(t, workflows.UpdateReconcile, o.UpdateName)
+		require.Equal(t, protocol.UpdateReconcile, o.UpdateName)
 		require.Equal(t, jig.OutcomeHappened, as[jig.Reconciliation](t, o.Args[0]).Outcome)
-		return workflows.DecideResult{SessionID: "ses_a"}, nil
+		return protocol.DecideResult{SessionID: "ses_a"}, nil
 	}}
 	_, err := newTestClient(f).Reconcile(t.Context(), "default", "ses_a", jig.Reconciliation{Call: "1.1", Outcome: jig.OutcomeHappened})
 	require.NoError(t, err)
@@ -158,22 +157,22 @@ func TestPagesAreRead(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
 		switch r := request.(type) {
-		case workflows.ApprovalsRequest:
+		case protocol.ApprovalsRequest:
 			if r.Cursor == "" {
-				return workflows.ApprovalsPage{Approvals: []jig.Pending{{Call: "1.1"}}, Next: "n"}, nil
+				return protocol.ApprovalsPage{Approvals: []jig.Pending{{Call: "1.1"}}, Next: "n"}, nil
 			}
-			return workflows.ApprovalsPage{Approvals: []jig.Pending{{Call: "1.2"}}}, nil
-		case workflows.CatalogRequest:
+			return protocol.ApprovalsPage{Approvals: []jig.Pending{{Call: "1.2"}}}, nil
+		case protocol.CatalogRequest:
 			if r.After == "" {
-				return workflows.CatalogPage{
+				return protocol.CatalogPage{
 					Tools: []jig.Tool{{Name: "a.b"}}, Agents: []string{"review"}, Skills: []string{}, Specs: []string{"nightly"}, More: true,
 				}, nil
 			}
 			require.Equal(t, "a.b", r.After)
-			return workflows.CatalogPage{Tools: []jig.Tool{{Name: "c.d"}}}, nil
-		case workflows.EventsRequest:
+			return protocol.CatalogPage{Tools: []jig.Tool{{Name: "c.d"}}}, nil
+		case protocol.EventsRequest:
 			require.Zero(t, r.Wait)
-			return workflows.EventsPage{Events: upTo(r.After+1, min(r.After+2, 3))}, nil
+			return protocol.EventsPage{Events: upTo(r.After+1, min(r.After+2, 3))}, nil
 		default:
 			return nil, errors.New(name)
 		}
@@ -198,16 +197,16 @@ func TestADocumentIsReadInPieces(t *testing.T) {
 	versions := []string{"an old text", "a newer text"}
 	changes := 1
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		r := as[workflows.CatalogRequest](t, request)
-		require.Equal(t, workflows.ReadCatalog, name)
-		require.Equal(t, workflows.CatalogRequest{Tenant: "acme", Kind: "spec", Name: "nightly", Offset: r.Offset}, r)
+		r := as[protocol.CatalogRequest](t, request)
+		require.Equal(t, protocol.ReadCatalog, name)
+		require.Equal(t, protocol.CatalogRequest{Tenant: "acme", Kind: "spec", Name: "nightly", Offset: r.Offset}, r)
 		body := versions[0]
 		if r.Offset > 0 && changes > 0 { // a new version appears after the first part
 			changes--
 			slices.Reverse(versions)
 			body = versions[0]
 		}
-		return workflows.CatalogPage{Document: &activities.DocumentChunk{
+		return protocol.CatalogPage{Document: &protocol.DocumentChunk{
 			Hash: body, Data: []byte(body[r.Offset:min(r.Offset+5, len(body))]), Size: len(body),
 		}}, nil
 	}}
@@ -220,7 +219,7 @@ func TestADocumentIsReadInPieces(t *testing.T) {
 	_, err = c.Document(t.Context(), "acme", "spec", "nightly")
 	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
 
-	old := &fake{activity: func(sdk.StartActivityOptions, string, any) (any, error) { return workflows.CatalogPage{}, nil }}
+	old := &fake{activity: func(sdk.StartActivityOptions, string, any) (any, error) { return protocol.CatalogPage{}, nil }}
 	_, err = newTestClient(old).Document(t.Context(), "acme", "spec", "nightly")
 	require.Equal(t, jig.CodeUnavailable, jig.CodeOf(err))
 	require.ErrorContains(t, err, "older version")
@@ -238,7 +237,7 @@ func TestWatchUntilTheEnd(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	f := &fake{describe: running, activity: func(_ sdk.StartActivityOptions, _ string, request any) (any, error) {
-		r := as[workflows.EventsRequest](t, request)
+		r := as[protocol.EventsRequest](t, request)
 		asked++
 		switch asked {
 		case 1: // the session's row does not exist yet
@@ -247,15 +246,15 @@ func TestWatchUntilTheEnd(t *testing.T) {
 			return noWorkerAnswers(sdk.StartActivityOptions{}, "", nil)
 		case 3:
 			require.Equal(t, longPoll, r.Wait)
-			return workflows.EventsPage{Events: upTo(1, 2), Status: jig.StatusWorking}, nil
+			return protocol.EventsPage{Events: upTo(1, 2), Status: jig.StatusWorking}, nil
 		case 4: // nothing happened for a while
-			return workflows.EventsPage{Status: jig.StatusInputRequired}, nil
+			return protocol.EventsPage{Status: jig.StatusInputRequired}, nil
 		case 5:
 			require.EqualValues(t, 2, r.After)
-			return workflows.EventsPage{Events: upTo(3, 3), Status: jig.StatusCompleted}, nil
+			return protocol.EventsPage{Events: upTo(3, 3), Status: jig.StatusCompleted}, nil
 		default:
 			require.Zero(t, r.Wait, "the rest is there already")
-			return workflows.EventsPage{Events: []jig.Event{{Seq: 4, Type: jig.EventSessionCompleted}}, Status: jig.StatusCompleted}, nil
+			return protocol.EventsPage{Events: []jig.Event{{Seq: 4, Type: jig.EventSessionCompleted}}, Status: jig.StatusCompleted}, nil
 		}
 	}}
 	var seen []int64
@@ -271,7 +270,7 @@ func TestWatchUntilTheEnd(t *testing.T) {
 func TestWatchEndsWithTheContextAndWithTheCallback(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: func(sdk.StartActivityOptions, string, any) (any, error) {
-		return workflows.EventsPage{Events: upTo(1, 1), Status: jig.StatusWorking}, nil
+		return protocol.EventsPage{Events: upTo(1, 1), Status: jig.StatusWorking}, nil
 	}}
 	enough := errors.New("enough")
 	err := newTestClient(f).Watch(t.Context(), "default", "ses_a", 0, func(jig.Event) error { return enough })

@@ -7,24 +7,24 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Result waits until a session has ended, across all its runs, and returns how it ended, with the whole answer. If the session failed,
 // Result returns no error; the PassResult contains the failure.
-func (c *Client) Result(ctx context.Context, tenant, id string) (workflows.PassResult, error) {
+func (c *Client) Result(ctx context.Context, tenant, id string) (protocol.PassResult, error) {
 	tenant, id = named(tenant, id)
 	if _, err := c.look(ctx, tenant, id); err != nil {
 		if !isNotFound(err) {
-			return workflows.PassResult{}, err
+			return protocol.PassResult{}, err
 		}
 		return c.resultFromStore(ctx, tenant, id, err)
 	}
-	result := workflows.PassResult{SessionID: id}
+	result := protocol.PassResult{SessionID: id}
 	if err := c.outcome(ctx, id, &result); err != nil {
 		var ended *jig.Error
 		if result.Status == "" || !errors.As(err, &ended) {
-			return workflows.PassResult{}, err
+			return protocol.PassResult{}, err
 		}
 		result.Error = ended
 	}
@@ -44,7 +44,7 @@ func (c *Client) Result(ctx context.Context, tenant, id string) (workflows.PassR
 
 // outcome waits until the workflow ends. If the workflow failed or was canceled or terminated, outcome fills in result's status and, for a
 // termination, its reason, and returns the workflow's error.
-func (c *Client) outcome(ctx context.Context, id string, result *workflows.PassResult) error {
+func (c *Client) outcome(ctx context.Context, id string, result *protocol.PassResult) error {
 	err := c.repeat(ctx, func(ctx context.Context) error {
 		return c.temporal.GetWorkflow(ctx, id, "").Get(ctx, result)
 	}, busy)
@@ -58,7 +58,7 @@ func (c *Client) outcome(ctx context.Context, id string, result *workflows.PassR
 		return translate(err)
 	case errors.As(err, &canceled):
 		if canceled.HasDetails() && canceled.Details(result) != nil {
-			*result = workflows.PassResult{SessionID: id}
+			*result = protocol.PassResult{SessionID: id}
 		}
 		result.Status = jig.StatusCanceled
 		return translate(err)
@@ -67,7 +67,7 @@ func (c *Client) outcome(ctx context.Context, id string, result *workflows.PassR
 	case errors.As(err, &app) && app.HasDetails():
 		var e jig.Error
 		if app.Details(&e, result) != nil {
-			*result = workflows.PassResult{SessionID: id}
+			*result = protocol.PassResult{SessionID: id}
 		}
 	}
 	result.Status = jig.StatusFailed
@@ -75,15 +75,15 @@ func (c *Client) outcome(ctx context.Context, id string, result *workflows.PassR
 }
 
 // resultFromStore reads the result of a session that Temporal has forgotten.
-func (c *Client) resultFromStore(ctx context.Context, tenant, id string, notFound error) (workflows.PassResult, error) {
+func (c *Client) resultFromStore(ctx context.Context, tenant, id string, notFound error) (protocol.PassResult, error) {
 	view, err := c.Status(ctx, tenant, id)
 	if isNotFound(err) {
-		return workflows.PassResult{}, notFound
+		return protocol.PassResult{}, notFound
 	}
 	if err != nil {
-		return workflows.PassResult{}, err
+		return protocol.PassResult{}, err
 	}
-	result := workflows.PassResult{SessionID: id, Status: view.Status, Reason: view.Reason, Passes: view.Pass, Error: view.Error}
+	result := protocol.PassResult{SessionID: id, Status: view.Status, Reason: view.Reason, Passes: view.Pass, Error: view.Error}
 	result.Answer, err = c.Answer(ctx, tenant, view)
 	return result, err
 }

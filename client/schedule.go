@@ -12,7 +12,7 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 const (
@@ -169,10 +169,10 @@ func (c *Client) CreateSchedule(ctx context.Context, o ScheduleOptions) (Schedul
 		return Schedule{}, err
 	}
 	attributes := []sdktemporal.SearchAttributeUpdate{
-		sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrTenant).ValueSet(o.Tenant),
+		sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant).ValueSet(o.Tenant),
 	}
 	if what.Agent != "" {
-		attributes = append(attributes, sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrAgent).ValueSet(what.Agent))
+		attributes = append(attributes, sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrAgent).ValueSet(what.Agent))
 	}
 	options := sdk.ScheduleOptions{
 		ID: tenantPrefix(o.Tenant) + o.Name, Spec: o.When.spec(), Action: action, Overlap: overlap, CatchupWindow: o.CatchUp,
@@ -197,7 +197,7 @@ func (c *Client) scheduleAction(ctx context.Context, o ScheduleOptions) (*sdk.Sc
 	if o.Call != nil {
 		input := *o.Call
 		input.Tenant, input.Source = o.Tenant, jig.SourceSchedule
-		return startAction(c.callStart(base, input), workflows.CallWorkflow, input), starts{Tool: input.Tool}, nil
+		return startAction(c.callStart(base, input), protocol.CallWorkflow, input), starts{Tool: input.Tool}, nil
 	}
 	session := *o.Session
 	session.ID, session.Tenant, session.Source = base, o.Tenant, jig.SourceSchedule
@@ -207,7 +207,7 @@ func (c *Client) scheduleAction(ctx context.Context, o ScheduleOptions) (*sdk.Sc
 	}
 	options, input := c.sessionStart(session, start)
 	what := starts{Agent: session.shownAgent(), Task: jig.Cut(session.Task, summaryBytes)}
-	return startAction(options, workflows.PassWorkflow, input), what, nil
+	return startAction(options, protocol.PassWorkflow, input), what, nil
 }
 
 // startAction returns the schedule action that starts a workflow with the given options.

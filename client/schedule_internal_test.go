@@ -13,7 +13,7 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 var seven = time.Date(2026, 1, 2, 7, 0, 0, 0, time.UTC)
@@ -45,9 +45,9 @@ func ran(id string, due time.Time) sdk.ScheduleActionResult {
 func TestAScheduleStartsWhatStartWould(t *testing.T) {
 	t.Parallel()
 	var direct sdk.StartWorkflowOptions
-	var input workflows.PassInput
+	var input protocol.PassInput
 	f := newFakeScheduler()
-	f.start = func(o sdk.StartWorkflowOptions, in workflows.PassInput) error { direct, input = o, in; return nil }
+	f.start = func(o sdk.StartWorkflowOptions, in protocol.PassInput) error { direct, input = o, in; return nil }
 	o := nightly()
 	session := *o.Session
 	session.Tenant, session.ID = "acme", "nightly"
@@ -60,10 +60,10 @@ func TestAScheduleStartsWhatStartWould(t *testing.T) {
 	action := as[*sdk.ScheduleWorkflowAction](t, f.created[0].Action)
 	input.Start.Source = jig.SourceSchedule
 	require.Equal(t, &sdk.ScheduleWorkflowAction{
-		ID: "ses_acme:nightly", Workflow: workflows.PassWorkflow, Args: []any{input}, TaskQueue: direct.TaskQueue,
+		ID: "ses_acme:nightly", Workflow: protocol.PassWorkflow, Args: []any{input}, TaskQueue: direct.TaskQueue,
 		StaticSummary: direct.StaticSummary, TypedSearchAttributes: direct.TypedSearchAttributes,
 	}, action)
-	tenant, ok := f.created[0].TypedSearchAttributes.GetKeyword(sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrTenant))
+	tenant, ok := f.created[0].TypedSearchAttributes.GetKeyword(sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant))
 	require.True(t, ok, "lists ask for it")
 	require.Equal(t, "acme", tenant)
 	require.Equal(t, enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, f.created[0].Overlap)
@@ -89,7 +89,7 @@ func TestAScheduleRunsWhatTriggerWould(t *testing.T) {
 	input.Tenant, input.Source = jig.DefaultTenant, jig.SourceSchedule
 	direct := f.client().callStart("ses_hourly", input)
 	require.Equal(t, &sdk.ScheduleWorkflowAction{
-		ID: "ses_hourly", Workflow: workflows.CallWorkflow, Args: []any{input}, TaskQueue: workflows.TaskQueue,
+		ID: "ses_hourly", Workflow: protocol.CallWorkflow, Args: []any{input}, TaskQueue: protocol.TaskQueue,
 		StaticSummary: direct.StaticSummary, TypedSearchAttributes: direct.TypedSearchAttributes,
 	}, action)
 	three := 3
@@ -240,7 +240,7 @@ func TestListShowsTheTenantsOwn(t *testing.T) {
 		if id != "ses_acme:nightly-2" {
 			return unknown(id)
 		}
-		return workflows.PassWorkflow, "acme", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
+		return protocol.PassWorkflow, "acme", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
 	}
 	c := f.client()
 	other, weekly := hourly(), nightly()
@@ -290,7 +290,7 @@ func TestDescribeShowsWhatRuns(t *testing.T) {
 		case "gone":
 			return unknown(id)
 		default:
-			return workflows.PassWorkflow, "acme", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
+			return protocol.PassWorkflow, "acme", enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED, nil
 		}
 	}
 	c := f.client()

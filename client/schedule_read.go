@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 const (
@@ -92,7 +92,7 @@ func (c *Client) Schedules(ctx context.Context, tenant string) ([]Schedule, erro
 	var list []Schedule
 	err := c.repeat(ctx, func(ctx context.Context) error {
 		list = []Schedule{}
-		found, err := c.temporal.ScheduleClient().List(ctx, sdk.ScheduleListOptions{Query: fmt.Sprintf("%s = %q", workflows.AttrTenant, tenant)})
+		found, err := c.temporal.ScheduleClient().List(ctx, sdk.ScheduleListOptions{Query: fmt.Sprintf("%s = %q", protocol.AttrTenant, tenant)})
 		if err != nil {
 			return err //nolint:wrapcheck // translate is called below
 		}
@@ -215,13 +215,13 @@ func (s *Schedule) readAction(action *sdk.ScheduleWorkflowAction) {
 	}
 	read := func(to any) bool { return converter.GetDefaultDataConverter().FromPayload(payload, to) == nil }
 	switch action.Workflow {
-	case workflows.CallWorkflow:
-		var input workflows.CallInput
+	case protocol.CallWorkflow:
+		var input protocol.CallInput
 		if read(&input) {
 			s.Tool, s.Input, s.Pairs, s.Principal = input.Tool, input.Input, input.Pairs, input.Principal.ID
 		}
-	case workflows.PassWorkflow:
-		var input workflows.PassInput
+	case protocol.PassWorkflow:
+		var input protocol.PassInput
 		if read(&input) && input.Start != nil {
 			start := input.Start
 			s.Agent = StartOptions{Agent: start.Agent, DocumentName: start.DocumentName}.shownAgent()
@@ -271,7 +271,7 @@ func (c *Client) scheduledStatus(ctx context.Context, session *ScheduledSession)
 			return err
 		}
 		info := answer.GetWorkflowExecutionInfo()
-		said, _ := keyword(info.GetSearchAttributes().GetIndexedFields(), workflows.AttrStatus)
+		said, _ := keyword(info.GetSearchAttributes().GetIndexedFields(), protocol.AttrStatus)
 		session.open = live(info.GetStatus())
 		session.Status = sessionStatus(info.GetStatus(), jig.Status(said))
 		return nil

@@ -12,23 +12,23 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 func TestStartSetsWhatListsShow(t *testing.T) {
 	t.Parallel()
-	f := &fake{start: func(o sdk.StartWorkflowOptions, in workflows.PassInput) error {
+	f := &fake{start: func(o sdk.StartWorkflowOptions, in protocol.PassInput) error {
 		require.Equal(t, "acme.order-7", o.ID)
 		require.Equal(t, "jig", o.TaskQueue)
 		require.Equal(t, "review: check it", o.StaticSummary)
 		require.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, o.WorkflowIDReusePolicy)
-		tenant, ok := o.TypedSearchAttributes.GetKeyword(sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrTenant))
+		tenant, ok := o.TypedSearchAttributes.GetKeyword(sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant))
 		require.True(t, ok)
 		require.Equal(t, "acme", tenant)
-		status, ok := o.TypedSearchAttributes.GetKeyword(sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrStatus))
+		status, ok := o.TypedSearchAttributes.GetKeyword(sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrStatus))
 		require.True(t, ok)
 		require.Equal(t, "working", status)
-		pass, ok := o.TypedSearchAttributes.GetInt64(sdktemporal.NewSearchAttributeKeyInt64(workflows.AttrPass))
+		pass, ok := o.TypedSearchAttributes.GetInt64(sdktemporal.NewSearchAttributeKeyInt64(protocol.AttrPass))
 		require.True(t, ok)
 		require.EqualValues(t, 1, pass)
 		require.Equal(t, "acme", in.Tenant)
@@ -48,7 +48,7 @@ func taken(kind string, r jig.SessionRequest) *fake {
 	there := serviceerror.NewWorkflowExecutionAlreadyStarted("taken", "", "run")
 	return &fake{
 		request: r.Digest(),
-		start:   func(sdk.StartWorkflowOptions, workflows.PassInput) error { return there },
+		start:   func(sdk.StartWorkflowOptions, protocol.PassInput) error { return there },
 		describe: func(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
 			return kind, "default", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 		},
@@ -58,7 +58,7 @@ func taken(kind string, r jig.SessionRequest) *fake {
 
 func TestStart_SameIDAndRequestGivesTheSessionThatIsThere(t *testing.T) {
 	t.Parallel()
-	c := newTestClient(taken(workflows.PassWorkflow, jig.SessionRequest{Agent: "review", Input: json.RawMessage(`{"a":1,"b":2}`), Principal: "ana"}))
+	c := newTestClient(taken(protocol.PassWorkflow, jig.SessionRequest{Agent: "review", Input: json.RawMessage(`{"a":1,"b":2}`), Principal: "ana"}))
 	same := StartOptions{ID: "order-7", Agent: "review", Input: json.RawMessage(`{ "b": 2, "a": 1 }`), Principal: jig.Principal{ID: "ana"}}
 	for _, id := range []string{"order-7", "default.order-7"} {
 		same.ID = id
@@ -70,7 +70,7 @@ func TestStart_SameIDAndRequestGivesTheSessionThatIsThere(t *testing.T) {
 
 func TestStart_SameIDWithAnotherRequestIsConflict(t *testing.T) {
 	t.Parallel()
-	c := newTestClient(taken(workflows.PassWorkflow, jig.SessionRequest{Agent: "review", Task: "t", Model: "m", Principal: "ana"}))
+	c := newTestClient(taken(protocol.PassWorkflow, jig.SessionRequest{Agent: "review", Task: "t", Model: "m", Principal: "ana"}))
 	same := StartOptions{ID: "order-7", Agent: "review", Task: "t", Model: "m", Principal: jig.Principal{ID: "ana"}}
 	_, err := c.Start(t.Context(), same)
 	require.NoError(t, err)
@@ -92,9 +92,9 @@ func TestStart_SameIDWithAnotherRequestIsConflict(t *testing.T) {
 	require.Error(t, err)
 
 	// A workflow of another tenant under this id cannot have been started by a client. It is a conflict, not the requested session.
-	foreign := taken(workflows.PassWorkflow, same.request())
+	foreign := taken(protocol.PassWorkflow, same.request())
 	foreign.describe = func(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
-		return workflows.PassWorkflow, "acme", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+		return protocol.PassWorkflow, "acme", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
 	}
 	_, err = newTestClient(foreign).Start(t.Context(), same)
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeConflict})
@@ -105,7 +105,7 @@ func TestTrigger_SameIDWithAnotherRequestIsConflict(t *testing.T) {
 	call := CallInput{Tool: "file.read", Input: json.RawMessage(`{"path":"a"}`), Principal: jig.Principal{ID: "ana"}}
 	want := CallResult{SessionID: "default.order-7", ClientID: "order-7", Call: "1.1", Status: jig.CallSucceeded}
 	first := true
-	f := taken(workflows.CallWorkflow, callRequest(call))
+	f := taken(protocol.CallWorkflow, callRequest(call))
 	there := f.update
 	f.update = func(o sdk.UpdateWorkflowOptions) (any, error) {
 		if first { // the update that is sent with the start
@@ -126,7 +126,7 @@ func TestTrigger_SameIDWithAnotherRequestIsConflict(t *testing.T) {
 	} {
 		other := call
 		change(&other)
-		_, err := newTestClient(taken(workflows.CallWorkflow, callRequest(call))).Trigger(t.Context(), other, "order-7")
+		_, err := newTestClient(taken(protocol.CallWorkflow, callRequest(call))).Trigger(t.Context(), other, "order-7")
 		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeConflict}, name)
 		require.ErrorContains(t, err, "another request", name)
 	}
@@ -148,7 +148,7 @@ func TestIDsThatJigMakesCannotBeChosen(t *testing.T) {
 func TestStartChild_AnotherTenantsSessionIsNotTheChild(t *testing.T) {
 	t.Parallel()
 	for tenant, found := range map[string]bool{"default": true, "acme": false} {
-		f := taken(workflows.CallWorkflow, jig.SessionRequest{})
+		f := taken(protocol.CallWorkflow, jig.SessionRequest{})
 		err := newTestClient(f).StartChild(t.Context(), CallInput{Tenant: tenant, Tool: "entities.extract"}, jig.ChildSessionID("ses_a", "1.1"))
 		require.Equal(t, found, err == nil, tenant)
 	}
@@ -157,7 +157,7 @@ func TestStartChild_AnotherTenantsSessionIsNotTheChild(t *testing.T) {
 func TestStartRepeatsWhileTheServerIsBusy(t *testing.T) {
 	t.Parallel()
 	tries := 0
-	f := &fake{start: func(sdk.StartWorkflowOptions, workflows.PassInput) error {
+	f := &fake{start: func(sdk.StartWorkflowOptions, protocol.PassInput) error {
 		if tries++; tries < 3 {
 			return exhausted()
 		}
@@ -175,8 +175,8 @@ func TestStartOfAFreshIDIsNeverAnothersSession(t *testing.T) {
 	t.Parallel()
 	for given, existing := range map[string]bool{"": false, "mine": true} {
 		tries := 0
-		f := taken(workflows.PassWorkflow, jig.SessionRequest{Agent: "review"})
-		f.start = func(sdk.StartWorkflowOptions, workflows.PassInput) error {
+		f := taken(protocol.PassWorkflow, jig.SessionRequest{Agent: "review"})
+		f.start = func(sdk.StartWorkflowOptions, protocol.PassInput) error {
 			if tries++; tries < 2 {
 				return serviceerror.NewUnavailable("the connection broke")
 			}
@@ -193,17 +193,17 @@ func TestStartKeepsLargeValuesAside(t *testing.T) {
 	document := strings.Repeat("d", 300<<10)
 	input := json.RawMessage(`{"text":"` + strings.Repeat("i", 40<<10) + `"}`)
 	uploaded := map[string]string{}
-	var got workflows.StartSession
+	var got protocol.StartSession
 	f := &fake{
 		activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-			require.Equal(t, workflows.WriteArtifact, name)
-			up := as[workflows.UploadRequest](t, request)
+			require.Equal(t, protocol.WriteArtifact, name)
+			up := as[protocol.UploadRequest](t, request)
 			require.LessOrEqual(t, len(up.Data), 128<<10)
 			require.EqualValues(t, len(uploaded[up.ID]), up.Offset)
 			uploaded[up.ID] += string(up.Data)
 			return nil, nil //nolint:nilnil // callers ignore the result of an upload
 		},
-		start: func(_ sdk.StartWorkflowOptions, in workflows.PassInput) error { got = *in.Start; return nil },
+		start: func(_ sdk.StartWorkflowOptions, in protocol.PassInput) error { got = *in.Start; return nil },
 	}
 	c := newTestClient(f)
 	_, err := c.Start(t.Context(), StartOptions{Document: document, DocumentName: "dir/mine.md", Input: input})
@@ -234,15 +234,15 @@ func TestStartRefusesWhatCannotBe(t *testing.T) {
 
 func TestMessage(t *testing.T) {
 	t.Parallel()
-	var sent workflows.Message
+	var sent protocol.Message
 	f := &fake{describe: running, signal: func(o sdk.StartWorkflowOptions, name string, arg any) error {
-		require.Equal(t, workflows.SignalMessage, name)
+		require.Equal(t, protocol.SignalMessage, name)
 		require.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE, o.WorkflowIDReusePolicy)
-		sent = as[workflows.Message](t, arg)
+		sent = as[protocol.Message](t, arg)
 		return nil
 	}}
 	require.NoError(t, newTestClient(f).Message(t.Context(), "default", "ses_a", "go on", "ana"))
-	require.Equal(t, workflows.Message{Text: "go on", By: "ana"}, sent)
+	require.Equal(t, protocol.Message{Text: "go on", By: "ana"}, sent)
 
 	missing := func(sdk.StartActivityOptions, string, any) (any, error) {
 		return nil, applicationError(jig.CodeNotFound, "there is no session ses_a")
@@ -271,14 +271,14 @@ func TestResultFetchesTheWholeAnswer(t *testing.T) {
 	f := &fake{
 		describe: completed,
 		result: func() (any, error) {
-			return workflows.PassResult{SessionID: "ses_a", Status: jig.StatusCompleted, Answer: whole[:100], Truncated: true, Passes: 3}, nil
+			return protocol.PassResult{SessionID: "ses_a", Status: jig.StatusCompleted, Answer: whole[:100], Truncated: true, Passes: 3}, nil
 		},
 		activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-			if name == workflows.ReadStatus {
+			if name == protocol.ReadStatus {
 				return jig.SessionView{SessionID: "ses_a", AnswerArtifact: "art_1"}, nil
 			}
-			at := as[workflows.ArtifactRequest](t, request).Offset
-			return workflows.ArtifactChunk{Data: []byte(whole[at:min(at+chunkBytes, int64(len(whole)))]), Size: int64(len(whole))}, nil
+			at := as[protocol.ArtifactRequest](t, request).Offset
+			return protocol.ArtifactChunk{Data: []byte(whole[at:min(at+chunkBytes, int64(len(whole)))]), Size: int64(len(whole))}, nil
 		},
 	}
 	result, err := newTestClient(f).Result(t.Context(), "default", "ses_a")
@@ -307,29 +307,29 @@ func TestResultOfAnUnknownSession(t *testing.T) {
 
 func TestTrigger(t *testing.T) {
 	t.Parallel()
-	want := workflows.CallResult{SessionID: "ses_a", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true, Summary: "done"}}
+	want := protocol.CallResult{SessionID: "ses_a", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true, Summary: "done"}}
 	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {
-		require.Equal(t, workflows.UpdateWait, o.UpdateName)
+		require.Equal(t, protocol.UpdateWait, o.UpdateName)
 		return want, nil
 	}}
-	got, err := newTestClient(f).Trigger(t.Context(), workflows.CallInput{Tool: "file.read"}, "")
+	got, err := newTestClient(f).Trigger(t.Context(), protocol.CallInput{Tool: "file.read"}, "")
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 
-	_, err = newTestClient(f).Trigger(t.Context(), workflows.CallInput{Tool: "nonsense"}, "")
+	_, err = newTestClient(f).Trigger(t.Context(), protocol.CallInput{Tool: "nonsense"}, "")
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
 
 	ended := &fake{
 		request: jig.SessionRequest{Tool: "file.read"}.Digest(),
 		describe: func(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
-			return workflows.CallWorkflow, "default", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
+			return protocol.CallWorkflow, "default", enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED, nil
 		},
 		update: func(sdk.UpdateWorkflowOptions) (any, error) {
 			return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("taken", "", "run")
 		},
 		result: func() (any, error) { r := want; r.SessionID = "default.order-7"; return r, nil },
 	}
-	got, err = newTestClient(ended).Trigger(t.Context(), workflows.CallInput{Tool: "file.read"}, "order-7")
+	got, err = newTestClient(ended).Trigger(t.Context(), protocol.CallInput{Tool: "file.read"}, "order-7")
 	require.NoError(t, err)
 	want.SessionID, want.ClientID = "default.order-7", "order-7"
 	require.Equal(t, want, got, "the call that is there")

@@ -11,7 +11,7 @@ import (
 	"go.temporal.io/sdk/contrib/envconfig"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Defaults of the settings.
@@ -72,7 +72,7 @@ func LoadSettings(r SettingsRequest) (Settings, error) {
 		choice{value: r.Namespace}, choice{value: env[EnvNamespace]}, choice{value: profile.Namespace},
 		choice{value: r.DevEnv[EnvNamespace]}, choice{value: DefaultNamespace})
 	s.TaskQueue, _ = first(
-		choice{value: r.TaskQueue}, choice{value: env[EnvTaskQueue]}, choice{value: r.DevEnv[EnvTaskQueue]}, choice{value: workflows.TaskQueue})
+		choice{value: r.TaskQueue}, choice{value: env[EnvTaskQueue]}, choice{value: r.DevEnv[EnvTaskQueue]}, choice{value: protocol.TaskQueue})
 	return s, nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Show returns a waiting call with its whole input; lists of calls contain at most 2 KiB of it. It returns NOT_FOUND if nothing waits under
@@ -14,10 +14,10 @@ func (c *Client) Show(ctx context.Context, tenant, session, call string) (jig.Pe
 	tenant, session = named(tenant, session)
 	var input []byte
 	var first jig.Pending
-	request := workflows.ShowRequest{Tenant: tenant, SessionID: session, Call: call}
+	request := protocol.ShowRequest{Tenant: tenant, SessionID: session, Call: call}
 	for {
-		var page workflows.ShowPage
-		if err := c.ask(ctx, workflows.ReadCall, 0, request, &page); err != nil {
+		var page protocol.ShowPage
+		if err := c.ask(ctx, protocol.ReadCall, 0, request, &page); err != nil {
 			return jig.Pending{}, nil, err
 		}
 		if request.Offset == 0 {

@@ -13,7 +13,7 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Sizes of messages that go through Temporal.
@@ -74,7 +74,7 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	}
 	options, input := c.sessionStart(o, start)
 	options.Memo = requestMemo(request)
-	started, err := c.startOnce(ctx, options, workflows.PassWorkflow, input)
+	started, err := c.startOnce(ctx, options, protocol.PassWorkflow, input)
 	if started.Existing && fresh { // an earlier attempt of this request started it
 		started.Existing = false
 	} else if started.Existing {
@@ -125,14 +125,14 @@ func alreadyStarted(err error) bool {
 }
 
 // sessionStart returns the options and the input of a session's workflow, which is started now or by a schedule.
-func (c *Client) sessionStart(o StartOptions, start workflows.StartSession) (sdk.StartWorkflowOptions, workflows.PassInput) {
+func (c *Client) sessionStart(o StartOptions, start protocol.StartSession) (sdk.StartWorkflowOptions, protocol.PassInput) {
 	agent := o.shownAgent()
-	return c.workflowOptions(o.ID, o.Tenant, agent, summary(agent, o.Task)), workflows.PassInput{Tenant: o.Tenant, Start: &start}
+	return c.workflowOptions(o.ID, o.Tenant, agent, summary(agent, o.Task)), protocol.PassInput{Tenant: o.Tenant, Start: &start}
 }
 
 // stage builds the start message. It uploads values that are too large for the message as artifacts, the largest first.
-func (c *Client) stage(ctx context.Context, o StartOptions) (workflows.StartSession, error) {
-	s := workflows.StartSession{
+func (c *Client) stage(ctx context.Context, o StartOptions) (protocol.StartSession, error) {
+	s := protocol.StartSession{
 		Document: o.Document, DocumentName: o.DocumentName, Task: o.Task, Input: o.Input, Pairs: o.Pairs, Model: o.Model,
 		Principal: o.Principal, Source: o.Source,
 	}
@@ -182,13 +182,13 @@ func (o StartOptions) shownAgent() string {
 // workflowOptions returns the start options that all session workflows share.
 func (c *Client) workflowOptions(id, tenant, agent, summary string) sdk.StartWorkflowOptions {
 	attributes := []sdktemporal.SearchAttributeUpdate{
-		sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrTenant).ValueSet(tenant),
-		sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrStatus).ValueSet(string(jig.StatusWorking)),
-		sdktemporal.NewSearchAttributeKeyInt64(workflows.AttrPass).ValueSet(1),
-		sdktemporal.NewSearchAttributeKeyInt64(workflows.AttrPending).ValueSet(0),
+		sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant).ValueSet(tenant),
+		sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrStatus).ValueSet(string(jig.StatusWorking)),
+		sdktemporal.NewSearchAttributeKeyInt64(protocol.AttrPass).ValueSet(1),
+		sdktemporal.NewSearchAttributeKeyInt64(protocol.AttrPending).ValueSet(0),
 	}
 	if agent != "" {
-		attributes = append(attributes, sdktemporal.NewSearchAttributeKeyKeyword(workflows.AttrAgent).ValueSet(agent))
+		attributes = append(attributes, sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrAgent).ValueSet(agent))
 	}
 	return sdk.StartWorkflowOptions{
 		ID:                    id,

@@ -7,7 +7,7 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Trigger runs one tool call without a model and returns as soon as the call has its result or waits for a person; the status says which.
@@ -15,23 +15,23 @@ import (
 //
 // If no worker answers, the call is kept and runs as soon as one does; Trigger then returns an error, and a result that names the session.
 // An input that is too large to travel with the start is uploaded first, which requires a worker that answers.
-func (c *Client) Trigger(ctx context.Context, input workflows.CallInput, id string) (workflows.CallResult, error) {
+func (c *Client) Trigger(ctx context.Context, input protocol.CallInput, id string) (protocol.CallResult, error) {
 	var err error
 	fresh := id == ""
 	if input.Tenant, id, err = chosen(input.Tenant, id); err != nil {
-		return workflows.CallResult{}, err
+		return protocol.CallResult{}, err
 	}
 	if err := jig.CheckToolName(input.Tool); err != nil {
-		return workflows.CallResult{}, translate(err)
+		return protocol.CallResult{}, translate(err)
 	}
 	request := callRequest(input)
 	options := c.callStart(id, input)
 	if err := c.stageCall(ctx, &input); err != nil {
-		return workflows.CallResult{}, err
+		return protocol.CallResult{}, err
 	}
-	result := workflows.CallResult{SessionID: id}
+	result := protocol.CallResult{SessionID: id}
 	first := sdk.UpdateWorkflowOptions{
-		UpdateID: updateID(workflows.UpdateWait, id), WorkflowID: id, UpdateName: workflows.UpdateWait,
+		UpdateID: updateID(protocol.UpdateWait, id), WorkflowID: id, UpdateName: protocol.UpdateWait,
 		WaitForStage: sdk.WorkflowUpdateStageCompleted,
 	}
 	err = c.watchWorker(ctx, id, func(ctx context.Context) error {
@@ -41,7 +41,7 @@ func (c *Client) Trigger(ctx context.Context, input workflows.CallInput, id stri
 	if alreadyStarted(err) {
 		sighted, same := c.sameRequest(ctx, input.Tenant, id, request)
 		if same != nil && !fresh {
-			return workflows.CallResult{}, same
+			return protocol.CallResult{}, same
 		}
 		result, err = c.joinCall(ctx, input.Tenant, id, sighted, first)
 	}
@@ -49,13 +49,13 @@ func (c *Client) Trigger(ctx context.Context, input workflows.CallInput, id stri
 	case err == nil:
 		return withClientID(result), nil
 	case isNoWorker(err):
-		return withClientID(workflows.CallResult{SessionID: id}), c.noWorker()
+		return withClientID(protocol.CallResult{SessionID: id}), c.noWorker()
 	default:
-		return workflows.CallResult{}, translate(err)
+		return protocol.CallResult{}, translate(err)
 	}
 }
 
-func withClientID(r workflows.CallResult) workflows.CallResult {
+func withClientID(r protocol.CallResult) protocol.CallResult {
 	r.ClientID = jig.ClientID(r.SessionID)
 	return r
 }
@@ -63,11 +63,11 @@ func withClientID(r workflows.CallResult) workflows.CallResult {
 // joinCall waits until an existing call has its result or waits for a person.
 func (c *Client) joinCall(
 	ctx context.Context, tenant, id string, sighted sighting, first sdk.UpdateWorkflowOptions,
-) (workflows.CallResult, error) {
+) (protocol.CallResult, error) {
 	if !sighted.live {
 		return c.WaitCall(ctx, tenant, id)
 	}
-	result := workflows.CallResult{SessionID: id}
+	result := protocol.CallResult{SessionID: id}
 	ended, err := c.updateRun(ctx, tenant, first, &result)
 	if ended != nil {
 		return c.WaitCall(ctx, tenant, id)
@@ -76,7 +76,7 @@ func (c *Client) joinCall(
 }
 
 // callStart returns the start options of a single call's workflow, which is started now or by a schedule.
-func (c *Client) callStart(id string, input workflows.CallInput) sdk.StartWorkflowOptions {
+func (c *Client) callStart(id string, input protocol.CallInput) sdk.StartWorkflowOptions {
 	name := input.Tool
 	if name == "" {
 		name = input.DocumentName
@@ -88,12 +88,12 @@ func (c *Client) callStart(id string, input workflows.CallInput) sdk.StartWorkfl
 
 // startCall starts the workflow and waits until the call has its result or waits for a person.
 func (c *Client) startCall(
-	ctx context.Context, options sdk.StartWorkflowOptions, first sdk.UpdateWorkflowOptions, input workflows.CallInput, result *workflows.CallResult,
+	ctx context.Context, options sdk.StartWorkflowOptions, first sdk.UpdateWorkflowOptions, input protocol.CallInput, result *protocol.CallResult,
 ) error {
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
 	// The existing call may be a different one, and its result must not be mistaken for the result of this request.
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
-	start := c.temporal.NewWithStartWorkflowOperation(options, workflows.CallWorkflow, input)
+	start := c.temporal.NewWithStartWorkflowOperation(options, protocol.CallWorkflow, input)
 	handle, err := c.temporal.UpdateWithStartWorkflow(ctx, sdk.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start, UpdateOptions: first,
 	})
@@ -105,21 +105,21 @@ func (c *Client) startCall(
 
 // WaitCall waits until a single call has its result, even if it needs an approval first, and returns it. If the call's session was canceled
 // or terminated, the error is CANCELED.
-func (c *Client) WaitCall(ctx context.Context, tenant, id string) (workflows.CallResult, error) {
+func (c *Client) WaitCall(ctx context.Context, tenant, id string) (protocol.CallResult, error) {
 	tenant, id = named(tenant, id)
 	sighted, err := c.look(ctx, tenant, id)
 	if err != nil {
-		return workflows.CallResult{}, err
+		return protocol.CallResult{}, err
 	}
-	if sighted.kind != workflows.CallWorkflow {
-		return workflows.CallResult{}, jig.Errorf(jig.CodeConflict, "%s is an agent session, not a single call", id).WithField("session")
+	if sighted.kind != protocol.CallWorkflow {
+		return protocol.CallResult{}, jig.Errorf(jig.CodeConflict, "%s is an agent session, not a single call", id).WithField("session")
 	}
-	result := workflows.CallResult{SessionID: id}
+	result := protocol.CallResult{SessionID: id}
 	err = c.repeat(ctx, func(ctx context.Context) error {
 		return c.temporal.GetWorkflow(ctx, id, "").Get(ctx, &result)
 	}, busy)
 	if err != nil {
-		return workflows.CallResult{}, translate(err)
+		return protocol.CallResult{}, translate(err)
 	}
 	return withClientID(result), nil
 }

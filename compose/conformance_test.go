@@ -14,6 +14,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -119,18 +120,18 @@ func (c aRun) check(t *testing.T, crash *rand.Rand) {
 	t.Helper()
 	x, err := spec.LoadExecution("test.yaml", []byte(c.Document))
 	require.NoError(t, err)
-	plan, err := compose.Compile(x)
+	compiled, err := compose.Compile(x)
 	require.NoError(t, err)
 	input := c.Input
 	if input == nil {
 		input = json.RawMessage(`{}`)
 	}
-	w := worldOf(plan, string(input), c.stubs())
+	w := worldOf(compiled, string(input), c.stubs())
 	w.crash, w.cancelAfter = crash, c.CancelAfter
 	for i, s := range c.Send {
 		after, err := spec.ParseDuration(s.After)
 		require.NoError(t, err)
-		w.coming = append(w.coming, timed{at: start.Add(time.Duration(after)), event: jig.ReceivedEvent{ID: int64(i + 1), Name: s.Name, Data: s.Data}})
+		w.coming = append(w.coming, timed{at: start.Add(time.Duration(after)), event: plan.ReceivedEvent{ID: int64(i + 1), Name: s.Name, Data: s.Data}})
 	}
 	if c.Error == nil && c.Output == nil {
 		c.Output = json.RawMessage(`null`)

@@ -1,22 +1,24 @@
 package compose
 
-import "github.com/jig-run/jig"
+import (
+	"github.com/jig-run/jig/internal/plan"
+)
 
 // The contract with the callers that store moves is declared in package jig. These are short names for it.
 type (
 	// Facts gives Advance access to the calls and values of the run.
-	Facts = jig.Facts
+	Facts = plan.Facts
 	// Call is the state of a step's call.
-	Call = jig.StepCall
+	Call = plan.StepCall
 	// Situation is the context of a run, besides its state.
-	Situation = jig.Situation
+	Situation = plan.Situation
 	// Event is an `event` signal that the session received.
-	Event = jig.ReceivedEvent
+	Event = plan.ReceivedEvent
 	// Move is the result of Advance. The caller stores all of it in one transaction, or nothing.
-	Move = jig.Move
+	Move = plan.Move
 	// Ask is a call to admit. A prompt step calls [ToolPrompt], [ToolSkill] or [ToolAgent], a composition step calls the composition by
 	// name, and a task step calls [ToolTask].
-	Ask = jig.Ask
+	Ask = plan.Ask
 )
 
 // The tools that steps other than `tool` steps call.

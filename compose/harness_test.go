@@ -15,6 +15,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -23,7 +24,7 @@ import (
 type world struct {
 	plan  *compose.Plan
 	tools func(row *row) (jig.ToolResult, bool)
-	at    jig.Situation
+	at    plan.Situation
 	// order picks which of the open calls ends next; if nil, the first does.
 	order *rand.Rand
 	// crash discards moves and computes them again; never if nil.
@@ -54,7 +55,7 @@ type world struct {
 
 type timed struct {
 	at    time.Time
-	event jig.ReceivedEvent
+	event plan.ReceivedEvent
 }
 
 // row is a call in the ledger.
@@ -83,10 +84,10 @@ func newWorld(t *testing.T, document, input string, tools func(*row) (jig.ToolRe
 	return worldOf(plan, input, tools)
 }
 
-func worldOf(plan *compose.Plan, input string, tools func(*row) (jig.ToolResult, bool)) *world {
+func worldOf(compiled *compose.Plan, input string, tools func(*row) (jig.ToolResult, bool)) *world {
 	return &world{
-		plan: plan, tools: tools, rows: map[string]*row{}, values: map[string]json.RawMessage{},
-		at: jig.Situation{
+		plan: compiled, tools: tools, rows: map[string]*row{}, values: map[string]json.RawMessage{},
+		at: plan.Situation{
 			Input: json.RawMessage(input), Tenant: "acme", Now: start,
 			Session:   json.RawMessage(`{"id":"ses_1","agent":"tester","task":"","input":{}}`),
 			Principal: json.RawMessage(`{"id":"ana","groups":["editors"],"permissions":[]}`),
@@ -136,7 +137,7 @@ func (w *world) run(t *testing.T) jig.ToolResult {
 }
 
 // move computes the next move and stores it. With crash set, moves are lost before they are stored, or computed again afterwards.
-func (w *world) move(t *testing.T) jig.Move {
+func (w *world) move(t *testing.T) plan.Move {
 	t.Helper()
 	move := w.advance(t)
 	for w.crash != nil && w.crash.IntN(3) == 0 {
@@ -156,18 +157,18 @@ func (w *world) move(t *testing.T) jig.Move {
 	return move
 }
 
-func (w *world) anyFinal(asks []jig.Ask) bool {
-	return slices.ContainsFunc(asks, func(a jig.Ask) bool { return w.rows[a.Path].status.Final() })
+func (w *world) anyFinal(asks []plan.Ask) bool {
+	return slices.ContainsFunc(asks, func(a plan.Ask) bool { return w.rows[a.Path].status.Final() })
 }
 
-func (w *world) advance(t *testing.T) jig.Move {
+func (w *world) advance(t *testing.T) plan.Move {
 	t.Helper()
 	move, err := w.plan.Advance(t.Context(), w.state, w, w.at)
 	require.NoError(t, err)
 	return move
 }
 
-func (w *world) store(t *testing.T, move jig.Move) {
+func (w *world) store(t *testing.T, move plan.Move) {
 	t.Helper()
 	w.moves++
 	w.state = move.State
@@ -216,7 +217,7 @@ func (w *world) store(t *testing.T, move jig.Move) {
 		require.NotContains(t, w.consumed, id, "the event was taken twice")
 		w.consumed = append(w.consumed, id)
 	}
-	w.at.Events = slices.DeleteFunc(slices.Clone(w.at.Events), func(e jig.ReceivedEvent) bool { return slices.Contains(w.consumed, e.ID) })
+	w.at.Events = slices.DeleteFunc(slices.Clone(w.at.Events), func(e plan.ReceivedEvent) bool { return slices.Contains(w.consumed, e.ID) })
 }
 
 func (w *world) finish(r *row, result jig.ToolResult) {
@@ -232,7 +233,7 @@ func (w *world) finish(r *row, result jig.ToolResult) {
 }
 
 // happen lets the next thing happen: an open call ends, or time passes until one does.
-func (w *world) happen(t *testing.T, move jig.Move) {
+func (w *world) happen(t *testing.T, move plan.Move) {
 	t.Helper()
 	if w.anyFinal(move.Calls) || move.Wake.Equal(w.at.Now) {
 		return

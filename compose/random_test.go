@@ -14,6 +14,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -89,8 +90,8 @@ func checkUndone(t *testing.T, w *world, result jig.ToolResult, seed uint64) {
 	}
 }
 
-func randomWorld(plan *compose.Plan, seed uint64) *world {
-	w := worldOf(plan, `{"n":3,"list":[1,2,3,4,5],"yes":true}`, byChance(seed))
+func randomWorld(compiled *compose.Plan, seed uint64) *world {
+	w := worldOf(compiled, `{"n":3,"list":[1,2,3,4,5],"yes":true}`, byChance(seed))
 	w.order = rand.New(rand.NewPCG(seed, 1))
 	chance := rand.New(rand.NewPCG(seed, 2))
 	if chance.IntN(5) == 0 {
@@ -98,7 +99,7 @@ func randomWorld(plan *compose.Plan, seed uint64) *world {
 	}
 	for i := range 4 {
 		at := start.Add(time.Duration(chance.IntN(600)) * time.Second)
-		w.coming = append(w.coming, timed{at: at, event: jig.ReceivedEvent{ID: int64(i + 1), Name: "go", Data: json.RawMessage(`{"n":` + fmt.Sprint(i) + `}`)}})
+		w.coming = append(w.coming, timed{at: at, event: plan.ReceivedEvent{ID: int64(i + 1), Name: "go", Data: json.RawMessage(`{"n":` + fmt.Sprint(i) + `}`)}})
 	}
 	slices.SortStableFunc(w.coming, func(a, b timed) int { return a.at.Compare(b.at) })
 	for i := range w.coming {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -44,13 +45,13 @@ func statesOf(t testing.TB) (*compose.Plan, []string) {
 	t.Helper()
 	x, err := spec.LoadExecution("test.yaml", []byte(everything))
 	require.NoError(t, err)
-	plan, err := compose.Compile(x)
+	compiled, err := compose.Compile(x)
 	require.NoError(t, err)
-	w := worldOf(plan, `{"n":1,"list":["x","y"]}`, echo)
-	w.coming = []timed{{at: start.Add(time.Second), event: jig.ReceivedEvent{ID: 1, Name: "go", Data: json.RawMessage(`{"ok":true}`)}}}
+	w := worldOf(compiled, `{"n":1,"list":["x","y"]}`, echo)
+	w.coming = []timed{{at: start.Add(time.Second), event: plan.ReceivedEvent{ID: 1, Name: "go", Data: json.RawMessage(`{"ok":true}`)}}}
 	var states []string
 	for range 1_000 {
-		move, err := plan.Advance(t.Context(), w.state, w, w.at)
+		move, err := compiled.Advance(t.Context(), w.state, w, w.at)
 		require.NoError(t, err)
 		for _, ask := range move.Calls {
 			w.rows[ask.Path] = &row{path: ask.Path, tool: ask.Tool, input: ask.Input, status: jig.CallReserved}
@@ -61,7 +62,7 @@ func statesOf(t testing.TB) (*compose.Plan, []string) {
 		w.state = move.State
 		states = append(states, string(move.State))
 		if move.Done {
-			return plan, states
+			return compiled, states
 		}
 		for _, r := range w.rows {
 			if !r.status.Final() {
@@ -70,7 +71,7 @@ func statesOf(t testing.TB) (*compose.Plan, []string) {
 			}
 		}
 		if len(move.Calls) == 0 && len(w.coming) > 0 {
-			w.at.Events, w.coming = []jig.ReceivedEvent{w.coming[0].event}, nil
+			w.at.Events, w.coming = []plan.ReceivedEvent{w.coming[0].event}, nil
 		}
 		w.at.Now = w.at.Now.Add(time.Second)
 	}
@@ -137,18 +138,18 @@ func TestACallThatIsGoneIsAFault(t *testing.T) {
 
 // FuzzState passes arbitrary states to Advance, which must refuse or accept them but never panic.
 func FuzzState(f *testing.F) {
-	plan, states := statesOf(f)
+	compiled, states := statesOf(f)
 	for _, state := range states {
 		f.Add(state, true)
 	}
 	f.Fuzz(func(t *testing.T, state string, final bool) {
-		at := compose.Situation{Now: start, Input: json.RawMessage(`{"n":1,"list":["x"]}`), Events: []jig.ReceivedEvent{{ID: 3, Name: "go"}}}
-		move, err := plan.Advance(t.Context(), json.RawMessage(state), always{final}, at)
+		at := compose.Situation{Now: start, Input: json.RawMessage(`{"n":1,"list":["x"]}`), Events: []plan.ReceivedEvent{{ID: 3, Name: "go"}}}
+		move, err := compiled.Advance(t.Context(), json.RawMessage(state), always{final}, at)
 		if err != nil {
 			require.NotEmpty(t, jig.CodeOf(err))
 			return
 		}
-		_, err = plan.Advance(t.Context(), move.State, always{final}, at)
+		_, err = compiled.Advance(t.Context(), move.State, always{final}, at)
 		require.True(t, err == nil || jig.CodeOf(err) == jig.CodeInternal, "%v", err)
 	})
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/spec"
 )
 
 // The agent and the tools that the demo runs. All of them belong to the same bundle.
@@ -144,7 +146,7 @@ what it depends on is there.
 
   $ jig trigger %s --input module=%s
 `, demoStart, d.path)
-	var made jig.ThinResult
+	var made spec.ThinResult
 	began := time.Now()
 	if err := call(ctx, c, demoStart, input, &made); err != nil {
 		return err
@@ -197,7 +199,7 @@ func call(ctx context.Context, c *client.Client, tool string, input, data any) e
 }
 
 // follow shows the tasks of the review as they end, and counts the lookups of its modules.
-func follow(ctx context.Context, c *client.Client, made jig.ThinResult) error {
+func follow(ctx context.Context, c *client.Client, made spec.ThinResult) error {
 	p := progress{review: made.EntityID, began: time.Now()}
 	if err := c.Watch(ctx, jig.DefaultTenant, made.SessionID, 0, p.event); err != nil {
 		return fmt.Errorf("following the review: %w", err)
@@ -264,7 +266,7 @@ func (p *progress) count(task string, ended jig.EventType) {
 func tell(ctx context.Context, c *client.Client, id string) error {
 	var method struct{ Value string }
 	var checked struct {
-		Value []jig.TextClaim
+		Value []entity.TextClaim
 	}
 	for field, into := range map[string]any{"method": &method, "citations": &checked} {
 		if err := call(ctx, c, "entities.get", map[string]string{"id": id, "field": field}, into); err != nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // Limits of one move. They bound the time that it takes and the data that it stores. A move that reaches a limit asks to be continued by
@@ -31,7 +33,7 @@ type run struct {
 	move  Move
 
 	// calls and values cache reads from the facts. ready holds the values of tasks decoded for expressions, and sums holds their hashes.
-	calls  map[string]jig.StepCall
+	calls  map[string]plan.StepCall
 	values map[string]json.RawMessage
 	ready  map[int]expr.Value
 	sums   map[int]string
@@ -59,7 +61,7 @@ func (p *Plan) Advance(ctx context.Context, state json.RawMessage, facts Facts, 
 		return Move{}, err
 	}
 	r := &run{
-		plan: p, facts: facts, at: at, now: at.Now.UnixMilli(), st: st, calls: map[string]jig.StepCall{}, values: map[string]json.RawMessage{},
+		plan: p, facts: facts, at: at, now: at.Now.UnixMilli(), st: st, calls: map[string]plan.StepCall{}, values: map[string]json.RawMessage{},
 		ready: map[int]expr.Value{}, sums: map[int]string{}, news: map[string]bool{},
 	}
 	var problem *jig.Error
@@ -268,7 +270,7 @@ func (r *run) work(ctx context.Context, t *task) error {
 	r.event(jig.EventTaskStarted, t, nil, TaskEvent{})
 	var value json.RawMessage
 	var problem *jig.Error
-	if t.Kind == jig.TaskCitations {
+	if t.Kind == entity.TaskCitations {
 		raw, err := r.claims(ctx, t)
 		if err != nil {
 			return err

@@ -11,14 +11,16 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 )
 
-func compute(id, source string, deps ...string) jig.Task {
-	return jig.Task{ID: id, Kind: jig.TaskCompute, Compute: source, DependsOn: deps}
+func compute(id, source string, deps ...string) entity.Task {
+	return entity.Task{ID: id, Kind: entity.TaskCompute, Compute: source, DependsOn: deps}
 }
 
-func tool(id, input string, deps ...string) jig.Task {
-	return jig.Task{ID: id, Kind: jig.TaskTool, Use: "look.up", Input: json.RawMessage(input), DependsOn: deps}
+func tool(id, input string, deps ...string) entity.Task {
+	return entity.Task{ID: id, Kind: entity.TaskTool, Use: "look.up", Input: json.RawMessage(input), DependsOn: deps}
 }
 
 // Expressions can read the documented parts of the entity, other tasks and the situation.
@@ -69,39 +71,39 @@ func TestCalls(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object"}`)
 	for name, c := range map[string]struct {
-		task        jig.Task
+		task        entity.Task
 		tool, input string
 		// data is the answer, and want the value that the task gets from it.
 		data, want string
 	}{
 		"tool": {
-			jig.Task{Kind: jig.TaskTool, Use: "look.up", Input: json.RawMessage(`{"id":"${entity.id}","n":1}`)},
+			entity.Task{Kind: entity.TaskTool, Use: "look.up", Input: json.RawMessage(`{"id":"${entity.id}","n":1}`)},
 			"look.up", `{"id":"ent_1","n":1}`, `{"a":1}`, `{"a":1}`,
 		},
-		"tool without input": {jig.Task{Kind: jig.TaskTool, Use: "look.up", Value: "result.a"}, "look.up", `{}`, `{"a":1}`, `1`},
-		"composition":        {jig.Task{Kind: jig.TaskComposition, Use: "find-all"}, "find-all", `{}`, `[1]`, `[1]`},
+		"tool without input": {entity.Task{Kind: entity.TaskTool, Use: "look.up", Value: "result.a"}, "look.up", `{}`, `{"a":1}`, `1`},
+		"composition":        {entity.Task{Kind: entity.TaskComposition, Use: "find-all"}, "find-all", `{}`, `[1]`, `[1]`},
 		"prompt": {
-			jig.Task{Kind: jig.TaskPrompt, Input: json.RawMessage(`{"prompt":"Say ${tenant}"}`)},
+			entity.Task{Kind: entity.TaskPrompt, Input: json.RawMessage(`{"prompt":"Say ${tenant}"}`)},
 			"prompt.direct", `{"prompt":"Say acme"}`, `{"text":"acme","usage":{"input":1,"output":2}}`, `"acme"`,
 		},
 		"prompt with a schema": {
-			jig.Task{Kind: jig.TaskPrompt, Input: json.RawMessage(`{"prompt":"p"}`), OutputSchema: schema},
+			entity.Task{Kind: entity.TaskPrompt, Input: json.RawMessage(`{"prompt":"p"}`), OutputSchema: schema},
 			"prompt.direct", `{"prompt":"p","schema":{"type":"object"}}`, `{"output":{"a":1}}`, `{"a":1}`,
 		},
 		"prompt whose value is a part": {
-			jig.Task{Kind: jig.TaskPrompt, Input: json.RawMessage(`{"prompt":"p"}`), OutputSchema: schema, Value: "{'a': result.text}"},
+			entity.Task{Kind: entity.TaskPrompt, Input: json.RawMessage(`{"prompt":"p"}`), OutputSchema: schema, Value: "{'a': result.text}"},
 			"prompt.direct", `{"prompt":"p"}`, `{"text":"t"}`, `{"a":"t"}`,
 		},
 		"named prompt": {
-			jig.Task{Kind: jig.TaskPrompt, Use: "sum-up", Input: json.RawMessage(`{"of":"x"}`), OutputSchema: schema},
+			entity.Task{Kind: entity.TaskPrompt, Use: "sum-up", Input: json.RawMessage(`{"of":"x"}`), OutputSchema: schema},
 			"sum-up", `{"of":"x"}`, `{"output":{"a":1}}`, `{"a":1}`,
 		},
 		"agent with its input": {
-			jig.Task{Kind: jig.TaskAgent, Use: "writer", Input: json.RawMessage(`{"of":"x"}`)},
+			entity.Task{Kind: entity.TaskAgent, Use: "writer", Input: json.RawMessage(`{"of":"x"}`)},
 			"agent.run", `{"agent":"writer","input":{"of":"x"}}`, `{"session_id":"s","answer":"done"}`, `"done"`,
 		},
 		"agent with a task": {
-			jig.Task{Kind: jig.TaskAgent, Use: "writer", Input: json.RawMessage(`{"task":"write","input":{"a":1}}`), OutputSchema: schema},
+			entity.Task{Kind: entity.TaskAgent, Use: "writer", Input: json.RawMessage(`{"task":"write","input":{"a":1}}`), OutputSchema: schema},
 			"agent.run", `{"agent":"writer","input":{"a":1},"task":"write\n\nYour final answer is to be JSON alone, without any other text, ` +
 				`that fits this JSON Schema:\n{\"type\":\"object\"}"}`,
 			"{\"answer\":\"```json\\n{\\\"a\\\":1}\\n```\"}", `{"a":1}`,
@@ -124,22 +126,22 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	big := `"` + strings.Repeat("x", 1<<20) + `"`
 	for name, c := range map[string]struct {
-		task jig.Task
+		task entity.Task
 		data string
 		code jig.Code
 		says string
 	}{
 		"compute":               {compute("x", "[1][3]"), "", jig.CodeInvalidInput, "tasks.x.compute"},
-		"condition":             {jig.Task{Kind: jig.TaskCompute, Compute: "1", When: "[true][3]"}, "", jig.CodeInvalidInput, "tasks.x.when"},
+		"condition":             {entity.Task{Kind: entity.TaskCompute, Compute: "1", When: "[true][3]"}, "", jig.CodeInvalidInput, "tasks.x.when"},
 		"input":                 {tool("x", `{"a":"${[1][3]}"}`), "", jig.CodeInvalidInput, "tasks.x.input"},
-		"value":                 {jig.Task{Kind: jig.TaskTool, Use: "look.up", Value: "result.b"}, `{"a":1}`, jig.CodeInvalidInput, "tasks.x.value"},
-		"sources":               {jig.Task{Kind: jig.TaskTool, Use: "look.up", Sources: "[1]"}, `1`, jig.CodeInvalidInput, "sources are ids"},
-		"field":                 {jig.Task{Kind: jig.TaskTool, Use: "look.up"}, `"unfit"`, jig.CodeInvalidOutput, "the field x: this does not fit"},
-		"schema":                {jig.Task{Kind: jig.TaskTool, Use: "look.up", OutputSchema: json.RawMessage(`{}`)}, `"shapeless"`, jig.CodeInvalidOutput, "output schema"},
-		"no canonical form":     {jig.Task{Kind: jig.TaskTool, Use: "look.up"}, `1e999`, jig.CodeInvalidOutput, "canonical"},
-		"large":                 {jig.Task{Kind: jig.TaskTool, Use: "look.up"}, big, jig.CodeInvalidOutput, "1024 KiB"},
-		"call":                  {jig.Task{Kind: jig.TaskTool, Use: "look.up"}, "", jig.CodeNotFound, "did not work"},
-		"agent without JSON":    {jig.Task{Kind: jig.TaskAgent, Use: "a", OutputSchema: json.RawMessage(`{}`)}, `{"answer":"well"}`, jig.CodeInvalidOutput, "not the JSON"},
+		"value":                 {entity.Task{Kind: entity.TaskTool, Use: "look.up", Value: "result.b"}, `{"a":1}`, jig.CodeInvalidInput, "tasks.x.value"},
+		"sources":               {entity.Task{Kind: entity.TaskTool, Use: "look.up", Sources: "[1]"}, `1`, jig.CodeInvalidInput, "sources are ids"},
+		"field":                 {entity.Task{Kind: entity.TaskTool, Use: "look.up"}, `"unfit"`, jig.CodeInvalidOutput, "the field x: this does not fit"},
+		"schema":                {entity.Task{Kind: entity.TaskTool, Use: "look.up", OutputSchema: json.RawMessage(`{}`)}, `"shapeless"`, jig.CodeInvalidOutput, "output schema"},
+		"no canonical form":     {entity.Task{Kind: entity.TaskTool, Use: "look.up"}, `1e999`, jig.CodeInvalidOutput, "canonical"},
+		"large":                 {entity.Task{Kind: entity.TaskTool, Use: "look.up"}, big, jig.CodeInvalidOutput, "1024 KiB"},
+		"call":                  {entity.Task{Kind: entity.TaskTool, Use: "look.up"}, "", jig.CodeNotFound, "did not work"},
+		"agent without JSON":    {entity.Task{Kind: entity.TaskAgent, Use: "a", OutputSchema: json.RawMessage(`{}`)}, `{"answer":"well"}`, jig.CodeInvalidOutput, "not the JSON"},
 		"large input of a call": {tool("x", `{"a":"${input.big}"}`), "", jig.CodeInvalidInput, "at most 256 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,14 +170,14 @@ func TestFailures(t *testing.T) {
 // A prompt whose answer does not fit is asked once more and told what was wrong. A second answer that does not fit fails the task.
 func TestRepair(t *testing.T) {
 	t.Parallel()
-	prompt := jig.Task{ID: "x", Kind: jig.TaskPrompt, Input: json.RawMessage(`{"prompt":"Sum up."}`)}
+	prompt := entity.Task{ID: "x", Kind: entity.TaskPrompt, Input: json.RawMessage(`{"prompt":"Sum up."}`)}
 	bad, good := `{"text":"unfit words","model":"m1","usage":{"input":10,"output":5}}`, `{"text":"good","model":"m2","usage":{"input":20,"output":6}}`
 
 	w := worldOf(compile(t, kindOf(prompt)), extract.Input{}, answers(map[string]string{"x": bad, "x~2": good}))
 	result := w.run(t)
 	require.JSONEq(t, `"good"`, string(result.Values["x"]))
 	p := result.Provenance["x"]
-	require.Equal(t, jig.Provenance{Task: "x", Model: "m2", Tokens: 41, Attempt: 2, Call: "x~2", InputHash: p.InputHash, At: start}, p)
+	require.Equal(t, entity.Provenance{Task: "x", Model: "m2", Tokens: 41, Attempt: 2, Call: "x~2", InputHash: p.InputHash, At: start}, p)
 	var asked struct {
 		Prompt string `json:"prompt"`
 	}
@@ -198,7 +200,7 @@ func TestRepair(t *testing.T) {
 	require.JSONEq(t, `{"prompt":"Sum up.","repair":{"answer":"\"unfit words\"","problem":"the value does not fit the field x: this does not fit"}}`,
 		string(w.rows["x~2"].input))
 
-	calling := jig.Task{ID: "x", Kind: jig.TaskTool, Use: "look.up"}
+	calling := entity.Task{ID: "x", Kind: entity.TaskTool, Use: "look.up"}
 	w = worldOf(compile(t, kindOf(calling)), extract.Input{}, answers(map[string]string{"x": `"unfit"`}))
 	w.run(t)
 	require.Equal(t, []string{"x"}, w.asked, "a tool would give the same again")
@@ -207,8 +209,8 @@ func TestRepair(t *testing.T) {
 // The same holds for an agent whose answer must be JSON, but not for one that answers in words.
 func TestRepairOfAnAgent(t *testing.T) {
 	t.Parallel()
-	agent := jig.Task{
-		ID: "x", Kind: jig.TaskAgent, Use: "writer", Input: json.RawMessage(`{"task":"Write.","input":{"of":"y"}}`), OutputSchema: json.RawMessage(`{"type":"object"}`),
+	agent := entity.Task{
+		ID: "x", Kind: entity.TaskAgent, Use: "writer", Input: json.RawMessage(`{"task":"Write.","input":{"of":"y"}}`), OutputSchema: json.RawMessage(`{"type":"object"}`),
 	}
 	good := `{"answer":"{\"a\":1}"}`
 	for name, bad := range map[string]string{
@@ -252,7 +254,7 @@ func TestAttempts(t *testing.T) {
 		return jig.Failure(&jig.Error{Code: jig.CodeRateLimited, Message: "slowly", RetryAfter: 25 * time.Second}), true
 	})
 	var wakes []time.Duration
-	w.watch = func(_ *testing.T, w *world, move jig.Move) {
+	w.watch = func(_ *testing.T, w *world, move plan.Move) {
 		if !move.Wake.IsZero() {
 			wakes = append(wakes, move.Wake.Sub(w.at.Now))
 			require.Equal(t, []string{"x"}, move.Steps)
@@ -293,7 +295,7 @@ func TestCancel(t *testing.T) {
 // Once the extraction is canceled, no model is asked again.
 func TestCancelBeforeRepair(t *testing.T) {
 	t.Parallel()
-	kind := kindOf(jig.Task{ID: "x", Kind: jig.TaskPrompt}, tool("y", `{}`))
+	kind := kindOf(entity.Task{ID: "x", Kind: entity.TaskPrompt}, tool("y", `{}`))
 	w := worldOf(compile(t, kind), extract.Input{}, answers(map[string]string{"x": `{"text":"unfit"}`, "y": "1"}))
 	w.move(t)
 	w.finish(w.rows["x"], succeed(`{"text":"unfit"}`))
@@ -323,7 +325,7 @@ func TestMaxParallel(t *testing.T) {
 func TestFields(t *testing.T) {
 	t.Parallel()
 	kind := kindOf(compute("a", "1"), compute("b", "tasks.a", "a"), compute("c", "3"))
-	kind.Fields = append(kind.Fields, jig.Field{Name: "by_hand", Type: jig.FieldText})
+	kind.Fields = append(kind.Fields, entity.Field{Name: "by_hand", Type: entity.FieldText})
 	plan := compile(t, kind)
 	result := worldOf(plan, extract.Input{Fields: []string{"b"}}, echo).run(t)
 	require.Equal(t, extract.Counts{Total: 2, Completed: 2}, result.Counts)
@@ -351,36 +353,36 @@ func TestRefreshOfOneTask(t *testing.T) {
 	require.Equal(t, 2, first.Counts.Completed)
 	require.Equal(t, []string{"doc_1", "doc_2"}, first.Provenance["x"].Sources)
 	for name, c := range map[string]struct {
-		change  func(*extract.Input, *jig.EntityType)
+		change  func(*extract.Input, *entity.Type)
 		want    extract.TaskStatus
 		sources map[string]extract.Source
 	}{
-		"nothing": {func(*extract.Input, *jig.EntityType) {}, extract.TaskKept, known},
-		"a field that it reads": {func(in *extract.Input, _ *jig.EntityType) {
+		"nothing": {func(*extract.Input, *entity.Type) {}, extract.TaskKept, known},
+		"a field that it reads": {func(in *extract.Input, _ *entity.Type) {
 			in.Entity.Content = json.RawMessage(`{"path":"b","wanted":true,"number":4,"free":1}`)
 		}, extract.TaskCompleted, known},
-		"a field that it does not read": {func(in *extract.Input, _ *jig.EntityType) {
+		"a field that it does not read": {func(in *extract.Input, _ *entity.Type) {
 			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":true,"number":4,"free":2,"x":"filled","base":0}`)
 		}, extract.TaskKept, known},
-		"its condition": {func(in *extract.Input, _ *jig.EntityType) {
+		"its condition": {func(in *extract.Input, _ *entity.Type) {
 			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":false,"number":4}`)
 		}, extract.TaskSkipped, known},
-		"what comes to the same": {func(in *extract.Input, _ *jig.EntityType) {
+		"what comes to the same": {func(in *extract.Input, _ *entity.Type) {
 			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":true,"number":6}`)
 			in.Input = json.RawMessage(`{"level":{"b":2.0,"a":1}}`)
 		}, extract.TaskKept, known},
-		"the value of a task": {func(in *extract.Input, _ *jig.EntityType) {
+		"the value of a task": {func(in *extract.Input, _ *entity.Type) {
 			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":true,"number":5}`)
 		}, extract.TaskCompleted, known},
-		"the input":          {func(in *extract.Input, _ *jig.EntityType) { in.Input = json.RawMessage(`{"level":{"a":1}}`) }, extract.TaskCompleted, known},
-		"a source":           {func(*extract.Input, *jig.EntityType) {}, extract.TaskCompleted, map[string]extract.Source{"doc_1": {Hash: "2"}}},
-		"a source that came": {func(*extract.Input, *jig.EntityType) {}, extract.TaskCompleted, map[string]extract.Source{"doc_1": {Hash: "1"}, "doc_2": {Hash: "2"}}},
-		"a source of nobody": {func(*extract.Input, *jig.EntityType) {}, extract.TaskKept, map[string]extract.Source{"doc_1": {Hash: "1"}}},
-		"the definition":     {func(_ *extract.Input, k *jig.EntityType) { k.Tasks[1].Use = "look.down" }, extract.TaskCompleted, known},
-		"how often it is tried": {func(_ *extract.Input, k *jig.EntityType) {
+		"the input":          {func(in *extract.Input, _ *entity.Type) { in.Input = json.RawMessage(`{"level":{"a":1}}`) }, extract.TaskCompleted, known},
+		"a source":           {func(*extract.Input, *entity.Type) {}, extract.TaskCompleted, map[string]extract.Source{"doc_1": {Hash: "2"}}},
+		"a source that came": {func(*extract.Input, *entity.Type) {}, extract.TaskCompleted, map[string]extract.Source{"doc_1": {Hash: "1"}, "doc_2": {Hash: "2"}}},
+		"a source of nobody": {func(*extract.Input, *entity.Type) {}, extract.TaskKept, map[string]extract.Source{"doc_1": {Hash: "1"}}},
+		"the definition":     {func(_ *extract.Input, k *entity.Type) { k.Tasks[1].Use = "look.down" }, extract.TaskCompleted, known},
+		"how often it is tried": {func(_ *extract.Input, k *entity.Type) {
 			k.Tasks[1].Attempts, k.Tasks[1].Backoff, k.MaxParallel = 3, time.Minute, 1
 		}, extract.TaskKept, known},
-		"a value that no longer fits": {func(in *extract.Input, _ *jig.EntityType) {
+		"a value that no longer fits": {func(in *extract.Input, _ *entity.Type) {
 			e := in.Earlier["x"]
 			e.Value = json.RawMessage(`"unfit"`)
 			in.Earlier["x"] = e
@@ -423,13 +425,13 @@ func TestRefreshOfFailures(t *testing.T) {
 // A move is bounded. It leaves the remaining work to another move that is due at once.
 func TestMovesAreBounded(t *testing.T) {
 	t.Parallel()
-	var tasks []jig.Task
+	var tasks []entity.Task
 	for i := range 1000 {
 		tasks = append(tasks, compute(fmt.Sprintf("t%d", i), "1 + 1"))
 	}
 	w := worldOf(compile(t, kindOf(tasks...)), extract.Input{}, echo)
 	most := 0
-	w.watch = func(_ *testing.T, _ *world, move jig.Move) { most = max(most, len(move.Events)) }
+	w.watch = func(_ *testing.T, _ *world, move plan.Move) { most = max(most, len(move.Events)) }
 	require.Equal(t, 1000, w.run(t).Counts.Completed)
 	require.Equal(t, 600, most, "200 tasks: started, completed, entity updated")
 	require.Equal(t, 5, w.moves)

@@ -9,6 +9,9 @@ import (
 	"strconv"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // The tools that an extraction of many entities calls.
@@ -32,13 +35,13 @@ const (
 
 // BatchInput says which entities to fill, and how.
 type BatchInput struct {
-	Type      string             `json:"type"`
-	Where     []jig.FilterClause `json:"where,omitempty"`
-	Match     jig.FilterMatch    `json:"match,omitempty"`
-	Workspace string             `json:"workspace,omitempty"`
-	Mode      Mode               `json:"mode,omitempty"`
-	Fields    []string           `json:"fields,omitempty"`
-	Input     json.RawMessage    `json:"input,omitempty"`
+	Type      string                `json:"type"`
+	Where     []entity.FilterClause `json:"where,omitempty"`
+	Match     entity.FilterMatch    `json:"match,omitempty"`
+	Workspace string                `json:"workspace,omitempty"`
+	Mode      Mode                  `json:"mode,omitempty"`
+	Fields    []string              `json:"fields,omitempty"`
+	Input     json.RawMessage       `json:"input,omitempty"`
 	// MaxParallel is the number of entities filled at the same time. The default is [DefaultBatchParallel]; the maximum is
 	// [MaxBatchParallel].
 	MaxParallel int `json:"max_parallel,omitempty"`
@@ -109,13 +112,13 @@ type batch struct {
 	st   batchState
 	move Move
 	// calls holds the calls that were open when the move began.
-	calls map[string]jig.StepCall
+	calls map[string]plan.StepCall
 }
 
 // AdvanceBatch takes an extraction of many entities as far as it can go without waiting, as [Plan.Advance] does for one entity. It calls
 // [ToolFilter] once for each page (path page[N]) and [ToolExtract] once for each entity (the path is the entity's id). Pages are ordered by
 // creation time, so that changes in the meantime do not make an entity appear twice. Failures are kept as failure[N].
-func AdvanceBatch(ctx context.Context, state json.RawMessage, facts jig.Facts, at Situation) (Move, error) {
+func AdvanceBatch(ctx context.Context, state json.RawMessage, facts plan.Facts, at Situation) (Move, error) {
 	b := &batch{at: at}
 	if err := ctx.Err(); err != nil {
 		return Move{}, err //nolint:wrapcheck // the error of the caller's context
@@ -155,7 +158,7 @@ func (b *batch) read(raw json.RawMessage) error {
 	return nil
 }
 
-func (b *batch) advance(ctx context.Context, facts jig.Facts) error {
+func (b *batch) advance(ctx context.Context, facts plan.Facts) error {
 	if b.st.Done {
 		return b.finish(ctx, facts)
 	}
@@ -202,7 +205,7 @@ func (b *batch) settle() error {
 	return nil
 }
 
-func (b *batch) ended(id string, call jig.StepCall) error {
+func (b *batch) ended(id string, call plan.StepCall) error {
 	outcome, problem := outcomeOf(call)
 	b.st.add(outcome, 1)
 	if problem == nil || b.st.Failures >= maxFailures {
@@ -280,15 +283,15 @@ func (b *batch) begin() error {
 	}
 	b.st.Pages++
 	b.st.Paging = true
-	return b.ask(pagePath(b.st.Pages), ToolFilter, jig.EntityFilter{
+	return b.ask(pagePath(b.st.Pages), ToolFilter, entity.Filter{
 		Type: b.in.Type, Where: b.in.Where, Match: b.in.Match, Workspace: b.in.Workspace, Limit: b.wanted(), Cursor: b.st.Cursor,
-		Sort: []jig.FilterSort{{Field: jig.FilterCreatedAt}},
+		Sort: []entity.FilterSort{{Field: entity.FilterCreatedAt}},
 	})
 }
 
 func (b *batch) ask(path, tool string, input any) error {
 	raw, err := encode(input)
-	b.move.Calls = append(b.move.Calls, jig.Ask{Path: path, Tool: tool, Input: raw})
+	b.move.Calls = append(b.move.Calls, plan.Ask{Path: path, Tool: tool, Input: raw})
 	return err
 }
 
@@ -317,14 +320,14 @@ func (b *batch) describe() {
 	b.move.Progress = b.progress()
 }
 
-func (b *batch) progress() *jig.Progress {
-	return &jig.Progress{
+func (b *batch) progress() *protocol.Progress {
+	return &protocol.Progress{
 		Done: b.st.Completed + b.st.Partial, Running: len(b.st.Open), Failed: b.st.Failed + b.st.Denied + b.st.Canceled, Total: b.st.Found,
 	}
 }
 
 // finish sets the result of a batch that has ended.
-func (b *batch) finish(ctx context.Context, facts jig.Facts) error {
+func (b *batch) finish(ctx context.Context, facts plan.Facts) error {
 	out := BatchResult{Type: b.in.Type, Matched: b.st.Found, BatchCounts: b.st.BatchCounts, Failures: []BatchFailure{}, Pages: b.st.Pages}
 	var paths []string
 	for n := range b.st.Failures {

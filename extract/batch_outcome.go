@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // The values of BatchFailure.Outcome: how the extraction of an entity ended.
@@ -59,7 +60,7 @@ func (r BatchResult) summary() string {
 
 // outcomeOf returns how the extraction of an entity ended, and the reason if it did not complete. It uses the counts in the result, because
 // for a large result the ledger has only these and the summary. A result without counts does not count as complete.
-func outcomeOf(call jig.StepCall) (string, *jig.Error) {
+func outcomeOf(call plan.StepCall) (string, *jig.Error) {
 	result := call.Outcome()
 	if !result.Success {
 		problem := short(result.Cause())

@@ -15,19 +15,21 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // crowd simulates the environment of an extraction of many entities: its pages, a ledger and kept values. It handles moves as the engine does.
 type crowd struct {
 	ids   []string
-	fates map[string]jig.StepCall
+	fates map[string]plan.StepCall
 	order *rand.Rand
 	// crash loses moves and computes them again. cancelAfter, if positive, cancels the batch once that many calls have ended.
 	crash       bool
 	cancelAfter int
 	// brokenPage, if positive, is the number of the page that fails.
 	brokenPage int
-	at         jig.Situation
+	at         plan.Situation
 
 	state  json.RawMessage
 	rows   map[string]*row
@@ -42,22 +44,22 @@ type crowd struct {
 	biggest int
 }
 
-func crowdOf(t *testing.T, input extract.BatchInput, ids []string, fates map[string]jig.StepCall, order *rand.Rand) *crowd {
+func crowdOf(t *testing.T, input extract.BatchInput, ids []string, fates map[string]plan.StepCall, order *rand.Rand) *crowd {
 	t.Helper()
 	raw, err := json.Marshal(input)
 	require.NoError(t, err)
 	return &crowd{
-		ids: ids, fates: fates, order: order, at: jig.Situation{Input: raw, Tenant: "acme", Now: start}, rows: map[string]*row{},
+		ids: ids, fates: fates, order: order, at: plan.Situation{Input: raw, Tenant: "acme", Now: start}, rows: map[string]*row{},
 		values: map[string]json.RawMessage{},
 	}
 }
 
 // Calls implements jig.Facts.
-func (c *crowd) Calls(_ context.Context, paths []string) (map[string]jig.StepCall, error) {
-	out := map[string]jig.StepCall{}
+func (c *crowd) Calls(_ context.Context, paths []string) (map[string]plan.StepCall, error) {
+	out := map[string]plan.StepCall{}
 	for _, p := range paths {
 		if r, ok := c.rows[p]; ok {
-			out[p] = jig.StepCall{Status: r.status, Result: r.result}
+			out[p] = plan.StepCall{Status: r.status, Result: r.result}
 		}
 	}
 	return out, nil
@@ -74,14 +76,14 @@ func (c *crowd) Values(_ context.Context, paths []string) (map[string]json.RawMe
 	return out, nil
 }
 
-func (c *crowd) advance(t *testing.T) jig.Move {
+func (c *crowd) advance(t *testing.T) plan.Move {
 	t.Helper()
 	move, err := extract.AdvanceBatch(t.Context(), c.state, c, c.at)
 	require.NoError(t, err)
 	return move
 }
 
-func (c *crowd) store(t *testing.T, move jig.Move) {
+func (c *crowd) store(t *testing.T, move plan.Move) {
 	t.Helper()
 	c.state = move.State
 	c.biggest = max(c.biggest, len(move.State))
@@ -105,22 +107,22 @@ func (c *crowd) store(t *testing.T, move jig.Move) {
 }
 
 // page answers a call of the filter.
-func (c *crowd) page(t *testing.T, r *row) jig.StepCall {
+func (c *crowd) page(t *testing.T, r *row) plan.StepCall {
 	t.Helper()
 	var in struct {
-		Type   string           `json:"type"`
-		Limit  int              `json:"limit"`
-		Cursor string           `json:"cursor"`
-		Sort   []jig.FilterSort `json:"sort"`
+		Type   string              `json:"type"`
+		Limit  int                 `json:"limit"`
+		Cursor string              `json:"cursor"`
+		Sort   []entity.FilterSort `json:"sort"`
 	}
 	require.NoError(t, json.Unmarshal(r.input, &in))
 	require.Equal(t, "page", in.Type)
-	require.Equal(t, []jig.FilterSort{{Field: jig.FilterCreatedAt}}, in.Sort)
+	require.Equal(t, []entity.FilterSort{{Field: entity.FilterCreatedAt}}, in.Sort)
 	require.Equal(t, fmt.Sprintf("page[%d]", c.pages+1), r.path)
 	c.pages++
 	if c.pages == c.brokenPage {
 		failed := failing(jig.CodeDenied)
-		return jig.StepCall{Status: jig.CallDenied, Result: &failed}
+		return plan.StepCall{Status: jig.CallDenied, Result: &failed}
 	}
 	from := 0
 	if in.Cursor != "" {
@@ -140,11 +142,11 @@ func (c *crowd) page(t *testing.T, r *row) jig.StepCall {
 	raw, err := json.Marshal(data)
 	require.NoError(t, err)
 	done := succeed(string(raw))
-	return jig.StepCall{Status: jig.CallSucceeded, Result: &done}
+	return plan.StepCall{Status: jig.CallSucceeded, Result: &done}
 }
 
 // happen lets some of the open calls end.
-func (c *crowd) happen(t *testing.T, move jig.Move) {
+func (c *crowd) happen(t *testing.T, move plan.Move) {
 	t.Helper()
 	open := slices.Clone(move.Open)
 	for _, ask := range move.Calls {
@@ -162,7 +164,7 @@ func (c *crowd) happen(t *testing.T, move jig.Move) {
 			c.open--
 		}
 		if r.canceled {
-			end = jig.StepCall{Status: jig.CallCanceled}
+			end = plan.StepCall{Status: jig.CallCanceled}
 		}
 		r.status, r.result = end.Status, end.Result
 		c.ended++
@@ -202,7 +204,7 @@ func (c *crowd) run(t *testing.T) extract.BatchResult {
 }
 
 // fateOf returns a random end of an entity's extraction: the outcome under which it is counted, and the call.
-func fateOf(t *testing.T, r *rand.Rand) (string, jig.StepCall) {
+func fateOf(t *testing.T, r *rand.Rand) (string, plan.StepCall) {
 	t.Helper()
 	counts := extract.Counts{Total: 3, Completed: 2, Skipped: 1}
 	switch n := r.IntN(10); n {
@@ -210,11 +212,11 @@ func fateOf(t *testing.T, r *rand.Rand) (string, jig.StepCall) {
 		counts = extract.Counts{Total: 3, Completed: 1, Failed: 1, Skipped: 1}
 	case 2:
 		failed := failing(jig.CodeNotFound)
-		return "failed", jig.StepCall{Status: jig.CallFailed, Result: &failed}
+		return "failed", plan.StepCall{Status: jig.CallFailed, Result: &failed}
 	case 3:
-		return "denied", jig.StepCall{Status: []jig.CallStatus{jig.CallDenied, jig.CallExpired}[r.IntN(2)]}
+		return "denied", plan.StepCall{Status: []jig.CallStatus{jig.CallDenied, jig.CallExpired}[r.IntN(2)]}
 	case 4:
-		return "canceled", jig.StepCall{Status: jig.CallCanceled}
+		return "canceled", plan.StepCall{Status: jig.CallCanceled}
 	}
 	raw, err := json.Marshal(extract.Result{Counts: counts, Tasks: map[string]extract.TaskResult{"x": {}}})
 	require.NoError(t, err)
@@ -230,7 +232,7 @@ func fateOf(t *testing.T, r *rand.Rand) (string, jig.StepCall) {
 		raw, outcome = []byte(`{"truncated":true}`), "partial"
 	}
 	done := jig.ToolResult{Success: true, Data: raw, Summary: counts.String()}
-	return outcome, jig.StepCall{Status: jig.CallSucceeded, Result: &done}
+	return outcome, plan.StepCall{Status: jig.CallSucceeded, Result: &done}
 }
 
 func countOf(out extract.BatchResult) map[string]int {
@@ -253,7 +255,7 @@ func TestBatch(t *testing.T) {
 				in.Limit = 1 + r.IntN(2*size+1)
 				taken = min(size, in.Limit)
 			}
-			ids, fates, want := make([]string, size), map[string]jig.StepCall{}, map[string]int{}
+			ids, fates, want := make([]string, size), map[string]plan.StepCall{}, map[string]int{}
 			for _, outcome := range []string{"completed", "partial", "failed", "denied", "canceled"} {
 				want[outcome] = 0
 			}
@@ -302,7 +304,7 @@ func TestBatchIsCanceled(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		size := 50 + r.IntN(300)
-		ids, fates := make([]string, size), map[string]jig.StepCall{}
+		ids, fates := make([]string, size), map[string]plan.StepCall{}
 		for i := range ids {
 			ids[i] = fmt.Sprintf("ent_%d", i)
 			_, fates[ids[i]] = fateOf(t, r)
@@ -323,7 +325,7 @@ func TestBatchWithoutItsPages(t *testing.T) {
 	t.Parallel()
 	for broken, found := range map[int]int{1: 0, 3: 200} {
 		r := rand.New(rand.NewPCG(uint64(broken), 11))
-		ids, fates := make([]string, 500), map[string]jig.StepCall{}
+		ids, fates := make([]string, 500), map[string]plan.StepCall{}
 		for i := range ids {
 			ids[i] = fmt.Sprintf("ent_%d", i)
 			_, fates[ids[i]] = fateOf(t, r)
@@ -343,9 +345,9 @@ func TestBatchAsks(t *testing.T) {
 	t.Parallel()
 	done := jig.ToolResult{Success: true, Data: []byte(`{"counts":{"total":1,"completed":1}}`)}
 	c := crowdOf(t, extract.BatchInput{
-		Type: "page", Where: []jig.FilterClause{{Field: "n", Op: jig.FilterGt, Value: []byte("3")}}, Match: jig.MatchAny, Workspace: "w", Mode: extract.ModeRetry,
+		Type: "page", Where: []entity.FilterClause{{Field: "n", Op: entity.FilterGt, Value: []byte("3")}}, Match: entity.MatchAny, Workspace: "w", Mode: extract.ModeRetry,
 		Fields: []string{"text"}, Input: []byte(`{"a":1}`),
-	}, []string{"ent_1"}, map[string]jig.StepCall{"ent_1": {Status: jig.CallSucceeded, Result: &done}}, rand.New(rand.NewPCG(1, 1)))
+	}, []string{"ent_1"}, map[string]plan.StepCall{"ent_1": {Status: jig.CallSucceeded, Result: &done}}, rand.New(rand.NewPCG(1, 1)))
 	require.Equal(t, "1 entity of type page: 1 completed", func() string { c.run(t); return c.result.Summary }())
 	require.JSONEq(t, `{"type":"page","where":[{"field":"n","op":"gt","value":3}],"match":"any","workspace":"w","limit":100,"sort":[{"field":"$created_at"}]}`,
 		string(c.rows["page[1]"].input))

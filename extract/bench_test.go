@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // large returns a steady graph of 1,000 tasks that call tools.
@@ -78,9 +79,9 @@ func BenchmarkRefreshThousandTasks(b *testing.B) {
 
 // BenchmarkSevenComputed runs the extraction of a small entity whose tasks make no calls: one move.
 func BenchmarkSevenComputed(b *testing.B) {
-	var tasks []jig.Task
+	var tasks []entity.Task
 	for i := range 7 {
-		t := jig.Task{ID: fmt.Sprintf("t%d", i), Kind: jig.TaskCompute, Compute: "'a'"}
+		t := entity.Task{ID: fmt.Sprintf("t%d", i), Kind: entity.TaskCompute, Compute: "'a'"}
 		if i > 0 {
 			t.DependsOn, t.Compute = []string{"t0"}, "tasks.t0 + string(entity.content.n)"
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // ask makes the next call of a task: the first one, or one that asks for another answer.
@@ -15,7 +17,7 @@ func (r *run) ask(ctx context.Context, t *task, o *openState) (*jig.Error, error
 		return problem, err
 	}
 	o.Calls++
-	r.make(jig.Ask{Path: o.path(t), Tool: t.tool, Input: input, Named: t.Kind == jig.TaskAgent})
+	r.make(plan.Ask{Path: o.path(t), Tool: t.tool, Input: input, Named: t.Kind == entity.TaskAgent})
 	return nil, nil //nolint:nilnil // no problem and no error
 }
 
@@ -23,10 +25,10 @@ func (r *run) ask(ctx context.Context, t *task, o *openState) (*jig.Error, error
 func (r *run) retry(t *task, o *openState) {
 	failed := o.path(t)
 	o.Calls++
-	r.make(jig.Ask{Path: o.path(t), Tool: t.tool, Named: t.Kind == jig.TaskAgent, RetryOf: failed})
+	r.make(plan.Ask{Path: o.path(t), Tool: t.tool, Named: t.Kind == entity.TaskAgent, RetryOf: failed})
 }
 
-func (r *run) make(a jig.Ask) {
+func (r *run) make(a plan.Ask) {
 	r.move.Calls = append(r.move.Calls, a)
 	r.news[a.Path] = true
 	r.stored += len(a.Input)
@@ -50,7 +52,7 @@ func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMes
 	}
 	var err error
 	switch {
-	case t.Kind == jig.TaskAgent:
+	case t.Kind == entity.TaskAgent:
 		if members, err = toAgent(t, members); err == nil {
 			err = r.repair(ctx, t, o, members)
 		}
@@ -75,11 +77,11 @@ func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMes
 func (t *task) asksModel() bool { return t.tool == ToolPrompt || t.tool == ToolSkill }
 
 // mends reports whether the task asks once more if an answer does not fit.
-func (t *task) mends() bool { return t.Kind == jig.TaskPrompt || t.asksModel() || t.wantsJSON() }
+func (t *task) mends() bool { return t.Kind == entity.TaskPrompt || t.asksModel() || t.wantsJSON() }
 
 // wantsJSON reports whether an agent's answer must be JSON.
 func (t *task) wantsJSON() bool {
-	return t.Kind == jig.TaskAgent && t.Value == "" && len(t.OutputSchema) > 0
+	return t.Kind == entity.TaskAgent && t.Value == "" && len(t.OutputSchema) > 0
 }
 
 // toAgent makes the input of [ToolAgent]. If the task's input has only the members task, input and model, it is already that input; otherwise
@@ -119,7 +121,7 @@ func (r *run) repair(ctx context.Context, t *task, o *openState, members map[str
 	answer, wrong := jig.Cut(string(answerOf(r.calls[path].Outcome().Data)), maxQuoted), told(o.Problem)
 	again := "Your answer before was:\n" + answer + "\n\nIt was not accepted: " + wrong + "\nAnswer anew, and put this right."
 	switch {
-	case t.Kind == jig.TaskAgent:
+	case t.Kind == entity.TaskAgent:
 		return extend(members, "task", again+" What was changed on the way to that answer stays: do not change it a second time.")
 	case t.asksModel():
 		return extend(members, "prompt", again)

@@ -4,21 +4,22 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // change returns the change that this move makes to the entity.
-func (r *run) change() *jig.EntityChange {
+func (r *run) change() *entity.Change {
 	if r.move.Entity == nil {
-		r.move.Entity = &jig.EntityChange{ID: r.given.EntityID, Tasks: map[string]json.RawMessage{}}
+		r.move.Entity = &entity.Change{ID: r.given.EntityID, Tasks: map[string]json.RawMessage{}}
 	}
 	return r.move.Entity
 }
 
 // write sets the fields of the entity that the task fills.
-func (r *run) write(t *task, value json.RawMessage, p jig.Provenance) {
+func (r *run) write(t *task, value json.RawMessage, p entity.Provenance) {
 	c := r.change()
 	if len(t.fields) > 0 && c.Fields == nil {
-		c.Fields, c.Provenance = map[string]json.RawMessage{}, map[string]jig.Provenance{}
+		c.Fields, c.Provenance = map[string]json.RawMessage{}, map[string]entity.Provenance{}
 	}
 	r.related = r.related || points(t.fields)
 	for _, f := range t.fields {
@@ -41,7 +42,7 @@ func (r *run) ended(t *task, e Earlier) error {
 
 // Begin holds the known facts about an entity when an extraction begins.
 type Begin struct {
-	Entity jig.Entity
+	Entity entity.Entity
 	Fields []string
 	Mode   Mode
 	// Input is the value that expressions read as `input`.
@@ -52,7 +53,7 @@ type Begin struct {
 
 // InputOf returns the input of an extraction with this beginning. A task that filled fields loses its earlier value if somebody else has
 // changed one of these fields, or if a field's provenance names another task.
-func InputOf(kind jig.EntityType, b Begin) (json.RawMessage, error) {
+func InputOf(kind entity.Type, b Begin) (json.RawMessage, error) {
 	in := Input{
 		EntityID: b.Entity.ID, Entity: Target{Type: b.Entity.Type, Title: b.Entity.Title, Content: b.Entity.Content}, Fields: b.Fields, Mode: b.Mode, Input: b.Input,
 		Earlier: map[string]Earlier{},
@@ -81,7 +82,7 @@ func InputOf(kind jig.EntityType, b Begin) (json.RawMessage, error) {
 
 // filled sets the value and provenance of a task from the entity if the task fills a field. It returns false if a field no longer has the
 // task's value.
-func (e *Earlier) filled(kind jig.EntityType, id string, content map[string]json.RawMessage, provenance map[string]jig.Provenance) bool {
+func (e *Earlier) filled(kind entity.Type, id string, content map[string]json.RawMessage, provenance map[string]entity.Provenance) bool {
 	if e.Status != TaskCompleted && e.Status != TaskKept {
 		return true
 	}

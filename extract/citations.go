@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // ReasonCitations is the reason of an error whose violations point to claims.
@@ -78,7 +79,7 @@ func (r *run) mayCite(ctx context.Context, t *task) (map[string]bool, *jig.Error
 }
 
 // readClaims reads a list of claims, or an object with such a list as claims.
-func readClaims(raw json.RawMessage) (list json.RawMessage, claims []jig.TextClaim, problem *jig.Error) {
+func readClaims(raw json.RawMessage) (list json.RawMessage, claims []entity.TextClaim, problem *jig.Error) {
 	list = raw
 	var object struct {
 		Claims json.RawMessage `json:"claims"`
@@ -119,7 +120,7 @@ func citedIDs(raw json.RawMessage) []string {
 // their sources do not contain. own maps ids that no claim may name to the reason. The error is INVALID_OUTPUT with the reason
 // [ReasonCitations]. It lists all violations, with pointers relative to the list of claims. Quotes are compared word for word, ignoring white
 // space.
-func CheckClaims(claims []jig.TextClaim, connected map[string]Source, own map[string]string) *jig.Error {
+func CheckClaims(claims []entity.TextClaim, connected map[string]Source, own map[string]string) *jig.Error {
 	c := claimChecker{connected: connected, own: own, texts: map[string]string{}}
 	wrong := 0
 	for i, claim := range claims {
@@ -152,7 +153,7 @@ func (c *claimChecker) reject(pointer, format string, args ...any) {
 	c.found = append(c.found, jig.Violation{Pointer: pointer, Message: fmt.Sprintf(format, args...)})
 }
 
-func (c *claimChecker) check(at string, claim jig.TextClaim) {
+func (c *claimChecker) check(at string, claim entity.TextClaim) {
 	if strings.TrimSpace(claim.Text) == "" {
 		c.reject(at+"/text", "the claim says nothing")
 	}
@@ -176,7 +177,7 @@ func (c *claimChecker) check(at string, claim jig.TextClaim) {
 }
 
 // quoted looks for a claim's quote in the texts of its sources.
-func (c *claimChecker) quoted(at string, claim jig.TextClaim, texts []string) {
+func (c *claimChecker) quoted(at string, claim entity.TextClaim, texts []string) {
 	if claim.Quote == "" {
 		return
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 func text(s string) *string { return &s }
@@ -62,8 +64,8 @@ func TestCitations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			kind := kindOf(
-				jig.Task{ID: "summary", Kind: jig.TaskTool, Use: "write.claims"},
-				jig.Task{ID: "check", Kind: jig.TaskCitations, Claims: "summary"},
+				entity.Task{ID: "summary", Kind: entity.TaskTool, Use: "write.claims"},
+				entity.Task{ID: "check", Kind: entity.TaskCitations, Claims: "summary"},
 			)
 			known := connected()
 			known["ent_1"] = extract.Source{Hash: "9"}
@@ -90,8 +92,8 @@ func TestCitations(t *testing.T) {
 func TestCitationsValue(t *testing.T) {
 	t.Parallel()
 	kind := kindOf(
-		jig.Task{ID: "summary", Kind: jig.TaskTool, Use: "write.claims"},
-		jig.Task{ID: "check", Kind: jig.TaskCitations, Claims: "summary"},
+		entity.Task{ID: "summary", Kind: entity.TaskTool, Use: "write.claims"},
+		entity.Task{ID: "check", Kind: entity.TaskCitations, Claims: "summary"},
 	)
 	claims := `[{"text":"x","source_entity_ids":["mod_b","mod_a"],"note":1},{"text":"y","source_entity_ids":["mod_a"]}]`
 	plan := compile(t, kind)
@@ -118,15 +120,15 @@ func TestCitationsValue(t *testing.T) {
 // An error that names many claims is complete in the result and shortened in the log.
 func TestCitationsFullList(t *testing.T) {
 	t.Parallel()
-	var claims []jig.TextClaim
+	var claims []entity.TextClaim
 	for range 300 {
-		claims = append(claims, jig.TextClaim{Text: "x", SourceEntityIDs: []string{"nobody"}})
+		claims = append(claims, entity.TextClaim{Text: "x", SourceEntityIDs: []string{"nobody"}})
 	}
 	raw, err := json.Marshal(claims)
 	require.NoError(t, err)
 	kind := kindOf(
-		jig.Task{ID: "summary", Kind: jig.TaskTool, Use: "write.claims"},
-		jig.Task{ID: "check", Kind: jig.TaskCitations, Claims: "summary"},
+		entity.Task{ID: "summary", Kind: entity.TaskTool, Use: "write.claims"},
+		entity.Task{ID: "check", Kind: entity.TaskCitations, Claims: "summary"},
 	)
 	w := worldOf(compile(t, kind), extract.Input{}, answers(map[string]string{"summary": string(raw)}))
 	require.Len(t, w.run(t).Tasks["check"].Error.Violations, 300)
@@ -141,16 +143,16 @@ func TestCitationsFullList(t *testing.T) {
 func TestClaimsOnWhatATaskFound(t *testing.T) {
 	t.Parallel()
 	claims := compute("claims", `[{"text": "It is small.", "source_entity_ids": [tasks.parts[0]]}]`, "parts")
-	check := jig.Task{ID: "check", Kind: jig.TaskCitations, Claims: "claims", DependsOn: []string{"parts"}}
+	check := entity.Task{ID: "check", Kind: entity.TaskCitations, Claims: "claims", DependsOn: []string{"parts"}}
 	kind := kindOf(compute("parts", `["mod_a", "mod_b"]`), claims, check)
-	kind.Fields = []jig.Field{
-		{Name: "parts", Type: jig.FieldRelation, Target: "module", Many: true, Task: "parts"},
-		{Name: "check", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldObject}, Task: "check"},
+	kind.Fields = []entity.Field{
+		{Name: "parts", Type: entity.FieldRelation, Target: "module", Many: true, Task: "parts"},
+		{Name: "check", Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldObject}, Task: "check"},
 	}
-	plan := compile(t, kind)
+	compiled := compile(t, kind)
 	through := func(in extract.Input, known map[string]extract.Source) extract.Result {
-		w := worldOf(plan, in, answers(nil)).knowing(known)
-		w.watch = func(t *testing.T, w *world, move jig.Move) {
+		w := worldOf(compiled, in, answers(nil)).knowing(known)
+		w.watch = func(t *testing.T, w *world, move plan.Move) {
 			t.Helper()
 			if move.Entity != nil && move.Entity.Fields["parts"] != nil { // as the store does: relations are stored with the move
 				w.knowing(map[string]extract.Source{"mod_a": {Hash: "1"}, "mod_b": {Hash: "2"}})
@@ -170,9 +172,9 @@ func TestClaimsOnWhatATaskFound(t *testing.T) {
 func TestClaimsAmongTheseAlone(t *testing.T) {
 	t.Parallel()
 	plan := compile(t, kindOf(
-		jig.Task{ID: "may", Kind: jig.TaskTool, Use: "give.ids"},
-		jig.Task{ID: "summary", Kind: jig.TaskTool, Use: "write.claims"},
-		jig.Task{ID: "check", Kind: jig.TaskCitations, Claims: "summary", DependsOn: []string{"may"}, Among: "tasks.may"},
+		entity.Task{ID: "may", Kind: entity.TaskTool, Use: "give.ids"},
+		entity.Task{ID: "summary", Kind: entity.TaskTool, Use: "write.claims"},
+		entity.Task{ID: "check", Kind: entity.TaskCitations, Claims: "summary", DependsOn: []string{"may"}, Among: "tasks.may"},
 	))
 	claims := `[{"text":"x","source_entity_ids":["mod_a"]},{"text":"y","source_entity_ids":["mod_b","mod_z"]}]`
 	for name, c := range map[string]struct{ may, says string }{

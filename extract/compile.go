@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // Limits of a plan, and defaults for what the document leaves out.
@@ -27,7 +28,7 @@ var taskID = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`)
 
 // Plan is an entity type whose tasks are ready to run. It is safe for concurrent use.
 type Plan struct {
-	kind          jig.EntityType
+	kind          entity.Type
 	name, version string
 	// tasks are in the order of the document.
 	tasks []*task
@@ -42,12 +43,12 @@ type Plan struct {
 
 // task is a task of the plan.
 type task struct {
-	jig.Task
+	entity.Task
 	number int
 	deps   []int
 	// ancestors are the tasks that this one depends on, directly or not.
 	ancestors bits
-	fields    []jig.Field
+	fields    []entity.Field
 	// tool is the tool that the task calls. It is empty if the task is evaluated within the move.
 	tool string
 	// claims is the index of the task whose claims this task checks.
@@ -82,7 +83,7 @@ func (b bits) addAll(other bits) {
 // Compile makes a plan from an entity type. It checks that the tasks form a graph without cycles, that they read nothing they do not depend
 // on, and that their expressions compile. Errors are INVALID_INPUT with the path in the document. Package spec reports the same problems,
 // all at once and with line numbers; these checks catch documents that did not go through it.
-func Compile(t jig.EntityType, checks Checks) (*Plan, error) {
+func Compile(t entity.Type, checks Checks) (*Plan, error) {
 	if checks.Field == nil || checks.Schema == nil {
 		return nil, jig.Errorf(jig.CodeInternal, "the extraction of %s has nothing to check values with", t.Name)
 	}
@@ -143,7 +144,7 @@ func (p *Plan) located(at string, err error) *jig.Error {
 
 func (t *task) at(part string) string { return "tasks." + t.ID + "." + part }
 
-func (c *compiler) add(number int, defined jig.Task) error {
+func (c *compiler) add(number int, defined entity.Task) error {
 	t := &task{Task: defined, number: number}
 	if !taskID.MatchString(t.ID) {
 		return c.plan.fault("tasks", "%q is not an id of a task", jig.Cut(t.ID, 100)).WithHint("letters, digits, _, - and ., a letter first, e.g. risk_class")
@@ -158,28 +159,28 @@ func (c *compiler) add(number int, defined jig.Task) error {
 	if t.Backoff == 0 {
 		t.Backoff = defaultBackoff
 	}
-	if t.Kind != jig.TaskCompute && t.Compute != "" || t.Kind != jig.TaskCitations && t.Claims+t.Among != "" {
+	if t.Kind != entity.TaskCompute && t.Compute != "" || t.Kind != entity.TaskCitations && t.Claims+t.Among != "" {
 		return c.plan.fault("tasks."+t.ID, "a task of kind %s has neither compute nor claims", t.Kind)
 	}
 	needs := t.Use
 	switch t.Kind {
-	case jig.TaskCompute:
+	case entity.TaskCompute:
 		needs = t.Compute
-	case jig.TaskTool:
+	case entity.TaskTool:
 		if err := jig.CheckToolName(t.Use); err != nil {
 			return c.plan.located(t.at("use"), err)
 		}
 		t.tool = t.Use
-	case jig.TaskComposition:
+	case entity.TaskComposition:
 		t.tool = t.Use
-	case jig.TaskAgent:
+	case entity.TaskAgent:
 		t.tool = ToolAgent
-	case jig.TaskPrompt:
+	case entity.TaskPrompt:
 		if t.tool = t.Use; t.tool == "" {
 			t.tool = ToolPrompt
 		}
 		needs = t.tool
-	case jig.TaskCitations:
+	case entity.TaskCitations:
 		needs = t.Claims
 	default:
 		return c.plan.fault(t.at("kind"), "%q is not a kind of task", t.Kind).WithHint("compute, tool, prompt, composition, agent or citations")
@@ -251,7 +252,7 @@ func (c *compiler) visit(t *task, depth []int, path []string) error {
 }
 
 // fill assigns the fields to the tasks that fill them.
-func (c *compiler) fill(fields []jig.Field) error {
+func (c *compiler) fill(fields []entity.Field) error {
 	for _, f := range fields {
 		at := "fields." + f.Name
 		if f.Name == "" || c.plan.fields[f.Name] {
@@ -275,7 +276,7 @@ func (c *compiler) fill(fields []jig.Field) error {
 }
 
 // nested returns a description of a part of a field that names a task, or an empty string if there is none.
-func nested(f jig.Field) string {
+func nested(f entity.Field) string {
 	parts := f.Fields
 	if f.Items != nil {
 		parts = append(slices.Clip(parts), *f.Items)
@@ -355,7 +356,7 @@ func (c *compiler) define(t *task) (err error) {
 
 // definition is the part of a task's definition that affects its value. Settings for retries and scheduling are not part of it.
 type definition struct {
-	Kind         jig.TaskKind    `json:"kind"`
+	Kind         entity.TaskKind `json:"kind"`
 	When         string          `json:"when,omitempty"`
 	Compute      string          `json:"compute,omitempty"`
 	Use          string          `json:"use,omitempty"`

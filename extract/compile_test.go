@@ -9,11 +9,12 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 func TestCompileRefuses(t *testing.T) {
 	t.Parallel()
-	many, deep := []jig.Task{}, []jig.Task{compute("t0", "1")}
+	many, deep := []entity.Task{}, []entity.Task{compute("t0", "1")}
 	for i := range 1001 {
 		many = append(many, compute(fmt.Sprintf("t%d", i), "1"))
 	}
@@ -21,9 +22,9 @@ func TestCompileRefuses(t *testing.T) {
 		deep = append(deep, compute(fmt.Sprintf("t%d", i+1), "1", fmt.Sprintf("t%d", i)))
 	}
 	nested := kindOf(compute("a", "1"))
-	nested.Fields = append(nested.Fields, jig.Field{Name: "o", Type: jig.FieldObject, Fields: []jig.Field{{Name: "p", Task: "a"}}})
+	nested.Fields = append(nested.Fields, entity.Field{Name: "o", Type: entity.FieldObject, Fields: []entity.Field{{Name: "p", Task: "a"}}})
 	for name, c := range map[string]struct {
-		kind jig.EntityType
+		kind entity.Type
 		says string
 	}{
 		"cycle":             {kindOf(compute("a", "1", "c"), compute("b", "1", "a"), compute("c", "1", "b")), "a -> c -> b -> a"},
@@ -34,14 +35,14 @@ func TestCompileRefuses(t *testing.T) {
 		"no id":             {kindOf(compute("", "1")), "not an id"},
 		"many":              {kindOf(many...), "at most 1000"},
 		"deep":              {kindOf(deep...), "more than 100"},
-		"kind":              {kindOf(jig.Task{ID: "a", Kind: "guess"}), "not a kind"},
-		"no compute":        {kindOf(jig.Task{ID: "a", Kind: jig.TaskCompute}), "must say what it uses"},
-		"no agent":          {kindOf(jig.Task{ID: "a", Kind: jig.TaskAgent}), "must say what it uses"},
-		"no claims":         {kindOf(jig.Task{ID: "a", Kind: jig.TaskCitations}), "must say what it uses"},
-		"compute of a tool": {kindOf(jig.Task{ID: "a", Kind: jig.TaskTool, Use: "look.up", Compute: "1"}), "neither compute nor claims"},
-		"bad tool":          {kindOf(jig.Task{ID: "a", Kind: jig.TaskTool, Use: "lookup"}), "tasks.a.use"},
+		"kind":              {kindOf(entity.Task{ID: "a", Kind: "guess"}), "not a kind"},
+		"no compute":        {kindOf(entity.Task{ID: "a", Kind: entity.TaskCompute}), "must say what it uses"},
+		"no agent":          {kindOf(entity.Task{ID: "a", Kind: entity.TaskAgent}), "must say what it uses"},
+		"no claims":         {kindOf(entity.Task{ID: "a", Kind: entity.TaskCitations}), "must say what it uses"},
+		"compute of a tool": {kindOf(entity.Task{ID: "a", Kind: entity.TaskTool, Use: "look.up", Compute: "1"}), "neither compute nor claims"},
+		"bad tool":          {kindOf(entity.Task{ID: "a", Kind: entity.TaskTool, Use: "lookup"}), "tasks.a.use"},
 		"bad compute":       {kindOf(compute("a", "1 +")), "tasks.a.compute"},
-		"bad condition":     {kindOf(jig.Task{ID: "a", Kind: jig.TaskCompute, Compute: "1", When: "'yes'"}), "tasks.a.when"},
+		"bad condition":     {kindOf(entity.Task{ID: "a", Kind: entity.TaskCompute, Compute: "1", When: "'yes'"}), "tasks.a.when"},
 		"bad input":         {kindOf(tool("a", `{"b":["${nothing}"]}`)), "tasks.a.input.b[0]"},
 		"result too early":  {kindOf(compute("a", "result")), "tasks.a.compute"},
 		"reads too much":    {kindOf(compute("a", "1"), compute("b", "tasks.a")), "reads tasks.a and does not depend on it"},
@@ -49,10 +50,10 @@ func TestCompileRefuses(t *testing.T) {
 		"reads nothing":     {kindOf(compute("a", "tasks.z")), "there is no such task"},
 		"reads in input":    {kindOf(compute("a", "1"), tool("b", `{"x":"and ${tasks['a']}"}`)), "reads tasks.a"},
 		"reads a field":     {kindOf(compute("a", "1"), compute("b", "entity.content.a")), "reads entity.content.a"},
-		"field without":     {jig.EntityType{Fields: []jig.Field{{Name: "f", Task: "z"}}}, `no task "z"`},
-		"field twice":       {jig.EntityType{Fields: []jig.Field{{Name: "f"}, {Name: "f"}}}, "name of its own"},
+		"field without":     {entity.Type{Fields: []entity.Field{{Name: "f", Task: "z"}}}, `no task "z"`},
+		"field twice":       {entity.Type{Fields: []entity.Field{{Name: "f"}, {Name: "f"}}}, "name of its own"},
 		"nested":            {nested, "its part p names a task"},
-		"attempts":          {kindOf(jig.Task{ID: "a", Kind: jig.TaskCompute, Compute: "1", Attempts: 101}), "attempts are 1 to 100"},
+		"attempts":          {kindOf(entity.Task{ID: "a", Kind: entity.TaskCompute, Compute: "1", Attempts: 101}), "attempts are 1 to 100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

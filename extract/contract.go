@@ -4,16 +4,18 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // The contract with the callers that store moves is declared in package jig. These are short names for it.
 type (
 	// Facts gives Advance access to the calls and values of this extraction, and to the sources that the values may be based on.
-	Facts = jig.ExtractionFacts
+	Facts = plan.ExtractionFacts
 	// Situation is the context of an extraction, besides its state. Its Input is an [Input]. Session, Principal and Events are not read.
-	Situation = jig.Situation
+	Situation = plan.Situation
 	// Move is the result of Advance. The caller stores all of it in one transaction, or nothing.
-	Move = jig.Move
+	Move = plan.Move
 )
 
 // The tools that tasks of kinds other than tool and composition call.
@@ -29,9 +31,9 @@ const (
 
 // TaskEvent describes the progress of a task. It is the data of task.started, task.completed, task.failed and task.skipped.
 type TaskEvent struct {
-	EntityID string       `json:"entity_id"`
-	Task     string       `json:"task"`
-	Kind     jig.TaskKind `json:"kind"`
+	EntityID string          `json:"entity_id"`
+	Task     string          `json:"task"`
+	Kind     entity.TaskKind `json:"kind"`
 	// Attempts is the number of calls made, including a call that repairs an answer. It is 0 for a task that makes no calls.
 	Attempts int `json:"attempts,omitempty"`
 	// Because says why the task was skipped: "condition", or the id of a task that it depends on and that has no value.
@@ -50,7 +52,7 @@ type EntityEvent struct {
 // should be a [jig.Error] that names the place.
 type Checks struct {
 	// Field checks a value against a field of the entity type.
-	Field func(field jig.Field, value json.RawMessage) error
+	Field func(field entity.Field, value json.RawMessage) error
 	// Schema checks a value against the JSON Schema of a task's output.
 	Schema func(schema, value json.RawMessage) error
 }
@@ -110,7 +112,7 @@ type Record struct {
 	// InputHash is the input hash of a task that failed. For a task with a value it is in Provenance.
 	InputHash string `json:"input_hash,omitempty"`
 	// Provenance is the provenance of the value. Its Call is the path of the call within the extraction.
-	Provenance *jig.Provenance `json:"provenance,omitempty"`
+	Provenance *entity.Provenance `json:"provenance,omitempty"`
 	// Error says why the task failed.
 	Error *jig.Error `json:"error,omitempty"`
 }
@@ -134,8 +136,8 @@ const (
 type Result struct {
 	EntityID string `json:"entity_id"`
 	// Values and Provenance are keyed by field. They hold only fields whose task has a value.
-	Values     map[string]json.RawMessage `json:"values"`
-	Provenance map[string]jig.Provenance  `json:"provenance"`
+	Values     map[string]json.RawMessage   `json:"values"`
+	Provenance map[string]entity.Provenance `json:"provenance"`
 	// Tasks holds the requested tasks, by id.
 	Tasks  map[string]TaskResult `json:"tasks"`
 	Counts Counts                `json:"counts"`

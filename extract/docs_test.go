@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools/schema"
 )
@@ -18,11 +19,11 @@ import (
 var fenced = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
 // documented returns the entity types of the reference page, by name.
-func documented(t *testing.T) map[string]jig.EntityType {
+func documented(t *testing.T) map[string]entity.Type {
 	t.Helper()
 	page, err := os.ReadFile("../docs/spec.md")
 	require.NoError(t, err)
-	out := map[string]jig.EntityType{}
+	out := map[string]entity.Type{}
 	for _, block := range fenced.FindAllStringSubmatch(string(page), -1) {
 		if strings.HasPrefix(block[1], "kind: entity_type\n") {
 			kind, err := spec.LoadEntityType("spec.md", []byte(block[1]))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // asBefore keeps the earlier outcome of a task if the mode says so. It reports whether it did.
@@ -177,7 +178,7 @@ func (r *run) finish(ctx context.Context) error {
 		return err
 	}
 	out := Result{
-		EntityID: r.given.EntityID, Values: map[string]json.RawMessage{}, Provenance: map[string]jig.Provenance{}, Tasks: map[string]TaskResult{},
+		EntityID: r.given.EntityID, Values: map[string]json.RawMessage{}, Provenance: map[string]entity.Provenance{}, Tasks: map[string]TaskResult{},
 	}
 	for n, t := range r.plan.tasks {
 		if !r.given.asked[n] {

@@ -7,13 +7,14 @@ import (
 	"sync"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // maxPlans is the number of plans that an Engine keeps.
 const maxPlans = 256
 
 // Load parses a document of an entity type. document is the file name for error messages.
-type Load func(document string, body []byte) (jig.EntityType, error)
+type Load func(document string, body []byte) (entity.Type, error)
 
 // Engine computes moves for documents and caches their plans. It is safe for concurrent use.
 type Engine struct {
@@ -45,10 +46,10 @@ func (e *Engine) Advance(ctx context.Context, version string, body []byte, state
 }
 
 // Type returns the entity type of the document with this body, which is parsed once. Callers must not modify it.
-func (e *Engine) Type(body []byte) (jig.EntityType, error) {
+func (e *Engine) Type(body []byte) (entity.Type, error) {
 	plan, err := e.plan(body)
 	if err != nil {
-		return jig.EntityType{}, err
+		return entity.Type{}, err
 	}
 	return plan.kind, nil
 }

@@ -11,12 +11,14 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	var loads atomic.Int32
-	engine := extract.NewEngine(func(_ string, body []byte) (kind jig.EntityType, err error) {
+	engine := extract.NewEngine(func(_ string, body []byte) (kind entity.Type, err error) {
 		loads.Add(1)
 		if len(body) == 0 {
 			return kind, errors.New("there is nothing")
@@ -25,7 +27,7 @@ func TestEngine(t *testing.T) {
 		kind.Version = "of " + string(body)
 		return kind, nil
 	}, lenient())
-	at := jig.Situation{Input: json.RawMessage(`{"entity_id":"e"}`), Now: start}
+	at := plan.Situation{Input: json.RawMessage(`{"entity_id":"e"}`), Now: start}
 	w := worldOf(nil, extract.Input{}, nil)
 	for i := range 600 {
 		body := fmt.Sprint(i % 300)

@@ -8,64 +8,66 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // ledger is an in-memory table of calls and values, in place of a store.
 type ledger struct {
-	calls  map[string]jig.StepCall
+	calls  map[string]plan.StepCall
 	values map[string]json.RawMessage
 }
 
-func (l ledger) Calls(context.Context, []string) (map[string]jig.StepCall, error) {
+func (l ledger) Calls(context.Context, []string) (map[string]plan.StepCall, error) {
 	return l.calls, nil
 }
 
-func (l ledger) Sources(context.Context) (jig.Sources, error) { return jig.Sources{}, nil }
+func (l ledger) Sources(context.Context) (entity.Sources, error) { return entity.Sources{}, nil }
 
 func (l ledger) Values(context.Context, []string) (map[string]json.RawMessage, error) {
 	return l.values, nil
 }
 
-func module() jig.EntityType {
-	return jig.EntityType{
+func module() entity.Type {
+	return entity.Type{
 		Name: "module", Version: "1",
-		Fields: []jig.Field{
-			{Name: "path", Type: jig.FieldText},
-			{Name: "licence", Type: jig.FieldText, Task: "licence"},
-			{Name: "risk", Type: jig.FieldEnum, Options: []string{"low", "high"}, Task: "risk"},
+		Fields: []entity.Field{
+			{Name: "path", Type: entity.FieldText},
+			{Name: "licence", Type: entity.FieldText, Task: "licence"},
+			{Name: "risk", Type: entity.FieldEnum, Options: []string{"low", "high"}, Task: "risk"},
 		},
-		Tasks: []jig.Task{
+		Tasks: []entity.Task{
 			{
-				ID: "licence", Kind: jig.TaskTool, Use: "deps.license", Input: json.RawMessage(`{"module":"${entity.content.path}"}`),
+				ID: "licence", Kind: entity.TaskTool, Use: "deps.license", Input: json.RawMessage(`{"module":"${entity.content.path}"}`),
 				Value: "result.licenses[0].spdx",
 			},
-			{ID: "risk", Kind: jig.TaskCompute, DependsOn: []string{"licence"}, Compute: "tasks.licence == 'MIT' ? 'low' : 'high'"},
+			{ID: "risk", Kind: entity.TaskCompute, DependsOn: []string{"licence"}, Compute: "tasks.licence == 'MIT' ? 'low' : 'high'"},
 		},
 	}
 }
 
 func anything() extract.Checks {
 	return extract.Checks{
-		Field:  func(jig.Field, json.RawMessage) error { return nil },
+		Field:  func(entity.Field, json.RawMessage) error { return nil },
 		Schema: func(json.RawMessage, json.RawMessage) error { return nil },
 	}
 }
 
 // The caller stores what a move requests, runs the calls, and asks for the next move.
 func ExamplePlan_Advance() {
-	plan, err := extract.Compile(module(), anything())
+	compiled, err := extract.Compile(module(), anything())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	l := ledger{calls: map[string]jig.StepCall{}, values: map[string]json.RawMessage{}}
-	at := jig.Situation{
+	l := ledger{calls: map[string]plan.StepCall{}, values: map[string]json.RawMessage{}}
+	at := plan.Situation{
 		Tenant: "acme", Now: time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC),
 		Input: json.RawMessage(`{"entity_id": "ent_1", "entity": {"type": "module", "content": {"path": "example.org/a"}}}`),
 	}
 	var state json.RawMessage
 	for {
-		move, err := plan.Advance(context.Background(), state, l, at)
+		move, err := compiled.Advance(context.Background(), state, l, at)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -76,7 +78,7 @@ func ExamplePlan_Advance() {
 		}
 		for _, ask := range move.Calls {
 			fmt.Println(ask.Path, "calls", ask.Tool, string(ask.Input))
-			l.calls[ask.Path] = jig.StepCall{
+			l.calls[ask.Path] = plan.StepCall{
 				Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true, Data: json.RawMessage(`{"licenses":[{"spdx":"MIT"}]}`)},
 			}
 		}
@@ -113,7 +115,7 @@ func ExampleCompile() {
 
 func ExampleCheckClaims() {
 	page := "The module reads TOML files."
-	err := extract.CheckClaims([]jig.TextClaim{
+	err := extract.CheckClaims([]entity.TextClaim{
 		{Text: "It reads TOML.", SourceEntityIDs: []string{"doc_1"}, Quote: "reads  TOML"},
 		{Text: "It is fast.", SourceEntityIDs: []string{"doc_2"}},
 		{Text: "It is safe."},

@@ -17,6 +17,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 var start = time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
@@ -27,7 +29,7 @@ type world struct {
 	sources map[string]extract.Source
 	plan    *extract.Plan
 	tools   func(*row) (jig.ToolResult, bool)
-	at      jig.Situation
+	at      plan.Situation
 	// order picks which of the open calls ends next; if nil, the first does.
 	order *rand.Rand
 	// crash discards moves and computes them again; never if nil.
@@ -35,7 +37,7 @@ type world struct {
 	// cancelAfter cancels the extraction once that many calls have ended; 0 means never.
 	cancelAfter int
 	// watch is called with each move that was stored.
-	watch func(*testing.T, *world, jig.Move)
+	watch func(*testing.T, *world, plan.Move)
 
 	state  json.RawMessage
 	rows   map[string]*row
@@ -64,7 +66,7 @@ type row struct {
 // lenient returns checks that accept all values except those that the tests mark as bad.
 func lenient() extract.Checks {
 	return extract.Checks{
-		Field: func(_ jig.Field, value json.RawMessage) error {
+		Field: func(_ entity.Field, value json.RawMessage) error {
 			if bytes.Contains(value, []byte("unfit")) {
 				return jig.Errorf(jig.CodeInvalidInput, "this does not fit").WithField("/")
 			}
@@ -79,14 +81,14 @@ func lenient() extract.Checks {
 	}
 }
 
-func compile(t testing.TB, kind jig.EntityType) *extract.Plan {
+func compile(t testing.TB, kind entity.Type) *extract.Plan {
 	t.Helper()
 	plan, err := extract.Compile(kind, lenient())
 	require.NoError(t, err)
 	return plan
 }
 
-func worldOf(plan *extract.Plan, input extract.Input, tools func(*row) (jig.ToolResult, bool)) *world {
+func worldOf(compiled *extract.Plan, input extract.Input, tools func(*row) (jig.ToolResult, bool)) *world {
 	if input.EntityID == "" {
 		input.EntityID = "ent_1"
 	}
@@ -95,8 +97,8 @@ func worldOf(plan *extract.Plan, input extract.Input, tools func(*row) (jig.Tool
 		panic(err)
 	}
 	return &world{
-		plan: plan, tools: tools, rows: map[string]*row{}, values: map[string]json.RawMessage{},
-		at: jig.Situation{Input: raw, Tenant: "acme", Now: start},
+		plan: compiled, tools: tools, rows: map[string]*row{}, values: map[string]json.RawMessage{},
+		at: plan.Situation{Input: raw, Tenant: "acme", Now: start},
 	}
 }
 
@@ -107,20 +109,20 @@ func (w *world) knowing(sources map[string]extract.Source) *world {
 }
 
 // Sources implements jig.ExtractionFacts.
-func (w *world) Sources(context.Context) (jig.Sources, error) {
-	var all jig.Sources
+func (w *world) Sources(context.Context) (entity.Sources, error) {
+	var all entity.Sources
 	for id, s := range w.sources {
-		all.Texts = append(all.Texts, jig.SourceText{ID: id, Hash: s.Hash, Body: s.Text})
+		all.Texts = append(all.Texts, entity.SourceText{ID: id, Hash: s.Hash, Body: s.Text})
 	}
 	return all, nil
 }
 
 // Calls implements jig.Facts.
-func (w *world) Calls(_ context.Context, paths []string) (map[string]jig.StepCall, error) {
-	out := map[string]jig.StepCall{}
+func (w *world) Calls(_ context.Context, paths []string) (map[string]plan.StepCall, error) {
+	out := map[string]plan.StepCall{}
 	for _, p := range paths {
 		if r, ok := w.rows[p]; ok {
-			out[p] = jig.StepCall{Status: r.status, Result: r.result, Writes: strings.HasPrefix(r.tool, "write.")}
+			out[p] = plan.StepCall{Status: r.status, Result: r.result, Writes: strings.HasPrefix(r.tool, "write.")}
 		}
 	}
 	return out, nil
@@ -157,7 +159,7 @@ func (w *world) run(t *testing.T) extract.Result {
 }
 
 // move computes the next move and stores it. With crash set, moves are lost before they are stored, or computed again afterwards.
-func (w *world) move(t *testing.T) jig.Move {
+func (w *world) move(t *testing.T) plan.Move {
 	t.Helper()
 	move := w.advance(t)
 	for w.crash != nil && w.crash.IntN(4) == 0 {
@@ -175,14 +177,14 @@ func (w *world) move(t *testing.T) jig.Move {
 	return move
 }
 
-func (w *world) advance(t *testing.T) jig.Move {
+func (w *world) advance(t *testing.T) plan.Move {
 	t.Helper()
 	move, err := w.plan.Advance(t.Context(), w.state, w, w.at)
 	require.NoError(t, err)
 	return move
 }
 
-func (w *world) store(t *testing.T, move jig.Move) {
+func (w *world) store(t *testing.T, move plan.Move) {
 	t.Helper()
 	w.moves++
 	w.state = move.State
@@ -226,7 +228,7 @@ func (w *world) finish(r *row, result jig.ToolResult) {
 }
 
 // happen lets the next thing happen: an open call ends, or time passes until one does.
-func (w *world) happen(t *testing.T, move jig.Move) {
+func (w *world) happen(t *testing.T, move plan.Move) {
 	t.Helper()
 	if move.Wake.Equal(w.at.Now) {
 		return
@@ -275,11 +277,13 @@ func answers(of map[string]string) func(*row) (jig.ToolResult, bool) {
 }
 
 // field returns a text field that the task of the same name fills.
-func field(name string) jig.Field { return jig.Field{Name: name, Type: jig.FieldText, Task: name} }
+func field(name string) entity.Field {
+	return entity.Field{Name: name, Type: entity.FieldText, Task: name}
+}
 
 // kindOf returns an entity type with a field for each of its tasks.
-func kindOf(tasks ...jig.Task) jig.EntityType {
-	kind := jig.EntityType{Name: "module", Version: "v1", Tasks: tasks}
+func kindOf(tasks ...entity.Task) entity.Type {
+	kind := entity.Type{Name: "module", Version: "v1", Tasks: tasks}
 	for _, t := range tasks {
 		kind.Fields = append(kind.Fields, field(t.ID))
 	}

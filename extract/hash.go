@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/canonical"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // hashed holds everything that a task's value depends on. The SHA-256 of its RFC 8785 form is the task's input hash. The values of tasks,
@@ -28,14 +29,14 @@ func (r *run) hash(ctx context.Context, t *task, sources []string) (string, erro
 	rd := t.reads.all
 	doc := hashed{Definition: t.definition}
 	numbers := r.tasksOf(t, rd)
-	if t.Kind == jig.TaskCitations {
+	if t.Kind == entity.TaskCitations {
 		numbers = append(numbers, t.claims)
 	}
 	if err := r.loadValues(ctx, numbers); err != nil {
 		return "", err
 	}
 	read := r.tasksNamed(t, rd.tasks)
-	if t.Kind == jig.TaskCitations {
+	if t.Kind == entity.TaskCitations {
 		read = append(read, t.claims)
 	}
 	doc.Tasks = make(map[string]any, len(read))

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // When a call ended without a result, its status decides the error.
@@ -45,14 +47,14 @@ type broken struct {
 	calls, values error
 }
 
-func (b broken) Calls(ctx context.Context, paths []string) (map[string]jig.StepCall, error) {
+func (b broken) Calls(ctx context.Context, paths []string) (map[string]plan.StepCall, error) {
 	if b.calls != nil {
 		return nil, b.calls
 	}
 	return b.world.Calls(ctx, paths)
 }
 
-func (b broken) Sources(ctx context.Context) (jig.Sources, error) { return b.world.Sources(ctx) }
+func (b broken) Sources(ctx context.Context) (entity.Sources, error) { return b.world.Sources(ctx) }
 
 func (b broken) Values(ctx context.Context, paths []string) (map[string]json.RawMessage, error) {
 	if b.values != nil {
@@ -65,10 +67,10 @@ func (b broken) Values(ctx context.Context, paths []string) (map[string]json.Raw
 func TestFactsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
-	claims := jig.Task{ID: "check", Kind: jig.TaskCitations, Claims: "a", DependsOn: []string{"b"}}
-	for name, next := range map[string]jig.Task{
+	claims := entity.Task{ID: "check", Kind: entity.TaskCitations, Claims: "a", DependsOn: []string{"b"}}
+	for name, next := range map[string]entity.Task{
 		"compute": compute("x", "tasks.a", "a", "b"), "input": tool("x", `{"a":"${tasks.a}"}`, "a", "b"), "citations": claims,
-		"when": {ID: "x", Kind: jig.TaskCompute, Compute: "1", When: "tasks.a == 1", DependsOn: []string{"a", "b"}},
+		"when": {ID: "x", Kind: entity.TaskCompute, Compute: "1", When: "tasks.a == 1", DependsOn: []string{"a", "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +99,7 @@ func TestFactsThatCannotBeRead(t *testing.T) {
 // The total size of all values is limited.
 func TestTotalOfValues(t *testing.T) {
 	t.Parallel()
-	var tasks []jig.Task
+	var tasks []entity.Task
 	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r"} {
 		tasks = append(tasks, tool(id, `{}`))
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // TaskPending is the status of a task that has not ended, or that was not requested.
@@ -13,7 +15,7 @@ const TaskPending TaskStatus = "pending"
 // Standing returns the status of each task of an entity type, by id. state is the state of the latest extraction, or nil if there was none.
 // ended holds the stored outcomes of tasks. If there is no extraction or it is over, a task without a final status in state gets the status
 // of its stored outcome.
-func Standing(kind jig.EntityType, state json.RawMessage, ended map[string]json.RawMessage) (map[string]jig.TaskState, error) {
+func Standing(kind entity.Type, state json.RawMessage, ended map[string]json.RawMessage) (map[string]jig.TaskState, error) {
 	var st struct {
 		Marks string `json:"marks"`
 		Done  bool   `json:"done"`
@@ -54,8 +56,8 @@ func Standing(kind jig.EntityType, state json.RawMessage, ended map[string]json.
 }
 
 // progress counts the requested tasks by status.
-func (r *run) progress() *jig.Progress {
-	var p jig.Progress
+func (r *run) progress() *protocol.Progress {
+	var p protocol.Progress
 	for n, m := range r.st.marks {
 		if !r.given.asked[n] {
 			continue

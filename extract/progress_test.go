@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // The status of a task comes from the state. For a task that was not requested, it comes from the stored outcome.
@@ -16,7 +17,7 @@ func TestStanding(t *testing.T) {
 	kind := kindOf(compute("a", "1"), tool("b", `{}`), compute("c", "tasks.b", "b"), compute("d", "[1][3]"))
 	w := worldOf(compile(t, kind), extract.Input{}, func(*row) (jig.ToolResult, bool) { return succeed(`1`), true })
 	ended := map[string]json.RawMessage{}
-	w.watch = func(_ *testing.T, _ *world, m jig.Move) {
+	w.watch = func(_ *testing.T, _ *world, m plan.Move) {
 		if m.Entity != nil {
 			for id, raw := range m.Entity.Tasks {
 				ended[id] = raw

@@ -15,6 +15,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // fate says what happens to a random task. The test chooses it; it is not derived from the document.
@@ -34,7 +36,7 @@ const (
 
 // graph is a random entity type, with the expected fate of each of its tasks.
 type graph struct {
-	kind  jig.EntityType
+	kind  entity.Type
 	fates map[string]fate
 	deps  map[string][]string
 	// order lists the tasks so that each comes after those that it depends on.
@@ -44,10 +46,10 @@ type graph struct {
 func randomGraph(r *rand.Rand, size int) graph {
 	g := graph{fates: map[string]fate{}, deps: map[string][]string{}}
 	depth := make([]int, size)
-	tasks := make([]jig.Task, size)
+	tasks := make([]entity.Task, size)
 	for i := range size {
 		id := fmt.Sprintf("t%d", i)
-		t := jig.Task{ID: id, Backoff: time.Duration(1+r.IntN(20)) * time.Second}
+		t := entity.Task{ID: id, Backoff: time.Duration(1+r.IntN(20)) * time.Second}
 		for range r.IntN(5) {
 			near := max(0, i-1-r.IntN(30))
 			if i == 0 || depth[near]+1 >= 100 || slices.Contains(t.DependsOn, tasks[near].ID) {
@@ -72,7 +74,7 @@ func randomGraph(r *rand.Rand, size int) graph {
 }
 
 // furnish gives a task something to do.
-func furnish(r *rand.Rand, t *jig.Task) fate {
+func furnish(r *rand.Rand, t *entity.Task) fate {
 	reads := make([]string, 0, len(t.DependsOn))
 	for _, id := range t.DependsOn {
 		reads = append(reads, "string(tasks."+id+")")
@@ -87,25 +89,25 @@ func furnish(r *rand.Rand, t *jig.Task) fate {
 	}
 	switch {
 	case n == 0:
-		t.Kind, t.Compute = jig.TaskCompute, "[1][input.seed + 5]"
+		t.Kind, t.Compute = entity.TaskCompute, "[1][input.seed + 5]"
 		return fateFails
 	case n < 6:
-		t.Kind, t.Compute = jig.TaskCompute, "size("+sum+") > 0 ? '"+t.ID+"' : ''"
+		t.Kind, t.Compute = entity.TaskCompute, "size("+sum+") > 0 ? '"+t.ID+"' : ''"
 		return fateValue
 	case n == 6:
-		t.Kind, t.Compute, t.When = jig.TaskCompute, "'never'", "input.seed < 0 || !input.yes"
+		t.Kind, t.Compute, t.When = entity.TaskCompute, "'never'", "input.seed < 0 || !input.yes"
 		return fateConditionFalse
 	case n == 7:
-		t.Kind, t.Use, t.When = jig.TaskTool, "look.up", "!input.yes"
+		t.Kind, t.Use, t.When = entity.TaskTool, "look.up", "!input.yes"
 		return fateConditionFalse
 	case n == 8:
-		t.Kind, t.Compute = jig.TaskCompute, "'unfit'"
+		t.Kind, t.Compute = entity.TaskCompute, "'unfit'"
 		return fateUnfit
 	case n < 12:
-		t.Kind, t.Input = jig.TaskPrompt, json.RawMessage(`{"prompt":"${`+sum+`}"}`)
+		t.Kind, t.Input = entity.TaskPrompt, json.RawMessage(`{"prompt":"${`+sum+`}"}`)
 		return []fate{fateValue, fateValue, fateMended, fateMended, fateMended, fateUnfit}[r.IntN(6)]
 	}
-	t.Kind, t.Use, t.Input, t.Value = jig.TaskTool, "look.up", json.RawMessage(`{"of":"${`+sum+`}"}`), "result.name"
+	t.Kind, t.Use, t.Input, t.Value = entity.TaskTool, "look.up", json.RawMessage(`{"of":"${`+sum+`}"}`), "result.name"
 	f := fateValue
 	if r.IntN(6) == 0 {
 		f = []fate{fateFails, fateFlaky, fateFlaky, fateFlaky, fateGivesUp}[r.IntN(5)]
@@ -157,8 +159,8 @@ func (g graph) expected() map[string]extract.TaskStatus {
 }
 
 // calls returns how many calls a task makes if it runs.
-func (g graph) calls(kind jig.TaskKind, id string) int {
-	if kind == jig.TaskCompute {
+func (g graph) calls(kind entity.TaskKind, id string) int {
+	if kind == entity.TaskCompute {
 		return 0
 	}
 	switch g.fates[id] {
@@ -179,9 +181,9 @@ type history struct {
 }
 
 // watcher checks each move: no task begins twice or before its dependencies, and no task waits that could begin.
-func (g graph) watcher() func(*testing.T, *world, jig.Move) {
+func (g graph) watcher() func(*testing.T, *world, plan.Move) {
 	h := history{started: map[string]bool{}, ended: map[string]bool{}, valued: map[string]bool{}}
-	return func(t *testing.T, w *world, move jig.Move) {
+	return func(t *testing.T, w *world, move plan.Move) {
 		t.Helper()
 		for _, e := range move.Events {
 			h.note(t, g, e)
@@ -357,8 +359,8 @@ func randomSteady(r *rand.Rand, size int) steady {
 		for _, dep := range t.DependsOn {
 			reads = append(reads, `"${tasks.`+dep+`}"`)
 		}
-		*t = jig.Task{
-			ID: t.ID, Kind: jig.TaskTool, Use: "look.up", DependsOn: t.DependsOn, Input: json.RawMessage(`{"of":[` + strings.Join(reads, ",") + `]}`),
+		*t = entity.Task{
+			ID: t.ID, Kind: entity.TaskTool, Use: "look.up", DependsOn: t.DependsOn, Input: json.RawMessage(`{"of":[` + strings.Join(reads, ",") + `]}`),
 			Value: "result.value", Sources: "'doc_" + t.ID + "'",
 		}
 		if r.IntN(2) == 0 {
@@ -437,7 +439,7 @@ func TestRetryRunsTheRest(t *testing.T) {
 		before := worldOf(plan, extract.Input{Input: yes}, g.tools).run(t)
 		had := g.expected()
 		for _, task := range g.kind.Tasks {
-			if task.Kind != jig.TaskCompute && g.fates[task.ID] != fateConditionFalse {
+			if task.Kind != entity.TaskCompute && g.fates[task.ID] != fateConditionFalse {
 				g.fates[task.ID] = fateValue
 			}
 		}

@@ -8,11 +8,12 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 func tryOut(t *testing.T, tool string, problem jig.Error) *world {
 	t.Helper()
-	kind := kindOf(jig.Task{ID: "pay", Kind: jig.TaskTool, Use: tool, Attempts: 3, Input: json.RawMessage(`{"at":"${string(now)}"}`), Value: "result"})
+	kind := kindOf(entity.Task{ID: "pay", Kind: entity.TaskTool, Use: tool, Attempts: 3, Input: json.RawMessage(`{"at":"${string(now)}"}`), Value: "result"})
 	count := 0
 	w := worldOf(compile(t, kind), extract.Input{}, func(*row) (jig.ToolResult, bool) {
 		if count++; count > 2 {

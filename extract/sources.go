@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // known returns the entities and documents that values may be based on and that claims may cite, by id. It reads them once per move.
@@ -22,7 +22,7 @@ func (r *run) known(ctx context.Context) (map[string]Source, error) {
 }
 
 // sourcesOf returns each source with its hash. Quotes of an entity are looked up in the entity's texts.
-func sourcesOf(all jig.Sources) map[string]Source {
+func sourcesOf(all entity.Sources) map[string]Source {
 	out := make(map[string]Source, len(all.Texts)+len(all.Entities))
 	bodies, sums := map[string][]string{}, map[string][]string{}
 	for _, t := range all.Texts {
@@ -44,11 +44,11 @@ func sourcesOf(all jig.Sources) map[string]Source {
 }
 
 // rests reports whether the task needs the known sources.
-func (t *task) rests() bool { return t.Kind == jig.TaskCitations || t.sources != nil }
+func (t *task) rests() bool { return t.Kind == entity.TaskCitations || t.sources != nil }
 
 // points reports whether one of these fields can make the entity point to other entities.
-func points(fields []jig.Field) bool {
-	return slices.ContainsFunc(fields, func(f jig.Field) bool {
-		return f.Type == jig.FieldRelation || points(f.Fields) || f.Items != nil && points([]jig.Field{*f.Items})
+func points(fields []entity.Field) bool {
+	return slices.ContainsFunc(fields, func(f entity.Field) bool {
+		return f.Type == entity.FieldRelation || points(f.Fields) || f.Items != nil && points([]entity.Field{*f.Items})
 	})
 }

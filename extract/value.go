@@ -7,6 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // answer is the answer from a call.
@@ -33,7 +34,7 @@ func (r *run) valueOf(ctx context.Context, t *task, o *openState, data json.RawM
 	switch {
 	case t.wantsJSON():
 		return parsed(answerOf(data))
-	case t.mends(), t.Kind == jig.TaskAgent:
+	case t.mends(), t.Kind == entity.TaskAgent:
 		return answerOf(data), nil, nil
 	}
 	return orNull(data), nil, nil
@@ -135,7 +136,7 @@ func (r *run) accept(ctx context.Context, t *task, o *openState, value json.RawM
 	if problem != nil || err != nil {
 		return problem, err
 	}
-	p := jig.Provenance{Task: t.ID, Sources: sources, At: r.at.Now.UTC()}
+	p := entity.Provenance{Task: t.ID, Sources: sources, At: r.at.Now.UTC()}
 	if p.InputHash, err = r.hash(ctx, t, sources); err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ const maxSources = 1_000
 // sources returns the ids of the sources of a task's value. given is the answer from its call, and value the value derived from the answer.
 // Before there is a value, it returns the ids that are already known.
 func (r *run) sources(ctx context.Context, t *task, o *openState, value json.RawMessage, given *answer) ([]string, *jig.Error, error) {
-	if t.Kind == jig.TaskCitations {
+	if t.Kind == entity.TaskCitations {
 		raw, err := r.claims(ctx, t)
 		return citedIDs(raw), nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 const anthropicURL = "https://api.anthropic.com/"
@@ -22,7 +22,7 @@ type anthropicProvider struct {
 
 func (p *anthropicProvider) check(string) error { return needKey(p.settings, EnvAnthropicKey) }
 
-func (p *anthropicProvider) answer(ctx context.Context, name string, request jig.ModelRequest, progress func(string)) (jig.Turn, error) {
+func (p *anthropicProvider) answer(ctx context.Context, name string, request chat.Request, progress func(string)) (chat.Turn, error) {
 	params := anthropicParams(name, request)
 	return p.line.ask(ctx, request, service{
 		send:    func(ctx context.Context) (*http.Response, error) { return p.send(ctx, params) },

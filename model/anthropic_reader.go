@@ -10,6 +10,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // anthropicReader assembles an answer, streamed or not.
@@ -162,8 +163,8 @@ func (r *anthropicReader) document(res *http.Response) error {
 	return nil
 }
 
-func (r *anthropicReader) turn(names map[string]string, asked int) jig.Turn {
-	t := jig.Turn{Model: r.model, Usage: jig.Usage{
+func (r *anthropicReader) turn(names map[string]string, asked int) chat.Turn {
+	t := chat.Turn{Model: r.model, Usage: chat.Usage{
 		InputTokens: r.usage.Input, OutputTokens: r.usage.Output,
 		CacheReadTokens: r.usage.CacheRead, CacheCreateTokens: r.usage.CacheCreate,
 	}}
@@ -192,17 +193,17 @@ func (b *anthropicBlock) arguments() string {
 	return string(b.Input)
 }
 
-func anthropicStop(reason string, calls bool) jig.StopReason {
+func anthropicStop(reason string, calls bool) chat.StopReason {
 	switch reason {
 	case "max_tokens", "model_context_window_exceeded":
-		return jig.StopLength
+		return chat.StopLength
 	case "refusal":
-		return jig.StopRefusal
+		return chat.StopRefusal
 	}
 	if calls {
-		return jig.StopCalls
+		return chat.StopCalls
 	}
-	return jig.StopEnd
+	return chat.StopEnd
 }
 
 // opaque returns the whole content if it contains reasoning; nil otherwise.

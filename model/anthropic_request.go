@@ -7,12 +7,12 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 const defaultMaxTokens = 8192
 
-func anthropicParams(name string, r jig.ModelRequest) anthropic.MessageNewParams {
+func anthropicParams(name string, r chat.Request) anthropic.MessageNewParams {
 	params := anthropic.MessageNewParams{
 		Model:     name,
 		MaxTokens: int64(maxTokens(r)),
@@ -35,7 +35,7 @@ func anthropicParams(name string, r jig.ModelRequest) anthropic.MessageNewParams
 	return params
 }
 
-func maxTokens(r jig.ModelRequest) int {
+func maxTokens(r chat.Request) int {
 	if r.MaxTokens > 0 {
 		return r.MaxTokens
 	}
@@ -89,7 +89,7 @@ func markCache(messages []anthropic.MessageParam) {
 	}
 }
 
-func anthropicTurn(t *jig.Turn) []anthropic.ContentBlockParamUnion {
+func anthropicTurn(t *chat.Turn) []anthropic.ContentBlockParamUnion {
 	var opaque anthropicOpaque
 	if len(t.Opaque) > 0 && json.Unmarshal(t.Opaque, &opaque) == nil && opaque.Provider == "anthropic" {
 		var blocks []anthropic.ContentBlockParamUnion

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // said is one step of a conversation, independent of the provider: either user texts, or a turn of the model with the results of its calls.
 type said struct {
 	// user are the user texts, without blank ones.
 	user []string
-	turn *jig.Turn
+	turn *chat.Turn
 	// results has one entry for each call of the turn, in order.
 	results []callResult
 }
@@ -29,7 +30,7 @@ const (
 )
 
 // conversation converts the transcript into steps. The first step is always a user's, and every call has a result.
-func conversation(exchanges []jig.Exchange) []said {
+func conversation(exchanges []chat.Exchange) []said {
 	var out []said
 	add := func(s said) {
 		if len(out) == 0 && s.turn != nil {
@@ -60,7 +61,7 @@ func conversation(exchanges []jig.Exchange) []said {
 	return out
 }
 
-func resultsOf(e jig.Exchange) []callResult {
+func resultsOf(e chat.Exchange) []callResult {
 	out := make([]callResult, len(e.Turn.Calls))
 	for i, asked := range e.Turn.Calls {
 		out[i] = callResult{id: callID(asked, i), failed: true, text: `{"code":"INTERNAL","message":"the call has no result"}`}
@@ -145,7 +146,7 @@ func inputObject(c jig.ToolCall) json.RawMessage {
 }
 
 // askedCalls counts the calls in a transcript, which is needed to number calls that come without an id.
-func askedCalls(exchanges []jig.Exchange) int {
+func askedCalls(exchanges []chat.Exchange) int {
 	n := 0
 	for _, e := range exchanges {
 		if e.Turn != nil {

@@ -11,20 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/model/modeltest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func user(text string) []jig.Message {
-	return []jig.Message{{Role: jig.RoleUser, Text: text, By: "ana"}}
+func user(text string) []chat.Message {
+	return []chat.Message{{Role: chat.RoleUser, Text: text, By: "ana"}}
 }
 
 // transcript has every kind of exchange: parallel calls with each kind of result, messages in between, malformed and unanswered calls, an
 // empty turn, and a turn without calls.
-func transcript() []jig.Exchange {
-	return []jig.Exchange{
-		{Pass: 1, Messages: append(user("Review it."), user("And be quick.")...), Turn: &jig.Turn{
+func transcript() []chat.Exchange {
+	return []chat.Exchange{
+		{Pass: 1, Messages: append(user("Review it."), user("And be quick.")...), Turn: &chat.Turn{
 			Text: "I look.",
 			Calls: []jig.ToolCall{
 				{ProviderID: "a", Name: "data.searchRecords", Input: json.RawMessage(`{"q":"x"}`)},
@@ -39,23 +40,23 @@ func transcript() []jig.Exchange {
 				Violations: []jig.Violation{{Pointer: "/path", Message: "is missing"}},
 			}}},
 		}},
-		{Pass: 2, Messages: user("Skip the archived ones."), Turn: &jig.Turn{}},
-		{Pass: 3, Turn: &jig.Turn{Calls: []jig.ToolCall{
+		{Pass: 2, Messages: user("Skip the archived ones."), Turn: &chat.Turn{}},
+		{Pass: 3, Turn: &chat.Turn{Calls: []jig.ToolCall{
 			{ProviderID: "call:4", Name: "old.tool__gone", Input: json.RawMessage(`[1]`)},
 			{ProviderID: "e", Name: "file.read"},
 		}}, Calls: []jig.Call{{ID: "3.1", ProviderID: "call:4", Result: &jig.ToolResult{Error: &jig.Error{Code: jig.CodeDenied, Message: "denied"}}}}},
-		{Pass: 4, Turn: &jig.Turn{Text: "Done."}},
+		{Pass: 4, Turn: &chat.Turn{Text: "Done."}},
 		{Pass: 5, Messages: user("Thanks, once more.")},
 	}
 }
 
 func TestRequestsGolden(t *testing.T) {
 	t.Parallel()
-	cases := map[string][]jig.Exchange{
+	cases := map[string][]chat.Exchange{
 		"full":     transcript(),
 		"first":    {{Pass: 1, Messages: user("Review it.")}},
 		"empty":    {{Pass: 1}},
-		"headless": {{Pass: 7, Turn: &jig.Turn{Text: "Where was I?"}}, {Pass: 8, Turn: &jig.Turn{Text: "Here."}}, {Pass: 9, Messages: user("Go on.")}},
+		"headless": {{Pass: 7, Turn: &chat.Turn{Text: "Where was I?"}}, {Pass: 8, Turn: &chat.Turn{Text: "Here."}}, {Pass: 9, Messages: user("Go on.")}},
 	}
 	for name, exchanges := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +117,7 @@ func TestReasoningIsSentBack(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "I look.", turn.Text)
 		require.NotEmpty(t, turn.Opaque)
-		first := jig.Exchange{Messages: user("hello"), Turn: &turn, Calls: []jig.Call{
+		first := chat.Exchange{Messages: user("hello"), Turn: &turn, Calls: []jig.Call{
 			{ProviderID: turn.Calls[0].ProviderID, Result: &jig.ToolResult{Success: true, Summary: "fine"}},
 			{ProviderID: turn.Calls[1].ProviderID, Result: &jig.ToolResult{Error: &jig.Error{Code: jig.CodeInvalidInput, Message: "no"}}},
 		}}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // line holds the HTTP client for a provider and the limits on its answers: the idle time and the maximum size in bytes.
@@ -36,16 +37,16 @@ type service struct {
 type reader interface {
 	stream(res *http.Response) error
 	document(res *http.Response) error
-	turn(names map[string]string, asked int) jig.Turn
+	turn(names map[string]string, asked int) chat.Turn
 }
 
 // ask sends a request once and reads the answer. Errors are *jig.Error.
-func (l line) ask(parent context.Context, request jig.ModelRequest, s service) (jig.Turn, error) {
+func (l line) ask(parent context.Context, request chat.Request, s service) (chat.Turn, error) {
 	ctx, w := l.watch(parent)
 	defer w.stop()
 	res, err := s.send(ctx)
 	if err != nil {
-		return jig.Turn{}, s.failure(parent, ctx, err)
+		return chat.Turn{}, s.failure(parent, ctx, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	w.listen(res)
@@ -54,7 +55,7 @@ func (l line) ask(parent context.Context, request jig.ModelRequest, s service) (
 		read = s.reader.stream
 	}
 	if err := read(res); err != nil {
-		return jig.Turn{}, s.failure(parent, ctx, err)
+		return chat.Turn{}, s.failure(parent, ctx, err)
 	}
 	return s.reader.turn(namesOf(request.Tools), askedCalls(request.Exchanges)), nil
 }

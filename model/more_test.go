@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/model/modeltest"
 )
@@ -67,7 +68,7 @@ func TestCheck(t *testing.T) {
 		require.ErrorAs(t, r.Check(name), &e)
 		require.Equal(t, jig.CodeNotPermitted, e.Code)
 		require.Contains(t, e.Hint, env)
-		_, err := r.Answer(t.Context(), jig.ModelRequest{Model: name}, nil)
+		_, err := r.Answer(t.Context(), chat.Request{Model: name}, nil)
 		require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err))
 	}
 	require.NoError(t, r.Check("script/any"))

@@ -10,7 +10,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 const openaiURL = "https://api.openai.com/v1/"
@@ -23,7 +23,7 @@ type openaiProvider struct {
 
 func (p *openaiProvider) check(string) error { return needKey(p.settings, EnvOpenAIKey) }
 
-func (p *openaiProvider) answer(ctx context.Context, name string, request jig.ModelRequest, progress func(string)) (jig.Turn, error) {
+func (p *openaiProvider) answer(ctx context.Context, name string, request chat.Request, progress func(string)) (chat.Turn, error) {
 	params := openaiParams(name, request, p.own())
 	return p.line.ask(ctx, request, service{
 		send:    func(ctx context.Context) (*http.Response, error) { return p.send(ctx, params) },

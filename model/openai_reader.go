@@ -10,6 +10,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // openaiReader assembles an answer, streamed or not.
@@ -155,10 +156,10 @@ func argumentText(raw json.RawMessage) string {
 	return string(raw)
 }
 
-func (r *openaiReader) turn(names map[string]string, asked int) jig.Turn {
-	t := jig.Turn{
+func (r *openaiReader) turn(names map[string]string, asked int) chat.Turn {
+	t := chat.Turn{
 		Text: r.text.String(), Model: r.model, Calls: r.calls.list(names, asked),
-		Usage: jig.Usage{
+		Usage: chat.Usage{
 			InputTokens:     max(0, r.usage.Prompt-r.usage.Details.Cached),
 			OutputTokens:    r.usage.Completion,
 			CacheReadTokens: r.usage.Details.Cached,
@@ -166,15 +167,15 @@ func (r *openaiReader) turn(names map[string]string, asked int) jig.Turn {
 	}
 	switch {
 	case r.refusal.Len() > 0:
-		t.Text, t.Stop = t.Text+r.refusal.String(), jig.StopRefusal
+		t.Text, t.Stop = t.Text+r.refusal.String(), chat.StopRefusal
 	case r.finish == "content_filter":
-		t.Stop = jig.StopRefusal
+		t.Stop = chat.StopRefusal
 	case r.finish == "length":
-		t.Stop = jig.StopLength
+		t.Stop = chat.StopLength
 	case len(t.Calls) > 0:
-		t.Stop = jig.StopCalls
+		t.Stop = chat.StopCalls
 	default:
-		t.Stop = jig.StopEnd
+		t.Stop = chat.StopEnd
 	}
 	return t
 }

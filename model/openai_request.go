@@ -9,9 +9,10 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
-func openaiParams(name string, r jig.ModelRequest, own bool) openai.ChatCompletionNewParams {
+func openaiParams(name string, r chat.Request, own bool) openai.ChatCompletionNewParams {
 	params := openai.ChatCompletionNewParams{
 		Model:         name,
 		Messages:      openaiMessages(r.System, conversation(r.Exchanges)),
@@ -70,7 +71,7 @@ func openaiMessages(system string, steps []said) []openai.ChatCompletionMessageP
 	return out
 }
 
-func openaiTurn(t *jig.Turn) openai.ChatCompletionMessageParamUnion {
+func openaiTurn(t *chat.Turn) openai.ChatCompletionMessageParamUnion {
 	var m openai.ChatCompletionAssistantMessageParam
 	if t.Text != "" {
 		m.Content.OfString = openai.String(t.Text)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // Provider says how to reach one provider.
@@ -37,7 +38,7 @@ const (
 
 // provider answers requests for the models with one prefix; name is the model without the prefix.
 type provider interface {
-	answer(ctx context.Context, name string, request jig.ModelRequest, progress func(string)) (jig.Turn, error)
+	answer(ctx context.Context, name string, request chat.Request, progress func(string)) (chat.Turn, error)
 	check(name string) error
 }
 
@@ -63,13 +64,13 @@ func NewRouter(s Settings) *Router {
 }
 
 // Answer asks the model once. If progress is not nil, it is called as text arrives.
-func (r *Router) Answer(ctx context.Context, request jig.ModelRequest, progress func(text string)) (jig.Turn, error) {
+func (r *Router) Answer(ctx context.Context, request chat.Request, progress func(text string)) (chat.Turn, error) {
 	p, name, err := r.find(request.Model)
 	if err != nil {
-		return jig.Turn{}, err
+		return chat.Turn{}, err
 	}
 	if err := p.check(name); err != nil {
-		return jig.Turn{}, err
+		return chat.Turn{}, err
 	}
 	if progress == nil {
 		progress = func(string) {}

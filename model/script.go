@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // Script is a deterministic planner: CEL rules that choose the next calls or the final answer, based on what happened so far. It is for
@@ -69,18 +70,18 @@ func newScriptProvider() *scriptProvider {
 
 func (p *scriptProvider) check(string) error { return nil }
 
-func (p *scriptProvider) answer(ctx context.Context, name string, request jig.ModelRequest, progress func(string)) (jig.Turn, error) {
+func (p *scriptProvider) answer(ctx context.Context, name string, request chat.Request, progress func(string)) (chat.Turn, error) {
 	plan, err := p.plan(request.Script)
 	if err != nil {
-		return jig.Turn{}, err
+		return chat.Turn{}, err
 	}
 	vars, err := scriptVars(request)
 	if err != nil {
-		return jig.Turn{}, err
+		return chat.Turn{}, err
 	}
 	turn, err := plan.next(ctx, vars)
 	if err != nil {
-		return jig.Turn{}, err
+		return chat.Turn{}, err
 	}
 	turn.Model = "script/" + name
 	asked := askedCalls(request.Exchanges)

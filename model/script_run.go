@@ -8,24 +8,25 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // maxScriptCalls bounds the calls that for_each yields in one turn.
 const maxScriptCalls = 10_000
 
 // next returns the turn of the first rule that matches.
-func (p *plan) next(ctx context.Context, vars map[string]any) (jig.Turn, error) {
+func (p *plan) next(ctx context.Context, vars map[string]any) (chat.Turn, error) {
 	for i, r := range p.rules {
 		turn, matched, err := r.try(ctx, vars, fmt.Sprintf("rules[%d]", i))
 		if err != nil || matched {
 			return turn, err
 		}
 	}
-	return jig.Turn{}, jig.Errorf(jig.CodeInvalidInput, "no rule matched").WithField("rules").
+	return chat.Turn{}, jig.Errorf(jig.CodeInvalidInput, "no rule matched").WithField("rules").
 		WithHint("give the script a last rule without `when`")
 }
 
-func (r *plannedRule) try(ctx context.Context, vars map[string]any, path string) (turn jig.Turn, matched bool, err error) {
+func (r *plannedRule) try(ctx context.Context, vars map[string]any, path string) (turn chat.Turn, matched bool, err error) {
 	if r.when != nil {
 		ok, err := r.when.EvalBool(ctx, vars)
 		if err != nil {
@@ -43,11 +44,11 @@ func (r *plannedRule) try(ctx context.Context, vars map[string]any, path string)
 	}
 	if r.answer != nil {
 		turn.Text, err = text(ctx, r.answer, vars, path+".answer")
-		turn.Stop = jig.StopEnd
+		turn.Stop = chat.StopEnd
 		return turn, true, err
 	}
 	turn.Calls, err = r.ask(ctx, vars, path)
-	turn.Stop = jig.StopCalls
+	turn.Stop = chat.StopCalls
 	return turn, len(turn.Calls) > 0, err
 }
 
@@ -125,7 +126,7 @@ func text(ctx context.Context, t *expr.Template, vars map[string]any, path strin
 }
 
 // scriptVars returns the variables of a script's expressions; each value is converted once.
-func scriptVars(r jig.ModelRequest) (map[string]any, error) {
+func scriptVars(r chat.Request) (map[string]any, error) {
 	var calls, last, messages []any
 	task := ""
 	for _, e := range r.Exchanges {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/model"
 )
 
@@ -17,24 +18,24 @@ import (
 type session struct {
 	t         *testing.T
 	router    *model.Router
-	request   jig.ModelRequest
-	exchanges []jig.Exchange
+	request   chat.Request
+	exchanges []chat.Exchange
 }
 
 func newSession(t *testing.T, script, input string) *session {
 	t.Helper()
-	return &session{t: t, router: model.NewRouter(model.Settings{}), request: jig.ModelRequest{
+	return &session{t: t, router: model.NewRouter(model.Settings{}), request: chat.Request{
 		Model: "script/test", Script: json.RawMessage(script), Input: json.RawMessage(input),
 	}}
 }
 
-func (s *session) pass(message string) jig.Turn {
+func (s *session) pass(message string) chat.Turn {
 	s.t.Helper()
-	e := jig.Exchange{Pass: len(s.exchanges) + 1}
+	e := chat.Exchange{Pass: len(s.exchanges) + 1}
 	if message != "" {
-		e.Messages = []jig.Message{{Role: jig.RoleUser, Text: message, By: "ana"}}
+		e.Messages = []chat.Message{{Role: chat.RoleUser, Text: message, By: "ana"}}
 	}
-	s.request.Pass, s.request.Exchanges = e.Pass, slices.Concat(s.exchanges, []jig.Exchange{e})
+	s.request.Pass, s.request.Exchanges = e.Pass, slices.Concat(s.exchanges, []chat.Exchange{e})
 	turn, err := s.router.Answer(s.t.Context(), s.request, nil)
 	require.NoError(s.t, err)
 	e.Turn = &turn
@@ -68,7 +69,7 @@ func TestLicenseReport(t *testing.T) {
 	s := newSession(t, string(script), `{"path": "go.mod", "report": "out.md"}`)
 
 	turn := s.pass("Review the licences.")
-	require.Equal(t, jig.StopCalls, turn.Stop)
+	require.Equal(t, chat.StopCalls, turn.Stop)
 	require.Equal(t, []jig.ToolCall{{ProviderID: "call_1", Name: "deps.list", Input: json.RawMessage(`{"path":"go.mod"}`)}}, turn.Calls)
 	require.Equal(t, "script/test", turn.Model)
 	require.Zero(t, turn.Usage)
@@ -100,7 +101,7 @@ func TestLicenseReport(t *testing.T) {
 
 	s.results(data(`{"path":"out.md","bytes":7,"created":true}`))
 	turn = s.pass("")
-	require.Equal(t, jig.StopEnd, turn.Stop)
+	require.Equal(t, chat.StopEnd, turn.Stop)
 	require.Empty(t, turn.Calls)
 	require.Equal(t, "The report is in `out.md`: 3 of 4 modules have a licence that was recognised.", turn.Text)
 }
@@ -133,7 +134,7 @@ func TestScriptErrors(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := model.NewRouter(model.Settings{}).Answer(t.Context(), jig.ModelRequest{
+			_, err := model.NewRouter(model.Settings{}).Answer(t.Context(), chat.Request{
 				Model: "script/x", Pass: 1, Script: json.RawMessage(c.script), Input: json.RawMessage(`{}`),
 			}, nil)
 			var e *jig.Error
@@ -169,17 +170,17 @@ func TestCheckScript(t *testing.T) {
 func BenchmarkScript(b *testing.B) {
 	script, err := os.ReadFile("testdata/license_report.json")
 	require.NoError(b, err)
-	e := jig.Exchange{Pass: 2, Turn: &jig.Turn{}}
+	e := chat.Exchange{Pass: 2, Turn: &chat.Turn{}}
 	for i := range 300 {
 		r := data(`{"module":"m%d.org/x","version":"v1","licenses":[{"spdx":"MIT","coverage":98.5,"file":"LICENSE"}],"risk":"permissive"}`, i)
 		e.Calls = append(e.Calls, jig.Call{ID: jig.CallID(2, i+1), Pass: 2, Tool: "deps.license", Result: &r})
 	}
 	list := data(`{"module":"x"}`)
-	first := jig.Exchange{Pass: 1, Turn: &jig.Turn{}, Calls: []jig.Call{{ID: "1.1", Pass: 1, Tool: "deps.list", Result: &list}}}
+	first := chat.Exchange{Pass: 1, Turn: &chat.Turn{}, Calls: []jig.Call{{ID: "1.1", Pass: 1, Tool: "deps.list", Result: &list}}}
 	r := model.NewRouter(model.Settings{})
 	for b.Loop() {
-		_, err := r.Answer(b.Context(), jig.ModelRequest{
-			Model: "script/x", Pass: 3, Script: script, Input: json.RawMessage(`{}`), Exchanges: []jig.Exchange{first, e},
+		_, err := r.Answer(b.Context(), chat.Request{
+			Model: "script/x", Pass: 3, Script: script, Input: json.RawMessage(`{}`), Exchanges: []chat.Exchange{first, e},
 		}, nil)
 		require.NoError(b, err)
 	}

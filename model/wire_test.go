@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/model/modeltest"
 )
@@ -36,11 +37,11 @@ func router(s *modeltest.Server, change ...func(*model.Settings)) *model.Router 
 	return model.NewRouter(settings)
 }
 
-func request(provider string, exchanges ...jig.Exchange) jig.ModelRequest {
+func request(provider string, exchanges ...chat.Exchange) chat.Request {
 	if len(exchanges) == 0 {
-		exchanges = []jig.Exchange{{Messages: []jig.Message{{Role: jig.RoleUser, Text: "hello"}}}}
+		exchanges = []chat.Exchange{{Messages: []chat.Message{{Role: chat.RoleUser, Text: "hello"}}}}
 	}
-	return jig.ModelRequest{
+	return chat.Request{
 		Model: provider + "/some-model", System: "You help.", Exchanges: exchanges, MaxTokens: 100, Pass: 1,
 		Tools: []jig.Tool{
 			{Name: "data.searchRecords", Description: "Searches.", InputSchema: json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"}}}`)},
@@ -64,9 +65,9 @@ func TestTextStreams(t *testing.T) {
 			require.Equal(t, "Hello, this is a longer answer.", turn.Text)
 			require.Equal(t, turn.Text, strings.Join(pieces, ""))
 			require.Equal(t, !plain, len(pieces) > 1)
-			require.Equal(t, jig.StopEnd, turn.Stop)
+			require.Equal(t, chat.StopEnd, turn.Stop)
 			require.Equal(t, "some-model", turn.Model)
-			require.Equal(t, jig.Usage{InputTokens: 7, OutputTokens: 9, CacheReadTokens: 100}, turn.Usage)
+			require.Equal(t, chat.Usage{InputTokens: 7, OutputTokens: 9, CacheReadTokens: 100}, turn.Usage)
 			require.Empty(t, turn.Calls)
 			require.Nil(t, turn.Opaque)
 			require.True(t, s.Requests()[0].Stream)
@@ -99,7 +100,7 @@ func TestCalls(t *testing.T) {
 				t.Helper()
 				turn, err := router(modeltest.New(t, c.reply)).Answer(t.Context(), request(provider), nil)
 				require.NoError(t, err)
-				require.Equal(t, jig.StopCalls, turn.Stop)
+				require.Equal(t, chat.StopCalls, turn.Stop)
 				require.Equal(t, "Looking.", turn.Text)
 				require.Len(t, turn.Calls, 2)
 				require.Equal(t, "data.searchRecords", turn.Calls[0].Name)
@@ -151,11 +152,11 @@ func TestStops(t *testing.T) {
 			r := router(s)
 			turn, err := r.Answer(t.Context(), request(provider), nil)
 			require.NoError(t, err)
-			require.Equal(t, jig.StopRefusal, turn.Stop)
+			require.Equal(t, chat.StopRefusal, turn.Stop)
 			require.Equal(t, "I will not.", turn.Text)
 			turn, err = r.Answer(t.Context(), request(provider), nil)
 			require.NoError(t, err)
-			require.Equal(t, jig.StopLength, turn.Stop)
+			require.Equal(t, chat.StopLength, turn.Stop)
 			turn, err = r.Answer(t.Context(), request(provider), nil)
 			require.NoError(t, err)
 			require.Equal(t, "nobody.offered", turn.Calls[0].Name)
@@ -172,7 +173,7 @@ func TestCutOffCalls_AreToldApart(t *testing.T) {
 			s := modeltest.New(t, modeltest.Reply{Calls: []modeltest.Call{{Name: "nobody__offered", Args: ""}}, CutOff: true, Plain: plain})
 			turn, err := router(s).Answer(t.Context(), request(provider), nil)
 			require.NoError(t, err)
-			require.Equal(t, jig.StopLength, turn.Stop)
+			require.Equal(t, chat.StopLength, turn.Stop)
 			require.Len(t, turn.Calls, 1)
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // Waits between attempts.
@@ -46,7 +47,7 @@ func (d *Dispatcher) attempt(ctx context.Context, one Delivery) Attempt {
 		d.warn(ctx, "a notice waits: the settings of its tenant cannot be read", n, err)
 		return Attempt{Status: StatusPending, Held: true, Error: "the settings of the tenant cannot be read", Wait: unreadableWait}
 	}
-	at := slices.IndexFunc(settings.Webhooks, func(w jig.Webhook) bool { return Target(w) == one.Target && wants(w, n.Kind) })
+	at := slices.IndexFunc(settings.Webhooks, func(w tenancy.Webhook) bool { return Target(w) == one.Target && wants(w, n.Kind) })
 	if at < 0 {
 		return Attempt{Status: StatusGivenUp, Held: true, Error: "the settings of the tenant name the webhook no more"}
 	}
@@ -88,7 +89,7 @@ func rest(took, asked time.Duration) time.Duration {
 }
 
 // host names a webhook in the log by its host only, because its path may be a secret.
-func host(w jig.Webhook) string {
+func host(w tenancy.Webhook) string {
 	u, err := url.Parse(w.URL)
 	if err != nil {
 		return ""

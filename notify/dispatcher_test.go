@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/notify"
 )
 
@@ -43,7 +44,7 @@ func TestDeliversOnceSigned(t *testing.T) {
 
 	var body struct {
 		Type, Timestamp string
-		Data            jig.Notice
+		Data            approval.Notice
 	}
 	require.NoError(t, json.Unmarshal(got[0].body, &body))
 	require.Equal(t, "approval.requested", body.Type)
@@ -60,7 +61,7 @@ func TestDeliversOnceSigned(t *testing.T) {
 func TestWithoutAWebhookItIsLogged(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	d := newDesk(r.webhook(jig.NoticeDecided))
+	d := newDesk(r.webhook(approval.NoticeDecided))
 	n := word("ntc_1")
 	n.Approvers = &jig.Approvers{People: []string{"ben"}}
 	n.Status, n.By = jig.CallDenied, "eva"

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/notify"
 )
 
@@ -49,7 +51,7 @@ type outbox struct {
 	*clock
 	mu      sync.Mutex
 	waiting map[string]time.Time
-	notices []jig.Notice
+	notices []approval.Notice
 	rows    []*row
 	gone    map[string]string
 	// away is the error of every operation, and mute the error of SettleDelivery alone.
@@ -57,7 +59,7 @@ type outbox struct {
 	forgets    int
 }
 
-func (o *outbox) add(list ...jig.Notice) {
+func (o *outbox) add(list ...approval.Notice) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, n := range list {
@@ -66,10 +68,10 @@ func (o *outbox) add(list ...jig.Notice) {
 	}
 }
 
-func (o *outbox) TakeNotices(_ context.Context, limit int, lease time.Duration) ([]jig.Notice, error) {
+func (o *outbox) TakeNotices(_ context.Context, limit int, lease time.Duration) ([]approval.Notice, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var taken []jig.Notice
+	var taken []approval.Notice
 	for _, n := range o.notices {
 		if next, waits := o.waiting[n.ID]; waits && !next.After(o.Now()) && len(taken) < limit {
 			o.waiting[n.ID] = o.Now().Add(lease)
@@ -86,7 +88,7 @@ func (o *outbox) OpenDeliveries(_ context.Context, tenant, id, settings string, 
 		return o.away
 	}
 	delete(o.waiting, id)
-	at := slices.IndexFunc(o.notices, func(n jig.Notice) bool { return n.ID == id })
+	at := slices.IndexFunc(o.notices, func(n approval.Notice) bool { return n.ID == id })
 	for _, target := range targets {
 		if version, gone := o.gone[tenant+target]; !gone || version != settings {
 			d := notify.Delivery{Notice: o.notices[at], Target: target}
@@ -211,8 +213,8 @@ func (r *receiver) messages() []request {
 // secret signs the messages in tests.
 const secret = "a secret of more than twenty-four bytes"
 
-func (r *receiver) webhook(kinds ...jig.NoticeKind) jig.Webhook {
-	return jig.Webhook{URL: r.URL + "/hook", Secret: []byte(secret), Events: kinds}
+func (r *receiver) webhook(kinds ...approval.NoticeKind) tenancy.Webhook {
+	return tenancy.Webhook{URL: r.URL + "/hook", Secret: []byte(secret), Events: kinds}
 }
 
 // desk is an outbox with its tenants' settings.
@@ -221,7 +223,7 @@ type desk struct {
 	log *lockedBuffer
 
 	mu       sync.Mutex
-	settings map[string]jig.TenantSettings
+	settings map[string]tenancy.Settings
 	broken   error
 }
 
@@ -242,26 +244,26 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-func newDesk(hooks ...jig.Webhook) *desk {
+func newDesk(hooks ...tenancy.Webhook) *desk {
 	c := &clock{now: time.Now()}
 	return &desk{
 		outbox:   &outbox{clock: c, waiting: map[string]time.Time{}, gone: map[string]string{}},
 		log:      &lockedBuffer{},
-		settings: map[string]jig.TenantSettings{"acme": {Version: "v1", Webhooks: hooks}},
+		settings: map[string]tenancy.Settings{"acme": {Version: "v1", Webhooks: hooks}},
 	}
 }
 
-func (d *desk) set(tenant, version string, hooks ...jig.Webhook) {
+func (d *desk) set(tenant, version string, hooks ...tenancy.Webhook) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.settings[tenant] = jig.TenantSettings{Version: version, Webhooks: hooks}
+	d.settings[tenant] = tenancy.Settings{Version: version, Webhooks: hooks}
 }
 
 // dispatcher returns a dispatcher for the desk. It waits at most timeout for an answer; 0 means the default.
 func (d *desk) dispatcher(timeout time.Duration) *notify.Dispatcher {
 	return &notify.Dispatcher{
 		Outbox: d.outbox,
-		Settings: func(_ context.Context, tenant string) (jig.TenantSettings, error) {
+		Settings: func(_ context.Context, tenant string) (tenancy.Settings, error) {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			return d.settings[tenant], d.broken
@@ -290,9 +292,9 @@ func step(t *testing.T, d *notify.Dispatcher) int {
 }
 
 // word returns a notice about an approval of the tenant acme.
-func word(id string) jig.Notice {
-	return jig.Notice{
-		ID: id, Tenant: "acme", Kind: jig.NoticeRequested, At: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
+func word(id string) approval.Notice {
+	return approval.Notice{
+		ID: id, Tenant: "acme", Kind: approval.NoticeRequested, At: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
 		Approval: jig.Pending{
 			Tenant: "acme", SessionID: "ses_1", Kind: jig.PendingApproval, Call: "3.2", Tool: "payment.refund",
 			Input: []byte(`{"amount":120}`), Summary: "refunds 120 EUR", Reasons: []string{"it moves money"}, Digest: "d1",

@@ -10,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/notify"
 )
 
-func send(t *testing.T, timeout time.Duration, to jig.Webhook) *jig.Error {
+func send(t *testing.T, timeout time.Duration, to tenancy.Webhook) *jig.Error {
 	t.Helper()
 	sender := notify.NewWebhooks(notify.WebhookOptions{Transport: &http.Transport{}, Timeout: timeout})
 	return jig.AsError(sender.Send(t.Context(), word("ntc_1"), to))
@@ -82,12 +84,12 @@ func TestUnreachable(t *testing.T) {
 	require.NoError(t, err)
 	address := l.Addr().String()
 	require.NoError(t, l.Close())
-	failure := send(t, 0, jig.Webhook{URL: "http://" + address + "/hook?token=x", Secret: []byte(secret)})
+	failure := send(t, 0, tenancy.Webhook{URL: "http://" + address + "/hook?token=x", Secret: []byte(secret)})
 	require.Equal(t, jig.CodeUnavailable, failure.Code)
 	require.Contains(t, failure.Message, "cannot be reached")
 	require.NotContains(t, failure.Error(), "token")
 
-	failure = send(t, 0, jig.Webhook{URL: "http://[::1/hook?token=x", Secret: []byte(secret)})
+	failure = send(t, 0, tenancy.Webhook{URL: "http://[::1/hook?token=x", Secret: []byte(secret)})
 	require.Equal(t, jig.CodeInvalidInput, failure.Code)
 	require.Equal(t, "webhooks.url", failure.Field)
 	require.NotContains(t, failure.Error(), "token")
@@ -97,13 +99,13 @@ func TestUnreachable(t *testing.T) {
 func TestSend_PlainHTTPGoesToThisMachineAlone(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"http://hooks.example.com/x", "http://10.0.0.1/x", "http://127.0.0.1.example.com/x", "http://localhost.example.com/x"} {
-		err := send(t, 0, jig.Webhook{URL: address, Secret: []byte(secret)})
+		err := send(t, 0, tenancy.Webhook{URL: address, Secret: []byte(secret)})
 		require.NotNil(t, err, address)
 		require.Equal(t, "webhooks.url", err.Field, address)
 		require.Equal(t, jig.CodeInvalidInput, err.Code, address)
 	}
-	require.False(t, jig.Webhook{URL: "https://hooks.example.com/x"}.Readable())
-	require.False(t, jig.Webhook{URL: "http://[::ffff:127.0.0.1]/x"}.Readable())
+	require.False(t, tenancy.Webhook{URL: "https://hooks.example.com/x"}.Readable())
+	require.False(t, tenancy.Webhook{URL: "http://[::ffff:127.0.0.1]/x"}.Readable())
 }
 
 func TestShortSecretsAreRefused(t *testing.T) {
@@ -125,9 +127,9 @@ func TestShortSecretsAreRefused(t *testing.T) {
 
 func TestTargetIsOfTheAddressAlone(t *testing.T) {
 	t.Parallel()
-	a := jig.Webhook{URL: "https://a.example/hook", Secret: []byte("one")}
-	again := jig.Webhook{URL: a.URL, Secret: []byte("two"), Events: []jig.NoticeKind{jig.NoticeDecided}}
+	a := tenancy.Webhook{URL: "https://a.example/hook", Secret: []byte("one")}
+	again := tenancy.Webhook{URL: a.URL, Secret: []byte("two"), Events: []approval.NoticeKind{approval.NoticeDecided}}
 	require.Equal(t, notify.Target(a), notify.Target(again))
-	require.NotEqual(t, notify.Target(a), notify.Target(jig.Webhook{URL: "https://b.example/hook"}))
+	require.NotEqual(t, notify.Target(a), notify.Target(tenancy.Webhook{URL: "https://b.example/hook"}))
 	require.Len(t, notify.Target(a), 32)
 }

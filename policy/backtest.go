@@ -3,18 +3,19 @@ package policy
 import (
 	"context"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Backtest rules on recorded calls, as of the time when they were made, both with the current policies and with others in their place. It
 // returns one result for each call, in order. A call whose tool is unknown (nil) gets no verdict. Backtest returns an error only if ctx ends.
-func Backtest(ctx context.Context, inForce, instead Tenant, calls []jig.RecordedCall) ([]jig.BacktestResult, error) {
-	results := make([]jig.BacktestResult, len(calls))
+func Backtest(ctx context.Context, inForce, instead Tenant, calls []ledger.RecordedCall) ([]protocol.BacktestResult, error) {
+	results := make([]protocol.BacktestResult, len(calls))
 	for i, c := range calls {
 		if err := ctx.Err(); err != nil {
 			return nil, err //nolint:wrapcheck // the error of the caller's context
 		}
-		r := jig.BacktestResult{
+		r := protocol.BacktestResult{
 			SessionID: c.Call.SessionID, Call: c.Call.ID, Tool: c.Call.Tool, At: c.Call.CreatedAt,
 			Recorded: c.Call.Verdict, Status: c.Call.Status,
 		}

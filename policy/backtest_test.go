@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
 )
@@ -24,15 +26,15 @@ func TestBacktest(t *testing.T) {
 
 	pay := jig.Tool{Name: "a.pay", Permission: jig.PermissionWrite}.WithDefaults()
 	noon := time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
-	call := func(id, input string, at time.Time, tool *jig.Tool, writes int) jig.RecordedCall {
-		return jig.RecordedCall{
+	call := func(id, input string, at time.Time, tool *jig.Tool, writes int) ledger.RecordedCall {
+		return ledger.RecordedCall{
 			Call: jig.Call{
 				SessionID: "ses_1", ID: id, Tool: "a.pay", Input: []byte(input), CreatedAt: at, Verdict: jig.VerdictAsk, Status: jig.CallSucceeded,
 			},
 			Session: jig.Session{ID: "ses_1", Tenant: "acme", Writes: writes}, Tool: tool,
 		}
 	}
-	got, err := policy.Backtest(t.Context(), inForce, instead, []jig.RecordedCall{
+	got, err := policy.Backtest(t.Context(), inForce, instead, []ledger.RecordedCall{
 		call("1.1", `{"amount":5.5}`, noon, &pay, 0),
 		call("1.2", `{"amount":5.5}`, noon.Add(-10*time.Hour), &pay, 0),
 		call("1.3", `{"amount":50.5}`, noon, &pay, 0),
@@ -40,13 +42,13 @@ func TestBacktest(t *testing.T) {
 		call("1.5", `{"amount":5.5}`, noon, nil, 0),
 	})
 	require.NoError(t, err)
-	result := func(id string, at time.Time, now, then jig.Verdict, reason string, rules ...string) jig.BacktestResult {
-		return jig.BacktestResult{
+	result := func(id string, at time.Time, now, then jig.Verdict, reason string, rules ...string) protocol.BacktestResult {
+		return protocol.BacktestResult{
 			SessionID: "ses_1", Call: id, Tool: "a.pay", At: at, Recorded: jig.VerdictAsk, Now: now, New: then, Status: jig.CallSucceeded,
 			Rules: rules, Reason: reason,
 		}
 	}
-	require.Equal(t, []jig.BacktestResult{
+	require.Equal(t, []protocol.BacktestResult{
 		result("1.1", noon, jig.VerdictRun, jig.VerdictRun, "small", "shop/small"),
 		result("1.2", noon.Add(-10*time.Hour), jig.VerdictRun, jig.VerdictDeny, "at night", "shop/night", "shop/small"),
 		result("1.3", noon, jig.VerdictAsk, jig.VerdictAsk, ""),
@@ -58,6 +60,6 @@ func TestBacktest(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = policy.Backtest(ctx, inForce, instead, []jig.RecordedCall{call("1.1", `{}`, noon, &pay, 0)})
+	_, err = policy.Backtest(ctx, inForce, instead, []ledger.RecordedCall{call("1.1", `{}`, noon, &pay, 0)})
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -13,7 +13,7 @@ const BaseVersion = "da7e2bb375ef78e5da9388e790dbba93b7438d6fa997e142121e2a0e285
 type Base struct{}
 
 // Rule returns the verdict on a call, with every reason that leads to it.
-func (Base) Rule(tool jig.Tool, _ jig.Call, _ jig.Session) jig.Ruling {
+func (Base) Rule(tool jig.Tool, _ jig.Call, _ jig.Session) Ruling {
 	return baseVerdict(tool).ruling()
 }
 
@@ -27,8 +27,8 @@ type base struct {
 }
 
 // ruling returns the ruling for a call that no rule applies to.
-func (b base) ruling() jig.Ruling {
-	return jig.Ruling{Verdict: b.verdict, Reasons: b.reasons, PolicyVersion: BaseVersion, Base: b.verdict == jig.VerdictAsk}
+func (b base) ruling() Ruling {
+	return Ruling{Verdict: b.verdict, Reasons: b.reasons, PolicyVersion: BaseVersion, Base: b.verdict == jig.VerdictAsk}
 }
 
 // ask makes the verdict ask, for the given reason.

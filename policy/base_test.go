@@ -43,7 +43,7 @@ func TestBaseRule(t *testing.T) {
 	} {
 		tool := jig.Tool{Name: "file.act", Permission: c.permission, Risk: c.risk, Approval: c.approval}
 		got := policy.Base{}.Rule(tool, jig.Call{}, jig.Session{})
-		require.Equal(t, jig.Ruling{Verdict: c.want, Reasons: c.reasons, PolicyVersion: policy.BaseVersion, Base: c.want == jig.VerdictAsk}, got)
+		require.Equal(t, policy.Ruling{Verdict: c.want, Reasons: c.reasons, PolicyVersion: policy.BaseVersion, Base: c.want == jig.VerdictAsk}, got)
 	}
 }
 

@@ -12,13 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
 )
 
 // people returns a person whom the tests' tenant knows.
 func people(id string) jig.Principal {
-	return jig.TenantSettings{People: []jig.Principal{
+	return tenancy.Settings{People: []jig.Principal{
 		{ID: "ana", Groups: []string{"finance"}},
 		{ID: "bo", Groups: []string{"finance"}, Permissions: []string{"pay"}},
 		{ID: "carl", Groups: []string{"leads"}},
@@ -64,7 +66,7 @@ func (q request) becomes(t testing.TB, rules policy.Set, grants []*policy.GrantR
 			continue
 		}
 		require.NoError(t, err)
-		consent := jig.Consent{Terms: ruling.Terms, RequestedBy: q.session.Principal.ID, RequestedAt: q.now}
+		consent := approval.Consent{Terms: ruling.Terms, RequestedBy: q.session.Principal.ID, RequestedAt: q.now}
 		for _, by := range g.Grant().By {
 			if counts, why := consent.Entitled(people(by), q.now); why == "" {
 				consent.Votes = append(consent.Votes, jig.Vote{By: by, Counts: counts})
@@ -260,7 +262,7 @@ func TestTermsOnlyGrow(t *testing.T) {
 		after, err := policy.NewSet(append(slices.Clone(rules), compiled(t, pick(r, "a", "z"), added...))...).Rule(t.Context(), q.tool, q.call, q.session, q.now)
 		require.NoError(t, err)
 		says := fmt.Sprintf("seed %d: %+v\n%+v\n%+v", seed, q, before, after)
-		for _, ruling := range []jig.Ruling{before, after} {
+		for _, ruling := range []policy.Ruling{before, after} {
 			require.True(t, ruling.Verdict == jig.VerdictAsk || ruling.Terms.Plain() && ruling.Expires == 0 && !ruling.Base, says)
 			require.True(t, !ruling.Base || ruling.Terms.Plain(), says)
 			require.True(t, slices.IsSortedFunc(ruling.Terms.Requirements, func(a, b jig.Requirement) int { return strings.Compare(a.Rule, b.Rule) }), says)

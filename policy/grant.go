@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -85,7 +86,7 @@ func (r *GrantRule) Covers(ctx context.Context, tool jig.Tool, call jig.Call, se
 // NewGrant makes a grant from a request, for calls of a tool. Defaults are 10 uses and 24 hours (less if the ceiling is lower), a condition
 // that always holds, and all agents. The caller adds the tenant, the id, who gave it and where. Errors are INVALID_INPUT with the field
 // grant.tool, grant.agent, grant.when, grant.max_uses, grant.expires or grant.note.
-func NewGrant(req jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
+func NewGrant(req jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
 	ceiling = ceiling.WithDefaults()
 	g := jig.Grant{Tool: tool.Name, Meaning: tool.Meaning, Agent: req.Agent, When: req.When, MaxUses: req.MaxUses, Note: req.Note, CreatedAt: now}
 	if err := grantable(req, ceiling, tool); err != nil {
@@ -124,7 +125,7 @@ func NewGrant(req jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now
 }
 
 // grantable refuses tools that no standing approval may cover.
-func grantable(req jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool) error {
+func grantable(req jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool) error {
 	switch start := baseVerdict(tool); {
 	case ceiling.Off:
 		return badGrant("tool", "decide each call by itself, or ask the operator to change grants.off", "the tenant allows no standing approvals")

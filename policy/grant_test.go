@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/policy"
 )
 
@@ -19,15 +20,15 @@ var payTool = jig.Tool{
 
 func TestNewGrant(t *testing.T) {
 	t.Parallel()
-	week := jig.GrantCeiling{MaxUses: 5, MaxAge: 7 * 24 * time.Hour}
+	week := approval.GrantCeiling{MaxUses: 5, MaxAge: 7 * 24 * time.Hour}
 	for name, c := range map[string]struct {
 		req     jig.GrantRequest
-		ceiling jig.GrantCeiling
+		ceiling approval.GrantCeiling
 		want    jig.Grant
 	}{
-		"defaults": {jig.GrantRequest{}, jig.GrantCeiling{}, jig.Grant{When: "true", MaxUses: 10, ExpiresAt: noon.Add(24 * time.Hour)}},
+		"defaults": {jig.GrantRequest{}, approval.GrantCeiling{}, jig.Grant{When: "true", MaxUses: 10, ExpiresAt: noon.Add(24 * time.Hour)}},
 		"defaults below the ceiling": {
-			jig.GrantRequest{}, jig.GrantCeiling{MaxUses: 3, MaxAge: time.Hour}, jig.Grant{When: "true", MaxUses: 3, ExpiresAt: noon.Add(time.Hour)},
+			jig.GrantRequest{}, approval.GrantCeiling{MaxUses: 3, MaxAge: time.Hour}, jig.Grant{When: "true", MaxUses: 3, ExpiresAt: noon.Add(time.Hour)},
 		},
 		"all of it": {
 			jig.GrantRequest{Tool: "billing.pay", Agent: "desk", When: "input.amount < 100 && call.input.to == 'bo'", MaxUses: 5, Expires: "7d", Note: "fine"},
@@ -52,33 +53,33 @@ func TestNewGrantRefuses(t *testing.T) {
 	destructive := jig.Tool{Name: "billing.pay", Permission: jig.PermissionDestructive}.WithDefaults()
 	for name, c := range map[string]struct {
 		req     jig.GrantRequest
-		ceiling jig.GrantCeiling
+		ceiling approval.GrantCeiling
 		tool    jig.Tool
 		field   string
 		says    string
 	}{
-		"another tool":   {jig.GrantRequest{Tool: "billing.refund"}, jig.GrantCeiling{}, payTool, "grant.tool", "billing.refund"},
-		"destructive":    {jig.GrantRequest{}, jig.GrantCeiling{}, destructive, "grant.tool", "destructive"},
-		"always asks":    {jig.GrantRequest{}, jig.GrantCeiling{}, jig.Tool{Name: "a.b", Approval: jig.ApprovalAlwaysAsk}.WithDefaults(), "grant.tool", "always asks"},
-		"unknown":        {jig.GrantRequest{}, jig.GrantCeiling{}, jig.Tool{Name: "a.b", Risk: "low"}.WithDefaults(), "grant.tool", "not known"},
-		"off":            {jig.GrantRequest{}, jig.GrantCeiling{Off: true}, payTool, "grant.tool", "no standing approvals"},
-		"an agent":       {jig.GrantRequest{Agent: "The Desk"}, jig.GrantCeiling{}, payTool, "grant.agent", "The Desk"},
-		"a long agent":   {jig.GrantRequest{Agent: "x" + strings.Repeat("é", 40)}, jig.GrantCeiling{}, payTool, "grant.agent", "x" + strings.Repeat("é", 19) + "… is not"},
-		"no CEL":         {jig.GrantRequest{When: "input.amount <"}, jig.GrantCeiling{}, payTool, "grant.when", "syntax"},
-		"no condition":   {jig.GrantRequest{When: "input.to"}, jig.GrantCeiling{}, payTool, "grant.when", "true or false"},
-		"no such member": {jig.GrantRequest{When: "input.amuont < 1"}, jig.GrantCeiling{}, payTool, "grant.when", "amount"},
-		"nor of calls":   {jig.GrantRequest{When: "call.input.amuont < 1"}, jig.GrantCeiling{}, payTool, "grant.when", "amount"},
-		"nor of tools":   {jig.GrantRequest{When: "tool.permision == 'write'"}, jig.GrantCeiling{}, payTool, "grant.when", "permission"},
-		"no such name":   {jig.GrantRequest{When: "amount < 1"}, jig.GrantCeiling{}, payTool, "grant.when", "amount"},
-		"too long":       {jig.GrantRequest{When: "true" + strings.Repeat(" || true", 600)}, jig.GrantCeiling{}, payTool, "grant.when", "at most 4096"},
-		"negative uses":  {jig.GrantRequest{MaxUses: -1}, jig.GrantCeiling{}, payTool, "grant.max_uses", "-1"},
-		"many uses":      {jig.GrantRequest{MaxUses: 6}, jig.GrantCeiling{MaxUses: 5}, payTool, "grant.max_uses", "ceiling of 5"},
-		"uses by far":    {jig.GrantRequest{MaxUses: 1001}, jig.GrantCeiling{}, payTool, "grant.max_uses", "ceiling of 1000"},
-		"no time":        {jig.GrantRequest{Expires: "0s"}, jig.GrantCeiling{}, payTool, "grant.expires", "expired already"},
-		"no duration":    {jig.GrantRequest{Expires: "a week"}, jig.GrantCeiling{}, payTool, "grant.expires", "not a duration"},
-		"long":           {jig.GrantRequest{Expires: "8d"}, jig.GrantCeiling{MaxAge: 7 * 24 * time.Hour}, payTool, "grant.expires", "ceiling of 7d"},
-		"longer":         {jig.GrantRequest{Expires: "31d"}, jig.GrantCeiling{}, payTool, "grant.expires", "ceiling of 30d"},
-		"a long note":    {jig.GrantRequest{Note: strings.Repeat("é", 2_001)}, jig.GrantCeiling{}, payTool, "grant.note", "2001"},
+		"another tool":   {jig.GrantRequest{Tool: "billing.refund"}, approval.GrantCeiling{}, payTool, "grant.tool", "billing.refund"},
+		"destructive":    {jig.GrantRequest{}, approval.GrantCeiling{}, destructive, "grant.tool", "destructive"},
+		"always asks":    {jig.GrantRequest{}, approval.GrantCeiling{}, jig.Tool{Name: "a.b", Approval: jig.ApprovalAlwaysAsk}.WithDefaults(), "grant.tool", "always asks"},
+		"unknown":        {jig.GrantRequest{}, approval.GrantCeiling{}, jig.Tool{Name: "a.b", Risk: "low"}.WithDefaults(), "grant.tool", "not known"},
+		"off":            {jig.GrantRequest{}, approval.GrantCeiling{Off: true}, payTool, "grant.tool", "no standing approvals"},
+		"an agent":       {jig.GrantRequest{Agent: "The Desk"}, approval.GrantCeiling{}, payTool, "grant.agent", "The Desk"},
+		"a long agent":   {jig.GrantRequest{Agent: "x" + strings.Repeat("é", 40)}, approval.GrantCeiling{}, payTool, "grant.agent", "x" + strings.Repeat("é", 19) + "… is not"},
+		"no CEL":         {jig.GrantRequest{When: "input.amount <"}, approval.GrantCeiling{}, payTool, "grant.when", "syntax"},
+		"no condition":   {jig.GrantRequest{When: "input.to"}, approval.GrantCeiling{}, payTool, "grant.when", "true or false"},
+		"no such member": {jig.GrantRequest{When: "input.amuont < 1"}, approval.GrantCeiling{}, payTool, "grant.when", "amount"},
+		"nor of calls":   {jig.GrantRequest{When: "call.input.amuont < 1"}, approval.GrantCeiling{}, payTool, "grant.when", "amount"},
+		"nor of tools":   {jig.GrantRequest{When: "tool.permision == 'write'"}, approval.GrantCeiling{}, payTool, "grant.when", "permission"},
+		"no such name":   {jig.GrantRequest{When: "amount < 1"}, approval.GrantCeiling{}, payTool, "grant.when", "amount"},
+		"too long":       {jig.GrantRequest{When: "true" + strings.Repeat(" || true", 600)}, approval.GrantCeiling{}, payTool, "grant.when", "at most 4096"},
+		"negative uses":  {jig.GrantRequest{MaxUses: -1}, approval.GrantCeiling{}, payTool, "grant.max_uses", "-1"},
+		"many uses":      {jig.GrantRequest{MaxUses: 6}, approval.GrantCeiling{MaxUses: 5}, payTool, "grant.max_uses", "ceiling of 5"},
+		"uses by far":    {jig.GrantRequest{MaxUses: 1001}, approval.GrantCeiling{}, payTool, "grant.max_uses", "ceiling of 1000"},
+		"no time":        {jig.GrantRequest{Expires: "0s"}, approval.GrantCeiling{}, payTool, "grant.expires", "expired already"},
+		"no duration":    {jig.GrantRequest{Expires: "a week"}, approval.GrantCeiling{}, payTool, "grant.expires", "not a duration"},
+		"long":           {jig.GrantRequest{Expires: "8d"}, approval.GrantCeiling{MaxAge: 7 * 24 * time.Hour}, payTool, "grant.expires", "ceiling of 7d"},
+		"longer":         {jig.GrantRequest{Expires: "31d"}, approval.GrantCeiling{}, payTool, "grant.expires", "ceiling of 30d"},
+		"a long note":    {jig.GrantRequest{Note: strings.Repeat("é", 2_001)}, approval.GrantCeiling{}, payTool, "grant.note", "2001"},
 	} {
 		got, err := policy.NewGrant(c.req, c.ceiling, c.tool, noon)
 		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput}, name)

@@ -78,7 +78,7 @@ func randomRequest(r *rand.Rand) request {
 	}
 }
 
-func (q request) ask(t *testing.T, rules []spec.PolicyRule) jig.Ruling {
+func (q request) ask(t *testing.T, rules []spec.PolicyRule) policy.Ruling {
 	t.Helper()
 	return compile(t, rules...).Rule(t.Context(), q.tool, q.call, q.session, q.now)
 }

@@ -140,15 +140,15 @@ func (s Spoken) strictness() int {
 
 // Explanation is a ruling with the base verdict and the rules that led to it.
 type Explanation struct {
-	jig.Ruling
+	Ruling
 	// Base is the ruling from the tool's contract alone.
-	Base jig.Ruling
+	Base Ruling
 	// Spoken lists the rules that apply, the strictest first, then by policy and name.
 	Spoken []Spoken
 }
 
 // Asked returns the ruling for calls that must not be denied: deny becomes ask, on the terms of the rules that ask.
-func (x Explanation) Asked() jig.Ruling {
+func (x Explanation) Asked() Ruling {
 	if x.Verdict == jig.VerdictDeny {
 		ask(&x.Ruling, x.Spoken)
 	}
@@ -161,7 +161,7 @@ func (x Explanation) Asked() jig.Ruling {
 // cannot be evaluated counts as if the condition held, except that run is then ignored. The reasons include every rule that applies. An
 // approval must meet the combined demands of all rules that ask; if no rule asks, anybody may decide. The input in call must be the input
 // that will run.
-func (r *Rules) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) jig.Ruling {
+func (r *Rules) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Ruling {
 	return r.Explain(ctx, tool, call, session, now).Ruling
 }
 

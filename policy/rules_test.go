@@ -209,7 +209,7 @@ func TestReasons(t *testing.T) {
 	} {
 		got := rules.Rule(t.Context(), c.tool, jig.Call{Input: []byte(`{"amount":` + c.amount + `}`)}, c.session, c.now)
 		base := name == "one that no rule speaks on" || name == "what cannot be lifted"
-		require.Equal(t, jig.Ruling{Verdict: c.verdict, Reasons: c.reasons, Expires: c.expires, PolicyVersion: rules.Version(), Base: base}, got, name)
+		require.Equal(t, policy.Ruling{Verdict: c.verdict, Reasons: c.reasons, Expires: c.expires, PolicyVersion: rules.Version(), Base: base}, got, name)
 	}
 	require.Regexp(t, `^shop@[0-9a-f]{64}$`, rules.Version())
 }
@@ -388,7 +388,7 @@ func TestRulesAreSharedSafely(t *testing.T) {
 	rules := load(t, refunds)
 	q := jig.Session{Input: json.RawMessage(`{"flag":false}`), Principal: jig.Principal{ID: "ana", Groups: []string{"trainees"}}}
 	tool := jig.Tool{Name: "shop.refund"}.WithDefaults()
-	ruled := make(chan jig.Ruling)
+	ruled := make(chan policy.Ruling)
 	for range 8 {
 		go func() {
 			for n := range 50 {

@@ -36,10 +36,10 @@ func (s Set) Version() string {
 
 // Rule returns the verdict of these policies on a call; see [Rules.Rule]. It returns an error if ctx ended before all rules were evaluated,
 // because the result of an interrupted rule is not known.
-func (s Set) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
+func (s Set) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (Ruling, error) {
 	x := s.Explain(ctx, tool, call, session, now)
 	if err := ctx.Err(); err != nil {
-		return jig.Ruling{}, fmt.Errorf("evaluate the policies: %w", err)
+		return Ruling{}, fmt.Errorf("evaluate the policies: %w", err)
 	}
 	return x.Ruling, nil
 }
@@ -54,7 +54,7 @@ func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session 
 	slices.SortStableFunc(x.Spoken, func(a, b Spoken) int {
 		return cmp.Or(cmp.Compare(b.strictness(), a.strictness()), cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.Rule, b.Rule))
 	})
-	x.Ruling = jig.Ruling{Verdict: decide(start, x.Spoken), PolicyVersion: s.Version()}
+	x.Ruling = Ruling{Verdict: decide(start, x.Spoken), PolicyVersion: s.Version()}
 	if x.Verdict == start.verdict {
 		x.Reasons = slices.Clone(start.reasons)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // Tenant holds everything that decides on the calls of one tenant. The zero value means the base rules alone.
@@ -30,7 +31,7 @@ func Unreadable(name, version string, err error) jig.PolicyState {
 // means that ctx ended; callers must not decide.
 func (t Tenant) Decide(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (Explanation, error) {
 	if held := t.held(tool); held != "" {
-		return Explanation{Ruling: jig.Ruling{Held: held}}, nil
+		return Explanation{Ruling: Ruling{Held: held}}, nil
 	}
 	x := t.Explain(ctx, tool, call, session, now)
 	if err := ctx.Err(); err != nil {
@@ -108,7 +109,7 @@ const ownersRule = "owners"
 // OwnerTerms returns the terms for approving an operator tool in a tenant. The tenant's document says how many owners must approve; the
 // requester cannot approve. Without owners in the document, anybody except the requester may approve. If the document lists only one person,
 // that person decides. If it lists nobody, as before a new tenant's first document, any one person may approve.
-func OwnerTerms(s jig.TenantSettings) jig.Terms {
+func OwnerTerms(s tenancy.Settings) jig.Terms {
 	var known []string
 	for _, p := range s.People {
 		known = append(known, p.ID)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/policy"
 )
 
@@ -19,7 +20,7 @@ func operatorTool(name string) jig.Tool {
 	return jig.Tool{Name: name, Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk}.WithDefaults()
 }
 
-func decided(t *testing.T, by policy.Tenant, tool jig.Tool) jig.Ruling {
+func decided(t *testing.T, by policy.Tenant, tool jig.Tool) policy.Ruling {
 	t.Helper()
 	x, err := by.Decide(t.Context(), tool, jig.Call{Input: []byte(`{}`)}, jig.Session{Tenant: "acme"}, noon)
 	require.NoError(t, err)
@@ -35,7 +36,7 @@ func TestUnreadablePolicyHoldsEveryCallBack(t *testing.T) {
 		Unreadable: []jig.PolicyState{policy.Unreadable("odd", "v7", errors.New("unknown key: novelty\nline 3"))},
 	}
 	for _, tool := range append(everyTool(), operatorTool("grants.create"), operatorTool("sessions.retry")) {
-		require.Equal(t, jig.Ruling{Held: "policy odd (version v7) cannot be read: unknown key: novelty line 3"}, decided(t, tenant, tool), tool.Name)
+		require.Equal(t, policy.Ruling{Held: "policy odd (version v7) cannot be read: unknown key: novelty line 3"}, decided(t, tenant, tool), tool.Name)
 	}
 	require.Equal(t, []jig.PolicyState{
 		{Name: "mild", Version: readable.Version()[len("mild@"):], Rules: 1}, {Name: "odd", Version: "v7", Error: "unknown key: novelty line 3"},
@@ -96,7 +97,9 @@ func TestOwnerTerms(t *testing.T) {
 		}
 		return list
 	}
-	owners := func(quorum int, a jig.Approvers) *jig.Owners { return &jig.Owners{Approvers: a, Quorum: quorum} }
+	owners := func(quorum int, a jig.Approvers) *tenancy.Owners {
+		return &tenancy.Owners{Approvers: a, Quorum: quorum}
+	}
 	only := func(id string) jig.Terms {
 		return jig.Terms{Requirements: []jig.Requirement{{Rule: "owners", Approvers: jig.Approvers{People: []string{id}}, Quorum: 1}}}
 	}
@@ -105,26 +108,26 @@ func TestOwnerTerms(t *testing.T) {
 	}
 	admins, ana, both := jig.Approvers{Groups: []string{"admins"}}, jig.Approvers{People: []string{"ana"}}, jig.Approvers{People: []string{"ana", "bo"}}
 	for name, c := range map[string]struct {
-		settings jig.TenantSettings
+		settings tenancy.Settings
 		want     jig.Terms
 	}{
-		"a new tenant":                       {jig.TenantSettings{}, jig.Terms{}},
-		"one person":                         {jig.TenantSettings{People: people("ana")}, only("ana")},
-		"one person who is an owner":         {jig.TenantSettings{People: people("ana"), Owners: owners(0, ana)}, only("ana")},
-		"one person, owners by group":        {jig.TenantSettings{People: people("ana"), Owners: owners(2, admins)}, only("ana")},
-		"an owner who is not listed":         {jig.TenantSettings{Owners: owners(0, ana)}, only("ana")},
-		"a person and an owner who is not":   {jig.TenantSettings{People: people("bo"), Owners: owners(0, ana)}, named(1, ana)},
-		"two owners who are not listed":      {jig.TenantSettings{Owners: owners(2, both)}, named(2, both)},
-		"several people":                     {jig.TenantSettings{People: people("ana", "bo")}, jig.Terms{NotRequester: true}},
-		"several people and owners":          {jig.TenantSettings{People: people("ana", "bo"), Owners: owners(0, admins)}, named(1, admins)},
-		"several people, two of the owners":  {jig.TenantSettings{People: people("ana", "bo", "carl"), Owners: owners(2, both)}, named(2, both)},
-		"several people, any two":            {jig.TenantSettings{People: people("ana", "bo"), Owners: owners(2, jig.Approvers{})}, named(2, jig.Approvers{})},
-		"one person, and an operator":        {jig.TenantSettings{People: people("ana"), Operator: "op"}, jig.Terms{Requirements: []jig.Requirement{{Rule: "owners", Approvers: jig.Approvers{People: []string{"ana", "op"}}, Quorum: 1}}}},
-		"owners, and an operator":            {jig.TenantSettings{People: people("ana", "bo"), Owners: owners(2, admins), Operator: "op"}, named(2, jig.Approvers{People: []string{"op"}, Groups: []string{"admins"}})},
-		"an operator who is an owner":        {jig.TenantSettings{People: people("ana", "bo"), Owners: owners(1, both), Operator: "bo"}, named(1, both)},
-		"any two, and an operator":           {jig.TenantSettings{People: people("ana", "bo"), Owners: owners(2, jig.Approvers{}), Operator: "op"}, named(2, jig.Approvers{})},
-		"an operator alone":                  {jig.TenantSettings{Operator: "op"}, jig.Terms{}},
-		"owners by group, and nobody listed": {jig.TenantSettings{Owners: owners(1, admins)}, jig.Terms{}},
+		"a new tenant":                       {tenancy.Settings{}, jig.Terms{}},
+		"one person":                         {tenancy.Settings{People: people("ana")}, only("ana")},
+		"one person who is an owner":         {tenancy.Settings{People: people("ana"), Owners: owners(0, ana)}, only("ana")},
+		"one person, owners by group":        {tenancy.Settings{People: people("ana"), Owners: owners(2, admins)}, only("ana")},
+		"an owner who is not listed":         {tenancy.Settings{Owners: owners(0, ana)}, only("ana")},
+		"a person and an owner who is not":   {tenancy.Settings{People: people("bo"), Owners: owners(0, ana)}, named(1, ana)},
+		"two owners who are not listed":      {tenancy.Settings{Owners: owners(2, both)}, named(2, both)},
+		"several people":                     {tenancy.Settings{People: people("ana", "bo")}, jig.Terms{NotRequester: true}},
+		"several people and owners":          {tenancy.Settings{People: people("ana", "bo"), Owners: owners(0, admins)}, named(1, admins)},
+		"several people, two of the owners":  {tenancy.Settings{People: people("ana", "bo", "carl"), Owners: owners(2, both)}, named(2, both)},
+		"several people, any two":            {tenancy.Settings{People: people("ana", "bo"), Owners: owners(2, jig.Approvers{})}, named(2, jig.Approvers{})},
+		"one person, and an operator":        {tenancy.Settings{People: people("ana"), Operator: "op"}, jig.Terms{Requirements: []jig.Requirement{{Rule: "owners", Approvers: jig.Approvers{People: []string{"ana", "op"}}, Quorum: 1}}}},
+		"owners, and an operator":            {tenancy.Settings{People: people("ana", "bo"), Owners: owners(2, admins), Operator: "op"}, named(2, jig.Approvers{People: []string{"op"}, Groups: []string{"admins"}})},
+		"an operator who is an owner":        {tenancy.Settings{People: people("ana", "bo"), Owners: owners(1, both), Operator: "bo"}, named(1, both)},
+		"any two, and an operator":           {tenancy.Settings{People: people("ana", "bo"), Owners: owners(2, jig.Approvers{}), Operator: "op"}, named(2, jig.Approvers{})},
+		"an operator alone":                  {tenancy.Settings{Operator: "op"}, jig.Terms{}},
+		"owners by group, and nobody listed": {tenancy.Settings{Owners: owners(1, admins)}, jig.Terms{}},
 	} {
 		require.Equal(t, c.want, policy.OwnerTerms(c.settings), name)
 	}

@@ -37,7 +37,7 @@ func termsOf(policy string, r spec.PolicyRule) terms {
 
 // ask makes the ruling ask, on the combined terms of all ask rules that apply: each rule's requirement, the shortest times and the strictest
 // outcome. The rules must be ordered by policy and name.
-func ask(ruling *jig.Ruling, spoken []Spoken) {
+func ask(ruling *Ruling, spoken []Spoken) {
 	ruling.Verdict, ruling.Base, ruling.Expires, ruling.Terms = jig.VerdictAsk, true, 0, jig.Terms{}
 	for _, s := range spoken {
 		if s.Verdict == jig.VerdictRun { // it adds nothing, whether it holds or fails

@@ -102,7 +102,7 @@ rules:
   - {name: one, when: input.country == 'CH', verdict: ask, approvers: {people: [dora]}, expires: 1h, on_expiry: fail}
 `
 	tool := jig.Tool{Name: "billing.pay"}.WithDefaults()
-	rule := func(input string, documents ...*policy.Rules) jig.Ruling {
+	rule := func(input string, documents ...*policy.Rules) policy.Ruling {
 		got, err := policy.NewSet(documents...).Rule(t.Context(), tool, jig.Call{Input: []byte(input)}, jig.Session{}, noon)
 		require.NoError(t, err)
 		return got

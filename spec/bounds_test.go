@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/costtest"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -122,7 +122,7 @@ func TestCheck_ComparisonsWithSchemasAreBounded(t *testing.T) { //nolint:paralle
 
 // A pattern is compiled once for all texts that it is matched with, and matching that takes too many steps is stopped.
 func TestCheckContent_PatternsAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
-	kind := jig.EntityType{Name: "a", Fields: []jig.Field{{Name: "a", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldText, Pattern: "^a*(a?){500}z?$"}}}}
+	kind := entity.Type{Name: "a", Fields: []entity.Field{{Name: "a", Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldText, Pattern: "^a*(a?){500}z?$"}}}}
 	texts := func(n, length int) json.RawMessage {
 		item := `"` + strings.Repeat("a", length) + `",`
 		return json.RawMessage(`{"a":[` + strings.TrimSuffix(strings.Repeat(item, n), ",") + `]}`)

@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/canonical"
+	"github.com/jig-run/jig/internal/bundle"
 )
 
 // The problems that reading a bundle can find in addition to those of its documents.
@@ -32,21 +32,21 @@ type BundleHead struct {
 
 // Bundle is a parsed bundle: its manifest and its documents.
 type Bundle struct {
-	Manifest jig.BundleManifest
+	Manifest bundle.BundleManifest
 	// Documents are all documents except the manifest, in the order in which they were read.
 	Documents []Document
 	// Hash covers the versions of the manifest and of the documents, with their kinds and names. Bundles with the same hash are the same.
 	Hash string
 }
 
-func (d *decoder) bundle(body []byte) jig.BundleManifest {
+func (d *decoder) bundle(body []byte) bundle.BundleManifest {
 	tree := d.parseTree(plainJSON(body))
 	if tree == nil {
-		return jig.BundleManifest{}
+		return bundle.BundleManifest{}
 	}
 	d.places[""] = tree
 	if !d.is(tree, "", kindMap) {
-		return jig.BundleManifest{}
+		return bundle.BundleManifest{}
 	}
 	var h BundleHead
 	d.into(tree, "", reflect.ValueOf(&h).Elem())
@@ -56,7 +56,7 @@ func (d *decoder) bundle(body []byte) jig.BundleManifest {
 			d.at(indexPath("requires", i), ProblemCycle, "remove it", "the bundle requires itself")
 		}
 	}
-	return jig.BundleManifest{Name: h.Name, Version: h.Version, Title: h.Title, Description: h.Description, Requires: h.Requires}
+	return bundle.BundleManifest{Name: h.Name, Version: h.Version, Title: h.Title, Description: h.Description, Requires: h.Requires}
 }
 
 // LoadBundle reads the bundle in a folder of a file system ("." for all of it): its bundle.yaml and every document below the folder, as
@@ -143,11 +143,11 @@ func bundleOf(docs []Document, isManifest func(*Document) bool) (Bundle, Problem
 // bundleHash returns the hash of a bundle: the SHA-256 of the RFC 8785 JSON of {"documents": [{"kind", "name", "version"}, …], "manifest":
 // the manifest's version}. The documents are sorted by kind and name.
 func bundleHash(manifest Document, docs []Document) string {
-	list := make([]jig.DocumentVersion, len(docs))
+	list := make([]bundle.DocumentVersion, len(docs))
 	for i, doc := range docs {
-		list[i] = jig.DocumentVersion{Kind: string(doc.Kind), Name: doc.Name, Version: doc.Version}
+		list[i] = bundle.DocumentVersion{Kind: string(doc.Kind), Name: doc.Name, Version: doc.Version}
 	}
-	slices.SortFunc(list, func(a, b jig.DocumentVersion) int {
+	slices.SortFunc(list, func(a, b bundle.DocumentVersion) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
 	})
 	hash, err := canonical.Hash(map[string]any{"documents": list, "manifest": manifest.Version})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -43,7 +43,7 @@ func TestLoadBundle(t *testing.T) {
 	t.Parallel()
 	b, problems := spec.LoadBundle(fileSystem(bundleFiles()), ".")
 	require.Empty(t, problems)
-	require.Equal(t, jig.BundleManifest{Name: "dependency-review", Version: "1.4.0", Title: "Dependency review", Requires: []string{"consulting"}}, b.Manifest)
+	require.Equal(t, bundle.BundleManifest{Name: "dependency-review", Version: "1.4.0", Title: "Dependency review", Requires: []string{"consulting"}}, b.Manifest)
 	require.NoError(t, b.Manifest.Check())
 	require.Regexp(t, `^[0-9a-f]{64}$`, b.Hash)
 	kinds := map[spec.Kind]int{}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // The problems that Check can find in addition to those of reading a document.
@@ -37,7 +38,7 @@ type Catalogue struct {
 	Specs []Execution
 	// EntityTypes are the registered entity types. If a type has no fields, only its name is known. A document replaces the type with the
 	// same name.
-	EntityTypes []jig.EntityType
+	EntityTypes []entity.Type
 	// Whitelists maps registered agents to their tools, and TaskSteps registered tasks to what they run. Both are used only to find cycles
 	// through them.
 	Whitelists map[string][]string
@@ -78,7 +79,7 @@ type checker struct {
 	skills    names[bool]
 	tasks     names[bool]
 	// types are the entity types. A type that is not fully known is nil.
-	types names[*jig.EntityType]
+	types names[*entity.Type]
 	// codeTools are the tools of the catalog that are code, and specTools those that are specs.
 	codeTools, specTools map[string]bool
 	// taskSpecs are the specs of kind task, which a step may name like a task.
@@ -125,7 +126,7 @@ func newChecker(docs []Document, c Catalogue) *checker {
 		docs: docs, catalogue: c,
 		tools: newNames[*contract](c.Tools == nil), specs: newNames[*Execution](c.Specs == nil),
 		agents: newNames[*jig.Agent](c.Agents == nil), skills: newNames[bool](c.Skills == nil), tasks: newNames[bool](c.Tasks == nil),
-		types:     newNames[*jig.EntityType](c.EntityTypes == nil),
+		types:     newNames[*entity.Type](c.EntityTypes == nil),
 		codeTools: map[string]bool{}, specTools: map[string]bool{}, taskSpecs: map[string]bool{},
 		inputs: map[string]*contract{}, outputs: map[string]json.RawMessage{}, hints: map[string]string{},
 		contracts: map[string]*jig.Tool{},

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/jig-run/jig"
 )
 
 // maxCycles limits the cycles that are reported. A thousand documents that all call each other have more cycles than anybody can read.
@@ -150,7 +148,7 @@ func (k *checker) graph() *graph {
 }
 
 // linkThin connects a thin tool to the type whose extraction it starts, unless a key keeps it from creating new entities endlessly.
-func (k *checker) linkThin(g *graph, from int, t *jig.ThinTool, types map[string]int) {
+func (k *checker) linkThin(g *graph, from int, t *ThinTool, types map[string]int) {
 	if t == nil || t.Starts == nil || t.Creates == nil || t.Creates.Key != "" {
 		return
 	}

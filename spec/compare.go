@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // FieldChange is a difference between two versions of an entity type.
@@ -24,7 +24,7 @@ type FieldChange struct {
 // fields, followed by the removed fields. If no change breaks, content that [CheckContent] accepts under the old version, partial or not, is
 // also accepted under the new one, provided that new required fields are set to their defaults. CompareTypes ignores how fields are shown
 // (label, display, description) and filled, and the tasks.
-func CompareTypes(old, latest jig.EntityType) []FieldChange {
+func CompareTypes(old, latest entity.Type) []FieldChange {
 	var c comparison
 	c.members("", old.Fields, latest.Fields, true)
 	return c.changes
@@ -42,9 +42,9 @@ func (c *comparison) harmless(field, format string, args ...any) {
 }
 
 // members compares the fields of an entity (top) or of an object.
-func (c *comparison) members(within string, before, after []jig.Field, top bool) {
-	find := func(fields []jig.Field, name string) *jig.Field {
-		if i := slices.IndexFunc(fields, func(f jig.Field) bool { return f.Name == name }); i >= 0 {
+func (c *comparison) members(within string, before, after []entity.Field, top bool) {
+	find := func(fields []entity.Field, name string) *entity.Field {
+		if i := slices.IndexFunc(fields, func(f entity.Field) bool { return f.Name == name }); i >= 0 {
 			return &fields[i]
 		}
 		return nil
@@ -80,7 +80,7 @@ func dotted(within, name string) string {
 	return within + "." + name
 }
 
-func (c *comparison) required(at string, was, f *jig.Field) {
+func (c *comparison) required(at string, was, f *entity.Field) {
 	switch {
 	case f.Required && !was.Required:
 		c.breaks(at, "it is required, which it was not")
@@ -90,35 +90,35 @@ func (c *comparison) required(at string, was, f *jig.Field) {
 }
 
 // field compares what two fields accept.
-func (c *comparison) field(at string, was, f *jig.Field) {
+func (c *comparison) field(at string, was, f *entity.Field) {
 	if was.Type != f.Type {
 		c.breaks(at, "its type is %s, it was %s", f.Type, was.Type)
 		return
 	}
 	switch f.Type {
-	case jig.FieldText:
+	case entity.FieldText:
 		c.lengths(at, was, f)
 		c.pattern(at, was.Pattern, f.Pattern)
-	case jig.FieldNumber:
+	case entity.FieldNumber:
 		lowest(c, at, "minimum", was.Minimum, f.Minimum, shortNumber)
 		highest(c, at, "maximum", was.Maximum, f.Maximum, shortNumber)
 		c.flag(at, f.Integer, was.Integer, "it must be whole, which it need not be before", "it need not be whole any more")
-	case jig.FieldEnum:
+	case entity.FieldEnum:
 		c.options(at, was.Options, f.Options)
-	case jig.FieldDate:
+	case entity.FieldDate:
 		if f.Time != was.Time {
 			c.breaks(at, "%s", map[bool]string{true: "it has a time of day, which it had not", false: "it has no time of day any more"}[f.Time])
 		}
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		c.relation(at, was, f)
-	case jig.FieldObject:
+	case entity.FieldObject:
 		c.members(at, was.Fields, f.Fields, false)
-	case jig.FieldArray:
+	case entity.FieldArray:
 		c.lengths(at, was, f)
 		if was.Items != nil && f.Items != nil {
 			c.field(at+"[]", was.Items, f.Items)
 		}
-	case jig.FieldBoolean, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
+	case entity.FieldBoolean, entity.FieldURL, entity.FieldEmail, entity.FieldPhone, entity.FieldMedia:
 	}
 }
 
@@ -142,7 +142,7 @@ func (c *comparison) pattern(at, was, is string) {
 	}
 }
 
-func (c *comparison) lengths(at string, was, f *jig.Field) {
+func (c *comparison) lengths(at string, was, f *entity.Field) {
 	show := func(n int) string { return fmt.Sprint(n) }
 	lowest(c, at, "min_length", positive(was.MinLength), positive(f.MinLength), show)
 	highest(c, at, "max_length", was.MaxLength, f.MaxLength, show)
@@ -191,7 +191,7 @@ func (c *comparison) options(at string, was, is []string) {
 	}
 }
 
-func (c *comparison) relation(at string, was, f *jig.Field) {
+func (c *comparison) relation(at string, was, f *entity.Field) {
 	if f.Target != was.Target {
 		c.breaks(at, "it leads to %s, it led to %s", f.Target, was.Target)
 	}

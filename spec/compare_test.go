@@ -10,12 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
 // typeOfFields reads an entity type from its fields in YAML's flow style.
-func typeOfFields(t *testing.T, fields string) jig.EntityType {
+func typeOfFields(t *testing.T, fields string) entity.Type {
 	t.Helper()
 	entityType, err := spec.LoadEntityType("a.yaml", []byte("{kind: entity_type, name: a, fields: ["+fields+"]}"))
 	require.NoError(t, err, fields)
@@ -75,22 +75,22 @@ func TestCompareTypes(t *testing.T) {
 }
 
 // entityType makes a type with a few fields.
-func (d fieldDice) entityType() jig.EntityType {
-	t := jig.EntityType{Name: "a"}
+func (d fieldDice) entityType() entity.Type {
+	t := entity.Type{Name: "a"}
 	for i := range 1 + d.IntN(3) {
 		t.Fields = append(t.Fields, d.named(fmt.Sprintf("f%d", i)))
 	}
 	return t
 }
 
-func (d fieldDice) named(name string) jig.Field {
+func (d fieldDice) named(name string) entity.Field {
 	f := d.field(1)
 	f.Name, f.Required = name, d.chance(40)
 	return f
 }
 
 // changed returns a field with one change, often to something wider.
-func (d fieldDice) changed(f jig.Field) jig.Field {
+func (d fieldDice) changed(f entity.Field) entity.Field {
 	switch d.IntN(10) {
 	case 0:
 		f.Required = !f.Required
@@ -101,7 +101,7 @@ func (d fieldDice) changed(f jig.Field) jig.Field {
 	case 3:
 		f.MaxLength, f.Maximum, f.Integer = nil, nil, false
 	case 4:
-		if f.Type == jig.FieldEnum {
+		if f.Type == entity.FieldEnum {
 			f.Options = append(slices.Clone(f.Options), "new")
 		}
 	case 5:
@@ -133,8 +133,8 @@ func widened(f *float64, by float64) *float64 {
 	return &n
 }
 
-func (d fieldDice) changedAll(fields []jig.Field) []jig.Field {
-	var out []jig.Field
+func (d fieldDice) changedAll(fields []entity.Field) []entity.Field {
+	var out []entity.Field
 	for _, f := range fields {
 		if len(fields) == 1 || !d.chance(5) {
 			out = append(out, d.changed(f))
@@ -195,7 +195,7 @@ func TestHarmlessChangesBreakNothing(t *testing.T) {
 	require.Greater(t, broke, said/3, "what is said to break does break for some content, often enough")
 }
 
-func (d fieldDice) content(t *testing.T, entityType jig.EntityType) json.RawMessage {
+func (d fieldDice) content(t *testing.T, entityType entity.Type) json.RawMessage {
 	t.Helper()
 	object := map[string]any{}
 	for i := range entityType.Fields {
@@ -209,12 +209,12 @@ func (d fieldDice) content(t *testing.T, entityType jig.EntityType) json.RawMess
 }
 
 // withDefaults adds the defaults of new required fields to a content.
-func withDefaults(t *testing.T, content json.RawMessage, old, latest jig.EntityType) json.RawMessage {
+func withDefaults(t *testing.T, content json.RawMessage, old, latest entity.Type) json.RawMessage {
 	t.Helper()
 	var object map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(content, &object))
 	for _, f := range latest.Fields {
-		isNew := !slices.ContainsFunc(old.Fields, func(was jig.Field) bool { return was.Name == f.Name })
+		isNew := !slices.ContainsFunc(old.Fields, func(was entity.Field) bool { return was.Name == f.Name })
 		if isNew && f.Required && len(f.Default) > 0 && object[f.Name] == nil {
 			object[f.Name] = f.Default
 		}

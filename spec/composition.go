@@ -21,7 +21,7 @@ type Execution struct {
 	// Output is a JSON value whose texts are templates. If it is empty, the output is the data of the last step.
 	Output json.RawMessage
 	// Thin is the definition of a thin tool. It is nil for other kinds.
-	Thin *jig.ThinTool
+	Thin *ThinTool
 }
 
 // ToolHead has the keys that all documents callable as tools share.

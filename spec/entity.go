@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // Limits and defaults of an entity type.
@@ -48,22 +48,22 @@ type ItemHead struct{ FieldShape }
 
 // FieldShape holds the keys that fields and items share.
 type FieldShape struct {
-	Type        jig.FieldType `json:"type" spec:"required,form=field_type" hint:"add e.g. type: text" jsonschema:"text, number, boolean, date, enum, url, email, phone, media, relation, object or array."`
-	Label       string        `json:"label,omitempty" spec:"max=128" jsonschema:"What people call it; made from the name when left out."`
-	Display     string        `json:"display,omitempty" spec:"max=32" jsonschema:"A variant of the type, for forms and pages; the type's first one when left out."`
-	Description string        `json:"description,omitempty" spec:"max=4096" jsonschema:"What the value is."`
-	Options     []string      `json:"options,omitempty" spec:"min=1,max=1000" jsonschema:"Of an enum: its values."`
-	Minimum     *float64      `json:"minimum,omitempty" jsonschema:"Of a number: the least."`
-	Maximum     *float64      `json:"maximum,omitempty" jsonschema:"Of a number: the greatest."`
-	Integer     bool          `json:"integer,omitempty" jsonschema:"Of a number: whether it must be whole."`
-	MinLength   *int          `json:"min_length,omitempty" spec:"min=0,max=1000000" jsonschema:"Of a text: the fewest characters; of an array or of many relations: the fewest items."`
-	MaxLength   *int          `json:"max_length,omitempty" spec:"min=0,max=1000000" jsonschema:"Of a text: the most characters; of an array or of many relations: the most items."`
-	Pattern     string        `json:"pattern,omitempty" spec:"max=1000" jsonschema:"Of a text: a regular expression (RE2) that it must match somewhere."`
-	Time        bool          `json:"time,omitempty" jsonschema:"Of a date: whether it has a time of day and an offset."`
-	Target      string        `json:"target,omitempty" spec:"max=63,form=slug" jsonschema:"Of a relation: the entity type that it leads to."`
-	Many        bool          `json:"many,omitempty" jsonschema:"Of a relation: whether it holds several."`
-	Fields      []FieldHead   `json:"fields,omitempty" spec:"min=1,max=500" jsonschema:"Of an object: its fields."`
-	Items       *ItemHead     `json:"items,omitempty" jsonschema:"Of an array: what it holds."`
+	Type        entity.FieldType `json:"type" spec:"required,form=field_type" hint:"add e.g. type: text" jsonschema:"text, number, boolean, date, enum, url, email, phone, media, relation, object or array."`
+	Label       string           `json:"label,omitempty" spec:"max=128" jsonschema:"What people call it; made from the name when left out."`
+	Display     string           `json:"display,omitempty" spec:"max=32" jsonschema:"A variant of the type, for forms and pages; the type's first one when left out."`
+	Description string           `json:"description,omitempty" spec:"max=4096" jsonschema:"What the value is."`
+	Options     []string         `json:"options,omitempty" spec:"min=1,max=1000" jsonschema:"Of an enum: its values."`
+	Minimum     *float64         `json:"minimum,omitempty" jsonschema:"Of a number: the least."`
+	Maximum     *float64         `json:"maximum,omitempty" jsonschema:"Of a number: the greatest."`
+	Integer     bool             `json:"integer,omitempty" jsonschema:"Of a number: whether it must be whole."`
+	MinLength   *int             `json:"min_length,omitempty" spec:"min=0,max=1000000" jsonschema:"Of a text: the fewest characters; of an array or of many relations: the fewest items."`
+	MaxLength   *int             `json:"max_length,omitempty" spec:"min=0,max=1000000" jsonschema:"Of a text: the most characters; of an array or of many relations: the most items."`
+	Pattern     string           `json:"pattern,omitempty" spec:"max=1000" jsonschema:"Of a text: a regular expression (RE2) that it must match somewhere."`
+	Time        bool             `json:"time,omitempty" jsonschema:"Of a date: whether it has a time of day and an offset."`
+	Target      string           `json:"target,omitempty" spec:"max=63,form=slug" jsonschema:"Of a relation: the entity type that it leads to."`
+	Many        bool             `json:"many,omitempty" jsonschema:"Of a relation: whether it holds several."`
+	Fields      []FieldHead      `json:"fields,omitempty" spec:"min=1,max=500" jsonschema:"Of an object: its fields."`
+	Items       *ItemHead        `json:"items,omitempty" jsonschema:"Of an array: what it holds."`
 }
 
 // EntityTask is a task as the document writes it. It has exactly one of Compute, Tool, Prompt, Composition, Agent and Citations.
@@ -91,38 +91,38 @@ type EntityTask struct {
 // taskActions are the keys that say how a task gets its value. A task has exactly one of them, which is also its kind.
 func taskActions() []string {
 	return []string{
-		string(jig.TaskCompute), string(jig.TaskTool), string(jig.TaskPrompt), string(jig.TaskComposition), string(jig.TaskAgent), string(jig.TaskCitations),
+		string(entity.TaskCompute), string(entity.TaskTool), string(entity.TaskPrompt), string(entity.TaskComposition), string(entity.TaskAgent), string(entity.TaskCitations),
 	}
 }
 
 // LoadEntityType reads a document of kind entity_type, in YAML or JSON. document is the file name for error messages. The result has its
 // defaults filled in, and the dependencies of a citations task include the task whose claims it checks. The error is a [Problems] with
 // everything that is wrong.
-func LoadEntityType(document string, body []byte) (jig.EntityType, error) {
+func LoadEntityType(document string, body []byte) (entity.Type, error) {
 	d := newDecoder(document)
 	t := d.entityType(body)
 	d.problems.Sort()
 	if err := d.problems.OrNil(); err != nil {
-		return jig.EntityType{}, err
+		return entity.Type{}, err
 	}
 	return t, nil
 }
 
-func (d *decoder) entityType(body []byte) jig.EntityType {
+func (d *decoder) entityType(body []byte) entity.Type {
 	tree := d.parseTree(plainJSON(body))
 	if tree == nil {
-		return jig.EntityType{}
+		return entity.Type{}
 	}
 	d.places[""] = tree
 	if !d.is(tree, "", kindMap) {
-		return jig.EntityType{}
+		return entity.Type{}
 	}
 	var h EntityTypeHead
 	d.into(tree, "", reflect.ValueOf(&h).Elem())
 	if h.Kind != "" && h.Kind != string(KindEntityType) {
 		d.at("kind", ProblemUnknownKind, "write kind: entity_type", "this is read as an entity type, not %q", h.Kind)
 	}
-	t := jig.EntityType{
+	t := entity.Type{
 		Name: h.Name, Title: h.Title, Description: h.Description, Version: versionOf(KindEntityType, body), MaxParallel: h.MaxParallel,
 	}
 	setDefault(&t.MaxParallel, DefaultMaxParallel)
@@ -140,7 +140,7 @@ func (d *decoder) entityType(body []byte) jig.EntityType {
 	return t
 }
 
-func countFields(fields []jig.Field) int {
+func countFields(fields []entity.Field) int {
 	n := len(fields)
 	for i := range fields {
 		n += countFields(fields[i].Fields)
@@ -152,25 +152,25 @@ func countFields(fields []jig.Field) int {
 }
 
 // entityTask converts a task from its written form.
-func (d *decoder) entityTask(path string, h EntityTask) jig.Task {
-	t := jig.Task{
+func (d *decoder) entityTask(path string, h EntityTask) entity.Task {
+	t := entity.Task{
 		ID: h.ID, DependsOn: h.DependsOn, When: string(h.When), Input: h.Input, Value: string(h.Value), OutputSchema: h.OutputSchema,
 		Sources: string(h.Sources), Attempts: h.Attempts, Backoff: time.Duration(h.Backoff),
 	}
 	t.Kind = d.taskKind(path)
 	d.checkInput(path + ".input")
 	switch t.Kind {
-	case jig.TaskCompute:
+	case entity.TaskCompute:
 		t.Compute = string(h.Compute)
-	case jig.TaskTool:
+	case entity.TaskTool:
 		t.Use = h.Tool
-	case jig.TaskPrompt:
+	case entity.TaskPrompt:
 		t.Use = h.Prompt
-	case jig.TaskComposition:
+	case entity.TaskComposition:
 		t.Use = h.Composition
-	case jig.TaskAgent:
+	case entity.TaskAgent:
 		t.Use = h.Agent
-	case jig.TaskCitations:
+	case entity.TaskCitations:
 		t.Claims, t.Among = h.Citations, string(h.Among)
 		if !slices.Contains(t.DependsOn, t.Claims) {
 			t.DependsOn = append(slices.Clone(t.DependsOn), t.Claims)
@@ -191,7 +191,7 @@ func (d *decoder) entityTask(path string, h EntityTask) jig.Task {
 
 // taskKind returns the kind of a task, from the key that says how the task gets its value. It refuses keys that cannot be combined with
 // that key.
-func (d *decoder) taskKind(path string) jig.TaskKind {
+func (d *decoder) taskKind(path string) entity.TaskKind {
 	var given []string
 	for _, action := range taskActions() {
 		if d.has(path + "." + action) {
@@ -206,7 +206,7 @@ func (d *decoder) taskKind(path string) jig.TaskKind {
 		d.at(path+"."+given[1], ProblemBadShape, "make two tasks of it", "a task gets its value in one way; this one has %s", strings.Join(given, " and "))
 		return ""
 	}
-	kind := jig.TaskKind(given[0])
+	kind := entity.TaskKind(given[0])
 	for _, key := range strayTaskKeys(kind) {
 		if d.has(path + "." + key) {
 			d.at(path+"."+key, ProblemBadShape, "remove it", "a task with %s has no %s", kind, key)
@@ -217,13 +217,13 @@ func (d *decoder) taskKind(path string) jig.TaskKind {
 
 // strayTaskKeys returns the keys that cannot be combined with a kind of task. Tasks that are evaluated locally make no call, so they have no
 // keys for one, and only citations tasks have the key among.
-func strayTaskKeys(kind jig.TaskKind) []string {
+func strayTaskKeys(kind entity.TaskKind) []string {
 	switch kind {
-	case jig.TaskCompute:
+	case entity.TaskCompute:
 		return []string{"input", "value", "among"}
-	case jig.TaskCitations:
+	case entity.TaskCitations:
 		return []string{"input", "value", "sources"}
-	case jig.TaskTool, jig.TaskPrompt, jig.TaskComposition, jig.TaskAgent:
+	case entity.TaskTool, entity.TaskPrompt, entity.TaskComposition, entity.TaskAgent:
 		return []string{"among"}
 	}
 	return nil
@@ -249,7 +249,7 @@ func entityTypeShape(schema *jsonschema.Schema) error {
 	tasks := schema.Properties["tasks"].Items
 	for _, action := range taskActions() {
 		one := &jsonschema.Schema{Required: []string{action}}
-		if stray := strayTaskKeys(jig.TaskKind(action)); len(stray) > 0 {
+		if stray := strayTaskKeys(entity.TaskKind(action)); len(stray) > 0 {
 			one.Not = &jsonschema.Schema{}
 			for _, key := range stray {
 				one.Not.AnyOf = append(one.Not.AnyOf, &jsonschema.Schema{Required: []string{key}})
@@ -263,7 +263,7 @@ func entityTypeShape(schema *jsonschema.Schema) error {
 
 // fieldTypeShape says which keys a field of each type may have and which it requires.
 func fieldTypeShape(schema *jsonschema.Schema) {
-	typed := func(types ...jig.FieldType) map[string]*jsonschema.Schema {
+	typed := func(types ...entity.FieldType) map[string]*jsonschema.Schema {
 		one := &jsonschema.Schema{Description: "The types that have the key."}
 		for _, t := range types {
 			one.Enum = append(one.Enum, string(t))
@@ -271,8 +271,8 @@ func fieldTypeShape(schema *jsonschema.Schema) {
 		return map[string]*jsonschema.Schema{"type": one}
 	}
 	for _, key := range ownKeys() {
-		var types []jig.FieldType
-		for _, t := range jig.FieldTypes() {
+		var types []entity.FieldType
+		for _, t := range entity.FieldTypes() {
 			if slices.Contains(typeKeys(t), key) {
 				types = append(types, t)
 			}
@@ -281,7 +281,7 @@ func fieldTypeShape(schema *jsonschema.Schema) {
 			If: &jsonschema.Schema{Required: []string{key}}, Then: &jsonschema.Schema{Properties: typed(types...)},
 		})
 	}
-	for _, t := range jig.FieldTypes() {
+	for _, t := range entity.FieldTypes() {
 		rule := &jsonschema.Schema{Properties: typed(t), Required: []string{"type"}}
 		then := &jsonschema.Schema{Required: neededKeys(t), Properties: map[string]*jsonschema.Schema{"display": {Description: "A variant of the type."}}}
 		for _, variant := range Displays(t) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // checkEntityType checks the entity types that relations refer to, the names that tasks call, the inputs of these calls, and the parts of
@@ -59,7 +60,7 @@ func agentInput(c call) call {
 }
 
 // walkTasks visits every call of an entity type's tasks.
-func walkTasks(t *jig.EntityType, visit func(call)) {
+func walkTasks(t *entity.Type, visit func(call)) {
 	for i := range t.Tasks {
 		if c, calls := taskCall(&t.Tasks[i], (*place)(nil).key("tasks").item(i)); calls {
 			visit(c)
@@ -68,19 +69,19 @@ func walkTasks(t *jig.EntityType, visit func(call)) {
 }
 
 // taskCall returns the call that a task makes, or false if it makes none.
-func taskCall(t *jig.Task, within *place) (call, bool) {
+func taskCall(t *entity.Task, within *place) (call, bool) {
 	c := call{name: t.Use, within: within, key: string(t.Kind), inputKey: "input", input: t.Input}
 	if t.Attempts > 1 {
 		c.retries = "attempts"
 	}
 	switch t.Kind {
-	case jig.TaskTool:
+	case entity.TaskTool:
 		c.kind = callTool
-	case jig.TaskComposition, jig.TaskPrompt:
+	case entity.TaskComposition, entity.TaskPrompt:
 		c.kind = callComposition
-	case jig.TaskAgent:
+	case entity.TaskAgent:
 		c.kind = callAgent
-	case jig.TaskCompute, jig.TaskCitations:
+	case entity.TaskCompute, entity.TaskCitations:
 		return call{}, false
 	}
 	return c, true
@@ -88,11 +89,11 @@ func taskCall(t *jig.Task, within *place) (call, bool) {
 
 // checkTargets warns of relations to entity types that do not exist, including those in objects and lists. It is only a warning because two
 // types may refer to each other, and one of them must be registered first.
-func (k *checker) checkTargets(doc *Document, fields []jig.Field, at *place) {
+func (k *checker) checkTargets(doc *Document, fields []entity.Field, at *place) {
 	for i := range fields {
 		here := at.item(i)
 		for f := &fields[i]; f != nil; f = f.Items {
-			if f.Type == jig.FieldRelation && k.types.missing(f.Target) {
+			if f.Type == entity.FieldRelation && k.types.missing(f.Target) {
 				p := k.unknownType(doc, here.key("target"), f.Target)
 				p.Severity = SeverityWarning
 				k.problems = append(k.problems, p)
@@ -104,7 +105,7 @@ func (k *checker) checkTargets(doc *Document, fields []jig.Field, at *place) {
 }
 
 // checkType reports an entity type that does not exist. It returns the type, or nil if it is not fully known.
-func (k *checker) checkType(doc *Document, at *place, name string) *jig.EntityType {
+func (k *checker) checkType(doc *Document, at *place, name string) *entity.Type {
 	if k.types.missing(name) {
 		k.problems = append(k.problems, k.unknownType(doc, at, name))
 	}
@@ -118,8 +119,8 @@ func (k *checker) unknownType(doc *Document, at *place, name string) Problem {
 
 // checkPromptName reports a prompt that does not exist, or that is a document of another kind. It returns false if there is nothing more to
 // check.
-func (k *checker) checkPromptName(doc *Document, t *jig.Task, c call) bool {
-	if t.Kind != jig.TaskPrompt {
+func (k *checker) checkPromptName(doc *Document, t *entity.Task, c call) bool {
+	if t.Kind != entity.TaskPrompt {
 		return true
 	}
 	x, known := k.specs.all[t.Use]
@@ -137,7 +138,7 @@ func (k *checker) checkPromptName(doc *Document, t *jig.Task, c call) bool {
 }
 
 // checkResult checks the parts of the result that a task reads, given the shape of that result.
-func (k *checker) checkResult(doc *Document, t *jig.Task, at *place, shapes expr.Shapes) {
+func (k *checker) checkResult(doc *Document, t *entity.Task, at *place, shapes expr.Shapes) {
 	env, err := expr.TaskEnv()
 	if err != nil {
 		return // reading the document has reported it

@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // EntityTypeExplanation explains to people what an entity type contains and how its tasks fill it.
 type EntityTypeExplanation struct {
-	spec jig.EntityType
+	spec entity.Type
 	g    *taskGraph
 	// fills maps tasks to the names of the fields that they fill.
 	fills map[string][]string
@@ -19,7 +20,7 @@ type EntityTypeExplanation struct {
 
 // ExplainEntityType explains an entity type. Given the tools of a catalog, it also says which calls ask a person, as far as the tools
 // themselves decide that.
-func ExplainEntityType(t jig.EntityType, tools ...jig.Tool) EntityTypeExplanation {
+func ExplainEntityType(t entity.Type, tools ...jig.Tool) EntityTypeExplanation {
 	e := EntityTypeExplanation{spec: t, g: newTaskGraph(t.Tasks), fills: map[string][]string{}, tools: toolsByName(tools)}
 	e.g.sort() // reading the document has reported cycles; their tasks are shown in one layer
 	for i := range t.Fields {
@@ -72,7 +73,7 @@ func (e EntityTypeExplanation) Text() string {
 func (e EntityTypeExplanation) remarks(i int) []string {
 	t := &e.spec.Tasks[i]
 	words := []string{taskAction(t)}
-	if asks := asksText(e.tools[t.Use]); asks != "" && t.Kind == jig.TaskTool {
+	if asks := asksText(e.tools[t.Use]); asks != "" && t.Kind == entity.TaskTool {
 		words = append(words, asks)
 	}
 	if after := e.after(i); len(after) > 0 {
@@ -86,7 +87,7 @@ func (e EntityTypeExplanation) remarks(i int) []string {
 	}
 	if t.Attempts > 1 {
 		words = append(words, fmt.Sprintf("up to %d attempts", t.Attempts))
-		if t.Kind == jig.TaskTool && retriesRarely(e.tools[t.Use]) {
+		if t.Kind == entity.TaskTool && retriesRarely(e.tools[t.Use]) {
 			words = append(words, retryText)
 		}
 	}
@@ -105,25 +106,25 @@ func (e EntityTypeExplanation) after(i int) []string {
 	return names
 }
 
-func taskAction(t *jig.Task) string {
+func taskAction(t *entity.Task) string {
 	switch t.Kind {
-	case jig.TaskCompute:
+	case entity.TaskCompute:
 		return "compute " + t.Compute
-	case jig.TaskTool:
+	case entity.TaskTool:
 		return "call " + t.Use
-	case jig.TaskPrompt:
+	case entity.TaskPrompt:
 		return "ask " + t.Use
-	case jig.TaskComposition:
+	case entity.TaskComposition:
 		return "run " + t.Use
-	case jig.TaskAgent:
+	case entity.TaskAgent:
 		return "start the agent " + t.Use
-	case jig.TaskCitations:
+	case entity.TaskCitations:
 		return "check the claims of " + t.Claims
 	}
 	return "do nothing"
 }
 
-func (o *outline) fields(depth int, fields []jig.Field) {
+func (o *outline) fields(depth int, fields []entity.Field) {
 	for i := range fields {
 		f := &fields[i]
 		o.line(depth, "%s: %s", f.Name, strings.Join(fieldWords(f), ", "))
@@ -132,7 +133,7 @@ func (o *outline) fields(depth int, fields []jig.Field) {
 }
 
 // inner writes the fields inside a field, including those of a list's items.
-func (o *outline) inner(depth int, f *jig.Field) {
+func (o *outline) inner(depth int, f *entity.Field) {
 	o.fields(depth, f.Fields)
 	if f.Items != nil {
 		o.inner(depth, f.Items)
@@ -140,7 +141,7 @@ func (o *outline) inner(depth int, f *jig.Field) {
 }
 
 // fieldWords describes a field.
-func fieldWords(f *jig.Field) []string {
+func fieldWords(f *entity.Field) []string {
 	words := []string{typeWords(f)}
 	if f.Required {
 		words = append(words, "required")
@@ -154,23 +155,23 @@ func fieldWords(f *jig.Field) []string {
 	return words
 }
 
-func typeWords(f *jig.Field) string {
+func typeWords(f *entity.Field) string {
 	switch {
-	case f.Type == jig.FieldEnum:
+	case f.Type == entity.FieldEnum:
 		const shown = 10
 		if n := len(f.Options); n > shown {
 			return fmt.Sprintf("%s and %d more", strings.Join(f.Options[:shown], " | "), n-shown)
 		}
 		return strings.Join(f.Options, " | ")
-	case f.Type == jig.FieldRelation && f.Many:
+	case f.Type == entity.FieldRelation && f.Many:
 		return "relations to " + f.Target
-	case f.Type == jig.FieldRelation:
+	case f.Type == entity.FieldRelation:
 		return "relation to " + f.Target
-	case f.Type == jig.FieldArray && f.Items != nil:
+	case f.Type == entity.FieldArray && f.Items != nil:
 		return "list of " + typeWords(f.Items)
-	case f.Type == jig.FieldNumber && f.Integer:
+	case f.Type == entity.FieldNumber && f.Integer:
 		return "whole number"
-	case f.Type == jig.FieldDate && f.Time:
+	case f.Type == entity.FieldDate && f.Time:
 		return "date and time"
 	}
 	return string(f.Type)
@@ -213,13 +214,13 @@ func conditionLabel(when string) string {
 	return "when " + when
 }
 
-func taskShape(k jig.TaskKind) shape {
+func taskShape(k entity.TaskKind) shape {
 	switch k {
-	case jig.TaskCompute:
+	case entity.TaskCompute:
 		return roundEnds
-	case jig.TaskCitations:
+	case entity.TaskCitations:
 		return hexagon
-	case jig.TaskTool, jig.TaskPrompt, jig.TaskComposition, jig.TaskAgent:
+	case entity.TaskTool, entity.TaskPrompt, entity.TaskComposition, entity.TaskAgent:
 	}
 	return box
 }

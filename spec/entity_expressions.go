@@ -4,15 +4,15 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // maxTaskExpressionBytes limits the total length of an entity type's expressions, which is about 128 bytes for each of MaxTasks tasks.
 const maxTaskExpressionBytes = 128 << 10
 
 // TaskShapes describes the values that the expressions of an entity type's tasks can read: a JSON Schema for the path of each value.
-func TaskShapes(t jig.EntityType) expr.Shapes {
+func TaskShapes(t entity.Type) expr.Shapes {
 	const text = `{"type":"string"}`
 	content, values := jsonObject{}, jsonObject{}
 	shapes := expr.Shapes{}
@@ -46,18 +46,18 @@ func TaskShapes(t jig.EntityType) expr.Shapes {
 // taskSites walks the expressions of an entity type's tasks.
 type taskSites struct {
 	compiler
-	t      jig.EntityType
+	t      entity.Type
 	g      *taskGraph
 	shapes expr.Shapes
 	// filler maps fields to the tasks that fill them, and fills maps tasks to their fields.
 	filler map[string]string
-	fills  map[string]*jig.Field
+	fills  map[string]*entity.Field
 	before int
 	wrong  int
 }
 
 // checkTaskExpressions checks that expressions compile, and that they read only what their task depends on.
-func (d *decoder) checkTaskExpressions(t jig.EntityType, g *taskGraph) {
+func (d *decoder) checkTaskExpressions(t entity.Type, g *taskGraph) {
 	if len(t.Tasks) == 0 {
 		return
 	}
@@ -82,7 +82,7 @@ func (d *decoder) checkTaskExpressions(t jig.EntityType, g *taskGraph) {
 	}
 	s := &taskSites{
 		compiler: compiler{decoder: d, env: env}, t: t, g: g, shapes: TaskShapes(t), before: len(d.problems),
-		filler: map[string]string{}, fills: map[string]*jig.Field{},
+		filler: map[string]string{}, fills: map[string]*entity.Field{},
 	}
 	for i := range t.Fields {
 		if f := &t.Fields[i]; f.Task != "" {
@@ -108,25 +108,25 @@ func (s *taskSites) task(i int) {
 }
 
 // valueType returns the type that an expression must give for a field. It is Any if several CEL types are possible.
-func valueType(f *jig.Field) expr.Type {
+func valueType(f *entity.Field) expr.Type {
 	if f == nil {
 		return expr.Any
 	}
 	switch f.Type {
-	case jig.FieldBoolean:
+	case entity.FieldBoolean:
 		return expr.Bool
-	case jig.FieldText, jig.FieldEnum, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
+	case entity.FieldText, entity.FieldEnum, entity.FieldURL, entity.FieldEmail, entity.FieldPhone, entity.FieldMedia:
 		return expr.String
-	case jig.FieldObject:
+	case entity.FieldObject:
 		return expr.Map
-	case jig.FieldArray:
+	case entity.FieldArray:
 		return expr.List
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		if f.Many {
 			return expr.List
 		}
 		return expr.String
-	case jig.FieldNumber, jig.FieldDate: // an int or a double; a text or a timestamp
+	case entity.FieldNumber, entity.FieldDate: // an int or a double; a text or a timestamp
 	}
 	return expr.Any
 }

@@ -5,18 +5,19 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // neededKeys are the keys that a type requires.
-func neededKeys(t jig.FieldType) []string {
+func neededKeys(t entity.FieldType) []string {
 	switch t { //nolint:exhaustive // the others need none
-	case jig.FieldEnum:
+	case entity.FieldEnum:
 		return []string{"options"}
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		return []string{"target"}
-	case jig.FieldObject:
+	case entity.FieldObject:
 		return []string{"fields"}
-	case jig.FieldArray:
+	case entity.FieldArray:
 		return []string{"items"}
 	}
 	return nil
@@ -31,8 +32,8 @@ func neededHint(key string) string {
 }
 
 // entityFields converts fields from their written form, at a depth of the type.
-func (d *decoder) entityFields(path string, heads []FieldHead, depth int) []jig.Field {
-	fields := make([]jig.Field, 0, len(heads))
+func (d *decoder) entityFields(path string, heads []FieldHead, depth int) []entity.Field {
+	fields := make([]entity.Field, 0, len(heads))
 	for i, h := range heads {
 		at := indexPath(path, i)
 		f := d.fieldShape(at, h.FieldShape, depth)
@@ -48,14 +49,14 @@ func (d *decoder) entityFields(path string, heads []FieldHead, depth int) []jig.
 }
 
 // checkFieldHead checks the keys that only fields of the entity itself may have, and that a default fits the field.
-func (d *decoder) checkFieldHead(path string, f jig.Field, depth int) {
+func (d *decoder) checkFieldHead(path string, f entity.Field, depth int) {
 	for _, key := range []string{"default", "task"} {
 		if depth > 1 && d.has(path+"."+key) {
 			d.at(path+"."+key, ProblemBadShape, "give the outermost field one", "only a field of the entity itself has a %s", key)
 			return
 		}
 	}
-	if len(f.Default) == 0 || !slices.Contains(jig.FieldTypes(), f.Type) {
+	if len(f.Default) == 0 || !slices.Contains(entity.FieldTypes(), f.Type) {
 		return
 	}
 	f.Name = ""
@@ -73,8 +74,8 @@ func pointerText(pointer string) string {
 }
 
 // fieldShape converts a field without its name from the written form, and checks its keys against its type.
-func (d *decoder) fieldShape(path string, h FieldShape, depth int) jig.Field {
-	f := jig.Field{
+func (d *decoder) fieldShape(path string, h FieldShape, depth int) entity.Field {
+	f := entity.Field{
 		Type: h.Type, Label: h.Label, Display: h.Display, Description: h.Description, Options: h.Options,
 		Minimum: h.Minimum, Maximum: h.Maximum, Integer: h.Integer, MinLength: h.MinLength, MaxLength: h.MaxLength,
 		Pattern: h.Pattern, Time: h.Time, Target: h.Target, Many: h.Many,
@@ -88,7 +89,7 @@ func (d *decoder) fieldShape(path string, h FieldShape, depth int) jig.Field {
 		item := d.fieldShape(path+".items", h.Items.FieldShape, depth+1)
 		f.Items = &item
 	}
-	if slices.Contains(jig.FieldTypes(), h.Type) {
+	if slices.Contains(entity.FieldTypes(), h.Type) {
 		d.checkTypeKeys(path, f)
 	}
 	d.checkBounds(path, f)
@@ -99,7 +100,7 @@ func (d *decoder) fieldShape(path string, h FieldShape, depth int) jig.Field {
 	return f
 }
 
-func (d *decoder) innerFields(path string, h FieldShape, depth int) []jig.Field {
+func (d *decoder) innerFields(path string, h FieldShape, depth int) []entity.Field {
 	if len(h.Fields) == 0 {
 		return nil
 	}
@@ -107,7 +108,7 @@ func (d *decoder) innerFields(path string, h FieldShape, depth int) []jig.Field 
 }
 
 // checkTypeKeys checks that a field has the keys that its type requires, and none that belong to other types.
-func (d *decoder) checkTypeKeys(path string, f jig.Field) {
+func (d *decoder) checkTypeKeys(path string, f entity.Field) {
 	own, needed := typeKeys(f.Type), neededKeys(f.Type)
 	for _, key := range ownKeys() {
 		if d.has(path+"."+key) && !slices.Contains(own, key) {
@@ -123,14 +124,14 @@ func (d *decoder) checkTypeKeys(path string, f jig.Field) {
 		d.at(path+".display", ProblemBadValue, "use "+quotedList(variants, " or "), "%q is no display of type %s", f.Display, f.Type)
 	}
 	for _, key := range []string{"min_length", "max_length"} {
-		if f.Type == jig.FieldRelation && !f.Many && d.has(path+"."+key) {
+		if f.Type == entity.FieldRelation && !f.Many && d.has(path+"."+key) {
 			d.at(path+"."+key, ProblemBadShape, "remove it, or add many: true", "a relation to one entity has no number of items")
 		}
 	}
 }
 
 // checkBounds refuses bounds that allow no value.
-func (d *decoder) checkBounds(path string, f jig.Field) {
+func (d *decoder) checkBounds(path string, f entity.Field) {
 	if f.Minimum != nil && f.Maximum != nil && *f.Minimum > *f.Maximum {
 		d.at(path+".maximum", ProblemOutOfRange, "make it the larger of the two", "the maximum %s is less than the minimum %s", shortNumber(*f.Maximum), shortNumber(*f.Minimum))
 	}

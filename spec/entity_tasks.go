@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // taskGraph holds the dependencies between the tasks of an entity type.
 type taskGraph struct {
-	tasks []jig.Task
+	tasks []entity.Task
 	index map[string]int
 	// needs are the dependencies that exist, as indexes.
 	needs [][]int
@@ -31,7 +31,7 @@ func (b bits) add(other bits) {
 	}
 }
 
-func newTaskGraph(tasks []jig.Task) *taskGraph {
+func newTaskGraph(tasks []entity.Task) *taskGraph {
 	g := &taskGraph{tasks: tasks, index: make(map[string]int, len(tasks)), needs: make([][]int, len(tasks))}
 	for i, t := range tasks {
 		if _, again := g.index[t.ID]; !again && t.ID != "" {
@@ -109,7 +109,7 @@ func (g *taskGraph) depths() []int {
 }
 
 // checkTasks checks the references of tasks to each other and to fields, and then their expressions.
-func (d *decoder) checkTasks(t jig.EntityType) {
+func (d *decoder) checkTasks(t entity.Type) {
 	g := newTaskGraph(t.Tasks)
 	fills := d.checkFillers(t, g)
 	for i, task := range t.Tasks {
@@ -130,9 +130,9 @@ func (d *decoder) checkTasks(t jig.EntityType) {
 }
 
 // dependencyKey returns the key of a task that makes it wait.
-func (d *decoder) dependencyKey(t jig.Task) string {
-	if t.Kind == jig.TaskCitations && len(t.DependsOn) == 1 {
-		return "." + string(jig.TaskCitations)
+func (d *decoder) dependencyKey(t entity.Task) string {
+	if t.Kind == entity.TaskCitations && len(t.DependsOn) == 1 {
+		return "." + string(entity.TaskCitations)
 	}
 	return ".depends_on"
 }
@@ -153,8 +153,8 @@ func (g *taskGraph) chain(cycle []int) string {
 }
 
 // checkFillers checks the tasks that fields name, and returns the field that each task fills.
-func (d *decoder) checkFillers(t jig.EntityType, g *taskGraph) map[string]*jig.Field {
-	fills := map[string]*jig.Field{}
+func (d *decoder) checkFillers(t entity.Type, g *taskGraph) map[string]*entity.Field {
+	fills := map[string]*entity.Field{}
 	for i := range t.Fields {
 		f, at := &t.Fields[i], indexPath("fields", i)+".task"
 		if f.Task == "" {
@@ -174,12 +174,12 @@ func (d *decoder) checkFillers(t jig.EntityType, g *taskGraph) map[string]*jig.F
 	return fills
 }
 
-func (d *decoder) checkDependencies(path string, t jig.Task, g *taskGraph) {
+func (d *decoder) checkDependencies(path string, t entity.Task, g *taskGraph) {
 	seen := map[string]bool{}
 	for i, id := range t.DependsOn {
 		at, written := indexPath(path+".depends_on", i), d.has(indexPath(path+".depends_on", i))
 		if !written {
-			at = path + "." + string(jig.TaskCitations)
+			at = path + "." + string(entity.TaskCitations)
 		}
 		_, known := g.index[id]
 		switch {
@@ -193,7 +193,7 @@ func (d *decoder) checkDependencies(path string, t jig.Task, g *taskGraph) {
 }
 
 // checkUseless warns of tasks whose values nothing uses. Citations tasks are useful in themselves.
-func (d *decoder) checkUseless(t jig.EntityType, g *taskGraph, fills map[string]*jig.Field) {
+func (d *decoder) checkUseless(t entity.Type, g *taskGraph, fills map[string]*entity.Field) {
 	needed := make([]bool, len(t.Tasks))
 	for _, needs := range g.needs {
 		for _, i := range needs {
@@ -201,7 +201,7 @@ func (d *decoder) checkUseless(t jig.EntityType, g *taskGraph, fills map[string]
 		}
 	}
 	for i, task := range t.Tasks {
-		if needed[i] || fills[task.ID] != nil || task.Kind == jig.TaskCitations || task.ID == "" {
+		if needed[i] || fills[task.ID] != nil || task.Kind == entity.TaskCitations || task.ID == "" {
 			continue
 		}
 		p := d.warning(indexPath("tasks", i), "name it in a field's task, or remove it", fmt.Sprintf("the task %s fills no field, and no other task depends on it", task.ID))

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -29,28 +30,28 @@ func TestEntityType(t *testing.T) {
 	require.Equal(t, 5, got.MaxParallel)
 	require.Len(t, got.Version, 64)
 	one, high := 1, 20
-	require.Equal(t, jig.Field{
-		Name: "licences", Type: jig.FieldArray, Task: "licence", Items: &jig.Field{Type: jig.FieldText}, MaxLength: &high,
+	require.Equal(t, entity.Field{
+		Name: "licences", Type: entity.FieldArray, Task: "licence", Items: &entity.Field{Type: entity.FieldText}, MaxLength: &high,
 	}, got.Fields[3])
-	require.Equal(t, jig.Field{Name: "direct", Type: jig.FieldBoolean, Default: json.RawMessage("true")}, got.Fields[6])
-	require.Equal(t, jig.Field{
-		Name: "source_entity_ids", Type: jig.FieldRelation, Target: "module", Many: true, Required: true, MinLength: &one,
+	require.Equal(t, entity.Field{Name: "direct", Type: entity.FieldBoolean, Default: json.RawMessage("true")}, got.Fields[6])
+	require.Equal(t, entity.Field{
+		Name: "source_entity_ids", Type: entity.FieldRelation, Target: "module", Many: true, Required: true, MinLength: &one,
 	}, got.Fields[8].Items.Fields[1])
-	require.Equal(t, []jig.Task{
+	require.Equal(t, []entity.Task{
 		{
-			ID: "licence", Kind: jig.TaskTool, Use: "deps.license", Attempts: 3, Backoff: 2 * time.Second,
+			ID: "licence", Kind: entity.TaskTool, Use: "deps.license", Attempts: 3, Backoff: 2 * time.Second,
 			Input: json.RawMessage(`{"module":"${entity.content.path}","version":"${entity.content.version}"}`),
 			Value: "result.licenses.map(l, l.spdx)", Sources: "[entity.id]",
 		},
-		{ID: "risk", Kind: jig.TaskCompute, DependsOn: []string{"licence"}, Compute: "size(tasks.licence) == 0 ? 'unknown' : 'low'", Attempts: 1},
+		{ID: "risk", Kind: entity.TaskCompute, DependsOn: []string{"licence"}, Compute: "size(tasks.licence) == 0 ? 'unknown' : 'low'", Attempts: 1},
 		{
-			ID: "text", Kind: jig.TaskAgent, Use: "module-writer", DependsOn: []string{"licence", "risk"}, When: "tasks.risk != 'unknown'", Attempts: 1,
+			ID: "text", Kind: entity.TaskAgent, Use: "module-writer", DependsOn: []string{"licence", "risk"}, When: "tasks.risk != 'unknown'", Attempts: 1,
 			Input:        json.RawMessage(`{"licences":"${tasks.licence}","risk":"${tasks.risk}"}`),
 			OutputSchema: json.RawMessage(`{"type":"object","required":["summary","claims"],"properties":{"summary":{"type":"string"},"claims":{"type":"array"}}}`),
 		},
-		{ID: "summary", Kind: jig.TaskCompute, DependsOn: []string{"text"}, Compute: "tasks.text.summary", Attempts: 1},
-		{ID: "claims", Kind: jig.TaskCompute, DependsOn: []string{"text"}, Compute: "tasks.text.claims", Attempts: 1},
-		{ID: "check", Kind: jig.TaskCitations, DependsOn: []string{"claims"}, Claims: "claims", Among: "input.modules", Attempts: 1},
+		{ID: "summary", Kind: entity.TaskCompute, DependsOn: []string{"text"}, Compute: "tasks.text.summary", Attempts: 1},
+		{ID: "claims", Kind: entity.TaskCompute, DependsOn: []string{"text"}, Compute: "tasks.text.claims", Attempts: 1},
+		{ID: "check", Kind: entity.TaskCitations, DependsOn: []string{"claims"}, Claims: "claims", Among: "input.modules", Attempts: 1},
 	}, got.Tasks)
 
 	var value any
@@ -175,24 +176,24 @@ func TestExplainEntityTypeGolden(t *testing.T) {
 	requirePlain(t, e.Text())
 	require.Contains(t, e.Text(), "licence: call deps.license; asks")
 	require.NotContains(t, spec.ExplainEntityType(doc).Text(), "asks a person")
-	bare := spec.ExplainEntityType(jig.EntityType{Name: "a\x1b[2J", Fields: []jig.Field{{Name: "a", Type: jig.FieldText}}})
+	bare := spec.ExplainEntityType(entity.Type{Name: "a\x1b[2J", Fields: []entity.Field{{Name: "a", Type: entity.FieldText}}})
 	requirePlain(t, bare.Text())
 	require.NotContains(t, bare.Text(), "tasks")
 	requireMermaid(t, bare.Mermaid())
-	loop := spec.ExplainEntityType(jig.EntityType{Tasks: []jig.Task{{ID: "a", DependsOn: []string{"b"}}, {ID: "b", DependsOn: []string{"a"}}}})
+	loop := spec.ExplainEntityType(entity.Type{Tasks: []entity.Task{{ID: "a", DependsOn: []string{"b"}}, {ID: "b", DependsOn: []string{"a"}}}})
 	require.Contains(t, loop.Text(), "after a")
 }
 
 func TestExplainEveryTypeAndTask(t *testing.T) {
 	t.Parallel()
-	text := spec.ExplainEntityType(jig.EntityType{
-		Name: "a", Fields: []jig.Field{
-			{Name: "a", Type: jig.FieldEnum, Options: strings.Split("a,b,c,d,e,f,g,h,i,j,k,l", ",")},
-			{Name: "b", Type: jig.FieldRelation, Target: "x"},
-			{Name: "c", Type: jig.FieldNumber, Integer: true},
-			{Name: "d", Type: jig.FieldDate, Time: true},
+	text := spec.ExplainEntityType(entity.Type{
+		Name: "a", Fields: []entity.Field{
+			{Name: "a", Type: entity.FieldEnum, Options: strings.Split("a,b,c,d,e,f,g,h,i,j,k,l", ",")},
+			{Name: "b", Type: entity.FieldRelation, Target: "x"},
+			{Name: "c", Type: entity.FieldNumber, Integer: true},
+			{Name: "d", Type: entity.FieldDate, Time: true},
 		},
-		Tasks: []jig.Task{{ID: "p", Kind: jig.TaskPrompt, Use: "why"}, {ID: "q", Kind: jig.TaskComposition, Use: "do"}},
+		Tasks: []entity.Task{{ID: "p", Kind: entity.TaskPrompt, Use: "why"}, {ID: "q", Kind: entity.TaskComposition, Use: "do"}},
 	}).Text()
 	for _, part := range []string{"a: a | b", "and 2 more", "b: relation to x", "c: whole number", "d: date and time", "p: ask why", "q: run do"} {
 		require.Contains(t, text, part)
@@ -397,7 +398,7 @@ func TestTableOfFieldTypes(t *testing.T) {
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n\n")
 	rows := strings.Split(section, "\n")[2:]
-	require.Len(t, rows, len(jig.FieldTypes()))
+	require.Len(t, rows, len(entity.FieldTypes()))
 	word := regexp.MustCompile("`([a-z_]+)`")
 	words := func(cell string) []string {
 		var all []string
@@ -406,7 +407,7 @@ func TestTableOfFieldTypes(t *testing.T) {
 		}
 		return all
 	}
-	for i, kind := range jig.FieldTypes() {
+	for i, kind := range entity.FieldTypes() {
 		cells := strings.Split(rows[i], "|")
 		require.Equal(t, []string{string(kind)}, words(cells[1]))
 		require.Equal(t, spec.Displays(kind), words(cells[4]), "%s", kind)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -252,7 +253,7 @@ func FuzzLoadExecution(f *testing.F) {
 }
 
 // anyType is an entity type with the fields that the seeds read.
-var anyType = []jig.EntityType{{Name: "module", Fields: []jig.Field{{Name: "path", Type: jig.FieldText, Required: true, Task: "path"}}}}
+var anyType = []entity.Type{{Name: "module", Fields: []entity.Field{{Name: "path", Type: entity.FieldText, Required: true, Task: "path"}}}}
 
 // anyShape says for every tool that its output may have a member a.
 func anyShape(string) (json.RawMessage, bool) {

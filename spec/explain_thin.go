@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
 )
 
 // kindWords returns a kind as people write it.
 func kindWords(k Kind) string { return strings.ReplaceAll(string(k), "_", " ") }
 
 // thin writes what a thin tool does, in the order in which it does it.
-func (o *outline) thin(t *jig.ThinTool) {
+func (o *outline) thin(t *ThinTool) {
 	if t.Bundle != "" {
 		o.line(0, "it needs the bundle %s", t.Bundle)
 	}
@@ -59,7 +60,7 @@ func (o *outline) thin(t *jig.ThinTool) {
 	o.line(0, "it gives back the entity's id at once, with a link%s", linkText(t.URL))
 }
 
-func lookupText(e *jig.ThinEntity) string {
+func lookupText(e *ThinEntity) string {
 	text := "the " + e.Type + " " + e.ID
 	if e.Optional {
 		text += ", when there is one"
@@ -68,7 +69,7 @@ func lookupText(e *jig.ThinEntity) string {
 }
 
 // lookupRemarks says what else must hold for an entity.
-func lookupRemarks(e *jig.ThinEntity) []string {
+func lookupRemarks(e *ThinEntity) []string {
 	var remarks []string
 	if e.Workspace != "" {
 		remarks = append(remarks, "it must be in the workspace "+e.Workspace)
@@ -90,7 +91,7 @@ func lookupRemarks(e *jig.ThinEntity) []string {
 	return remarks
 }
 
-func creationText(c *jig.ThinCreation) string {
+func creationText(c *ThinCreation) string {
 	text := "an entity of type " + c.Type
 	if c.Title != "" {
 		text += ": " + c.Title
@@ -101,7 +102,7 @@ func creationText(c *jig.ThinCreation) string {
 	return text
 }
 
-func startText(s *jig.ThinStart) string {
+func startText(s *ThinStart) string {
 	if len(s.Fields) == 0 {
 		return "all of its fields"
 	}
@@ -116,7 +117,7 @@ func linkText(url string) string {
 }
 
 // thin draws a thin tool: lookups, a diamond for each requirement with the rejection beside it, and what is created and started.
-func (d *drawing) thin(t *jig.ThinTool, in []exit) []exit {
+func (d *drawing) thin(t *ThinTool, in []exit) []exit {
 	step := func(s shape, lines ...string) {
 		to := d.node(s, lines...)
 		d.link(in, to)
@@ -141,7 +142,7 @@ func (d *drawing) thin(t *jig.ThinTool, in []exit) []exit {
 
 // ExplainBundle returns a short text for a terminal: what the bundle is, which bundles it requires, and which documents it contains, by
 // kind.
-func ExplainBundle(m jig.BundleManifest, docs []Document) string {
+func ExplainBundle(m bundle.BundleManifest, docs []Document) string {
 	o := &outline{}
 	o.line(0, "bundle %s%s", m.Name, versionText(m.Version))
 	if m.Title != "" {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // Limits of the fields of an entity type.
@@ -70,22 +71,22 @@ type textForm struct {
 }
 
 // textFormOf returns the form of a field's values, or the zero form if the type has none.
-func textFormOf(f *jig.Field) textForm {
+func textFormOf(f *entity.Field) textForm {
 	switch f.Type { //nolint:exhaustive // the values of other types have no form
-	case jig.FieldDate:
+	case entity.FieldDate:
 		if f.Time {
 			return textForm{format: "date-time", pattern: momentPattern, what: "a time such as 2026-01-31T12:00:00Z (RFC 3339)"}
 		}
 		return textForm{format: "date", pattern: datePattern, what: "a date such as 2026-01-31"}
-	case jig.FieldURL:
+	case entity.FieldURL:
 		return textForm{format: "uri", pattern: urlPattern, limit: maxURL, what: "an http or https address such as https://example.com/a"}
-	case jig.FieldEmail:
+	case entity.FieldEmail:
 		return textForm{format: "email", pattern: emailPattern, limit: maxEmail, what: "an e-mail address such as ana@example.com"}
-	case jig.FieldPhone:
+	case entity.FieldPhone:
 		return textForm{pattern: phonePattern, what: "a phone number such as +4930123456 (E.164)"}
-	case jig.FieldMedia:
+	case entity.FieldMedia:
 		return textForm{pattern: mediaPattern, limit: maxURL, what: "an artifact's id (" + jig.ArtifactPrefix + "…) or an http or https address"}
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		return textForm{pattern: relationPattern, what: "an entity's id"}
 	}
 	return textForm{}
@@ -93,54 +94,54 @@ func textFormOf(f *jig.Field) textForm {
 
 // Displays lists the variants in which a type can be shown on forms and pages. The first one is the default. The list is empty for a type
 // that does not exist.
-func Displays(t jig.FieldType) []string {
+func Displays(t entity.FieldType) []string {
 	switch t {
-	case jig.FieldText:
+	case entity.FieldText:
 		return []string{"line", "paragraph", "markdown", "code", "heading"}
-	case jig.FieldNumber:
+	case entity.FieldNumber:
 		return []string{"plain", "percent", "rating", "progress", "bytes"}
-	case jig.FieldBoolean:
+	case entity.FieldBoolean:
 		return []string{"checkbox", "toggle", "yes_no"}
-	case jig.FieldDate:
+	case entity.FieldDate:
 		return []string{"calendar", "relative"}
-	case jig.FieldEnum:
+	case entity.FieldEnum:
 		return []string{"select", "radio", "badge"}
-	case jig.FieldURL:
+	case entity.FieldURL:
 		return []string{"link", "preview", "embed"}
-	case jig.FieldEmail:
+	case entity.FieldEmail:
 		return []string{"mailto", "plain"}
-	case jig.FieldPhone:
+	case entity.FieldPhone:
 		return []string{"tel", "plain"}
-	case jig.FieldMedia:
+	case entity.FieldMedia:
 		return []string{"file", "image", "video", "audio"}
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		return []string{"link", "card", "list"}
-	case jig.FieldObject:
+	case entity.FieldObject:
 		return []string{"group", "inline", "json"}
-	case jig.FieldArray:
+	case entity.FieldArray:
 		return []string{"list", "table", "tags"}
 	}
 	return nil
 }
 
 // typeKeys returns the keys that a type has in addition to the keys of every field.
-func typeKeys(t jig.FieldType) []string {
+func typeKeys(t entity.FieldType) []string {
 	switch t {
-	case jig.FieldText:
+	case entity.FieldText:
 		return []string{"min_length", "max_length", "pattern"}
-	case jig.FieldNumber:
+	case entity.FieldNumber:
 		return []string{"minimum", "maximum", "integer"}
-	case jig.FieldDate:
+	case entity.FieldDate:
 		return []string{"time"}
-	case jig.FieldEnum:
+	case entity.FieldEnum:
 		return []string{"options"}
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		return []string{"target", "many", "min_length", "max_length"}
-	case jig.FieldObject:
+	case entity.FieldObject:
 		return []string{"fields"}
-	case jig.FieldArray:
+	case entity.FieldArray:
 		return []string{"items", "min_length", "max_length"}
-	case jig.FieldBoolean, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
+	case entity.FieldBoolean, entity.FieldURL, entity.FieldEmail, entity.FieldPhone, entity.FieldMedia:
 	}
 	return nil
 }
@@ -148,7 +149,7 @@ func typeKeys(t jig.FieldType) []string {
 // ownKeys returns the keys that only some types have, in the order in which problems with them are reported.
 func ownKeys() []string {
 	var all []string
-	for _, t := range jig.FieldTypes() {
+	for _, t := range entity.FieldTypes() {
 		for _, key := range typeKeys(t) {
 			if !slices.Contains(all, key) {
 				all = append(all, key)
@@ -161,7 +162,7 @@ func ownKeys() []string {
 // typesWith names the types that have a key, for hints.
 func typesWith(key string) string {
 	var names []string
-	for _, t := range jig.FieldTypes() {
+	for _, t := range entity.FieldTypes() {
 		if slices.Contains(typeKeys(t), key) {
 			names = append(names, string(t))
 		}
@@ -170,7 +171,7 @@ func typesWith(key string) string {
 }
 
 // FieldLabel returns what people see for a field: its label, or its name with spaces and a capital letter.
-func FieldLabel(f jig.Field) string {
+func FieldLabel(f entity.Field) string {
 	if f.Label != "" || f.Name == "" {
 		return f.Label
 	}

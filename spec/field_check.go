@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/pattern"
 )
 
@@ -19,7 +20,7 @@ const maxViolations = 50
 // CheckField checks a value against a field. The error is INVALID_INPUT. Its violations point to each wrong place with a JSON pointer that
 // begins with the field's name (or is relative to the value, if the field has no name), and its Field is the first pointer. CheckField
 // accepts the same values as the schema of [FieldSchema]. Null fits no field; leave the value out instead.
-func CheckField(f jig.Field, value json.RawMessage) error {
+func CheckField(f entity.Field, value json.RawMessage) error {
 	at := ""
 	if f.Name != "" {
 		at = "/" + pointerToken(f.Name)
@@ -36,7 +37,7 @@ func CheckField(f jig.Field, value json.RawMessage) error {
 // CheckContent checks the content of an entity, a JSON object, against the fields of its type: it must have no other fields, and every
 // value must fit its field. With partial, required fields may be missing, as in a change, or in an entity whose tasks have not run yet. The
 // error is like that of [CheckField], with pointers into the content.
-func CheckContent(t jig.EntityType, content json.RawMessage, partial bool) error {
+func CheckContent(t entity.Type, content json.RawMessage, partial bool) error {
 	v, err := readJSON(content)
 	if err != nil {
 		return jig.Errorf(jig.CodeInvalidInput, "the content cannot be read: %w", err)
@@ -128,33 +129,33 @@ func (c *fieldChecker) wrong(at, want string, v any) {
 	c.add(at, "this must be %s, not %s", want, jsonKind(v))
 }
 
-func (c *fieldChecker) value(f *jig.Field, at string, v any) {
+func (c *fieldChecker) value(f *entity.Field, at string, v any) {
 	switch f.Type {
-	case jig.FieldText:
+	case entity.FieldText:
 		c.text(f, at, v)
-	case jig.FieldNumber:
+	case entity.FieldNumber:
 		c.number(f, at, v)
-	case jig.FieldBoolean:
+	case entity.FieldBoolean:
 		if _, ok := v.(bool); !ok {
 			c.wrong(at, "true or false", v)
 		}
-	case jig.FieldEnum:
+	case entity.FieldEnum:
 		if s, ok := v.(string); !ok {
 			c.wrong(at, "text", v)
 		} else if !slices.Contains(f.Options, s) {
 			c.add(at, "%s is none of the options; %s", clipped(s), optionsHint(s, f.Options))
 		}
-	case jig.FieldObject:
+	case entity.FieldObject:
 		c.object(f.Fields, at, v, false)
-	case jig.FieldArray:
+	case entity.FieldArray:
 		c.list(f, at, v, func(at string, item any) { c.value(f.Items, at, item) })
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		if f.Many {
 			c.relations(f, at, v)
 			return
 		}
 		c.formed(f, at, v)
-	case jig.FieldDate, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
+	case entity.FieldDate, entity.FieldURL, entity.FieldEmail, entity.FieldPhone, entity.FieldMedia:
 		c.formed(f, at, v)
 	default:
 		c.add(at, "the field is of type %q, which does not exist", f.Type)
@@ -175,7 +176,7 @@ func optionsHint(s string, options []string) string {
 	return "they are " + strings.Join(options, ", ")
 }
 
-func (c *fieldChecker) text(f *jig.Field, at string, v any) {
+func (c *fieldChecker) text(f *entity.Field, at string, v any) {
 	s, ok := v.(string)
 	if !ok {
 		c.wrong(at, "text", v)
@@ -194,7 +195,7 @@ func (c *fieldChecker) text(f *jig.Field, at string, v any) {
 	}
 }
 
-func (c *fieldChecker) length(f *jig.Field, at string, n int, unit string) {
+func (c *fieldChecker) length(f *entity.Field, at string, n int, unit string) {
 	if f.MinLength != nil && n < *f.MinLength {
 		c.add(at, "this has %d %s; at least %d are needed", n, unit, *f.MinLength)
 	}
@@ -203,7 +204,7 @@ func (c *fieldChecker) length(f *jig.Field, at string, n int, unit string) {
 	}
 }
 
-func (c *fieldChecker) number(f *jig.Field, at string, v any) {
+func (c *fieldChecker) number(f *entity.Field, at string, v any) {
 	literal, ok := v.(json.Number)
 	if !ok {
 		c.wrong(at, "a number", v)
@@ -241,7 +242,7 @@ func decimal(f *float64) *big.Rat {
 func shortNumber(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
 // formed checks a text that must have a form.
-func (c *fieldChecker) formed(f *jig.Field, at string, v any) {
+func (c *fieldChecker) formed(f *entity.Field, at string, v any) {
 	form := textFormOf(f)
 	s, ok := v.(string)
 	switch {
@@ -249,12 +250,12 @@ func (c *fieldChecker) formed(f *jig.Field, at string, v any) {
 		c.wrong(at, form.what, v)
 	case form.limit > 0 && utf8.RuneCountInString(s) > form.limit:
 		c.add(at, "this has more than %d characters", form.limit)
-	case !form.pattern.MatchString(s), f.Type == jig.FieldEmail && !localPattern.MatchString(s):
+	case !form.pattern.MatchString(s), f.Type == entity.FieldEmail && !localPattern.MatchString(s):
 		c.add(at, "%s is not %s", clipped(s), form.what)
 	}
 }
 
-func (c *fieldChecker) list(f *jig.Field, at string, v any, each func(at string, item any)) {
+func (c *fieldChecker) list(f *entity.Field, at string, v any, each func(at string, item any)) {
 	items, ok := v.([]any)
 	if !ok {
 		c.wrong(at, "a list", v)
@@ -270,7 +271,7 @@ func (c *fieldChecker) list(f *jig.Field, at string, v any, each func(at string,
 }
 
 // relations checks a list of entity ids, which must be distinct.
-func (c *fieldChecker) relations(f *jig.Field, at string, v any) {
+func (c *fieldChecker) relations(f *entity.Field, at string, v any) {
 	seen := map[string]bool{}
 	c.list(f, at, v, func(at string, item any) {
 		c.formed(f, at, item)
@@ -284,13 +285,13 @@ func (c *fieldChecker) relations(f *jig.Field, at string, v any) {
 }
 
 // object checks the members of an entity's content, or of an object in it.
-func (c *fieldChecker) object(fields []jig.Field, at string, v any, partial bool) {
+func (c *fieldChecker) object(fields []entity.Field, at string, v any, partial bool) {
 	members, ok := v.(jsonObject)
 	if !ok {
 		c.wrong(at, "an object", v)
 		return
 	}
-	byName := make(map[string]*jig.Field, len(fields))
+	byName := make(map[string]*entity.Field, len(fields))
 	names := make([]string, 0, len(fields))
 	for i := range fields {
 		byName[fields[i].Name] = &fields[i]

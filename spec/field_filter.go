@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // FilterControl is the form control with which people enter the value of a filter.
@@ -32,11 +32,11 @@ type FilterField struct {
 	Field string `json:"field"`
 	Label string `json:"label"`
 	// Type is the type of the values that the field is compared with. For a list, it is the type of the items.
-	Type jig.FieldType `json:"type"`
+	Type entity.FieldType `json:"type"`
 	// List says that the field has several values.
-	List      bool           `json:"list,omitempty"`
-	Control   FilterControl  `json:"control"`
-	Operators []jig.FilterOp `json:"operators"`
+	List      bool              `json:"list,omitempty"`
+	Control   FilterControl     `json:"control"`
+	Operators []entity.FilterOp `json:"operators"`
 	// Options are the options of an enum. Target is the entity type of a relation.
 	Options []string `json:"options,omitempty"`
 	Target  string   `json:"target,omitempty"`
@@ -49,7 +49,7 @@ type FilterField struct {
 // FilterFields lists the fields by which entities of a type can be filtered, in the order of the type's fields. It lists the fields of an
 // object separately. It leaves out lists of objects and lists of lists, because nothing can be compared with them. If visible has names, only
 // these fields of the entity are considered.
-func FilterFields(t jig.EntityType, visible ...string) []FilterField {
+func FilterFields(t entity.Type, visible ...string) []FilterField {
 	var all []FilterField
 	for i := range t.Fields {
 		if len(visible) == 0 || slices.Contains(visible, t.Fields[i].Name) {
@@ -59,19 +59,19 @@ func FilterFields(t jig.EntityType, visible ...string) []FilterField {
 	return all
 }
 
-func filterFields(all []FilterField, f *jig.Field, path, labels []string) []FilterField {
+func filterFields(all []FilterField, f *entity.Field, path, labels []string) []FilterField {
 	path, labels = append(slices.Clone(path), f.Name), append(slices.Clone(labels), FieldLabel(*f))
-	if f.Type == jig.FieldObject {
+	if f.Type == entity.FieldObject {
 		for i := range f.Fields {
 			all = filterFields(all, &f.Fields[i], path, labels)
 		}
 		return all
 	}
-	value, several := f, f.Type == jig.FieldRelation && f.Many
-	if f.Type == jig.FieldArray {
+	value, several := f, f.Type == entity.FieldRelation && f.Many
+	if f.Type == entity.FieldArray {
 		value, several = f.Items, true
 	}
-	if value == nil || several && (value.Type == jig.FieldObject || value.Type == jig.FieldArray || value != f && value.Many) {
+	if value == nil || several && (value.Type == entity.FieldObject || value.Type == entity.FieldArray || value != f && value.Many) {
 		return all
 	}
 	return append(all, FilterField{
@@ -81,44 +81,44 @@ func filterFields(all []FilterField, f *jig.Field, path, labels []string) []Filt
 	})
 }
 
-func operatorsOf(f *jig.Field, several bool) []jig.FilterOp {
+func operatorsOf(f *entity.Field, several bool) []entity.FilterOp {
 	if several {
-		return []jig.FilterOp{jig.FilterContains}
+		return []entity.FilterOp{entity.FilterContains}
 	}
 	switch f.Type {
-	case jig.FieldText, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
-		return []jig.FilterOp{jig.FilterEq, jig.FilterNeq, jig.FilterIn, jig.FilterContains}
-	case jig.FieldNumber, jig.FieldDate:
-		return []jig.FilterOp{jig.FilterEq, jig.FilterNeq, jig.FilterGt, jig.FilterLt, jig.FilterGte, jig.FilterLte, jig.FilterIn}
-	case jig.FieldBoolean:
-		return []jig.FilterOp{jig.FilterEq, jig.FilterNeq}
-	case jig.FieldEnum, jig.FieldRelation:
-		return []jig.FilterOp{jig.FilterEq, jig.FilterNeq, jig.FilterIn}
-	case jig.FieldObject, jig.FieldArray:
+	case entity.FieldText, entity.FieldURL, entity.FieldEmail, entity.FieldPhone, entity.FieldMedia:
+		return []entity.FilterOp{entity.FilterEq, entity.FilterNeq, entity.FilterIn, entity.FilterContains}
+	case entity.FieldNumber, entity.FieldDate:
+		return []entity.FilterOp{entity.FilterEq, entity.FilterNeq, entity.FilterGt, entity.FilterLt, entity.FilterGte, entity.FilterLte, entity.FilterIn}
+	case entity.FieldBoolean:
+		return []entity.FilterOp{entity.FilterEq, entity.FilterNeq}
+	case entity.FieldEnum, entity.FieldRelation:
+		return []entity.FilterOp{entity.FilterEq, entity.FilterNeq, entity.FilterIn}
+	case entity.FieldObject, entity.FieldArray:
 	}
 	return nil
 }
 
-func controlOf(f *jig.Field, several bool) FilterControl {
+func controlOf(f *entity.Field, several bool) FilterControl {
 	switch f.Type {
-	case jig.FieldEnum:
+	case entity.FieldEnum:
 		if several || len(f.Options) > maxSelect {
 			return ControlMultiSelect
 		}
 		return ControlSelect
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		return ControlEntity
-	case jig.FieldNumber, jig.FieldBoolean, jig.FieldDate:
+	case entity.FieldNumber, entity.FieldBoolean, entity.FieldDate:
 		if several {
 			return ControlText
 		}
-	case jig.FieldText, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia, jig.FieldObject, jig.FieldArray:
+	case entity.FieldText, entity.FieldURL, entity.FieldEmail, entity.FieldPhone, entity.FieldMedia, entity.FieldObject, entity.FieldArray:
 		return ControlText
 	}
 	switch {
-	case f.Type == jig.FieldBoolean:
+	case f.Type == entity.FieldBoolean:
 		return ControlToggle
-	case f.Type == jig.FieldDate:
+	case f.Type == entity.FieldDate:
 		return ControlDate
 	case f.Minimum != nil && f.Maximum != nil:
 		return ControlRange

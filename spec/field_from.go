@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/pattern"
 )
 
@@ -19,13 +20,13 @@ import (
 // object without additionalProperties has no further members, formats are asserted (date, date-time, email; uri and url mean http or https
 // only), integers are whole, and a const of text is an enum with one option. Anything that a field cannot express is an INVALID_INPUT that
 // names it, with a JSON pointer into the schema.
-func FieldFromSchema(name string, schema json.RawMessage) (jig.Field, error) {
+func FieldFromSchema(name string, schema json.RawMessage) (entity.Field, error) {
 	v, err := readJSON(schema)
 	if err != nil {
-		return jig.Field{}, jig.Errorf(jig.CodeInvalidInput, "the schema of %s cannot be read: %w", name, err)
+		return entity.Field{}, jig.Errorf(jig.CodeInvalidInput, "the schema of %s cannot be read: %w", name, err)
 	}
 	if name != "" && !fieldNamePattern.MatchString(name) {
-		return jig.Field{}, jig.Errorf(jig.CodeInvalidInput, "%s is not the name of a field", clipped(name)).WithField("name").
+		return entity.Field{}, jig.Errorf(jig.CodeInvalidInput, "%s is not the name of a field", clipped(name)).WithField("name").
 			WithHint(formOf("variable").hint)
 	}
 	return fieldFrom(name, "", v, 1)
@@ -38,13 +39,13 @@ var fieldNamePattern = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]{0,63}$`)
 type schemaReader struct {
 	at    string
 	left  jsonObject
-	field jig.Field
+	field entity.Field
 	depth int
 }
 
-func fieldFrom(name, at string, v any, depth int) (jig.Field, error) {
+func fieldFrom(name, at string, v any, depth int) (entity.Field, error) {
 	o, ok := v.(jsonObject)
-	r := &schemaReader{at: at, left: slices.Clone(o), field: jig.Field{Name: name}, depth: depth}
+	r := &schemaReader{at: at, left: slices.Clone(o), field: entity.Field{Name: name}, depth: depth}
 	switch {
 	case !ok:
 		return r.field, r.fail("", "a schema that is %s cannot be said of a field", jsonKind(v))
@@ -148,12 +149,12 @@ func (r *schemaReader) values() error {
 	case "string":
 		err = r.text()
 	case "number", "integer":
-		r.field.Type, r.field.Integer = jig.FieldNumber, kind == "integer"
+		r.field.Type, r.field.Integer = entity.FieldNumber, kind == "integer"
 		err = r.number()
 	case "boolean":
-		r.field.Type = jig.FieldBoolean
+		r.field.Type = entity.FieldBoolean
 	case "object":
-		r.field.Type = jig.FieldObject
+		r.field.Type = entity.FieldObject
 		err = r.object()
 	case "array":
 		err = r.array()
@@ -163,7 +164,7 @@ func (r *schemaReader) values() error {
 	switch {
 	case err != nil:
 		return err
-	case r.field.Target != "" && r.field.Type != jig.FieldRelation:
+	case r.field.Target != "" && r.field.Type != entity.FieldRelation:
 		return r.fail(fieldKey, "only ids of entities have a target")
 	case r.field.Display != "" && !slices.Contains(Displays(r.field.Type), r.field.Display):
 		return r.fail(fieldKey, "%s is no display of %s", clipped(r.field.Display), r.field.Type)
@@ -213,7 +214,7 @@ func (r *schemaReader) text() error {
 	}
 	like, _ := r.left.get("pattern")
 	for _, form := range textForms() {
-		if r.field.Target == "" && form.field.Type == jig.FieldRelation {
+		if r.field.Target == "" && form.field.Type == entity.FieldRelation {
 			continue // without a target it is a plain text
 		}
 		if formatted && format == form.format || !formatted && like == form.pattern {
@@ -224,7 +225,7 @@ func (r *schemaReader) text() error {
 	if formatted {
 		return r.fail("format", "the format %s cannot be said of a field", clipped(format))
 	}
-	r.field.Type = jig.FieldText
+	r.field.Type = entity.FieldText
 	if r.field.Pattern, _, err = taken[string](r, "pattern", "text"); err != nil {
 		return err
 	}
@@ -236,25 +237,25 @@ func (r *schemaReader) text() error {
 
 // formOfField is a type whose values are texts in a fixed format, with the keywords that identify it in a schema.
 type formOfField struct {
-	field   jig.Field
+	field   entity.Field
 	format  string
 	pattern any
 }
 
 func textForms() []formOfField {
 	var all []formOfField
-	for _, f := range []jig.Field{
-		{Type: jig.FieldDate},
-		{Type: jig.FieldDate, Time: true},
-		{Type: jig.FieldURL},
-		{Type: jig.FieldEmail},
-		{Type: jig.FieldPhone},
-		{Type: jig.FieldMedia},
-		{Type: jig.FieldRelation},
+	for _, f := range []entity.Field{
+		{Type: entity.FieldDate},
+		{Type: entity.FieldDate, Time: true},
+		{Type: entity.FieldURL},
+		{Type: entity.FieldEmail},
+		{Type: entity.FieldPhone},
+		{Type: entity.FieldMedia},
+		{Type: entity.FieldRelation},
 	} {
 		form := textFormOf(&f)
 		all = append(all, formOfField{field: f, format: form.format, pattern: form.pattern.String()})
-		if f.Type == jig.FieldURL {
+		if f.Type == entity.FieldURL {
 			all = append(all, formOfField{field: f, format: "url", pattern: form.pattern.String()})
 		}
 	}
@@ -262,7 +263,7 @@ func textForms() []formOfField {
 }
 
 // same takes the keywords that have the same value as in the schema of field f. It leaves keywords with other values.
-func (r *schemaReader) same(f jig.Field) error {
+func (r *schemaReader) same(f entity.Field) error {
 	for _, m := range valueSchema(&f, false) {
 		if have, given := r.left.get(m.key); given && bytes.Equal(writeJSON(have), writeJSON(m.value)) {
 			r.take(m.key)
@@ -285,7 +286,7 @@ func (r *schemaReader) options() (bool, error) {
 	if !given {
 		return false, nil
 	}
-	r.field.Type = jig.FieldEnum
+	r.field.Type = entity.FieldEnum
 	for _, v := range values {
 		option, ok := v.(string)
 		switch {
@@ -399,13 +400,13 @@ func (r *schemaReader) array() error {
 	one := jsonObject{{"type", "string"}, {"pattern", relationPatternText}}
 	if unique == true && r.field.Target != "" && bytes.Equal(writeJSON(items), writeJSON(one)) {
 		r.take("uniqueItems")
-		r.field.Type, r.field.Many = jig.FieldRelation, true
+		r.field.Type, r.field.Many = entity.FieldRelation, true
 		return nil
 	}
 	if unique == false {
 		r.take("uniqueItems")
 	}
-	r.field.Type = jig.FieldArray
+	r.field.Type = entity.FieldArray
 	f, err := fieldFrom("", r.at+"/items", items, r.depth+1)
 	r.field.Items = &f
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -21,39 +22,39 @@ func (d fieldDice) chance(percent int) bool { return d.IntN(100) < percent }
 
 func pick[T any](d fieldDice, from ...T) T { return from[d.IntN(len(from))] }
 
-func (d fieldDice) field(depth int) jig.Field {
-	types := jig.FieldTypes()
+func (d fieldDice) field(depth int) entity.Field {
+	types := entity.FieldTypes()
 	if depth >= spec.MaxFieldDepth {
 		types = types[:len(types)-2] // no objects and arrays
 	}
-	f := jig.Field{Type: pick(d, types...)}
+	f := entity.Field{Type: pick(d, types...)}
 	f.Display = pick(d, append([]string{""}, spec.Displays(f.Type)...)...)
 	if d.chance(20) {
 		f.Label, f.Description = "A label", "<b> & \"more\""
 	}
 	switch f.Type { //nolint:exhaustive // the other types have no specific keys
-	case jig.FieldText:
+	case entity.FieldText:
 		f.Pattern = pick(d, "", "", "^[a-c]*$", "b", `\d+`, "^(?:ä|👍)", `a\.b|^$`)
 		d.lengths(&f)
-	case jig.FieldNumber:
+	case entity.FieldNumber:
 		f.Integer = d.chance(40)
 		f.Minimum, f.Maximum = d.bounds(-5, 2), d.bounds(2, 8)
-	case jig.FieldDate:
+	case entity.FieldDate:
 		f.Time = d.chance(50)
-	case jig.FieldEnum:
+	case entity.FieldEnum:
 		f.Options = []string{"a", "b", "ä", "null", "1", ""}[:1+d.IntN(5)]
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		f.Target = "module"
 		if f.Many = d.chance(50); f.Many {
 			d.lengths(&f)
 		}
-	case jig.FieldObject:
+	case entity.FieldObject:
 		for _, name := range []string{"a", "b", "cD", "e_1"}[:1+d.IntN(4)] {
 			inner := d.field(depth + 1)
 			inner.Name, inner.Required = name, d.chance(40)
 			f.Fields = append(f.Fields, inner)
 		}
-	case jig.FieldArray:
+	case entity.FieldArray:
 		item := d.field(depth + 1)
 		f.Items = &item
 		d.lengths(&f)
@@ -61,7 +62,7 @@ func (d fieldDice) field(depth int) jig.Field {
 	return f
 }
 
-func (d fieldDice) lengths(f *jig.Field) {
+func (d fieldDice) lengths(f *entity.Field) {
 	if low := d.IntN(3); d.chance(30) {
 		f.MinLength = &low
 	}
@@ -79,31 +80,31 @@ func (d fieldDice) bounds(low, high float64) *float64 {
 }
 
 // value returns a value that resembles a fitting one, and often fits.
-func (d fieldDice) value(f *jig.Field, depth int) any {
+func (d fieldDice) value(f *entity.Field, depth int) any {
 	if d.chance(6) {
 		return d.anything(2)
 	}
 	switch f.Type {
-	case jig.FieldText:
+	case entity.FieldText:
 		return strings.Repeat(pick(d, "a", "b", "1", "ä", "👍", "a.b", "abc"), d.IntN(4))
-	case jig.FieldNumber:
+	case entity.FieldNumber:
 		return json.Number(pick(d, "-5", "-4.5", "0", "1", "1.0", "2", "0.1", "2.6", "8", "8.1", "1e1", "-5.000000000000000000001", "100"))
-	case jig.FieldBoolean:
+	case entity.FieldBoolean:
 		return d.chance(50)
-	case jig.FieldEnum:
+	case entity.FieldEnum:
 		return pick(d, "a", "b", "ä", "null", "1", "c")
-	case jig.FieldDate:
+	case entity.FieldDate:
 		return d.mangled(fmt.Sprintf("%04d-%02d-%02d", pick(d, 0, 1, 1900, 2000, 2024, 2026, 9999), d.IntN(14), d.IntN(33)) +
 			pick(d, "", "T12:00:00Z", "T23:59:59.5+01:00", "T24:00:00Z", "T00:00:60Z"))
-	case jig.FieldURL:
+	case entity.FieldURL:
 		return d.mangled(pick(d, "https://example.com/a?b=c#d", "http://a:1/%20", "https://user@a", "HTTP://A.b", "https://a/[x]"))
-	case jig.FieldEmail:
+	case entity.FieldEmail:
 		return d.mangled(pick(d, "ana@example.com", "a.b+c@d", "a@b-.c", strings.Repeat("x", 60+d.IntN(8))+"@y"))
-	case jig.FieldPhone:
+	case entity.FieldPhone:
 		return d.mangled("+" + strings.Repeat("12", d.IntN(9)))
-	case jig.FieldMedia:
+	case entity.FieldMedia:
 		return d.mangled(pick(d, "art_0123456789abcdefghjkmnpqrs", "https://example.com/a.png", "a.png"))
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		if f.Many {
 			ids := []any{}
 			for range d.IntN(4) {
@@ -112,7 +113,7 @@ func (d fieldDice) value(f *jig.Field, depth int) any {
 			return ids
 		}
 		return d.mangled("ent_01")
-	case jig.FieldObject:
+	case entity.FieldObject:
 		object := map[string]any{}
 		for i := range f.Fields {
 			if f.Fields[i].Required && d.chance(95) || d.chance(60) {
@@ -123,7 +124,7 @@ func (d fieldDice) value(f *jig.Field, depth int) any {
 			object["unknown"] = 1
 		}
 		return object
-	case jig.FieldArray:
+	case entity.FieldArray:
 		items := []any{}
 		for range d.IntN(4) {
 			items = append(items, d.value(f.Items, depth+1))
@@ -206,6 +207,6 @@ func FuzzFieldFromSchema(f *testing.F) {
 		require.NoError(t, err)
 		first, second := spec.CheckField(field, json.RawMessage(value)), spec.CheckField(again, json.RawMessage(value))
 		require.Equal(t, first == nil, second == nil)
-		require.True(t, slices.Contains(jig.FieldTypes(), field.Type))
+		require.True(t, slices.Contains(entity.FieldTypes(), field.Type))
 	})
 }

@@ -3,7 +3,7 @@ package spec
 import (
 	"encoding/json"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // fieldKey is the keyword that holds the settings of a field that JSON Schema cannot express.
@@ -12,10 +12,10 @@ const fieldKey = "x-field"
 // FieldSchema returns the JSON Schema (2020-12) of a field's values. It accepts the values that [CheckField] accepts, whether a validator
 // asserts formats or treats them as annotations, and can be embedded in another schema. The label becomes the title. The display, the
 // target of a relation and the task are kept under x-field, which validators ignore.
-func FieldSchema(f jig.Field) json.RawMessage { return writeJSON(fieldSchema(&f, true)) }
+func FieldSchema(f entity.Field) json.RawMessage { return writeJSON(fieldSchema(&f, true)) }
 
 // ContentSchema returns the JSON Schema (2020-12) of the content of an entity type. It accepts what [CheckContent] accepts without partial.
-func ContentSchema(t jig.EntityType) json.RawMessage {
+func ContentSchema(t entity.Type) json.RawMessage {
 	o := jsonObject{{"$schema", "https://json-schema.org/draft/2020-12/schema"}}
 	o.text("title", t.Title)
 	o.text("description", t.Description)
@@ -30,7 +30,7 @@ func (o *jsonObject) text(key, value string) {
 }
 
 // fieldSchema makes the schema of a field. With notes, it includes what does not restrict values.
-func fieldSchema(f *jig.Field, notes bool) jsonObject {
+func fieldSchema(f *entity.Field, notes bool) jsonObject {
 	o := valueSchema(f, notes)
 	if !notes {
 		return o
@@ -51,13 +51,13 @@ func fieldSchema(f *jig.Field, notes bool) jsonObject {
 }
 
 // valueSchema makes the part of a schema that restricts values.
-func valueSchema(f *jig.Field, notes bool) jsonObject {
+func valueSchema(f *entity.Field, notes bool) jsonObject {
 	switch f.Type {
-	case jig.FieldText:
+	case entity.FieldText:
 		o := append(jsonObject{{"type", "string"}}, lengths(f, "minLength", "maxLength")...)
 		o.text("pattern", f.Pattern)
 		return o
-	case jig.FieldNumber:
+	case entity.FieldNumber:
 		o := jsonObject{{"type", "number"}}
 		if f.Integer {
 			o[0].value = "integer"
@@ -69,36 +69,36 @@ func valueSchema(f *jig.Field, notes bool) jsonObject {
 			o = append(o, jsonMember{"maximum", *f.Maximum})
 		}
 		return o
-	case jig.FieldBoolean:
+	case entity.FieldBoolean:
 		return jsonObject{{"type", "boolean"}}
-	case jig.FieldEnum:
+	case entity.FieldEnum:
 		options := make([]any, 0, len(f.Options))
 		for _, option := range f.Options {
 			options = append(options, option)
 		}
 		return jsonObject{{"type", "string"}, {"enum", options}}
-	case jig.FieldObject:
+	case entity.FieldObject:
 		return membersSchema(f.Fields, notes)
-	case jig.FieldArray:
+	case entity.FieldArray:
 		o := jsonObject{{"type", "array"}}
 		if f.Items != nil {
 			o = append(o, jsonMember{"items", fieldSchema(f.Items, notes)})
 		}
 		return append(o, lengths(f, "minItems", "maxItems")...)
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		if f.Many {
 			one := jsonObject{{"type", "string"}, {"pattern", relationPatternText}}
 			o := jsonObject{{"type", "array"}, {"items", one}, {"uniqueItems", true}}
 			return append(o, lengths(f, "minItems", "maxItems")...)
 		}
 		return formSchema(f)
-	case jig.FieldDate, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
+	case entity.FieldDate, entity.FieldURL, entity.FieldEmail, entity.FieldPhone, entity.FieldMedia:
 		return formSchema(f)
 	}
 	return jsonObject{{"not", jsonObject{}}} // a type that does not exist has no values
 }
 
-func lengths(f *jig.Field, low, high string) jsonObject {
+func lengths(f *entity.Field, low, high string) jsonObject {
 	var o jsonObject
 	if f.MinLength != nil {
 		o = append(o, jsonMember{low, *f.MinLength})
@@ -110,7 +110,7 @@ func lengths(f *jig.Field, low, high string) jsonObject {
 }
 
 // formSchema returns the schema of a text that has a form.
-func formSchema(f *jig.Field) jsonObject {
+func formSchema(f *entity.Field) jsonObject {
 	form := textFormOf(f)
 	o := jsonObject{{"type", "string"}}
 	o.text("format", form.format)
@@ -118,13 +118,13 @@ func formSchema(f *jig.Field) jsonObject {
 		o = append(o, jsonMember{"maxLength", form.limit})
 	}
 	o.text("pattern", form.pattern.String())
-	if f.Type == jig.FieldEmail {
+	if f.Type == entity.FieldEmail {
 		o = append(o, jsonMember{"allOf", []any{jsonObject{{"pattern", localPatternText}}}})
 	}
 	return o
 }
 
-func membersSchema(fields []jig.Field, notes bool) jsonObject {
+func membersSchema(fields []entity.Field, notes bool) jsonObject {
 	properties, required := jsonObject{}, []any{}
 	for i := range fields {
 		properties = append(properties, jsonMember{fields[i].Name, fieldSchema(&fields[i], notes)})

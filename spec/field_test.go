@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools/schema"
 )
@@ -18,7 +19,7 @@ import (
 // fieldCase is an entry of testdata/fields.yaml.
 type fieldCase struct {
 	name      string
-	field     jig.Field
+	field     entity.Field
 	good, bad []string
 }
 
@@ -46,7 +47,7 @@ func fieldCases(t *testing.T) []fieldCase {
 
 // judges returns the ways to check whether a value fits a field: with the field, with its schema (formats asserted or not), and with the
 // field made from that schema.
-func judges(t *testing.T, f jig.Field) map[string]func(value string) error {
+func judges(t *testing.T, f entity.Field) map[string]func(value string) error {
 	t.Helper()
 	raw := spec.FieldSchema(f)
 	notes, err := schema.NewCompiler(schema.Options{}).Compile(raw)
@@ -69,7 +70,7 @@ func unkept(value string) bool { return strings.Contains(value, `"\u0000"`) }
 
 func TestValuesOfFields(t *testing.T) {
 	t.Parallel()
-	values, types := 0, map[jig.FieldType]int{}
+	values, types := 0, map[entity.FieldType]int{}
 	for _, c := range fieldCases(t) {
 		ask := judges(t, c.field)
 		values += len(c.good) + len(c.bad)
@@ -92,15 +93,15 @@ func TestValuesOfFields(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, values, 200)
-	for _, kind := range jig.FieldTypes() {
+	for _, kind := range entity.FieldTypes() {
 		require.GreaterOrEqual(t, types[kind], 8, "%s has few bad values", kind)
 	}
 }
 
 func TestCheckFieldSaysWhere(t *testing.T) {
 	t.Parallel()
-	f := jig.Field{Name: "offices", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldObject, Fields: []jig.Field{
-		{Name: "city", Type: jig.FieldText, Required: true}, {Name: "mail", Type: jig.FieldEmail},
+	f := entity.Field{Name: "offices", Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldObject, Fields: []entity.Field{
+		{Name: "city", Type: entity.FieldText, Required: true}, {Name: "mail", Type: entity.FieldEmail},
 	}}}
 	err := spec.CheckField(f, json.RawMessage(`[{"city": "a"}, {"mail": "x", "a/b": 1}, 3]`))
 	e := jig.AsError(err)
@@ -116,23 +117,23 @@ func TestCheckFieldSaysWhere(t *testing.T) {
 	for value, message := range map[string]string{
 		`null`: "not null; leave the key out", `"hig"`: `did you mean "high"?`, `7`: "this must be text, not a number", `"x`: "not JSON",
 	} {
-		err := spec.CheckField(jig.Field{Name: "risk", Type: jig.FieldEnum, Options: []string{"high", "low"}}, json.RawMessage(value))
+		err := spec.CheckField(entity.Field{Name: "risk", Type: entity.FieldEnum, Options: []string{"high", "low"}}, json.RawMessage(value))
 		require.ErrorContains(t, err, message)
 		require.Equal(t, "/risk", jig.AsError(err).Field)
 	}
 	options := strings.Split("ab,bc,cd,de,ef,fg,gh,hi,ij,jk,kl,lm", ",")
 	for n, message := range map[int]string{3: "known are ab, bc, cd", 12: "known are", 1: "known are ab"} {
-		err := spec.CheckField(jig.Field{Type: jig.FieldEnum, Options: options[:n]}, json.RawMessage(`"something else"`))
+		err := spec.CheckField(entity.Field{Type: entity.FieldEnum, Options: options[:n]}, json.RawMessage(`"something else"`))
 		require.ErrorContains(t, err, message)
 	}
 	for range 20 {
 		options = append(options, fmt.Sprintf("an option, number %d", len(options)))
 	}
-	require.ErrorContains(t, spec.CheckField(jig.Field{Type: jig.FieldEnum, Options: options}, json.RawMessage(`"zzzzzzzzzz"`)), "jk and 22 more")
-	require.ErrorContains(t, spec.CheckField(jig.Field{Type: "colour"}, json.RawMessage(`1`)), `"colour"`)
-	require.ErrorContains(t, spec.CheckField(jig.Field{Type: jig.FieldText, Pattern: "("}, json.RawMessage(`"a"`)), "cannot be used")
+	require.ErrorContains(t, spec.CheckField(entity.Field{Type: entity.FieldEnum, Options: options}, json.RawMessage(`"zzzzzzzzzz"`)), "jk and 22 more")
+	require.ErrorContains(t, spec.CheckField(entity.Field{Type: "colour"}, json.RawMessage(`1`)), `"colour"`)
+	require.ErrorContains(t, spec.CheckField(entity.Field{Type: entity.FieldText, Pattern: "("}, json.RawMessage(`"a"`)), "cannot be used")
 
-	many := spec.CheckField(jig.Field{Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldText}}, json.RawMessage("["+strings.Repeat("1,", 10_000)+"1]"))
+	many := spec.CheckField(entity.Field{Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldText}}, json.RawMessage("["+strings.Repeat("1,", 10_000)+"1]"))
 	require.Len(t, jig.AsError(many).Violations, 50)
 }
 
@@ -176,25 +177,25 @@ func TestFieldsFromSchemasByHand(t *testing.T) {
 	t.Parallel()
 	one := 1
 	ten, zero := 10.0, 0.0
-	for text, want := range map[string]jig.Field{
+	for text, want := range map[string]entity.Field{
 		`{"type": "string", "title": "T", "description": "D", "default": "a", "examples": ["b"]}`: {
-			Type: jig.FieldText, Label: "T", Description: "D", Default: json.RawMessage(`"a"`),
+			Type: entity.FieldText, Label: "T", Description: "D", Default: json.RawMessage(`"a"`),
 		},
-		`{"type": ["string"], "minLength": 1, "maxLength": 1, "pattern": "a"}`: {Type: jig.FieldText, MinLength: &one, MaxLength: &one, Pattern: "a"},
-		`{"type": "integer", "minimum": 0, "maximum": 10.0}`:                   {Type: jig.FieldNumber, Integer: true, Minimum: &zero, Maximum: &ten},
-		`{"type": "number", "multipleOf": 1}`:                                  {Type: jig.FieldNumber, Integer: true},
-		`{"type": "boolean", "$comment": "x", "x-widget": "y"}`:                {Type: jig.FieldBoolean},
-		`{"enum": ["a", "b"]}`:                                                 {Type: jig.FieldEnum, Options: []string{"a", "b"}},
-		`{"const": "a"}`:                                                       {Type: jig.FieldEnum, Options: []string{"a"}},
-		`{"type": "string", "enum": ["a"]}`:                                    {Type: jig.FieldEnum, Options: []string{"a"}},
-		`{"type": "string", "format": "date"}`:                                 {Type: jig.FieldDate},
-		`{"type": "string", "format": "date-time"}`:                            {Type: jig.FieldDate, Time: true},
-		`{"type": "string", "format": "email"}`:                                {Type: jig.FieldEmail},
-		`{"type": "string", "format": "uri"}`:                                  {Type: jig.FieldURL},
-		`{"type": "string", "format": "url"}`:                                  {Type: jig.FieldURL},
-		`{"type": "array", "items": {"type": "string"}}`:                       {Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldText}},
+		`{"type": ["string"], "minLength": 1, "maxLength": 1, "pattern": "a"}`: {Type: entity.FieldText, MinLength: &one, MaxLength: &one, Pattern: "a"},
+		`{"type": "integer", "minimum": 0, "maximum": 10.0}`:                   {Type: entity.FieldNumber, Integer: true, Minimum: &zero, Maximum: &ten},
+		`{"type": "number", "multipleOf": 1}`:                                  {Type: entity.FieldNumber, Integer: true},
+		`{"type": "boolean", "$comment": "x", "x-widget": "y"}`:                {Type: entity.FieldBoolean},
+		`{"enum": ["a", "b"]}`:                                                 {Type: entity.FieldEnum, Options: []string{"a", "b"}},
+		`{"const": "a"}`:                                                       {Type: entity.FieldEnum, Options: []string{"a"}},
+		`{"type": "string", "enum": ["a"]}`:                                    {Type: entity.FieldEnum, Options: []string{"a"}},
+		`{"type": "string", "format": "date"}`:                                 {Type: entity.FieldDate},
+		`{"type": "string", "format": "date-time"}`:                            {Type: entity.FieldDate, Time: true},
+		`{"type": "string", "format": "email"}`:                                {Type: entity.FieldEmail},
+		`{"type": "string", "format": "uri"}`:                                  {Type: entity.FieldURL},
+		`{"type": "string", "format": "url"}`:                                  {Type: entity.FieldURL},
+		`{"type": "array", "items": {"type": "string"}}`:                       {Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldText}},
 		`{"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "boolean"}}, "required": ["a"]}`: {
-			Type: jig.FieldObject, Fields: []jig.Field{{Name: "b", Type: jig.FieldText}, {Name: "a", Type: jig.FieldBoolean, Required: true}},
+			Type: entity.FieldObject, Fields: []entity.Field{{Name: "b", Type: entity.FieldText}, {Name: "a", Type: entity.FieldBoolean, Required: true}},
 		},
 	} {
 		want.Name = "x"
@@ -264,7 +265,7 @@ func TestSchemasKeepWhatIsNotAboutValues(t *testing.T) {
 func TestDisplays(t *testing.T) {
 	t.Parallel()
 	all := 0
-	for _, kind := range jig.FieldTypes() {
+	for _, kind := range entity.FieldTypes() {
 		require.NotEmpty(t, spec.Displays(kind))
 		all += len(spec.Displays(kind))
 	}
@@ -312,7 +313,7 @@ func TestFilterFields(t *testing.T) {
 	require.Len(t, spec.FilterFields(doc, "home", "name"), 3)
 }
 
-func entityTypeOf(t *testing.T, file string) jig.EntityType {
+func entityTypeOf(t *testing.T, file string) entity.Type {
 	t.Helper()
 	body, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -8,6 +8,10 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // field holds the constraints from the tags of a struct field. The decoder enforces them, and the published schema includes them.
@@ -74,8 +78,8 @@ func entityFormOf(name string) form {
 	case "slug":
 		return form{pattern: slugPattern, hint: "use lower-case letters, digits, '_' and '-', beginning with a letter"}
 	case "field_type":
-		words := make([]string, 0, len(jig.FieldTypes()))
-		for _, t := range jig.FieldTypes() {
+		words := make([]string, 0, len(entity.FieldTypes()))
+		for _, t := range entity.FieldTypes() {
 			words = append(words, string(t))
 		}
 		return oneOf(words...)
@@ -101,12 +105,12 @@ func tenantFormOf(name string) form {
 	case "secret":
 		return form{pattern: secretPattern, hint: "name a variable of the worker's environment that begins with " + SecretPrefix + " and the tenant, e.g. " + SecretPrefix + "ACME__PORTAL"}
 	case "signals":
-		return oneOf(string(jig.SignalsTrusted), string(jig.SignalsSigned), string(jig.SignalsOff))
+		return oneOf(string(tenancy.SignalsTrusted), string(tenancy.SignalsSigned), string(tenancy.SignalsOff))
 	case "algorithm":
-		return oneOf(jig.AlgorithmEd25519, jig.AlgorithmHMAC)
+		return oneOf(identity.AlgorithmEd25519, identity.AlgorithmHMAC)
 	case "notice":
-		words := make([]string, 0, len(jig.NoticeKinds()))
-		for _, kind := range jig.NoticeKinds() {
+		words := make([]string, 0, len(approval.NoticeKinds()))
+		for _, kind := range approval.NoticeKinds() {
 			words = append(words, string(kind))
 		}
 		return oneOf(words...)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/canonical"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/seal"
 )
 
@@ -33,9 +35,9 @@ type Document struct {
 	// Tenant is the parsed document if Kind is [KindTenant].
 	Tenant *Tenant
 	// EntityType is the parsed document if Kind is [KindEntityType].
-	EntityType *jig.EntityType
+	EntityType *entity.Type
 	// Bundle is the parsed document if Kind is [KindBundle].
-	Bundle *jig.BundleManifest
+	Bundle *bundle.BundleManifest
 
 	places map[string]*node
 	// broken is set if one of the problems is an error.

@@ -12,6 +12,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // Limits of a tenant's document.
@@ -51,7 +54,7 @@ type Tenant struct {
 // TenantApprovals are the settings for a tenant's decisions.
 type TenantApprovals struct {
 	// Signals is the proof that a decision needs. If empty, the worker's setting applies.
-	Signals jig.SignalMode `json:"signals,omitempty" spec:"form=signals" jsonschema:"trusted (a decision's claim is believed, and recorded as a claim), signed (every decision wants a token) or off (a token, and no raw signals); the worker's setting when left out."`
+	Signals tenancy.SignalMode `json:"signals,omitempty" spec:"form=signals" jsonschema:"trusted (a decision's claim is believed, and recorded as a claim), signed (every decision wants a token) or off (a token, and no raw signals); the worker's setting when left out."`
 	// Reconcilers lists who may settle a call with an unknown outcome. If nil, those who could have approved the call may.
 	Reconcilers *Approvers `json:"reconcilers,omitempty" jsonschema:"Who may say what became of an effect in doubt; those who could have approved the call when left out."`
 }
@@ -97,7 +100,7 @@ type TenantPerson struct {
 	Permissions []string `json:"permissions,omitempty" spec:"max=1000,form=label" jsonschema:"The permissions it holds; * is all."`
 }
 
-// TenantGrants limits standing approvals. Zero values mean the defaults of [jig.GrantCeiling].
+// TenantGrants limits standing approvals. Zero values mean the defaults of [approval.GrantCeiling].
 type TenantGrants struct {
 	Off     bool     `json:"off,omitempty" jsonschema:"true allows no standing approvals."`
 	MaxUses int      `json:"max_uses,omitempty" spec:"min=1,max=1000000" jsonschema:"The most calls that one may approve; 1000 when left out."`
@@ -106,9 +109,9 @@ type TenantGrants struct {
 
 // TenantWebhook is an endpoint that receives notices about approvals.
 type TenantWebhook struct {
-	URL       string           `json:"url" spec:"required,max=2048" hint:"add e.g. url: https://hooks.example.com/jig" jsonschema:"Where notices are posted; https, or http to this machine."`
-	SecretEnv string           `json:"secret_env" spec:"required,form=secret" hint:"add e.g. secret_env: JIG_SECRET_ACME__WEBHOOK" jsonschema:"The worker's environment variable that holds the signing secret, of at least 24 bytes; its name begins with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
-	Events    []jig.NoticeKind `json:"events,omitempty" spec:"min=1,max=20,form=notice" jsonschema:"The kinds of notices that it is told of; all when left out."`
+	URL       string                `json:"url" spec:"required,max=2048" hint:"add e.g. url: https://hooks.example.com/jig" jsonschema:"Where notices are posted; https, or http to this machine."`
+	SecretEnv string                `json:"secret_env" spec:"required,form=secret" hint:"add e.g. secret_env: JIG_SECRET_ACME__WEBHOOK" jsonschema:"The worker's environment variable that holds the signing secret, of at least 24 bytes; its name begins with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
+	Events    []approval.NoticeKind `json:"events,omitempty" spec:"min=1,max=20,form=notice" jsonschema:"The kinds of notices that it is told of; all when left out."`
 }
 
 // LoadTenant reads a document of kind tenant, in YAML or JSON. document is the file name for error messages. The error is a [Problems] with
@@ -139,7 +142,7 @@ func (d *decoder) tenant(body []byte) Tenant {
 	}
 	d.checkApprovers("approvals.reconcilers")
 	d.checkOwners(t)
-	if !d.has("keys") && (t.Approvals.Signals == jig.SignalsSigned || t.Approvals.Signals == jig.SignalsOff) {
+	if !d.has("keys") && (t.Approvals.Signals == tenancy.SignalsSigned || t.Approvals.Signals == tenancy.SignalsOff) {
 		d.add(d.warning("approvals.signals", "add keys",
 			fmt.Sprintf("with %s every decision wants a token, and without keys nobody has one", t.Approvals.Signals)))
 	}
@@ -201,8 +204,8 @@ func (d *decoder) warning(path, hint, message string) Problem {
 func (d *decoder) checkKey(path string, key TenantKey) {
 	needs, hint, not := "public_key", "add e.g. public_key: 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "secret_env"
 	switch key.Algorithm {
-	case jig.AlgorithmEd25519:
-	case jig.AlgorithmHMAC:
+	case identity.AlgorithmEd25519:
+	case identity.AlgorithmHMAC:
 		needs, hint, not = not, "add e.g. secret_env: JIG_SECRET_ACME__PORTAL", needs
 	default: // reported when the value was read
 		return
@@ -244,7 +247,7 @@ func (d *decoder) checkWebhook(path, address string) {
 		d.at(path, ProblemBadValue, "write e.g. https://hooks.example.com/jig", "this is not an address that can be posted to")
 	case u.User != nil:
 		d.at(path, ProblemBadValue, "leave the user out: messages are signed with secret_env", "the address holds a user or a password")
-	case jig.Webhook{URL: address}.Readable():
+	case tenancy.Webhook{URL: address}.Readable():
 		d.at(path, ProblemBadValue, "write https://; http is for this machine alone: localhost, 127.0.0.1, [::1]", "messages to an http address can be read on their way")
 	case u.Fragment != "":
 		d.at(path, ProblemBadValue, "remove what follows #", "an address that is posted to has no fragment")
@@ -266,6 +269,6 @@ func tenantShape(schema *jsonschema.Schema) {
 		}
 	}
 	keys.OneOf = []*jsonschema.Schema{
-		keyOf(jig.AlgorithmEd25519, "public_key", "secret_env"), keyOf(jig.AlgorithmHMAC, "secret_env", "public_key"),
+		keyOf(identity.AlgorithmEd25519, "public_key", "secret_env"), keyOf(identity.AlgorithmHMAC, "secret_env", "public_key"),
 	}
 }

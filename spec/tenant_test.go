@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -43,16 +46,16 @@ func TestTenant(t *testing.T) {
 	require.Equal(t, spec.Tenant{
 		Kind: "tenant", Name: "7-acme", Description: "Acme.",
 		Approvals: spec.TenantApprovals{
-			Signals: jig.SignalsOff, Reconcilers: &spec.Approvers{People: []string{"ana"}, Groups: []string{"operations"}, Permission: "ledger.reconcile"},
+			Signals: tenancy.SignalsOff, Reconcilers: &spec.Approvers{People: []string{"ana"}, Groups: []string{"operations"}, Permission: "ledger.reconcile"},
 		},
 		Keys: []spec.TenantKey{
-			{ID: "ana-2026", Algorithm: jig.AlgorithmEd25519, Principal: "ana", PublicKey: publicKey},
-			{ID: "portal", Algorithm: jig.AlgorithmHMAC, SecretEnv: "JIG_SECRET_7_ACME__PORTAL"},
+			{ID: "ana-2026", Algorithm: identity.AlgorithmEd25519, Principal: "ana", PublicKey: publicKey},
+			{ID: "portal", Algorithm: identity.AlgorithmHMAC, SecretEnv: "JIG_SECRET_7_ACME__PORTAL"},
 		},
 		People: []spec.TenantPerson{{ID: "ana", Groups: []string{"finance"}, Permissions: []string{"*"}}, {ID: "bo@example.com"}},
 		Grants: spec.TenantGrants{Off: true, MaxUses: 100, MaxAge: spec.Duration(7 * 24 * time.Hour)},
 		Webhooks: []spec.TenantWebhook{
-			{URL: "https://hooks.example.com/jig?a=b", SecretEnv: "JIG_SECRET_7_ACME__HOOK", Events: []jig.NoticeKind{jig.NoticeRequested, jig.NoticeExpired}},
+			{URL: "https://hooks.example.com/jig?a=b", SecretEnv: "JIG_SECRET_7_ACME__HOOK", Events: []approval.NoticeKind{approval.NoticeRequested, approval.NoticeExpired}},
 			{URL: "http://127.0.0.1:8080", SecretEnv: "JIG_SECRET_7_ACME__HOOK"},
 		},
 	}, got)
@@ -238,7 +241,7 @@ func FuzzTenant(f *testing.F) {
 		for _, key := range got.Keys {
 			require.False(t, ids[key.ID])
 			ids[key.ID] = true
-			if key.Algorithm == jig.AlgorithmHMAC {
+			if key.Algorithm == identity.AlgorithmHMAC {
 				require.True(t, strings.HasPrefix(key.SecretEnv, spec.SecretPrefixOf(got.Name)))
 				continue
 			}

@@ -5,8 +5,6 @@ import (
 	"regexp"
 
 	"github.com/google/jsonschema-go/jsonschema"
-
-	"github.com/jig-run/jig"
 )
 
 // relationName matches the name of a relation: its own, or the dotted name of the field that contains it.
@@ -18,7 +16,7 @@ const (
 	maxThinExpressionBytes = 16 << 10
 )
 
-// thinResult is the JSON Schema of [jig.ThinResult], the result of a thin tool.
+// thinResult is the JSON Schema of [spec.ThinResult], the result of a thin tool.
 const thinResult = `{"type":"object","properties":{` +
 	`"entity_id":{"type":"string","description":"The entity that was created; left out when none was."},` +
 	`"url":{"type":"string","description":"Where it can be looked at."},` +
@@ -78,26 +76,26 @@ type ThinStartHead struct {
 }
 
 // thin converts the document's head to a thin tool, with defaults filled in.
-func (h ThinToolHead) thin() *jig.ThinTool {
-	t := &jig.ThinTool{Bundle: h.Bundle, URL: h.URL}
+func (h ThinToolHead) thin() *ThinTool {
+	t := &ThinTool{Bundle: h.Bundle, URL: h.URL}
 	for _, e := range h.Entities {
-		one := jig.ThinEntity{Name: e.Name, ID: e.ID, Type: e.Type, Optional: e.Optional, Workspace: e.Workspace}
+		one := ThinEntity{Name: e.Name, ID: e.ID, Type: e.Type, Optional: e.Optional, Workspace: e.Workspace}
 		if c := e.Connected; c != nil {
-			one.Connected = &jig.ThinConnected{Types: c.Types, Depth: c.Depth, AtLeast: c.AtLeast}
+			one.Connected = &ThinConnected{Types: c.Types, Depth: c.Depth, AtLeast: c.AtLeast}
 			setDefault(&one.Connected.Depth, 1)
 		}
 		t.Entities = append(t.Entities, one)
 	}
 	for _, r := range h.Requires {
-		t.Requires = append(t.Requires, jig.ThinRequirement{Check: string(r.Check), Code: r.Code, Message: r.Message})
+		t.Requires = append(t.Requires, ThinRequirement{Check: string(r.Check), Code: r.Code, Message: r.Message})
 	}
 	if c := h.Creates; c != nil {
-		t.Creates = &jig.ThinCreation{
+		t.Creates = &ThinCreation{
 			Type: c.Type, Title: c.Title, Fields: c.Fields, Key: c.Key, Relations: c.Relations, Workspaces: c.Workspaces,
 		}
 	}
 	if s := h.Starts; s != nil {
-		t.Starts = &jig.ThinStart{Fields: s.Fields, Input: s.Input}
+		t.Starts = &ThinStart{Fields: s.Fields, Input: s.Input}
 	}
 	return t
 }
@@ -184,4 +182,87 @@ func thinToolShape(schema *jsonschema.Schema) {
 	relations := creates.Properties["relations"]
 	relations.AdditionalProperties = lists
 	relations.PropertyNames = &jsonschema.Schema{Pattern: relationName.String()}
+}
+
+// ThinTool is a parsed thin tool, apart from its contract. Templates (${ … }) and CEL expressions read `input`, `entities.<name>` (with
+// `id`, `type`, `title`, `content` and `connected`, a list of `{id, type, title}`), `tenant` and `principal`. In URL they also read
+// `entity.id` and `session.id`.
+type ThinTool struct {
+	// Bundle is the bundle that must be installed; empty means none.
+	Bundle string `json:"bundle,omitempty"`
+	// Entities are the entities that the tool needs, in the order in which they are looked up.
+	Entities []ThinEntity `json:"entities,omitempty"`
+	// Requires are checked in order once all entities have been found. The first one that does not hold rejects the call.
+	Requires []ThinRequirement `json:"requires,omitempty"`
+	Creates  *ThinCreation     `json:"creates,omitempty"`
+	// Starts is the extraction to start for the created entity; nil for none.
+	Starts *ThinStart `json:"starts,omitempty"`
+	// URL is a template for the returned link; empty means the worker's default form.
+	URL string `json:"url,omitempty"`
+}
+
+// ThinEntity is an entity that a thin tool needs.
+type ThinEntity struct {
+	Name string `json:"name"`
+	// ID is a template for the entity's id. If it yields null or the empty text and Optional is set, the entity is null.
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Optional bool   `json:"optional,omitempty"`
+	// Workspace is a template for the workspace that the entity must be in. If it yields null or the empty text, there is no check.
+	Workspace string `json:"workspace,omitempty"`
+	// Connected says which connected entities are available as `connected`; nil means none.
+	Connected *ThinConnected `json:"connected,omitempty"`
+}
+
+// ThinConnected selects the entities that are connected with another.
+type ThinConnected struct {
+	// Types are the entity types that count; empty means all.
+	Types []string `json:"types,omitempty"`
+	// Depth is the maximum distance in relations; default 1, at most MaxConnectedDepth.
+	Depth int `json:"depth,omitempty"`
+	// AtLeast is the number of connected entities required; with fewer, the call is rejected with ReasonInsufficientGraph.
+	AtLeast int `json:"at_least,omitempty"`
+}
+
+// ThinRequirement is a condition that must hold for a thin tool to act.
+type ThinRequirement struct {
+	// Check is a boolean CEL expression.
+	Check string `json:"check"`
+	// Code is the reason for the rejection, in snake_case: one of the Reasons above or one that the author defines.
+	Code string `json:"code"`
+	// Message is a template for a message that tells the caller what to do.
+	Message string `json:"message,omitempty"`
+}
+
+// ThinCreation describes the entity that a thin tool creates.
+type ThinCreation struct {
+	Type string `json:"type"`
+	// Title is a template. Fields is a document of templates that gives the entity's content.
+	Title  string          `json:"title,omitempty"`
+	Fields json.RawMessage `json:"fields,omitempty"`
+	// Key is a template. A second call with the same key gets the entity and the extraction of the first. If it is empty, each call creates
+	// its own entity.
+	Key string `json:"key,omitempty"`
+	// Relations and Workspaces are documents of templates: lists of ids by relation name, and a list of workspace names.
+	Relations  json.RawMessage `json:"relations,omitempty"`
+	Workspaces json.RawMessage `json:"workspaces,omitempty"`
+}
+
+// ThinStart describes the extraction that a thin tool starts.
+type ThinStart struct {
+	// Fields are the only fields to fill; empty means all.
+	Fields []string `json:"fields,omitempty"`
+	// Input is a document of templates, available to the tasks as `input`.
+	Input json.RawMessage `json:"input,omitempty"`
+}
+
+// ThinResult is the result data of a thin tool that acted.
+type ThinResult struct {
+	EntityID string `json:"entity_id,omitempty"`
+	// URL is a link to the entity.
+	URL string `json:"url,omitempty"`
+	// SessionID is the session that runs the extraction; empty when none was started.
+	SessionID string `json:"session_id,omitempty"`
+	// Created is false when an earlier call with the same key made the entity.
+	Created bool `json:"created"`
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // checkThin checks a thin tool against the entity types: that the types exist, that the created entity can fit its type, that the extraction
@@ -40,7 +40,7 @@ func (k *checker) checkThin(doc *Document) {
 }
 
 // createdBy returns a type with the rules for creating an entity: fields that tasks fill or that have a default are not required.
-func createdBy(t jig.EntityType) jig.EntityType {
+func createdBy(t entity.Type) entity.Type {
 	t.Fields = slices.Clone(t.Fields)
 	for i := range t.Fields {
 		if f := &t.Fields[i]; f.Task != "" || len(f.Default) > 0 {
@@ -51,7 +51,7 @@ func createdBy(t jig.EntityType) jig.EntityType {
 }
 
 // checkStarted checks that the extraction to start fills something.
-func (k *checker) checkStarted(doc *Document, t jig.EntityType, s *jig.ThinStart) {
+func (k *checker) checkStarted(doc *Document, t entity.Type, s *ThinStart) {
 	at := (*place)(nil).key("starts")
 	var filled []string
 	for i := range t.Fields {
@@ -69,7 +69,7 @@ func (k *checker) checkStarted(doc *Document, t jig.EntityType, s *jig.ThinStart
 		}
 		problem := fmt.Sprintf("the type %s has no field %q", t.Name, name)
 		hint := Suggest(name, filled)
-		if slices.ContainsFunc(t.Fields, func(f jig.Field) bool { return f.Name == name }) {
+		if slices.ContainsFunc(t.Fields, func(f entity.Field) bool { return f.Name == name }) {
 			problem, hint = fmt.Sprintf("no task fills the field %s of %s", name, t.Name), "give its value under creates.fields"
 		}
 		k.report(doc, at.key("fields").item(i), ProblemUnknownField, hint, "%s", problem)
@@ -80,10 +80,10 @@ func (k *checker) checkStarted(doc *Document, t jig.EntityType, s *jig.ThinStart
 // them without the entity types.
 func (k *checker) checkThinReads(doc *Document) {
 	known := false
-	types := func(name string) (jig.EntityType, bool) {
+	types := func(name string) (entity.Type, bool) {
 		t := k.types.all[name]
 		if t == nil {
-			return jig.EntityType{}, false
+			return entity.Type{}, false
 		}
 		known = true
 		return *t, true

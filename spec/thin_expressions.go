@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // ThinShapes describes the values that the expressions of a thin tool can read: a JSON Schema for the path of each value. types looks up
 // known entity types by name; nil means that no types are known.
-func ThinShapes(x Execution, types func(name string) (jig.EntityType, bool)) expr.Shapes {
+func ThinShapes(x Execution, types func(name string) (entity.Type, bool)) expr.Shapes {
 	text := jsonObject{{"type", "string"}}
 	texts := jsonObject{{"type", "array"}, {"items", text}}
 	shapes := expr.Shapes{
@@ -30,7 +30,7 @@ func ThinShapes(x Execution, types func(name string) (jig.EntityType, bool)) exp
 }
 
 // thinNames returns the shape of `entities`: the names of the entities that can be read. Separate shapes describe the entities themselves.
-func thinNames(found []jig.ThinEntity) json.RawMessage {
+func thinNames(found []ThinEntity) json.RawMessage {
 	names := jsonObject{}
 	for _, e := range found {
 		names = append(names, jsonMember{e.Name, jsonObject{}})
@@ -39,7 +39,7 @@ func thinNames(found []jig.ThinEntity) json.RawMessage {
 }
 
 // thinEntityShape returns the known shape of an entity. Its connected entities are available only if the document names them.
-func thinEntityShape(e jig.ThinEntity, types func(name string) (jig.EntityType, bool)) jsonObject {
+func thinEntityShape(e ThinEntity, types func(name string) (entity.Type, bool)) jsonObject {
 	text := jsonObject{{"type", "string"}}
 	content := jsonObject{{"type", "object"}}
 	if types != nil {
@@ -60,11 +60,11 @@ func thinEntityShape(e jig.ThinEntity, types func(name string) (jig.EntityType, 
 }
 
 // onlyEntities returns the shapes for a place where only some of the entities can be read.
-func onlyEntities(whole expr.Shapes, found []jig.ThinEntity) expr.Shapes {
+func onlyEntities(whole expr.Shapes, found []ThinEntity) expr.Shapes {
 	some := expr.Shapes{"entities": thinNames(found)}
 	for path, shape := range whole {
 		name, isEntity := strings.CutPrefix(path, "entities.")
-		if path != "entities" && (!isEntity || slices.ContainsFunc(found, func(e jig.ThinEntity) bool { return e.Name == name })) {
+		if path != "entities" && (!isEntity || slices.ContainsFunc(found, func(e ThinEntity) bool { return e.Name == name })) {
 			some[path] = shape
 		}
 	}
@@ -75,7 +75,7 @@ func closedObject(properties jsonObject) jsonObject {
 	return jsonObject{{"type", "object"}, {"properties", properties}, {"additionalProperties", false}}
 }
 
-func contentShape(fields []jig.Field) jsonObject {
+func contentShape(fields []entity.Field) jsonObject {
 	content := jsonObject{}
 	for i := range fields {
 		content = append(content, jsonMember{fields[i].Name, fieldSchema(&fields[i], false)})
@@ -106,7 +106,7 @@ func (d *decoder) checkThinExpressions(x Execution) {
 }
 
 // thinExpressions checks the expressions of a thin tool, with what is known about entity types.
-func (d *decoder) thinExpressions(x Execution, types func(name string) (jig.EntityType, bool)) {
+func (d *decoder) thinExpressions(x Execution, types func(name string) (entity.Type, bool)) {
 	env, err := expr.ThinEnv()
 	if err != nil {
 		d.at("", ProblemBadCEL, "", "expressions cannot be checked: %v", err)

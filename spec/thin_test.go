@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -43,21 +44,21 @@ func TestThinTool(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, spec.KindThinTool, x.Kind)
 	require.Empty(t, x.Steps)
-	require.Equal(t, &jig.ThinTool{
+	require.Equal(t, &spec.ThinTool{
 		Bundle: "dependency-review",
-		Entities: []jig.ThinEntity{{
+		Entities: []spec.ThinEntity{{
 			Name: "engagement", ID: "${input.engagement_id}", Type: "engagement", Workspace: "${input.?workspace.orValue(null)}",
-			Connected: &jig.ThinConnected{Types: []string{"pilot", "assessment"}, Depth: 1, AtLeast: 3},
+			Connected: &spec.ThinConnected{Types: []string{"pilot", "assessment"}, Depth: 1, AtLeast: 3},
 		}},
-		Requires: []jig.ThinRequirement{{
+		Requires: []spec.ThinRequirement{{
 			Check: "entities.engagement.connected.exists(c, c.type == 'assessment')", Code: jig.ReasonInsufficientGraph,
 			Message: "add an assessment to ${entities.engagement.title} first",
 		}},
-		Creates: &jig.ThinCreation{
+		Creates: &spec.ThinCreation{
 			Type: "review", Title: "Review of ${input.module}", Key: "${input.module}", Fields: json.RawMessage(`{"module":"${input.module}"}`),
 			Relations: json.RawMessage(`{"engagement":["${entities.engagement.id}"]}`), Workspaces: json.RawMessage(`["${input.workspace}"]`),
 		},
-		Starts: &jig.ThinStart{Fields: []string{"summary"}, Input: json.RawMessage(`{"model":"${input.?model.orValue('')}"}`)},
+		Starts: &spec.ThinStart{Fields: []string{"summary"}, Input: json.RawMessage(`{"model":"${input.?model.orValue('')}"}`)},
 		URL:    "https://example.com/reviews/${entity.id}?session=${session.id}",
 	}, x.Thin)
 	require.Equal(t, jig.ImplementationThin, x.Tool.Implementation)
@@ -72,8 +73,8 @@ func TestThinTool(t *testing.T) {
 func TestThinToolsOfTypesThatAreKnownByName(t *testing.T) {
 	t.Parallel()
 	docs := load(t, map[string]string{"a.yaml": "{kind: thin_tool, name: a.b, creates: {type: review, fields: {x: 1}}, starts: {fields: [y]}}"})
-	require.Empty(t, spec.Check(docs, spec.Catalogue{EntityTypes: []jig.EntityType{{Name: "review"}}}))
-	problems := spec.Check(docs, spec.Catalogue{EntityTypes: []jig.EntityType{}})
+	require.Empty(t, spec.Check(docs, spec.Catalogue{EntityTypes: []entity.Type{{Name: "review"}}}))
+	problems := spec.Check(docs, spec.Catalogue{EntityTypes: []entity.Type{}})
 	require.Len(t, problems, 1)
 	require.Equal(t, spec.ProblemUnknownType, problems[0].Code)
 	require.Equal(t, "add a document of kind entity_type with that name", problems[0].Hint)
@@ -81,8 +82,8 @@ func TestThinToolsOfTypesThatAreKnownByName(t *testing.T) {
 
 func TestConnectedEntitiesAreFollowedAsFarAsTheStoreDoes(t *testing.T) {
 	t.Parallel()
-	for depth, ok := range map[int]bool{1: true, jig.MaxConnectedDepth: true, jig.MaxConnectedDepth + 1: false} {
-		text := fmt.Sprintf("{kind: thin_tool, name: a, entities: [{name: b, id: c, type: d, connected: {depth: %d, at_least: %d}}]}", depth, jig.MaxConnected)
+	for depth, ok := range map[int]bool{1: true, entity.MaxConnectedDepth: true, entity.MaxConnectedDepth + 1: false} {
+		text := fmt.Sprintf("{kind: thin_tool, name: a, entities: [{name: b, id: c, type: d, connected: {depth: %d, at_least: %d}}]}", depth, entity.MaxConnected)
 		x, err := spec.LoadExecution("a.yaml", []byte(text))
 		require.Equal(t, ok, err == nil, "%d: %v", depth, err)
 		if ok {
@@ -116,7 +117,7 @@ func TestResultsOfThinToolsFitTheirSchema(t *testing.T) {
 	require.NoError(t, compiler.AddResource("result.json", doc))
 	schema, err := compiler.Compile("result.json")
 	require.NoError(t, err)
-	for _, result := range []jig.ThinResult{{}, {EntityID: "ent_1", URL: "/entities/ent_1", SessionID: "ses_1", Created: true}} {
+	for _, result := range []spec.ThinResult{{}, {EntityID: "ent_1", URL: "/entities/ent_1", SessionID: "ses_1", Created: true}} {
 		raw, err := json.Marshal(result)
 		require.NoError(t, err)
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))

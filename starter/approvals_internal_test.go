@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 func TestApprovalsByFilter(t *testing.T) {
@@ -52,17 +53,17 @@ func TestApprovalsMistakes(t *testing.T) {
 func TestApprovalsFigures(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local) //nolint:gosmopolitan // the output is in the user's time zone
-	f := &fake{reviewFakes: reviewFakes{figures: jig.Figures{
+	f := &fake{reviewFakes: reviewFakes{figures: protocol.ApprovalStats{
 		Since: since, At: since.Add(time.Hour),
-		Open: jig.OpenFigures{
-			Count: 3, Kinds: map[jig.PendingKind]int{jig.PendingApproval: 2, jig.PendingQuestion: 1}, Age: jig.Spread{P50: 300, P90: 7500, Max: 360_000},
+		Open: protocol.OpenStats{
+			Count: 3, Kinds: map[jig.PendingKind]int{jig.PendingApproval: 2, jig.PendingQuestion: 1}, Age: protocol.Percentiles{P50: 300, P90: 7500, Max: 360_000},
 		},
-		Decided: jig.DecidedFigures{
-			Count: 4, Outcomes: map[jig.ApprovalOutcome]int{jig.OutcomeApproved: 2, jig.OutcomeDenied: 1, jig.OutcomeExpired: 1},
-			Time: jig.Spread{P50: 5, P90: 60, Max: 3600}, ExpiryRate: 0.25,
+		Decided: protocol.DecidedStats{
+			Count: 4, Outcomes: map[protocol.ApprovalOutcome]int{protocol.OutcomeApproved: 2, protocol.OutcomeDenied: 1, protocol.OutcomeExpired: 1},
+			Time: protocol.Percentiles{P50: 5, P90: 60, Max: 3600}, ExpiryRate: 0.25,
 		},
-		Reviewers: []jig.ReviewerFigures{{By: "ana", Approved: 2, Denied: 1, Votes: 4, Median: 60}},
-		Tools:     []jig.ToolFigures{{Tool: "file.write", Open: 1, Decided: 3, Expired: 1, ApprovedShare: 2.0 / 3, Median: 60}, {Tool: "a.b", Open: 2}},
+		Reviewers: []protocol.ReviewerStats{{By: "ana", Approved: 2, Denied: 1, Votes: 4, Median: 60}},
+		Tools:     []protocol.ToolStats{{Tool: "file.write", Open: 1, Decided: 3, Expired: 1, ApprovedShare: 2.0 / 3, Median: 60}, {Tool: "a.b", Open: 2}},
 	}}}
 	got, now := jigCLIAt(t, f, "approvals", "figures", "--since", "2d")
 	require.Equal(t, exitDone, got.code, got.stderr)
@@ -84,7 +85,7 @@ a.b         2        0        –         0        –
 	require.Contains(t, got.stdout, `"expiry_rate":0.25`)
 	require.WithinDuration(t, now.Add(-30*24*time.Hour), f.since, 0)
 
-	f.figures = jig.Figures{Since: since}
+	f.figures = protocol.ApprovalStats{Since: since}
 	got = jigCLI(t, f, nil, "approvals", "figures")
 	require.Equal(t, "waiting      nothing waits\nended        0 since 2030-01-02 03:04:05\nexpiry rate  0.0%\n", got.stdout)
 	require.Equal(t, exitUsage, jigCLI(t, f, nil, "approvals", "figures", "--since", "yesterday").code)

@@ -108,9 +108,9 @@ func (a *app) listAudit(ctx context.Context, e engine, request client.AuditReque
 }
 
 // auditLine formats a row for people: number, time, what was done, by whom and with what proof, to what, and why.
-func (a *app) auditLine(c palette, row jig.AuditRow) string {
+func (a *app) auditLine(c palette, row audit.Row) string {
 	number := c.dim(fmt.Sprintf("%4d", row.N))
-	var e jig.AuditEntry
+	var e audit.Entry
 	if json.Unmarshal([]byte(row.Entry), &e) != nil {
 		return number + " " + c.red("its entry cannot be read; run `audit export` and `audit verify`")
 	}

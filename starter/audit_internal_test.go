@@ -13,26 +13,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // recorded is an engine with an audit chain of n rows of the tenant default, in pages of three rows.
 func recorded(t *testing.T, n int) *fake {
 	t.Helper()
-	prev := jig.AuditGenesis("default")
-	var rows []jig.AuditRow
+	prev := audit.Genesis("default")
+	var rows []audit.Row
 	for i := int64(1); i <= int64(n); i++ {
-		entry := jig.AuditEntry{
-			Kind: jig.AuditApproved, Tenant: "default", At: noon, By: "ana", Claimed: i%2 == 1, SessionID: "ses_1", Call: fmt.Sprintf("%d.1", i),
+		entry := audit.Entry{
+			Kind: audit.AuditApproved, Tenant: "default", At: noon, By: "ana", Claimed: i%2 == 1, SessionID: "ses_1", Call: fmt.Sprintf("%d.1", i),
 			Tool: "file.write", Status: jig.CallSucceeded, Reason: "looks\nright \x1b[31m",
 		}
 		if !entry.Claimed {
-			entry.Evidence = &jig.Evidence{Key: "k1"}
+			entry.Evidence = &identity.Evidence{Key: "k1"}
 		}
 		b, err := json.Marshal(entry)
 		require.NoError(t, err)
-		hash := jig.AuditHash(prev, i, string(b))
-		rows = append(rows, jig.AuditRow{N: i, Prev: hex.EncodeToString(prev[:]), Hash: hex.EncodeToString(hash[:]), Entry: string(b)})
+		hash := audit.Hash(prev, i, string(b))
+		rows = append(rows, audit.Row{N: i, Prev: hex.EncodeToString(prev[:]), Hash: hex.EncodeToString(hash[:]), Entry: string(b)})
 		prev = hash
 	}
 	f := &fake{}
@@ -175,7 +177,7 @@ func TestAuditIsListedForPeople(t *testing.T) {
 	got = jigCLI(t, e, nil, "audit", "list", "--since", "2026-01-01T00:00:00Z", "--output", "json")
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Equal(t, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), e.audited.Since)
-	var row jig.AuditRow
+	var row audit.Row
 	require.NoError(t, json.Unmarshal([]byte(strings.Split(got.stdout, "\n")[3]), &row))
 	require.Equal(t, int64(4), row.N)
 	require.Empty(t, got.stderr)

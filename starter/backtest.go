@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // shownExamples is how many calls of a group are shown.
@@ -67,15 +68,15 @@ For programs: {"calls", "refused", "unknown", "recorded", "now", "new", "moves":
 type backtestReport struct {
 	Since time.Time `json:"since"`
 	// Calls counts the evaluated calls, Refused the calls that never reached policy, and Unknown the calls of tools that no longer exist.
-	Calls    int                  `json:"calls"`
-	Refused  int                  `json:"refused"`
-	Unknown  int                  `json:"unknown"`
-	Recorded map[jig.Verdict]int  `json:"recorded"`
-	Now      map[jig.Verdict]int  `json:"now"`
-	New      map[jig.Verdict]int  `json:"new"`
-	Moves    []backtestMove       `json:"moves"`
-	Groups   []backtestGroup      `json:"differences"`
-	Results  []jig.BacktestResult `json:"results,omitempty"`
+	Calls    int                       `json:"calls"`
+	Refused  int                       `json:"refused"`
+	Unknown  int                       `json:"unknown"`
+	Recorded map[jig.Verdict]int       `json:"recorded"`
+	Now      map[jig.Verdict]int       `json:"now"`
+	New      map[jig.Verdict]int       `json:"new"`
+	Moves    []backtestMove            `json:"moves"`
+	Groups   []backtestGroup           `json:"differences"`
+	Results  []protocol.BacktestResult `json:"results,omitempty"`
 
 	unknownTools map[string]int
 }
@@ -90,13 +91,13 @@ type backtestMove struct {
 // backtestGroup counts the calls of one tool whose verdict changes in the same way because of the same rule. Rule is empty if the reason is
 // that a rule no longer applies.
 type backtestGroup struct {
-	Tool     string               `json:"tool"`
-	Rule     string               `json:"rule"`
-	Now      jig.Verdict          `json:"now"`
-	New      jig.Verdict          `json:"new"`
-	Reason   string               `json:"reason,omitempty"`
-	Count    int                  `json:"count"`
-	Examples []jig.BacktestResult `json:"examples"`
+	Tool     string                    `json:"tool"`
+	Rule     string                    `json:"rule"`
+	Now      jig.Verdict               `json:"now"`
+	New      jig.Verdict               `json:"new"`
+	Reason   string                    `json:"reason,omitempty"`
+	Count    int                       `json:"count"`
+	Examples []protocol.BacktestResult `json:"examples"`
 }
 
 func newBacktestReport(since time.Time) *backtestReport {
@@ -134,7 +135,7 @@ func (r *backtestReport) take(page client.BacktestPage, all bool) {
 	}
 }
 
-func (r *backtestReport) group(result jig.BacktestResult) {
+func (r *backtestReport) group(result protocol.BacktestResult) {
 	rule := ""
 	if len(result.Rules) > 0 {
 		rule = result.Rules[0]
@@ -231,7 +232,7 @@ func (a *app) printMoves(r *backtestReport) error {
 	return table(a.stdout, rows)
 }
 
-func (a *app) printResults(results []jig.BacktestResult, verdicts bool) error {
+func (a *app) printResults(results []protocol.BacktestResult, verdicts bool) error {
 	rows := make([][]string, len(results))
 	for i, r := range results {
 		row := []string{"  " + r.SessionID, r.Call, r.At.Local().Format(time.DateTime)}

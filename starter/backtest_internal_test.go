@@ -10,31 +10,32 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // twoPages returns a worker's answer for a document that denies writes at night and asks about reads.
 func twoPages() []client.BacktestPage {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local) //nolint:gosmopolitan // the output is in the user's time zone
-	denied := func(n int) jig.BacktestResult {
-		return jig.BacktestResult{
+	denied := func(n int) protocol.BacktestResult {
+		return protocol.BacktestResult{
 			SessionID: "ses_1", Call: jig.CallID(1, n), Tool: "file.write", At: at, Recorded: jig.VerdictAsk, Now: jig.VerdictAsk, New: jig.VerdictDeny,
 			Status: jig.CallSucceeded, Rules: []string{"shop/late", "shop/many"}, Reason: "at night",
 		}
 	}
-	lost := jig.BacktestResult{SessionID: "ses_2", Call: "9.1", Tool: "gone.tool", At: at, Recorded: jig.VerdictRun, Status: jig.CallFailed}
-	asked := jig.BacktestResult{
+	lost := protocol.BacktestResult{SessionID: "ses_2", Call: "9.1", Tool: "gone.tool", At: at, Recorded: jig.VerdictRun, Status: jig.CallFailed}
+	asked := protocol.BacktestResult{
 		SessionID: "ses_2", Call: "2.1", Tool: "file.read", At: at, Recorded: jig.VerdictRun, Now: jig.VerdictDeny, New: jig.VerdictRun, Status: jig.CallSucceeded,
 	}
 	return []client.BacktestPage{
 		{
-			Results: []jig.BacktestResult{denied(1), denied(2), denied(3), lost}, Refused: 2, Unknown: 1, Next: "n",
+			Results: []protocol.BacktestResult{denied(1), denied(2), denied(3), lost}, Refused: 2, Unknown: 1, Next: "n",
 			Tally: []client.BacktestCount{
 				{Recorded: jig.VerdictAsk, Now: jig.VerdictAsk, New: jig.VerdictDeny, Count: 3},
 				{Recorded: jig.VerdictRun, Now: jig.VerdictRun, New: jig.VerdictRun, Count: 40},
 			},
 		},
 		{
-			Results: []jig.BacktestResult{denied(4), denied(5), denied(6), denied(7), asked},
+			Results: []protocol.BacktestResult{denied(4), denied(5), denied(6), denied(7), asked},
 			Tally: []client.BacktestCount{
 				{Recorded: jig.VerdictAsk, Now: jig.VerdictAsk, New: jig.VerdictDeny, Count: 4},
 				{Recorded: jig.VerdictRun, Now: jig.VerdictDeny, New: jig.VerdictRun, Count: 1},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -120,7 +121,7 @@ installed again. Documents that the tenant has changed itself stay. Removing nev
 
 // bundleList is the output of the tool that lists bundles.
 type bundleList struct {
-	Bundles []jig.Bundle `json:"bundles"`
+	Bundles []bundle.Bundle `json:"bundles"`
 }
 
 // bundles calls use with the tenant's bundles. If the call that lists them does not succeed, it prints the result as for any other call.
@@ -144,7 +145,7 @@ func (a *app) bundles(cmd *cobra.Command, use func(bundleList) error) error {
 		if err != nil {
 			return err
 		}
-		list := bundleList{Bundles: []jig.Bundle{}}
+		list := bundleList{Bundles: []bundle.Bundle{}}
 		if err := json.Unmarshal(whole.Data, &list); err != nil {
 			return jig.Errorf(jig.CodeInternal, "reading the list of bundles: %w", err)
 		}
@@ -207,7 +208,7 @@ tasks are of kind spec, for they share one space of names. For programs: one of 
 	}
 }
 
-func (a *app) printBundle(b jig.Bundle) error {
+func (a *app) printBundle(b bundle.Bundle) error {
 	if a.json() {
 		return a.printJSON(b)
 	}

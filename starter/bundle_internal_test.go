@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/bundle"
 )
 
 // bundleFolder writes the folder of a bundle.
@@ -107,9 +108,9 @@ func TestBundleRemoveWaitsForAPerson(t *testing.T) {
 func TestBundleListAndShow(t *testing.T) {
 	t.Parallel()
 	installed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	data, err := json.Marshal(bundleList{Bundles: []jig.Bundle{{
-		BundleManifest: jig.BundleManifest{Name: "notes", Version: "1.2.0", Title: "Notes"}, Hash: "abc", InstalledAt: installed, InstalledBy: "ana",
-		Documents: []jig.DocumentVersion{{Kind: "entity_type", Name: "note", Version: "v1"}, {Kind: "spec", Name: "notes.take", Version: "v2"}},
+	data, err := json.Marshal(bundleList{Bundles: []bundle.Bundle{{
+		BundleManifest: bundle.BundleManifest{Name: "notes", Version: "1.2.0", Title: "Notes"}, Hash: "abc", InstalledAt: installed, InstalledBy: "ana",
+		Documents: []bundle.DocumentVersion{{Kind: "entity_type", Name: "note", Version: "v1"}, {Kind: "spec", Name: "notes.take", Version: "v2"}},
 	}}})
 	require.NoError(t, err)
 	e := &fake{trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true, Data: data}}}

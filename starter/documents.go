@@ -15,6 +15,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -177,7 +178,7 @@ func catalogueOf(c *client.Catalog) spec.Catalogue {
 		known.Tools = []jig.Tool{}
 	}
 	if c.EntityTypes != nil {
-		known.EntityTypes = make([]jig.EntityType, len(c.EntityTypes))
+		known.EntityTypes = make([]entity.Type, len(c.EntityTypes))
 	}
 	for i, name := range c.EntityTypes {
 		known.EntityTypes[i].Name = name

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // sessions starts sessions, follows them, and sends them messages.
@@ -48,7 +49,7 @@ type operations interface {
 type reviews interface {
 	Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error)
 	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error)
-	Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error)
+	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
 	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
 	Backtest(ctx context.Context, tenant string, document []byte, since time.Time, all bool, fn func(client.BacktestPage) error) error
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/spec"
 )
 
 // entityReport is the JSON output of `status` for an entity.
@@ -217,7 +218,7 @@ func (c *taskClock) took(e jig.Event) time.Duration {
 
 // sayEntity shows people the link to the entity that a call created and the command that follows its extraction.
 func (a *app) sayEntity(data json.RawMessage) {
-	var made jig.ThinResult
+	var made spec.ThinResult
 	if json.Unmarshal(data, &made) != nil || made.EntityID == "" || made.SessionID == "" {
 		return
 	}

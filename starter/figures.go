@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 func (a *app) figuresCommand() *cobra.Command {
@@ -43,7 +44,7 @@ word. For programs: the figures as one document, with times in seconds.`,
 	return cmd
 }
 
-func (a *app) printFigures(f jig.Figures) error {
+func (a *app) printFigures(f protocol.ApprovalStats) error {
 	waits := "nothing waits"
 	if f.Open.Count > 0 {
 		var kinds []string
@@ -97,11 +98,11 @@ func (a *app) printTable(rows [][]string) error {
 	return table(a.stdout, rows)
 }
 
-func (a *app) outcomes(f jig.Figures) string {
+func (a *app) outcomes(f protocol.ApprovalStats) string {
 	text := fmt.Sprintf("%d since %s", f.Decided.Count, f.Since.Local().Format(time.DateTime))
 	var parts []string
-	for _, o := range []jig.ApprovalOutcome{
-		jig.OutcomeApproved, jig.OutcomeGranted, jig.OutcomeDenied, jig.OutcomeExpired, jig.OutcomeReplaced, jig.OutcomeCanceled,
+	for _, o := range []protocol.ApprovalOutcome{
+		protocol.OutcomeApproved, protocol.OutcomeGranted, protocol.OutcomeDenied, protocol.OutcomeExpired, protocol.OutcomeReplaced, protocol.OutcomeCanceled,
 	} {
 		if n := f.Decided.Outcomes[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, o))

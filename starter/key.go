@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/token"
 )
 
@@ -120,7 +121,7 @@ func newKeyFile(principal, out string) (madeKey, error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return madeKey{}, fmt.Errorf("write the key: %w", errors.Join(err, os.Remove(out)))
 	}
-	return madeKey{ID: signer.ID(), Algorithm: jig.AlgorithmEd25519, Principal: principal, PublicKey: public, File: out}, nil
+	return madeKey{ID: signer.ID(), Algorithm: identity.AlgorithmEd25519, Principal: principal, PublicKey: public, File: out}, nil
 }
 
 // readKeyFile reads a private key. If the file does not name a principal, for example because OpenSSL wrote it, the key belongs to the
@@ -186,7 +187,7 @@ func (a *app) actor() (string, error) {
 
 // sign returns a token for a claim, valid for token.DefaultLifetime; "" if there is no key. If the claim names no principal, sign fills in
 // the key's.
-func (a *app) sign(claim jig.Claim) (string, error) {
+func (a *app) sign(claim identity.Claim) (string, error) {
 	s, signs, err := a.signer()
 	if err != nil || !signs {
 		return "", err

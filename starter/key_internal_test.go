@@ -14,12 +14,13 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/token"
 )
 
 // newKey creates a key with the command and returns its file and the public key that verifies its tokens.
-func newKey(t *testing.T, principal string) (file string, key jig.Key) {
+func newKey(t *testing.T, principal string) (file string, key identity.Key) {
 	t.Helper()
 	file = filepath.Join(t.TempDir(), "a.key")
 	got := jigCLI(t, &fake{}, nil, "key", "new", "--principal", principal, "--out", file, "--output", "json")
@@ -29,11 +30,11 @@ func newKey(t *testing.T, principal string) (file string, key jig.Key) {
 	require.Equal(t, file, made.File)
 	material, err := base64.StdEncoding.DecodeString(made.PublicKey)
 	require.NoError(t, err)
-	return file, jig.Key{ID: made.ID, Algorithm: made.Algorithm, Principal: made.Principal, Material: material}
+	return file, identity.Key{ID: made.ID, Algorithm: made.Algorithm, Principal: made.Principal, Material: material}
 }
 
 // signed returns an app with a signing key.
-func signed(t *testing.T, principal string, change func(*app)) (*app, jig.Key) {
+func signed(t *testing.T, principal string, change func(*app)) (*app, identity.Key) {
 	t.Helper()
 	file, key := newKey(t, principal)
 	a := newApp("jig", []string{"USER=laptop", signingKeySetting + "=" + file}, strings.NewReader(""), nil, nil)
@@ -116,7 +117,7 @@ func TestSignWithoutAKey(t *testing.T) {
 	_, signs, err := a.signer()
 	require.NoError(t, err)
 	require.False(t, signs)
-	text, err := a.sign(jig.Claim{Tenant: "default", Action: token.ActionPause, Subject: "tenant"})
+	text, err := a.sign(identity.Claim{Tenant: "default", Action: token.ActionPause, Subject: "tenant"})
 	require.NoError(t, err)
 	require.Empty(t, text)
 	who, err := a.actor()
@@ -127,10 +128,10 @@ func TestSignWithoutAKey(t *testing.T) {
 func TestSign(t *testing.T) {
 	t.Parallel()
 	a, key := signed(t, "ana", nil)
-	want := jig.Claim{Tenant: "default", Action: token.ActionPause, Subject: "tenant"}
+	want := identity.Claim{Tenant: "default", Action: token.ActionPause, Subject: "tenant"}
 	text, err := a.sign(want)
 	require.NoError(t, err)
-	who, evidence, err := token.Verify(text, []jig.Key{key}, want, time.Now())
+	who, evidence, err := token.Verify(text, []identity.Key{key}, want, time.Now())
 	require.NoError(t, err)
 	require.Equal(t, "ana", who)
 	require.Equal(t, key.ID, evidence.Key)
@@ -143,7 +144,7 @@ func TestSign(t *testing.T) {
 	a.flags.key = other // the flag takes precedence over the environment
 	text, err = a.sign(want)
 	require.NoError(t, err)
-	who, _, err = token.Verify(text, []jig.Key{key, otherKey}, want, time.Now())
+	who, _, err = token.Verify(text, []identity.Key{key, otherKey}, want, time.Now())
 	require.NoError(t, err)
 	require.Equal(t, "ben", who)
 }
@@ -202,7 +203,7 @@ func TestKeyFiles(t *testing.T) {
 		a, _ := signed(t, "ana", func(a *app) { a.env[signingKeySetting] = value })
 		_, _, err := a.signer()
 		require.ErrorContains(t, err, signingKeySetting, name)
-		_, err = a.sign(jig.Claim{})
+		_, err = a.sign(identity.Claim{})
 		require.Error(t, err, name)
 	}
 }

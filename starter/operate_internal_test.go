@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/token"
 )
 
@@ -116,7 +117,7 @@ func TestGrantRevoke(t *testing.T) {
 	got := jigCLI(t, e, nil, "grant", "revoke", "grt_4", "--key", file, "--tenant", "acme")
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Contains(t, got.stdout, "revoked by dora")
-	require.Equal(t, "dora", proves(t, e.revoked.Token, key, jig.Claim{Tenant: "acme", Action: token.ActionRevoke, Subject: "grt_4"}, nil))
+	require.Equal(t, "dora", proves(t, e.revoked.Token, key, identity.Claim{Tenant: "acme", Action: token.ActionRevoke, Subject: "grt_4"}, nil))
 	e.revoked.Token = ""
 	require.Equal(t, client.GrantsRequest{Tenant: "acme", Revoke: "grt_4", By: "dora"}, e.revoked)
 

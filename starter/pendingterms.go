@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 )
 
 // claimedName returns a principal's name, marked if the identity was not proved.
@@ -34,7 +35,7 @@ func pendingFacts(p jig.Pending) []string {
 	if len(from) > 0 {
 		add("%s", strings.Join(from, ", "))
 	}
-	consent := jig.ConsentOf(p)
+	consent := approval.ConsentOf(p)
 	for _, line := range termFacts(p, consent.Terms) {
 		add("%s", line)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // reviewFakes holds prepared answers about approvals and policies, and the recorded requests.
@@ -14,7 +15,7 @@ type reviewFakes struct {
 	filter   jig.PendingFilter
 	cursor   string
 	limit    int
-	figures  jig.Figures
+	figures  protocol.ApprovalStats
 	since    time.Time
 	backtest []client.BacktestPage
 	policies []jig.PolicyState
@@ -28,7 +29,7 @@ func (f *reviewFakes) Pending(_ context.Context, _ string, filter jig.PendingFil
 	return f.page, f.failing
 }
 
-func (f *reviewFakes) Figures(_ context.Context, _ string, since time.Time) (jig.Figures, error) {
+func (f *reviewFakes) Figures(_ context.Context, _ string, since time.Time) (protocol.ApprovalStats, error) {
 	f.since = since
 	return f.figures, f.failing
 }

@@ -10,14 +10,15 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/token"
 )
 
 // proves checks that a token proves a claim and returns the principal.
-func proves(t *testing.T, text string, key jig.Key, want jig.Claim, err error) string {
+func proves(t *testing.T, text string, key identity.Key, want identity.Claim, err error) string {
 	t.Helper()
 	require.NoError(t, err)
-	who, _, err := token.Verify(text, []jig.Key{key}, want, time.Now())
+	who, _, err := token.Verify(text, []identity.Key{key}, want, time.Now())
 	require.NoError(t, err)
 	return who
 }

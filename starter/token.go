@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/token"
 )
 
@@ -148,7 +149,7 @@ func (a *app) printToken(cmd *cobra.Command, session, call string, f tokenFlags)
 }
 
 // claimOf returns the claim that the token proves. It uses the same functions as the verification.
-func (a *app) claimOf(session, call string, f tokenFlags) (jig.Claim, error) {
+func (a *app) claimOf(session, call string, f tokenFlags) (identity.Claim, error) {
 	var values [3]json.RawMessage
 	for i, flag := range []struct{ name, value string }{{"--input", f.input}, {"--value", f.value}, {"--result", f.result}} {
 		if flag.value == "" {
@@ -156,7 +157,7 @@ func (a *app) claimOf(session, call string, f tokenFlags) (jig.Claim, error) {
 		}
 		var err error
 		if values[i], err = a.jsonArgument(flag.name, flag.value); err != nil {
-			return jig.Claim{}, err
+			return identity.Claim{}, err
 		}
 	}
 	switch f.action {
@@ -165,10 +166,10 @@ func (a *app) claimOf(session, call string, f tokenFlags) (jig.Claim, error) {
 	case token.ActionReconcile:
 		word := jig.Reconciliation{Call: call, Outcome: jig.ReconcileOutcome(f.outcome), Result: values[2], Note: f.note}
 		if !slices.Contains([]jig.ReconcileOutcome{jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp}, word.Outcome) {
-			return jig.Claim{}, usagef("--outcome is %q; it can be happened, not_happened or give_up", f.outcome)
+			return identity.Claim{}, usagef("--outcome is %q; it can be happened, not_happened or give_up", f.outcome)
 		}
 		if word.Result != nil && word.Outcome != jig.OutcomeHappened {
-			return jig.Claim{}, usagef("--result goes with --outcome happened")
+			return identity.Claim{}, usagef("--result goes with --outcome happened")
 		}
 		return token.ForReconciliation(a.flags.tenant, session, word, f.digest)
 	}
@@ -176,7 +177,7 @@ func (a *app) claimOf(session, call string, f tokenFlags) (jig.Claim, error) {
 	if f.grant != "" {
 		var err error
 		if decision.Grant, err = a.grantArgument(f.grant); err != nil {
-			return jig.Claim{}, err
+			return identity.Claim{}, err
 		}
 	}
 	return token.ForDecision(a.flags.tenant, session, decision, f.digest)

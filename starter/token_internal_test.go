@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/token"
 )
 
@@ -28,13 +29,13 @@ func TestToken(t *testing.T) {
 	t.Parallel()
 	edited := filepath.Join(t.TempDir(), "edited.json")
 	require.NoError(t, os.WriteFile(edited, []byte(`{"amount": 1.0}`), 0o600))
-	decision := func(d jig.Decision, digest string) func() (jig.Claim, error) {
+	decision := func(d jig.Decision, digest string) func() (identity.Claim, error) {
 		d.Call = "3.1"
-		return func() (jig.Claim, error) { return token.ForDecision("default", "ses_1", d, digest) }
+		return func() (identity.Claim, error) { return token.ForDecision("default", "ses_1", d, digest) }
 	}
 	tests := map[string]struct {
 		args []string
-		want func() (jig.Claim, error)
+		want func() (identity.Claim, error)
 	}{
 		"approve": {[]string{"3.1", "--action", "approve"}, decision(jig.Decision{Answer: jig.AnswerApprove}, "d1")},
 		"digest":  {[]string{"3.1", "--action", "approve", "--digest", "given"}, decision(jig.Decision{Answer: jig.AnswerApprove}, "given")},
@@ -47,19 +48,19 @@ func TestToken(t *testing.T) {
 			[]string{"3.1", "--action", "deny", "--reason", "too much", "--note", "for the log"},
 			decision(jig.Decision{Answer: jig.AnswerDeny, Reason: "too much", Note: "for the log"}, "d1"),
 		},
-		"noted answer": {[]string{"3.2", "--action", "answer", "--value", "1", "--note", "n"}, func() (jig.Claim, error) {
+		"noted answer": {[]string{"3.2", "--action", "answer", "--value", "1", "--note", "n"}, func() (identity.Claim, error) {
 			return token.ForReply("default", "ses_1", jig.Reply{Call: "3.2", Value: json.RawMessage(`1`), Note: "n"}, "d2")
 		}},
-		"noted word": {[]string{"3.3", "--action", "reconcile", "--outcome", "give_up", "--note", "n"}, func() (jig.Claim, error) {
+		"noted word": {[]string{"3.3", "--action", "reconcile", "--outcome", "give_up", "--note", "n"}, func() (identity.Claim, error) {
 			return token.ForReconciliation("default", "ses_1", jig.Reconciliation{Call: "3.3", Outcome: jig.OutcomeGiveUp, Note: "n"}, "d3")
 		}},
 		"deny":     {[]string{"3.1", "--action", "deny"}, decision(jig.Decision{Answer: jig.AnswerDeny}, "d1")},
 		"delegate": {[]string{"3.1", "--action", "delegate", "--to", "ben"}, decision(jig.Decision{Answer: jig.AnswerDelegate, To: "ben"}, "d1")},
 		"lifetime": {[]string{"3.1", "--action", "deny", "--lifetime", "10m"}, decision(jig.Decision{Answer: jig.AnswerDeny}, "d1")},
-		"answer": {[]string{"3.2", "--action", "answer", "--value", `"yes"`}, func() (jig.Claim, error) {
+		"answer": {[]string{"3.2", "--action", "answer", "--value", `"yes"`}, func() (identity.Claim, error) {
 			return token.ForReply("default", "ses_1", jig.Reply{Call: "3.2", Value: json.RawMessage(`"yes"`)}, "d2")
 		}},
-		"reconcile": {[]string{"3.3", "--action", "reconcile", "--outcome", "happened", "--result", `{"id":7}`}, func() (jig.Claim, error) {
+		"reconcile": {[]string{"3.3", "--action", "reconcile", "--outcome", "happened", "--result", `{"id":7}`}, func() (identity.Claim, error) {
 			word := jig.Reconciliation{Call: "3.3", Outcome: jig.OutcomeHappened, Result: json.RawMessage(`{"id":7}`)}
 			return token.ForReconciliation("default", "ses_1", word, "d3")
 		}},
@@ -74,7 +75,7 @@ func TestToken(t *testing.T) {
 			require.Equal(t, 1, strings.Count(got.stdout, "\n"), "the token alone: $(jig token …) takes it as it is")
 			want, err := tt.want()
 			require.NoError(t, err)
-			who, _, err := token.Verify(strings.TrimSpace(got.stdout), []jig.Key{key}, want, time.Now())
+			who, _, err := token.Verify(strings.TrimSpace(got.stdout), []identity.Key{key}, want, time.Now())
 			require.NoError(t, err)
 			require.Equal(t, "ana", who)
 		})
@@ -93,7 +94,7 @@ func TestTokenForPrograms(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &made))
 	want, err := token.ForDecision("acme", "ses_1", jig.Decision{Call: "3.1", Answer: jig.AnswerDeny}, "d1")
 	require.NoError(t, err)
-	_, evidence, err := token.Verify(made.Token, []jig.Key{key}, want, time.Now())
+	_, evidence, err := token.Verify(made.Token, []identity.Key{key}, want, time.Now())
 	require.NoError(t, err)
 	require.Equal(t, evidence.Until, made.ExpiresAt)
 	require.False(t, made.ExpiresAt.Before(began.Add(10*time.Minute)), made.ExpiresAt)

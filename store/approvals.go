@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
 )
 
 // Pending returns the open approval of a call, or whatever else a person is asked about it. It returns NOT_FOUND when nothing is open.
@@ -28,8 +30,8 @@ func (db *DB) Pending(ctx context.Context, tenant, id, callID string) (jig.Pendi
 // Lapse applies the passage of time to an open approval. If its expiry has been reached by now, the approval expires. Otherwise
 // reminders and escalations that are due are recorded as events and notices. The result reports the call's status and, while the
 // approval is open, the approval. Lapse is idempotent.
-func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (jig.Lapse, error) {
-	var lapse jig.Lapse
+func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (approval.Lapse, error) {
+	var lapse approval.Lapse
 	err := db.transact(ctx, tenant, func(t *tx) error {
 		s := subject{session: id}
 		var latest *approvalRow
@@ -42,10 +44,10 @@ func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Tim
 		if s.call == nil {
 			return noCall(id, callID)
 		}
-		lapse = jig.Lapse{Status: s.call.status()}
+		lapse = approval.Lapse{Status: s.call.status()}
 		if lapse.Status == jig.CallExpired && latest != nil { // asked again after the call had already expired
 			ended, err := latest.pending()
-			lapse.OnExpiry = jig.ConsentOf(ended).Terms.OnExpiry
+			lapse.OnExpiry = approval.ConsentOf(ended).Terms.OnExpiry
 			return err
 		}
 		if !waits(lapse.Status) || s.approval == nil {
@@ -57,7 +59,7 @@ func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Tim
 		}
 		l := &log{}
 		if !pending.ExpiresAt.IsZero() && !now.Before(pending.ExpiresAt) {
-			lapse = jig.Lapse{Status: jig.CallExpired, OnExpiry: jig.ConsentOf(pending).Terms.OnExpiry}
+			lapse = approval.Lapse{Status: jig.CallExpired, OnExpiry: approval.ConsentOf(pending).Terms.OnExpiry}
 			err = t.expire(s, pending, l)
 		} else {
 			t.remind(s, &pending, now, l)
@@ -79,17 +81,17 @@ func (t *tx) expire(s subject, pending jig.Pending, l *log) error {
 		return err
 	}
 	t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallExpired, columns.body, columns.summary, columns.err, "")
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalExpired, jig.AnswerExpire, "", false, "", "", "", "", nil, nil, nil, nil)
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, approval.Expired, jig.AnswerExpire, "", false, "", "", "", "", nil, nil, nil, nil)
 	what := details{"digest": s.approval.Digest, "summary": result.Summary, "error": result.Error}
-	outcome := jig.ConsentOf(pending).Terms.OnExpiry
+	outcome := approval.ConsentOf(pending).Terms.OnExpiry
 	if outcome.Strictness() > 0 {
 		what["on_expiry"] = string(outcome)
 	}
 	l.of(s.call, jig.EventToolExpired, what)
-	entry := s.entry(jig.AuditExpired, jig.Principal{}, nil)
+	entry := s.entry(audit.AuditExpired, jig.Principal{}, nil)
 	entry.Status, entry.Reason = jig.CallExpired, result.Error.Message
 	l.audits = append(l.audits, entry)
-	n := s.notice(jig.NoticeExpired, pending, pending.ExpiresAt.String())
+	n := s.notice(approval.NoticeExpired, pending, pending.ExpiresAt.String())
 	n.Status, n.Reason = jig.CallExpired, result.Error.Message
 	l.notices = append(l.notices, n)
 	return nil
@@ -101,12 +103,12 @@ func (t *tx) remind(s subject, pending *jig.Pending, now time.Time, l *log) {
 	if s.approval.NoticedAt != nil {
 		since = s.approval.NoticedAt.UTC()
 	}
-	consent := jig.ConsentOf(*pending)
+	consent := approval.ConsentOf(*pending)
 	for _, m := range consent.Moments(since, now) {
 		what := details{"digest": pending.Digest, "due": m.At.Format(time.RFC3339), "missing": consent.Missing()}
-		kind, event := jig.NoticeReminder, jig.EventApprovalReminded
+		kind, event := approval.NoticeReminder, jig.EventApprovalReminded
 		if m.Escalation != nil {
-			kind, event = jig.NoticeEscalated, jig.EventApprovalEscalated
+			kind, event = approval.NoticeEscalated, jig.EventApprovalEscalated
 			what["approvers"] = m.Escalation
 		}
 		l.of(s.call, event, what)
@@ -125,21 +127,21 @@ func (t *tx) remind(s subject, pending *jig.Pending, now time.Time, l *log) {
 }
 
 // noticeID returns the id of a notice. It is the same however often the transaction is retried.
-func noticeID(session, call string, kind jig.NoticeKind, unique string) string {
+func noticeID(session, call string, kind approval.NoticeKind, unique string) string {
 	sum := sha256.Sum256([]byte(session + "\x00" + call + "\x00" + string(kind) + "\x00" + unique))
 	return "ntc_" + hex.EncodeToString(sum[:16])
 }
 
 // requested returns the notice that an approval was opened.
-func requested(p jig.Pending) jig.Notice {
-	return jig.Notice{
-		ID: noticeID(p.SessionID, p.Call, jig.NoticeRequested, p.Digest+p.RequestedAt.UTC().Format(time.RFC3339Nano)), Kind: jig.NoticeRequested, Approval: p,
+func requested(p jig.Pending) approval.Notice {
+	return approval.Notice{
+		ID: noticeID(p.SessionID, p.Call, approval.NoticeRequested, p.Digest+p.RequestedAt.UTC().Format(time.RFC3339Nano)), Kind: approval.NoticeRequested, Approval: p,
 	}
 }
 
 // shown returns the parts of the call that the approver saw.
-func (r *approvalRow) shown() *jig.Shown {
-	shown := &jig.Shown{Summary: r.Summary, Input: r.Input, Truncated: r.Truncated}
+func (r *approvalRow) shown() *audit.Shown {
+	shown := &audit.Shown{Summary: r.Summary, Input: r.Input, Truncated: r.Truncated}
 	if decode(r.Reasons, &shown.Reasons) != nil {
 		shown.Reasons = nil
 	}
@@ -214,14 +216,14 @@ func (db *DB) Readmit(ctx context.Context, call jig.Call, approval *jig.Pending)
 	return row.call()
 }
 
-func (t *tx) readmit(ctx context.Context, call jig.Call, approval *jig.Pending, row *callRow, latest *approvalRow) (**callRow, error) {
+func (t *tx) readmit(ctx context.Context, call jig.Call, asked *jig.Pending, row *callRow, latest *approvalRow) (**callRow, error) {
 	if !call.Status.Final() {
 		call.Status = "" // the verdict decides the status
 	}
-	if call.Verdict == jig.VerdictAsk && approval == nil {
+	if call.Verdict == jig.VerdictAsk && asked == nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "a call that asks needs an approval to open").WithField("approval")
 	}
-	if approval != nil && approval.Grant != "" {
+	if asked != nil && asked.Grant != "" {
 		call.Status = jig.CallReserved
 	}
 	status, result := admitted(call)
@@ -238,14 +240,14 @@ func (t *tx) readmit(ctx context.Context, call jig.Call, approval *jig.Pending, 
 	}
 	l := &log{}
 	why := fmt.Sprintf("%s changed since the call was admitted", row.Tool)
-	if latest != nil && (latest.status() == jig.ApprovalOpen || latest.status() == jig.ApprovalApproved) {
-		if latest.status() == jig.ApprovalOpen {
-			t.queue("ApprovalDecide", t.tenant, latest.ID, jig.ApprovalExpired, jig.AnswerExpire, "", false, "", why, "", "", nil, nil, nil, nil)
+	if latest != nil && (latest.status() == approval.Open || latest.status() == approval.Approved) {
+		if latest.status() == approval.Open {
+			t.queue("ApprovalDecide", t.tenant, latest.ID, approval.Expired, jig.AnswerExpire, "", false, "", why, "", "", nil, nil, nil, nil)
 		} else {
 			t.queue("ApprovalVoid", t.tenant, latest.ID, why)
 		}
 		l.of(row, jig.EventToolExpired, details{"digest": latest.Digest, "reason": why, "readmitted": true})
-		entry := subject{session: row.SessionID, call: row, approval: latest}.entry(jig.AuditWithdrawn, jig.Principal{}, nil)
+		entry := subject{session: row.SessionID, call: row, approval: latest}.entry(audit.AuditWithdrawn, jig.Principal{}, nil)
 		entry.Reason = why
 		l.audits = append(l.audits, entry)
 	}
@@ -260,8 +262,8 @@ func (t *tx) readmit(ctx context.Context, call jig.Call, approval *jig.Pending, 
 	first(t.queue("CallReadmit", t.tenant, row.SessionID, row.CallID, call.Version, call.Write, call.Idempotent, call.Digest,
 		call.PolicyVersion, call.Verdict, optional([]byte(reasons)), status, columns.body, columns.summary, columns.err,
 		call.Signature, text(call.ConcurrencyKey), call.Input), &changed)
-	if approval != nil && (status == jig.CallWaiting || approval.Grant != "") {
-		p := *approval
+	if asked != nil && (status == jig.CallWaiting || asked.Grant != "") {
+		p := *asked
 		p.Tenant, p.SessionID, p.Call = t.tenant, row.SessionID, row.CallID
 		if row.InDoubt {
 			p.ExpiresAt, p.NextAt = time.Time{}, time.Time{} // like a question about an unknown effect, it never expires

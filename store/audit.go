@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // Limits of the audit.
@@ -22,7 +24,7 @@ const (
 
 // audit queues a row of the tenant's chain. The chain stays locked until the transaction ends, so this must be the last lock that a
 // transaction takes. Tenant and At are filled in when empty.
-func (t *tx) audit(e jig.AuditEntry) error {
+func (t *tx) audit(e audit.Entry) error {
 	if e.Tenant == "" {
 		e.Tenant = t.tenant
 	}
@@ -40,7 +42,7 @@ func (t *tx) audit(e jig.AuditEntry) error {
 
 // encodeAudit encodes an entry. An entry that is too large gets shortened texts and previews of its values, because a long decision
 // must be recorded too.
-func encodeAudit(e jig.AuditEntry) ([]byte, error) {
+func encodeAudit(e audit.Entry) ([]byte, error) {
 	e.Patch = readable(e.Patch)
 	if e.Shown != nil {
 		shown := *e.Shown
@@ -68,7 +70,7 @@ func readable(raw json.RawMessage) json.RawMessage {
 }
 
 // shortenAudit shortens every part of an entry that can be long.
-func shortenAudit(e *jig.AuditEntry, room int) {
+func shortenAudit(e *audit.Entry, room int) {
 	for _, s := range []*string{&e.By, &e.Subject, &e.Reason, &e.Note, &e.Tool, &e.Digest, &e.ApprovedDigest, &e.PolicyVersion} {
 		*s = cut(*s, room)
 	}
@@ -76,12 +78,12 @@ func shortenAudit(e *jig.AuditEntry, room int) {
 		e.Patch, _ = preview(e.Patch)
 	}
 	if e.Evidence != nil {
-		e.Evidence = &jig.Evidence{Key: cut(e.Evidence.Key, room), Token: cut(e.Evidence.Token, 4*jig.PreviewBytes), Until: e.Evidence.Until}
+		e.Evidence = &identity.Evidence{Key: cut(e.Evidence.Key, room), Token: cut(e.Evidence.Token, 4*jig.PreviewBytes), Until: e.Evidence.Until}
 	}
 	if e.Shown == nil {
 		return
 	}
-	shown := &jig.Shown{Summary: cut(e.Shown.Summary, room), Input: e.Shown.Input, Truncated: e.Shown.Truncated}
+	shown := &audit.Shown{Summary: cut(e.Shown.Summary, room), Input: e.Shown.Input, Truncated: e.Shown.Truncated}
 	for _, reason := range e.Shown.Reasons[:min(len(e.Shown.Reasons), 20)] {
 		shown.Reasons = append(shown.Reasons, cut(reason, room))
 	}
@@ -106,14 +108,14 @@ func (db *DB) RecordViolation(ctx context.Context, by jig.Invocation, ids []stri
 		var tool *string
 		if session != "" {
 			t.queue("Serialize", strings.Join([]string{"jig violations", by.Tenant, session, call}, " "))
-			column(t.queue("AuditEntriesOfCall", by.Tenant, session, call, string(jig.AuditViolation)), &known)
+			column(t.queue("AuditEntriesOfCall", by.Tenant, session, call, string(audit.AuditViolation)), &known)
 			value(t.queue("CallTool", by.Tenant, session, call), &tool)
 			if err := t.flush(ctx); err != nil {
 				return err
 			}
 		}
-		e := jig.AuditEntry{
-			Kind: jig.AuditViolation, By: by.Principal.ID, Claimed: by.Principal.Claimed, SessionID: by.SessionID, Call: by.CallID,
+		e := audit.Entry{
+			Kind: audit.AuditViolation, By: by.Principal.ID, Claimed: by.Principal.Claimed, SessionID: by.SessionID, Call: by.CallID,
 			Reason: jig.ReasonIDORViolation,
 		}
 		if tool != nil {
@@ -121,7 +123,7 @@ func (db *DB) RecordViolation(ctx context.Context, by jig.Invocation, ids []stri
 		}
 		told := map[string]bool{}
 		for _, entry := range known {
-			var before jig.AuditEntry
+			var before audit.Entry
 			if err := json.Unmarshal([]byte(entry), &before); err == nil {
 				told[before.Subject] = true
 			}
@@ -139,8 +141,8 @@ func (db *DB) RecordViolation(ctx context.Context, by jig.Invocation, ids []stri
 
 // AuditRows returns up to limit rows of a tenant's chain after row n, in order. A limit that is not positive or above 1,000 means
 // 1,000.
-func (db *DB) AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]jig.AuditRow, error) {
-	var rows []jig.AuditRow
+func (db *DB) AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]audit.Row, error) {
+	var rows []audit.Row
 	err := db.once(ctx, tenant, func(t *tx) {
 		list(t.queue("AuditRows", tenant, after, boundAudit(limit)), &rows)
 	})
@@ -149,8 +151,8 @@ func (db *DB) AuditRows(ctx context.Context, tenant string, after int64, limit i
 
 // FindAudit works like [DB.AuditRows], limited to one session unless session is "", and to rows written at or after since and before
 // until by the database's clock. A zero time means no limit.
-func (db *DB) FindAudit(ctx context.Context, tenant, session string, since, until time.Time, after int64, limit int) ([]jig.AuditRow, error) {
-	var rows []jig.AuditRow
+func (db *DB) FindAudit(ctx context.Context, tenant, session string, since, until time.Time, after int64, limit int) ([]audit.Row, error) {
+	var rows []audit.Row
 	err := db.once(ctx, tenant, func(t *tx) {
 		args := []any{tenant, after, boundAudit(limit), moment(since), moment(until)}
 		if session == "" {
@@ -181,7 +183,7 @@ func (db *DB) AuditHead(ctx context.Context, tenant string) (n int64, hash strin
 		return 0, "", err
 	}
 	if head == nil {
-		genesis := jig.AuditGenesis(tenant)
+		genesis := audit.Genesis(tenant)
 		return 0, hex.EncodeToString(genesis[:]), nil
 	}
 	return head.N, head.Hash, nil

@@ -3,11 +3,11 @@ package store
 import (
 	"context"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
 )
 
 // Audit appends rows in a transaction that does nothing else.
-func (db *DB) Audit(ctx context.Context, tenant string, entries ...jig.AuditEntry) error {
+func (db *DB) Audit(ctx context.Context, tenant string, entries ...audit.Entry) error {
 	return db.transact(ctx, tenant, func(t *tx) error {
 		for _, e := range entries {
 			if err := t.audit(e); err != nil {
@@ -19,7 +19,7 @@ func (db *DB) Audit(ctx context.Context, tenant string, entries ...jig.AuditEntr
 }
 
 // AuditAndFail appends a row in a transaction that is rolled back.
-func (db *DB) AuditAndFail(ctx context.Context, tenant string, e jig.AuditEntry, why error) error {
+func (db *DB) AuditAndFail(ctx context.Context, tenant string, e audit.Entry, why error) error {
 	return db.transact(ctx, tenant, func(t *tx) error {
 		if err := t.audit(e); err != nil {
 			return err

@@ -14,6 +14,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 	audittool "github.com/jig-run/jig/tools/audit"
@@ -21,8 +23,8 @@ import (
 )
 
 // entry is the audit row of an approval.
-func entry(call int) jig.AuditEntry {
-	return jig.AuditEntry{Kind: jig.AuditApproved, By: "ana", SessionID: "ses_1", Call: jig.CallID(1, call), Reason: "ünïcode <b>"}
+func entry(call int) audit.Entry {
+	return audit.Entry{Kind: audit.AuditApproved, By: "ana", SessionID: "ses_1", Call: jig.CallID(1, call), Reason: "ünïcode <b>"}
 }
 
 // audited returns a tenant whose chain has n rows.
@@ -36,9 +38,9 @@ func audited(t *testing.T, n int) (*store.DB, string) {
 }
 
 // chainOf reads a tenant's whole chain in small pages and checks it.
-func chainOf(t *testing.T, db *store.DB, tenant string) []jig.AuditRow {
+func chainOf(t *testing.T, db *store.DB, tenant string) []audit.Row {
 	t.Helper()
-	var rows []jig.AuditRow
+	var rows []audit.Row
 	chain := audit.NewChain(tenant, 1)
 	for {
 		page, err := db.AuditRows(t.Context(), tenant, int64(len(rows)), 7)
@@ -74,9 +76,9 @@ func TestAuditBeginsWithTheTenantsGenesis(t *testing.T) {
 	require.NoError(t, db.Audit(t.Context(), tenant, entry(1), entry(2)))
 	rows := chainOf(t, db, tenant)
 	require.Len(t, rows, 2)
-	genesis := jig.AuditGenesis(tenant)
+	genesis := audit.Genesis(tenant)
 	require.Equal(t, fmt.Sprintf("%x", genesis), rows[0].Prev)
-	var got jig.AuditEntry
+	var got audit.Entry
 	require.NoError(t, json.Unmarshal([]byte(rows[1].Entry), &got))
 	require.Equal(t, tenant, got.Tenant)
 	require.True(t, got.At.After(before), got.At)
@@ -118,7 +120,7 @@ func TestAuditFromManyAtOnce(t *testing.T) {
 	require.Len(t, rows, writers*each*3/4)
 	calls := map[string]bool{}
 	for _, row := range rows {
-		var e jig.AuditEntry
+		var e audit.Entry
 		require.NoError(t, json.Unmarshal([]byte(row.Entry), &e))
 		calls[e.Call] = true
 	}
@@ -267,18 +269,18 @@ func TestAuditTakesWhatPeopleWrite(t *testing.T) {
 	for i := range reasons {
 		reasons[i] = strings.Repeat("<\x00\xff", 1000)
 	}
-	odd := jig.AuditEntry{
-		Kind: jig.AuditEdited, SessionID: "ses_1", By: "a\x00b\xff", Note: "€" + big(200_000), Reason: strings.Repeat("\x01", 50_000), Digest: big(9_000),
+	odd := audit.Entry{
+		Kind: audit.AuditEdited, SessionID: "ses_1", By: "a\x00b\xff", Note: "€" + big(200_000), Reason: strings.Repeat("\x01", 50_000), Digest: big(9_000),
 		Patch:    json.RawMessage(`[{"op":"add","path":"/a","value":"\u0000` + big(100_000) + `"}]`),
-		Evidence: &jig.Evidence{Key: "k", Token: big(1_500)},
-		Shown:    &jig.Shown{Summary: big(70_000), Reasons: reasons, Input: json.RawMessage(`not JSON`), Truncated: true},
+		Evidence: &identity.Evidence{Key: "k", Token: big(1_500)},
+		Shown:    &audit.Shown{Summary: big(70_000), Reasons: reasons, Input: json.RawMessage(`not JSON`), Truncated: true},
 	}
 	before := odd.Shown.Summary
 	require.NoError(t, db.Audit(t.Context(), tenant, odd))
 	require.Equal(t, before, odd.Shown.Summary, "the caller's entry is its own")
 	rows := chainOf(t, db, tenant)
 	require.LessOrEqual(t, len(rows[0].Entry), 64<<10)
-	var got jig.AuditEntry
+	var got audit.Entry
 	require.NoError(t, json.Unmarshal([]byte(rows[0].Entry), &got))
 	require.True(t, strings.HasPrefix(got.Note, "€0123"))
 	require.Equal(t, big(1_500), got.Evidence.Token, "evidence is kept whole")
@@ -286,7 +288,7 @@ func TestAuditTakesWhatPeopleWrite(t *testing.T) {
 	require.JSONEq(t, `"not JSON"`, string(got.Shown.Input))
 	require.True(t, asked(t, db, tenant).OK)
 
-	short := jig.AuditEntry{Kind: jig.AuditEdited, Patch: json.RawMessage(`[{"op":"test","path":"/a","value":"\u0000\ud800"}]`)}
+	short := audit.Entry{Kind: audit.AuditEdited, Patch: json.RawMessage(`[{"op":"test","path":"/a","value":"\u0000\ud800"}]`)}
 	require.NoError(t, db.Audit(t.Context(), tenant, short))
 	require.Contains(t, chainOf(t, db, tenant)[1].Entry, `\u0000\ud800`, "to the byte")
 }
@@ -297,7 +299,7 @@ func TestTheAuditOutlivesSessionsAndGoesWithTheTenant(t *testing.T) {
 	e := entry(1)
 	e.SessionID = w.session
 	require.NoError(t, w.Audit(t.Context(), w.tenant, e))
-	require.NoError(t, w.CancelSession(t.Context(), jig.End{Tenant: w.tenant, SessionID: w.session}))
+	require.NoError(t, w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: w.session}))
 	pruned, err := w.PruneTenant(t.Context(), w.tenant, time.Now().Add(time.Hour))
 	require.NoError(t, err)
 	require.Equal(t, int64(1), pruned)

@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/bundle"
 )
 
 // documentKey identifies a document regardless of its version.
 type documentKey struct{ kind, name string }
 
-func keyOf(d jig.DocumentVersion) documentKey { return documentKey{d.Kind, d.Name} }
+func keyOf(d bundle.DocumentVersion) documentKey { return documentKey{d.Kind, d.Name} }
 
 func (k documentKey) String() string { return k.kind + "/" + k.name }
 
@@ -22,17 +24,17 @@ func (k documentKey) compare(other documentKey) int {
 // heldDocument is the current version of a document and the bundle that installed it; Bundle is empty for the tenant's own version.
 type heldDocument struct{ Kind, Name, Version, Bundle string }
 
-func (h heldDocument) document() jig.DocumentVersion {
-	return jig.DocumentVersion{Kind: h.Kind, Name: h.Name, Version: h.Version}
+func (h heldDocument) document() bundle.DocumentVersion {
+	return bundle.DocumentVersion{Kind: h.Kind, Name: h.Name, Version: h.Version}
 }
 
 // shelf holds a tenant's bundles, and the current documents that concern one of them.
 type shelf struct {
 	name string
 	// before is the installed bundle of that name; nil when it is not installed.
-	before *jig.Bundle
+	before *bundle.Bundle
 	// others are the tenant's other bundles, sorted by name.
-	others []jig.Bundle
+	others []bundle.Bundle
 	// current holds the current versions of the documents that the bundle has or will get.
 	current map[documentKey]heldDocument
 }
@@ -41,11 +43,11 @@ type shelf struct {
 type bundlePlan struct {
 	// put lists documents that become current and belong to the bundle, retired those that stop being current, and given those that
 	// become current and belong to another bundle.
-	put     []jig.StoredDocument
-	retired []jig.DocumentVersion
+	put     []bundle.StoredDocument
+	retired []bundle.DocumentVersion
 	given   []heldDocument
 	// removed lists documents that go out of use.
-	removed []jig.DocumentVersion
+	removed []bundle.DocumentVersion
 	// before holds the versions that were current.
 	before map[documentKey]heldDocument
 }
@@ -65,7 +67,7 @@ func (s *shelf) had(key documentKey) string {
 	return versionIn(*s.before, key)
 }
 
-func versionIn(b jig.Bundle, key documentKey) string {
+func versionIn(b bundle.Bundle, key documentKey) string {
 	for _, d := range b.Documents {
 		if keyOf(d) == key {
 			return d.Version
@@ -75,7 +77,7 @@ func versionIn(b jig.Bundle, key documentKey) string {
 }
 
 // replaced lists the documents of the installed bundle for which the tenant has put its own version, which installing b would overwrite.
-func (s *shelf) replaced(b jig.BundleInstall) []string {
+func (s *shelf) replaced(b bundle.Install) []string {
 	var list []string
 	for _, d := range b.Documents {
 		key := keyOf(d.DocumentVersion)
@@ -89,7 +91,7 @@ func (s *shelf) replaced(b jig.BundleInstall) []string {
 }
 
 // taken lists the documents of b that exist in another version and belong to somebody else, with their owner.
-func (s *shelf) taken(b jig.BundleInstall) []string {
+func (s *shelf) taken(b bundle.Install) []string {
 	var list []string
 	for _, d := range b.Documents {
 		key := keyOf(d.DocumentVersion)
@@ -97,7 +99,7 @@ func (s *shelf) taken(b jig.BundleInstall) []string {
 		if there && have.Version == d.Version {
 			continue
 		}
-		other := slices.IndexFunc(s.others, func(o jig.Bundle) bool {
+		other := slices.IndexFunc(s.others, func(o bundle.Bundle) bool {
 			v := versionIn(o, key)
 			return v != "" && v != d.Version
 		})
@@ -123,14 +125,14 @@ func (s *shelf) requiring(name string) []string {
 }
 
 // refuse returns why a bundle cannot be installed; nil when it can.
-func (s *shelf) refuse(b jig.BundleInstall, replaced []string) error {
+func (s *shelf) refuse(b bundle.Install, replaced []string) error {
 	have := ""
 	if s.before != nil {
 		have = s.before.Hash
 	}
 	var missing []string
 	for _, name := range b.Requires {
-		if !slices.ContainsFunc(s.others, func(o jig.Bundle) bool { return o.Name == name }) {
+		if !slices.ContainsFunc(s.others, func(o bundle.Bundle) bool { return o.Name == name }) {
 			missing = append(missing, name)
 		}
 	}
@@ -138,7 +140,7 @@ func (s *shelf) refuse(b jig.BundleInstall, replaced []string) error {
 	switch {
 	case have != b.Over:
 		return jig.Errorf(jig.CodeConflict, "the bundle %q was changed by somebody else at the same time", b.Name).
-			WithReason(jig.ReasonBundleChanged).WithHint("try again")
+			WithReason(bundle.ReasonChanged).WithHint("try again")
 	case len(missing) > 0:
 		return jig.Errorf(jig.CodeInvalidInput, "the bundle %q requires bundles that are not installed: %s", b.Name, strings.Join(missing, ", ")).
 			WithField("requires").WithReason(jig.ReasonBundleNotInstalled).WithHint("install them first")
@@ -153,11 +155,11 @@ func (s *shelf) refuse(b jig.BundleInstall, replaced []string) error {
 }
 
 // install plans the changes of documents for a bundle that was not refused.
-func (s *shelf) install(b jig.BundleInstall) *bundlePlan {
-	var gone []jig.DocumentVersion
+func (s *shelf) install(b bundle.Install) *bundlePlan {
+	var gone []bundle.DocumentVersion
 	if s.before != nil {
 		for _, d := range s.before.Documents {
-			if !slices.ContainsFunc(b.Documents, func(n jig.StoredDocument) bool { return keyOf(n.DocumentVersion) == keyOf(d) }) {
+			if !slices.ContainsFunc(b.Documents, func(n bundle.StoredDocument) bool { return keyOf(n.DocumentVersion) == keyOf(d) }) {
 				gone = append(gone, d)
 			}
 		}
@@ -178,7 +180,7 @@ func (s *shelf) install(b jig.BundleInstall) *bundlePlan {
 
 // giveUp plans what happens to documents that the bundle no longer has. A document that still belongs to the bundle passes to another
 // bundle that also brought it; if there is none, it goes out of use.
-func (s *shelf) giveUp(documents []jig.DocumentVersion) *bundlePlan {
+func (s *shelf) giveUp(documents []bundle.DocumentVersion) *bundlePlan {
 	p := &bundlePlan{before: s.current}
 	for _, d := range documents {
 		key := keyOf(d)
@@ -206,19 +208,19 @@ func (s *shelf) giveUp(documents []jig.DocumentVersion) *bundlePlan {
 }
 
 // audits returns the audit rows for the current versions that changed.
-func (p *bundlePlan) audits(by jig.Invocation) []jig.AuditEntry {
-	var rows []jig.AuditEntry
-	change := func(d jig.DocumentVersion) {
+func (p *bundlePlan) audits(by jig.Invocation) []audit.Entry {
+	var rows []audit.Entry
+	change := func(d bundle.DocumentVersion) {
 		have, there := p.before[keyOf(d)]
 		switch {
 		case !there:
-			rows = append(rows, audited(by, jig.AuditDocument, subjectOf(d), ""))
+			rows = append(rows, audited(by, audit.AuditDocument, subjectOf(d), ""))
 		case have.Version != d.Version:
-			rows = append(rows, audited(by, jig.AuditDocument, subjectOf(d), inPlaceOf+have.Version))
+			rows = append(rows, audited(by, audit.AuditDocument, subjectOf(d), inPlaceOf+have.Version))
 		}
 	}
 	for _, d := range p.removed {
-		rows = append(rows, audited(by, jig.AuditDocument, subjectOf(d), "out of use"))
+		rows = append(rows, audited(by, audit.AuditDocument, subjectOf(d), "out of use"))
 	}
 	for _, d := range p.put {
 		change(d.DocumentVersion)
@@ -229,4 +231,4 @@ func (p *bundlePlan) audits(by jig.Invocation) []jig.AuditEntry {
 	return rows
 }
 
-func subjectOf(d jig.DocumentVersion) string { return d.Kind + "/" + d.Name + "@" + d.Version }
+func subjectOf(d bundle.DocumentVersion) string { return d.Kind + "/" + d.Name + "@" + d.Version }

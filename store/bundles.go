@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/bundle"
 )
 
 // KindBundle is the document kind that records every bundle that was ever installed. The document has the bundle's name, the bundle's
@@ -30,24 +32,24 @@ type documentRef struct {
 	Version string `json:"version"`
 }
 
-func (r *bundleRow) bundle() (jig.Bundle, error) {
-	b := jig.Bundle{Hash: r.Hash, InstalledAt: r.InstalledAt.UTC(), InstalledBy: r.InstalledBy}
+func (r *bundleRow) bundle() (bundle.Bundle, error) {
+	b := bundle.Bundle{Hash: r.Hash, InstalledAt: r.InstalledAt.UTC(), InstalledBy: r.InstalledBy}
 	if err := decode(r.Manifest, &b.BundleManifest); err != nil {
-		return jig.Bundle{}, err
+		return bundle.Bundle{}, err
 	}
 	var refs []documentRef
 	if err := decode(r.Documents, &refs); err != nil {
-		return jig.Bundle{}, err
+		return bundle.Bundle{}, err
 	}
-	b.Documents = make([]jig.DocumentVersion, len(refs))
+	b.Documents = make([]bundle.DocumentVersion, len(refs))
 	for i, d := range refs {
-		b.Documents[i] = jig.DocumentVersion(d)
+		b.Documents[i] = bundle.DocumentVersion(d)
 	}
 	return b, nil
 }
 
-func bundles(rows []bundleRow) ([]jig.Bundle, error) {
-	list := make([]jig.Bundle, len(rows))
+func bundles(rows []bundleRow) ([]bundle.Bundle, error) {
+	list := make([]bundle.Bundle, len(rows))
 	for i := range rows {
 		var err error
 		if list[i], err = rows[i].bundle(); err != nil {
@@ -58,7 +60,7 @@ func bundles(rows []bundleRow) ([]jig.Bundle, error) {
 }
 
 // Bundles returns a tenant's installed bundles, sorted by name.
-func (db *DB) Bundles(ctx context.Context, tenant string) ([]jig.Bundle, error) {
+func (db *DB) Bundles(ctx context.Context, tenant string) ([]bundle.Bundle, error) {
 	var rows []bundleRow
 	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("BundlesGet", tenant), &rows) }); err != nil {
 		return nil, err
@@ -85,20 +87,20 @@ func (db *DB) BundleNames(ctx context.Context, tenant string) ([]string, error) 
 //
 // A document that is already current in exactly the bundle's version becomes the bundle's if it was the tenant's own, and is shared
 // if it belongs to another bundle.
-func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b jig.BundleInstall) (jig.BundleInstalled, error) {
+func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Install) (bundle.Installed, error) {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
-		return jig.BundleInstalled{}, err
+		return bundle.Installed{}, err
 	}
 	if err := checkInstall(b); err != nil {
-		return jig.BundleInstalled{}, err
+		return bundle.Installed{}, err
 	}
-	var done jig.BundleInstalled
+	var done bundle.Installed
 	err := db.transact(ctx, by.Tenant, func(t *tx) error {
 		s, err := t.shelf(ctx, b.Name, versionsOf(b.Documents))
 		if err != nil {
 			return err
 		}
-		done = jig.BundleInstalled{Before: s.version()}
+		done = bundle.Installed{Before: s.version()}
 		replaced := s.replaced(b)
 		if s.before != nil && s.before.Hash == b.Hash && (!b.Replace || len(replaced) == 0) {
 			done.Bundle = *s.before
@@ -113,7 +115,7 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b jig.Bundle
 		var at *time.Time
 		plan := s.install(b)
 		done.Changed, done.Removed = true, plan.removed
-		done.Bundle = jig.Bundle{BundleManifest: b.BundleManifest, Hash: b.Hash, Documents: sortedVersions(b.Documents), InstalledBy: text(by.Principal.ID)}
+		done.Bundle = bundle.Bundle{BundleManifest: b.BundleManifest, Hash: b.Hash, Documents: sortedVersions(b.Documents), InstalledBy: text(by.Principal.ID)}
 		if err := t.putBundle(done.Bundle, &at); err != nil {
 			return err
 		}
@@ -125,7 +127,7 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b jig.Bundle
 		if err := t.sameBodies(ctx, b.Documents...); err != nil {
 			return err
 		}
-		l := &log{audits: []jig.AuditEntry{audited(by, jig.AuditBundle, bundleSubject(done.Bundle), reason)}}
+		l := &log{audits: []audit.Entry{audited(by, audit.AuditBundle, bundleSubject(done.Bundle), reason)}}
 		l.audits = append(l.audits, plan.audits(by)...)
 		if err := t.finish(ctx, l, by.SessionID); err != nil {
 			return err
@@ -134,7 +136,7 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b jig.Bundle
 		return nil
 	})
 	if err != nil {
-		return jig.BundleInstalled{}, err
+		return bundle.Installed{}, err
 	}
 	return done, nil
 }
@@ -143,11 +145,11 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b jig.Bundle
 // the tenant replaced and those that another bundle also brought, which then belong to that bundle. Running sessions keep the versions
 // they started with, and entities stay. The error is NOT_FOUND when the bundle is not installed, and CONFLICT, reason bundle_required,
 // when another installed bundle requires it.
-func (db *DB) RemoveBundle(ctx context.Context, by jig.Invocation, name string) (jig.Bundle, error) {
+func (db *DB) RemoveBundle(ctx context.Context, by jig.Invocation, name string) (bundle.Bundle, error) {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
-		return jig.Bundle{}, err
+		return bundle.Bundle{}, err
 	}
-	var gone jig.Bundle
+	var gone bundle.Bundle
 	err := db.transact(ctx, by.Tenant, func(t *tx) error {
 		s, err := t.shelf(ctx, text(name), nil)
 		if err != nil {
@@ -164,19 +166,21 @@ func (db *DB) RemoveBundle(ctx context.Context, by jig.Invocation, name string) 
 		plan := s.giveUp(gone.Documents)
 		t.queue("BundleRemove", t.tenant, name)
 		t.documents(name, plan)
-		l := &log{audits: []jig.AuditEntry{audited(by, jig.AuditBundle, bundleSubject(gone), "removed")}}
+		l := &log{audits: []audit.Entry{audited(by, audit.AuditBundle, bundleSubject(gone), "removed")}}
 		l.audits = append(l.audits, plan.audits(by)...)
 		return t.finish(ctx, l, by.SessionID)
 	})
 	if err != nil {
-		return jig.Bundle{}, err
+		return bundle.Bundle{}, err
 	}
 	return gone, nil
 }
 
-func bundleSubject(b jig.Bundle) string { return "bundle/" + b.Name + "@" + b.Version + "+" + b.Hash }
+func bundleSubject(b bundle.Bundle) string {
+	return "bundle/" + b.Name + "@" + b.Version + "+" + b.Hash
+}
 
-func checkInstall(b jig.BundleInstall) error {
+func checkInstall(b bundle.Install) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
@@ -200,7 +204,7 @@ func checkInstall(b jig.BundleInstall) error {
 
 // shelf reads and locks a tenant's bundles until the transaction ends: the named bundle, the others, and the owners of the documents that
 // the named bundle has or will get.
-func (t *tx) shelf(ctx context.Context, name string, documents []jig.DocumentVersion) (*shelf, error) {
+func (t *tx) shelf(ctx context.Context, name string, documents []bundle.DocumentVersion) (*shelf, error) {
 	var rows []bundleRow
 	t.queue("TenantEnsure", t.tenant)
 	t.queue("Serialize", "jig bundles "+t.tenant)
@@ -234,7 +238,7 @@ func (t *tx) shelf(ctx context.Context, name string, documents []jig.DocumentVer
 }
 
 // putBundle queues the bundle's row, and the record of the installation, which survives the bundle's removal.
-func (t *tx) putBundle(b jig.Bundle, at **time.Time) error {
+func (t *tx) putBundle(b bundle.Bundle, at **time.Time) error {
 	b.Title, b.Description = text(b.Title), text(b.Description)
 	manifest, err := encode(b.BundleManifest)
 	if err != nil {
@@ -254,7 +258,7 @@ func (t *tx) putBundle(b jig.Bundle, at **time.Time) error {
 }
 
 // documents queues a plan's changes to documents.
-func (t *tx) documents(bundle string, p *bundlePlan) {
+func (t *tx) documents(owner string, p *bundlePlan) {
 	kinds, names, versions := documentColumns(p.retired)
 	t.queue("DocumentsRetire", t.tenant, kinds, names, versions)
 	bodies := make([][]byte, len(p.put))
@@ -262,8 +266,8 @@ func (t *tx) documents(bundle string, p *bundlePlan) {
 		bodies[i] = nonNil(d.Body)
 	}
 	kinds, names, versions = documentColumns(versionsOf(p.put))
-	t.queue("DocumentsPut", t.tenant, bundle, kinds, names, versions, bodies)
-	owners, given := make([]string, len(p.given)), make([]jig.DocumentVersion, len(p.given))
+	t.queue("DocumentsPut", t.tenant, owner, kinds, names, versions, bodies)
+	owners, given := make([]string, len(p.given)), make([]bundle.DocumentVersion, len(p.given))
 	for i, h := range p.given {
 		owners[i], given[i] = h.Bundle, h.document()
 	}
@@ -271,7 +275,7 @@ func (t *tx) documents(bundle string, p *bundlePlan) {
 	t.queue("DocumentsGive", t.tenant, kinds, names, versions, owners)
 }
 
-func documentColumns(list []jig.DocumentVersion) (kinds, names, versions []string) {
+func documentColumns(list []bundle.DocumentVersion) (kinds, names, versions []string) {
 	kinds, names, versions = make([]string, len(list)), make([]string, len(list)), make([]string, len(list))
 	for i, d := range list {
 		kinds[i], names[i], versions[i] = d.Kind, d.Name, d.Version
@@ -279,16 +283,16 @@ func documentColumns(list []jig.DocumentVersion) (kinds, names, versions []strin
 	return kinds, names, versions
 }
 
-func versionsOf(documents []jig.StoredDocument) []jig.DocumentVersion {
-	list := make([]jig.DocumentVersion, len(documents))
+func versionsOf(documents []bundle.StoredDocument) []bundle.DocumentVersion {
+	list := make([]bundle.DocumentVersion, len(documents))
 	for i, d := range documents {
 		list[i] = d.DocumentVersion
 	}
 	return list
 }
 
-func sortedVersions(documents []jig.StoredDocument) []jig.DocumentVersion {
+func sortedVersions(documents []bundle.StoredDocument) []bundle.DocumentVersion {
 	list := versionsOf(documents)
-	slices.SortFunc(list, func(a, b jig.DocumentVersion) int { return keyOf(a).compare(keyOf(b)) })
+	slices.SortFunc(list, func(a, b bundle.DocumentVersion) int { return keyOf(a).compare(keyOf(b)) })
 	return list
 }

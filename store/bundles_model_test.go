@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/store/storetest"
 )
 
@@ -18,13 +19,13 @@ import (
 type bundleModel struct {
 	// current holds the documents in use, by kind/name.
 	current map[string]ownedBy
-	bundles map[string]jig.BundleInstall
+	bundles map[string]bundle.Install
 }
 
 // ownedBy is a version and the bundle that made it current, "" for none.
 type ownedBy struct{ version, owner string }
 
-func versionsIn(b jig.BundleInstall) map[string]string {
+func versionsIn(b bundle.Install) map[string]string {
 	versions := map[string]string{}
 	for _, d := range b.Documents {
 		versions[d.Kind+"/"+d.Name] = d.Version
@@ -33,7 +34,7 @@ func versionsIn(b jig.BundleInstall) map[string]string {
 }
 
 // refusal returns the reason for refusing a bundle, or "".
-func (m *bundleModel) refusal(b jig.BundleInstall) string {
+func (m *bundleModel) refusal(b bundle.Install) string {
 	had := versionsIn(m.bundles[b.Name])
 	if m.bundles[b.Name].Hash != b.Over {
 		return "bundle_changed"
@@ -66,7 +67,7 @@ func (m *bundleModel) refusal(b jig.BundleInstall) string {
 }
 
 // unchanged reports whether installing the bundle changes nothing.
-func (m *bundleModel) unchanged(b jig.BundleInstall) bool {
+func (m *bundleModel) unchanged(b bundle.Install) bool {
 	before, there := m.bundles[b.Name]
 	if !there || before.Hash != b.Hash {
 		return false
@@ -81,7 +82,7 @@ func (m *bundleModel) unchanged(b jig.BundleInstall) bool {
 	return true
 }
 
-func (m *bundleModel) install(b jig.BundleInstall) {
+func (m *bundleModel) install(b bundle.Install) {
 	m.drop(b.Name, versionsIn(b))
 	for name, version := range versionsIn(b) {
 		if have := m.current[name]; have.version != version || have.owner == "" {
@@ -133,9 +134,9 @@ func (m *bundleModel) list() []string {
 	return list
 }
 
-func randomBundle(r *rand.Rand, m *bundleModel) jig.BundleInstall {
+func randomBundle(r *rand.Rand, m *bundleModel) bundle.Install {
 	name := pick(r, []string{"a", "b", "c"})
-	b := bundleOf(name, fmt.Sprintf("1.0.%d", r.IntN(3)), func(b *jig.BundleInstall) {
+	b := bundleOf(name, fmt.Sprintf("1.0.%d", r.IntN(3)), func(b *bundle.Install) {
 		b.Replace = r.IntN(3) == 0
 		if r.IntN(10) > 0 {
 			b.Over = m.bundles[name].Hash
@@ -148,7 +149,7 @@ func randomBundle(r *rand.Rand, m *bundleModel) jig.BundleInstall {
 	for _, d := range append(own, foreign...) {
 		if r.IntN(4) > 0 && (slices.Contains(own, d) || r.IntN(3) == 0) {
 			d += fmt.Sprintf("@v%d", 1+r.IntN(2))
-			b.Documents = append(b.Documents, jig.StoredDocument{DocumentVersion: document(d), Body: []byte(d)})
+			b.Documents = append(b.Documents, bundle.StoredDocument{DocumentVersion: document(d), Body: []byte(d)})
 			b.Hash += "," + d
 		}
 	}
@@ -167,7 +168,7 @@ func TestBundlesAreThoseOfAModel(t *testing.T) {
 	defer func() { _ = conn.Close(t.Context()) }()
 	for range 15 {
 		w := world{DB: db, tenant: storetest.Tenant(t)}
-		m := &bundleModel{current: map[string]ownedBy{}, bundles: map[string]jig.BundleInstall{}}
+		m := &bundleModel{current: map[string]ownedBy{}, bundles: map[string]bundle.Install{}}
 		_, err := conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", w.tenant)
 		require.NoError(t, err)
 		var story []string

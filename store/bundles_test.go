@@ -10,17 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/store/storetest"
 )
 
 // bundleOf returns a bundle of documents written as kind/name@version. Its hash depends on its version and documents.
-func bundleOf(name, version string, change func(*jig.BundleInstall), documents ...string) jig.BundleInstall {
-	b := jig.BundleInstall{
-		BundleManifest: jig.BundleManifest{Name: name, Version: version, Title: "The bundle " + name},
+func bundleOf(name, version string, change func(*bundle.Install), documents ...string) bundle.Install {
+	b := bundle.Install{
+		BundleManifest: bundle.BundleManifest{Name: name, Version: version, Title: "The bundle " + name},
 		Hash:           "h-" + version + "-" + strings.Join(documents, ","),
 	}
 	for _, d := range documents {
-		b.Documents = append(b.Documents, jig.StoredDocument{DocumentVersion: document(d), Body: []byte(d)})
+		b.Documents = append(b.Documents, bundle.StoredDocument{DocumentVersion: document(d), Body: []byte(d)})
 	}
 	if change != nil {
 		change(&b)
@@ -28,30 +30,30 @@ func bundleOf(name, version string, change func(*jig.BundleInstall), documents .
 	return b
 }
 
-func over(before jig.BundleInstall) func(*jig.BundleInstall) {
-	return func(b *jig.BundleInstall) { b.Over = before.Hash }
+func over(before bundle.Install) func(*bundle.Install) {
+	return func(b *bundle.Install) { b.Over = before.Hash }
 }
 
-func replacing(before jig.BundleInstall) func(*jig.BundleInstall) {
-	return func(b *jig.BundleInstall) { b.Over, b.Replace = before.Hash, true }
+func replacing(before bundle.Install) func(*bundle.Install) {
+	return func(b *bundle.Install) { b.Over, b.Replace = before.Hash, true }
 }
 
-func requiring(names ...string) func(*jig.BundleInstall) {
-	return func(b *jig.BundleInstall) { b.Requires = names }
+func requiring(names ...string) func(*bundle.Install) {
+	return func(b *bundle.Install) { b.Requires = names }
 }
 
 // document parses kind/name@version.
-func document(s string) jig.DocumentVersion {
+func document(s string) bundle.DocumentVersion {
 	kind, rest, _ := strings.Cut(s, "/")
 	name, version, _ := strings.Cut(rest, "@")
-	return jig.DocumentVersion{Kind: kind, Name: name, Version: version}
+	return bundle.DocumentVersion{Kind: kind, Name: name, Version: version}
 }
 
 func (w world) operator() jig.Invocation {
 	return jig.Invocation{Tenant: w.tenant, SessionID: "ses_operator", CallID: "1.1", Principal: jig.Principal{ID: "ana", Claimed: true}}
 }
 
-func (w world) install(t *testing.T, b jig.BundleInstall) jig.BundleInstalled {
+func (w world) install(t *testing.T, b bundle.Install) bundle.Installed {
 	t.Helper()
 	done, err := w.InstallBundle(t.Context(), w.operator(), b)
 	require.NoError(t, err)
@@ -62,7 +64,7 @@ func (w world) install(t *testing.T, b jig.BundleInstall) jig.BundleInstalled {
 func (w world) put(t *testing.T, s string) {
 	t.Helper()
 	d := document(s)
-	require.NoError(t, w.RegisterDocument(t.Context(), w.operator(), jig.StoredDocument{DocumentVersion: d, Body: []byte(s)}))
+	require.NoError(t, w.RegisterDocument(t.Context(), w.operator(), bundle.StoredDocument{DocumentVersion: d, Body: []byte(s)}))
 }
 
 const currentDocuments = `select kind || '/' || name || '@' || version || case bundle when '' then '' else '<' || bundle || '>' end
@@ -79,7 +81,7 @@ func (w world) audits(t *testing.T) []string {
 	t.Helper()
 	var list []string
 	for _, row := range w.entries(t) {
-		if row.Kind == jig.AuditBundle || row.Kind == jig.AuditDocument {
+		if row.Kind == audit.AuditBundle || row.Kind == audit.AuditDocument {
 			require.Equal(t, "ana", row.By)
 			require.True(t, row.Claimed)
 			list = append(list, strings.TrimSuffix(string(row.Kind)+" "+row.Subject+" "+row.Reason, " "))
@@ -106,18 +108,18 @@ func TestBundleIsInstalledAndUpgraded(t *testing.T) {
 	require.True(t, done.Changed)
 	require.Empty(t, done.Before)
 	require.Equal(t, one.BundleManifest, done.Bundle.BundleManifest)
-	require.Equal(t, []jig.DocumentVersion{document("agent/a@v1"), document("agent/z@v1"), document("tool/b@v1")}, done.Bundle.Documents)
+	require.Equal(t, []bundle.DocumentVersion{document("agent/a@v1"), document("agent/z@v1"), document("tool/b@v1")}, done.Bundle.Documents)
 	require.Equal(t, "ana", done.Bundle.InstalledBy)
 	require.False(t, done.Bundle.InstalledAt.IsZero())
 	installed, err := w.Bundles(t.Context(), w.tenant)
 	require.NoError(t, err)
-	require.Equal(t, []jig.Bundle{done.Bundle}, installed)
+	require.Equal(t, []bundle.Bundle{done.Bundle}, installed)
 	require.Equal(t, []string{"agent/a@v1<review>", "agent/z@v1<review>", "tool/b@v1<review>"}, w.current(t))
 
 	before := w.dump(t)
-	for _, repeated := range []jig.BundleInstall{one, bundleOf("review", "1.0.0", replacing(one), "tool/b@v1", "agent/z@v1", "agent/a@v1")} {
+	for _, repeated := range []bundle.Install{one, bundleOf("review", "1.0.0", replacing(one), "tool/b@v1", "agent/z@v1", "agent/a@v1")} {
 		again := w.install(t, repeated)
-		require.Equal(t, jig.BundleInstalled{Bundle: done.Bundle, Before: "1.0.0"}, again)
+		require.Equal(t, bundle.Installed{Bundle: done.Bundle, Before: "1.0.0"}, again)
 	}
 	require.Equal(t, before, w.dump(t), "nothing is written")
 
@@ -125,7 +127,7 @@ func TestBundleIsInstalledAndUpgraded(t *testing.T) {
 	done = w.install(t, two)
 	require.True(t, done.Changed)
 	require.Equal(t, "1.0.0", done.Before)
-	require.Equal(t, []jig.DocumentVersion{document("agent/z@v1")}, done.Removed)
+	require.Equal(t, []bundle.DocumentVersion{document("agent/z@v1")}, done.Removed)
 	require.Equal(t, []string{"agent/a@v2<review>", "agent/new@v1<review>", "tool/b@v1<review>"}, w.current(t))
 	names, err := w.DocumentNames(t.Context(), w.tenant, "agent")
 	require.NoError(t, err)
@@ -150,7 +152,7 @@ func TestBundleIsInstalledAndUpgraded(t *testing.T) {
 func TestBundleIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
-	install := func(b jig.BundleInstall) error {
+	install := func(b bundle.Install) error {
 		_, err := w.InstallBundle(t.Context(), w.operator(), b)
 		return err
 	}
@@ -173,9 +175,9 @@ func TestBundleIsRefused(t *testing.T) {
 	require.Contains(t, jig.AsError(err).Hint, "replace: true")
 	requireReason(t, jig.CodeConflict, "document_taken", install(bundleOf("a", "1.1.0", replacing(a), "agent/y@v3", "agent/own@v2")))
 
-	for field, odd := range map[string]jig.BundleInstall{
+	for field, odd := range map[string]bundle.Install{
 		"name": bundleOf("A bundle", "1.0.0", nil), "version": bundleOf("a", "1", nil),
-		"hash":      bundleOf("a", "1.0.0", func(b *jig.BundleInstall) { b.Hash = "" }),
+		"hash":      bundleOf("a", "1.0.0", func(b *bundle.Install) { b.Hash = "" }),
 		"documents": bundleOf("a", "1.0.0", nil, "agent/x@v1", "agent/x@v2"),
 	} {
 		err := install(odd)
@@ -259,15 +261,15 @@ func TestBundleIsRemoved(t *testing.T) {
 func TestBundlesInstalledAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
-	same, errs := make([]jig.BundleInstalled, 8), make([]error, 16)
+	same, errs := make([]bundle.Installed, 8), make([]error, 16)
 	var wait sync.WaitGroup
 	for i := range same {
 		wait.Go(func() {
 			same[i], errs[i] = w.InstallBundle(t.Context(), w.operator(), bundleOf("a", "1.0.0", nil, "agent/x@v1"))
 		})
 		wait.Go(func() {
-			version := jig.DocumentVersion{Kind: "agent", Name: "y", Version: "v" + string(rune('a'+i))}
-			errs[8+i] = w.RegisterDocument(t.Context(), w.operator(), jig.StoredDocument{DocumentVersion: version})
+			version := bundle.DocumentVersion{Kind: "agent", Name: "y", Version: "v" + string(rune('a'+i))}
+			errs[8+i] = w.RegisterDocument(t.Context(), w.operator(), bundle.StoredDocument{DocumentVersion: version})
 		})
 	}
 	wait.Wait()

@@ -5,13 +5,15 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // CancelSession cancels everything that is open in a session (calls, approvals), with their events, ends its running compositions
 // with a CANCELED result, and ends the session with end.Status (canceled by default, or another final status) and the session's
 // event. A call whose effect may have happened fails with OUTCOME_UNKNOWN, because nobody will be asked about it any more. A session
 // that has already ended, or that changed after end.Since, is left alone.
-func (db *DB) CancelSession(ctx context.Context, end jig.End) error {
+func (db *DB) CancelSession(ctx context.Context, end ledger.End) error {
 	if end.Status == "" {
 		end.Status = jig.StatusCanceled
 	}
@@ -87,14 +89,14 @@ func (t *tx) composed(ctx context.Context, open []callRow) ([]string, error) {
 func (l *log) withdrawn(list []approvalRow, why string) {
 	for i := range list {
 		a := &list[i]
-		l.audits = append(l.audits, jig.AuditEntry{
-			Kind: jig.AuditWithdrawn, SessionID: a.SessionID, Call: a.CallID, Tool: a.Tool, Digest: a.Digest, PolicyVersion: a.PolicyVersion,
+		l.audits = append(l.audits, audit.Entry{
+			Kind: audit.AuditWithdrawn, SessionID: a.SessionID, Call: a.CallID, Tool: a.Tool, Digest: a.Digest, PolicyVersion: a.PolicyVersion,
 			Shown: a.shown(), Reason: why, Status: jig.CallCanceled,
 		})
 	}
 }
 
-func cancelReason(end jig.End) string {
+func cancelReason(end ledger.End) string {
 	switch {
 	case end.Reason != "":
 		return "the session ended: " + end.Reason

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // Whatever retries a canceled call must know whether the call had an effect.
@@ -67,7 +69,7 @@ func TestCanceledCall_SaysThatItHadNoEffect(t *testing.T) {
 			w := newWorld(t)
 			c := w.running(t, row.kind)
 			row.after(w, t, c)
-			require.NoError(t, w.CancelSession(t.Context(), jig.End{Tenant: w.tenant, SessionID: w.session}))
+			require.NoError(t, w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: w.session}))
 			require.Equal(t, row.want, w.row(t, c).Result.Error.NotExecuted)
 		})
 	}
@@ -83,7 +85,7 @@ func TestEdit_OfARetryIsRefusedBecauseItsKeyStandsForOneRequest(t *testing.T) {
 		edited := c
 		edited.Input, edited.Digest = []byte(`{"path":"`+digest+`"}`), digest
 		fresh := pendingOf(edited)
-		ruled, err := w.Decide(t.Context(), jig.DecisionRequest{
+		ruled, err := w.Decide(t.Context(), approval.DecisionRequest{
 			Tenant: w.tenant, SessionID: w.session, Key: digest, Principal: jig.Principal{ID: "ben"}, Edited: &edited, EditedFrom: c.Digest,
 			Fresh: &fresh, Patch: []byte(`[]`), Now: clock(t), Decision: jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: edited.Input},
 		})

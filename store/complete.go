@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // Complete records the end of an attempt with its events, in one transaction that matches the fence. A completion with an old fence
 // changes nothing. The call is returned in either case, as it is stored now. A completion that arrives late, when the call is
 // already unknown, still settles the call if it knows the outcome.
-func (db *DB) Complete(ctx context.Context, c jig.Completion) (jig.Completed, error) {
+func (db *DB) Complete(ctx context.Context, c ledger.Completion) (ledger.Completed, error) {
 	switch c.Status {
 	case jig.CallSucceeded, jig.CallFailed, jig.CallCanceled:
 		if len(c.Whole) == 0 {
@@ -17,15 +18,15 @@ func (db *DB) Complete(ctx context.Context, c jig.Completion) (jig.Completed, er
 		}
 	case jig.CallUnknown, jig.CallReserved:
 	case jig.CallWaiting, jig.CallExecuting, jig.CallDenied, jig.CallExpired, jig.CallDuplicate:
-		return jig.Completed{}, badCompletion(c.Status)
+		return ledger.Completed{}, badCompletion(c.Status)
 	default:
-		return jig.Completed{}, badCompletion(c.Status)
+		return ledger.Completed{}, badCompletion(c.Status)
 	}
 	return db.completeLocked(ctx, c)
 }
 
 // completeLocked records the end of an attempt when that takes more than one statement.
-func (db *DB) completeLocked(ctx context.Context, c jig.Completion) (jig.Completed, error) {
+func (db *DB) completeLocked(ctx context.Context, c ledger.Completion) (ledger.Completed, error) {
 	var row *callRow
 	late := false
 	err := db.transact(ctx, c.Tenant, func(t *tx) error {
@@ -53,14 +54,14 @@ func (db *DB) completeLocked(ctx context.Context, c jig.Completion) (jig.Complet
 		return err
 	})
 	if err != nil {
-		return jig.Completed{}, err
+		return ledger.Completed{}, err
 	}
 	return completion(row, late)
 }
 
-func completion(row *callRow, late bool) (jig.Completed, error) {
+func completion(row *callRow, late bool) (ledger.Completed, error) {
 	call, err := row.call()
-	return jig.Completed{Call: call, Late: late}, err
+	return ledger.Completed{Call: call, Late: late}, err
 }
 
 func badCompletion(s jig.CallStatus) error {
@@ -69,10 +70,10 @@ func badCompletion(s jig.CallStatus) error {
 }
 
 // completeFast records the end of an attempt in one statement and one round trip. Ordinary calls take this path.
-func (db *DB) completeFast(ctx context.Context, c jig.Completion) (jig.Completed, error) {
+func (db *DB) completeFast(ctx context.Context, c ledger.Completion) (ledger.Completed, error) {
 	columns, err := columnsOf(c.Result)
 	if err != nil {
-		return jig.Completed{}, err
+		return ledger.Completed{}, err
 	}
 	kind, d := completed(c, "")
 	var done *startedRow
@@ -82,18 +83,18 @@ func (db *DB) completeFast(ctx context.Context, c jig.Completion) (jig.Completed
 			columns.err, string(d.json()), kind), &done)
 	})
 	if err != nil {
-		return jig.Completed{}, err
+		return ledger.Completed{}, err
 	}
 	if done != nil {
 		db.touched(c.Tenant, c.SessionID, &done.LastSeq)
 		return completion(&done.callRow, false)
 	}
 	if err := db.once(ctx, c.Tenant, func(t *tx) { first(t.queue("CallGet", c.Tenant, c.SessionID, c.CallID), &row) }); err != nil {
-		return jig.Completed{}, err
+		return ledger.Completed{}, err
 	}
 	switch {
 	case row == nil:
-		return jig.Completed{}, noCall(c.SessionID, c.CallID)
+		return ledger.Completed{}, noCall(c.SessionID, c.CallID)
 	case settlesLate(c, row):
 		return db.completeLocked(ctx, c)
 	}
@@ -101,7 +102,7 @@ func (db *DB) completeFast(ctx context.Context, c jig.Completion) (jig.Completed
 }
 
 // complete records the end of the attempt of a locked row, or returns the call to reserved.
-func (t *tx) complete(ctx context.Context, c jig.Completion, row *callRow, l *log) (**callRow, error) {
+func (t *tx) complete(ctx context.Context, c ledger.Completion, row *callRow, l *log) (**callRow, error) {
 	if c.Status == jig.CallUnknown {
 		why := "the attempt ended without knowing whether it took effect"
 		if c.Result.Error != nil {
@@ -137,7 +138,7 @@ func (t *tx) complete(ctx context.Context, c jig.Completion, row *callRow, l *lo
 }
 
 // completed returns the event of a finished attempt, without the duration. Its details are never empty.
-func completed(c jig.Completion, artifact string) (jig.EventType, details) {
+func completed(c ledger.Completion, artifact string) (jig.EventType, details) {
 	kind := jig.EventToolCompleted
 	switch c.Status {
 	case jig.CallFailed:

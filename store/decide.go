@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // subject holds the rows that a decision concerns, read under lock. call is nil when the session has no such call; approval is nil when
@@ -24,7 +27,7 @@ type subject struct {
 // instead. rule queues its changes; ruling adds the answer under the key and commits. A token sent with the decision is used up only
 // when the decision is accepted. A refused decision is recorded and changes nothing else.
 func (db *DB) ruling(
-	ctx context.Context, tenant, session, key, callID string, evidence *jig.Evidence,
+	ctx context.Context, tenant, session, key, callID string, evidence *identity.Evidence,
 	rule func(t *tx, s subject, l *log) (jig.Ruled, error),
 ) (jig.Ruled, error) {
 	if key == "" {
@@ -97,7 +100,7 @@ func (t *tx) countRefused(ctx context.Context, s subject, l *log) (kept bool, er
 	}
 	*l = log{}
 	why := fmt.Sprintf("%d signals named no call of this session; after the first %d they are counted, not recorded", *count, MaxRefusedSignals)
-	s.refused(l, "", why, details{"refused": *count}, jig.AuditEntry{})
+	s.refused(l, "", why, details{"refused": *count}, audit.Entry{})
 	return false, t.finish(ctx, l, s.session)
 }
 
@@ -109,11 +112,11 @@ func powerOfTen(n int64) bool {
 }
 
 // refused records a refusal and changes nothing else.
-func (s subject) refused(l *log, callID, why string, d details, entry jig.AuditEntry) jig.Ruled {
+func (s subject) refused(l *log, callID, why string, d details, entry audit.Entry) jig.Ruled {
 	ruled := jig.Ruled{Call: callID, Outcome: jig.DecisionRefused, Reason: why}
 	d["call"], d["reason"] = callID, why
 	e := jig.Event{Type: jig.EventDecisionRefused, CallID: callID}
-	entry.Kind, entry.SessionID, entry.Call, entry.Reason = jig.AuditRefused, s.session, callID, why
+	entry.Kind, entry.SessionID, entry.Call, entry.Reason = audit.AuditRefused, s.session, callID, why
 	if s.call != nil {
 		ruled.Status = s.call.status()
 		e.Pass, e.Tool = s.call.Pass, s.call.Tool
@@ -129,8 +132,8 @@ func (s subject) refused(l *log, callID, why string, d details, entry jig.AuditE
 }
 
 // entry starts the audit row for an action on the subject.
-func (s subject) entry(kind jig.AuditKind, who jig.Principal, evidence *jig.Evidence) jig.AuditEntry {
-	e := jig.AuditEntry{
+func (s subject) entry(kind audit.Kind, who jig.Principal, evidence *identity.Evidence) audit.Entry {
+	e := audit.Entry{
 		Kind: kind, By: who.ID, Claimed: who.Claimed, Evidence: evidence, SessionID: s.session, Call: s.call.CallID, Tool: s.call.Tool,
 		PolicyVersion: s.call.PolicyVersion, Digest: s.call.Digest,
 	}
@@ -141,14 +144,14 @@ func (s subject) entry(kind jig.AuditKind, who jig.Principal, evidence *jig.Evid
 }
 
 // notice returns a notice about the subject's approval.
-func (s subject) notice(kind jig.NoticeKind, p jig.Pending, unique string) jig.Notice {
-	return jig.Notice{ID: noticeID(s.session, s.call.CallID, kind, unique), Kind: kind, Approval: p}
+func (s subject) notice(kind approval.NoticeKind, p jig.Pending, unique string) approval.Notice {
+	return approval.Notice{ID: noticeID(s.session, s.call.CallID, kind, unique), Kind: kind, Approval: p}
 }
 
 // Decide applies a decision: one compare-and-set on the approval's row, with its events, its audit row and its notice. It is
 // idempotent by Key. A refused decision is recorded (a decision.refused event, an audit row and the answer under its key; see also
 // [MaxRefusedSignals]) and changes nothing else.
-func (db *DB) Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, error) {
+func (db *DB) Decide(ctx context.Context, r approval.DecisionRequest) (jig.Ruled, error) {
 	if r.Now.IsZero() {
 		r.Now = time.Now()
 	}
@@ -170,7 +173,7 @@ func (db *DB) Decide(ctx context.Context, r jig.DecisionRequest) (jig.Ruled, err
 }
 
 // weigh turns a request into a decision, or returns why it cannot be accepted: because of its content or because of who sent it.
-func weigh(r jig.DecisionRequest, s subject) (d decision, why string, err error) {
+func weigh(r approval.DecisionRequest, s subject) (d decision, why string, err error) {
 	if why = objection(r, s); why != "" {
 		return d, why, nil
 	}
@@ -179,9 +182,9 @@ func weigh(r jig.DecisionRequest, s subject) (d decision, why string, err error)
 		return d, "", err
 	}
 	if r.ProofWanted {
-		d.pending = jig.Proved(d.pending)
+		d.pending = approval.Proved(d.pending)
 	}
-	d.consent = jig.ConsentOf(d.pending)
+	d.consent = approval.ConsentOf(d.pending)
 	d.counts, why = d.consent.Entitled(r.Principal, r.Now)
 	if why == "" && r.Decision.Answer != jig.AnswerDeny && d.consent.Voted(r.Principal.ID) {
 		why = r.Principal.ID + " approved this call already: another person is needed (" + d.consent.Missing() + ")"
@@ -203,22 +206,22 @@ func (t *tx) decide(d decision, l *log) (jig.Ruled, error) {
 	}
 	if d.EditedFrom != d.subject.call.Digest {
 		return jig.Ruled{}, jig.Errorf(jig.CodeConflict, "the input of call %s was changed meanwhile", d.subject.call.CallID).
-			WithReason(jig.ReasonInputChanged)
+			WithReason(approval.ReasonInputChanged)
 	}
 	return t.edit(d, l)
 }
 
 // entryOf starts the audit row for a decision that somebody attempted.
-func entryOf(who jig.Principal, evidence *jig.Evidence, note string) jig.AuditEntry {
-	return jig.AuditEntry{By: who.ID, Claimed: who.Claimed, Evidence: evidence, Note: note}
+func entryOf(who jig.Principal, evidence *identity.Evidence, note string) audit.Entry {
+	return audit.Entry{By: who.ID, Claimed: who.Claimed, Evidence: evidence, Note: note}
 }
 
 // decision is a request from somebody who is entitled to decide, with its subject.
 type decision struct {
-	jig.DecisionRequest
+	approval.DecisionRequest
 	subject subject
 	pending jig.Pending
-	consent jig.Consent
+	consent approval.Consent
 	// counts holds the requirements that the decider's vote counts towards.
 	counts []int
 }
@@ -232,7 +235,7 @@ func (d decision) details() details {
 }
 
 // objection returns why a decision cannot be accepted, regardless of who sent it, or "" when there is no such reason.
-func objection(r jig.DecisionRequest, s subject) string {
+func objection(r approval.DecisionRequest, s subject) string {
 	d := r.Decision
 	switch {
 	case r.Refusal != "":
@@ -275,7 +278,7 @@ func (t *tx) vote(d decision, l *log) (jig.Ruled, error) {
 	}
 	what := d.details()
 	what["digest"] = s.call.Digest
-	entry := s.entry(jig.AuditApproved, d.Principal, d.Evidence)
+	entry := s.entry(audit.AuditApproved, d.Principal, d.Evidence)
 	entry.Note = d.Decision.Note
 	if missing := d.consent.Missing(); missing != "" {
 		if d.Grant != nil {
@@ -284,12 +287,12 @@ func (t *tx) vote(d decision, l *log) (jig.Ruled, error) {
 		t.queue("ApprovalVote", t.tenant, s.approval.ID, votes)
 		what["missing"] = missing
 		l.of(s.call, jig.EventApprovalVoted, what)
-		entry.Kind, entry.Status, entry.Reason = jig.AuditVoted, jig.CallWaiting, missing
+		entry.Kind, entry.Status, entry.Reason = audit.AuditVoted, jig.CallWaiting, missing
 		l.audits = append(l.audits, entry)
 		return jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: missing}, nil
 	}
 	t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallReserved, nil, "", nil, "")
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, jig.AnswerApprove, text(d.Principal.ID), d.Principal.Claimed,
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, approval.Approved, jig.AnswerApprove, text(d.Principal.ID), d.Principal.Claimed,
 		text(d.Decision.Note), "", d.Key, s.call.Digest, nil, nil, nil, votes)
 	if len(d.consent.Votes) > 1 {
 		what["votes"] = d.consent.Votes
@@ -305,7 +308,7 @@ func (t *tx) vote(d decision, l *log) (jig.Ruled, error) {
 
 // decided adds the notice that tells others how an approval was decided.
 func (t *tx) decided(d decision, l *log, ruled jig.Ruled) {
-	n := d.subject.notice(jig.NoticeDecided, d.pending, d.Key)
+	n := d.subject.notice(approval.NoticeDecided, d.pending, d.Key)
 	n.Status, n.By, n.Reason = ruled.Status, d.Principal.ID, d.Decision.Reason
 	l.notices = append(l.notices, n)
 }
@@ -332,7 +335,7 @@ func (t *tx) delegate(d decision, l *log) (jig.Ruled, error) {
 	s, to := d.subject, d.Decision.To
 	what := d.details()
 	what["to"] = to
-	entry := s.entry(jig.AuditDelegated, d.Principal, d.Evidence)
+	entry := s.entry(audit.AuditDelegated, d.Principal, d.Evidence)
 	entry.Subject, entry.Note, entry.Status = to, d.Decision.Note, jig.CallWaiting
 	if why := d.cannotDelegate(); why != "" {
 		return s.refused(l, s.call.CallID, why, what, entry), nil
@@ -345,7 +348,7 @@ func (t *tx) delegate(d decision, l *log) (jig.Ruled, error) {
 	t.queue("ApprovalDelegate", t.tenant, s.approval.ID, delegations)
 	l.of(s.call, jig.EventApprovalDelegated, what)
 	l.audits = append(l.audits, entry)
-	n := s.notice(jig.NoticeDelegated, d.pending, d.Key)
+	n := s.notice(approval.NoticeDelegated, d.pending, d.Key)
 	n.By, n.Approvers = d.Principal.ID, &jig.Approvers{People: []string{to}}
 	l.notices = append(l.notices, n)
 	return jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "delegated to " + to}, nil
@@ -385,12 +388,12 @@ func (t *tx) deny(d decision, l *log) (jig.Ruled, error) {
 	if err != nil {
 		return jig.Ruled{}, err
 	}
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalDenied, jig.AnswerDeny, text(d.Principal.ID), d.Principal.Claimed,
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, approval.Denied, jig.AnswerDeny, text(d.Principal.ID), d.Principal.Claimed,
 		text(d.Decision.Note), text(d.Decision.Reason), d.Key, "", nil, nil, nil, nil)
 	what := d.details()
 	what["reason"], what["digest"], what["summary"], what["error"] = d.Decision.Reason, s.approval.Digest, result.Summary, result.Error
 	l.of(s.call, jig.EventToolDenied, what)
-	entry := s.entry(jig.AuditDenied, d.Principal, d.Evidence)
+	entry := s.entry(audit.AuditDenied, d.Principal, d.Evidence)
 	entry.Reason, entry.Note, entry.Status = d.Decision.Reason, d.Decision.Note, status
 	l.audits = append(l.audits, entry)
 	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: status}

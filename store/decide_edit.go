@@ -5,6 +5,8 @@ import (
 	"reflect"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
 )
 
 // mayEdit returns why the input of a call cannot be changed, or "". A call that retries an earlier call shares that call's
@@ -27,7 +29,7 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 	if sameTerms(fresh.Terms, d.pending.Terms) { // the same approval for different input
 		fresh.RequestedAt, fresh.ExpiresAt, fresh.Delegations = d.pending.RequestedAt, d.pending.ExpiresAt, d.pending.Delegations
 	}
-	consent := jig.ConsentOf(fresh)
+	consent := approval.ConsentOf(fresh)
 	if counts, why := consent.Entitled(d.Principal, d.Now); why == "" {
 		d.counts = counts
 		fresh.Votes = []jig.Vote{d.vote()}
@@ -51,7 +53,7 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 	what := d.details()
 	what["digest"] = s.call.Digest
 	what["edited"] = details{"before": shownBefore, "after": shownAfter, "digest": e.Digest, "patch": d.Patch}
-	entry := s.entry(jig.AuditEdited, d.Principal, d.Evidence)
+	entry := s.entry(audit.AuditEdited, d.Principal, d.Evidence)
 	entry.Patch, entry.ApprovedDigest, entry.Note, entry.PolicyVersion = d.Patch, e.Digest, d.Decision.Note, e.PolicyVersion
 	t.queue("CallEdit", t.tenant, s.session, s.call.CallID, e.Input, e.Digest, e.Version, e.PolicyVersion,
 		optional([]byte(reasons)), e.Signature, text(e.ConcurrencyKey), status, optional(e.Patch), text(d.Principal.ID))
@@ -66,14 +68,14 @@ func (t *tx) edit(d decision, l *log) (jig.Ruled, error) {
 		if err := t.terms(s.approval, fresh.Terms); err != nil {
 			return jig.Ruled{}, err
 		}
-		t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, jig.AnswerApprove, text(d.Principal.ID), d.Principal.Claimed,
+		t.queue("ApprovalDecide", t.tenant, s.approval.ID, approval.Approved, jig.AnswerApprove, text(d.Principal.ID), d.Principal.Claimed,
 			text(d.Decision.Note), "", d.Key, e.Digest, before, after, optional(d.Patch), votes)
 		l.of(s.call, jig.EventToolApproved, what)
 		t.decided(d, l, ruled)
 		t.grant(d, l, &ruled)
 		return ruled, nil
 	}
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalCanceled, "", text(d.Principal.ID), d.Principal.Claimed,
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, approval.Canceled, "", text(d.Principal.ID), d.Principal.Claimed,
 		text(d.Decision.Note), "replaced: its input was changed", d.Key, "", before, after, optional(d.Patch), nil)
 	what["missing"] = missing
 	l.of(s.call, jig.EventToolEdited, what)

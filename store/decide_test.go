@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/store"
 )
 
@@ -43,7 +45,7 @@ func TestDeny(t *testing.T) {
 	require.Equal(t, jig.CallDenied, row.Status)
 	require.Equal(t, jig.CodeDenied, row.Result.Error.Code)
 	require.Equal(t, "too much", row.Result.Error.Message)
-	require.Equal(t, jig.ReserveFinal, w.reserve(t, c).Outcome)
+	require.Equal(t, ledger.ReserveFinal, w.reserve(t, c).Outcome)
 	require.Equal(t, []string{"tool.needs_approval", "tool.denied"}, w.types(t))
 	require.Equal(t, []string{"denied"}, w.approvals(t, c))
 }
@@ -55,7 +57,7 @@ func TestApproveWithEdits(t *testing.T) {
 	edited := c
 	edited.Input, edited.Digest, edited.Verdict = []byte(`{"path":"b"}`), "d2", jig.VerdictAsk
 	edited.Reasons, edited.PolicyVersion, edited.Signature, edited.ConcurrencyKey = []string{"still"}, "p2", "s2", "k2"
-	got, err := w.Decide(t.Context(), jig.DecisionRequest{
+	got, err := w.Decide(t.Context(), approval.DecisionRequest{
 		Tenant: w.tenant, SessionID: w.session, Key: "k", Principal: jig.Principal{ID: "ben"}, Edited: &edited, EditedFrom: c.Digest,
 		Fresh: &jig.Pending{Tool: c.Tool, Digest: edited.Digest, ExpiresAt: time.Now().Add(time.Hour)}, Patch: []byte(`[]`),
 		Decision: jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben", Input: edited.Input},
@@ -69,8 +71,8 @@ func TestApproveWithEdits(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"before": map[string]any{"path": "a"}, "after": map[string]any{"path": "b"}, "digest": "d2", "patch": []any{},
 	}, w.last(t, jig.EventToolApproved)["edited"])
-	require.Equal(t, jig.ReserveWaiting, w.reserve(t, c).Outcome, "what was shown does not run any more")
-	require.Equal(t, jig.ReserveRun, w.reserve(t, edited).Outcome)
+	require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome, "what was shown does not run any more")
+	require.Equal(t, ledger.ReserveRun, w.reserve(t, edited).Outcome)
 }
 
 func TestRefusedDecisionsChangeNothing(t *testing.T) {
@@ -80,21 +82,21 @@ func TestRefusedDecisionsChangeNothing(t *testing.T) {
 	ok := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben"}
 	denied := c
 	denied.Verdict = jig.VerdictDeny
-	for why, change := range map[string]func(*jig.DecisionRequest){
-		"no call":         func(r *jig.DecisionRequest) { r.Decision.Call = "9.9" },
-		"not an answer":   func(r *jig.DecisionRequest) { r.Decision.Answer = "perhaps" },
-		"digest":          func(r *jig.DecisionRequest) { r.Decision.Digest = "stale" },
-		"expired at":      func(r *jig.DecisionRequest) { r.Now = time.Now().Add(2 * time.Hour) },
-		"was not checked": func(r *jig.DecisionRequest) { r.Decision.Input = []byte(`{}`) },
-		"is not allowed":  func(r *jig.DecisionRequest) { r.Edited, r.Fresh = &denied, &jig.Pending{} },
-		"not entitled":    func(r *jig.DecisionRequest) { r.Refusal = "ben is not entitled" },
-		"expire: not an a": func(r *jig.DecisionRequest) {
+	for why, change := range map[string]func(*approval.DecisionRequest){
+		"no call":         func(r *approval.DecisionRequest) { r.Decision.Call = "9.9" },
+		"not an answer":   func(r *approval.DecisionRequest) { r.Decision.Answer = "perhaps" },
+		"digest":          func(r *approval.DecisionRequest) { r.Decision.Digest = "stale" },
+		"expired at":      func(r *approval.DecisionRequest) { r.Now = time.Now().Add(2 * time.Hour) },
+		"was not checked": func(r *approval.DecisionRequest) { r.Decision.Input = []byte(`{}`) },
+		"is not allowed":  func(r *approval.DecisionRequest) { r.Edited, r.Fresh = &denied, &jig.Pending{} },
+		"not entitled":    func(r *approval.DecisionRequest) { r.Refusal = "ben is not entitled" },
+		"expire: not an a": func(r *approval.DecisionRequest) {
 			r.Decision.Answer = jig.AnswerExpire
 			r.Refusal = "expire: not an answer"
 		},
 	} {
 		before := len(w.log(t))
-		r := jig.DecisionRequest{Tenant: w.tenant, SessionID: w.session, Key: why, Principal: jig.Principal{ID: "ben"}, Decision: ok, Now: time.Now()}
+		r := approval.DecisionRequest{Tenant: w.tenant, SessionID: w.session, Key: why, Principal: jig.Principal{ID: "ben"}, Decision: ok, Now: time.Now()}
 		change(&r)
 		for range 2 {
 			got, err := w.Decide(t.Context(), r)
@@ -120,7 +122,7 @@ func TestRefusedDecisionsChangeNothing(t *testing.T) {
 func TestDecideNeedsASessionAndAKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := jig.DecisionRequest{Tenant: w.tenant, SessionID: w.session, Decision: jig.Decision{Call: "1.1", Answer: jig.AnswerApprove}}
+	r := approval.DecisionRequest{Tenant: w.tenant, SessionID: w.session, Decision: jig.Decision{Call: "1.1", Answer: jig.AnswerApprove}}
 	_, err := w.Decide(t.Context(), r)
 	requireCode(t, jig.CodeInvalidInput, err)
 	r.SessionID, r.Key = "ses_none", "k"
@@ -214,7 +216,7 @@ func TestOneOfManyDecisionsIsAccepted(t *testing.T) {
 			got, errs := make([]jig.Ruled, 12), make([]error, 12)
 			var wg sync.WaitGroup
 			for i := range got {
-				r := jig.DecisionRequest{
+				r := approval.DecisionRequest{
 					Tenant: w.tenant, SessionID: w.session, Key: fmt.Sprintf("k%d", i), Principal: jig.Principal{ID: "ben"}, Now: time.Now(),
 					Decision: jig.Decision{Call: c.ID, Answer: []jig.Answer{jig.AnswerApprove, jig.AnswerDeny}[i%2]},
 				}

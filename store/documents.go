@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/nearest"
 )
 
@@ -31,7 +33,7 @@ func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version strin
 // RegisterDocument is [DB.PutDocument] on behalf of a call, for the call's tenant. A change of the current version is recorded in the
 // audit. It returns CONFLICT, reason type_changed, when the state that an entity type was checked against has changed, and reason
 // document_differs when the version is stored with another body.
-func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error {
+func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d bundle.StoredDocument, types ...bundle.TypeBasis) error {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
 		return err
 	}
@@ -53,7 +55,7 @@ func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d jig.Sto
 			if before != nil {
 				reason = inPlaceOf + *before
 			}
-			l.audits = append(l.audits, audited(by, jig.AuditDocument, subjectOf(d.DocumentVersion), reason))
+			l.audits = append(l.audits, audited(by, audit.AuditDocument, subjectOf(d.DocumentVersion), reason))
 		}
 		return t.finish(ctx, l, by.SessionID)
 	})
@@ -61,7 +63,7 @@ func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d jig.Sto
 
 // holdTypes refuses new versions of entity types when the state that they were checked against has changed. Otherwise it keeps that state
 // fixed until the transaction ends: nobody can create an entity meanwhile. Existing entities get the defaults that the new versions add.
-func (t *tx) holdTypes(ctx context.Context, types []jig.TypeBasis) error {
+func (t *tx) holdTypes(ctx context.Context, types []bundle.TypeBasis) error {
 	if len(types) == 0 {
 		return nil
 	}
@@ -77,7 +79,7 @@ func (t *tx) holdTypes(ctx context.Context, types []jig.TypeBasis) error {
 	}
 	if len(changed) > 0 {
 		return jig.Errorf(jig.CodeConflict, "entities of the type %s were created, or the type was changed, at the same time", strings.Join(changed, ", ")).
-			WithReason(jig.ReasonTypeChanged).WithHint("try again")
+			WithReason(bundle.ReasonTypeChanged).WithHint("try again")
 	}
 	for _, b := range types {
 		if len(b.Defaults) == 0 {
@@ -99,8 +101,8 @@ func typesOf(tenant string) string { return "jig types " + tenant }
 const inPlaceOf = "in place of "
 
 // audited returns an audit row for a call's change to something that outlives its session.
-func audited(by jig.Invocation, kind jig.AuditKind, subject, reason string) jig.AuditEntry {
-	return jig.AuditEntry{
+func audited(by jig.Invocation, kind audit.Kind, subject, reason string) audit.Entry {
+	return audit.Entry{
 		Kind: kind, By: by.Principal.ID, Claimed: by.Principal.Claimed, SessionID: by.SessionID, Call: by.CallID,
 		Subject: subject, Reason: reason,
 	}
@@ -127,7 +129,7 @@ const reasonDocumentDiffers = "document_differs"
 
 // sameBodies sends the queued statements and returns CONFLICT if a version of the documents is stored with another body. Without this
 // check, registering one document could make a different one current that nobody has looked at.
-func (t *tx) sameBodies(ctx context.Context, documents ...jig.StoredDocument) error {
+func (t *tx) sameBodies(ctx context.Context, documents ...bundle.StoredDocument) error {
 	kinds, names, versions := documentColumns(versionsOf(documents))
 	bodies := make([][]byte, len(documents))
 	for i, d := range documents {
@@ -145,8 +147,8 @@ func (t *tx) sameBodies(ctx context.Context, documents ...jig.StoredDocument) er
 	return nil
 }
 
-func documentOf(kind, name, version string, body []byte) jig.StoredDocument {
-	return jig.StoredDocument{DocumentVersion: jig.DocumentVersion{Kind: kind, Name: name, Version: version}, Body: body}
+func documentOf(kind, name, version string, body []byte) bundle.StoredDocument {
+	return bundle.StoredDocument{DocumentVersion: bundle.DocumentVersion{Kind: kind, Name: name, Version: version}, Body: body}
 }
 
 func mayWriteDocuments(tenant string) error {
@@ -172,10 +174,10 @@ func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string
 
 // CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name. A tenant's own document hides the one of
 // the tenant _global.
-func (db *DB) CurrentDocuments(ctx context.Context, tenant, kind string) ([]jig.DocumentVersion, error) {
-	var current []jig.DocumentVersion
+func (db *DB) CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error) {
+	var current []bundle.DocumentVersion
 	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("DocumentsCurrent", tenant, kind), &current) })
-	slices.SortFunc(current, func(a, b jig.DocumentVersion) int { return strings.Compare(a.Name, b.Name) }) // byte order
+	slices.SortFunc(current, func(a, b bundle.DocumentVersion) int { return strings.Compare(a.Name, b.Name) }) // byte order
 	return current, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 )
@@ -61,7 +62,7 @@ func TestDocumentVersions(t *testing.T) {
 	keep("page", "v1", "one")
 	_, err := db.Document(t.Context(), tenant, "composition", "page")
 	requireCode(t, jig.CodeNotFound, err)
-	current := func() []jig.DocumentVersion {
+	current := func() []bundle.DocumentVersion {
 		list, err := db.CurrentDocuments(t.Context(), tenant, "composition")
 		require.NoError(t, err)
 		return list
@@ -73,7 +74,7 @@ func TestDocumentVersions(t *testing.T) {
 	}
 	keep("page", "v2", "two")
 	keep("page", "v1", "one")
-	require.Equal(t, []jig.DocumentVersion{
+	require.Equal(t, []bundle.DocumentVersion{
 		{Kind: "composition", Name: "Sort", Version: "v1"}, {Kind: "composition", Name: "page", Version: "v1"},
 	}, current())
 	require.NoError(t, db.PutDocument(t.Context(), tenant, "composition", "page", "v2", []byte("two")))
@@ -93,14 +94,14 @@ func TestDocumentVersions(t *testing.T) {
 func TestRegisteringOneDocumentNeverMakesAnotherOneCurrent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	documentA := jig.StoredDocument{DocumentVersion: jig.DocumentVersion{Kind: "policy", Name: "shop", Version: "v1"}, Body: []byte("A")}
+	documentA := bundle.StoredDocument{DocumentVersion: bundle.DocumentVersion{Kind: "policy", Name: "shop", Version: "v1"}, Body: []byte("A")}
 	for name, register := range map[string]func() error{
 		"put":      func() error { return w.PutDocument(t.Context(), w.tenant, "policy", "shop", "v1", []byte("A")) },
 		"keep":     func() error { return w.KeepDocument(t.Context(), w.tenant, "policy", "shop", "v1", []byte("A")) },
 		"register": func() error { return w.RegisterDocument(t.Context(), w.operator(), documentA) },
 		"install": func() error {
-			_, err := w.InstallBundle(t.Context(), w.operator(), jig.BundleInstall{
-				BundleManifest: jig.BundleManifest{Name: "shop", Version: "1.0.0"}, Hash: "h", Documents: []jig.StoredDocument{documentA},
+			_, err := w.InstallBundle(t.Context(), w.operator(), bundle.Install{
+				BundleManifest: bundle.BundleManifest{Name: "shop", Version: "1.0.0"}, Hash: "h", Documents: []bundle.StoredDocument{documentA},
 			})
 			return err
 		},
@@ -152,7 +153,7 @@ func TestDocumentsForEverybody(t *testing.T) {
 	for tenant, want := range map[string]string{"one": "v2", "two": "v1"} {
 		current, err := db.CurrentDocuments(t.Context(), tenant, "agent")
 		require.NoError(t, err)
-		require.Equal(t, []jig.DocumentVersion{{Kind: "agent", Name: "shared", Version: want}}, current)
+		require.Equal(t, []bundle.DocumentVersion{{Kind: "agent", Name: "shared", Version: want}}, current)
 	}
 	requireCode(t, jig.CodeNotPermitted, db.PutDocument(t.Context(), jig.GlobalTenant, "agent", "shared", "v2", nil))
 	requireCode(t, jig.CodeInvalidInput, db.PutDocument(t.Context(), "", "agent", "shared", "v2", nil))

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // chunkRunes is the maximum length of a chunk of text, in characters.
@@ -26,8 +27,8 @@ type textRow struct {
 	UpdatedAt  time.Time
 }
 
-func (r *textRow) text() jig.Text {
-	return jig.Text{
+func (r *textRow) text() entity.Text {
+	return entity.Text{
 		Tenant: r.TenantID, ID: r.DocumentID, EntityID: r.EntityID, Title: r.Title, MediaType: r.MediaType, Body: r.Body,
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
@@ -35,12 +36,12 @@ func (r *textRow) text() jig.Text {
 
 // PutText stores a text and makes it searchable. A text with the same id is replaced; without an id the store makes one. The default
 // media type is text/plain. It returns NOT_FOUND when the text names an entity that does not exist.
-func (db *DB) PutText(ctx context.Context, d jig.Text) (jig.Text, error) {
+func (db *DB) PutText(ctx context.Context, d entity.Text) (entity.Text, error) {
 	if err := jig.CheckTenant(d.Tenant); err != nil {
-		return jig.Text{}, err
+		return entity.Text{}, err
 	}
-	if len(d.Body) > jig.MaxTextBytes {
-		return jig.Text{}, jig.Errorf(jig.CodeInvalidInput, "the text has more than %d MiB", jig.MaxTextBytes>>20).WithField("body").
+	if len(d.Body) > entity.MaxTextBytes {
+		return entity.Text{}, jig.Errorf(jig.CodeInvalidInput, "the text has more than %d MiB", entity.MaxTextBytes>>20).WithField("body").
 			WithHint("split it")
 	}
 	id, body := text(cmp.Or(d.ID, jig.NewTextID())), text(d.Body)
@@ -60,30 +61,30 @@ func (db *DB) PutText(ctx context.Context, d jig.Text) (jig.Text, error) {
 		return t.commit(ctx)
 	})
 	if err != nil {
-		return jig.Text{}, err
+		return entity.Text{}, err
 	}
 	return row.text(), nil
 }
 
 // Text returns a text; NOT_FOUND when it or its entity does not exist.
-func (db *DB) Text(ctx context.Context, tenant, id string) (jig.Text, error) {
+func (db *DB) Text(ctx context.Context, tenant, id string) (entity.Text, error) {
 	var row *textRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("TextGet", tenant, text(id)), &row) }); err != nil {
-		return jig.Text{}, err
+		return entity.Text{}, err
 	}
 	if row == nil {
-		return jig.Text{}, noText(id)
+		return entity.Text{}, noText(id)
 	}
 	return row.text(), nil
 }
 
 // TextsOf returns the texts of some entities, oldest first.
-func (db *DB) TextsOf(ctx context.Context, tenant string, entityIDs []string) ([]jig.Text, error) {
+func (db *DB) TextsOf(ctx context.Context, tenant string, entityIDs []string) ([]entity.Text, error) {
 	var rows []textRow
 	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("TextsOfEntities", tenant, texts(entityIDs)), &rows) }); err != nil {
 		return nil, err
 	}
-	found := make([]jig.Text, len(rows))
+	found := make([]entity.Text, len(rows))
 	for i := range rows {
 		found[i] = rows[i].text()
 	}
@@ -91,8 +92,8 @@ func (db *DB) TextsOf(ctx context.Context, tenant string, entityIDs []string) ([
 }
 
 // TextInfos lists up to limit texts of an entity without their bodies, oldest first.
-func (db *DB) TextInfos(ctx context.Context, tenant, entityID string, limit int) ([]jig.TextInfo, error) {
-	var infos []jig.TextInfo
+func (db *DB) TextInfos(ctx context.Context, tenant, entityID string, limit int) ([]entity.TextInfo, error) {
+	var infos []entity.TextInfo
 	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("TextInfos", tenant, text(entityID), limit), &infos) })
 	return infos, err
 }
@@ -114,11 +115,11 @@ func noText(id string) *jig.Error {
 // SearchText finds chunks of texts by words, best match first. It searches all texts when entityIDs is nil, else those of the given
 // entities. The query has the syntax of search engines: all words, "a phrase", or, -not. Words match regardless of case, but only in
 // the form given.
-func (db *DB) SearchText(ctx context.Context, tenant, query string, entityIDs []string, limit int) ([]jig.TextHit, error) {
+func (db *DB) SearchText(ctx context.Context, tenant, query string, entityIDs []string, limit int) ([]entity.TextHit, error) {
 	if entityIDs != nil {
 		entityIDs = texts(entityIDs)
 	}
-	var hits []jig.TextHit
+	var hits []entity.TextHit
 	err := db.once(ctx, tenant, func(t *tx) {
 		list(t.queue("TextsSearched", tenant, text(query), entityIDs, page(limit)), &hits)
 	})

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
 )
 
 // encode encodes a value as JSON that any JSON column accepts.
@@ -120,8 +122,8 @@ type log struct {
 	tools  []string
 	data   []string
 	// audits and notices are written after the events, in the same transaction.
-	audits  []jig.AuditEntry
-	notices []jig.Notice
+	audits  []audit.Entry
+	notices []approval.Notice
 }
 
 func (l *log) add(e jig.Event) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // entityRow is a row of entities, with the columns that are read.
@@ -24,8 +25,8 @@ type entityRow struct {
 	UpdatedAt   time.Time
 }
 
-func (r *entityRow) entity() (jig.Entity, error) {
-	e := jig.Entity{
+func (r *entityRow) entity() (entity.Entity, error) {
+	e := entity.Entity{
 		Tenant: r.TenantID, ID: r.EntityID, Type: r.Type, TypeVersion: r.TypeVersion, Title: r.Title, Content: r.Content,
 		Revision: r.Revision, SessionID: r.SessionID, Call: r.CallID, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
@@ -36,8 +37,8 @@ func (r *entityRow) entity() (jig.Entity, error) {
 	return e, err
 }
 
-func entities(rows []entityRow) ([]jig.Entity, error) {
-	list := make([]jig.Entity, len(rows))
+func entities(rows []entityRow) ([]entity.Entity, error) {
+	list := make([]entity.Entity, len(rows))
 	for i := range rows {
 		var err error
 		if list[i], err = rows[i].entity(); err != nil {
@@ -55,20 +56,20 @@ func noEntity(id string) *jig.Error {
 // If the key was used before, nothing changes and the entity created then is returned with created false; CONFLICT means that it has
 // another type. NOT_FOUND names the missing end of a relation. UNAVAILABLE means that the type has changed since the content was
 // checked: check it again.
-func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, created bool, err error) {
+func (db *DB) CreateEntity(ctx context.Context, n entity.NewEntity) (e entity.Entity, created bool, err error) {
 	if err := jig.CheckTenant(n.Tenant); err != nil {
-		return jig.Entity{}, false, err
+		return entity.Entity{}, false, err
 	}
 	if n.Type == "" {
-		return jig.Entity{}, false, jig.Errorf(jig.CodeInvalidInput, "an entity needs a type").WithField("type")
+		return entity.Entity{}, false, jig.Errorf(jig.CodeInvalidInput, "an entity needs a type").WithField("type")
 	}
 	content, err := contentOf(n.Content)
 	if err != nil {
-		return jig.Entity{}, false, err
+		return entity.Entity{}, false, err
 	}
 	provenance, err := provenanceOf(n.Provenance)
 	if err != nil {
-		return jig.Entity{}, false, err
+		return entity.Entity{}, false, err
 	}
 	names, ends := relationColumns(n.Relations)
 	var row, have *entityRow
@@ -106,7 +107,7 @@ func (db *DB) CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, 
 		return t.commit(ctx)
 	})
 	if err != nil {
-		return jig.Entity{}, false, err
+		return entity.Entity{}, false, err
 	}
 	if created = row != nil; !created {
 		row = have
@@ -131,19 +132,19 @@ func (t *tx) missing(ctx context.Context, ids []string) error {
 }
 
 // Entity returns an entity; NOT_FOUND when it does not exist or was deleted.
-func (db *DB) Entity(ctx context.Context, tenant, id string) (jig.Entity, error) {
+func (db *DB) Entity(ctx context.Context, tenant, id string) (entity.Entity, error) {
 	found, err := db.Entities(ctx, tenant, []string{id})
 	if err != nil {
-		return jig.Entity{}, err
+		return entity.Entity{}, err
 	}
 	if len(found) == 0 {
-		return jig.Entity{}, noEntity(id)
+		return entity.Entity{}, noEntity(id)
 	}
 	return found[0], nil
 }
 
 // Entities returns the given entities that exist, in the order of ids.
-func (db *DB) Entities(ctx context.Context, tenant string, ids []string) ([]jig.Entity, error) {
+func (db *DB) Entities(ctx context.Context, tenant string, ids []string) ([]entity.Entity, error) {
 	ids = texts(ids)
 	var rows []entityRow
 	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EntitiesGet", tenant, ids), &rows) }); err != nil {
@@ -172,10 +173,10 @@ func (db *DB) EntityTypeOf(ctx context.Context, tenant, id string) (string, erro
 // UpdateEntity changes some fields of an entity and returns the changed entity. revision must be its current revision; 0 means any.
 // Sending the latest patch again with its Key and the old revision changes nothing. It returns CONFLICT at another revision, and
 // NOT_FOUND when the entity or the target of a relation does not exist.
-func (db *DB) UpdateEntity(ctx context.Context, tenant, id string, revision int64, patch jig.EntityPatch) (jig.Entity, error) {
+func (db *DB) UpdateEntity(ctx context.Context, tenant, id string, revision int64, patch entity.Patch) (entity.Entity, error) {
 	args, err := patchColumns(patch)
 	if err != nil {
-		return jig.Entity{}, err
+		return entity.Entity{}, err
 	}
 	id = text(id)
 	names, ends := relationColumns(patch.Relations)
@@ -198,7 +199,7 @@ func (db *DB) UpdateEntity(ctx context.Context, tenant, id string, revision int6
 			return nil
 		case row == nil:
 			return stale(id, now[0].Revision, revision)
-		case len(row.Content) > jig.MaxEntityBytes:
+		case len(row.Content) > entity.MaxBytes:
 			return tooLarge()
 		}
 		if len(patch.Relations) > 0 {
@@ -214,7 +215,7 @@ func (db *DB) UpdateEntity(ctx context.Context, tenant, id string, revision int6
 		return t.commit(ctx)
 	})
 	if err != nil {
-		return jig.Entity{}, err
+		return entity.Entity{}, err
 	}
 	return row.entity()
 }
@@ -253,8 +254,8 @@ func (db *DB) DeleteEntity(ctx context.Context, tenant, id string, revision int6
 }
 
 // EntityCounts returns how many entities of each type exist, sorted by type.
-func (db *DB) EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error) {
-	var counts []jig.EntityCount
+func (db *DB) EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error) {
+	var counts []entity.Count
 	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EntityCounts", tenant), &counts) })
 	for i := range counts {
 		counts[i].UpdatedAt = counts[i].UpdatedAt.UTC()
@@ -272,11 +273,11 @@ func (db *DB) EntitiesElsewhere(ctx context.Context, tenant string, ids []string
 
 // SearchEntities finds entities of some types by words in their title, content or texts, best match first. The query has the syntax
 // of search engines: all words, "a phrase", or, -not.
-func (db *DB) SearchEntities(ctx context.Context, tenant string, types []string, query, workspace string, limit int) ([]jig.EntityHit, error) {
+func (db *DB) SearchEntities(ctx context.Context, tenant string, types []string, query, workspace string, limit int) ([]entity.Hit, error) {
 	if err := db.checkWorkspace(ctx, tenant, workspace); err != nil {
 		return nil, err
 	}
-	var hits []jig.EntityHit
+	var hits []entity.Hit
 	err := db.once(ctx, tenant, func(t *tx) {
 		list(t.queue("EntitiesSearched", tenant, texts(types), text(query), text(workspace), page(limit)), &hits)
 	})

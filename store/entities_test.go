@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/store/storetest"
 )
 
@@ -20,9 +21,9 @@ func newTenant(t *testing.T) world {
 }
 
 // record creates an entity of the type "everything".
-func (w world) record(t *testing.T, content string, change func(*jig.NewEntity)) jig.Entity {
+func (w world) record(t *testing.T, content string, change func(*entity.NewEntity)) entity.Entity {
 	t.Helper()
-	n := jig.NewEntity{Entity: jig.Entity{Tenant: w.tenant, Type: "everything", TypeVersion: "v1", Title: "one", Content: []byte(content)}}
+	n := entity.NewEntity{Entity: entity.Entity{Tenant: w.tenant, Type: "everything", TypeVersion: "v1", Title: "one", Content: []byte(content)}}
 	if change != nil {
 		change(&n)
 	}
@@ -35,13 +36,13 @@ func (w world) record(t *testing.T, content string, change func(*jig.NewEntity))
 func TestEntityIsCreatedOnceForAKey(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
-	n := jig.NewEntity{Entity: jig.Entity{Tenant: w.tenant, Type: "everything", Title: "one", Content: []byte(`{"name":"x"}`)}, Key: "k"}
+	n := entity.NewEntity{Entity: entity.Entity{Tenant: w.tenant, Type: "everything", Title: "one", Content: []byte(`{"name":"x"}`)}, Key: "k"}
 	var wait sync.WaitGroup
 	ids, made := make([]string, 8), make([]bool, 8)
 	errs := make([]error, 8)
 	for i := range ids {
 		wait.Go(func() {
-			var e jig.Entity
+			var e entity.Entity
 			e, made[i], errs[i] = w.CreateEntity(t.Context(), n)
 			ids[i] = e.ID
 		})
@@ -71,9 +72,9 @@ func TestEntityContentIsChecked(t *testing.T) {
 	w := newTenant(t)
 	for _, content := range []string{
 		`[]`, `null`, `"x"`, `{`, `{} {}`, `{"a":"\u0000"}`, `{"a":[{"\u0000":1}]}`, `{"a":1e401}`, `{"a":{"b":[1e-999999]}}`,
-		`{"a":"` + big(jig.MaxEntityBytes) + `"}`,
+		`{"a":"` + big(entity.MaxBytes) + `"}`,
 	} {
-		_, _, err := w.CreateEntity(t.Context(), jig.NewEntity{Entity: jig.Entity{Tenant: w.tenant, Type: "x", Content: []byte(content)}})
+		_, _, err := w.CreateEntity(t.Context(), entity.NewEntity{Entity: entity.Entity{Tenant: w.tenant, Type: "x", Content: []byte(content)}})
 		requireCode(t, jig.CodeInvalidInput, err)
 	}
 	// Texts and numbers that PostgreSQL handles specially, and a text that is expensive to index.
@@ -87,13 +88,13 @@ func TestEntityContentIsChecked(t *testing.T) {
 func TestEntityUpdate(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
-	e := w.record(t, `{"name":"a","amount":1,"open":true}`, func(n *jig.NewEntity) {
-		n.Provenance = map[string]jig.Provenance{"name": {Task: "n", InputHash: "h"}, "amount": {Task: "m"}}
+	e := w.record(t, `{"name":"a","amount":1,"open":true}`, func(n *entity.NewEntity) {
+		n.Provenance = map[string]entity.Provenance{"name": {Task: "n", InputHash: "h"}, "amount": {Task: "m"}}
 	})
 	title := "two"
-	patch := jig.EntityPatch{
+	patch := entity.Patch{
 		Fields: map[string]json.RawMessage{"name": []byte(`"b"`), "open": []byte("null"), "due": []byte(`"2026-01-31"`)},
-		Title:  &title, TypeVersion: "v2", Provenance: map[string]jig.Provenance{"due": {Task: "d"}}, Key: "k1",
+		Title:  &title, TypeVersion: "v2", Provenance: map[string]entity.Provenance{"due": {Task: "d"}}, Key: "k1",
 	}
 	for range 2 { // the second is the same change again
 		u, err := w.UpdateEntity(t.Context(), w.tenant, e.ID, 1, patch)
@@ -101,14 +102,14 @@ func TestEntityUpdate(t *testing.T) {
 		require.JSONEq(t, `{"name":"b","amount":1,"due":"2026-01-31"}`, string(u.Content))
 		require.Equal(t, int64(2), u.Revision)
 		require.Equal(t, "two v2", u.Title+" "+u.TypeVersion)
-		require.Equal(t, map[string]jig.Provenance{"due": {Task: "d"}, "amount": {Task: "m"}}, u.Provenance, "a person wrote over the name")
+		require.Equal(t, map[string]entity.Provenance{"due": {Task: "d"}, "amount": {Task: "m"}}, u.Provenance, "a person wrote over the name")
 		require.True(t, u.UpdatedAt.After(e.UpdatedAt))
 	}
 	patch.Key = "k2"
 	_, err := w.UpdateEntity(t.Context(), w.tenant, e.ID, 1, patch)
 	requireCode(t, jig.CodeConflict, err)
 	require.Equal(t, "stale_revision", jig.AsError(err).Reason)
-	_, err = w.UpdateEntity(t.Context(), w.tenant, e.ID, 0, jig.EntityPatch{Fields: map[string]json.RawMessage{"name": []byte(`"` + big(jig.MaxEntityBytes-20) + `"`), "x": []byte(`"` + big(10) + `"`)}})
+	_, err = w.UpdateEntity(t.Context(), w.tenant, e.ID, 0, entity.Patch{Fields: map[string]json.RawMessage{"name": []byte(`"` + big(entity.MaxBytes-20) + `"`), "x": []byte(`"` + big(10) + `"`)}})
 	requireCode(t, jig.CodeInvalidInput, err)
 	u, err := w.Entity(t.Context(), w.tenant, e.ID)
 	require.NoError(t, err)
@@ -137,7 +138,7 @@ func TestEntityUpdatesAtOnce(t *testing.T) {
 	for i := range errs {
 		wait.Go(func() {
 			fields := map[string]json.RawMessage{fmt.Sprint("f", i): []byte("1")}
-			_, errs[i] = w.UpdateEntity(t.Context(), w.tenant, e.ID, 0, jig.EntityPatch{Fields: fields})
+			_, errs[i] = w.UpdateEntity(t.Context(), w.tenant, e.ID, 0, entity.Patch{Fields: fields})
 		})
 	}
 	wait.Wait()
@@ -158,15 +159,15 @@ func TestRelationsAndWorkspaces(t *testing.T) {
 	ctx := t.Context()
 	// a -> b -> c -> d, and x -> b; c is not in the workspace.
 	d := w.record(t, `{}`, nil).ID
-	point := func(to ...string) func(*jig.NewEntity) {
-		return func(n *jig.NewEntity) { n.Relations = map[string][]string{"next": to} }
+	point := func(to ...string) func(*entity.NewEntity) {
+		return func(n *entity.NewEntity) { n.Relations = map[string][]string{"next": to} }
 	}
 	c := w.record(t, `{}`, point(d, d)).ID
 	b := w.record(t, `{}`, point(c)).ID
-	a := w.record(t, `{}`, func(n *jig.NewEntity) { point(b)(n); n.Workspaces = []string{"ws"} }).ID
+	a := w.record(t, `{}`, func(n *entity.NewEntity) { point(b)(n); n.Workspaces = []string{"ws"} }).ID
 	x := w.record(t, `{}`, nil).ID
-	require.NoError(t, w.Relate(ctx, w.tenant, jig.Relation{From: x, Name: "r", To: b}))
-	require.NoError(t, w.Relate(ctx, w.tenant, jig.Relation{From: x, Name: "r", To: b}))
+	require.NoError(t, w.Relate(ctx, w.tenant, entity.Relation{From: x, Name: "r", To: b}))
+	require.NoError(t, w.Relate(ctx, w.tenant, entity.Relation{From: x, Name: "r", To: b}))
 	connected := func(from string, depth int, workspace string) []string {
 		ids, err := w.Connected(ctx, w.tenant, from, depth, workspace)
 		require.NoError(t, err)
@@ -181,7 +182,7 @@ func TestRelationsAndWorkspaces(t *testing.T) {
 	near, err := w.ConnectedEntities(ctx, w.tenant, a, 5, nil, "", 2)
 	require.NoError(t, err)
 	require.Len(t, near, 2)
-	require.Equal(t, jig.Entity{Tenant: w.tenant, ID: b, Type: "everything", Title: "one"}, near[0], "the nearest first, without contents")
+	require.Equal(t, entity.Entity{Tenant: w.tenant, ID: b, Type: "everything", Title: "one"}, near[0], "the nearest first, without contents")
 	near, err = w.ConnectedEntities(ctx, w.tenant, a, 5, []string{"other", "everything"}, "", 0)
 	require.NoError(t, err)
 	require.Len(t, near, 4)
@@ -199,22 +200,22 @@ func TestRelationsAndWorkspaces(t *testing.T) {
 	require.NoError(t, w.RemoveFromWorkspace(ctx, w.tenant, "ws", b))
 	require.Empty(t, connected(a, 5, "ws"))
 
-	gone, err := w.Unrelate(ctx, w.tenant, jig.Relation{From: x, Name: "r", To: b})
+	gone, err := w.Unrelate(ctx, w.tenant, entity.Relation{From: x, Name: "r", To: b})
 	require.NoError(t, err)
 	require.True(t, gone)
 	require.Empty(t, connected(x, 5, ""))
-	_, err = w.UpdateEntity(ctx, w.tenant, a, 0, jig.EntityPatch{Relations: map[string][]string{"next": {x, d}}})
+	_, err = w.UpdateEntity(ctx, w.tenant, a, 0, entity.Patch{Relations: map[string][]string{"next": {x, d}}})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{x, d}, connected(a, 1, ""))
-	_, err = w.UpdateEntity(ctx, w.tenant, a, 0, jig.EntityPatch{Relations: map[string][]string{"next": {"ent_none"}}})
+	_, err = w.UpdateEntity(ctx, w.tenant, a, 0, entity.Patch{Relations: map[string][]string{"next": {"ent_none"}}})
 	requireCode(t, jig.CodeNotFound, err)
 	require.ElementsMatch(t, []string{x, d}, connected(a, 1, ""), "nothing of it stayed")
 	require.NoError(t, w.DeleteEntity(ctx, w.tenant, x, 0))
 	require.Equal(t, []string{d}, connected(a, 1, ""))
-	requireCode(t, jig.CodeNotFound, w.Relate(ctx, w.tenant, jig.Relation{From: a, Name: "r", To: x}))
+	requireCode(t, jig.CodeNotFound, w.Relate(ctx, w.tenant, entity.Relation{From: a, Name: "r", To: x}))
 	_, err = w.Connected(ctx, w.tenant, x, 1, "")
 	requireCode(t, jig.CodeNotFound, err)
-	_, _, err = w.CreateEntity(ctx, jig.NewEntity{Entity: jig.Entity{Tenant: w.tenant, Type: "t"}, Relations: map[string][]string{"r": {x}}})
+	_, _, err = w.CreateEntity(ctx, entity.NewEntity{Entity: entity.Entity{Tenant: w.tenant, Type: "t"}, Relations: map[string][]string{"r": {x}}})
 	requireCode(t, jig.CodeNotFound, err)
 }
 
@@ -222,12 +223,12 @@ func TestTextsAreFound(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	ctx := t.Context()
-	e := w.record(t, `{"name":"unrelated"}`, func(n *jig.NewEntity) { n.Workspaces = []string{"ws"} })
-	other := w.record(t, `{"name":"A quokka by itself"}`, func(n *jig.NewEntity) { n.Type = "other" })
+	e := w.record(t, `{"name":"unrelated"}`, func(n *entity.NewEntity) { n.Workspaces = []string{"ws"} })
+	other := w.record(t, `{"name":"A quokka by itself"}`, func(n *entity.NewEntity) { n.Type = "other" })
 	long := strings.Repeat("Nothing of interest happens here. ", 60)
-	doc, err := w.PutText(ctx, jig.Text{Tenant: w.tenant, EntityID: e.ID, Title: "Zoo", Body: long + "The Quokka smiles. " + long})
+	doc, err := w.PutText(ctx, entity.Text{Tenant: w.tenant, EntityID: e.ID, Title: "Zoo", Body: long + "The Quokka smiles. " + long})
 	require.NoError(t, err)
-	loose, err := w.PutText(ctx, jig.Text{Tenant: w.tenant, Body: "A quokka of nobody."})
+	loose, err := w.PutText(ctx, entity.Text{Tenant: w.tenant, Body: "A quokka of nobody."})
 	require.NoError(t, err)
 
 	found, err := w.SearchText(ctx, w.tenant, "quokka smiles", nil, 10)
@@ -259,7 +260,7 @@ func TestTextsAreFound(t *testing.T) {
 		require.NoError(t, err, "%q", hostile)
 	}
 
-	_, err = w.PutText(ctx, jig.Text{Tenant: w.tenant, ID: doc.ID, EntityID: e.ID, Body: "Short, and without it."})
+	_, err = w.PutText(ctx, entity.Text{Tenant: w.tenant, ID: doc.ID, EntityID: e.ID, Body: "Short, and without it."})
 	require.NoError(t, err)
 	found, err = w.SearchText(ctx, w.tenant, "quokka", nil, 10)
 	require.NoError(t, err)
@@ -273,7 +274,7 @@ func TestTextsAreFound(t *testing.T) {
 	require.NoError(t, w.DeleteEntity(ctx, w.tenant, e.ID, 0))
 	_, err = w.Text(ctx, w.tenant, doc.ID)
 	requireCode(t, jig.CodeNotFound, err)
-	_, err = w.PutText(ctx, jig.Text{Tenant: w.tenant, EntityID: e.ID, Body: "x"})
+	_, err = w.PutText(ctx, entity.Text{Tenant: w.tenant, EntityID: e.ID, Body: "x"})
 	requireCode(t, jig.CodeNotFound, err)
 }
 
@@ -282,30 +283,30 @@ func TestEntitiesOfTenantsAreApart(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	ctx := t.Context()
-	target := w.record(t, `{"name":"secret"}`, func(n *jig.NewEntity) { n.Workspaces, n.Key = []string{"ws"}, "k" })
-	e := w.record(t, `{"name":"secret"}`, func(n *jig.NewEntity) { n.Relations = map[string][]string{"r": {target.ID}} })
-	doc, err := w.PutText(ctx, jig.Text{Tenant: w.tenant, EntityID: e.ID, Body: "secret"})
+	target := w.record(t, `{"name":"secret"}`, func(n *entity.NewEntity) { n.Workspaces, n.Key = []string{"ws"}, "k" })
+	e := w.record(t, `{"name":"secret"}`, func(n *entity.NewEntity) { n.Relations = map[string][]string{"r": {target.ID}} })
+	doc, err := w.PutText(ctx, entity.Text{Tenant: w.tenant, EntityID: e.ID, Body: "secret"})
 	require.NoError(t, err)
 	before := w.dump(t)
 	require.Contains(t, before, `"kind":"text_chunk"`)
 
 	thief := world{DB: w.DB, tenant: storetest.Tenant(t)}
-	own := thief.record(t, `{}`, func(n *jig.NewEntity) { n.Key = "k" })
+	own := thief.record(t, `{}`, func(n *entity.NewEntity) { n.Key = "k" })
 	require.NotEqual(t, target.ID, own.ID, "keys are the tenant's own")
-	patch := jig.EntityPatch{Fields: map[string]json.RawMessage{"name": []byte(`"x"`)}}
+	patch := entity.Patch{Fields: map[string]json.RawMessage{"name": []byte(`"x"`)}}
 	_, get := w.Entity(ctx, thief.tenant, e.ID)
 	_, kind := w.EntityTypeOf(ctx, thief.tenant, e.ID)
 	_, update := w.UpdateEntity(ctx, thief.tenant, e.ID, 0, patch)
-	_, points := w.UpdateEntity(ctx, thief.tenant, own.ID, 0, jig.EntityPatch{Relations: map[string][]string{"r": {e.ID}}})
+	_, points := w.UpdateEntity(ctx, thief.tenant, own.ID, 0, entity.Patch{Relations: map[string][]string{"r": {e.ID}}})
 	_, connected := w.Connected(ctx, thief.tenant, e.ID, 3, "")
 	_, near := w.ConnectedEntities(ctx, thief.tenant, e.ID, 3, nil, "", 0)
 	_, _, progress := w.EntityProgress(ctx, thief.tenant, e.ID)
 	_, read := w.Text(ctx, thief.tenant, doc.ID)
-	_, attach := w.PutText(ctx, jig.Text{Tenant: thief.tenant, EntityID: e.ID, Body: "x"})
+	_, attach := w.PutText(ctx, entity.Text{Tenant: thief.tenant, EntityID: e.ID, Body: "x"})
 	_, search := w.SearchEntities(ctx, thief.tenant, []string{"everything"}, "secret", "ws", 10)
 	for i, err := range []error{
 		get, kind, update, points, connected, near, progress, read, attach, search, w.DeleteEntity(ctx, thief.tenant, e.ID, 0), w.DeleteText(ctx, thief.tenant, doc.ID),
-		w.Relate(ctx, thief.tenant, jig.Relation{From: own.ID, Name: "r", To: e.ID}), w.Relate(ctx, thief.tenant, jig.Relation{From: e.ID, Name: "r", To: own.ID}),
+		w.Relate(ctx, thief.tenant, entity.Relation{From: own.ID, Name: "r", To: e.ID}), w.Relate(ctx, thief.tenant, entity.Relation{From: e.ID, Name: "r", To: own.ID}),
 		w.AddToWorkspace(ctx, thief.tenant, "ws", e.ID),
 	} {
 		require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), "%d: %v", i, err)
@@ -350,10 +351,10 @@ func TestEntityCounts(t *testing.T) {
 	last := w.record(t, `{}`, nil)
 	gone := w.record(t, `{}`, nil)
 	require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, gone.ID, 0))
-	other := w.record(t, `{}`, func(n *jig.NewEntity) { n.Type = "other" })
+	other := w.record(t, `{}`, func(n *entity.NewEntity) { n.Type = "other" })
 	counts, err := w.EntityCounts(t.Context(), w.tenant)
 	require.NoError(t, err)
-	require.Equal(t, []jig.EntityCount{
+	require.Equal(t, []entity.Count{
 		{Type: "everything", Count: 2, UpdatedAt: last.UpdatedAt}, {Type: "other", Count: 1, UpdatedAt: other.UpdatedAt},
 	}, counts)
 	requireSince(t, began, 0, last.CreatedAt)
@@ -364,13 +365,13 @@ func TestRelationsOfOddNamesAreKept(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	to := w.record(t, `{}`, nil)
-	from := w.record(t, `{}`, func(n *jig.NewEntity) {
+	from := w.record(t, `{}`, func(n *entity.NewEntity) {
 		n.Relations = map[string][]string{"a\x00b": {to.ID, to.ID}}
 	})
 	ids, err := w.Connected(t.Context(), w.tenant, from.ID, 1, "")
 	require.NoError(t, err)
 	require.Equal(t, []string{to.ID}, ids)
-	gone, err := w.Unrelate(t.Context(), w.tenant, jig.Relation{From: from.ID, Name: "a\x00b", To: to.ID})
+	gone, err := w.Unrelate(t.Context(), w.tenant, entity.Relation{From: from.ID, Name: "a\x00b", To: to.ID})
 	require.NoError(t, err)
 	require.True(t, gone)
 }

@@ -9,11 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/store/storetest"
 )
 
 // filling starts the extraction of an entity as a call of pass 1.
-func (w world) filling(t *testing.T, ordinal int, entity string) jig.Frame {
+func (w world) filling(t *testing.T, ordinal int, entity string) plan.Frame {
 	t.Helper()
 	root := w.call(ordinal)
 	root.Tool, root.Idempotent = "entities.extract", true
@@ -29,11 +32,11 @@ func (w world) filling(t *testing.T, ordinal int, entity string) jig.Frame {
 func TestEntityKnowsTheCallThatFillsIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	promised := func(n *jig.NewEntity) { n.SessionID, n.Call, n.Key = "ses_promised", "1.1", "k" }
+	promised := func(n *entity.NewEntity) { n.SessionID, n.Call, n.Key = "ses_promised", "1.1", "k" }
 	e := w.record(t, `{"name":"a"}`, promised)
 	require.Equal(t, "ses_promised 1.1", e.SessionID+" "+e.Call)
-	again, created, err := w.CreateEntity(t.Context(), jig.NewEntity{
-		Entity: jig.Entity{Tenant: w.tenant, Type: e.Type, SessionID: "ses_second", Call: "1.2"}, Key: "k",
+	again, created, err := w.CreateEntity(t.Context(), entity.NewEntity{
+		Entity: entity.Entity{Tenant: w.tenant, Type: e.Type, SessionID: "ses_second", Call: "1.2"}, Key: "k",
 	})
 	require.NoError(t, err)
 	require.False(t, created)
@@ -65,7 +68,7 @@ func TestEntityKnowsTheCallThatFillsIt(t *testing.T) {
 	other.filling(t, 1, e.ID)
 	require.Equal(t, w.session+" 1.2", read(), "another tenant fills nothing of it")
 
-	patch := jig.EntityPatch{Fields: map[string]json.RawMessage{"name": []byte(`"b"`)}}
+	patch := entity.Patch{Fields: map[string]json.RawMessage{"name": []byte(`"b"`)}}
 	changed, err := w.UpdateEntity(t.Context(), w.tenant, e.ID, 0, patch)
 	require.NoError(t, err)
 	require.Equal(t, "1.2", changed.Call)
@@ -81,7 +84,7 @@ func TestEntityProgress(t *testing.T) {
 	require.Empty(t, ended)
 	f, _ := w.frame(t, 1)
 	m := w.moving(f)
-	m.Entity = &jig.EntityChange{
+	m.Entity = &entity.Change{
 		ID: e.ID, Fields: map[string]json.RawMessage{"name": []byte(`"b"`)},
 		Tasks: map[string]json.RawMessage{"n": []byte(`{"status":"completed"}`), "m": []byte(`{"status":"failed"}`)},
 	}
@@ -113,8 +116,8 @@ func TestViolationsAreAuditedOnce(t *testing.T) {
 	require.NoError(t, w.RecordViolation(t.Context(), by, nil))
 	entries := w.entries(t)
 	require.Len(t, entries, 2)
-	want := jig.AuditEntry{
-		Kind: jig.AuditViolation, Tenant: w.tenant, At: entries[0].At, By: "eve", Claimed: true, SessionID: w.session, Call: "1.1",
+	want := audit.Entry{
+		Kind: audit.AuditViolation, Tenant: w.tenant, At: entries[0].At, By: "eve", Claimed: true, SessionID: w.session, Call: "1.1",
 		Tool: "review.start", Subject: stolen.ID, Reason: jig.ReasonIDORViolation,
 	}
 	require.Equal(t, want, entries[0])

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // filterKind says how a field's values are compared.
@@ -32,7 +33,7 @@ type filterColumn struct {
 	// name is the name in the filter. field is its definition and path its path in the content; both are nil for a column that is not a
 	// field.
 	name  string
-	field *jig.Field
+	field *entity.Field
 	path  []string
 	kind  filterKind
 	// sql is the SQL expression of the value. json is the value as jsonb; lists and objects have only this. missing is the condition that
@@ -45,25 +46,25 @@ type filterColumn struct {
 func (q *filterQuery) column(at, name string) (filterColumn, error) {
 	c := filterColumn{name: name, kind: kindText, always: true, missing: "false"}
 	switch name {
-	case jig.FilterID:
+	case entity.FilterID:
 		c.sql = idColumn
 		return c, nil
-	case jig.FilterTitle:
+	case entity.FilterTitle:
 		c.sql = `e.title collate "C"`
 		return c, nil
-	case jig.FilterCreatedAt, jig.FilterUpdatedAt:
+	case entity.FilterCreatedAt, entity.FilterUpdatedAt:
 		c.sql, c.kind = "e."+name[1:], kindMoment
 		return c, nil
 	}
 	c.always, c.path = false, strings.Split(name, ".")
 	fields := q.t.Fields
 	for depth, part := range c.path {
-		i := slices.IndexFunc(fields, func(f jig.Field) bool { return f.Name == part })
+		i := slices.IndexFunc(fields, func(f entity.Field) bool { return f.Name == part })
 		if i < 0 || part == "" {
 			return c, noField(at, name, fields, c.path[:depth])
 		}
 		c.field, fields = &fields[i], nil
-		if c.field.Type == jig.FieldObject {
+		if c.field.Type == entity.FieldObject {
 			fields = c.field.Fields
 		}
 	}
@@ -89,7 +90,7 @@ func (q *filterQuery) column(at, name string) (filterColumn, error) {
 	return c, nil
 }
 
-func noField(at, name string, fields []jig.Field, in []string) *jig.Error {
+func noField(at, name string, fields []entity.Field, in []string) *jig.Error {
 	missing := badFilter(at, "the type has no field %q", cut(text(name), 200))
 	var names []string
 	for _, f := range fields {
@@ -101,46 +102,46 @@ func noField(at, name string, fields []jig.Field, in []string) *jig.Error {
 	return missing.WithHint("use " + oneOf(names[:min(len(names), 20)]))
 }
 
-func kindOf(f *jig.Field) filterKind {
+func kindOf(f *entity.Field) filterKind {
 	switch f.Type {
-	case jig.FieldText, jig.FieldEnum, jig.FieldURL, jig.FieldEmail, jig.FieldPhone, jig.FieldMedia:
+	case entity.FieldText, entity.FieldEnum, entity.FieldURL, entity.FieldEmail, entity.FieldPhone, entity.FieldMedia:
 		return kindText
-	case jig.FieldNumber:
+	case entity.FieldNumber:
 		return kindNumber
-	case jig.FieldBoolean:
+	case entity.FieldBoolean:
 		return kindBoolean
-	case jig.FieldDate:
+	case entity.FieldDate:
 		return kindMoment
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		if f.Many {
 			return kindList
 		}
 		return kindText
-	case jig.FieldArray:
+	case entity.FieldArray:
 		return kindList
-	case jig.FieldObject:
+	case entity.FieldObject:
 		return kindObject
 	}
 	return kindText
 }
 
 // ops returns the operators that a column accepts.
-func (c filterColumn) ops() []jig.FilterOp {
-	equal := []jig.FilterOp{jig.FilterEq, jig.FilterNeq, jig.FilterIn}
-	ordered := slices.Concat(equal, []jig.FilterOp{jig.FilterGt, jig.FilterLt, jig.FilterGte, jig.FilterLte})
+func (c filterColumn) ops() []entity.FilterOp {
+	equal := []entity.FilterOp{entity.FilterEq, entity.FilterNeq, entity.FilterIn}
+	ordered := slices.Concat(equal, []entity.FilterOp{entity.FilterGt, entity.FilterLt, entity.FilterGte, entity.FilterLte})
 	switch c.kind {
 	case kindText:
-		if c.field != nil && (c.field.Type == jig.FieldEnum || c.field.Type == jig.FieldRelation) {
+		if c.field != nil && (c.field.Type == entity.FieldEnum || c.field.Type == entity.FieldRelation) {
 			return equal
 		}
-		return append(ordered, jig.FilterContains)
+		return append(ordered, entity.FilterContains)
 	case kindNumber, kindMoment:
 		return ordered
 	case kindBoolean:
 		return equal
 	case kindList, kindObject:
 	}
-	return []jig.FilterOp{jig.FilterContains}
+	return []entity.FilterOp{entity.FilterContains}
 }
 
 // what describes the values of a column, for messages.
@@ -186,16 +187,16 @@ func typed[T any](values []any) []T {
 }
 
 // keyOf returns the entity's value of this sort column as text; nil when it has none.
-func (c filterColumn) keyOf(e jig.Entity, content map[string]any) *string {
+func (c filterColumn) keyOf(e entity.Entity, content map[string]any) *string {
 	at := func(t time.Time) *string { s := strconv.FormatInt(t.UnixMicro(), 10); return &s }
 	switch c.name {
-	case jig.FilterID:
+	case entity.FilterID:
 		return &e.ID
-	case jig.FilterTitle:
+	case entity.FilterTitle:
 		return &e.Title
-	case jig.FilterCreatedAt:
+	case entity.FilterCreatedAt:
 		return at(e.CreatedAt)
-	case jig.FilterUpdatedAt:
+	case entity.FilterUpdatedAt:
 		return at(e.UpdatedAt)
 	}
 	var v any = content

@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // patchColumns returns the arguments of EntityUpdate between the id and the revision.
-func patchColumns(patch jig.EntityPatch) ([]any, error) {
+func patchColumns(patch entity.Patch) ([]any, error) {
 	set, gone, touched := map[string]json.RawMessage{}, []string{}, []string{}
 	for name, v := range patch.Fields {
 		if name == "" {
@@ -51,7 +52,7 @@ func contentOf(raw json.RawMessage) ([]byte, error) {
 	if len(raw) == 0 {
 		return []byte("{}"), nil
 	}
-	if len(raw) > jig.MaxEntityBytes {
+	if len(raw) > entity.MaxBytes {
 		return nil, tooLarge()
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -74,7 +75,7 @@ func contentOf(raw json.RawMessage) ([]byte, error) {
 }
 
 func tooLarge() *jig.Error {
-	return jig.Errorf(jig.CodeInvalidInput, "the content has more than %d KiB", jig.MaxEntityBytes>>10).WithField("content").
+	return jig.Errorf(jig.CodeInvalidInput, "the content has more than %d KiB", entity.MaxBytes>>10).WithField("content").
 		WithHint("keep long texts as texts of the entity, which can be searched, or as artifacts")
 }
 
@@ -121,7 +122,7 @@ func extreme(content map[string]any) string {
 	return ""
 }
 
-func provenanceOf(p map[string]jig.Provenance) ([]byte, error) {
+func provenanceOf(p map[string]entity.Provenance) ([]byte, error) {
 	if len(p) == 0 {
 		return []byte("{}"), nil
 	}

@@ -10,32 +10,33 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // FilterEntities returns a page of the entities of a type that match a filter. f.Type may be empty. INVALID_INPUT names the part of the
 // filter that does not fit the type's fields; NOT_FOUND means that the workspace does not exist.
-func (db *DB) FilterEntities(ctx context.Context, tenant string, t jig.EntityType, f jig.EntityFilter) (jig.EntityPage, error) {
+func (db *DB) FilterEntities(ctx context.Context, tenant string, t entity.Type, f entity.Filter) (entity.Page, error) {
 	q, err := compileFilter(tenant, t, f)
 	if err != nil {
-		return jig.EntityPage{}, err
+		return entity.Page{}, err
 	}
 	if err := db.checkWorkspace(ctx, tenant, f.Workspace); err != nil {
-		return jig.EntityPage{}, err
+		return entity.Page{}, err
 	}
 	limit := f.Limit
 	if limit <= 0 {
-		limit = jig.DefaultFilterLimit
+		limit = entity.DefaultFilterLimit
 	}
-	limit = min(limit, jig.MaxFilterLimit)
+	limit = min(limit, entity.MaxFilterLimit)
 	sql := db.queries["EntitiesFiltered"] + q.conditions() + " order by " + q.order() + " limit " + q.arg(limit+1)
 	var rows []entityRow
 	if err := db.once(ctx, tenant, func(t *tx) { list(t.batch.Queue(sql, q.args...), &rows) }); err != nil {
-		return jig.EntityPage{}, err
+		return entity.Page{}, err
 	}
-	var page jig.EntityPage
+	var page entity.Page
 	more := len(rows) > limit
 	if page.Entities, err = entities(rows[:min(len(rows), limit)]); err != nil {
-		return jig.EntityPage{}, err
+		return entity.Page{}, err
 	}
 	if more {
 		page.Next, err = q.cursor(page.Entities[limit-1])
@@ -46,7 +47,7 @@ func (db *DB) FilterEntities(ctx context.Context, tenant string, t jig.EntityTyp
 // filterQuery is a filter that is being compiled to SQL. The SQL text consists only of constants from this file and of placeholders ($n).
 // Everything that comes from outside, including the paths of fields, is an argument.
 type filterQuery struct {
-	t     jig.EntityType
+	t     entity.Type
 	args  []any
 	where []string
 	sort  []sortKey
@@ -67,7 +68,7 @@ type filterCursor struct {
 	ID   string    `json:"id"`
 }
 
-func compileFilter(tenant string, t jig.EntityType, f jig.EntityFilter) (*filterQuery, error) {
+func compileFilter(tenant string, t entity.Type, f entity.Filter) (*filterQuery, error) {
 	if f.Type != "" && f.Type != t.Name {
 		return nil, badFilter("/type", "the filter is for the type %q, not for %q", text(f.Type), t.Name)
 	}
@@ -90,7 +91,7 @@ func compileFilter(tenant string, t jig.EntityType, f jig.EntityFilter) (*filter
 }
 
 // hashFilter identifies a filter, so that a cursor is not used with another one.
-func hashFilter(f jig.EntityFilter) (string, error) {
+func hashFilter(f entity.Filter) (string, error) {
 	f.Limit, f.Cursor, f.Type = 0, "", ""
 	b, err := json.Marshal(f)
 	if err != nil {
@@ -134,11 +135,11 @@ func (q *filterQuery) order() string {
 }
 
 // clauses adds the condition for the filter's clauses.
-func (q *filterQuery) clauses(f jig.EntityFilter) error {
+func (q *filterQuery) clauses(f entity.Filter) error {
 	join := " and "
 	switch f.Match {
-	case "", jig.MatchAll:
-	case jig.MatchAny:
+	case "", entity.MatchAll:
+	case entity.MatchAny:
 		join = " or "
 	default:
 		return badFilter("/match", "%q is no way to match", text(string(f.Match))).WithHint("use all or any")
@@ -150,8 +151,8 @@ func (q *filterQuery) clauses(f jig.EntityFilter) error {
 		if err != nil {
 			return err
 		}
-		if count += n; count > jig.MaxFilterConditions {
-			return badFilter("/where", "the filter has more than %d conditions", jig.MaxFilterConditions)
+		if count += n; count > entity.MaxFilterConditions {
+			return badFilter("/where", "the filter has more than %d conditions", entity.MaxFilterConditions)
 		}
 		all = append(all, sql)
 	}
@@ -162,7 +163,7 @@ func (q *filterQuery) clauses(f jig.EntityFilter) error {
 }
 
 // clause compiles a condition or a group of conditions, and counts them.
-func (q *filterQuery) clause(at string, c jig.FilterClause) (sql string, count int, err error) {
+func (q *filterQuery) clause(at string, c entity.FilterClause) (sql string, count int, err error) {
 	group, name, join := c.Any, "any", " or "
 	if len(c.All) > 0 {
 		group, name, join = c.All, "all", " and "
@@ -172,11 +173,11 @@ func (q *filterQuery) clause(at string, c jig.FilterClause) (sql string, count i
 		return "", 0, badFilter(at, "a clause is one condition, any of some, or all of some").WithHint("give field, op and value, or any, or all")
 	}
 	if alone {
-		sql, err = q.condition(at, jig.FilterCondition{Field: c.Field, Op: c.Op, Value: c.Value})
+		sql, err = q.condition(at, entity.FilterCondition{Field: c.Field, Op: c.Op, Value: c.Value})
 		return sql, 1, err
 	}
-	if len(group) > jig.MaxFilterConditions {
-		return "", 0, badFilter(at, "the filter has more than %d conditions", jig.MaxFilterConditions)
+	if len(group) > entity.MaxFilterConditions {
+		return "", 0, badFilter(at, "the filter has more than %d conditions", entity.MaxFilterConditions)
 	}
 	parts := make([]string, len(group))
 	for i, condition := range group {
@@ -188,22 +189,22 @@ func (q *filterQuery) clause(at string, c jig.FilterClause) (sql string, count i
 }
 
 // comparisons maps operators to SQL operators.
-var comparisons = map[jig.FilterOp]string{
-	jig.FilterEq: " = ", jig.FilterNeq: " is distinct from ", jig.FilterGt: " > ", jig.FilterLt: " < ", jig.FilterGte: " >= ", jig.FilterLte: " <= ",
+var comparisons = map[entity.FilterOp]string{
+	entity.FilterEq: " = ", entity.FilterNeq: " is distinct from ", entity.FilterGt: " > ", entity.FilterLt: " < ", entity.FilterGte: " >= ", entity.FilterLte: " <= ",
 }
 
 // condition compiles one comparison.
-func (q *filterQuery) condition(at string, c jig.FilterCondition) (string, error) {
+func (q *filterQuery) condition(at string, c entity.FilterCondition) (string, error) {
 	column, err := q.column(at+"/field", c.Field)
 	if err != nil {
 		return "", err
 	}
-	if !slices.Contains(jig.FilterOps(), c.Op) {
-		return "", badFilter(at+"/op", "%q is no operator", text(string(c.Op))).WithHint("use " + oneOf(jig.FilterOps()))
+	if !slices.Contains(entity.FilterOps(), c.Op) {
+		return "", badFilter(at+"/op", "%q is no operator", text(string(c.Op))).WithHint("use " + oneOf(entity.FilterOps()))
 	}
 	null := isNull(c.Value)
 	ops := column.ops()
-	if !slices.Contains(ops, c.Op) && (!null || c.Op != jig.FilterEq && c.Op != jig.FilterNeq) {
+	if !slices.Contains(ops, c.Op) && (!null || c.Op != entity.FilterEq && c.Op != entity.FilterNeq) {
 		return "", badFilter(at+"/op", "%s cannot be compared by %s: it is %s", column.name, c.Op, column.what()).WithHint("use " + oneOf(ops))
 	}
 	wrong := func(why string) error {
@@ -212,15 +213,15 @@ func (q *filterQuery) condition(at string, c jig.FilterCondition) (string, error
 	switch {
 	case len(c.Value) == 0:
 		return "", wrong("there is no value")
-	case null && c.Op == jig.FilterEq:
+	case null && c.Op == entity.FilterEq:
 		return column.missing, nil
-	case null && c.Op == jig.FilterNeq:
+	case null && c.Op == entity.FilterNeq:
 		return "not (" + column.missing + ")", nil
 	case null:
 		return "", wrong("null can only be compared by eq, neq and in")
-	case c.Op == jig.FilterIn:
+	case c.Op == entity.FilterIn:
 		return q.in(column, c.Value, wrong)
-	case c.Op == jig.FilterContains:
+	case c.Op == entity.FilterContains:
 		return q.contains(column, c.Value, wrong)
 	}
 	v, why := column.operand(c.Value)
@@ -236,8 +237,8 @@ func (q *filterQuery) in(column filterColumn, raw json.RawMessage, wrong func(st
 	if err := json.Unmarshal(raw, &items); err != nil {
 		return "", wrong("want an array of values, not " + jsonKind(raw))
 	}
-	if len(items) > jig.MaxFilterValues {
-		return "", wrong(fmt.Sprintf("there are more than %d values", jig.MaxFilterValues))
+	if len(items) > entity.MaxFilterValues {
+		return "", wrong(fmt.Sprintf("there are more than %d values", entity.MaxFilterValues))
 	}
 	var parts []string
 	var values []any
@@ -273,12 +274,12 @@ func (q *filterQuery) contains(column filterColumn, raw json.RawMessage, wrong f
 }
 
 // sorting resolves the columns to sort by.
-func (q *filterQuery) sorting(keys []jig.FilterSort) error {
+func (q *filterQuery) sorting(keys []entity.FilterSort) error {
 	if len(keys) == 0 {
-		keys = []jig.FilterSort{{Field: jig.FilterCreatedAt}}
+		keys = []entity.FilterSort{{Field: entity.FilterCreatedAt}}
 	}
-	if len(keys) > jig.MaxFilterSort {
-		return badFilter("/sort", "the filter sorts by more than %d fields", jig.MaxFilterSort)
+	if len(keys) > entity.MaxFilterSort {
+		return badFilter("/sort", "the filter sorts by more than %d fields", entity.MaxFilterSort)
 	}
 	for i, key := range keys {
 		at := fmt.Sprintf("/sort/%d/field", i)
@@ -338,7 +339,7 @@ func (q *filterQuery) after(cursor string) error {
 }
 
 // cursor returns the cursor of a page that ended with e.
-func (q *filterQuery) cursor(e jig.Entity) (string, error) {
+func (q *filterQuery) cursor(e entity.Entity) (string, error) {
 	content, err := contentMap(e.Content)
 	if err != nil {
 		return "", err

@@ -11,16 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // model is an entity as the filter implemented in Go sees it.
 type model struct {
-	e       jig.Entity
+	e       entity.Entity
 	content map[string]any
 }
 
-func modelOf(t *testing.T, e jig.Entity) model {
+func modelOf(t *testing.T, e entity.Entity) model {
 	t.Helper()
 	m := model{e: e}
 	m.content = as[map[string]any](parsed(string(e.Content)))
@@ -139,7 +139,7 @@ func holdsPart(whole, part any) bool {
 	return whole == part
 }
 
-func (m model) holds(c jig.FilterCondition) bool {
+func (m model) holds(c entity.FilterCondition) bool {
 	have, want := m.value(c.Field), parsed(string(c.Value))
 	equal := func(v any) bool {
 		v = asField(c.Field, v)
@@ -149,21 +149,21 @@ func (m model) holds(c jig.FilterCondition) bool {
 		return compare(have, v) == 0
 	}
 	switch c.Op {
-	case jig.FilterEq:
+	case entity.FilterEq:
 		return equal(want)
-	case jig.FilterNeq:
+	case entity.FilterNeq:
 		if want == nil {
 			return have != nil
 		}
 		return !equal(want)
-	case jig.FilterIn:
+	case entity.FilterIn:
 		return slices.ContainsFunc(as[[]any](want), equal)
-	case jig.FilterContains, jig.FilterGt, jig.FilterLt, jig.FilterGte, jig.FilterLte:
+	case entity.FilterContains, entity.FilterGt, entity.FilterLt, entity.FilterGte, entity.FilterLte:
 	}
 	if have == nil {
 		return false
 	}
-	if c.Op == jig.FilterContains {
+	if c.Op == entity.FilterContains {
 		switch have := have.(type) {
 		case []any:
 			return slices.ContainsFunc(have, func(item any) bool { return holdsPart(item, want) })
@@ -174,7 +174,7 @@ func (m model) holds(c jig.FilterCondition) bool {
 		}
 	}
 	n := compare(have, asField(c.Field, want))
-	return c.Op == jig.FilterGt && n > 0 || c.Op == jig.FilterLt && n < 0 || c.Op == jig.FilterGte && n >= 0 || c.Op == jig.FilterLte && n <= 0
+	return c.Op == entity.FilterGt && n > 0 || c.Op == entity.FilterLt && n < 0 || c.Op == entity.FilterGte && n >= 0 || c.Op == entity.FilterLte && n <= 0
 }
 
 func asciiLower(s string) string {
@@ -186,26 +186,26 @@ func asciiLower(s string) string {
 	}, s)
 }
 
-func (m model) passes(f jig.EntityFilter) bool {
+func (m model) passes(f entity.Filter) bool {
 	if len(f.Where) == 0 {
 		return true
 	}
-	clause := func(c jig.FilterClause) bool {
+	clause := func(c entity.FilterClause) bool {
 		switch {
 		case len(c.Any) > 0:
 			return slices.ContainsFunc(c.Any, m.holds)
 		case len(c.All) > 0:
-			return !slices.ContainsFunc(c.All, func(c jig.FilterCondition) bool { return !m.holds(c) })
+			return !slices.ContainsFunc(c.All, func(c entity.FilterCondition) bool { return !m.holds(c) })
 		}
-		return m.holds(jig.FilterCondition{Field: c.Field, Op: c.Op, Value: c.Value})
+		return m.holds(entity.FilterCondition{Field: c.Field, Op: c.Op, Value: c.Value})
 	}
-	if f.Match == jig.MatchAny {
+	if f.Match == entity.MatchAny {
 		return slices.ContainsFunc(f.Where, clause)
 	}
-	return !slices.ContainsFunc(f.Where, func(c jig.FilterClause) bool { return !clause(c) })
+	return !slices.ContainsFunc(f.Where, func(c entity.FilterClause) bool { return !clause(c) })
 }
 
-func expected(all []model, f jig.EntityFilter) []string {
+func expected(all []model, f entity.Filter) []string {
 	var found []model
 	for _, m := range all {
 		if m.passes(f) {
@@ -214,7 +214,7 @@ func expected(all []model, f jig.EntityFilter) []string {
 	}
 	keys := f.Sort
 	if len(keys) == 0 {
-		keys = []jig.FilterSort{{Field: "$created_at"}}
+		keys = []entity.FilterSort{{Field: "$created_at"}}
 	}
 	slices.SortFunc(found, func(a, b model) int {
 		for _, key := range keys {

@@ -10,27 +10,28 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/store/storetest"
 )
 
 // everything returns an entity type with fields of all storage types.
-func everything() jig.EntityType {
-	return jig.EntityType{Name: "everything", Fields: []jig.Field{
-		{Name: "name", Type: jig.FieldText},
-		{Name: "amount", Type: jig.FieldNumber},
-		{Name: "open", Type: jig.FieldBoolean},
-		{Name: "due", Type: jig.FieldDate, Time: true},
-		{Name: "stage", Type: jig.FieldEnum, Options: []string{"draft", "review", "done"}},
-		{Name: "site", Type: jig.FieldURL},
-		{Name: "mail", Type: jig.FieldEmail},
-		{Name: "phone", Type: jig.FieldPhone},
-		{Name: "file", Type: jig.FieldMedia},
-		{Name: "parent", Type: jig.FieldRelation},
-		{Name: "friends", Type: jig.FieldRelation, Many: true},
-		{Name: "address", Type: jig.FieldObject, Fields: []jig.Field{{Name: "city", Type: jig.FieldText}, {Name: "number", Type: jig.FieldNumber}}},
-		{Name: "tags", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldText}},
-		{Name: "scores", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldNumber}},
-		{Name: "parts", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldObject, Fields: []jig.Field{{Name: "n", Type: jig.FieldNumber}}}},
+func everything() entity.Type {
+	return entity.Type{Name: "everything", Fields: []entity.Field{
+		{Name: "name", Type: entity.FieldText},
+		{Name: "amount", Type: entity.FieldNumber},
+		{Name: "open", Type: entity.FieldBoolean},
+		{Name: "due", Type: entity.FieldDate, Time: true},
+		{Name: "stage", Type: entity.FieldEnum, Options: []string{"draft", "review", "done"}},
+		{Name: "site", Type: entity.FieldURL},
+		{Name: "mail", Type: entity.FieldEmail},
+		{Name: "phone", Type: entity.FieldPhone},
+		{Name: "file", Type: entity.FieldMedia},
+		{Name: "parent", Type: entity.FieldRelation},
+		{Name: "friends", Type: entity.FieldRelation, Many: true},
+		{Name: "address", Type: entity.FieldObject, Fields: []entity.Field{{Name: "city", Type: entity.FieldText}, {Name: "number", Type: entity.FieldNumber}}},
+		{Name: "tags", Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldText}},
+		{Name: "scores", Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldNumber}},
+		{Name: "parts", Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldObject, Fields: []entity.Field{{Name: "n", Type: entity.FieldNumber}}}},
 	}}
 }
 
@@ -67,7 +68,7 @@ var odd = []string{
 
 func pick[T any](r *rand.Rand, list []T) T { return list[r.IntN(len(list))] }
 
-func randomContent(r *rand.Rand, t jig.EntityType) json.RawMessage {
+func randomContent(r *rand.Rand, t entity.Type) json.RawMessage {
 	content := map[string]json.RawMessage{}
 	for _, f := range t.Fields {
 		switch n := r.IntN(10); {
@@ -84,16 +85,16 @@ func randomContent(r *rand.Rand, t jig.EntityType) json.RawMessage {
 	return b
 }
 
-func opsOf(field string) []jig.FilterOp {
-	equal := []jig.FilterOp{"eq", "neq", "in"}
-	ordered := slices.Concat(equal, []jig.FilterOp{"gt", "lt", "gte", "lte"})
+func opsOf(field string) []entity.FilterOp {
+	equal := []entity.FilterOp{"eq", "neq", "in"}
+	ordered := slices.Concat(equal, []entity.FilterOp{"gt", "lt", "gte", "lte"})
 	switch field {
 	case "open", "stage", "parent":
 		return equal
 	case "amount", "due", "address.number":
 		return ordered
 	case "friends", "tags", "scores", "parts", "address":
-		return []jig.FilterOp{"contains", "eq", "neq"}
+		return []entity.FilterOp{"contains", "eq", "neq"}
 	}
 	return append(ordered, "contains")
 }
@@ -103,16 +104,16 @@ var items = map[string][]string{
 	"parts": {`{"n":1}`, `{"n":2,"x":1}`, `{}`}, "address": {`{"city":"x"}`, `{"number":1.0}`, `{}`, `{"city":null}`},
 }
 
-func randomCondition(r *rand.Rand, fields []string) jig.FilterCondition {
-	c := jig.FilterCondition{Field: pick(r, fields)}
+func randomCondition(r *rand.Rand, fields []string) entity.FilterCondition {
+	c := entity.FilterCondition{Field: pick(r, fields)}
 	c.Op = pick(r, opsOf(c.Field))
 	values, list := items[c.Field], items[c.Field] != nil
 	switch {
-	case list && c.Op == jig.FilterContains:
+	case list && c.Op == entity.FilterContains:
 		c.Value = json.RawMessage(pick(r, values))
-	case list || r.IntN(8) == 0 && (c.Op == jig.FilterEq || c.Op == jig.FilterNeq):
+	case list || r.IntN(8) == 0 && (c.Op == entity.FilterEq || c.Op == entity.FilterNeq):
 		c.Value = json.RawMessage("null")
-	case c.Op == jig.FilterIn:
+	case c.Op == entity.FilterIn:
 		var some []string
 		for range r.IntN(4) {
 			some = append(some, pick(r, append(slices.Clone(domain[c.Field]), "null")))
@@ -124,24 +125,24 @@ func randomCondition(r *rand.Rand, fields []string) jig.FilterCondition {
 	return c
 }
 
-func randomFilter(r *rand.Rand, fields, sortable []string) jig.EntityFilter {
-	f := jig.EntityFilter{Limit: 1 + r.IntN(30), Match: pick(r, []jig.FilterMatch{"", jig.MatchAll, jig.MatchAny})}
+func randomFilter(r *rand.Rand, fields, sortable []string) entity.Filter {
+	f := entity.Filter{Limit: 1 + r.IntN(30), Match: pick(r, []entity.FilterMatch{"", entity.MatchAll, entity.MatchAny})}
 	for range r.IntN(4) {
-		var group []jig.FilterCondition
+		var group []entity.FilterCondition
 		for range 1 + r.IntN(3) {
 			group = append(group, randomCondition(r, fields))
 		}
 		switch c := group[0]; r.IntN(3) {
 		case 0:
-			f.Where = append(f.Where, jig.FilterClause{Field: c.Field, Op: c.Op, Value: c.Value})
+			f.Where = append(f.Where, entity.FilterClause{Field: c.Field, Op: c.Op, Value: c.Value})
 		case 1:
-			f.Where = append(f.Where, jig.FilterClause{Any: group})
+			f.Where = append(f.Where, entity.FilterClause{Any: group})
 		default:
-			f.Where = append(f.Where, jig.FilterClause{All: group})
+			f.Where = append(f.Where, entity.FilterClause{All: group})
 		}
 	}
 	for range r.IntN(4) {
-		f.Sort = append(f.Sort, jig.FilterSort{Field: pick(r, sortable), Desc: r.IntN(2) == 0})
+		f.Sort = append(f.Sort, entity.FilterSort{Field: pick(r, sortable), Desc: r.IntN(2) == 0})
 	}
 	return f
 }
@@ -154,7 +155,7 @@ func TestFilterIsThatOfGo(t *testing.T) {
 	kind := everything()
 	var all []model
 	for i := range 150 {
-		n := jig.NewEntity{Entity: jig.Entity{Tenant: w.tenant, Type: kind.Name, Content: randomContent(r, kind), Title: pick(r, []string{"T1", "t2", ""})}}
+		n := entity.NewEntity{Entity: entity.Entity{Tenant: w.tenant, Type: kind.Name, Content: randomContent(r, kind), Title: pick(r, []string{"T1", "t2", ""})}}
 		e, created, err := w.CreateEntity(t.Context(), n)
 		require.NoError(t, err)
 		require.True(t, created)
@@ -198,14 +199,14 @@ func TestFilterIsThatOfGo(t *testing.T) {
 func TestFilterRefuses(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
-	where := func(field, op, value string) jig.EntityFilter {
-		return jig.EntityFilter{Where: []jig.FilterClause{{Field: field, Op: jig.FilterOp(op), Value: json.RawMessage(value)}}}
+	where := func(field, op, value string) entity.Filter {
+		return entity.Filter{Where: []entity.FilterClause{{Field: field, Op: entity.FilterOp(op), Value: json.RawMessage(value)}}}
 	}
-	many := jig.EntityFilter{}
-	for range jig.MaxFilterConditions + 1 {
-		many.Where = append(many.Where, jig.FilterClause{Field: "name", Op: "eq", Value: []byte(`"x"`)})
+	many := entity.Filter{}
+	for range entity.MaxFilterConditions + 1 {
+		many.Where = append(many.Where, entity.FilterClause{Field: "name", Op: "eq", Value: []byte(`"x"`)})
 	}
-	page := jig.EntityFilter{Limit: 1}
+	page := entity.Filter{Limit: 1}
 	w.record(t, `{"name":"x"}`, nil)
 	w.record(t, `{"name":"x"}`, nil)
 	first, err := w.FilterEntities(t.Context(), w.tenant, everything(), page)
@@ -213,7 +214,7 @@ func TestFilterRefuses(t *testing.T) {
 	stranger := where("name", "eq", `"x"`)
 	stranger.Cursor = first.Next
 	for _, c := range []struct {
-		filter    jig.EntityFilter
+		filter    entity.Filter
 		at, wants string
 	}{
 		{where("amount", "gt", `"5"`), "/where/0/value", "amount gt: want a number, not a text"},
@@ -241,15 +242,15 @@ func TestFilterRefuses(t *testing.T) {
 		{where("name.x", "eq", `1`), "/where/0/field", `no field "name.x"`},
 		{where("name", "like", `"x"`), "/where/0/op", `"like" is no operator`},
 		{where("name", "", `"x"`), "/where/0/op", "no operator"},
-		{jig.EntityFilter{Where: []jig.FilterClause{{}}}, "/where/0", "a clause is"},
-		{jig.EntityFilter{Where: []jig.FilterClause{{Field: "name", Any: []jig.FilterCondition{{Field: "name"}}}}}, "/where/0", "a clause is"},
-		{jig.EntityFilter{Where: []jig.FilterClause{{Any: []jig.FilterCondition{{Field: "x", Op: "eq"}}}}}, "/where/0/any/0/field", "no field"},
-		{jig.EntityFilter{Match: "some"}, "/match", "no way to match"},
-		{jig.EntityFilter{Type: "other"}, "/type", "not for"},
-		{jig.EntityFilter{Sort: []jig.FilterSort{{Field: "tags"}}}, "/sort/0/field", "tags cannot be sorted by"},
-		{jig.EntityFilter{Sort: make([]jig.FilterSort, 6)}, "/sort", "more than 5"},
+		{entity.Filter{Where: []entity.FilterClause{{}}}, "/where/0", "a clause is"},
+		{entity.Filter{Where: []entity.FilterClause{{Field: "name", Any: []entity.FilterCondition{{Field: "name"}}}}}, "/where/0", "a clause is"},
+		{entity.Filter{Where: []entity.FilterClause{{Any: []entity.FilterCondition{{Field: "x", Op: "eq"}}}}}, "/where/0/any/0/field", "no field"},
+		{entity.Filter{Match: "some"}, "/match", "no way to match"},
+		{entity.Filter{Type: "other"}, "/type", "not for"},
+		{entity.Filter{Sort: []entity.FilterSort{{Field: "tags"}}}, "/sort/0/field", "tags cannot be sorted by"},
+		{entity.Filter{Sort: make([]entity.FilterSort, 6)}, "/sort", "more than 5"},
 		{many, "/where", "more than 50"},
-		{jig.EntityFilter{Cursor: "!"}, "cursor", "not one that was given out"},
+		{entity.Filter{Cursor: "!"}, "cursor", "not one that was given out"},
 		{stranger, "/cursor", "belongs to another filter"},
 	} {
 		_, err := w.FilterEntities(t.Context(), w.tenant, everything(), c.filter)
@@ -257,7 +258,7 @@ func TestFilterRefuses(t *testing.T) {
 		require.Equal(t, c.at, jig.AsError(err).Field, c.wants)
 		require.Contains(t, err.Error(), c.wants)
 	}
-	_, err = w.FilterEntities(t.Context(), w.tenant, everything(), jig.EntityFilter{Workspace: "nowhere"})
+	_, err = w.FilterEntities(t.Context(), w.tenant, everything(), entity.Filter{Workspace: "nowhere"})
 	requireCode(t, jig.CodeNotFound, err)
 }
 
@@ -272,15 +273,15 @@ func FuzzFilter(f *testing.F) {
 		}
 	}
 	db, tenant := storetest.New(f), storetest.Tenant(f)
-	n := jig.NewEntity{Entity: jig.Entity{Tenant: tenant, Type: "everything", Content: []byte(`{"name":"only"}`)}}
+	n := entity.NewEntity{Entity: entity.Entity{Tenant: tenant, Type: "everything", Content: []byte(`{"name":"only"}`)}}
 	_, _, err := db.CreateEntity(f.Context(), n)
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, field, op, value, cursor string) {
 		kind := everything()
-		kind.Fields = append(kind.Fields, jig.Field{Name: "evil'\"$1;--", Type: jig.FieldText}, jig.Field{Name: field, Type: jig.FieldText})
-		filter := jig.EntityFilter{
-			Where: []jig.FilterClause{{Field: field, Op: jig.FilterOp(op), Value: json.RawMessage(value)}}, Cursor: cursor,
-			Sort: []jig.FilterSort{{Field: field}, {Field: "evil'\"$1;--", Desc: true}},
+		kind.Fields = append(kind.Fields, entity.Field{Name: "evil'\"$1;--", Type: entity.FieldText}, entity.Field{Name: field, Type: entity.FieldText})
+		filter := entity.Filter{
+			Where: []entity.FilterClause{{Field: field, Op: entity.FilterOp(op), Value: json.RawMessage(value)}}, Cursor: cursor,
+			Sort: []entity.FilterSort{{Field: field}, {Field: "evil'\"$1;--", Desc: true}},
 		}
 		found, err := db.FilterEntities(t.Context(), tenant, kind, filter)
 		if err != nil {
@@ -288,7 +289,7 @@ func FuzzFilter(f *testing.F) {
 			require.NotContains(t, err.Error(), "the database says 42", "%v", err)
 		}
 		require.LessOrEqual(t, len(found.Entities), 1)
-		left, err := db.FilterEntities(t.Context(), tenant, kind, jig.EntityFilter{})
+		left, err := db.FilterEntities(t.Context(), tenant, kind, entity.Filter{})
 		require.NoError(t, err)
 		require.Len(t, left.Entities, 1)
 	})

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // relationColumns returns relations by name as two columns, with each pair once.
@@ -35,7 +36,7 @@ func relationNames(relations map[string][]string) []string {
 
 // Relate adds a named relation from an entity to another. Adding it twice changes nothing. It returns NOT_FOUND when either entity does
 // not exist.
-func (db *DB) Relate(ctx context.Context, tenant string, r jig.Relation) error {
+func (db *DB) Relate(ctx context.Context, tenant string, r entity.Relation) error {
 	if r.Name == "" {
 		return jig.Errorf(jig.CodeInvalidInput, "a relation needs a name").WithField("name")
 	}
@@ -54,7 +55,7 @@ func (db *DB) Relate(ctx context.Context, tenant string, r jig.Relation) error {
 }
 
 // Unrelate removes a relation and reports whether it existed.
-func (db *DB) Unrelate(ctx context.Context, tenant string, r jig.Relation) (bool, error) {
+func (db *DB) Unrelate(ctx context.Context, tenant string, r entity.Relation) (bool, error) {
 	var gone int64
 	err := db.once(ctx, tenant, func(t *tx) {
 		affected(t.queue("RelationRemove", tenant, text(r.From), text(r.Name), text(r.To)), &gone)
@@ -63,8 +64,8 @@ func (db *DB) Unrelate(ctx context.Context, tenant string, r jig.Relation) (bool
 }
 
 // Connected lists the entities that can be reached from an entity along relations, in either direction, in at most depth steps (1 when
-// depth is not positive, at most [jig.MaxConnectedDepth]). The nearest come first, the entity itself is not included, and the list has at
-// most [jig.MaxConnected] ids. With a workspace, only its entities are found and passed through. It returns NOT_FOUND when the entity
+// depth is not positive, at most [entity.MaxConnectedDepth]). The nearest come first, the entity itself is not included, and the list has at
+// most [entity.MaxConnected] ids. With a workspace, only its entities are found and passed through. It returns NOT_FOUND when the entity
 // does not exist.
 func (db *DB) Connected(ctx context.Context, tenant, id string, depth int, workspace string) ([]string, error) {
 	var found []string
@@ -76,12 +77,12 @@ func (db *DB) Connected(ctx context.Context, tenant, id string, depth int, works
 }
 
 // ConnectedEntities returns the entities that [DB.Connected] finds, limited to some types (all when types is empty). Only the
-// tenant, id, type and title are set. At most limit entities are returned ([jig.MaxConnected] when limit is not positive).
+// tenant, id, type and title are set. At most limit entities are returned ([entity.MaxConnected] when limit is not positive).
 func (db *DB) ConnectedEntities(
 	ctx context.Context, tenant, id string, depth int, types []string, workspace string, limit int,
-) ([]jig.Entity, error) {
+) ([]entity.Entity, error) {
 	if limit <= 0 {
-		limit = jig.MaxConnected
+		limit = entity.MaxConnected
 	}
 	type brief struct{ EntityID, Type, Title string }
 	var rows []brief
@@ -97,16 +98,16 @@ func (db *DB) ConnectedEntities(
 	if err != nil {
 		return nil, err
 	}
-	found := make([]jig.Entity, len(rows))
+	found := make([]entity.Entity, len(rows))
 	for i, r := range rows {
-		found[i] = jig.Entity{Tenant: tenant, ID: r.EntityID, Type: r.Type, Title: r.Title}
+		found[i] = entity.Entity{Tenant: tenant, ID: r.EntityID, Type: r.Type, Title: r.Title}
 	}
 	return found, nil
 }
 
 // reach is [DB.Connected] within a transaction.
 func (t *tx) reach(ctx context.Context, id string, depth int, workspace string) ([]string, error) {
-	depth = min(max(depth, 1), jig.MaxConnectedDepth)
+	depth = min(max(depth, 1), entity.MaxConnectedDepth)
 	id, workspace = text(id), text(workspace)
 	var start *string
 	value(t.queue("EntityPatchKey", t.tenant, id), &start) // nil when there is no such entity
@@ -128,8 +129,8 @@ func (t *tx) reach(ctx context.Context, id string, depth int, workspace string) 
 		for _, id := range edge {
 			seen[id] = true
 		}
-		if found = append(found, edge...); len(found) >= jig.MaxConnected {
-			return found[:jig.MaxConnected], nil
+		if found = append(found, edge...); len(found) >= entity.MaxConnected {
+			return found[:entity.MaxConnected], nil
 		}
 	}
 	return found, nil

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // maxOperand is the maximum length of a text in a filter, in bytes. maxNumber is the maximum length of a number, in characters.
@@ -25,7 +25,7 @@ func (c filterColumn) operand(raw json.RawMessage) (v any, why string) {
 	switch c.kind {
 	case kindText:
 		s, why := textOperand(raw)
-		if why == "" && c.field != nil && c.field.Type == jig.FieldEnum && len(c.field.Options) > 0 && !slices.Contains(c.field.Options, s) {
+		if why == "" && c.field != nil && c.field.Type == entity.FieldEnum && len(c.field.Options) > 0 && !slices.Contains(c.field.Options, s) {
 			why = fmt.Sprintf("%q is not one of the options %s", cut(s, 100), oneOf(c.field.Options[:min(len(c.field.Options), 20)]))
 		}
 		return s, why
@@ -79,8 +79,8 @@ func textOperand(raw json.RawMessage) (s, why string) {
 func (c filterColumn) part(raw json.RawMessage) (string, string) {
 	item := c
 	if c.kind == kindList {
-		item = filterColumn{name: c.name, field: &jig.Field{Type: jig.FieldRelation}, kind: kindText}
-		if c.field.Type == jig.FieldArray {
+		item = filterColumn{name: c.name, field: &entity.Field{Type: entity.FieldRelation}, kind: kindText}
+		if c.field.Type == entity.FieldArray {
 			if c.field.Items == nil {
 				return "", "the list's items have no type"
 			}

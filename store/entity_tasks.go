@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // progressRow is the row of the query EntityProgress.
@@ -18,13 +18,13 @@ type progressRow struct {
 
 // EntityProgress returns an entity and the latest outcome of each of its tasks by id, as the moves of its extractions stored them. Both
 // are read at the same moment. It returns NOT_FOUND when the entity does not exist.
-func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (jig.Entity, map[string]json.RawMessage, error) {
+func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (entity.Entity, map[string]json.RawMessage, error) {
 	var row *progressRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("EntityProgress", tenant, text(id)), &row) }); err != nil {
-		return jig.Entity{}, nil, err
+		return entity.Entity{}, nil, err
 	}
 	if row == nil {
-		return jig.Entity{}, nil, noEntity(id)
+		return entity.Entity{}, nil, noEntity(id)
 	}
 	ended := make(map[string]json.RawMessage, len(row.Tasks))
 	for i, name := range row.Tasks {
@@ -36,8 +36,8 @@ func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (jig.Entity
 
 // Sources returns the given entities that exist, and their texts, oldest first, with hashes of their contents. The first texts include
 // their bodies, up to the given number of bytes together; 0 means no bodies.
-func (db *DB) Sources(ctx context.Context, tenant string, ids []string, bytes int) (jig.Sources, error) {
-	var found jig.Sources
+func (db *DB) Sources(ctx context.Context, tenant string, ids []string, bytes int) (entity.Sources, error) {
+	var found entity.Sources
 	ids = texts(ids)
 	err := db.once(ctx, tenant, func(t *tx) {
 		list(t.queue("SourceEntities", tenant, ids), &found.Entities)
@@ -48,21 +48,21 @@ func (db *DB) Sources(ctx context.Context, tenant string, ids []string, bytes in
 
 // changing is a change to an entity. The update of the entity's fields is already queued.
 type changing struct {
-	*jig.EntityChange
+	*entity.Change
 	there *string // nil: the entity does not exist
 	row   *entityRow
 	err   error
 }
 
 // changeFields queues the update of an entity's fields that a move of an extraction makes; nil when the move changes no entity.
-func (t *tx) changeFields(c *jig.EntityChange) *changing {
+func (t *tx) changeFields(c *entity.Change) *changing {
 	if c == nil {
 		return nil
 	}
-	e := &changing{EntityChange: c}
+	e := &changing{Change: c}
 	if len(c.Fields) > 0 {
 		var args []any
-		if args, e.err = patchColumns(jig.EntityPatch{Fields: c.Fields, Provenance: c.Provenance}); e.err != nil {
+		if args, e.err = patchColumns(entity.Patch{Fields: c.Fields, Provenance: c.Provenance}); e.err != nil {
 			return e
 		}
 		first(t.queue("EntityUpdate", append(append([]any{t.tenant, text(c.ID)}, args...), int64(0))...), &e.row)
@@ -80,10 +80,10 @@ func (t *tx) changed(e *changing) error {
 		return e.err
 	case e.there == nil:
 		return nil
-	case e.row != nil && len(e.row.Content) > jig.MaxEntityBytes:
+	case e.row != nil && len(e.row.Content) > entity.MaxBytes:
 		return tooLarge()
 	}
-	c, id := e.EntityChange, text(e.ID)
+	c, id := e.Change, text(e.ID)
 	names := make([]string, 0, len(c.Tasks))
 	for name := range c.Tasks {
 		names = append(names, name)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/store/storetest"
 )
 
@@ -20,8 +21,8 @@ func TestMoveFrameChangesItsEntity(t *testing.T) {
 	f, _ := w.frame(t, 1)
 	m := w.moving(f)
 	m.Events = []jig.Event{{Type: jig.EventEntityUpdated, Data: json.RawMessage(`{"entity_id":"` + e.ID + `"}`)}}
-	m.Entity = &jig.EntityChange{
-		ID: e.ID, Fields: map[string]json.RawMessage{"name": []byte(`"b"`)}, Provenance: map[string]jig.Provenance{"name": {Task: "n", InputHash: "h"}},
+	m.Entity = &entity.Change{
+		ID: e.ID, Fields: map[string]json.RawMessage{"name": []byte(`"b"`)}, Provenance: map[string]entity.Provenance{"name": {Task: "n", InputHash: "h"}},
 		Relations: map[string][]string{"owner": {near.ID, "ent_none"}},
 		Tasks:     map[string]json.RawMessage{"n": []byte(`{"status":"completed"}`), "o": []byte(`{"status":"failed"}`)},
 	}
@@ -46,7 +47,7 @@ func TestMoveFrameChangesItsEntity(t *testing.T) {
 	require.Equal(t, m.Entity.Tasks, ended)
 
 	m = w.moving(f)
-	m.Entity = &jig.EntityChange{ID: e.ID, Tasks: map[string]json.RawMessage{"o": []byte(`{"status":"completed"}`)}}
+	m.Entity = &entity.Change{ID: e.ID, Tasks: map[string]json.RawMessage{"o": []byte(`{"status":"completed"}`)}}
 	f = w.move(t, m)
 	_, ended, err = w.EntityProgress(t.Context(), w.tenant, e.ID)
 	require.NoError(t, err)
@@ -54,15 +55,15 @@ func TestMoveFrameChangesItsEntity(t *testing.T) {
 	require.Len(t, ended, 2)
 
 	m = w.moving(f)
-	m.Entity = &jig.EntityChange{ID: e.ID, Fields: map[string]json.RawMessage{
-		"name": []byte(`"` + big(jig.MaxEntityBytes-20) + `"`), "x": []byte(`"` + big(10) + `"`),
+	m.Entity = &entity.Change{ID: e.ID, Fields: map[string]json.RawMessage{
+		"name": []byte(`"` + big(entity.MaxBytes-20) + `"`), "x": []byte(`"` + big(10) + `"`),
 	}}
 	requireCode(t, jig.CodeInvalidInput, w.MoveFrame(t.Context(), m))
 	require.Equal(t, f, w.frameOf(t, f.CallID), "what is too large is not told of either")
 
 	require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, e.ID, 0))
 	m = w.moving(f)
-	m.Entity = &jig.EntityChange{ID: e.ID, Fields: map[string]json.RawMessage{"name": []byte(`"c"`)}}
+	m.Entity = &entity.Change{ID: e.ID, Fields: map[string]json.RawMessage{"name": []byte(`"c"`)}}
 	w.move(t, m)
 	_, err = w.Entity(t.Context(), w.tenant, e.ID)
 	requireCode(t, jig.CodeNotFound, err)
@@ -85,14 +86,14 @@ func TestSources(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	e := w.record(t, `{"name":"a"}`, nil)
-	put := func(d jig.Text) jig.Text {
+	put := func(d entity.Text) entity.Text {
 		d.Tenant, d.EntityID = w.tenant, e.ID
 		d, err := w.PutText(t.Context(), d)
 		require.NoError(t, err)
 		return d
 	}
-	first, second := put(jig.Text{Body: "0123456789"}), put(jig.Text{Body: "abc"})
-	read := func(bytes int) jig.Sources {
+	first, second := put(entity.Text{Body: "0123456789"}), put(entity.Text{Body: "abc"})
+	read := func(bytes int) entity.Sources {
 		found, err := w.Sources(t.Context(), w.tenant, []string{e.ID, "ent_none"}, bytes)
 		require.NoError(t, err)
 		require.Len(t, found.Entities, 1)
@@ -105,13 +106,13 @@ func TestSources(t *testing.T) {
 	require.Nil(t, read(0).Texts[0].Body)
 	require.Equal(t, e.Type, before.Entities[0].Type)
 
-	put(jig.Text{ID: second.ID, Body: "abd"})
+	put(entity.Text{ID: second.ID, Body: "abd"})
 	after := read(100)
 	require.Equal(t, "abd", *after.Texts[1].Body)
 	require.Equal(t, before.Texts[0].Hash, after.Texts[0].Hash)
 	require.NotEqual(t, before.Texts[1].Hash, after.Texts[1].Hash)
 	require.Equal(t, before.Entities, after.Entities)
-	_, err := w.UpdateEntity(t.Context(), w.tenant, e.ID, 0, jig.EntityPatch{Fields: map[string]json.RawMessage{"name": []byte(`"b"`)}})
+	_, err := w.UpdateEntity(t.Context(), w.tenant, e.ID, 0, entity.Patch{Fields: map[string]json.RawMessage{"name": []byte(`"b"`)}})
 	require.NoError(t, err)
 	require.NotEqual(t, before.Entities, read(0).Entities)
 

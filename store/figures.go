@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // maxReviewers is how many people and how many tools the statistics list; the busiest are kept.
@@ -33,10 +34,10 @@ type reviewerRow struct {
 
 // Figures returns statistics on a tenant's approvals: those that wait now, and those decided since a time. It lists at most 500 people
 // and 500 tools, the busiest of each.
-func (db *DB) Figures(ctx context.Context, tenant string, since time.Time) (jig.Figures, error) {
+func (db *DB) Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
 	now, err := db.Now(ctx)
 	if err != nil {
-		return jig.Figures{}, err
+		return protocol.ApprovalStats{}, err
 	}
 	var open *openFiguresRow
 	var decided []decidedFiguresRow
@@ -47,11 +48,11 @@ func (db *DB) Figures(ctx context.Context, tenant string, since time.Time) (jig.
 		list(t.queue("FiguresReviewers", tenant, since, maxReviewers), &reviewers)
 	})
 	if err != nil {
-		return jig.Figures{}, err
+		return protocol.ApprovalStats{}, err
 	}
-	f := jig.Figures{
-		Since: since.UTC(), At: now, Reviewers: make([]jig.ReviewerFigures, len(reviewers)), Tools: []jig.ToolFigures{},
-		Open: jig.OpenFigures{Kinds: map[jig.PendingKind]int{}}, Decided: jig.DecidedFigures{Outcomes: map[jig.ApprovalOutcome]int{}},
+	f := protocol.ApprovalStats{
+		Since: since.UTC(), At: now, Reviewers: make([]protocol.ReviewerStats, len(reviewers)), Tools: []protocol.ToolStats{},
+		Open: protocol.OpenStats{Kinds: map[jig.PendingKind]int{}}, Decided: protocol.DecidedStats{Outcomes: map[protocol.ApprovalOutcome]int{}},
 	}
 	if open != nil && open.Count > 0 {
 		f.Open.Count, f.Open.Oldest, f.Open.Age = open.Count, open.Oldest.UTC(), spread(open.Age)
@@ -60,7 +61,7 @@ func (db *DB) Figures(ctx context.Context, tenant string, since time.Time) (jig.
 		keep(f.Open.Kinds, jig.PendingQuestion, open.Questions)
 	}
 	for i, r := range reviewers {
-		f.Reviewers[i] = jig.ReviewerFigures(r)
+		f.Reviewers[i] = protocol.ReviewerStats(r)
 	}
 	for _, r := range decided {
 		if r.Tool == "" {
@@ -72,11 +73,11 @@ func (db *DB) Figures(ctx context.Context, tenant string, since time.Time) (jig.
 	return f, nil
 }
 
-func (r decidedFiguresRow) total() jig.DecidedFigures {
-	d := jig.DecidedFigures{Outcomes: map[jig.ApprovalOutcome]int{}, Time: spread(r.Seconds)}
-	for outcome, n := range map[jig.ApprovalOutcome]int{
-		jig.OutcomeApproved: r.Approved, jig.OutcomeGranted: r.Granted, jig.OutcomeDenied: r.Denied,
-		jig.OutcomeExpired: r.Expired, jig.OutcomeReplaced: r.Replaced, jig.OutcomeCanceled: r.Canceled,
+func (r decidedFiguresRow) total() protocol.DecidedStats {
+	d := protocol.DecidedStats{Outcomes: map[protocol.ApprovalOutcome]int{}, Time: spread(r.Seconds)}
+	for outcome, n := range map[protocol.ApprovalOutcome]int{
+		protocol.OutcomeApproved: r.Approved, protocol.OutcomeGranted: r.Granted, protocol.OutcomeDenied: r.Denied,
+		protocol.OutcomeExpired: r.Expired, protocol.OutcomeReplaced: r.Replaced, protocol.OutcomeCanceled: r.Canceled,
 	} {
 		keep(d.Outcomes, outcome, n)
 		d.Count += n
@@ -85,19 +86,19 @@ func (r decidedFiguresRow) total() jig.DecidedFigures {
 	return d
 }
 
-func (r decidedFiguresRow) ofTool() jig.ToolFigures {
-	return jig.ToolFigures{
+func (r decidedFiguresRow) ofTool() protocol.ToolStats {
+	return protocol.ToolStats{
 		Tool: r.Tool, Open: r.Open, Decided: r.Approved + r.Denied, Expired: r.Expired,
 		ApprovedShare: share(r.Approved, r.Approved+r.Denied), Median: spread(r.Seconds).P50,
 	}
 }
 
 // spread reads the result of percentile_cont for the median, 0.9 and 1; it is zero without rows.
-func spread(p []float64) jig.Spread {
+func spread(p []float64) protocol.Percentiles {
 	if len(p) < 3 {
-		return jig.Spread{}
+		return protocol.Percentiles{}
 	}
-	return jig.Spread{P50: p[0], P90: p[1], Max: p[2]}
+	return protocol.Percentiles{P50: p[0], P90: p[1], Max: p[2]}
 }
 
 func share(part, whole int) float64 {

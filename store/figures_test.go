@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // ended is a seeded approval, requested a duration before a reference time and decided a number of minutes later.
@@ -79,18 +80,18 @@ func TestFigures(t *testing.T) {
 	require.Equal(t, at.Add(-4*time.Hour), f.Open.Oldest)
 	require.InDelta(t, 3*3600, f.Open.Age.P50, 60)
 	require.InDelta(t, 4*3600, f.Open.Age.Max, 60)
-	require.Equal(t, jig.DecidedFigures{
-		Count: 9, Time: jig.Spread{P50: 25 * 60, P90: 37 * 60, Max: 40 * 60}, ExpiryRate: 0.2,
-		Outcomes: map[jig.ApprovalOutcome]int{
-			jig.OutcomeApproved: 3, jig.OutcomeDenied: 1, jig.OutcomeExpired: 1, jig.OutcomeReplaced: 2, jig.OutcomeCanceled: 1, jig.OutcomeGranted: 1,
+	require.Equal(t, protocol.DecidedStats{
+		Count: 9, Time: protocol.Percentiles{P50: 25 * 60, P90: 37 * 60, Max: 40 * 60}, ExpiryRate: 0.2,
+		Outcomes: map[protocol.ApprovalOutcome]int{
+			protocol.OutcomeApproved: 3, protocol.OutcomeDenied: 1, protocol.OutcomeExpired: 1, protocol.OutcomeReplaced: 2, protocol.OutcomeCanceled: 1, protocol.OutcomeGranted: 1,
 		},
 	}, f.Decided)
-	require.Equal(t, []jig.ReviewerFigures{
+	require.Equal(t, []protocol.ReviewerStats{
 		{By: "ana", Approved: 2, Denied: 1, Votes: 1, Median: 30 * 60},
 		{By: "bo", Approved: 1, Median: 20 * 60},
 		{By: "di", Votes: 1},
 	}, f.Reviewers)
-	require.Equal(t, []jig.ToolFigures{
+	require.Equal(t, []protocol.ToolStats{
 		{Tool: "b.send", Open: 1, Expired: 1},
 		{Tool: "a.write", Decided: 4, ApprovedShare: 0.75, Median: 25 * 60},
 		{Tool: "c.wait", Open: 1},
@@ -127,13 +128,13 @@ func TestFiguresOverAllTenants(t *testing.T) {
 
 	open, err := w.OpenApprovals(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, open, jig.OpenCount{Tenant: w.tenant, Kind: jig.PendingApproval, Count: 2, Oldest: at.Add(-4 * time.Hour)})
-	require.Contains(t, open, jig.OpenCount{Tenant: other.tenant, Kind: jig.PendingApproval, Count: 1, Oldest: at.Add(-time.Hour)})
+	require.Contains(t, open, protocol.OpenCount{Tenant: w.tenant, Kind: jig.PendingApproval, Count: 2, Oldest: at.Add(-4 * time.Hour)})
+	require.Contains(t, open, protocol.OpenCount{Tenant: other.tenant, Kind: jig.PendingApproval, Count: 1, Oldest: at.Add(-time.Hour)})
 
-	counts := func(since, until time.Time) map[jig.ApprovalOutcome]int64 {
+	counts := func(since, until time.Time) map[protocol.ApprovalOutcome]int64 {
 		list, err := other.Outcomes(t.Context(), since, until)
 		require.NoError(t, err)
-		found := map[jig.ApprovalOutcome]int64{}
+		found := map[protocol.ApprovalOutcome]int64{}
 		for _, c := range list {
 			if c.Tenant == w.tenant {
 				found[c.Outcome] = c.Count
@@ -141,11 +142,11 @@ func TestFiguresOverAllTenants(t *testing.T) {
 		}
 		return found
 	}
-	require.Equal(t, map[jig.ApprovalOutcome]int64{
-		jig.OutcomeApproved: 3, jig.OutcomeDenied: 1, jig.OutcomeExpired: 1, jig.OutcomeReplaced: 2, jig.OutcomeCanceled: 1, jig.OutcomeGranted: 1,
+	require.Equal(t, map[protocol.ApprovalOutcome]int64{
+		protocol.OutcomeApproved: 3, protocol.OutcomeDenied: 1, protocol.OutcomeExpired: 1, protocol.OutcomeReplaced: 2, protocol.OutcomeCanceled: 1, protocol.OutcomeGranted: 1,
 	}, counts(at.Add(-24*time.Hour), at.Add(time.Hour)))
 	decided := at.Add(-5*time.Hour + 30*time.Minute)
-	require.Equal(t, map[jig.ApprovalOutcome]int64{jig.OutcomeApproved: 1}, counts(decided, decided.Add(time.Second)), "from a time, itself included")
+	require.Equal(t, map[protocol.ApprovalOutcome]int64{protocol.OutcomeApproved: 1}, counts(decided, decided.Add(time.Second)), "from a time, itself included")
 	require.Empty(t, counts(decided.Add(time.Second), decided.Add(2*time.Second)))
 
 	pace, err := w.Pace(t.Context(), at.Add(-24*time.Hour))

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // frameRow is a row of frames.
@@ -32,13 +34,13 @@ type receivedRow struct {
 	By   string
 }
 
-func (r *frameRow) frame(received []receivedRow) (jig.Frame, error) {
-	f := jig.Frame{
+func (r *frameRow) frame(received []receivedRow) (plan.Frame, error) {
+	f := plan.Frame{
 		Tenant: r.TenantID, SessionID: r.SessionID, CallID: r.CallID, Kind: r.Kind, Name: r.Name, Version: r.Version,
 		Entity: r.EntityID, Fence: r.Fence, State: r.State, Revision: r.Revision, Done: r.Done, ResultArtifact: r.ResultArtifact,
 	}
 	for _, e := range received {
-		f.Received = append(f.Received, jig.ReceivedEvent{ID: e.N, Name: e.Name, Data: e.Data, By: e.By})
+		f.Received = append(f.Received, plan.ReceivedEvent{ID: e.N, Name: e.Name, Data: e.Data, By: e.By})
 	}
 	err := decode(r.Result, &f.Result)
 	return f, err
@@ -53,7 +55,7 @@ func (t *tx) frameRead(id, callID string, row **frameRow, received *[]receivedRo
 // BeginFrame stores a new composition. Its call must exist and be open (NOT_FOUND, CONFLICT). If the composition already exists, it is
 // returned unchanged except that it has the higher of both fences, because a later attempt at the call takes it over. The entity that the
 // composition fills, if any, then names the composition's session and call.
-func (db *DB) BeginFrame(ctx context.Context, f jig.Frame) (jig.Frame, error) {
+func (db *DB) BeginFrame(ctx context.Context, f plan.Frame) (plan.Frame, error) {
 	var row *frameRow
 	var received []receivedRow
 	err := db.once(ctx, f.Tenant, func(t *tx) {
@@ -63,29 +65,29 @@ func (db *DB) BeginFrame(ctx context.Context, f jig.Frame) (jig.Frame, error) {
 		t.frameRead(f.SessionID, f.CallID, &row, &received)
 	})
 	if err != nil {
-		return jig.Frame{}, err
+		return plan.Frame{}, err
 	}
 	if row != nil {
 		return row.frame(received)
 	}
 	call, err := db.Call(ctx, f.Tenant, f.SessionID, f.CallID)
 	if err != nil {
-		return jig.Frame{}, err
+		return plan.Frame{}, err
 	}
-	return jig.Frame{}, jig.Errorf(jig.CodeConflict, "call %q of session %q is %s: no composition can begin",
+	return plan.Frame{}, jig.Errorf(jig.CodeConflict, "call %q of session %q is %s: no composition can begin",
 		f.CallID, f.SessionID, call.Status).WithField("call")
 }
 
 // Frame returns a composition, or NOT_FOUND.
-func (db *DB) Frame(ctx context.Context, tenant, id, callID string) (jig.Frame, error) {
+func (db *DB) Frame(ctx context.Context, tenant, id, callID string) (plan.Frame, error) {
 	var row *frameRow
 	var received []receivedRow
 	err := db.once(ctx, tenant, func(t *tx) { t.frameRead(id, callID, &row, &received) })
 	if err != nil {
-		return jig.Frame{}, err
+		return plan.Frame{}, err
 	}
 	if row == nil {
-		return jig.Frame{}, noFrame(id, callID)
+		return plan.Frame{}, noFrame(id, callID)
 	}
 	return row.frame(received)
 }
@@ -96,7 +98,7 @@ func noFrame(session, call string) *jig.Error {
 
 // FrameWindow returns all open calls of a composition in the order of their admission, with their open approvals. It returns no calls for
 // an unknown composition.
-func (db *DB) FrameWindow(ctx context.Context, tenant, id, callID string) (jig.Window, error) {
+func (db *DB) FrameWindow(ctx context.Context, tenant, id, callID string) (ledger.Window, error) {
 	var rows []callRow
 	var open []approvalRow
 	err := db.once(ctx, tenant, func(t *tx) {
@@ -104,11 +106,11 @@ func (db *DB) FrameWindow(ctx context.Context, tenant, id, callID string) (jig.W
 		list(t.queue("ApprovalsOpenOfFrame", tenant, id, callID), &open)
 	})
 	if err != nil {
-		return jig.Window{}, err
+		return ledger.Window{}, err
 	}
-	var w jig.Window
+	var w ledger.Window
 	if w.Calls, err = calls(rows); err != nil {
-		return jig.Window{}, err
+		return ledger.Window{}, err
 	}
 	w.Approvals, err = approvalsOf(w.Calls, open)
 	return w, err

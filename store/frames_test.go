@@ -10,12 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 )
 
 // frame starts a composition for an executing call of pass 1 with the given ordinal, and returns it with the call.
-func (w world) frame(t *testing.T, ordinal int) (jig.Frame, jig.Call) {
+func (w world) frame(t *testing.T, ordinal int) (plan.Frame, jig.Call) {
 	t.Helper()
 	root := w.call(ordinal)
 	root.Tool, root.Idempotent = "page.make", true
@@ -25,14 +28,14 @@ func (w world) frame(t *testing.T, ordinal int) (jig.Frame, jig.Call) {
 	return f, root
 }
 
-func (w world) composition(root jig.Call, fence int) jig.Frame {
-	return jig.Frame{
+func (w world) composition(root jig.Call, fence int) plan.Frame {
+	return plan.Frame{
 		Tenant: w.tenant, SessionID: w.session, CallID: root.ID, Kind: "composition", Name: "page.make", Version: "c1", Fence: fence,
 	}
 }
 
 // step returns a call of a composition that may run.
-func (w world) step(f jig.Frame, path string) jig.Call {
+func (w world) step(f plan.Frame, path string) jig.Call {
 	c := w.call(1)
 	c.ID, c.Frame = f.CallID+"/"+path, f.CallID
 	return c
@@ -44,8 +47,8 @@ func asks(c jig.Call) jig.Call {
 }
 
 // moving returns a move of a composition that admits calls.
-func (w world) moving(f jig.Frame, calls ...jig.Call) jig.FrameMove {
-	m := jig.FrameMove{
+func (w world) moving(f plan.Frame, calls ...jig.Call) plan.FrameMove {
+	m := plan.FrameMove{
 		Tenant: w.tenant, SessionID: w.session, CallID: f.CallID, Revision: f.Revision, State: json.RawMessage(`{"at":1}`), Calls: calls,
 	}
 	for _, c := range calls {
@@ -57,13 +60,13 @@ func (w world) moving(f jig.Frame, calls ...jig.Call) jig.FrameMove {
 }
 
 // move stores a move and returns the composition afterwards.
-func (w world) move(t *testing.T, m jig.FrameMove) jig.Frame {
+func (w world) move(t *testing.T, m plan.FrameMove) plan.Frame {
 	t.Helper()
 	require.NoError(t, w.MoveFrame(t.Context(), m))
 	return w.frameOf(t, m.CallID)
 }
 
-func (w world) frameOf(t *testing.T, callID string) jig.Frame {
+func (w world) frameOf(t *testing.T, callID string) plan.Frame {
 	t.Helper()
 	f, err := w.Frame(t.Context(), w.tenant, w.session, callID)
 	require.NoError(t, err)
@@ -71,7 +74,7 @@ func (w world) frameOf(t *testing.T, callID string) jig.Frame {
 }
 
 // open lists the ids of a composition's open calls.
-func (w world) open(t *testing.T, f jig.Frame) []string {
+func (w world) open(t *testing.T, f plan.Frame) []string {
 	t.Helper()
 	win, err := w.FrameWindow(t.Context(), w.tenant, w.session, f.CallID)
 	require.NoError(t, err)
@@ -116,7 +119,7 @@ func TestBeginFrameRace(t *testing.T) {
 	w := newWorld(t)
 	root := w.running(t, nil)
 	w.reserve(t, root)
-	errs, got := make([]error, 8), make([]jig.Frame, 8)
+	errs, got := make([]error, 8), make([]plan.Frame, 8)
 	var wg sync.WaitGroup
 	for i := range errs {
 		wg.Go(func() { got[i], errs[i] = w.BeginFrame(t.Context(), w.composition(root, 1)) })
@@ -291,7 +294,7 @@ func TestSessionsKnowCallsOfCompositions(t *testing.T) {
 
 	w.decide(t, "k", jig.Decision{Call: deep.ID, Answer: jig.AnswerApprove, By: "ben"})
 	require.Equal(t, jig.StatusWorking, view().Status)
-	require.Equal(t, jig.ReserveRun, w.reserve(t, deep).Outcome)
+	require.Equal(t, ledger.ReserveRun, w.reserve(t, deep).Outcome)
 	require.Equal(t, jig.CallSucceeded, w.complete(t, deep, 1, jig.CallSucceeded).Status)
 	w.requireWrites(t, 2)
 	require.Equal(t, []string{root.ID + "/z", root.ID + "/ask"}, w.open(t, f))
@@ -305,11 +308,11 @@ func TestReconcileACallOfAComposition(t *testing.T) {
 	step := w.step(f, "pay")
 	w.move(t, w.moving(f, step))
 	w.reserve(t, step)
-	require.Equal(t, jig.ReserveUnknown, w.reserve(t, step).Outcome)
+	require.Equal(t, ledger.ReserveUnknown, w.reserve(t, step).Outcome)
 	win, err := w.FrameWindow(t.Context(), w.tenant, w.session, f.CallID)
 	require.NoError(t, err)
 	require.Equal(t, jig.PendingReconcile, win.Approvals[step.ID].Kind)
-	ruled, err := w.Reconcile(t.Context(), jig.ReconcileRequest{
+	ruled, err := w.Reconcile(t.Context(), approval.ReconcileRequest{
 		Tenant: w.tenant, SessionID: w.session, Key: "k", Reconciliation: jig.Reconciliation{Call: step.ID, Outcome: jig.OutcomeHappened},
 	})
 	require.NoError(t, err)
@@ -333,7 +336,7 @@ func TestCancelSessionEndsCompositions(t *testing.T) {
 	m.Values, m.Consumed = map[string]json.RawMessage{"page": []byte(`"` + big(50_000) + `"`)}, []int64{1}
 	f = w.move(t, m)
 
-	require.NoError(t, w.CancelSession(t.Context(), jig.End{Tenant: w.tenant, SessionID: w.session, Reason: "asked to"}))
+	require.NoError(t, w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: w.session, Reason: "asked to"}))
 	for _, c := range []jig.Call{root, run, ask} {
 		require.Equal(t, jig.CallCanceled, w.row(t, c).Status, c.ID)
 	}
@@ -345,7 +348,7 @@ func TestCancelSessionEndsCompositions(t *testing.T) {
 	require.Contains(t, ended.Result.Summary, "asked to")
 	require.Equal(t, finished, w.frameOf(t, finished.CallID), "what was over stays as it was")
 
-	for _, move := range []jig.FrameMove{w.moving(f, w.step(f, "late")), w.moving(ended)} {
+	for _, move := range []plan.FrameMove{w.moving(f, w.step(f, "late")), w.moving(ended)} {
 		requireCode(t, jig.CodeConflict, w.MoveFrame(t.Context(), move))
 	}
 	_, err := w.BeginFrame(t.Context(), w.composition(root, 7))
@@ -364,7 +367,7 @@ func TestCancelSessionEndsCompositions(t *testing.T) {
 func TestCancelSessionRacesWithMoves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	frames := make([]jig.Frame, 8)
+	frames := make([]plan.Frame, 8)
 	for i := range frames {
 		frames[i], _ = w.frame(t, i+1)
 	}
@@ -374,7 +377,7 @@ func TestCancelSessionRacesWithMoves(t *testing.T) {
 		wg.Go(func() { errs[i] = w.MoveFrame(t.Context(), w.moving(f, w.step(f, "a"), asks(w.step(f, "b")))) })
 	}
 	wg.Go(func() {
-		errs[len(frames)] = w.CancelSession(t.Context(), jig.End{Tenant: w.tenant, SessionID: w.session})
+		errs[len(frames)] = w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: w.session})
 	})
 	wg.Wait()
 	require.NoError(t, errs[len(frames)])

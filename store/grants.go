@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // grantRow is a row of grants.
@@ -54,15 +56,15 @@ func grantColumns(tenant string, g jig.Grant) []any {
 }
 
 // grantEntry returns the audit row of a new grant.
-func grantEntry(g jig.Grant, who jig.Principal, evidence *jig.Evidence) jig.AuditEntry {
+func grantEntry(g jig.Grant, who jig.Principal, evidence *identity.Evidence) audit.Entry {
 	e := entryOf(who, evidence, g.Note)
-	e.Kind, e.Subject, e.Tool, e.SessionID, e.Call = jig.AuditGranted, g.ID, g.Tool, g.SessionID, g.Call
+	e.Kind, e.Subject, e.Tool, e.SessionID, e.Call = audit.AuditGranted, g.ID, g.Tool, g.SessionID, g.Call
 	terms, err := encode(map[string]any{
 		"agent": g.Agent, "when": g.When, "max_uses": g.MaxUses, "expires_at": g.ExpiresAt.UTC().Format(time.RFC3339), "by": g.By,
 		"meaning": g.Meaning,
 	})
 	if err == nil {
-		e.Shown = &jig.Shown{Input: terms}
+		e.Shown = &audit.Shown{Input: terms}
 	}
 	return e
 }
@@ -125,7 +127,7 @@ func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all b
 
 // RevokeGrant ends a grant, so that it covers no call that has not begun. It returns the revoked grant, even when somebody else had
 // already revoked it. The error is NOT_FOUND when there is no such grant, and NOT_PERMITTED when the token was used for another request.
-func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *jig.Evidence, now time.Time) (jig.Grant, error) {
+func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *identity.Evidence, now time.Time) (jig.Grant, error) {
 	var row *grantRow
 	err := db.transact(ctx, tenant, func(t *tx) error {
 		var use *tokenUse
@@ -138,7 +140,7 @@ func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Princi
 			return jig.Errorf(jig.CodeNotFound, "there is no grant %q", id).WithField("grant").WithHint("`jig grant list` shows them")
 		}
 		e := entryOf(who, evidence, "")
-		e.Kind, e.Subject, e.Tool = jig.AuditRevoked, id, row.Tool
+		e.Kind, e.Subject, e.Tool = audit.AuditRevoked, id, row.Tool
 		switch {
 		case use.again(evidence):
 			return t.reused(ctx, e)
@@ -151,7 +153,7 @@ func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Princi
 		}
 		row.RevokedAt, row.RevokedBy = &now, text(who.ID)
 		t.queue("GrantRevoke", tenant, id, now, row.RevokedBy)
-		return t.finish(ctx, &log{audits: []jig.AuditEntry{e}}, "")
+		return t.finish(ctx, &log{audits: []audit.Entry{e}}, "")
 	})
 	if err != nil {
 		return jig.Grant{}, err

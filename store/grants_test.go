@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // grant returns a grant for n calls, given by ben.
@@ -23,7 +25,7 @@ func (w world) grant(id string, n int) jig.Grant {
 func (w world) granted(t *testing.T, g jig.Grant, n int) []jig.Call {
 	t.Helper()
 	require.NoError(t, w.PutGrant(t.Context(), g))
-	a := jig.Admission{Tenant: w.tenant, SessionID: w.session, Pass: 1}
+	a := ledger.Admission{Tenant: w.tenant, SessionID: w.session, Pass: 1}
 	for i := range n {
 		c := w.call(i + 1)
 		c.Verdict, c.Status, c.Digest = jig.VerdictAsk, jig.CallReserved, fmt.Sprintf("d%d", i+1)
@@ -64,10 +66,10 @@ func TestAGrantIsUsedWhenItsCallBegins(t *testing.T) {
 	require.Zero(t, w.used(t, g.ID))
 	require.Equal(t, []string{"approved"}, w.approvals(t, c))
 	r := w.reserve(t, c)
-	require.Equal(t, jig.ReserveRun, r.Outcome)
+	require.Equal(t, ledger.ReserveRun, r.Outcome)
 	require.Equal(t, 1, w.used(t, g.ID))
 	w.complete(t, c, r.Fence, jig.CallReserved)
-	require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome)
+	require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
 	require.Equal(t, 1, w.used(t, g.ID), "another attempt of the call is no other use")
 	require.Equal(t, []string{"tool.approved", "grant.used", "tool.started", "tool.started"}, w.types(t))
 	require.Equal(t, map[string]any{"grant": "grt_1", "by": []any{"ben"}, "used": float64(1), "max_uses": float64(2)}, w.last(t, jig.EventGrantUsed))
@@ -95,7 +97,7 @@ func TestAGrantHoldsWhenTheCallBegins(t *testing.T) {
 		c := w.granted(t, w.grant("grt_1", 2), 1)[0]
 		end(t, w)
 		for range 2 {
-			require.Equal(t, jig.ReserveWaiting, w.reserve(t, c).Outcome, name)
+			require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome, name)
 		}
 		require.Equal(t, []string{"expired"}, w.approvals(t, c))
 		require.Equal(t, []string{"tool.approved", "tool.expired"}, w.types(t), name)
@@ -105,7 +107,7 @@ func TestAGrantHoldsWhenTheCallBegins(t *testing.T) {
 		require.Equal(t, jig.CallWaiting, got.Status, name)
 		require.Equal(t, []string{"expired", "open"}, w.approvals(t, c))
 		require.Equal(t, jig.CallReserved, w.says(t, jig.Principal{ID: "ben"}, jig.Decision{}).Status)
-		require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome, name)
+		require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome, name)
 		require.Contains(t, w.audit(t), "withdrawn", name)
 	}
 }
@@ -115,12 +117,12 @@ func TestAGrantIsNeverOverdrawn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	list := w.granted(t, w.grant("grt_1", 5), 20)
-	outcomes, errs := make([]jig.ReserveOutcome, len(list)), make([]error, len(list))
+	outcomes, errs := make([]ledger.ReserveOutcome, len(list)), make([]error, len(list))
 	var all sync.WaitGroup
 	for i, c := range list {
 		all.Go(func() {
 			r, err := w.Reserve(t.Context(), w.request(c))
-			if outcomes[i], errs[i] = r.Outcome, err; err != nil || r.Outcome != jig.ReserveWaiting {
+			if outcomes[i], errs[i] = r.Outcome, err; err != nil || r.Outcome != ledger.ReserveWaiting {
 				return
 			}
 			p := pendingOf(c)
@@ -128,20 +130,20 @@ func TestAGrantIsNeverOverdrawn(t *testing.T) {
 		})
 	}
 	all.Wait()
-	tally := map[jig.ReserveOutcome]int{}
+	tally := map[ledger.ReserveOutcome]int{}
 	for i := range list {
 		require.NoError(t, errs[i])
 		tally[outcomes[i]]++
-		want := map[jig.ReserveOutcome]jig.CallStatus{jig.ReserveRun: jig.CallExecuting, jig.ReserveWaiting: jig.CallWaiting}
+		want := map[ledger.ReserveOutcome]jig.CallStatus{ledger.ReserveRun: jig.CallExecuting, ledger.ReserveWaiting: jig.CallWaiting}
 		require.Equal(t, want[outcomes[i]], w.row(t, list[i]).Status)
 	}
-	require.Equal(t, map[jig.ReserveOutcome]int{jig.ReserveRun: 5, jig.ReserveWaiting: 15}, tally)
+	require.Equal(t, map[ledger.ReserveOutcome]int{ledger.ReserveRun: 5, ledger.ReserveWaiting: 15}, tally)
 	require.Equal(t, 5, w.used(t, "grt_1"))
-	kinds := map[jig.AuditKind]int{}
+	kinds := map[audit.Kind]int{}
 	for _, e := range w.entries(t) {
 		kinds[e.Kind]++
 	}
-	require.Equal(t, map[jig.AuditKind]int{jig.AuditGranted: 1, jig.AuditGrantUsed: 5, jig.AuditWithdrawn: 15}, kinds)
+	require.Equal(t, map[audit.Kind]int{audit.AuditGranted: 1, audit.AuditGrantUsed: 5, audit.AuditWithdrawn: 15}, kinds)
 	live, err := w.LiveGrants(t.Context(), w.tenant, []string{"file.write"}, time.Now())
 	require.NoError(t, err)
 	require.Empty(t, live)

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 )
@@ -47,7 +49,7 @@ func (w world) call(ordinal int) jig.Call {
 
 func (w world) admit(t *testing.T, calls ...jig.Call) {
 	t.Helper()
-	a := jig.Admission{Tenant: w.tenant, SessionID: w.session, Pass: calls[0].Pass, Calls: calls}
+	a := ledger.Admission{Tenant: w.tenant, SessionID: w.session, Pass: calls[0].Pass, Calls: calls}
 	for _, c := range calls {
 		if c.Verdict == jig.VerdictAsk {
 			a.Approvals = append(a.Approvals, pendingOf(c))
@@ -80,20 +82,20 @@ func (w world) asking(t *testing.T) jig.Call {
 	return w.running(t, func(c *jig.Call) { c.Verdict, c.Status = jig.VerdictAsk, jig.CallWaiting })
 }
 
-func (w world) reserve(t *testing.T, c jig.Call) jig.Reservation {
+func (w world) reserve(t *testing.T, c jig.Call) ledger.Reservation {
 	t.Helper()
 	r, err := w.Reserve(t.Context(), w.request(c))
 	require.NoError(t, err)
 	return r
 }
 
-func (w world) request(c jig.Call) jig.Reserve {
-	return jig.Reserve{Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, MaxAttempts: 3}
+func (w world) request(c jig.Call) ledger.Reserve {
+	return ledger.Reserve{Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, MaxAttempts: 3}
 }
 
 func (w world) complete(t *testing.T, c jig.Call, fence int, status jig.CallStatus) jig.Call {
 	t.Helper()
-	done, err := w.Complete(t.Context(), jig.Completion{
+	done, err := w.Complete(t.Context(), ledger.Completion{
 		Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Fence: fence, Status: status,
 		Result: jig.ToolResult{Success: status == jig.CallSucceeded, Summary: "done", Data: json.RawMessage(`{"n":1}`)},
 	})
@@ -103,7 +105,7 @@ func (w world) complete(t *testing.T, c jig.Call, fence int, status jig.CallStat
 
 func (w world) decide(t *testing.T, key string, d jig.Decision) jig.Ruled {
 	t.Helper()
-	r, err := w.Decide(t.Context(), jig.DecisionRequest{
+	r, err := w.Decide(t.Context(), approval.DecisionRequest{
 		Tenant: w.tenant, SessionID: w.session, Key: key, Principal: jig.Principal{ID: cmp.Or(d.By, "somebody"), Claimed: true}, Decision: d, Now: time.Now(),
 	})
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 )
@@ -76,7 +77,7 @@ func TestKeysOfOtherSessionsAreNotTakenOver(t *testing.T) {
 	other.begin(t, 1)
 	mine := other.call(2)
 	mine.RetryOf = c.ID
-	require.Error(t, w.Admit(t.Context(), jig.Admission{Tenant: w.tenant, SessionID: other.session, Pass: 1, Calls: []jig.Call{mine}}))
+	require.Error(t, w.Admit(t.Context(), ledger.Admission{Tenant: w.tenant, SessionID: other.session, Pass: 1, Calls: []jig.Call{mine}}))
 }
 
 func TestLongCallIDsHaveKeysThatFit(t *testing.T) {

@@ -12,6 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/store/storetest"
 )
 
@@ -19,7 +25,7 @@ import (
 func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	t.Helper()
 	w = newWorld(t)
-	_, err := w.SaveTurn(t.Context(), w.tenant, w.session, 1, jig.Turn{Text: "secret"})
+	_, err := w.SaveTurn(t.Context(), w.tenant, w.session, 1, chat.Turn{Text: "secret"})
 	require.NoError(t, err)
 	asking = w.asking(t)
 	doubtful := w.call(2)
@@ -44,14 +50,14 @@ func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	artifact, err = w.PutArtifact(t.Context(), w.tenant, w.session, "text/plain", []byte("secret"))
 	require.NoError(t, err)
 	by := jig.Invocation{Tenant: w.tenant, SessionID: w.session, CallID: "1.1"}
-	require.NoError(t, w.RegisterDocument(t.Context(), by, jig.StoredDocument{DocumentVersion: document("agent/secret@v1"), Body: []byte("secret")}))
+	require.NoError(t, w.RegisterDocument(t.Context(), by, bundle.StoredDocument{DocumentVersion: document("agent/secret@v1"), Body: []byte("secret")}))
 	_, err = w.InstallBundle(t.Context(), by, bundleOf("secret", "1.0.0", nil, "agent/secret-of-bundle@v1"))
 	require.NoError(t, err)
 	require.NoError(t, w.PutGrant(t.Context(), jig.Grant{
 		Tenant: w.tenant, ID: "grt_secret", Tool: "secret", When: "true", MaxUses: 1, ExpiresAt: time.Now().Add(time.Hour), By: []string{"ana"},
 	}))
 	_, err = w.Pause(t.Context(), w.tenant, jig.Pause{Scope: jig.PauseTool, Target: "secret.tool", By: "ana", At: time.Now()},
-		&jig.Evidence{Key: "secret", Token: "secret", Until: time.Now(), Request: "secret"})
+		&identity.Evidence{Key: "secret", Token: "secret", Until: time.Now(), Request: "secret"})
 	require.NoError(t, err)
 	notice := w.column(t, "select id from notices")[0]
 	require.NoError(t, w.OpenDeliveries(t.Context(), w.tenant, notice, "v1", []string{"secret"}))
@@ -78,7 +84,7 @@ func TestTenantsAreKeptApart(t *testing.T) {
 	stolen := c
 	stolen.Tenant, stolen.Digest = thief, "d9"
 	p := pendingOf(stolen)
-	completion := jig.Completion{Tenant: thief, SessionID: id, CallID: "1.2", Fence: 1, Status: jig.CallSucceeded}
+	completion := ledger.Completion{Tenant: thief, SessionID: id, CallID: "1.2", Fence: 1, Status: jig.CallSucceeded}
 	given := completion
 	given.Status = jig.CallReserved
 	decision := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}
@@ -86,31 +92,31 @@ func TestTenantsAreKeptApart(t *testing.T) {
 		"Session":       func() error { _, err := w.Session(ctx, thief, id); return err },
 		"BeginPass":     func() error { _, _, err := w.BeginPass(ctx, thief, id, 7); return err },
 		"Transcript":    func() error { _, err := w.Transcript(ctx, thief, id, 0); return err },
-		"SaveTurn":      func() error { _, err := w.SaveTurn(ctx, thief, id, 2, jig.Turn{}); return err },
-		"SaveTurn big":  func() error { _, err := w.SaveTurn(ctx, thief, id, 2, jig.Turn{Text: big(50_000)}); return err },
+		"SaveTurn":      func() error { _, err := w.SaveTurn(ctx, thief, id, 2, chat.Turn{}); return err },
+		"SaveTurn big":  func() error { _, err := w.SaveTurn(ctx, thief, id, 2, chat.Turn{Text: big(50_000)}); return err },
 		"SaveSummary":   func() error { return w.SaveSummary(ctx, thief, id, 1, "x") },
 		"SetTodo":       func() error { return w.SetTodo(ctx, thief, id, []byte("[]")) },
-		"AddMessage":    func() error { _, err := w.AddMessage(ctx, thief, id, "x", jig.Message{Text: "x"}); return err },
+		"AddMessage":    func() error { _, err := w.AddMessage(ctx, thief, id, "x", chat.Message{Text: "x"}); return err },
 		"PassState":     func() error { _, err := w.PassState(ctx, thief, id, 1); return err },
-		"EndPass":       func() error { _, err := w.EndPass(ctx, jig.End{Tenant: thief, SessionID: id, Pass: 2}); return err },
-		"CancelSession": func() error { return w.CancelSession(ctx, jig.End{Tenant: thief, SessionID: id}) },
+		"EndPass":       func() error { _, err := w.EndPass(ctx, ledger.End{Tenant: thief, SessionID: id, Pass: 2}); return err },
+		"CancelSession": func() error { return w.CancelSession(ctx, ledger.End{Tenant: thief, SessionID: id}) },
 		"Admit": func() error {
-			return w.Admit(ctx, jig.Admission{Tenant: thief, SessionID: id, Pass: 2, Calls: []jig.Call{stolen}})
+			return w.Admit(ctx, ledger.Admission{Tenant: thief, SessionID: id, Pass: 2, Calls: []jig.Call{stolen}})
 		},
 		"Call": func() error { _, err := w.Call(ctx, thief, id, c.ID); return err },
 		"Reserve": func() error {
-			_, err := w.Reserve(ctx, jig.Reserve{Tenant: thief, SessionID: id, CallID: c.ID, Version: c.Version, Digest: c.Digest})
+			_, err := w.Reserve(ctx, ledger.Reserve{Tenant: thief, SessionID: id, CallID: c.ID, Version: c.Version, Digest: c.Digest})
 			return err
 		},
 		"Complete":      func() error { _, err := w.Complete(ctx, completion); return err },
 		"Complete back": func() error { _, err := w.Complete(ctx, given); return err },
 		"Decide": func() error {
-			_, err := w.Decide(ctx, jig.DecisionRequest{Tenant: thief, SessionID: id, Key: "x", Decision: decision})
+			_, err := w.Decide(ctx, approval.DecisionRequest{Tenant: thief, SessionID: id, Key: "x", Decision: decision})
 			return err
 		},
 		"Reconcile": func() error {
 			r := jig.Reconciliation{Call: "1.2", Outcome: jig.OutcomeHappened}
-			_, err := w.Reconcile(ctx, jig.ReconcileRequest{Tenant: thief, SessionID: id, Key: "x", Reconciliation: r})
+			_, err := w.Reconcile(ctx, approval.ReconcileRequest{Tenant: thief, SessionID: id, Key: "x", Reconciliation: r})
 			return err
 		},
 		"Refuse":       func() error { return w.Refuse(ctx, thief, id, "x", "x", nil) },
@@ -125,11 +131,11 @@ func TestTenantsAreKeptApart(t *testing.T) {
 		"DocumentAt":   func() error { _, err := w.DocumentAt(ctx, thief, "agent", "secret", "v1"); return err },
 		"Frame":        func() error { _, err := w.Frame(ctx, thief, id, "1.4"); return err },
 		"BeginFrame": func() error {
-			_, err := w.BeginFrame(ctx, jig.Frame{Tenant: thief, SessionID: id, CallID: "1.4", Fence: 9})
+			_, err := w.BeginFrame(ctx, plan.Frame{Tenant: thief, SessionID: id, CallID: "1.4", Fence: 9})
 			return err
 		},
 		"MoveFrame": func() error {
-			return w.MoveFrame(ctx, jig.FrameMove{
+			return w.MoveFrame(ctx, plan.FrameMove{
 				Tenant: thief, SessionID: id, CallID: "1.4", Revision: 1, Cancel: []string{"1.4/secret"}, Consumed: []int64{1},
 				Values: map[string]json.RawMessage{"x": []byte(`1`)},
 			})
@@ -139,7 +145,7 @@ func TestTenantsAreKeptApart(t *testing.T) {
 			_, err := w.RemoveBundle(ctx, jig.Invocation{Tenant: thief}, "secret")
 			return err
 		},
-		"Receive": func() error { _, err := w.Receive(ctx, thief, id, "x", jig.ReceivedEvent{Name: "x"}); return err },
+		"Receive": func() error { _, err := w.Receive(ctx, thief, id, "x", plan.ReceivedEvent{Name: "x"}); return err },
 	} {
 		err := try()
 		require.Error(t, err, name)
@@ -185,7 +191,7 @@ func TestTenantsAreKeptApart(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, names, "secret")
 	require.NoError(t, w.AppendArtifact(ctx, thief, artifact, 0, []byte("own")), "an artifact of its own, of the same id")
-	quick, err := w.FinishQuick(ctx, thief, id, []jig.QuickCompletion{{CallID: "1.3", Version: "v1", Digest: "d1", Status: jig.CallSucceeded}})
+	quick, err := w.FinishQuick(ctx, thief, id, []ledger.QuickCompletion{{CallID: "1.3", Version: "v1", Digest: "d1", Status: jig.CallSucceeded}})
 	require.NoError(t, err)
 	require.Empty(t, quick)
 	gone, err := w.PruneTenant(ctx, thief, now)

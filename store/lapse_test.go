@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 )
 
 // reminded admits a call whose approval sends hourly reminders, escalates after 90 minutes and expires after a day.
@@ -20,7 +21,7 @@ func (w world) reminded(t *testing.T, outcome jig.ExpiryOutcome) (asked time.Tim
 	return asked
 }
 
-func (w world) lapse(t *testing.T, now time.Time) jig.Lapse {
+func (w world) lapse(t *testing.T, now time.Time) approval.Lapse {
 	t.Helper()
 	lapse, err := w.Lapse(t.Context(), w.tenant, w.session, "1.1", now)
 	require.NoError(t, err)

@@ -5,12 +5,15 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // settlesLate reports whether a completion settles a call that has become unknown in the meantime. The completion must come from the
 // latest attempt and must know the outcome. If a person has said that nothing happened, a success still counts as long as the call has
 // neither changed nor begun again, because it must not run a second time.
-func settlesLate(c jig.Completion, row *callRow) bool {
+func settlesLate(c ledger.Completion, row *callRow) bool {
 	if c.Fence != row.Fence || c.Status == jig.CallUnknown || c.InDoubt {
 		return false
 	}
@@ -21,7 +24,7 @@ func settlesLate(c jig.Completion, row *callRow) bool {
 // completeLate ends a locked call with the outcome that its attempt reported late, and withdraws the question that people were
 // asked. It also records that the workflow must be told, so that the message survives the death of this worker; see
 // [DB.TakeSettled].
-func (t *tx) completeLate(ctx context.Context, c jig.Completion, row *callRow) (**callRow, error) {
+func (t *tx) completeLate(ctx context.Context, c ledger.Completion, row *callRow) (**callRow, error) {
 	outcome := jig.OutcomeNotHappened
 	switch { //nolint:staticcheck // one case per line reads like a table
 	case c.Status == jig.CallSucceeded:
@@ -43,10 +46,10 @@ func (t *tx) completeLate(ctx context.Context, c jig.Completion, row *callRow) (
 		if err != nil {
 			return nil, err
 		}
-		entry := s.entry(jig.AuditWithdrawn, jig.Principal{}, nil)
+		entry := s.entry(audit.AuditWithdrawn, jig.Principal{}, nil)
 		entry.Reason, entry.Status = why, c.Status
 		l.audits = append(l.audits, entry)
-		n := s.notice(jig.NoticeDecided, pending, why)
+		n := s.notice(approval.NoticeDecided, pending, why)
 		n.Status, n.Reason = c.Status, string(outcome)
 		l.notices = append(l.notices, n)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 )
@@ -69,7 +70,7 @@ func TestLateCompletion_OfAStepIsToldToItsComposition(t *testing.T) {
 	f, _ := w.frame(t, 1)
 	step := w.step(f, "pay")
 	w.move(t, w.moving(f, step))
-	require.Equal(t, jig.ReserveRun, w.reserve(t, step).Outcome)
+	require.Equal(t, ledger.ReserveRun, w.reserve(t, step).Outcome)
 	w.ends(t, step, 1, failing(jig.CallUnknown, false))
 	require.True(t, w.ends(t, step, 1, nil).Late)
 	calls, err := b.TakeSettled(t.Context(), -time.Minute, 10)

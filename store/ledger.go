@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // signatureRow is a row of the query CallSignatures.
@@ -43,8 +44,8 @@ func (db *DB) Call(ctx context.Context, tenant, id, callID string) (jig.Call, er
 }
 
 // Window returns the open calls of a pass: up to 100 that wait for a person and up to limit others, with the open approvals of the
-// returned calls. [jig.Window].More reports that there are more open calls than were returned.
-func (db *DB) Window(ctx context.Context, tenant, id string, pass, limit int) (jig.Window, error) {
+// returned calls. [ledger.Window].More reports that there are more open calls than were returned.
+func (db *DB) Window(ctx context.Context, tenant, id string, pass, limit int) (ledger.Window, error) {
 	var rows []callRow
 	var open []approvalRow
 	err := db.once(ctx, tenant, func(t *tx) {
@@ -52,9 +53,9 @@ func (db *DB) Window(ctx context.Context, tenant, id string, pass, limit int) (j
 		list(t.queue("ApprovalsOpenOfPass", tenant, id, pass), &open)
 	})
 	if err != nil {
-		return jig.Window{}, err
+		return ledger.Window{}, err
 	}
-	var w jig.Window
+	var w ledger.Window
 	const maxWaiting = 100
 	waiting, others := 0, 0
 	for i := range rows {
@@ -68,7 +69,7 @@ func (db *DB) Window(ctx context.Context, tenant, id string, pass, limit int) (j
 		}
 		call, err := rows[i].call()
 		if err != nil {
-			return jig.Window{}, err
+			return ledger.Window{}, err
 		}
 		w.Calls = append(w.Calls, call)
 	}
@@ -98,7 +99,7 @@ func waits(s jig.CallStatus) bool { return s == jig.CallWaiting || s == jig.Call
 
 // Admit stores a pass's calls, approvals and events in one transaction. If any of the calls is already stored, the pass was admitted
 // before and nothing changes. It returns NOT_FOUND for an unknown session and CONFLICT for a session that has ended.
-func (db *DB) Admit(ctx context.Context, a jig.Admission) error {
+func (db *DB) Admit(ctx context.Context, a ledger.Admission) error {
 	if len(a.Calls) == 0 {
 		return nil
 	}
@@ -147,7 +148,7 @@ func (t *tx) admit(a admitting) {
 	}
 }
 
-func (db *DB) admission(a jig.Admission) (admitting, error) {
+func (db *DB) admission(a ledger.Admission) (admitting, error) {
 	calls, l, err := callColumns(db.installation, a)
 	if err != nil {
 		return admitting{}, err
@@ -167,7 +168,7 @@ func (db *DB) admission(a jig.Admission) (admitting, error) {
 }
 
 // callColumns returns the arguments of CallsInsert and the events of the admission.
-func callColumns(installation string, a jig.Admission) ([]any, *log, error) {
+func callColumns(installation string, a ledger.Admission) ([]any, *log, error) {
 	asked := make(map[string]jig.Pending, len(a.Approvals))
 	for _, p := range a.Approvals {
 		asked[p.Call] = p

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 func TestAdmitOnce(t *testing.T) {
@@ -45,7 +46,7 @@ func TestAdmitRace(t *testing.T) {
 	w := newWorld(t)
 	ask := w.call(2)
 	ask.Verdict, ask.Status = jig.VerdictAsk, jig.CallWaiting
-	a := jig.Admission{
+	a := ledger.Admission{
 		Tenant: w.tenant, SessionID: w.session, Pass: 1, Calls: []jig.Call{w.call(1), ask}, Approvals: []jig.Pending{pendingOf(ask)},
 	}
 	errs := make([]error, 8)
@@ -63,9 +64,9 @@ func TestAdmitRace(t *testing.T) {
 func TestAdmitNeedsALiveSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := jig.Admission{Tenant: w.tenant, SessionID: "ses_none", Pass: 1, Calls: []jig.Call{w.call(1)}}
+	a := ledger.Admission{Tenant: w.tenant, SessionID: "ses_none", Pass: 1, Calls: []jig.Call{w.call(1)}}
 	requireCode(t, jig.CodeNotFound, w.Admit(t.Context(), a))
-	require.NoError(t, w.CancelSession(t.Context(), jig.End{Tenant: w.tenant, SessionID: w.session}))
+	require.NoError(t, w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: w.session}))
 	a.SessionID = w.session
 	requireCode(t, jig.CodeConflict, w.Admit(t.Context(), a))
 	_, err := w.Call(t.Context(), w.tenant, w.session, "1.1")
@@ -99,7 +100,7 @@ func TestWindow(t *testing.T) {
 		calls = append(calls, c)
 	}
 	w.admit(t, calls...)
-	ids := func(limit int) ([]string, jig.Window) {
+	ids := func(limit int) ([]string, ledger.Window) {
 		win, err := w.Window(t.Context(), w.tenant, w.session, 1, limit)
 		require.NoError(t, err)
 		list := []string{}
@@ -148,7 +149,7 @@ func TestCompleteKeepsTheWholeResultAside(t *testing.T) {
 	fence := w.reserve(t, c).Fence
 	whole, err := json.Marshal(jig.ToolResult{Success: true, Summary: "done", Data: json.RawMessage(`"` + big(700_000) + `"`)})
 	require.NoError(t, err)
-	completion := jig.Completion{
+	completion := ledger.Completion{
 		Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Fence: fence, Status: jig.CallSucceeded,
 		Result: jig.ToolResult{Success: true, Summary: "done", Data: json.RawMessage(`"cut"`)}, Whole: whole,
 	}
@@ -196,11 +197,11 @@ func TestCompleteRefusesOddEnds(t *testing.T) {
 	c := w.running(t, nil)
 	w.reserve(t, c)
 	for _, status := range []jig.CallStatus{"", "odd", jig.CallWaiting, jig.CallExecuting, jig.CallDenied, jig.CallExpired, jig.CallDuplicate} {
-		_, err := w.Complete(t.Context(), jig.Completion{Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Fence: 1, Status: status})
+		_, err := w.Complete(t.Context(), ledger.Completion{Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Fence: 1, Status: status})
 		requireCode(t, jig.CodeInvalidInput, err)
 	}
 	for _, status := range []jig.CallStatus{jig.CallSucceeded, jig.CallReserved} {
-		_, err := w.Complete(t.Context(), jig.Completion{Tenant: w.tenant, SessionID: w.session, CallID: "9.9", Fence: 1, Status: status})
+		_, err := w.Complete(t.Context(), ledger.Completion{Tenant: w.tenant, SessionID: w.session, CallID: "9.9", Fence: 1, Status: status})
 		requireCode(t, jig.CodeNotFound, err)
 	}
 	require.Equal(t, jig.CallExecuting, w.row(t, c).Status)
@@ -226,12 +227,12 @@ func TestReadmit(t *testing.T) {
 			}
 			types := w.types(t)
 			require.Equal(t, []string{"tool.expired", "tool.needs_approval"}, types[len(types)-2:], fmt.Sprint(types))
-			require.Equal(t, jig.ReserveWaiting, w.reserve(t, c).Outcome, "the old approval is void")
+			require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome, "the old approval is void")
 			open, err := w.Pending(t.Context(), w.tenant, w.session, c.ID)
 			require.NoError(t, err)
 			require.Equal(t, "d2", open.Digest)
 			w.decide(t, "k2", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben"})
-			require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome)
+			require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
 
 			c.Version = "v3"
 			got, err := w.Readmit(t.Context(), c, &p)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // starts admits a call that a child session answers, begins it and creates the child session.
@@ -148,7 +149,7 @@ func TestDoubtfulCalls(t *testing.T) {
 	w.admit(t, other)
 	w.reserve(t, other)
 	w.complete(t, other, 1, jig.CallFailed)
-	require.NoError(t, w.CancelSession(t.Context(), jig.End{Tenant: w.tenant, SessionID: w.session}))
+	require.NoError(t, w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: w.session}))
 	doubtful, err := w.DoubtfulCalls(t.Context(), w.tenant, w.session)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1.1 file.write"}, doubtful)

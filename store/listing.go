@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // last sorts after every text. A range that ends with it has no upper bound.
@@ -192,27 +193,27 @@ type outcomeRow struct {
 }
 
 // OpenApprovals counts the calls that wait for people, over all tenants.
-func (db *DB) OpenApprovals(ctx context.Context) ([]jig.OpenCount, error) {
+func (db *DB) OpenApprovals(ctx context.Context) ([]protocol.OpenCount, error) {
 	var rows []openRow
 	if err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsOpenEverywhere"), &rows) }); err != nil {
 		return nil, err
 	}
-	counts := make([]jig.OpenCount, len(rows))
+	counts := make([]protocol.OpenCount, len(rows))
 	for i, r := range rows {
-		counts[i] = jig.OpenCount{Tenant: r.Tenant, Kind: jig.PendingKind(r.Kind), Count: r.Count, Oldest: r.Oldest.UTC()}
+		counts[i] = protocol.OpenCount{Tenant: r.Tenant, Kind: jig.PendingKind(r.Kind), Count: r.Count, Oldest: r.Oldest.UTC()}
 	}
 	return counts, nil
 }
 
 // Outcomes counts how approvals ended between two times, over all tenants.
-func (db *DB) Outcomes(ctx context.Context, since, until time.Time) ([]jig.OutcomeCount, error) {
+func (db *DB) Outcomes(ctx context.Context, since, until time.Time) ([]protocol.OutcomeCount, error) {
 	var rows []outcomeRow
 	if err := db.once(ctx, "", func(t *tx) { list(t.queue("ApprovalsDecidedEverywhere", since, until), &rows) }); err != nil {
 		return nil, err
 	}
-	counts := make([]jig.OutcomeCount, len(rows))
+	counts := make([]protocol.OutcomeCount, len(rows))
 	for i, r := range rows {
-		counts[i] = jig.OutcomeCount{Tenant: r.Tenant, Outcome: jig.ApprovalOutcome(r.Outcome), Count: r.Count}
+		counts[i] = protocol.OutcomeCount{Tenant: r.Tenant, Outcome: protocol.ApprovalOutcome(r.Outcome), Count: r.Count}
 	}
 	return counts, nil
 }
@@ -221,13 +222,13 @@ func (db *DB) Outcomes(ctx context.Context, since, until time.Time) ([]jig.Outco
 type paceRow struct{ P50, P90, P99, ExpiredShare float64 }
 
 // Pace returns how fast approvals were decided since a time, over all tenants.
-func (db *DB) Pace(ctx context.Context, since time.Time) (jig.Pace, error) {
+func (db *DB) Pace(ctx context.Context, since time.Time) (protocol.Pace, error) {
 	var row *paceRow
 	err := db.once(ctx, "", func(t *tx) { first(t.queue("ApprovalsPaceEverywhere", since), &row) })
 	if err != nil || row == nil {
-		return jig.Pace{}, err
+		return protocol.Pace{}, err
 	}
-	return jig.Pace(*row), nil
+	return protocol.Pace(*row), nil
 }
 
 // Now returns the time of the database's clock, which sets the times in its rows.

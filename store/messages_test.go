@@ -8,16 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 func (w world) say(t *testing.T, key, text string) bool {
 	t.Helper()
-	fresh, err := w.AddMessage(t.Context(), w.tenant, w.session, key, jig.Message{Text: text, By: "ana"})
+	fresh, err := w.AddMessage(t.Context(), w.tenant, w.session, key, chat.Message{Text: text, By: "ana"})
 	require.NoError(t, err)
 	return fresh
 }
 
-func (w world) state(t *testing.T, pass int) jig.PassState {
+func (w world) state(t *testing.T, pass int) ledger.PassState {
 	t.Helper()
 	state, err := w.PassState(t.Context(), w.tenant, w.session, pass)
 	require.NoError(t, err)
@@ -32,14 +34,14 @@ func TestMessagesByKey(t *testing.T) {
 	require.True(t, w.say(t, "m2", "skip the old ones"))
 	require.Equal(t, []string{"message.added", "message.added"}, w.types(t))
 	require.Equal(t, map[string]any{"role": "user", "by": "ana", "text": "skip the old ones"}, w.last(t, jig.EventMessageAdded))
-	_, err := w.AddMessage(t.Context(), w.tenant, "ses_none", "m", jig.Message{Text: "x"})
+	_, err := w.AddMessage(t.Context(), w.tenant, "ses_none", "m", chat.Message{Text: "x"})
 	requireCode(t, jig.CodeNotFound, err)
 
 	var wg sync.WaitGroup
 	fresh := make([]bool, 8)
 	for i := range fresh {
 		wg.Go(func() {
-			fresh[i], _ = w.AddMessage(t.Context(), w.tenant, w.session, fmt.Sprint("k", i/4), jig.Message{Text: "x"}) //nolint:errcheck // the count below would be wrong after an error
+			fresh[i], _ = w.AddMessage(t.Context(), w.tenant, w.session, fmt.Sprint("k", i/4), chat.Message{Text: "x"}) //nolint:errcheck // the count below would be wrong after an error
 		})
 	}
 	wg.Wait()
@@ -101,7 +103,7 @@ func TestPassStateCounts(t *testing.T) {
 	w.complete(t, w.call(1), 1, jig.CallSucceeded)
 	state := w.state(t, 1)
 	require.Equal(t, map[jig.CallStatus]int{jig.CallSucceeded: 1, jig.CallReserved: 2}, state.Counts)
-	require.Equal(t, jig.Turn{}, state.Turn, "a call that a person made has no turn")
+	require.Equal(t, chat.Turn{}, state.Turn, "a call that a person made has no turn")
 	require.Empty(t, w.state(t, 2).Counts)
 }
 
@@ -110,7 +112,7 @@ func TestTranscript(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.say(t, "m1", "during the first")
-	_, err := w.SaveTurn(t.Context(), w.tenant, w.session, 1, jig.Turn{Text: "first"})
+	_, err := w.SaveTurn(t.Context(), w.tenant, w.session, 1, chat.Turn{Text: "first"})
 	require.NoError(t, err)
 	c := w.running(t, nil)
 	w.reserve(t, c)
@@ -139,7 +141,7 @@ func TestTranscript(t *testing.T) {
 	first := []string{"1 user: do it", "1 turn: first", `1 1.1: {"n":1}`}
 	second := []string{"2 user: during the first", "2 user: after the first"}
 	require.Equal(t, append(append(first, second...), "3 user: during the second"), shape(0))
-	_, err = w.SaveTurn(t.Context(), w.tenant, w.session, 2, jig.Turn{Text: "second"})
+	_, err = w.SaveTurn(t.Context(), w.tenant, w.session, 2, chat.Turn{Text: "second"})
 	require.NoError(t, err)
 	require.Equal(t, append(second, "2 turn: second", "3 user: during the second"), shape(1), "the turn did not see the message")
 	require.Equal(t, []string{"3 user: during the second"}, shape(2))

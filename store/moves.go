@@ -6,11 +6,13 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // move is a composition's move as arguments of the SQL statements.
 type move struct {
-	jig.FrameMove
+	plan.FrameMove
 	ready  admitting // zero when there are no calls
 	result []byte
 	events *log
@@ -21,7 +23,7 @@ type move struct {
 // cancellations, values, events, changes of the entity and consumed events. Calls get the pass and ordinal of the call that the
 // composition answers. It returns NOT_FOUND when there is no such composition, and CONFLICT when another move was stored since, when the
 // composition has ended, or when calls are to be admitted and the session has ended; then nothing has changed.
-func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
+func (db *DB) MoveFrame(ctx context.Context, m plan.FrameMove) error {
 	ready, err := db.moving(m)
 	if err != nil {
 		return err
@@ -58,7 +60,7 @@ func (db *DB) MoveFrame(ctx context.Context, m jig.FrameMove) error {
 }
 
 // moving checks a move and prepares its columns.
-func (db *DB) moving(m jig.FrameMove) (move, error) {
+func (db *DB) moving(m plan.FrameMove) (move, error) {
 	pass, ordinal, _, err := jig.ParseCallID(m.CallID)
 	if err != nil {
 		return move{}, err
@@ -88,7 +90,7 @@ func (db *DB) moving(m jig.FrameMove) (move, error) {
 	if len(m.Calls) == 0 {
 		return ready, nil
 	}
-	a := jig.Admission{Tenant: m.Tenant, SessionID: m.SessionID, Pass: pass, Calls: slices.Clone(m.Calls), Approvals: m.Approvals}
+	a := ledger.Admission{Tenant: m.Tenant, SessionID: m.SessionID, Pass: pass, Calls: slices.Clone(m.Calls), Approvals: m.Approvals}
 	for i := range a.Calls {
 		c := &a.Calls[i]
 		if c.Frame != m.CallID {
@@ -101,7 +103,7 @@ func (db *DB) moving(m jig.FrameMove) (move, error) {
 }
 
 // notMoved returns why the compare-and-set changed no row.
-func (t *tx) notMoved(ctx context.Context, m jig.FrameMove) error {
+func (t *tx) notMoved(ctx context.Context, m plan.FrameMove) error {
 	var row *frameRow
 	first(t.queue("FrameGet", m.Tenant, m.SessionID, m.CallID), &row)
 	if err := t.flush(ctx); err != nil {

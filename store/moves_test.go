@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 func TestMoveFrame(t *testing.T) {
@@ -155,7 +157,7 @@ func TestMoveFrameCancels(t *testing.T) {
 	require.Equal(t, []string{"canceled"}, w.approvals(t, waiting))
 	require.Equal(t, []string{"canceled"}, w.approvals(t, approved))
 	require.Equal(t, []string{executing.ID, "1.1/a.undo"}, w.open(t, f))
-	require.Equal(t, jig.ReserveFinal, w.reserve(t, reserved).Outcome)
+	require.Equal(t, ledger.ReserveFinal, w.reserve(t, reserved).Outcome)
 	require.Equal(t, jig.DecisionRefused, w.decide(t, "late", jig.Decision{Call: waiting.ID, Answer: jig.AnswerApprove}).Outcome)
 	require.Equal(t, jig.CallSucceeded, w.complete(t, executing, 1, jig.CallSucceeded).Status)
 }
@@ -172,13 +174,13 @@ func TestMoveFrameRacesWithReserve(t *testing.T) {
 		m.Cancel = []string{step.ID}
 		var wg sync.WaitGroup
 		var moved, reserveErr error
-		var r jig.Reservation
+		var r ledger.Reservation
 		wg.Go(func() { moved = w.MoveFrame(t.Context(), m) })
 		wg.Go(func() { r, reserveErr = w.Reserve(t.Context(), w.request(step)) })
 		wg.Wait()
 		require.NoError(t, moved)
 		require.NoError(t, reserveErr)
-		want := map[jig.ReserveOutcome]jig.CallStatus{jig.ReserveRun: jig.CallExecuting, jig.ReserveFinal: jig.CallCanceled}
+		want := map[ledger.ReserveOutcome]jig.CallStatus{ledger.ReserveRun: jig.CallExecuting, ledger.ReserveFinal: jig.CallCanceled}
 		require.Contains(t, want, r.Outcome)
 		require.Equal(t, want[r.Outcome], w.row(t, step).Status)
 		f = w.frameOf(t, f.CallID)
@@ -189,11 +191,11 @@ func TestMoveFrameRefusesOddMoves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, root := w.frame(t, 1)
-	for name, change := range map[string]func(*jig.FrameMove){
-		"call":   func(m *jig.FrameMove) { m.CallID = "page" },
-		"result": func(m *jig.FrameMove) { m.Done = true },
-		"frame":  func(m *jig.FrameMove) { m.Calls = []jig.Call{w.call(7)} },
-		"values": func(m *jig.FrameMove) { m.Values = map[string]json.RawMessage{"x": nil} },
+	for name, change := range map[string]func(*plan.FrameMove){
+		"call":   func(m *plan.FrameMove) { m.CallID = "page" },
+		"result": func(m *plan.FrameMove) { m.Done = true },
+		"frame":  func(m *plan.FrameMove) { m.Calls = []jig.Call{w.call(7)} },
+		"values": func(m *plan.FrameMove) { m.Values = map[string]json.RawMessage{"x": nil} },
 	} {
 		m := w.moving(f)
 		change(&m)

@@ -9,12 +9,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // ends completes an attempt of a call. The result is a success unless change changes it.
-func (w world) ends(t *testing.T, c jig.Call, fence int, change func(*jig.Completion)) jig.Completed {
+func (w world) ends(t *testing.T, c jig.Call, fence int, change func(*ledger.Completion)) ledger.Completed {
 	t.Helper()
-	completion := jig.Completion{
+	completion := ledger.Completion{
 		Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Fence: fence, Digest: c.Digest, Status: jig.CallSucceeded,
 		Result: jig.ToolResult{Success: true, Summary: "done", Data: json.RawMessage(`{"n":1}`)},
 	}
@@ -27,8 +30,8 @@ func (w world) ends(t *testing.T, c jig.Call, fence int, change func(*jig.Comple
 }
 
 // failing turns a completion into a failure.
-func failing(status jig.CallStatus, doubt bool) func(*jig.Completion) {
-	return func(c *jig.Completion) {
+func failing(status jig.CallStatus, doubt bool) func(*ledger.Completion) {
+	return func(c *ledger.Completion) {
 		c.Status, c.InDoubt, c.Result = status, doubt, jig.Failure(jig.Errorf(jig.CodeUnavailable, "the line is dead"))
 	}
 }
@@ -40,7 +43,7 @@ func TestCall_KeepsThatAFailureHadNoEffect(t *testing.T) {
 		c := w.running(t, nil)
 		r := w.reserve(t, c)
 		failure := &jig.Error{Code: jig.CodeUnavailable, Message: "could not connect", NotExecuted: notExecuted}
-		_, err := w.Complete(t.Context(), jig.Completion{
+		_, err := w.Complete(t.Context(), ledger.Completion{
 			Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Fence: r.Fence, Status: jig.CallFailed, Result: jig.Failure(failure),
 		})
 		require.NoError(t, err)
@@ -61,14 +64,14 @@ func TestCall_RefusedBeforeItsFirstAttemptHadNoEffect(t *testing.T) {
 func TestLateCompletion_SettlesAnUnknownCall(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		change  func(*jig.Completion)
+		change  func(*ledger.Completion)
 		status  jig.CallStatus
 		outcome string
 		event   jig.EventType
 		writes  int
 	}{
 		"success":                       {nil, jig.CallSucceeded, "happened", jig.EventToolCompleted, 1},
-		"large success":                 {func(c *jig.Completion) { c.Whole = []byte(`{"success":true}`) }, jig.CallSucceeded, "happened", jig.EventToolCompleted, 1},
+		"large success":                 {func(c *ledger.Completion) { c.Whole = []byte(`{"success":true}`) }, jig.CallSucceeded, "happened", jig.EventToolCompleted, 1},
 		"failure without effect":        {failing(jig.CallFailed, false), jig.CallFailed, "not_happened", jig.EventToolFailed, 0},
 		"cancellation without effect":   {failing(jig.CallCanceled, false), jig.CallCanceled, "not_happened", jig.EventToolCancelled, 0},
 		"nothing happened, to be tried": {failing(jig.CallReserved, false), jig.CallFailed, "not_happened", jig.EventToolFailed, 0},
@@ -95,9 +98,9 @@ func TestLateCompletion_SettlesAnUnknownCall(t *testing.T) {
 
 			rows, err := w.FindAudit(t.Context(), w.tenant, w.session, time.Time{}, time.Time{}, 0, 10)
 			require.NoError(t, err)
-			var withdrawn jig.AuditEntry
+			var withdrawn audit.Entry
 			require.NoError(t, json.Unmarshal([]byte(rows[len(rows)-2].Entry), &withdrawn), "the last one is the refusal")
-			require.Equal(t, jig.AuditWithdrawn, withdrawn.Kind)
+			require.Equal(t, audit.AuditWithdrawn, withdrawn.Kind)
 			require.Equal(t, row.status, withdrawn.Status)
 			require.Empty(t, withdrawn.By)
 			require.Contains(t, w.column(t, "select kind || ' ' || coalesce(convert_from(body, 'UTF8')::json ->> 'reason', '') from notices where session_id = $1", w.session),
@@ -110,16 +113,16 @@ func TestLateCompletion_SettlesAnUnknownCall(t *testing.T) {
 
 func TestLateCompletion_ThatKnowsNothingLeavesTheQuestion(t *testing.T) {
 	t.Parallel()
-	for name, complete := range map[string]func(world, *testing.T, jig.Call) jig.Completed{
-		"an unknown outcome": func(w world, t *testing.T, c jig.Call) jig.Completed { //nolint:thelper // a case of a test table, not a helper
+	for name, complete := range map[string]func(world, *testing.T, jig.Call) ledger.Completed{
+		"an unknown outcome": func(w world, t *testing.T, c jig.Call) ledger.Completed { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			return w.ends(t, c, 1, failing(jig.CallUnknown, false))
 		},
-		"an earlier doubt": func(w world, t *testing.T, c jig.Call) jig.Completed { //nolint:thelper // a case of a test table, not a helper
+		"an earlier doubt": func(w world, t *testing.T, c jig.Call) ledger.Completed { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			return w.ends(t, c, 1, failing(jig.CallReserved, true))
 		},
-		"an old fence": func(w world, t *testing.T, c jig.Call) jig.Completed { t.Helper(); return w.ends(t, c, 0, nil) }, //nolint:thelper // a case of a test table, not a helper
+		"an old fence": func(w world, t *testing.T, c jig.Call) ledger.Completed { t.Helper(); return w.ends(t, c, 0, nil) }, //nolint:thelper // a case of a test table, not a helper
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -145,7 +148,7 @@ func TestLateSuccess_CountsUntilTheCallBeginsAgain(t *testing.T) {
 	other.Digest = "d2"
 	require.Equal(t, jig.CallReserved, w.ends(t, other, 1, nil).Status, "what succeeded is not what would run")
 	require.Equal(t, jig.CallSucceeded, w.ends(t, c, 1, nil).Status)
-	require.Equal(t, jig.ReserveFinal, w.reserve(t, c).Outcome)
+	require.Equal(t, ledger.ReserveFinal, w.reserve(t, c).Outcome)
 	w.requireWrites(t, 1)
 }
 
@@ -170,7 +173,7 @@ func (w world) orphan(t *testing.T) jig.Call {
 	t.Helper()
 	c := w.running(t, func(c *jig.Call) { c.Idempotent, c.Verdict, c.Status = true, jig.VerdictAsk, jig.CallWaiting })
 	w.decide(t, "approve", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben"})
-	require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome)
+	require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
 	return c
 }
 
@@ -186,7 +189,7 @@ func TestOrphanedCall_OfAChangedToolIsAdmittedAgain(t *testing.T) {
 	c := w.orphan(t)
 	fresh := changed(c)
 	r := w.reserve(t, fresh)
-	require.Equal(t, jig.ReserveWaiting, r.Outcome)
+	require.Equal(t, ledger.ReserveWaiting, r.Outcome)
 	require.Equal(t, jig.CallReserved, r.Call.Status, "another attempt may have it")
 
 	pending := pendingOf(fresh)
@@ -200,7 +203,7 @@ func TestOrphanedCall_OfAChangedToolIsAdmittedAgain(t *testing.T) {
 
 	edited, shown := fresh, pending
 	edited.Input, edited.Digest, shown.Digest = []byte(`{"path":"b"}`), "d3", "d3"
-	refused, err := w.Decide(t.Context(), jig.DecisionRequest{
+	refused, err := w.Decide(t.Context(), approval.DecisionRequest{
 		Tenant: w.tenant, SessionID: w.session, Key: "edit", Principal: jig.Principal{ID: "ben"}, Edited: &edited, Fresh: &shown, Now: time.Now(),
 		Decision: jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: edited.Input},
 	})
@@ -210,7 +213,7 @@ func TestOrphanedCall_OfAChangedToolIsAdmittedAgain(t *testing.T) {
 
 	w.decide(t, "again", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben"})
 	r = w.reserve(t, fresh)
-	require.Equal(t, jig.ReserveRun, r.Outcome)
+	require.Equal(t, ledger.ReserveRun, r.Outcome)
 	require.True(t, r.InDoubt)
 }
 
@@ -275,7 +278,7 @@ func TestOrphanedRead_OfAChangedToolRunsAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, jig.CallReserved, stored.Status)
 	r := w.reserve(t, fresh)
-	require.Equal(t, jig.ReserveRun, r.Outcome)
+	require.Equal(t, ledger.ReserveRun, r.Outcome)
 	require.False(t, r.InDoubt)
 }
 
@@ -291,7 +294,7 @@ func TestReadmit_KeepsAFinalStatusWithItsResult(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, jig.CallSucceeded, stored.Status, "nothing runs that is answered already")
 	require.JSONEq(t, `{"requiresConfirmation":true}`, string(stored.Result.Data))
-	require.Equal(t, jig.ReserveFinal, w.reserve(t, fresh).Outcome)
+	require.Equal(t, ledger.ReserveFinal, w.reserve(t, fresh).Outcome)
 	types := w.types(t)
 	require.Equal(t, "tool.completed", types[len(types)-1])
 }
@@ -302,7 +305,7 @@ func TestTransaction_ThatWasRolledBackHadNoEffect(t *testing.T) {
 	missing := w.call(9)
 	_, err := w.Reserve(t.Context(), w.request(missing))
 	require.True(t, jig.AsError(err).NotExecuted, err)
-	_, err = w.Complete(t.Context(), jig.Completion{Tenant: w.tenant, SessionID: w.session, CallID: missing.ID, Status: jig.CallUnknown})
+	_, err = w.Complete(t.Context(), ledger.Completion{Tenant: w.tenant, SessionID: w.session, CallID: missing.ID, Status: jig.CallUnknown})
 	require.True(t, jig.AsError(err).NotExecuted, err)
 	w.Close()
 	_, err = w.Session(t.Context(), w.tenant, w.session)

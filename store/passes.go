@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // PassState returns the data that settling a pass needs. A pass without a turn (a call that a person made) has the zero Turn.
-func (db *DB) PassState(ctx context.Context, tenant, id string, pass int) (jig.PassState, error) {
+func (db *DB) PassState(ctx context.Context, tenant, id string, pass int) (ledger.PassState, error) {
 	var row *sessionRow
 	var answered *turnRow
 	var tally []countRow
@@ -21,17 +22,17 @@ func (db *DB) PassState(ctx context.Context, tenant, id string, pass int) (jig.P
 		value(t.queue("MessageLatestPass", tenant, id), &messagePass)
 	})
 	if err != nil {
-		return jig.PassState{}, err
+		return ledger.PassState{}, err
 	}
 	if row == nil {
-		return jig.PassState{}, noSession(id)
+		return ledger.PassState{}, noSession(id)
 	}
-	state := jig.PassState{Counts: counts(tally), Unread: *unread}
+	state := ledger.PassState{Counts: counts(tally), Unread: *unread}
 	if messagePass != nil {
 		state.MessagePass = *messagePass
 	}
 	if state.Session, err = row.session(); err != nil {
-		return jig.PassState{}, err
+		return ledger.PassState{}, err
 	}
 	if answered != nil {
 		state.Turn, err = answered.turn()
@@ -48,7 +49,7 @@ type endedRow struct {
 // EndPass records pass.completed and, unless End.Status is working, ends the session with its event, answer and error. It is
 // idempotent by session and pass: a second call returns the first call's End. A session that has already ended keeps its end, which
 // is returned.
-func (db *DB) EndPass(ctx context.Context, end jig.End) (jig.End, error) {
+func (db *DB) EndPass(ctx context.Context, end ledger.End) (ledger.End, error) {
 	if end.Status == "" {
 		end.Status = jig.StatusWorking
 	}
@@ -75,26 +76,26 @@ func (db *DB) EndPass(ctx context.Context, end jig.End) (jig.End, error) {
 		return t.commit(ctx)
 	})
 	if err != nil {
-		return jig.End{}, err
+		return ledger.End{}, err
 	}
 	db.touched(end.Tenant, end.SessionID, last)
 	switch {
 	case ended != nil:
 		return ended.end()
 	case row == nil:
-		return jig.End{}, noSession(end.SessionID)
+		return ledger.End{}, noSession(end.SessionID)
 	}
 	session, err := row.session() // it ended in another way
-	return jig.End{
+	return ledger.End{
 		Tenant: end.Tenant, SessionID: end.SessionID, Pass: end.Pass, Status: session.Status, Reason: session.Reason,
 		Answer: session.Answer, Error: session.Error,
 	}, err
 }
 
-func (r *endedRow) end() (jig.End, error) {
-	var end jig.End
+func (r *endedRow) end() (ledger.End, error) {
+	var end ledger.End
 	if err := decode(r.Body, &end); err != nil {
-		return jig.End{}, err
+		return ledger.End{}, err
 	}
 	if r.Answer != nil {
 		end.Answer = string(r.Answer)
@@ -103,7 +104,7 @@ func (r *endedRow) end() (jig.End, error) {
 }
 
 // endColumns returns arguments of PassEnd: the body, the answer's artifact, and the status, reason, answer and error of the session.
-func (t *tx) endColumns(end jig.End) ([]any, error) {
+func (t *tx) endColumns(end ledger.End) ([]any, error) {
 	end.Answer = text(end.Answer)
 	artifact := ""
 	if len(end.Answer) > jig.InlineBytes {
@@ -124,7 +125,7 @@ func (t *tx) endColumns(end jig.End) ([]any, error) {
 }
 
 // endEvents returns the events of the end of a pass.
-func endEvents(end jig.End) *log {
+func endEvents(end ledger.End) *log {
 	l := &log{}
 	l.add(jig.Event{Type: jig.EventPassCompleted, Pass: end.Pass, Data: json.RawMessage("{}")})
 	if end.Status.Final() {
@@ -133,7 +134,7 @@ func endEvents(end jig.End) *log {
 	return l
 }
 
-func sessionEnded(end jig.End) jig.Event {
+func sessionEnded(end ledger.End) jig.Event {
 	kind := jig.EventSessionCompleted
 	switch end.Status {
 	case jig.StatusFailed:
@@ -154,7 +155,7 @@ func sessionEnded(end jig.End) jig.Event {
 }
 
 // endSession ends a locked session with the events so far and its own event, and commits.
-func (t *tx) endSession(ctx context.Context, end jig.End, l *log) error {
+func (t *tx) endSession(ctx context.Context, end ledger.End, l *log) error {
 	columns, err := t.endColumns(end)
 	if err != nil {
 		return err

@@ -7,10 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
-func (w world) end(pass int, status jig.Status) jig.End {
-	return jig.End{Tenant: w.tenant, SessionID: w.session, Pass: pass, Status: status}
+func (w world) end(pass int, status jig.Status) ledger.End {
+	return ledger.End{Tenant: w.tenant, SessionID: w.session, Pass: pass, Status: status}
 }
 
 func TestEndPassOnce(t *testing.T) {
@@ -56,7 +57,7 @@ func TestEndPassWithALargeAnswer(t *testing.T) {
 	w := newWorld(t)
 	end := w.end(1, jig.StatusCompleted)
 	end.Answer = big(700_000)
-	errs, got := make([]error, 4), make([]jig.End, 4)
+	errs, got := make([]error, 4), make([]ledger.End, 4)
 	var wg sync.WaitGroup
 	for i := range errs {
 		wg.Go(func() { got[i], errs[i] = w.EndPass(t.Context(), end) })
@@ -80,7 +81,7 @@ func TestEndPassWithALargeAnswer(t *testing.T) {
 func TestEndPassOfACanceledSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	require.NoError(t, w.CancelSession(t.Context(), jig.End{Tenant: w.tenant, SessionID: w.session}))
+	require.NoError(t, w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: w.session}))
 	before := w.types(t)
 	for pass := 1; pass <= 2; pass++ {
 		got, err := w.EndPass(t.Context(), w.end(pass, jig.StatusCompleted))
@@ -96,7 +97,7 @@ func TestCancelSession_LeavesASessionThatChangedSince(t *testing.T) {
 	w := newWorld(t)
 	seen, err := w.SessionView(t.Context(), w.tenant, w.session)
 	require.NoError(t, err)
-	end := jig.End{Tenant: w.tenant, SessionID: w.session, Status: jig.StatusFailed, Since: seen.UpdatedAt}
+	end := ledger.End{Tenant: w.tenant, SessionID: w.session, Status: jig.StatusFailed, Since: seen.UpdatedAt}
 	require.NoError(t, w.AppendEvents(t.Context(), w.tenant, w.session, jig.Event{Type: "custom.x"}))
 	require.NoError(t, w.CancelSession(t.Context(), end))
 	now, err := w.SessionView(t.Context(), w.tenant, w.session)
@@ -128,7 +129,7 @@ func TestCancelSession(t *testing.T) {
 	for _, i := range []int{executing, read, unknown, done, idempotent, doubtful} {
 		w.reserve(t, calls[i])
 	}
-	_, err := w.Complete(t.Context(), jig.Completion{
+	_, err := w.Complete(t.Context(), ledger.Completion{
 		Tenant: w.tenant, SessionID: w.session, CallID: calls[doubtful].ID, Fence: 1, Status: jig.CallReserved, InDoubt: true,
 		Result: jig.Failure(jig.Errorf(jig.CodeTimeout, "no answer in 5s")),
 	})
@@ -137,7 +138,7 @@ func TestCancelSession(t *testing.T) {
 	w.complete(t, calls[done], 1, jig.CallSucceeded)
 	before := len(w.types(t))
 
-	end := jig.End{Tenant: w.tenant, SessionID: w.session, Reason: "asked to"}
+	end := ledger.End{Tenant: w.tenant, SessionID: w.session, Reason: "asked to"}
 	for range 2 {
 		require.NoError(t, w.CancelSession(t.Context(), end))
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // pauseRow is a row of pauses that is still in force.
@@ -40,21 +42,21 @@ func pausing(rows []pauseRow, tool string) jig.PauseScope {
 
 // Pause holds back calls that have not begun. A pause that is already in force is left alone. changed reports that the pause is new. The
 // error is NOT_PERMITTED when the token was used for another request.
-func (db *DB) Pause(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error) {
-	return db.pausing(ctx, tenant, p, jig.AuditPaused, evidence, func(t *tx, n *int64) {
+func (db *DB) Pause(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error) {
+	return db.pausing(ctx, tenant, p, audit.AuditPaused, evidence, func(t *tx, n *int64) {
 		affected(t.queue("PausePut", tenant, string(p.Scope), text(p.Target), text(p.By), p.Claimed, text(p.Reason), p.At), n)
 	})
 }
 
 // Resume lifts a pause. changed reports that there was one. The error is NOT_PERMITTED when the token was used for another request.
-func (db *DB) Resume(ctx context.Context, tenant string, p jig.Pause, evidence *jig.Evidence) (changed bool, err error) {
-	return db.pausing(ctx, tenant, p, jig.AuditResumed, evidence, func(t *tx, n *int64) {
+func (db *DB) Resume(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error) {
+	return db.pausing(ctx, tenant, p, audit.AuditResumed, evidence, func(t *tx, n *int64) {
 		affected(t.queue("PauseLift", tenant, string(p.Scope), text(p.Target), p.At, text(p.By)), n)
 	})
 }
 
 func (db *DB) pausing(
-	ctx context.Context, tenant string, p jig.Pause, kind jig.AuditKind, evidence *jig.Evidence, change func(t *tx, n *int64),
+	ctx context.Context, tenant string, p jig.Pause, kind audit.Kind, evidence *identity.Evidence, change func(t *tx, n *int64),
 ) (changed bool, err error) {
 	err = db.transact(ctx, tenant, func(t *tx) error {
 		var n int64
@@ -93,7 +95,7 @@ func (db *DB) pausing(
 		}
 		if p.Scope == jig.PauseSession {
 			event := jig.EventSessionPaused
-			if kind == jig.AuditResumed {
+			if kind == audit.AuditResumed {
 				event = jig.EventSessionResumed
 			}
 			l.add(jig.Event{Type: event, Data: details{"by": p.By, "claimed": p.Claimed, "reason": p.Reason}.json()})

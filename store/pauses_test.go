@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/store/storetest"
 )
 
@@ -31,7 +32,7 @@ func (w world) pause(t *testing.T, scope jig.PauseScope, target string) bool {
 
 func (w world) resume(t *testing.T, scope jig.PauseScope, target string) bool {
 	t.Helper()
-	changed, err := w.Resume(t.Context(), w.tenant, jig.Pause{Scope: scope, Target: target, By: "yan", At: time.Now().UTC()}, &jig.Evidence{Key: "k"})
+	changed, err := w.Resume(t.Context(), w.tenant, jig.Pause{Scope: scope, Target: target, By: "yan", At: time.Now().UTC()}, &identity.Evidence{Key: "k"})
 	require.NoError(t, err)
 	return changed
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // CallsOf returns a session with the given calls, each with the pause that holds it back. It returns NOT_FOUND when there is no such
@@ -44,7 +45,7 @@ type finishedRow struct {
 // FinishQuick records first attempts of read-only, idempotent calls that have already run: begin, end and both events, for all of
 // them in one statement. It returns the ids of the calls that it finished. The others have changed since they were read, and must be
 // executed in the ordinary way.
-func (db *DB) FinishQuick(ctx context.Context, tenant, id string, done []jig.QuickCompletion) ([]string, error) {
+func (db *DB) FinishQuick(ctx context.Context, tenant, id string, done []ledger.QuickCompletion) ([]string, error) {
 	n := len(done)
 	ids, versions, digests, statuses := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	bodies, errs := make([][]byte, n), make([][]byte, n)
@@ -55,7 +56,7 @@ func (db *DB) FinishQuick(ctx context.Context, tenant, id string, done []jig.Qui
 		if err != nil {
 			return nil, err
 		}
-		kind, d := completed(jig.Completion{Status: one.Status, Result: one.Result, Fence: 1}, "")
+		kind, d := completed(ledger.Completion{Status: one.Status, Result: one.Result, Fence: 1}, "")
 		d["duration_ms"] = one.Finished.Sub(one.Started).Milliseconds()
 		ids[i], versions[i], digests[i], statuses[i] = one.CallID, one.Version, one.Digest, string(one.Status)
 		bodies[i], errs[i], summaries[i] = columns.body, columns.err, columns.summary

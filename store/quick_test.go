@@ -9,11 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
-func quick(c jig.Call) jig.QuickCompletion {
+func quick(c jig.Call) ledger.QuickCompletion {
 	now := time.Now()
-	return jig.QuickCompletion{
+	return ledger.QuickCompletion{
 		CallID: c.ID, Version: c.Version, Digest: c.Digest, Status: jig.CallSucceeded, Started: now.Add(-time.Second), Finished: now,
 		Result: jig.ToolResult{Success: true, Summary: "read", Data: json.RawMessage(`{"of":"` + c.ID + `"}`)},
 	}
@@ -37,7 +38,7 @@ func TestFinishQuick(t *testing.T) {
 	calls := w.reads(t, 3)
 	failed := quick(calls[2])
 	failed.Status, failed.Result = jig.CallFailed, jig.Failure(jig.Errorf(jig.CodeNotFound, "no file"))
-	done := []jig.QuickCompletion{quick(calls[0]), quick(calls[1]), failed}
+	done := []ledger.QuickCompletion{quick(calls[0]), quick(calls[1]), failed}
 	names, err := w.FinishQuick(t.Context(), w.tenant, w.session, done)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"1.1", "1.2", "1.3"}, names)
@@ -52,7 +53,7 @@ func TestFinishQuick(t *testing.T) {
 	require.Equal(t, 1, row.Fence)
 	require.Equal(t, time.Second, row.Duration().Round(time.Millisecond))
 	require.JSONEq(t, `{"of":"1.2"}`, string(row.Result.Data))
-	require.Equal(t, jig.ReserveFinal, w.reserve(t, calls[2]).Outcome)
+	require.Equal(t, ledger.ReserveFinal, w.reserve(t, calls[2]).Outcome)
 	require.Equal(t, jig.CodeNotFound, w.row(t, calls[2]).Result.Error.Code)
 
 	_, list, err := w.CallsOf(t.Context(), w.tenant, w.session, []string{"1.3", "1.1", "9.9"})
@@ -102,9 +103,9 @@ func TestFinishQuickLeavesTheRest(t *testing.T) {
 	})
 }
 
-func (w world) requireNotQuick(t *testing.T, q jig.QuickCompletion) {
+func (w world) requireNotQuick(t *testing.T, q ledger.QuickCompletion) {
 	t.Helper()
-	names, err := w.FinishQuick(t.Context(), w.tenant, w.session, []jig.QuickCompletion{q})
+	names, err := w.FinishQuick(t.Context(), w.tenant, w.session, []ledger.QuickCompletion{q})
 	require.NoError(t, err)
 	require.Empty(t, names)
 }
@@ -114,7 +115,7 @@ func TestFinishQuickRace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	calls := w.reads(t, 20)
-	done := make([]jig.QuickCompletion, len(calls))
+	done := make([]ledger.QuickCompletion, len(calls))
 	for i, c := range calls {
 		done[len(calls)-1-i] = quick(c)
 	}
@@ -123,7 +124,7 @@ func TestFinishQuickRace(t *testing.T) {
 	for i := range errs {
 		mine := done
 		if i%2 == 0 { // the same calls in another order
-			mine = append(append([]jig.QuickCompletion{}, done[10:]...), done[:10]...)
+			mine = append(append([]ledger.QuickCompletion{}, done[10:]...), done[:10]...)
 		}
 		wg.Go(func() { names[i], errs[i] = w.FinishQuick(t.Context(), w.tenant, w.session, mine) })
 		wg.Go(func() { _, _ = w.Reserve(t.Context(), w.request(calls[i])) }) //nolint:errcheck // the checks of the log below find errors

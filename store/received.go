@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // Receive stores an event that was sent to the session, once per key, and records custom.<name>. It reports whether the event was
-// new. Running compositions find it in [jig.Frame].Received.
-func (db *DB) Receive(ctx context.Context, tenant, id, key string, e jig.ReceivedEvent) (bool, error) {
+// new. Running compositions find it in [plan.Frame].Received.
+func (db *DB) Receive(ctx context.Context, tenant, id, key string, e plan.ReceivedEvent) (bool, error) {
 	switch {
 	case key == "":
 		return false, jig.Errorf(jig.CodeInvalidInput, "an event needs a key").WithField("key")

@@ -9,11 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 func (w world) receive(t *testing.T, key, name, data string) bool {
 	t.Helper()
-	isNew, err := w.Receive(t.Context(), w.tenant, w.session, key, jig.ReceivedEvent{Name: name, Data: []byte(data), By: "ana"})
+	isNew, err := w.Receive(t.Context(), w.tenant, w.session, key, plan.ReceivedEvent{Name: name, Data: []byte(data), By: "ana"})
 	require.NoError(t, err)
 	return isNew
 }
@@ -35,7 +36,7 @@ func TestReceive(t *testing.T) {
 	require.Equal(t, 1, list[len(list)-1].Pass)
 
 	f = w.frameOf(t, f.CallID)
-	require.Equal(t, []jig.ReceivedEvent{
+	require.Equal(t, []plan.ReceivedEvent{
 		{ID: 2, Name: "paid", Data: json.RawMessage(`{"amount":3}`), By: "ana"}, {ID: 3, Name: "paid", By: "ana"},
 	}, f.Received)
 	other, _ := w.frame(t, 2)
@@ -55,14 +56,14 @@ func TestReceive(t *testing.T) {
 	require.Len(t, other.Received, 1, "what one is through with, another may still wait for")
 	require.Equal(t, int64(4), other.Received[0].ID)
 
-	for field, e := range map[string]jig.ReceivedEvent{"name": {Data: []byte(`1`)}, "data": {Name: "x", Data: []byte(`{`)}} {
+	for field, e := range map[string]plan.ReceivedEvent{"name": {Data: []byte(`1`)}, "data": {Name: "x", Data: []byte(`{`)}} {
 		_, err := w.Receive(t.Context(), w.tenant, w.session, "k9", e)
 		requireCode(t, jig.CodeInvalidInput, err)
 		require.Equal(t, field, jig.AsError(err).Field)
 	}
-	_, err := w.Receive(t.Context(), w.tenant, w.session, "", jig.ReceivedEvent{Name: "x"})
+	_, err := w.Receive(t.Context(), w.tenant, w.session, "", plan.ReceivedEvent{Name: "x"})
 	requireCode(t, jig.CodeInvalidInput, err)
-	_, err = w.Receive(t.Context(), w.tenant, "ses_none", "k9", jig.ReceivedEvent{Name: "x"})
+	_, err = w.Receive(t.Context(), w.tenant, "ses_none", "k9", plan.ReceivedEvent{Name: "x"})
 	requireCode(t, jig.CodeNotFound, err)
 }
 
@@ -75,7 +76,7 @@ func TestReceiveRace(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range errs {
 		wg.Go(func() {
-			news[i], errs[i] = w.Receive(t.Context(), w.tenant, w.session, fmt.Sprint("k", i%12), jig.ReceivedEvent{Name: "tick"})
+			news[i], errs[i] = w.Receive(t.Context(), w.tenant, w.session, fmt.Sprint("k", i%12), plan.ReceivedEvent{Name: "tick"})
 		})
 	}
 	wg.Wait()

@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
 )
 
 // Reconcile applies a person's answer about an unknown outcome. It is idempotent by Key. "happened" ends the call as succeeded with
 // the given result, "not_happened" lets it run again under the approval it had, and "give_up" ends it as failed.
-func (db *DB) Reconcile(ctx context.Context, r jig.ReconcileRequest) (jig.Ruled, error) {
+func (db *DB) Reconcile(ctx context.Context, r approval.ReconcileRequest) (jig.Ruled, error) {
 	w := r.Reconciliation
 	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, w.Call, r.Evidence, func(t *tx, s subject, l *log) (jig.Ruled, error) {
 		why := reconcileObjection(r, s)
@@ -30,7 +32,7 @@ func (db *DB) Reconcile(ctx context.Context, r jig.ReconcileRequest) (jig.Ruled,
 
 // mayReconcile returns why a person may not say what happened to a call, or "". The tenant can name the people who may. If it does not,
 // everybody may who could have approved the call.
-func (t *tx) mayReconcile(ctx context.Context, r jig.ReconcileRequest, s subject) (string, error) {
+func (t *tx) mayReconcile(ctx context.Context, r approval.ReconcileRequest, s subject) (string, error) {
 	if r.Reconcilers != nil {
 		if r.Reconcilers.Include(r.Principal) {
 			return "", nil
@@ -47,13 +49,13 @@ func (t *tx) mayReconcile(ctx context.Context, r jig.ReconcileRequest, s subject
 		return "", err
 	}
 	if r.ProofWanted {
-		pending = jig.Proved(pending)
+		pending = approval.Proved(pending)
 	}
-	_, why := jig.ConsentOf(pending).Entitled(r.Principal, r.Now)
+	_, why := approval.ConsentOf(pending).Entitled(r.Principal, r.Now)
 	return why, nil
 }
 
-func reconcileObjection(r jig.ReconcileRequest, s subject) string {
+func reconcileObjection(r approval.ReconcileRequest, s subject) string {
 	w := r.Reconciliation
 	switch {
 	case r.Refusal != "":
@@ -73,9 +75,9 @@ func reconcileObjection(r jig.ReconcileRequest, s subject) string {
 }
 
 // reconcile carries out an accepted answer: the call may run again, or it ends with the outcome that the person knows.
-func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l *log) (jig.Ruled, error) {
+func (t *tx) reconcile(ctx context.Context, r approval.ReconcileRequest, s subject, l *log) (jig.Ruled, error) {
 	w := r.Reconciliation
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, w.Outcome, text(r.Principal.ID), r.Principal.Claimed, text(w.Note), "", r.Key,
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, approval.Approved, w.Outcome, text(r.Principal.ID), r.Principal.Claimed, text(w.Note), "", r.Key,
 		s.approval.Digest, nil, nil, nil, nil)
 	l.of(s.call, jig.EventToolReconciled, details{"outcome": string(w.Outcome), "by": r.Principal.ID, "claimed": r.Principal.Claimed, "note": w.Note})
 	ruled := jig.Ruled{Call: s.call.CallID, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}
@@ -86,14 +88,14 @@ func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l
 		ruled.Status = jig.CallFailed
 	case jig.OutcomeNotHappened:
 	}
-	entry := s.entry(jig.AuditReconciled, r.Principal, r.Evidence)
+	entry := s.entry(audit.AuditReconciled, r.Principal, r.Evidence)
 	entry.Reason, entry.Note, entry.Status = string(w.Outcome), w.Note, ruled.Status
 	l.audits = append(l.audits, entry)
 	pending, err := s.approval.pending()
 	if err != nil {
 		return jig.Ruled{}, err
 	}
-	n := s.notice(jig.NoticeDecided, pending, r.Key)
+	n := s.notice(approval.NoticeDecided, pending, r.Key)
 	n.Status, n.By, n.Reason = ruled.Status, r.Principal.ID, string(w.Outcome)
 	l.notices = append(l.notices, n)
 	if ruled.Status == jig.CallReserved {
@@ -107,7 +109,7 @@ func (t *tx) reconcile(ctx context.Context, r jig.ReconcileRequest, s subject, l
 }
 
 // reconciled ends a call in the status that the person's answer implies.
-func (t *tx) reconciled(r jig.ReconcileRequest, s subject, l *log, status jig.CallStatus) error {
+func (t *tx) reconciled(r approval.ReconcileRequest, s subject, l *log, status jig.CallStatus) error {
 	result, kind := jig.ToolResult{Success: true, Data: r.Reconciliation.Result, Summary: "confirmed: it happened"}, jig.EventToolCompleted
 	if status == jig.CallFailed {
 		result, kind = jig.Failure(jig.Errorf(jig.CodeOutcomeUnknown, "nobody knows whether the call took effect")), jig.EventToolFailed
@@ -142,7 +144,7 @@ func (db *DB) Refuse(ctx context.Context, tenant, id, key, reason string, data j
 		if len(data) > 0 {
 			d["payload"], _ = preview(data)
 		}
-		return s.refused(l, "", reason, d, jig.AuditEntry{}), nil
+		return s.refused(l, "", reason, d, audit.Entry{}), nil
 	})
 	return err
 }

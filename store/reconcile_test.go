@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // doubtful returns a call whose outcome is unknown.
@@ -16,13 +18,13 @@ func (w world) doubtful(t *testing.T) jig.Call {
 	c := w.asking(t)
 	w.decide(t, "approve", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben"})
 	w.reserve(t, c)
-	require.Equal(t, jig.ReserveUnknown, w.reserve(t, c).Outcome)
+	require.Equal(t, ledger.ReserveUnknown, w.reserve(t, c).Outcome)
 	return c
 }
 
 func (w world) reconcile(t *testing.T, key string, r jig.Reconciliation) jig.Ruled {
 	t.Helper()
-	got, err := w.Reconcile(t.Context(), jig.ReconcileRequest{
+	got, err := w.Reconcile(t.Context(), approval.ReconcileRequest{
 		Tenant: w.tenant, SessionID: w.session, Key: key, Principal: jig.Principal{ID: cmp.Or(r.By, "somebody"), Claimed: true}, Reconciliation: r,
 	})
 	require.NoError(t, err)
@@ -72,7 +74,7 @@ func TestReconcileNotHappened(t *testing.T) {
 	got := w.reconcile(t, "k", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened, By: "ben"})
 	require.Equal(t, jig.Ruled{Call: c.ID, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}, got)
 	r := w.reserve(t, c)
-	require.Equal(t, jig.ReserveRun, r.Outcome, "under the approval that it had")
+	require.Equal(t, ledger.ReserveRun, r.Outcome, "under the approval that it had")
 	require.Equal(t, 2, r.Fence)
 	require.Equal(t, jig.CallExecuting, w.complete(t, c, 1, jig.CallSucceeded).Status, "the first attempt has no say any more")
 	require.Equal(t, jig.CallSucceeded, w.complete(t, c, 2, jig.CallSucceeded).Status)
@@ -96,14 +98,14 @@ func TestRefusedReconciliationsChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	c := w.doubtful(t)
 	ok := jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeHappened, By: "ben"}
-	for why, change := range map[string]func(*jig.ReconcileRequest){
-		"no call":           func(r *jig.ReconcileRequest) { r.Reconciliation.Call = "9.9" },
-		"not an outcome":    func(r *jig.ReconcileRequest) { r.Reconciliation.Outcome = "maybe" },
-		"not JSON":          func(r *jig.ReconcileRequest) { r.Reconciliation.Result = []byte("{") },
-		"could not be read": func(r *jig.ReconcileRequest) { r.Refusal = "it could not be read" },
+	for why, change := range map[string]func(*approval.ReconcileRequest){
+		"no call":           func(r *approval.ReconcileRequest) { r.Reconciliation.Call = "9.9" },
+		"not an outcome":    func(r *approval.ReconcileRequest) { r.Reconciliation.Outcome = "maybe" },
+		"not JSON":          func(r *approval.ReconcileRequest) { r.Reconciliation.Result = []byte("{") },
+		"could not be read": func(r *approval.ReconcileRequest) { r.Refusal = "it could not be read" },
 	} {
 		before := len(w.log(t))
-		r := jig.ReconcileRequest{Tenant: w.tenant, SessionID: w.session, Key: why, Reconciliation: ok}
+		r := approval.ReconcileRequest{Tenant: w.tenant, SessionID: w.session, Key: why, Reconciliation: ok}
 		change(&r)
 		for range 2 {
 			got, err := w.Reconcile(t.Context(), r)
@@ -125,7 +127,7 @@ func TestRefusedReconciliationsChangeNothing(t *testing.T) {
 	require.Contains(t, again.Reason, "it is succeeded")
 	w.requireWrites(t, 1)
 
-	missing := jig.ReconcileRequest{Tenant: w.tenant, SessionID: "ses_none", Key: "k", Reconciliation: ok}
+	missing := approval.ReconcileRequest{Tenant: w.tenant, SessionID: "ses_none", Key: "k", Reconciliation: ok}
 	_, err := w.Reconcile(t.Context(), missing)
 	requireCode(t, jig.CodeNotFound, err)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // Limits of a page of recorded calls: the number of calls, and the total size of their inputs.
@@ -46,7 +47,7 @@ type recordedCursor struct {
 // above 500) and at most 16 MiB of input, but at least one call. Pass and writes of the session are as of the call's admission.
 func (db *DB) RecordedCalls(
 	ctx context.Context, tenant string, since time.Time, after string, limit int,
-) (recorded []jig.RecordedCall, next string, err error) {
+) (recorded []ledger.RecordedCall, next string, err error) {
 	var from recordedCursor
 	if err := decodeCursor(after, &from); err != nil {
 		return nil, "", err
@@ -61,7 +62,7 @@ func (db *DB) RecordedCalls(
 	if err != nil {
 		return nil, "", err
 	}
-	recorded = make([]jig.RecordedCall, len(rows))
+	recorded = make([]ledger.RecordedCall, len(rows))
 	for i := range rows {
 		if recorded[i], err = rows[i].recorded(tenant); err != nil {
 			return nil, "", err
@@ -74,8 +75,8 @@ func (db *DB) RecordedCalls(
 	return recorded, next, err
 }
 
-func (r *recordedRow) recorded(tenant string) (jig.RecordedCall, error) {
-	c := jig.RecordedCall{
+func (r *recordedRow) recorded(tenant string) (ledger.RecordedCall, error) {
+	c := ledger.RecordedCall{
 		Call: jig.Call{
 			Tenant: tenant, SessionID: r.SessionID, ID: r.CallID, Frame: r.Frame, Pass: r.Pass, Ordinal: r.Ordinal, Tool: r.Tool,
 			Version: r.Version, Write: r.Write, Input: r.Input, Verdict: jig.Verdict(r.Verdict), Status: jig.CallStatus(r.Status),

@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
-func (w world) recorded(t *testing.T, since time.Time, limit int) []jig.RecordedCall {
+func (w world) recorded(t *testing.T, since time.Time, limit int) []ledger.RecordedCall {
 	t.Helper()
-	var all []jig.RecordedCall
+	var all []ledger.RecordedCall
 	cursor := ""
 	for pages := 0; ; pages++ {
 		require.Less(t, pages, 50, "the pages do not end")
@@ -53,7 +54,7 @@ func TestRecordedCalls(t *testing.T) {
 	for _, limit := range []int{0, 1, 2} {
 		all := w.recorded(t, time.Now().Add(-time.Hour), limit)
 		require.Len(t, all, 3)
-		found := map[string]jig.RecordedCall{}
+		found := map[string]ledger.RecordedCall{}
 		for _, c := range all {
 			found[c.Call.SessionID+" "+c.Call.ID] = c
 		}

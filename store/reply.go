@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
 )
 
 // Reply answers a question: the call succeeds with the value. It is idempotent by Key. A refused answer is recorded (a
 // decision.refused event, an audit row and the answer under its key) and changes nothing else.
-func (db *DB) Reply(ctx context.Context, r jig.ReplyRequest) (jig.Ruled, error) {
+func (db *DB) Reply(ctx context.Context, r approval.ReplyRequest) (jig.Ruled, error) {
 	w := r.Reply
 	return db.ruling(ctx, r.Tenant, r.SessionID, r.Key, w.Call, r.Evidence, func(t *tx, s subject, l *log) (jig.Ruled, error) {
 		why := replyObjection(r, s)
@@ -21,9 +23,9 @@ func (db *DB) Reply(ctx context.Context, r jig.ReplyRequest) (jig.Ruled, error) 
 				return jig.Ruled{}, err
 			}
 			if r.ProofWanted {
-				pending = jig.Proved(pending)
+				pending = approval.Proved(pending)
 			}
-			_, why = jig.ConsentOf(pending).Entitled(r.Principal, r.Now)
+			_, why = approval.ConsentOf(pending).Entitled(r.Principal, r.Now)
 		}
 		if why != "" {
 			d := details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": "answer"}
@@ -33,7 +35,7 @@ func (db *DB) Reply(ctx context.Context, r jig.ReplyRequest) (jig.Ruled, error) 
 	})
 }
 
-func replyObjection(r jig.ReplyRequest, s subject) string {
+func replyObjection(r approval.ReplyRequest, s subject) string {
 	switch {
 	case r.Refusal != "":
 		return r.Refusal
@@ -53,7 +55,7 @@ func replyObjection(r jig.ReplyRequest, s subject) string {
 	return ""
 }
 
-func (t *tx) reply(ctx context.Context, r jig.ReplyRequest, s subject, l *log) (jig.Ruled, error) {
+func (t *tx) reply(ctx context.Context, r approval.ReplyRequest, s subject, l *log) (jig.Ruled, error) {
 	data, err := encode(struct {
 		Answer json.RawMessage `json:"answer"`
 		By     string          `json:"by"`
@@ -67,12 +69,12 @@ func (t *tx) reply(ctx context.Context, r jig.ReplyRequest, s subject, l *log) (
 		return jig.Ruled{}, err
 	}
 	t.queue("CallSet", t.tenant, s.session, s.call.CallID, jig.CallSucceeded, columns.body, columns.summary, columns.err, "")
-	t.queue("ApprovalDecide", t.tenant, s.approval.ID, jig.ApprovalApproved, "answer", text(r.Principal.ID), r.Principal.Claimed,
+	t.queue("ApprovalDecide", t.tenant, s.approval.ID, approval.Approved, "answer", text(r.Principal.ID), r.Principal.Claimed,
 		text(r.Reply.Note), "", r.Key, s.approval.Digest, nil, nil, nil, nil)
 	shown, _ := preview(r.Reply.Value)
 	l.of(s.call, jig.EventToolAnswered, details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "note": r.Reply.Note, "value": shown})
 	l.of(s.call, jig.EventToolCompleted, resultDetails(result))
-	entry := s.entry(jig.AuditAnswered, r.Principal, r.Evidence)
+	entry := s.entry(audit.AuditAnswered, r.Principal, r.Evidence)
 	entry.Note, entry.Status = r.Reply.Note, jig.CallSucceeded
 	entry.Reason = "answer: " + cut(string(shown), jig.PreviewBytes)
 	l.audits = append(l.audits, entry)
@@ -81,7 +83,7 @@ func (t *tx) reply(ctx context.Context, r jig.ReplyRequest, s subject, l *log) (
 	if err != nil {
 		return ruled, err
 	}
-	n := s.notice(jig.NoticeDecided, pending, r.Key)
+	n := s.notice(approval.NoticeDecided, pending, r.Key)
 	n.Status, n.By = ruled.Status, r.Principal.ID
 	l.notices = append(l.notices, n)
 	return ruled, t.flush(ctx)

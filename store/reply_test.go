@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // question admits a call that a person must answer.
@@ -17,12 +19,12 @@ func (w world) question(t *testing.T, terms *jig.Terms) jig.Call {
 	c.Tool, c.Write, c.Verdict, c.Status = "person.ask", false, jig.VerdictAsk, jig.CallWaiting
 	p := pendingOf(c)
 	p.Kind, p.Terms, p.Question = jig.PendingQuestion, terms, &jig.Question{Text: "Which day?", Options: []json.RawMessage{[]byte(`"monday"`)}}
-	require.NoError(t, w.Admit(t.Context(), jig.Admission{Tenant: w.tenant, SessionID: w.session, Pass: 1, Calls: []jig.Call{c}, Approvals: []jig.Pending{p}}))
+	require.NoError(t, w.Admit(t.Context(), ledger.Admission{Tenant: w.tenant, SessionID: w.session, Pass: 1, Calls: []jig.Call{c}, Approvals: []jig.Pending{p}}))
 	return c
 }
 
-func (w world) answer(who jig.Principal, value string) jig.ReplyRequest {
-	return jig.ReplyRequest{
+func (w world) answer(who jig.Principal, value string) approval.ReplyRequest {
+	return approval.ReplyRequest{
 		Tenant: w.tenant, SessionID: w.session, Key: jig.NewSessionID(), Principal: who, Digest: "d1", Now: time.Now(),
 		Reply: jig.Reply{Call: "1.1", Value: json.RawMessage(value), By: who.ID, Note: "so be it"},
 	}
@@ -48,7 +50,7 @@ func TestAnAnswerIsTheCallsResult(t *testing.T) {
 	require.Equal(t, []string{"tool.asked", "tool.answered", "tool.completed"}, w.types(t))
 	require.Equal(t, map[string]any{"by": "ben", "claimed": true, "note": "so be it", "value": "monday"}, w.last(t, jig.EventToolAnswered))
 	require.Equal(t, []string{"answered ben"}, w.audit(t))
-	require.Equal(t, jig.ReserveFinal, w.reserve(t, c).Outcome, "a question never runs")
+	require.Equal(t, ledger.ReserveFinal, w.reserve(t, c).Outcome, "a question never runs")
 	w.requireWrites(t, 0)
 }
 
@@ -56,14 +58,14 @@ func TestRefusedAnswersChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.question(t, new(finance(1)))
-	for why, change := range map[string]func(*jig.ReplyRequest){
-		"there is no call":                   func(r *jig.ReplyRequest) { r.Reply.Call = "9.9" },
-		"the question changed":               func(r *jig.ReplyRequest) { r.Digest = "d2" },
-		"expired at":                         func(r *jig.ReplyRequest) { r.Now = time.Now().Add(2 * time.Hour) },
-		"does not fit":                       func(r *jig.ReplyRequest) { r.Refusal = "the answer does not fit" },
-		"eve may not decide":                 func(r *jig.ReplyRequest) { r.Principal = jig.Principal{ID: "eve"} },
-		"nobody says who":                    func(r *jig.ReplyRequest) { r.Principal = jig.Principal{} },
-		"the question changed since it was ": func(r *jig.ReplyRequest) { r.Digest = "" },
+	for why, change := range map[string]func(*approval.ReplyRequest){
+		"there is no call":                   func(r *approval.ReplyRequest) { r.Reply.Call = "9.9" },
+		"the question changed":               func(r *approval.ReplyRequest) { r.Digest = "d2" },
+		"expired at":                         func(r *approval.ReplyRequest) { r.Now = time.Now().Add(2 * time.Hour) },
+		"does not fit":                       func(r *approval.ReplyRequest) { r.Refusal = "the answer does not fit" },
+		"eve may not decide":                 func(r *approval.ReplyRequest) { r.Principal = jig.Principal{ID: "eve"} },
+		"nobody says who":                    func(r *approval.ReplyRequest) { r.Principal = jig.Principal{} },
+		"the question changed since it was ": func(r *approval.ReplyRequest) { r.Digest = "" },
 	} {
 		before := len(w.log(t))
 		r := w.answer(member("fay"), `"monday"`)
@@ -117,8 +119,8 @@ func TestWhoMayReconcile(t *testing.T) {
 		c := w.under(t, terms, nil)
 		require.Equal(t, jig.CallReserved, w.says(t, member("flo"), jig.Decision{}).Status)
 		w.reserve(t, c)
-		require.Equal(t, jig.ReserveUnknown, w.reserve(t, c).Outcome)
-		got, err := w.Reconcile(t.Context(), jig.ReconcileRequest{
+		require.Equal(t, ledger.ReserveUnknown, w.reserve(t, c).Outcome)
+		got, err := w.Reconcile(t.Context(), approval.ReconcileRequest{
 			Tenant: w.tenant, SessionID: w.session, Key: "k", Principal: row.who, Reconcilers: row.reconcilers, Now: time.Now(),
 			Reconciliation: jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened},
 		})
@@ -128,7 +130,7 @@ func TestWhoMayReconcile(t *testing.T) {
 		rows := w.audit(t)
 		if row.why == "" {
 			require.Equal(t, "reconciled "+row.who.ID, rows[len(rows)-1], name)
-			require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome, "under the approval that it had")
+			require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome, "under the approval that it had")
 			continue
 		}
 		require.Equal(t, "refused "+row.who.ID, rows[len(rows)-1], name)

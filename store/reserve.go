@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // startedRow is a row of the statements that begin or finish an attempt in one round trip.
@@ -28,21 +31,21 @@ type startedRow struct {
 // What runs must be exactly what was admitted. If the version or digest differs, or a required approval does not cover it, the
 // outcome is [jig.ReserveWaiting] and the caller admits the call again; an idempotent call that was executing goes back to reserved
 // first. The same attempt may ask again and gets the same answer.
-func (db *DB) Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, error) {
+func (db *DB) Reserve(ctx context.Context, r ledger.Reserve) (ledger.Reservation, error) {
 	if r.Child == "" { // most calls start no session, and most of those that need no approval take a single statement
 		var begun *startedRow
 		err := db.once(ctx, r.Tenant, func(t *tx) {
 			first(t.queue("CallStartFast", r.Tenant, r.SessionID, r.CallID, r.Version, r.Digest, r.Attempt), &begun)
 		})
 		if err != nil {
-			return jig.Reservation{}, err
+			return ledger.Reservation{}, err
 		}
 		if begun != nil {
 			db.touched(r.Tenant, r.SessionID, &begun.LastSeq)
-			return reservation(jig.ReserveRun, &begun.callRow)
+			return reservation(ledger.ReserveRun, &begun.callRow)
 		}
 	}
-	var answer jig.Reservation
+	var answer ledger.Reservation
 	err := db.transact(ctx, r.Tenant, func(t *tx) error {
 		var row *callRow
 		var approval *approvalRow
@@ -61,31 +64,31 @@ func (db *DB) Reserve(ctx context.Context, r jig.Reserve) (jig.Reservation, erro
 	return answer, err
 }
 
-func reservation(outcome jig.ReserveOutcome, row *callRow) (jig.Reservation, error) {
+func reservation(outcome ledger.ReserveOutcome, row *callRow) (ledger.Reservation, error) {
 	call, err := row.call()
-	return jig.Reservation{Outcome: outcome, Call: call, Fence: row.Fence, InDoubt: row.InDoubt}, err
+	return ledger.Reservation{Outcome: outcome, Call: call, Fence: row.Fence, InDoubt: row.InDoubt}, err
 }
 
 // reserve decides about a call whose row is locked.
-func (t *tx) reserve(ctx context.Context, r jig.Reserve, row *callRow, approval *approvalRow) (jig.Reservation, error) {
+func (t *tx) reserve(ctx context.Context, r ledger.Reserve, row *callRow, approval *approvalRow) (ledger.Reservation, error) {
 	switch status := row.status(); {
 	case status.Final():
-		return reservation(jig.ReserveFinal, row)
+		return reservation(ledger.ReserveFinal, row)
 	case status == jig.CallUnknown:
-		return reservation(jig.ReserveUnknown, row)
+		return reservation(ledger.ReserveUnknown, row)
 	case status == jig.CallWaiting:
-		return reservation(jig.ReserveWaiting, row)
+		return reservation(ledger.ReserveWaiting, row)
 	case row.asksAfterRestore():
 		return t.reserveUnknown(ctx, row, restoredReason)
 	case status == jig.CallExecuting && r.Attempt != "" && r.Attempt == row.Attempt:
-		return reservation(jig.ReserveRun, row) // the same attempt asks again: the first answer was lost
+		return reservation(ledger.ReserveRun, row) // the same attempt asks again: the first answer was lost
 	case status == jig.CallExecuting && !row.Idempotent:
 		return t.reserveUnknown(ctx, row, "an attempt began and never reported how it ended")
 	case row.Version != r.Version, row.Digest != r.Digest, row.Verdict == string(jig.VerdictAsk) && !approved(approval, row.Digest):
 		if status == jig.CallExecuting {
 			return t.giveBack(ctx, row)
 		}
-		return reservation(jig.ReserveWaiting, row)
+		return reservation(ledger.ReserveWaiting, row)
 	case status == jig.CallExecuting && row.Fence >= bound(r.MaxAttempts):
 		return t.reserveNoMore(ctx, row)
 	}
@@ -102,7 +105,7 @@ func bound(attempts int) int {
 // approved reports whether an approval covers exactly what would run. The approval must be granted, or consumed by an earlier
 // attempt of the call. Its status alone is not trusted: the votes must satisfy its terms.
 func approved(a *approvalRow, digest string) bool {
-	if a == nil || a.status() != jig.ApprovalApproved && a.status() != jig.ApprovalConsumed || a.ApprovedDigest != digest {
+	if a == nil || a.status() != approval.Approved && a.status() != approval.Consumed || a.ApprovedDigest != digest {
 		return false
 	}
 	pending, err := a.pending()
@@ -112,58 +115,58 @@ func approved(a *approvalRow, digest string) bool {
 	if len(pending.Votes) == 0 && pending.Terms == nil { // one decision is enough; rows from before votes existed record only who decided
 		return a.DecidedBy != ""
 	}
-	return jig.ConsentOf(pending).Granted()
+	return approval.ConsentOf(pending).Granted()
 }
 
-func (t *tx) reserveRun(ctx context.Context, r jig.Reserve, row *callRow, approval *approvalRow) (jig.Reservation, error) {
+func (t *tx) reserveRun(ctx context.Context, r ledger.Reserve, row *callRow, asked *approvalRow) (ledger.Reservation, error) {
 	l := &log{}
-	if approval != nil && approval.status() == jig.ApprovalApproved {
-		held, err := t.consume(ctx, r, row, approval, l)
+	if asked != nil && asked.status() == approval.Approved {
+		held, err := t.consume(ctx, r, row, asked, l)
 		if err != nil {
-			return jig.Reservation{}, err
+			return ledger.Reservation{}, err
 		}
 		if !held {
-			return reservation(jig.ReserveWaiting, row)
+			return reservation(ledger.ReserveWaiting, row)
 		}
 	}
 	var begun *callRow
 	first(t.queue("CallStart", t.tenant, row.SessionID, row.CallID, r.Attempt, text(r.Child)), &begun)
 	l.of(row, jig.EventToolStarted, details{"attempt": row.Fence + 1, "child_session_id": r.Child})
 	if err := t.finish(ctx, l, row.SessionID); err != nil {
-		return jig.Reservation{}, err
+		return ledger.Reservation{}, err
 	}
-	return reservation(jig.ReserveRun, begun)
+	return reservation(ledger.ReserveRun, begun)
 }
 
 // consume marks an approval as used. If a grant gave the approval, it also counts one use of the grant. If the approval no longer
 // holds, because the grant has ended or because proof is required now and the approval lacks it, consume withdraws the approval,
 // commits and returns false: the call must be admitted again.
-func (t *tx) consume(ctx context.Context, r jig.Reserve, row *callRow, approval *approvalRow, l *log) (held bool, err error) {
+func (t *tx) consume(ctx context.Context, r ledger.Reserve, row *callRow, asked *approvalRow, l *log) (held bool, err error) {
 	var consumed int64
 	var used *grantRow
 	if r.ProofWanted {
-		pending, err := approval.pending()
+		pending, err := asked.pending()
 		if err != nil {
 			return false, err
 		}
-		if approval.Claimed || len(jig.Proved(pending).Votes) < len(pending.Votes) {
-			return false, t.takeBack(ctx, row, approval, l, "it was approved when nobody had to prove who they are, and proof is wanted now")
+		if asked.Claimed || len(approval.Proved(pending).Votes) < len(pending.Votes) {
+			return false, t.takeBack(ctx, row, asked, l, "it was approved when nobody had to prove who they are, and proof is wanted now")
 		}
 	}
-	if approval.GrantID != "" {
-		first(t.queue("GrantUse", t.tenant, approval.GrantID, r.Meaning), &used)
+	if asked.GrantID != "" {
+		first(t.queue("GrantUse", t.tenant, asked.GrantID, r.Meaning), &used)
 		if err := t.flush(ctx); err != nil {
 			return false, err
 		}
 		if used == nil {
-			return false, t.takeBack(ctx, row, approval, l, "the grant was used up, expired or was revoked, or the contract of the tool has changed since it was given")
+			return false, t.takeBack(ctx, row, asked, l, "the grant was used up, expired or was revoked, or the contract of the tool has changed since it was given")
 		}
 		l.of(row, jig.EventGrantUsed, details{"grant": used.GrantID, "by": used.GivenBy, "used": used.Used, "max_uses": used.MaxUses})
-		entry := subject{session: row.SessionID, call: row, approval: approval}.entry(jig.AuditGrantUsed, jig.Principal{ID: strings.Join(used.GivenBy, ", "), Claimed: used.Claimed}, nil)
+		entry := subject{session: row.SessionID, call: row, approval: asked}.entry(audit.AuditGrantUsed, jig.Principal{ID: strings.Join(used.GivenBy, ", "), Claimed: used.Claimed}, nil)
 		entry.Subject, entry.ApprovedDigest, entry.Status = used.GrantID, row.Digest, jig.CallExecuting
 		l.audits = append(l.audits, entry)
 	}
-	affected(t.queue("ApprovalConsume", t.tenant, approval.ID), &consumed)
+	affected(t.queue("ApprovalConsume", t.tenant, asked.ID), &consumed)
 	err = t.flush(ctx)
 	return consumed == 1, err
 }
@@ -176,7 +179,7 @@ func (t *tx) takeBack(ctx context.Context, row *callRow, approval *approvalRow, 
 		what["grant"] = approval.GrantID
 	}
 	l.of(row, jig.EventToolExpired, what)
-	entry := subject{session: row.SessionID, call: row, approval: approval}.entry(jig.AuditWithdrawn, jig.Principal{}, nil)
+	entry := subject{session: row.SessionID, call: row, approval: approval}.entry(audit.AuditWithdrawn, jig.Principal{}, nil)
 	entry.Subject, entry.Reason = approval.GrantID, why
 	l.audits = append(l.audits, entry)
 	return t.finish(ctx, l, row.SessionID)
@@ -184,26 +187,26 @@ func (t *tx) takeBack(ctx context.Context, row *callRow, approval *approvalRow, 
 
 // giveBack returns a call to reserved after an attempt that never reported, so that it can be admitted again: what would run now is
 // not what was admitted.
-func (t *tx) giveBack(ctx context.Context, row *callRow) (jig.Reservation, error) {
+func (t *tx) giveBack(ctx context.Context, row *callRow) (ledger.Reservation, error) {
 	var changed *callRow
 	first(t.queue("CallGiveBack", t.tenant, row.SessionID, row.CallID, row.InDoubt || row.Write), &changed)
 	if err := t.finish(ctx, &log{}, row.SessionID); err != nil {
-		return jig.Reservation{}, err
+		return ledger.Reservation{}, err
 	}
-	return reservation(jig.ReserveWaiting, changed)
+	return reservation(ledger.ReserveWaiting, changed)
 }
 
 // reserveUnknown marks a call as unknown and asks a person, because nobody knows whether its effect happened.
-func (t *tx) reserveUnknown(ctx context.Context, row *callRow, why string) (jig.Reservation, error) {
+func (t *tx) reserveUnknown(ctx context.Context, row *callRow, why string) (ledger.Reservation, error) {
 	l := &log{}
 	unknown, err := t.unknown(row, l, why, nil)
 	if err != nil {
-		return jig.Reservation{}, err
+		return ledger.Reservation{}, err
 	}
 	if err := t.finish(ctx, l, row.SessionID); err != nil {
-		return jig.Reservation{}, err
+		return ledger.Reservation{}, err
 	}
-	return reservation(jig.ReserveUnknown, *unknown)
+	return reservation(ledger.ReserveUnknown, *unknown)
 }
 
 // unknown queues the changes that make a call's outcome unknown: its status, the question to a person, the notice and the event. The
@@ -242,7 +245,7 @@ func began(row *callRow) string {
 
 // reserveNoMore ends a call that has used up its attempts. It becomes unknown if it writes, because an attempt may have changed
 // something; otherwise it fails.
-func (t *tx) reserveNoMore(ctx context.Context, row *callRow) (jig.Reservation, error) {
+func (t *tx) reserveNoMore(ctx context.Context, row *callRow) (ledger.Reservation, error) {
 	if row.Write {
 		return t.reserveUnknown(ctx, row, fmt.Sprintf("the last of %d attempts never reported how it ended", row.Fence))
 	}
@@ -250,14 +253,14 @@ func (t *tx) reserveNoMore(ctx context.Context, row *callRow) (jig.Reservation, 
 	result := jig.Failure(failure)
 	columns, err := columnsOf(result)
 	if err != nil {
-		return jig.Reservation{}, err
+		return ledger.Reservation{}, err
 	}
 	var changed *callRow
 	first(t.queue("CallSet", t.tenant, row.SessionID, row.CallID, jig.CallFailed, columns.body, columns.summary, columns.err, ""), &changed)
 	l := &log{}
 	l.of(row, jig.EventToolFailed, details{"summary": result.Summary, "error": failure, "attempt": row.Fence})
 	if err := t.finish(ctx, l, row.SessionID); err != nil {
-		return jig.Reservation{}, err
+		return ledger.Reservation{}, err
 	}
-	return reservation(jig.ReserveFinal, changed)
+	return reservation(ledger.ReserveFinal, changed)
 }

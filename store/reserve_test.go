@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 func TestReserveRunsOnce(t *testing.T) {
@@ -14,7 +15,7 @@ func TestReserveRunsOnce(t *testing.T) {
 	w := newWorld(t)
 	c := w.running(t, nil)
 	r := w.reserve(t, c)
-	require.Equal(t, jig.ReserveRun, r.Outcome)
+	require.Equal(t, ledger.ReserveRun, r.Outcome)
 	require.Equal(t, 1, r.Fence)
 	require.Equal(t, jig.CallExecuting, r.Call.Status)
 	require.NotNil(t, r.Call.StartedAt)
@@ -23,7 +24,7 @@ func TestReserveRunsOnce(t *testing.T) {
 	require.GreaterOrEqual(t, done.Duration(), jig.Call{}.Duration())
 
 	r = w.reserve(t, c)
-	require.Equal(t, jig.ReserveFinal, r.Outcome)
+	require.Equal(t, ledger.ReserveFinal, r.Outcome)
 	require.JSONEq(t, `{"n":1}`, string(r.Call.Result.Data), "the stored result")
 	require.Equal(t, []string{"tool.started", "tool.completed"}, w.types(t))
 	data := w.last(t, jig.EventToolCompleted)
@@ -50,7 +51,7 @@ func TestReserveRace(t *testing.T) {
 			} else {
 				c = w.running(t, nil)
 			}
-			outcomes, errs := make([]jig.ReserveOutcome, 8), make([]error, 8)
+			outcomes, errs := make([]ledger.ReserveOutcome, 8), make([]error, 8)
 			var wg sync.WaitGroup
 			for i := range outcomes {
 				wg.Go(func() {
@@ -59,12 +60,12 @@ func TestReserveRace(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			tally := map[jig.ReserveOutcome]int{}
+			tally := map[ledger.ReserveOutcome]int{}
 			for i := range outcomes {
 				require.NoError(t, errs[i])
 				tally[outcomes[i]]++
 			}
-			require.Equal(t, map[jig.ReserveOutcome]int{jig.ReserveRun: 1, jig.ReserveUnknown: 7}, tally, "one attempt begins")
+			require.Equal(t, map[ledger.ReserveOutcome]int{ledger.ReserveRun: 1, ledger.ReserveUnknown: 7}, tally, "one attempt begins")
 		})
 	}
 }
@@ -78,14 +79,14 @@ func TestReserveByAttempt(t *testing.T) {
 	for range 3 {
 		r, err := w.Reserve(t.Context(), request)
 		require.NoError(t, err)
-		require.Equal(t, jig.ReserveRun, r.Outcome, "the attempt whose answer was lost asks again")
+		require.Equal(t, ledger.ReserveRun, r.Outcome, "the attempt whose answer was lost asks again")
 		require.Equal(t, 1, r.Fence)
 	}
 	require.Equal(t, []string{"tool.started"}, w.types(t))
 	request.Attempt = "att_2"
 	r, err := w.Reserve(t.Context(), request)
 	require.NoError(t, err)
-	require.Equal(t, jig.ReserveUnknown, r.Outcome)
+	require.Equal(t, ledger.ReserveUnknown, r.Outcome)
 }
 
 func TestReserveOfWhatBegan(t *testing.T) {
@@ -96,12 +97,12 @@ func TestReserveOfWhatBegan(t *testing.T) {
 		c := w.running(t, func(c *jig.Call) { c.Idempotent, c.Write = true, false })
 		for fence := 1; fence <= 3; fence++ {
 			r := w.reserve(t, c)
-			require.Equal(t, jig.ReserveRun, r.Outcome)
+			require.Equal(t, ledger.ReserveRun, r.Outcome)
 			require.Equal(t, fence, r.Fence)
 			require.False(t, r.InDoubt, "a read has no effect")
 		}
 		r := w.reserve(t, c)
-		require.Equal(t, jig.ReserveFinal, r.Outcome, "the attempts are used up")
+		require.Equal(t, ledger.ReserveFinal, r.Outcome, "the attempts are used up")
 		require.Equal(t, jig.CallFailed, r.Call.Status)
 		require.Equal(t, jig.CodeUnavailable, r.Call.Result.Error.Code)
 		require.Equal(t, []string{"tool.started", "tool.started", "tool.started", "tool.failed"}, w.types(t))
@@ -112,12 +113,12 @@ func TestReserveOfWhatBegan(t *testing.T) {
 		c := w.running(t, func(c *jig.Call) { c.Idempotent = true })
 		for fence := 1; fence <= 3; fence++ {
 			r := w.reserve(t, c)
-			require.Equal(t, jig.ReserveRun, r.Outcome)
+			require.Equal(t, ledger.ReserveRun, r.Outcome)
 			require.Equal(t, fence, r.Fence)
 			require.Equal(t, fence > 1, r.InDoubt, "the attempts before never reported")
 		}
 		r := w.reserve(t, c)
-		require.Equal(t, jig.ReserveUnknown, r.Outcome, "the attempts are used up, and each may have taken effect")
+		require.Equal(t, ledger.ReserveUnknown, r.Outcome, "the attempts are used up, and each may have taken effect")
 		p, err := w.Pending(t.Context(), w.tenant, w.session, c.ID)
 		require.NoError(t, err)
 		require.Equal(t, []string{"the last of 3 attempts never reported how it ended"}, p.Reasons)
@@ -130,7 +131,7 @@ func TestReserveOfWhatBegan(t *testing.T) {
 		w.reserve(t, c)
 		for range 2 {
 			r := w.reserve(t, c)
-			require.Equal(t, jig.ReserveUnknown, r.Outcome)
+			require.Equal(t, ledger.ReserveUnknown, r.Outcome)
 			require.Equal(t, jig.CallUnknown, r.Call.Status)
 		}
 		require.Equal(t, []string{"tool.started", "tool.outcome_unknown"}, w.types(t))
@@ -145,16 +146,16 @@ func TestReserveOfAnotherToolWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, nil)
-	for _, change := range []func(*jig.Reserve){
-		func(r *jig.Reserve) { r.Version = "v2" },
-		func(r *jig.Reserve) { r.Digest = "d2" },
-		func(r *jig.Reserve) { r.Digest = "" },
+	for _, change := range []func(*ledger.Reserve){
+		func(r *ledger.Reserve) { r.Version = "v2" },
+		func(r *ledger.Reserve) { r.Digest = "d2" },
+		func(r *ledger.Reserve) { r.Digest = "" },
 	} {
 		request := w.request(c)
 		change(&request)
 		r, err := w.Reserve(t.Context(), request)
 		require.NoError(t, err)
-		require.Equal(t, jig.ReserveWaiting, r.Outcome)
+		require.Equal(t, ledger.ReserveWaiting, r.Outcome)
 	}
 	require.Equal(t, jig.CallReserved, w.row(t, c).Status)
 	require.Empty(t, w.types(t))
@@ -164,21 +165,21 @@ func TestApprovalIsConsumedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.asking(t)
-	require.Equal(t, jig.ReserveWaiting, w.reserve(t, c).Outcome)
+	require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome)
 	w.decide(t, "k", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben"})
 	require.Equal(t, "approved", w.approvals(t, c)[0])
 	r := w.reserve(t, c)
-	require.Equal(t, jig.ReserveRun, r.Outcome)
+	require.Equal(t, ledger.ReserveRun, r.Outcome)
 	require.Equal(t, []string{"consumed"}, w.approvals(t, c))
 
 	given := w.complete(t, c, r.Fence, jig.CallReserved)
 	require.Equal(t, jig.CallReserved, given.Status)
 	require.Nil(t, given.Result)
 	r = w.reserve(t, c)
-	require.Equal(t, jig.ReserveRun, r.Outcome, "a retry of what did not happen needs no second approval")
+	require.Equal(t, ledger.ReserveRun, r.Outcome, "a retry of what did not happen needs no second approval")
 	require.Equal(t, 2, r.Fence)
 	w.complete(t, c, r.Fence, jig.CallSucceeded)
-	require.Equal(t, jig.ReserveFinal, w.reserve(t, c).Outcome)
+	require.Equal(t, ledger.ReserveFinal, w.reserve(t, c).Outcome)
 	require.Equal(t, []string{"consumed"}, w.approvals(t, c))
 	require.Equal(t, []string{"tool.needs_approval", "tool.approved", "tool.started", "tool.started", "tool.completed"}, w.types(t))
 }
@@ -206,7 +207,7 @@ func TestCompleteAsUnknownAsksAPerson(t *testing.T) {
 	w := newWorld(t)
 	c := w.running(t, nil)
 	w.reserve(t, c)
-	got, err := w.Complete(t.Context(), jig.Completion{
+	got, err := w.Complete(t.Context(), ledger.Completion{
 		Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Fence: 1, Status: jig.CallUnknown,
 		Result: jig.Failure(jig.Errorf(jig.CodeTimeout, "no answer in 5s")),
 	})
@@ -217,5 +218,5 @@ func TestCompleteAsUnknownAsksAPerson(t *testing.T) {
 	require.Equal(t, jig.PendingReconcile, p.Kind)
 	require.Contains(t, p.Reasons[0], "no answer in 5s")
 	require.Equal(t, []string{"tool.started", "tool.outcome_unknown"}, w.types(t))
-	require.Equal(t, jig.ReserveUnknown, w.reserve(t, c).Outcome)
+	require.Equal(t, ledger.ReserveUnknown, w.reserve(t, c).Outcome)
 }

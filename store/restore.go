@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
 )
 
 const (
@@ -92,7 +93,7 @@ func (db *DB) markRestored(ctx context.Context, tenant, session string, dry bool
 				Tenant: tenant, SessionID: session, Call: row.CallID, Tool: row.Tool, Status: row.status(), Asks: asks,
 			})
 			l.of(row, jig.EventToolInDoubt, details{"reason": restoredReason, "status": row.Status})
-			entry := subject{session: session, call: row}.entry(jig.AuditInDoubt, jig.Principal{}, nil)
+			entry := subject{session: session, call: row}.entry(audit.AuditInDoubt, jig.Principal{}, nil)
 			entry.Reason, entry.Status = restoredReason, row.status()
 			l.audits = append(l.audits, entry)
 		}

@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 )
@@ -67,7 +70,7 @@ var openStates = map[string]func(world, *testing.T, func(*jig.Call)) jig.Call{
 	"executing": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // a case of a test table, not a helper
 		t.Helper()
 		c := w.running(t, kind)
-		require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome)
+		require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
 		return c
 	},
 	"given back": func(w world, t *testing.T, kind func(*jig.Call)) jig.Call { //nolint:thelper // a case of a test table, not a helper
@@ -98,7 +101,7 @@ func writesUnderKey(c *jig.Call) { c.Write, c.Idempotent = true, true }
 func reads(c *jig.Call)          { c.Write, c.Idempotent = false, true }
 
 // goesOn approves the call if it waits and then begins an attempt, as happens after the restore.
-func (w world) goesOn(t *testing.T, c jig.Call) jig.Reservation {
+func (w world) goesOn(t *testing.T, c jig.Call) ledger.Reservation {
 	t.Helper()
 	if w.row(t, c).Status == jig.CallWaiting {
 		ruled := w.decide(t, "approve after", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben"})
@@ -149,7 +152,7 @@ func TestRestoredCall_RunsOnlyAfterAPersonSaidThatItDidNotHappen(t *testing.T) {
 			require.Equal(t, string(before.Status), w.last(t, jig.EventToolInDoubt)["status"])
 			started := w.count(t, jig.EventToolStarted)
 
-			require.Equal(t, jig.ReserveUnknown, w.goesOn(t, c).Outcome)
+			require.Equal(t, ledger.ReserveUnknown, w.goesOn(t, c).Outcome)
 			require.Equal(t, started, w.count(t, jig.EventToolStarted), "nothing began")
 			p, err := w.Pending(t.Context(), w.tenant, w.session, c.ID)
 			require.NoError(t, err)
@@ -165,10 +168,10 @@ func TestRestoredCall_RunsOnlyAfterAPersonSaidThatItDidNotHappen(t *testing.T) {
 			require.Equal(t, jig.DecisionAccepted, w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: outcome}).Outcome)
 			r := w.reserve(t, c)
 			if outcome == jig.OutcomeHappened {
-				require.Equal(t, jig.ReserveFinal, r.Outcome)
+				require.Equal(t, ledger.ReserveFinal, r.Outcome)
 				return
 			}
-			require.Equal(t, jig.ReserveRun, r.Outcome)
+			require.Equal(t, ledger.ReserveRun, r.Outcome)
 			require.False(t, r.InDoubt)
 			require.Equal(t, jig.CallSucceeded, w.ends(t, c, r.Fence, nil).Status)
 			require.Equal(t, started+1, w.count(t, jig.EventToolStarted))
@@ -194,7 +197,7 @@ func TestRestoredCall_IsNotFinalisedByAnAttemptFromBefore(t *testing.T) {
 	refused := func(one open, when string) {
 		for fence := range 10 {
 			for _, status := range []jig.CallStatus{jig.CallSucceeded, jig.CallFailed, jig.CallReserved} {
-				stored := one.w.ends(t, one.c, fence, func(c *jig.Completion) { c.Status = status })
+				stored := one.w.ends(t, one.c, fence, func(c *ledger.Completion) { c.Status = status })
 				require.False(t, stored.Status.Final(), "%s, %s: fence %d", one.state, when, fence)
 				require.False(t, stored.Late)
 			}
@@ -202,11 +205,11 @@ func TestRestoredCall_IsNotFinalisedByAnAttemptFromBefore(t *testing.T) {
 	}
 	for _, one := range all {
 		refused(one, "before it is asked about")
-		require.Equal(t, jig.ReserveUnknown, one.w.goesOn(t, one.c).Outcome)
+		require.Equal(t, ledger.ReserveUnknown, one.w.goesOn(t, one.c).Outcome)
 		refused(one, "while it is unknown")
 		one.w.reconcile(t, "word", jig.Reconciliation{Call: one.c.ID, Outcome: jig.OutcomeNotHappened})
 		refused(one, "before it runs again")
-		require.Equal(t, jig.ReserveRun, one.w.reserve(t, one.c).Outcome)
+		require.Equal(t, ledger.ReserveRun, one.w.reserve(t, one.c).Outcome)
 		refused(one, "while it runs again")
 	}
 }
@@ -224,7 +227,7 @@ func TestRestoredCall_ThatIsIdempotentRunsInDoubt(t *testing.T) {
 			Tenant: w.tenant, SessionID: w.session, Call: c.ID, Tool: c.Tool, Status: w.row(t, c).Status,
 		}}, b.mark(t), state)
 		r := w.goesOn(t, c)
-		require.Equal(t, jig.ReserveRun, r.Outcome, state)
+		require.Equal(t, ledger.ReserveRun, r.Outcome, state)
 		require.True(t, r.InDoubt, state)
 		require.Less(t, r.Fence, 4, "%s: its attempts are counted on", state)
 	}
@@ -248,10 +251,10 @@ func TestRestoredComposition_AsksBeforeItBegins(t *testing.T) {
 		require.Contains(t, b.mark(t), store.Restored{
 			Tenant: w.tenant, SessionID: w.session, Call: c.ID, Tool: c.Tool, Status: w.row(t, c).Status, Asks: true,
 		}, state)
-		require.Equal(t, jig.ReserveUnknown, w.goesOn(t, c).Outcome, state)
+		require.Equal(t, ledger.ReserveUnknown, w.goesOn(t, c).Outcome, state)
 		w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
 		r := w.reserve(t, c)
-		require.Equal(t, jig.ReserveRun, r.Outcome, state)
+		require.Equal(t, ledger.ReserveRun, r.Outcome, state)
 		w.ends(t, c, r.Fence, nil)
 	}
 
@@ -263,9 +266,9 @@ func TestRestoredComposition_AsksBeforeItBegins(t *testing.T) {
 	w.move(t, w.moving(f, step))
 	marked := b.mark(t)
 	require.Equal(t, []bool{false, true}, []bool{marked[0].Asks, marked[1].Asks}, "of one that has begun the step is asked about")
-	require.Equal(t, jig.ReserveUnknown, w.reserve(t, step).Outcome)
+	require.Equal(t, ledger.ReserveUnknown, w.reserve(t, step).Outcome)
 	r := w.reserve(t, c)
-	require.Equal(t, jig.ReserveRun, r.Outcome)
+	require.Equal(t, ledger.ReserveRun, r.Outcome)
 	require.Equal(t, 2, r.Fence)
 }
 
@@ -279,7 +282,7 @@ func TestRestoredCall_ThatWaitsCannotBeChangedDeniedOrExpire(t *testing.T) {
 
 		edited, shown := c, pendingOf(c)
 		edited.Input, edited.Digest, shown.Digest = []byte(`{"path":"b"}`), "d2", "d2"
-		refused, err := w.Decide(t.Context(), jig.DecisionRequest{
+		refused, err := w.Decide(t.Context(), approval.DecisionRequest{
 			Tenant: w.tenant, SessionID: w.session, Key: "edit", Principal: jig.Principal{ID: "ben"}, Edited: &edited, Fresh: &shown,
 			Now: time.Now(), Decision: jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: edited.Input},
 		})
@@ -311,7 +314,7 @@ func TestRestore_LeavesAloneWhatCannotHaveAnEffectOrIsOver(t *testing.T) {
 	over.complete(t, done, over.reserve(t, done).Fence, jig.CallSucceeded)
 	require.Empty(t, b.mark(t))
 	require.Zero(t, over.count(t, jig.EventToolInDoubt))
-	require.Equal(t, jig.ReserveFinal, over.reserve(t, done).Outcome)
+	require.Equal(t, ledger.ReserveFinal, over.reserve(t, done).Outcome)
 }
 
 func TestRestore_MarksAllTenantsOnceAndForTheRecord(t *testing.T) {
@@ -347,9 +350,9 @@ func TestRestore_MarksAllTenantsOnceAndForTheRecord(t *testing.T) {
 		require.Equal(t, 1, w.count(t, jig.EventToolInDoubt))
 		entries := b.column(t, w.tenant, "select entry from audit where session_id = $1", w.session)
 		require.Len(t, entries, 1)
-		var entry jig.AuditEntry
+		var entry audit.Entry
 		require.NoError(t, json.Unmarshal([]byte(entries[0]), &entry))
-		require.Equal(t, jig.AuditInDoubt, entry.Kind)
+		require.Equal(t, audit.AuditInDoubt, entry.Kind)
 		require.Equal(t, "1.1", entry.Call)
 		require.Equal(t, "d1", entry.Digest)
 		require.Equal(t, jig.CallReserved, entry.Status)
@@ -364,7 +367,7 @@ func TestRestore_EndedSessionsSayThatTheirMarkedCallsAreInDoubt(t *testing.T) {
 	w := b.world(t, "acme")
 	c := w.running(t, writes)
 	b.mark(t)
-	require.NoError(t, w.CancelSession(t.Context(), jig.End{Tenant: w.tenant, SessionID: w.session}))
+	require.NoError(t, w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: w.session}))
 	row := w.row(t, c)
 	require.Equal(t, jig.CodeOutcomeUnknown, row.Result.Error.Code)
 	require.False(t, row.Result.Error.NotExecuted)

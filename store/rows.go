@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // sessionRow is a row of sessions.
@@ -155,7 +157,7 @@ type approvalRow struct {
 	ParentCall     string
 }
 
-func (r *approvalRow) status() jig.ApprovalStatus { return jig.ApprovalStatus(r.Status) }
+func (r *approvalRow) status() approval.Status { return approval.Status(r.Status) }
 
 func (r *approvalRow) pending() (jig.Pending, error) {
 	p := jig.Pending{
@@ -178,7 +180,7 @@ func (r *approvalRow) pending() (jig.Pending, error) {
 	if r.NoticedAt != nil {
 		seen = r.NoticedAt.UTC()
 	}
-	if next := jig.ConsentOf(p).Next(seen); p.ExpiresAt.IsZero() || next.Before(p.ExpiresAt) {
+	if next := approval.ConsentOf(p).Next(seen); p.ExpiresAt.IsZero() || next.Before(p.ExpiresAt) {
 		p.NextAt = next
 	}
 	return p, nil
@@ -231,8 +233,8 @@ type turnRow struct {
 	Body []byte
 }
 
-func (r *turnRow) turn() (jig.Turn, error) {
-	var t jig.Turn
+func (r *turnRow) turn() (chat.Turn, error) {
+	var t chat.Turn
 	err := decode(r.Body, &t)
 	return t, err
 }

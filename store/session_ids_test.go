@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/store/storetest"
 )
 
@@ -24,7 +26,7 @@ func (w world) creations(t *testing.T) map[string]func(jig.Session) (jig.Session
 	return map[string]func(jig.Session) (jig.Session, error){
 		"agent": func(s jig.Session) (jig.Session, error) { return w.CreateSession(t.Context(), s) },
 		"call": func(s jig.Session) (jig.Session, error) {
-			return w.CreateCall(t.Context(), s, jig.Turn{Stop: jig.StopCalls, Calls: []jig.ToolCall{{Name: "todo.write"}}})
+			return w.CreateCall(t.Context(), s, chat.Turn{Stop: chat.StopCalls, Calls: []jig.ToolCall{{Name: "todo.write"}}})
 		},
 	}
 }
@@ -54,7 +56,7 @@ func TestDeletedSessionsNeverRunAgain(t *testing.T) {
 		for name, create := range w.creations(t) {
 			s, err := create(named(w.tenant, name, "d1"))
 			require.NoError(t, err)
-			require.NoError(t, w.CancelSession(t.Context(), jig.End{Tenant: w.tenant, SessionID: s.ID}))
+			require.NoError(t, w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: s.ID}))
 			if way == "pruned" {
 				gone, err := w.PruneTenant(t.Context(), w.tenant, time.Now().Add(time.Hour))
 				require.NoError(t, err)

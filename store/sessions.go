@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // CreateSession stores a new session with its first message (the task, if any) and the events session.started and message.added. If the
@@ -31,7 +32,7 @@ func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, er
 		l.add(jig.Event{Type: jig.EventSessionStarted, Data: started(s)})
 		if s.Task != "" {
 			t.queue("MessageFirst", s.Tenant, s.ID, "task", text(s.Task), text(s.Principal.ID))
-			l.add(jig.Event{Type: jig.EventMessageAdded, Data: messageDetails(jig.Message{Role: jig.RoleUser, Text: s.Task, By: s.Principal.ID})})
+			l.add(jig.Event{Type: jig.EventMessageAdded, Data: messageDetails(chat.Message{Role: chat.RoleUser, Text: s.Task, By: s.Principal.ID})})
 		}
 		first(t.queue("SessionGet", s.Tenant, s.ID), &row)
 		return t.finish(ctx, l, s.ID)
@@ -44,7 +45,7 @@ func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, er
 
 // CreateCall stores the session of a single call: the session, its only pass and the turn that asks for the call. If the session already
 // exists, only what is missing is added. It returns the session, or CONFLICT in the same cases as [DB.CreateSession].
-func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn jig.Turn) (jig.Session, error) {
+func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn chat.Turn) (jig.Session, error) {
 	if err := jig.CheckTenant(s.Tenant); err != nil {
 		return jig.Session{}, err
 	}
@@ -159,7 +160,7 @@ func (db *DB) Session(ctx context.Context, tenant, id string) (jig.Session, erro
 // BeginPass sets the session's pass, sets its status to working, clears the answer of an earlier end and records pass.started. A
 // second call for the same pass changes nothing. It returns the session, including what pauses it, and the pass's turn if the model
 // has already answered.
-func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *jig.Turn, error) {
+func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *chat.Turn, error) {
 	var last *int64
 	var row *sessionRow
 	var answered *turnRow

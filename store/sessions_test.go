@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/store/storetest"
 )
 
@@ -60,7 +62,7 @@ func TestCreateCallOnce(t *testing.T) {
 			Tenant: tenant, ID: jig.NewSessionID(), Agent: jig.Agent{Name: "call"}, Principal: jig.Principal{ID: "ana"},
 			Input: json.RawMessage(`{"text":"` + strings.Repeat("x", size) + `"}`),
 		}
-		turn := jig.Turn{Stop: jig.StopCalls, Calls: []jig.ToolCall{{Name: "todo.write", Input: want.Input}}}
+		turn := chat.Turn{Stop: chat.StopCalls, Calls: []jig.ToolCall{{Name: "todo.write", Input: want.Input}}}
 		errs, got := make([]error, 6), make([]jig.Session, 6)
 		var wg sync.WaitGroup
 		for i := range errs {
@@ -85,13 +87,13 @@ func TestCreateCallOnce(t *testing.T) {
 		}
 		require.Equal(t, []jig.EventType{jig.EventSessionStarted, jig.EventPassStarted}, types)
 
-		_, err = db.EndPass(t.Context(), jig.End{Tenant: tenant, SessionID: want.ID, Pass: 1, Status: jig.StatusCompleted})
+		_, err = db.EndPass(t.Context(), ledger.End{Tenant: tenant, SessionID: want.ID, Pass: 1, Status: jig.StatusCompleted})
 		require.NoError(t, err)
 		ended, err := db.CreateCall(t.Context(), want, turn)
 		require.NoError(t, err)
 		require.Equal(t, jig.StatusCompleted, ended.Status, "one that has ended stays so")
 	}
-	_, err := db.CreateCall(t.Context(), jig.Session{Tenant: "No Tenant", ID: jig.NewSessionID()}, jig.Turn{})
+	_, err := db.CreateCall(t.Context(), jig.Session{Tenant: "No Tenant", ID: jig.NewSessionID()}, chat.Turn{})
 	requireCode(t, jig.CodeInvalidInput, err)
 }
 
@@ -103,7 +105,7 @@ func TestBeginPassOnce(t *testing.T) {
 	require.Nil(t, turn)
 	require.Equal(t, 1, s.Pass)
 	require.Empty(t, w.types(t))
-	_, err = w.SaveTurn(t.Context(), w.tenant, w.session, 1, jig.Turn{Text: "hello"})
+	_, err = w.SaveTurn(t.Context(), w.tenant, w.session, 1, chat.Turn{Text: "hello"})
 	require.NoError(t, err)
 	_, turn, err = w.BeginPass(t.Context(), w.tenant, w.session, 1)
 	require.NoError(t, err)
@@ -123,11 +125,11 @@ func TestSaveTurnOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			turn := jig.Turn{
+			turn := chat.Turn{
 				Text: big(size), Calls: []jig.ToolCall{{ProviderID: "p1", Name: "file.read", Input: json.RawMessage(`{"path":"a"}`)}},
-				Usage: jig.Usage{InputTokens: 100, OutputTokens: 20}, Stop: jig.StopCalls, Opaque: json.RawMessage(`{"sig":"x"}`),
+				Usage: chat.Usage{InputTokens: 100, OutputTokens: 20}, Stop: chat.StopCalls, Opaque: json.RawMessage(`{"sig":"x"}`),
 			}
-			errs, got := make([]error, 4), make([]jig.Turn, 4)
+			errs, got := make([]error, 4), make([]chat.Turn, 4)
 			var wg sync.WaitGroup
 			for i := range errs {
 				mine := turn

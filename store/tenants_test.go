@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 )
@@ -47,7 +48,7 @@ func TestPruneTakesEndedSessions(t *testing.T) {
 	w := newWorld(t)
 	live := w.session
 	ended := storetest.Session(t, w.DB, w.tenant).ID
-	require.NoError(t, w.CancelSession(t.Context(), jig.End{Tenant: w.tenant, SessionID: ended}))
+	require.NoError(t, w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: ended}))
 	_, err := w.PutArtifact(t.Context(), w.tenant, ended, "", []byte("x"))
 	require.NoError(t, err)
 	kept, err := w.PutArtifact(t.Context(), w.tenant, live, "", []byte("x"))
@@ -73,7 +74,7 @@ func TestLiveSessions(t *testing.T) {
 	for _, tenant := range []string{"one", "two"} {
 		quiet[storetest.Session(t, db, tenant).ID] = true
 		ended := storetest.Session(t, db, tenant).ID
-		require.NoError(t, db.CancelSession(t.Context(), jig.End{Tenant: tenant, SessionID: ended}))
+		require.NoError(t, db.CancelSession(t.Context(), ledger.End{Tenant: tenant, SessionID: ended}))
 	}
 	list, err := db.LiveSessions(t.Context(), 10)
 	require.NoError(t, err)

@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // tokenUsed is the reason for refusing a token that was already used.
@@ -22,18 +24,18 @@ type tokenUse struct {
 }
 
 // again reports whether a token sent with a request was already used in another one.
-func (u *tokenUse) again(e *jig.Evidence) bool {
+func (u *tokenUse) again(e *identity.Evidence) bool {
 	return u != nil && (u.Request != e.Request || e.Request == "")
 }
 
 // tokenID identifies a token by a hash: a signer's token id may be long, and two keys may use the same one.
-func tokenID(e *jig.Evidence) string {
+func tokenID(e *identity.Evidence) string {
 	sum := sha256.Sum256([]byte(e.Key + "\x00" + e.Token))
 	return hex.EncodeToString(sum[:])
 }
 
 // usedToken queues the lookup of a token's earlier use. into stays nil when the token was not used before or there is no token.
-func (t *tx) usedToken(e *jig.Evidence, into **tokenUse) {
+func (t *tx) usedToken(e *identity.Evidence, into **tokenUse) {
 	if e != nil && e.Token != "" {
 		first(t.queue("TokenUsed", t.tenant, tokenID(e)), into)
 	}
@@ -41,16 +43,16 @@ func (t *tx) usedToken(e *jig.Evidence, into **tokenUse) {
 
 // useToken queues the use of a token. If a token is used twice at the same time, one transaction fails and is retried once the other
 // is visible.
-func (t *tx) useToken(e *jig.Evidence, changed bool) {
+func (t *tx) useToken(e *identity.Evidence, changed bool) {
 	if e != nil && e.Token != "" {
 		t.queue("TokenUse", t.tenant, tokenID(e), text(e.Request), changed, e.Until)
 	}
 }
 
 // reused records that a token was used again for something that concerns no call, commits, and returns NOT_PERMITTED.
-func (t *tx) reused(ctx context.Context, e jig.AuditEntry) error {
-	e.Kind, e.Reason = jig.AuditRefused, tokenUsed
-	if err := t.finish(ctx, &log{audits: []jig.AuditEntry{e}}, ""); err != nil {
+func (t *tx) reused(ctx context.Context, e audit.Entry) error {
+	e.Kind, e.Reason = audit.AuditRefused, tokenUsed
+	if err := t.finish(ctx, &log{audits: []audit.Entry{e}}, ""); err != nil {
 		return err
 	}
 	return jig.Errorf(jig.CodeNotPermitted, "the token was used already: each counts once").WithField("token").

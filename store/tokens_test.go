@@ -10,22 +10,26 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 )
 
 // proof returns the evidence of a token that was sent with a request.
-func proof(token, request string) *jig.Evidence {
-	return &jig.Evidence{Key: "ana-1", Token: token, Until: time.Now().Add(time.Minute).UTC(), Request: request}
+func proof(token, request string) *identity.Evidence {
+	return &identity.Evidence{Key: "ana-1", Token: token, Until: time.Now().Add(time.Minute).UTC(), Request: request}
 }
 
-func (w world) pauseTool(t *testing.T, e *jig.Evidence) (bool, error) {
+func (w world) pauseTool(t *testing.T, e *identity.Evidence) (bool, error) {
 	t.Helper()
 	p := jig.Pause{Scope: jig.PauseTool, Target: "mail.send", By: "ana", At: time.Now().UTC()}
 	return w.Pause(t.Context(), w.tenant, p, e)
 }
 
-func (w world) resumeTool(t *testing.T, e *jig.Evidence) (bool, error) {
+func (w world) resumeTool(t *testing.T, e *identity.Evidence) (bool, error) {
 	t.Helper()
 	p := jig.Pause{Scope: jig.PauseTool, Target: "mail.send", By: "ana", At: time.Now().UTC()}
 	return w.Resume(t.Context(), w.tenant, p, e)
@@ -52,19 +56,19 @@ func TestAPauseTakesATokenOnce(t *testing.T) {
 	held, err := w.Pauses(t.Context(), w.tenant)
 	require.NoError(t, err)
 	require.Empty(t, held, "nothing of it was done again")
-	var kinds []jig.AuditKind
+	var kinds []audit.Kind
 	for _, row := range w.entries(t) {
 		kinds = append(kinds, row.Kind)
 		require.Equal(t, []string{"tool:mail.send", "ana"}, []string{row.Subject, row.By})
 	}
-	require.Equal(t, []jig.AuditKind{jig.AuditPaused, jig.AuditResumed, jig.AuditRefused, jig.AuditRefused}, kinds)
+	require.Equal(t, []audit.Kind{audit.AuditPaused, audit.AuditResumed, audit.AuditRefused, audit.AuditRefused}, kinds)
 
 	changed, err = w.resumeTool(t, proof("t3", "three"))
 	require.NoError(t, err)
 	require.False(t, changed)
 	_, err = w.resumeTool(t, proof("t3", "four"))
 	requireCode(t, jig.CodeNotPermitted, err)
-	for _, other := range []*jig.Evidence{{Key: "ana-2", Token: "t1", Until: time.Now()}, proof("t4", "one"), nil} {
+	for _, other := range []*identity.Evidence{{Key: "ana-2", Token: "t1", Until: time.Now()}, proof("t4", "one"), nil} {
 		_, err = w.pauseTool(t, other)
 		require.NoError(t, err, "another key's token, another token, none")
 	}
@@ -128,7 +132,7 @@ func TestAWordOnADoubtCountsOnce(t *testing.T) {
 	w := newWorld(t)
 	c := w.doubtful(t)
 	say := func(key string) jig.Ruled {
-		ruled, err := w.Reconcile(t.Context(), jig.ReconcileRequest{
+		ruled, err := w.Reconcile(t.Context(), approval.ReconcileRequest{
 			Tenant: w.tenant, SessionID: w.session, Key: key, Principal: jig.Principal{ID: "ana"}, Evidence: proof("t1", key),
 			Reconciliation: jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened},
 		})
@@ -138,7 +142,7 @@ func TestAWordOnADoubtCountsOnce(t *testing.T) {
 	accepted := say("one")
 	require.Equal(t, jig.CallReserved, accepted.Status)
 	w.reserve(t, c)
-	require.Equal(t, jig.ReserveUnknown, w.reserve(t, c).Outcome)
+	require.Equal(t, ledger.ReserveUnknown, w.reserve(t, c).Outcome)
 	refused := say("two")
 	require.Equal(t, jig.DecisionRefused, refused.Outcome)
 	require.Contains(t, refused.Reason, "used already")
@@ -153,7 +157,7 @@ func TestARefusedDecisionLeavesItsToken(t *testing.T) {
 	w := newWorld(t)
 	c := w.asking(t)
 	decide := func(key, digest string) jig.Ruled {
-		ruled, err := w.Decide(t.Context(), jig.DecisionRequest{
+		ruled, err := w.Decide(t.Context(), approval.DecisionRequest{
 			Tenant: w.tenant, SessionID: w.session, Key: key, Principal: jig.Principal{ID: "ana"}, Evidence: proof("t1", key), Now: time.Now(),
 			Decision: jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Digest: digest},
 		})

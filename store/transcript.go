@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // SaveTurn stores the model's answer for a pass of a session and adds its usage to the session. If there already is one, it is
 // returned and nothing changes. A large answer is stored as an artifact.
-func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn jig.Turn) (jig.Turn, error) {
+func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn chat.Turn) (chat.Turn, error) {
 	body, err := encode(turn)
 	if err != nil {
-		return jig.Turn{}, err
+		return chat.Turn{}, err
 	}
 	tokens := turn.Usage.InputTokens + turn.Usage.OutputTokens
 	var saved *turnRow
@@ -36,19 +37,19 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ji
 		})
 	}
 	if state(err) == stateForeignKeyViolation {
-		return jig.Turn{}, noSession(id)
+		return chat.Turn{}, noSession(id)
 	}
 	if err != nil {
-		return jig.Turn{}, err
+		return chat.Turn{}, err
 	}
 	return saved.turn()
 }
 
 // AddMessage appends a message once per key, with its event, and reports whether it was new. The role defaults to user. The message
 // belongs to the pass that is running when it is stored, and the next pass reads it.
-func (db *DB) AddMessage(ctx context.Context, tenant, id, key string, m jig.Message) (bool, error) {
+func (db *DB) AddMessage(ctx context.Context, tenant, id, key string, m chat.Message) (bool, error) {
 	if m.Role == "" {
-		m.Role = jig.RoleUser
+		m.Role = chat.RoleUser
 	}
 	var found []*int64
 	err := db.once(ctx, tenant, func(t *tx) {
@@ -72,7 +73,7 @@ func (db *DB) HasMessage(ctx context.Context, tenant, session, id string) (bool,
 	return has != nil && *has, err
 }
 
-func messageDetails(m jig.Message) []byte {
+func messageDetails(m chat.Message) []byte {
 	shown := cut(m.Text, jig.PreviewBytes)
 	return details{"role": string(m.Role), "by": m.By, "text": shown, "truncated": len(shown) < len(m.Text)}.json()
 }
@@ -91,7 +92,7 @@ type messageRow struct {
 // A message comes before the turn of the pass after the one that was running when it arrived, so that it is never placed before a
 // turn that did not see it. Messages that no turn has followed come in trailing exchanges without a turn: for the running pass and
 // the one after it.
-func (db *DB) Transcript(ctx context.Context, tenant, id string, after int) ([]jig.Exchange, error) {
+func (db *DB) Transcript(ctx context.Context, tenant, id string, after int) ([]chat.Exchange, error) {
 	var turns []turnRow
 	var rows []callRow
 	var messages []messageRow
@@ -112,15 +113,15 @@ func (db *DB) Transcript(ctx context.Context, tenant, id string, after int) ([]j
 }
 
 // exchanges combines turns, calls and messages, each of which is sorted by pass.
-func exchanges(turns []turnRow, rows []callRow, messages []messageRow) ([]jig.Exchange, error) {
-	var all []jig.Exchange
+func exchanges(turns []turnRow, rows []callRow, messages []messageRow) ([]chat.Exchange, error) {
+	var all []chat.Exchange
 	at := map[int]int{}
-	of := func(pass int) *jig.Exchange {
+	of := func(pass int) *chat.Exchange {
 		i, ok := at[pass]
 		if !ok {
 			i = len(all)
 			at[pass] = i
-			all = append(all, jig.Exchange{Pass: pass})
+			all = append(all, chat.Exchange{Pass: pass})
 		}
 		return &all[i]
 	}
@@ -141,10 +142,10 @@ func exchanges(turns []turnRow, rows []callRow, messages []messageRow) ([]jig.Ex
 	}
 	for _, m := range messages {
 		x := of(m.Pass + 1)
-		x.Messages = append(x.Messages, jig.Message{
-			Role: jig.Role(m.Role), Text: m.Body, By: m.By, Pass: m.Pass, At: m.At.UTC(),
+		x.Messages = append(x.Messages, chat.Message{
+			Role: chat.Role(m.Role), Text: m.Body, By: m.By, Pass: m.Pass, At: m.At.UTC(),
 		})
 	}
-	slices.SortStableFunc(all, func(a, b jig.Exchange) int { return a.Pass - b.Pass })
+	slices.SortStableFunc(all, func(a, b chat.Exchange) int { return a.Pass - b.Pass })
 	return all, nil
 }

@@ -10,28 +10,30 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // noteOf returns a note whose content was checked against a version of its type.
-func (w world) noteOf(version, key string) jig.NewEntity {
-	return jig.NewEntity{Entity: jig.Entity{Tenant: w.tenant, Type: "note", TypeVersion: version, Content: json.RawMessage(`{}`)}, Key: key}
+func (w world) noteOf(version, key string) entity.NewEntity {
+	return entity.NewEntity{Entity: entity.Entity{Tenant: w.tenant, Type: "note", TypeVersion: version, Content: json.RawMessage(`{}`)}, Key: key}
 }
 
-func typeDocument(version string) jig.StoredDocument {
-	return jig.StoredDocument{DocumentVersion: document("entity_type/note@" + version), Body: []byte(version)}
+func typeDocument(version string) bundle.StoredDocument {
+	return bundle.StoredDocument{DocumentVersion: document("entity_type/note@" + version), Body: []byte(version)}
 }
 
 func requireChanged(t *testing.T, err error) {
 	t.Helper()
 	requireCode(t, jig.CodeConflict, err)
-	require.Equal(t, jig.ReasonTypeChanged, jig.AsError(err).Reason)
+	require.Equal(t, bundle.ReasonTypeChanged, jig.AsError(err).Reason)
 }
 
 func TestTypesAreWhatTheyWereHeldAgainst(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
-	unused, fits := jig.TypeBasis{Type: "note"}, jig.TypeBasis{Type: "note", Version: "v1"}
-	register := func(version string, types ...jig.TypeBasis) error {
+	unused, fits := bundle.TypeBasis{Type: "note"}, bundle.TypeBasis{Type: "note", Version: "v1"}
+	register := func(version string, types ...bundle.TypeBasis) error {
 		return w.RegisterDocument(t.Context(), w.operator(), typeDocument(version), types...)
 	}
 	require.NoError(t, register("v0", fits), "out of use")
@@ -41,11 +43,11 @@ func TestTypesAreWhatTheyWereHeldAgainst(t *testing.T) {
 	e, _, err := w.CreateEntity(t.Context(), w.noteOf("v1", "n"))
 	require.NoError(t, err)
 	requireChanged(t, register("v2", unused))
-	requireChanged(t, register("v2", jig.TypeBasis{Type: "other"}, unused))
+	requireChanged(t, register("v2", bundle.TypeBasis{Type: "other"}, unused))
 	require.Equal(t, []string{"entity_type/note@v1"}, w.current(t))
-	bundle := bundleOf("notes", "1.0.0", nil, "entity_type/memo@v1")
-	bundle.Types = []jig.TypeBasis{unused}
-	_, err = w.InstallBundle(t.Context(), w.operator(), bundle)
+	owner := bundleOf("notes", "1.0.0", nil, "entity_type/memo@v1")
+	owner.Types = []bundle.TypeBasis{unused}
+	_, err = w.InstallBundle(t.Context(), w.operator(), owner)
 	requireChanged(t, err)
 	require.Equal(t, []string{"entity_type/note@v1"}, w.current(t), "nothing changed")
 
@@ -93,13 +95,13 @@ func TestEntitiesGetWhatAVersionAdds(t *testing.T) {
 	gone, _, err := w.CreateEntity(t.Context(), w.noteOf("v1", ""))
 	require.NoError(t, err)
 	require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, gone.ID, 0))
-	content := func(e jig.Entity) string {
+	content := func(e entity.Entity) string {
 		t.Helper()
 		now, err := w.Entity(t.Context(), w.tenant, e.ID)
 		require.NoError(t, err)
 		return fmt.Sprintf("revision %d: %s", now.Revision, strings.ReplaceAll(string(now.Content), " ", ""))
 	}
-	adds := jig.TypeBasis{Type: "note", Version: "v1", Defaults: map[string]json.RawMessage{"mood": json.RawMessage(`"calm"`)}}
+	adds := bundle.TypeBasis{Type: "note", Version: "v1", Defaults: map[string]json.RawMessage{"mood": json.RawMessage(`"calm"`)}}
 	stale := adds
 	stale.Version = "v0"
 	requireChanged(t, w.RegisterDocument(t.Context(), w.operator(), typeDocument("v2"), stale))
@@ -110,7 +112,7 @@ func TestEntitiesGetWhatAVersionAdds(t *testing.T) {
 	require.Equal(t, `revision 1: {"mood":"loud"}`, content(other))
 
 	b := bundleOf("notes", "1.0.0", nil, "entity_type/memo@v3")
-	b.Types = []jig.TypeBasis{{Type: "memo", Version: "v1", Defaults: map[string]json.RawMessage{"size": json.RawMessage(`3`)}}}
+	b.Types = []bundle.TypeBasis{{Type: "memo", Version: "v1", Defaults: map[string]json.RawMessage{"size": json.RawMessage(`3`)}}}
 	w.install(t, b)
 	require.Equal(t, `revision 2: {"mood":"loud","size":3}`, content(other))
 }
@@ -128,13 +130,13 @@ func TestTypesChangeWhileEntitiesCome(t *testing.T) {
 		ids := make([]string, 4)
 		for i := range made {
 			wait.Go(func() {
-				var e jig.Entity
+				var e entity.Entity
 				e, _, made[i] = w.CreateEntity(t.Context(), w.noteOf(old, ""))
 				ids[i] = e.ID
 			})
 		}
 		wait.Go(func() {
-			changed = w.RegisterDocument(t.Context(), w.operator(), typeDocument(next), jig.TypeBasis{Type: "note"})
+			changed = w.RegisterDocument(t.Context(), w.operator(), typeDocument(next), bundle.TypeBasis{Type: "note"})
 		})
 		wait.Wait()
 		for i, err := range made {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/policy"
 )
 
 // maxViewCalls and maxViewPending limit what a view of a session shows.
@@ -48,7 +49,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	err := db.once(ctx, tenant, func(t *tx) {
 		first(t.queue("SessionGet", tenant, id), &row)
 		list(t.queue("ApprovalsOpenOfSession", tenant, id, maxViewPending), &open)
-		list(t.queue("CallViews", tenant, id, maxViewCalls, jig.PolicyUnreadable), &latest)
+		list(t.queue("CallViews", tenant, id, maxViewCalls, policy.VersionUnreadable), &latest)
 		list(t.queue("CallCounts", tenant, id), &tally)
 		value(t.queue("CallsHeld", tenant, id), &held)
 		list(t.queue("PausesOfSession", tenant, id), &paused)

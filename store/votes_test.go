@@ -11,6 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // finance returns terms that need n people of the group finance.
@@ -31,7 +35,7 @@ func (w world) under(t *testing.T, terms jig.Terms, change func(*jig.Pending)) j
 	if change != nil {
 		change(&p)
 	}
-	require.NoError(t, w.Admit(t.Context(), jig.Admission{Tenant: w.tenant, SessionID: w.session, Pass: 1, Calls: []jig.Call{c}, Approvals: []jig.Pending{p}}))
+	require.NoError(t, w.Admit(t.Context(), ledger.Admission{Tenant: w.tenant, SessionID: w.session, Pass: 1, Calls: []jig.Call{c}, Approvals: []jig.Pending{p}}))
 	return c
 }
 
@@ -43,16 +47,16 @@ func (w world) says(t *testing.T, who jig.Principal, d jig.Decision) jig.Ruled {
 	return got
 }
 
-func (w world) decision(who jig.Principal, d jig.Decision) jig.DecisionRequest {
+func (w world) decision(who jig.Principal, d jig.Decision) approval.DecisionRequest {
 	if d.Call == "" {
 		d.Call = "1.1"
 	}
 	if d.Answer == "" {
 		d.Answer = jig.AnswerApprove
 	}
-	return jig.DecisionRequest{
+	return approval.DecisionRequest{
 		Tenant: w.tenant, SessionID: w.session, Key: jig.NewSessionID(), Principal: who, Decision: d, Now: time.Now(),
-		Evidence: &jig.Evidence{Key: "k-" + who.ID, Token: jig.NewSessionID(), Until: time.Now()},
+		Evidence: &identity.Evidence{Key: "k-" + who.ID, Token: jig.NewSessionID(), Until: time.Now()},
 	}
 }
 
@@ -66,11 +70,11 @@ func (w world) audit(t *testing.T) []string {
 	return list
 }
 
-func (w world) entries(t *testing.T) []jig.AuditEntry {
+func (w world) entries(t *testing.T) []audit.Entry {
 	t.Helper()
-	var list []jig.AuditEntry
+	var list []audit.Entry
 	for _, row := range chainOf(t, w.DB, w.tenant) {
-		var e jig.AuditEntry
+		var e audit.Entry
 		require.NoError(t, json.Unmarshal([]byte(row.Entry), &e))
 		list = append(list, e)
 	}
@@ -86,7 +90,7 @@ func TestQuorumInAnyOrder(t *testing.T) {
 		w := newWorld(t)
 		c := w.under(t, terms, nil)
 		for i, who := range order {
-			require.Equal(t, jig.ReserveWaiting, w.reserve(t, c).Outcome)
+			require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome)
 			got := w.says(t, people[who], jig.Decision{})
 			require.Equal(t, jig.DecisionAccepted, got.Outcome)
 			require.Equal(t, i < 2, got.Status == jig.CallWaiting && strings.HasSuffix(got.Reason, " missing"), "%v", got)
@@ -94,7 +98,7 @@ func TestQuorumInAnyOrder(t *testing.T) {
 		require.Equal(t, []string{"tool.needs_approval", "approval.voted", "approval.voted", "tool.approved"}, w.types(t))
 		require.Len(t, w.last(t, jig.EventToolApproved)["votes"], 3)
 		require.Equal(t, []string{"voted " + order[0], "voted " + order[1], "approved " + order[2]}, w.audit(t))
-		require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome)
+		require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
 		by, claimed, err := w.Approved(t.Context(), w.tenant, w.session, c.ID)
 		require.NoError(t, err)
 		require.Equal(t, order, by)
@@ -142,12 +146,12 @@ func TestOneVoteDecides(t *testing.T) {
 		events[kind]++
 	}
 	require.Equal(t, map[string]int{"tool.needs_approval": 1, "approval.voted": 1, "tool.approved": 1, "decision.refused": 10}, events)
-	kinds := map[jig.AuditKind]int{}
+	kinds := map[audit.Kind]int{}
 	for _, e := range w.entries(t) {
 		kinds[e.Kind]++
 	}
-	require.Equal(t, map[jig.AuditKind]int{jig.AuditVoted: 1, jig.AuditApproved: 1, jig.AuditRefused: 10}, kinds)
-	require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome)
+	require.Equal(t, map[audit.Kind]int{audit.AuditVoted: 1, audit.AuditApproved: 1, audit.AuditRefused: 10}, kinds)
+	require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
 }
 
 func TestDelegate(t *testing.T) {
@@ -244,7 +248,7 @@ func TestAnEditTakesTheEarlierVotesAway(t *testing.T) {
 	require.Equal(t, jig.CallReserved, w.says(t, member("fay"), jig.Decision{Digest: "d2"}).Status)
 	require.Equal(t, []string{"canceled", "approved"}, w.approvals(t, c))
 	c.Digest = "d2"
-	require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome)
+	require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
 	row := w.row(t, c)
 	require.Equal(t, "flo", row.EditedBy)
 	require.JSONEq(t, `[{"op":"replace","path":"/path","value":"x"}]`, string(row.Patch))
@@ -267,9 +271,9 @@ func TestAnEditThatKeepsTheTermsIsApprovedAtOnce(t *testing.T) {
 		got := w.edit(t, member("fay"), c, "d2", terms)
 		require.Equal(t, jig.CallReserved, got.Status, name)
 		require.Equal(t, []string{"approved"}, w.approvals(t, c))
-		require.Equal(t, jig.ReserveWaiting, w.reserve(t, c).Outcome, "what was shown before does not run")
+		require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome, "what was shown before does not run")
 		c.Digest = "d2"
-		require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome)
+		require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
 	}
 }
 
@@ -282,7 +286,7 @@ func TestAnEditThatLowersTheTerms(t *testing.T) {
 		require.Equal(t, jig.CallReserved, w.edit(t, member("fay"), c, "d2", lower).Status, name)
 		require.Equal(t, []string{"approved"}, w.approvals(t, c))
 		c.Digest = "d2"
-		require.Equal(t, jig.ReserveRun, w.reserve(t, c).Outcome, name)
+		require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome, name)
 	}
 }
 
@@ -311,7 +315,7 @@ func TestAnEditThatRaisesTheTerms(t *testing.T) {
 		require.Equal(t, []string{"canceled", "open"}, w.approvals(t, c))
 		require.Equal(t, []string{"tool.needs_approval", "tool.edited", "tool.needs_approval"}, w.types(t))
 		c.Digest = "d2"
-		require.Equal(t, jig.ReserveWaiting, w.reserve(t, c).Outcome)
+		require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // plan is a thin tool with its expressions compiled. It is safe for concurrent use.
 type plan struct {
 	tool jig.Tool
-	thin jig.ThinTool
+	thin spec.ThinTool
 
 	entities []entityPlan
 	requires []requirement
@@ -26,7 +26,7 @@ type plan struct {
 }
 
 type entityPlan struct {
-	jig.ThinEntity
+	spec.ThinEntity
 	id, workspace *expr.Template
 	// at and workspaceAt are the places that errors about the id and the workspace name: a pointer into the input if the template is a
 	// plain member of the input, otherwise a path in the document.
@@ -34,7 +34,7 @@ type entityPlan struct {
 }
 
 type requirement struct {
-	jig.ThinRequirement
+	spec.ThinRequirement
 	check   *expr.Program
 	message *expr.Template
 }

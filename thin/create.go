@@ -9,6 +9,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/spec"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 
 // made is the entity that a call created or found under its key.
 type made struct {
-	jig.Entity
+	entity.Entity
 	// own says that this call created the entity, in this attempt or an earlier one.
 	own bool
 }
@@ -179,14 +181,14 @@ func (r *run) foresee(ctx context.Context) error {
 	if r.plan.thin.Creates == nil {
 		return nil
 	}
-	_, err := r.link(ctx, jig.ThinResult{EntityID: jig.NewEntityID(), SessionID: r.session()})
+	_, err := r.link(ctx, spec.ThinResult{EntityID: jig.NewEntityID(), SessionID: r.session()})
 	return err
 }
 
 // start starts the extraction of the created entity, or returns the session that an earlier call started. If that call failed before it could
 // start the session, start does so now.
-func (r *run) start(ctx context.Context, m made) (jig.ThinResult, error) {
-	out := jig.ThinResult{EntityID: m.ID, SessionID: m.SessionID, Created: m.own}
+func (r *run) start(ctx context.Context, m made) (spec.ThinResult, error) {
+	out := spec.ThinResult{EntityID: m.ID, SessionID: m.SessionID, Created: m.own}
 	starts := r.plan.thin.Starts
 	if starts == nil {
 		return out, nil
@@ -218,7 +220,7 @@ func write(v any, to *json.RawMessage) error {
 }
 
 // link returns the URL at which the entity can be viewed. It is empty if there is no entity.
-func (r *run) link(ctx context.Context, out jig.ThinResult) (string, error) {
+func (r *run) link(ctx context.Context, out spec.ThinResult) (string, error) {
 	if out.EntityID == "" {
 		return "", nil
 	}
@@ -233,7 +235,7 @@ func (r *run) link(ctx context.Context, out jig.ThinResult) (string, error) {
 }
 
 // result makes the result of the call, with a summary of one line.
-func (r *run) result(out jig.ThinResult) jig.ToolResult {
+func (r *run) result(out spec.ThinResult) jig.ToolResult {
 	var data json.RawMessage
 	if err := write(out, &data); err != nil {
 		return jig.Failure(err)

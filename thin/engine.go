@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -28,19 +29,19 @@ type Records interface {
 	// HasBundle reports whether the bundle is installed for the tenant now.
 	HasBundle(ctx context.Context, tenant, bundle string) (bool, error)
 	// Readable returns an entity that the call's principal may read. found is false for every other id, whether or not an entity has it.
-	Readable(ctx context.Context, inv jig.Invocation, id string) (e jig.Entity, found bool, err error)
+	Readable(ctx context.Context, inv jig.Invocation, id string) (e entity.Entity, found bool, err error)
 	// InWorkspace reports whether an entity is in a workspace.
 	InWorkspace(ctx context.Context, tenant, workspace, id string) (bool, error)
 	// Connected lists the entities that are connected with an entity and that the principal may read. Their contents are not needed.
-	Connected(ctx context.Context, inv jig.Invocation, id string, which jig.ThinConnected) ([]jig.Entity, error)
+	Connected(ctx context.Context, inv jig.Invocation, id string, which spec.ThinConnected) ([]entity.Entity, error)
 	// Trespassed takes ids that were not found and records in the audit which of them belong to another tenant's entities.
 	Trespassed(ctx context.Context, inv jig.Invocation, ids []string) error
 	// Made returns the entity that was created under a key. found is false if there is none.
-	Made(ctx context.Context, tenant, key string) (e jig.Entity, found bool, err error)
+	Made(ctx context.Context, tenant, key string) (e entity.Entity, found bool, err error)
 	// Create creates an entity after checking the principal's permission. If the key was used before, it returns the entity made then, and
 	// created is false. missing lists related ids that do not exist for the principal; if there are any, nothing was created. Errors about
 	// fields name the place in the document as their Field, e.g. creates.fields.module.
-	Create(ctx context.Context, inv jig.Invocation, c Creation) (e jig.Entity, created bool, missing []string, err error)
+	Create(ctx context.Context, inv jig.Invocation, c Creation) (e entity.Entity, created bool, missing []string, err error)
 }
 
 // Creation is an entity to create.

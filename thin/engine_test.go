@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/thin"
 )
@@ -19,8 +20,8 @@ import (
 // world is an in-memory implementation of Records and Starter.
 type world struct {
 	mu       sync.Mutex
-	entities map[string]jig.Entity
-	near     map[string][]jig.Entity
+	entities map[string]entity.Entity
+	near     map[string][]entity.Entity
 	holds    map[string]bool
 	bundles  []string
 	// down is the error of every read, and refuses the error of every start.
@@ -28,7 +29,7 @@ type world struct {
 	// unseen lists ids that nobody may read.
 	unseen map[string]bool
 
-	made     map[string]jig.Entity
+	made     map[string]entity.Entity
 	created  []thin.Creation
 	started  map[string]json.RawMessage
 	starts   int
@@ -36,13 +37,13 @@ type world struct {
 }
 
 func newWorld() *world {
-	acme := jig.Entity{ID: "ent_acme", Type: "engagement", Title: "Acme", Content: json.RawMessage(`{"size":3}`)}
-	pilot := jig.Entity{ID: "ent_pilot", Type: "pilot", Title: "a pilot"}
+	acme := entity.Entity{ID: "ent_acme", Type: "engagement", Title: "Acme", Content: json.RawMessage(`{"size":3}`)}
+	pilot := entity.Entity{ID: "ent_pilot", Type: "pilot", Title: "a pilot"}
 	return &world{
-		entities: map[string]jig.Entity{"ent_acme": acme, "ent_pilot": pilot, "ent_empty": {ID: "ent_empty", Type: "engagement", Title: "Empty"}},
-		near:     map[string][]jig.Entity{"ent_acme": {pilot}},
+		entities: map[string]entity.Entity{"ent_acme": acme, "ent_pilot": pilot, "ent_empty": {ID: "ent_empty", Type: "engagement", Title: "Empty"}},
+		near:     map[string][]entity.Entity{"ent_acme": {pilot}},
 		holds:    map[string]bool{"west/ent_acme": true}, bundles: []string{"reviews"},
-		unseen: map[string]bool{}, made: map[string]jig.Entity{}, started: map[string]json.RawMessage{},
+		unseen: map[string]bool{}, made: map[string]entity.Entity{}, started: map[string]json.RawMessage{},
 	}
 }
 
@@ -55,7 +56,7 @@ func (w *world) HasBundle(_ context.Context, _, bundle string) (bool, error) {
 	return false, w.down
 }
 
-func (w *world) Readable(_ context.Context, _ jig.Invocation, id string) (jig.Entity, bool, error) {
+func (w *world) Readable(_ context.Context, _ jig.Invocation, id string) (entity.Entity, bool, error) {
 	e, ok := w.entities[id]
 	return e, ok && !w.unseen[id], w.down
 }
@@ -64,8 +65,8 @@ func (w *world) InWorkspace(_ context.Context, _, workspace, id string) (bool, e
 	return w.holds[workspace+"/"+id], nil
 }
 
-func (w *world) Connected(_ context.Context, _ jig.Invocation, id string, which jig.ThinConnected) ([]jig.Entity, error) {
-	var list []jig.Entity
+func (w *world) Connected(_ context.Context, _ jig.Invocation, id string, which spec.ThinConnected) ([]entity.Entity, error) {
+	var list []entity.Entity
 	for _, e := range w.near[id] {
 		if len(which.Types) == 0 || which.Types[0] == e.Type {
 			list = append(list, e)
@@ -79,12 +80,12 @@ func (w *world) Trespassed(_ context.Context, _ jig.Invocation, ids []string) er
 	return nil
 }
 
-func (w *world) Made(_ context.Context, _, key string) (jig.Entity, bool, error) {
+func (w *world) Made(_ context.Context, _, key string) (entity.Entity, bool, error) {
 	e, ok := w.made[key]
 	return e, ok, nil
 }
 
-func (w *world) Create(_ context.Context, _ jig.Invocation, c thin.Creation) (jig.Entity, bool, []string, error) {
+func (w *world) Create(_ context.Context, _ jig.Invocation, c thin.Creation) (entity.Entity, bool, []string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var missing []string
@@ -96,16 +97,16 @@ func (w *world) Create(_ context.Context, _ jig.Invocation, c thin.Creation) (ji
 		}
 	}
 	if len(missing) > 0 {
-		return jig.Entity{}, false, missing, nil
+		return entity.Entity{}, false, missing, nil
 	}
 	if v, ok := c.Content["module"]; ok && string(v) == `"bad"` {
-		return jig.Entity{}, false, nil, jig.Errorf(jig.CodeInvalidInput, "it is bad").WithField("creates.fields/module")
+		return entity.Entity{}, false, nil, jig.Errorf(jig.CodeInvalidInput, "it is bad").WithField("creates.fields/module")
 	}
 	w.created = append(w.created, c)
 	if e, ok := w.made[c.Key]; ok {
 		return e, false, nil, nil
 	}
-	e := jig.Entity{ID: "ent_new" + c.Key, Type: c.Type, Title: c.Title, SessionID: c.SessionID, Call: c.Call}
+	e := entity.Entity{ID: "ent_new" + c.Key, Type: c.Type, Title: c.Title, SessionID: c.SessionID, Call: c.Call}
 	w.made[c.Key] = e
 	return e, true, nil, nil
 }
@@ -167,7 +168,7 @@ func (w *world) engine() *thin.Engine {
 }
 
 // run runs a call of a document.
-func (w *world) run(t *testing.T, body string, inv jig.Invocation, input map[string]any) (jig.ToolResult, jig.ThinResult) {
+func (w *world) run(t *testing.T, body string, inv jig.Invocation, input map[string]any) (jig.ToolResult, spec.ThinResult) {
 	t.Helper()
 	engine := w.engine()
 	tool, ok, err := engine.Contract("tool.yaml", []byte(body))
@@ -176,7 +177,7 @@ func (w *world) run(t *testing.T, body string, inv jig.Invocation, input map[str
 	raw, err := json.Marshal(input)
 	require.NoError(t, err)
 	result := engine.Run(t.Context(), tool.Version, []byte(body), inv, raw)
-	var out jig.ThinResult
+	var out spec.ThinResult
 	if result.Success {
 		require.NoError(t, json.Unmarshal(result.Data, &out))
 	}
@@ -197,7 +198,7 @@ func TestRunCreatesAndStarts(t *testing.T) {
 	result, out := w.run(t, document, invocation(1), engaged("workspace", "west"))
 	require.True(t, result.Success, "%+v", result.Error)
 	session := jig.ChildSessionID("ses_1", "1.1")
-	require.Equal(t, jig.ThinResult{EntityID: "ent_newses_1/1.1", URL: "https://x/acme/ent_newses_1%2F1.1#" + session, SessionID: session, Created: true}, out)
+	require.Equal(t, spec.ThinResult{EntityID: "ent_newses_1/1.1", URL: "https://x/acme/ent_newses_1%2F1.1#" + session, SessionID: session, Created: true}, out)
 	require.Equal(t, []thin.Creation{{
 		Type: "review", Title: "Review of m", Content: map[string]json.RawMessage{"module": json.RawMessage(`"m"`)},
 		Relations: map[string][]string{"engagement": {"ent_acme"}}, Workspaces: []string{"west", "fixed"},
@@ -258,10 +259,10 @@ func TestRunRejects(t *testing.T) {
 			"0 entities of type pilot are connected with the engagement \"ent_empty\", it takes at least 1", nil,
 		},
 		"the author's": {engaged(), func(w *world) {
-			w.entities["ent_acme"] = jig.Entity{ID: "ent_acme", Type: "engagement", Title: "Acme", Content: json.RawMessage(`{"size":1}`)}
+			w.entities["ent_acme"] = entity.Entity{ID: "ent_acme", Type: "engagement", Title: "Acme", Content: json.RawMessage(`{"size":1}`)}
 		}, jig.CodeInvalidInput, "too_small", "requires[0]", "Acme has 1", nil},
 		"what cannot be worked out": {engaged(), func(w *world) {
-			w.entities["ent_acme"] = jig.Entity{ID: "ent_acme", Type: "engagement", Title: "Acme"}
+			w.entities["ent_acme"] = entity.Entity{ID: "ent_acme", Type: "engagement", Title: "Acme"}
 		}, jig.CodeInvalidInput, "", "requires[0].check", "size", nil},
 		"a graph": {
 			engaged(), func(w *world) { w.near["ent_acme"][0].Title = "closed" }, jig.CodeConflict, jig.ReasonInsufficientGraph, "requires[1]",
@@ -436,7 +437,7 @@ func TestRunWithoutACreation(t *testing.T) {
 		"requires:\n  - {check: \"entities.one != null\", code: nothing_given}\n"
 	result, out := w.run(t, checks, invocation(1), map[string]any{"id": "ent_acme"})
 	require.True(t, result.Success, "%+v", result.Error)
-	require.Equal(t, jig.ThinResult{}, out)
+	require.Equal(t, spec.ThinResult{}, out)
 	require.Contains(t, result.Summary, "review.check")
 	result, _ = w.run(t, checks, invocation(1), nil)
 	require.Equal(t, "nothing_given", result.Error.Reason)

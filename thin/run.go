@@ -8,6 +8,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/spec"
 )
 
 // run is one attempt of a call.
@@ -24,20 +26,20 @@ type run struct {
 }
 
 // do checks the requirements, creates the entity and starts its extraction. Its errors say whether anything was created.
-func (r *run) do(ctx context.Context) (jig.ThinResult, error) {
+func (r *run) do(ctx context.Context) (spec.ThinResult, error) {
 	made, err := r.check(ctx)
 	if err != nil {
-		return jig.ThinResult{}, noEffect(err)
+		return spec.ThinResult{}, noEffect(err)
 	}
 	if made == nil {
 		if made, err = r.create(ctx); err != nil {
-			return jig.ThinResult{}, err
+			return spec.ThinResult{}, err
 		}
 	}
-	out := jig.ThinResult{}
+	out := spec.ThinResult{}
 	if made != nil {
 		if out, err = r.start(ctx, *made); err != nil {
-			return jig.ThinResult{}, jig.AsError(err).AfterEffect()
+			return spec.ThinResult{}, jig.AsError(err).AfterEffect()
 		}
 	}
 	out.URL, err = r.link(ctx, out)
@@ -168,7 +170,7 @@ func (r *run) inWorkspace(ctx context.Context, e *entityPlan, id string) error {
 		"the %s %q is not in the workspace %q", e.Type, id, jig.Cut(workspace, 80))
 }
 
-func (r *run) connected(ctx context.Context, e *entityPlan, found jig.Entity) ([]any, error) {
+func (r *run) connected(ctx context.Context, e *entityPlan, found entity.Entity) ([]any, error) {
 	if e.Connected == nil {
 		return []any{}, nil
 	}

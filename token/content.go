@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/canonical"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // Actions of tokens, in addition to the answers approve, deny and delegate.
@@ -63,9 +64,9 @@ func contentOf(members map[string]any) (string, error) {
 // ForDecision returns the claim that a token must prove for a decision about a call. The action is the answer. The content covers
 // {"input", "to", "grant", "note", "reason"} with the members that are given; empty texts are left out. digest is the digest of the
 // waiting call.
-func ForDecision(tenant, session string, d jig.Decision, digest string) (jig.Claim, error) {
+func ForDecision(tenant, session string, d jig.Decision, digest string) (identity.Claim, error) {
 	if !slices.Contains([]jig.Answer{jig.AnswerApprove, jig.AnswerDeny, jig.AnswerDelegate}, d.Answer) {
-		return jig.Claim{}, jig.Errorf(jig.CodeInvalidInput, "no token is for the answer %q", d.Answer).WithField("answer").
+		return identity.Claim{}, jig.Errorf(jig.CodeInvalidInput, "no token is for the answer %q", d.Answer).WithField("answer").
 			WithHint("it can be approve, deny or delegate")
 	}
 	members := map[string]any{}
@@ -79,27 +80,27 @@ func ForDecision(tenant, session string, d jig.Decision, digest string) (jig.Cla
 		members["grant"] = d.Grant
 	}
 	members = withWords(members, d.Note, d.Reason)
-	return bind(jig.Claim{
+	return bind(identity.Claim{
 		Tenant: tenant, Principal: d.By, Action: string(d.Answer), SessionID: session, Call: d.Call, Digest: digest,
 	}, members)
 }
 
 // ForReply returns the claim that a token must prove for the answer to a question. The content covers {"value", "note"} with the
 // members that are given.
-func ForReply(tenant, session string, r jig.Reply, digest string) (jig.Claim, error) {
+func ForReply(tenant, session string, r jig.Reply, digest string) (identity.Claim, error) {
 	members := map[string]any{}
 	if len(r.Value) > 0 {
 		members["value"] = r.Value
 	}
 	members = withWords(members, r.Note, "")
-	return bind(jig.Claim{
+	return bind(identity.Claim{
 		Tenant: tenant, Principal: r.By, Action: ActionAnswer, SessionID: session, Call: r.Call, Digest: digest,
 	}, members)
 }
 
 // ForReconciliation returns the claim that a token must prove for a statement about an unknown outcome. The content covers {"outcome",
 // "result", "note"} with the members that are given.
-func ForReconciliation(tenant, session string, r jig.Reconciliation, digest string) (jig.Claim, error) {
+func ForReconciliation(tenant, session string, r jig.Reconciliation, digest string) (identity.Claim, error) {
 	members := map[string]any{}
 	if r.Outcome != "" {
 		members["outcome"] = r.Outcome
@@ -108,15 +109,15 @@ func ForReconciliation(tenant, session string, r jig.Reconciliation, digest stri
 		members["result"] = r.Result
 	}
 	members = withWords(members, r.Note, "")
-	return bind(jig.Claim{
+	return bind(identity.Claim{
 		Tenant: tenant, Principal: r.By, Action: ActionReconcile, SessionID: session, Call: r.Call, Digest: digest,
 	}, members)
 }
 
 // ForSubject returns the claim that a token must prove for an action that is not about a call: pause, resume or revoke. subject is a
 // grant's id, tool:<name>, session:<id> or tenant. The content covers {"reason"} if there is a reason. The claim names no principal.
-func ForSubject(tenant, action, subject, reason string) (jig.Claim, error) {
-	return bind(jig.Claim{Tenant: tenant, Action: action, Subject: subject}, withWords(map[string]any{}, "", reason))
+func ForSubject(tenant, action, subject, reason string) (identity.Claim, error) {
+	return bind(identity.Claim{Tenant: tenant, Action: action, Subject: subject}, withWords(map[string]any{}, "", reason))
 }
 
 // withWords adds the note and the reason of a decision. They are part of the content because the audit stores them and because the model
@@ -131,10 +132,10 @@ func withWords(members map[string]any, note, reason string) map[string]any {
 	return members
 }
 
-func bind(claim jig.Claim, members map[string]any) (jig.Claim, error) {
+func bind(claim identity.Claim, members map[string]any) (identity.Claim, error) {
 	var err error
 	if claim.Content, err = contentOf(members); err != nil {
-		return jig.Claim{}, err
+		return identity.Claim{}, err
 	}
 	return claim, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/token"
 )
 
@@ -89,7 +90,7 @@ func TestForDecision(t *testing.T) {
 			d.Call, d.By, d.Digest, d.Token = "3.1", "ana", "what the sender says", "t"
 			got, err := token.ForDecision("acme", "ses_1", d, "d1")
 			require.NoError(t, err)
-			want := jig.Claim{Tenant: "acme", Principal: "ana", Action: string(d.Answer), SessionID: "ses_1", Call: "3.1", Digest: "d1"}
+			want := identity.Claim{Tenant: "acme", Principal: "ana", Action: string(d.Answer), SessionID: "ses_1", Call: "3.1", Digest: "d1"}
 			if tt.form != "" {
 				want.Content = hash(tt.form)
 			}
@@ -133,7 +134,7 @@ func TestForTheOthers(t *testing.T) {
 	t.Parallel()
 	reply, err := token.ForReply("acme", "ses_1", jig.Reply{Call: "3.1", By: "ana", Value: json.RawMessage(`"yes"`), Note: "n"}, "d1")
 	require.NoError(t, err)
-	require.Equal(t, jig.Claim{
+	require.Equal(t, identity.Claim{
 		Tenant: "acme", Principal: "ana", Action: "answer", SessionID: "ses_1", Call: "3.1", Digest: "d1", Content: hash(`{"note":"n","value":"yes"}`),
 	}, reply)
 	null, err := token.ForReply("acme", "ses_1", jig.Reply{Value: json.RawMessage(`null`)}, "d1")
@@ -145,7 +146,7 @@ func TestForTheOthers(t *testing.T) {
 	word := jig.Reconciliation{Call: "2.1", By: "ana", Outcome: jig.OutcomeHappened, Result: json.RawMessage(`{"id": 7.0}`)}
 	happened, err := token.ForReconciliation("acme", "ses_1", word, "d1")
 	require.NoError(t, err)
-	require.Equal(t, jig.Claim{
+	require.Equal(t, identity.Claim{
 		Tenant: "acme", Principal: "ana", Action: "reconcile", SessionID: "ses_1", Call: "2.1", Digest: "d1",
 		Content: hash(`{"outcome":"happened","result":{"id":7}}`),
 	}, happened)
@@ -160,7 +161,7 @@ func TestForTheOthers(t *testing.T) {
 
 	pause, err := token.ForSubject("acme", token.ActionPause, "tool:mail.send", "")
 	require.NoError(t, err)
-	require.Equal(t, jig.Claim{Tenant: "acme", Action: "pause", Subject: "tool:mail.send"}, pause)
+	require.Equal(t, identity.Claim{Tenant: "acme", Action: "pause", Subject: "tool:mail.send"}, pause)
 	pause, err = token.ForSubject("acme", token.ActionPause, "tool:mail.send", "incident 12")
 	require.NoError(t, err)
 	require.Equal(t, hash(`{"reason":"incident 12"}`), pause.Content)

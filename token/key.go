@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // MinSecretBytes is the minimum length of an HMAC secret: that of the hash (RFC 7518, section 3.2).
@@ -43,11 +44,11 @@ func (s Signer) String() string { return "signer " + s.id }
 func (s Signer) GoString() string { return s.String() }
 
 // Key returns the key that verifies what the signer signs. For an HMAC signer it contains the secret itself.
-func (s Signer) Key() jig.Key {
+func (s Signer) Key() identity.Key {
 	if s.private == nil {
-		return jig.Key{ID: s.id, Algorithm: jig.AlgorithmHMAC, Principal: s.principal, Material: s.secret}
+		return identity.Key{ID: s.id, Algorithm: identity.AlgorithmHMAC, Principal: s.principal, Material: s.secret}
 	}
-	return jig.Key{ID: s.id, Algorithm: jig.AlgorithmEd25519, Principal: s.principal, Material: publicOf(s.private)}
+	return identity.Key{ID: s.id, Algorithm: identity.AlgorithmEd25519, Principal: s.principal, Material: publicOf(s.private)}
 }
 
 // NewKey makes an Ed25519 key. It returns the private key as PEM (PKCS#8, "PRIVATE KEY"), as OpenSSL writes it, and the 32 bytes of

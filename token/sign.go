@@ -7,6 +7,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // Lifetimes of tokens, and the tolerated difference between clocks.
@@ -34,8 +35,8 @@ type payload struct {
 	Content string `json:"content,omitempty"`
 }
 
-func (p payload) claim() jig.Claim {
-	return jig.Claim{
+func (p payload) claim() identity.Claim {
+	return identity.Claim{
 		Tenant: p.Tenant, Principal: p.Subject, Action: p.Action, SessionID: p.Session, Call: p.Call, Subject: p.About,
 		Digest: p.Digest, Content: p.Content,
 	}
@@ -44,9 +45,9 @@ func (p payload) claim() jig.Claim {
 // method returns the only method that a key may sign with, or nil for an unknown algorithm.
 func method(algorithm string) jwt.SigningMethod {
 	switch algorithm {
-	case jig.AlgorithmEd25519:
+	case identity.AlgorithmEd25519:
 		return jwt.SigningMethodEdDSA
-	case jig.AlgorithmHMAC:
+	case identity.AlgorithmHMAC:
 		return jwt.SigningMethodHS256
 	}
 	return nil
@@ -55,7 +56,7 @@ func method(algorithm string) jwt.SigningMethod {
 // Sign makes a token that proves the claim from now on for lifetime ([DefaultLifetime] if it is zero). The token is signed with EdDSA or
 // HS256, depending on the key. A claim without a principal gets the key's principal. The error is INVALID_INPUT for a claim that no
 // token can prove, and NOT_PERMITTED for a principal that the key does not sign for.
-func Sign(claim jig.Claim, key Signer, now time.Time, lifetime time.Duration) (string, error) {
+func Sign(claim identity.Claim, key Signer, now time.Time, lifetime time.Duration) (string, error) {
 	if lifetime == 0 {
 		lifetime = DefaultLifetime
 	}
@@ -90,7 +91,7 @@ func Sign(claim jig.Claim, key Signer, now time.Time, lifetime time.Duration) (s
 	return text, nil
 }
 
-func signable(claim jig.Claim, key Signer, lifetime time.Duration) error {
+func signable(claim identity.Claim, key Signer, lifetime time.Duration) error {
 	refuse := func(field, message, hint string) error {
 		return jig.Errorf(jig.CodeInvalidInput, "%s", message).WithField(field).WithHint(hint)
 	}

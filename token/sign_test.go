@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/token"
 )
 
@@ -49,7 +50,7 @@ func TestSignRefuses(t *testing.T) {
 	t.Parallel()
 	ana, everybody := signer(t, "ana"), signer(t, "")
 	tests := map[string]struct {
-		change   func(*jig.Claim)
+		change   func(*identity.Claim)
 		key      token.Signer
 		lifetime time.Duration
 		field    string
@@ -59,13 +60,13 @@ func TestSignRefuses(t *testing.T) {
 		"too long":          {key: ana, lifetime: token.MaxLifetime + 1, field: "lifetime"},
 		"negative":          {key: ana, lifetime: -time.Minute, field: "lifetime"},
 		"less than seconds": {key: ana, lifetime: time.Millisecond, field: "lifetime"},
-		"nobody":            {change: func(c *jig.Claim) { c.Principal = "" }, key: everybody, field: "principal"},
-		"somebody else":     {change: func(c *jig.Claim) { c.Principal = "ben" }, key: ana, field: "principal", code: jig.CodeNotPermitted},
-		"no tenant":         {change: func(c *jig.Claim) { c.Tenant = "" }, key: ana, field: "tenant"},
-		"no action":         {change: func(c *jig.Claim) { c.Action = "" }, key: ana, field: "action"},
-		"no call":           {change: func(c *jig.Claim) { c.Call, c.Subject = "", "" }, key: ana, field: "call"},
-		"no session":        {change: func(c *jig.Claim) { c.SessionID, c.Subject = "", "" }, key: ana, field: "call"},
-		"too large":         {change: func(c *jig.Claim) { c.Subject = strings.Repeat("x", token.MaxBytes) }, key: ana, field: "claim"},
+		"nobody":            {change: func(c *identity.Claim) { c.Principal = "" }, key: everybody, field: "principal"},
+		"somebody else":     {change: func(c *identity.Claim) { c.Principal = "ben" }, key: ana, field: "principal", code: jig.CodeNotPermitted},
+		"no tenant":         {change: func(c *identity.Claim) { c.Tenant = "" }, key: ana, field: "tenant"},
+		"no action":         {change: func(c *identity.Claim) { c.Action = "" }, key: ana, field: "action"},
+		"no call":           {change: func(c *identity.Claim) { c.Call, c.Subject = "", "" }, key: ana, field: "call"},
+		"no session":        {change: func(c *identity.Claim) { c.SessionID, c.Subject = "", "" }, key: ana, field: "call"},
+		"too large":         {change: func(c *identity.Claim) { c.Subject = strings.Repeat("x", token.MaxBytes) }, key: ana, field: "claim"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +98,7 @@ func TestNewKey(t *testing.T) {
 	require.NoError(t, err)
 	s, err := token.ParsePrivateKey(append([]byte("# principal: ana\n"), private...), "", "ana")
 	require.NoError(t, err)
-	require.Equal(t, jig.Key{ID: token.KeyID("ana", material), Algorithm: jig.AlgorithmEd25519, Principal: "ana", Material: material}, s.Key())
+	require.Equal(t, identity.Key{ID: token.KeyID("ana", material), Algorithm: identity.AlgorithmEd25519, Principal: "ana", Material: material}, s.Key())
 	require.Equal(t, "ana-"+hash(string(material))[:8], s.ID())
 	require.Equal(t, "ana", s.Principal())
 	named, err := token.ParsePrivateKey(private, "mine", "")

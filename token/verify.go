@@ -9,20 +9,21 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // Verify checks that a token proves the claim want, and returns the principal and the evidence. The token names the key, and the key
 // determines the algorithm. Every field of the token must equal that field of want, including empty ones; only an empty principal in
 // want matches any principal. A refusal is NOT_PERMITTED with the field token, and contains no part of the token.
-func Verify(text string, keys []jig.Key, want jig.Claim, now time.Time) (principal string, evidence jig.Evidence, err error) {
+func Verify(text string, keys []identity.Key, want identity.Claim, now time.Time) (principal string, evidence identity.Evidence, err error) {
 	switch {
 	case text == "":
-		return "", jig.Evidence{}, refusal("there is no token", "sign the decision: `jig token` prints a token, or set JIG_SIGNING_KEY")
+		return "", identity.Evidence{}, refusal("there is no token", "sign the decision: `jig token` prints a token, or set JIG_SIGNING_KEY")
 	case len(text) > MaxBytes:
-		return "", jig.Evidence{}, refusal("the token is longer than 4 KiB", "send the token alone, as it was printed")
+		return "", identity.Evidence{}, refusal("the token is longer than 4 KiB", "send the token alone, as it was printed")
 	}
 	var got payload
-	var key jig.Key
+	var key identity.Key
 	parser := jwt.NewParser(
 		jwt.WithStrictDecoding(), jwt.WithAudience(audience), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(),
 		jwt.WithLeeway(Leeway), jwt.WithTimeFunc(func() time.Time { return now }),
@@ -33,45 +34,45 @@ func Verify(text string, keys []jig.Key, want jig.Claim, now time.Time) (princip
 		key, material, err = find(t, keys)
 		return material, err
 	}); err != nil {
-		return "", jig.Evidence{}, explain(err)
+		return "", identity.Evidence{}, explain(err)
 	}
 	if err = check(got, key, want); err != nil {
-		return "", jig.Evidence{}, err
+		return "", identity.Evidence{}, err
 	}
-	return got.Subject, jig.Evidence{Key: key.ID, Token: got.ID, Until: got.ExpiresAt.UTC()}, nil
+	return got.Subject, identity.Evidence{Key: key.ID, Token: got.ID, Until: got.ExpiresAt.UTC()}, nil
 }
 
 // find returns the key that a token names, and the key material in the type that the key's algorithm needs. The token's header does not
 // choose the algorithm (RFC 8725, section 3.1).
-func find(t *jwt.Token, keys []jig.Key) (jig.Key, any, error) {
+func find(t *jwt.Token, keys []identity.Key) (identity.Key, any, error) {
 	const hint = "ask who keeps the tenant's document to add the public key, or sign with a key that it has"
 	if _, critical := t.Header["crit"]; critical {
-		return jig.Key{}, nil, refusal("the token demands an extension that is not known here", "sign without crit in the header")
+		return identity.Key{}, nil, refusal("the token demands an extension that is not known here", "sign without crit in the header")
 	}
 	kid, ok := t.Header["kid"].(string)
-	at := slices.IndexFunc(keys, func(k jig.Key) bool { return k.ID == kid })
+	at := slices.IndexFunc(keys, func(k identity.Key) bool { return k.ID == kid })
 	if !ok || kid == "" || at < 0 {
-		return jig.Key{}, nil, refusal("the token's key is not one of the tenant's", hint)
+		return identity.Key{}, nil, refusal("the token's key is not one of the tenant's", hint)
 	}
 	key := keys[at]
 	own := method(key.Algorithm)
 	if own == nil {
-		return jig.Key{}, nil, refusal("the token's key has an algorithm that is not known", "it can be ed25519 or hmac-sha256; "+hint)
+		return identity.Key{}, nil, refusal("the token's key has an algorithm that is not known", "it can be ed25519 or hmac-sha256; "+hint)
 	}
 	if t.Method.Alg() != own.Alg() {
-		return jig.Key{}, nil, refusal("the token is not signed with its key's own algorithm", "sign with "+own.Alg())
+		return identity.Key{}, nil, refusal("the token is not signed with its key's own algorithm", "sign with "+own.Alg())
 	}
 	switch {
-	case key.Algorithm == jig.AlgorithmEd25519 && len(key.Material) == ed25519.PublicKeySize:
+	case key.Algorithm == identity.AlgorithmEd25519 && len(key.Material) == ed25519.PublicKeySize:
 		return key, ed25519.PublicKey(key.Material), nil
-	case key.Algorithm == jig.AlgorithmHMAC && len(key.Material) >= MinSecretBytes:
+	case key.Algorithm == identity.AlgorithmHMAC && len(key.Material) >= MinSecretBytes:
 		return key, key.Material, nil
 	}
-	return jig.Key{}, nil, refusal("the token's key is of a wrong length in the tenant's document", hint)
+	return identity.Key{}, nil, refusal("the token's key is of a wrong length in the tenant's document", hint)
 }
 
 // check compares a verified token with its key and with the wanted claim.
-func check(got payload, key jig.Key, want jig.Claim) error {
+func check(got payload, key identity.Key, want identity.Claim) error {
 	const again = "sign again, with `jig token`"
 	claim := got.claim()
 	switch {

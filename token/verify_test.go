@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/token"
 )
 
@@ -38,14 +39,14 @@ func hmacSigner(tb testing.TB, principal string) token.Signer {
 }
 
 // claim returns a claim with every field set.
-func claim() jig.Claim {
-	return jig.Claim{
+func claim() identity.Claim {
+	return identity.Claim{
 		Tenant: "acme", Principal: "ana", Action: "approve", SessionID: "ses_1", Call: "3.1", Subject: "tool:mail.send",
 		Digest: "d1", Content: "c1",
 	}
 }
 
-func sign(tb testing.TB, c jig.Claim, s token.Signer) string {
+func sign(tb testing.TB, c identity.Claim, s token.Signer) string {
 	tb.Helper()
 	text, err := token.Sign(c, s, monday, 0)
 	require.NoError(tb, err)
@@ -53,7 +54,7 @@ func sign(tb testing.TB, c jig.Claim, s token.Signer) string {
 }
 
 // refused checks that a token is refused for a reason.
-func refused(t *testing.T, text string, keys []jig.Key, want jig.Claim, now time.Time, why string) {
+func refused(t *testing.T, text string, keys []identity.Key, want identity.Claim, now time.Time, why string) {
 	t.Helper()
 	who, evidence, err := token.Verify(text, keys, want, now)
 	require.Error(t, err)
@@ -81,7 +82,7 @@ func TestRoundTrip(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text := sign(t, claim(), s)
-			keys := []jig.Key{signer(t, "ana").Key(), s.Key()}
+			keys := []identity.Key{signer(t, "ana").Key(), s.Key()}
 			who, evidence, err := token.Verify(text, keys, claim(), monday.Add(time.Minute))
 			require.NoError(t, err)
 			require.Equal(t, "ana", who)
@@ -106,17 +107,17 @@ func TestRoundTrip(t *testing.T) {
 func TestEveryFieldIsBound(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		field func(*jig.Claim) *string
+		field func(*identity.Claim) *string
 		why   string
 	}{
-		"tenant":    {func(c *jig.Claim) *string { return &c.Tenant }, "another tenant"},
-		"principal": {func(c *jig.Claim) *string { return &c.Principal }, "another principal"},
-		"action":    {func(c *jig.Claim) *string { return &c.Action }, "another action"},
-		"session":   {func(c *jig.Claim) *string { return &c.SessionID }, "another session"},
-		"call":      {func(c *jig.Claim) *string { return &c.Call }, "another call"},
-		"subject":   {func(c *jig.Claim) *string { return &c.Subject }, "another subject"},
-		"digest":    {func(c *jig.Claim) *string { return &c.Digest }, "another digest"},
-		"content":   {func(c *jig.Claim) *string { return &c.Content }, "another content"},
+		"tenant":    {func(c *identity.Claim) *string { return &c.Tenant }, "another tenant"},
+		"principal": {func(c *identity.Claim) *string { return &c.Principal }, "another principal"},
+		"action":    {func(c *identity.Claim) *string { return &c.Action }, "another action"},
+		"session":   {func(c *identity.Claim) *string { return &c.SessionID }, "another session"},
+		"call":      {func(c *identity.Claim) *string { return &c.Call }, "another call"},
+		"subject":   {func(c *identity.Claim) *string { return &c.Subject }, "another subject"},
+		"digest":    {func(c *identity.Claim) *string { return &c.Digest }, "another digest"},
+		"content":   {func(c *identity.Claim) *string { return &c.Content }, "another content"},
 	}
 	var fields map[string]any
 	raw, err := json.Marshal(claim())
@@ -124,7 +125,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 	require.NoError(t, json.Unmarshal(raw, &fields))
 	require.Len(t, tests, len(fields), "a field of Claim that nothing here mutates")
 	portal := hmacSigner(t, "")
-	text, keys := sign(t, claim(), portal), []jig.Key{portal.Key()}
+	text, keys := sign(t, claim(), portal), []identity.Key{portal.Key()}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,7 +151,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	s := signer(t, "ana")
-	text, keys := sign(t, claim(), s), []jig.Key{s.Key()}
+	text, keys := sign(t, claim(), s), []identity.Key{s.Key()}
 	end := monday.Add(token.DefaultLifetime)
 	for _, at := range []time.Time{monday.Add(-token.Leeway), monday, end, end.Add(token.Leeway - time.Second)} {
 		_, _, err := token.Verify(text, keys, claim(), at)
@@ -194,7 +195,7 @@ func payload(changes map[string]any) map[string]any {
 func TestForgedPayloads(t *testing.T) {
 	t.Parallel()
 	s := hmacSigner(t, "")
-	keys, kid := []jig.Key{s.Key()}, map[string]any{"kid": s.ID()}
+	keys, kid := []identity.Key{s.Key()}, map[string]any{"kid": s.ID()}
 	_, _, err := token.Verify(forge(t, jwt.SigningMethodHS256, s.Key().Material, kid, payload(nil)), keys, claim(), monday)
 	require.NoError(t, err, "the payload without changes is taken")
 	tests := map[string]struct {
@@ -231,7 +232,7 @@ func TestForgedHeaders(t *testing.T) {
 	t.Parallel()
 	ana, portal := signer(t, "ana"), hmacSigner(t, "")
 	public := ana.Key()
-	keys := []jig.Key{public, portal.Key()}
+	keys := []identity.Key{public, portal.Key()}
 	anas := map[string]any{"kid": ana.ID()}
 	whole := sign(t, claim(), ana)
 	parts := strings.Split(whole, ".")
@@ -296,9 +297,9 @@ func TestKeyOfAnotherPrincipal(t *testing.T) {
 	bens, err := token.ParsePrivateKey(private, "ben-1", "ben")
 	require.NoError(t, err)
 	want := claim()
-	refused(t, sign(t, claim(), everybody), []jig.Key{bens.Key()}, want, monday, "does not speak for")
+	refused(t, sign(t, claim(), everybody), []identity.Key{bens.Key()}, want, monday, "does not speak for")
 	want.Principal = ""
-	refused(t, sign(t, claim(), everybody), []jig.Key{bens.Key()}, want, monday, "does not speak for")
+	refused(t, sign(t, claim(), everybody), []identity.Key{bens.Key()}, want, monday, "does not speak for")
 }
 
 func TestUnusableKeys(t *testing.T) {
@@ -308,11 +309,11 @@ func TestUnusableKeys(t *testing.T) {
 		material  []byte
 		why       string
 	}{
-		"short public key":  {jig.AlgorithmEd25519, make([]byte, ed25519.PublicKeySize-1), "wrong length"},
-		"long public key":   {jig.AlgorithmEd25519, make([]byte, ed25519.PrivateKeySize), "wrong length"},
-		"no public key":     {jig.AlgorithmEd25519, nil, "wrong length"},
-		"short secret":      {jig.AlgorithmHMAC, make([]byte, token.MinSecretBytes-1), "wrong length"},
-		"empty secret":      {jig.AlgorithmHMAC, []byte{}, "wrong length"},
+		"short public key":  {identity.AlgorithmEd25519, make([]byte, ed25519.PublicKeySize-1), "wrong length"},
+		"long public key":   {identity.AlgorithmEd25519, make([]byte, ed25519.PrivateKeySize), "wrong length"},
+		"no public key":     {identity.AlgorithmEd25519, nil, "wrong length"},
+		"short secret":      {identity.AlgorithmHMAC, make([]byte, token.MinSecretBytes-1), "wrong length"},
+		"empty secret":      {identity.AlgorithmHMAC, []byte{}, "wrong length"},
 		"unknown algorithm": {"rsa", make([]byte, 32), "not known"},
 	}
 	for name, tt := range tests {
@@ -320,15 +321,15 @@ func TestUnusableKeys(t *testing.T) {
 			t.Parallel()
 			var text string
 			header := map[string]any{"kid": "k"}
-			if tt.algorithm == jig.AlgorithmHMAC {
+			if tt.algorithm == identity.AlgorithmHMAC {
 				text = forge(t, jwt.SigningMethodHS256, tt.material, header, payload(nil))
 			} else {
 				_, private, err := ed25519.GenerateKey(nil)
 				require.NoError(t, err)
 				text = forge(t, jwt.SigningMethodEdDSA, private, header, payload(nil))
 			}
-			key := jig.Key{ID: "k", Algorithm: tt.algorithm, Material: tt.material}
-			refused(t, text, []jig.Key{key}, claim(), monday, tt.why)
+			key := identity.Key{ID: "k", Algorithm: tt.algorithm, Material: tt.material}
+			refused(t, text, []identity.Key{key}, claim(), monday, tt.why)
 		})
 	}
 }
@@ -336,7 +337,7 @@ func TestUnusableKeys(t *testing.T) {
 func TestEveryByteOfATokenCounts(t *testing.T) {
 	t.Parallel()
 	s := signer(t, "ana")
-	text, keys := sign(t, claim(), s), []jig.Key{s.Key()}
+	text, keys := sign(t, claim(), s), []identity.Key{s.Key()}
 	for i := range text {
 		for _, c := range []byte("A.-") {
 			if text[i] == c {
@@ -355,7 +356,7 @@ func TestEveryByteOfATokenCounts(t *testing.T) {
 // its own keys.
 func FuzzVerify(f *testing.F) {
 	ana, ben := signer(f, "ana"), signer(f, "ben")
-	keys := []jig.Key{ana.Key(), {ID: "odd", Algorithm: "rsa"}, {ID: "short", Algorithm: jig.AlgorithmEd25519}}
+	keys := []identity.Key{ana.Key(), {ID: "odd", Algorithm: "rsa"}, {ID: "short", Algorithm: identity.AlgorithmEd25519}}
 	text := sign(f, claim(), ana)
 	f.Add(strings.Replace(text, ".", "..", 1))
 	f.Add(text[:len(text)/2])
@@ -379,7 +380,7 @@ func FuzzVerify(f *testing.F) {
 // FuzzSignedPayload signs any header and payload with a genuine key.
 func FuzzSignedPayload(f *testing.F) {
 	s := hmacSigner(f, "")
-	keys := []jig.Key{s.Key()}
+	keys := []identity.Key{s.Key()}
 	whole, err := json.Marshal(payload(nil))
 	require.NoError(f, err)
 	f.Add(`{"alg":"HS256","kid":"portal"}`, string(whole))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 )
@@ -21,7 +22,7 @@ func TestMarkRestored_SaysWhatItMarksOfWhichTenant(t *testing.T) {
 	for session, of := range map[string]string{first: "acme", second: "zoo"} {
 		_, _, err := db.BeginPass(t.Context(), of, session, 1)
 		require.NoError(t, err)
-		require.NoError(t, db.Admit(t.Context(), jig.Admission{Tenant: of, SessionID: session, Pass: 1, Calls: []jig.Call{
+		require.NoError(t, db.Admit(t.Context(), ledger.Admission{Tenant: of, SessionID: session, Pass: 1, Calls: []jig.Call{
 			{ID: "1.1", Pass: 1, Ordinal: 1, Tool: "shop.pay", Version: "v1", Write: true, Verdict: jig.VerdictRun, Digest: "d"},
 			{ID: "1.2", Pass: 1, Ordinal: 2, Tool: "shop.tag", Version: "v1", Write: true, Idempotent: of == "acme", Verdict: jig.VerdictRun, Digest: "d"},
 		}}))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // call is a call that the run works on.
@@ -31,7 +32,7 @@ func (c *call) ready() bool {
 
 // board holds the calls that a run works on: those that may start, that are running, and that wait.
 type board struct {
-	ref   activities.SessionRef
+	ref   protocol.SessionRef
 	calls []*call
 	// failure is an error that no retry can fix.
 	failure *jig.Error
@@ -48,7 +49,7 @@ type board struct {
 }
 
 func newBoard(ctx workflow.Context, tenant string) board {
-	return board{ref: activities.SessionRef{Tenant: tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}}
+	return board{ref: protocol.SessionRef{Tenant: tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}}
 }
 
 // asking returns the calls that wait for a person.

@@ -5,11 +5,12 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Call runs one tool call from a person or a program, without a model. It has the same admission, approval, ledger and events as a
 // model's call, in a session of its own whose id is the workflow id. It ends when the call has its result.
-func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
+func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, error) {
 	s := &session{
 		board: newBoard(ctx, in.Tenant),
 		pass:  1, begun: true, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking,
@@ -18,7 +19,7 @@ func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 	if err := s.listen(ctx); err != nil {
 		return nil, err
 	}
-	err := workflow.SetUpdateHandler(ctx, UpdateWait, func(ctx workflow.Context) (*CallResult, error) {
+	err := workflow.SetUpdateHandler(ctx, protocol.UpdateWait, func(ctx workflow.Context) (*protocol.CallResult, error) {
 		if err := workflow.Await(ctx, func() bool {
 			return s.opened && len(s.calls) > 0 && s.idle() && !s.anyReady() || s.status.Final()
 		}); err != nil {
@@ -53,12 +54,12 @@ func Call(ctx workflow.Context, in CallInput) (*CallResult, error) {
 		s.settleMail(ctx)
 		s.record(ctx)
 		s.drain(ctx)
-		return nil, workflow.NewContinueAsNewError(ctx, CallWorkflow, CallInput{Tenant: in.Tenant, Calling: true, Inbox: s.inbox, Said: s.said})
+		return nil, workflow.NewContinueAsNewError(ctx, protocol.CallWorkflow, protocol.CallInput{Tenant: in.Tenant, Calling: true, Inbox: s.inbox, Said: s.said})
 	}
 	return s.closeCall(ctx)
 }
 
-func (s *session) openCall(ctx workflow.Context, in CallInput) error {
+func (s *session) openCall(ctx workflow.Context, in protocol.CallInput) error {
 	if !in.Calling {
 		var a *activities.Activities
 		var opened activities.Opened
@@ -86,7 +87,7 @@ func (s *session) anyReady() bool {
 }
 
 // closeCall settles the session and answers the updates that are still waiting.
-func (s *session) closeCall(ctx workflow.Context) (*CallResult, error) {
+func (s *session) closeCall(ctx workflow.Context) (*protocol.CallResult, error) {
 	var a *activities.Activities
 	var settled activities.CallSettled
 	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.SettleCall, s.passRef()).Get(ctx, &settled); err != nil {
@@ -120,7 +121,7 @@ func (s *session) answerLate(ctx workflow.Context) {
 }
 
 // told returns the state of the call. If the call has finished, told waits until its result is stored.
-func (s *session) told(ctx workflow.Context) (*CallResult, error) {
+func (s *session) told(ctx workflow.Context) (*protocol.CallResult, error) {
 	if s.settlesWithCall && s.failure == nil && s.done() {
 		if err := workflow.Await(ctx, func() bool { return s.closed != nil || s.status.Final() }); err != nil {
 			return nil, err //nolint:wrapcheck // a canceled workflow answers with Temporal's own error
@@ -133,7 +134,7 @@ func (s *session) told(ctx workflow.Context) (*CallResult, error) {
 }
 
 // callResult reads the state of the call from the store.
-func (s *session) callResult(ctx workflow.Context) (*CallResult, error) {
+func (s *session) callResult(ctx workflow.Context) (*protocol.CallResult, error) {
 	var a *activities.Activities
 	var state activities.CallState
 	in := activities.RunInput{SessionRef: s.ref, Call: jig.CallID(1, 1)}
@@ -143,6 +144,6 @@ func (s *session) callResult(ctx workflow.Context) (*CallResult, error) {
 	return s.resultOf(state), nil
 }
 
-func (s *session) resultOf(state activities.CallState) *CallResult {
-	return &CallResult{SessionID: s.ref.SessionID, Call: jig.CallID(1, 1), Status: state.Status, Result: state.Result}
+func (s *session) resultOf(state activities.CallState) *protocol.CallResult {
+	return &protocol.CallResult{SessionID: s.ref.SessionID, Call: jig.CallID(1, 1), Status: state.Status, Result: state.Result}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // runAgent answers a call by running a child session.
@@ -30,14 +31,14 @@ func (b *board) runAgent(ctx workflow.Context, c *call) (activities.Ran, error) 
 	}
 	options := b.childOptions(child.SessionID, c)
 	options.TypedSearchAttributes = temporal.NewSearchAttributes(
-		temporal.NewSearchAttributeKeyKeyword(AttrTenant).ValueSet(b.ref.Tenant),
-		temporal.NewSearchAttributeKeyKeyword(AttrAgent).ValueSet(child.Start.Agent),
-		temporal.NewSearchAttributeKeyKeyword(AttrStatus).ValueSet(string(jig.StatusWorking)),
-		temporal.NewSearchAttributeKeyInt64(AttrPass).ValueSet(1),
-		temporal.NewSearchAttributeKeyInt64(AttrPending).ValueSet(0),
+		temporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant).ValueSet(b.ref.Tenant),
+		temporal.NewSearchAttributeKeyKeyword(protocol.AttrAgent).ValueSet(child.Start.Agent),
+		temporal.NewSearchAttributeKeyKeyword(protocol.AttrStatus).ValueSet(string(jig.StatusWorking)),
+		temporal.NewSearchAttributeKeyInt64(protocol.AttrPass).ValueSet(1),
+		temporal.NewSearchAttributeKeyInt64(protocol.AttrPending).ValueSet(0),
 	)
 	end := activities.EndChildInput{RunInput: in}
-	if err := b.child(ctx, options, PassWorkflow, PassInput{Tenant: b.ref.Tenant, Start: &child.Start}, nil); err != nil {
+	if err := b.child(ctx, options, protocol.PassWorkflow, protocol.PassInput{Tenant: b.ref.Tenant, Start: &child.Start}, nil); err != nil {
 		end.Error = activities.ErrorFrom(err)
 	}
 	free, _ := workflow.NewDisconnectedContext(ctx)
@@ -62,7 +63,7 @@ func (b *board) child(ctx workflow.Context, options workflow.ChildWorkflowOption
 		if !errors.As(err, &running) {
 			return err //nolint:wrapcheck // the caller checks for Temporal's own types
 		}
-		if name != PassWorkflow {
+		if name != protocol.PassWorkflow {
 			workflow.SignalExternalWorkflow(ctx, options.WorkflowID, "", signalYield, nil)
 		}
 		if err := workflow.Sleep(ctx, pause); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // CompositionInput is the input of a run of Composition or Extraction. It names the call that the run answers.
@@ -52,16 +53,16 @@ func FrameWorkflowID(sessionID, call string) string { return jig.QualifiedCallID
 // the spec language is part of a replay. The workflow runs the calls that the activity returns, waits for its timers, and asks it again
 // after each change.
 func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
-	return newFrame(CompositionWorkflow, in).toEnd(ctx)
+	return newFrame(protocol.CompositionWorkflow, in).toEnd(ctx)
 }
 
 // Extraction answers a call that fills one or more entities. It works like Composition; only the activity knows the difference. It
-// answers the query status with a [jig.Progress].
+// answers the query status with a [protocol.Progress].
 func Extraction(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
-	c := newFrame(ExtractionWorkflow, in)
-	err := workflow.SetQueryHandler(ctx, QueryStatus, func() (jig.Progress, error) {
+	c := newFrame(protocol.ExtractionWorkflow, in)
+	err := workflow.SetQueryHandler(ctx, protocol.QueryStatus, func() (protocol.Progress, error) {
 		if c.far == nil {
-			return jig.Progress{}, nil
+			return protocol.Progress{}, nil
 		}
 		return *c.far, nil
 	})
@@ -74,7 +75,7 @@ func Extraction(ctx workflow.Context, in CompositionInput) (*activities.Ran, err
 func newFrame(name string, in CompositionInput) *composition {
 	c := &composition{
 		name:  name,
-		board: board{ref: activities.SessionRef{Tenant: in.Tenant, SessionID: in.SessionID}}, in: in, canceled: in.Canceled,
+		board: board{ref: protocol.SessionRef{Tenant: in.Tenant, SessionID: in.SessionID}}, in: in, canceled: in.Canceled,
 		stops: map[string]workflow.CancelFunc{},
 	}
 	c.hold = c.stoppable
@@ -128,7 +129,7 @@ type composition struct {
 	told Waiting
 	// steps are the paths of the running steps, and far is the overall progress. Both are for display.
 	steps []string
-	far   *jig.Progress
+	far   *protocol.Progress
 	alarm alarm
 	// timer wakes the composition at the next time that a step needs.
 	timer wakeTimer
@@ -326,9 +327,9 @@ func sameAsk(x, y activities.CallRef) bool {
 func frames(child string) string {
 	switch child {
 	case activities.ChildComposition:
-		return CompositionWorkflow
+		return protocol.CompositionWorkflow
 	case activities.ChildExtraction:
-		return ExtractionWorkflow
+		return protocol.ExtractionWorkflow
 	}
 	return ""
 }
@@ -337,8 +338,8 @@ func frames(child string) string {
 func (b *board) runComposition(ctx workflow.Context, c *call) (activities.Ran, error) {
 	options := b.childOptions(FrameWorkflowID(b.ref.SessionID, c.ref.ID), c)
 	options.TypedSearchAttributes = temporal.NewSearchAttributes(
-		temporal.NewSearchAttributeKeyKeyword(AttrTenant).ValueSet(b.ref.Tenant),
-		temporal.NewSearchAttributeKeyKeywordList(AttrTool).ValueSet([]string{c.ref.Tool}),
+		temporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant).ValueSet(b.ref.Tenant),
+		temporal.NewSearchAttributeKeyKeywordList(protocol.AttrTool).ValueSet([]string{c.ref.Tool}),
 	)
 	var ran activities.Ran
 	in := CompositionInput{Tenant: b.ref.Tenant, SessionID: b.ref.SessionID, Call: c.ref.ID}

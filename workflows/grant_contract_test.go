@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/store/storetest"
 )
 
@@ -29,7 +29,7 @@ func TestAGrantEndsWithTheContractThatItWasGivenFor(t *testing.T) {
 			t.Parallel()
 			v := grantStart(t, db)
 			v.sell(v.catalogue(t, row.change))
-			page, err := v.ListGrants(t.Context(), activities.GrantsRequest{Tenant: v.tenant})
+			page, err := v.ListGrants(t.Context(), protocol.GrantsRequest{Tenant: v.tenant})
 			require.NoError(t, err)
 			require.Len(t, page.Grants, 1)
 
@@ -65,7 +65,7 @@ func TestAGrantDoesNotComeWithACallWhoseContractHasChanged(t *testing.T) {
 	got := v.decide(t, jig.AnswerApprove, jig.Decision{Call: "1.1", By: "ben", Grant: &jig.GrantRequest{}})
 	require.Equal(t, jig.DecisionRefused, got.Outcome)
 	require.Contains(t, got.Reason, "has changed since the call was shown")
-	page, err := v.ListGrants(t.Context(), activities.GrantsRequest{Tenant: v.tenant, All: true})
+	page, err := v.ListGrants(t.Context(), protocol.GrantsRequest{Tenant: v.tenant, All: true})
 	require.NoError(t, err)
 	require.Empty(t, page.Grants)
 }

@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // parent is the session whose call this session answers. This session tells it which calls wait for people, so that the parent shows them
@@ -21,7 +22,7 @@ type parent struct {
 }
 
 // parentOf returns the parent of this run, or nil if the session was not started as a child of another session's workflow.
-func parentOf(ctx workflow.Context, in PassInput) *parent {
+func parentOf(ctx workflow.Context, in protocol.PassInput) *parent {
 	switch {
 	case workflow.GetInfo(ctx).ParentWorkflowExecution == nil:
 		return nil
@@ -62,10 +63,10 @@ func (p *parent) tell(ctx workflow.Context, waiting []activities.CallRef, idle b
 
 // handOver returns what the next run must know about the parent. A report that is not delivered when a run ends may be lost, so the next
 // run must not rely on it and reports again.
-func (p *parent) handOver() *ParentCall {
+func (p *parent) handOver() *protocol.ParentCall {
 	if p == nil {
 		return nil
 	}
 	told := p.earlier || len(p.told.Calls) > 0 || p.sent != nil && !p.sent.IsReady()
-	return &ParentCall{SessionID: p.sessionID, Call: p.call, Told: told}
+	return &protocol.ParentCall{SessionID: p.sessionID, Call: p.call, Told: told}
 }

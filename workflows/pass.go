@@ -8,13 +8,14 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Pass runs one pass of an agent session: one turn of the model and the calls that it asks for. A session is a chain of runs under
 // one workflow id, which is the session's id. When a pass ends and the session does not, the run continues as new with the next
 // pass, unless the limits of the session let several passes share a run. The workflow ends with the session's answer, fails with
 // the error code of what went wrong, or is canceled.
-func Pass(ctx workflow.Context, in PassInput) (*PassResult, error) {
+func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, error) {
 	s := &session{
 		board: newBoard(ctx, in.Tenant),
 		pass:  in.Pass, begun: in.Calling, agent: in.Agent, limits: in.Limits, deadline: in.Deadline,
@@ -59,7 +60,7 @@ const (
 )
 
 // open loads the session's settings for the run. A run that continues another one has them in its input.
-func (s *session) open(ctx workflow.Context, in PassInput) error {
+func (s *session) open(ctx workflow.Context, in protocol.PassInput) error {
 	if in.Pass == 0 {
 		var a *activities.Activities
 		var opened activities.Opened
@@ -69,7 +70,7 @@ func (s *session) open(ctx workflow.Context, in PassInput) error {
 		}
 		s.pass, s.agent, s.limits, s.deadline = opened.Pass, opened.Agent, opened.Limits, opened.Deadline
 		if in.Start != nil && in.Start.Agent != s.agent { // a session that is started with a document learns the agent's name from it
-			if err := workflow.UpsertTypedSearchAttributes(ctx, temporal.NewSearchAttributeKeyKeyword(AttrAgent).ValueSet(s.agent)); err != nil {
+			if err := workflow.UpsertTypedSearchAttributes(ctx, temporal.NewSearchAttributeKeyKeyword(protocol.AttrAgent).ValueSet(s.agent)); err != nil {
 				return err //nolint:wrapcheck // fails only on a programming error
 			}
 		}
@@ -144,19 +145,19 @@ func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
 }
 
 // close ends the run. It processes what has arrived in the meantime, and then either continues as new or ends the workflow.
-func (s *session) close(ctx workflow.Context, in PassInput, next step) (*PassResult, error) {
+func (s *session) close(ctx workflow.Context, in protocol.PassInput, next step) (*protocol.PassResult, error) {
 	for {
 		s.record(ctx)
 		s.show(ctx)
 		s.drain(ctx) // nothing may block between here and the end of the run
 		switch {
 		case next != finished:
-			return nil, workflow.NewContinueAsNewError(ctx, PassWorkflow, s.handOver(in, next))
+			return nil, workflow.NewContinueAsNewError(ctx, protocol.PassWorkflow, s.handOver(in, next))
 		case !workflow.AllHandlersFinished(ctx): // an update came while the session was ending; answer it first
 		case s.spoken || s.hasMessage():
 			// Somebody sent a message to a session that had just ended, which starts its next pass.
 			s.pass++
-			return nil, workflow.NewContinueAsNewError(ctx, PassWorkflow, s.handOver(in, sameRun))
+			return nil, workflow.NewContinueAsNewError(ctx, protocol.PassWorkflow, s.handOver(in, sameRun))
 		case len(s.inbox) == 0:
 			return s.result()
 		}
@@ -166,7 +167,7 @@ func (s *session) close(ctx workflow.Context, in PassInput, next step) (*PassRes
 
 func (s *session) hasMessage() bool {
 	for _, letter := range s.inbox {
-		if letter.Name == SignalMessage {
+		if letter.Name == protocol.SignalMessage {
 			return true
 		}
 	}
@@ -174,17 +175,17 @@ func (s *session) hasMessage() bool {
 }
 
 // handOver returns the input of the next run.
-func (s *session) handOver(in PassInput, next step) PassInput {
-	return PassInput{
+func (s *session) handOver(in protocol.PassInput, next step) protocol.PassInput {
+	return protocol.PassInput{
 		Tenant: in.Tenant, Pass: s.pass, Calling: next == samePass, Agent: s.agent, Limits: s.limits, Deadline: s.deadline,
-		Tools: s.tools, Inbox: s.inbox, Shown: Shown{Status: s.shown.status, Pending: s.shown.pending, Pass: s.shown.pass, Tools: s.shown.tools},
+		Tools: s.tools, Inbox: s.inbox, Shown: protocol.Shown{Status: s.shown.status, Pending: s.shown.pending, Pass: s.shown.pass, Tools: s.shown.tools},
 		Parent: s.parent.handOver(), Said: s.said,
 	}
 }
 
 // result returns the workflow's result: an answer, or a failure or cancellation that the Web UI shows as such.
-func (s *session) result() (*PassResult, error) {
-	r := &PassResult{
+func (s *session) result() (*protocol.PassResult, error) {
+	r := &protocol.PassResult{
 		SessionID: s.ref.SessionID, Status: s.settled.Status, Answer: s.settled.Answer, Truncated: s.settled.Truncated,
 		Reason: s.settled.Reason, Passes: s.pass, Error: s.settled.Error,
 	}

@@ -14,7 +14,9 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // record holds the stored data of a finished session. Most of it is read with plain SQL, not with the store's own code.
@@ -22,7 +24,7 @@ type record struct {
 	calls     map[string]storedCall
 	approvals map[string][]storedApproval
 	events    []jig.Event
-	audits    []jig.AuditEntry
+	audits    []audit.Entry
 }
 
 type storedCall struct {
@@ -111,17 +113,17 @@ func (p *play) record() record {
 }
 
 // audits reads the new rows of the tenant's audit chain, checks that the chain is intact, and returns the rows that concern the session.
-func (p *play) audits() []jig.AuditEntry {
-	var own []jig.AuditEntry
+func (p *play) audits() []audit.Entry {
+	var own []audit.Entry
 	for {
 		rows, err := p.db.AuditRows(p.t.Context(), p.tenant, p.audited, 1000)
 		require.NoError(p.t, err)
 		for _, row := range rows {
 			require.Nil(p.t, p.chain.Next(row), "the audit chain is broken")
 			p.audited = row.N
-			var entry jig.AuditEntry
+			var entry audit.Entry
 			require.NoError(p.t, json.Unmarshal([]byte(row.Entry), &entry))
-			if entry.SessionID == p.id || entry.Kind == jig.AuditRevoked {
+			if entry.SessionID == p.id || entry.Kind == audit.AuditRevoked {
 				own = append(own, entry)
 			}
 		}
@@ -132,15 +134,15 @@ func (p *play) audits() []jig.AuditEntry {
 }
 
 // decisions are the kinds of audit rows that record one decision of a person.
-var decisions = []jig.AuditKind{
-	jig.AuditApproved, jig.AuditVoted, jig.AuditDenied, jig.AuditEdited, jig.AuditDelegated, jig.AuditRefused, jig.AuditAnswered, jig.AuditReconciled,
+var decisions = []audit.Kind{
+	audit.AuditApproved, audit.AuditVoted, audit.AuditDenied, audit.AuditEdited, audit.AuditDelegated, audit.AuditRefused, audit.AuditAnswered, audit.AuditReconciled,
 }
 
 // checkAnswers checks that every decision that arrived was answered exactly once.
 func (p *play) checkAnswers(r record) {
 	sent, updates := 0, map[string]*letter{}
 	for _, l := range p.letters {
-		if !l.accepted || l.name == workflows.SignalMessage && p.kind == workflows.PassWorkflow { // a single call refuses messages
+		if !l.accepted || l.name == protocol.SignalMessage && p.kind == protocol.PassWorkflow { // a single call refuses messages
 			continue
 		}
 		if l.update == "" {
@@ -194,10 +196,10 @@ func (p *play) checkAgreement(r record) {
 	}
 	for _, entry := range r.audits {
 		line := string(entry.Kind)
-		if entry.Kind == jig.AuditRevoked || entry.Kind == jig.AuditDocument { // these have no event in a session
+		if entry.Kind == audit.AuditRevoked || entry.Kind == audit.AuditDocument { // these have no event in a session
 			continue
 		}
-		if entry.Kind != jig.AuditGrantUsed && entry.Kind != jig.AuditGranted { // several people may have given a grant
+		if entry.Kind != audit.AuditGrantUsed && entry.Kind != audit.AuditGranted { // several people may have given a grant
 			line += " " + entry.By
 		}
 		kept[entry.Call] = append(kept[entry.Call], line)
@@ -314,8 +316,8 @@ func (p *play) checkCall(r record, id string, call storedCall) {
 
 	consumed := 0
 	for _, a := range r.approvals[id] {
-		require.NotEqual(p.t, string(jig.ApprovalOpen), a.Status, "call %s: an approval is open after the end", id)
-		if a.Status == string(jig.ApprovalConsumed) {
+		require.NotEqual(p.t, string(approval.Open), a.Status, "call %s: an approval is open after the end", id)
+		if a.Status == string(approval.Consumed) {
 			consumed++
 		}
 	}
@@ -344,12 +346,12 @@ func (p *play) checkAllowed(r record, id string, call storedCall, ran effect) {
 	require.NoError(p.t, err)
 	digest := p.digest(id, call, input)
 	i := slices.IndexFunc(r.approvals[id], func(a storedApproval) bool {
-		return a.Kind == string(jig.PendingApproval) && a.ApprovedDigest == digest && (a.Status == string(jig.ApprovalConsumed) || a.Status == string(jig.ApprovalExpired))
+		return a.Kind == string(jig.PendingApproval) && a.ApprovedDigest == digest && (a.Status == string(approval.Consumed) || a.Status == string(approval.Expired))
 	})
 	require.GreaterOrEqual(p.t, i, 0, "call %s ran %s, and nobody approved exactly that", id, input)
 	approval := r.approvals[id][i]
-	require.True(p.t, slices.ContainsFunc(r.audits, func(e jig.AuditEntry) bool {
-		return e.Call == id && e.ApprovedDigest == digest && (e.Kind == jig.AuditApproved || e.Kind == jig.AuditEdited || e.Kind == jig.AuditGrantUsed)
+	require.True(p.t, slices.ContainsFunc(r.audits, func(e audit.Entry) bool {
+		return e.Call == id && e.ApprovedDigest == digest && (e.Kind == audit.AuditApproved || e.Kind == audit.AuditEdited || e.Kind == audit.AuditGrantUsed)
 	}), "call %s ran %s, and the audit does not say who approved it", id, input)
 	if p.needs == nil {
 		return
@@ -367,8 +369,8 @@ func (p *play) checkAllowed(r record, id string, call storedCall, ran effect) {
 				met[v.By] = true
 			}
 			require.False(p.t, need.notRequester && v.By == raceRequester, "call %s was approved by who asked for it", id)
-			require.True(p.t, approval.GrantID != "" || slices.ContainsFunc(r.audits, func(e jig.AuditEntry) bool {
-				return e.Call == id && e.By == v.By && (e.Kind == jig.AuditApproved || e.Kind == jig.AuditVoted || e.Kind == jig.AuditEdited)
+			require.True(p.t, approval.GrantID != "" || slices.ContainsFunc(r.audits, func(e audit.Entry) bool {
+				return e.Call == id && e.By == v.By && (e.Kind == audit.AuditApproved || e.Kind == audit.AuditVoted || e.Kind == audit.AuditEdited)
 			}), "call %s: the vote of %s is not in the audit", id, v.By)
 		}
 		require.GreaterOrEqual(p.t, len(met), need.quorum, "call %s ran %s with the votes %s", id, input, approval.Votes)

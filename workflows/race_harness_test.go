@@ -15,6 +15,8 @@ import (
 	"github.com/jig-run/jig/audit"
 	"github.com/jig-run/jig/compose"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
@@ -137,15 +139,15 @@ func (a *arena) of(session string) *play {
 func (a *arena) Check(string) error { return nil }
 
 // Answer returns the session's turns, and then ends it.
-func (a *arena) Answer(_ context.Context, r jig.ModelRequest, _ func(string)) (jig.Turn, error) {
+func (a *arena) Answer(_ context.Context, r chat.Request, _ func(string)) (chat.Turn, error) {
 	p := a.of(r.SessionID)
 	p.mu.Lock()
 	p.asked = append(p.asked, r)
 	p.mu.Unlock()
 	if r.Pass < 1 || r.Pass > len(p.turns) {
-		return jig.Turn{Text: "done", Stop: jig.StopEnd}, nil
+		return chat.Turn{Text: "done", Stop: chat.StopEnd}, nil
 	}
-	turn := jig.Turn{Stop: jig.StopCalls}
+	turn := chat.Turn{Stop: chat.StopCalls}
 	for i, one := range p.turns[r.Pass-1] {
 		one.ProviderID = jig.CallID(r.Pass, i+1)
 		turn.Calls = append(turn.Calls, one)
@@ -161,7 +163,7 @@ func (a *arena) ParseAgent(_ string, body []byte) (jig.Agent, error) {
 }
 
 // New creates a grant. Together with Covers it implements activities.GrantRules.
-func (a *arena) New(r jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
+func (a *arena) New(r jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
 	return policy.NewGrant(r, ceiling, tool, now)
 }
 

@@ -26,6 +26,9 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/schema"
@@ -54,7 +57,7 @@ type letter struct {
 	made     any
 	heard    bool
 	accepted bool
-	answer   *workflows.DecideResult
+	answer   *protocol.DecideResult
 	err      error
 }
 
@@ -82,7 +85,7 @@ type play struct {
 
 	mu      sync.Mutex
 	effects map[string][]effect
-	asked   []jig.ModelRequest
+	asked   []chat.Request
 	posted  []*letter
 	flying  atomic.Int64
 	// runs counts the runs of the session's workflow. length is the estimated history length of the current run, and longest the
@@ -116,13 +119,13 @@ func (a *arena) play(t *testing.T, rules policy.Set) *play {
 func (p *play) now() time.Time { return p.env.Load().Now().UTC() }
 
 // Rule applies the current policies.
-func (p *play) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
+func (p *play) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error) {
 	return p.policies.Load().Rule(ctx, tool, call, session, now)
 }
 
 // Settings returns the settings of a tenant that trusts what signals claim.
-func (p *play) Settings(context.Context, string) (jig.TenantSettings, error) {
-	return jig.TenantSettings{Signals: jig.SignalsTrusted, People: racePeople}, nil
+func (p *play) Settings(context.Context, string) (tenancy.Settings, error) {
+	return tenancy.Settings{Signals: tenancy.SignalsTrusted, People: racePeople}, nil
 }
 
 // key returns the idempotency key of a call of the session.
@@ -148,18 +151,18 @@ func (p *play) at(at time.Duration, do func()) {
 }
 
 // passInput returns the input that starts an agent session.
-func (p *play) passInput() workflows.PassInput {
+func (p *play) passInput() protocol.PassInput {
 	body, err := json.Marshal(jig.Agent{Name: p.agent, Version: "1", Model: "race/planner", Instructions: "Play.", Tools: []string{"*"}, Limits: p.limits})
 	require.NoError(p.t, err)
-	return workflows.PassInput{Tenant: p.tenant, Start: &workflows.StartSession{
+	return protocol.PassInput{Tenant: p.tenant, Start: &protocol.StartSession{
 		Document: string(body), DocumentName: "race.md", Task: "race", Principal: jig.Principal{ID: raceRequester},
 	}}
 }
 
-func (p *play) callInput(tool string, input any) workflows.CallInput {
+func (p *play) callInput(tool string, input any) protocol.CallInput {
 	raw, err := json.Marshal(input)
 	require.NoError(p.t, err)
-	return workflows.CallInput{Tenant: p.tenant, Tool: tool, Input: raw, Principal: jig.Principal{ID: raceRequester}}
+	return protocol.CallInput{Tenant: p.tenant, Tool: tool, Input: raw, Principal: jig.Principal{ID: raceRequester}}
 }
 
 // run executes every run of the session's workflow, until the session has ended and no message is left.
@@ -181,25 +184,25 @@ func (p *play) run(name string, in any) {
 			continue
 		}
 		spoken := p.nextMessage()
-		if spoken == nil || name != workflows.PassWorkflow {
+		if spoken == nil || name != protocol.PassWorkflow {
 			return
 		}
 		// Signal-with-start: a message to a session that has ended begins its next pass.
 		if at := p.began.Add(spoken.at); at.After(now) {
 			now = at
 		}
-		in, p.resumed = workflows.PassInput{Tenant: p.tenant}, true
+		in, p.resumed = protocol.PassInput{Tenant: p.tenant}, true
 	}
 }
 
 func (p *play) decoded(name string, next *workflow.ContinueAsNewError) any {
 	require.Equal(p.t, name, next.WorkflowType.Name)
-	if name == workflows.CallWorkflow {
-		var in workflows.CallInput
+	if name == protocol.CallWorkflow {
+		var in protocol.CallInput
 		require.NoError(p.t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
 		return in
 	}
-	var in workflows.PassInput
+	var in protocol.PassInput
 	require.NoError(p.t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
 	return in
 }
@@ -210,7 +213,7 @@ func (p *play) nextMessage() *letter {
 		if l.heard {
 			continue
 		}
-		if l.name == workflows.SignalMessage {
+		if l.name == protocol.SignalMessage {
 			return l
 		}
 		l.heard = true // there is no workflow, and the sender gets an error
@@ -227,7 +230,7 @@ func (p *play) environment(now time.Time) *testsuite.TestWorkflowEnvironment {
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(5 * time.Minute)
 	env.SetStartTime(now)
-	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: p.id, TaskQueue: workflows.TaskQueue})
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: p.id, TaskQueue: protocol.TaskQueue})
 	p.env.Store(env)
 	p.posted = nil
 	p.runs++
@@ -309,7 +312,7 @@ func (p *play) post(env *testsuite.TestWorkflowEnvironment, l *letter) {
 		OnReject: func(err error) { l.heard, l.err = true, err },
 		OnComplete: func(answer any, err error) {
 			l.err = err
-			if result, ok := answer.(workflows.DecideResult); ok && err == nil {
+			if result, ok := answer.(protocol.DecideResult); ok && err == nil {
 				l.answer = &result
 			}
 		},

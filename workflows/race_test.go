@@ -16,9 +16,10 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/store/storetest"
-	"github.com/jig-run/jig/workflows"
 )
 
 var (
@@ -201,7 +202,7 @@ func oneOf[T any](r *rand.Rand, list ...T) T { return list[r.IntN(len(list))] }
 // begin chooses the workflow: an agent session of one or two passes with calls, a single call, or a composition.
 func (s *schedule) begin() {
 	pay := func() paying { return paying{Item: oneOf(s.r, "a", "b", "c", "d"), Amount: oneOf(s.r, 50, 60, 150)} }
-	s.workflow = workflows.CallWorkflow
+	s.workflow = protocol.CallWorkflow
 	switch s.r.IntN(10) {
 	case 0, 1:
 		s.input, s.targets = s.callInput(raceWrite, pay()), []string{"1.1"}
@@ -211,7 +212,7 @@ func (s *schedule) begin() {
 		return
 	}
 	s.limits.MaxParallelCalls = s.r.IntN(4) // 0 means the default
-	s.workflow, s.input = workflows.PassWorkflow, s.passInput()
+	s.workflow, s.input = protocol.PassWorkflow, s.passInput()
 	for pass := 1; pass <= 1+s.r.IntN(2); pass++ {
 		var calls []jig.ToolCall
 		for ordinal := 1; ordinal <= 1+s.r.IntN(4); ordinal++ {
@@ -268,14 +269,14 @@ func (s *schedule) act(denying policy.Set) {
 	case n < 91:
 		outcome := oneOf(s.r, jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp)
 		word := jig.Reconciliation{Call: target, Outcome: outcome, By: s.somebody()}
-		s.send(oneOf(s.r, "", s.updateID()), workflows.SignalReconcile, func() any { return word }, fmt.Sprintf("%s says of %s: %s", word.By, target, outcome))
+		s.send(oneOf(s.r, "", s.updateID()), protocol.SignalReconcile, func() any { return word }, fmt.Sprintf("%s says of %s: %s", word.By, target, outcome))
 	case n < 94:
 		text := fmt.Sprintf("message %d", len(s.letters))
-		s.send("", workflows.SignalMessage, func() any { return activities.Message{Text: text, By: raceRequester} }, text)
+		s.send("", protocol.SignalMessage, func() any { return protocol.Message{Text: text, By: raceRequester} }, text)
 	case n < 97:
 		s.pause()
 	case n < 98:
-		s.send("", workflows.SignalApprove, func() any { return "not a decision" }, "what cannot be read")
+		s.send("", protocol.SignalApprove, func() any { return "not a decision" }, "what cannot be read")
 	default:
 		s.at(s.clock, func() { s.policies.Store(&denying) })
 		s.letters[len(s.letters)-1].says = "policy comes to deny"
@@ -298,7 +299,7 @@ func (s *schedule) send(update, name string, payload func() any, says string) {
 func (s *schedule) decide(d jig.Decision, digest string) {
 	name, update := string(d.Answer), ""
 	if s.r.IntN(2) == 0 {
-		name, update = workflows.UpdateDecide, s.updateID()
+		name, update = protocol.UpdateDecide, s.updateID()
 	}
 	says := fmt.Sprintf("%q: %s %s %s%s, digest %q", d.By, d.Answer, d.Call, d.To, d.Input, digest)
 	if d.Grant != nil {
@@ -316,14 +317,14 @@ func (s *schedule) decide(d jig.Decision, digest string) {
 		case digest == "never":
 			d.Digest = strings.Repeat("0", 64)
 		}
-		return activities.Decisions{Decision: d}
+		return protocol.Decisions{Decision: d}
 	}, says)
 }
 
 // repeat sends an earlier signal or update again, byte for byte. An update keeps its id.
 func (s *schedule) repeat() {
 	first := oneOf(s.r, s.letters...)
-	if first.do != nil || first.name == workflows.SignalMessage {
+	if first.do != nil || first.name == protocol.SignalMessage {
 		return
 	}
 	s.send(first.update, first.name, func() any {
@@ -339,7 +340,7 @@ func (s *schedule) revoke() {
 	require.NoError(s.t, err)
 	for _, g := range list {
 		if g.SessionID == s.id {
-			_, err := s.acts.ListGrants(s.t.Context(), activities.GrantsRequest{Tenant: s.tenant, Revoke: g.ID, By: "max"})
+			_, err := s.acts.ListGrants(s.t.Context(), protocol.GrantsRequest{Tenant: s.tenant, Revoke: g.ID, By: "max"})
 			require.NoError(s.t, err)
 		}
 	}
@@ -347,17 +348,17 @@ func (s *schedule) revoke() {
 
 // foreign sends a decision in the name of another tenant.
 func (s *schedule) foreign(call string) {
-	payload, err := json.Marshal(activities.Decisions{Decision: jig.Decision{Call: call, By: "fay"}})
+	payload, err := json.Marshal(protocol.Decisions{Decision: jig.Decision{Call: call, By: "fay"}})
 	require.NoError(s.t, err)
 	_, err = s.acts.Hear(s.t.Context(), activities.Letter{
-		SessionRef: activities.SessionRef{Tenant: s.tenant + "x", SessionID: s.id}, Name: workflows.SignalApprove, Key: "signal:foreign", Payload: payload,
+		SessionRef: protocol.SessionRef{Tenant: s.tenant + "x", SessionID: s.id}, Name: protocol.SignalApprove, Key: "signal:foreign", Payload: payload,
 	})
 	require.Equal(s.t, jig.CodeNotFound, activities.ErrorFrom(err).Code)
 }
 
 // pause holds back the tool or the session for a while.
 func (s *schedule) pause() {
-	request := activities.PauseRequest{Tenant: s.tenant, Scope: jig.PauseTool, Target: raceWrite, By: "max"}
+	request := protocol.PauseRequest{Tenant: s.tenant, Scope: jig.PauseTool, Target: raceWrite, By: "max"}
 	if s.r.IntN(2) == 0 {
 		request.Scope, request.Target = jig.PauseSession, s.id
 	}
@@ -372,7 +373,7 @@ func (s *schedule) pause() {
 	s.letters[len(s.letters)-1].says = "resume"
 }
 
-func (s *schedule) resume(request activities.PauseRequest) {
+func (s *schedule) resume(request protocol.PauseRequest) {
 	_, err := s.acts.Resume(s.t.Context(), request)
 	require.True(s.t, err == nil || activities.ErrorFrom(err).Code == jig.CodeNotFound, "%v", err)
 }
@@ -394,7 +395,7 @@ func (s *schedule) closing() {
 		require.NoError(s.t, err)
 		for _, pending := range list.Pending {
 			if pending.Kind == jig.PendingReconcile {
-				l := &letter{name: workflows.SignalReconcile, made: jig.Reconciliation{Call: pending.Call, Outcome: jig.OutcomeGiveUp, By: "fred"}}
+				l := &letter{name: protocol.SignalReconcile, made: jig.Reconciliation{Call: pending.Call, Outcome: jig.OutcomeGiveUp, By: "fred"}}
 				s.letters = append(s.letters, l)
 				s.post(s.env.Load(), l)
 			}
@@ -419,12 +420,12 @@ func (s *schedule) checkGrants() {
 	require.NoError(s.t, err)
 	revoked, used := map[string]bool{}, map[string]int{}
 	for _, row := range rows {
-		var e jig.AuditEntry
+		var e audit.Entry
 		require.NoError(s.t, json.Unmarshal([]byte(row.Entry), &e))
 		switch {
-		case e.Kind == jig.AuditRevoked:
+		case e.Kind == audit.AuditRevoked:
 			revoked[e.Subject] = true
-		case e.Kind == jig.AuditGrantUsed && e.SessionID == s.id:
+		case e.Kind == audit.AuditGrantUsed && e.SessionID == s.id:
 			require.False(s.t, revoked[e.Subject], "the grant %s was used after it had been revoked", e.Subject)
 			used[e.Subject]++
 		}
@@ -457,7 +458,7 @@ func (s *schedule) checkEnd() {
 	if want == jig.StatusCanceled && s.resumed && session.Status.Final() {
 		return // it had ended, and the run that would have continued it was canceled before it began
 	}
-	if s.workflow == workflows.CallWorkflow && s.ended == nil && session.Status == jig.StatusFailed {
+	if s.workflow == protocol.CallWorkflow && s.ended == nil && session.Status == jig.StatusFailed {
 		return // the workflow of a call returns its result, whatever that is
 	}
 	require.Equal(s.t, want, session.Status, "the workflow ended with %v", s.ended)

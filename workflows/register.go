@@ -10,17 +10,18 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Register registers everything that a worker needs to run jig: the workflows, the engine's activities, the activities that clients start
 // directly, and each of the given tools under its own name, which the Web UI shows. Calls of other tools also run under the names of
 // their tools, but through a dynamic activity, because the tools that are documents are not known in advance.
 func Register(w worker.Registry, a *activities.Activities, tools []string) {
-	w.RegisterWorkflowWithOptions(Pass, workflow.RegisterOptions{Name: PassWorkflow})
-	w.RegisterWorkflowWithOptions(Call, workflow.RegisterOptions{Name: CallWorkflow})
-	w.RegisterWorkflowWithOptions(Composition, workflow.RegisterOptions{Name: CompositionWorkflow})
-	w.RegisterWorkflowWithOptions(Extraction, workflow.RegisterOptions{Name: ExtractionWorkflow})
-	w.RegisterWorkflowWithOptions(Sweep, workflow.RegisterOptions{Name: SweepWorkflow})
+	w.RegisterWorkflowWithOptions(Pass, workflow.RegisterOptions{Name: protocol.PassWorkflow})
+	w.RegisterWorkflowWithOptions(Call, workflow.RegisterOptions{Name: protocol.CallWorkflow})
+	w.RegisterWorkflowWithOptions(Composition, workflow.RegisterOptions{Name: protocol.CompositionWorkflow})
+	w.RegisterWorkflowWithOptions(Extraction, workflow.RegisterOptions{Name: protocol.ExtractionWorkflow})
+	w.RegisterWorkflowWithOptions(Sweep, workflow.RegisterOptions{Name: protocol.SweepWorkflow})
 
 	named := func(name string, fn any) {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
@@ -44,23 +45,23 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named("EndChild", a.EndChild)
 	named("Sweep", a.Sweep)
 
-	named(ReadStatus, a.Status)
-	named(ReadApprovals, a.ListApprovals)
-	named(ReadEvents, a.ListEvents)
-	named(ReadCatalog, a.ListCatalog)
-	named(ReadArtifact, a.FetchArtifact)
-	named(WriteArtifact, a.Upload)
-	named(ReadGrants, a.ListGrants)
-	named(ReadPauses, a.ListPauses)
-	named(ReadAudit, a.ReadAudit)
-	named(ReadPending, a.ListPending)
-	named(ReadCall, a.Show)
-	named(ReadFigures, a.Figures)
-	named(ReadEntity, a.Entity)
-	named(ReadBacktest, a.Backtest)
-	named(ReadPolicies, a.ListPolicies)
-	named(WritePause, a.Pause)
-	named(WriteResume, a.Resume)
+	named(protocol.ReadStatus, a.Status)
+	named(protocol.ReadApprovals, a.ListApprovals)
+	named(protocol.ReadEvents, a.ListEvents)
+	named(protocol.ReadCatalog, a.ListCatalog)
+	named(protocol.ReadArtifact, a.FetchArtifact)
+	named(protocol.WriteArtifact, a.Upload)
+	named(protocol.ReadGrants, a.ListGrants)
+	named(protocol.ReadPauses, a.ListPauses)
+	named(protocol.ReadAudit, a.ReadAudit)
+	named(protocol.ReadPending, a.ListPending)
+	named(protocol.ReadCall, a.Show)
+	named(protocol.ReadFigures, a.Figures)
+	named(protocol.ReadEntity, a.Entity)
+	named(protocol.ReadBacktest, a.Backtest)
+	named(protocol.ReadPolicies, a.ListPolicies)
+	named(protocol.WritePause, a.Pause)
+	named(protocol.WriteResume, a.Resume)
 
 	for _, tool := range tools {
 		named(tool, func(ctx context.Context, in activities.RunInput) (activities.Ran, error) { return a.RunTool(ctx, in) })

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -69,10 +70,10 @@ func replay(t *testing.T, file string) {
 	history, err := sdk.HistoryFromJSON(unzipped, sdk.HistoryJSONOptions{})
 	require.NoError(t, err)
 	replayer := worker.NewWorkflowReplayer()
-	replayer.RegisterWorkflowWithOptions(workflows.Pass, workflow.RegisterOptions{Name: workflows.PassWorkflow})
-	replayer.RegisterWorkflowWithOptions(workflows.Composition, workflow.RegisterOptions{Name: workflows.CompositionWorkflow})
-	replayer.RegisterWorkflowWithOptions(workflows.Extraction, workflow.RegisterOptions{Name: workflows.ExtractionWorkflow})
-	replayer.RegisterWorkflowWithOptions(workflows.Call, workflow.RegisterOptions{Name: workflows.CallWorkflow})
+	replayer.RegisterWorkflowWithOptions(workflows.Pass, workflow.RegisterOptions{Name: protocol.PassWorkflow})
+	replayer.RegisterWorkflowWithOptions(workflows.Composition, workflow.RegisterOptions{Name: protocol.CompositionWorkflow})
+	replayer.RegisterWorkflowWithOptions(workflows.Extraction, workflow.RegisterOptions{Name: protocol.ExtractionWorkflow})
+	replayer.RegisterWorkflowWithOptions(workflows.Call, workflow.RegisterOptions{Name: protocol.CallWorkflow})
 	started := history.GetEvents()[0].GetWorkflowExecutionStartedEventAttributes()
 	// The ids of child workflows are derived from the session's id.
 	require.NoError(t, replayer.ReplayWorkflowHistoryWithOptions(nil, history, worker.ReplayWorkflowHistoryOptions{

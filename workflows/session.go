@@ -15,6 +15,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // session is the state that a run keeps in memory. It holds references and states, never data.
@@ -34,7 +35,7 @@ type session struct {
 	// settlesWithCall reports whether SettleCall returns the state of a single call, so that the workflow need not read it separately.
 	// closed is the result of that call once SettleCall has returned.
 	settlesWithCall bool
-	closed          *CallResult
+	closed          *protocol.CallResult
 
 	tools []string
 	// more reports whether the pass has open calls besides those in memory.
@@ -42,7 +43,7 @@ type session struct {
 	// opened is set once the store knows the session. Signals are not processed before that.
 	opened bool
 
-	inbox   []Envelope
+	inbox   []protocol.Envelope
 	hearing bool
 	// copies counts the byte-identical signals of a run, so that each gets a key of its own.
 	copies map[string]int
@@ -71,16 +72,16 @@ type attributes struct {
 
 // letters returns the names of the signals that jig knows. Other signals are refused by name.
 func letters() []string {
-	return []string{SignalApprove, SignalDeny, SignalReconcile, SignalMessage, SignalEvent, SignalDelegate, SignalAnswer}
+	return []string{protocol.SignalApprove, protocol.SignalDeny, protocol.SignalReconcile, protocol.SignalMessage, protocol.SignalEvent, protocol.SignalDelegate, protocol.SignalAnswer}
 }
 
 // listen registers the handlers for everything that reaches the session from outside: the query, the updates and the signals.
 func (s *session) listen(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, QueryStatus, s.view); err != nil {
-		return fmt.Errorf("registering the query %s: %w", QueryStatus, err)
+	if err := workflow.SetQueryHandler(ctx, protocol.QueryStatus, s.view); err != nil {
+		return fmt.Errorf("registering the query %s: %w", protocol.QueryStatus, err)
 	}
-	for _, name := range []string{UpdateDecide, UpdateReconcile, UpdateAnswer} {
-		handler := func(ctx workflow.Context, payload converter.RawValue) (DecideResult, error) {
+	for _, name := range []string{protocol.UpdateDecide, protocol.UpdateReconcile, protocol.UpdateAnswer} {
+		handler := func(ctx workflow.Context, payload converter.RawValue) (protocol.DecideResult, error) {
 			return s.update(ctx, name, payload.Payload().GetData())
 		}
 		if err := workflow.SetUpdateHandler(ctx, name, handler); err != nil {
@@ -171,15 +172,15 @@ func (s *session) composing() bool {
 }
 
 // update processes an update and answers it once the decision has taken effect.
-func (s *session) update(ctx workflow.Context, name string, payload []byte) (DecideResult, error) {
+func (s *session) update(ctx workflow.Context, name string, payload []byte) (protocol.DecideResult, error) {
 	if err := workflow.Await(ctx, func() bool { return s.opened }); err != nil {
-		return DecideResult{}, err //nolint:wrapcheck // a canceled workflow answers with Temporal's own error
+		return protocol.DecideResult{}, err //nolint:wrapcheck // a canceled workflow answers with Temporal's own error
 	}
 	key := "update:" + workflow.GetCurrentUpdateInfo(ctx).ID
 	free, _ := workflow.NewDisconnectedContext(ctx) // like a signal, an update counts even while the session is being canceled
-	heard, err := s.hear(free, Envelope{Name: name, Key: key, Payload: payload})
+	heard, err := s.hear(free, protocol.Envelope{Name: name, Key: key, Payload: payload})
 	s.heardAt = workflow.GetInfo(ctx).GetCurrentHistoryLength()
-	return DecideResult{SessionID: s.ref.SessionID, Decisions: heard.Decisions}, err
+	return protocol.DecideResult{SessionID: s.ref.SessionID, Decisions: heard.Decisions}, err
 }
 
 // countsOf returns the counts with which a run begins.
@@ -201,12 +202,12 @@ func (s *session) post(ctx workflow.Context, name string, payload []byte) {
 	same := name + ":" + hex.EncodeToString(sum[:12])
 	info, kind, copies := workflow.GetInfo(ctx), "signal:", s.copies
 	scope := info.OriginalRunID
-	if _, counted := s.said[same]; (name == SignalMessage || name == SignalEvent) && (counted || len(s.said) < maxSaid) {
+	if _, counted := s.said[same]; (name == protocol.SignalMessage || name == protocol.SignalEvent) && (counted || len(s.said) < maxSaid) {
 		kind, scope, copies = "signal:session:", info.FirstRunID, s.said
 	}
 	copies[same]++
 	key := fmt.Sprintf("%s%s:%s:%d", kind, scope, same, copies[same])
-	s.inbox = append(s.inbox, Envelope{Name: name, Key: key, Payload: activities.AsJSON(payload)})
+	s.inbox = append(s.inbox, protocol.Envelope{Name: name, Key: key, Payload: activities.AsJSON(payload)})
 }
 
 // mailroom processes the signals of the inbox one at a time, in the order in which they arrived.
@@ -227,7 +228,7 @@ func (s *session) mailroom(ctx workflow.Context) {
 }
 
 // hear applies a signal or an update and wakes the compositions that are affected.
-func (s *session) hear(ctx workflow.Context, letter Envelope) (activities.Heard, error) {
+func (s *session) hear(ctx workflow.Context, letter protocol.Envelope) (activities.Heard, error) {
 	pass := s.pass
 	if !s.begun {
 		pass--
@@ -291,7 +292,7 @@ func (s *session) drain(ctx workflow.Context) {
 	var stale converter.RawValue
 	for workflow.GetSignalChannel(ctx, signalWaiting).ReceiveAsync(&stale) { // reports about waiting calls matter to this run only
 	}
-	for workflow.GetSignalChannel(ctx, SignalSettled).ReceiveAsync(&stale) { // the next run reads the state of its calls itself
+	for workflow.GetSignalChannel(ctx, protocol.SignalSettled).ReceiveAsync(&stale) { // the next run reads the state of its calls itself
 	}
 	names := letters()
 	unknown := workflow.GetUnhandledSignalNames(ctx)

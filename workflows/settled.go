@@ -5,12 +5,13 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // listenSettled receives the signals that report late settlements of calls which this run may consider unknown.
 func (b *board) listenSettled(ctx workflow.Context) {
-	for channel := workflow.GetSignalChannel(ctx, SignalSettled); ; {
-		var settled activities.Settlement
+	for channel := workflow.GetSignalChannel(ctx, protocol.SignalSettled); ; {
+		var settled protocol.Settlement
 		channel.Receive(ctx, &settled)
 		workflow.GoNamed(ctx, "settled "+settled.Call, func(ctx workflow.Context) { b.look(ctx, settled.Call) })
 	}

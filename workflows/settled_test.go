@@ -15,6 +15,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -33,7 +34,7 @@ func newSolo(t *testing.T, call activities.CallRef) *solo {
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 	s := &solo{TestWorkflowEnvironment: suite.NewTestWorkflowEnvironment()}
 	s.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // on a busy machine a goroutine may wait for a processor
-	s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "ses_solo", TaskQueue: workflows.TaskQueue})
+	s.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "ses_solo", TaskQueue: protocol.TaskQueue})
 	workflows.Register(s, activities.New(activities.Deps{}), []string{soloTool})
 	s.SetOnTimerScheduledListener(func(string, time.Duration) { s.timers++ })
 	s.OnActivity("OpenCall", mock.Anything, mock.Anything).Return(activities.Opened{SettlesWithCall: true, Limits: jig.Limits{}.WithDefaults()}, nil)
@@ -54,7 +55,7 @@ func soloCall() activities.CallRef {
 // settles signals, at the given time, that the call was settled. status is the state that the store returns.
 func (s *solo) settles(at time.Duration, call string, status jig.CallStatus) {
 	s.OnActivity("Standing", mock.Anything, mock.Anything).Return(activities.Ran{State: status}, nil)
-	s.RegisterDelayedCallback(func() { s.SignalWorkflow(workflows.SignalSettled, activities.Settlement{Call: call}) }, at)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(protocol.SignalSettled, protocol.Settlement{Call: call}) }, at)
 }
 
 func unknownRan() activities.Ran {
@@ -80,9 +81,9 @@ func TestIdleCall_RestsBetweenAttemptsAndEndsInAnError(t *testing.T) {
 			s.OnActivity(soloTool, mock.Anything, mock.Anything).Run(count).Return(stuck, nil)
 			s.OnActivity("RunLocal", mock.Anything, mock.Anything).Run(count).Return([]activities.Ran{stuck}, nil)
 			s.OnActivity("BeginChild", mock.Anything, mock.Anything).Run(count).Return(activities.Child{Ended: &stuck}, nil)
-			s.OnWorkflow(workflows.CompositionWorkflow, mock.Anything, mock.Anything).Run(count).Return(&stuck, nil)
+			s.OnWorkflow(protocol.CompositionWorkflow, mock.Anything, mock.Anything).Run(count).Return(&stuck, nil)
 			began := s.Now()
-			s.ExecuteWorkflow(workflows.CallWorkflow, workflows.CallInput{Tenant: "t", Tool: soloTool})
+			s.ExecuteWorkflow(protocol.CallWorkflow, protocol.CallInput{Tenant: "t", Tool: soloTool})
 			require.True(t, s.IsWorkflowCompleted())
 			err := activities.ErrorFrom(s.GetWorkflowError())
 			require.Equal(t, jig.CodeUnavailable, err.Code)
@@ -99,7 +100,7 @@ func TestIdleCall_ThatGetsSomewhereIsNoError(t *testing.T) {
 	s := newSolo(t, soloCall())
 	s.OnActivity(soloTool, mock.Anything, mock.Anything).Return(activities.Ran{State: jig.CallReserved}, nil).Times(maxAttempts - 1)
 	s.OnActivity(soloTool, mock.Anything, mock.Anything).Return(activities.Ran{State: jig.CallSucceeded}, nil)
-	s.ExecuteWorkflow(workflows.CallWorkflow, workflows.CallInput{Tenant: "t", Tool: soloTool})
+	s.ExecuteWorkflow(protocol.CallWorkflow, protocol.CallInput{Tenant: "t", Tool: soloTool})
 	require.NoError(t, s.GetWorkflowError())
 }
 
@@ -119,10 +120,10 @@ func TestSettledCall_LetsItsSessionGoOn(t *testing.T) {
 			t.Parallel()
 			s := newSolo(t, soloCall())
 			play(s)
-			s.ExecuteWorkflow(workflows.CallWorkflow, workflows.CallInput{Tenant: "t", Tool: soloTool})
+			s.ExecuteWorkflow(protocol.CallWorkflow, protocol.CallInput{Tenant: "t", Tool: soloTool})
 			require.True(t, s.IsWorkflowCompleted())
 			require.NoError(t, s.GetWorkflowError())
-			var result workflows.CallResult
+			var result protocol.CallResult
 			require.NoError(t, s.GetWorkflowResult(&result))
 			require.Equal(t, jig.CallSucceeded, result.Status)
 		})
@@ -137,14 +138,14 @@ func TestSettledCall_IsAsTheStoreSays(t *testing.T) {
 	s.settles(time.Second, "1.1", jig.CallUnknown)
 	s.RegisterDelayedCallback(func() {
 		var view converter.EncodedValue
-		view, err := s.QueryWorkflow(workflows.QueryStatus)
+		view, err := s.QueryWorkflow(protocol.QueryStatus)
 		require.NoError(t, err)
 		var status map[string]any
 		require.NoError(t, view.Get(&status))
 		require.Equal(t, string(jig.StatusInputRequired), status["status"])
 		s.CancelWorkflow()
 	}, time.Hour)
-	s.ExecuteWorkflow(workflows.CallWorkflow, workflows.CallInput{Tenant: "t", Tool: soloTool})
+	s.ExecuteWorkflow(protocol.CallWorkflow, protocol.CallInput{Tenant: "t", Tool: soloTool})
 	require.Error(t, s.GetWorkflowError())
 }
 
@@ -158,7 +159,7 @@ func TestSettledCall_LetsItsCompositionGoOn(t *testing.T) {
 	s.OnActivity("Compose", mock.Anything, mock.Anything).Return(activities.Composed{}, nil).Once() // it waits
 	s.OnActivity("Compose", mock.Anything, mock.Anything).Return(activities.Composed{Done: true, Ran: activities.Ran{State: jig.CallSucceeded}}, nil)
 	s.settles(time.Hour, step.ID, jig.CallSucceeded)
-	s.ExecuteWorkflow(workflows.CompositionWorkflow, workflows.CompositionInput{Tenant: "t", SessionID: "ses_solo", Call: "1.1"})
+	s.ExecuteWorkflow(protocol.CompositionWorkflow, workflows.CompositionInput{Tenant: "t", SessionID: "ses_solo", Call: "1.1"})
 	require.True(t, s.IsWorkflowCompleted())
 	require.NoError(t, s.GetWorkflowError())
 }

@@ -12,11 +12,13 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-func shownAttributes(in PassInput) attributes {
+func shownAttributes(in protocol.PassInput) attributes {
 	if in.Pass == 0 { // the values that the client set
 		return attributes{status: jig.StatusWorking, pass: 1}
 	}
@@ -91,16 +93,16 @@ func (s *session) show(ctx workflow.Context) {
 	}
 	updates := make([]temporal.SearchAttributeUpdate, 0, 4)
 	if now.status != s.shown.status {
-		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(AttrStatus).ValueSet(string(now.status)))
+		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(protocol.AttrStatus).ValueSet(string(now.status)))
 	}
 	if now.pending != s.shown.pending {
-		updates = append(updates, temporal.NewSearchAttributeKeyInt64(AttrPending).ValueSet(int64(now.pending)))
+		updates = append(updates, temporal.NewSearchAttributeKeyInt64(protocol.AttrPending).ValueSet(int64(now.pending)))
 	}
 	if now.pass != s.shown.pass {
-		updates = append(updates, temporal.NewSearchAttributeKeyInt64(AttrPass).ValueSet(int64(now.pass)))
+		updates = append(updates, temporal.NewSearchAttributeKeyInt64(protocol.AttrPass).ValueSet(int64(now.pass)))
 	}
 	if now.tools != s.shown.tools {
-		updates = append(updates, temporal.NewSearchAttributeKeyKeywordList(AttrTool).ValueSet(s.tools))
+		updates = append(updates, temporal.NewSearchAttributeKeyKeywordList(protocol.AttrTool).ValueSet(s.tools))
 	}
 	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
 		workflow.GetLogger(ctx).Warn("search attributes were not updated", "error", err.Error())
@@ -208,7 +210,7 @@ func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 
 // describeTerms states what an approval requires and what people have decided so far.
 func describeTerms(b *strings.Builder, ask jig.Pending) {
-	consent := jig.ConsentOf(ask)
+	consent := approval.ConsentOf(ask)
 	if ask.Kind != jig.PendingApproval || ask.Terms == nil {
 		return
 	}
@@ -301,13 +303,13 @@ func answerCommands(sessionID string, p jig.Pending) []string {
 		if p.Question != nil && len(p.Question.Options) > 0 {
 			value = string(p.Question.Options[0])
 		}
-		return []string{signal(SignalAnswer, fmt.Sprintf(`{"call":%q,"value":%s,"by":"YOU"}`, p.Call, value))}
+		return []string{signal(protocol.SignalAnswer, fmt.Sprintf(`{"call":%q,"value":%s,"by":"YOU"}`, p.Call, value))}
 	}
 	if p.Kind == jig.PendingReconcile {
-		return []string{signal(SignalReconcile, fmt.Sprintf(`{"call":%q,"outcome":"happened","by":"YOU"}`, p.Call))}
+		return []string{signal(protocol.SignalReconcile, fmt.Sprintf(`{"call":%q,"outcome":"happened","by":"YOU"}`, p.Call))}
 	}
 	return []string{
-		signal(SignalApprove, fmt.Sprintf(`{"call":%q,"by":"YOU"}`, p.Call)),
-		signal(SignalDeny, fmt.Sprintf(`{"call":%q,"by":"YOU","reason":"…"}`, p.Call)),
+		signal(protocol.SignalApprove, fmt.Sprintf(`{"call":%q,"by":"YOU"}`, p.Call)),
+		signal(protocol.SignalDeny, fmt.Sprintf(`{"call":%q,"by":"YOU","reason":"…"}`, p.Call)),
 	}
 }

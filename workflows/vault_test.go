@@ -19,6 +19,10 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/compose"
 	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
@@ -98,19 +102,19 @@ func (v *vault) Run(ctx context.Context, name string, input []byte, inv jig.Invo
 }
 
 // Rule applies the policies that the test set.
-func (v *vault) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
+func (v *vault) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error) {
 	v.mu.Lock()
 	rules, lost := v.rules, v.lost
 	v.mu.Unlock()
 	if lost != nil {
-		return jig.Ruling{}, lost
+		return policy.Ruling{}, lost
 	}
 	return rules.Rule(ctx, tool, call, session, now)
 }
 
 // Settings returns the settings of a tenant that trusts what signals claim.
-func (v *vault) Settings(context.Context, string) (jig.TenantSettings, error) {
-	s := jig.TenantSettings{Signals: jig.SignalsTrusted}
+func (v *vault) Settings(context.Context, string) (tenancy.Settings, error) {
+	s := tenancy.Settings{Signals: tenancy.SignalsTrusted}
 	for _, id := range []string{"fay", "flo", "fred"} {
 		s.People = append(s.People, jig.Principal{ID: id, Groups: []string{"finance"}})
 	}
@@ -118,7 +122,7 @@ func (v *vault) Settings(context.Context, string) (jig.TenantSettings, error) {
 }
 
 // New creates a grant.
-func (v *vault) New(request jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
+func (v *vault) New(request jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
 	return policy.NewGrant(request, ceiling, tool, now)
 }
 
@@ -195,14 +199,14 @@ func (v *vault) open(t *testing.T, tenant string) string {
 	require.NoError(t, err)
 	_, _, err = v.db.BeginPass(t.Context(), tenant, s.ID, 1)
 	require.NoError(t, err)
-	_, err = v.db.SaveTurn(t.Context(), tenant, s.ID, 1, jig.Turn{Stop: jig.StopCalls, Calls: []jig.ToolCall{
+	_, err = v.db.SaveTurn(t.Context(), tenant, s.ID, 1, chat.Turn{Stop: chat.StopCalls, Calls: []jig.ToolCall{
 		{ProviderID: "a", Name: ledgerPay, Input: json.RawMessage(`{"to":"bob","amount":10}`)},
 		{ProviderID: "b", Name: ledgerPay, Input: json.RawMessage(`{"to":"cleo","amount":20}`)},
 		{ProviderID: "c", Name: ledgerWipe, Input: json.RawMessage(`{"to":"dan","amount":30}`)},
 	}})
 	require.NoError(t, err)
 	_, err = v.Admit(t.Context(), activities.AdmitInput{PassRef: activities.PassRef{
-		SessionRef: activities.SessionRef{Tenant: tenant, SessionID: s.ID}, Pass: 1,
+		SessionRef: protocol.SessionRef{Tenant: tenant, SessionID: s.ID}, Pass: 1,
 	}, Limit: 100})
 	require.NoError(t, err)
 	return s.ID
@@ -227,7 +231,7 @@ func (v *vault) decide(t *testing.T, answer jig.Answer, d jig.Decision) jig.Rule
 }
 
 func (v *vault) ref() activities.RunInput {
-	return activities.RunInput{SessionRef: activities.SessionRef{Tenant: v.tenant, SessionID: v.session}, Call: "1.1"}
+	return activities.RunInput{SessionRef: protocol.SessionRef{Tenant: v.tenant, SessionID: v.session}, Call: "1.1"}
 }
 
 // attempt runs the activity as a worker does. A time limit catches an endless loop.

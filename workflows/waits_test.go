@@ -12,12 +12,12 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store/storetest"
 	"github.com/jig-run/jig/tools/person"
-	"github.com/jig-run/jig/workflows"
 )
 
 const day = 24 * time.Hour
@@ -45,8 +45,8 @@ func asks(tool, input string) jig.ToolCall {
 // decided sends a decision as an update. The returned letter has the answer afterwards.
 func (p *play) decided(at time.Duration, d jig.Decision) *letter {
 	l := &letter{
-		at: at, name: workflows.UpdateDecide, update: fmt.Sprintf("update-%d", len(p.letters)),
-		payload: func() any { return activities.Decisions{Decision: d} }, says: string(d.Answer),
+		at: at, name: protocol.UpdateDecide, update: fmt.Sprintf("update-%d", len(p.letters)),
+		payload: func() any { return protocol.Decisions{Decision: d} }, says: string(d.Answer),
 	}
 	p.letters = append(p.letters, l)
 	return l
@@ -61,12 +61,12 @@ func (l *letter) ruling(t *testing.T) jig.Ruled {
 }
 
 // notices counts the session's notices by kind.
-func (p *play) notices() map[jig.NoticeKind]int {
+func (p *play) notices() map[approval.NoticeKind]int {
 	rows, err := p.conn.Query(p.t.Context(), "select kind from notices where session_id = $1", p.id)
 	require.NoError(p.t, err)
-	kinds, err := pgx.CollectRows(rows, pgx.RowTo[jig.NoticeKind])
+	kinds, err := pgx.CollectRows(rows, pgx.RowTo[approval.NoticeKind])
 	require.NoError(p.t, err)
-	counts := map[jig.NoticeKind]int{}
+	counts := map[approval.NoticeKind]int{}
 	for _, kind := range kinds {
 		counts[kind]++
 	}
@@ -126,7 +126,7 @@ func TestAnApprovalWaitsForAMonth(t *testing.T) {
 			early := p.decided(9*day+time.Minute, jig.Decision{Call: "1.1", By: "max"})
 			stranger := p.decided(20*day+time.Minute, jig.Decision{Call: "1.1", By: "nobody"})
 			late := p.decided(29*day+time.Minute, jig.Decision{Call: "1.1", By: "max"})
-			p.run(workflows.PassWorkflow, p.passInput())
+			p.run(protocol.PassWorkflow, p.passInput())
 			require.NoError(t, p.ended)
 
 			require.Equal(t, jig.DecisionRefused, early.ruling(t).Outcome)
@@ -137,8 +137,8 @@ func TestAnApprovalWaitsForAMonth(t *testing.T) {
 			require.True(t, p.told("1.1").Success)
 
 			reminders := every(remind, 29*day)
-			require.Equal(t, map[jig.NoticeKind]int{
-				jig.NoticeRequested: 1, jig.NoticeReminder: len(reminders), jig.NoticeEscalated: 2, jig.NoticeDecided: 1,
+			require.Equal(t, map[approval.NoticeKind]int{
+				approval.NoticeRequested: 1, approval.NoticeReminder: len(reminders), approval.NoticeEscalated: 2, approval.NoticeDecided: 1,
 			}, p.notices())
 			require.Equal(t, reminders, p.due(jig.EventApprovalReminded))
 			require.Equal(t, []time.Duration{3 * day, 10 * day}, p.due(jig.EventApprovalEscalated))
@@ -175,11 +175,11 @@ func TestAnApprovalExpires(t *testing.T) {
 					before, err = p.db.SessionView(t.Context(), p.tenant, p.id)
 					require.NoError(t, err)
 				})
-				p.run(workflows.PassWorkflow, p.passInput())
+				p.run(protocol.PassWorkflow, p.passInput())
 				require.Len(t, before.Pending, 1)
 				require.Empty(t, p.effects)
 				require.WithinDuration(t, p.began.Add(7*day), p.now(), time.Hour)
-				require.Equal(t, map[jig.NoticeKind]int{jig.NoticeRequested: 1, jig.NoticeExpired: 1}, p.notices())
+				require.Equal(t, map[approval.NoticeKind]int{approval.NoticeRequested: 1, approval.NoticeExpired: 1}, p.notices())
 				session, err := p.db.Session(t.Context(), p.tenant, p.id)
 				require.NoError(t, err)
 				switch outcome {
@@ -217,19 +217,19 @@ func TestAQuestionWaits(t *testing.T) {
 		{asks(person.AskTool, `{"question":"And why?","expires":"2d"}`)},
 	}
 	answer := func(at time.Duration, value string) *letter {
-		l := &letter{at: at, name: workflows.UpdateAnswer, update: value, payload: func() any {
+		l := &letter{at: at, name: protocol.UpdateAnswer, update: value, payload: func() any {
 			return jig.Reply{Call: "1.1", Value: json.RawMessage(value), By: "lea"}
 		}, says: value}
 		p.letters = append(p.letters, l)
 		return l
 	}
-	wrong, approval := answer(4*day, `"many"`), p.decided(4*day, jig.Decision{Call: "1.1", By: "lea"})
+	wrong, asked := answer(4*day, `"many"`), p.decided(4*day, jig.Decision{Call: "1.1", By: "lea"})
 	right, again := answer(5*day, `7`), answer(5*day, `8`)
-	p.run(workflows.PassWorkflow, p.passInput())
+	p.run(protocol.PassWorkflow, p.passInput())
 	require.NoError(t, p.ended)
 	require.Equal(t, jig.DecisionRefused, wrong.ruling(t).Outcome)
 	require.Contains(t, wrong.ruling(t).Reason, "does not fit the question")
-	require.Equal(t, jig.DecisionRefused, approval.ruling(t).Outcome)
+	require.Equal(t, jig.DecisionRefused, asked.ruling(t).Outcome)
 	require.ElementsMatch(t, []string{jig.DecisionAccepted, jig.DecisionRefused}, []string{right.ruling(t).Outcome, again.ruling(t).Outcome})
 	value := "7"
 	if again.ruling(t).Outcome == jig.DecisionAccepted { // both came at the same time
@@ -238,7 +238,7 @@ func TestAQuestionWaits(t *testing.T) {
 	require.JSONEq(t, `{"answer":`+value+`,"by":"lea"}`, string(p.told("1.1").Data))
 	require.Equal(t, jig.CodeExpired, p.told("2.1").Error.Code)
 	require.WithinDuration(t, p.began.Add(7*day), p.now(), time.Hour)
-	require.Equal(t, map[jig.NoticeKind]int{jig.NoticeRequested: 2, jig.NoticeDecided: 1, jig.NoticeExpired: 1}, p.notices())
+	require.Equal(t, map[approval.NoticeKind]int{approval.NoticeRequested: 2, approval.NoticeDecided: 1, approval.NoticeExpired: 1}, p.notices())
 	p.check()
 }
 
@@ -282,7 +282,7 @@ func TestTwentyApprovalsInOnePass(t *testing.T) {
 					require.Len(t, p.asked, 1, "the model was asked before all were decided")
 				})
 			}
-			p.run(workflows.PassWorkflow, p.passInput())
+			p.run(protocol.PassWorkflow, p.passInput())
 			require.NoError(t, p.ended)
 			for call, no := range denied {
 				result := p.told(call)

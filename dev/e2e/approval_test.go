@@ -9,7 +9,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 const gatedRules = `    - when: pass == 1
@@ -47,7 +47,7 @@ func TestApproveBySignal(t *testing.T) {
 	require.Zero(t, requests, "nothing that writes runs before its approval")
 	require.Equal(t, jig.CallSucceeded, byID(d.waiting(id))["1.2"].Status, "the sibling ran at once")
 
-	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana", "digest": pending[0].Digest})
+	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana", "digest": pending[0].Digest})
 	require.Equal(t, "written", d.finish(id).Answer)
 	requests, _ = r.count("w")
 	require.Equal(t, 1, requests)
@@ -59,7 +59,7 @@ func TestDenyTellsTheModel(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")
-	d.signal(id, workflows.SignalDeny, map[string]string{"call": "1.1", "by": "ana", "reason": "too much"})
+	d.signal(id, protocol.SignalDeny, map[string]string{"call": "1.1", "by": "ana", "reason": "too much"})
 	require.Equal(t, "DENIED", d.finish(id).Answer)
 	require.Contains(t, byID(d.stored(id))["1.1"].Error.Message, "too much")
 	requests, _ := r.count("w")
@@ -109,7 +109,7 @@ func TestRefusedDecisionsChangeNothingAndAreSeen(t *testing.T) {
 		"not JSON":     "1.1",
 	} {
 		before := len(d.events(id, jig.EventDecisionRefused))
-		d.signal(id, workflows.SignalApprove, payload)
+		d.signal(id, protocol.SignalApprove, payload)
 		require.True(t, eventually(t.Context(), patience, func() bool {
 			return len(d.eventsSoFar(id, jig.EventDecisionRefused)) == before+1
 		}), name)
@@ -119,7 +119,7 @@ func TestRefusedDecisionsChangeNothingAndAreSeen(t *testing.T) {
 	requests, _ := r.count("w")
 	require.Zero(t, requests)
 
-	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	require.Equal(t, "written", d.finish(id).Answer)
 	refused := d.events(id, jig.EventDecisionRefused)
 	require.Len(t, refused, 8, "the unknown signal name is refused too, when the pass ends")
@@ -160,7 +160,7 @@ func TestVisibilityFindsWhatNeedsAPerson(t *testing.T) {
 	list, err := d.Approvals(t.Context(), jig.DefaultTenant, id)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	d.finish(id)
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		return d.listed(fmt.Sprintf(`JigStatus="completed" AND JigPending=0 AND WorkflowId=%q AND ExecutionStatus="Completed"`, id)) == 1
@@ -195,7 +195,7 @@ func TestUnknownOutcomeIsReconciled(t *testing.T) {
 			require.Len(t, d.events(id, jig.EventToolOutcomeUnknown), 1)
 			if outcome == jig.OutcomeNotHappened {
 				// Use the signal of Temporal's own CLI. The tool runs again, so it must not wait as long.
-				d.signal(id, workflows.SignalReconcile, map[string]any{"call": "1.1", "outcome": "give_up", "by": "ana"})
+				d.signal(id, protocol.SignalReconcile, map[string]any{"call": "1.1", "outcome": "give_up", "by": "ana"})
 				require.Equal(t, string(jig.CodeOutcomeUnknown), d.finish(id).Answer)
 				return
 			}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 const approvalsPage = "docs/approvals.md"
@@ -264,7 +264,7 @@ func (m *manual) endGrants() {
 	list, err := m.Grants(m.t.Context(), m.tenant, false)
 	require.NoError(m.t, err)
 	require.Len(m.t, list, 1)
-	_, err = m.RevokeGrant(m.t.Context(), workflows.GrantsRequest{Tenant: m.tenant, Revoke: list[0].ID, By: "ana"})
+	_, err = m.RevokeGrant(m.t.Context(), protocol.GrantsRequest{Tenant: m.tenant, Revoke: list[0].ID, By: "ana"})
 	require.NoError(m.t, err)
 }
 

@@ -25,7 +25,7 @@ var pageFile = regexp.MustCompile("`(reading/[\\w.]+\\.yaml)`")
 // reader follows the page about bundles. It remembers the article that the page creates and the output of the last commands.
 type reader struct {
 	manual
-	article jig.ThinResult
+	article spec.ThinResult
 	// before is the version of the policies without the bundle's policy.
 	before string
 }
@@ -135,7 +135,7 @@ func (r *reader) adds() {
 	require.True(r.t, r.article.Created)
 	again := r.trigger("article.add", map[string]any{"path": "notes/coffee.md"})
 	require.Equal(r.t, jig.CallSucceeded, again.Status, "%+v", again.Result)
-	var same jig.ThinResult
+	var same spec.ThinResult
 	require.NoError(r.t, json.Unmarshal(again.Result.Data, &same))
 	require.Equal(r.t, r.article.EntityID, same.EntityID)
 	require.False(r.t, same.Created)

@@ -14,8 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/workflows"
 )
 
 // shelfBundle returns a bundle with a document of every kind. Every name and text in it contains "uq", so that a leak is easy to find: ids
@@ -111,7 +112,7 @@ func bundleFiles(files map[string]string) map[string]any {
 }
 
 // approved makes a call, approves it if it asks, and returns its result.
-func (o office) approved(tool string, input any) workflows.CallResult {
+func (o office) approved(tool string, input any) protocol.CallResult {
 	o.t.Helper()
 	result := o.trigger(tool, input)
 	if result.Status != jig.CallWaiting {
@@ -267,7 +268,7 @@ func shelfOwner(t *testing.T) (o office, theirs map[string]string) {
 	require.Zero(t, installed.code, installed.out+installed.err)
 	added := o.trigger("uqshelf.add", map[string]any{"uqname": "Momo"})
 	require.Equal(t, jig.CallSucceeded, added.Status, "%+v", added.Result)
-	var out jig.ThinResult
+	var out spec.ThinResult
 	require.NoError(t, json.Unmarshal(added.Result.Data, &out))
 	_, err := o.WaitCall(t.Context(), o.tenant, out.SessionID)
 	require.NoError(t, err)
@@ -331,7 +332,7 @@ func TestBundlesNeverLeak(t *testing.T) {
 func TestBundleUpgradeKeepsEntities(t *testing.T) {
 	t.Parallel()
 	o, theirs := shelfOwner(t)
-	upgrade := func(version, from, to string) workflows.CallResult {
+	upgrade := func(version, from, to string) protocol.CallResult {
 		files := shelfBundle()
 		files["bundle.yaml"] = strings.ReplaceAll(files["bundle.yaml"], "1.0.0", version)
 		require.Contains(t, files["types/uqbook.yaml"], from)

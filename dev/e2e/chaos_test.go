@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // chaosRules cover everything that a kill may interrupt: quick and slow tools, keyed and unkeyed effects, an approval, and several passes.
@@ -119,10 +119,10 @@ func (d *desk) answer(r *receiver, f *flock, stop <-chan struct{}) {
 }
 
 func (d *desk) answerOne(r *receiver, id string, p jig.Pending) {
-	name := workflows.SignalApprove
+	name := protocol.SignalApprove
 	payload := map[string]any{"call": p.Call, "by": "chaos"}
 	if p.Kind == jig.PendingReconcile {
-		name = workflows.SignalReconcile
+		name = protocol.SignalReconcile
 		payload["outcome"] = jig.OutcomeNotHappened
 		if requests, _ := r.count(nameOf(p)); requests > 0 {
 			payload["outcome"] = jig.OutcomeHappened
@@ -202,7 +202,7 @@ func TestChaosMessagesAndDecisions(t *testing.T) { //nolint:paralleltest // it h
 				}
 				return
 			}
-			err := shared.temporal.SignalWorkflow(t.Context(), id, "", workflows.SignalMessage, map[string]string{"text": fmt.Sprintf("m%d", i), "by": "chaos"})
+			err := shared.temporal.SignalWorkflow(t.Context(), id, "", protocol.SignalMessage, map[string]string{"text": fmt.Sprintf("m%d", i), "by": "chaos"})
 			if err != nil {
 				t.Errorf("signal %d: %v", i, err)
 			}

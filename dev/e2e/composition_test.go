@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -47,7 +48,7 @@ func (d *desk) register(documents map[string]string) {
 	}
 	result, err := d.Trigger(d.t.Context(), callInput("catalog.put", map[string]any{"documents": files}), "")
 	require.NoError(d.t, err)
-	d.signal(result.SessionID, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	d.signal(result.SessionID, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	registered := d.output(result.SessionID)
 	require.True(d.t, registered.Success, "%+v", registered.Error)
 }
@@ -168,7 +169,7 @@ func TestCompositionStepWaitsForApproval(t *testing.T) {
 
 	d.kill() // an approval does not depend on the worker that asked for it
 	d.start()
-	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana", "digest": view.Pending[0].Digest})
+	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana", "digest": view.Pending[0].Digest})
 	result := d.output(id)
 	require.True(t, result.Success, "%+v", result.Error)
 	require.JSONEq(t, `{"published":"true"}`, string(result.Data))
@@ -215,14 +216,14 @@ func TestAgentCallsAComposition(t *testing.T) {
 	}))
 
 	d.register(map[string]string{"gated.yaml": strings.ReplaceAll(document, "${string(steps.publish.success)}", "another version")})
-	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.2/publish", "by": "ana"})
+	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.2/publish", "by": "ana"})
 	require.Equal(t, "true", d.finish(id).Answer, "the run keeps the version that it began with")
 
 	result, err := d.Trigger(t.Context(), callInput(name, map[string]any{"url": r.URL, "name": "v"}), "")
 	require.NoError(t, err)
 	require.Equal(t, jig.CallExecuting, result.Status)
 	d.waiting(result.SessionID)
-	d.signal(result.SessionID, workflows.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
+	d.signal(result.SessionID, protocol.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
 	require.JSONEq(t, `{"published":"another version"}`, string(d.output(result.SessionID).Data))
 
 	limited := d.run(agent(`["`+name+`"]`, strings.Replace(rules, "        - {tool: test.quick, input: {value: beside}}\n", "", 1)+"", "max_passes: 3"),
@@ -251,8 +252,8 @@ func (d *desk) pay(id string) {
 		_, err := shared.temporal.DescribeWorkflowExecution(d.t.Context(), workflows.FrameWorkflowID(id, "1.1"), "")
 		return err == nil && len(d.events(id, jig.EventToolStarted)) > 0
 	}))
-	d.signal(id, workflows.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{"id": 6}})
-	d.signal(id, workflows.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{"id": 7, "sum": 12.5}})
+	d.signal(id, protocol.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{"id": 6}})
+	d.signal(id, protocol.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{"id": 7, "sum": 12.5}})
 }
 
 func TestCompositionWaits(t *testing.T) {
@@ -363,7 +364,7 @@ func TestCompositionCallsCompositionsAndAgents(t *testing.T) {
 	d, r := join(t), newReceiver(t)
 	id := d.nest(r)
 	require.Equal(t, "1.1/inner/publish", d.waiting(id).Pending[0].Call)
-	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/inner/publish", "by": "ana"})
+	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/inner/publish", "by": "ana"})
 	result := d.output(id)
 	require.True(t, result.Success, "%+v", result.Error)
 	require.JSONEq(t, `{"inner":"true","agent":"the agent heard hello"}`, string(result.Data))
@@ -441,7 +442,7 @@ func TestCompositionSurvivesAReset(t *testing.T) {
 	require.NoError(t, err)
 	view := d.waiting(id)
 	require.Equal(t, "1.1/publish", view.Pending[0].Call)
-	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
+	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
 	require.True(t, d.output(id).Success)
 	for _, name := range []string{"before", "w"} {
 		requests, _ := r.count(name)

@@ -11,9 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/model/modeltest"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/spec"
 )
 
 // Tests each reason for which a summary is refused. The messages must contain nothing of another tenant.
@@ -23,7 +26,7 @@ func TestConsultingRejects(t *testing.T) {
 	record := func(tool string, input map[string]any) string {
 		result := p.result("consulting."+tool, input)
 		require.True(t, result.Success, "%+v", result.Error)
-		var made jig.ThinResult
+		var made spec.ThinResult
 		require.NoError(t, json.Unmarshal(result.Data, &made))
 		return made.EntityID
 	}
@@ -44,7 +47,7 @@ func TestConsultingRejects(t *testing.T) {
 		}
 	}
 	harbour := p.engagements["sample-harbour"]
-	theirs, _, err := p.db.CreateEntity(t.Context(), jig.NewEntity{Entity: jig.Entity{
+	theirs, _, err := p.db.CreateEntity(t.Context(), entity.NewEntity{Entity: entity.Entity{
 		Tenant: p.tenant + "-other", Type: "engagement", Title: "secret", Content: json.RawMessage(`{"client":"secret","scope":"secret"}`),
 	}})
 	require.NoError(t, err)
@@ -68,7 +71,7 @@ func TestConsultingRejects(t *testing.T) {
 	}
 	var seen []string
 	for _, row := range p.requireAudited(p.tenant) {
-		if row.Kind == jig.AuditViolation {
+		if row.Kind == audit.AuditViolation {
 			require.Equal(t, []string{jig.ReasonIDORViolation, generate}, []string{row.Reason, row.Tool})
 			seen = append(seen, row.Subject)
 		}
@@ -77,7 +80,7 @@ func TestConsultingRejects(t *testing.T) {
 
 	// A call waits while the bundle is removed.
 	p.install("ask.yaml", "kind: policy\nname: ask\nrules: [{name: all, when: \"tool.name == '"+generate+"'\", verdict: ask}]\n", p.trusting)
-	var waits workflows.CallResult
+	var waits protocol.CallResult
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		waits = p.trigger(generate, map[string]any{"engagement_id": harbour})
 		return waits.Status == jig.CallWaiting
@@ -95,7 +98,7 @@ func TestConsultingOfTooManyRecords(t *testing.T) {
 	p := newPractice(t)
 	northfield := p.engagements["sample-northfield"]
 	for i := range 99 {
-		_, _, err := p.db.CreateEntity(t.Context(), jig.NewEntity{Entity: jig.Entity{
+		_, _, err := p.db.CreateEntity(t.Context(), entity.NewEntity{Entity: entity.Entity{
 			Tenant: p.tenant, Type: "pilot", Content: json.RawMessage(fmt.Sprintf(`{"engagement":%q,"name":"pilot %d","metric":"x"}`, northfield, i)),
 		}, Relations: map[string][]string{"engagement": {northfield}}})
 		require.NoError(t, err)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
 )
 
@@ -71,7 +73,7 @@ func (p practice) end(session string) jig.ToolResult {
 }
 
 // made starts a summary and returns the result of that call.
-func (p practice) made(input map[string]any) (made jig.ThinResult) {
+func (p practice) made(input map[string]any) (made spec.ThinResult) {
 	p.t.Helper()
 	result := p.trigger(generate, input)
 	require.Equal(p.t, jig.CallSucceeded, result.Status, "%+v", result.Result)
@@ -103,9 +105,9 @@ type brief struct {
 	Narrative struct {
 		Headline, Summary string
 		Recommendations   []string
-		Claims            []jig.TextClaim
+		Claims            []entity.TextClaim
 	}
-	Citations []jig.TextClaim
+	Citations []entity.TextClaim
 }
 
 // filled waits until an extraction has ended.
@@ -239,10 +241,10 @@ func TestConsultingIsRefreshed(t *testing.T) {
 		"engagement_id": northfield, "reference": "supply", "area": "suppliers", "score": 1, "risk": "high", "findings": long,
 	})
 	require.True(t, added.Success, "%+v", added.Error)
-	var assessment jig.ThinResult
+	var assessment spec.ThinResult
 	require.NoError(t, json.Unmarshal(added.Data, &assessment))
 	const said = "Findings of the audit: spare parts are bought second hand"
-	text, err := p.db.PutText(t.Context(), jig.Text{
+	text, err := p.db.PutText(t.Context(), entity.Text{
 		Tenant: p.tenant, EntityID: assessment.EntityID, Title: "audit", MediaType: "text/plain", Body: said + ". Nobody knows for how long.",
 	})
 	require.NoError(t, err)
@@ -252,7 +254,7 @@ func TestConsultingIsRefreshed(t *testing.T) {
 	require.Equal(t, 5, now.Readiness.Assessments)
 	require.Equal(t, []string{assessment.EntityID}, now.Readiness.Weakest)
 	require.Equal(t, strings.TrimSpace(long), strings.TrimSpace(now.Assessments[4].Findings), "what is long is read whole")
-	quoted := slices.IndexFunc(now.Citations, func(c jig.TextClaim) bool { return c.Quote != "" })
+	quoted := slices.IndexFunc(now.Citations, func(c entity.TextClaim) bool { return c.Quote != "" })
 	require.GreaterOrEqual(t, quoted, 0)
 	require.Equal(t, said, now.Citations[quoted].Quote)
 	require.Contains(t, now.Citations[quoted].SourceEntityIDs, text.ID)

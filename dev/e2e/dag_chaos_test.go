@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/workflows"
 )
@@ -22,7 +23,7 @@ type dagRun struct {
 	dag
 	outside *outside
 	path    string
-	entity  jig.Entity
+	entity  entity.Entity
 	session string
 }
 
@@ -80,7 +81,7 @@ func (r *dagRun) end() extract.Counts {
 }
 
 // requireResult checks the statuses, attempts, values and provenance.
-func (r *dagRun) requireResult(out extract.Result, now jig.Entity, want []dagEnd) {
+func (r *dagRun) requireResult(out extract.Result, now entity.Entity, want []dagEnd) {
 	r.t.Helper()
 	counts := extract.Counts{Total: len(r.tasks)}
 	values := map[string]int64{}
@@ -113,7 +114,7 @@ func (r *dagRun) requireResult(out extract.Result, now jig.Entity, want []dagEnd
 	require.Equal(r.t, values, stored, r.name)
 }
 
-func (r *dagRun) requireProvenance(p jig.Provenance, t dagTask, end dagEnd) {
+func (r *dagRun) requireProvenance(p entity.Provenance, t dagTask, end dagEnd) {
 	r.t.Helper()
 	require.Equal(r.t, t.id, p.Task, r.name)
 	require.Equal(r.t, end.attempts, p.Attempt, "%s %s", r.name, t.id)

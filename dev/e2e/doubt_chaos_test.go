@@ -15,6 +15,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/dev/e2e/probe"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 const doubtPolicy = `kind: policy
@@ -136,8 +137,8 @@ func (g registry) doubtful(one doubtRun, extraction bool) error {
 	}
 	in := client.CallInput{Tenant: g.tenant, Document: doubtSpec, DocumentName: "doubt.yaml", Input: raw, Principal: jig.Principal{ID: "tester"}}
 	if extraction {
-		e, _, err := g.db.CreateEntity(g.t.Context(), jig.NewEntity{
-			Entity: jig.Entity{Tenant: g.tenant, Type: g.kind, Title: one.name, Content: json.RawMessage(`{}`)},
+		e, _, err := g.db.CreateEntity(g.t.Context(), entity.NewEntity{
+			Entity: entity.Entity{Tenant: g.tenant, Type: g.kind, Title: one.name, Content: json.RawMessage(`{}`)},
 		})
 		if err != nil {
 			return err

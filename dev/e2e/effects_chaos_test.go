@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // newLedgerReceiver returns a receiver that supports idempotency keys: it answers the first request of a key, which has the effect, with
@@ -88,7 +88,7 @@ type cutCall struct {
 }
 
 // cut makes the call and waits for its result.
-func (o office) cut(r *receiver, c cutCall, before int) workflows.CallResult {
+func (o office) cut(r *receiver, c cutCall, before int) protocol.CallResult {
 	tool := "test.cut_once"
 	if c.keyed {
 		tool = "test.cut"
@@ -99,7 +99,7 @@ func (o office) cut(r *receiver, c cutCall, before int) workflows.CallResult {
 	}
 	in := callInput(tool, input)
 	in.Tenant = o.tenant
-	var result workflows.CallResult
+	var result protocol.CallResult
 	var err error
 	if _, err = o.StartCall(o.t.Context(), in, c.session); err == nil {
 		result, err = o.WaitCall(o.t.Context(), o.tenant, c.session)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 const moduleType = `kind: entity_type
@@ -29,7 +29,7 @@ people:
   - {id: operator}
 `, o.trusting)
 	o.install("module.yaml", moduleType, o.trusting)
-	var created workflows.CallResult
+	var created protocol.CallResult
 	create := func(content map[string]any) string {
 		created = o.trigger("entities.create", map[string]any{"type": "module", "title": "a module", "content": content})
 		if created.Status == jig.CallWaiting {

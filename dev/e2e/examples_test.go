@@ -16,8 +16,8 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/bundles"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/model/modeltest"
-	"github.com/jig-run/jig/workflows"
 )
 
 // example starts a composition or prompt that ships with the worker and returns its session.
@@ -210,7 +210,7 @@ func TestExampleWaitForPayment(t *testing.T) {
 	d := open(t)
 	id := d.example("waitForPayment", map[string]any{"order": "2026-0042", "amount": 12.5})
 	pay := func(order string, amount any) {
-		d.signal(id, workflows.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{"order": order, "amount": amount}})
+		d.signal(id, protocol.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{"order": order, "amount": amount}})
 	}
 	require.True(t, eventually(t.Context(), patience, func() bool { return len(d.eventsSoFar(id, jig.EventToolCompleted)) > 0 }), "it waits")
 	pay("2026-0041", 20)  // another order

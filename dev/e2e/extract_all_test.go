@@ -14,6 +14,8 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -72,9 +74,9 @@ func (g registry) requireSmallFrame(session, call string) biggest {
 	return b
 }
 
-func (g registry) crowd(n int, content func(int) map[string]any) []jig.Entity {
+func (g registry) crowd(n int, content func(int) map[string]any) []entity.Entity {
 	g.t.Helper()
-	list := make([]jig.Entity, n)
+	list := make([]entity.Entity, n)
 	for i := range list {
 		list[i] = g.entity(content(i))
 	}
@@ -150,11 +152,11 @@ func TestExtractAllComputes(t *testing.T) {
 	_, err := shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(session, "1.1/"+entities[9].ID), "")
 	require.Error(t, err, "what only computes needs no workflow of its own")
 
-	var progress jig.Progress
-	value, err := shared.temporal.QueryWorkflow(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "", workflows.QueryStatus)
+	var progress protocol.Progress
+	value, err := shared.temporal.QueryWorkflow(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "", protocol.QueryStatus)
 	require.NoError(t, err)
 	require.NoError(t, value.Get(&progress))
-	require.Equal(t, jig.Progress{Done: 300, Total: 300}, progress)
+	require.Equal(t, protocol.Progress{Done: 300, Total: 300}, progress)
 }
 
 // A caller who lacks the permission to write the type, or who names an unknown type or field, gets an error before anything runs.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/workflows"
 )
@@ -42,17 +44,17 @@ func (o office) registry(document string) registry {
 }
 
 // entity creates an entity with the given content.
-func (g registry) entity(content map[string]any) jig.Entity {
+func (g registry) entity(content map[string]any) entity.Entity {
 	g.t.Helper()
 	raw, err := json.Marshal(content)
 	require.NoError(g.t, err)
-	e, _, err := g.db.CreateEntity(g.t.Context(), jig.NewEntity{Entity: jig.Entity{Tenant: g.tenant, Type: g.kind, Title: "a thing", Content: raw}})
+	e, _, err := g.db.CreateEntity(g.t.Context(), entity.NewEntity{Entity: entity.Entity{Tenant: g.tenant, Type: g.kind, Title: "a thing", Content: raw}})
 	require.NoError(g.t, err)
 	return e
 }
 
 // extraction returns the call that fills an entity.
-func (g registry) extraction(input map[string]any) workflows.CallInput {
+func (g registry) extraction(input map[string]any) protocol.CallInput {
 	in := callInput("entities.extract", input)
 	in.Tenant, in.Principal.Permissions = g.tenant, []string{"entities.*.read", "entities.*.write"}
 	return in
@@ -67,7 +69,7 @@ func (g registry) extract(input map[string]any) string {
 }
 
 // filled waits for the end of an extraction and returns its result and the entity's state.
-func (g registry) filled(session string, e jig.Entity) (extract.Result, jig.Entity) {
+func (g registry) filled(session string, e entity.Entity) (extract.Result, entity.Entity) {
 	g.t.Helper()
 	var out extract.Result
 	done, err := g.WaitCall(g.t.Context(), g.tenant, session)
@@ -129,7 +131,7 @@ func TestExtractionComputesAnEntity(t *testing.T) {
 	require.Len(t, g.tasksTold(session, jig.EventEntityUpdated), 7)
 	described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "")
 	require.NoError(t, err)
-	require.Equal(t, workflows.ExtractionWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
+	require.Equal(t, protocol.ExtractionWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
 
 	for name, input := range map[string]map[string]any{
 		"no such entity": {"id": "ent_none"}, "no such field": {"id": e.ID, "fields": []string{"colour"}}, "no task": {"id": e.ID, "fields": []string{"path"}},
@@ -209,7 +211,7 @@ func TestExtractionRunsAGraph(t *testing.T) {
 	half, err := g.db.Entity(t.Context(), g.tenant, e.ID)
 	require.NoError(t, err)
 	require.Contains(t, string(half.Content), `"note": "status 204"`, "what is known is visible before the end")
-	g.signal(session, workflows.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
+	g.signal(session, protocol.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
 
 	out, now := g.filled(session, e)
 	require.Equal(t, extract.Counts{Total: 7, Completed: 2, Failed: 2, Skipped: 3}, out.Counts)
@@ -224,7 +226,7 @@ func TestExtractionRunsAGraph(t *testing.T) {
 
 	session = g.extract(map[string]any{"id": e.ID, "mode": "retry"})
 	require.Equal(t, "1.1/publish", g.waiting(session).Pending[0].Call)
-	g.signal(session, workflows.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
+	g.signal(session, protocol.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
 	out, now = g.filled(session, e)
 	require.Equal(t, extract.Counts{Total: 7, Completed: 2, Kept: 2, Failed: 1, Skipped: 2}, out.Counts)
 	require.Contains(t, string(now.Content), `"link": "published 204"`)
@@ -244,7 +246,7 @@ func TestExtractionRunsAGraph(t *testing.T) {
 	require.Contains(t, string(other.Content), `"facts": 204`)
 	session = g.extract(map[string]any{"id": other.ID, "mode": "retry", "fields": []string{"link"}})
 	g.waiting(session)
-	g.signal(session, workflows.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
+	g.signal(session, protocol.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
 	out, _ = g.filled(session, other)
 	require.Equal(t, extract.Counts{Total: 4, Completed: 2, Kept: 2}, out.Counts)
 }
@@ -270,9 +272,9 @@ func TestExtractionRefreshes(t *testing.T) {
 	t.Parallel()
 	g, r := joinOffice(t).registry(sourcedTasks), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL})
-	source, err := g.db.PutText(t.Context(), jig.Text{Tenant: g.tenant, EntityID: e.ID, Body: "as it was"})
+	source, err := g.db.PutText(t.Context(), entity.Text{Tenant: g.tenant, EntityID: e.ID, Body: "as it was"})
 	require.NoError(t, err)
-	_, err = g.db.UpdateEntity(t.Context(), g.tenant, e.ID, 0, jig.EntityPatch{Fields: map[string]json.RawMessage{"source": []byte(`"` + source.ID + `"`)}})
+	_, err = g.db.UpdateEntity(t.Context(), g.tenant, e.ID, 0, entity.Patch{Fields: map[string]json.RawMessage{"source": []byte(`"` + source.ID + `"`)}})
 	require.NoError(t, err)
 	run := func(mode string, facts, digest, beside int) extract.Result {
 		out, _ := g.filled(g.extract(map[string]any{"id": e.ID, "mode": mode}), e)
@@ -289,7 +291,7 @@ func TestExtractionRefreshes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, extract.Counts{Total: 4, Completed: 3, Kept: 1}, run("refresh", 2, 2, 1).Counts)
 	require.Equal(t, extract.Counts{Total: 4, Kept: 4}, run("refresh", 2, 2, 1).Counts)
-	_, err = g.db.UpdateEntity(t.Context(), g.tenant, e.ID, 0, jig.EntityPatch{Fields: map[string]json.RawMessage{"beside": []byte("7")}})
+	_, err = g.db.UpdateEntity(t.Context(), g.tenant, e.ID, 0, entity.Patch{Fields: map[string]json.RawMessage{"beside": []byte("7")}})
 	require.NoError(t, err)
 	require.Equal(t, extract.Counts{Total: 4, Completed: 1, Kept: 3}, run("refresh", 2, 2, 2).Counts, "what somebody else wrote is not the task's value")
 }
@@ -308,18 +310,18 @@ func TestExtractionRejectsCitations(t *testing.T) {
 	t.Parallel()
 	g := joinOffice(t).registry(citingTasks)
 	near := g.entity(map[string]any{})
-	text, err := g.db.PutText(t.Context(), jig.Text{Tenant: g.tenant, EntityID: near.ID, Body: "The pump was replaced in May."})
+	text, err := g.db.PutText(t.Context(), entity.Text{Tenant: g.tenant, EntityID: near.ID, Body: "The pump was replaced in May."})
 	require.NoError(t, err)
 	far := g.entity(map[string]any{})
-	check := func(claims ...jig.TextClaim) extract.TaskResult {
+	check := func(claims ...entity.TextClaim) extract.TaskResult {
 		e := g.entity(map[string]any{"text": map[string]any{"claims": claims}})
-		require.NoError(t, g.db.Relate(t.Context(), g.tenant, jig.Relation{From: e.ID, Name: "about", To: near.ID}))
+		require.NoError(t, g.db.Relate(t.Context(), g.tenant, entity.Relation{From: e.ID, Name: "about", To: near.ID}))
 		out, _ := g.filled(g.extract(map[string]any{"id": e.ID}), e)
 		require.Equal(t, extract.TaskCompleted, out.Tasks["claims"].Status, "%+v", out.Tasks)
 		return out.Tasks["check"]
 	}
-	claim := func(quote string, ids ...string) jig.TextClaim {
-		return jig.TextClaim{Text: "it is new", SourceEntityIDs: append([]string{}, ids...), Quote: quote}
+	claim := func(quote string, ids ...string) entity.TextClaim {
+		return entity.TextClaim{Text: "it is new", SourceEntityIDs: append([]string{}, ids...), Quote: quote}
 	}
 	require.Equal(t, extract.TaskCompleted, check(claim("replaced in  May", text.ID), claim("The pump", near.ID), claim("", near.ID)).Status)
 	wrong := check(claim("", near.ID), claim("", far.ID), claim(""), claim("replaced in June", text.ID), claim("", "ent_made_up"))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -71,18 +72,18 @@ func TestAnEntityIsFollowed(t *testing.T) {
 	require.Equal(t, []string{"facts", "note"}, s.Filled)
 	require.Equal(t, jig.CodeConflict, s.Tasks["broken"].Error.Code)
 
-	var progress jig.Progress
-	value, err := shared.temporal.QueryWorkflow(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "", workflows.QueryStatus)
+	var progress protocol.Progress
+	value, err := shared.temporal.QueryWorkflow(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "", protocol.QueryStatus)
 	require.NoError(t, err)
 	require.NoError(t, value.Get(&progress))
-	require.Equal(t, jig.Progress{Done: 2, Running: 1, Failed: 1, Skipped: 2, Total: 7}, progress)
+	require.Equal(t, protocol.Progress{Done: 2, Running: 1, Failed: 1, Skipped: 2, Total: 7}, progress)
 	var page sdkpb.WorkflowMetadata
 	value, err = shared.temporal.QueryWorkflow(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "", "__temporal_workflow_metadata")
 	require.NoError(t, err)
 	require.NoError(t, value.Get(&page))
 	require.Contains(t, page.GetCurrentDetails(), "2 of 7 done, 1 under way, 1 failed, 2 skipped")
 
-	g.signal(session, workflows.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
+	g.signal(session, protocol.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
 	g.filled(session, e)
 	got = g.jig("watch", e.ID, "--tenant", g.tenant)
 	require.Zero(t, got.code, got.err)

@@ -24,8 +24,8 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/dev/stack"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/workflows"
 )
 
 // world is the stack that all tests share. Each test has its own task queue and worker, or joins the common worker.
@@ -364,7 +364,7 @@ func (d *desk) query(id string) (jig.SessionView, error) {
 	var view jig.SessionView
 	ctx, cancel := context.WithTimeout(d.t.Context(), time.Minute)
 	defer cancel()
-	value, err := shared.temporal.QueryWorkflow(ctx, id, "", workflows.QueryStatus)
+	value, err := shared.temporal.QueryWorkflow(ctx, id, "", protocol.QueryStatus)
 	if err != nil {
 		return view, fmt.Errorf("asking: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // newID returns a new session id that a client chose, with the tenant prefix.
@@ -58,7 +58,7 @@ func (d *desk) sweep(id string) {
 	require.NoError(d.t, err)
 	require.EqualValues(d.t, 1, changed.RowsAffected())
 	require.True(d.t, eventually(d.t.Context(), patience, func() bool {
-		run, err := shared.temporal.ExecuteWorkflow(d.t.Context(), sdk.StartWorkflowOptions{TaskQueue: d.queue}, workflows.SweepWorkflow)
+		run, err := shared.temporal.ExecuteWorkflow(d.t.Context(), sdk.StartWorkflowOptions{TaskQueue: d.queue}, protocol.SweepWorkflow)
 		if err != nil || run.Get(d.t.Context(), nil) != nil {
 			return false
 		}

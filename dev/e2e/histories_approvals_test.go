@@ -10,8 +10,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/workflows"
 )
 
 // approvalPaths returns the paths through a session in which people do more than approve or deny one call.
@@ -50,7 +50,7 @@ func (o office) ruledBy(documents ...string) {
 		require.True(o.t, eventually(o.t.Context(), patience, func() bool {
 			asked := o.trigger("catalog.put", map[string]any{"documents": []map[string]string{{"path": "probe.yaml", "body": body}}})
 			view := o.waiting(asked.SessionID)
-			o.signal(asked.SessionID, workflows.SignalDeny, map[string]string{"call": "1.1", "by": "ana"})
+			o.signal(asked.SessionID, protocol.SignalDeny, map[string]string{"call": "1.1", "by": "ana"})
 			return strings.Contains(view.Pending[0].PolicyVersion, doc.Version)
 		}), "policy %d", i)
 	}
@@ -83,13 +83,13 @@ func twenty(d *desk, r *receiver) string {
 		call := jig.CallID(1, i+1)
 		switch random.IntN(4) {
 		case 0:
-			d.signal(id, workflows.SignalDeny, map[string]string{"call": call, "by": "ana", "reason": "not this one"})
+			d.signal(id, protocol.SignalDeny, map[string]string{"call": call, "by": "ana", "reason": "not this one"})
 		case 1:
 			changed := json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"changed%d"}`, r.URL, i))
 			_, err := d.Decide(d.t.Context(), jig.DefaultTenant, id, []jig.Decision{{Call: call, By: "ana", Input: changed}})
 			require.NoError(d.t, err)
 		default:
-			d.signal(id, workflows.SignalApprove, map[string]string{"call": call, "by": "ana"})
+			d.signal(id, protocol.SignalApprove, map[string]string{"call": call, "by": "ana"})
 		}
 	}
 	return id
@@ -101,8 +101,8 @@ func questioned(d *desk, _ *receiver) string {
     - answer: "${calls[0].data.answer}"
 `), nil)
 	d.waiting(id)
-	d.signal(id, workflows.SignalAnswer, map[string]any{"call": "1.1", "by": "ana", "value": "c"})
-	d.signal(id, workflows.SignalAnswer, map[string]any{"call": "1.1", "by": "ana", "value": "b"})
+	d.signal(id, protocol.SignalAnswer, map[string]any{"call": "1.1", "by": "ana", "value": "c"})
+	d.signal(id, protocol.SignalAnswer, map[string]any{"call": "1.1", "by": "ana", "value": "b"})
 	return id
 }
 
@@ -148,11 +148,11 @@ func votedInside(d *desk, r *receiver) string {
 
 func held(d *desk, _ *receiver) string {
 	o := d.office()
-	_, err := o.Pause(o.t.Context(), workflows.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.quick", By: "ana"})
+	_, err := o.Pause(o.t.Context(), protocol.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.quick", By: "ana"})
 	require.NoError(o.t, err)
 	id := o.run(agent(`["*"]`, calls(`test.quick {value: a}`, `test.echo {value: b}`)), nil)
 	d.until(id, func(v jig.SessionView) bool { return byID(v)["1.2"].Status == jig.CallSucceeded })
-	_, err = o.Resume(o.t.Context(), workflows.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.quick", By: "ana"})
+	_, err = o.Resume(o.t.Context(), protocol.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.quick", By: "ana"})
 	require.NoError(o.t, err)
 	return id
 }

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/api/temporalproto"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -37,8 +38,8 @@ func TestHistories(t *testing.T) {
     - answer: done
 `, "max_parallel_calls: 3"), map[string]any{"url": r.URL})
 		},
-		"approval": decided(workflows.SignalApprove),
-		"denial":   decided(workflows.SignalDeny),
+		"approval": decided(protocol.SignalApprove),
+		"denial":   decided(protocol.SignalDeny),
 		"expiry": func(d *desk, r *receiver) string {
 			return d.run(agent(`["*"]`, gatedRules, "approval_expires: 1s"), map[string]any{"url": r.URL, "name": "w"})
 		},
@@ -75,11 +76,11 @@ func TestHistories(t *testing.T) {
 		},
 		"composition-approval": composed(gatedSpec, func(d *desk, _ *receiver, id string) {
 			d.waiting(id)
-			d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
+			d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
 		}),
 		"composition-denial": composed(gatedSpec, func(d *desk, _ *receiver, id string) {
 			d.waiting(id)
-			d.signal(id, workflows.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
+			d.signal(id, protocol.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
 		}),
 		"composition-undo":   composed(undoing, func(*desk, *receiver, string) {}),
 		"composition-cancel": composed(strings.Replace(undoing, "default: false", "default: true", 1), stopMidway),
@@ -91,7 +92,7 @@ func TestHistories(t *testing.T) {
 		"extraction-approval": func(d *desk, r *receiver) string {
 			return extracted(graphTasks, map[string]any{"url": r.URL, "name": "n"}, func(d *desk, id string) {
 				d.waiting(id)
-				d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
+				d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
 			})(d, r)
 		},
 	}
@@ -140,7 +141,7 @@ func spokenTo(d *desk, _ *receiver) string {
       calls: [{tool: test.sleep, input: {ms: 700, name: a}}]
     - answer: "heard ${messages.size()}"
 `), nil)
-	d.signal(id, workflows.SignalMessage, map[string]string{"text": "one", "by": "ana"})
+	d.signal(id, protocol.SignalMessage, map[string]string{"text": "one", "by": "ana"})
 	d.finish(id)
 	d.signalWithStart(id)
 	return d.until(id, func(v jig.SessionView) bool { return v.Status.Final() && v.Answer == "heard 2" }).SessionID
@@ -154,7 +155,7 @@ func (d *desk) signalWithStart(id string) {
 func triggered(d *desk, r *receiver) string {
 	result, err := d.Trigger(d.t.Context(), callInput("test.write", map[string]any{"url": r.URL, "name": "w"}), "")
 	require.NoError(d.t, err)
-	d.signal(result.SessionID, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	d.signal(result.SessionID, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	return result.SessionID
 }
 
@@ -175,7 +176,7 @@ func unknown(d *desk, r *receiver) string {
 	d.kill()
 	d.start()
 	d.waiting(id)
-	d.signal(id, workflows.SignalReconcile, map[string]any{"call": "1.1", "outcome": "happened", "by": "ana"})
+	d.signal(id, protocol.SignalReconcile, map[string]any{"call": "1.1", "outcome": "happened", "by": "ana"})
 	return id
 }
 
@@ -204,7 +205,7 @@ func stopMidway(d *desk, r *receiver, id string) {
 func nested(d *desk, r *receiver) string {
 	id := d.nest(r)
 	d.waiting(id)
-	d.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1/inner/publish", "by": "ana"})
+	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/inner/publish", "by": "ana"})
 	return id
 }
 
@@ -215,7 +216,7 @@ func delegated(d *desk, r *receiver) string {
 	id := d.run(delegating(child), map[string]any{"url": r.URL, "name": "w"})
 	below := jig.ChildSessionID(id, "1.1")
 	d.waiting(below)
-	d.signal(below, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	d.signal(below, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	return id
 }
 

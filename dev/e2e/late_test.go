@@ -9,8 +9,9 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/workflows"
 )
 
 // If a worker dies after it has settled a late call and before it tells the session, the next sweep wakes the session.
@@ -30,7 +31,7 @@ func TestSweepWakesASessionWhoseCallWasSettledLate(t *testing.T) {
 	defer db.Close()
 	call, err := db.Call(t.Context(), jig.DefaultTenant, id, "1.1")
 	require.NoError(t, err)
-	done, err := db.Complete(t.Context(), jig.Completion{
+	done, err := db.Complete(t.Context(), ledger.Completion{
 		Tenant: jig.DefaultTenant, SessionID: id, CallID: "1.1", Fence: call.Fence, Digest: call.Digest, Status: jig.CallSucceeded,
 		Result: jig.ToolResult{Success: true, Summary: "done", Data: json.RawMessage(`{"status":204}`)},
 	})
@@ -48,7 +49,7 @@ func TestSweepWakesASessionWhoseCallWasSettledLate(t *testing.T) {
 	aged, err := conn.Exec(t.Context(), "update settled_calls set told_at = told_at - interval '2 minutes' where session_id = $1", id)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, aged.RowsAffected())
-	run, err := shared.temporal.ExecuteWorkflow(t.Context(), sdk.StartWorkflowOptions{TaskQueue: d.queue}, workflows.SweepWorkflow)
+	run, err := shared.temporal.ExecuteWorkflow(t.Context(), sdk.StartWorkflowOptions{TaskQueue: d.queue}, protocol.SweepWorkflow)
 	require.NoError(t, err)
 	require.NoError(t, run.Get(t.Context(), nil))
 	ended, err := d.WaitCall(t.Context(), jig.DefaultTenant, id)

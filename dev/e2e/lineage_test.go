@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // delegating returns an agent that passes its task to another agent and gives that agent's answer.
@@ -58,7 +58,7 @@ func TestApprovalInAChainOfAgents(t *testing.T) {
 	require.Len(t, begun, 1)
 	require.Contains(t, string(begun[0].Data), view.Calls[0].Child)
 
-	d.signal(waits.SessionID, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	d.signal(waits.SessionID, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	require.Equal(t, "written", d.finish(id).Answer)
 	requests, _ := r.count("w")
 	require.Equal(t, 1, requests)

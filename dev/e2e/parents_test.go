@@ -9,7 +9,7 @@ import (
 	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // requireWaits checks that Temporal shows that a session waits for people: in the query, the current details and the search attributes.
@@ -53,7 +53,7 @@ func TestTemporalShowsWhatWaitsInAChild(t *testing.T) {
 			d.start()
 			d.requireWaits(id, lowest, call, "1.1")
 		}
-		d.signal(lowest, workflows.SignalApprove, map[string]string{"call": call, "by": "ana"})
+		d.signal(lowest, protocol.SignalApprove, map[string]string{"call": call, "by": "ana"})
 	}
 	require.Equal(t, "written", d.finish(id).Answer)
 	require.True(t, eventually(t.Context(), patience, func() bool { return d.shows(id, jig.StatusCompleted) }))
@@ -76,7 +76,7 @@ steps:
 `, last), map[string]any{"url": r.URL})
 	child := jig.ChildSessionID(id, "1.1/write")
 	d.requireWaits(id, child, "1.1", "1.1/write")
-	d.signal(child, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	d.signal(child, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	require.True(t, d.output(id).Success)
 	requests, _ := r.count("w")
 	require.Equal(t, 1, requests)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // A registered policy allows and denies calls at once. At execution it also denies calls that were approved before it was registered.
@@ -15,14 +15,14 @@ func TestPolicyRules(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	tenant := "policy-" + d.name[:8]
-	trigger := func(tool string, input any) workflows.CallResult {
+	trigger := func(tool string, input any) protocol.CallResult {
 		in := callInput(tool, input)
 		in.Tenant = tenant
 		result, err := d.Trigger(t.Context(), in, "")
 		require.NoError(t, err)
 		return result
 	}
-	write := func(name string) workflows.CallResult {
+	write := func(name string) protocol.CallResult {
 		return trigger("test.write", map[string]any{"url": r.URL, "name": name})
 	}
 	register := func(denied string) {
@@ -35,7 +35,7 @@ cases:
   - {name: a small one, tool: test.write, input: {url: "http://x", name: small-1}, expect: run, rules: [small]}
 `, denied)}}})
 		require.Equal(t, jig.CallWaiting, result.Status, "registering always asks")
-		d.signal(result.SessionID, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+		d.signal(result.SessionID, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 		registered, err := d.WaitCall(t.Context(), tenant, result.SessionID)
 		require.NoError(t, err)
 		require.Equal(t, jig.CallSucceeded, registered.Status, "%+v", registered.Result)
@@ -49,7 +49,7 @@ cases:
 
 	register("later")
 	require.True(t, eventually(t.Context(), patience, func() bool { return write("later").Status == jig.CallDenied }))
-	d.signal(later.SessionID, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	d.signal(later.SessionID, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	result, err := d.WaitCall(t.Context(), tenant, later.SessionID)
 	require.NoError(t, err)
 	require.Equal(t, jig.CallDenied, result.Status)

@@ -18,8 +18,9 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 const racePolicy = `kind: policy
@@ -95,7 +96,7 @@ func TestChaosRace(t *testing.T) {
 	t.Logf("%d schedules, %d killed workers, %d resets", schedules, a.kills.Load(), a.resets.Load())
 	require.Positive(t, a.kills.Load())
 	require.Positive(t, a.resets.Load())
-	rows := map[string][]jig.AuditEntry{}
+	rows := map[string][]audit.Entry{}
 	for _, e := range a.requireAudited(a.tenant) {
 		rows[e.SessionID] = append(rows[e.SessionID], e)
 	}
@@ -189,21 +190,21 @@ func (m *match) action() func() {
 		return func() { m.twice(d) }
 	case 10:
 		reply := jig.Reply{Call: "1.3", By: by, Value: json.RawMessage([]string{`"red"`, `"green"`}[m.random.IntN(2)])}
-		return func() { m.send(update, workflows.SignalAnswer, workflows.UpdateAnswer, reply, reply) }
+		return func() { m.send(update, protocol.SignalAnswer, protocol.UpdateAnswer, reply, reply) }
 	default:
 		if m.random.IntN(3) == 0 {
 			return func() { m.note("cancel: %v", m.Cancel(m.t.Context(), m.tenant, m.id)) }
 		}
 		word := jig.Reconciliation{Call: call, By: by, Outcome: jig.OutcomeGiveUp}
-		return func() { m.send(update, workflows.SignalReconcile, workflows.UpdateReconcile, word, word) }
+		return func() { m.send(update, protocol.SignalReconcile, protocol.UpdateReconcile, word, word) }
 	}
 	signal := map[jig.Answer]string{
-		jig.AnswerApprove: workflows.SignalApprove, jig.AnswerDeny: workflows.SignalDeny, jig.AnswerDelegate: workflows.SignalDelegate,
+		jig.AnswerApprove: protocol.SignalApprove, jig.AnswerDeny: protocol.SignalDeny, jig.AnswerDelegate: protocol.SignalDelegate,
 	}[d.Answer]
 	bare := d
 	bare.Answer = ""
 	return func() {
-		m.send(update, signal, workflows.UpdateDecide, bare, workflows.Decisions{Decisions: []jig.Decision{d}})
+		m.send(update, signal, protocol.UpdateDecide, bare, protocol.Decisions{Decisions: []jig.Decision{d}})
 	}
 }
 
@@ -218,8 +219,8 @@ func (m *match) send(update bool, signal, name string, payload, updatePayload an
 	m.note("update %s %+v: %+v %v", name, updatePayload, answer, err)
 }
 
-func (m *match) updateOnce(name, updateID string, payload any) (workflows.DecideResult, error) {
-	var answer workflows.DecideResult
+func (m *match) updateOnce(name, updateID string, payload any) (protocol.DecideResult, error) {
+	var answer protocol.DecideResult
 	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
 	defer cancel()
 	handle, err := shared.temporal.UpdateWorkflow(ctx, sdk.UpdateWorkflowOptions{
@@ -234,12 +235,12 @@ func (m *match) updateOnce(name, updateID string, payload any) (workflows.Decide
 // twice sends the same update twice at the same time, which must give the same answer, and the same signal twice.
 func (m *match) twice(d jig.Decision) {
 	id := "twice-" + jig.NewSessionID()
-	payload := workflows.Decisions{Decisions: []jig.Decision{d}}
-	var answers [2]workflows.DecideResult
+	payload := protocol.Decisions{Decisions: []jig.Decision{d}}
+	var answers [2]protocol.DecideResult
 	var errs [2]error
 	var sending sync.WaitGroup
 	for i := range answers {
-		sending.Go(func() { answers[i], errs[i] = m.updateOnce(workflows.UpdateDecide, id, payload) })
+		sending.Go(func() { answers[i], errs[i] = m.updateOnce(protocol.UpdateDecide, id, payload) })
 	}
 	sending.Wait()
 	m.note("twice %+v: %+v %v", d, answers, errs)
@@ -248,7 +249,7 @@ func (m *match) twice(d jig.Decision) {
 	}
 	d.Answer = ""
 	for range 2 {
-		m.note("signal twice: %v", shared.temporal.SignalWorkflow(m.t.Context(), m.id, "", workflows.SignalApprove, d))
+		m.note("signal twice: %v", shared.temporal.SignalWorkflow(m.t.Context(), m.id, "", protocol.SignalApprove, d))
 	}
 }
 
@@ -303,7 +304,7 @@ func (m *match) settle(p jig.Pending, deny bool) {
 	switch p.Kind {
 	case jig.PendingQuestion:
 		for _, by := range reviewers() { // people who have delegated the decision can no longer decide
-			m.send(true, "", workflows.UpdateAnswer, nil, jig.Reply{Call: p.Call, By: by, Value: json.RawMessage(`"blue"`)})
+			m.send(true, "", protocol.UpdateAnswer, nil, jig.Reply{Call: p.Call, By: by, Value: json.RawMessage(`"blue"`)})
 		}
 	case jig.PendingReconcile:
 		if time.Since(p.RequestedAt) < 10*time.Second {
@@ -314,7 +315,7 @@ func (m *match) settle(p jig.Pending, deny bool) {
 			outcome = jig.OutcomeHappened
 		}
 		for _, by := range reviewers() {
-			m.send(true, "", workflows.UpdateReconcile, nil, jig.Reconciliation{Call: p.Call, By: by, Outcome: outcome})
+			m.send(true, "", protocol.UpdateReconcile, nil, jig.Reconciliation{Call: p.Call, By: by, Outcome: outcome})
 		}
 	case jig.PendingApproval:
 		for _, by := range reviewers() {
@@ -322,7 +323,7 @@ func (m *match) settle(p jig.Pending, deny bool) {
 			if deny {
 				answer = jig.AnswerDeny
 			}
-			m.send(true, "", workflows.UpdateDecide, nil, jig.Decision{Call: p.Call, By: by, Answer: answer})
+			m.send(true, "", protocol.UpdateDecide, nil, jig.Decision{Call: p.Call, By: by, Answer: answer})
 		}
 	}
 }

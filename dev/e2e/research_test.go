@@ -12,9 +12,10 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/model/modeltest"
 	"github.com/jig-run/jig/tools/entities"
-	"github.com/jig-run/jig/workflows"
 )
 
 const placeFields = `title: Place
@@ -32,7 +33,7 @@ func asks(t *testing.T, reply func(modeltest.Request) modeltest.Reply) registry 
 }
 
 // find calls a tool that reads entities.
-func (g registry) find(tool string, input, data any) workflows.CallResult {
+func (g registry) find(tool string, input, data any) protocol.CallResult {
 	g.t.Helper()
 	in := callInput(tool, input)
 	in.Tenant, in.Principal.Permissions = g.tenant, []string{"entities.thing.read"}
@@ -57,7 +58,7 @@ func TestResearch(t *testing.T) {
 	found := g.entity(map[string]any{"city": "Bonn", "risk": "high"})
 	bonn.Store(&found.ID)
 	rome := g.entity(map[string]any{"city": "Rome", "risk": "low"})
-	for _, text := range []jig.Text{
+	for _, text := range []entity.Text{
 		{EntityID: found.ID, Body: "Notes of May. The boiler stands in the cellar."}, {EntityID: rome.ID, Body: "There is no boiler."},
 	} {
 		text.Tenant = g.tenant

@@ -15,8 +15,8 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/dev/stack"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/workflows"
 )
 
 // house is an office with its own servers, whose data are kept while the servers are down.
@@ -108,7 +108,7 @@ func (h *house) pending(id string) jig.Pending {
 }
 
 // ends waits for a call's result, which must be a success.
-func (h *house) ends(id string) workflows.CallResult {
+func (h *house) ends(id string) protocol.CallResult {
 	h.t.Helper()
 	done, err := h.WaitCall(h.t.Context(), h.tenant, id)
 	require.NoError(h.t, err)

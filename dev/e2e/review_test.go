@@ -16,9 +16,11 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/model/modeltest"
+	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/workflows"
 )
 
 // study is a tenant with the bundle dependency-review, a work folder with a go.mod, and a made-up module cache.
@@ -80,7 +82,7 @@ func (s study) requires(lines ...string) {
 }
 
 // begin starts a review.
-func (s study) begin(input map[string]any) (made jig.ThinResult) {
+func (s study) begin(input map[string]any) (made spec.ThinResult) {
 	s.t.Helper()
 	input["module"] = "app"
 	started := s.trigger("review.start", input)
@@ -109,7 +111,7 @@ type content struct {
 	Local                           []string
 	NotInspected                    []string       `json:"not_inspected"`
 	ByRisk                          map[string]int `json:"by_risk"`
-	Claims, Citations               []jig.TextClaim
+	Claims, Citations               []entity.TextClaim
 }
 
 // filled waits until the extraction of a review has ended.
@@ -158,7 +160,7 @@ func failures(out extract.Result) map[string]string {
 }
 
 // publish asks for the report to be written and returns the call.
-func (s study) publish(id string) workflows.CallResult {
+func (s study) publish(id string) protocol.CallResult {
 	s.t.Helper()
 	return s.trigger("review.publish", map[string]any{"id": id, "path": "out/review.md"})
 }
@@ -196,14 +198,14 @@ func TestReviewIsMadeByTasks(t *testing.T) {
 	asked := s.publish(made.EntityID)
 	pending := s.waiting(asked.SessionID).Pending
 	require.Equal(t, "file.write", pending[0].Tool)
-	s.signal(asked.SessionID, workflows.SignalDeny, map[string]string{"call": pending[0].Call, "by": "ana", "reason": "not yet"})
+	s.signal(asked.SessionID, protocol.SignalDeny, map[string]string{"call": pending[0].Call, "by": "ana", "reason": "not yet"})
 	denied := s.done(asked.SessionID)
 	require.Equal(t, jig.CodeDenied, denied.Error.Code)
 	file := s.workdir("out", "review.md")
 	require.NoFileExists(t, file)
 
 	asked = s.publish(made.EntityID)
-	s.signal(asked.SessionID, workflows.SignalApprove, map[string]string{"call": s.waiting(asked.SessionID).Pending[0].Call, "by": "ana"})
+	s.signal(asked.SessionID, protocol.SignalApprove, map[string]string{"call": s.waiting(asked.SessionID).Pending[0].Call, "by": "ana"})
 	published := s.done(asked.SessionID)
 	require.True(t, published.Success, "%+v", published.Error)
 	written, err := os.ReadFile(file)

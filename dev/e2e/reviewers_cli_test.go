@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // sent sends a signal with Temporal's own CLI.
@@ -26,7 +27,7 @@ func (d *desk) updated(id, name, payload string) []jig.Ruled {
 	got := d.stock("workflow", "update", "execute", "--workflow-id", id, "--name", name, "--input", payload, "--output", "json")
 	require.Zero(d.t, got.code, got.err)
 	var answer struct {
-		Result workflows.DecideResult `json:"result"`
+		Result protocol.DecideResult `json:"result"`
 	}
 	require.NoError(d.t, json.Unmarshal([]byte(got.out), &answer), got.out)
 	require.NotEmpty(d.t, answer.Result.Decisions, got.out)
@@ -67,7 +68,7 @@ func (o office) came(id string, kind jig.EventType, count int) string {
 }
 
 // ended waits until a call has ended and checks its status.
-func (o office) ended(id string, want jig.CallStatus) workflows.CallResult {
+func (o office) ended(id string, want jig.CallStatus) protocol.CallResult {
 	o.t.Helper()
 	done, err := o.WaitCall(o.t.Context(), o.tenant, id)
 	require.NoError(o.t, err)
@@ -123,7 +124,7 @@ func TestStockCLISaysWhatIsRefused(t *testing.T) {
 	require.Zero(t, requests)
 	refused := 0
 	for _, e := range o.requireAudited(o.tenant) {
-		if e.Kind == jig.AuditRefused {
+		if e.Kind == audit.AuditRefused {
 			refused++
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // says runs jig for the tenant, checks the exit code, and decodes the output into v.
@@ -54,7 +55,7 @@ func TestJigSignsDecisions(t *testing.T) {
 	write := func(name string) string {
 		return o.asks("test.write", map[string]any{"url": r.URL, "name": name})
 	}
-	var ruled workflows.DecideResult
+	var ruled protocol.DecideResult
 	var id string
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		id = write("w")
@@ -98,7 +99,7 @@ func TestJigSignsDecisions(t *testing.T) {
 	o.says(0, nil, "resume", "--tool", "test.write", "--key", ben)
 
 	for _, e := range o.requireAudited(o.tenant) {
-		if e.Kind != jig.AuditRefused && e.At.After(o.told(id, jig.EventSessionStarted)[0].At) {
+		if e.Kind != audit.AuditRefused && e.At.After(o.told(id, jig.EventSessionStarted)[0].At) {
 			require.False(t, e.Claimed, "%+v", e)
 			require.NotNil(t, e.Evidence, "%+v", e)
 		}
@@ -110,7 +111,7 @@ func TestJigForReviewers(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
 	input := func(name string) map[string]any { return map[string]any{"url": r.URL, "name": name} }
-	var created workflows.CallResult
+	var created protocol.CallResult
 	o.says(0, &created, "grant", "create", "--tool", "test.write", "--when", "input.name.startsWith('small')", "--uses", "2", "--expires", "7d", "--yes", "--as", "ana")
 	require.Equal(t, jig.CallSucceeded, o.trigger("test.write", input("small-1")).Status)
 	var grants struct {
@@ -176,12 +177,12 @@ func TestJigForReviewers(t *testing.T) {
 	}
 	o.requireListed(0, "--tool", "test.once")
 
-	var figures jig.Figures
+	var figures protocol.ApprovalStats
 	o.says(0, &figures, "approvals", "figures", "--since", "1h")
 	require.Equal(t, 2, figures.Open.Count)
-	require.Equal(t, 1, figures.Decided.Outcomes[jig.OutcomeDenied])
-	require.Equal(t, 1, figures.Decided.Outcomes[jig.OutcomeGranted])
-	require.Equal(t, 5, figures.Decided.Outcomes[jig.OutcomeApproved], "four and the grant itself")
+	require.Equal(t, 1, figures.Decided.Outcomes[protocol.OutcomeDenied])
+	require.Equal(t, 1, figures.Decided.Outcomes[protocol.OutcomeGranted])
+	require.Equal(t, 5, figures.Decided.Outcomes[protocol.OutcomeApproved], "four and the grant itself")
 	o.requireBacktest()
 	o.requireAuditFiles()
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/token"
-	"github.com/jig-run/jig/workflows"
 )
 
 // office is a tenant that belongs to the test, with its documents.
@@ -49,7 +49,7 @@ func (o office) wrote(path ...string) string {
 }
 
 // trigger makes a call in the tenant and returns the call's state.
-func (o office) trigger(tool string, input any) workflows.CallResult {
+func (o office) trigger(tool string, input any) protocol.CallResult {
 	o.t.Helper()
 	in := callInput(tool, input)
 	in.Tenant = o.tenant
@@ -70,7 +70,7 @@ func (o office) install(path, body string, decide func(id string)) {
 }
 
 func (o office) trusting(id string) {
-	o.signal(id, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "operator"})
+	o.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "operator"})
 }
 
 // decided makes one decision and returns its outcome.
@@ -128,7 +128,7 @@ func TestQuorumDelegationAndEdits(t *testing.T) {
 	o, r := joinOffice(t), newReceiver(t)
 	o.install("tenant.yaml", o.tenantDocument(""), o.trusting)
 	o.install("finance.yaml", financePolicy, o.trusting)
-	var call workflows.CallResult
+	var call protocol.CallResult
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		call = o.trigger("test.write", map[string]any{"url": r.URL, "name": "large-1"})
 		view := o.waiting(call.SessionID)
@@ -178,7 +178,7 @@ func TestQuorumDelegationAndEdits(t *testing.T) {
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
-	write := func(name string) workflows.CallResult {
+	write := func(name string) protocol.CallResult {
 		return o.trigger("test.write", map[string]any{"url": r.URL, "name": name})
 	}
 	first := write("small-0")
@@ -203,7 +203,7 @@ func TestGrants(t *testing.T) {
 	list, err := o.Grants(t.Context(), o.tenant, true)
 	require.NoError(t, err)
 	require.Len(t, list, 2)
-	revoked, err := o.RevokeGrant(t.Context(), workflows.GrantsRequest{Tenant: o.tenant, Revoke: list[0].ID, By: "ana"})
+	revoked, err := o.RevokeGrant(t.Context(), protocol.GrantsRequest{Tenant: o.tenant, Revoke: list[0].ID, By: "ana"})
 	require.NoError(t, err)
 	require.NotNil(t, revoked.RevokedAt)
 	require.Equal(t, jig.CallWaiting, write("after").Status, "a revocation holds at once")
@@ -218,8 +218,8 @@ func TestQuestions(t *testing.T) {
 	require.Len(t, pending, 1)
 	require.Equal(t, jig.PendingQuestion, pending[0].Kind)
 	require.Equal(t, "Which one?", pending[0].Question.Text)
-	o.signal(id, workflows.SignalAnswer, map[string]any{"call": "1.1", "by": "ana", "value": "green"})
-	o.signal(id, workflows.SignalApprove, map[string]any{"call": "1.1", "by": "ana"})
+	o.signal(id, protocol.SignalAnswer, map[string]any{"call": "1.1", "by": "ana", "value": "green"})
+	o.signal(id, protocol.SignalApprove, map[string]any{"call": "1.1", "by": "ana"})
 	require.True(t, eventually(t.Context(), patience, func() bool { return len(o.told(id, jig.EventDecisionRefused)) == 2 }))
 	require.Contains(t, string(o.told(id, jig.EventDecisionRefused)[0].Data), "none of the options")
 	o.kill()
@@ -236,7 +236,7 @@ func TestQuestions(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
-	paused, err := o.Pause(t.Context(), workflows.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.effect", By: "ana", Reason: "the other side is down"})
+	paused, err := o.Pause(t.Context(), protocol.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.effect", By: "ana", Reason: "the other side is down"})
 	require.NoError(t, err)
 	require.True(t, paused.Changed)
 	id := newID(o.tenant)
@@ -257,7 +257,7 @@ func TestPauseAndResume(t *testing.T) {
 	}))
 	requests, _ := r.count("held")
 	require.Zero(t, requests)
-	resumed, err := o.Resume(t.Context(), workflows.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.effect", By: "ana"})
+	resumed, err := o.Resume(t.Context(), protocol.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.effect", By: "ana"})
 	require.NoError(t, err)
 	require.True(t, resumed.Changed)
 	done, err := o.WaitCall(t.Context(), o.tenant, id)
@@ -297,6 +297,6 @@ func TestSignedDecisions(t *testing.T) {
 	approved := o.told(id, jig.EventToolApproved)
 	require.Len(t, approved, 1)
 	require.NotContains(t, string(approved[0].Data), `"claimed":true`)
-	_, err = o.Pause(t.Context(), workflows.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTenant, By: "ana"})
+	_, err = o.Pause(t.Context(), protocol.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTenant, By: "ana"})
 	require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err))
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // schedule creates a schedule on the command line and returns its name. The schedule is deleted at the end of the test, in the tenant that
@@ -120,7 +120,7 @@ func TestScheduleSkipsWhileOneWaitsForAPerson(t *testing.T) {
 	requests, _ := r.count("due")
 	require.Zero(t, requests)
 
-	d.signal(first, workflows.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	d.signal(first, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	require.True(t, d.output(first).Success)
 	s = d.scheduled(name, func(s client.Schedule) bool { return started(2)(s) && len(s.Running) == 1 })
 	require.NotEqual(t, first, s.Running[0].SessionID, "the next one begins when the first is over")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // calls returns the rules of a script that makes some calls in its first pass and answers in its second.
@@ -231,9 +231,9 @@ func TestResetOfAnEarlierRunRepeatsNoMessage(t *testing.T) {
 	for pass := 1; pass <= 2; pass++ {
 		call := jig.CallID(pass, 1)
 		d.until(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Call == call })
-		d.signal(id, workflows.SignalMessage, map[string]string{"text": "go on", "by": "ana"})
+		d.signal(id, protocol.SignalMessage, map[string]string{"text": "go on", "by": "ana"})
 		require.True(t, eventually(t.Context(), patience, func() bool { return len(d.eventsSoFar(id, jig.EventMessageAdded)) == pass }))
-		d.signal(id, workflows.SignalApprove, map[string]string{"call": call, "by": "ana"})
+		d.signal(id, protocol.SignalApprove, map[string]string{"call": call, "by": "ana"})
 	}
 	require.Equal(t, "heard 2", d.finish(id).Answer)
 	runs := d.runs(id)
@@ -331,10 +331,10 @@ func TestTriggerAnswersAtOnceOrGivesAHandle(t *testing.T) {
 	require.Equal(t, jig.CodeMissingParam, jig.CodeOf(err))
 }
 
-func callInput(tool string, input any) workflows.CallInput {
+func callInput(tool string, input any) protocol.CallInput {
 	raw, _ := json.Marshal(input) //nolint:errcheck,errchkjson // a test's literal
 	if input == nil {
 		raw = nil
 	}
-	return workflows.CallInput{Tenant: jig.DefaultTenant, Tool: tool, Input: raw, Principal: jig.Principal{ID: "tester"}}
+	return protocol.CallInput{Tenant: jig.DefaultTenant, Tool: tool, Input: raw, Principal: jig.Principal{ID: "tester"}}
 }

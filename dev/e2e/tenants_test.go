@@ -10,7 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Two tenants use the same ids for everything that they can name, and each tries to reach the other's sessions and files.
@@ -18,8 +18,8 @@ func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 	t.Parallel()
 	a, r := newOffice(t), newReceiver(t)
 	b := office{desk: a.desk, tenant: a.tenant + "-2"}
-	ctx, results := t.Context(), map[string]workflows.CallResult{}
-	effect := func(o office, name string) workflows.CallInput {
+	ctx, results := t.Context(), map[string]protocol.CallResult{}
+	effect := func(o office, name string) protocol.CallInput {
 		in := callInput("test.effect", map[string]any{"url": r.URL, "name": name})
 		in.Tenant = o.tenant
 		return in
@@ -44,7 +44,7 @@ func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
 
 	// Only the same request joins a call that waits.
-	gated := func(o office, name string) workflows.CallInput {
+	gated := func(o office, name string) protocol.CallInput {
 		in := callInput("test.write", map[string]any{"url": r.URL, "name": name})
 		in.Tenant = o.tenant
 		return in
@@ -78,7 +78,7 @@ func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 	_, err = b.StartCall(ctx, effect(b, "squat"), jig.ChildSessionID(a.tenant+".order-8", "1.1"))
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
 	raw, err := shared.temporal.ExecuteWorkflow(ctx, sdk.StartWorkflowOptions{ID: a.tenant + ".order-8", TaskQueue: a.queue},
-		workflows.CallWorkflow, effect(b, "squat"))
+		protocol.CallWorkflow, effect(b, "squat"))
 	require.NoError(t, err)
 	require.Error(t, raw.Get(ctx, nil), "a session of this id is not that tenant's")
 	requests, _ = r.count("squat")

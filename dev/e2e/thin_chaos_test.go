@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // The worker is killed at random moments. Each call must create one entity and one extraction, which completes.
@@ -42,7 +43,7 @@ func TestChaosKillWorkerInThinTools(t *testing.T) { //nolint:paralleltest // it 
 		require.Equal(t, jig.ChildSessionID(id, "1.1"), out.SessionID)
 		require.False(t, made[out.EntityID])
 		made[out.EntityID] = true
-		_, now := f.filled(out.SessionID, jig.Entity{ID: out.EntityID})
+		_, now := f.filled(out.SessionID, entity.Entity{ID: out.EntityID})
 		require.Len(t, now.Provenance, 7)
 		require.Len(t, f.tasksTold(out.SessionID, jig.EventTaskCompleted), 8)
 	}

@@ -10,7 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/workflows"
 )
@@ -92,14 +96,14 @@ func (f firm) put(files ...map[string]string) {
 }
 
 // record creates an entity of a type.
-func (f firm) record(kind, title string, content map[string]any, change ...func(*jig.NewEntity)) string {
+func (f firm) record(kind, title string, content map[string]any, change ...func(*entity.NewEntity)) string {
 	f.t.Helper()
 	if content == nil {
 		content = map[string]any{}
 	}
 	raw, err := json.Marshal(content)
 	require.NoError(f.t, err)
-	n := jig.NewEntity{Entity: jig.Entity{Tenant: f.tenant, Type: kind, Title: title, Content: raw}}
+	n := entity.NewEntity{Entity: entity.Entity{Tenant: f.tenant, Type: kind, Title: title, Content: raw}}
 	for _, c := range change {
 		c(&n)
 	}
@@ -111,7 +115,7 @@ func (f firm) record(kind, title string, content map[string]any, change ...func(
 var entityPermissions = []string{"entities.*.read", "entities.*.write"}
 
 // call calls a tool with the given permissions, in a session with the given id or, if the id is empty, a new one.
-func (f firm) call(tool, id string, input map[string]any, permissions ...string) workflows.CallResult {
+func (f firm) call(tool, id string, input map[string]any, permissions ...string) protocol.CallResult {
 	f.t.Helper()
 	in := callInput(tool, input)
 	in.Tenant, in.Principal.Permissions = f.tenant, permissions
@@ -121,15 +125,15 @@ func (f firm) call(tool, id string, input map[string]any, permissions ...string)
 }
 
 // begun returns the result of a thin tool that succeeded.
-func (f firm) begun(result workflows.CallResult) jig.ThinResult {
+func (f firm) begun(result protocol.CallResult) spec.ThinResult {
 	f.t.Helper()
 	require.Equal(f.t, jig.CallSucceeded, result.Status, "%+v", result.Result)
-	var out jig.ThinResult
+	var out spec.ThinResult
 	require.NoError(f.t, json.Unmarshal(result.Result.Data, &out))
 	return out
 }
 
-func (f firm) review(id string, input map[string]any) jig.ThinResult {
+func (f firm) review(id string, input map[string]any) spec.ThinResult {
 	f.t.Helper()
 	return f.begun(f.call("review.start", id, input, entityPermissions...))
 }
@@ -153,7 +157,7 @@ func TestThinToolActs(t *testing.T) {
 	t.Parallel()
 	f := newFirm(t, "JIG_ENTITY_URL=https://jig.example/{tenant}/{entity_id}?session={session_id}")
 	pilot := f.record("pilot", "a pilot", nil)
-	engagement := f.record("engagement", "Acme", map[string]any{"client": "acme"}, func(n *jig.NewEntity) {
+	engagement := f.record("engagement", "Acme", map[string]any{"client": "acme"}, func(n *entity.NewEntity) {
 		n.Relations, n.Workspaces = map[string][]string{"has": {pilot}}, []string{"west"}
 	})
 	result := f.call("review.start", "first", map[string]any{"path": module, "engagement_id": engagement, "workspace": "west", "pilot_id": pilot},
@@ -181,7 +185,7 @@ func TestThinToolActs(t *testing.T) {
 	require.Equal(t, []any{jig.SessionID(f.tenant, "first"), 1, "tester"}, []any{child.ParentID, child.Depth, child.Principal.ID})
 	described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), out.SessionID, "")
 	require.NoError(t, err)
-	require.Equal(t, workflows.CallWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
+	require.Equal(t, protocol.CallWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
 	_, err = shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(out.SessionID, "1.1"), "")
 	require.Error(t, err, "what calls nothing needs no workflow of its own")
 
@@ -207,9 +211,9 @@ func TestThinToolOfTasksThatCall(t *testing.T) {
 	require.Equal(t, "1.1/sent", f.waiting(out.SessionID).Pending[0].Call)
 	described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(out.SessionID, "1.1"), "")
 	require.NoError(t, err)
-	require.Equal(t, workflows.ExtractionWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
-	f.signal(out.SessionID, workflows.SignalDeny, map[string]string{"call": "1.1/sent", "by": "ana"})
-	filled, now := f.filled(out.SessionID, jig.Entity{ID: out.EntityID})
+	require.Equal(t, protocol.ExtractionWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
+	f.signal(out.SessionID, protocol.SignalDeny, map[string]string{"call": "1.1/sent", "by": "ana"})
+	filled, now := f.filled(out.SessionID, entity.Entity{ID: out.EntityID})
 	require.Equal(t, []int{2, 1}, []int{filled.Counts.Completed, filled.Counts.Failed})
 	require.JSONEq(t, `{"text":"four","size":4,"echo":"n4"}`, string(now.Content))
 	require.Len(t, f.tasksTold(out.SessionID, jig.EventTaskCompleted), 2)
@@ -228,7 +232,7 @@ func TestThinToolsKey(t *testing.T) {
 	// If several calls with the same key run at the same time, one creates the entity and all succeed.
 	const many = 8
 	var calls sync.WaitGroup
-	all := make([]jig.ThinResult, many)
+	all := make([]spec.ThinResult, many)
 	for i := range many {
 		calls.Go(func() { all[i] = f.review("", map[string]any{"path": module, "key": "two"}) })
 	}
@@ -254,8 +258,8 @@ func TestThinToolsKey(t *testing.T) {
 func TestThinToolRejects(t *testing.T) {
 	t.Parallel()
 	f := firmOf(joinOffice(t))
-	relate := func(id string) func(*jig.NewEntity) {
-		return func(n *jig.NewEntity) { n.Relations = map[string][]string{"has": {id}} }
+	relate := func(id string) func(*entity.NewEntity) {
+		return func(n *entity.NewEntity) { n.Relations = map[string][]string{"has": {id}} }
 	}
 	pilot, closed := f.record("pilot", "a pilot", nil), f.record("pilot", "closed", nil)
 	alone := f.record("engagement", "alone", map[string]any{"client": "a"})
@@ -350,7 +354,7 @@ func TestThinToolOfAnothersEntities(t *testing.T) {
 	}
 	violations := 0
 	for _, row := range f.requireAudited(f.tenant) {
-		if row.Kind != jig.AuditViolation {
+		if row.Kind != audit.AuditViolation {
 			continue
 		}
 		violations++
@@ -379,10 +383,10 @@ output: {one: "${steps.one.data}", two: "${steps.two.data}"}
 	done, err := f.WaitCall(t.Context(), f.tenant, result.SessionID)
 	require.NoError(t, err)
 	require.Equal(t, jig.CallSucceeded, done.Status, "%+v", done.Result)
-	var both struct{ One, Two jig.ThinResult }
+	var both struct{ One, Two spec.ThinResult }
 	require.NoError(t, json.Unmarshal(done.Result.Data, &both))
 	require.Equal(t, jig.ChildSessionID(jig.SessionID(f.tenant, "both"), "1.1/two"), both.Two.SessionID)
-	f.filled(both.Two.SessionID, jig.Entity{ID: both.Two.EntityID})
+	f.filled(both.Two.SessionID, entity.Entity{ID: both.Two.EntityID})
 
 	document := agent("[review.start]", "    - when: pass == 1\n      calls:\n        - {tool: review.start, input: {path: github.com/a/three}}\n    - answer: \"${last[0].data.entity_id}\"\n")
 	started, err := f.Start(t.Context(), client.StartOptions{
@@ -405,9 +409,9 @@ func TestThinToolOfABundleThatIsGone(t *testing.T) {
 	x, err := spec.LoadExecution("review.kept.yaml", body)
 	require.NoError(t, err)
 	by := jig.Invocation{Tenant: f.tenant, Principal: jig.Principal{ID: "operator"}}
-	manifest := jig.BundleManifest{Name: "reviews", Version: "1.0.0"}
-	_, err = f.db.InstallBundle(t.Context(), by, jig.BundleInstall{BundleManifest: manifest, Hash: "0123456789abcdef", Documents: []jig.StoredDocument{
-		{DocumentVersion: jig.DocumentVersion{Kind: "spec", Name: x.Name, Version: x.Version}, Body: body},
+	manifest := bundle.BundleManifest{Name: "reviews", Version: "1.0.0"}
+	_, err = f.db.InstallBundle(t.Context(), by, bundle.Install{BundleManifest: manifest, Hash: "0123456789abcdef", Documents: []bundle.StoredDocument{
+		{DocumentVersion: bundle.DocumentVersion{Kind: "spec", Name: x.Name, Version: x.Version}, Body: body},
 	}})
 	require.NoError(t, err)
 	begin := func(id string) {

@@ -22,9 +22,9 @@ func stopping(t *testing.T) (context.Context, context.CancelFunc) {
 }
 
 // requireAudited checks a tenant's audit chain and returns its entries.
-func (d *desk) requireAudited(tenant string) []jig.AuditEntry {
+func (d *desk) requireAudited(tenant string) []audit.Entry {
 	d.t.Helper()
-	var list []jig.AuditEntry
+	var list []audit.Entry
 	chain := audit.NewChain(tenant, 1)
 	var head audit.Head
 	err := d.Audit(d.t.Context(), client.AuditRequest{Tenant: tenant}, func(page client.AuditPage) error {
@@ -35,7 +35,7 @@ func (d *desk) requireAudited(tenant string) []jig.AuditEntry {
 			if broken := chain.Next(row); broken != nil {
 				return fmt.Errorf("broken: %s", broken)
 			}
-			var e jig.AuditEntry
+			var e audit.Entry
 			if err := json.Unmarshal([]byte(row.Entry), &e); err != nil {
 				return fmt.Errorf("row %d: %w", row.N, err)
 			}
@@ -50,7 +50,7 @@ func (d *desk) requireAudited(tenant string) []jig.AuditEntry {
 }
 
 // requireOneStory checks that the log of each call agrees with the audit and with the effects that reached the receiver.
-func (m *match) requireOneStory(n int, rows []jig.AuditEntry) {
+func (m *match) requireOneStory(n int, rows []audit.Entry) {
 	m.t.Helper()
 	told, err := m.Events(m.t.Context(), m.tenant, m.id, 0)
 	require.NoError(m.t, err)
@@ -108,7 +108,7 @@ func (s *story) tell(e jig.Event) {
 		Pending    json.RawMessage `json:"pending"`
 	}
 	_ = json.Unmarshal(e.Data, &data) //nolint:errcheck // data without these members leaves them empty
-	decided := func(kind jig.AuditKind, final bool) {
+	decided := func(kind audit.Kind, final bool) {
 		s.decisions = append(s.decisions, string(kind)+" "+data.By)
 		if final {
 			s.closed++
@@ -131,32 +131,32 @@ func (s *story) tell(e jig.Event) {
 		s.open = false
 	case jig.EventToolApproved:
 		s.approved = true
-		kind := jig.AuditApproved
+		kind := audit.AuditApproved
 		if data.Edited != nil {
-			kind = jig.AuditEdited
+			kind = audit.AuditEdited
 		}
 		decided(kind, true)
 		s.open = true // until it is used
 	case jig.EventToolEdited:
-		decided(jig.AuditEdited, true)
+		decided(audit.AuditEdited, true)
 	case jig.EventApprovalVoted:
-		decided(jig.AuditVoted, false)
+		decided(audit.AuditVoted, false)
 	case jig.EventApprovalDelegated:
-		decided(jig.AuditDelegated, false)
+		decided(audit.AuditDelegated, false)
 	case jig.EventDecisionRefused:
-		decided(jig.AuditRefused, false)
+		decided(audit.AuditRefused, false)
 	case jig.EventToolReconciled:
-		decided(jig.AuditReconciled, true)
+		decided(audit.AuditReconciled, true)
 	case jig.EventToolAnswered:
-		decided(jig.AuditAnswered, true)
+		decided(audit.AuditAnswered, true)
 	case jig.EventToolDenied:
 		s.denied = true
 		s.ends++
-		decided(jig.AuditDenied, true)
+		decided(audit.AuditDenied, true)
 	case jig.EventToolExpired:
-		kind := jig.AuditWithdrawn
+		kind := audit.AuditWithdrawn
 		if !data.Readmitted {
-			kind = jig.AuditExpired
+			kind = audit.AuditExpired
 			s.ends++
 		}
 		decided(kind, true)
@@ -173,6 +173,6 @@ func (s *story) tell(e jig.Event) {
 func (s *story) withdrawn() {
 	if s.open {
 		s.open = false
-		s.decisions = append(s.decisions, string(jig.AuditWithdrawn)+" ")
+		s.decisions = append(s.decisions, string(audit.AuditWithdrawn)+" ")
 	}
 }

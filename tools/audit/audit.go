@@ -15,7 +15,7 @@ import (
 // Options are the settings of the family.
 type Options struct {
 	// Rows returns at most limit rows of a tenant's chain that follow row n, in order; required.
-	Rows func(ctx context.Context, tenant string, after int64, limit int) ([]jig.AuditRow, error)
+	Rows func(ctx context.Context, tenant string, after int64, limit int) ([]audit.Row, error)
 	// Head returns the number and the hash (in hex) of the last row of the chain; for an empty chain, 0 and the hash that precedes the
 	// first row. Required.
 	Head func(ctx context.Context, tenant string) (n int64, hash string, err error)

@@ -17,7 +17,7 @@ import (
 
 // book is a chain in memory. meanwhile is called before each read of rows.
 type book struct {
-	rows      []jig.AuditRow
+	rows      []audit.Row
 	head      audit.Head
 	meanwhile func(b *book)
 	failed    error
@@ -25,7 +25,7 @@ type book struct {
 
 func newBook(n int) *book {
 	b := &book{meanwhile: func(*book) {}}
-	genesis := jig.AuditGenesis("acme")
+	genesis := audit.Genesis("acme")
 	b.head.Hash = hex.EncodeToString(genesis[:])
 	for range n {
 		b.append()
@@ -40,18 +40,18 @@ func (b *book) append() {
 	}
 	n := b.head.N + 1
 	entry := fmt.Sprintf(`{"kind":"approved","tenant":"acme","at":"2026-01-02T12:00:00Z","call":"%d.1"}`, n)
-	hash := jig.AuditHash([32]byte(prev), n, entry)
-	row := jig.AuditRow{N: n, Prev: b.head.Hash, Hash: hex.EncodeToString(hash[:]), Entry: entry}
+	hash := audit.Hash([32]byte(prev), n, entry)
+	row := audit.Row{N: n, Prev: b.head.Hash, Hash: hex.EncodeToString(hash[:]), Entry: entry}
 	b.rows, b.head = append(b.rows, row), audit.Head{N: n, Hash: row.Hash}
 }
 
 func (b *book) kit(t *testing.T) *tooltest.Kit {
 	t.Helper()
 	kit := tooltest.New(t, audittool.Tools(audittool.Options{
-		Rows: func(_ context.Context, tenant string, after int64, limit int) ([]jig.AuditRow, error) {
+		Rows: func(_ context.Context, tenant string, after int64, limit int) ([]audit.Row, error) {
 			require.Equal(t, "acme", tenant)
 			b.meanwhile(b)
-			var found []jig.AuditRow
+			var found []audit.Row
 			for _, row := range b.rows {
 				if row.N > after && len(found) < limit {
 					found = append(found, row)

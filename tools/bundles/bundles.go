@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 )
@@ -23,13 +25,13 @@ const (
 // Store stores bundles.
 type Store interface {
 	// InstallBundle installs a bundle for the tenant in one transaction. It changes nothing if a bundle with the same hash is installed.
-	InstallBundle(ctx context.Context, by jig.Invocation, b jig.BundleInstall) (jig.BundleInstalled, error)
+	InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Install) (bundle.Installed, error)
 	// RemoveBundle takes a bundle's documents out of use. It returns NOT_FOUND if the bundle is not installed.
-	RemoveBundle(ctx context.Context, by jig.Invocation, name string) (jig.Bundle, error)
+	RemoveBundle(ctx context.Context, by jig.Invocation, name string) (bundle.Bundle, error)
 	// Bundles returns the bundles installed for a tenant, sorted by name.
-	Bundles(ctx context.Context, tenant string) ([]jig.Bundle, error)
+	Bundles(ctx context.Context, tenant string) ([]bundle.Bundle, error)
 	// EntityCounts returns the number of a tenant's entities by type.
-	EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error)
+	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
 }
 
 // Options are the settings of the family; all are required.
@@ -42,7 +44,7 @@ type Options struct {
 	// Check runs further checks on a document, given the tenant's tools.
 	Check func(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error
 	// TypeOf returns the entity type against which a tenant's entities of that name were last checked; false if it is not known.
-	TypeOf func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error)
+	TypeOf func(ctx context.Context, tenant, name string) (entity.Type, bool, error)
 }
 
 // File is a document as the author wrote it.
@@ -227,7 +229,7 @@ func (o Options) list(ctx context.Context, inv jig.Invocation, _ Nothing) (List,
 	return out, nil
 }
 
-func documentsOf(versions []jig.DocumentVersion) []Document {
+func documentsOf(versions []bundle.DocumentVersion) []Document {
 	list := make([]Document, len(versions))
 	for i, v := range versions {
 		list[i] = Document{Kind: v.Kind, Name: v.Name, Version: v.Version}

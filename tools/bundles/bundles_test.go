@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/bundles"
@@ -18,37 +20,37 @@ import (
 
 // shelf stores the bundles of one tenant.
 type shelf struct {
-	have     []jig.Bundle
-	types    map[string]jig.EntityType
+	have     []bundle.Bundle
+	types    map[string]entity.Type
 	entities map[string]int64
-	asked    []jig.BundleInstall
+	asked    []bundle.Install
 	// meanwhile is called once, at the beginning of the next installation.
 	meanwhile func()
 }
 
-func (s *shelf) InstallBundle(_ context.Context, by jig.Invocation, b jig.BundleInstall) (jig.BundleInstalled, error) {
+func (s *shelf) InstallBundle(_ context.Context, by jig.Invocation, b bundle.Install) (bundle.Installed, error) {
 	s.asked = append(s.asked, b)
 	if s.meanwhile != nil {
 		s.meanwhile()
 		s.meanwhile = nil
 	}
-	var before jig.Bundle
-	at := slices.IndexFunc(s.have, func(have jig.Bundle) bool { return have.Name == b.Name })
+	var before bundle.Bundle
+	at := slices.IndexFunc(s.have, func(have bundle.Bundle) bool { return have.Name == b.Name })
 	if at >= 0 {
 		before = s.have[at]
 	}
 	switch {
 	case before.Hash == b.Hash:
-		return jig.BundleInstalled{Bundle: before, Before: before.Version}, nil
+		return bundle.Installed{Bundle: before, Before: before.Version}, nil
 	case before.Hash != b.Over:
-		return jig.BundleInstalled{}, jig.Errorf(jig.CodeConflict, "changed meanwhile").WithReason("bundle_changed")
+		return bundle.Installed{}, jig.Errorf(jig.CodeConflict, "changed meanwhile").WithReason("bundle_changed")
 	}
 	for _, basis := range b.Types {
 		if basis.Version == "" && s.entities[basis.Type] > 0 {
-			return jig.BundleInstalled{}, jig.Errorf(jig.CodeConflict, "created meanwhile").WithReason(jig.ReasonTypeChanged)
+			return bundle.Installed{}, jig.Errorf(jig.CodeConflict, "created meanwhile").WithReason(bundle.ReasonTypeChanged)
 		}
 	}
-	now := jig.Bundle{BundleManifest: b.BundleManifest, Hash: b.Hash, InstalledBy: by.Principal.ID}
+	now := bundle.Bundle{BundleManifest: b.BundleManifest, Hash: b.Hash, InstalledBy: by.Principal.ID}
 	for _, d := range b.Documents {
 		now.Documents = append(now.Documents, d.DocumentVersion)
 	}
@@ -57,27 +59,27 @@ func (s *shelf) InstallBundle(_ context.Context, by jig.Invocation, b jig.Bundle
 	} else {
 		s.have = append(s.have, now)
 	}
-	return jig.BundleInstalled{Bundle: now, Before: before.Version, Changed: true}, nil
+	return bundle.Installed{Bundle: now, Before: before.Version, Changed: true}, nil
 }
 
-func (s *shelf) RemoveBundle(_ context.Context, _ jig.Invocation, name string) (jig.Bundle, error) {
+func (s *shelf) RemoveBundle(_ context.Context, _ jig.Invocation, name string) (bundle.Bundle, error) {
 	for i, b := range s.have {
 		if b.Name == name {
 			s.have = slices.Delete(s.have, i, i+1)
 			return b, nil
 		}
 	}
-	return jig.Bundle{}, jig.Errorf(jig.CodeNotFound, "the bundle %q is not installed", name)
+	return bundle.Bundle{}, jig.Errorf(jig.CodeNotFound, "the bundle %q is not installed", name)
 }
 
-func (s *shelf) Bundles(context.Context, string) ([]jig.Bundle, error) {
+func (s *shelf) Bundles(context.Context, string) ([]bundle.Bundle, error) {
 	return slices.Clone(s.have), nil
 }
 
-func (s *shelf) EntityCounts(context.Context, string) ([]jig.EntityCount, error) {
-	var list []jig.EntityCount
+func (s *shelf) EntityCounts(context.Context, string) ([]entity.Count, error) {
+	var list []entity.Count
 	for name, n := range s.entities {
-		list = append(list, jig.EntityCount{Type: name, Count: n})
+		list = append(list, entity.Count{Type: name, Count: n})
 	}
 	return list, nil
 }
@@ -114,7 +116,7 @@ func (s *shelf) call(t *testing.T, tool string, attempt int, input any) jig.Tool
 			}
 			return known, nil
 		},
-		TypeOf: func(_ context.Context, _, name string) (jig.EntityType, bool, error) {
+		TypeOf: func(_ context.Context, _, name string) (entity.Type, bool, error) {
 			t, ok := s.types[name]
 			return t, ok, nil
 		},
@@ -235,7 +237,7 @@ func TestUpgradeKeepsContentInOrder(t *testing.T) {
 	old, problems := spec.Load("note.yaml", []byte(note))
 	require.Empty(t, problems)
 	base := func(entities int64) *shelf {
-		s := &shelf{types: map[string]jig.EntityType{"note": *old.EntityType}, entities: map[string]int64{"note": entities}}
+		s := &shelf{types: map[string]entity.Type{"note": *old.EntityType}, entities: map[string]int64{"note": entities}}
 		_, refused := s.install(t, "1.0.0", false, note)
 		require.Nil(t, refused)
 		return s
@@ -296,7 +298,7 @@ func TestInstallSeesEntitiesThatCome(t *testing.T) {
 	t.Parallel()
 	old, problems := spec.Load("note.yaml", []byte(note))
 	require.Empty(t, problems)
-	s := &shelf{types: map[string]jig.EntityType{"note": *old.EntityType}, entities: map[string]int64{}}
+	s := &shelf{types: map[string]entity.Type{"note": *old.EntityType}, entities: map[string]int64{}}
 	_, refused := s.install(t, "1.0.0", false, note)
 	require.Nil(t, refused)
 	s.meanwhile = func() { s.entities["note"] = 1 }
@@ -310,7 +312,7 @@ func TestInstallIsCheckedOnceMore(t *testing.T) {
 	t.Parallel()
 	s := &shelf{}
 	s.meanwhile = func() {
-		s.have = []jig.Bundle{{BundleManifest: jig.BundleManifest{Name: "notes", Version: "1.0.1"}, Hash: "other"}}
+		s.have = []bundle.Bundle{{BundleManifest: bundle.BundleManifest{Name: "notes", Version: "1.0.1"}, Hash: "other"}}
 	}
 	out, refused := s.install(t, "1.1.0", false, note)
 	require.Nil(t, refused)

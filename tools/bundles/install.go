@@ -8,6 +8,8 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools/retype"
 )
@@ -20,7 +22,7 @@ const ReasonDowngrade = "bundle_downgrade"
 // the problems found while reading the bundle; they are reported in one INVALID_INPUT together with the problems that the check finds.
 // replace also overwrites documents that the tenant has changed, and allows a lower version.
 func (o Options) Install(ctx context.Context, inv jig.Invocation, b spec.Bundle, found spec.Problems, replace bool) (Installed, error) {
-	return retype.Again(func() (Installed, error) { return o.installOnce(ctx, inv, b, found, replace) }, jig.ReasonBundleChanged, jig.ReasonTypeChanged)
+	return retype.Again(func() (Installed, error) { return o.installOnce(ctx, inv, b, found, replace) }, bundle.ReasonChanged, bundle.ReasonTypeChanged)
 }
 
 func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bundle, found spec.Problems, replace bool) (Installed, error) {
@@ -32,7 +34,7 @@ func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bun
 	if err != nil {
 		return Installed{}, err
 	}
-	request := jig.BundleInstall{BundleManifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Replace: replace}
+	request := bundle.Install{BundleManifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Replace: replace}
 	if before.Hash != b.Hash || replace {
 		if request.Types, err = o.checkUpgrade(ctx, inv.Tenant, b, before, replace); err != nil {
 			return Installed{}, err
@@ -42,8 +44,8 @@ func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bun
 		warnings = append(warnings, fmt.Sprintf("version %s was installed already with other documents: raise the version when documents change", before.Version))
 	}
 	for _, doc := range b.Documents {
-		request.Documents = append(request.Documents, jig.StoredDocument{
-			DocumentVersion: jig.DocumentVersion{Kind: o.KindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body,
+		request.Documents = append(request.Documents, bundle.StoredDocument{
+			DocumentVersion: bundle.DocumentVersion{Kind: o.KindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body,
 		})
 	}
 	done, err := o.Store.InstallBundle(ctx, inv, request)
@@ -57,19 +59,19 @@ func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bun
 }
 
 // installed returns the installed version of a bundle; the zero value if there is none.
-func (o Options) installed(ctx context.Context, tenant, name string) (jig.Bundle, error) {
+func (o Options) installed(ctx context.Context, tenant, name string) (bundle.Bundle, error) {
 	all, err := o.Store.Bundles(ctx, tenant)
 	if err != nil {
-		return jig.Bundle{}, err
+		return bundle.Bundle{}, err
 	}
-	if i := slices.IndexFunc(all, func(b jig.Bundle) bool { return b.Name == name }); i >= 0 {
+	if i := slices.IndexFunc(all, func(b bundle.Bundle) bool { return b.Name == name }); i >= 0 {
 		return all[i], nil
 	}
-	return jig.Bundle{}, nil
+	return bundle.Bundle{}, nil
 }
 
 // check checks the documents against each other and against everything else that the tenant will have.
-func (o Options) check(ctx context.Context, tenant string, b spec.Bundle, problems spec.Problems, before jig.Bundle) (warnings []string, err error) {
+func (o Options) check(ctx context.Context, tenant string, b spec.Bundle, problems spec.Problems, before bundle.Bundle) (warnings []string, err error) {
 	if len(problems.Errors()) == 0 {
 		known, err := o.Known(ctx, tenant, b.Manifest.Name)
 		if err != nil {
@@ -110,10 +112,10 @@ func problemOf(doc spec.Document, err error) spec.Problem {
 }
 
 // without returns the catalog without the given documents.
-func (o Options) without(c spec.Catalogue, gone []jig.DocumentVersion) spec.Catalogue {
+func (o Options) without(c spec.Catalogue, gone []bundle.DocumentVersion) spec.Catalogue {
 	leaves := func(kind spec.Kind, name string) bool {
 		stored := o.KindOf(kind)
-		return slices.ContainsFunc(gone, func(d jig.DocumentVersion) bool { return d.Kind == stored && d.Name == name })
+		return slices.ContainsFunc(gone, func(d bundle.DocumentVersion) bool { return d.Kind == stored && d.Name == name })
 	}
 	drop := func(names []string, kind spec.Kind) []string {
 		if names == nil { // this kind is not known
@@ -126,17 +128,17 @@ func (o Options) without(c spec.Catalogue, gone []jig.DocumentVersion) spec.Cata
 		return spec.Kind(t.Implementation).IsExecution() && leaves(spec.KindComposition, t.Name)
 	})
 	c.Specs = slices.DeleteFunc(slices.Clone(c.Specs), func(x spec.Execution) bool { return leaves(spec.KindComposition, x.Name) })
-	c.EntityTypes = slices.DeleteFunc(slices.Clone(c.EntityTypes), func(t jig.EntityType) bool { return leaves(spec.KindEntityType, t.Name) })
+	c.EntityTypes = slices.DeleteFunc(slices.Clone(c.EntityTypes), func(t entity.Type) bool { return leaves(spec.KindEntityType, t.Name) })
 	return c
 }
 
 // checkUpgrade refuses a downgrade, and types that existing entities may not fit. It returns the facts on which the result is based.
-func (o Options) checkUpgrade(ctx context.Context, tenant string, b spec.Bundle, before jig.Bundle, replace bool) ([]jig.TypeBasis, error) {
+func (o Options) checkUpgrade(ctx context.Context, tenant string, b spec.Bundle, before bundle.Bundle, replace bool) ([]bundle.TypeBasis, error) {
 	if before.Version != "" && !replace && semver.Compare("v"+b.Manifest.Version, "v"+before.Version) < 0 {
 		return nil, jig.Errorf(jig.CodeConflict, "%s %s is installed, which is higher than %s", before.Name, before.Version, b.Manifest.Version).
 			WithField("version").WithReason(ReasonDowngrade).WithHint("raise the version in bundle.yaml, or go back with replace: true (jig bundle install --replace)")
 	}
-	var types []jig.EntityType
+	var types []entity.Type
 	kept := map[string]bool{}
 	for _, doc := range b.Documents {
 		if doc.EntityType != nil {

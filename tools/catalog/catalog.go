@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/retype"
@@ -19,9 +21,9 @@ import (
 type Store interface {
 	// RegisterDocument stores a version of a document for the call's tenant and makes it current; the switch is recorded with the call. It
 	// returns a CONFLICT with the reason type_changed if a fact in types no longer holds.
-	RegisterDocument(ctx context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error
+	RegisterDocument(ctx context.Context, by jig.Invocation, d bundle.StoredDocument, types ...bundle.TypeBasis) error
 	// EntityCounts returns the number of a tenant's entities by type.
-	EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error)
+	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
 }
 
 // Options are the settings of the family.
@@ -35,7 +37,7 @@ type Options struct {
 	// Check runs further checks on a document, given the tenant's tools; required.
 	Check func(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error
 	// TypeOf returns the entity type against which a tenant's entities of that name were last checked; false if it is not known. Required.
-	TypeOf func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error)
+	TypeOf func(ctx context.Context, tenant, name string) (entity.Type, bool, error)
 }
 
 // PutTool is the name of the tool that registers documents.
@@ -91,7 +93,7 @@ func (o Options) put(ctx context.Context, inv jig.Invocation, in Files) (Result,
 		out, err := o.putOnce(ctx, inv, in)
 		stored = stored || len(out.Documents) > 0
 		return out, err
-	}, jig.ReasonTypeChanged)
+	}, bundle.ReasonTypeChanged)
 	if err != nil && stored {
 		err = jig.AsError(err).AfterEffect()
 	}
@@ -139,10 +141,10 @@ func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Res
 		out.Warnings = append(out.Warnings, p.String())
 	}
 	for _, doc := range docs {
-		stored := jig.StoredDocument{DocumentVersion: jig.DocumentVersion{Kind: o.KindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body}
-		var over []jig.TypeBasis
+		stored := bundle.StoredDocument{DocumentVersion: bundle.DocumentVersion{Kind: o.KindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body}
+		var over []bundle.TypeBasis
 		if doc.EntityType != nil {
-			over = slices.DeleteFunc(slices.Clone(types), func(b jig.TypeBasis) bool { return b.Type != doc.Name })
+			over = slices.DeleteFunc(slices.Clone(types), func(b bundle.TypeBasis) bool { return b.Type != doc.Name })
 		}
 		if err := o.Store.RegisterDocument(ctx, inv, stored, over...); err != nil {
 			return out, fmt.Errorf("store %s: %w", doc.Name, err)
@@ -153,8 +155,8 @@ func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Res
 }
 
 // types checks the entity types among the documents against existing entities.
-func (o Options) types(ctx context.Context, tenant string, docs []spec.Document) ([]jig.TypeBasis, error) {
-	var types []jig.EntityType
+func (o Options) types(ctx context.Context, tenant string, docs []spec.Document) ([]bundle.TypeBasis, error) {
+	var types []entity.Type
 	for _, doc := range docs {
 		if doc.EntityType != nil {
 			types = append(types, *doc.EntityType)

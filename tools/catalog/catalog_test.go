@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/catalog"
@@ -18,10 +20,10 @@ import (
 // shelf stores the documents that are put on it. It has one entity of the type "song".
 type shelf map[string]string
 
-func (s shelf) RegisterDocument(_ context.Context, by jig.Invocation, d jig.StoredDocument, types ...jig.TypeBasis) error {
+func (s shelf) RegisterDocument(_ context.Context, by jig.Invocation, d bundle.StoredDocument, types ...bundle.TypeBasis) error {
 	if d.Name == "album" && s["albums"] == "come" { // an entity appears between the check and this call
 		s["albums"] = "here"
-		return jig.Errorf(jig.CodeConflict, "an album was created").WithReason(jig.ReasonTypeChanged)
+		return jig.Errorf(jig.CodeConflict, "an album was created").WithReason(bundle.ReasonTypeChanged)
 	}
 	s[by.Tenant+" "+d.Kind+" "+d.Name] = d.Version
 	for _, b := range types {
@@ -30,10 +32,10 @@ func (s shelf) RegisterDocument(_ context.Context, by jig.Invocation, d jig.Stor
 	return nil
 }
 
-func (s shelf) EntityCounts(context.Context, string) ([]jig.EntityCount, error) {
-	counts := []jig.EntityCount{{Type: "song", Count: 1}}
+func (s shelf) EntityCounts(context.Context, string) ([]entity.Count, error) {
+	counts := []entity.Count{{Type: "song", Count: 1}}
 	if s["albums"] == "here" {
-		counts = append(counts, jig.EntityCount{Type: "album", Count: 1})
+		counts = append(counts, entity.Count{Type: "album", Count: 1})
 	}
 	return counts, nil
 }
@@ -48,7 +50,7 @@ func put(t *testing.T, s shelf, documents ...catalog.File) jig.ToolResult {
 			}
 			return nil
 		},
-		TypeOf: func(_ context.Context, _, name string) (jig.EntityType, bool, error) {
+		TypeOf: func(_ context.Context, _, name string) (entity.Type, bool, error) {
 			doc, problems := spec.Load("old.yaml", []byte(strings.ReplaceAll(song, "name: song", "name: "+name)))
 			require.Empty(t, problems.Errors())
 			return *doc.EntityType, true, nil

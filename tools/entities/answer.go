@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 const (
@@ -79,8 +80,8 @@ func (a *answerer) ask(ctx context.Context, f *Finding) error {
 	}
 	sources := sourcesOf(f)
 	var given struct {
-		Answer string          `json:"answer"`
-		Claims []jig.TextClaim `json:"claims"`
+		Answer string             `json:"answer"`
+		Claims []entity.TextClaim `json:"claims"`
 	}
 	read := false
 	done, err := a.Options.ask(ctx, a.inv, question{model: a.model, system: answerInstructions, prompt: b.String(), schema: json.RawMessage(answerSchema)},
@@ -109,7 +110,7 @@ func (a *answerer) ask(ctx context.Context, f *Finding) error {
 		return err
 	}
 	for _, c := range given.Claims {
-		if e := a.CheckClaims([]jig.TextClaim{c}, sources); e != nil {
+		if e := a.CheckClaims([]entity.TextClaim{c}, sources); e != nil {
 			f.Rejected = append(f.Rejected, RejectedClaim{c, e.Violations[0].Message})
 			continue
 		}
@@ -174,7 +175,7 @@ func (a *answerer) extract(f *Finding) {
 	f.Claims = nil
 	for _, s := range best {
 		texts = append(texts, s.text)
-		f.Claims = append(f.Claims, jig.TextClaim{Text: s.text, SourceEntityIDs: []string{f.ID, s.document}, Quote: s.text})
+		f.Claims = append(f.Claims, entity.TextClaim{Text: s.text, SourceEntityIDs: []string{f.ID, s.document}, Quote: s.text})
 	}
 	f.Answer = strings.Join(texts, " ")
 }

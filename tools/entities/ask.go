@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // maxAnswerTokens bounds an answer of the model, in tokens.
@@ -16,7 +17,7 @@ const maxAnswerTokens = 4096
 // Model sends requests to models, as in package prompt.
 type Model interface {
 	// Answer asks the model once. Errors are *jig.Error: RATE_LIMITED and UNAVAILABLE may be retried, others may not.
-	Answer(ctx context.Context, request jig.ModelRequest, progress func(text string)) (jig.Turn, error)
+	Answer(ctx context.Context, request chat.Request, progress func(text string)) (chat.Turn, error)
 }
 
 // Usage counts tokens. If an answer had to be repaired, it is the total of both requests.
@@ -27,7 +28,7 @@ type Usage struct {
 	CacheCreate int64 `json:"cache_create,omitempty"`
 }
 
-func (u *Usage) add(v jig.Usage) {
+func (u *Usage) add(v chat.Usage) {
 	u.Input, u.Output = u.Input+v.InputTokens, u.Output+v.OutputTokens
 	u.CacheRead, u.CacheCreate = u.CacheRead+v.CacheReadTokens, u.CacheCreate+v.CacheCreateTokens
 }
@@ -61,11 +62,11 @@ func (o Options) modelFor(name string) (string, error) {
 // asks once more. It does not act on problems of the second answer; that is up to the caller. If neither answer contains a JSON object, the
 // error is INVALID_OUTPUT.
 func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take func(answer json.RawMessage) (wrong []string, err error)) (asked, error) {
-	request := jig.ModelRequest{
+	request := chat.Request{
 		Model: q.model, MaxTokens: maxAnswerTokens, SessionID: inv.SessionID, Pass: 1,
 		System: q.system + "\n\nAnswer with one JSON object that fits the JSON Schema below, and with nothing else: no explanation, no code fence.\n\n" +
 			string(q.schema),
-		Exchanges: []jig.Exchange{{Pass: 1, Messages: []jig.Message{{Role: jig.RoleUser, Text: q.prompt}}}},
+		Exchanges: []chat.Exchange{{Pass: 1, Messages: []chat.Message{{Role: chat.RoleUser, Text: q.prompt}}}},
 	}
 	var done asked
 	readable := false
@@ -93,8 +94,8 @@ func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take f
 		turn.Calls, turn.Opaque = nil, nil // these tools were not offered
 		request.Pass++
 		request.Exchanges[0].Turn = &turn
-		request.Exchanges = append(request.Exchanges, jig.Exchange{Pass: 2, Messages: []jig.Message{{
-			Role: jig.RoleUser, Text: "Your answer is not right:\n- " + strings.Join(wrong, "\n- ") + "\nAnswer again: the corrected JSON object, whole, and nothing else.",
+		request.Exchanges = append(request.Exchanges, chat.Exchange{Pass: 2, Messages: []chat.Message{{
+			Role: chat.RoleUser, Text: "Your answer is not right:\n- " + strings.Join(wrong, "\n- ") + "\nAnswer again: the corrected JSON object, whole, and nothing else.",
 		}}})
 	}
 	if !readable {
@@ -108,15 +109,15 @@ func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take f
 func misfit(problem error) string { return "it does not fit the schema: " + problem.Error() }
 
 // spoken returns an error for an answer that was refused or cut off.
-func spoken(turn jig.Turn, model string) error {
+func spoken(turn chat.Turn, model string) error {
 	switch turn.Stop {
-	case jig.StopRefusal:
+	case chat.StopRefusal:
 		return jig.Errorf(jig.CodeDenied, "the model %s refuses to answer", model).WithReason("refusal").
 			WithHint("word it differently, or ask another model")
-	case jig.StopLength:
+	case chat.StopLength:
 		return jig.Errorf(jig.CodeInvalidOutput, "the answer of %s was cut off at %d tokens", model, maxAnswerTokens).
 			WithReason("cut_off").WithHint("ask for less at once")
-	case jig.StopEnd, jig.StopCalls:
+	case chat.StopEnd, chat.StopCalls:
 	}
 	return nil
 }

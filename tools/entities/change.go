@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 type createIn struct {
@@ -42,8 +43,8 @@ func (o Options) create(ctx context.Context, inv jig.Invocation, in createIn) (C
 	if err != nil {
 		return Changed{}, err
 	}
-	n := jig.NewEntity{
-		Entity: jig.Entity{Tenant: inv.Tenant, Type: t.Name, TypeVersion: t.Version, Title: in.Title, Content: b},
+	n := entity.NewEntity{
+		Entity: entity.Entity{Tenant: inv.Tenant, Type: t.Name, TypeVersion: t.Version, Title: in.Title, Content: b},
 		Key:    inv.IdempotencyKey, Relations: relations,
 	}
 	if in.Workspace != "" {
@@ -55,7 +56,7 @@ func (o Options) create(ctx context.Context, inv jig.Invocation, in createIn) (C
 
 // complete fills in the defaults of a new entity and checks its content. If the type has fields that tasks fill, these may be missing.
 func (o Options) complete(
-	t jig.EntityType, given map[string]json.RawMessage, at string,
+	t entity.Type, given map[string]json.RawMessage, at string,
 ) (raw json.RawMessage, content map[string]json.RawMessage, err error) {
 	awaits := false
 	content = map[string]json.RawMessage{}
@@ -77,7 +78,7 @@ func (o Options) complete(
 
 // checked encodes fields as an entity's content and checks the content. at is the content's position in the input, which checked puts in
 // front of the checker's pointers.
-func (o Options) checked(t jig.EntityType, fields map[string]json.RawMessage, partial bool, at string) (json.RawMessage, error) {
+func (o Options) checked(t entity.Type, fields map[string]json.RawMessage, partial bool, at string) (json.RawMessage, error) {
 	b, err := json.Marshal(fields)
 	if err != nil {
 		return nil, fmt.Errorf("write the content: %w", err)
@@ -127,7 +128,7 @@ func (o Options) update(ctx context.Context, inv jig.Invocation, in updateIn) (C
 	if err != nil {
 		return Changed{}, err
 	}
-	e, err = o.Store.UpdateEntity(ctx, inv.Tenant, e.ID, in.Revision, jig.EntityPatch{
+	e, err = o.Store.UpdateEntity(ctx, inv.Tenant, e.ID, in.Revision, entity.Patch{
 		Fields: in.Set, Title: in.Title, TypeVersion: t.Version, Relations: relations, Key: inv.IdempotencyKey,
 	})
 	return Changed{e.ID, e.Type, e.Revision, "updated"}, err
@@ -136,7 +137,7 @@ func (o Options) update(ctx context.Context, inv jig.Invocation, in updateIn) (C
 // relations returns the targets of the relation fields among the given fields, by the dotted names of those fields. It checks that the
 // principal may read the targets and that they have the right type.
 func (o Options) relations(
-	ctx context.Context, inv jig.Invocation, t jig.EntityType, content map[string]json.RawMessage, at string,
+	ctx context.Context, inv jig.Invocation, t entity.Type, content map[string]json.RawMessage, at string,
 ) (map[string][]string, error) {
 	found := linksOf(t, content)
 	var ids []string
@@ -191,9 +192,9 @@ type links struct {
 }
 
 // collect adds the ids in a value of a field. Every relation field gets an entry, even if empty, so that old relations are removed.
-func (l links) collect(f *jig.Field, name string, v json.RawMessage) {
+func (l links) collect(f *entity.Field, name string, v json.RawMessage) {
 	switch f.Type { //nolint:exhaustive // fields of other types hold no ids
-	case jig.FieldRelation:
+	case entity.FieldRelation:
 		var one string
 		var many []string
 		if json.Unmarshal(v, &one) == nil && one != "" {
@@ -202,7 +203,7 @@ func (l links) collect(f *jig.Field, name string, v json.RawMessage) {
 			many = nil
 		}
 		l.ends[name], l.target[name] = append(l.ends[name], many...), f.Target
-	case jig.FieldObject:
+	case entity.FieldObject:
 		var object map[string]json.RawMessage
 		if json.Unmarshal(v, &object) != nil {
 			object = nil
@@ -210,7 +211,7 @@ func (l links) collect(f *jig.Field, name string, v json.RawMessage) {
 		for i := range f.Fields {
 			l.collect(&f.Fields[i], name+"."+f.Fields[i].Name, object[f.Fields[i].Name])
 		}
-	case jig.FieldArray:
+	case entity.FieldArray:
 		if f.Items == nil {
 			return
 		}
@@ -243,11 +244,11 @@ func (o Options) createRelation(ctx context.Context, inv jig.Invocation, in Rela
 	if err != nil {
 		return Related{}, err
 	}
-	if slices.ContainsFunc(t.Fields, func(f jig.Field) bool { return f.Name == in.Name }) {
+	if slices.ContainsFunc(t.Fields, func(f entity.Field) bool { return f.Name == in.Name }) {
 		return Related{}, jig.Errorf(jig.CodeInvalidInput, "%q is a field of the type %s", in.Name, t.Name).WithField("/name").
 			WithHint("set the field with " + UpdateTool + ", or use another name for a relation to a " + to.Name)
 	}
-	return in, o.Store.Relate(ctx, inv.Tenant, jig.Relation{From: in.From, Name: in.Name, To: in.To})
+	return in, o.Store.Relate(ctx, inv.Tenant, entity.Relation{From: in.From, Name: in.Name, To: in.To})
 }
 
 type deleteIn struct {

@@ -10,49 +10,50 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/tools"
 )
 
 // Store stores entities. Those of another tenant are NOT_FOUND, like entities that do not exist.
 type Store interface {
-	Entities(ctx context.Context, tenant string, ids []string) ([]jig.Entity, error)
+	Entities(ctx context.Context, tenant string, ids []string) ([]entity.Entity, error)
 	EntityTypeOf(ctx context.Context, tenant, id string) (string, error)
-	CreateEntity(ctx context.Context, n jig.NewEntity) (e jig.Entity, created bool, err error)
-	UpdateEntity(ctx context.Context, tenant, id string, revision int64, patch jig.EntityPatch) (jig.Entity, error)
+	CreateEntity(ctx context.Context, n entity.NewEntity) (e entity.Entity, created bool, err error)
+	UpdateEntity(ctx context.Context, tenant, id string, revision int64, patch entity.Patch) (entity.Entity, error)
 	DeleteEntity(ctx context.Context, tenant, id string, revision int64) error
-	Relate(ctx context.Context, tenant string, r jig.Relation) error
-	EntityCounts(ctx context.Context, tenant string) ([]jig.EntityCount, error)
-	SearchEntities(ctx context.Context, tenant string, types []string, query, workspace string, limit int) ([]jig.EntityHit, error)
+	Relate(ctx context.Context, tenant string, r entity.Relation) error
+	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
+	SearchEntities(ctx context.Context, tenant string, types []string, query, workspace string, limit int) ([]entity.Hit, error)
 	// EntityProgress returns an entity and how its tasks ended in earlier extractions, by task id.
-	EntityProgress(ctx context.Context, tenant, id string) (jig.Entity, map[string]json.RawMessage, error)
+	EntityProgress(ctx context.Context, tenant, id string) (entity.Entity, map[string]json.RawMessage, error)
 	// Connected lists the entities that can be reached along relations in either direction.
 	Connected(ctx context.Context, tenant, id string, depth int, workspace string) ([]string, error)
 	// Sources returns the given entities and their texts, with hashes and at most the given number of bytes of bodies.
-	Sources(ctx context.Context, tenant string, ids []string, bytes int) (jig.Sources, error)
+	Sources(ctx context.Context, tenant string, ids []string, bytes int) (entity.Sources, error)
 	// Text returns a text, PutText stores one, and TextInfos lists the texts of an entity without their bodies.
-	Text(ctx context.Context, tenant, id string) (jig.Text, error)
-	PutText(ctx context.Context, t jig.Text) (jig.Text, error)
-	TextInfos(ctx context.Context, tenant, entityID string, limit int) ([]jig.TextInfo, error)
-	FilterEntities(ctx context.Context, tenant string, t jig.EntityType, f jig.EntityFilter) (jig.EntityPage, error)
+	Text(ctx context.Context, tenant, id string) (entity.Text, error)
+	PutText(ctx context.Context, t entity.Text) (entity.Text, error)
+	TextInfos(ctx context.Context, tenant, entityID string, limit int) ([]entity.TextInfo, error)
+	FilterEntities(ctx context.Context, tenant string, t entity.Type, f entity.Filter) (entity.Page, error)
 	// SearchText finds chunks in the texts of the given entities, the best first.
-	SearchText(ctx context.Context, tenant, query string, entityIDs []string, limit int) ([]jig.TextHit, error)
+	SearchText(ctx context.Context, tenant, query string, entityIDs []string, limit int) ([]entity.TextHit, error)
 }
 
 // Options are the settings of the family. Store, Types and Check are required.
 type Options struct {
 	Store Store
 	// Types returns a tenant's entity types. Entities of other types do not exist for the tools.
-	Types func(ctx context.Context, tenant string) ([]jig.EntityType, error)
+	Types func(ctx context.Context, tenant string) ([]entity.Type, error)
 	// Check returns INVALID_INPUT, with pointers into the content, if the content does not fit the type. If partial is true, required fields
 	// may be missing.
-	Check func(t jig.EntityType, content json.RawMessage, partial bool) error
+	Check func(t entity.Type, content json.RawMessage, partial bool) error
 	// Model answers questions in natural language; DefaultModel (provider/model) is used if a call names no model. Without a Model,
 	// entities.extractFilters fails, and research answers with sentences from the texts.
 	Model        Model
 	DefaultModel string
 	// CheckClaims returns what is wrong with claims, or nil if they hold. sources are the texts that claims may be based on, by the ids
 	// that claims use. Without it, research returns no claims from a model.
-	CheckClaims func(claims []jig.TextClaim, sources map[string]string) *jig.Error
+	CheckClaims func(claims []entity.TextClaim, sources map[string]string) *jig.Error
 }
 
 // The names of the tools.
@@ -125,12 +126,12 @@ func may(p jig.Principal, kind, action string) bool {
 }
 
 // readable returns the types of the call's tenant that its principal may read, by name.
-func (o Options) readable(ctx context.Context, inv jig.Invocation) (map[string]jig.EntityType, error) {
+func (o Options) readable(ctx context.Context, inv jig.Invocation) (map[string]entity.Type, error) {
 	all, err := o.Types(ctx, inv.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	types := map[string]jig.EntityType{}
+	types := map[string]entity.Type{}
 	for _, t := range all {
 		if may(inv.Principal, t.Name, actionRead) {
 			types[t.Name] = t
@@ -140,10 +141,10 @@ func (o Options) readable(ctx context.Context, inv jig.Invocation) (map[string]j
 }
 
 // typeFor returns a type on which the principal may perform an action. A type that it may not read is NOT_FOUND.
-func (o Options) typeFor(ctx context.Context, inv jig.Invocation, at, name, action string) (jig.EntityType, error) {
+func (o Options) typeFor(ctx context.Context, inv jig.Invocation, at, name, action string) (entity.Type, error) {
 	types, err := o.readable(ctx, inv)
 	if err != nil {
-		return jig.EntityType{}, err
+		return entity.Type{}, err
 	}
 	t, ok := types[name]
 	if !ok {
@@ -161,21 +162,21 @@ func allowed(inv jig.Invocation, kind, action string) error {
 }
 
 // entity returns an entity on which the principal may perform an action. An entity that it may not read is NOT_FOUND.
-func (o Options) entity(ctx context.Context, inv jig.Invocation, at, id, action string) (jig.Entity, jig.EntityType, error) {
+func (o Options) entity(ctx context.Context, inv jig.Invocation, at, id, action string) (entity.Entity, entity.Type, error) {
 	types, err := o.readable(ctx, inv)
 	if err != nil {
-		return jig.Entity{}, jig.EntityType{}, err
+		return entity.Entity{}, entity.Type{}, err
 	}
 	found, err := o.Store.Entities(ctx, inv.Tenant, []string{id})
 	if err != nil {
-		return jig.Entity{}, jig.EntityType{}, err
+		return entity.Entity{}, entity.Type{}, err
 	}
 	if len(found) == 1 {
 		if t, ok := types[found[0].Type]; ok {
 			return found[0], t, allowed(inv, t.Name, action)
 		}
 	}
-	return jig.Entity{}, jig.EntityType{}, notFound(at, id)
+	return entity.Entity{}, entity.Type{}, notFound(at, id)
 }
 
 func notFound(at, id string) *jig.Error {

@@ -11,39 +11,40 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 	"github.com/jig-run/jig/tools/entities"
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
-var types = []jig.EntityType{
-	{Name: "team", Title: "Team", Version: "v1", Fields: []jig.Field{
-		{Name: "name", Type: jig.FieldText, Required: true},
-		{Name: "stage", Type: jig.FieldText, Default: []byte(`"new"`)},
-		{Name: "notes", Type: jig.FieldText},
-		{Name: "size", Type: jig.FieldNumber},
-		{Name: "tags", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldText}},
-		{Name: "parent", Type: jig.FieldRelation, Target: "team"},
-		{Name: "members", Type: jig.FieldRelation, Many: true},
-		{Name: "office", Type: jig.FieldObject, Fields: []jig.Field{
-			{Name: "city", Type: jig.FieldText}, {Name: "about", Type: jig.FieldText}, {Name: "owner", Type: jig.FieldRelation},
+var types = []entity.Type{
+	{Name: "team", Title: "Team", Version: "v1", Fields: []entity.Field{
+		{Name: "name", Type: entity.FieldText, Required: true},
+		{Name: "stage", Type: entity.FieldText, Default: []byte(`"new"`)},
+		{Name: "notes", Type: entity.FieldText},
+		{Name: "size", Type: entity.FieldNumber},
+		{Name: "tags", Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldText}},
+		{Name: "parent", Type: entity.FieldRelation, Target: "team"},
+		{Name: "members", Type: entity.FieldRelation, Many: true},
+		{Name: "office", Type: entity.FieldObject, Fields: []entity.Field{
+			{Name: "city", Type: entity.FieldText}, {Name: "about", Type: entity.FieldText}, {Name: "owner", Type: entity.FieldRelation},
 		}},
-		{Name: "rooms", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldObject, Fields: []jig.Field{{Name: "keeper", Type: jig.FieldRelation}}}},
+		{Name: "rooms", Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldObject, Fields: []entity.Field{{Name: "keeper", Type: entity.FieldRelation}}}},
 	}},
-	{Name: "report", Version: "v1", Fields: []jig.Field{
-		{Name: "subject", Type: jig.FieldText, Required: true}, {Name: "summary", Type: jig.FieldText, Required: true, Task: "t"},
+	{Name: "report", Version: "v1", Fields: []entity.Field{
+		{Name: "subject", Type: entity.FieldText, Required: true}, {Name: "summary", Type: entity.FieldText, Required: true, Task: "t"},
 	}},
 }
 
 // check checks only the names of the fields and whether required fields are present.
-func check(t jig.EntityType, content json.RawMessage, partial bool) error {
+func check(t entity.Type, content json.RawMessage, partial bool) error {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(content, &fields); err != nil {
 		return jig.Errorf(jig.CodeInvalidInput, "no object")
 	}
 	for name := range fields {
-		if !slices.ContainsFunc(t.Fields, func(f jig.Field) bool { return f.Name == name }) {
+		if !slices.ContainsFunc(t.Fields, func(f entity.Field) bool { return f.Name == name }) {
 			return jig.Errorf(jig.CodeInvalidInput, "no field %q", name).WithField("/" + name)
 		}
 	}
@@ -74,7 +75,7 @@ func newBench(t *testing.T, permissions ...string) *bench {
 
 func options(db *store.DB) entities.Options {
 	return entities.Options{
-		Store: db, Check: check, Types: func(context.Context, string) ([]jig.EntityType, error) { return types, nil },
+		Store: db, Check: check, Types: func(context.Context, string) ([]entity.Type, error) { return types, nil },
 	}
 }
 

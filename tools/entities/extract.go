@@ -9,6 +9,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -57,8 +58,8 @@ func extractTool() tools.Tool {
 
 // Extraction is the input for starting an extraction of an entity.
 type Extraction struct {
-	Entity jig.Entity
-	Type   jig.EntityType
+	Entity entity.Entity
+	Type   entity.Type
 	Fields []string
 	Mode   string
 	Input  json.RawMessage
@@ -96,29 +97,29 @@ func (o Options) Extraction(ctx context.Context, inv jig.Invocation, input json.
 
 // Sources returns the texts of an entity, and the entities connected with it that the principal may read, with their texts. It loads the
 // bodies of texts only if the type has a task that checks claims.
-func (o Options) Sources(ctx context.Context, inv jig.Invocation, t jig.EntityType, id string) (jig.Sources, error) {
+func (o Options) Sources(ctx context.Context, inv jig.Invocation, t entity.Type, id string) (entity.Sources, error) {
 	types, err := o.readable(ctx, inv)
 	if err != nil {
-		return jig.Sources{}, err
+		return entity.Sources{}, err
 	}
 	ids, err := o.Store.Connected(ctx, inv.Tenant, id, connectedDepth, "")
 	if err != nil {
-		return jig.Sources{}, err
+		return entity.Sources{}, err
 	}
 	bytes := 0
-	if slices.ContainsFunc(t.Tasks, func(t jig.Task) bool { return t.Kind == jig.TaskCitations }) {
+	if slices.ContainsFunc(t.Tasks, func(t entity.Task) bool { return t.Kind == entity.TaskCitations }) {
 		bytes = maxQuotable
 	}
 	all, err := o.Store.Sources(ctx, inv.Tenant, append([]string{id}, ids...), bytes)
 	if err != nil {
-		return jig.Sources{}, err
+		return entity.Sources{}, err
 	}
 	readable := map[string]bool{id: true}
 	for _, e := range all.Entities {
 		_, ok := types[e.Type]
 		readable[e.ID] = ok
 	}
-	var out jig.Sources
+	var out entity.Sources
 	for _, e := range all.Entities {
 		if e.ID != id && readable[e.ID] {
 			out.Entities = append(out.Entities, e)
@@ -133,11 +134,11 @@ func (o Options) Sources(ctx context.Context, inv jig.Invocation, t jig.EntityTy
 }
 
 // Links returns the targets of the relation fields among the values, by the dotted names of those fields.
-func Links(t jig.EntityType, values map[string]json.RawMessage) map[string][]string {
+func Links(t entity.Type, values map[string]json.RawMessage) map[string][]string {
 	return linksOf(t, values).ends
 }
 
-func linksOf(t jig.EntityType, values map[string]json.RawMessage) links {
+func linksOf(t entity.Type, values map[string]json.RawMessage) links {
 	found := links{ends: map[string][]string{}, target: map[string]string{}}
 	for i := range t.Fields {
 		if v, ok := values[t.Fields[i].Name]; ok {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/tools/entities"
 )
 
@@ -16,11 +17,11 @@ func TestExtractionAsksWhetherThePrincipalMay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	o := options(b.db)
-	o.Types = func(context.Context, string) ([]jig.EntityType, error) {
-		return []jig.EntityType{
+	o.Types = func(context.Context, string) ([]entity.Type, error) {
+		return []entity.Type{
 			{
-				Name: "page", Fields: []jig.Field{{Name: "words", Type: jig.FieldNumber, Task: "words"}, {Name: "url", Type: jig.FieldURL}},
-				Tasks: []jig.Task{{ID: "words", Kind: jig.TaskCompute}, {ID: "check", Kind: jig.TaskCitations}},
+				Name: "page", Fields: []entity.Field{{Name: "words", Type: entity.FieldNumber, Task: "words"}, {Name: "url", Type: entity.FieldURL}},
+				Tasks: []entity.Task{{ID: "words", Kind: entity.TaskCompute}, {ID: "check", Kind: entity.TaskCitations}},
 			},
 			{Name: "open"},
 			{Name: "secret"},
@@ -29,14 +30,14 @@ func TestExtractionAsksWhetherThePrincipalMay(t *testing.T) {
 	}
 	ids := map[string]string{}
 	for _, kind := range []string{"page", "open", "secret", "bare"} {
-		e, _, err := b.db.CreateEntity(t.Context(), jig.NewEntity{Entity: jig.Entity{Tenant: b.Invocation.Tenant, Type: kind}})
+		e, _, err := b.db.CreateEntity(t.Context(), entity.NewEntity{Entity: entity.Entity{Tenant: b.Invocation.Tenant, Type: kind}})
 		require.NoError(t, err)
 		ids[kind] = e.ID
-		_, err = b.db.PutText(t.Context(), jig.Text{Tenant: b.Invocation.Tenant, EntityID: e.ID, Title: kind, Body: "of " + kind})
+		_, err = b.db.PutText(t.Context(), entity.Text{Tenant: b.Invocation.Tenant, EntityID: e.ID, Title: kind, Body: "of " + kind})
 		require.NoError(t, err)
 	}
 	for _, kind := range []string{"open", "secret"} {
-		require.NoError(t, b.db.Relate(t.Context(), b.Invocation.Tenant, jig.Relation{From: ids[kind], Name: "about", To: ids["page"]}))
+		require.NoError(t, b.db.Relate(t.Context(), b.Invocation.Tenant, entity.Relation{From: ids[kind], Name: "about", To: ids["page"]}))
 	}
 	begin := func(input string, permissions ...string) (entities.Extraction, jig.Code) {
 		inv := b.Invocation
@@ -77,11 +78,11 @@ func TestExtractAllAsksWhetherThePrincipalMay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	o := options(b.db)
-	o.Types = func(context.Context, string) ([]jig.EntityType, error) {
-		return []jig.EntityType{
+	o.Types = func(context.Context, string) ([]entity.Type, error) {
+		return []entity.Type{
 			{
-				Name: "page", Fields: []jig.Field{{Name: "words", Type: jig.FieldNumber, Task: "words"}, {Name: "url", Type: jig.FieldURL}},
-				Tasks: []jig.Task{{ID: "words", Kind: jig.TaskCompute}},
+				Name: "page", Fields: []entity.Field{{Name: "words", Type: entity.FieldNumber, Task: "words"}, {Name: "url", Type: entity.FieldURL}},
+				Tasks: []entity.Task{{ID: "words", Kind: entity.TaskCompute}},
 			},
 			{Name: "bare"},
 		}, nil

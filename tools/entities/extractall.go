@@ -8,6 +8,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -18,15 +19,15 @@ const ExtractAllTool = "entities.extractAll"
 const maxBatchInput = 16 << 10
 
 type extractAllIn struct {
-	Type        string             `json:"type"                   jsonschema:"the entity type's name" minLength:"1"`
-	Where       []jig.FilterClause `json:"where,omitempty"        jsonschema:"which of them, as for entities.filter; all when it is left out" maxItems:"50"`
-	Match       jig.FilterMatch    `json:"match,omitempty"        jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
-	Workspace   string             `json:"workspace,omitempty"    jsonschema:"the entities of this workspace alone"`
-	Mode        string             `json:"mode,omitempty"         jsonschema:"as for entities.extract" enum:"run,retry,refresh" default:"run"`
-	Fields      []string           `json:"fields,omitempty"       jsonschema:"the only fields to fill, with what they depend on; all when it is left out"`
-	Input       json.RawMessage    `json:"input,omitempty"        jsonschema:"what the tasks of every entity read as input, at most 16 KiB"`
-	MaxParallel int                `json:"max_parallel,omitempty" jsonschema:"how many entities are filled at once" default:"20" minimum:"1" maximum:"100"`
-	Limit       int                `json:"limit,omitempty"        jsonschema:"stop after so many entities; none when it is left out" minimum:"1"`
+	Type        string                `json:"type"                   jsonschema:"the entity type's name" minLength:"1"`
+	Where       []entity.FilterClause `json:"where,omitempty"        jsonschema:"which of them, as for entities.filter; all when it is left out" maxItems:"50"`
+	Match       entity.FilterMatch    `json:"match,omitempty"        jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
+	Workspace   string                `json:"workspace,omitempty"    jsonschema:"the entities of this workspace alone"`
+	Mode        string                `json:"mode,omitempty"         jsonschema:"as for entities.extract" enum:"run,retry,refresh" default:"run"`
+	Fields      []string              `json:"fields,omitempty"       jsonschema:"the only fields to fill, with what they depend on; all when it is left out"`
+	Input       json.RawMessage       `json:"input,omitempty"        jsonschema:"what the tasks of every entity read as input, at most 16 KiB"`
+	MaxParallel int                   `json:"max_parallel,omitempty" jsonschema:"how many entities are filled at once" default:"20" minimum:"1" maximum:"100"`
+	Limit       int                   `json:"limit,omitempty"        jsonschema:"stop after so many entities; none when it is left out" minimum:"1"`
 }
 
 // extractAllTool returns the contract of entities.extractAll. Like entities.extract, it is answered by a workflow.
@@ -78,7 +79,7 @@ func (o Options) CheckExtractAll(ctx context.Context, inv jig.Invocation, input 
 }
 
 // extractable returns an error for a type without tasks, and for fields that no task fills.
-func extractable(t jig.EntityType, at string, fields []string) error {
+func extractable(t entity.Type, at string, fields []string) error {
 	if len(t.Tasks) == 0 {
 		return jig.Errorf(jig.CodeInvalidInput, "the type %s has no tasks: there is nothing to extract", t.Name).WithField(at)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -52,7 +53,7 @@ func (o Options) listTypes(ctx context.Context, inv jig.Invocation, in listIn) (
 		if err != nil {
 			return Types{}, err
 		}
-		types = map[string]jig.EntityType{t.Name: t}
+		types = map[string]entity.Type{t.Name: t}
 	}
 	var out Types
 	for _, name := range slices.Sorted(maps.Keys(types)) {
@@ -85,8 +86,8 @@ type statsIn struct{}
 
 // Stats is the output of entities.stats.
 type Stats struct {
-	Types []jig.EntityCount `json:"types"`
-	Total int64             `json:"total"`
+	Types []entity.Count `json:"types"`
+	Total int64          `json:"total"`
 }
 
 // Summary implements tools.Summarizer.
@@ -119,7 +120,7 @@ type searchIn struct {
 
 // Hits is the output of entities.search.
 type Hits struct {
-	Hits []jig.EntityHit `json:"hits"`
+	Hits []entity.Hit `json:"hits"`
 }
 
 // Summary implements tools.Summarizer.
@@ -144,20 +145,20 @@ func (o Options) search(ctx context.Context, inv jig.Invocation, in searchIn) (H
 }
 
 type filterIn struct {
-	Type      string             `json:"type"                jsonschema:"the entity type's name" minLength:"1"`
-	Where     []jig.FilterClause `json:"where,omitempty"     jsonschema:"conditions {field, op, value}, or groups of them: {any: [...]} or {all: [...]}" maxItems:"50"`
-	Match     jig.FilterMatch    `json:"match,omitempty"     jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
-	Sort      []jig.FilterSort   `json:"sort,omitempty"      jsonschema:"default: $created_at" maxItems:"5"`
-	Limit     int                `json:"limit,omitempty"     default:"20" minimum:"1" maximum:"100"`
-	Cursor    string             `json:"cursor,omitempty"    jsonschema:"next of the page before, with the same filter"`
-	Workspace string             `json:"workspace,omitempty" jsonschema:"look at the entities of this workspace alone"`
-	Fields    []string           `json:"fields,omitempty"    jsonschema:"fields to return with each entity, dotted into objects" maxItems:"20"`
+	Type      string                `json:"type"                jsonschema:"the entity type's name" minLength:"1"`
+	Where     []entity.FilterClause `json:"where,omitempty"     jsonschema:"conditions {field, op, value}, or groups of them: {any: [...]} or {all: [...]}" maxItems:"50"`
+	Match     entity.FilterMatch    `json:"match,omitempty"     jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
+	Sort      []entity.FilterSort   `json:"sort,omitempty"      jsonschema:"default: $created_at" maxItems:"5"`
+	Limit     int                   `json:"limit,omitempty"     default:"20" minimum:"1" maximum:"100"`
+	Cursor    string                `json:"cursor,omitempty"    jsonschema:"next of the page before, with the same filter"`
+	Workspace string                `json:"workspace,omitempty" jsonschema:"look at the entities of this workspace alone"`
+	Fields    []string              `json:"fields,omitempty"    jsonschema:"fields to return with each entity, dotted into objects" maxItems:"20"`
 }
 
 // filterInput adds the list of operators to the schema of a filter.
 func filterInput(s *jsonschema.Schema) {
 	var ops []any
-	for _, op := range jig.FilterOps() {
+	for _, op := range entity.FilterOps() {
 		ops = append(ops, string(op))
 	}
 	clause := s.Properties["where"].Items
@@ -204,7 +205,7 @@ func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (P
 			return Page{}, err
 		}
 	}
-	found, err := o.Store.FilterEntities(ctx, inv.Tenant, t, jig.EntityFilter{
+	found, err := o.Store.FilterEntities(ctx, inv.Tenant, t, entity.Filter{
 		Type: in.Type, Where: in.Where, Match: in.Match, Sort: in.Sort, Limit: in.Limit, Cursor: in.Cursor, Workspace: in.Workspace,
 	})
 	if err != nil {
@@ -230,15 +231,15 @@ func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (P
 }
 
 // fieldAt finds a field of a type by its dotted name.
-func fieldAt(t jig.EntityType, at, name string) (jig.Field, error) {
-	fields, found := t.Fields, jig.Field{}
+func fieldAt(t entity.Type, at, name string) (entity.Field, error) {
+	fields, found := t.Fields, entity.Field{}
 	for part := range strings.SplitSeq(name, ".") {
-		i := slices.IndexFunc(fields, func(f jig.Field) bool { return f.Name == part })
+		i := slices.IndexFunc(fields, func(f entity.Field) bool { return f.Name == part })
 		if i < 0 || part == "" {
 			return found, jig.Errorf(jig.CodeInvalidInput, "the type %s has no field %q", t.Name, name).WithField(at).
 				WithHint(ListTypesTool + " with the type shows its fields")
 		}
-		if found, fields = fields[i], nil; found.Type == jig.FieldObject {
+		if found, fields = fields[i], nil; found.Type == entity.FieldObject {
 			fields = found.Fields
 		}
 	}

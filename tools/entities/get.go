@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 const (
@@ -26,8 +27,8 @@ type getIn struct {
 
 // FieldInfo is a field of an entity as its structure shows it.
 type FieldInfo struct {
-	Name string        `json:"name"`
-	Type jig.FieldType `json:"type"`
+	Name string           `json:"name"`
+	Type entity.FieldType `json:"type"`
 	// Size is the size of the value in bytes of JSON.
 	Size int `json:"size"`
 	// Value is set if the value is short. Otherwise Beginning has the first characters of a text or the length of a list.
@@ -47,7 +48,7 @@ type Reading struct {
 	Fields  []FieldInfo `json:"fields,omitempty"`
 	Missing []string    `json:"missing,omitempty"`
 	// Texts are the texts of the entity, the oldest first, at most 50; entities.getText reads one.
-	Texts []jig.TextInfo `json:"texts,omitempty"`
+	Texts []entity.TextInfo `json:"texts,omitempty"`
 	// Field, Value and Next belong to the requested field; Next is the offset of the next part.
 	Field string          `json:"field,omitempty"`
 	Value json.RawMessage `json:"value,omitempty"`
@@ -84,7 +85,7 @@ func (o Options) get(ctx context.Context, inv jig.Invocation, in getIn) (Reading
 }
 
 // structure lists the fields, and for a large object also the fields in it.
-func (r *Reading) structure(fields []jig.Field, content json.RawMessage, prefix string) {
+func (r *Reading) structure(fields []entity.Field, content json.RawMessage, prefix string) {
 	for _, f := range fields {
 		v := valueAt(content, f.Name)
 		name := prefix + f.Name
@@ -102,7 +103,7 @@ func (r *Reading) structure(fields []jig.Field, content json.RawMessage, prefix 
 			info.Beginning = string([]rune(text)[:min(maxBeginning, utf8.RuneCountInString(text))]) + "…"
 		case json.Unmarshal(v, &list) == nil:
 			info.Beginning = fmt.Sprintf("%d items", len(list))
-		case f.Type == jig.FieldObject && len(f.Fields) > 0:
+		case f.Type == entity.FieldObject && len(f.Fields) > 0:
 			r.Fields = append(r.Fields, info)
 			r.structure(f.Fields, v, name+".")
 			continue

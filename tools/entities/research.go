@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -35,16 +36,16 @@ const (
 )
 
 type researchIn struct {
-	Question  string             `json:"question"            jsonschema:"what you want to know" minLength:"1" maxLength:"2000"`
-	Type      string             `json:"type,omitempty"      jsonschema:"look at entities of this type alone"`
-	Types     []string           `json:"types,omitempty"     jsonschema:"look at entities of these types alone" maxItems:"50"`
-	Where     []jig.FilterClause `json:"where,omitempty"     jsonschema:"with type: look at the entities that pass this filter alone; see entities.filter" maxItems:"50"`
-	Match     jig.FilterMatch    `json:"match,omitempty"     jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
-	Workspace string             `json:"workspace,omitempty" jsonschema:"look at the entities of this workspace alone"`
-	Limit     int                `json:"limit,omitempty"     jsonschema:"at most so many entities" default:"10" minimum:"1" maximum:"50"`
-	Passages  int                `json:"passages,omitempty"  jsonschema:"at most so many passages for each" default:"3" minimum:"1" maximum:"10"`
-	Answer    bool               `json:"answer,omitempty"    jsonschema:"answer the question for each entity, with claims that name their sources"`
-	Model     string             `json:"model,omitempty"     jsonschema:"provider/model that answers; default: the worker's" maxLength:"256"`
+	Question  string                `json:"question"            jsonschema:"what you want to know" minLength:"1" maxLength:"2000"`
+	Type      string                `json:"type,omitempty"      jsonschema:"look at entities of this type alone"`
+	Types     []string              `json:"types,omitempty"     jsonschema:"look at entities of these types alone" maxItems:"50"`
+	Where     []entity.FilterClause `json:"where,omitempty"     jsonschema:"with type: look at the entities that pass this filter alone; see entities.filter" maxItems:"50"`
+	Match     entity.FilterMatch    `json:"match,omitempty"     jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
+	Workspace string                `json:"workspace,omitempty" jsonschema:"look at the entities of this workspace alone"`
+	Limit     int                   `json:"limit,omitempty"     jsonschema:"at most so many entities" default:"10" minimum:"1" maximum:"50"`
+	Passages  int                   `json:"passages,omitempty"  jsonschema:"at most so many passages for each" default:"3" minimum:"1" maximum:"10"`
+	Answer    bool                  `json:"answer,omitempty"    jsonschema:"answer the question for each entity, with claims that name their sources"`
+	Model     string                `json:"model,omitempty"     jsonschema:"provider/model that answers; default: the worker's" maxLength:"256"`
 }
 
 // Passage is a piece of a text that matches the question.
@@ -68,9 +69,9 @@ type Finding struct {
 	Passages []Passage `json:"passages"`
 	// Answer and Claims are set if they were requested and there are passages. Method is set if it differs from the method of the whole
 	// research.
-	Answer string          `json:"answer,omitempty"`
-	Claims []jig.TextClaim `json:"claims,omitempty"`
-	Method string          `json:"method,omitempty"`
+	Answer string             `json:"answer,omitempty"`
+	Claims []entity.TextClaim `json:"claims,omitempty"`
+	Method string             `json:"method,omitempty"`
 	// Rejected are claims of the model that do not hold.
 	Rejected []RejectedClaim `json:"rejected,omitempty"`
 	Note     string          `json:"note,omitempty"`
@@ -78,8 +79,8 @@ type Finding struct {
 
 // RejectedClaim is a claim that does not hold, with the reason.
 type RejectedClaim struct {
-	Claim jig.TextClaim `json:"claim"`
-	Why   string        `json:"why"`
+	Claim entity.TextClaim `json:"claim"`
+	Why   string           `json:"why"`
 }
 
 // Searched says how much was searched.
@@ -178,7 +179,7 @@ func (o Options) research(ctx context.Context, inv jig.Invocation, in researchIn
 }
 
 // researched returns the types to search: the named ones, or all that the principal may read.
-func (o Options) researched(ctx context.Context, inv jig.Invocation, in researchIn) ([]jig.EntityType, error) {
+func (o Options) researched(ctx context.Context, inv jig.Invocation, in researchIn) ([]entity.Type, error) {
 	readable, err := o.readable(ctx, inv)
 	if err != nil {
 		return nil, err
@@ -195,7 +196,7 @@ func (o Options) researched(ctx context.Context, inv jig.Invocation, in research
 	} else {
 		names = slices.Compact(slices.Sorted(slices.Values(names)))
 	}
-	types := make([]jig.EntityType, len(names))
+	types := make([]entity.Type, len(names))
 	for i, name := range names {
 		if types[i], err = o.typeFor(ctx, inv, at, name, actionRead); err != nil {
 			return nil, err
@@ -209,7 +210,7 @@ func (o Options) researched(ctx context.Context, inv jig.Invocation, in research
 }
 
 // found merges the entities that the filter selects with those that the words match, the best first. It does not fill in passages.
-func (o Options) found(ctx context.Context, tenant string, types []jig.EntityType, query string, in researchIn) ([]Finding, Searched, error) {
+func (o Options) found(ctx context.Context, tenant string, types []entity.Type, query string, in researchIn) ([]Finding, Searched, error) {
 	known, left, more, err := o.narrowed(ctx, tenant, types, in)
 	if err != nil {
 		return nil, Searched{}, err
@@ -270,12 +271,12 @@ func (o Options) found(ctx context.Context, tenant string, types []jig.EntityTyp
 }
 
 // narrowed returns the entities that pass the filter, and their ids in the filter's order. Without a filter, it returns no entities.
-func (o Options) narrowed(ctx context.Context, tenant string, types []jig.EntityType, in researchIn) (known map[string]Finding, ids []string, more bool, err error) {
+func (o Options) narrowed(ctx context.Context, tenant string, types []entity.Type, in researchIn) (known map[string]Finding, ids []string, more bool, err error) {
 	known = map[string]Finding{}
 	if len(in.Where) == 0 {
 		return known, nil, false, nil
 	}
-	f := jig.EntityFilter{Type: types[0].Name, Where: in.Where, Match: in.Match, Workspace: in.Workspace, Limit: jig.MaxFilterLimit}
+	f := entity.Filter{Type: types[0].Name, Where: in.Where, Match: in.Match, Workspace: in.Workspace, Limit: entity.MaxFilterLimit}
 	for len(ids) < maxNarrowed {
 		page, err := o.Store.FilterEntities(ctx, tenant, types[0], f)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/model/modeltest"
 	"github.com/jig-run/jig/store"
@@ -43,7 +44,7 @@ func benchOver(t *testing.T, change func(*entities.Options), permissions ...stri
 }
 
 // holds checks claims as the worker does.
-func holds(claims []jig.TextClaim, sources map[string]string) *jig.Error {
+func holds(claims []entity.TextClaim, sources map[string]string) *jig.Error {
 	connected := map[string]extract.Source{}
 	for id, text := range sources {
 		connected[id] = extract.Source{Text: &text}
@@ -52,9 +53,9 @@ func holds(claims []jig.TextClaim, sources map[string]string) *jig.Error {
 }
 
 // text adds a text to an entity and returns the text's id.
-func (b *bench) text(entity, title, body string) string {
+func (b *bench) text(id, title, body string) string {
 	b.t.Helper()
-	d, err := b.db.PutText(b.t.Context(), jig.Text{Tenant: b.Invocation.Tenant, EntityID: entity, Title: title, Body: body})
+	d, err := b.db.PutText(b.t.Context(), entity.Text{Tenant: b.Invocation.Tenant, EntityID: id, Title: title, Body: body})
 	require.NoError(b.t, err)
 	return d.ID
 }
@@ -137,7 +138,7 @@ func TestResearchAnswersWithSentences(t *testing.T) {
 	require.Nil(t, r.Usage)
 	f := r.Entities[0]
 	require.Equal(t, "We keep the billing service in Bonn! The service", f.Answer)
-	require.Equal(t, jig.TextClaim{Text: "We keep the billing service in Bonn!", SourceEntityIDs: []string{alpha, doc}, Quote: "We keep the billing service in Bonn!"}, f.Claims[0])
+	require.Equal(t, entity.TextClaim{Text: "We keep the billing service in Bonn!", SourceEntityIDs: []string{alpha, doc}, Quote: "We keep the billing service in Bonn!"}, f.Claims[0])
 	texts := map[string]string{alpha: f.Passages[0].Text, doc: f.Passages[0].Text}
 	require.Nil(t, holds(f.Claims, texts))
 }
@@ -309,23 +310,23 @@ func TestResearchFailsClosed(t *testing.T) {
 }
 
 // every is a type with a field of each storage type.
-var every = jig.EntityType{Name: "every", Version: "v1", Fields: []jig.Field{
-	{Name: "text", Type: jig.FieldText},
-	{Name: "number", Type: jig.FieldNumber},
-	{Name: "boolean", Type: jig.FieldBoolean},
-	{Name: "date", Type: jig.FieldDate},
-	{Name: "enum", Type: jig.FieldEnum, Options: []string{"low", "high"}},
-	{Name: "url", Type: jig.FieldURL},
-	{Name: "email", Type: jig.FieldEmail},
-	{Name: "phone", Type: jig.FieldPhone},
-	{Name: "media", Type: jig.FieldMedia},
-	{Name: "relation", Type: jig.FieldRelation, Target: "team"},
-	{Name: "object", Type: jig.FieldObject, Fields: []jig.Field{{Name: "at", Type: jig.FieldDate, Time: true}}},
-	{Name: "array", Type: jig.FieldArray, Items: &jig.Field{Type: jig.FieldEnum, Options: []string{"a", "b"}}},
+var every = entity.Type{Name: "every", Version: "v1", Fields: []entity.Field{
+	{Name: "text", Type: entity.FieldText},
+	{Name: "number", Type: entity.FieldNumber},
+	{Name: "boolean", Type: entity.FieldBoolean},
+	{Name: "date", Type: entity.FieldDate},
+	{Name: "enum", Type: entity.FieldEnum, Options: []string{"low", "high"}},
+	{Name: "url", Type: entity.FieldURL},
+	{Name: "email", Type: entity.FieldEmail},
+	{Name: "phone", Type: entity.FieldPhone},
+	{Name: "media", Type: entity.FieldMedia},
+	{Name: "relation", Type: entity.FieldRelation, Target: "team"},
+	{Name: "object", Type: entity.FieldObject, Fields: []entity.Field{{Name: "at", Type: entity.FieldDate, Time: true}}},
+	{Name: "array", Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldEnum, Options: []string{"a", "b"}}},
 }}
 
 func withEvery(o *entities.Options) {
-	o.Types = func(context.Context, string) ([]jig.EntityType, error) {
+	o.Types = func(context.Context, string) ([]entity.Type, error) {
 		return append(slices.Clone(types), every), nil
 	}
 }
@@ -336,15 +337,15 @@ func TestFilterFieldsAreThoseOfTheFilter(t *testing.T) {
 	b := benchOver(t, withEvery, "*")
 	var list entities.Types
 	b.call(entities.ListTypesTool, object{"type": "every"}, &list)
-	controls := map[jig.FieldType]string{}
+	controls := map[entity.FieldType]string{}
 	for _, f := range list.Types[0].FilterFields {
 		top, _, _ := strings.Cut(f.Field, ".")
-		i := slices.IndexFunc(every.Fields, func(field jig.Field) bool { return field.Name == top })
+		i := slices.IndexFunc(every.Fields, func(field entity.Field) bool { return field.Name == top })
 		controls[every.Fields[i].Type] = string(f.Control)
 		require.NotEmpty(t, f.Label)
 		require.NotEmpty(t, f.Operators, f.Field)
-		value := map[jig.FieldType]any{
-			jig.FieldNumber: 7, jig.FieldBoolean: true, jig.FieldDate: "2026-05-04", jig.FieldEnum: append(f.Options, "")[0],
+		value := map[entity.FieldType]any{
+			entity.FieldNumber: 7, entity.FieldBoolean: true, entity.FieldDate: "2026-05-04", entity.FieldEnum: append(f.Options, "")[0],
 		}[f.Type]
 		if f.Time {
 			value = "2026-05-04T10:00:00Z"
@@ -363,8 +364,8 @@ func TestFilterFieldsAreThoseOfTheFilter(t *testing.T) {
 			b.call(entities.FilterTool, object{"type": "every", "where": []object{{"field": f.Field, "op": "gte", "value": value}, {"field": f.Field, "op": "lte", "value": value}}}, nil)
 		}
 	}
-	require.Len(t, controls, len(jig.FieldTypes()))
-	require.Equal(t, map[jig.FieldType]string{
+	require.Len(t, controls, len(entity.FieldTypes()))
+	require.Equal(t, map[entity.FieldType]string{
 		"text": "text", "number": "number", "boolean": "toggle", "date": "date", "enum": "select", "url": "text", "email": "text", "phone": "text",
 		"media": "text", "relation": "entity", "object": "date", "array": "multi_select",
 	}, controls)

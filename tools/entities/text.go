@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // maxTexts is how many texts the structure of an entity shows.
@@ -41,7 +42,7 @@ func (o Options) putText(ctx context.Context, inv jig.Invocation, in putTextIn) 
 	if err != nil {
 		return TextPut{}, err
 	}
-	text := jig.Text{Tenant: inv.Tenant, ID: in.Document, EntityID: e.ID, Title: in.Title, MediaType: in.MediaType, Body: in.Body}
+	text := entity.Text{Tenant: inv.Tenant, ID: in.Document, EntityID: e.ID, Title: in.Title, MediaType: in.MediaType, Body: in.Body}
 	if in.Document == "" {
 		text.ID = jig.TextIDOf(inv.IdempotencyKey)
 	} else if old, err := o.Store.Text(ctx, inv.Tenant, in.Document); err != nil || old.EntityID != e.ID {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/tools/entities"
 )
 
@@ -46,7 +47,7 @@ func TestTextsOfEntities(t *testing.T) {
 	replaced := called[entities.TextPut](t, b, "ses/t2", entities.PutTextTool, object{"id": id, "document_id": first.Document, "body": "short needle"})
 	require.True(t, replaced.Replaced)
 	read := called[entities.Reading](t, b, "", entities.GetTool, object{"id": id})
-	require.Equal(t, []jig.TextInfo{{ID: first.Document, MediaType: "text/plain", Bytes: 12}}, read.Texts)
+	require.Equal(t, []entity.TextInfo{{ID: first.Document, MediaType: "text/plain", Bytes: 12}}, read.Texts)
 	found := b.Run(t.Context(), entities.SearchTool, object{"query": "needle"})
 	require.Contains(t, string(found.Data), id)
 

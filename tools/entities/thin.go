@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // Readable returns an entity that the call's principal may read. found is false for every other id, whether or not such an entity exists.
-func (o Options) Readable(ctx context.Context, inv jig.Invocation, id string) (e jig.Entity, found bool, err error) {
+func (o Options) Readable(ctx context.Context, inv jig.Invocation, id string) (e entity.Entity, found bool, err error) {
 	e, _, err = o.entity(ctx, inv, "id", id, actionRead)
 	if jig.CodeOf(err) == jig.CodeNotFound {
-		return jig.Entity{}, false, nil
+		return entity.Entity{}, false, nil
 	}
 	return e, err == nil, err
 }
@@ -38,7 +39,7 @@ type Draft struct {
 // New turns a draft into an entity to be created: it checks that the principal may write entities of the type, fills in defaults, and
 // checks the content. missing lists ids of relation targets that do not exist or that the principal may not read; if there are any, no
 // entity is returned.
-func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n jig.NewEntity, missing []string, err error) {
+func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n entity.NewEntity, missing []string, err error) {
 	t, err := o.typeFor(ctx, inv, "creates.type", d.Type, actionWrite)
 	if err != nil {
 		return n, nil, err
@@ -65,7 +66,7 @@ func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n jig.Ne
 	if missing, err = o.unreadable(ctx, inv, found, others, d.At); len(missing) > 0 || err != nil {
 		return n, missing, err
 	}
-	n.Entity = jig.Entity{Tenant: inv.Tenant, Type: t.Name, TypeVersion: t.Version, Title: d.Title, Content: raw}
+	n.Entity = entity.Entity{Tenant: inv.Tenant, Type: t.Name, TypeVersion: t.Version, Title: d.Title, Content: raw}
 	n.Relations = found.ends
 	maps.Copy(n.Relations, others)
 	return n, nil, nil
@@ -73,13 +74,13 @@ func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n jig.Ne
 
 // withLink sets ids as the value of a relation field, which may be nested (dotted name), unless the field already has a value. It returns
 // false if no field has that name.
-func withLink(fields []jig.Field, name string, ids []string, at string, content map[string]json.RawMessage) (bool, error) {
+func withLink(fields []entity.Field, name string, ids []string, at string, content map[string]json.RawMessage) (bool, error) {
 	top, rest, dotted := strings.Cut(name, ".")
-	i := slices.IndexFunc(fields, func(f jig.Field) bool { return f.Name == top })
+	i := slices.IndexFunc(fields, func(f entity.Field) bool { return f.Name == top })
 	switch {
 	case i < 0:
 		return false, nil
-	case dotted && fields[i].Type == jig.FieldObject:
+	case dotted && fields[i].Type == entity.FieldObject:
 		inner := map[string]json.RawMessage{}
 		if raw, set := content[top]; set {
 			if err := json.Unmarshal(raw, &inner); err != nil {
@@ -92,7 +93,7 @@ func withLink(fields []jig.Field, name string, ids []string, at string, content 
 			return found, err
 		}
 		return true, encodeTo(content, top, inner)
-	case dotted || fields[i].Type != jig.FieldRelation:
+	case dotted || fields[i].Type != entity.FieldRelation:
 		return true, jig.Errorf(jig.CodeInvalidInput, "%q is a field of type %s, not a relation", top, fields[i].Type).WithField(at).
 			WithHint("set it among the fields, or give the relation another name")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/tools/prompt"
 	"github.com/jig-run/jig/tools/schema"
 	"github.com/jig-run/jig/tools/tooltest"
@@ -17,8 +18,8 @@ import (
 // parrot gives the same answer to every request.
 type parrot string
 
-func (p parrot) Answer(context.Context, jig.ModelRequest, func(string)) (jig.Turn, error) {
-	return jig.Turn{Text: string(p), Stop: jig.StopEnd}, nil
+func (p parrot) Answer(context.Context, chat.Request, func(string)) (chat.Turn, error) {
+	return chat.Turn{Text: string(p), Stop: chat.StopEnd}, nil
 }
 
 // FuzzAnswer checks that, for any answer, the extracted value fits the schema and is contained in the answer, and that an answer that fits

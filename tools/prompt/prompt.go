@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/schema"
@@ -31,7 +32,7 @@ const (
 type Model interface {
 	// Answer asks the model once; progress is called as text arrives. Errors are *jig.Error: RATE_LIMITED and UNAVAILABLE (with RetryAfter
 	// if known) may be retried, others may not.
-	Answer(ctx context.Context, request jig.ModelRequest, progress func(text string)) (jig.Turn, error)
+	Answer(ctx context.Context, request chat.Request, progress func(text string)) (chat.Turn, error)
 }
 
 // Skills finds skills.
@@ -178,9 +179,9 @@ func (f *family) answer(ctx context.Context, inv jig.Invocation, q question, sys
 	if err != nil {
 		return notAsked(err, "/model")
 	}
-	t := talk{model: f.Model, progress: inv.Progress, request: jig.ModelRequest{
+	t := talk{model: f.Model, progress: inv.Progress, request: chat.Request{
 		Model: name, System: system, MaxTokens: q.MaxTokens, SessionID: inv.SessionID, Pass: 1,
-		Exchanges: []jig.Exchange{{Pass: 1, Messages: []jig.Message{{Role: jig.RoleUser, Text: q.Prompt}}}},
+		Exchanges: []chat.Exchange{{Pass: 1, Messages: []chat.Message{{Role: chat.RoleUser, Text: q.Prompt}}}},
 	}}
 	if len(q.Schema) > 0 {
 		if t.schema, err = f.schemas.Compile(q.Schema); err != nil {

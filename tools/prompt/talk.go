@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/tools/schema"
 )
 
@@ -23,7 +24,7 @@ type usage struct {
 	CacheCreate int64 `json:"cache_create,omitempty"`
 }
 
-func (u *usage) add(v jig.Usage) {
+func (u *usage) add(v chat.Usage) {
 	u.Input, u.Output = u.Input+v.InputTokens, u.Output+v.OutputTokens
 	u.CacheRead, u.CacheCreate = u.CacheRead+v.CacheReadTokens, u.CacheCreate+v.CacheCreateTokens
 }
@@ -40,12 +41,12 @@ type answered struct {
 type talk struct {
 	model    Model
 	progress func(string)
-	request  jig.ModelRequest
+	request  chat.Request
 	// schema is the schema that the answer must fit; nil accepts any text.
 	schema *schema.Schema
 
 	// turn is the latest answer; nil before the first one.
-	turn *jig.Turn
+	turn *chat.Turn
 	used usage
 }
 
@@ -111,13 +112,13 @@ func (t *talk) ask(ctx context.Context) error {
 	t.turn = &turn
 	t.used.add(turn.Usage)
 	switch turn.Stop {
-	case jig.StopRefusal:
+	case chat.StopRefusal:
 		return jig.Errorf(jig.CodeDenied, "the model %s refuses to answer", t.request.Model).WithReason("refusal").
 			WithHint("word the prompt differently, or ask another model; data has what it said")
-	case jig.StopLength:
+	case chat.StopLength:
 		return jig.Errorf(jig.CodeInvalidOutput, "the answer of %s was cut off at %d tokens", t.request.Model, t.request.MaxTokens).
 			WithReason("cut_off").WithHint("raise max_tokens, or ask for less")
-	case jig.StopEnd, jig.StopCalls:
+	case chat.StopEnd, chat.StopCalls:
 	}
 	return nil
 }
@@ -130,8 +131,8 @@ func (t *talk) correct(misfit *jig.Error) {
 	}
 	last := len(t.request.Exchanges) - 1
 	t.request.Exchanges[last].Turn = &turn
-	t.request.Exchanges = append(t.request.Exchanges, jig.Exchange{
-		Pass: t.request.Exchanges[last].Pass + 1, Messages: []jig.Message{{Role: jig.RoleUser, Text: correction(misfit)}},
+	t.request.Exchanges = append(t.request.Exchanges, chat.Exchange{
+		Pass: t.request.Exchanges[last].Pass + 1, Messages: []chat.Message{{Role: chat.RoleUser, Text: correction(misfit)}},
 	})
 	t.request.Pass++
 	t.progress("\n\n[the answer does not fit its schema; asking once more]\n\n")

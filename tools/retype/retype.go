@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -22,15 +24,15 @@ const maxTries = 2
 // Checker checks types against existing entities.
 type Checker struct {
 	// Counts returns the number of a tenant's entities by type.
-	Counts func(ctx context.Context, tenant string) ([]jig.EntityCount, error)
+	Counts func(ctx context.Context, tenant string) ([]entity.Count, error)
 	// TypeOf returns the entity type against which a tenant's entities of that name were last checked; false if it is not known.
-	TypeOf func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error)
+	TypeOf func(ctx context.Context, tenant, name string) (entity.Type, bool, error)
 }
 
 // Check refuses new versions that existing content may not fit, and the removal of types that still have entities. The error is a CONFLICT
 // with the reason fields_changed that lists all of these changes; field is the input field at fault. On success, Check returns the facts on
 // which the result is based, so that they can be verified again when the types are stored.
-func (c Checker) Check(ctx context.Context, tenant, field string, latest []jig.EntityType, gone []string) ([]jig.TypeBasis, error) {
+func (c Checker) Check(ctx context.Context, tenant, field string, latest []entity.Type, gone []string) ([]bundle.TypeBasis, error) {
 	if len(latest)+len(gone) == 0 {
 		return nil, nil
 	}
@@ -42,10 +44,10 @@ func (c Checker) Check(ctx context.Context, tenant, field string, latest []jig.E
 	for _, n := range list {
 		counts[n.Type] = n.Count
 	}
-	basis := make([]jig.TypeBasis, 0, len(latest)+len(gone))
+	basis := make([]bundle.TypeBasis, 0, len(latest)+len(gone))
 	var found []jig.Violation
 	for _, t := range latest {
-		b := jig.TypeBasis{Type: t.Name}
+		b := bundle.TypeBasis{Type: t.Name}
 		if counts[t.Name] > 0 {
 			old, known, err := c.TypeOf(ctx, tenant, t.Name)
 			if err != nil {
@@ -66,13 +68,13 @@ func (c Checker) Check(ctx context.Context, tenant, field string, latest []jig.E
 				Message: fmt.Sprintf("the type %s is gone, and there are %d entities of it: keep the type, or delete them first", name, n),
 			})
 		}
-		basis = append(basis, jig.TypeBasis{Type: name})
+		basis = append(basis, bundle.TypeBasis{Type: name})
 	}
 	return basis, refusal(field, found)
 }
 
 // breaking returns the changes to a type that existing content may not fit.
-func breaking(old, latest jig.EntityType) []jig.Violation {
+func breaking(old, latest entity.Type) []jig.Violation {
 	var found []jig.Violation
 	for _, change := range spec.CompareTypes(old, latest) {
 		if change.Breaks {
@@ -86,10 +88,10 @@ func breaking(old, latest jig.EntityType) []jig.Violation {
 }
 
 // added returns the defaults of required fields that the new version adds.
-func added(old, latest jig.EntityType) map[string]json.RawMessage {
+func added(old, latest entity.Type) map[string]json.RawMessage {
 	var defaults map[string]json.RawMessage
 	for _, f := range latest.Fields {
-		if !f.Required || len(f.Default) == 0 || slices.ContainsFunc(old.Fields, func(was jig.Field) bool { return was.Name == f.Name }) {
+		if !f.Required || len(f.Default) == 0 || slices.ContainsFunc(old.Fields, func(was entity.Field) bool { return was.Name == f.Name }) {
 			continue
 		}
 		if defaults == nil {

@@ -8,20 +8,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/tools/retype"
 )
 
-func song(version string, seconds jig.FieldType) jig.EntityType {
-	return jig.EntityType{Name: "song", Version: version, Fields: []jig.Field{{Name: "seconds", Type: seconds}}}
+func song(version string, seconds entity.FieldType) entity.Type {
+	return entity.Type{Name: "song", Version: version, Fields: []entity.Field{{Name: "seconds", Type: seconds}}}
 }
 
 // checker returns the checker of a tenant with the given number of songs, which were checked against old. Other types are not known.
-func checker(songs int64, old jig.EntityType) retype.Checker {
+func checker(songs int64, old entity.Type) retype.Checker {
 	return retype.Checker{
-		Counts: func(context.Context, string) ([]jig.EntityCount, error) {
-			return []jig.EntityCount{{Type: "song", Count: songs}, {Type: "lost", Count: 1}}, nil
+		Counts: func(context.Context, string) ([]entity.Count, error) {
+			return []entity.Count{{Type: "song", Count: songs}, {Type: "lost", Count: 1}}, nil
 		},
-		TypeOf: func(_ context.Context, _, name string) (jig.EntityType, bool, error) {
+		TypeOf: func(_ context.Context, _, name string) (entity.Type, bool, error) {
 			return old, name == old.Name, nil
 		},
 	}
@@ -29,32 +31,32 @@ func checker(songs int64, old jig.EntityType) retype.Checker {
 
 func TestCheck(t *testing.T) {
 	t.Parallel()
-	old := song("v1", jig.FieldNumber)
+	old := song("v1", entity.FieldNumber)
 	for name, row := range map[string]struct {
 		songs  int64
-		latest jig.EntityType
+		latest entity.Type
 		gone   []string
-		basis  []jig.TypeBasis
+		basis  []bundle.TypeBasis
 		says   string
 	}{
-		"fits": {songs: 2, latest: song("v2", jig.FieldNumber), basis: []jig.TypeBasis{{Type: "song", Version: "v1"}}},
+		"fits": {songs: 2, latest: song("v2", entity.FieldNumber), basis: []bundle.TypeBasis{{Type: "song", Version: "v1"}}},
 		"adds": {
-			songs: 2, latest: jig.EntityType{Name: "song", Version: "v2", Fields: []jig.Field{
-				{Name: "seconds", Type: jig.FieldNumber},
-				{Name: "mood", Type: jig.FieldText, Required: true, Default: []byte(`"calm"`)},
-				{Name: "key", Type: jig.FieldText, Default: []byte(`"C"`)},
+			songs: 2, latest: entity.Type{Name: "song", Version: "v2", Fields: []entity.Field{
+				{Name: "seconds", Type: entity.FieldNumber},
+				{Name: "mood", Type: entity.FieldText, Required: true, Default: []byte(`"calm"`)},
+				{Name: "key", Type: entity.FieldText, Default: []byte(`"C"`)},
 			}},
-			basis: []jig.TypeBasis{{Type: "song", Version: "v1", Defaults: map[string]json.RawMessage{"mood": []byte(`"calm"`)}}},
+			basis: []bundle.TypeBasis{{Type: "song", Version: "v1", Defaults: map[string]json.RawMessage{"mood": []byte(`"calm"`)}}},
 		},
-		"breaks":         {songs: 2, latest: song("v2", jig.FieldText), says: "song.seconds: its type is text, it was number"},
-		"nobody uses it": {latest: song("v2", jig.FieldText), basis: []jig.TypeBasis{{Type: "song"}}},
-		"new":            {latest: jig.EntityType{Name: "album"}, gone: []string{"song"}, basis: []jig.TypeBasis{{Type: "album"}, {Type: "song"}}},
-		"gone":           {songs: 2, latest: jig.EntityType{Name: "album"}, gone: []string{"song"}, says: "there are 2 entities of it"},
-		"nobody knows":   {latest: jig.EntityType{Name: "lost"}, basis: []jig.TypeBasis{}},
+		"breaks":         {songs: 2, latest: song("v2", entity.FieldText), says: "song.seconds: its type is text, it was number"},
+		"nobody uses it": {latest: song("v2", entity.FieldText), basis: []bundle.TypeBasis{{Type: "song"}}},
+		"new":            {latest: entity.Type{Name: "album"}, gone: []string{"song"}, basis: []bundle.TypeBasis{{Type: "album"}, {Type: "song"}}},
+		"gone":           {songs: 2, latest: entity.Type{Name: "album"}, gone: []string{"song"}, says: "there are 2 entities of it"},
+		"nobody knows":   {latest: entity.Type{Name: "lost"}, basis: []bundle.TypeBasis{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			basis, err := checker(row.songs, old).Check(t.Context(), "acme", "files", []jig.EntityType{row.latest}, row.gone)
+			basis, err := checker(row.songs, old).Check(t.Context(), "acme", "files", []entity.Type{row.latest}, row.gone)
 			if row.says == "" {
 				require.NoError(t, err)
 				require.Equal(t, row.basis, basis)
@@ -77,7 +79,7 @@ func TestAgain(t *testing.T) {
 		_, err := retype.Again(func() (int, error) {
 			tries++
 			return 0, jig.Errorf(jig.CodeConflict, "no").WithReason(reason)
-		}, jig.ReasonTypeChanged)
+		}, bundle.ReasonTypeChanged)
 		require.Error(t, err)
 		require.Equal(t, want, tries, reason)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -27,7 +28,7 @@ const (
 // Options are the settings of the family; all are required.
 type Options struct {
 	// Readable reads an entity if the call's principal may read it. found is false if it may not, or if the entity does not exist.
-	Readable func(ctx context.Context, inv jig.Invocation, id string) (e jig.Entity, found bool, err error)
+	Readable func(ctx context.Context, inv jig.Invocation, id string) (e entity.Entity, found bool, err error)
 	// Status returns the state of an entity's latest extraction.
 	Status func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	// Session and Call read the session or call to retry; NOT_FOUND if it does not exist.

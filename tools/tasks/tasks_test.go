@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/tasks"
 )
@@ -42,8 +43,8 @@ func (p *place) StartCall(_ context.Context, _, session string, c tasks.Start) e
 func (p *place) run(t *testing.T, tool, input string, attempt int) jig.ToolResult {
 	t.Helper()
 	registry, err := tools.NewRegistry(tasks.Tools(tasks.Options{
-		Readable: func(_ context.Context, inv jig.Invocation, id string) (jig.Entity, bool, error) {
-			return jig.Entity{ID: id}, inv.Tenant == "acme" && p.readable[id], nil
+		Readable: func(_ context.Context, inv jig.Invocation, id string) (entity.Entity, bool, error) {
+			return entity.Entity{ID: id}, inv.Tenant == "acme" && p.readable[id], nil
 		},
 		Status: func(_ context.Context, _, id string) (jig.EntityStatus, error) {
 			return jig.EntityStatus{

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
 )
@@ -11,7 +13,7 @@ import (
 // Backtest evaluates recorded calls twice: with the tenant's current policies, and with those policies plus the given document, which
 // replaces the policy of the same name if there is one. It returns CONFLICT if a current policy cannot be read, because then there is
 // nothing to compare with.
-func (p *policies) Backtest(ctx context.Context, tenant, document string, calls []jig.RecordedCall) ([]jig.BacktestResult, error) {
+func (p *policies) Backtest(ctx context.Context, tenant, document string, calls []ledger.RecordedCall) ([]protocol.BacktestResult, error) {
 	doc, problems := spec.Load("the document", []byte(document))
 	if err := problems.OrNil(); err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the document cannot be read: %w", err).WithField("document").

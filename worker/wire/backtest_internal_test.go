@@ -8,22 +8,25 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/tools/catalog"
 )
 
 var _ activities.Backtester = (*policies)(nil)
 
-func backtested(t *testing.T, p papers, document string, tools ...jig.Tool) ([]jig.BacktestResult, error) {
+func backtested(t *testing.T, p papers, document string, tools ...jig.Tool) ([]protocol.BacktestResult, error) {
 	t.Helper()
-	calls := make([]jig.RecordedCall, len(tools))
+	calls := make([]ledger.RecordedCall, len(tools))
 	for i, tool := range tools {
 		tool = tool.WithDefaults()
-		calls[i] = jig.RecordedCall{
+		calls[i] = ledger.RecordedCall{
 			Call:    jig.Call{SessionID: "ses_1", ID: jig.CallID(1, i+1), Tool: tool.Name, Input: []byte(`{}`), CreatedAt: time.Unix(0, 0), Verdict: jig.VerdictAsk},
 			Session: jig.Session{ID: "ses_1", Tenant: "acme"}, Tool: &tool,
 		}
 	}
-	return rulesOf(p, jig.TenantSettings{}, nil).Backtest(t.Context(), "acme", document, calls)
+	return rulesOf(p, tenancy.Settings{}, nil).Backtest(t.Context(), "acme", document, calls)
 }
 
 func TestBacktestOfADocument(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/bundles"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/nearest"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
@@ -77,13 +79,13 @@ type bundleStore struct {
 }
 
 // InstallBundle installs a bundle for a tenant.
-func (s bundleStore) InstallBundle(ctx context.Context, by jig.Invocation, b jig.BundleInstall) (jig.BundleInstalled, error) {
+func (s bundleStore) InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Install) (bundle.Installed, error) {
 	defer s.names.forget(by.Tenant)
 	return s.DB.InstallBundle(ctx, by, b)
 }
 
 // RemoveBundle takes a tenant's bundle out of use.
-func (s bundleStore) RemoveBundle(ctx context.Context, by jig.Invocation, name string) (jig.Bundle, error) {
+func (s bundleStore) RemoveBundle(ctx context.Context, by jig.Invocation, name string) (bundle.Bundle, error) {
 	defer s.names.forget(by.Tenant)
 	return s.DB.RemoveBundle(ctx, by, name)
 }
@@ -110,29 +112,29 @@ func bundleOptions(kept documents, registry **tools.Registry) bundletools.Option
 
 // typeOf returns a function that finds the entity type that a tenant's entities were last checked against: the current version if there is
 // one, otherwise the version of the most recently updated entity of that type.
-func typeOf(db *store.DB) func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error) {
+func typeOf(db *store.DB) func(ctx context.Context, tenant, name string) (entity.Type, bool, error) {
 	types := extraction.NewTypes(db)
-	return func(ctx context.Context, tenant, name string) (jig.EntityType, bool, error) {
+	return func(ctx context.Context, tenant, name string) (entity.Type, bool, error) {
 		versions, err := db.CurrentDocuments(ctx, tenant, activities.DocumentEntityType)
 		if err != nil {
-			return jig.EntityType{}, false, err
+			return entity.Type{}, false, err
 		}
-		i := slices.IndexFunc(versions, func(v jig.DocumentVersion) bool { return v.Name == name })
+		i := slices.IndexFunc(versions, func(v bundle.DocumentVersion) bool { return v.Name == name })
 		if i >= 0 {
 			t, err := types.Read(ctx, tenant, versions[i])
 			return t, err == nil, err
 		}
-		page, err := db.FilterEntities(ctx, tenant, jig.EntityType{Name: name}, jig.EntityFilter{
-			Limit: 1, Sort: []jig.FilterSort{{Field: jig.FilterUpdatedAt, Desc: true}},
+		page, err := db.FilterEntities(ctx, tenant, entity.Type{Name: name}, entity.Filter{
+			Limit: 1, Sort: []entity.FilterSort{{Field: entity.FilterUpdatedAt, Desc: true}},
 		})
 		if err != nil || len(page.Entities) == 0 {
-			return jig.EntityType{}, false, err
+			return entity.Type{}, false, err
 		}
-		t, err := types.Read(ctx, tenant, jig.DocumentVersion{
+		t, err := types.Read(ctx, tenant, bundle.DocumentVersion{
 			Kind: activities.DocumentEntityType, Name: name, Version: page.Entities[0].TypeVersion,
 		})
 		if jig.CodeOf(err) == jig.CodeNotFound {
-			return jig.EntityType{}, false, nil
+			return entity.Type{}, false, nil
 		}
 		return t, err == nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/store"
 )
 
@@ -79,9 +80,9 @@ func (l scrapeLog) Println(v ...any) {
 
 // measured is the part of the store that the metrics read.
 type measured interface {
-	OpenApprovals(ctx context.Context) ([]jig.OpenCount, error)
-	Outcomes(ctx context.Context, since, until time.Time) ([]jig.OutcomeCount, error)
-	Pace(ctx context.Context, since time.Time) (jig.Pace, error)
+	OpenApprovals(ctx context.Context) ([]protocol.OpenCount, error)
+	Outcomes(ctx context.Context, since, until time.Time) ([]protocol.OutcomeCount, error)
+	Pace(ctx context.Context, since time.Time) (protocol.Pace, error)
 	Now(ctx context.Context) (time.Time, error)
 }
 
@@ -97,14 +98,14 @@ type approvalMetrics struct {
 	read    time.Time // by this process's clock
 	at      time.Time // by the database's clock
 	counted time.Time // total includes the decisions up to this time
-	waiting []jig.OpenCount
+	waiting []protocol.OpenCount
 	total   map[outcomeKey]int64
-	pace    jig.Pace
+	pace    protocol.Pace
 }
 
 type outcomeKey struct {
 	tenant  string
-	outcome jig.ApprovalOutcome
+	outcome protocol.ApprovalOutcome
 }
 
 func newApprovalMetrics(ctx context.Context, db measured, age, lag time.Duration) *approvalMetrics {

@@ -18,6 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/store/storetest"
 )
 
@@ -25,22 +28,22 @@ import (
 type counter struct {
 	at       time.Time
 	reads    int
-	outcomes func(since, until time.Time) []jig.OutcomeCount
+	outcomes func(since, until time.Time) []protocol.OutcomeCount
 	err      error
 }
 
 func (c *counter) Now(context.Context) (time.Time, error) { c.reads++; return c.at, c.err }
 
-func (c *counter) OpenApprovals(context.Context) ([]jig.OpenCount, error) {
-	return []jig.OpenCount{{Tenant: "acme", Kind: jig.PendingApproval, Count: 3, Oldest: c.at.Add(-time.Hour)}}, nil
+func (c *counter) OpenApprovals(context.Context) ([]protocol.OpenCount, error) {
+	return []protocol.OpenCount{{Tenant: "acme", Kind: jig.PendingApproval, Count: 3, Oldest: c.at.Add(-time.Hour)}}, nil
 }
 
-func (c *counter) Outcomes(_ context.Context, since, until time.Time) ([]jig.OutcomeCount, error) {
+func (c *counter) Outcomes(_ context.Context, since, until time.Time) ([]protocol.OutcomeCount, error) {
 	return c.outcomes(since, until), nil
 }
 
-func (c *counter) Pace(context.Context, time.Time) (jig.Pace, error) {
-	return jig.Pace{P50: 60, P90: 600, P99: 6000, ExpiredShare: 0.25}, nil
+func (c *counter) Pace(context.Context, time.Time) (protocol.Pace, error) {
+	return protocol.Pace{P50: 60, P90: 600, P99: 6000, ExpiredShare: 0.25}, nil
 }
 
 // scrape reads a metrics endpoint.
@@ -70,14 +73,14 @@ func TestApprovalMetrics(t *testing.T) {
 	began := time.Unix(100_000, 0)
 	c := &counter{at: began}
 	decided := []time.Time{began.Add(-time.Minute), began.Add(-10 * time.Second), began.Add(20 * time.Second), began.Add(70 * time.Second)}
-	c.outcomes = func(since, until time.Time) []jig.OutcomeCount {
+	c.outcomes = func(since, until time.Time) []protocol.OutcomeCount {
 		var n int64
 		for _, at := range decided {
 			if !at.Before(since) && at.Before(until) {
 				n++
 			}
 		}
-		return []jig.OutcomeCount{{Tenant: "acme", Outcome: jig.OutcomeApproved, Count: n}}
+		return []protocol.OutcomeCount{{Tenant: "acme", Outcome: protocol.OutcomeApproved, Count: n}}
 	}
 	url := served(t, newApprovalMetrics(t.Context(), c, 0, 30*time.Second))
 	text := scrape(t, url)
@@ -99,7 +102,7 @@ func TestApprovalMetrics(t *testing.T) {
 
 func TestMetricsAreReadOnceInAWhile(t *testing.T) {
 	t.Parallel()
-	c := &counter{at: time.Unix(1000, 0), outcomes: func(time.Time, time.Time) []jig.OutcomeCount { return nil }}
+	c := &counter{at: time.Unix(1000, 0), outcomes: func(time.Time, time.Time) []protocol.OutcomeCount { return nil }}
 	url := served(t, newApprovalMetrics(t.Context(), c, time.Hour, 0))
 	c.err = errors.New("down")
 	require.NotContains(t, scrape(t, url), "jig_approvals_open{")
@@ -120,11 +123,11 @@ func TestServeMetrics(t *testing.T) {
 		Tenant: tenant, SessionID: session.ID, ID: "1.1", Pass: 1, Ordinal: 1, Tool: "a.write", Digest: "d", Input: []byte(`{}`),
 		Verdict: jig.VerdictAsk, Status: jig.CallWaiting,
 	}
-	require.NoError(t, db.Admit(t.Context(), jig.Admission{
+	require.NoError(t, db.Admit(t.Context(), ledger.Admission{
 		Tenant: tenant, SessionID: session.ID, Pass: 1, Calls: []jig.Call{call},
 		Approvals: []jig.Pending{{Kind: jig.PendingApproval, Call: "1.1", Tool: "a.write", Digest: "d", RequestedAt: time.Now().Add(-time.Minute)}},
 	}))
-	rules := rulesOf(papers{"odd": newer}, jig.TenantSettings{}, nil)
+	rules := rulesOf(papers{"odd": newer}, tenancy.Settings{}, nil)
 	rules.rule(t, jig.Tool{Name: "a.write"})
 	rules.failures.count("acme", "shop", "large")
 	var log bytes.Buffer

@@ -10,14 +10,14 @@ import (
 
 	"code.dny.dev/ssrf"
 
-	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/notify"
 	"github.com/jig-run/jig/store"
 )
 
 // newDispatcher returns the dispatcher that sends stored notices to the webhooks in the tenants' settings.
 func newDispatcher(
-	db *store.DB, settings func(ctx context.Context, tenant string) (jig.TenantSettings, error), s Settings, logger *slog.Logger,
+	db *store.DB, settings func(ctx context.Context, tenant string) (tenancy.Settings, error), s Settings, logger *slog.Logger,
 ) *notify.Dispatcher {
 	return &notify.Dispatcher{
 		Outbox:   outbox{db},

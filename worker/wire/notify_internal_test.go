@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
 )
@@ -38,9 +40,9 @@ func TestDispatcherSendsWhatIsStored(t *testing.T) {
 				got = append(got, r.Header.Get("webhook-id"))
 			}))
 			defer server.Close()
-			hook := jig.Webhook{URL: server.URL, Secret: []byte("a secret of more than twenty-four bytes")}
-			settings := func(context.Context, string) (jig.TenantSettings, error) {
-				return jig.TenantSettings{Webhooks: []jig.Webhook{hook}}, nil
+			hook := tenancy.Webhook{URL: server.URL, Secret: []byte("a secret of more than twenty-four bytes")}
+			settings := func(context.Context, string) (tenancy.Settings, error) {
+				return tenancy.Settings{Webhooks: []tenancy.Webhook{hook}}, nil
 			}
 			dispatcher := newDispatcher(db, settings, Settings{AllowLoopback: tc.loopback}, slog.New(slog.DiscardHandler))
 			for _, want := range []int{1, 0} {
@@ -65,7 +67,7 @@ func TestDispatcherSendsWhatIsStored(t *testing.T) {
 // keepNotice stores a notice, using the application's role.
 func keepNotice(t *testing.T, url, tenant, session string) {
 	t.Helper()
-	body, err := json.Marshal(jig.Notice{ID: "ntc_1", Tenant: tenant, Kind: jig.NoticeRequested, Approval: jig.Pending{SessionID: session, Call: "1.1"}})
+	body, err := json.Marshal(approval.Notice{ID: "ntc_1", Tenant: tenant, Kind: approval.NoticeRequested, Approval: jig.Pending{SessionID: session, Call: "1.1"}})
 	require.NoError(t, err)
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
@@ -73,6 +75,6 @@ func keepNotice(t *testing.T, url, tenant, session string) {
 	_, err = conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", tenant)
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), "insert into notices (tenant_id, id, kind, session_id, call_id, body) values ($1, 'ntc_1', $2, $3, '1.1', $4)",
-		tenant, string(jig.NoticeRequested), session, body)
+		tenant, string(approval.NoticeRequested), session, body)
 	require.NoError(t, err)
 }

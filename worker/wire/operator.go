@@ -7,6 +7,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
@@ -16,14 +18,14 @@ import (
 type settledTenants struct {
 	tenants *tenants
 	// operator is a key that every tenant accepts. Without it nobody could approve a tenant's first document. It may be nil.
-	operator *jig.Key
+	operator *identity.Key
 	// everybody lists the permissions of every principal in tenants without a document.
 	everybody []string
 }
 
 // Settings returns the tenant's settings. It adds the operator's key to the tenant's keys and, for tenants without a document, the
 // permissions of everybody.
-func (s *settledTenants) Settings(ctx context.Context, tenant string) (jig.TenantSettings, error) {
+func (s *settledTenants) Settings(ctx context.Context, tenant string) (tenancy.Settings, error) {
 	settings, err := s.tenants.Settings(ctx, tenant)
 	if err == nil && s.operator != nil {
 		settings.Keys = append(slices.Clone(settings.Keys), *s.operator)

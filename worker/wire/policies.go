@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
 )
@@ -30,7 +32,7 @@ func remember[T any](known map[string]T, tenant string, of T) {
 // policies evaluates calls against the current policy documents of the call's tenant.
 type policies struct {
 	documents policyDocuments
-	settings  func(ctx context.Context, tenant string) (jig.TenantSettings, error)
+	settings  func(ctx context.Context, tenant string) (tenancy.Settings, error)
 	failures  *ruleFailures
 
 	mu    sync.Mutex
@@ -39,26 +41,26 @@ type policies struct {
 
 // policyDocuments is the part of the store that reads documents.
 type policyDocuments interface {
-	CurrentDocuments(ctx context.Context, tenant, kind string) ([]jig.DocumentVersion, error)
+	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
 }
 
 // tenantPolicies are a tenant's compiled policies, their versions, and the time they were checked.
 type tenantPolicies struct {
 	read     time.Time
-	versions []jig.DocumentVersion
+	versions []bundle.DocumentVersion
 	policies policy.Tenant
 }
 
-func newPolicies(documents policyDocuments, settings func(ctx context.Context, tenant string) (jig.TenantSettings, error)) *policies {
+func newPolicies(documents policyDocuments, settings func(ctx context.Context, tenant string) (tenancy.Settings, error)) *policies {
 	return &policies{documents: documents, settings: settings, failures: newRuleFailures(), known: map[string]tenantPolicies{}}
 }
 
 // Rule returns the verdict on a call, or holds it back; see [policy.Tenant].
-func (p *policies) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (jig.Ruling, error) {
+func (p *policies) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error) {
 	of, err := p.of(ctx, session.Tenant)
 	if err != nil {
-		return jig.Ruling{}, err
+		return policy.Ruling{}, err
 	}
 	decides := of.policies
 	if policy.Operator(tool.Name) {
@@ -120,7 +122,7 @@ func (p *policies) of(ctx context.Context, tenant string) (tenantPolicies, error
 	return known, nil
 }
 
-func (p *policies) compile(ctx context.Context, tenant string, versions []jig.DocumentVersion) (tenantPolicies, error) {
+func (p *policies) compile(ctx context.Context, tenant string, versions []bundle.DocumentVersion) (tenantPolicies, error) {
 	of := tenantPolicies{versions: versions}
 	list := make([]*policy.Rules, 0, len(versions))
 	for _, v := range versions {

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/tools/bundles"
 	"github.com/jig-run/jig/tools/catalog"
@@ -21,10 +23,10 @@ import (
 // papers maps names to policy documents.
 type papers map[string]string
 
-func (p papers) CurrentDocuments(context.Context, string, string) ([]jig.DocumentVersion, error) {
-	list := make([]jig.DocumentVersion, 0, len(p))
+func (p papers) CurrentDocuments(context.Context, string, string) ([]bundle.DocumentVersion, error) {
+	list := make([]bundle.DocumentVersion, 0, len(p))
 	for name := range p {
-		list = append(list, jig.DocumentVersion{Kind: "policy", Name: name, Version: "v1"})
+		list = append(list, bundle.DocumentVersion{Kind: "policy", Name: name, Version: "v1"})
 	}
 	return list, nil
 }
@@ -34,11 +36,11 @@ func (p papers) DocumentAt(_ context.Context, _, _, name, _ string) ([]byte, err
 }
 
 // rulesOf returns policies that read p, in a tenant with the given settings.
-func rulesOf(p policyDocuments, settings jig.TenantSettings, err error) *policies {
-	return newPolicies(p, func(context.Context, string) (jig.TenantSettings, error) { return settings, err })
+func rulesOf(p policyDocuments, settings tenancy.Settings, err error) *policies {
+	return newPolicies(p, func(context.Context, string) (tenancy.Settings, error) { return settings, err })
 }
 
-func (p *policies) rule(t *testing.T, tool jig.Tool) jig.Ruling {
+func (p *policies) rule(t *testing.T, tool jig.Tool) policy.Ruling {
 	t.Helper()
 	call := jig.Call{ID: "1.1", Tool: tool.Name, Input: []byte(`{}`)}
 	ruling, err := p.Rule(t.Context(), tool.WithDefaults(), call, jig.Session{ID: "ses_1", Tenant: "acme"}, time.Unix(0, 0))
@@ -46,9 +48,9 @@ func (p *policies) rule(t *testing.T, tool jig.Tool) jig.Ruling {
 	return ruling
 }
 
-func ruled(t *testing.T, p papers, tool jig.Tool) jig.Ruling {
+func ruled(t *testing.T, p papers, tool jig.Tool) policy.Ruling {
 	t.Helper()
-	return rulesOf(p, jig.TenantSettings{}, nil).rule(t, tool)
+	return rulesOf(p, tenancy.Settings{}, nil).rule(t, tool)
 }
 
 const (
@@ -69,8 +71,8 @@ func TestPolicyRules(t *testing.T) {
 // Callers choose the tenant of a session, so a worker must not remember every tenant that was ever named.
 func TestWhatIsKnownOfTenantsIsBounded(t *testing.T) {
 	t.Parallel()
-	p := rulesOf(papers{}, jig.TenantSettings{}, nil)
-	s := newTenants(papers{}, jig.SignalsSigned, func(string) string { return "" }, slog.New(slog.DiscardHandler))
+	p := rulesOf(papers{}, tenancy.Settings{}, nil)
+	s := newTenants(papers{}, tenancy.SignalsSigned, func(string) string { return "" }, slog.New(slog.DiscardHandler))
 	for i := range maxKnownTenants + 5 {
 		tenant := "t" + strconv.Itoa(i)
 		_, err := p.of(t.Context(), tenant)
@@ -106,11 +108,11 @@ func TestOperatorToolsAreThoseThatAreShipped(t *testing.T) {
 func TestOwnersDecideAboutOperatorTools(t *testing.T) {
 	t.Parallel()
 	put, write := jig.Tool{Name: catalog.PutTool, Approval: jig.ApprovalAlwaysAsk}, jig.Tool{Name: "a.write"}
-	settings := jig.TenantSettings{People: []jig.Principal{{ID: "ana"}, {ID: "bo"}}}
+	settings := tenancy.Settings{People: []jig.Principal{{ID: "ana"}, {ID: "bo"}}}
 	require.True(t, rulesOf(papers{}, settings, nil).rule(t, put).Terms.NotRequester)
 	require.True(t, rulesOf(papers{}, settings, nil).rule(t, write).Terms.Plain())
-	require.True(t, rulesOf(papers{}, jig.TenantSettings{}, nil).rule(t, put).Terms.Plain(), "as before the first document of a new tenant")
-	gone := rulesOf(papers{}, jig.TenantSettings{}, errors.New("newer"))
+	require.True(t, rulesOf(papers{}, tenancy.Settings{}, nil).rule(t, put).Terms.Plain(), "as before the first document of a new tenant")
+	gone := rulesOf(papers{}, tenancy.Settings{}, errors.New("newer"))
 	require.Equal(t, "the owners of the tenant cannot be read: newer", gone.rule(t, put).Held)
 	require.Equal(t, jig.VerdictAsk, gone.rule(t, write).Verdict)
 }
@@ -121,7 +123,7 @@ func TestUnreadablePolicyHoldsCallsBackUntilItCanBeRead(t *testing.T) {
 	t.Parallel()
 	read := jig.Tool{Name: "a.read", Permission: jig.PermissionRead}
 	shelf := papers{"odd": newer, "closed": denyAll}
-	p := rulesOf(shelf, jig.TenantSettings{}, nil)
+	p := rulesOf(shelf, tenancy.Settings{}, nil)
 	url := served(t, newUnreadablePolicies(t.Context(), p))
 	require.NotContains(t, scrape(t, url), "acme", "nothing is known of a tenant without calls")
 	held := p.rule(t, read)
@@ -149,7 +151,7 @@ func TestFailingRulesAreCounted(t *testing.T) {
 	p := rulesOf(papers{"shop": `kind: policy
 name: shop
 rules: [{name: large, when: input.amount > 5, verdict: deny}, {name: fine, when: "false", verdict: deny}]
-`}, jig.TenantSettings{}, nil)
+`}, tenancy.Settings{}, nil)
 	require.Equal(t, jig.VerdictDeny, p.rule(t, jig.Tool{Name: "a.read", Permission: jig.PermissionRead}).Verdict)
 	p.rule(t, jig.Tool{Name: "a.write"})
 	url := served(t, p.failures)

@@ -13,11 +13,13 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/entities/extraction"
 	"github.com/jig-run/jig/tools/tasks"
-	"github.com/jig-run/jig/workflows"
 )
 
 // progress reports the state of entities' extractions.
@@ -59,7 +61,7 @@ func (p progress) EntityStatus(ctx context.Context, tenant, id string) (jig.Enti
 }
 
 // lost reports whether the session that was announced for an entity never started.
-func (p progress) lost(ctx context.Context, e jig.Entity) (bool, error) {
+func (p progress) lost(ctx context.Context, e entity.Entity) (bool, error) {
 	if e.SessionID == "" || p.now().Sub(e.CreatedAt) < startWithin {
 		return false, nil
 	}
@@ -72,15 +74,15 @@ func (p progress) lost(ctx context.Context, e jig.Entity) (bool, error) {
 
 // standing returns the type of an entity and the state of its latest extraction. If that extraction has not started yet, it returns the
 // current type and no state.
-func (p progress) standing(ctx context.Context, e jig.Entity) (jig.EntityType, json.RawMessage, error) {
+func (p progress) standing(ctx context.Context, e entity.Entity) (entity.Type, json.RawMessage, error) {
 	if e.SessionID != "" {
 		frame, err := p.db.Frame(ctx, e.Tenant, e.SessionID, e.Call)
 		if err == nil && frame.Kind == activities.DocumentEntityType {
-			kind, err := p.types.Read(ctx, e.Tenant, jig.DocumentVersion{Kind: frame.Kind, Name: frame.Name, Version: frame.Version})
+			kind, err := p.types.Read(ctx, e.Tenant, bundle.DocumentVersion{Kind: frame.Kind, Name: frame.Name, Version: frame.Version})
 			return kind, frame.State, err
 		}
 		if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
-			return jig.EntityType{}, nil, err
+			return entity.Type{}, nil, err
 		}
 	}
 	all, err := p.types.Of(ctx, e.Tenant)
@@ -89,7 +91,7 @@ func (p progress) standing(ctx context.Context, e jig.Entity) (jig.EntityType, j
 			return kind, nil, err
 		}
 	}
-	return jig.EntityType{Name: e.Type}, nil, err
+	return entity.Type{Name: e.Type}, nil, err
 }
 
 func (p progress) status(ctx context.Context, tenant string, s jig.EntityStatus, ended bool) (jig.ExtractionStatus, error) {
@@ -134,7 +136,7 @@ func (p progress) call(ctx context.Context, tenant string, s jig.EntityStatus) (
 }
 
 // filled lists the fields of an entity that a task filled, sorted.
-func filled(e jig.Entity) []string {
+func filled(e entity.Entity) []string {
 	return append([]string{}, slices.Sorted(maps.Keys(e.Provenance))...)
 }
 
@@ -154,7 +156,7 @@ type sessions struct {
 
 // Message sends a message to an agent's session.
 func (s sessions) Message(ctx context.Context, tenant, session string, m tasks.Message) error {
-	return s.client.Say(ctx, tenant, session, workflows.Message{Text: m.Text, By: m.By, ID: m.ID})
+	return s.client.Say(ctx, tenant, session, protocol.Message{Text: m.Text, By: m.By, ID: m.ID})
 }
 
 // StartCall starts a session for a single call. If the call runs a document that was sent along with the original call and is not
@@ -163,7 +165,7 @@ func (s sessions) StartCall(ctx context.Context, tenant, session string, c tasks
 	if err := s.db.NameChild(ctx, tenant, c.Parent, c.ParentCall, session); err != nil {
 		return err
 	}
-	call := workflows.CallInput{Tenant: tenant, Tool: c.Tool, Input: c.Input, Parent: c.Parent, ParentCall: c.ParentCall}
+	call := protocol.CallInput{Tenant: tenant, Tool: c.Tool, Input: c.Input, Parent: c.Parent, ParentCall: c.ParentCall}
 	if len(c.Input) > maxInline {
 		if call.InputArtifact, err = s.db.PutArtifact(ctx, tenant, c.Parent, "application/json", c.Input); err != nil {
 			return err

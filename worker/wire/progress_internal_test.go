@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/store/storetest"
@@ -23,7 +24,7 @@ func TestAnExtractionThatNeverBegan(t *testing.T) {
 	doc, problems := spec.Load("note.yaml", body)
 	require.NoError(t, problems.OrNil())
 	require.NoError(t, db.PutDocument(ctx, tenant, activities.DocumentEntityType, doc.Name, doc.Version, doc.Body))
-	e, _, err := db.CreateEntity(ctx, jig.NewEntity{Entity: jig.Entity{
+	e, _, err := db.CreateEntity(ctx, entity.NewEntity{Entity: entity.Entity{
 		Tenant: tenant, Type: "note", TypeVersion: doc.Version, SessionID: "ses_announced", Call: "1.1",
 	}})
 	require.NoError(t, err)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/token"
 )
@@ -14,32 +16,32 @@ import (
 type proofs struct{}
 
 // Decision verifies the token of a decision.
-func (proofs) Decision(keys []jig.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, jig.Evidence, error) {
+func (proofs) Decision(keys []identity.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, identity.Evidence, error) {
 	want, err := token.ForDecision(tenant, session, d, digest)
 	return verify(d.Token, keys, want, err, now)
 }
 
 // Reply verifies the token of an answer.
-func (proofs) Reply(keys []jig.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, jig.Evidence, error) {
+func (proofs) Reply(keys []identity.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, identity.Evidence, error) {
 	want, err := token.ForReply(tenant, session, r, digest)
 	return verify(r.Token, keys, want, err, now)
 }
 
 // Reconciliation verifies the token of a reconciliation.
-func (proofs) Reconciliation(keys []jig.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, jig.Evidence, error) {
+func (proofs) Reconciliation(keys []identity.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, identity.Evidence, error) {
 	want, err := token.ForReconciliation(tenant, session, r, digest)
 	return verify(r.Token, keys, want, err, now)
 }
 
 // Subject verifies the token of an action that concerns no call.
-func (proofs) Subject(keys []jig.Key, text, tenant, action, subject, reason string, now time.Time) (string, jig.Evidence, error) {
+func (proofs) Subject(keys []identity.Key, text, tenant, action, subject, reason string, now time.Time) (string, identity.Evidence, error) {
 	want, err := token.ForSubject(tenant, action, subject, reason)
 	return verify(text, keys, want, err, now)
 }
 
-func verify(text string, keys []jig.Key, want jig.Claim, err error, now time.Time) (string, jig.Evidence, error) {
+func verify(text string, keys []identity.Key, want identity.Claim, err error, now time.Time) (string, identity.Evidence, error) {
 	if err != nil {
-		return "", jig.Evidence{}, err
+		return "", identity.Evidence{}, err
 	}
 	return token.Verify(text, keys, want, now)
 }
@@ -56,7 +58,7 @@ type grantRules struct {
 func newGrantRules() *grantRules { return &grantRules{compiled: map[string]*policy.GrantRule{}} }
 
 // New checks a grant request against the tenant's ceiling and returns the grant.
-func (*grantRules) New(request jig.GrantRequest, ceiling jig.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
+func (*grantRules) New(request jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
 	return policy.NewGrant(request, ceiling, tool, now)
 }
 

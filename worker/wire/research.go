@@ -3,6 +3,7 @@ package wire
 import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/tools/entities"
 )
 
@@ -12,7 +13,7 @@ func withModel(o entities.Options, model entities.Model, byDefault string) entit
 	return o
 }
 
-func checkClaims(claims []jig.TextClaim, sources map[string]string) *jig.Error {
+func checkClaims(claims []entity.TextClaim, sources map[string]string) *jig.Error {
 	connected := make(map[string]extract.Source, len(sources))
 	for id, text := range sources {
 		connected[id] = extract.Source{Text: &text}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/token"
 	"github.com/jig-run/jig/tools/workdir"
@@ -73,9 +75,9 @@ type Settings struct {
 	// WorkflowCache is how many sessions stay in memory between their workflow tasks; default 1,500.
 	WorkflowCache int
 	// Signals says what proof decisions must carry in tenants whose document does not say: trusted, signed or off; default signed.
-	Signals jig.SignalMode
+	Signals tenancy.SignalMode
 	// OperatorKey is a key that every tenant accepts, so that a tenant's first document can be approved; nil means no such key.
-	OperatorKey *jig.Key
+	OperatorKey *identity.Key
 	// Permissions are the permissions of every principal in tenants without a document; default none.
 	Permissions []string
 	// MetricsAddress is the host:port that serves metrics; empty serves none.
@@ -123,7 +125,7 @@ func LoadSettings(environ []string, dev map[string]string) (Settings, error) {
 		LogJSON:          r.choice(EnvLogFormat, "text", "json") == "json",
 		StopTimeout:      r.duration(EnvStopTimeout, defaultStopTimeout),
 		WorkflowCache:    r.number(EnvWorkflowCache, defaultWorkflowCache),
-		Signals:          jig.SignalMode(r.choice(EnvSignals, string(jig.SignalsSigned), string(jig.SignalsTrusted), string(jig.SignalsOff))),
+		Signals:          tenancy.SignalMode(r.choice(EnvSignals, string(tenancy.SignalsSigned), string(tenancy.SignalsTrusted), string(tenancy.SignalsOff))),
 		OperatorKey:      r.key(EnvOperatorKey),
 		Permissions:      r.list(EnvPermissions),
 		MetricsAddress:   r.text(EnvMetrics, ""),
@@ -280,7 +282,7 @@ func (r *reader) choice(name string, options ...string) string {
 	return options[0]
 }
 
-func (r *reader) key(name string) *jig.Key {
+func (r *reader) key(name string) *identity.Key {
 	v := r.text(name, "")
 	if v == "" {
 		return nil
@@ -291,7 +293,7 @@ func (r *reader) key(name string) *jig.Key {
 		r.refuse(name, "PRINCIPAL:PUBLICKEY, as `jig key new` prints them")
 		return nil
 	}
-	return &jig.Key{ID: token.KeyID(principal, public), Algorithm: jig.AlgorithmEd25519, Principal: principal, Material: public}
+	return &identity.Key{ID: token.KeyID(principal, public), Algorithm: identity.AlgorithmEd25519, Principal: principal, Material: public}
 }
 
 func (r *reader) level(name string) slog.Level {

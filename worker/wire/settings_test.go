@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/worker/wire"
 )
 
@@ -36,7 +37,7 @@ func TestDefaults(t *testing.T) {
 	require.False(t, s.AllowLoopback)
 	require.Empty(t, s.AllowHosts)
 	require.Empty(t, s.DatabaseURL)
-	require.Equal(t, jig.SignalsSigned, s.Signals, "nobody's word is taken for granted")
+	require.Equal(t, tenancy.SignalsSigned, s.Signals, "nobody's word is taken for granted")
 }
 
 func TestEnvironmentBeforeDevFile(t *testing.T) {
@@ -61,7 +62,7 @@ func TestEnvironmentBeforeDevFile(t *testing.T) {
 	require.Equal(t, time.Minute, s.StopTimeout)
 	require.Equal(t, "http://127.0.0.1:11434/v1", s.OpenAI.BaseURL)
 	require.Equal(t, "k", s.Anthropic.APIKey)
-	require.Equal(t, jig.SignalsTrusted, s.Signals)
+	require.Equal(t, tenancy.SignalsTrusted, s.Signals)
 	require.Equal(t, []string{"entities.*.read", "web.use"}, s.Permissions)
 
 	var log bytes.Buffer

@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
@@ -94,9 +94,9 @@ func (d documents) knownWith(registry **tools.Registry) func(ctx context.Context
 
 // types lists a tenant's entity types. It leaves out a type that can no longer be read (written in an older version of the language), so
 // that a new version of it can be registered.
-func (d documents) types(ctx context.Context, tenant string) ([]jig.EntityType, error) {
+func (d documents) types(ctx context.Context, tenant string) ([]entity.Type, error) {
 	versions, err := d.db.CurrentDocuments(ctx, tenant, activities.DocumentEntityType)
-	list := make([]jig.EntityType, 0, len(versions))
+	list := make([]entity.Type, 0, len(versions))
 	for _, v := range versions {
 		body, err := d.db.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
 		if err != nil {

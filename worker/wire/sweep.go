@@ -16,8 +16,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/workflows"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // sweepEvery is how often the sweeper looks for sessions whose workflow was ended from outside, so that they can be closed.
@@ -31,7 +30,7 @@ func scheduleSweep(ctx context.Context, t sdk.Client, queue string) error {
 		Spec:    sdk.ScheduleSpec{Intervals: []sdk.ScheduleIntervalSpec{{Every: sweepEvery}}},
 		Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
 		Action: &sdk.ScheduleWorkflowAction{
-			ID: id, Workflow: workflows.SweepWorkflow, TaskQueue: queue, WorkflowExecutionTimeout: 15 * time.Minute,
+			ID: id, Workflow: protocol.SweepWorkflow, TaskQueue: queue, WorkflowExecutionTimeout: 15 * time.Minute,
 		},
 	})
 	var there *serviceerror.AlreadyExists
@@ -45,8 +44,8 @@ func scheduleSweep(ctx context.Context, t sdk.Client, queue string) error {
 type runs struct{ temporal sdk.Client }
 
 // Settled signals a workflow that a call was settled. A workflow that has ended does not need the signal.
-func (r runs) Settled(ctx context.Context, workflowID string, call activities.Settlement) error {
-	err := r.temporal.SignalWorkflow(ctx, workflowID, "", workflows.SignalSettled, call)
+func (r runs) Settled(ctx context.Context, workflowID string, call protocol.Settlement) error {
+	err := r.temporal.SignalWorkflow(ctx, workflowID, "", protocol.SignalSettled, call)
 	var missing *serviceerror.NotFound
 	if err == nil || errors.As(err, &missing) {
 		return nil
@@ -69,7 +68,7 @@ func (r runs) Open(ctx context.Context, tenant, session string) (bool, error) {
 		enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED,
 	}
 	info := described.GetWorkflowExecutionInfo()
-	owner, known := info.GetSearchAttributes().GetIndexedFields()[workflows.AttrTenant]
+	owner, known := info.GetSearchAttributes().GetIndexedFields()[protocol.AttrTenant]
 	if known {
 		var name string
 		if err := converter.GetDefaultDataConverter().FromPayload(owner, &name); err != nil {

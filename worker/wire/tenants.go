@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -27,7 +31,7 @@ const webhookPrefix = "whsec_"
 type tenants struct {
 	documents policyDocuments
 	// defaults applies to tenants whose document does not say what proof decisions need.
-	defaults jig.SignalMode
+	defaults tenancy.SignalMode
 	environ  func(name string) string
 	logger   *slog.Logger
 
@@ -39,7 +43,7 @@ type tenants struct {
 type tenantSettings struct {
 	read     time.Time
 	version  string
-	settings jig.TenantSettings
+	settings tenancy.Settings
 	// left lists the keys and webhooks that cannot be used fully, because this worker has no usable key or secret for them.
 	left []leftOut
 	// broken says why the document cannot be read. Nothing can be decided in the tenant while it is set.
@@ -49,14 +53,14 @@ type tenantSettings struct {
 // leftOut is a part of a document that this worker cannot use.
 type leftOut struct{ what, name, variable, why string }
 
-func newTenants(documents policyDocuments, defaults jig.SignalMode, environ func(name string) string, logger *slog.Logger) *tenants {
+func newTenants(documents policyDocuments, defaults tenancy.SignalMode, environ func(name string) string, logger *slog.Logger) *tenants {
 	return &tenants{documents: documents, defaults: defaults, environ: environ, logger: logger, known: map[string]tenantSettings{}}
 }
 
 // Settings returns a tenant's settings, checked for changes at most policyAge ago. They are shared; callers must not modify them. It
 // returns UNAVAILABLE if the tenant's document cannot be read, for example because a newer version of jig wrote it: what proof a decision
 // needs must not be guessed.
-func (t *tenants) Settings(ctx context.Context, tenant string) (jig.TenantSettings, error) {
+func (t *tenants) Settings(ctx context.Context, tenant string) (tenancy.Settings, error) {
 	t.mu.Lock()
 	known, ok := t.known[tenant]
 	t.mu.Unlock()
@@ -65,15 +69,15 @@ func (t *tenants) Settings(ctx context.Context, tenant string) (jig.TenantSettin
 	}
 	versions, err := t.documents.CurrentDocuments(ctx, tenant, string(spec.KindTenant))
 	if err != nil {
-		return jig.TenantSettings{}, err
+		return tenancy.Settings{}, err
 	}
 	version := ""
-	if i := slices.IndexFunc(versions, func(v jig.DocumentVersion) bool { return v.Name == tenant }); i >= 0 {
+	if i := slices.IndexFunc(versions, func(v bundle.DocumentVersion) bool { return v.Name == tenant }); i >= 0 {
 		version = versions[i].Version
 	}
 	if !ok || version != known.version {
 		if known, err = t.load(ctx, tenant, version); err != nil {
-			return jig.TenantSettings{}, err
+			return tenancy.Settings{}, err
 		}
 	}
 	known.read = time.Now()
@@ -117,10 +121,10 @@ func (t *tenants) load(ctx context.Context, tenant, version string) (tenantSetti
 }
 
 // settings converts a document to settings and lists the parts that this worker cannot use.
-func (t *tenants) settings(tenant string, doc spec.Tenant) (s jig.TenantSettings, left []leftOut) {
-	s = jig.TenantSettings{
+func (t *tenants) settings(tenant string, doc spec.Tenant) (s tenancy.Settings, left []leftOut) {
+	s = tenancy.Settings{
 		Signals: t.defaults,
-		Grants:  jig.GrantCeiling{MaxUses: doc.Grants.MaxUses, MaxAge: time.Duration(doc.Grants.MaxAge), Off: doc.Grants.Off}.WithDefaults(),
+		Grants:  approval.GrantCeiling{MaxUses: doc.Grants.MaxUses, MaxAge: time.Duration(doc.Grants.MaxAge), Off: doc.Grants.Off}.WithDefaults(),
 	}
 	if doc.Approvals.Signals != "" {
 		s.Signals = doc.Approvals.Signals
@@ -130,7 +134,7 @@ func (t *tenants) settings(tenant string, doc spec.Tenant) (s jig.TenantSettings
 		s.Reconcilers = &reconcilers
 	}
 	if o := doc.Owners; o != nil {
-		s.Owners = &jig.Owners{Approvers: o.Approvers(), Quorum: o.Quorum}
+		s.Owners = &tenancy.Owners{Approvers: o.Approvers(), Quorum: o.Quorum}
 	}
 	for _, p := range doc.People {
 		s.People = append(s.People, jig.Principal{ID: p.ID, Groups: p.Groups, Permissions: p.Permissions})
@@ -141,21 +145,21 @@ func (t *tenants) settings(tenant string, doc spec.Tenant) (s jig.TenantSettings
 			left = append(left, leftOut{"key", key.ID, key.SecretEnv, why})
 			continue
 		}
-		s.Keys = append(s.Keys, jig.Key{ID: key.ID, Algorithm: key.Algorithm, Principal: key.Principal, Material: material})
+		s.Keys = append(s.Keys, identity.Key{ID: key.ID, Algorithm: key.Algorithm, Principal: key.Principal, Material: material})
 	}
 	for _, hook := range doc.Webhooks {
 		secret, why := t.secret(tenant, hook.SecretEnv, minWebhookSecret)
 		if why != "" { // keep the webhook without its secret: another worker may have it
 			left = append(left, leftOut{"webhook", hook.URL, hook.SecretEnv, why})
 		}
-		s.Webhooks = append(s.Webhooks, jig.Webhook{URL: hook.URL, Secret: secret, Events: hook.Events})
+		s.Webhooks = append(s.Webhooks, tenancy.Webhook{URL: hook.URL, Secret: secret, Events: hook.Events})
 	}
 	return s, left
 }
 
 // material returns the bytes that a key verifies signatures with, or why there are none.
 func (t *tenants) material(tenant string, key spec.TenantKey) (material []byte, why string) {
-	if key.Algorithm == jig.AlgorithmHMAC {
+	if key.Algorithm == identity.AlgorithmHMAC {
 		return t.secret(tenant, key.SecretEnv, minKeySecret)
 	}
 	material, err := key.Public()

@@ -13,6 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -41,11 +45,11 @@ type cabinet struct {
 	err      error
 }
 
-func (c *cabinet) CurrentDocuments(_ context.Context, tenant, kind string) ([]jig.DocumentVersion, error) {
+func (c *cabinet) CurrentDocuments(_ context.Context, tenant, kind string) ([]bundle.DocumentVersion, error) {
 	if _, ok := c.bodies[tenant]; !ok || kind != "tenant" || c.err != nil {
 		return nil, c.err
 	}
-	return []jig.DocumentVersion{{Kind: kind, Name: "other", Version: "v0"}, {Kind: kind, Name: tenant, Version: c.versions[tenant]}}, nil
+	return []bundle.DocumentVersion{{Kind: kind, Name: "other", Version: "v0"}, {Kind: kind, Name: tenant, Version: c.versions[tenant]}}, nil
 }
 
 func (c *cabinet) DocumentAt(_ context.Context, tenant, _, name, version string) ([]byte, error) {
@@ -65,7 +69,7 @@ var secrets = map[string]string{
 
 func reading(c *cabinet, log *bytes.Buffer) *tenants {
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	return newTenants(c, jig.SignalsSigned, func(name string) string { return secrets[name] }, logger)
+	return newTenants(c, tenancy.SignalsSigned, func(name string) string { return secrets[name] }, logger)
 }
 
 func TestTenantSettings(t *testing.T) {
@@ -77,16 +81,16 @@ func TestTenantSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got.Keys[0].Material, 32)
 	got.Keys[0].Material = nil
-	require.Equal(t, jig.TenantSettings{
-		Version: "v1", Signals: jig.SignalsOff, Reconcilers: &jig.Approvers{Groups: []string{"operations"}},
-		Keys: []jig.Key{
-			{ID: "ana", Algorithm: jig.AlgorithmEd25519, Principal: "ana"},
-			{ID: "portal", Algorithm: jig.AlgorithmHMAC, Material: []byte(secrets["JIG_SECRET_ACME__PORTAL"])},
+	require.Equal(t, tenancy.Settings{
+		Version: "v1", Signals: tenancy.SignalsOff, Reconcilers: &jig.Approvers{Groups: []string{"operations"}},
+		Keys: []identity.Key{
+			{ID: "ana", Algorithm: identity.AlgorithmEd25519, Principal: "ana"},
+			{ID: "portal", Algorithm: identity.AlgorithmHMAC, Material: []byte(secrets["JIG_SECRET_ACME__PORTAL"])},
 		},
 		People: []jig.Principal{{ID: "ana", Groups: []string{"finance"}, Permissions: []string{"pay"}}},
-		Grants: jig.GrantCeiling{MaxUses: 7, MaxAge: 30 * 24 * time.Hour},
-		Webhooks: []jig.Webhook{
-			{URL: "https://a.example.com", Secret: []byte(strings.Repeat("h", minWebhookSecret)), Events: []jig.NoticeKind{jig.NoticeRequested}},
+		Grants: approval.GrantCeiling{MaxUses: 7, MaxAge: 30 * 24 * time.Hour},
+		Webhooks: []tenancy.Webhook{
+			{URL: "https://a.example.com", Secret: []byte(strings.Repeat("h", minWebhookSecret)), Events: []approval.NoticeKind{approval.NoticeRequested}},
 			{URL: "https://b.example.com"},
 			{URL: "https://c.example.com"},
 		},
@@ -95,7 +99,7 @@ func TestTenantSettings(t *testing.T) {
 	// A tenant without a document has the worker's defaults.
 	got, err = of.Settings(t.Context(), "other")
 	require.NoError(t, err)
-	require.Equal(t, jig.TenantSettings{Signals: jig.SignalsSigned, Grants: jig.GrantCeiling{}.WithDefaults()}, got)
+	require.Equal(t, tenancy.Settings{Signals: tenancy.SignalsSigned, Grants: approval.GrantCeiling{}.WithDefaults()}, got)
 }
 
 // Parts that are left out are logged once per version, without the secrets.
@@ -173,7 +177,7 @@ func TestOperatorCountsAsAnOwner(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	c := &cabinet{bodies: map[string]string{"acme": acme}, versions: map[string]string{"acme": "v1"}}
-	of := settledTenants{tenants: reading(c, &log), operator: &jig.Key{ID: "op", Principal: "olga"}}
+	of := settledTenants{tenants: reading(c, &log), operator: &identity.Key{ID: "op", Principal: "olga"}}
 	got, err := of.Settings(t.Context(), "acme")
 	require.NoError(t, err)
 	require.Equal(t, "olga", got.Operator)

@@ -11,10 +11,12 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/thin"
 	"github.com/jig-run/jig/tools/entities"
-	"github.com/jig-run/jig/workflows"
 )
 
 func newThin(db *store.DB, temporal sdk.Client, s Settings) *thin.Engine {
@@ -50,7 +52,7 @@ func (r records) HasBundle(ctx context.Context, tenant, bundle string) (bool, er
 	return slices.Contains(names, bundle), err
 }
 
-func (r records) Readable(ctx context.Context, inv jig.Invocation, id string) (jig.Entity, bool, error) {
+func (r records) Readable(ctx context.Context, inv jig.Invocation, id string) (entity.Entity, bool, error) {
 	return r.entities.Readable(ctx, inv, id)
 }
 
@@ -60,7 +62,7 @@ func (r records) InWorkspace(ctx context.Context, tenant, workspace, id string) 
 }
 
 // Connected lists the connected entities of the requested types that the caller may read.
-func (r records) Connected(ctx context.Context, inv jig.Invocation, id string, which jig.ThinConnected) ([]jig.Entity, error) {
+func (r records) Connected(ctx context.Context, inv jig.Invocation, id string, which spec.ThinConnected) ([]entity.Entity, error) {
 	types, err := r.entities.ReadableTypes(ctx, inv)
 	if err != nil {
 		return nil, err
@@ -71,7 +73,7 @@ func (r records) Connected(ctx context.Context, inv jig.Invocation, id string, w
 	if len(types) == 0 { // the store takes an empty list for all types
 		return nil, nil
 	}
-	return r.db.ConnectedEntities(ctx, inv.Tenant, id, which.Depth, types, "", jig.MaxConnected)
+	return r.db.ConnectedEntities(ctx, inv.Tenant, id, which.Depth, types, "", entity.MaxConnected)
 }
 
 // maxTrespasses bounds the audit rows that one call can cause. Writing more would take so long that the response time could reveal which
@@ -129,7 +131,7 @@ func last(there func(n int) (bool, error)) (int, error) {
 
 // latest returns the latest entity of a key, deleted or not, and the number of entities before it. deleted is -1 if the key has no
 // entity.
-func (r records) latest(ctx context.Context, tenant, key string) (e jig.Entity, deleted int, err error) {
+func (r records) latest(ctx context.Context, tenant, key string) (e entity.Entity, deleted int, err error) {
 	deleted, err = last(func(n int) (bool, error) {
 		found, ok, err := r.db.EntityByKey(ctx, tenant, keyAfter(key, n))
 		if ok {
@@ -141,18 +143,18 @@ func (r records) latest(ctx context.Context, tenant, key string) (e jig.Entity, 
 }
 
 // Made returns the latest entity of a key, which may be deleted.
-func (r records) Made(ctx context.Context, tenant, key string) (made jig.Entity, found bool, err error) {
+func (r records) Made(ctx context.Context, tenant, key string) (made entity.Entity, found bool, err error) {
 	made, deleted, err := r.latest(ctx, tenant, key)
 	return made, deleted >= 0, err
 }
 
-func (r records) there(ctx context.Context, e jig.Entity) (bool, error) {
+func (r records) there(ctx context.Context, e entity.Entity) (bool, error) {
 	found, err := r.db.Entities(ctx, e.Tenant, []string{e.ID})
 	return len(found) == 1, err
 }
 
 // Create creates an entity, or returns the existing one of its key.
-func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation) (e jig.Entity, created bool, missing []string, err error) {
+func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation) (e entity.Entity, created bool, missing []string, err error) {
 	n, missing, err := r.entities.New(ctx, inv, entities.Draft{
 		Type: c.Type, Title: c.Title, Content: c.Content, Relations: c.Relations, At: "creates.fields", RelationsAt: "creates.relations",
 	})
@@ -179,7 +181,7 @@ func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation
 }
 
 // create stores an entity. If a concurrent request has already used the key, it returns that request's entity.
-func (r records) create(ctx context.Context, n jig.NewEntity) (jig.Entity, bool, error) {
+func (r records) create(ctx context.Context, n entity.NewEntity) (entity.Entity, bool, error) {
 	e, created, err := r.db.CreateEntity(ctx, n)
 	if jig.CodeOf(err) != jig.CodeConflict {
 		return e, created, err
@@ -205,7 +207,7 @@ func (x extractions) Start(ctx context.Context, inv jig.Invocation, session stri
 	if err := x.db.NameChild(ctx, inv.Tenant, inv.SessionID, inv.CallID, session); err != nil {
 		return err
 	}
-	call := workflows.CallInput{
+	call := protocol.CallInput{
 		Tenant: inv.Tenant, Tool: entities.ExtractTool, Input: input, Parent: inv.SessionID, ParentCall: inv.CallID,
 	}
 	if len(input) > maxInline {

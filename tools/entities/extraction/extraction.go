@@ -8,6 +8,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools/entities"
 )
@@ -26,33 +28,33 @@ func New(o entities.Options, check func(schema json.RawMessage, value []byte) er
 }
 
 // Begin checks a call of a tool that fills entities and returns the extraction to run.
-func (x Extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (jig.Extraction, error) {
+func (x Extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (plan.Extraction, error) {
 	if tool == entities.ExtractAllTool {
-		return jig.Extraction{}, x.entities.CheckExtractAll(ctx, inv, input)
+		return plan.Extraction{}, x.entities.CheckExtractAll(ctx, inv, input)
 	}
 	begun, err := x.entities.Extraction(ctx, inv, input)
 	if err != nil {
-		return jig.Extraction{}, err
+		return plan.Extraction{}, err
 	}
 	raw, err := extract.InputOf(begun.Type, extract.Begin{
 		Entity: begun.Entity, Fields: begun.Fields, Mode: extract.Mode(begun.Mode), Input: begun.Input, Tasks: begun.Tasks,
 	})
-	return jig.Extraction{Entity: begun.Entity.ID, Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
+	return plan.Extraction{Entity: begun.Entity.ID, Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
 }
 
 // Sources returns the sources that the values of an entity may be based on.
-func (x Extractor) Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (jig.Sources, error) {
+func (x Extractor) Sources(ctx context.Context, inv jig.Invocation, body []byte, id string) (entity.Sources, error) {
 	t, err := x.engine.Type(body)
 	if err != nil {
-		return jig.Sources{}, err
+		return entity.Sources{}, err
 	}
-	return x.entities.Sources(ctx, inv, t, entity)
+	return x.entities.Sources(ctx, inv, t, id)
 }
 
 // Advance computes the next move. The values of fields of type relation also become relations of the entity.
 func (x Extractor) Advance(
-	ctx context.Context, version string, body []byte, state json.RawMessage, facts jig.ExtractionFacts, at jig.Situation,
-) (jig.Move, error) {
+	ctx context.Context, version string, body []byte, state json.RawMessage, facts plan.ExtractionFacts, at plan.Situation,
+) (plan.Move, error) {
 	if version == "" {
 		return extract.AdvanceBatch(ctx, state, facts, at)
 	}
@@ -69,9 +71,9 @@ func (x Extractor) Advance(
 }
 
 // checkField returns an error for a value that does not fit its field or is too large for any entity.
-func checkField(f jig.Field, value json.RawMessage) error {
-	if len(value) > jig.MaxEntityBytes {
-		return jig.Errorf(jig.CodeInvalidInput, "it takes %d KiB; an entity holds at most %d", len(value)>>10, jig.MaxEntityBytes>>10).
+func checkField(f entity.Field, value json.RawMessage) error {
+	if len(value) > entity.MaxBytes {
+		return jig.Errorf(jig.CodeInvalidInput, "it takes %d KiB; an entity holds at most %d", len(value)>>10, entity.MaxBytes>>10).
 			WithHint("keep long texts as texts of the entity")
 	}
 	return spec.CheckField(f, value)

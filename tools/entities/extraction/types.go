@@ -5,12 +5,14 @@ import (
 	"sync"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
 // Documents is the store of entity types.
 type Documents interface {
-	CurrentDocuments(ctx context.Context, tenant, kind string) ([]jig.DocumentVersion, error)
+	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
 }
 
@@ -19,13 +21,13 @@ type Types struct {
 	documents Documents
 
 	mu    sync.Mutex
-	known map[typeKey]jig.EntityType
+	known map[typeKey]entity.Type
 }
 
 // typeKey identifies a version of an entity type for a tenant.
 type typeKey struct {
 	tenant string
-	jig.DocumentVersion
+	bundle.DocumentVersion
 }
 
 // maxEntityTypes bounds the parsed versions that are cached.
@@ -33,16 +35,16 @@ const maxEntityTypes = 10_000
 
 // NewTypes returns a reader of the entity types in documents.
 func NewTypes(documents Documents) *Types {
-	return &Types{documents: documents, known: map[typeKey]jig.EntityType{}}
+	return &Types{documents: documents, known: map[typeKey]entity.Type{}}
 }
 
 // Of returns a tenant's entity types, sorted by name.
-func (e *Types) Of(ctx context.Context, tenant string) ([]jig.EntityType, error) {
+func (e *Types) Of(ctx context.Context, tenant string) ([]entity.Type, error) {
 	versions, err := e.documents.CurrentDocuments(ctx, tenant, string(spec.KindEntityType))
 	if err != nil {
 		return nil, err
 	}
-	list := make([]jig.EntityType, 0, len(versions))
+	list := make([]entity.Type, 0, len(versions))
 	for _, v := range versions {
 		t, err := e.Read(ctx, tenant, v)
 		if err != nil {
@@ -54,7 +56,7 @@ func (e *Types) Of(ctx context.Context, tenant string) ([]jig.EntityType, error)
 }
 
 // Read returns the parsed version of an entity type, as a tenant sees it.
-func (e *Types) Read(ctx context.Context, tenant string, v jig.DocumentVersion) (jig.EntityType, error) {
+func (e *Types) Read(ctx context.Context, tenant string, v bundle.DocumentVersion) (entity.Type, error) {
 	key := typeKey{tenant, v}
 	e.mu.Lock()
 	t, ok := e.known[key]

@@ -7,17 +7,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/tools/entities/extraction"
 )
 
 // shelves are documents by tenant, all with the same version.
 type shelves map[string]string
 
-func (s shelves) CurrentDocuments(_ context.Context, tenant, kind string) ([]jig.DocumentVersion, error) {
+func (s shelves) CurrentDocuments(_ context.Context, tenant, kind string) ([]bundle.DocumentVersion, error) {
 	if _, ok := s[tenant]; !ok {
 		return nil, nil
 	}
-	return []jig.DocumentVersion{{Kind: kind, Name: "article", Version: "v1"}}, nil
+	return []bundle.DocumentVersion{{Kind: kind, Name: "article", Version: "v1"}}, nil
 }
 
 func (s shelves) DocumentAt(_ context.Context, tenant, _, _, _ string) ([]byte, error) {
@@ -40,6 +41,6 @@ func TestATenantNeverGetsAnotherTenantsEntityType(t *testing.T) {
 			require.Equal(t, title, of[0].Title)
 		}
 	}
-	_, err := types.Read(t.Context(), "thief", jig.DocumentVersion{Kind: "entity_type", Name: "article", Version: "v1"})
+	_, err := types.Read(t.Context(), "thief", bundle.DocumentVersion{Kind: "entity_type", Name: "article", Version: "v1"})
 	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err))
 }

@@ -1,9 +1,11 @@
-package jig
+package bundle
 
 import (
 	"encoding/json"
 	"regexp"
 	"time"
+
+	"github.com/jig-run/jig"
 )
 
 // BundleManifest is a document of kind bundle: the name of a bundle and what it requires. The manifest is at the top of the bundle's
@@ -30,7 +32,7 @@ type Bundle struct {
 }
 
 // BundleInstall is a request to install a bundle for a tenant, in one transaction.
-type BundleInstall struct {
+type Install struct {
 	BundleManifest
 	Hash      string
 	Documents []StoredDocument
@@ -50,7 +52,7 @@ const (
 	// ReasonTypeChanged: the [TypeBasis] of a new version of an entity type no longer holds.
 	ReasonTypeChanged = "type_changed"
 	// ReasonBundleChanged: the installed version of the bundle is not BundleInstall.Over.
-	ReasonBundleChanged = "bundle_changed"
+	ReasonChanged = "bundle_changed"
 )
 
 // TypeBasis records the facts against which a new version of an entity type was checked.
@@ -62,14 +64,8 @@ type TypeBasis struct {
 	Defaults map[string]json.RawMessage
 }
 
-// StoredDocument is a document with its body, identified by the kind under which it is stored.
-type StoredDocument struct {
-	DocumentVersion
-	Body []byte
-}
-
 // BundleInstalled says what an installation changed.
-type BundleInstalled struct {
+type Installed struct {
 	Bundle Bundle
 	// Before is the version that was installed before; empty when there was none.
 	Before string
@@ -80,18 +76,18 @@ type BundleInstalled struct {
 }
 
 var (
-	bundleNameForm    = regexp.MustCompile(`^[a-z][a-z0-9._-]{0,63}$`)
-	bundleVersionForm = regexp.MustCompile(`^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})(-[0-9A-Za-z.-]{1,64})?$`)
+	nameForm    = regexp.MustCompile(`^[a-z][a-z0-9._-]{0,63}$`)
+	versionForm = regexp.MustCompile(`^(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,8})(-[0-9A-Za-z.-]{1,64})?$`)
 )
 
 // Check returns an error if the name or the version of the manifest is malformed.
 func (m BundleManifest) Check() error {
-	if !bundleNameForm.MatchString(m.Name) {
-		return Errorf(CodeInvalidInput, "%q is not a bundle's name", m.Name).WithField("name").
+	if !nameForm.MatchString(m.Name) {
+		return jig.Errorf(jig.CodeInvalidInput, "%q is not a bundle's name", m.Name).WithField("name").
 			WithHint("use lower-case letters, digits, dots, dashes and underscores, e.g. dependency-review")
 	}
-	if !bundleVersionForm.MatchString(m.Version) {
-		return Errorf(CodeInvalidInput, "%q is not a version", m.Version).WithField("version").WithHint("write MAJOR.MINOR.PATCH, e.g. 1.4.0")
+	if !versionForm.MatchString(m.Version) {
+		return jig.Errorf(jig.CodeInvalidInput, "%q is not a version", m.Version).WithField("version").WithHint("write MAJOR.MINOR.PATCH, e.g. 1.4.0")
 	}
 	return nil
 }

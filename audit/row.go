@@ -1,53 +1,56 @@
-package jig
+package audit
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // AuditKind says what an audit row is about.
-type AuditKind string
+type Kind string
 
 // The kinds of audit rows.
 const (
-	AuditApproved   AuditKind = "approved"
-	AuditVoted      AuditKind = "voted"
-	AuditDenied     AuditKind = "denied"
-	AuditEdited     AuditKind = "edited"
-	AuditDelegated  AuditKind = "delegated"
-	AuditRefused    AuditKind = "refused"
-	AuditExpired    AuditKind = "expired"
-	AuditWithdrawn  AuditKind = "withdrawn"
-	AuditAnswered   AuditKind = "answered"
-	AuditReconciled AuditKind = "reconciled"
-	AuditInDoubt    AuditKind = "in_doubt"
-	AuditGranted    AuditKind = "granted"
-	AuditGrantUsed  AuditKind = "grant_used"
-	AuditRevoked    AuditKind = "revoked"
-	AuditPaused     AuditKind = "paused"
-	AuditResumed    AuditKind = "resumed"
-	AuditDocument   AuditKind = "document"
-	AuditBundle     AuditKind = "bundle"
+	AuditApproved   Kind = "approved"
+	AuditVoted      Kind = "voted"
+	AuditDenied     Kind = "denied"
+	AuditEdited     Kind = "edited"
+	AuditDelegated  Kind = "delegated"
+	AuditRefused    Kind = "refused"
+	AuditExpired    Kind = "expired"
+	AuditWithdrawn  Kind = "withdrawn"
+	AuditAnswered   Kind = "answered"
+	AuditReconciled Kind = "reconciled"
+	AuditInDoubt    Kind = "in_doubt"
+	AuditGranted    Kind = "granted"
+	AuditGrantUsed  Kind = "grant_used"
+	AuditRevoked    Kind = "revoked"
+	AuditPaused     Kind = "paused"
+	AuditResumed    Kind = "resumed"
+	AuditDocument   Kind = "document"
+	AuditBundle     Kind = "bundle"
 	// AuditViolation is an attempt to reach another tenant's data or another principal's result. Reason is [ReasonIDORViolation] and
 	// Subject is the id.
-	AuditViolation AuditKind = "violation"
+	AuditViolation Kind = "violation"
 )
 
 // AuditEntry is the content of an audit row: who decided what, when, and with what proof.
-type AuditEntry struct {
-	Kind   AuditKind `json:"kind"`
+type Entry struct {
+	Kind   Kind      `json:"kind"`
 	Tenant string    `json:"tenant"`
 	At     time.Time `json:"at"`
 	// By is the principal who acted; empty when an approval expired because nobody acted.
 	By string `json:"by,omitempty"`
 	// Claimed reports that the identity of By was not proved; otherwise Evidence is the proof.
-	Claimed   bool      `json:"claimed,omitempty"`
-	Evidence  *Evidence `json:"evidence,omitempty"`
-	SessionID string    `json:"session_id,omitempty"`
-	Call      string    `json:"call,omitempty"`
-	Tool      string    `json:"tool,omitempty"`
+	Claimed   bool               `json:"claimed,omitempty"`
+	Evidence  *identity.Evidence `json:"evidence,omitempty"`
+	SessionID string             `json:"session_id,omitempty"`
+	Call      string             `json:"call,omitempty"`
+	Tool      string             `json:"tool,omitempty"`
 	// Digest is the digest of the call as it was shown; ApprovedDigest is the digest of the call that may run. They differ when the input was
 	// changed.
 	Digest         string `json:"digest,omitempty"`
@@ -62,7 +65,7 @@ type AuditEntry struct {
 	Reason  string `json:"reason,omitempty"`
 	Note    string `json:"note,omitempty"`
 	// Status is the state of the call after the action.
-	Status CallStatus `json:"status,omitempty"`
+	Status jig.CallStatus `json:"status,omitempty"`
 }
 
 // Shown holds the parts of a call that a person saw. Input is a [Preview] of at most PreviewBytes.
@@ -74,7 +77,7 @@ type Shown struct {
 }
 
 // AuditRow is one link in a tenant's hash chain: row N follows row N-1.
-type AuditRow struct {
+type Row struct {
 	N int64 `json:"n"`
 	// Prev and Hash are SHA-256, in hex.
 	Prev string `json:"prev"`
@@ -84,12 +87,12 @@ type AuditRow struct {
 }
 
 // AuditGenesis returns the hash that precedes the first row of a tenant's chain.
-func AuditGenesis(tenant string) [sha256.Size]byte {
+func Genesis(tenant string) [sha256.Size]byte {
 	return sha256.Sum256([]byte("jig audit " + tenant))
 }
 
 // AuditHash returns the hash of a row: SHA-256 over the previous hash, the row's number as eight bytes (big endian), and the entry.
-func AuditHash(prev [sha256.Size]byte, n int64, entry string) [sha256.Size]byte {
+func Hash(prev [sha256.Size]byte, n int64, entry string) [sha256.Size]byte {
 	b := make([]byte, 0, sha256.Size+8+len(entry))
 	b = append(b, prev[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(n)) //nolint:gosec // row numbers start at 1

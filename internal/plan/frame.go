@@ -1,6 +1,11 @@
-package jig
+package plan
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+)
 
 // Frame is a running composition or extraction. A call runs in a frame when its tool is an execution spec or fills an entity.
 type Frame struct {
@@ -20,7 +25,7 @@ type Frame struct {
 	Revision int64
 	// Done reports that the run is over. Result is its result, with large data stored separately (see ResultArtifact).
 	Done           bool
-	Result         *ToolResult
+	Result         *jig.ToolResult
 	ResultArtifact string
 	// Received are the events that were sent to the session since the run began and that no wait has consumed: oldest first, at most 1,000.
 	Received []ReceivedEvent
@@ -33,19 +38,6 @@ type ReceivedEvent struct {
 	Name string          `json:"name"`
 	Data json.RawMessage `json:"data,omitempty"`
 	By   string          `json:"by,omitempty"`
-}
-
-// EntityChange is the change that a move of an extraction makes to the entity being filled. It applies to any revision of the entity. If
-// the entity has been deleted meanwhile, nothing is written.
-type EntityChange struct {
-	ID string
-	// Fields are new values by name, each with its provenance; null removes a field.
-	Fields     map[string]json.RawMessage
-	Provenance map[string]Provenance
-	// Relations replace the relations of the same names. Links to entities that do not exist are left out.
-	Relations map[string][]string
-	// Tasks says how tasks ended, by id, in a format private to package extract. The next extraction of the entity reads it.
-	Tasks map[string]json.RawMessage
 }
 
 // Extraction is the run of a call that fills one entity or many.
@@ -66,8 +58,8 @@ type FrameMove struct {
 	Revision int64
 	State    json.RawMessage
 	// Calls are admitted like the calls of a pass, each with Frame set. Approvals are opened for those whose verdict is ask.
-	Calls     []Call
-	Approvals []Pending
+	Calls     []jig.Call
+	Approvals []jig.Pending
 	// Cancel lists ids of calls of the frame. Those that wait or are reserved become canceled, with their event and their approval; those
 	// whose outcome is unknown fail with OUTCOME_UNKNOWN; those that are executing are left alone.
 	Cancel []string
@@ -76,21 +68,14 @@ type FrameMove struct {
 	// Values are stored by path, so that later moves can read them.
 	Values map[string]json.RawMessage
 	// Events are appended to the session's log.
-	Events []Event
+	Events []jig.Event
 	// Entity is the change to write to an entity; nil for none.
-	Entity *EntityChange
+	Entity *entity.Change
 	// Consumed lists ids of received events that later waits of this frame no longer see.
 	Consumed []int64
 	// Done ends the composition with Result.
 	Done   bool
-	Result *ToolResult
+	Result *jig.ToolResult
 	// Whole is the full result (JSON of a [ToolResult]) when Result was shortened.
 	Whole []byte
-}
-
-// DocumentVersion identifies a version of a document.
-type DocumentVersion struct {
-	Kind    string `json:"kind"`
-	Name    string `json:"name"`
-	Version string `json:"version"`
 }

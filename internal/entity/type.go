@@ -1,4 +1,4 @@
-package jig
+package entity
 
 import (
 	"encoding/json"
@@ -65,7 +65,7 @@ type Field struct {
 }
 
 // EntityType is an entity type as parsed: its fields and the tasks that fill them.
-type EntityType struct {
+type Type struct {
 	Name        string `json:"name"`
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
@@ -117,44 +117,4 @@ type Task struct {
 	// cite; empty means anything connected.
 	Claims string `json:"claims,omitempty"`
 	Among  string `json:"among,omitempty"`
-}
-
-// Entity is a typed record.
-type Entity struct {
-	Tenant string `json:"tenant"`
-	ID     string `json:"entity_id"`
-	Type   string `json:"type"`
-	// TypeVersion is the version of the entity type against which the content was last checked.
-	TypeVersion string          `json:"type_version"`
-	Title       string          `json:"title,omitempty"`
-	Content     json.RawMessage `json:"content"`
-	// Provenance says, by field name, how a task produced the value.
-	Provenance map[string]Provenance `json:"provenance,omitempty"`
-	Revision   int64                 `json:"revision"`
-	// SessionID and Call identify the latest extraction of the entity; empty when there was none.
-	SessionID string    `json:"session_id,omitempty"`
-	Call      string    `json:"call,omitempty"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
-}
-
-// Provenance says how a field got its value.
-type Provenance struct {
-	Task    string   `json:"task"`
-	Sources []string `json:"sources,omitempty"`
-	Model   string   `json:"model,omitempty"`
-	Tokens  int64    `json:"tokens,omitempty"`
-	// InputHash is the SHA-256 of the inputs from which the value was produced. If it has not changed, the task need not run again.
-	InputHash string    `json:"input_hash"`
-	Attempt   int       `json:"attempt,omitempty"`
-	Call      string    `json:"call,omitempty"`
-	At        time.Time `json:"at"`
-}
-
-// TextClaim is a claim made in a text, with the sources it is based on.
-type TextClaim struct {
-	Text            string   `json:"text"`
-	SourceEntityIDs []string `json:"source_entity_ids"`
-	// Quote must appear in one of the sources, word for word; empty means no check.
-	Quote string `json:"quote,omitempty"`
 }

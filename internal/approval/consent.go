@@ -1,0 +1,157 @@
+package approval
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// ConsentOf returns the current state of the approval: its terms, votes and delegations.
+func ConsentOf(p jig.Pending) Consent {
+	c := Consent{RequestedBy: p.RequestedBy, RequestedAt: p.RequestedAt, Votes: p.Votes, Delegations: p.Delegations}
+	if p.Terms != nil {
+		c.Terms = *p.Terms
+	}
+	return c
+}
+
+// Proved returns the approval without the votes and delegations that were merely claimed. It is used where decisions must be proved, even
+// if that requirement was added after the approval was opened.
+func Proved(p jig.Pending) jig.Pending {
+	p.Votes = slices.DeleteFunc(slices.Clone(p.Votes), func(v jig.Vote) bool { return v.Claimed })
+	p.Delegations = slices.DeleteFunc(slices.Clone(p.Delegations), func(d jig.Delegation) bool { return d.Claimed })
+	return p
+}
+
+// allows reports whether a principal may decide for the requirement after the given waiting time.
+func allows(r jig.Requirement, p jig.Principal, waited time.Duration) bool {
+	return r.Approvers.Include(p) || slices.ContainsFunc(r.Escalate, func(e jig.Escalation) bool { return waited >= e.After && e.Approvers.Include(p) })
+}
+
+// demands returns the requirements, or the default requirement if there are none.
+func demands(t jig.Terms) []jig.Requirement {
+	if len(t.Requirements) == 0 {
+		return []jig.Requirement{{Quorum: 1}}
+	}
+	return t.Requirements
+}
+
+// Consent is the state of an approval: its terms, and the votes and delegations so far. Its methods are pure.
+type Consent struct {
+	Terms       jig.Terms
+	RequestedBy string
+	RequestedAt time.Time
+	Votes       []jig.Vote
+	Delegations []jig.Delegation
+}
+
+// Entitled returns the indexes of the requirements that a principal may decide for now. If there are none, why says why not, in words that
+// can follow "refused: ".
+func (c Consent) Entitled(p jig.Principal, now time.Time) (counts []int, why string) {
+	switch {
+	case p.ID == "":
+		return nil, "nobody says who decides"
+	case c.Terms.NotRequester && p.ID == c.RequestedBy:
+		return nil, fmt.Sprintf("%s asked for this call and may not decide it", p.ID)
+	}
+	for _, d := range c.Delegations {
+		if d.From == p.ID {
+			return nil, fmt.Sprintf("%s delegated this approval to %s", p.ID, d.To)
+		}
+	}
+	needed := demands(c.Terms)
+	for i, r := range needed {
+		if allows(r, p, now.Sub(c.RequestedAt)) || c.delegated(p.ID, i) {
+			counts = append(counts, i)
+		}
+	}
+	if len(counts) > 0 {
+		return counts, ""
+	}
+	who := make([]string, len(needed))
+	for i, r := range needed {
+		who[i] = r.Approvers.String()
+	}
+	return nil, fmt.Sprintf("%s may not decide this call: it is for %s", p.ID, strings.Join(who, ", and "))
+}
+
+func (c Consent) delegated(to string, requirement int) bool {
+	return slices.ContainsFunc(c.Delegations, func(d jig.Delegation) bool { return d.To == to && slices.Contains(d.Counts, requirement) })
+}
+
+// Voted reports whether a person has already approved.
+func (c Consent) Voted(id string) bool {
+	return slices.ContainsFunc(c.Votes, func(v jig.Vote) bool { return v.By == id })
+}
+
+// Granted reports whether every requirement has its quorum of distinct people.
+func (c Consent) Granted() bool { return c.Missing() == "" }
+
+// Missing describes the requirements that still lack approvals, e.g. "1 of 2 approvals by group editors, 1 missing". It is empty if nothing
+// is missing.
+func (c Consent) Missing() string {
+	var missing []string
+	for i, r := range demands(c.Terms) {
+		people := map[string]bool{}
+		for _, v := range c.Votes {
+			if slices.Contains(v.Counts, i) {
+				people[v.By] = true
+			}
+		}
+		if need := max(1, r.Quorum); len(people) < need {
+			missing = append(missing, fmt.Sprintf("%d of %d approvals by %s, %d missing", len(people), need, r.Approvers, need-len(people)))
+		}
+	}
+	return strings.Join(missing, "; ")
+}
+
+// Moment is a reminder or an escalation that is due while an approval waits.
+type Moment struct {
+	At time.Time
+	// Escalation holds the people who may decide from then on; nil for a reminder.
+	Escalation *jig.Approvers
+}
+
+// Moments returns the reminders and escalations later than after and no later than until, in order. If several reminders have passed since
+// after, only the last is returned.
+func (c Consent) Moments(after, until time.Time) []Moment {
+	var list []Moment
+	for _, r := range c.Terms.Requirements {
+		for _, e := range r.Escalate {
+			if at := c.RequestedAt.Add(e.After); at.After(after) && !at.After(until) {
+				list = append(list, Moment{At: at, Escalation: &e.Approvers})
+			}
+		}
+	}
+	if every := c.Terms.Remind; every > 0 && until.After(c.RequestedAt) {
+		last := c.RequestedAt.Add(until.Sub(c.RequestedAt).Truncate(every))
+		if last.After(c.RequestedAt) && last.After(after) {
+			list = append(list, Moment{At: last})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Moment) int { return a.At.Compare(b.At) })
+	return list
+}
+
+// Next returns the time of the first reminder or escalation later than after; zero when there is none.
+func (c Consent) Next(after time.Time) time.Time {
+	var next time.Time
+	soonest := func(at time.Time) {
+		if at.After(after) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	for _, r := range c.Terms.Requirements {
+		for _, e := range r.Escalate {
+			soonest(c.RequestedAt.Add(e.After))
+		}
+	}
+	if every := c.Terms.Remind; every > 0 {
+		waited := max(0, after.Sub(c.RequestedAt))
+		soonest(c.RequestedAt.Add(waited.Truncate(every) + every))
+	}
+	return next
+}

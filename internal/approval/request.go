@@ -1,0 +1,84 @@
+package approval
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
+)
+
+// DecisionRequest is a [Decision] with the parts that the activity has to compute because the store cannot.
+type DecisionRequest struct {
+	Tenant    string
+	SessionID string
+	// Key identifies the signal or update. It is the same each time that signal or update is processed, so that it takes effect once.
+	Key string
+	// Principal is the principal who decides, with the groups and permissions from the tenant's settings. Claimed is set if the identity was
+	// not proved.
+	Principal jig.Principal
+	// Evidence is the proof of the principal; nil if there is none.
+	Evidence *identity.Evidence
+	// ProofWanted reports that decisions must be proved: earlier approvals that were merely claimed do not count.
+	ProofWanted bool
+	Decision    jig.Decision
+	// Edited is the call as it would run with the decision's input: canonical and validated, with a new digest and ruling. Fresh is the same
+	// call as people see it. Both are nil when the decision does not edit.
+	Edited *jig.Call
+	Fresh  *jig.Pending
+	// EditedFrom is the digest of the call from which Edited and Patch were computed. If the call has another digest when the decision is
+	// applied, nothing is decided and the error is a CONFLICT with [ReasonInputChanged]; the caller must compute them again.
+	EditedFrom string
+	// Patch is the change that the edit makes, as JSON Patch (RFC 6902).
+	Patch json.RawMessage
+	// Grant is the standing approval to create with the decision, already checked against the tenant's ceiling; nil for none.
+	Grant *jig.Grant
+	// Refusal, when set, is recorded as decision.refused without further checks: the payload could not be read, an edit does not fit the
+	// schema, or the token does not prove the decision.
+	Refusal string
+	Now     time.Time
+}
+
+// ReasonInputChanged says that somebody else changed a call's input while an edit was being prepared.
+const ReasonInputChanged = "input_changed"
+
+// ReconcileRequest is a [Reconciliation] with the parts that the activity adds; see [DecisionRequest] for the fields they share.
+type ReconcileRequest struct {
+	Tenant         string
+	SessionID      string
+	Key            string
+	Principal      jig.Principal
+	Evidence       *identity.Evidence
+	Reconciliation jig.Reconciliation
+	// Reconcilers are the people who may reconcile; nil means those who could have approved the call.
+	Reconcilers *jig.Approvers
+	ProofWanted bool
+	Refusal     string
+	Now         time.Time
+}
+
+// ReplyRequest is a [Reply] with the parts that the activity adds; see [DecisionRequest] for the fields they share. The value has already
+// been validated against the question's schema.
+type ReplyRequest struct {
+	Tenant    string
+	SessionID string
+	Key       string
+	Principal jig.Principal
+	Evidence  *identity.Evidence
+	Reply     jig.Reply
+	// Digest is the digest of the question against which the value was validated.
+	Digest      string
+	ProofWanted bool
+	Refusal     string
+	Now         time.Time
+}
+
+// Lapse reports how an approval changed because time passed.
+type Lapse struct {
+	// Status is the state of the call.
+	Status jig.CallStatus
+	// Ask is the current approval, while the call waits.
+	Ask *jig.Pending
+	// OnExpiry says what else ends, if the approval expired.
+	OnExpiry jig.ExpiryOutcome
+}

@@ -1,0 +1,94 @@
+package chat
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// Role says who wrote a message.
+type Role string
+
+// The roles.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+)
+
+// Message is an entry of a session's transcript other than a tool result.
+type Message struct {
+	Role Role   `json:"role"`
+	Text string `json:"text"`
+	By   string `json:"by,omitempty"`
+	// Pass is the pass to which the message belongs: for an assistant, the pass of its turn; for a user, the pass that was running when the
+	// message arrived (0 for the task).
+	Pass int       `json:"pass"`
+	At   time.Time `json:"at"`
+}
+
+// Usage counts tokens.
+type Usage struct {
+	InputTokens       int64 `json:"input_tokens"`
+	OutputTokens      int64 `json:"output_tokens"`
+	CacheReadTokens   int64 `json:"cache_read_tokens,omitempty"`
+	CacheCreateTokens int64 `json:"cache_create_tokens,omitempty"`
+}
+
+// Plus returns the sum of two usages.
+func (u Usage) Plus(more Usage) Usage {
+	return Usage{
+		InputTokens: u.InputTokens + more.InputTokens, OutputTokens: u.OutputTokens + more.OutputTokens,
+		CacheReadTokens: u.CacheReadTokens + more.CacheReadTokens, CacheCreateTokens: u.CacheCreateTokens + more.CacheCreateTokens,
+	}
+}
+
+// StopReason says why the model stopped.
+type StopReason string
+
+// The reasons.
+const (
+	StopEnd     StopReason = "end"
+	StopCalls   StopReason = "calls"
+	StopLength  StopReason = "length"
+	StopRefusal StopReason = "refusal"
+)
+
+// Turn is one answer of the model.
+type Turn struct {
+	Text  string         `json:"text"`
+	Calls []jig.ToolCall `json:"calls,omitempty"`
+	Usage Usage          `json:"usage"`
+	Stop  StopReason     `json:"stop"`
+	// Model is the provider's name for the model.
+	Model string `json:"model,omitempty"`
+	// Opaque is provider state that must be sent back with the turn, e.g. signed reasoning blocks.
+	Opaque json.RawMessage `json:"opaque,omitempty"`
+}
+
+// Exchange is one pass of the transcript: what users said before it, the model's turn, and the calls with their results in the order
+// requested.
+type Exchange struct {
+	Pass     int        `json:"pass"`
+	Messages []Message  `json:"messages,omitempty"`
+	Turn     *Turn      `json:"turn,omitempty"`
+	Calls    []jig.Call `json:"calls,omitempty"`
+}
+
+// ModelRequest is a request to a model provider.
+type Request struct {
+	// Model is provider/name.
+	Model string `json:"model"`
+	// System is the agent's instructions, followed by the tool menu and the working state.
+	System string `json:"system"`
+	// Exchanges are the transcript, oldest first, with results already shortened to the token budget.
+	Exchanges []Exchange `json:"exchanges"`
+	// Tools are the tools the model may call, sorted by name.
+	Tools     []jig.Tool `json:"tools,omitempty"`
+	MaxTokens int        `json:"max_tokens"`
+	// SessionID, Pass and Input are available to scripts; Script holds a script's rules.
+	SessionID string          `json:"session_id"`
+	Pass      int             `json:"pass"`
+	Input     json.RawMessage `json:"input,omitempty"`
+	Script    json.RawMessage `json:"script,omitempty"`
+}

@@ -1,0 +1,105 @@
+package entity
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Entity is a typed record.
+type Entity struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"entity_id"`
+	Type   string `json:"type"`
+	// TypeVersion is the version of the entity type against which the content was last checked.
+	TypeVersion string          `json:"type_version"`
+	Title       string          `json:"title,omitempty"`
+	Content     json.RawMessage `json:"content"`
+	// Provenance says, by field name, how a task produced the value.
+	Provenance map[string]Provenance `json:"provenance,omitempty"`
+	Revision   int64                 `json:"revision"`
+	// SessionID and Call identify the latest extraction of the entity; empty when there was none.
+	SessionID string    `json:"session_id,omitempty"`
+	Call      string    `json:"call,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Provenance says how a field got its value.
+type Provenance struct {
+	Task    string   `json:"task"`
+	Sources []string `json:"sources,omitempty"`
+	Model   string   `json:"model,omitempty"`
+	Tokens  int64    `json:"tokens,omitempty"`
+	// InputHash is the SHA-256 of the inputs from which the value was produced. If it has not changed, the task need not run again.
+	InputHash string    `json:"input_hash"`
+	Attempt   int       `json:"attempt,omitempty"`
+	Call      string    `json:"call,omitempty"`
+	At        time.Time `json:"at"`
+}
+
+// TextClaim is a claim made in a text, with the sources it is based on.
+type TextClaim struct {
+	Text            string   `json:"text"`
+	SourceEntityIDs []string `json:"source_entity_ids"`
+	// Quote must appear in one of the sources, word for word; empty means no check.
+	Quote string `json:"quote,omitempty"`
+}
+
+// MaxEntityBytes bounds the content of an entity, as JSON; longer content belongs in a text.
+const MaxBytes = 256 << 10
+
+// NewEntity is an entity to create. The store assigns its id, revision and times.
+type NewEntity struct {
+	Entity
+	// Key makes the creation idempotent: if the key was used before, the entity created then is returned. Empty means not idempotent.
+	Key string
+	// Bundle is the bundle that the entity type came with; empty when there is none.
+	Bundle string
+	// Relations are the ids of the entities that the new one points at, by relation name.
+	Relations map[string][]string
+	// Workspaces are the workspaces that the entity joins.
+	Workspaces []string
+}
+
+// EntityPatch is a change of some fields of an entity.
+type Patch struct {
+	// Fields are new values by name; null removes a field. Other fields stay as they are.
+	Fields map[string]json.RawMessage
+	// Provenance says how the new values were produced. A field that is changed without provenance loses the provenance it had.
+	Provenance map[string]Provenance
+	// A nil Title leaves the title as it is, and so does an empty TypeVersion for the type's version.
+	Title       *string
+	TypeVersion string
+	// Relations replace the relations of the same names; others stay as they are.
+	Relations map[string][]string
+	// Key makes the change idempotent: it is not applied again if the latest change had the same key. Empty means not idempotent.
+	Key string
+}
+
+// Relation is a named link from one entity to another.
+type Relation struct {
+	From string `json:"from"`
+	Name string `json:"name"`
+	To   string `json:"to"`
+}
+
+// EntityCount is the number of entities of a type.
+type Count struct {
+	Type  string `json:"type"`
+	Count int64  `json:"count"`
+	// UpdatedAt is the time of the latest change to any of them.
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// EntityChange is the change that a move of an extraction makes to the entity being filled. It applies to any revision of the entity. If
+// the entity has been deleted meanwhile, nothing is written.
+type Change struct {
+	ID string
+	// Fields are new values by name, each with its provenance; null removes a field.
+	Fields     map[string]json.RawMessage
+	Provenance map[string]Provenance
+	// Relations replace the relations of the same names. Links to entities that do not exist are left out.
+	Relations map[string][]string
+	// Tasks says how tasks ended, by id, in a format private to package extract. The next extraction of the entity reads it.
+	Tasks map[string]json.RawMessage
+}

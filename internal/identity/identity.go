@@ -1,0 +1,50 @@
+package identity
+
+import (
+	"time"
+)
+
+// Algorithms of [Key].
+const (
+	AlgorithmEd25519 = "ed25519"
+	AlgorithmHMAC    = "hmac-sha256"
+)
+
+// Key verifies tokens.
+type Key struct {
+	// ID is the id by which tokens name the key (kid).
+	ID string `json:"id"`
+	// Algorithm is ed25519 or hmac-sha256.
+	Algorithm string `json:"algorithm"`
+	// Principal is the only principal for whom the key may sign; empty means that it may sign for everybody (e.g. the key of a portal).
+	Principal string `json:"principal,omitempty"`
+	// Material is the 32 bytes of an Ed25519 public key, or an HMAC secret of at least 32 bytes.
+	Material []byte `json:"-"`
+}
+
+// Claim is the statement that a token proves: a principal takes one action on one subject.
+type Claim struct {
+	Tenant    string `json:"tenant"`
+	Principal string `json:"principal"`
+	// Action is approve, deny, delegate, answer, reconcile, pause, resume or revoke.
+	Action string `json:"action"`
+	// SessionID and Call name the call that is decided. Subject names the target of any other action: a grant's id, tool:<name>, session:<id>,
+	// tenant.
+	SessionID string `json:"session_id,omitempty"`
+	Call      string `json:"call,omitempty"`
+	Subject   string `json:"subject,omitempty"`
+	// Digest is the digest of the call as it was shown.
+	Digest string `json:"digest,omitempty"`
+	// Content is the SHA-256, in hex, of the decision's content in RFC 8785 form (changed input, a value, a delegate, a grant); empty when the
+	// decision has none of these. Package token computes it.
+	Content string `json:"content,omitempty"`
+}
+
+// Evidence is the proof of a claim; the zero value means that nothing was proved.
+type Evidence struct {
+	Key   string    `json:"key,omitempty"`
+	Token string    `json:"token,omitempty"`
+	Until time.Time `json:"until,omitzero"`
+	// Request identifies the request that carried the token. A token is valid once, and again only for a retry of the same request.
+	Request string `json:"-"`
+}

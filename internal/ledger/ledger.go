@@ -1,0 +1,67 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
+)
+
+// Admission is the request with which a pass submits its calls to the ledger: all of them with their verdicts, in one transaction.
+type Admission struct {
+	Tenant    string
+	SessionID string
+	Pass      int
+	// Calls are in the order requested. A call whose verdict is run is reserved; one whose verdict is ask waits; one whose verdict is deny or
+	// refuse has its result already.
+	Calls []jig.Call
+	// Approvals are the approvals to open, one for each call whose verdict is ask.
+	Approvals []jig.Pending
+}
+
+// Window is the part of the open calls of a pass, or of a composition, that a workflow run handles at a time.
+type Window struct {
+	// Calls are open calls in the order requested: all that wait for a person, and at most the requested number of others. For a composition,
+	// they are all of its open calls.
+	Calls []jig.Call
+	// Approvals are the approvals of waiting calls, by call id.
+	Approvals map[string]jig.Pending
+	// More reports that the pass has further open calls.
+	More bool
+}
+
+// PassState holds the data needed to settle a pass.
+type PassState struct {
+	Session jig.Session
+	Turn    chat.Turn
+	// Counts holds the number of the pass's calls in each status.
+	Counts map[jig.CallStatus]int
+	// Unread counts the user messages that arrived after the pass's prompt was built.
+	Unread int
+	// MessagePass is the pass that was running when the latest user message arrived; 0 when the task is the only message.
+	MessagePass int
+}
+
+// End records in the store how a session or a pass ended. The status working means that the session continues.
+type End struct {
+	Tenant    string
+	SessionID string
+	Pass      int
+	Status    jig.Status
+	Reason    string
+	Answer    string
+	Error     *jig.Error
+	// Since, unless zero, is the last known time at which the session changed. If it has changed since then, nothing is done.
+	Since time.Time
+}
+
+// RecordedCall is an admitted call, with the data needed to judge it again.
+type RecordedCall struct {
+	// Call is the call without its result.
+	Call jig.Call
+	// Session is the session as it was when the call was admitted. It has only the recorded fields; of its agent, these are Name, Version and
+	// Registered.
+	Session jig.Session
+	// Tool is the contract that the worker has now; nil if the tool no longer exists.
+	Tool *jig.Tool
+}

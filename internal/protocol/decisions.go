@@ -1,0 +1,40 @@
+package protocol
+
+import (
+	"cmp"
+
+	"github.com/jig-run/jig"
+)
+
+// Settlement names a call that was settled late, while its workflow considers it unknown and waits for a person.
+type Settlement struct {
+	Call string `json:"call"`
+}
+
+// Decisions is the payload of the signals approve and deny and of the update decide: one decision or several. For a signal, the
+// signal's name is the answer. In the update, each decision carries its own answer (default: approve).
+type Decisions struct {
+	jig.Decision
+	Decisions []jig.Decision `json:"decisions,omitempty"`
+}
+
+// All returns the decisions as a list. Each of several decisions inherits by, answer, note and reason from the outer object unless
+// it sets its own.
+func (d Decisions) All() []jig.Decision {
+	if len(d.Decisions) == 0 {
+		return []jig.Decision{d.Decision}
+	}
+	list := make([]jig.Decision, len(d.Decisions))
+	for i, one := range d.Decisions {
+		one.By, one.Answer = cmp.Or(one.By, d.By), cmp.Or(one.Answer, d.Answer)
+		one.Note, one.Reason = cmp.Or(one.Note, d.Note), cmp.Or(one.Reason, d.Reason)
+		list[i] = one
+	}
+	return list
+}
+
+// DecideResult is the answer of the updates decide, answer and reconcile.
+type DecideResult struct {
+	SessionID string      `json:"session_id"`
+	Decisions []jig.Ruled `json:"decisions"`
+}

@@ -1,0 +1,73 @@
+package protocol
+
+import ()
+
+// TaskQueue is the default task queue of jig's workers.
+const TaskQueue = "jig"
+
+// These names are used by other programs and never change.
+const (
+	// PassWorkflow is the workflow type of an agent session, and CallWorkflow the one of a single call.
+	PassWorkflow = "Pass"
+	CallWorkflow = "Call"
+	// CompositionWorkflow is the type of the workflow that answers a call of an execution spec.
+	CompositionWorkflow = "Composition"
+	// ExtractionWorkflow is the type of the workflow that answers a call which fills an entity.
+	ExtractionWorkflow = "Extraction"
+	SweepWorkflow      = "Sweep"
+
+	SignalApprove   = "approve"
+	SignalDeny      = "deny"
+	SignalMessage   = "message"
+	SignalReconcile = "reconcile"
+	SignalEvent     = "event"
+	SignalDelegate  = "delegate"
+	SignalAnswer    = "answer"
+
+	UpdateDecide    = "decide"
+	UpdateReconcile = "reconcile"
+	UpdateAnswer    = "answer"
+	// UpdateWait, an update of a Call workflow, answers as soon as the call has its result or waits for a person.
+	UpdateWait = "wait"
+
+	QueryStatus = "status"
+)
+
+// SignalSettled tells a workflow that a call which it considers unknown was settled late. Only activities send it. Its payload is an
+// [activities.Settlement].
+const SignalSettled = "jig.settled"
+
+// Search attributes that every session carries.
+const (
+	AttrTenant  = "JigTenant"
+	AttrAgent   = "JigAgent"
+	AttrStatus  = "JigStatus"
+	AttrTool    = "JigTool"
+	AttrPass    = "JigPass"
+	AttrPending = "JigPending"
+)
+
+// These activity types are started directly by clients, mostly to read. Each takes one of the request types below.
+const (
+	ReadStatus    = "jig.status"
+	ReadApprovals = "jig.approvals"
+	ReadEvents    = "jig.events"
+	ReadCatalog   = "jig.catalog"
+	ReadArtifact  = "jig.artifact"
+	ReadEntity    = "jig.entity"
+	WriteArtifact = "jig.upload"
+	ReadGrants    = "jig.grants"
+	ReadPauses    = "jig.pauses"
+	ReadAudit     = "jig.audit"
+	WritePause    = "jig.pause"
+	WriteResume   = "jig.resume"
+)
+
+// Activity types that clients start directly, to review approvals and recorded calls.
+const (
+	ReadPending  = "jig.pending"
+	ReadCall     = "jig.call"
+	ReadFigures  = "jig.figures"
+	ReadBacktest = "jig.backtest"
+	ReadPolicies = "jig.policies"
+)

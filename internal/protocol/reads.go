@@ -1,0 +1,178 @@
+package protocol
+
+import (
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/audit"
+)
+
+// SessionRef identifies a session.
+type SessionRef struct {
+	Tenant    string `json:"tenant"`
+	SessionID string `json:"session_id"`
+}
+
+// AuditRequest asks for the rows of a tenant's audit chain after a number, oldest first. SessionID, Since and Until filter the
+// rows; filtered rows do not form a chain.
+type AuditRequest struct {
+	Tenant    string    `json:"tenant"`
+	After     int64     `json:"after,omitempty"`
+	SessionID string    `json:"session_id,omitempty"`
+	Since     time.Time `json:"since,omitzero"`
+	Until     time.Time `json:"until,omitzero"`
+}
+
+// AuditPage is a page of rows, at most 128 KiB.
+type AuditPage struct {
+	Rows []audit.Row `json:"rows"`
+	// More reports whether there are more rows.
+	More bool `json:"more,omitempty"`
+	// HeadN and HeadHash describe the end of the tenant's chain. They are read before the rows.
+	HeadN    int64  `json:"head_n"`
+	HeadHash string `json:"head_hash"`
+}
+
+// EntityRequest asks for the state of the latest extraction of an entity.
+type EntityRequest struct {
+	Tenant   string `json:"tenant"`
+	EntityID string `json:"entity_id"`
+}
+
+// PendingRequest asks for a page of the calls in a tenant that wait for a person and match a filter.
+type PendingRequest struct {
+	Tenant string            `json:"tenant"`
+	Filter jig.PendingFilter `json:"filter,omitzero"`
+	Cursor string            `json:"cursor,omitempty"`
+	// Limit is the maximum number of results. The default, and the maximum, is 40.
+	Limit int `json:"limit,omitempty"`
+}
+
+// FiguresRequest asks for statistics of a tenant's approvals: those that wait now and those that ended since a given time.
+type FiguresRequest struct {
+	Tenant string    `json:"tenant"`
+	Since  time.Time `json:"since"`
+}
+
+// StatusRequest asks for a session's status.
+type StatusRequest struct {
+	Tenant    string `json:"tenant"`
+	SessionID string `json:"session_id"`
+}
+
+// ApprovalsRequest asks for a page of the calls in a tenant that wait for a person. SessionID limits it to one session.
+type ApprovalsRequest struct {
+	Tenant    string `json:"tenant"`
+	SessionID string `json:"session_id,omitempty"`
+	Cursor    string `json:"cursor,omitempty"`
+	Limit     int    `json:"limit,omitempty"`
+}
+
+// ApprovalsPage is a page of calls that wait for a person.
+type ApprovalsPage struct {
+	Approvals []jig.Pending `json:"approvals"`
+	Next      string        `json:"next,omitempty"`
+}
+
+// EventsRequest asks for the events after a sequence number. It waits up to Wait for the first one.
+type EventsRequest struct {
+	Tenant    string        `json:"tenant"`
+	SessionID string        `json:"session_id"`
+	After     int64         `json:"after"`
+	Limit     int           `json:"limit,omitempty"`
+	Wait      time.Duration `json:"wait,omitempty"`
+}
+
+// EventsPage is a page of events, at most 128 KiB.
+type EventsPage struct {
+	Events []jig.Event `json:"events"`
+	// Status is the status of the session, so that a follower knows when to stop.
+	Status jig.Status `json:"status"`
+}
+
+// CatalogRequest asks for a page of the tools that a tenant sees. After is the last name of the previous page. If Kind is set, it asks
+// for a piece of the current version of one registered document instead.
+type CatalogRequest struct {
+	Tenant string `json:"tenant"`
+	After  string `json:"after,omitempty"`
+	// Kind is agent, skill, entity_type, or spec for any execution spec.
+	Kind   string `json:"kind,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Offset int    `json:"offset,omitempty"`
+}
+
+// CatalogPage is a page of tools, sorted by name. The first page also has the names of the registered documents, sorted. An older
+// worker may omit a list that it does not know.
+type CatalogPage struct {
+	Tools  []jig.Tool `json:"tools"`
+	Agents []string   `json:"agents,omitzero"`
+	Skills []string   `json:"skills,omitzero"`
+	// EntityTypes are the names of entity types.
+	EntityTypes []string `json:"entity_types,omitzero"`
+	// Specs are the execution specs that only compositions and people can run, because their names are not valid tool names. The
+	// other specs are among the tools.
+	Specs    []string       `json:"specs,omitzero"`
+	More     bool           `json:"more,omitempty"`
+	Document *DocumentChunk `json:"document,omitempty"`
+}
+
+// DocumentChunk is a piece of a document, at most 128 KiB. Pieces belong together if their Hash (the SHA-256 of the complete
+// document, in hex) is the same.
+type DocumentChunk struct {
+	Hash string `json:"hash"`
+	Data []byte `json:"data"`
+	Size int    `json:"size"`
+}
+
+// ArtifactRequest asks for a piece of an artifact.
+type ArtifactRequest struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	Offset int64  `json:"offset"`
+}
+
+// ArtifactChunk is a piece of an artifact, at most 128 KiB.
+type ArtifactChunk struct {
+	Data []byte `json:"data"`
+	Size int64  `json:"size"`
+}
+
+// UploadRequest writes a piece (at most 128 KiB) of an artifact. The client chooses the artifact's id.
+type UploadRequest struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	Offset int64  `json:"offset"`
+	Data   []byte `json:"data"`
+}
+
+// PoliciesRequest asks for a page of a tenant's policies.
+type PoliciesRequest struct {
+	Tenant string `json:"tenant"`
+	// After is the last name of the previous page. It is empty for the first page.
+	After string `json:"after,omitempty"`
+}
+
+// PoliciesPage is a page of a tenant's policies, sorted by name.
+type PoliciesPage struct {
+	Policies []jig.PolicyState `json:"policies"`
+	// More reports whether there are more policies.
+	More bool `json:"more,omitempty"`
+}
+
+// ShowRequest asks for the open approval or question of a call, with a piece of the call's arguments.
+type ShowRequest struct {
+	Tenant    string `json:"tenant"`
+	SessionID string `json:"session_id"`
+	Call      string `json:"call"`
+	// Offset is where the piece of the arguments begins, in bytes.
+	Offset int `json:"offset,omitempty"`
+}
+
+// ShowPage holds the open approval or question of a call and a piece of the call's arguments (canonical JSON), at most 128 KiB. Pieces
+// belong together if their Pending has the same digest.
+type ShowPage struct {
+	Pending jig.Pending `json:"pending"`
+	Input   []byte      `json:"input"`
+	// Size is the size of the complete arguments, in bytes.
+	Size int `json:"size"`
+}

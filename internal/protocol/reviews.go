@@ -1,0 +1,62 @@
+package protocol
+
+import (
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// BacktestResult compares the verdicts on a recorded call with and without a new policy document.
+type BacktestResult struct {
+	SessionID string    `json:"session_id"`
+	Call      string    `json:"call"`
+	Tool      string    `json:"tool"`
+	At        time.Time `json:"at"`
+	// Recorded is the original verdict, Now is the verdict of the current policies, and New is their verdict with the new document. Now and
+	// New are empty if the tool is no longer known.
+	Recorded jig.Verdict `json:"recorded"`
+	Now      jig.Verdict `json:"now,omitempty"`
+	New      jig.Verdict `json:"new,omitempty"`
+	// Status is the call's status in the ledger.
+	Status jig.CallStatus `json:"status"`
+	// Rules lists the rules that applied with the new document, as <policy>/<rule>, the strictest first. Reason is the text of the first
+	// one.
+	Rules  []string `json:"rules,omitempty"`
+	Reason string   `json:"reason,omitempty"`
+}
+
+// Changed reports whether the new document changes the verdict.
+func (r BacktestResult) Changed() bool { return r.Now != r.New }
+
+// BacktestRequest asks how a policy document would have decided the calls since a given time. It returns one page at a time.
+type BacktestRequest struct {
+	Tenant string `json:"tenant"`
+	// Document is the text of a policy document.
+	Document string    `json:"document"`
+	Since    time.Time `json:"since"`
+	Cursor   string    `json:"cursor,omitempty"`
+	// All asks for the results of all calls, including those whose verdict the document does not change.
+	All bool `json:"all,omitempty"`
+}
+
+// BacktestPage is the outcome for a page of recorded calls.
+type BacktestPage struct {
+	// Results lists the calls whose verdict the document changes (or all calls, if requested) and the calls whose tool is unknown.
+	Results []BacktestResult `json:"results"`
+	// Tally counts all calls that were ruled on.
+	Tally []BacktestCount `json:"tally"`
+	// Refused counts the calls that never reached policy: unknown tools, bad input, duplicates. Unknown counts the calls whose tool is no
+	// longer known. Tally includes neither.
+	Refused int `json:"refused,omitempty"`
+	Unknown int `json:"unknown,omitempty"`
+	// Next is the cursor of the next page. It is empty at the end.
+	Next string `json:"next,omitempty"`
+}
+
+// BacktestCount is the number of calls with the same three verdicts.
+type BacktestCount struct {
+	Recorded jig.Verdict `json:"recorded"`
+	Now      jig.Verdict `json:"now"`
+	New      jig.Verdict `json:"new"`
+	Count    int         `json:"count"`
+}

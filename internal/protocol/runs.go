@@ -1,0 +1,107 @@
+package protocol
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// PassInput is the input of a run of Pass. A client sets Tenant and Start to begin a session, or Tenant alone to send a message to
+// a session that has ended. The other fields are passed from one run to the next.
+type PassInput struct {
+	Tenant string        `json:"tenant"`
+	Start  *StartSession `json:"start,omitempty"`
+	// Pass is the number of the first pass of this run. It is 0 in a run that a client started.
+	Pass int `json:"pass,omitempty"`
+	// Calling reports that an earlier run admitted the calls of this pass and that some of them are still open.
+	Calling bool `json:"calling,omitempty"`
+	// Agent and Limits belong to the session. They are passed on so that a run need not query them.
+	Agent  string     `json:"agent,omitempty"`
+	Limits jig.Limits `json:"limits,omitzero"`
+	// Deadline is the deadline of the session, or zero if it has none.
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Tools lists the tools that the session has used, sorted. It is the value of the search attribute JigTool.
+	Tools []string `json:"tools,omitempty"`
+	// Inbox holds signals that arrived too late for the previous run.
+	Inbox []Envelope `json:"inbox,omitempty"`
+	// Said counts the byte-identical messages and events of the earlier runs.
+	Said map[string]int `json:"said,omitempty"`
+	// Shown holds the current values of the search attributes.
+	Shown Shown `json:"shown,omitzero"`
+	// Parent identifies the call that this session answers as the child of another session's workflow. It is nil for any other session.
+	Parent *ParentCall `json:"parent,omitempty"`
+}
+
+// ParentCall identifies a call that is answered by a session.
+type ParentCall struct {
+	SessionID string `json:"session_id"`
+	Call      string `json:"call"`
+	// Told reports that the parent may still show this session as waiting for people.
+	Told bool `json:"told,omitempty"`
+}
+
+// Shown holds the values of a session's search attributes. Tools is a count.
+type Shown struct {
+	Status  jig.Status `json:"status,omitempty"`
+	Pending int        `json:"pending,omitempty"`
+	Pass    int        `json:"pass,omitempty"`
+	Tools   int        `json:"tools,omitempty"`
+}
+
+// Envelope is a signal as it arrived, with a key that makes sure that it takes effect only once.
+type Envelope struct {
+	Name    string          `json:"name"`
+	Key     string          `json:"key"`
+	Payload json.RawMessage `json:"payload"`
+}
+
+// PassResult is the result of a session's workflow.
+type PassResult struct {
+	SessionID string     `json:"session_id"`
+	Status    jig.Status `json:"status"`
+	// Answer is cut to 32 KiB. The store has the complete answer.
+	Answer    string     `json:"answer,omitempty"`
+	Truncated bool       `json:"truncated,omitempty"`
+	Reason    string     `json:"reason,omitempty"`
+	Passes    int        `json:"passes"`
+	Error     *jig.Error `json:"error,omitempty"`
+}
+
+// CallInput is the input of a run of Call: one tool call from a person or a program, without a model.
+type CallInput struct {
+	Tenant string `json:"tenant"`
+	// Tool names a tool or a registered execution spec. It is empty when a document is given.
+	Tool string `json:"tool,omitempty"`
+	// Document is an execution spec, and DocumentArtifact the id of one that was uploaded. DocumentName is its file name, for messages.
+	Document         string          `json:"document,omitempty"`
+	DocumentArtifact string          `json:"document_artifact,omitempty"`
+	DocumentName     string          `json:"document_name,omitempty"`
+	Input            json.RawMessage `json:"input,omitempty"`
+	InputArtifact    string          `json:"input_artifact,omitempty"`
+	Principal        jig.Principal   `json:"principal"`
+	// Pairs are key=value inputs. They are converted according to the tool's input schema.
+	Pairs map[string]string `json:"pairs,omitempty"`
+	// Parent is the session that started this one, and ParentCall the call of that session. Both are empty when a person or a
+	// program started it. With a parent, the principal is the parent's.
+	Parent     string `json:"parent,omitempty"`
+	ParentCall string `json:"parent_call,omitempty"`
+	// Source says how a call without a parent was started. Empty means api.
+	Source jig.Source `json:"source,omitempty"`
+	// Calling and Inbox are passed from one run to the next.
+	Calling bool       `json:"calling,omitempty"`
+	Inbox   []Envelope `json:"inbox,omitempty"`
+	// Said has the same meaning as in [PassInput].
+	Said map[string]int `json:"said,omitempty"`
+}
+
+// CallResult is the result of a Call workflow and the answer of its update wait.
+type CallResult struct {
+	SessionID string `json:"session_id"`
+	// ClientID is the id that the client chose for the session. The client sets it; workflows do not.
+	ClientID string         `json:"client_id,omitempty"`
+	Call     string         `json:"call"`
+	Status   jig.CallStatus `json:"status"`
+	// Result is set once the call is final. Its data is cut to 32 KiB.
+	Result *jig.ToolResult `json:"result,omitempty"`
+}

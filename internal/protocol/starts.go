@@ -1,0 +1,40 @@
+package protocol
+
+import (
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+)
+
+// StartSession describes a new session. If Document or Input is large, the client can upload it first and pass a reference instead.
+type StartSession struct {
+	// Agent names a registered agent. It is empty if a document is given.
+	Agent string `json:"agent,omitempty"`
+	// Document is an agent document (Markdown with front matter), and DocumentArtifact the id of one that was uploaded.
+	// DocumentName is its file name, for error messages.
+	Document         string          `json:"document,omitempty"`
+	DocumentArtifact string          `json:"document_artifact,omitempty"`
+	DocumentName     string          `json:"document_name,omitempty"`
+	Task             string          `json:"task,omitempty"`
+	Input            json.RawMessage `json:"input,omitempty"`
+	InputArtifact    string          `json:"input_artifact,omitempty"`
+	// Pairs are key=value inputs. They are converted according to the agent's input schema.
+	Pairs map[string]string `json:"pairs,omitempty"`
+	// Model replaces the agent's own model. A start with a parent may only name a model that the agent's document lists.
+	Model     string        `json:"model,omitempty"`
+	Principal jig.Principal `json:"principal"`
+	// ParentID and ParentCall name the call that starts the session. Both are empty if a person or a program starts it. With a
+	// parent, the principal is the parent's.
+	ParentID   string `json:"parent_id,omitempty"`
+	ParentCall string `json:"parent_call,omitempty"`
+	// Source says how a session without a parent was started. Empty means api.
+	Source jig.Source `json:"source,omitempty"`
+}
+
+// Message is the payload of the signal message.
+type Message struct {
+	Text string `json:"text"`
+	By   string `json:"by,omitempty"`
+	// ID is chosen by the sender. A session accepts only one message per ID. At most 256 bytes.
+	ID string `json:"id,omitempty"`
+}
