@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/internal/policy"
 )
 
 // AdmitInput asks to admit the calls of a pass and to return those to work on now.
@@ -328,7 +328,7 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 	}
 	call.Verdict, call.Reasons, call.PolicyVersion = ruling.Verdict, ruling.Reasons, ruling.PolicyVersion
 	if ruling.Held != "" {
-		call.Verdict, call.Reasons, call.PolicyVersion = jig.VerdictAsk, []string{ruling.Held}, policy.VersionUnreadable
+		call.Verdict, call.Reasons, call.PolicyVersion = jig.VerdictAsk, []string{ruling.Held}, ledger.VersionUnreadable
 	}
 	if tool.ConcurrencyKey != "" {
 		key, err := a.expressions.ConcurrencyKey(ctx, tool.ConcurrencyKey, call.Input)

@@ -14,8 +14,8 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/policy"
 )
 
 // filling is a store with one call that fills an entity, and an extractor with a bug.

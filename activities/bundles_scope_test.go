@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/nearest"
+	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -44,7 +44,7 @@ func (l library) BundleNames(_ context.Context, tenant string) ([]string, error)
 }
 
 func (l library) Suggest(name string, names []string) string {
-	return nearest.Hint(name, names, "none")
+	return suggest.Hint(name, names, "none")
 }
 
 func (l library) CurrentDocuments(context.Context, string, string) ([]bundle.DocumentVersion, error) {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/internal/policy"
 )
 
 // ReasonRequiresConfirmation is the reason of a call that did nothing because its input lacks `confirmed: true`, and that runs

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/canonical"
+	"github.com/jig-run/jig/internal/canonical"
 )
 
 // canonicalJSON returns the RFC 8785 form of a JSON document.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -221,7 +221,7 @@ func TestRetry_NotOfACompositionThatWrote(t *testing.T) {
 			o.govern(t, runsAll)
 			body := "kind: composition\nname: shop.inner\nsteps:\n  - {id: a, tool: " + row.first +
 				", input: {order: a, amount: 1}}\n  - {fail: {message: \"no\"}}\n"
-			tool, err := compose.NewEngine().Contract("inner.yaml", []byte(body))
+			tool, err := composition.NewEngine().Contract("inner.yaml", []byte(body))
 			require.NoError(t, err)
 			require.NoError(t, o.db.PutDocument(t.Context(), o.tenant, activities.DocumentSpec, tool.Name, tool.Version, []byte(body)))
 			o.begins(t, `kind: composition

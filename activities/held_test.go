@@ -12,9 +12,10 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -46,7 +47,7 @@ func TestCallIsHeldBackUntilThePolicyCanBeRead(t *testing.T) {
 	for _, c := range []jig.Call{read, write} {
 		require.Equal(t, jig.CallReserved, c.Status)
 		require.Equal(t, []string{whyHeld}, c.Reasons)
-		require.Equal(t, policy.VersionUnreadable, c.PolicyVersion)
+		require.Equal(t, ledger.VersionUnreadable, c.PolicyVersion)
 		require.NotEqual(t, jig.VerdictRun, c.Verdict)
 		_, err := o.db.Pending(t.Context(), o.tenant, o.session, c.ID)
 		require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), "nobody is asked on weaker terms")

@@ -14,23 +14,23 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/compose"
-	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/schema"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/store/storetest"
-	"github.com/jig-run/jig/token"
 	"github.com/jig-run/jig/tools"
-	"github.com/jig-run/jig/tools/person"
-	"github.com/jig-run/jig/tools/prompt"
-	"github.com/jig-run/jig/tools/schema"
+	"github.com/jig-run/jig/tools/builtin/person"
+	"github.com/jig-run/jig/tools/builtin/prompt"
 )
 
 // office is the engine's activities with a real store and real policies, tokens and grants. A test can change the tenant's settings
@@ -143,7 +143,7 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 	o.Registry = registry
 	o.Activities = activities.New(activities.Deps{
 		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: o, GrantRules: granting{}, Schemas: o.schemas,
-		Expressions: expressions, Composer: compose.NewEngine(), Agents: spec.Parser{}, Model: anyModel{}, Now: o.now,
+		Expressions: expressions, Composer: composition.NewEngine(), Agents: spec.Parser{}, Model: anyModel{}, Now: o.now,
 		Runs: o.temporal,
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/store/storetest"
+	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/tools"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/policy"
 )
 
 // Sessions keeps sessions and their transcripts.

@@ -8,7 +8,6 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/policy"
 )
 
 // RunInput identifies the call to run.
@@ -233,7 +232,7 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 		if approval, err = a.decideWith(ctx, a.newCover(session), tool, &fresh, a.confirmAgain); err != nil {
 			return Ran{}, false, err
 		}
-		if fresh.PolicyVersion == policy.VersionUnreadable && !fresh.Status.Final() {
+		if fresh.PolicyVersion == ledger.VersionUnreadable && !fresh.Status.Final() {
 			return held(call, fresh.Reasons[0]), false, nil
 		}
 	}

@@ -10,11 +10,11 @@ import (
 	"go.temporal.io/sdk/testsuite"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/token"
 )
 
 // A token counts only once. Somebody who has seen it cannot use it again: neither while the call still waits nor when its outcome becomes

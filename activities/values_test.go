@@ -9,10 +9,10 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/store/storetest"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
 )
 
 // holding is a session with the result of a call and an artifact.

@@ -20,7 +20,7 @@ import (
 	"go.temporal.io/sdk/worker"
 
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/internal/store"
 )
 
 // taskQueue is the task queue of the worker in this process.

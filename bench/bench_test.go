@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/compose"
-	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/plan/extraction"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 )
@@ -106,14 +106,14 @@ func TestCompositionsOfTheBenchAreFreeOfProblems(t *testing.T) {
 		doc, problems := spec.Load(name, []byte(document))
 		require.Empty(t, problems, name)
 		require.Empty(t, spec.Check([]spec.Document{doc}, known), name)
-		_, err := compose.NewEngine().Contract(name, []byte(document))
+		_, err := composition.NewEngine().Contract(name, []byte(document))
 		require.NoError(t, err, name)
 	}
 }
 
 func TestEntityTypesOfTheBenchAreFreeOfProblems(t *testing.T) {
 	t.Parallel()
-	checks := extract.Checks{Field: spec.CheckField, Schema: func(_, _ json.RawMessage) error { return nil }}
+	checks := extraction.Checks{Field: spec.CheckField, Schema: func(_, _ json.RawMessage) error { return nil }}
 	for name, document := range map[string]string{
 		"seven.yaml": sevenTasks, "one.yaml": oneTask, "graph.yaml": graphDocument(fullSize().graphTasks), "small.yaml": graphDocument(smokeSize().graphTasks),
 		"thin.yaml": thinDocument,
@@ -126,7 +126,7 @@ func TestEntityTypesOfTheBenchAreFreeOfProblems(t *testing.T) {
 		}
 		kind, err := spec.LoadEntityType(name, []byte(document))
 		require.NoError(t, err, name)
-		_, err = extract.Compile(kind, checks)
+		_, err = extraction.Compile(kind, checks)
 		require.NoError(t, err, name)
 	}
 	kind, err := spec.LoadEntityType("seven.yaml", []byte(sevenTasks))

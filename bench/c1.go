@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/compose"
+	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -73,7 +73,7 @@ func (b *bench) register(ctx context.Context) error {
 		loopActivity:  loopDocument(loopActivity, noopTool),
 		loopLocal:     loopDocument(loopLocal, quickTool),
 	} {
-		tool, err := compose.NewEngine().Contract(name, []byte(document))
+		tool, err := composition.NewEngine().Contract(name, []byte(document))
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}

@@ -14,17 +14,17 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/compose"
-	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/plan/extractor"
+	"github.com/jig-run/jig/internal/plan/thin"
+	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/schema"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/policy"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/thin"
 	"github.com/jig-run/jig/tools"
-	"github.com/jig-run/jig/tools/entities"
-	"github.com/jig-run/jig/tools/entities/extraction"
-	"github.com/jig-run/jig/tools/schema"
+	"github.com/jig-run/jig/tools/builtin/entities"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -79,12 +79,12 @@ func (e *engine) wire(ctx context.Context, url string, entered func(entry), logg
 		return err
 	}
 	e.contracts = contracts{
-		Engine: compose.NewEngine(),
+		Engine: composition.NewEngine(),
 		thin:   thin.NewEngine(thin.Options{Records: records{store: e.store, entities: own}, Starter: e.starter}),
 	}
 	e.activities = activities.New(activities.Deps{
 		Store: e.store, Catalogue: e.registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
-		Composer: e.contracts, Thin: e.contracts.thin, Extractor: extraction.New(own, newSchemas().ValidateOutput),
+		Composer: e.contracts, Thin: e.contracts.thin, Extractor: extractor.New(own, newSchemas().ValidateOutput),
 		Agents: plain{}, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})
 	return nil

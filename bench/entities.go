@@ -9,23 +9,23 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/compose"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/plan/extractor"
+	"github.com/jig-run/jig/internal/plan/thin"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/thin"
-	"github.com/jig-run/jig/tools/entities"
-	"github.com/jig-run/jig/tools/entities/extraction"
+	"github.com/jig-run/jig/tools/builtin/entities"
 )
 
 func entityOptions(db *store.DB) entities.Options {
-	return entities.Options{Store: db, Types: extraction.NewTypes(db).Of, Check: spec.CheckContent}
+	return entities.Options{Store: db, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
 }
 
 // contracts reads execution specs as tool contracts, and runs compositions.
 type contracts struct {
-	*compose.Engine
+	*composition.Engine
 	thin *thin.Engine
 }
 

@@ -13,9 +13,9 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/expr"
-	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan/extraction"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -233,11 +233,11 @@ func (p *pages) write(ctx context.Context, in FillTaskInput, value json.RawMessa
 	if err != nil {
 		return fmt.Errorf("write the provenance: %w", err)
 	}
-	told, err := json.Marshal(extract.TaskEvent{EntityID: in.Entity, Task: in.Task, Kind: entity.TaskCompute})
+	told, err := json.Marshal(extraction.TaskEvent{EntityID: in.Entity, Task: in.Task, Kind: entity.TaskCompute})
 	if err != nil {
 		return fmt.Errorf("write an event: %w", err)
 	}
-	updated, err := json.Marshal(extract.EntityEvent{EntityID: in.Entity, Fields: []string{in.Task}, Task: in.Task})
+	updated, err := json.Marshal(extraction.EntityEvent{EntityID: in.Entity, Fields: []string{in.Task}, Task: in.Task})
 	if err != nil {
 		return fmt.Errorf("write an event: %w", err)
 	}

@@ -11,13 +11,13 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/extract"
-	"github.com/jig-run/jig/tools/entities"
+	"github.com/jig-run/jig/internal/plan/extraction"
+	"github.com/jig-run/jig/tools/builtin/entities"
 	"github.com/jig-run/jig/workflows"
 )
 
 // filledAtOnce is the number of entities that both sides fill at the same time.
-const filledAtOnce = extract.DefaultBatchParallel
+const filledAtOnce = extraction.DefaultBatchParallel
 
 // extractions measures P11: tasks per second when filling many entities, and whether very many entities and very many tasks complete.
 func extractions(ctx context.Context, b *bench) ([]row, error) {
@@ -88,7 +88,7 @@ func newTenant(what string) string {
 
 // fillAll fills all entities of a tenant with one call.
 func (b *bench) fillAll(ctx context.Context, tenant, session string, n int) error {
-	var out extract.BatchResult
+	var out extraction.BatchResult
 	input := fmt.Appendf(nil, `{"type":%q,"max_parallel":%d}`, pageType, filledAtOnce)
 	if err := b.call(ctx, client.CallInput{Tenant: tenant, Tool: entities.ExtractAllTool, Input: input, Principal: filler()}, session, &out); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (b *bench) largeGraph(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out extract.Result
+	var out extraction.Result
 	input := fmt.Appendf(nil, `{"id":%q}`, ids[0])
 	began := time.Now()
 	err = b.profiled("p11", "graph", func() error {
@@ -186,7 +186,7 @@ func (b *bench) largeGraph(ctx context.Context) ([]row, error) {
 		return nil, err
 	}
 	took := time.Since(began)
-	if out.Counts != (extract.Counts{Total: n, Completed: n}) {
+	if out.Counts != (extraction.Counts{Total: n, Completed: n}) {
 		return nil, fmt.Errorf("session %s: %+v of %d tasks", session, out.Counts, n)
 	}
 	return b.historyRows(ctx, session, fmt.Sprintf("a graph of %d compute tasks", n),

@@ -9,7 +9,7 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/ext"
 
-	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // turn is the number of times that a side does its work before it is the other side's turn.

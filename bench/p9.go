@@ -8,7 +8,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/jig-run/jig/tools/schema"
+	"github.com/jig-run/jig/internal/schema"
 )
 
 // personSchema is the schema of P9. It has the usual keywords, a union, a reference, and a list of any length.

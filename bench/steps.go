@@ -12,8 +12,8 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/policy"
 )
 
 // StepsInput is the input of the composition baselines: the number of calls of a tool, one after another.

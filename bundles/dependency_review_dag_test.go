@@ -12,9 +12,9 @@ import (
 	"github.com/jig-run/jig/bundles"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/schema"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/tools/schema"
 )
 
 func theBundle(t *testing.T, name string) spec.Bundle {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/protocol"
 )
 

@@ -9,7 +9,7 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/audit"
 )
 
 // growing returns a fake worker whose audit chain grows by one row with every page that is read.

@@ -27,7 +27,7 @@ func TestDynamicConfigIsWellFormed(t *testing.T) {
 
 func TestSetupNamesEverySearchAttribute(t *testing.T) {
 	t.Parallel()
-	messages, err := os.ReadFile("../workflows/messages.go")
+	messages, err := os.ReadFile("../internal/protocol/names.go")
 	require.NoError(t, err)
 	setup, err := os.ReadFile("temporal-setup.sh")
 	require.NoError(t, err)

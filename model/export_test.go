@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // CheckScript compiles every expression of a script and returns all problems, each with its path, e.g. "rules[2].calls[0].input.path".

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
-	"github.com/jig-run/jig/model/modeltest"
+	"github.com/jig-run/jig/internal/modeltest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/modeltest"
 	"github.com/jig-run/jig/model"
-	"github.com/jig-run/jig/model/modeltest"
 )
 
 func TestCancelled(t *testing.T) {

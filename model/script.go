@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // Script is a deterministic planner: CEL rules that choose the next calls or the final answer, based on what happened so far. It is for

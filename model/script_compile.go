@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // plan is a compiled script.

@@ -7,8 +7,8 @@ import (
 	"maps"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // maxScriptCalls bounds the calls that for_each yields in one turn.

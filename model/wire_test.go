@@ -11,8 +11,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/modeltest"
 	"github.com/jig-run/jig/model"
-	"github.com/jig-run/jig/model/modeltest"
 )
 
 // bothWires runs a test with the real client of each provider.

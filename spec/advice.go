@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/nearest"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // The problems that Advise finds. None of them prevents a document from being used.
@@ -247,7 +247,7 @@ func confusable(a, b string) bool {
 		return true
 	}
 	lowA, lowB := strings.ToLower(a), strings.ToLower(b)
-	if nearest.Distance(lowA, lowB, 2) != 1 {
+	if suggest.Distance(lowA, lowB, 2) != 1 {
 		return false
 	}
 	wordsA, wordsB := wordsOf(a), wordsOf(b)

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // ProblemInputOfAnyTool warns of a rule that reads a member of the input without saying which tool's input it means.

@@ -10,15 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/workdir"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
-	"github.com/jig-run/jig/tools/artifact"
-	"github.com/jig-run/jig/tools/deps"
-	"github.com/jig-run/jig/tools/file"
-	"github.com/jig-run/jig/tools/prompt"
-	"github.com/jig-run/jig/tools/todo"
-	"github.com/jig-run/jig/tools/web"
-	"github.com/jig-run/jig/tools/workdir"
+	"github.com/jig-run/jig/tools/builtin/artifact"
+	"github.com/jig-run/jig/tools/builtin/deps"
+	"github.com/jig-run/jig/tools/builtin/file"
+	"github.com/jig-run/jig/tools/builtin/prompt"
+	"github.com/jig-run/jig/tools/builtin/todo"
+	"github.com/jig-run/jig/tools/builtin/web"
 )
 
 // The tools that ship with the product have careful descriptions, so any advice on them is a false alarm.

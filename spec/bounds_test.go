@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig/costtest"
+	"github.com/jig-run/jig/internal/costtest"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )

@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/jig-run/jig/canonical"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/canonical"
 )
 
 // The problems that reading a bundle can find in addition to those of its documents.

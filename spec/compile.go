@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // compileScript compiles every expression and template of a script and reports those that do not compile, each at its place.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/jig-run/jig/pattern"
+	"github.com/jig-run/jig/internal/pattern"
 )
 
 // Expression is CEL source. In a document, true or 3 without quotes is accepted as well and read as its text.

@@ -6,8 +6,8 @@ import (
 	"maps"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // checkEntityType checks the entity types that relations refer to, the names that tasks call, the inputs of these calls, and the parts of

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // maxTaskExpressionBytes limits the total length of an entity type's expressions, which is about 128 bytes for each of MaxTasks tasks.

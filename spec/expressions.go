@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // Limits of a document's expressions, because each takes time to compile.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
-	"github.com/jig-run/jig/pattern"
+	"github.com/jig-run/jig/internal/pattern"
 )
 
 // maxViolations limits how many places in a value are reported.

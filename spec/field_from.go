@@ -12,7 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
-	"github.com/jig-run/jig/pattern"
+	"github.com/jig-run/jig/internal/pattern"
 )
 
 // FieldFromSchema makes a field from a JSON Schema (2020-12). From a schema that [FieldSchema] has written, it makes a field that accepts

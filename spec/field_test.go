@@ -12,8 +12,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/schema"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/tools/schema"
 )
 
 // fieldCase is an entry of testdata/fields.yaml.

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/canonical"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/canonical"
 	"github.com/jig-run/jig/internal/entity"
-	"github.com/jig-run/jig/seal"
+	"github.com/jig-run/jig/internal/seal"
 )
 
 // Document is a document as the store keeps it: its kind, name, content and the hash of the content.

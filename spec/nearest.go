@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jig-run/jig/nearest"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // maxNearest is the number of names that a hint proposes at most.
@@ -22,7 +22,7 @@ func NearestNames(name string, candidates []string) []string {
 	limit := max(1, min(len(name)/3, 6))
 	var near []scored
 	for _, candidate := range candidates {
-		if d := nearest.Distance(strings.ToLower(name), strings.ToLower(candidate), limit+1); d <= limit {
+		if d := suggest.Distance(strings.ToLower(name), strings.ToLower(candidate), limit+1); d <= limit {
 			near = append(near, scored{candidate, d})
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/seal"
+	"github.com/jig-run/jig/internal/seal"
 )
 
 // Policy is a parsed policy document: rules on tool calls, and test cases with the verdicts that the rules must give.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // PolicyShapes describes the variables that the rules of a policy can read: a JSON Schema for each variable, by name. All members that a

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/seal"
+	"github.com/jig-run/jig/internal/seal"
 	"github.com/jig-run/jig/spec"
 )
 

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // reads checks that everything that an expression reads is available at its site.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // stepShapes holds the known shapes of the values that expressions read. It grows step by step in the order of the document.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/jig-run/jig/canonical"
+	"github.com/jig-run/jig/internal/canonical"
 )
 
 // skillFile is the file that makes a folder a skill.

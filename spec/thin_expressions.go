@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // ThinShapes describes the values that the expressions of a thin tool can read: a JSON Schema for the path of each value. types looks up

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/audit"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/spec"
 )
 

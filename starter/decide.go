@@ -8,7 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/token"
+	"github.com/jig-run/jig/internal/identity/token"
 )
 
 func (a *app) approveCommand() *cobra.Command {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/token"
 )
 
 // grantTool is the operator tool that creates grants.

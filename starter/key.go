@@ -14,7 +14,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/token"
+	"github.com/jig-run/jig/internal/identity/token"
 )
 
 // signingKeySetting is the environment variable with the file of the signing key, used if --key is not given.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/token"
 )
 
 // newKey creates a key with the command and returns its file and the public key that verifies its tokens.

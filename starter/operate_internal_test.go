@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/token"
+	"github.com/jig-run/jig/internal/identity/token"
 )
 
 func TestGrantCreateIsACall(t *testing.T) {

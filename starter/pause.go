@@ -9,8 +9,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/token"
 )
 
 // pauseFlags name the target of a pause.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/spec"
 )
 

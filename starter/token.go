@@ -13,7 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/token"
+	"github.com/jig-run/jig/internal/identity/token"
 )
 
 // tokenFlags are the flags of `token`.

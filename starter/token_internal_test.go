@@ -12,7 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/token"
+	"github.com/jig-run/jig/internal/identity/token"
 )
 
 // waiting is an engine with one waiting call of each kind, and one in another session.

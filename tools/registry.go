@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/nearest"
-	"github.com/jig-run/jig/tools/schema"
+	"github.com/jig-run/jig/internal/schema"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // Limits on the input and output of a tool.
@@ -154,7 +154,7 @@ func (r *Registry) Tools() []jig.Tool {
 func (r *Registry) notFound(name string) *jig.Error {
 	known := slices.Sorted(maps.Keys(r.tools))
 	e := jig.Errorf(jig.CodeToolNotFound, "there is no tool %q", cut(name, 80)).
-		WithHint(nearest.Hint(name, known, "see the catalogue for the tools there are"))
+		WithHint(suggest.Hint(name, known, "see the catalogue for the tools there are"))
 	e.NotExecuted = true
 	return e
 }

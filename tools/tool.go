@@ -11,8 +11,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/seal"
-	"github.com/jig-run/jig/tools/schema"
+	"github.com/jig-run/jig/internal/schema"
+	"github.com/jig-run/jig/internal/seal"
 )
 
 // Tool is a contract with the Go function behind it; [New] and [Raw] create one. Errors in its definition are reported when it is

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/worker/wire"
 )
 

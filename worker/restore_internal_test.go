@@ -10,8 +10,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/store/storetest"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
 )
 
 func TestMarkRestored_SaysWhatItMarksOfWhichTenant(t *testing.T) {

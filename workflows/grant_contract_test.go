@@ -7,7 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/store/storetest"
+	"github.com/jig-run/jig/internal/store/storetest"
 )
 
 // A grant is given for what a tool does. If the contract changes its meaning, calls need approval again.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/store/storetest"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
 )
 
 // The mutation suite. Between the decision on a call and its execution, one or two things are changed: by the database's owner, in

@@ -12,8 +12,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/canonical"
-	"github.com/jig-run/jig/store/storetest"
+	"github.com/jig-run/jig/internal/canonical"
+	"github.com/jig-run/jig/internal/store/storetest"
 )
 
 // ending is the outcome of an attempt after a mutation.

@@ -12,16 +12,16 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/audit"
-	"github.com/jig-run/jig/compose"
-	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/chat"
-	"github.com/jig-run/jig/policy"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/store/storetest"
+	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/tools"
-	"github.com/jig-run/jig/tools/person"
+	"github.com/jig-run/jig/tools/builtin/person"
 )
 
 // The tools of the arena, the composition that writes, and the principal of all sessions.
@@ -69,7 +69,7 @@ type arena struct {
 	tenant      string
 	registry    *tools.Registry
 	expressions *expr.Engine
-	composer    *compose.Engine
+	composer    *composition.Engine
 	chain       *audit.Chain
 	// audited is the number of the last audit row that was read.
 	audited int64
@@ -82,7 +82,7 @@ type arena struct {
 
 func newArena(t *testing.T, db *store.DB) *arena {
 	t.Helper()
-	a := &arena{db: db, tenant: storetest.Tenant(t), composer: compose.NewEngine(), plays: map[string]*play{}, tally: map[jig.EventType]int{}}
+	a := &arena{db: db, tenant: storetest.Tenant(t), composer: composition.NewEngine(), plays: map[string]*play{}, tally: map[jig.EventType]int{}}
 	a.chain = newChain(a.tenant)
 	var err error
 	a.registry, err = tools.NewRegistry(append(person.Tools(), a.tools()...)...)

@@ -27,11 +27,11 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/schema"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/tools"
-	"github.com/jig-run/jig/tools/schema"
 	"github.com/jig-run/jig/workflows"
 )
 

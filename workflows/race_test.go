@@ -16,10 +16,10 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/policy"
-	"github.com/jig-run/jig/store/storetest"
+	"github.com/jig-run/jig/internal/store/storetest"
 )
 
 var (

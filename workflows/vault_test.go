@@ -17,16 +17,16 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/compose"
-	"github.com/jig-run/jig/expr"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/store/storetest"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -176,7 +176,7 @@ func (v *vault) serve(t *testing.T, over activities.Store) {
 	expressions, err := expr.NewEngine()
 	require.NoError(t, err)
 	v.Activities = activities.New(activities.Deps{
-		Store: over, Catalogue: v, Policy: v, Tenants: v, GrantRules: v, Expressions: expressions, Composer: compose.NewEngine(),
+		Store: over, Catalogue: v, Policy: v, Tenants: v, GrantRules: v, Expressions: expressions, Composer: composition.NewEngine(),
 	})
 }
 

@@ -13,11 +13,11 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/policy"
+	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store/storetest"
-	"github.com/jig-run/jig/tools/person"
+	"github.com/jig-run/jig/tools/builtin/person"
 )
 
 const day = 24 * time.Hour

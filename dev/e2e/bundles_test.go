@@ -15,8 +15,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
 )
 
 // shelfBundle returns a bundle with a document of every kind. Every name and text in it contains "uq", so that a leak is easy to find: ids

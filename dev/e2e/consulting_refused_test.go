@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/audit"
-	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/modeltest"
+	"github.com/jig-run/jig/internal/plan/extraction"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/model/modeltest"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -109,7 +109,7 @@ func TestConsultingOfTooManyRecords(t *testing.T) {
 	require.NotNil(t, problem, "%+v", out.Tasks)
 	require.Equal(t, "too_many", problem.Reason)
 	require.Contains(t, problem.Message, "more than 100 entities of type pilot")
-	require.Equal(t, extract.TaskSkipped, out.Tasks["narrative"].Status)
+	require.Equal(t, extraction.TaskSkipped, out.Tasks["narrative"].Status)
 	require.Equal(t, 4, now.Readiness.Assessments, "what does not read pilots is there")
 }
 
@@ -143,7 +143,7 @@ func TestConsultingRejectsAFabricatedSource(t *testing.T) {
 	require.Equal(t, "written by openai/gpt-test", now.Method)
 	require.Equal(t, 6, out.Counts.Completed, "%+v", out.Tasks)
 	problem := out.Tasks["citations"].Error
-	require.Equal(t, extract.ReasonCitations, problem.Reason)
+	require.Equal(t, extraction.ReasonCitations, problem.Reason)
 	var pointers []string
 	for _, v := range problem.Violations {
 		pointers = append(pointers, v.Pointer)
@@ -189,8 +189,8 @@ func TestConsultingRetriesWhatFailed(t *testing.T) {
 	engagement.Store(p.engagements["sample-harbour"])
 	made := p.made(map[string]any{"engagement_id": p.engagements["sample-harbour"], "model": "anthropic/claude-test"})
 	out, now := p.filled(made.SessionID, made.EntityID)
-	require.Equal(t, extract.TaskFailed, out.Tasks["narrative"].Status)
-	require.Equal(t, extract.TaskSkipped, out.Tasks["citations"].Status)
+	require.Equal(t, extraction.TaskFailed, out.Tasks["narrative"].Status)
+	require.Equal(t, extraction.TaskSkipped, out.Tasks["citations"].Status)
 	require.Equal(t, 5, out.Counts.Completed, "%+v", out.Tasks)
 	require.Equal(t, 3, now.Outcomes.Pilots, "what is on record is there")
 	early := p.result("consulting.publishExecutiveSummary", map[string]any{"id": made.EntityID})

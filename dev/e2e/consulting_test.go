@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan/extraction"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
 )
 
 const generate = "consulting.generateExecutiveSummary"
@@ -111,7 +111,7 @@ type brief struct {
 }
 
 // filled waits until an extraction has ended.
-func (p practice) filled(session, id string) (out extract.Result, now brief) {
+func (p practice) filled(session, id string) (out extraction.Result, now brief) {
 	p.t.Helper()
 	result := p.end(session)
 	require.True(p.t, result.Success, "%+v", result.Error)
@@ -123,12 +123,12 @@ func (p practice) filled(session, id string) (out extract.Result, now brief) {
 }
 
 // again runs an extraction in a mode and returns the tasks that completed in it.
-func (p practice) again(id, mode string) (tasks []string, out extract.Result, now brief) {
+func (p practice) again(id, mode string) (tasks []string, out extraction.Result, now brief) {
 	p.t.Helper()
 	session := p.trigger("entities.extract", map[string]any{"id": id, "mode": mode}).SessionID
 	out, now = p.filled(session, id)
 	for _, e := range p.told(session, jig.EventTaskCompleted) {
-		var about extract.TaskEvent
+		var about extraction.TaskEvent
 		require.NoError(p.t, json.Unmarshal(e.Data, &about))
 		tasks = append(tasks, about.Task)
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/internal/entity"
-	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/internal/plan/extraction"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -70,7 +70,7 @@ func (r *dagRun) begin() {
 }
 
 // end waits for the end of the extraction and compares everything that can be observed with the model. It returns the counts of the tasks.
-func (r *dagRun) end() extract.Counts {
+func (r *dagRun) end() extraction.Counts {
 	r.t.Helper()
 	out, now := r.filled(r.session, r.entity)
 	want := r.model()
@@ -81,19 +81,19 @@ func (r *dagRun) end() extract.Counts {
 }
 
 // requireResult checks the statuses, attempts, values and provenance.
-func (r *dagRun) requireResult(out extract.Result, now entity.Entity, want []dagEnd) {
+func (r *dagRun) requireResult(out extraction.Result, now entity.Entity, want []dagEnd) {
 	r.t.Helper()
-	counts := extract.Counts{Total: len(r.tasks)}
+	counts := extraction.Counts{Total: len(r.tasks)}
 	values := map[string]int64{}
 	for i, t := range r.tasks {
 		got, end := out.Tasks[t.id], want[i]
 		require.Equal(r.t, end.status, got.Status, "%s %s: %+v", r.name, t.id, got)
 		require.Equal(r.t, end.attempts, got.Attempts, "%s %s", r.name, t.id)
 		switch end.status { //nolint:exhaustive // the model uses only these statuses
-		case extract.TaskSkipped:
+		case extraction.TaskSkipped:
 			counts.Skipped++
 			require.Contains(r.t, end.because, got.Because, "%s %s", r.name, t.id)
-		case extract.TaskFailed:
+		case extraction.TaskFailed:
 			counts.Failed++
 			require.NotNil(r.t, got.Error, "%s %s", r.name, t.id)
 		default:
@@ -207,7 +207,7 @@ func (r *dagRun) requireOrder(want []dagEnd) {
 			continue
 		}
 		together++
-		var about extract.TaskEvent
+		var about extraction.TaskEvent
 		require.NoError(r.t, json.Unmarshal(e.Data, &about))
 		require.Equal(r.t, r.entity.ID, about.EntityID)
 		i := number[about.Task]
@@ -222,8 +222,8 @@ func (r *dagRun) requireOrder(want []dagEnd) {
 		}
 		ended[i], valued[i] = true, e.Type == jig.EventTaskCompleted
 		require.Equal(r.t, started[i], e.Type != jig.EventTaskSkipped, "%s %s", r.name, about.Task)
-		status := map[jig.EventType]extract.TaskStatus{
-			jig.EventTaskCompleted: extract.TaskCompleted, jig.EventTaskFailed: extract.TaskFailed, jig.EventTaskSkipped: extract.TaskSkipped,
+		status := map[jig.EventType]extraction.TaskStatus{
+			jig.EventTaskCompleted: extraction.TaskCompleted, jig.EventTaskFailed: extraction.TaskFailed, jig.EventTaskSkipped: extraction.TaskSkipped,
 		}[e.Type]
 		require.Equal(r.t, want[i].status, status, "%s %s", r.name, about.Task)
 	}
@@ -272,7 +272,7 @@ func TestChaosDAG(t *testing.T) { //nolint:paralleltest // it kills the worker o
 	runs, seed := chaos(t, 100, 6, 2)
 	random := rand.New(rand.NewPCG(uint64(seed), 6))
 	d := newDAGs(t)
-	var seen extract.Counts
+	var seen extraction.Counts
 	effects := 0
 	for first := 0; first < runs; first += together {
 		var round []*dagRun
@@ -318,7 +318,7 @@ func TestDAGOfAThousandTasks(t *testing.T) {
 	g.parallel = 50
 	run := d.prepare(g)
 	run.begin()
-	require.Equal(t, extract.Counts{Total: 1000, Completed: 1000}, run.end())
+	require.Equal(t, extraction.Counts{Total: 1000, Completed: 1000}, run.end())
 	for _, id := range []string{run.session, workflows.FrameWorkflowID(run.session, "1.1")} {
 		b := run.requireSmall(id)
 		t.Logf("%s: %d runs, at most %d events and %d KB", id, b.runs, b.events, b.bytes>>10)
@@ -342,7 +342,7 @@ func TestDAGIsNoRowOfLayers(t *testing.T) {
 	}
 	run := d.prepare(g)
 	run.begin()
-	require.Equal(t, extract.Counts{Total: 6, Completed: 6}, run.end())
+	require.Equal(t, extraction.Counts{Total: 6, Completed: 6}, run.end())
 	order := []string{}
 	for _, e := range run.outside.of(run.path) {
 		task, _, _ := strings.Cut(e.task, " ")

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/jig-run/jig/dev/e2e/probe"
-	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/plan/extraction"
 )
 
 // dagSeed is the input of every extraction of a random graph.
@@ -138,7 +138,7 @@ func (g dag) divided(i int) string {
 
 // dagEnd is the expected end of a task.
 type dagEnd struct {
-	status extract.TaskStatus
+	status extraction.TaskStatus
 	value  int64
 	// given is the number that its calls get, attempts the number of its attempts.
 	given    int64
@@ -151,10 +151,10 @@ type dagEnd struct {
 func (g dag) model() []dagEnd {
 	ends := make([]dagEnd, len(g.tasks))
 	for i, t := range g.tasks {
-		end := dagEnd{status: extract.TaskCompleted, given: t.number + dagSeed}
+		end := dagEnd{status: extraction.TaskCompleted, given: t.number + dagSeed}
 		divided := int64(dagSeed)
 		for k, d := range t.deps {
-			if ends[d].status != extract.TaskCompleted {
+			if ends[d].status != extraction.TaskCompleted {
 				end.because = append(end.because, g.tasks[d].id)
 			}
 			if end.given += ends[d].value; k == 0 {
@@ -166,13 +166,13 @@ func (g dag) model() []dagEnd {
 		}
 		switch {
 		case len(end.because) > 0:
-			end.status = extract.TaskSkipped
+			end.status = extraction.TaskSkipped
 		case !t.calls && t.broken:
-			end.status = extract.TaskFailed
+			end.status = extraction.TaskFailed
 		case !t.calls:
 			end.value = end.given * 31 % 1_000_003
 		case t.conflict || t.refused >= t.attempts:
-			end.status, end.attempts = extract.TaskFailed, max(t.refused, 1)
+			end.status, end.attempts = extraction.TaskFailed, max(t.refused, 1)
 		default:
 			end.value, end.attempts = probe.TaskValue(end.given), t.refused+1
 		}

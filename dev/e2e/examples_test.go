@@ -16,8 +16,8 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/bundles"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/modeltest"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/model/modeltest"
 )
 
 // example starts a composition or prompt that ships with the worker and returns its session.

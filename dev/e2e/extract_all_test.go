@@ -13,8 +13,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan/extraction"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/workflows"
 )
@@ -34,7 +34,7 @@ func (g registry) extractAll(input map[string]any) string {
 }
 
 // all waits for the end of a batch and returns its result.
-func (g registry) all(session string) extract.BatchResult {
+func (g registry) all(session string) extraction.BatchResult {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), 3*patience)
 	defer cancel()
@@ -43,7 +43,7 @@ func (g registry) all(session string) extract.BatchResult {
 	require.Equal(g.t, jig.CallSucceeded, done.Status, "%+v", done.Result)
 	whole, err := g.WholeResult(g.t.Context(), g.tenant, done)
 	require.NoError(g.t, err)
-	var out extract.BatchResult
+	var out extraction.BatchResult
 	require.NoError(g.t, json.Unmarshal(whole.Data, &out))
 	return out
 }
@@ -54,7 +54,7 @@ func (g registry) requireOnce(session string, kinds map[jig.EventType]int) {
 	for kind, want := range kinds {
 		told := map[string]int{}
 		for _, e := range g.told(session, kind) {
-			var about extract.TaskEvent
+			var about extraction.TaskEvent
 			require.NoError(g.t, json.Unmarshal(e.Data, &about))
 			told[about.EntityID+" "+about.Task]++
 		}
@@ -114,7 +114,7 @@ func TestExtractAllSurvivesKills(t *testing.T) {
 	g.killTwice(3*time.Second, seed)
 	out := g.all(session)
 	require.Equal(t, 300, out.Matched)
-	require.Equal(t, extract.BatchCounts{Completed: 270, Partial: 30}, out.BatchCounts)
+	require.Equal(t, extraction.BatchCounts{Completed: 270, Partial: 30}, out.BatchCounts)
 	require.Len(t, out.Failures, 30)
 	require.Contains(t, out.Failures[0].Error.Message, "task share")
 	g.requireOnce(session, map[jig.EventType]int{
@@ -134,7 +134,7 @@ func TestExtractAllSurvivesKills(t *testing.T) {
 	left := []any{map[string]any{"field": "share", "op": "eq", "value": nil}}
 	out = g.all(g.extractAll(map[string]any{"type": "thing", "mode": "retry", "limit": 5, "where": left}))
 	require.Equal(t, 5, out.Matched)
-	require.Equal(t, extract.BatchCounts{Partial: 5}, out.BatchCounts)
+	require.Equal(t, extraction.BatchCounts{Partial: 5}, out.BatchCounts)
 }
 
 func TestExtractAllComputes(t *testing.T) {
@@ -145,7 +145,7 @@ func TestExtractAllComputes(t *testing.T) {
 	session := g.extractAll(map[string]any{"type": "thing"})
 	g.killTwice(time.Second, seed)
 	out := g.all(session)
-	require.Equal(t, extract.BatchCounts{Completed: 300}, out.BatchCounts)
+	require.Equal(t, extraction.BatchCounts{Completed: 300}, out.BatchCounts)
 	require.Equal(t, 3, out.Pages)
 	g.requireOnce(session, map[jig.EventType]int{jig.EventTaskStarted: 2400, jig.EventTaskCompleted: 2400})
 	g.requireSmallFrame(session, "1.1")

@@ -12,10 +12,10 @@ import (
 	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan/extraction"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -69,9 +69,9 @@ func (g registry) extract(input map[string]any) string {
 }
 
 // filled waits for the end of an extraction and returns its result and the entity's state.
-func (g registry) filled(session string, e entity.Entity) (extract.Result, entity.Entity) {
+func (g registry) filled(session string, e entity.Entity) (extraction.Result, entity.Entity) {
 	g.t.Helper()
-	var out extract.Result
+	var out extraction.Result
 	done, err := g.WaitCall(g.t.Context(), g.tenant, session)
 	require.NoError(g.t, err)
 	require.Equal(g.t, jig.CallSucceeded, done.Status, "%+v", done.Result)
@@ -88,7 +88,7 @@ func (g registry) tasksTold(session string, kind jig.EventType) []string {
 	g.t.Helper()
 	list := []string{}
 	for _, e := range g.told(session, kind) {
-		var about extract.TaskEvent
+		var about extraction.TaskEvent
 		require.NoError(g.t, json.Unmarshal(e.Data, &about))
 		list = append(list, about.Task)
 	}
@@ -121,7 +121,7 @@ func TestExtractionComputesAnEntity(t *testing.T) {
 	e := g.entity(map[string]any{"path": "github.com/jig-run/jig"})
 	session := g.extract(map[string]any{"id": e.ID})
 	out, now := g.filled(session, e)
-	require.Equal(t, extract.Counts{Total: 8, Completed: 8}, out.Counts)
+	require.Equal(t, extraction.Counts{Total: 8, Completed: 8}, out.Counts)
 	require.JSONEq(t, `{"path":"github.com/jig-run/jig","host":"github.com","owner":"jig-run","short":"jig","depth":3,"public":true,
 		"label":"jig-run jig","risk":"low"}`, string(now.Content))
 	require.Len(t, now.Provenance, 7)
@@ -164,7 +164,7 @@ tasks:
 `)
 	e := g.entity(map[string]any{"name": "four"})
 	out, now := g.filled(g.extract(map[string]any{"id": e.ID}), e)
-	require.Equal(t, extract.Counts{Total: 2, Completed: 2}, out.Counts)
+	require.Equal(t, extraction.Counts{Total: 2, Completed: 2}, out.Counts)
 	require.Equal(t, "9223372036854775807", string(out.Values["most"]))
 	require.Contains(t, strings.ReplaceAll(string(now.Content), " ", ""), `"most":9223372036854775807`)
 }
@@ -214,7 +214,7 @@ func TestExtractionRunsAGraph(t *testing.T) {
 	g.signal(session, protocol.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
 
 	out, now := g.filled(session, e)
-	require.Equal(t, extract.Counts{Total: 7, Completed: 2, Failed: 2, Skipped: 3}, out.Counts)
+	require.Equal(t, extraction.Counts{Total: 7, Completed: 2, Failed: 2, Skipped: 3}, out.Counts)
 	require.Equal(t, jig.CodeDenied, out.Tasks["publish"].Error.Code)
 	require.Equal(t, "publish", out.Tasks["link"].Because)
 	require.Equal(t, jig.CodeConflict, out.Tasks["broken"].Error.Code)
@@ -228,7 +228,7 @@ func TestExtractionRunsAGraph(t *testing.T) {
 	require.Equal(t, "1.1/publish", g.waiting(session).Pending[0].Call)
 	g.signal(session, protocol.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
 	out, now = g.filled(session, e)
-	require.Equal(t, extract.Counts{Total: 7, Completed: 2, Kept: 2, Failed: 1, Skipped: 2}, out.Counts)
+	require.Equal(t, extraction.Counts{Total: 7, Completed: 2, Kept: 2, Failed: 1, Skipped: 2}, out.Counts)
 	require.Contains(t, string(now.Content), `"link": "published 204"`)
 	for _, name := range []string{"n-facts", "n-publish"} {
 		requests, _ := r.count(name)
@@ -248,7 +248,7 @@ func TestExtractionRunsAGraph(t *testing.T) {
 	g.waiting(session)
 	g.signal(session, protocol.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
 	out, _ = g.filled(session, other)
-	require.Equal(t, extract.Counts{Total: 4, Completed: 2, Kept: 2}, out.Counts)
+	require.Equal(t, extraction.Counts{Total: 4, Completed: 2, Kept: 2}, out.Counts)
 }
 
 const sourcedTasks = `fields:
@@ -276,7 +276,7 @@ func TestExtractionRefreshes(t *testing.T) {
 	require.NoError(t, err)
 	_, err = g.db.UpdateEntity(t.Context(), g.tenant, e.ID, 0, entity.Patch{Fields: map[string]json.RawMessage{"source": []byte(`"` + source.ID + `"`)}})
 	require.NoError(t, err)
-	run := func(mode string, facts, digest, beside int) extract.Result {
+	run := func(mode string, facts, digest, beside int) extraction.Result {
 		out, _ := g.filled(g.extract(map[string]any{"id": e.ID, "mode": mode}), e)
 		for name, want := range map[string]int{"facts": facts, "digest": digest, "beside": beside} {
 			requests, _ := r.count(name)
@@ -285,15 +285,15 @@ func TestExtractionRefreshes(t *testing.T) {
 		return out
 	}
 	require.Equal(t, []string{source.ID}, run("run", 1, 1, 1).Provenance["facts"].Sources)
-	require.Equal(t, extract.Counts{Total: 4, Kept: 4}, run("refresh", 1, 1, 1).Counts)
+	require.Equal(t, extraction.Counts{Total: 4, Kept: 4}, run("refresh", 1, 1, 1).Counts)
 	source.Body = "as it is"
 	_, err = g.db.PutText(t.Context(), source)
 	require.NoError(t, err)
-	require.Equal(t, extract.Counts{Total: 4, Completed: 3, Kept: 1}, run("refresh", 2, 2, 1).Counts)
-	require.Equal(t, extract.Counts{Total: 4, Kept: 4}, run("refresh", 2, 2, 1).Counts)
+	require.Equal(t, extraction.Counts{Total: 4, Completed: 3, Kept: 1}, run("refresh", 2, 2, 1).Counts)
+	require.Equal(t, extraction.Counts{Total: 4, Kept: 4}, run("refresh", 2, 2, 1).Counts)
 	_, err = g.db.UpdateEntity(t.Context(), g.tenant, e.ID, 0, entity.Patch{Fields: map[string]json.RawMessage{"beside": []byte("7")}})
 	require.NoError(t, err)
-	require.Equal(t, extract.Counts{Total: 4, Completed: 1, Kept: 3}, run("refresh", 2, 2, 2).Counts, "what somebody else wrote is not the task's value")
+	require.Equal(t, extraction.Counts{Total: 4, Completed: 1, Kept: 3}, run("refresh", 2, 2, 2).Counts, "what somebody else wrote is not the task's value")
 }
 
 const citingTasks = `fields:
@@ -313,20 +313,20 @@ func TestExtractionRejectsCitations(t *testing.T) {
 	text, err := g.db.PutText(t.Context(), entity.Text{Tenant: g.tenant, EntityID: near.ID, Body: "The pump was replaced in May."})
 	require.NoError(t, err)
 	far := g.entity(map[string]any{})
-	check := func(claims ...entity.TextClaim) extract.TaskResult {
+	check := func(claims ...entity.TextClaim) extraction.TaskResult {
 		e := g.entity(map[string]any{"text": map[string]any{"claims": claims}})
 		require.NoError(t, g.db.Relate(t.Context(), g.tenant, entity.Relation{From: e.ID, Name: "about", To: near.ID}))
 		out, _ := g.filled(g.extract(map[string]any{"id": e.ID}), e)
-		require.Equal(t, extract.TaskCompleted, out.Tasks["claims"].Status, "%+v", out.Tasks)
+		require.Equal(t, extraction.TaskCompleted, out.Tasks["claims"].Status, "%+v", out.Tasks)
 		return out.Tasks["check"]
 	}
 	claim := func(quote string, ids ...string) entity.TextClaim {
 		return entity.TextClaim{Text: "it is new", SourceEntityIDs: append([]string{}, ids...), Quote: quote}
 	}
-	require.Equal(t, extract.TaskCompleted, check(claim("replaced in  May", text.ID), claim("The pump", near.ID), claim("", near.ID)).Status)
+	require.Equal(t, extraction.TaskCompleted, check(claim("replaced in  May", text.ID), claim("The pump", near.ID), claim("", near.ID)).Status)
 	wrong := check(claim("", near.ID), claim("", far.ID), claim(""), claim("replaced in June", text.ID), claim("", "ent_made_up"))
-	require.Equal(t, extract.TaskFailed, wrong.Status)
-	require.Equal(t, extract.ReasonCitations, wrong.Error.Reason)
+	require.Equal(t, extraction.TaskFailed, wrong.Status)
+	require.Equal(t, extraction.ReasonCitations, wrong.Error.Reason)
 	var places []string
 	for _, v := range wrong.Error.Violations {
 		places = append(places, v.Pointer[:2])
@@ -375,7 +375,7 @@ func TestChaosExtraction(t *testing.T) { //nolint:paralleltest // it kills the w
 	}
 	require.Positive(t, hits, "it was over before it was hit")
 	out, now := g.filled(session, e)
-	require.Equal(t, extract.Counts{Total: 2*wide + 1, Completed: 2*wide + 1}, out.Counts)
+	require.Equal(t, extraction.Counts{Total: 2*wide + 1, Completed: 2*wide + 1}, out.Counts)
 	require.Contains(t, string(now.Content), fmt.Sprintf(`"total": %d`, 3*wide))
 	require.Equal(t, int64(2), now.Revision, "the entity was changed once")
 	for i := range wide {

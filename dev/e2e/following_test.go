@@ -9,7 +9,7 @@ import (
 	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/extract"
+	"github.com/jig-run/jig/internal/plan/extraction"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/workflows"
 )
@@ -107,7 +107,7 @@ func TestAnEntityIsFollowed(t *testing.T) {
 	// Tasks that keep their values say so, and the new extraction is the one to follow.
 	session = g.extract(map[string]any{"id": e.ID, "mode": "retry", "fields": []string{"after"}})
 	out, _ := g.filled(session, e)
-	require.Equal(t, extract.Counts{Total: 2, Failed: 1, Skipped: 1}, out.Counts)
+	require.Equal(t, extraction.Counts{Total: 2, Failed: 1, Skipped: 1}, out.Counts)
 	s, _ = g.status(e.ID, "*")
 	require.Equal(t, session, s.SessionID)
 	require.Equal(t, "completed", s.Tasks["facts"].Status, "what was not asked for is as it was")

@@ -25,7 +25,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/dev/stack"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/internal/store"
 )
 
 // world is the stack that all tests share. Each test has its own task queue and worker, or joins the common worker.

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/internal/store"
 )
 
 // If a worker dies after it has settled a late call and before it tells the session, the next sweep wakes the session.

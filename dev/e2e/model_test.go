@@ -11,7 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/model/modeltest"
+	"github.com/jig-run/jig/internal/modeltest"
 )
 
 // withModel opens a desk whose worker talks to a stand-in for both providers.

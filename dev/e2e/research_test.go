@@ -13,9 +13,9 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/modeltest"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/model/modeltest"
-	"github.com/jig-run/jig/tools/entities"
+	"github.com/jig-run/jig/tools/builtin/entities"
 )
 
 const placeFields = `title: Place

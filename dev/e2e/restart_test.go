@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/dev/stack"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/internal/store"
 )
 
 // house is an office with its own servers, whose data are kept while the servers are down.

@@ -15,12 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/modeltest"
+	"github.com/jig-run/jig/internal/plan/extraction"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/model/modeltest"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
 )
 
 // study is a tenant with the bundle dependency-review, a work folder with a go.mod, and a made-up module cache.
@@ -115,11 +115,11 @@ type content struct {
 }
 
 // filled waits until the extraction of a review has ended.
-func (s study) filled(session, id string) (extract.Result, content) {
+func (s study) filled(session, id string) (extraction.Result, content) {
 	s.t.Helper()
 	result := s.done(session)
 	require.True(s.t, result.Success, "%+v", result.Error)
-	var out extract.Result
+	var out extraction.Result
 	require.NoError(s.t, json.Unmarshal(result.Data, &out))
 	return out, s.read(id)
 }
@@ -136,7 +136,7 @@ func (s study) read(id string) (now content) {
 func (s study) ran(session, id string) (tasks []string, others int) {
 	s.t.Helper()
 	for _, e := range s.told(session, jig.EventTaskCompleted) {
-		var about extract.TaskEvent
+		var about extraction.TaskEvent
 		require.NoError(s.t, json.Unmarshal(e.Data, &about))
 		if about.EntityID == id {
 			tasks = append(tasks, about.Task)
@@ -149,7 +149,7 @@ func (s study) ran(session, id string) (tasks []string, others int) {
 }
 
 // failures returns the failed tasks and their errors.
-func failures(out extract.Result) map[string]string {
+func failures(out extraction.Result) map[string]string {
 	list := map[string]string{}
 	for id, task := range out.Tasks {
 		if task.Error != nil {
@@ -296,15 +296,15 @@ func TestReviewRejectsAFabricatedSource(t *testing.T) {
 	mu.Unlock()
 	require.Equal(t, "All is well.", now.Summary)
 	require.Equal(t, "written by openai/gpt-test", now.Method)
-	require.Equal(t, extract.TaskFailed, out.Tasks["citations"].Status)
+	require.Equal(t, extraction.TaskFailed, out.Tasks["citations"].Status)
 	problem := out.Tasks["citations"].Error
-	require.Equal(t, extract.ReasonCitations, problem.Reason)
+	require.Equal(t, extraction.ReasonCitations, problem.Reason)
 	require.Contains(t, problem.Message, `"ent_made_up" is not connected`)
 	require.Equal(t, []jig.Violation{
 		{Pointer: "/0/source_entity_ids/0", Message: `"ent_made_up" is not connected to the entity`},
 		{Pointer: "/1/source_entity_ids", Message: "the claim has no source"},
 	}, problem.Violations)
-	require.Equal(t, extract.TaskSkipped, out.Tasks["report"].Status)
+	require.Equal(t, extraction.TaskSkipped, out.Tasks["report"].Status)
 	require.Empty(t, now.Report)
 	require.Nil(t, now.Citations)
 
@@ -356,7 +356,7 @@ func TestReviewGoesOnAfterAKill(t *testing.T) {
 	require.NotEmpty(t, now.Report)
 	seen := map[string]int{}
 	for _, e := range s.told(made.SessionID, jig.EventTaskCompleted) {
-		var about extract.TaskEvent
+		var about extraction.TaskEvent
 		require.NoError(t, json.Unmarshal(e.Data, &about))
 		seen[about.EntityID+" "+about.Task]++
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/token"
 )
 
 // office is a tenant that belongs to the test, with its documents.

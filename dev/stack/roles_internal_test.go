@@ -14,7 +14,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/dev/pg"
-	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/internal/store"
 )
 
 // database is a migrated database with the roles that a deployment or the development server creates.

@@ -65,3 +65,6 @@ type RecordedCall struct {
 	// Tool is the contract that the worker has now; nil if the tool no longer exists.
 	Tool *jig.Tool
 }
+
+// VersionUnreadable is the policy version of calls that are held back because a policy cannot be read.
+const VersionUnreadable = "unreadable"

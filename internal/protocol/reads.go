@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/audit"
+	"github.com/jig-run/jig/internal/audit"
 )
 
 // SessionRef identifies a session.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/tools/catalog"
+	"github.com/jig-run/jig/tools/builtin/catalog"
 )
 
 var _ activities.Backtester = (*policies)(nil)

@@ -12,12 +12,12 @@ import (
 	"github.com/jig-run/jig/bundles"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
-	"github.com/jig-run/jig/nearest"
+	"github.com/jig-run/jig/internal/plan/extractor"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
-	bundletools "github.com/jig-run/jig/tools/bundles"
-	"github.com/jig-run/jig/tools/entities/extraction"
+	bundletools "github.com/jig-run/jig/tools/builtin/bundles"
 )
 
 // bundleNames caches the names of each tenant's bundles. A change takes effect on every worker within policyAge.
@@ -92,7 +92,7 @@ func (s bundleStore) RemoveBundle(ctx context.Context, by jig.Invocation, name s
 
 // Suggest returns the hint for an unknown tool name.
 func (b *bundleNames) Suggest(name string, names []string) string {
-	return nearest.Hint(name, names, "see the catalogue for the tools there are")
+	return suggest.Hint(name, names, "see the catalogue for the tools there are")
 }
 
 // seen returns the Go tools that are visible to a tenant with the given bundles installed.
@@ -113,7 +113,7 @@ func bundleOptions(kept documents, registry **tools.Registry) bundletools.Option
 // typeOf returns a function that finds the entity type that a tenant's entities were last checked against: the current version if there is
 // one, otherwise the version of the most recently updated entity of that type.
 func typeOf(db *store.DB) func(ctx context.Context, tenant, name string) (entity.Type, bool, error) {
-	types := extraction.NewTypes(db)
+	types := extractor.NewTypes(db)
 	return func(ctx context.Context, tenant, name string) (entity.Type, bool, error) {
 		versions, err := db.CurrentDocuments(ctx, tenant, activities.DocumentEntityType)
 		if err != nil {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/bundles"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/store/storetest"
 	"github.com/jig-run/jig/tools"
 )
 

@@ -1,16 +1,16 @@
 package wire
 
 import (
+	"github.com/jig-run/jig/internal/plan/extractor"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/tools/entities"
-	"github.com/jig-run/jig/tools/entities/extraction"
+	"github.com/jig-run/jig/tools/builtin/entities"
 )
 
 func entityOptions(db *store.DB) entities.Options {
-	return entities.Options{Store: db, Types: extraction.NewTypes(db).Of, Check: spec.CheckContent}
+	return entities.Options{Store: db, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
 }
 
-func newExtractor(db *store.DB) extraction.Extractor {
-	return extraction.New(entityOptions(db), newSchemas().ValidateOutput)
+func newExtractor(db *store.DB) extractor.Extractor {
+	return extractor.New(entityOptions(db), newSchemas().ValidateOutput)
 }

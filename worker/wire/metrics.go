@@ -15,7 +15,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/internal/store"
 )
 
 // Parameters of the approval metrics.

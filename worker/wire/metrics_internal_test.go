@@ -20,8 +20,8 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/store/storetest"
 )
 
 // counter is a fake store whose numbers a test sets.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/internal/store"
 )
 
 // Migrate brings the schema up to date as the schema's owner and grants the application's role its rights.

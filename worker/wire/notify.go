@@ -10,9 +10,9 @@ import (
 
 	"code.dny.dev/ssrf"
 
+	"github.com/jig-run/jig/internal/notify"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/notify"
-	"github.com/jig-run/jig/store"
 )
 
 // newDispatcher returns the dispatcher that sends stored notices to the webhooks in the tenants' settings.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/store/storetest"
 )
 
 // A stored notice reaches a webhook on this machine if loopback is allowed, and never if it is not.

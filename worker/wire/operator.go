@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/policy"
 	"github.com/jig-run/jig/spec"
 )
 

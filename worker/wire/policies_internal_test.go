@@ -13,11 +13,11 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/policy"
-	"github.com/jig-run/jig/tools/bundles"
-	"github.com/jig-run/jig/tools/catalog"
-	"github.com/jig-run/jig/tools/grants"
+	"github.com/jig-run/jig/tools/builtin/bundles"
+	"github.com/jig-run/jig/tools/builtin/catalog"
+	"github.com/jig-run/jig/tools/builtin/grants"
 )
 
 // papers maps names to policy documents.

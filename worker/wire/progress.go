@@ -12,25 +12,25 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan/extraction"
+	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/tools"
-	"github.com/jig-run/jig/tools/entities/extraction"
-	"github.com/jig-run/jig/tools/tasks"
+	"github.com/jig-run/jig/tools/builtin/tasks"
 )
 
 // progress reports the state of entities' extractions.
 type progress struct {
 	db    *store.DB
-	types *extraction.Types
+	types *extractor.Types
 	now   func() time.Time
 }
 
 func newProgress(db *store.DB) progress {
-	return progress{db: db, types: extraction.NewTypes(db), now: time.Now}
+	return progress{db: db, types: extractor.NewTypes(db), now: time.Now}
 }
 
 // startWithin is how long after an entity was created its announced session may start. It exceeds the time that the ten attempts of a
@@ -53,7 +53,7 @@ func (p progress) EntityStatus(ctx context.Context, tenant, id string) (jig.Enti
 	if err != nil {
 		return out, err
 	}
-	if out.Tasks, err = extract.Standing(kind, state, ended); err != nil {
+	if out.Tasks, err = extraction.Standing(kind, state, ended); err != nil {
 		return out, err
 	}
 	out.Status, err = p.status(ctx, tenant, out, len(ended) > 0)
@@ -111,7 +111,7 @@ func (p progress) status(ctx context.Context, tenant string, s jig.EntityStatus,
 		}
 	}
 	for _, t := range s.Tasks {
-		if t.Status == string(extract.TaskFailed) || t.Status == string(extract.TaskCanceled) {
+		if t.Status == string(extraction.TaskFailed) || t.Status == string(extraction.TaskCanceled) {
 			return jig.ExtractionPartial, nil
 		}
 	}

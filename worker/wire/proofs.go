@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/policy"
-	"github.com/jig-run/jig/token"
+	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/policy"
 )
 
 // proofs verifies that the token of a request is for exactly that request.

@@ -2,9 +2,9 @@ package wire
 
 import (
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/extract"
 	"github.com/jig-run/jig/internal/entity"
-	"github.com/jig-run/jig/tools/entities"
+	"github.com/jig-run/jig/internal/plan/extraction"
+	"github.com/jig-run/jig/tools/builtin/entities"
 )
 
 // withModel lets the entity tools ask a model. The model's claims must pass the same checks as the claims of extractions.
@@ -14,9 +14,9 @@ func withModel(o entities.Options, model entities.Model, byDefault string) entit
 }
 
 func checkClaims(claims []entity.TextClaim, sources map[string]string) *jig.Error {
-	connected := make(map[string]extract.Source, len(sources))
+	connected := make(map[string]extraction.Source, len(sources))
 	for id, text := range sources {
-		connected[id] = extract.Source{Text: &text}
+		connected[id] = extraction.Source{Text: &text}
 	}
-	return extract.CheckClaims(claims, connected, nil)
+	return extraction.CheckClaims(claims, connected, nil)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/jig-run/jig/store"
+	"github.com/jig-run/jig/internal/store"
 )
 
 // MarkRestored marks the open calls that may have run since the backup that the database was restored from. With dry it only lists them. It

@@ -13,10 +13,10 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/tenancy"
+	"github.com/jig-run/jig/internal/workdir"
 	"github.com/jig-run/jig/model"
-	"github.com/jig-run/jig/token"
-	"github.com/jig-run/jig/tools/workdir"
 )
 
 // Environment variables of the settings. Those for Temporal are in package client.

@@ -6,8 +6,8 @@ import (
 
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
 )
 

@@ -10,13 +10,13 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/compose"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/plan/thin"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/thin"
-	"github.com/jig-run/jig/tools/entities"
+	"github.com/jig-run/jig/tools/builtin/entities"
 )
 
 func newThin(db *store.DB, temporal sdk.Client, s Settings) *thin.Engine {
@@ -29,7 +29,7 @@ func newThin(db *store.DB, temporal sdk.Client, s Settings) *thin.Engine {
 
 // contracts reads execution specs of all kinds as tool contracts, and runs compositions.
 type contracts struct {
-	*compose.Engine
+	*composition.Engine
 	thin *thin.Engine
 }
 

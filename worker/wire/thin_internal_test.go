@@ -8,10 +8,10 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/plan/thin"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
-	"github.com/jig-run/jig/store/storetest"
-	"github.com/jig-run/jig/thin"
 )
 
 func TestLast(t *testing.T) {

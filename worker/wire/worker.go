@@ -15,11 +15,11 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/compose"
-	"github.com/jig-run/jig/expr"
+	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/store"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/workflows"
 )
@@ -91,7 +91,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 		GrantRules:  newGrantRules(),
 		Model:       models,
 		Expressions: expressions,
-		Composer:    contracts{Engine: compose.NewEngine(), thin: thinTools},
+		Composer:    contracts{Engine: composition.NewEngine(), thin: thinTools},
 		Thin:        thinTools,
 		Extractor:   newExtractor(w.store),
 		Entities:    newProgress(w.store),

@@ -1,0 +1,2 @@
+// Package chat holds the conversation with a model: messages, turns, usage, and the requests that model providers answer.
+package chat

@@ -1,0 +1,116 @@
+package composition
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig/spec"
+)
+
+// called compiles a call that has a document as its input.
+func (c *compiler) called(tool string, input json.RawMessage, at string, in within) (*callPlan, error) {
+	doc, err := c.optional(input, joinPath(at, "input"), in)
+	return &callPlan{tool: tool, at: joinPath(at, "input"), input: doc, named: tool == ToolAgent && namesAgent(input)}, err
+}
+
+// namesAgent reports whether the input of a call of [ToolAgent] names the agent literally, without an expression.
+func namesAgent(input json.RawMessage) bool {
+	var members map[string]json.RawMessage
+	var name string
+	return json.Unmarshal(input, &members) == nil && json.Unmarshal(members["agent"], &name) == nil && !strings.Contains(name, "${")
+}
+
+func (c *compiler) prompt(p spec.Prompt, at string, in within) (*callPlan, error) {
+	call := &callPlan{at: at}
+	parts := partsOf{compiler: c, call: call, at: at, in: in}
+	parts.fixed("model", p.Model)
+	switch p.Mode {
+	case "agent":
+		call.tool, call.named = ToolAgent, true
+		parts.fixed("agent", p.Agent)
+		parts.text("task", "prompt", p.Prompt)
+		parts.document("input", "agent_input", p.Input)
+		c.answerAs(call, p.Schema)
+		return call, parts.err
+	case "skill":
+		call.tool = ToolSkill
+		parts.fixed("skill", p.Skill)
+		parts.text("system", "system", p.System)
+		parts.text("prompt", "prompt", p.Prompt)
+	case "", "direct":
+		call.tool = ToolPrompt
+		parts.text("system", "system", p.System)
+		parts.text("prompt", "prompt", p.Prompt)
+	default:
+		return nil, c.fault(joinPath(at, "mode"), "%q is not a mode of prompts", p.Mode)
+	}
+	if len(p.Schema) > 0 {
+		call.parts = append(call.parts, part{name: "schema", fixed: p.Schema})
+	}
+	if p.MaxTokens > 0 {
+		parts.fixed("max_tokens", p.MaxTokens)
+	}
+	return call, parts.err
+}
+
+// answerAs asks an agent to answer in JSON that fits schema, and marks the call so that the answer is parsed.
+func (c *compiler) answerAs(call *callPlan, schema json.RawMessage) {
+	if len(schema) == 0 {
+		return
+	}
+	call.parse = true
+	wanted := "Your final answer is to be JSON alone, without any other text, that fits this JSON Schema:\n" + string(schema)
+	at := slices.IndexFunc(call.parts, func(p part) bool { return p.name == "task" })
+	if at >= 0 {
+		call.parts[at].after = "\n\n" + wanted
+		return
+	}
+	raw, err := encode(wanted)
+	if err == nil { // a string always encodes
+		call.parts = append(call.parts, part{name: "task", fixed: raw})
+	}
+}
+
+func (c *compiler) task(t spec.TaskCall, at string, in within) (*callPlan, error) {
+	call := &callPlan{tool: ToolTask, at: at}
+	parts := partsOf{compiler: c, call: call, at: at, in: in}
+	parts.fixed("task", t.Task)
+	parts.text("entity", "entity", t.Entity)
+	parts.document("values", "values", t.Values)
+	parts.fixed("wait", t.Wait == nil || *t.Wait)
+	return call, parts.err
+}
+
+// partsOf collects the parts of an input and leaves out empty ones. The first error stops it and stays in err.
+type partsOf struct {
+	*compiler
+	call *callPlan
+	at   string
+	in   within
+	err  error
+}
+
+func (p *partsOf) fixed(name string, value any) {
+	if value == "" || p.err != nil {
+		return
+	}
+	raw, err := json.Marshal(value)
+	p.call.parts, p.err = append(p.call.parts, part{name: name, fixed: raw}), err
+}
+
+func (p *partsOf) text(name, key, source string) {
+	if source == "" || p.err != nil {
+		return
+	}
+	t, err := p.template(source, joinPath(p.at, key), p.in)
+	p.call.parts, p.err = append(p.call.parts, part{name: name, text: t}), err
+}
+
+func (p *partsOf) document(name, key string, source json.RawMessage) {
+	if len(source) == 0 || p.err != nil {
+		return
+	}
+	d, err := p.compiler.document(source, joinPath(p.at, key), p.in)
+	p.call.parts, p.err = append(p.call.parts, part{name: name, doc: d}), err
+}

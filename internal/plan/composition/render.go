@@ -1,0 +1,135 @@
+package composition
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/jig-run/jig"
+)
+
+// Limits, in bytes, of the values that expressions produce.
+const (
+	maxInput = 256 << 10
+	maxVars  = 256 << 10
+	maxValue = 1 << 20
+	// inlineBytes is the largest value that is held in the state rather than among the kept values.
+	inlineBytes = 256
+)
+
+// The functions below evaluate in a scope. Each returns the value; or a problem, which fails the step; or an error, which ends the move
+// because the context is done or the facts could not be read.
+
+// evaluated turns the error of an expression into a problem of the step, unless the context has ended; then it returns an error.
+func (r *run) evaluated(ctx context.Context, at string, err error) (*jig.Error, error) {
+	if err == nil {
+		return nil, nil //nolint:nilnil // no problem and no error
+	}
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	return r.plan.located(at, err), nil
+}
+
+func (r *run) boolean(ctx context.Context, p *program, sc *scope) (bool, *jig.Error, error) {
+	vars, problem, err := r.bind(ctx, p.reads, p.at, sc)
+	if problem != nil || err != nil {
+		return false, problem, err
+	}
+	is, err := p.EvalBool(ctx, vars)
+	problem, err = r.evaluated(ctx, p.at, err)
+	return is, problem, err
+}
+
+func (r *run) value(ctx context.Context, p *program, sc *scope) (any, *jig.Error, error) {
+	vars, problem, err := r.bind(ctx, p.reads, p.at, sc)
+	if problem != nil || err != nil {
+		return nil, problem, err
+	}
+	v, err := p.Eval(ctx, vars)
+	problem, err = r.evaluated(ctx, p.at, err)
+	return v, problem, err
+}
+
+func (r *run) text(ctx context.Context, t *template, sc *scope) (string, *jig.Error, error) {
+	vars, problem, err := r.bind(ctx, t.reads, t.at, sc)
+	if problem != nil || err != nil {
+		return "", problem, err
+	}
+	text, err := t.EvalText(ctx, vars)
+	problem, err = r.evaluated(ctx, t.at, err)
+	return text, problem, err
+}
+
+func (r *run) render(ctx context.Context, d *document, sc *scope) (json.RawMessage, *jig.Error, error) {
+	vars, problem, err := r.bind(ctx, d.reads, d.at, sc)
+	if problem != nil || err != nil {
+		return nil, problem, err
+	}
+	raw, err := d.Render(ctx, vars)
+	problem, err = r.evaluated(ctx, d.at, err)
+	return raw, problem, err
+}
+
+// input renders the input of a call, an object of at most 256 KiB.
+func (r *run) input(ctx context.Context, c *callPlan, sc *scope) (json.RawMessage, *jig.Error, error) {
+	raw, problem, err := r.assemble(ctx, c, sc)
+	if problem != nil || err != nil {
+		return nil, problem, err
+	}
+	switch {
+	case len(raw) == 0:
+		raw = json.RawMessage(`{}`)
+	case raw[0] != '{':
+		problem = r.plan.located(c.at, jig.Errorf(jig.CodeInvalidInput, "the input of a call must be an object"))
+	case len(raw) > maxInput:
+		problem = r.plan.located(c.at, jig.Errorf(jig.CodeInvalidInput, "the input takes %d KiB; at most %d are allowed", len(raw)>>10, maxInput>>10).
+			WithHint("keep large values aside and hand on their ids"))
+	}
+	return raw, problem, nil
+}
+
+func (r *run) assemble(ctx context.Context, c *callPlan, sc *scope) (json.RawMessage, *jig.Error, error) {
+	if c.input != nil {
+		return r.render(ctx, c.input, sc)
+	}
+	if len(c.parts) == 0 {
+		return nil, nil, nil
+	}
+	members := make(map[string]json.RawMessage, len(c.parts))
+	for _, p := range c.parts {
+		raw := p.fixed
+		var problem *jig.Error
+		var err error
+		switch {
+		case p.text != nil:
+			var text string
+			if text, problem, err = r.text(ctx, p.text, sc); err == nil && problem == nil {
+				raw, err = encode(text + p.after)
+			}
+		case p.doc != nil:
+			raw, problem, err = r.render(ctx, p.doc, sc)
+		}
+		if problem != nil || err != nil {
+			return nil, problem, err
+		}
+		members[p.name] = raw
+	}
+	raw, err := encode(members)
+	return raw, nil, err
+}
+
+// encode returns v as JSON without HTML escapes, because people read it.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, jig.Errorf(jig.CodeInternal, "write as JSON: %w", err)
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,380 @@
+package extraction
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan"
+)
+
+// Limits of one move. They bound the time that it takes and the data that it stores. A move that reaches a limit asks to be continued by
+// another move at once.
+const (
+	maxEvaluated = 200
+	maxStored    = 4 << 20
+	maxShown     = 20
+)
+
+// run is one call of Advance.
+type run struct {
+	plan  *Plan
+	facts Facts
+	at    Situation
+	// now is at.Now in milliseconds since 1970.
+	now   int64
+	given *given
+	st    *state
+	move  Move
+
+	// calls and values cache reads from the facts. ready holds the values of tasks decoded for expressions, and sums holds their hashes.
+	calls  map[string]plan.StepCall
+	values map[string]json.RawMessage
+	ready  map[int]expr.Value
+	sums   map[int]string
+	// connected caches the result of known and is valid if sourcesRead is set. related says that this move changes the relations of the
+	// entity.
+	connected            map[string]Source
+	sourcesRead, related bool
+	// evaluated counts the evaluations of this move, and stored the bytes that it keeps. paused says that a limit was reached.
+	evaluated, stored int
+	paused            bool
+	// news holds the paths of the calls that this move requests.
+	news map[string]bool
+}
+
+// Advance takes an extraction as far as it can go without waiting. state is empty for the first move, and [Move.State] of the last stored
+// move after that. The same state, facts and situation always give the same move. An input that cannot be read ends the extraction with an
+// error as its result. Advance itself returns an error, and no move, if reading the facts fails (it returns that error), if the context is
+// done, or if the state does not belong to this plan (INTERNAL).
+func (p *Plan) Advance(ctx context.Context, state json.RawMessage, facts Facts, at Situation) (Move, error) {
+	if err := ctx.Err(); err != nil {
+		return Move{}, err //nolint:wrapcheck // the error of the caller's context
+	}
+	st, err := p.read(state)
+	if err != nil {
+		return Move{}, err
+	}
+	r := &run{
+		plan: p, facts: facts, at: at, now: at.Now.UnixMilli(), st: st, calls: map[string]plan.StepCall{}, values: map[string]json.RawMessage{},
+		ready: map[int]expr.Value{}, sums: map[int]string{}, news: map[string]bool{},
+	}
+	var problem *jig.Error
+	if r.given, problem = p.given(at.Input); problem != nil {
+		st.Done, st.Open = true, nil
+		for n := range st.marks {
+			st.marks[n] = markCanceled
+		}
+		r.move.Done, r.move.Result = true, jig.Failure(problem)
+	} else if err := r.advance(ctx); err != nil {
+		return Move{}, err
+	}
+	if r.move.State, err = st.encode(); err != nil {
+		return Move{}, err
+	}
+	return r.move, nil
+}
+
+func (r *run) advance(ctx context.Context) error {
+	if !r.st.Done {
+		if err := r.settle(ctx); err != nil {
+			return err
+		}
+		if r.at.Canceled {
+			r.cancel()
+		} else if err := r.start(ctx); err != nil {
+			return err
+		}
+		r.st.Done = r.over()
+	}
+	r.move.Progress = r.progress()
+	if r.st.Done {
+		return r.finish(ctx)
+	}
+	r.describe()
+	return nil
+}
+
+// over reports whether every requested task has ended.
+func (r *run) over() bool {
+	for n, m := range r.st.marks {
+		if r.given.asked[n] && !m.over() {
+			return false
+		}
+	}
+	return true
+}
+
+// full reports whether this move has reached a limit, so that the remaining work is left for the next move.
+func (r *run) full() bool {
+	if r.evaluated >= maxEvaluated || r.stored >= maxStored {
+		r.paused = true
+	}
+	return r.paused
+}
+
+// settle advances the running tasks: it handles calls that have ended and makes attempts that are now due.
+func (r *run) settle(ctx context.Context) error {
+	var paths []string
+	for _, o := range r.st.Open {
+		if o.Until == 0 {
+			paths = append(paths, o.path(r.plan.tasks[o.Task]))
+		}
+	}
+	if err := r.loadCalls(ctx, paths); err != nil {
+		return err
+	}
+	open := make([]openState, 0, len(r.st.Open))
+	for _, o := range r.st.Open {
+		over, err := r.look(ctx, &o)
+		if err != nil {
+			return err
+		}
+		if !over {
+			open = append(open, o)
+		}
+	}
+	r.st.Open = open
+	return nil
+}
+
+// look advances a running task as far as possible.
+func (r *run) look(ctx context.Context, o *openState) (over bool, err error) {
+	t := r.plan.tasks[o.Task]
+	if o.Until != 0 {
+		if r.at.Canceled || r.now < o.Until || r.full() {
+			return false, nil
+		}
+		o.Until = 0
+		r.evaluated++
+		r.retry(t, o)
+		return false, nil
+	}
+	call := r.calls[o.path(t)]
+	if !call.Status.Final() || r.full() {
+		return false, nil
+	}
+	if err := ctx.Err(); err != nil {
+		return false, err //nolint:wrapcheck // the error of the caller's context
+	}
+	r.evaluated++
+	return r.answered(ctx, t, o, call.Outcome())
+}
+
+// again asks a model for another answer. The task fails if the input of that call cannot be rendered.
+func (r *run) again(ctx context.Context, t *task, o *openState) (over bool, err error) {
+	r.evaluated++
+	problem, err := r.ask(ctx, t, o)
+	if err != nil || problem == nil {
+		return false, err
+	}
+	return true, r.fail(ctx, t, o, problem)
+}
+
+// start begins tasks until no other task can begin.
+func (r *run) start(ctx context.Context) error {
+	for progress := true; progress && !r.paused; {
+		progress = false
+		for n, t := range r.plan.tasks {
+			before := r.st.marks[n]
+			if !r.given.asked[n] || before.over() || before == markOpen {
+				continue
+			}
+			if err := r.consider(ctx, t); err != nil {
+				return err
+			}
+			if r.paused {
+				return nil
+			}
+			progress = progress || r.st.marks[n].over()
+		}
+	}
+	return nil
+}
+
+// consider advances a task that has not begun as far as possible.
+func (r *run) consider(ctx context.Context, t *task) error {
+	if r.st.marks[t.number] == markPending {
+		lacks, waits := r.needs(t)
+		if lacks != "" {
+			return r.skip(t, markLeft, lacks)
+		}
+		if r.related && t.rests() {
+			r.paused = true // the new targets are known only after this move has been stored
+		}
+		if waits || r.full() {
+			return nil
+		}
+		if err := r.decide(ctx, t); err != nil {
+			return err
+		}
+	}
+	if r.st.marks[t.number] != markReady || len(r.st.Open) >= r.plan.parallel || r.full() {
+		return nil
+	}
+	return r.begin(ctx, t)
+}
+
+// needs returns a task that t depends on and that ended without a value, and reports whether one has not ended yet.
+func (r *run) needs(t *task) (lacks string, waits bool) {
+	for _, n := range t.deps {
+		switch m := r.st.marks[n]; {
+		case !m.over():
+			waits = true
+		case !m.hasValue():
+			return r.plan.tasks[n].ID, false
+		}
+	}
+	return "", waits
+}
+
+// decide decides what happens to a task that could begin: it keeps its earlier outcome, it is skipped because its condition is false, it is
+// evaluated at once, or it waits for its turn.
+func (r *run) decide(ctx context.Context, t *task) error {
+	if err := ctx.Err(); err != nil {
+		return err //nolint:wrapcheck // the error of the caller's context
+	}
+	settled, err := r.asBefore(ctx, t)
+	if err != nil || settled {
+		return err
+	}
+	if t.when != nil {
+		r.evaluated++
+		vars, err := r.bind(ctx, t, t.reads.when, r.at.Now.UTC(), nil)
+		if err != nil {
+			return err
+		}
+		is, err := t.when.EvalBool(ctx, vars)
+		if problem, err := r.problemOf(ctx, t, "when", err); problem != nil || err != nil {
+			return r.failed(ctx, t, nil, problem, err)
+		}
+		if !is {
+			return r.skip(t, markOut, "condition")
+		}
+	}
+	if t.local() {
+		r.evaluated++
+		return r.work(ctx, t)
+	}
+	r.st.marks[t.number] = markReady
+	return nil
+}
+
+// work evaluates a task that makes no call.
+func (r *run) work(ctx context.Context, t *task) error {
+	r.event(jig.EventTaskStarted, t, nil, TaskEvent{})
+	var value json.RawMessage
+	var problem *jig.Error
+	if t.Kind == entity.TaskCitations {
+		raw, err := r.claims(ctx, t)
+		if err != nil {
+			return err
+		}
+		if value, problem, err = r.cited(ctx, t, raw); err != nil {
+			return err
+		}
+	} else {
+		vars, err := r.bind(ctx, t, t.reads.compute, r.at.Now.UTC(), nil)
+		if err != nil {
+			return err
+		}
+		value, err = t.compute.EvalJSON(ctx, vars)
+		if problem, err = r.problemOf(ctx, t, "compute", err); err != nil {
+			return err
+		}
+	}
+	if problem == nil {
+		var err error
+		if problem, err = r.accept(ctx, t, nil, value, nil); err != nil {
+			return err
+		}
+	}
+	return r.failed(ctx, t, nil, problem, nil)
+}
+
+// begin makes the first call of a task.
+func (r *run) begin(ctx context.Context, t *task) error {
+	r.evaluated++
+	o := openState{Task: t.number, Since: r.now}
+	problem, err := r.ask(ctx, t, &o)
+	if err != nil {
+		return err
+	}
+	r.event(jig.EventTaskStarted, t, &o, TaskEvent{})
+	if problem != nil {
+		return r.fail(ctx, t, &o, problem)
+	}
+	r.st.marks[t.number] = markOpen
+	r.st.Open = append(r.st.Open, o)
+	return nil
+}
+
+// problemOf turns the error of an expression into a problem of the task, unless the context has ended; then it returns an error.
+func (r *run) problemOf(ctx context.Context, t *task, part string, err error) (*jig.Error, error) {
+	if err == nil {
+		return nil, nil //nolint:nilnil // no problem and no error
+	}
+	if ctx.Err() != nil {
+		return nil, err
+	}
+	return r.plan.located(t.at(part), err), nil
+}
+
+// cancel cancels the running calls. No other task begins, and a running task ends when its call does.
+func (r *run) cancel() {
+	r.st.Open = slices.DeleteFunc(r.st.Open, func(o openState) bool {
+		t := r.plan.tasks[o.Task]
+		if o.Until != 0 {
+			r.st.marks[o.Task] = markCanceled
+			return true
+		}
+		if path := o.path(t); !r.calls[path].Status.Final() {
+			r.move.Cancel = append(r.move.Cancel, path)
+		}
+		return false
+	})
+	if len(r.st.Open) > 0 {
+		return
+	}
+	for n, m := range r.st.marks {
+		if !m.over() {
+			r.st.marks[n] = markCanceled
+		}
+	}
+}
+
+// describe tells the caller which tasks and calls are open and when to look again.
+func (r *run) describe() {
+	var wake int64
+	for _, o := range r.st.Open {
+		t := r.plan.tasks[o.Task]
+		if len(r.move.Steps) < maxShown {
+			r.move.Steps = append(r.move.Steps, t.ID)
+		}
+		if o.Until != 0 {
+			if wake == 0 || o.Until < wake {
+				wake = o.Until
+			}
+		} else if path := o.path(t); !r.news[path] && !r.calls[path].Status.Final() {
+			r.move.Open = append(r.move.Open, path)
+		}
+	}
+	if wake != 0 {
+		r.move.Wake = at(wake)
+	}
+	if r.paused {
+		r.move.Wake = r.at.Now
+	}
+}
+
+// after returns the time d from now, in milliseconds since 1970, rounded up.
+func (r *run) after(d time.Duration) int64 {
+	return r.at.Now.Add(d + time.Millisecond - time.Nanosecond).UnixMilli()
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,373 @@
+package extraction
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+// The tools that an extraction of many entities calls.
+const (
+	// ToolFilter takes {type, where?, match?, workspace?, sort, limit, cursor?} and returns {entities: [{entity_id}], next?}.
+	ToolFilter = "entities.filter"
+	// ToolExtract takes {id, mode?, fields?, input?} and returns a [Result].
+	ToolExtract = "entities.extract"
+)
+
+const (
+	// DefaultBatchParallel is the default number of entities that a batch fills at the same time.
+	DefaultBatchParallel = 20
+	// MaxBatchParallel is the largest number that may be requested.
+	MaxBatchParallel = 100
+	// pageEntities is the number of entities in a page.
+	pageEntities = 100
+	// maxFailures is the number of failures that a result lists individually.
+	maxFailures = 100
+)
+
+// BatchInput says which entities to fill, and how.
+type BatchInput struct {
+	Type      string                `json:"type"`
+	Where     []entity.FilterClause `json:"where,omitempty"`
+	Match     entity.FilterMatch    `json:"match,omitempty"`
+	Workspace string                `json:"workspace,omitempty"`
+	Mode      Mode                  `json:"mode,omitempty"`
+	Fields    []string              `json:"fields,omitempty"`
+	Input     json.RawMessage       `json:"input,omitempty"`
+	// MaxParallel is the number of entities filled at the same time. The default is [DefaultBatchParallel]; the maximum is
+	// [MaxBatchParallel].
+	MaxParallel int `json:"max_parallel,omitempty"`
+	// Limit ends the batch after this many entities. There is no limit if it is not positive.
+	Limit int `json:"limit,omitempty"`
+}
+
+// BatchResult is the data of a finished extraction of many entities. Matched is the sum of the other counts.
+type BatchResult struct {
+	Type    string `json:"type"`
+	Matched int    `json:"matched"`
+	BatchCounts
+	// Failures are the first 100 entities that did not complete, in the order in which they ended.
+	Failures []BatchFailure `json:"failures"`
+	Pages    int            `json:"pages"`
+}
+
+// BatchCounts counts entities by how their extraction ended.
+type BatchCounts struct {
+	// Completed counts entities without failed tasks, and Partial those with some. The entities of the other counts have no result, or
+	// were not begun (Canceled).
+	Completed int `json:"completed"`
+	Partial   int `json:"partial"`
+	Failed    int `json:"failed"`
+	Denied    int `json:"denied"`
+	Canceled  int `json:"canceled"`
+}
+
+// BatchFailure says why an entity did not complete.
+type BatchFailure struct {
+	EntityID string     `json:"entity_id"`
+	Outcome  string     `json:"outcome"`
+	Error    *jig.Error `json:"error"`
+}
+
+// extractInput is the input of ToolExtract.
+type extractInput struct {
+	ID     string          `json:"id"`
+	Mode   Mode            `json:"mode,omitempty"`
+	Fields []string        `json:"fields,omitempty"`
+	Input  json.RawMessage `json:"input,omitempty"`
+}
+
+// batchState is the state of a batch. Failures are kept as values. It never holds more than pageEntities plus twice the limit of parallel
+// entities.
+type batchState struct {
+	Format int `json:"v"`
+	// Pages counts the pages requested. Paging says that the call for the latest page is still open, and Last that there are no more pages.
+	Pages  int    `json:"pages,omitempty"`
+	Paging bool   `json:"paging,omitempty"`
+	Last   bool   `json:"last,omitempty"`
+	Cursor string `json:"cursor,omitempty"`
+	// Found counts the entities of all pages. Todo lists those that have not begun, and Open those that are running.
+	Found    int      `json:"found,omitempty"`
+	Todo     []string `json:"todo,omitempty"`
+	Open     []string `json:"open,omitempty"`
+	Failures int      `json:"failures,omitempty"`
+	// Problem is the error of the page that failed, which ends the batch early.
+	Problem *jig.Error `json:"problem,omitempty"`
+	Done    bool       `json:"done,omitempty"`
+	BatchCounts
+}
+
+// batch is one call of AdvanceBatch.
+type batch struct {
+	in   BatchInput
+	at   Situation
+	st   batchState
+	move Move
+	// calls holds the calls that were open when the move began.
+	calls map[string]plan.StepCall
+}
+
+// AdvanceBatch takes an extraction of many entities as far as it can go without waiting, as [Plan.Advance] does for one entity. It calls
+// [ToolFilter] once for each page (path page[N]) and [ToolExtract] once for each entity (the path is the entity's id). Pages are ordered by
+// creation time, so that changes in the meantime do not make an entity appear twice. Failures are kept as failure[N].
+func AdvanceBatch(ctx context.Context, state json.RawMessage, facts plan.Facts, at Situation) (Move, error) {
+	b := &batch{at: at}
+	if err := ctx.Err(); err != nil {
+		return Move{}, err //nolint:wrapcheck // the error of the caller's context
+	}
+	if err := b.read(state); err != nil {
+		return Move{}, err
+	}
+	if err := json.Unmarshal(at.Input, &b.in); err != nil {
+		return Move{}, jig.Errorf(jig.CodeInvalidInput, "the input of the extraction cannot be read: %w", err)
+	}
+	if b.in.MaxParallel <= 0 {
+		b.in.MaxParallel = DefaultBatchParallel
+	}
+	b.in.MaxParallel = min(b.in.MaxParallel, MaxBatchParallel)
+	if err := b.advance(ctx, facts); err != nil {
+		return Move{}, err
+	}
+	var err error
+	b.move.State, err = encode(b.st)
+	return b.move, err
+}
+
+func (b *batch) read(raw json.RawMessage) error {
+	b.st.Format = format
+	if len(raw) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&b.st); err != nil {
+		return jig.Errorf(jig.CodeInternal, "the state of the extraction cannot be read: %w", err)
+	}
+	if sum := b.st.total() + len(b.st.Todo) + len(b.st.Open); b.st.Format != format || sum != b.st.Found || b.st.Paging && b.st.Pages == 0 {
+		return jig.Errorf(jig.CodeInternal, "the state of the extraction is not one of this version: format %d, %d entities of %d",
+			b.st.Format, sum, b.st.Found)
+	}
+	return nil
+}
+
+func (b *batch) advance(ctx context.Context, facts plan.Facts) error {
+	if b.st.Done {
+		return b.finish(ctx, facts)
+	}
+	paths := slices.Clone(b.st.Open)
+	if b.st.Paging {
+		paths = append(paths, pagePath(b.st.Pages))
+	}
+	if len(paths) > 0 {
+		var err error
+		if b.calls, err = facts.Calls(ctx, paths); err != nil {
+			return err
+		}
+	}
+	if err := b.settle(); err != nil {
+		return err
+	}
+	b.turn()
+	if b.at.Canceled {
+		b.cancel()
+	} else if err := b.begin(); err != nil {
+		return err
+	}
+	if b.st.Done = b.st.Last && !b.st.Paging && len(b.st.Todo)+len(b.st.Open) == 0; b.st.Done {
+		return b.finish(ctx, facts)
+	}
+	b.describe()
+	return nil
+}
+
+// settle counts the entities whose extraction has ended.
+func (b *batch) settle() error {
+	open := make([]string, 0, len(b.st.Open))
+	for _, id := range b.st.Open {
+		call := b.calls[id]
+		if !call.Status.Final() {
+			open = append(open, id)
+			continue
+		}
+		if err := b.ended(id, call); err != nil {
+			return err
+		}
+	}
+	b.st.Open = open
+	return nil
+}
+
+func (b *batch) ended(id string, call plan.StepCall) error {
+	outcome, problem := outcomeOf(call)
+	b.st.add(outcome, 1)
+	if problem == nil || b.st.Failures >= maxFailures {
+		return nil
+	}
+	raw, err := encode(BatchFailure{EntityID: id, Outcome: outcome, Error: problem})
+	if err != nil {
+		return err
+	}
+	if b.move.Values == nil {
+		b.move.Values = map[string]json.RawMessage{}
+	}
+	b.move.Values[failurePath(b.st.Failures)] = raw
+	b.st.Failures++
+	return nil
+}
+
+// turn adds the entities of a page that has arrived to the work.
+func (b *batch) turn() {
+	if !b.st.Paging {
+		return
+	}
+	call := b.calls[pagePath(b.st.Pages)]
+	if !call.Status.Final() {
+		return
+	}
+	b.st.Paging = false
+	result := call.Outcome()
+	var page struct {
+		Entities []struct {
+			ID string `json:"entity_id"`
+		} `json:"entities"`
+		Next string `json:"next"`
+	}
+	var problem *jig.Error
+	if !result.Success {
+		problem = result.Cause()
+	} else if err := json.Unmarshal(result.Data, &page); err != nil {
+		problem = jig.Errorf(jig.CodeInternal, "page %d of the entities cannot be read: %w", b.st.Pages, err)
+	}
+	if problem != nil {
+		b.st.Last, b.st.Problem = true, brief(problem)
+		return
+	}
+	for _, e := range page.Entities {
+		if b.wanted() > 0 {
+			b.st.Todo = append(b.st.Todo, e.ID)
+			b.st.Found++
+		}
+	}
+	b.st.Cursor = page.Next
+	b.st.Last = page.Next == "" || b.wanted() == 0
+}
+
+// wanted returns the maximum number of entities in the next page.
+func (b *batch) wanted() int {
+	if b.in.Limit <= 0 {
+		return pageEntities
+	}
+	return min(pageEntities, b.in.Limit-b.st.Found)
+}
+
+// begin requests the next entities. It requests the next page before the current entities run out, so that no slot stays idle.
+func (b *batch) begin() error {
+	for len(b.st.Open) < b.in.MaxParallel && len(b.st.Todo) > 0 {
+		id := b.st.Todo[0]
+		b.st.Todo = b.st.Todo[1:]
+		b.st.Open = append(b.st.Open, id)
+		if err := b.ask(id, ToolExtract, extractInput{ID: id, Mode: b.in.Mode, Fields: b.in.Fields, Input: b.in.Input}); err != nil {
+			return err
+		}
+	}
+	if b.st.Paging || b.st.Last || len(b.st.Todo) >= b.in.MaxParallel {
+		return nil
+	}
+	b.st.Pages++
+	b.st.Paging = true
+	return b.ask(pagePath(b.st.Pages), ToolFilter, entity.Filter{
+		Type: b.in.Type, Where: b.in.Where, Match: b.in.Match, Workspace: b.in.Workspace, Limit: b.wanted(), Cursor: b.st.Cursor,
+		Sort: []entity.FilterSort{{Field: entity.FilterCreatedAt}},
+	})
+}
+
+func (b *batch) ask(path, tool string, input any) error {
+	raw, err := encode(input)
+	b.move.Calls = append(b.move.Calls, plan.Ask{Path: path, Tool: tool, Input: raw})
+	return err
+}
+
+// cancel cancels the running calls, and counts the entities that have not begun as canceled.
+func (b *batch) cancel() {
+	b.st.Canceled += len(b.st.Todo)
+	b.st.Todo, b.st.Last = nil, true
+	b.move.Cancel = append(b.move.Cancel, b.st.Open...)
+	if b.st.Paging {
+		b.move.Cancel = append(b.move.Cancel, pagePath(b.st.Pages))
+	}
+}
+
+// describe sets the open calls, the steps and the progress that the move reports.
+func (b *batch) describe() {
+	under := slices.Clone(b.st.Open)
+	if b.st.Paging {
+		under = append(under, pagePath(b.st.Pages))
+	}
+	for _, path := range under {
+		if _, known := b.calls[path]; known {
+			b.move.Open = append(b.move.Open, path)
+		}
+	}
+	b.move.Steps = under[:min(len(under), maxShown)]
+	b.move.Progress = b.progress()
+}
+
+func (b *batch) progress() *protocol.Progress {
+	return &protocol.Progress{
+		Done: b.st.Completed + b.st.Partial, Running: len(b.st.Open), Failed: b.st.Failed + b.st.Denied + b.st.Canceled, Total: b.st.Found,
+	}
+}
+
+// finish sets the result of a batch that has ended.
+func (b *batch) finish(ctx context.Context, facts plan.Facts) error {
+	out := BatchResult{Type: b.in.Type, Matched: b.st.Found, BatchCounts: b.st.BatchCounts, Failures: []BatchFailure{}, Pages: b.st.Pages}
+	var paths []string
+	for n := range b.st.Failures {
+		if path := failurePath(n); b.move.Values[path] == nil {
+			paths = append(paths, path)
+		}
+	}
+	kept, err := facts.Values(ctx, paths)
+	if err != nil {
+		return err
+	}
+	for n := range b.st.Failures {
+		raw := b.move.Values[failurePath(n)]
+		if raw == nil {
+			raw = kept[failurePath(n)]
+		}
+		var one BatchFailure
+		if err := json.Unmarshal(raw, &one); err != nil {
+			return jig.Errorf(jig.CodeInternal, "failure %d of the extraction is gone: %w", n, err)
+		}
+		out.Failures = append(out.Failures, one)
+	}
+	data, err := encode(out)
+	if err != nil {
+		return err
+	}
+	b.move.Done, b.move.Progress = true, b.progress()
+	b.move.Result = jig.ToolResult{Success: true, Data: data, Summary: out.summary()}
+	switch {
+	case b.at.Canceled && b.st.Canceled > 0:
+		b.move.Result.Error = jig.Errorf(jig.CodeCanceled, "the extraction was cancelled")
+	case b.st.Problem != nil:
+		e := *b.st.Problem
+		e.Message = fmt.Sprintf("page %d of the entities: %s", b.st.Pages, e.Message)
+		b.move.Result.Error = &e
+	}
+	b.move.Result.Success = b.move.Result.Error == nil
+	return nil
+}
+
+func pagePath(n int) string { return "page[" + strconv.Itoa(n) + "]" }
+
+func failurePath(n int) string { return "failure[" + strconv.Itoa(n) + "]" }

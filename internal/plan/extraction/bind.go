@@ -1,0 +1,215 @@
+package extraction
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/expr"
+)
+
+// Limits, in bytes, of the values that expressions read and produce, and the number of values that are loaded together.
+const (
+	maxInput = 256 << 10
+	maxValue = 1 << 20
+	maxTotal = 16 << 20
+	maxBatch = 1_000
+)
+
+// at converts milliseconds since 1970, as the state has them, to a time.
+func at(milliseconds int64) time.Time { return time.UnixMilli(milliseconds).UTC() }
+
+// bind returns the variables for the expressions of a task.
+func (r *run) bind(ctx context.Context, t *task, rd reads, now time.Time, result *expr.Value) (map[string]any, error) {
+	vars := map[string]any{"tenant": r.at.Tenant, "now": now}
+	if result != nil {
+		vars["result"] = *result
+	}
+	if rd.tasks.any() || rd.content.any() {
+		if err := r.loadValues(ctx, r.tasksOf(t, rd)); err != nil {
+			return nil, err
+		}
+	}
+	if rd.tasks.any() {
+		tasks := map[string]any{}
+		for _, n := range r.tasksNamed(t, rd.tasks) {
+			v, err := r.value(n)
+			if err != nil {
+				return nil, err
+			}
+			tasks[r.plan.tasks[n].ID] = v
+		}
+		vars["tasks"] = tasks
+	}
+	if rd.input {
+		vars["input"] = r.given.input
+	}
+	if rd.entity {
+		content, err := r.content(t, rd.content)
+		if err != nil {
+			return nil, err
+		}
+		vars["entity"] = map[string]any{"id": r.given.EntityID, "type": r.entityType(), "title": r.given.Entity.Title, "content": content}
+	}
+	return vars, nil
+}
+
+func (r *run) entityType() string {
+	if r.given.Entity.Type != "" {
+		return r.given.Entity.Type
+	}
+	return r.plan.name
+}
+
+// content returns the part of the entity's content that a task can read: fields that no task fills, and fields filled by tasks that it
+// depends on.
+func (r *run) content(t *task, of names) (map[string]any, error) {
+	out := map[string]any{}
+	for _, name := range r.fieldsNamed(of) {
+		n, filled := r.plan.filler[name]
+		if !filled {
+			if v, ok := r.given.content[name]; ok {
+				out[name] = v
+			}
+			continue
+		}
+		if t.ancestors.has(n) && r.st.marks[n].hasValue() {
+			v, err := r.value(n)
+			if err != nil {
+				return nil, err
+			}
+			out[name] = v
+		}
+	}
+	return out, nil
+}
+
+func (r *run) fieldsNamed(of names) []string {
+	if !of.all {
+		return of.list
+	}
+	return append(append([]string(nil), r.given.order...), sortedKeys(r.plan.filler)...)
+}
+
+// tasksNamed returns the indexes of the tasks that an expression reads. If it may read any of them, it returns all tasks that t depends on.
+func (r *run) tasksNamed(t *task, of names) []int {
+	var out []int
+	for n, other := range r.plan.tasks {
+		if !t.ancestors.has(n) || !r.st.marks[n].hasValue() {
+			continue
+		}
+		if of.all || slices.Contains(of.list, other.ID) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// tasksOf returns the tasks whose values are read, either as members of tasks or as fields of the entity.
+func (r *run) tasksOf(t *task, rd reads) []int {
+	out := r.tasksNamed(t, rd.tasks)
+	for _, name := range r.fieldsNamed(rd.content) {
+		if n, ok := r.plan.filler[name]; ok && t.ancestors.has(n) && r.st.marks[n].hasValue() {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// value returns a task's value, decoded for expressions.
+func (r *run) value(n int) (expr.Value, error) {
+	if v, ok := r.ready[n]; ok {
+		return v, nil
+	}
+	raw, err := r.rawValue(n)
+	if err != nil {
+		return expr.Value{}, err
+	}
+	v, err := expr.FromJSON(raw)
+	if err != nil {
+		return v, jig.Errorf(jig.CodeInternal, "the value of the task %s: %w", r.plan.tasks[n].ID, err)
+	}
+	r.ready[n] = v
+	return v, nil
+}
+
+// rawValue returns a task's value as JSON. The value must have been loaded, or kept by this move.
+func (r *run) rawValue(n int) (json.RawMessage, error) {
+	id := r.plan.tasks[n].ID
+	if r.st.marks[n] == markKept {
+		return orNull(r.given.Earlier[id].Value), nil
+	}
+	raw, ok := r.values[id]
+	if !ok {
+		return nil, jig.Errorf(jig.CodeInternal, "the value of the task %s is gone", id)
+	}
+	return raw, nil
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage(`null`)
+	}
+	return raw
+}
+
+// loadValues reads the values of tasks that this move has not read yet.
+func (r *run) loadValues(ctx context.Context, numbers []int) error {
+	var paths []string
+	for _, n := range numbers {
+		if r.st.marks[n] == markDone {
+			paths = append(paths, r.plan.tasks[n].ID)
+		}
+	}
+	return r.load(ctx, paths)
+}
+
+// load reads the kept values that this move has not read yet.
+func (r *run) load(ctx context.Context, paths []string) error {
+	var missing []string
+	for _, path := range paths {
+		if _, ok := r.values[path]; !ok {
+			missing = append(missing, path)
+		}
+	}
+	for len(missing) > 0 {
+		n := min(len(missing), maxBatch)
+		values, err := r.facts.Values(ctx, missing[:n])
+		if err != nil {
+			return err
+		}
+		for path, v := range values {
+			r.values[path] = v
+		}
+		missing = missing[n:]
+	}
+	return nil
+}
+
+// loadCalls reads the calls that this move has not read yet.
+func (r *run) loadCalls(ctx context.Context, paths []string) error {
+	var missing []string
+	for _, path := range paths {
+		if _, ok := r.calls[path]; !ok {
+			missing = append(missing, path)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	calls, err := r.facts.Calls(ctx, missing)
+	if err != nil {
+		return err
+	}
+	for path, c := range calls {
+		r.calls[path] = c
+	}
+	for _, path := range missing {
+		if _, ok := r.calls[path]; !ok {
+			return jig.Errorf(jig.CodeInternal, "the call %s of the extraction of %s is gone", path, r.plan.name)
+		}
+	}
+	return nil
+}

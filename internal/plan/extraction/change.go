@@ -1,0 +1,100 @@
+package extraction
+
+import (
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+)
+
+// change returns the change that this move makes to the entity.
+func (r *run) change() *entity.Change {
+	if r.move.Entity == nil {
+		r.move.Entity = &entity.Change{ID: r.given.EntityID, Tasks: map[string]json.RawMessage{}}
+	}
+	return r.move.Entity
+}
+
+// write sets the fields of the entity that the task fills.
+func (r *run) write(t *task, value json.RawMessage, p entity.Provenance) {
+	c := r.change()
+	if len(t.fields) > 0 && c.Fields == nil {
+		c.Fields, c.Provenance = map[string]json.RawMessage{}, map[string]entity.Provenance{}
+	}
+	r.related = r.related || points(t.fields)
+	for _, f := range t.fields {
+		c.Fields[f.Name], c.Provenance[f.Name] = value, p
+	}
+}
+
+// ended stores how a task ended, for the next extraction. If the task fills fields, its value and provenance are not stored here but only in
+// the entity: if somebody changes a field there, the value is no longer the task's.
+func (r *run) ended(t *task, e Earlier) error {
+	if len(t.fields) > 0 {
+		e.Value, e.Provenance = nil, nil
+	}
+	raw, err := encode(e)
+	if err == nil {
+		r.change().Tasks[t.ID] = raw
+	}
+	return err
+}
+
+// Begin holds the known facts about an entity when an extraction begins.
+type Begin struct {
+	Entity entity.Entity
+	Fields []string
+	Mode   Mode
+	// Input is the value that expressions read as `input`.
+	Input json.RawMessage
+	// Tasks says how tasks ended in earlier extractions, as stored from EntityChange.Tasks.
+	Tasks map[string]json.RawMessage
+}
+
+// InputOf returns the input of an extraction with this beginning. A task that filled fields loses its earlier value if somebody else has
+// changed one of these fields, or if a field's provenance names another task.
+func InputOf(kind entity.Type, b Begin) (json.RawMessage, error) {
+	in := Input{
+		EntityID: b.Entity.ID, Entity: Target{Type: b.Entity.Type, Title: b.Entity.Title, Content: b.Entity.Content}, Fields: b.Fields, Mode: b.Mode, Input: b.Input,
+		Earlier: map[string]Earlier{},
+	}
+	content := map[string]json.RawMessage{}
+	if len(b.Entity.Content) > 0 {
+		if err := json.Unmarshal(b.Entity.Content, &content); err != nil {
+			return nil, jig.Errorf(jig.CodeInternal, "reading the content of entity %s: %w", b.Entity.ID, err)
+		}
+	}
+	for _, t := range kind.Tasks {
+		raw, known := b.Tasks[t.ID]
+		if !known {
+			continue
+		}
+		var e Earlier
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return nil, jig.Errorf(jig.CodeInternal, "reading how task %s of entity %s ended: %w", t.ID, b.Entity.ID, err)
+		}
+		if e.filled(kind, t.ID, content, b.Entity.Provenance) {
+			in.Earlier[t.ID] = e
+		}
+	}
+	return encode(in)
+}
+
+// filled sets the value and provenance of a task from the entity if the task fills a field. It returns false if a field no longer has the
+// task's value.
+func (e *Earlier) filled(kind entity.Type, id string, content map[string]json.RawMessage, provenance map[string]entity.Provenance) bool {
+	if e.Status != TaskCompleted && e.Status != TaskKept {
+		return true
+	}
+	for _, f := range kind.Fields {
+		if f.Task != id {
+			continue
+		}
+		p, ok := provenance[f.Name]
+		if !ok || p.Task != id {
+			return false
+		}
+		e.Value, e.Provenance = orNull(content[f.Name]), &p
+	}
+	return true
+}

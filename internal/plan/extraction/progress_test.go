@@ -1,0 +1,60 @@
+package extraction_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/plan/extraction"
+)
+
+// The status of a task comes from the state. For a task that was not requested, it comes from the stored outcome.
+func TestStanding(t *testing.T) {
+	t.Parallel()
+	kind := kindOf(compute("a", "1"), tool("b", `{}`), compute("c", "tasks.b", "b"), compute("d", "[1][3]"))
+	w := worldOf(compile(t, kind), extraction.Input{}, func(*row) (jig.ToolResult, bool) { return succeed(`1`), true })
+	ended := map[string]json.RawMessage{}
+	w.watch = func(_ *testing.T, _ *world, m plan.Move) {
+		if m.Entity != nil {
+			for id, raw := range m.Entity.Tasks {
+				ended[id] = raw
+			}
+		}
+	}
+	standing := func() map[string]string {
+		t.Helper()
+		all, err := extraction.Standing(kind, w.state, ended)
+		require.NoError(t, err)
+		out := map[string]string{}
+		for id, s := range all {
+			out[id] = s.Status
+			require.Equal(t, s.Status == "failed", s.Error != nil, id)
+		}
+		return out
+	}
+	none := map[string]string{"a": "pending", "b": "pending", "c": "pending", "d": "pending"}
+	require.Equal(t, none, standing())
+	w.move(t)
+	require.Equal(t, map[string]string{"a": "completed", "b": "pending", "c": "pending", "d": "failed"}, standing())
+	w.run(t)
+	whole := map[string]string{"a": "completed", "b": "completed", "c": "completed", "d": "failed"}
+	require.Equal(t, whole, standing())
+	last := w.state
+
+	w.state = nil
+	require.Equal(t, whole, standing(), "before the next one begins, it is as it was")
+	fresh := worldOf(w.plan, extraction.Input{Fields: []string{"a"}}, echo)
+	fresh.run(t)
+	w.state = fresh.state
+	require.Equal(t, whole, standing(), "what was not asked for is as it was")
+
+	for _, state := range []string{`{`, `{"marks":"dd"}`, `{"marks":"dxdd"}`} {
+		_, err := extraction.Standing(kind, json.RawMessage(state), ended)
+		require.Equal(t, jig.CodeInternal, jig.CodeOf(err))
+	}
+	_, err := extraction.Standing(kind, last, map[string]json.RawMessage{"a": []byte(`[`)})
+	require.Equal(t, jig.CodeInternal, jig.CodeOf(err))
+}

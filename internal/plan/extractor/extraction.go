@@ -1,0 +1,80 @@
+// Package extractor connects the interpreter of extractions with the entity tools: how an extraction begins, which sources its values may
+// be based on, and what its moves write. It must not know how entities are stored, nor what executes the moves.
+package extractor
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/plan/extraction"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools/builtin/entities"
+)
+
+// Extractor fills entities, with the permissions of the entity tools. It is safe for concurrent use.
+type Extractor struct {
+	entities entities.Options
+	engine   *extraction.Engine
+}
+
+// New returns an Extractor. check validates a value against the JSON Schema of a task's output.
+func New(o entities.Options, check func(schema json.RawMessage, value []byte) error) Extractor {
+	return Extractor{entities: o, engine: extraction.NewEngine(spec.LoadEntityType, extraction.Checks{
+		Field: checkField, Schema: func(schema, value json.RawMessage) error { return check(schema, value) },
+	})}
+}
+
+// Begin checks a call of a tool that fills entities and returns the extraction to run.
+func (x Extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (plan.Extraction, error) {
+	if tool == entities.ExtractAllTool {
+		return plan.Extraction{}, x.entities.CheckExtractAll(ctx, inv, input)
+	}
+	begun, err := x.entities.Extraction(ctx, inv, input)
+	if err != nil {
+		return plan.Extraction{}, err
+	}
+	raw, err := extraction.InputOf(begun.Type, extraction.Begin{
+		Entity: begun.Entity, Fields: begun.Fields, Mode: extraction.Mode(begun.Mode), Input: begun.Input, Tasks: begun.Tasks,
+	})
+	return plan.Extraction{Entity: begun.Entity.ID, Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
+}
+
+// Sources returns the sources that the values of an entity may be based on.
+func (x Extractor) Sources(ctx context.Context, inv jig.Invocation, body []byte, id string) (entity.Sources, error) {
+	t, err := x.engine.Type(body)
+	if err != nil {
+		return entity.Sources{}, err
+	}
+	return x.entities.Sources(ctx, inv, t, id)
+}
+
+// Advance computes the next move. The values of fields of type relation also become relations of the entity.
+func (x Extractor) Advance(
+	ctx context.Context, version string, body []byte, state json.RawMessage, facts plan.ExtractionFacts, at plan.Situation,
+) (plan.Move, error) {
+	if version == "" {
+		return extraction.AdvanceBatch(ctx, state, facts, at)
+	}
+	move, err := x.engine.Advance(ctx, version, body, state, facts, at)
+	if err != nil || move.Entity == nil || len(move.Entity.Fields) == 0 {
+		return move, err
+	}
+	t, err := x.engine.Type(body)
+	if err != nil {
+		return move, err
+	}
+	move.Entity.Relations = entities.Links(t, move.Entity.Fields)
+	return move, nil
+}
+
+// checkField returns an error for a value that does not fit its field or is too large for any entity.
+func checkField(f entity.Field, value json.RawMessage) error {
+	if len(value) > entity.MaxBytes {
+		return jig.Errorf(jig.CodeInvalidInput, "it takes %d KiB; an entity holds at most %d", len(value)>>10, entity.MaxBytes>>10).
+			WithHint("keep long texts as texts of the entity")
+	}
+	return spec.CheckField(f, value)
+}

@@ -1,0 +1,257 @@
+package policy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/spec"
+)
+
+// Rules is a compiled policy document. It is immutable and safe for concurrent use. A nil *Rules means the base rules alone.
+type Rules struct {
+	name    string
+	version string
+	rules   []rule
+	cases   []spec.PolicyCase
+}
+
+// rule is a compiled rule of a document.
+type rule struct {
+	name    string
+	verdict jig.Verdict
+	terms   terms
+	when    *expr.Program
+	reason  *expr.Template
+}
+
+// Compile compiles a policy. version is the version of the document, the hash of its content. A document that was loaded without problems
+// always compiles; for any other the error is INVALID_INPUT with the field, e.g. rules[2].when.
+func Compile(p spec.Policy, version string) (*Rules, error) {
+	env, err := expr.PolicyEnv()
+	if err != nil {
+		return nil, fmt.Errorf("compile policy %s: %w", p.Name, err)
+	}
+	if len(p.Rules) > spec.MaxPolicyRules {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "policy %s has %d rules", p.Name, len(p.Rules)).WithField("rules").
+			WithHint(fmt.Sprintf("use at most %d", spec.MaxPolicyRules))
+	}
+	r := &Rules{name: p.Name, version: version, cases: p.Cases}
+	names := map[string]bool{}
+	for i, one := range p.Rules {
+		at := fmt.Sprintf("rules[%d]", i)
+		if names[one.Name] {
+			return nil, jig.Errorf(jig.CodeInvalidInput, "policy %s has two rules %s", p.Name, one.Name).WithField(at + ".name").
+				WithHint("give one of them another name")
+		}
+		names[one.Name] = true
+		made, field, err := compileRule(env, p.Name, one)
+		if err != nil {
+			e := jig.AsError(err)
+			return nil, jig.Errorf(jig.CodeInvalidInput, "policy %s, rule %s: %w", p.Name, one.Name, err).
+				WithField(at + "." + field).WithHint(e.Hint)
+		}
+		r.rules = append(r.rules, made)
+	}
+	// The order of rules in a document has no meaning, so it must not affect rulings either.
+	slices.SortFunc(r.rules, func(a, b rule) int {
+		return cmp.Or(cmp.Compare(strictness(b.verdict), strictness(a.verdict)), cmp.Compare(a.name, b.name))
+	})
+	return r, nil
+}
+
+func compileRule(env *expr.Env, policy string, one spec.PolicyRule) (made rule, field string, err error) {
+	made = rule{name: one.Name, verdict: one.Verdict, terms: termsOf(policy, one)}
+	if strictness(one.Verdict) == 0 {
+		return made, "verdict", jig.Errorf(jig.CodeInvalidInput, "%q is not a verdict", one.Verdict).WithHint("use run, ask or deny")
+	}
+	if err := one.CheckTerms(); err != nil {
+		return made, jig.AsError(err).Field, err
+	}
+	if made.when, err = env.CompileAs(string(one.When), expr.Bool); err != nil {
+		return made, "when", err
+	}
+	made.reason, err = env.Template(one.Reason)
+	return made, "reason", err
+}
+
+// strictness orders the verdicts that rules may give; 0 for anything else.
+func strictness(v jig.Verdict) int {
+	switch v {
+	case jig.VerdictRun:
+		return 1
+	case jig.VerdictAsk:
+		return 2
+	case jig.VerdictDeny:
+		return 3
+	case jig.VerdictRefuse: // calls that are refused never reach policy
+	}
+	return 0
+}
+
+// Name returns the document's name. It is empty for the base rules alone.
+func (r *Rules) Name() string {
+	if r == nil {
+		return ""
+	}
+	return r.name
+}
+
+// Version returns the policy version that rulings carry: <name>@<version of the document>, or [BaseVersion] for the base rules.
+func (r *Rules) Version() string {
+	if r == nil {
+		return BaseVersion
+	}
+	return r.name + "@" + r.version
+}
+
+// Spoken is a rule that applies to a call: its condition holds, or cannot be evaluated.
+type Spoken struct {
+	// Policy is the name of the document that contains the rule.
+	Policy string `json:"policy"`
+	Rule   string `json:"rule"`
+	// Verdict is the rule's verdict.
+	Verdict jig.Verdict `json:"verdict"`
+	// Reason is the reason for people, on one line. It is never empty.
+	Reason string `json:"reason"`
+	// Failed says that the condition could not be evaluated. Such a rule counts as if its condition held, unless its verdict is run.
+	Failed bool `json:"failed,omitempty"`
+
+	terms terms
+}
+
+// counts reports whether the rule takes part in the verdict. A failing ask or deny rule still counts; a failing run rule does not.
+func (s Spoken) counts() bool { return !s.Failed || s.Verdict != jig.VerdictRun }
+
+// strictness orders the rules that apply; 0 for a rule that is ignored.
+func (s Spoken) strictness() int {
+	if !s.counts() {
+		return 0
+	}
+	return strictness(s.Verdict)
+}
+
+// Explanation is a ruling with the base verdict and the rules that led to it.
+type Explanation struct {
+	Ruling
+	// Base is the ruling from the tool's contract alone.
+	Base Ruling
+	// Spoken lists the rules that apply, the strictest first, then by policy and name.
+	Spoken []Spoken
+}
+
+// Asked returns the ruling for calls that must not be denied: deny becomes ask, on the terms of the rules that ask.
+func (x Explanation) Asked() Ruling {
+	if x.Verdict == jig.VerdictDeny {
+		ask(&x.Ruling, x.Spoken)
+	}
+	return x.Ruling
+}
+
+// Rule returns the verdict on a call: the tool's base verdict, unless rules of the document say otherwise. Of the rules whose condition
+// holds, the strictest wins: deny, then ask, then run. Ask and deny make any verdict stricter. Run lifts the ask of a tool that writes or
+// has high risk, but never of a tool that is destructive, always asks, or has an unknown setting in its contract. A rule whose condition
+// cannot be evaluated counts as if the condition held, except that run is then ignored. The reasons include every rule that applies. An
+// approval must meet the combined demands of all rules that ask; if no rule asks, anybody may decide. The input in call must be the input
+// that will run.
+func (r *Rules) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Ruling {
+	return r.Explain(ctx, tool, call, session, now).Ruling
+}
+
+// Explain is like [Rules.Rule] and also returns the base verdict and the rules that led to the ruling.
+func (r *Rules) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
+	if r == nil {
+		return Set(nil).Explain(ctx, tool, call, session, now)
+	}
+	return Set{r}.Explain(ctx, tool, call, session, now)
+}
+
+// decide combines the base verdict with the rules that apply.
+func decide(start base, spoken []Spoken) jig.Verdict {
+	strictest := jig.Verdict("")
+	for _, s := range spoken {
+		if s.strictness() > strictness(strictest) {
+			strictest = s.Verdict
+		}
+	}
+	switch {
+	case strictest == "":
+		return start.verdict
+	case strictest == jig.VerdictRun && start.fixed:
+		return start.verdict
+	}
+	return strictest
+}
+
+// speak evaluates every rule of the document and returns those that apply.
+func (r *Rules) speak(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) []Spoken {
+	if r == nil || len(r.rules) == 0 {
+		return nil
+	}
+	vars := variables(tool, call, session, now)
+	var all []Spoken
+	for _, one := range r.rules {
+		holds, err := one.when.EvalBool(ctx, vars)
+		switch {
+		case err != nil:
+			all = append(all, Spoken{
+				Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: line(failed(one.verdict) + why(err)), Failed: true, terms: one.terms,
+			})
+		case holds:
+			all = append(all, Spoken{Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: one.because(ctx, vars), terms: one.terms})
+		}
+	}
+	return all
+}
+
+// failed returns the beginning of the reason of a rule whose condition cannot be evaluated.
+func failed(v jig.Verdict) string {
+	switch v {
+	case jig.VerdictDeny:
+		return "it failed, so it denies: "
+	case jig.VerdictRun:
+		return "it failed, so it is ignored: "
+	case jig.VerdictAsk, jig.VerdictRefuse: // no rule says refuse
+	}
+	return "it failed, so it asks: "
+}
+
+// because returns the rule's reason. A reason that cannot be evaluated does not change the verdict.
+func (r rule) because(ctx context.Context, vars map[string]any) string {
+	text, err := r.reason.EvalText(ctx, vars)
+	if err != nil {
+		text = "its reason could not be worked out: " + why(err)
+	}
+	if text = line(text); text != "" {
+		return text
+	}
+	return "it says " + string(r.verdict)
+}
+
+// why returns what went wrong with an expression, without quoting the expression.
+func why(err error) string {
+	var issue *expr.IssueError
+	if errors.As(err, &issue) {
+		return issue.Message
+	}
+	return jig.AsError(err).Message
+}
+
+// maxReason limits the length of a reason, in characters.
+const maxReason = 500
+
+// line turns a text, which may contain what a model wrote, into one line.
+func line(text string) string {
+	text = strings.Join(strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
+	if runes := []rune(text); len(runes) > maxReason {
+		return string(runes[:maxReason-1]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,161 @@
+package schema
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/suggest"
+)
+
+// maxViolations bounds the violations in a report; the last entry counts the rest. maxHints bounds how many unknown names of one object are
+// compared with the known ones.
+const (
+	maxViolations = 100
+	maxHints      = 10
+)
+
+// finding is a violation with the data that determines its code and its hint.
+type finding struct {
+	jig.Violation
+	missing bool
+	hint    string
+}
+
+// report turns the library's tree of errors into one error. document is the schema, which provides the names of known properties.
+func report(what string, root *jsonschema.ValidationError, document any) *jig.Error {
+	findings := flatten(root, document)
+	slices.SortStableFunc(findings, func(a, b finding) int {
+		return cmp.Or(strings.Compare(a.Pointer, b.Pointer), strings.Compare(a.Message, b.Message))
+	})
+	findings = slices.CompactFunc(findings, func(a, b finding) bool { return a.Violation == b.Violation })
+
+	e := &jig.Error{Code: jig.CodeMissingParam, Field: findings[0].Pointer}
+	for _, f := range findings {
+		if !f.missing {
+			e.Code = jig.CodeInvalidInput
+		}
+		e.Hint = cmp.Or(e.Hint, f.hint)
+		e.Violations = append(e.Violations, f.Violation)
+	}
+	e.Message = sentence(what, findings)
+	if rest := len(e.Violations) - maxViolations; rest > 0 {
+		e.Violations = append(e.Violations[:maxViolations:maxViolations], jig.Violation{Message: fmt.Sprintf("and %d more", rest)})
+	}
+	return e
+}
+
+// sentence describes the first three findings.
+func sentence(what string, findings []finding) string {
+	var parts []string
+	for _, f := range findings[:min(3, len(findings))] {
+		parts = append(parts, strings.TrimSpace(cmp.Or(clip(f.Pointer), what)+" "+f.Message))
+	}
+	s := strings.Join(parts, "; ")
+	if rest := len(findings) - len(parts); rest > 0 {
+		s += fmt.Sprintf("; and %d more", rest)
+	}
+	return s
+}
+
+// flatten lists the leaves of the error tree. A failed choice (anyOf, oneOf) is a single finding, because none of its branches is wrong by
+// itself.
+func flatten(e *jsonschema.ValidationError, document any) []finding {
+	at := Pointer(e.InstanceLocation...)
+	switch k := e.ErrorKind.(type) {
+	case *kind.Required:
+		var list []finding
+		for _, name := range k.Missing {
+			list = append(list, finding{
+				Violation: jig.Violation{Pointer: at + Pointer(name), Message: "is required and missing"}, missing: true,
+			})
+		}
+		return list
+	case *kind.AdditionalProperties:
+		return unknown(e, k.Properties, document)
+	case *kind.AnyOf:
+		return []finding{choice(e, at, document)}
+	case *kind.OneOf:
+		if len(k.Subschemas) > 0 {
+			return []finding{{Violation: jig.Violation{Pointer: at, Message: "fits more than one of the allowed forms, want exactly one"}}}
+		}
+		return []finding{choice(e, at, document)}
+	case *kind.Contains, *kind.MinContains, *kind.MaxContains, *kind.PropertyNames, *kind.Not:
+		return []finding{{Violation: jig.Violation{Pointer: at, Message: phrase(e.ErrorKind)}}}
+	}
+	if len(e.Causes) == 0 {
+		return []finding{{Violation: jig.Violation{Pointer: at, Message: phrase(e.ErrorKind)}}}
+	}
+	var list []finding
+	for _, cause := range e.Causes {
+		list = append(list, flatten(cause, document)...)
+	}
+	return list
+}
+
+func unknown(e *jsonschema.ValidationError, names []string, document any) []finding {
+	at := Pointer(e.InstanceLocation...)
+	known := properties(document, e.SchemaURL)
+	var list []finding
+	for i, name := range slices.Sorted(slices.Values(names)) {
+		hint := ""
+		if len(known) > 0 && i < maxHints {
+			hint = suggest.Hint(name, known, "known properties: "+clipList(known))
+		}
+		message := "is not a known property"
+		if strings.HasPrefix(hint, "did you mean") {
+			message += ", " + hint
+		}
+		list = append(list, finding{Violation: jig.Violation{Pointer: at + Pointer(clip(name)), Message: message}, hint: hint})
+	}
+	return list
+}
+
+// properties lists the property names of the subschema at url if it is within document.
+func properties(document any, url string) []string {
+	pointer, ok := strings.CutPrefix(url, base+"#")
+	if !ok {
+		return nil
+	}
+	node, ok := lookUp(document, unescapeFragment(pointer))
+	if !ok {
+		return nil
+	}
+	object, ok := node.(map[string]any)
+	if !ok {
+		return nil
+	}
+	known, ok := object["properties"].(map[string]any)
+	if !ok {
+		return nil
+	}
+	return sortedKeys(known)
+}
+
+// choice describes a failed anyOf or oneOf.
+func choice(e *jsonschema.ValidationError, at string, document any) finding {
+	var types, others []string
+	for _, cause := range e.Causes {
+		for _, f := range flatten(cause, document) {
+			if t, ok := strings.CutPrefix(f.Message, "must be of type "); ok && f.Pointer == at {
+				t, _, _ = strings.Cut(t, ", not ")
+				types = append(types, t)
+			} else {
+				others = append(others, strings.TrimSpace(strings.TrimPrefix(f.Pointer, at)+" "+f.Message))
+			}
+		}
+	}
+	message := "fits none of the allowed forms"
+	switch {
+	case len(others) == 0 && len(types) > 0:
+		message = "must be of type " + strings.Join(types, " or ")
+	case len(others) > 0:
+		message += ": " + strings.Join(others[:min(3, len(others))], "; or ")
+	}
+	return finding{Violation: jig.Violation{Pointer: at, Message: message}}
+}

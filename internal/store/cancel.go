@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/ledger"
+)
+
+// CancelSession cancels everything that is open in a session (calls, approvals), with their events, ends its running compositions
+// with a CANCELED result, and ends the session with end.Status (canceled by default, or another final status) and the session's
+// event. A call whose effect may have happened fails with OUTCOME_UNKNOWN, because nobody will be asked about it any more. A session
+// that has already ended, or that changed after end.Since, is left alone.
+func (db *DB) CancelSession(ctx context.Context, end ledger.End) error {
+	if end.Status == "" {
+		end.Status = jig.StatusCanceled
+	}
+	if !end.Status.Final() {
+		return jig.Errorf(jig.CodeInvalidInput, "a session cannot be canceled as %q", end.Status).WithField("status")
+	}
+	canceled := jig.Failure(jig.Errorf(jig.CodeCanceled, "the composition was canceled: %s", cancelReason(end)))
+	ended, err := columnsOf(canceled)
+	if err != nil {
+		return err
+	}
+	return db.transact(ctx, end.Tenant, func(t *tx) error {
+		var open []callRow
+		var asked []approvalRow
+		var row *sessionRow
+		t.queue("FramesEnd", end.Tenant, end.SessionID, ended.body) // first, so that no composition admits calls while the open ones are listed
+		list(t.queue("CallsLockOpen", end.Tenant, end.SessionID), &open)
+		list(t.queue("ApprovalsOfSessionOpenLock", end.Tenant, end.SessionID), &asked)
+		t.queue("ApprovalsCancel", end.Tenant, end.SessionID, cancelReason(end))
+		first(t.queue("SessionLock", end.Tenant, end.SessionID), &row)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		switch {
+		case row == nil:
+			return noSession(end.SessionID)
+		case jig.Status(row.Status).Final(), !end.Since.IsZero() && row.UpdatedAt.After(end.Since):
+			return nil
+		}
+		l := &log{}
+		l.withdrawn(asked, cancelReason(end))
+		if err := t.cancelCalls(ctx, open, l, cancelReason(end)); err != nil {
+			return err
+		}
+		if end.Pass == 0 {
+			end.Pass = row.Pass
+		}
+		return t.endSession(ctx, end, l)
+	})
+}
+
+// doubtful reports whether an open call may have taken effect: an attempt began, and its outcome is not known. An idempotent tool
+// that changes nothing is never doubtful.
+func (r *callRow) doubtful() bool {
+	began := r.status() == jig.CallExecuting || r.status() == jig.CallUnknown
+	return r.InDoubt || began && (r.Write || !r.Idempotent)
+}
+
+// hadNoEffect reports whether it is certain that no attempt of an open call took effect, because the attempts or a person said so. It
+// returns false for an idempotent call that changes nothing, because such a call goes back to reserved without anybody saying so.
+func (r *callRow) hadNoEffect() bool {
+	waits := r.status() == jig.CallWaiting || r.status() == jig.CallReserved
+	return waits && !r.InDoubt && (r.Write || !r.Idempotent)
+}
+
+// composed returns which of the doubtful, idempotent calls are answered by a composition. For those, the steps of the composition show
+// what took effect.
+func (t *tx) composed(ctx context.Context, open []callRow) ([]string, error) {
+	var ids, composed []string
+	for i := range open {
+		if open[i].Idempotent && open[i].doubtful() {
+			ids = append(ids, open[i].CallID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	column(t.queue("FramesAmong", t.tenant, open[0].SessionID, ids), &composed)
+	return composed, t.flush(ctx)
+}
+
+// withdrawn adds audit rows for approvals that are withdrawn because nobody needs them any more.
+func (l *log) withdrawn(list []approvalRow, why string) {
+	for i := range list {
+		a := &list[i]
+		l.audits = append(l.audits, audit.Entry{
+			Kind: audit.AuditWithdrawn, SessionID: a.SessionID, Call: a.CallID, Tool: a.Tool, Digest: a.Digest, PolicyVersion: a.PolicyVersion,
+			Shown: a.shown(), Reason: why, Status: jig.CallCanceled,
+		})
+	}
+}
+
+func cancelReason(end ledger.End) string {
+	switch {
+	case end.Reason != "":
+		return "the session ended: " + end.Reason
+	case end.Error != nil:
+		return "the session ended: " + end.Error.Message
+	}
+	return "the session was canceled"
+}
+
+// cancelCalls ends open calls whose rows are locked.
+func (t *tx) cancelCalls(ctx context.Context, open []callRow, l *log, why string) error {
+	if len(open) == 0 {
+		return nil
+	}
+	composed, err := t.composed(ctx, open)
+	if err != nil {
+		return err
+	}
+	n := len(open)
+	ids, statuses, summaries := make([]string, n), make([]string, n), make([]string, n)
+	results, errs := make([][]byte, n), make([][]byte, n)
+	for i := range open {
+		row := &open[i]
+		status, kind := jig.CallCanceled, jig.EventToolCancelled
+		failure := jig.Errorf(jig.CodeCanceled, "the call was canceled: %s", why)
+		failure.NotExecuted = row.hadNoEffect()
+		if row.doubtful() && !slices.Contains(composed, row.CallID) {
+			status, kind = jig.CallFailed, jig.EventToolOutcomeUnknown
+			if row.status() == jig.CallUnknown {
+				kind = jig.EventToolFailed
+			}
+			failure = jig.Errorf(jig.CodeOutcomeUnknown, "the call had begun, and nobody knows whether it took effect: %s", why)
+		}
+		result := jig.Failure(failure)
+		columns, err := columnsOf(result)
+		if err != nil {
+			return err
+		}
+		ids[i], statuses[i], results[i], summaries[i], errs[i] = row.CallID, string(status), columns.body, columns.summary, columns.err
+		l.of(row, kind, details{"summary": result.Summary, "error": failure})
+	}
+	t.queue("CallsFinish", t.tenant, open[0].SessionID, ids, statuses, results, summaries, errs)
+	return nil
+}

@@ -1,0 +1,185 @@
+package store_test
+
+import (
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
+)
+
+func role(t *testing.T, u string) string {
+	t.Helper()
+	r, err := store.RoleOf(u)
+	require.NoError(t, err)
+	return r
+}
+
+func TestMigrationsUpDownUp(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	owner, app := storetest.NewDatabase(t)
+	_, err := store.Open(ctx, app, store.Options{})
+	requireCode(t, jig.CodeUnavailable, err)
+	require.ErrorContains(t, err, "worker migrate")
+
+	require.NoError(t, store.Migrate(ctx, owner, role(t, app)))
+	require.NoError(t, store.Migrate(ctx, owner, role(t, app)), "again changes nothing")
+	require.NoError(t, store.MigrateDown(ctx, owner, 3))
+	_, err = store.Open(ctx, app, store.Options{})
+	requireCode(t, jig.CodeUnavailable, err)
+	require.ErrorContains(t, err, "worker migrate")
+
+	require.NoError(t, store.MigrateDown(ctx, owner, 0))
+	conn, err := pgx.Connect(ctx, owner)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(ctx) }()
+	var left int
+	require.NoError(t, conn.QueryRow(ctx, `select count(*) from pg_class
+		where relnamespace = current_schema()::regnamespace and relkind = 'r' and relname <> 'jig_schema_version'`).Scan(&left))
+	require.Zero(t, left, "down leaves nothing behind")
+
+	require.NoError(t, store.Migrate(ctx, owner, role(t, app)))
+	storetest.Session(t, storetest.Open(t, owner, app, store.Options{}), "default")
+
+	_, err = conn.Exec(ctx, "insert into jig_schema_version (version_id, is_applied) values (99999, true)")
+	require.NoError(t, err)
+	_, err = store.Open(ctx, app, store.Options{})
+	requireCode(t, jig.CodeUnavailable, err)
+	require.ErrorContains(t, err, "99999")
+}
+
+func TestMigrationsRace(t *testing.T) {
+	t.Parallel()
+	owner, app := storetest.NewDatabase(t)
+	errs := make([]error, 4)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = store.Migrate(t.Context(), owner, role(t, app)) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+	storetest.Session(t, storetest.Open(t, owner, app, store.Options{}), "default")
+}
+
+func TestEveryTableIsUnderRowLevelSecurity(t *testing.T) {
+	t.Parallel()
+	owner, app := storetest.NewDatabase(t)
+	require.NoError(t, store.Migrate(t.Context(), owner, role(t, app)))
+	conn, err := pgx.Connect(t.Context(), owner)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	rows, err := conn.Query(t.Context(), `select c.relname, c.relrowsecurity and c.relforcerowsecurity
+			and exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'tenant_id' and a.attnotnull)
+		from pg_class c
+		where relnamespace = current_schema()::regnamespace and relkind = 'r' and relname not in ('jig_schema_version', 'installation')`)
+	require.NoError(t, err)
+	var name string
+	var safe bool
+	n := 0
+	_, err = pgx.ForEachRow(rows, []any{&name, &safe}, func() error {
+		n++
+		require.True(t, safe, name)
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, 32, n)
+}
+
+func TestOpenRefusesRolesThatAreNotBound(t *testing.T) {
+	t.Parallel()
+	storetest.New(t) // so that it is migrated
+	_, err := store.Open(t.Context(), storetest.OwnerURL(t), store.Options{})
+	requireCode(t, jig.CodeNotPermitted, err)
+	require.ErrorContains(t, err, "JIG_DATABASE_URL")
+	require.ErrorContains(t, err, "own")
+
+	if super := os.Getenv("JIG_TEST_SUPER_URL"); super != "" {
+		_, err = store.Open(t.Context(), super, store.Options{})
+		requireCode(t, jig.CodeNotPermitted, err)
+		require.ErrorContains(t, err, "superuser")
+	}
+}
+
+func TestOpenSaysWhatIsWrongWithoutThePassword(t *testing.T) {
+	t.Parallel()
+	_, err := store.Open(t.Context(), "postgres://jig:hunter2@127.0.0.1:1/jig", store.Options{})
+	requireCode(t, jig.CodeUnavailable, err)
+	require.ErrorContains(t, err, "127.0.0.1:1")
+	require.NotContains(t, err.Error(), "hunter2")
+	require.NotContains(t, err.Error(), "\n")
+
+	u, parseErr := url.Parse(storetest.URL(t))
+	require.NoError(t, parseErr)
+	u.Path = "/no_such_database_here"
+	_, err = store.Open(t.Context(), u.String(), store.Options{})
+	requireCode(t, jig.CodeUnavailable, err)
+	require.ErrorContains(t, err, "does not exist")
+
+	_, err = store.Open(t.Context(), "postgres://jig:hunter2@:x/", store.Options{})
+	requireCode(t, jig.CodeInvalidInput, err)
+	require.NotContains(t, err.Error(), "hunter2")
+
+	err = store.Migrate(t.Context(), "postgres://jig:hunter2@127.0.0.1:1/jig", "")
+	requireCode(t, jig.CodeUnavailable, err)
+	require.NotContains(t, err.Error(), "hunter2")
+}
+
+func TestMigrateNamesAMissingRole(t *testing.T) {
+	t.Parallel()
+	owner, _ := storetest.NewDatabase(t)
+	err := store.Migrate(t.Context(), owner, "no_such_role_here")
+	requireCode(t, jig.CodeNotFound, err)
+	require.ErrorContains(t, err, "no_such_role_here")
+}
+
+// The server prepares every query as the application role, and every query name used in the code exists.
+func TestQueriesPrepare(t *testing.T) {
+	t.Parallel()
+	storetest.New(t)
+	list, err := store.Queries()
+	require.NoError(t, err)
+	conn, err := pgx.Connect(t.Context(), storetest.URL(t))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	for name, text := range list {
+		_, err := conn.Prepare(t.Context(), name, text)
+		require.NoError(t, err, name)
+		require.NotContains(t, text, "{{", name)
+	}
+
+	used := map[string]bool{}
+	files, err := os.ReadDir(".")
+	require.NoError(t, err)
+	names := regexp.MustCompile(`(?:queue\(|queries\[|\{)"([A-Z]\w+)"`)
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(f.Name())
+		require.NoError(t, err)
+		for _, m := range names.FindAllStringSubmatch(string(text), -1) {
+			require.Contains(t, list, m[1], f.Name())
+			used[m[1]] = true
+		}
+	}
+	var unused []string
+	for name := range list {
+		if !used[name] {
+			unused = append(unused, name)
+		}
+	}
+	slices.Sort(unused)
+	require.Empty(t, unused)
+}

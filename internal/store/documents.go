@@ -1,0 +1,216 @@
+package store
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/suggest"
+)
+
+// PutDocument stores a version of a document and makes it current. The document is then the tenant's own, even if a bundle brought it.
+// Only the owner of the tables can write documents of the tenant _global. It returns CONFLICT, reason document_differs, when the version
+// is stored with another body.
+func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
+	if err := mayWriteDocuments(tenant); err != nil {
+		return err
+	}
+	return db.transact(ctx, tenant, func(t *tx) error {
+		t.queue("TenantEnsure", tenant)
+		t.queue("DocumentRetire", tenant, kind, name, version)
+		t.queue("DocumentPut", tenant, kind, name, version, nonNil(body))
+		if err := t.sameBodies(ctx, documentOf(kind, name, version, body)); err != nil {
+			return err
+		}
+		return t.commit(ctx)
+	})
+}
+
+// RegisterDocument is [DB.PutDocument] on behalf of a call, for the call's tenant. A change of the current version is recorded in the
+// audit. It returns CONFLICT, reason type_changed, when the state that an entity type was checked against has changed, and reason
+// document_differs when the version is stored with another body.
+func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d bundle.StoredDocument, types ...bundle.TypeBasis) error {
+	if err := mayWriteDocuments(by.Tenant); err != nil {
+		return err
+	}
+	return db.transact(ctx, by.Tenant, func(t *tx) error {
+		if err := t.holdTypes(ctx, types); err != nil {
+			return err
+		}
+		var before *string
+		t.queue("TenantEnsure", by.Tenant)
+		value(t.queue("DocumentVersion", by.Tenant, d.Kind, d.Name), &before)
+		t.queue("DocumentRetire", by.Tenant, d.Kind, d.Name, d.Version)
+		t.queue("DocumentPut", by.Tenant, d.Kind, d.Name, d.Version, nonNil(d.Body))
+		if err := t.sameBodies(ctx, d); err != nil {
+			return err
+		}
+		l := &log{}
+		if before == nil || *before != d.Version {
+			reason := ""
+			if before != nil {
+				reason = inPlaceOf + *before
+			}
+			l.audits = append(l.audits, audited(by, audit.AuditDocument, subjectOf(d.DocumentVersion), reason))
+		}
+		return t.finish(ctx, l, by.SessionID)
+	})
+}
+
+// holdTypes refuses new versions of entity types when the state that they were checked against has changed. Otherwise it keeps that state
+// fixed until the transaction ends: nobody can create an entity meanwhile. Existing entities get the defaults that the new versions add.
+func (t *tx) holdTypes(ctx context.Context, types []bundle.TypeBasis) error {
+	if len(types) == 0 {
+		return nil
+	}
+	names, versions := make([]string, len(types)), make([]string, len(types))
+	for i, b := range types {
+		names[i], versions[i] = b.Type, b.Version
+	}
+	var changed []string
+	t.queue("Serialize", typesOf(t.tenant))
+	column(t.queue("TypesChanged", t.tenant, names, versions), &changed)
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	if len(changed) > 0 {
+		return jig.Errorf(jig.CodeConflict, "entities of the type %s were created, or the type was changed, at the same time", strings.Join(changed, ", ")).
+			WithReason(bundle.ReasonTypeChanged).WithHint("try again")
+	}
+	for _, b := range types {
+		if len(b.Defaults) == 0 {
+			continue
+		}
+		defaults, err := encode(b.Defaults)
+		if err != nil {
+			return err
+		}
+		t.queue("EntitiesDefault", t.tenant, b.Type, defaults, slices.Sorted(maps.Keys(b.Defaults)))
+	}
+	return nil
+}
+
+// typesOf is the name of the lock on a tenant's entity types.
+func typesOf(tenant string) string { return "jig types " + tenant }
+
+// inPlaceOf starts the reason of an audit row that names the previous version.
+const inPlaceOf = "in place of "
+
+// audited returns an audit row for a call's change to something that outlives its session.
+func audited(by jig.Invocation, kind audit.Kind, subject, reason string) audit.Entry {
+	return audit.Entry{
+		Kind: kind, By: by.Principal.ID, Claimed: by.Principal.Claimed, SessionID: by.SessionID, Call: by.CallID,
+		Subject: subject, Reason: reason,
+	}
+}
+
+// KeepDocument stores a version of a document without making it current. An existing version is left alone, current or not. It returns
+// CONFLICT, reason document_differs, when it is stored with another body.
+func (db *DB) KeepDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error {
+	if err := mayWriteDocuments(tenant); err != nil {
+		return err
+	}
+	return db.transact(ctx, tenant, func(t *tx) error {
+		t.queue("TenantEnsure", tenant)
+		t.queue("DocumentKeep", tenant, kind, name, version, nonNil(body))
+		if err := t.sameBodies(ctx, documentOf(kind, name, version, body)); err != nil {
+			return err
+		}
+		return t.commit(ctx)
+	})
+}
+
+// reasonDocumentDiffers means that the version, which is a document's hash, is already stored with another body.
+const reasonDocumentDiffers = "document_differs"
+
+// sameBodies sends the queued statements and returns CONFLICT if a version of the documents is stored with another body. Without this
+// check, registering one document could make a different one current that nobody has looked at.
+func (t *tx) sameBodies(ctx context.Context, documents ...bundle.StoredDocument) error {
+	kinds, names, versions := documentColumns(versionsOf(documents))
+	bodies := make([][]byte, len(documents))
+	for i, d := range documents {
+		bodies[i] = nonNil(d.Body)
+	}
+	var differ []string
+	column(t.queue("DocumentsDiffer", t.tenant, kinds, names, versions, bodies), &differ)
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	if len(differ) > 0 {
+		return jig.Errorf(jig.CodeConflict, "another text is kept under the same version of %s", strings.Join(differ, ", ")).
+			WithField("version").WithReason(reasonDocumentDiffers).WithHint("change the document, a comment say, so that it has a version of its own")
+	}
+	return nil
+}
+
+func documentOf(kind, name, version string, body []byte) bundle.StoredDocument {
+	return bundle.StoredDocument{DocumentVersion: bundle.DocumentVersion{Kind: kind, Name: name, Version: version}, Body: body}
+}
+
+func mayWriteDocuments(tenant string) error {
+	if tenant == jig.GlobalTenant {
+		return jig.Errorf(jig.CodeNotPermitted, "documents of the tenant %s are written by operators", tenant).WithField("tenant")
+	}
+	return jig.CheckTenant(tenant)
+}
+
+// DocumentAt returns the body of a version, current or not: the tenant's own, else the one of tenant _global. It returns NOT_FOUND when
+// neither has it.
+func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error) {
+	var bodies [][]byte
+	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentAt", tenant, kind, name, version), &bodies) })
+	if err != nil {
+		return nil, err
+	}
+	if len(bodies) == 0 {
+		return nil, jig.Errorf(jig.CodeNotFound, "there is no version %q of the %s %q", jig.ShortVersion(version), kind, name).WithField("version")
+	}
+	return bodies[0], nil
+}
+
+// CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name. A tenant's own document hides the one of
+// the tenant _global.
+func (db *DB) CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error) {
+	var current []bundle.DocumentVersion
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("DocumentsCurrent", tenant, kind), &current) })
+	slices.SortFunc(current, func(a, b bundle.DocumentVersion) int { return strings.Compare(a.Name, b.Name) }) // byte order
+	return current, err
+}
+
+// Document returns the current body: the tenant's own, else the one of tenant _global. NOT_FOUND suggests the nearest names.
+func (db *DB) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
+	var bodies [][]byte
+	var names []string
+	err := db.once(ctx, tenant, func(t *tx) {
+		column(t.queue("DocumentGet", tenant, kind, name), &bodies)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(bodies) > 0 {
+		return bodies[0], nil
+	}
+	if names, err = db.DocumentNames(ctx, tenant, kind); err != nil {
+		return nil, err
+	}
+	return nil, jig.Errorf(jig.CodeNotFound, "there is no %s %q", kind, name).WithField("name").WithHint(suggest.Hint(name, names, ""))
+}
+
+// DocumentNames lists the names of a kind that a tenant sees, sorted.
+func (db *DB) DocumentNames(ctx context.Context, tenant, kind string) ([]string, error) {
+	var names []string
+	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentNames", tenant, kind), &names) })
+	slices.Sort(names) // byte order, regardless of the database's collation
+	return names, err
+}
+
+func nonNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

@@ -1,0 +1,254 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/audit"
+)
+
+// encode encodes a value as JSON that any JSON column accepts.
+func encode(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "a value cannot be written as JSON: %w", err)
+	}
+	return validUTF8(b), nil
+}
+
+func validUTF8(b []byte) []byte {
+	if utf8.Valid(b) {
+		return b
+	}
+	return bytes.ToValidUTF8(b, []byte("\uFFFD"))
+}
+
+// text returns s in a form that a text column accepts: valid UTF-8 without NUL.
+func text(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// texts applies text to every string.
+func texts(list []string) []string {
+	clean := make([]string, len(list))
+	for i, s := range list {
+		clean[i] = text(s)
+	}
+	return clean
+}
+
+// optional returns a JSON value for a nullable column: nil when it is empty.
+func optional(raw json.RawMessage) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	return validUTF8(raw)
+}
+
+// moment returns a time for a nullable column: nil when it is zero.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// details is the data of an event. It holds strings, numbers and checked JSON. Values that cannot be encoded are left out, so that
+// they never prevent the event from being stored.
+type details map[string]any
+
+func (d details) json() []byte {
+	for key, v := range d {
+		raw, ok := v.(json.RawMessage)
+		if ok && (len(raw) == 0 || !json.Valid(raw)) || v == "" || v == nil || v == false {
+			delete(d, key)
+		}
+	}
+	b, err := encode(d)
+	if err != nil {
+		return []byte("{}")
+	}
+	return b
+}
+
+// cut shortens a text to at most n bytes without splitting a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// preview returns a JSON value for display: the value itself when it is short, else a string with its beginning.
+func preview(raw []byte) (shown json.RawMessage, truncated bool) {
+	if len(raw) <= jig.PreviewBytes && json.Valid(raw) {
+		return validUTF8(raw), false
+	}
+	begin := cut(strings.ToValidUTF8(string(raw), "\uFFFD"), jig.PreviewBytes-256)
+	for { // escaping makes quotes and control characters longer
+		b, err := encode(begin)
+		if err != nil {
+			return json.RawMessage(`""`), true
+		}
+		if len(b) <= jig.PreviewBytes {
+			return b, len(begin) < len(raw)
+		}
+		begin = cut(begin, len(begin)*3/4)
+	}
+}
+
+// previewInput returns a call's input as it is shown to people.
+func previewInput(raw []byte) (shown json.RawMessage, truncated bool) {
+	if !json.Valid(raw) {
+		return preview(raw)
+	}
+	return jig.Preview(validUTF8(raw), jig.PreviewBytes)
+}
+
+// log collects events on their way to the store, as columns.
+type log struct {
+	types  []string
+	passes []int32
+	calls  []string
+	tools  []string
+	data   []string
+	// audits and notices are written after the events, in the same transaction.
+	audits  []audit.Entry
+	notices []approval.Notice
+}
+
+func (l *log) add(e jig.Event) {
+	l.types = append(l.types, text(string(e.Type)))
+	l.passes = append(l.passes, int32(e.Pass)) //nolint:gosec // pass numbers are small
+	l.calls = append(l.calls, text(e.CallID))
+	l.tools = append(l.tools, text(e.Tool))
+	l.data = append(l.data, string(validUTF8(e.Data)))
+}
+
+// of adds an event of a call.
+func (l *log) of(c *callRow, kind jig.EventType, d details) {
+	l.add(jig.Event{Type: kind, Pass: c.Pass, CallID: c.CallID, Tool: c.Tool, Data: d.json()})
+}
+
+// opened adds the event and notice of a newly opened approval. For an approval that a grant gave, it adds only the event.
+func (l *log) opened(c *callRow, p jig.Pending) {
+	if p.Grant != "" {
+		l.of(c, jig.EventToolApproved, details{"grant": p.Grant, "digest": p.Digest})
+		return
+	}
+	kind := jig.EventToolNeedsApproval
+	if p.Kind == jig.PendingQuestion {
+		kind = jig.EventToolAsked
+	}
+	l.add(jig.Event{Type: kind, Pass: c.Pass, CallID: c.CallID, Tool: c.Tool, Data: pendingData(p)})
+	l.notices = append(l.notices, requested(p))
+}
+
+// join appends the contents of another log.
+func (l *log) join(m *log) {
+	l.types = append(l.types, m.types...)
+	l.passes = append(l.passes, m.passes...)
+	l.calls = append(l.calls, m.calls...)
+	l.tools = append(l.tools, m.tools...)
+	l.data = append(l.data, m.data...)
+	l.audits = append(l.audits, m.audits...)
+	l.notices = append(l.notices, m.notices...)
+}
+
+// columns returns the arguments of EventsAppend that follow tenant and session.
+func (l *log) columns() []any { return []any{l.types, l.passes, l.calls, l.tools, l.data} }
+
+func (l *log) len() int { return len(l.types) }
+
+// record queues the session's events. last is set to the session's new event counter, or stays nil when there is no such session.
+func (t *tx) record(l *log, session string, last **int64) {
+	value(t.queue("EventsAppend", append([]any{t.tenant, session}, l.columns()...)...), last)
+}
+
+// finish records the events, the notices and then the audit rows, whose lock is taken last of all. It commits and wakes the
+// watchers.
+func (t *tx) finish(ctx context.Context, l *log, session string) error {
+	var last *int64
+	if l.len() > 0 {
+		t.record(l, session, &last)
+	}
+	if err := t.tell(l); err != nil {
+		return err
+	}
+	if err := t.commit(ctx); err != nil {
+		return err
+	}
+	t.db.touched(t.tenant, session, last)
+	return nil
+}
+
+// tell queues the notices and audit rows that belong to the events.
+func (t *tx) tell(l *log) error {
+	for _, n := range l.notices {
+		if err := t.notice(n); err != nil {
+			return err
+		}
+	}
+	for _, e := range l.audits {
+		if err := t.audit(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// touched tells the watchers of a session that its log has grown.
+func (db *DB) touched(tenant, session string, last *int64) {
+	if last != nil {
+		db.hub.touch(topicKey{tenant, session}, *last)
+	}
+}
+
+// resultColumns holds a tool result as the columns of a call's row.
+type resultColumns struct {
+	body    []byte
+	summary string
+	err     []byte
+}
+
+func columnsOf(r jig.ToolResult) (resultColumns, error) {
+	body, err := encode(storedResult{ToolResult: r, NotExecuted: r.Error != nil && r.Error.NotExecuted})
+	if err != nil {
+		return resultColumns{}, err
+	}
+	c := resultColumns{body: body, summary: text(r.Summary)}
+	if r.Error != nil {
+		c.err, err = encode(r.Error)
+	}
+	return c, err
+}
+
+// storedResult is a call's result as its column stores it. It adds the fields that the JSON of an error leaves out.
+type storedResult struct {
+	jig.ToolResult
+	NotExecuted bool `json:"not_executed,omitempty"`
+}
+
+// result reads a call's result; nil while there is none. A call that failed before its first attempt certainly had no effect.
+func (r *callRow) result() (*jig.ToolResult, error) {
+	if len(r.Result) == 0 {
+		return nil, nil //nolint:nilnil // nil means that the call has no result yet
+	}
+	var stored storedResult
+	if err := decode(r.Result, &stored); err != nil {
+		return nil, err
+	}
+	if e := stored.Error; e != nil {
+		e.NotExecuted = stored.NotExecuted || r.Fence == 0
+	}
+	return &stored.ToolResult, nil
+}

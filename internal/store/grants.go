@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/identity"
+)
+
+// grantRow is a row of grants.
+type grantRow struct {
+	TenantID  string
+	GrantID   string
+	Tool      string
+	Meaning   string
+	Agent     string
+	Condition string
+	MaxUses   int
+	Used      int
+	ExpiresAt time.Time
+	GivenBy   []string
+	Claimed   bool
+	Note      string
+	SessionID string
+	CallID    string
+	CreatedAt time.Time
+	RevokedAt *time.Time
+	RevokedBy string
+}
+
+func (r *grantRow) grant() jig.Grant {
+	return jig.Grant{
+		Tenant: r.TenantID, ID: r.GrantID, Tool: r.Tool, Meaning: r.Meaning, Agent: r.Agent, When: r.Condition, MaxUses: r.MaxUses, Used: r.Used,
+		ExpiresAt: r.ExpiresAt.UTC(), By: r.GivenBy, Claimed: r.Claimed, Note: r.Note, SessionID: r.SessionID, Call: r.CallID,
+		CreatedAt: r.CreatedAt.UTC(), RevokedAt: utc(r.RevokedAt), RevokedBy: r.RevokedBy,
+	}
+}
+
+func grants(rows []grantRow) []jig.Grant {
+	list := make([]jig.Grant, len(rows))
+	for i := range rows {
+		list[i] = rows[i].grant()
+	}
+	return list
+}
+
+// grantColumns returns the arguments of GrantInsert.
+func grantColumns(tenant string, g jig.Grant) []any {
+	return []any{
+		tenant, g.ID, text(g.Tool), text(g.Agent), text(g.When), g.MaxUses, g.ExpiresAt, g.By, g.Claimed, text(g.Note),
+		text(g.SessionID), text(g.Call), g.CreatedAt, g.Meaning,
+	}
+}
+
+// grantEntry returns the audit row of a new grant.
+func grantEntry(g jig.Grant, who jig.Principal, evidence *identity.Evidence) audit.Entry {
+	e := entryOf(who, evidence, g.Note)
+	e.Kind, e.Subject, e.Tool, e.SessionID, e.Call = audit.AuditGranted, g.ID, g.Tool, g.SessionID, g.Call
+	terms, err := encode(map[string]any{
+		"agent": g.Agent, "when": g.When, "max_uses": g.MaxUses, "expires_at": g.ExpiresAt.UTC().Format(time.RFC3339), "by": g.By,
+		"meaning": g.Meaning,
+	})
+	if err == nil {
+		e.Shown = &audit.Shown{Input: terms}
+	}
+	return e
+}
+
+// PutGrant stores a grant. An existing grant with the same id is left alone.
+func (db *DB) PutGrant(ctx context.Context, g jig.Grant) error {
+	if g.CreatedAt.IsZero() {
+		g.CreatedAt = time.Now()
+	}
+	return db.transact(ctx, g.Tenant, func(t *tx) error {
+		var stored int64
+		t.queue("TenantEnsure", g.Tenant)
+		affected(t.queue("GrantInsert", grantColumns(g.Tenant, g)...), &stored)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		l := &log{}
+		if stored > 0 {
+			l.audits = append(l.audits, grantEntry(g, jig.Principal{ID: strings.Join(g.By, ", "), Claimed: g.Claimed}, nil))
+		}
+		return t.finish(ctx, l, g.SessionID)
+	})
+}
+
+// LiveGrants returns the grants that may cover calls of some tools, oldest first, at most 1,000.
+func (db *DB) LiveGrants(ctx context.Context, tenant string, tools []string, now time.Time) ([]jig.Grant, error) {
+	var rows []grantRow
+	if len(tools) == 0 {
+		return nil, nil
+	}
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("GrantsLive", tenant, tools, now), &rows) })
+	return grants(rows), err
+}
+
+// grantCursor is the position where a page of grants ended.
+type grantCursor struct {
+	At time.Time `json:"at"`
+	ID string    `json:"id"`
+}
+
+// Grants lists a tenant's grants, latest first, after a cursor ("" for the first page); next is "" at the end. A page has at most
+// limit entries (1,000 when limit is not positive or above 1,000). With all, the list includes grants that are used up, expired or
+// revoked.
+func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all bool, now time.Time) (found []jig.Grant, next string, err error) {
+	from := grantCursor{At: farFuture}
+	if err := decodeCursor(after, &from); err != nil {
+		return nil, "", err
+	}
+	limit = page(limit)
+	var rows []grantRow
+	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("Grants", tenant, from.At, from.ID, all, now, limit+1), &rows) }); err != nil {
+		return nil, "", err
+	}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next, err = encodeCursor(grantCursor{rows[limit-1].CreatedAt, rows[limit-1].GrantID})
+	}
+	return grants(rows), next, err
+}
+
+// RevokeGrant ends a grant, so that it covers no call that has not begun. It returns the revoked grant, even when somebody else had
+// already revoked it. The error is NOT_FOUND when there is no such grant, and NOT_PERMITTED when the token was used for another request.
+func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *identity.Evidence, now time.Time) (jig.Grant, error) {
+	var row *grantRow
+	err := db.transact(ctx, tenant, func(t *tx) error {
+		var use *tokenUse
+		first(t.queue("GrantLock", tenant, id), &row)
+		t.usedToken(evidence, &use)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		if row == nil {
+			return jig.Errorf(jig.CodeNotFound, "there is no grant %q", id).WithField("grant").WithHint("`jig grant list` shows them")
+		}
+		e := entryOf(who, evidence, "")
+		e.Kind, e.Subject, e.Tool = audit.AuditRevoked, id, row.Tool
+		switch {
+		case use.again(evidence):
+			return t.reused(ctx, e)
+		case use != nil:
+			return nil
+		}
+		t.useToken(evidence, row.RevokedAt == nil)
+		if row.RevokedAt != nil {
+			return t.commit(ctx)
+		}
+		row.RevokedAt, row.RevokedBy = &now, text(who.ID)
+		t.queue("GrantRevoke", tenant, id, now, row.RevokedBy)
+		return t.finish(ctx, &log{audits: []audit.Entry{e}}, "")
+	})
+	if err != nil {
+		return jig.Grant{}, err
+	}
+	return row.grant(), nil
+}

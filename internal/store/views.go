@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
+)
+
+// maxViewCalls and maxViewPending limit what a view of a session shows.
+const (
+	maxViewCalls   = 500
+	maxViewPending = 500
+)
+
+// callViewRow is a row of the query CallViews.
+type callViewRow struct {
+	CallID     string
+	Tool       string
+	Status     string
+	Summary    string
+	Error      []byte
+	Child      string
+	StartedAt  *time.Time
+	FinishedAt *time.Time
+}
+
+func (r *callViewRow) view() (jig.CallView, error) {
+	v := jig.CallView{Call: r.CallID, Tool: r.Tool, Status: jig.CallStatus(r.Status), Summary: r.Summary, Child: r.Child}
+	v.DurationMS = jig.Call{StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}.Duration().Milliseconds()
+	err := decode(r.Error, &v.Error)
+	return v, err
+}
+
+// SessionView returns a session with its pending approvals and its latest calls (at most 500 of each), in the order in which they
+// were asked for. The status is input_required when everything left to do waits for a person, in this session or in sessions that
+// answer its calls. Approvals that wait there follow the session's own, each with the call that it holds up.
+func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionView, error) {
+	var row *sessionRow
+	var open []approvalRow
+	var latest []callViewRow
+	var tally []countRow
+	var held *int
+	var paused []pauseRow
+	var delegated []delegatedRow
+	var below []delegatedApprovalRow
+	err := db.once(ctx, tenant, func(t *tx) {
+		first(t.queue("SessionGet", tenant, id), &row)
+		list(t.queue("ApprovalsOpenOfSession", tenant, id, maxViewPending), &open)
+		list(t.queue("CallViews", tenant, id, maxViewCalls, ledger.VersionUnreadable), &latest)
+		list(t.queue("CallCounts", tenant, id), &tally)
+		value(t.queue("CallsHeld", tenant, id), &held)
+		list(t.queue("PausesOfSession", tenant, id), &paused)
+		list(t.queue("Delegated", tenant, id, maxDelegated), &delegated)
+		list(t.queue("DelegatedApprovals", tenant, id, maxViewPending), &below)
+	})
+	if err != nil {
+		return jig.SessionView{}, err
+	}
+	if row == nil {
+		return jig.SessionView{}, noSession(id)
+	}
+	s, err := row.session()
+	if err != nil {
+		return jig.SessionView{}, err
+	}
+	v := jig.SessionView{
+		SessionID: s.ID, Agent: s.Agent.Name, Status: s.Status, Pass: s.Pass, Calls: make([]jig.CallView, len(latest)),
+		Answer: s.Answer, AnswerArtifact: row.AnswerArtifact, Reason: s.Reason, Error: s.Error, Counts: counts(tally),
+		Tokens: s.Tokens, Todo: s.Todo, Paused: pauses(paused), UpdatedAt: s.UpdatedAt,
+	}
+	if v.Pending, err = pendings(open); err != nil {
+		return jig.SessionView{}, err
+	}
+	elsewhere, err := delegatedPending(below)
+	if err != nil {
+		return jig.SessionView{}, err
+	}
+	v.Pending = append(v.Pending, elsewhere[:min(len(elsewhere), maxViewPending-len(v.Pending))]...)
+	slices.Reverse(latest)
+	for i := range latest {
+		if v.Calls[i], err = latest[i].view(); err != nil {
+			return jig.SessionView{}, err
+		}
+	}
+	c, idle := v.Counts, idleChildren(delegated)[s.ID]
+	if v.Status == jig.StatusWorking && onlyPeople(c[jig.CallWaiting]+c[jig.CallUnknown], c[jig.CallReserved]+c[jig.CallExecuting], *held, idle) {
+		v.Status = jig.StatusInputRequired
+	}
+	return v, nil
+}
+
+// liveRow is a row of the query LiveSessions.
+type liveRow struct {
+	TenantID  string
+	SessionID string
+	Status    string
+	UpdatedAt time.Time
+}
+
+// LiveSessions lists sessions of all tenants that have not ended and were not updated for a minute, for the sweeper; only tenant,
+// id, status and time are set. Those listed longest ago come first, so that repeated calls reach all of them.
+func (db *DB) LiveSessions(ctx context.Context, limit int) ([]jig.Session, error) {
+	var rows []liveRow
+	if err := db.once(ctx, "", func(t *tx) { list(t.queue("LiveSessions", limit), &rows) }); err != nil {
+		return nil, err
+	}
+	sessions := make([]jig.Session, len(rows))
+	for i, r := range rows {
+		sessions[i] = jig.Session{Tenant: r.TenantID, ID: r.SessionID, Status: jig.Status(r.Status), UpdatedAt: r.UpdatedAt.UTC()}
+	}
+	return sessions, nil
+}

@@ -1,0 +1,164 @@
+package bundles
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/mod/semver"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/entity/retype"
+	"github.com/jig-run/jig/spec"
+)
+
+// ReasonDowngrade is the reason for a refused installation when a higher version is installed. The store and the check of entity types have
+// further reasons.
+const ReasonDowngrade = "bundle_downgrade"
+
+// Install installs a bundle for the tenant of a call, after checking it against the catalog that the tenant will have afterwards. found are
+// the problems found while reading the bundle; they are reported in one INVALID_INPUT together with the problems that the check finds.
+// replace also overwrites documents that the tenant has changed, and allows a lower version.
+func (o Options) Install(ctx context.Context, inv jig.Invocation, b spec.Bundle, found spec.Problems, replace bool) (Installed, error) {
+	return retype.Again(func() (Installed, error) { return o.installOnce(ctx, inv, b, found, replace) }, bundle.ReasonChanged, bundle.ReasonTypeChanged)
+}
+
+func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bundle, found spec.Problems, replace bool) (Installed, error) {
+	before, err := o.installed(ctx, inv.Tenant, b.Manifest.Name)
+	if err != nil {
+		return Installed{}, err
+	}
+	warnings, err := o.check(ctx, inv.Tenant, b, found, before)
+	if err != nil {
+		return Installed{}, err
+	}
+	request := bundle.Install{BundleManifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Replace: replace}
+	if before.Hash != b.Hash || replace {
+		if request.Types, err = o.checkUpgrade(ctx, inv.Tenant, b, before, replace); err != nil {
+			return Installed{}, err
+		}
+	}
+	if before.Hash != b.Hash && before.Version == b.Manifest.Version {
+		warnings = append(warnings, fmt.Sprintf("version %s was installed already with other documents: raise the version when documents change", before.Version))
+	}
+	for _, doc := range b.Documents {
+		request.Documents = append(request.Documents, bundle.StoredDocument{
+			DocumentVersion: bundle.DocumentVersion{Kind: o.KindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body,
+		})
+	}
+	done, err := o.Store.InstallBundle(ctx, inv, request)
+	if err != nil {
+		return Installed{}, err
+	}
+	return Installed{
+		Name: done.Bundle.Name, Version: done.Bundle.Version, Hash: done.Bundle.Hash, Changed: done.Changed, Before: done.Before,
+		Documents: documentsOf(done.Bundle.Documents), Removed: documentsOf(done.Removed), Warnings: warnings,
+	}, nil
+}
+
+// installed returns the installed version of a bundle; the zero value if there is none.
+func (o Options) installed(ctx context.Context, tenant, name string) (bundle.Bundle, error) {
+	all, err := o.Store.Bundles(ctx, tenant)
+	if err != nil {
+		return bundle.Bundle{}, err
+	}
+	if i := slices.IndexFunc(all, func(b bundle.Bundle) bool { return b.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	return bundle.Bundle{}, nil
+}
+
+// check checks the documents against each other and against everything else that the tenant will have.
+func (o Options) check(ctx context.Context, tenant string, b spec.Bundle, problems spec.Problems, before bundle.Bundle) (warnings []string, err error) {
+	if len(problems.Errors()) == 0 {
+		known, err := o.Known(ctx, tenant, b.Manifest.Name)
+		if err != nil {
+			return nil, err
+		}
+		known = o.without(known, before.Documents)
+		problems = slices.Concat(problems, spec.Check(b.Documents, known), spec.Advise(b.Documents, known))
+		tools := toolsWith(known.Tools, b.Documents)
+		for _, doc := range b.Documents {
+			if err := o.Check(ctx, tenant, doc, tools); err != nil {
+				problems = append(problems, problemOf(doc, err))
+			}
+		}
+	}
+	if err := problems.OrNil(); err != nil {
+		return nil, err
+	}
+	for _, p := range problems {
+		warnings = append(warnings, p.String())
+	}
+	return warnings, nil
+}
+
+// toolsWith returns the tools together with those that the documents define, which replace tools of the same name.
+func toolsWith(tools []jig.Tool, docs []spec.Document) []jig.Tool {
+	all := slices.Clone(tools)
+	for _, doc := range docs {
+		if doc.Execution != nil {
+			all = append(slices.DeleteFunc(all, func(t jig.Tool) bool { return t.Name == doc.Name }), doc.Execution.Tool)
+		}
+	}
+	return all
+}
+
+func problemOf(doc spec.Document, err error) spec.Problem {
+	e := jig.AsError(err)
+	return spec.Problem{Document: doc.Path, Path: e.Field, Code: spec.ProblemBadValue, Severity: spec.SeverityError, Message: e.Message, Hint: e.Hint}
+}
+
+// without returns the catalog without the given documents.
+func (o Options) without(c spec.Catalogue, gone []bundle.DocumentVersion) spec.Catalogue {
+	leaves := func(kind spec.Kind, name string) bool {
+		stored := o.KindOf(kind)
+		return slices.ContainsFunc(gone, func(d bundle.DocumentVersion) bool { return d.Kind == stored && d.Name == name })
+	}
+	drop := func(names []string, kind spec.Kind) []string {
+		if names == nil { // this kind is not known
+			return nil
+		}
+		return slices.DeleteFunc(append([]string{}, names...), func(name string) bool { return leaves(kind, name) })
+	}
+	c.Agents, c.Skills = drop(c.Agents, spec.KindAgent), drop(c.Skills, spec.KindSkill)
+	c.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t jig.Tool) bool {
+		return spec.Kind(t.Implementation).IsExecution() && leaves(spec.KindComposition, t.Name)
+	})
+	c.Specs = slices.DeleteFunc(slices.Clone(c.Specs), func(x spec.Execution) bool { return leaves(spec.KindComposition, x.Name) })
+	c.EntityTypes = slices.DeleteFunc(slices.Clone(c.EntityTypes), func(t entity.Type) bool { return leaves(spec.KindEntityType, t.Name) })
+	return c
+}
+
+// checkUpgrade refuses a downgrade, and types that existing entities may not fit. It returns the facts on which the result is based.
+func (o Options) checkUpgrade(ctx context.Context, tenant string, b spec.Bundle, before bundle.Bundle, replace bool) ([]bundle.TypeBasis, error) {
+	if before.Version != "" && !replace && semver.Compare("v"+b.Manifest.Version, "v"+before.Version) < 0 {
+		return nil, jig.Errorf(jig.CodeConflict, "%s %s is installed, which is higher than %s", before.Name, before.Version, b.Manifest.Version).
+			WithField("version").WithReason(ReasonDowngrade).WithHint("raise the version in bundle.yaml, or go back with replace: true (jig bundle install --replace)")
+	}
+	var types []entity.Type
+	kept := map[string]bool{}
+	for _, doc := range b.Documents {
+		if doc.EntityType != nil {
+			types, kept[doc.Name] = append(types, *doc.EntityType), true
+		}
+	}
+	var gone []string
+	for _, doc := range before.Documents {
+		if doc.Kind == o.KindOf(spec.KindEntityType) && !kept[doc.Name] {
+			gone = append(gone, doc.Name)
+		}
+	}
+	return retype.Checker{Counts: o.Store.EntityCounts, TypeOf: o.TypeOf}.Check(ctx, tenant, "files", types, gone)
+}
+
+func (o Options) counts(ctx context.Context, tenant string) (map[string]int64, error) {
+	list, err := o.Store.EntityCounts(ctx, tenant)
+	counts := make(map[string]int64, len(list))
+	for _, c := range list {
+		counts[c.Type] = c.Count
+	}
+	return counts, err
+}

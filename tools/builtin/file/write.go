@@ -1,0 +1,163 @@
+package file
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/workdir"
+)
+
+// maxLinks is how many symbolic links are followed in a row.
+const maxLinks = 8
+
+type writeInput struct {
+	Path    string `json:"path"    jsonschema:"file to write, relative to the working directory; its folders are created" minLength:"1" maxLength:"4096"`
+	Content string `json:"content" jsonschema:"the whole new content, at most 10 MiB"`
+}
+
+type writeOutput struct {
+	Path    string `json:"path"    jsonschema:"the file, relative to the working directory"`
+	Bytes   int    `json:"bytes"   jsonschema:"how many bytes were written"`
+	Created bool   `json:"created" jsonschema:"there was no such file before"`
+}
+
+// Summary implements tools.Summarizer.
+func (o writeOutput) Summary() string {
+	if o.Created {
+		return fmt.Sprintf("created %s (%d bytes)", o.Path, o.Bytes)
+	}
+	return fmt.Sprintf("replaced %s (%d bytes)", o.Path, o.Bytes)
+}
+
+func (f family) write(ctx context.Context, inv jig.Invocation, in writeInput) (writeOutput, error) {
+	out, err := f.save(ctx, inv.Tenant, in)
+	if err != nil {
+		failed := *jig.AsError(err)
+		failed.NotExecuted = true // nothing can fail after the rename
+		return out, &failed
+	}
+	return out, nil
+}
+
+func (f family) save(ctx context.Context, tenant string, in writeInput) (writeOutput, error) {
+	if len(in.Content) > MaxWriteBytes {
+		return writeOutput{}, jig.Errorf(jig.CodeInvalidInput, "the content has %d bytes, at most %d are allowed", len(in.Content), MaxWriteBytes).
+			WithField("/content")
+	}
+	dir, err := f.dirs.Open(tenant)
+	if err != nil {
+		return writeOutput{}, err
+	}
+	defer dir.Close()
+	name, err := dir.Clean(in.Path)
+	if err != nil {
+		return writeOutput{}, err
+	}
+	created, err := write(ctx, dir, name, []byte(in.Content))
+	if err != nil {
+		return writeOutput{}, dir.Explain(name, err)
+	}
+	return writeOutput{Path: name, Bytes: len(in.Content), Created: created}, nil
+}
+
+// write replaces the file atomically. It reports whether the file is new.
+func write(ctx context.Context, dir *workdir.Dir, name string, content []byte) (bool, error) {
+	target, err := resolve(dir, name)
+	if err != nil {
+		return false, err
+	}
+	if workdir.Holds(target, ".git") {
+		return false, jig.Errorf(jig.CodeNotPermitted, "%q belongs to git; what is written there could run as code", name).
+			WithField("/path").WithReason("protected_path")
+	}
+	mode, created := fs.FileMode(0o644), true
+	info, err := dir.Stat(target)
+	switch {
+	case err == nil && info.IsDir():
+		return false, jig.Errorf(jig.CodeInvalidInput, "%q is a folder", name).WithField("/path").WithReason("is_a_directory").
+			WithHint("name a file in it")
+	case err == nil && !info.Mode().IsRegular():
+		return false, jig.Errorf(jig.CodeInvalidInput, "%q is not a regular file", name).WithField("/path").WithReason("special_file")
+	case err == nil:
+		mode, created = info.Mode().Perm(), false
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, err //nolint:wrapcheck // the caller passes it to Explain
+	}
+	folder := path.Dir(target)
+	if err := dir.MkdirAll(folder, 0o755); err != nil {
+		return false, err //nolint:wrapcheck // the caller passes it to Explain
+	}
+	if err := ctx.Err(); err != nil {
+		return false, err //nolint:wrapcheck // the caller passes it to Explain
+	}
+	return created, replace(dir, folder, target, mode, content)
+}
+
+// resolve follows symbolic links to the target file, so that a link stays a link.
+func resolve(dir *workdir.Dir, name string) (string, error) {
+	for range maxLinks {
+		info, err := dir.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) || (err == nil && info.Mode()&fs.ModeSymlink == 0) {
+			return name, nil
+		}
+		if err != nil {
+			return "", err //nolint:wrapcheck // the caller passes it to Explain
+		}
+		link, err := dir.Readlink(name)
+		if err != nil {
+			return "", err //nolint:wrapcheck // the caller passes it to Explain
+		}
+		if !path.IsAbs(link) {
+			link = path.Join(path.Dir(name), link)
+		}
+		if name, err = dir.Clean(link); err != nil {
+			return "", err
+		}
+	}
+	return "", jig.Errorf(jig.CodeInvalidInput, "%q is a chain of too many symbolic links", name).WithField("/path")
+}
+
+// replace writes a temporary file next to the target, syncs it, and renames it over the target.
+func replace(dir *workdir.Dir, folder, target string, mode fs.FileMode, content []byte) (err error) {
+	temporary := path.Join(folder, ".jig-"+rand.Text()+".tmp")
+	file, err := dir.OpenFile(temporary, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err //nolint:wrapcheck // the caller passes it to Explain
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, dir.Remove(temporary))
+		}
+	}()
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Chmod(mode) // the umask may have cleared some bits
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err := dir.Rename(temporary, target); err != nil {
+		return err //nolint:wrapcheck // the caller passes it to Explain
+	}
+	syncFolder(dir, folder)
+	return nil
+}
+
+// syncFolder makes the rename durable where the file system supports it; where it does not, the error is ignored.
+func syncFolder(dir *workdir.Dir, folder string) {
+	f, err := dir.Open(folder)
+	if err != nil {
+		return
+	}
+	_ = f.Sync() //nolint:errcheck // not every file system can sync a folder
+	_ = f.Close()
+}
