@@ -137,7 +137,7 @@ func TestBoundsAreDocumented(t *testing.T) {
 		documented = append(documented, row.constant)
 	}
 	all := sources(t)
-	for _, folder := range []string{"pattern", "tools/artifact/jsonpath", "tools/schema"} {
+	for _, folder := range []string{"internal/pattern", "internal/jsonpath", "internal/schema"} {
 		for name := range integers(t, all, folder) {
 			if strings.HasPrefix(name, "Max") {
 				require.True(t, slices.Contains(documented, folder+"."+name), "docs/operations.md does not list %s.%s", folder, name)

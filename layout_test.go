@@ -61,8 +61,8 @@ func arrows() map[string][]string {
 		},
 
 		"internal/entity/retype":    {".", "internal/bundle", "internal/entity", "spec"},
-		"internal/plan/composition": {".", "internal/expr", "spec"},
-		"internal/plan/extraction":  {".", "internal/canonical", "internal/entity", "internal/expr", "internal/protocol"},
+		"internal/plan/composition": {".", "internal/expr", "internal/plan", "spec"},
+		"internal/plan/extraction":  {".", "internal/canonical", "internal/entity", "internal/expr", "internal/plan", "internal/protocol"},
 		"internal/plan/thin":        {".", "internal/entity", "internal/expr", "spec"},
 		"internal/policy": {
 			".", "internal/approval", "internal/expr", "internal/ledger", "internal/protocol", "internal/tenancy", "spec",
@@ -76,7 +76,7 @@ func arrows() map[string][]string {
 		},
 		// It connects the interpreter with the tools of entities.
 		"internal/plan/extractor": {
-			".", "internal/bundle", "internal/entity", "internal/plan/extraction", "spec", "tools/builtin/entities",
+			".", "internal/bundle", "internal/entity", "internal/plan", "internal/plan/extraction", "spec", "tools/builtin/entities",
 		},
 		"model":           {".", "internal/chat", "internal/expr"},
 		"internal/notify": {".", "internal/approval", "internal/tenancy"},
@@ -253,6 +253,56 @@ func TestLibrariesStayWithTheirKeepers(t *testing.T) {
 				require.True(t, keeps, "%s imports %s, which %v keep to themselves", s.file, imported, who)
 			}
 		}
+	}
+}
+
+// The root is the public vocabulary. A type that only packages below internal/ share belongs to one of them.
+func TestRootStaysSmall(t *testing.T) {
+	t.Parallel()
+	var types []string
+	for _, s := range sources(t) {
+		if s.folder != "." || s.test {
+			continue
+		}
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok && spec.Name.IsExported() {
+				types = append(types, spec.Name.Name)
+			}
+			return true
+		})
+	}
+	require.LessOrEqual(t, len(types), 60, "%v", types)
+}
+
+// An interface that only one type can implement says nothing. Large sets of operations are structs of smaller interfaces.
+func TestInterfacesAreSmall(t *testing.T) {
+	t.Parallel()
+	interfaces := map[string]*ast.InterfaceType{}
+	for _, s := range sources(t) {
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			if i, ok := spec.Type.(*ast.InterfaceType); ok {
+				interfaces[s.folder+"."+spec.Name.Name] = i
+			}
+			return true
+		})
+	}
+	var methods func(folder string, i *ast.InterfaceType) int
+	methods = func(folder string, i *ast.InterfaceType) int {
+		n := 0
+		for _, m := range i.Methods.List {
+			n += len(m.Names)
+			if embedded, ok := m.Type.(*ast.Ident); ok && interfaces[folder+"."+embedded.Name] != nil {
+				n += methods(folder, interfaces[folder+"."+embedded.Name])
+			}
+		}
+		return n
+	}
+	for name, i := range interfaces {
+		require.LessOrEqual(t, methods(name[:strings.LastIndex(name, ".")], i), 10, name)
 	}
 }
 

@@ -11,19 +11,19 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Store is the database access that the activities need, grouped by subject. One type usually implements all of it.
-type Store interface {
+// Store is the database access that the activities need, grouped by subject. One value may serve several subjects.
+type Store struct {
 	Sessions
 	Passes
 	Ledger
 	Approvals
-	Events
+	EventLog
 	Artifacts
 	Views
 	Documents
 	Frames
-	Grants
-	Pauses
+	GrantStore
+	PauseStore
 	Audits
 	Reviews
 }

@@ -54,7 +54,7 @@ func (l library) CurrentDocuments(context.Context, string, string) ([]bundle.Doc
 func (l library) DocumentNames(context.Context, string, string) ([]string, error) { return nil, nil }
 
 func (l library) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: l, Tenants: who{}, Catalogue: l, Bundles: l})
+	return activities.New(activities.Deps{Store: storeOf(l), Tenants: who{}, Catalogue: l, Bundles: l})
 }
 
 func TestToolsOfABundleAreThereForWhoHasIt(t *testing.T) {

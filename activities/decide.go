@@ -24,6 +24,9 @@ func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
 	if name := misplaced(payload); name != "" {
 		return a.refuseLetter(ctx, in, fmt.Sprintf("`%s` stands beside `decisions`: put it into the decision that it is for", name))
 	}
+	if err := checkProof(payload.Proof); err != nil {
+		return a.refuseLetter(ctx, in, explain(err))
+	}
 	settings, err := a.tenants.Settings(ctx, in.Tenant)
 	if err != nil {
 		return Heard{}, err

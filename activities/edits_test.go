@@ -140,8 +140,8 @@ func TestEdit_ThatRacesIsRecordedAgainstWhatItChanged(t *testing.T) {
 	t.Parallel()
 	var race *racing
 	o := newOffice(t, func(o *office) {
-		race = &racing{Store: o.db}
-		o.store = race
+		race = &racing{Store: storeOf(o.db)}
+		o.store = storeOf(race)
 	})
 	o.govern(t, "  - {name: all, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
 	c := o.asks(t, 1, refundTool, small)

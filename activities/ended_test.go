@@ -101,7 +101,7 @@ func (b *inbox) Ended(_ context.Context, ids []string) ([]string, error) {
 }
 
 func (b *inbox) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: b, Runs: b, Logger: slog.New(slog.DiscardHandler)})
+	return activities.New(activities.Deps{Store: storeOf(b), Runs: b, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func sessionsOf(list []jig.Pending) []string {

@@ -117,7 +117,7 @@ func newOffice(t *testing.T, change ...func(*office)) *office {
 		require.NoError(t, err)
 		o.settings.Keys = append(o.settings.Keys, o.signers[id].Key())
 	}
-	o.store = o.db
+	o.store = storeOf(o.db)
 	o.schemas = schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
 	for _, c := range change {
 		c(o)

@@ -91,6 +91,9 @@ func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
 	if err := strictJSON(in.Payload, &m); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
+	if err := checkProof(m.Proof); err != nil {
+		return a.refuseLetter(ctx, in, explain(err))
+	}
 	if strings.TrimSpace(m.Text) == "" {
 		return a.refuseLetter(ctx, in, "`text` is missing: say something")
 	}

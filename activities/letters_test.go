@@ -23,6 +23,19 @@ func (r *refusals) Refuse(_ context.Context, _, _, _, reason string, _ json.RawM
 	return nil
 }
 
+const unproved = "this worker cannot check the proof of the request (leave `proof` out, or update the workers)"
+
+// A proof that nobody checked must not start anything.
+func TestAStartWithAProofThatCannotBeCheckedIsRefused(t *testing.T) {
+	t.Parallel()
+	a := activities.New(activities.Deps{Store: storeOf(&refusals{}), Tenants: who{}})
+	ref := protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}
+	_, err := a.Open(t.Context(), activities.OpenInput{SessionRef: ref, Start: &protocol.StartSession{Agent: "nightly", Proof: "x"}})
+	require.ErrorContains(t, err, "cannot check the proof")
+	_, err = a.OpenCall(t.Context(), activities.OpenCallInput{SessionRef: ref, Tool: "file.read", Proof: "x"})
+	require.ErrorContains(t, err, "cannot check the proof")
+}
+
 // A letter that cannot be read is refused with a reason that its sender understands, and never dropped.
 func TestWhatCannotBeReadIsRefused(t *testing.T) {
 	t.Parallel()
@@ -34,10 +47,12 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 		{"reconcile", `{"call":"1.1"} {}`, "the payload could not be read: there is more than one JSON value"},
 		{"message", `{"body":"hello"}`, `the payload could not be read: unknown field "body"`},
 		{"event", `{"nam":"paid"}`, `the payload could not be read: unknown field "nam"`},
+		{"message", `{"text":"hello","proof":"x"}`, unproved},
+		{"approve", `{"call":"1.1","by":"ana","proof":"x"}`, unproved},
 		{"aprove", `{}`, `there is no signal "aprove"; use approve, deny, delegate, answer, reconcile, message or event`},
 	} {
 		store := &refusals{}
-		heard, err := activities.New(activities.Deps{Store: store, Tenants: who{}}).Hear(t.Context(), activities.Letter{
+		heard, err := activities.New(activities.Deps{Store: storeOf(store), Tenants: who{}}).Hear(t.Context(), activities.Letter{
 			SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Name: row.name, Key: "k", Payload: json.RawMessage(row.payload),
 		})
 		require.NoError(t, err)

@@ -141,7 +141,7 @@ func TestPromptShowsTheMemoryLast(t *testing.T) {
 		told(2, "files.read", `{}`, `{"text":"`+strings.Repeat("x", 4000)+`"}`),
 		told(3, "entities.get", `{"id":"ent_2"}`, `{"entity_id":"ent_2","type":"team","title":"Beta"}`),
 	}}
-	a := activities.New(activities.Deps{Store: k, Tenants: who{}, Catalogue: registry})
+	a := activities.New(activities.Deps{Store: storeOf(k), Tenants: who{}, Catalogue: registry})
 	session := jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Model: "anthropic/m"}, Todo: json.RawMessage(`["go on"]`)}
 	prompt := func() []string {
 		request, err := a.Prompt(t.Context(), session, 4)

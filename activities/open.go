@@ -61,6 +61,9 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 	if in.Start == nil {
 		return a.store.Session(ctx, in.Tenant, in.SessionID)
 	}
+	if err := checkProof(in.Start.Proof); err != nil {
+		return jig.Session{}, err
+	}
 	agent, err := a.agentOf(ctx, in.Tenant, *in.Start)
 	if err != nil {
 		return jig.Session{}, err

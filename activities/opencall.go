@@ -30,6 +30,8 @@ type OpenCallInput struct {
 	ParentCall string `json:"parent_call,omitempty"`
 	// Source says how a call without a parent was started. Empty means api.
 	Source jig.Source `json:"source,omitempty"`
+	// Proof is the proof of the request; see StartSession.
+	Proof string `json:"proof,omitempty"`
 }
 
 // OpenCall stores the session of a single call, with the call as its only turn. A tool that does not exist and input that does not
@@ -40,7 +42,7 @@ func (a *Activities) OpenCall(ctx context.Context, in OpenCallInput) (Opened, er
 }
 
 func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, error) {
-	if err := errors.Join(jig.CheckTenant(in.Tenant), jig.CheckOwner(in.Tenant, in.SessionID)); err != nil {
+	if err := errors.Join(jig.CheckTenant(in.Tenant), jig.CheckOwner(in.Tenant, in.SessionID), checkProof(in.Proof)); err != nil {
 		return Opened{}, err
 	}
 	tool, known, err := a.callee(ctx, in)

@@ -109,8 +109,8 @@ type Approvals interface {
 	Approved(ctx context.Context, tenant, id, callID string) (by []string, claimed bool, err error)
 }
 
-// Grants keeps grants (standing approvals).
-type Grants interface {
+// GrantStore keeps grants (standing approvals).
+type GrantStore interface {
 	// LiveGrants returns the grants that may cover calls of the given tools: the oldest first, at most 1,000.
 	LiveGrants(ctx context.Context, tenant string, tools []string, now time.Time) ([]jig.Grant, error)
 	// Grants lists the grants of a tenant, the latest first, after a cursor ("" for the first page). next is "" at the end. If all
@@ -120,8 +120,8 @@ type Grants interface {
 	RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *identity.Evidence, now time.Time) (jig.Grant, error)
 }
 
-// Pauses keeps the pauses of tenants, tools and sessions.
-type Pauses interface {
+// PauseStore keeps the pauses of tenants, tools and sessions.
+type PauseStore interface {
 	// Pause holds back calls that have not begun. A pause that already exists is left alone. changed reports that it is new.
 	Pause(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error)
 	// Resume lifts a pause. changed reports that the pause existed.
@@ -130,8 +130,8 @@ type Pauses interface {
 	Pauses(ctx context.Context, tenant string) ([]jig.Pause, error)
 }
 
-// Events is the append-only log of each session.
-type Events interface {
+// EventLog is the append-only log of each session.
+type EventLog interface {
 	// AppendEvents appends events in one transaction. The store sets seq and time.
 	AppendEvents(ctx context.Context, tenant, id string, events ...jig.Event) error
 	// Events returns at most limit events with seq greater than after, oldest first.

@@ -63,7 +63,7 @@ func (s shelf) Document(_ context.Context, tenant, kind, name string) ([]byte, e
 }
 
 func (s shelf) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: s, Tenants: who{}, Catalogue: s, Composer: s})
+	return activities.New(activities.Deps{Store: storeOf(s), Tenants: who{}, Catalogue: s, Composer: s})
 }
 
 func TestListCatalogNamesWhatIsRegistered(t *testing.T) {

@@ -88,7 +88,7 @@ func think(t *testing.T, l *long, w *writer) {
 	t.Helper()
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
-	a := activities.New(activities.Deps{Store: l, Tenants: who{}, Catalogue: registry, Model: w})
+	a := activities.New(activities.Deps{Store: storeOf(l), Tenants: who{}, Catalogue: registry, Model: w})
 	_, err = a.Think(t.Context(), activities.PassRef{SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: len(l.exchanges) + 1})
 	require.NoError(t, err)
 }
@@ -138,7 +138,7 @@ func TestThinkHeartbeatsWhileItSummarises(t *testing.T) {
 	}}
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
-	a := activities.New(activities.Deps{Store: newLong(30), Tenants: who{}, Catalogue: registry, Model: w})
+	a := activities.New(activities.Deps{Store: storeOf(newLong(30)), Tenants: who{}, Catalogue: registry, Model: w})
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(5 * time.Minute)

@@ -83,7 +83,7 @@ func (e *engine) wire(ctx context.Context, url string, entered func(entry), logg
 		thin:   thin.NewEngine(thin.Options{Records: records{store: e.store, entities: own}, Starter: e.starter}),
 	}
 	e.activities = activities.New(activities.Deps{
-		Store: e.store, Catalogue: e.registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
+		Store: storeOf(e.store), Catalogue: e.registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
 		Composer: e.contracts, Thin: e.contracts.thin, Extractor: extractor.New(own, newSchemas().ValidateOutput),
 		Agents: plain{}, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})
@@ -206,4 +206,23 @@ func agentDocument(passesPerRun int) (string, error) {
 		return "", fmt.Errorf("write the agent: %w", err)
 	}
 	return string(b), nil
+}
+
+// storeOf lets the database serve every subject.
+func storeOf(db *store.DB) activities.Store {
+	return activities.Store{
+		Sessions:   db,
+		Passes:     db,
+		Ledger:     db,
+		Approvals:  db,
+		EventLog:   db,
+		Artifacts:  db,
+		Views:      db,
+		Documents:  db,
+		Frames:     db,
+		GrantStore: db,
+		PauseStore: db,
+		Audits:     db,
+		Reviews:    db,
+	}
 }

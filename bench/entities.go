@@ -20,7 +20,7 @@ import (
 )
 
 func entityOptions(db *store.DB) entities.Options {
-	return entities.Options{Store: db, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
+	return entities.Options{Store: entities.Store{Records: db, Texts: db, Finder: db}, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
 }
 
 // contracts reads execution specs as tool contracts, and runs compositions.

@@ -43,7 +43,6 @@ type temporal interface {
 	UpdateWithStartWorkflow(ctx context.Context, options sdk.UpdateWithStartWorkflowOptions) (sdk.WorkflowUpdateHandle, error)
 	ExecuteActivity(ctx context.Context, options sdk.StartActivityOptions, activity any, args ...any) (sdk.ActivityHandle, error)
 	ScheduleClient() sdk.ScheduleClient
-	Close()
 }
 
 // Client starts, changes and reads sessions. It is safe for concurrent use. Its errors are a [*jig.Error], or wrap the error of a context
@@ -53,7 +52,8 @@ type Client struct {
 	queue         string
 	workerTimeout time.Duration
 	retryFor      time.Duration
-	owned         bool
+	// close closes a connection that this client opened; nil if the caller opened it.
+	close func()
 }
 
 // New returns a client that uses the caller's Temporal client. The caller remains responsible for closing that Temporal client.
@@ -80,7 +80,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		return nil, err
 	}
 	c := newClient(t, o)
-	c.owned = true
+	c.close = t.Close
 	return c, nil
 }
 
@@ -123,8 +123,8 @@ func unreachable(address string, err error) error {
 
 // Close closes the connection that [Dial] opened. It does nothing for a client made by [New].
 func (c *Client) Close() {
-	if c.owned {
-		c.temporal.Close()
+	if c.close != nil {
+		c.close()
 	}
 }
 

@@ -64,8 +64,8 @@ type readings interface {
 	Document(ctx context.Context, tenant, kind, name string) ([]byte, error)
 }
 
-// engine is the part of the client that the commands use.
-type engine interface {
+// engine is the part of the client that the commands use, grouped by subject.
+type engine struct {
 	sessions
 	calls
 	decisions
@@ -74,7 +74,8 @@ type engine interface {
 	readings
 	schedules
 	audits
-	Close()
+	// Close closes the connection.
+	Close func()
 }
 
 // dial connects to the real engine. If nothing answers, its error says where the address came from.
@@ -82,11 +83,13 @@ func dial(ctx context.Context, s client.Settings) (engine, error) {
 	c, err := client.Dial(ctx, client.Options{Temporal: s.Temporal, TaskQueue: s.TaskQueue})
 	if err != nil {
 		if e := jig.AsError(err); e.Reason == client.ReasonNoTemporal {
-			return nil, &jig.Error{
+			return engine{}, &jig.Error{
 				Code: e.Code, Message: fmt.Sprintf("%s (address from: %s)", e.Message, s.Source), Hint: e.Hint, Reason: e.Reason, Cause: err,
 			}
 		}
-		return nil, err
+		return engine{}, err
 	}
-	return c, nil
+	return engine{
+		sessions: c, calls: c, decisions: c, operations: c, reviews: c, readings: c, schedules: c, audits: c, Close: c.Close,
+	}, nil
 }

@@ -20,7 +20,7 @@ func TestErrorsForPrograms(t *testing.T) {
 	}
 	absent := &jig.Error{Code: jig.CodeUnavailable, Message: "no Temporal server answers", Reason: client.ReasonNoTemporal}
 	for name, row := range map[string]struct {
-		engine engine
+		engine any
 		args   []string
 		code   int
 	}{

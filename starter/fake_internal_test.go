@@ -230,8 +230,6 @@ func (f *fake) Audit(_ context.Context, request client.AuditRequest, fn func(cli
 	return f.err
 }
 
-func (f *fake) Close() {}
-
 // outcome is the result of one run of the command line.
 type outcome struct {
 	code           int
@@ -239,13 +237,13 @@ type outcome struct {
 }
 
 // jigCLI runs the command line against an engine. The environment names the user ana and no configuration file of Temporal.
-func jigCLI(t *testing.T, e engine, change func(*app), args ...string) outcome {
+func jigCLI(t *testing.T, e any, change func(*app), args ...string) outcome {
 	t.Helper()
 	return jigCLIWith(t, t.Context(), e, change, args...)
 }
 
 // jigCLIAt is like jigCLI, with a clock that stands still. It returns that clock's time.
-func jigCLIAt(t *testing.T, e engine, args ...string) (got outcome, at time.Time) {
+func jigCLIAt(t *testing.T, e any, args ...string) (got outcome, at time.Time) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		at = time.Now()
@@ -254,16 +252,33 @@ func jigCLIAt(t *testing.T, e engine, args ...string) (got outcome, at time.Time
 	return got, at
 }
 
-func jigCLIWith(t *testing.T, ctx context.Context, e engine, change func(*app), args ...string) outcome { //nolint:revive // in test helpers, t comes before the context
+func jigCLIWith(t *testing.T, ctx context.Context, e any, change func(*app), args ...string) outcome { //nolint:revive // in test helpers, t comes before the context
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	environ := []string{"USER=ana", "TEMPORAL_CONFIG_FILE=" + t.TempDir() + "/none.toml"}
 	a := newApp("/usr/bin/jig", environ, strings.NewReader(""), &stdout, &stderr)
-	a.connect = func(context.Context, client.Settings) (engine, error) { return e, nil }
+	a.connect = func(context.Context, client.Settings) (engine, error) { return engineOf(e), nil }
 	if change != nil {
 		change(a)
 	}
 	code := a.run(ctx, args)
 	require.NotContains(t, stderr.String(), "goroutine ", "a stack trace")
 	return outcome{code: code, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// engineOf returns an engine in which v serves every subject that it can.
+func engineOf(v any) engine {
+	return engine{
+		sessions: as[sessions](v), calls: as[calls](v), decisions: as[decisions](v), operations: as[operations](v), reviews: as[reviews](v),
+		readings: as[readings](v), schedules: as[schedules](v), audits: as[audits](v), Close: func() {},
+	}
+}
+
+// as returns v as a T, or nil if it is none.
+func as[T any](v any) T {
+	if t, ok := v.(T); ok {
+		return t
+	}
+	var none T
+	return none
 }

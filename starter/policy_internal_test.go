@@ -216,7 +216,7 @@ func TestPolicyExplainMistakes(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "shop.yaml", shopPolicy)
 	for name, c := range map[string]struct {
-		engine engine
+		engine any
 		args   []string
 		code   int
 		says   string

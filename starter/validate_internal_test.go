@@ -36,7 +36,7 @@ type checked struct {
 }
 
 // validate runs `validate --output json` and returns the problems.
-func validate(t *testing.T, e engine, code int, args ...string) []checked {
+func validate(t *testing.T, e any, code int, args ...string) []checked {
 	t.Helper()
 	got := jigCLI(t, e, nil, append([]string{"validate", "--output", "json"}, args...)...)
 	require.Equal(t, code, got.code, "%s%s", got.stdout, got.stderr)

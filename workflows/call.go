@@ -66,7 +66,7 @@ func (s *session) openCall(ctx workflow.Context, in protocol.CallInput) error {
 		err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.OpenCall, activities.OpenCallInput{
 			SessionRef: s.ref, Tool: in.Tool, Document: in.Document, DocumentArtifact: in.DocumentArtifact, DocumentName: in.DocumentName,
 			Input: in.Input, InputArtifact: in.InputArtifact, Pairs: in.Pairs, Principal: in.Principal,
-			Parent: in.Parent, ParentCall: in.ParentCall, Source: in.Source,
+			Parent: in.Parent, ParentCall: in.ParentCall, Source: in.Source, Proof: in.Proof,
 		}).Get(ctx, &opened)
 		if err != nil {
 			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types

@@ -106,7 +106,7 @@ func (a *arena) play(t *testing.T, rules policy.Set) *play {
 	p.agent = "agent-" + strings.ToLower(strings.TrimPrefix(p.id, "ses_"))
 	p.policies.Store(&rules)
 	p.acts = activities.New(activities.Deps{
-		Store: a.db, Catalogue: a.registry, Policy: p, Model: a, Expressions: a.expressions, Composer: a.composer, Agents: a,
+		Store: storeOf(a.db), Catalogue: a.registry, Policy: p, Model: a, Expressions: a.expressions, Composer: a.composer, Agents: a,
 		Schemas: schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true}), Tenants: p,
 		GrantRules: a, Logger: slog.New(slog.DiscardHandler), Now: p.now,
 	})

@@ -171,12 +171,12 @@ func newVault(t *testing.T, db *store.DB, rules ...string) *vault {
 }
 
 // serve creates the engine with a store.
-func (v *vault) serve(t *testing.T, over activities.Store) {
+func (v *vault) serve(t *testing.T, db any) {
 	t.Helper()
 	expressions, err := expr.NewEngine()
 	require.NoError(t, err)
 	v.Activities = activities.New(activities.Deps{
-		Store: over, Catalogue: v, Policy: v, Tenants: v, GrantRules: v, Expressions: expressions, Composer: composition.NewEngine(),
+		Store: storeOf(db), Catalogue: v, Policy: v, Tenants: v, GrantRules: v, Expressions: expressions, Composer: composition.NewEngine(),
 	})
 }
 

@@ -16,6 +16,8 @@ type Settlement struct {
 type Decisions struct {
 	jig.Decision
 	Decisions []jig.Decision `json:"decisions,omitempty"`
+	// Proof is like [StartSession].Proof, about who decides. Decisions that a person signed carry a token instead.
+	Proof string `json:"proof,omitempty"`
 }
 
 // All returns the decisions as a list. Each of several decisions inherits by, answer, note and reason from the outer object unless

@@ -88,6 +88,8 @@ type CallInput struct {
 	ParentCall string `json:"parent_call,omitempty"`
 	// Source says how a call without a parent was started. Empty means api.
 	Source jig.Source `json:"source,omitempty"`
+	// Proof is like [StartSession].Proof.
+	Proof string `json:"proof,omitempty"`
 	// Calling and Inbox are passed from one run to the next.
 	Calling bool       `json:"calling,omitempty"`
 	Inbox   []Envelope `json:"inbox,omitempty"`

@@ -29,6 +29,9 @@ type StartSession struct {
 	ParentCall string `json:"parent_call,omitempty"`
 	// Source says how a session without a parent was started. Empty means api.
 	Source jig.Source `json:"source,omitempty"`
+	// Proof is a statement, signed by a jig server, about who starts the session. A worker refuses a proof that it cannot check, so that
+	// an unchecked one never counts. Empty means that the principal is only claimed.
+	Proof string `json:"proof,omitempty"`
 }
 
 // Message is the payload of the signal message.
@@ -37,4 +40,6 @@ type Message struct {
 	By   string `json:"by,omitempty"`
 	// ID is chosen by the sender. A session accepts only one message per ID. At most 256 bytes.
 	ID string `json:"id,omitempty"`
+	// Proof is like [StartSession].Proof, about who says this.
+	Proof string `json:"proof,omitempty"`
 }

@@ -83,7 +83,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	rules := newPolicies(w.store, settled.Settings)
 	thinTools := newThin(w.store, w.temporal, s)
 	a := activities.New(activities.Deps{
-		Store:       w.store,
+		Store:       storeOf(w.store),
 		Catalogue:   registry,
 		Policy:      rules,
 		Tenants:     settled,
@@ -206,4 +206,23 @@ func dial(ctx context.Context, s Settings, logger *slog.Logger) (sdk.Client, err
 func notStarted(err error) error {
 	return jig.Errorf(jig.CodeUnavailable, "the worker cannot poll: %w", err).
 		WithHint("is the namespace there? `temporal operator namespace list` says")
+}
+
+// storeOf lets the database serve every subject.
+func storeOf(db *store.DB) activities.Store {
+	return activities.Store{
+		Sessions:   db,
+		Passes:     db,
+		Ledger:     db,
+		Approvals:  db,
+		EventLog:   db,
+		Artifacts:  db,
+		Views:      db,
+		Documents:  db,
+		Frames:     db,
+		GrantStore: db,
+		PauseStore: db,
+		Audits:     db,
+		Reviews:    db,
+	}
 }

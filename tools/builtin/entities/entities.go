@@ -14,29 +14,44 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// Store stores entities. Those of another tenant are NOT_FOUND, like entities that do not exist.
-type Store interface {
+// Store stores entities and their texts, grouped by subject. Those of another tenant are NOT_FOUND, like entities that do not exist.
+type Store struct {
+	Records
+	Texts
+	Finder
+}
+
+// Records keeps entities and their relations.
+type Records interface {
 	Entities(ctx context.Context, tenant string, ids []string) ([]entity.Entity, error)
 	EntityTypeOf(ctx context.Context, tenant, id string) (string, error)
 	CreateEntity(ctx context.Context, n entity.NewEntity) (e entity.Entity, created bool, err error)
 	UpdateEntity(ctx context.Context, tenant, id string, revision int64, patch entity.Patch) (entity.Entity, error)
 	DeleteEntity(ctx context.Context, tenant, id string, revision int64) error
 	Relate(ctx context.Context, tenant string, r entity.Relation) error
-	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
-	SearchEntities(ctx context.Context, tenant string, types []string, query, workspace string, limit int) ([]entity.Hit, error)
 	// EntityProgress returns an entity and how its tasks ended in earlier extractions, by task id.
 	EntityProgress(ctx context.Context, tenant, id string) (entity.Entity, map[string]json.RawMessage, error)
-	// Connected lists the entities that can be reached along relations in either direction.
-	Connected(ctx context.Context, tenant, id string, depth int, workspace string) ([]string, error)
-	// Sources returns the given entities and their texts, with hashes and at most the given number of bytes of bodies.
-	Sources(ctx context.Context, tenant string, ids []string, bytes int) (entity.Sources, error)
+}
+
+// Texts keeps texts, which may belong to an entity.
+type Texts interface {
 	// Text returns a text, PutText stores one, and TextInfos lists the texts of an entity without their bodies.
 	Text(ctx context.Context, tenant, id string) (entity.Text, error)
 	PutText(ctx context.Context, t entity.Text) (entity.Text, error)
 	TextInfos(ctx context.Context, tenant, entityID string, limit int) ([]entity.TextInfo, error)
+}
+
+// Finder finds entities and passages of texts.
+type Finder interface {
+	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
+	SearchEntities(ctx context.Context, tenant string, types []string, query, workspace string, limit int) ([]entity.Hit, error)
 	FilterEntities(ctx context.Context, tenant string, t entity.Type, f entity.Filter) (entity.Page, error)
 	// SearchText finds chunks in the texts of the given entities, the best first.
 	SearchText(ctx context.Context, tenant, query string, entityIDs []string, limit int) ([]entity.TextHit, error)
+	// Connected lists the entities that can be reached along relations in either direction.
+	Connected(ctx context.Context, tenant, id string, depth int, workspace string) ([]string, error)
+	// Sources returns the given entities and their texts, with hashes and at most the given number of bytes of bodies.
+	Sources(ctx context.Context, tenant string, ids []string, bytes int) (entity.Sources, error)
 }
 
 // Options are the settings of the family. Store, Types and Check are required.

@@ -75,7 +75,7 @@ func newBench(t *testing.T, permissions ...string) *bench {
 
 func options(db *store.DB) entities.Options {
 	return entities.Options{
-		Store: db, Check: check, Types: func(context.Context, string) ([]entity.Type, error) { return types, nil },
+		Store: entities.Store{Records: db, Texts: db, Finder: db}, Check: check, Types: func(context.Context, string) ([]entity.Type, error) { return types, nil },
 	}
 }
 

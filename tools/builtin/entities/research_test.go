@@ -14,7 +14,6 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/modeltest"
 	"github.com/jig-run/jig/internal/plan/extraction"
-	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/tools/builtin/entities"
@@ -373,5 +372,3 @@ func TestFilterFieldsAreThoseOfTheFilter(t *testing.T) {
 	b.call(entities.ListTypesTool, object{}, &list)
 	require.Empty(t, list.Types[0].FilterFields)
 }
-
-var _ entities.Store = (*store.DB)(nil)
