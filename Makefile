@@ -39,10 +39,9 @@ demo: fetch jig-dev ## review this module's dependencies, by an agent and by a g
 dev: fetch jig-dev ## PostgreSQL, Temporal, Web UI and worker until Ctrl-C (ARGS="--fresh" clears the data)
 	@$(BIN)/jig-dev $(ARGS)
 
-build: ## build worker and jig into bin/
-	@scripts/say.sh "build: bin/worker and bin/jig, static"
-	@CGO_ENABLED=0 go build -trimpath -o bin/worker ./worker
-	@CGO_ENABLED=0 go build -trimpath -o bin/jig ./starter
+build: ## build jig, a single static program, into bin/
+	@scripts/say.sh "build: bin/jig, static"
+	@CGO_ENABLED=0 go build -trimpath -o bin/jig ./cmd/jig
 
 fetch:
 	@scripts/fetch.sh
@@ -54,7 +53,7 @@ temporal-cli: ## build the stock temporal command into .cache/bin, unless it is 
 # package keeps one core busy for minutes, but after jig, which compiles first what all of them use.
 jig-dev: fetch
 	@scripts/say.sh "build: jig, jig-dev and the Temporal server (minutes with an empty build cache, seconds afterwards)"
-	@scripts/build.sh $(BIN)/jig starter
+	@scripts/build.sh $(BIN)/jig cmd/jig
 	@(cd dev && exec go run ./program/prepare) & server=$$!; built=0; \
 	scripts/build.sh $(BIN)/jig-dev dev || built=$$?; wait $$server; exit $$built
 

@@ -23,7 +23,7 @@ const module = "github.com/jig-run/jig"
 const anything = "*"
 
 // arrows lists, by folder, which of our packages each package may import. A folder that is not listed follows the rule of its nearest
-// listed parent and may import that parent. Nothing may import the packages that put everything together (worker, dev). Tests are exempt.
+// listed parent and may import that parent. Nothing may import the packages that put everything together (worker, dev), except the programs. Tests are exempt.
 //
 // The order is that of the layers: the root, leaves, the domains (types with their rules, no I/O), documents, what evaluates documents,
 // adapters, the engine, and the programs.
@@ -99,6 +99,7 @@ func arrows() map[string][]string {
 			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/entity", "internal/identity",
 			"internal/identity/token", "internal/policy", "internal/protocol", "spec",
 		},
+		"cmd/jig": {".", "internal/store", "starter", "worker"},
 		"bundles": {".", "spec", "tools"},
 		"deploy":  {},
 		"worker":  {anything},
@@ -115,21 +116,21 @@ func keepers() map[string][]string {
 	return map[string][]string{
 		"github.com/google/cel-go":                   {"internal/expr", "bench"},
 		"github.com/gowebpki/jcs":                    {"internal/canonical", "bench"},
-		"github.com/jackc/pgx/v5":                    {"internal/store", "dev", "bench", "worker"},
+		"github.com/jackc/pgx/v5":                    {"internal/store", "dev", "bench"},
 		"github.com/pressly/goose/v3":                {"internal/store"},
 		"github.com/openai/openai-go/v3":             {"model"},
 		"github.com/anthropics/":                     {"model"},
 		"go.temporal.io/sdk/workflow":                {"workflows", "dev", "bench"},
 		"go.temporal.io/server":                      {"dev/temporal"},
 		"github.com/temporalio/ui-server":            {"dev/temporal"},
-		"github.com/spf13/cobra":                     {"starter", "worker", "dev", "bench"},
+		"github.com/spf13/cobra":                     {"starter", "cmd/jig", "dev", "bench"},
 		"github.com/stretchr/testify":                {"internal/store/storetest", "internal/modeltest", "tools/tooltest", "dev/stacktest"},
 		"go.yaml.in/yaml":                            {"spec"},
 		"github.com/google/licensecheck":             {"tools/builtin"},
 		"github.com/golang-jwt/jwt":                  {"internal/identity/token"},
 		"github.com/fergusstrange/embedded-postgres": {"dev"},
 		"github.com/standard-webhooks/":              {"internal/notify"},
-		"github.com/prometheus/client_golang":        {"worker/wire"},
+		"github.com/prometheus/client_golang":        {"worker"},
 	}
 }
 

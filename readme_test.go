@@ -28,13 +28,13 @@ func TestReadmeCodeIsInOrder(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	example, err := os.ReadFile("worker/wire/example_test.go")
+	example, err := os.ReadFile("worker/example_test.go")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```(go|yaml)\n(.*?)```").FindAllSubmatch(readme, -1)
 	require.Len(t, blocks, 4)
 	for _, block := range blocks {
 		if string(block[1]) == "go" {
-			require.Contains(t, string(example), string(block[2]), "worker/wire/example_test.go has the README's code")
+			require.Contains(t, string(example), string(block[2]), "worker/example_test.go has the README's code")
 			continue
 		}
 		_, problems := spec.Load("README.yaml", block[2])

@@ -48,7 +48,7 @@ func (c *Client) update(ctx context.Context, tenant, id, name string, payload an
 	case ended != nil:
 		return protocol.DecideResult{}, ended
 	case isNoWorker(err):
-		return protocol.DecideResult{}, c.noWorker().WithHint("start one with `go run ./worker`; or send the signal of that name " +
+		return protocol.DecideResult{}, c.noWorker().WithHint("start one with `jig worker`; or send the signal of that name " +
 			"with `temporal workflow signal`, which waits for a worker")
 	default:
 		return protocol.DecideResult{}, translate(err)

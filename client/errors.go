@@ -30,7 +30,7 @@ const (
 
 func (c *Client) noWorker() *jig.Error {
 	return jig.Errorf(jig.CodeUnavailable, "no worker is answering on task queue %s", c.queue).WithReason(ReasonNoWorker).
-		WithHint("start one with `go run ./worker`")
+		WithHint("start one with `jig worker`")
 }
 
 func isNoWorker(err error) bool {

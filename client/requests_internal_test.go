@@ -40,7 +40,7 @@ func TestNoWorkerIsSaidInPlainWords(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: noWorkerAnswers}
 	_, err := newTestClient(f).Approvals(t.Context(), "default", "")
-	require.EqualError(t, err, "UNAVAILABLE: no worker is answering on task queue jig; start one with `go run ./worker`")
+	require.EqualError(t, err, "UNAVAILABLE: no worker is answering on task queue jig; start one with `jig worker`")
 	require.True(t, isNoWorker(err))
 }
 

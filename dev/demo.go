@@ -58,7 +58,7 @@ review.publish asks to write. On a terminal you are asked; with --yes, or withou
 	f.StringVar(&d.report, "report", "reports/dependency-review.md", "where the agent's report goes; the review's is review.md beside it")
 	f.StringVar(&d.model, "model", "", "anthropic/… or openai/… in place of the deterministic script")
 	f.BoolVar(&d.yes, "yes", false, "approve without asking")
-	f.StringVar(&d.cli, "jig", "", "the jig program; default: the one beside this program, else `go run ./starter`")
+	f.StringVar(&d.cli, "jig", "", "the jig program; default: the one beside this program, else `go run ./cmd/jig`")
 	return cmd
 }
 
@@ -317,7 +317,7 @@ func (d *demo) program() []string {
 	if found := besides(); found != "" {
 		return []string{found}
 	}
-	return []string{"go", "run", "./starter"}
+	return []string{"go", "run", "./cmd/jig"}
 }
 
 // besides returns the path of the jig command line in the folder of this program, or "" if there is none.

@@ -10,9 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/dev/stack"
 	"github.com/jig-run/jig/internal/store"
-	"github.com/jig-run/jig/worker/wire"
+	"github.com/jig-run/jig/worker"
 )
 
 // options holds the values of the flags.
@@ -43,7 +44,7 @@ func (o *options) flags(cmd *cobra.Command) {
 // running is everything that was started.
 type running struct {
 	*stack.Stack
-	worker *wire.Worker
+	worker *worker.Worker
 }
 
 // start starts the stack and, unless the flags disable it, a worker in this process.
@@ -80,13 +81,13 @@ func (o *options) ready(ctx context.Context, r *running, logger *slog.Logger) er
 	if o.noWorker {
 		return nil
 	}
-	settings, err := wire.LoadSettings(append(os.Environ(), r.Environment()...), nil)
+	settings, err := worker.ReadSettings(client.SettingsRequest{Environ: append(os.Environ(), r.Environment()...)})
 	if err != nil {
 		return err
 	}
 	began := time.Now()
 	o.progress("starting the worker", 0)
-	if r.worker, err = wire.Start(ctx, settings, logger); err != nil {
+	if r.worker, err = worker.Start(ctx, settings, logger); err != nil {
 		return err
 	}
 	o.progress("starting the worker", time.Since(began))

@@ -93,14 +93,16 @@ func (o *options) announce(r *running) {
 		fmt.Fprintf(&b, "  Web UI      %s\n", ui)
 	}
 	fmt.Fprintf(&b, "  settings    %s\n", filepath.Join(r.DataDir(), "dev.env"))
+	jig, built := "go run ./cmd/jig", besides()
+	if built != "" {
+		jig = "jig"
+	}
 	if o.noWorker {
-		b.WriteString("  worker      none: start one with `go run ./worker`\n")
+		fmt.Fprintf(&b, "  worker      none: start one with `%s worker`\n", jig)
 	}
 	b.WriteString("\nTry in another terminal:\n\n")
-	jig := "go run ./starter"
-	if built := besides(); built != "" {
+	if built != "" {
 		fmt.Fprintf(&b, "  export PATH=%q:\"$PATH\"\n", filepath.Dir(built))
-		jig = "jig"
 	}
 	fmt.Fprintf(&b, `  %[1]s run dependency-review --input path=go.mod --follow
   %[1]s trigger review.start --input module=.

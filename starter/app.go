@@ -1,4 +1,4 @@
-package main
+package starter
 
 import (
 	"cmp"
@@ -28,6 +28,8 @@ type app struct {
 	ask func(ctx context.Context, p jig.Pending) (reply, error)
 	// interactive says that a person sits at a terminal and can be asked.
 	interactive bool
+	// processes returns the commands of other packages; see [Program]. It may be nil.
+	processes func(Shell) []*cobra.Command
 
 	flags globalFlags
 	// named says that the user named the acting principal. Otherwise it is the user of the operating system.
@@ -52,12 +54,6 @@ type globalFlags struct {
 	noColor   bool
 	// key is the file of the signing key, on commands that have --key.
 	key string
-}
-
-// run runs the whole program and returns its exit code. args begin with the program's own name.
-func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := newApp(args[0], environ, stdin, stdout, stderr)
-	return a.run(ctx, args[1:])
 }
 
 func newApp(program string, environ []string, stdin io.Reader, stdout, stderr io.Writer) *app {
@@ -112,7 +108,7 @@ func asksForJSON(args []string) bool {
 // programName returns the command as the user would type it again.
 func programName(arg0 string) string {
 	if strings.Contains(filepath.ToSlash(arg0), "/go-build") {
-		return "go run ./starter"
+		return "go run ./cmd/jig"
 	}
 	return strings.TrimSuffix(filepath.Base(arg0), ".exe")
 }
@@ -122,7 +118,7 @@ func (a *app) root() *cobra.Command {
 		Use:   "jig",
 		Short: "Start, answer and watch durable agent sessions and tool calls",
 		Long: `jig starts agent sessions and single tool calls, answers the approvals that wait for a person, and shows what
-happened. It talks to Temporal; a worker does the work.
+happened. It talks to Temporal; a worker ("jig worker") does the work.
 
 Settings come from the flag, then the environment (JIG_TEMPORAL_ADDRESS, JIG_TEMPORAL_NAMESPACE, JIG_TASK_QUEUE, JIG_TENANT,
 JIG_PRINCIPAL), then Temporal's own environment and profile, then .jig/dev.env (written by "make dev"), then the default.
@@ -156,6 +152,9 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	section(root, "Write documents, and put them to use:", a.validateCommand(), a.explainCommand(), a.catalogCommand(), a.bundleCommand(),
 		a.policyCommand())
 	section(root, "Operate:", a.pauseCommand(), a.resumeCommand(), a.auditCommand())
+	if a.processes != nil {
+		section(root, "Run jig itself:", a.processes(Shell{a})...)
+	}
 	root.AddCommand(a.versionCommand(), completionCommand())
 	return root
 }
@@ -189,16 +188,24 @@ func (a *app) json() bool { return a.flags.output == outputJSON }
 // principal returns the acting principal. Its identity is claimed, not proved.
 func (a *app) principal() jig.Principal { return jig.Principal{ID: a.flags.as, Claimed: true} }
 
-// with connects to the engine, calls do, and closes the connection.
-func (a *app) with(ctx context.Context, do func(engine) error) error {
+// request returns the sources of the settings.
+func (a *app) request() (client.SettingsRequest, error) {
 	dev, err := client.ReadEnvFile(client.DevEnvFile)
 	if err != nil {
-		return usage(err)
+		return client.SettingsRequest{}, usage(err)
 	}
-	a.settings, err = client.LoadSettings(client.SettingsRequest{
+	return client.SettingsRequest{
 		Address: a.flags.address, Namespace: a.flags.namespace, TaskQueue: a.flags.taskQueue, Environ: a.environ, DevEnv: dev,
-	})
+	}, nil
+}
+
+// with connects to the engine, calls do, and closes the connection.
+func (a *app) with(ctx context.Context, do func(engine) error) error {
+	request, err := a.request()
 	if err != nil {
+		return err
+	}
+	if a.settings, err = client.LoadSettings(request); err != nil {
 		return usage(err)
 	}
 	e, err := a.connect(ctx, a.settings)

@@ -1,4 +1,4 @@
-package main
+package starter
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
@@ -220,23 +219,12 @@ func TestNothingAnswers(t *testing.T) {
 	t.Parallel()
 	var stdout, stderr bytes.Buffer
 	environ := []string{"TEMPORAL_CONFIG_FILE=" + filepath.Join(t.TempDir(), "none.toml")}
-	code := run(t.Context(), []string{"jig", "status", "ses_1", "--temporal-address", "127.0.0.1:1"}, environ, strings.NewReader(""), &stdout, &stderr)
-	require.Equal(t, exitUsage, code)
+	program := Program{
+		Args: []string{"jig", "status", "ses_1", "--temporal-address", "127.0.0.1:1"}, Environ: environ, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+	}
+	require.Equal(t, exitUsage, program.Run(t.Context()))
 	require.Contains(t, stderr.String(), "error: no Temporal server answers at 127.0.0.1:1 (address from: --temporal-address)")
 	require.Empty(t, stdout.String())
-}
-
-func TestEveryCommandHasAnExample(t *testing.T) {
-	t.Parallel()
-	var walk func(c *cobra.Command)
-	walk = func(c *cobra.Command) {
-		require.NotEmpty(t, c.Example, c.CommandPath())
-		require.NotEmpty(t, c.Short, c.CommandPath())
-		for _, child := range c.Commands() {
-			walk(child)
-		}
-	}
-	walk(newApp("jig", nil, nil, nil, nil).root())
 }
 
 func TestMistakesNameTheFix(t *testing.T) {
@@ -302,5 +290,5 @@ func TestCompletion(t *testing.T) {
 func TestProgramName(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "jig", programName("/usr/bin/jig"))
-	require.Equal(t, "go run ./starter", programName("/tmp/go-build123/b001/exe/starter"))
+	require.Equal(t, "go run ./cmd/jig", programName("/tmp/go-build123/b001/exe/jig"))
 }

@@ -1,96 +1,19 @@
-package main
+package worker
 
 import (
-	"fmt"
-	"io"
-	"strings"
-	"text/tabwriter"
-
-	"github.com/spf13/cobra"
+	"context"
+	"log/slog"
 
 	"github.com/jig-run/jig/internal/store"
-	"github.com/jig-run/jig/worker/wire"
 )
 
-// markRestored returns the command that an operator runs once after restoring the database from a backup.
-func markRestored(load func() (wire.Settings, error), stderr io.Writer) *cobra.Command {
-	var dry bool
-	c := &cobra.Command{
-		Use:   "mark-restored",
-		Short: "After a restore from a backup: hold back the calls that may have run since",
-		Long: `Mark the open calls of all tenants that may have run after the backup was made that the database was restored from. Run it after the
-restore and before the first worker starts. A person must then say of each call that is not idempotent whether it happened (jig reconcile)
-before it can run, and so of each composition that writes and had not begun. Other calls that write may run again under their idempotency keys.
-
-It needs JIG_DATABASE_URL and may run several times: calls that are marked stay as they are. Do not run it without a restore: what a
-worker is running at that moment would be asked about, too.`,
-		Example: `  worker mark-restored --dry-run
-  worker mark-restored`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			settings, err := load()
-			if err != nil {
-				return err
-			}
-			marked, err := wire.MarkRestored(cmd.Context(), settings, settings.Logger(stderr), dry)
-			if err != nil && len(marked) == 0 {
-				return err
-			}
-			report := countOfRestored(marked, dry)
-			if dry && len(marked) > 0 {
-				report = listOfRestored(marked) + report
-			}
-			if _, printed := io.WriteString(cmd.OutOrStdout(), report); err == nil {
-				err = printed
-			}
-			return err
-		},
+// MarkRestored marks the open calls that may have run since the backup that the database was restored from. With dry it only lists them. It
+// needs only the database.
+func MarkRestored(ctx context.Context, s Settings, logger *slog.Logger, dry bool) ([]store.Restored, error) {
+	db, err := openStore(ctx, s, logger)
+	if err != nil {
+		return nil, err
 	}
-	c.Flags().BoolVar(&dry, "dry-run", false, "list the calls that would be marked, and change nothing")
-	return c
-}
-
-// These texts say what happens to a marked call.
-const (
-	asks     = "asks a person"
-	underKey = "may run again under its key"
-)
-
-// listOfRestored formats the calls as a table.
-func listOfRestored(list []store.Restored) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "TENANT\tSESSION\tCALL\tTOOL\tSTATUS\tTHEN")
-	for _, r := range list {
-		then := underKey
-		if r.Asks {
-			then = asks
-		}
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Tenant, r.SessionID, r.Call, r.Tool, r.Status, then)
-	}
-	_ = w.Flush() // a strings.Builder never fails
-	return b.String()
-}
-
-// countOfRestored reports how many calls of each tenant were marked. The list must be sorted by tenant.
-func countOfRestored(list []store.Restored, dry bool) string {
-	did := "marked"
-	if dry {
-		did = "would mark"
-	}
-	if len(list) == 0 {
-		return did + " no calls\n"
-	}
-	var b strings.Builder
-	for len(list) > 0 {
-		tenant, asking, n := list[0].Tenant, 0, 0
-		for ; n < len(list) && list[n].Tenant == tenant; n++ {
-			if list[n].Asks {
-				asking++
-			}
-		}
-		_, _ = fmt.Fprintf(&b, "tenant %s: %s %d: a person is asked about %d, and %d may run again under their keys\n", tenant, did, n, asking, n-asking)
-		list = list[n:]
-	}
-	return b.String()
+	defer db.Close()
+	return db.MarkRestored(ctx, dry)
 }

@@ -81,7 +81,7 @@ func run(m *testing.M) int {
 	defer temporal.Close()
 	shared = world{
 		stack: s, temporal: temporal, env: append(os.Environ(), s.Environment()...), common: &common{dir: dir},
-		cli: build(ctx, dir, "jig", "github.com/jig-run/jig/starter"),
+		cli: build(ctx, dir, "jig", "github.com/jig-run/jig/cmd/jig"),
 		dev: build(ctx, dir, "jig-dev", "github.com/jig-run/jig/dev"),
 	}
 	if shared.worker, err = worker(); err != nil {

@@ -161,7 +161,7 @@ func (db *DB) check(ctx context.Context) error {
 		return db.translate(err)
 	}
 	const hint = "set JIG_DATABASE_URL to a role that is neither superuser nor owner of the tables and lacks BYPASSRLS; " +
-		"JIG_DATABASE_OWNER_URL is for `worker migrate`"
+		"JIG_DATABASE_OWNER_URL is for `jig migrate`"
 	refuse := func(what string) error {
 		return jig.Errorf(jig.CodeNotPermitted, "the database role %q %s, so that tenants would not be kept apart", role.Name, what).WithHint(hint)
 	}
@@ -171,12 +171,12 @@ func (db *DB) check(ctx context.Context) error {
 	case role.Bypass:
 		return refuse("has BYPASSRLS")
 	case !role.Migrated:
-		return jig.Errorf(jig.CodeUnavailable, "the database has no schema of jig yet").WithHint("run `worker migrate`")
+		return jig.Errorf(jig.CodeUnavailable, "the database has no schema of jig yet").WithHint("run `jig migrate`")
 	case role.Owner:
 		return refuse("owns the tables")
 	case !role.Granted:
 		return jig.Errorf(jig.CodeNotPermitted, "the database role %q has no rights on the schema", role.Name).
-			WithHint("run `worker migrate` with JIG_DATABASE_URL set, so that it knows the role")
+			WithHint("run `jig migrate` with JIG_DATABASE_URL set, so that it knows the role")
 	case role.Temporary:
 		return jig.Errorf(jig.CodeNotPermitted, "the database role %q may create temporary tables, which jig never needs", role.Name).
 			WithHint("as the owner of the database: revoke temporary on database NAME from public")
@@ -198,10 +198,10 @@ func (db *DB) checkVersion(ctx context.Context) error {
 		return err
 	case have < want:
 		return jig.Errorf(jig.CodeUnavailable, "the database's schema has version %d, this program needs %d", have, want).
-			WithHint("run `worker migrate`")
+			WithHint("run `jig migrate`")
 	case have > want:
 		return jig.Errorf(jig.CodeUnavailable, "the database's schema has version %d, this program knows %d", have, want).
-			WithHint("run the newer program, or `worker migrate` of this version against another database")
+			WithHint("run the newer program, or `jig migrate` of this version against another database")
 	}
 	return nil
 }

@@ -30,14 +30,14 @@ func TestMigrationsUpDownUp(t *testing.T) {
 	owner, app := storetest.NewDatabase(t)
 	_, err := store.Open(ctx, app, store.Options{})
 	requireCode(t, jig.CodeUnavailable, err)
-	require.ErrorContains(t, err, "worker migrate")
+	require.ErrorContains(t, err, "jig migrate")
 
 	require.NoError(t, store.Migrate(ctx, owner, role(t, app)))
 	require.NoError(t, store.Migrate(ctx, owner, role(t, app)), "again changes nothing")
 	require.NoError(t, store.MigrateDown(ctx, owner, 3))
 	_, err = store.Open(ctx, app, store.Options{})
 	requireCode(t, jig.CodeUnavailable, err)
-	require.ErrorContains(t, err, "worker migrate")
+	require.ErrorContains(t, err, "jig migrate")
 
 	require.NoError(t, store.MigrateDown(ctx, owner, 0))
 	conn, err := pgx.Connect(ctx, owner)

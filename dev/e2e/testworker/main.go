@@ -10,15 +10,15 @@ import (
 	"syscall"
 
 	"github.com/jig-run/jig/dev/e2e/probe"
-	"github.com/jig-run/jig/worker/wire"
+	"github.com/jig-run/jig/worker"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	settings, err := wire.LoadSettings(os.Environ(), nil)
+	settings, err := worker.LoadSettings(os.Environ())
 	if err == nil {
-		err = wire.Run(ctx, settings, settings.Logger(os.Stderr), probe.Tools(os.Getenv("JIG_TEST_REVISION"))...)
+		err = worker.Run(ctx, settings, settings.Logger(os.Stderr), probe.Tools(os.Getenv("JIG_TEST_REVISION"))...)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

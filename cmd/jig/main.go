@@ -1,0 +1,28 @@
+// Command jig is all of jig in one program: the command line, which starts and watches sessions and decides what waits for a person, and
+// the processes that do the work: `jig worker`, `jig migrate` and `jig mark-restored`.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig/starter"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := starter.Program{
+		Args: os.Args, Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Processes: processes,
+	}.Run(ctx)
+	stop()
+	os.Exit(code)
+}
+
+// processes returns the commands that run jig itself.
+func processes(shell starter.Shell) []*cobra.Command {
+	return []*cobra.Command{workerCommand(shell), migrateCommand(shell), markRestoredCommand(shell)}
+}

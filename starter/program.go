@@ -1,0 +1,61 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig/client"
+)
+
+// Program is one run of the command line.
+type Program struct {
+	// Args begin with the program's own name, like [os.Args].
+	Args []string
+	// Environ is the environment, in the form of [os.Environ].
+	Environ        []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Processes returns the commands that run jig's own processes, such as the worker; default none. They get a section of the help.
+	Processes func(Shell) []*cobra.Command
+}
+
+// Run runs the program and returns its exit code; the help of the root command explains the codes.
+func (p Program) Run(ctx context.Context) int {
+	return p.app().run(ctx, p.Args[1:])
+}
+
+// Command returns the root of the program's commands.
+func (p Program) Command() *cobra.Command { return p.app().root() }
+
+func (p Program) app() *app {
+	a := newApp(p.Args[0], p.Environ, p.Stdin, p.Stdout, p.Stderr)
+	a.processes = p.Processes
+	return a
+}
+
+// Shell is what the command line offers to the commands in [Program.Processes]. Its methods are for running commands: they need the
+// parsed flags.
+type Shell struct{ app *app }
+
+// Settings returns what the flags, the environment and the file of `make dev` say.
+func (s Shell) Settings() (client.SettingsRequest, error) { return s.app.request() }
+
+// Print writes data as one JSON document if the user asked for JSON, and the text otherwise.
+func (s Shell) Print(text string, data any) error {
+	if s.app.json() {
+		return s.app.printJSON(data)
+	}
+	if _, err := io.WriteString(s.app.stdout, text); err != nil {
+		return fmt.Errorf("write output: %w", err)
+	}
+	return nil
+}
+
+// Stderr returns the stream for logs and for messages to people.
+func (s Shell) Stderr() io.Writer { return s.app.stderr }
+
+// Misuse marks an error as a mistake in the arguments or settings, so that the program ends with exit code 2.
+func (s Shell) Misuse(err error) error { return usage(err) }

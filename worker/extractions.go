@@ -1,0 +1,16 @@
+package worker
+
+import (
+	"github.com/jig-run/jig/internal/plan/extractor"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools/builtin/entities"
+)
+
+func entityOptions(db *store.DB) entities.Options {
+	return entities.Options{Store: entities.Store{Records: db, Texts: db, Finder: db}, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
+}
+
+func newExtractor(db *store.DB) extractor.Extractor {
+	return extractor.New(entityOptions(db), newSchemas().ValidateOutput)
+}

@@ -1,0 +1,28 @@
+package worker
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/store"
+)
+
+// Migrate brings the schema up to date as the schema's owner and grants the application's role its rights.
+func Migrate(ctx context.Context, s Settings) error {
+	if s.DatabaseOwnerURL == "" {
+		return missing(EnvDatabaseOwnerURL, "the database as the owner of the schema")
+	}
+	role := ""
+	if s.DatabaseURL != "" {
+		var err error
+		if role, err = store.RoleOf(s.DatabaseURL); err != nil {
+			return err
+		}
+	}
+	return store.Migrate(ctx, s.DatabaseOwnerURL, role)
+}
+
+func missing(name, what string) error {
+	return jig.Errorf(jig.CodeInvalidInput, "%s is not set: it names %s", name, what).WithField(name).
+		WithHint("`make dev` starts a database and writes it to " + ".jig/dev.env")
+}

@@ -1,0 +1,44 @@
+package worker
+
+import (
+	"time"
+
+	sdkworker "go.temporal.io/sdk/worker"
+)
+
+// Worker tuning; docs/benchmarks.md has the measurements.
+const (
+	// stickyTimeout is how long a session waits for the worker that has it in memory before another worker takes over. If that worker was
+	// killed, a decision waits at most this long. Temporal's default is 5 s.
+	stickyTimeout = time.Second
+	// eagerActivities is how many calls of a pass may start without going through the task queue: as many as run in parallel. Temporal's
+	// default is 3.
+	eagerActivities = 10
+	// heartbeatThrottle is the longest time between two heartbeats. A running tool learns within this time that it was canceled.
+	// Temporal's default is 60 s.
+	heartbeatThrottle = 2 * time.Second
+	// deadlockTimeout is how long a workflow may take to yield before its task fails as deadlocked. Temporal's default of 1 s fails tasks
+	// on a machine that is merely overloaded, and tasks that fail repeatedly are retried minutes apart.
+	deadlockTimeout = 8 * time.Second
+	// The number of pollers follows the load, between these bounds.
+	fewestPollers, firstPollers, mostPollers = 2, 5, 50
+)
+
+// workerOptions returns the options of Temporal's worker. It calls fatal with the error that ends the worker.
+func workerOptions(s Settings, fatal func(error)) sdkworker.Options {
+	eager := eagerActivities
+	pollers := sdkworker.NewPollerBehaviorAutoscaling(sdkworker.PollerBehaviorAutoscalingOptions{
+		InitialNumberOfPollers: firstPollers, MinimumNumberOfPollers: fewestPollers, MaximumNumberOfPollers: mostPollers,
+	})
+	return sdkworker.Options{
+		StickyScheduleToStartTimeout:                stickyTimeout,
+		MaxEagerActivityReservationsPerWorkflowTask: &eager,
+		MaxHeartbeatThrottleInterval:                heartbeatThrottle,
+		WorkflowTaskPollerBehavior:                  pollers,
+		ActivityTaskPollerBehavior:                  pollers,
+		WorkerStopTimeout:                           s.StopTimeout,
+		DeadlockDetectionTimeout:                    deadlockTimeout,
+		DisableRegistrationAliasing:                 true,
+		OnFatalError:                                fatal,
+	}
+}

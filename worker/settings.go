@@ -1,0 +1,319 @@
+package worker
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/tenancy"
+	"github.com/jig-run/jig/internal/workdir"
+	"github.com/jig-run/jig/model"
+)
+
+// Environment variables of the settings. Those for Temporal are in package client.
+const (
+	EnvDatabaseURL      = "JIG_DATABASE_URL"
+	EnvDatabaseOwnerURL = "JIG_DATABASE_OWNER_URL"
+	EnvInstallation     = "JIG_INSTALLATION"
+	EnvWorkdir          = "JIG_WORKDIR"
+	EnvDefaultWorkdir   = "JIG_WORKDIR_DEFAULT"
+	EnvAllowLoopback    = "JIG_HTTP_ALLOW_LOOPBACK"
+	EnvAllowHosts       = "JIG_HTTP_ALLOW_HOSTS"
+	EnvLogLevel         = "JIG_LOG_LEVEL"
+	EnvLogFormat        = "JIG_LOG_FORMAT"
+	EnvStopTimeout      = "JIG_STOP_TIMEOUT"
+	EnvWorkflowCache    = "JIG_WORKFLOW_CACHE"
+	EnvDatabaseConns    = "JIG_DATABASE_MAX_CONNS"
+	EnvSignals          = "JIG_APPROVALS_SIGNALS"
+	EnvOperatorKey      = "JIG_OPERATOR_KEY"
+	EnvPermissions      = "JIG_PERMISSIONS"
+	EnvMetrics          = "JIG_METRICS_ADDRESS"
+	EnvEntityURL        = "JIG_ENTITY_URL"
+	EnvModel            = "JIG_MODEL"
+	EnvAnthropicKey     = model.EnvAnthropicKey
+	EnvAnthropicURL     = "ANTHROPIC_BASE_URL"
+	EnvOpenAIKey        = model.EnvOpenAIKey
+	EnvOpenAIURL        = "OPENAI_BASE_URL"
+)
+
+// Settings configure a worker.
+type Settings struct {
+	// Temporal says how to reach Temporal and which task queue to poll.
+	Temporal client.Settings
+	// DatabaseURL connects as the application's role. Required to run a worker.
+	DatabaseURL string
+	// DatabaseOwnerURL connects as the schema's owner. Required to migrate.
+	DatabaseOwnerURL string
+	// DatabaseMaxConns bounds the number of database connections; 0 means the store's default (4 per CPU, at least 8).
+	DatabaseMaxConns int
+	// Installation replaces the installation id that the database got when it was first migrated. A copy of a database that runs beside the
+	// original, such as a staging system, needs an id of its own.
+	Installation string
+	// Workdir holds one folder per tenant, in which the tenant's file tools work. Required, and not "/".
+	Workdir string
+	// DefaultWorkdir is the folder of the tenant "default", instead of the one in Workdir; default none. jig-dev sets it.
+	DefaultWorkdir string
+	// AllowLoopback lets the http tools connect to this machine; default false.
+	AllowLoopback bool
+	// AllowHosts lists internal hosts that the http tools may connect to, as host or host:port; default none.
+	AllowHosts []string
+	// LogLevel is debug, info, warn or error; default info.
+	LogLevel slog.Level
+	// LogJSON writes the log as JSON lines; default text.
+	LogJSON bool
+	// StopTimeout is how long running tools get to finish when the worker stops; default 20 s.
+	StopTimeout time.Duration
+	// WorkflowCache is how many sessions stay in memory between their workflow tasks; default 1,500.
+	WorkflowCache int
+	// Signals says what proof decisions must carry in tenants whose document does not say: trusted, signed or off; default signed.
+	Signals tenancy.SignalMode
+	// OperatorKey is a key that every tenant accepts, so that a tenant's first document can be approved; nil means no such key.
+	OperatorKey *identity.Key
+	// Permissions are the permissions of every principal in tenants without a document; default none.
+	Permissions []string
+	// MetricsAddress is the host:port that serves metrics; empty serves none.
+	MetricsAddress string
+	// EntityURL is the link that a thin tool returns if its document has none. It may contain {tenant}, {entity_id} and {session_id}; default
+	// /entities/{entity_id}.
+	EntityURL string
+	// Model answers prompts that name no model, e.g. anthropic/claude-sonnet-4-5; empty means that prompts must name one.
+	Model string
+	// Anthropic and OpenAI configure the model providers. A provider without a key (for OpenAI: without a key or a base URL) is not available.
+	Anthropic, OpenAI model.Provider
+}
+
+// Defaults of the settings.
+const (
+	defaultStopTimeout   = 20 * time.Second
+	defaultWorkflowCache = 1500
+)
+
+// LoadSettings reads the settings from environ, which has the form of [os.Environ]. What is not set there comes from .jig/dev.env in the
+// current folder, if there is such a file: `make dev` writes the addresses of its servers to it. LoadSettings returns the first error that
+// it finds.
+func LoadSettings(environ []string) (Settings, error) {
+	dev, err := client.ReadEnvFile(client.DevEnvFile)
+	if err != nil {
+		return Settings{}, err
+	}
+	return ReadSettings(client.SettingsRequest{Environ: environ, DevEnv: dev})
+}
+
+// ReadSettings is like [LoadSettings], for programs that have flags or that read the file of `make dev` themselves. A setting comes from the
+// first source in r that has it.
+func ReadSettings(r client.SettingsRequest) (Settings, error) {
+	temporal, err := client.LoadSettings(r)
+	if err != nil {
+		return Settings{}, err
+	}
+	env := reader{env: client.ParseEnviron(r.Environ), dev: r.DevEnv}
+	return env.settings(temporal)
+}
+
+// settings reads everything but the settings of Temporal.
+func (r *reader) settings(temporal client.Settings) (Settings, error) {
+	s := Settings{
+		Temporal:         temporal,
+		DatabaseURL:      r.text(EnvDatabaseURL, ""),
+		DatabaseOwnerURL: r.text(EnvDatabaseOwnerURL, ""),
+		DatabaseMaxConns: r.number(EnvDatabaseConns, 0),
+		Installation:     r.text(EnvInstallation, ""),
+		Workdir:          r.text(EnvWorkdir, ""),
+		AllowLoopback:    r.flag(EnvAllowLoopback),
+		AllowHosts:       r.list(EnvAllowHosts),
+		LogLevel:         r.level(EnvLogLevel),
+		LogJSON:          r.choice(EnvLogFormat, "text", "json") == "json",
+		StopTimeout:      r.duration(EnvStopTimeout, defaultStopTimeout),
+		WorkflowCache:    r.number(EnvWorkflowCache, defaultWorkflowCache),
+		Signals:          tenancy.SignalMode(r.choice(EnvSignals, string(tenancy.SignalsSigned), string(tenancy.SignalsTrusted), string(tenancy.SignalsOff))),
+		OperatorKey:      r.key(EnvOperatorKey),
+		Permissions:      r.list(EnvPermissions),
+		MetricsAddress:   r.text(EnvMetrics, ""),
+		EntityURL:        r.text(EnvEntityURL, ""),
+		Model:            r.text(EnvModel, ""),
+		Anthropic:        model.Provider{APIKey: r.text(EnvAnthropicKey, ""), BaseURL: r.text(EnvAnthropicURL, "")},
+		OpenAI:           model.Provider{APIKey: r.text(EnvOpenAIKey, ""), BaseURL: r.text(EnvOpenAIURL, "")},
+	}
+	if s.DefaultWorkdir = r.text(EnvDefaultWorkdir, ""); r.env[EnvWorkdir] != "" { // JIG_WORKDIR_DEFAULT from the dev file counts only together with the dev file's JIG_WORKDIR
+		s.DefaultWorkdir = r.env[EnvDefaultWorkdir]
+	}
+	return s, r.err
+}
+
+// check returns an error if a setting is missing that every worker needs.
+func (s Settings) check() error {
+	if err := s.needsDatabase(); err != nil {
+		return err
+	}
+	return s.dirs().Check()
+}
+
+func (s Settings) needsDatabase() error {
+	if s.DatabaseURL == "" {
+		return missing(EnvDatabaseURL, "the database as the application's role")
+	}
+	return nil
+}
+
+// dirs returns the tenants' working directories.
+func (s Settings) dirs() workdir.Dirs {
+	return workdir.Dirs{Base: s.Workdir, Default: s.DefaultWorkdir}
+}
+
+// Describe lists the settings for the help text.
+func Describe() string {
+	rows := [][2]string{
+		{client.EnvAddress, "host:port of Temporal; default: Temporal's own environment and profile, then " + client.DefaultAddress},
+		{client.EnvNamespace, "Temporal namespace; default likewise, then " + client.DefaultNamespace},
+		{client.EnvTaskQueue, "task queue to poll; default jig"},
+		{EnvDatabaseURL, "PostgreSQL, as the application's role; needed"},
+		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; needed by migrate"},
+		{EnvDatabaseConns, "most database connections at once; default 4 per CPU, at least 8"},
+		{EnvInstallation, "id of this installation, part of every idempotency key; default: the one that the database was given"},
+		{EnvWorkdir, "folder with one folder for each tenant, which its file tools see; needed"},
+		{EnvAllowLoopback, "true lets the http tools reach this machine; default false"},
+		{EnvAllowHosts, "hosts of the inside network that the http tools reach, host or host:port with commas between them; none without it"},
+		{EnvLogLevel, "debug, info, warn or error; default info"},
+		{EnvLogFormat, "text or json; default text"},
+		{EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"},
+		{EnvWorkflowCache, "sessions kept in memory between their tasks; default 1500"},
+		{EnvModel, "model of prompts that name none, e.g. anthropic/claude-sonnet-4-5"},
+		{EnvSignals, "what decisions must prove: trusted (nothing), signed (a token) or off (a token, no raw signals); default signed"},
+		{EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); none without it"},
+		{EnvPermissions, "permissions of everybody in tenants without a document, with commas between them; none without it"},
+		{EnvMetrics, "host:port for Prometheus metrics; none without it"},
+		{EnvEntityURL, "link to what a thin tool created, with {tenant}, {entity_id}, {session_id} in it; default /entities/{entity_id}"},
+		{EnvAnthropicKey, "key for models anthropic/…; none without it"},
+		{EnvAnthropicURL, "address in place of Anthropic's own"},
+		{EnvOpenAIKey, "key for models openai/…; not needed by most local servers"},
+		{EnvOpenAIURL, "address in place of OpenAI's own: Ollama, vLLM, a gateway"},
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		_, _ = fmt.Fprintf(&b, "  %-24s %s\n", row[0], row[1])
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// Logger returns a logger that writes to w with the configured level and format.
+func (s Settings) Logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: s.LogLevel}
+	if s.LogJSON {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// reader reads settings and keeps the first error.
+type reader struct {
+	env, dev map[string]string
+	err      error
+}
+
+func (r *reader) text(name, otherwise string) string {
+	for _, v := range []string{r.env[name], r.dev[name]} {
+		if v != "" {
+			return v
+		}
+	}
+	return otherwise
+}
+
+func (r *reader) list(name string) []string {
+	var list []string
+	for _, one := range strings.Split(r.text(name, ""), ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+func (r *reader) refuse(name, want string) {
+	if r.err == nil { // the value is not repeated, because it may be a secret
+		r.err = jig.Errorf(jig.CodeInvalidInput, "%s is not %s", name, want).WithField(name)
+	}
+}
+
+func (r *reader) number(name string, otherwise int) int {
+	v := r.text(name, "")
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		r.refuse(name, "a number from 1 on")
+	}
+	return n
+}
+
+func (r *reader) duration(name string, otherwise time.Duration) time.Duration {
+	v := r.text(name, "")
+	if v == "" {
+		return otherwise
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < 0 {
+		r.refuse(name, "a duration such as 20s or 1m")
+	}
+	return d
+}
+
+func (r *reader) flag(name string) bool {
+	v := r.text(name, "")
+	if v == "" {
+		return false
+	}
+	on, err := strconv.ParseBool(v)
+	if err != nil {
+		r.refuse(name, "true or false")
+	}
+	return on
+}
+
+func (r *reader) choice(name string, options ...string) string {
+	v := r.text(name, options[0])
+	for _, o := range options {
+		if v == o {
+			return v
+		}
+	}
+	r.refuse(name, strings.Join(options, " or "))
+	return options[0]
+}
+
+func (r *reader) key(name string) *identity.Key {
+	v := r.text(name, "")
+	if v == "" {
+		return nil
+	}
+	principal, encoded, _ := strings.Cut(v, ":")
+	public, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(public) != ed25519.PublicKeySize || principal == "" {
+		r.refuse(name, "PRINCIPAL:PUBLICKEY, as `jig key new` prints them")
+		return nil
+	}
+	return &identity.Key{ID: token.KeyID(principal, public), Algorithm: identity.AlgorithmEd25519, Principal: principal, Material: public}
+}
+
+func (r *reader) level(name string) slog.Level {
+	switch r.choice(name, "info", "debug", "warn", "error") {
+	case "debug":
+		return slog.LevelDebug
+	case "warn":
+		return slog.LevelWarn
+	case "error":
+		return slog.LevelError
+	default:
+		return slog.LevelInfo
+	}
+}

@@ -1,0 +1,55 @@
+package worker
+
+import (
+	"slices"
+
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/schema"
+	"github.com/jig-run/jig/model"
+	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/builtin/artifact"
+	audittool "github.com/jig-run/jig/tools/builtin/audit"
+	bundletools "github.com/jig-run/jig/tools/builtin/bundles"
+	"github.com/jig-run/jig/tools/builtin/catalog"
+	"github.com/jig-run/jig/tools/builtin/deps"
+	"github.com/jig-run/jig/tools/builtin/entities"
+	"github.com/jig-run/jig/tools/builtin/file"
+	"github.com/jig-run/jig/tools/builtin/grants"
+	"github.com/jig-run/jig/tools/builtin/person"
+	"github.com/jig-run/jig/tools/builtin/prompt"
+	"github.com/jig-run/jig/tools/builtin/todo"
+	"github.com/jig-run/jig/tools/builtin/web"
+)
+
+// builtins returns most of the tools that ship with jig; taskTools has the others.
+func builtins(s Settings, kept documents, models *model.Router, settled activities.Tenants, registry **tools.Registry) []tools.Tool {
+	db := kept.db
+	return slices.Concat(
+		file.Tools(file.Options{Dirs: s.dirs()}),
+		deps.Tools(deps.Options{Dirs: s.dirs()}),
+		todo.Tools(todo.Options{Store: db}),
+		artifact.Tools(artifact.Options{Store: activities.Values{Store: db}}),
+		web.Tools(web.Options{AllowLoopback: s.AllowLoopback, AllowHosts: s.AllowHosts}),
+		prompt.Tools(prompt.Options{Model: models, Skills: kept, DefaultModel: s.Model}),
+		person.Tools(),
+		entities.Tools(withModel(entityOptions(db), models, s.Model)),
+		audittool.Tools(audittool.Options{Rows: db.AuditRows, Head: db.AuditHead}),
+		grants.Tools(grants.Options{New: newGrant(settled, kept, registry), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
+		catalog.Tools(catalog.Options{Store: db, Known: kept.known(registry), KindOf: storedKind, Check: checkDocument, TypeOf: typeOf(db)}),
+		bundletools.Tools(bundleOptions(kept, registry)),
+	)
+}
+
+func toolNames(registry *tools.Registry) []string {
+	list := registry.Tools()
+	names := make([]string, len(list))
+	for i, t := range list {
+		names[i] = t.Name
+	}
+	return names
+}
+
+// newSchemas returns the checker of inputs that belong to no tool, such as the inputs of agents.
+func newSchemas() schema.Checker {
+	return schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
+}

@@ -1,0 +1,228 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+
+	sdk "go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+	sdkworker "go.temporal.io/sdk/worker"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/model"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/workflows"
+)
+
+// Worker is a running worker.
+type Worker struct {
+	store    *store.DB
+	temporal sdk.Client
+	worker   sdkworker.Worker
+	logger   *slog.Logger
+	broken   chan error
+	// others holds the functions that stop what runs beside Temporal's worker.
+	others []func()
+	stop   sync.Once
+}
+
+// BrokenError is the error that made a running worker unable to continue.
+type BrokenError struct{ Cause error }
+
+func (e *BrokenError) Error() string { return "the worker cannot go on: " + e.Cause.Error() }
+
+func (e *BrokenError) Unwrap() error { return e.Cause }
+
+// Start starts a worker with the built-in tools and the given ones, and returns once it polls for work. Its errors address the person who
+// configured the worker; most are a [*jig.Error].
+func Start(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Tool) (*Worker, error) {
+	w := &Worker{logger: logger, broken: make(chan error, 1)}
+	if err := w.start(ctx, s, more); err != nil {
+		w.Stop()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err error) {
+	if err := s.check(); err != nil {
+		return err
+	}
+	if w.store, err = openStore(ctx, s, w.logger); err != nil {
+		return err
+	}
+	if w.temporal, err = dial(ctx, s, w.logger); err != nil {
+		return err
+	}
+	models := model.NewRouter(model.Settings{Anthropic: s.Anthropic, OpenAI: s.OpenAI})
+	settled := &settledTenants{tenants: newTenants(w.store, s.Signals, os.Getenv, w.logger), everybody: s.Permissions, operator: s.OperatorKey}
+	kept := documents{db: w.store, bundles: newBundleNames(w.store)}
+	var registry *tools.Registry
+	own := slices.Concat(builtins(s, kept, models, settled, &registry), taskTools(w.store, w.temporal, s), more)
+	if registry, err = tools.NewRegistry(own...); err != nil {
+		return err
+	}
+	advise(ctx, w.logger, registry)
+	expressions, err := expr.NewEngine()
+	if err != nil {
+		return err
+	}
+	if err := installBundles(ctx, w.store, bundleOptions(kept, &registry), w.logger); err != nil {
+		return err
+	}
+	rules := newPolicies(w.store, settled.Settings)
+	thinTools := newThin(w.store, w.temporal, s)
+	a := activities.New(activities.Deps{
+		Store:       storeOf(w.store),
+		Catalogue:   registry,
+		Policy:      rules,
+		Tenants:     settled,
+		Proofs:      proofs{},
+		GrantRules:  newGrantRules(),
+		Model:       models,
+		Expressions: expressions,
+		Composer:    contracts{Engine: composition.NewEngine(), thin: thinTools},
+		Thin:        thinTools,
+		Extractor:   newExtractor(w.store),
+		Entities:    newProgress(w.store),
+		Agents:      spec.Parser{},
+		Schemas:     newSchemas(),
+		Runs:        runs{temporal: w.temporal},
+		Bundles:     kept.bundles,
+		Logger:      w.logger,
+	})
+	sdkworker.SetStickyWorkflowCacheSize(s.WorkflowCache)
+	w.worker = sdkworker.New(w.temporal, s.Temporal.TaskQueue, workerOptions(s, w.fail))
+	workflows.Register(w.worker, a, toolNames(registry))
+	if err := w.worker.Start(); err != nil {
+		w.worker = nil
+		return notStarted(err)
+	}
+	stopMetrics, err := serveMetrics(ctx, s.MetricsAddress, w.store, rules, w.logger)
+	if err != nil {
+		return err
+	}
+	w.others = append(w.others, stopMetrics)
+	w.beside(ctx, newDispatcher(w.store, settled.Settings, s, w.logger).Run)
+	if err := scheduleSweep(ctx, w.temporal, s.Temporal.TaskQueue); err != nil {
+		w.logger.WarnContext(ctx, "the sweeper is not scheduled: sessions that are ended from outside stay open", slog.Any("error", err))
+	}
+	w.logger.InfoContext(ctx, "worker ready",
+		slog.String("task_queue", s.Temporal.TaskQueue), slog.String("temporal", s.Temporal.Temporal.HostPort),
+		slog.String("namespace", s.Temporal.Temporal.Namespace), slog.Int("tools", len(registry.Tools())),
+		slog.String("installation", w.store.Installation()))
+	return nil
+}
+
+// beside runs a function in the background until the worker stops.
+func (w *Worker) beside(ctx context.Context, run func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		run(ctx)
+	}()
+	w.others = append(w.others, func() { cancel(); <-done })
+}
+
+// fail records an error after which Temporal's worker cannot continue.
+func (w *Worker) fail(err error) {
+	select {
+	case w.broken <- err:
+	default: // only the first error matters
+	}
+}
+
+// Broken returns a channel that receives the error after which the worker cannot continue.
+func (w *Worker) Broken() <-chan error { return w.broken }
+
+// Stop stops taking new work, gives running work time to finish, and closes the connections. It may be called again.
+func (w *Worker) Stop() {
+	w.stop.Do(func() {
+		if w.worker != nil {
+			w.worker.Stop()
+		}
+		for _, stop := range w.others {
+			stop()
+		}
+		if w.temporal != nil {
+			w.temporal.Close()
+		}
+		if w.store != nil {
+			w.store.Close()
+		}
+	})
+}
+
+// Run runs a worker with the built-in tools and the given ones until ctx ends. An error before the worker polls comes from [Start]; an
+// error after that is a [*BrokenError].
+func Run(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Tool) error {
+	w, err := Start(ctx, s, logger, more...)
+	if err != nil {
+		return err
+	}
+	defer w.Stop()
+	select {
+	case err := <-w.Broken():
+		return &BrokenError{Cause: err}
+	case <-ctx.Done():
+		logger.InfoContext(ctx, "worker stops: what runs has time to finish", slog.Duration("at_most", s.StopTimeout))
+		return nil
+	}
+}
+
+func openStore(ctx context.Context, s Settings, logger *slog.Logger) (*store.DB, error) {
+	if err := s.needsDatabase(); err != nil {
+		return nil, err
+	}
+	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Installation: s.Installation, Logger: logger})
+}
+
+// dial connects to Temporal. If nothing answers, its error says where the address came from.
+func dial(ctx context.Context, s Settings, logger *slog.Logger) (sdk.Client, error) {
+	options := s.Temporal.Temporal
+	options.Logger = sdklog.NewStructuredLogger(logger)
+	t, err := client.DialTemporal(ctx, options, 0)
+	if err != nil {
+		e := *jig.AsError(err)
+		e.Message = fmt.Sprintf("%s (address from: %s)", e.Message, s.Temporal.Source)
+		e.Hint = "start one with `make dev`, or say where it is with " + client.EnvAddress
+		return nil, &e
+	}
+	return t, nil
+}
+
+// notStarted returns the error for a namespace or task queue that cannot be polled.
+func notStarted(err error) error {
+	return jig.Errorf(jig.CodeUnavailable, "the worker cannot poll: %w", err).
+		WithHint("is the namespace there? `temporal operator namespace list` says")
+}
+
+// storeOf lets the database serve every subject.
+func storeOf(db *store.DB) activities.Store {
+	return activities.Store{
+		Sessions:   db,
+		Passes:     db,
+		Ledger:     db,
+		Approvals:  db,
+		EventLog:   db,
+		Artifacts:  db,
+		Views:      db,
+		Documents:  db,
+		Frames:     db,
+		GrantStore: db,
+		PauseStore: db,
+		Audits:     db,
+		Reviews:    db,
+	}
+}
