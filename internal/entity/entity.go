@@ -45,7 +45,7 @@ type TextClaim struct {
 	Quote string `json:"quote,omitempty"`
 }
 
-// MaxEntityBytes bounds the content of an entity, as JSON; longer content belongs in a text.
+// MaxBytes bounds the content of an entity, as JSON; longer content belongs in a text.
 const MaxBytes = 256 << 10
 
 // NewEntity is an entity to create. The store assigns its id, revision and times.
