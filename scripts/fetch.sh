@@ -10,6 +10,6 @@ fi
 scripts/say.sh "fetch: Go modules"
 words="echo fetch: \$(find '$(go env GOMODCACHE)/cache/download' -name '*.zip' 2>/dev/null | wc -l) modules are there"
 export GOWORK=off
-scripts/every.sh "$words" go mod download
-cd dev
-../scripts/every.sh "$words" go mod download
+for module in . bench dev; do
+  scripts/every.sh "$words" go -C "$module" mod download
+done
