@@ -27,7 +27,7 @@ E2E_FLAGS    := -timeout $(E2E_TIMEOUT) -parallel $(E2E_PARALLEL)
 export JIG_TEST_PROGRAMS := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories mutate bench bench-smoke fuzz ci clean
+.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories mutate bench bench-smoke dependencies fuzz ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -108,6 +108,9 @@ bench: fetch jig-dev ## measure against the named baselines and write docs/bench
 bench-smoke: fetch jig-dev
 	@scripts/say.sh "bench: a smoke run, nothing is written"
 	@$(AROUND) -- go run ./bench --smoke
+
+dependencies: ## write docs/dependencies.md from the imports of all modules
+	@go test -count=1 -run DependenciesPage . -update
 
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	@scripts/fuzz.sh $(FUZZTIME)
