@@ -1,6 +1,6 @@
 // Package bundles holds the bundles that ship with jig: agents, entity types, thin tools, compositions, prompts, skills and policies. They
 // are embedded as data in the worker, which installs them for the default tenant. The package reads its own files and does not know where
-// they are stored after that.
+// they are stored after that. Package deps, below it, implements the tools of one of them.
 package bundles
 
 import (

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/bundles/deps"
 	"github.com/jig-run/jig/internal/workdir"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/builtin/artifact"
-	"github.com/jig-run/jig/tools/builtin/deps"
 	"github.com/jig-run/jig/tools/builtin/file"
 	"github.com/jig-run/jig/tools/builtin/prompt"
 	"github.com/jig-run/jig/tools/builtin/todo"

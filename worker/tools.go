@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/bundles/deps"
 	"github.com/jig-run/jig/internal/schema"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/tools"
@@ -11,7 +12,6 @@ import (
 	audittool "github.com/jig-run/jig/tools/builtin/audit"
 	bundletools "github.com/jig-run/jig/tools/builtin/bundles"
 	"github.com/jig-run/jig/tools/builtin/catalog"
-	"github.com/jig-run/jig/tools/builtin/deps"
 	"github.com/jig-run/jig/tools/builtin/entities"
 	"github.com/jig-run/jig/tools/builtin/file"
 	"github.com/jig-run/jig/tools/builtin/grants"

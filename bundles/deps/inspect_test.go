@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/bundles/deps"
 	"github.com/jig-run/jig/internal/workdir"
-	"github.com/jig-run/jig/tools/builtin/deps"
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
@@ -217,7 +217,7 @@ func TestInspectRefuses(t *testing.T) {
 
 func TestInspectThisRepository(t *testing.T) {
 	t.Parallel()
-	kit := tooltest.New(t, deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: filepath.Join("..", "..", "..")}})...)
+	kit := tooltest.New(t, deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: filepath.Join("..", "..")}})...)
 	var list listed
 	kit.Succeed("deps.list", object{"path": "go.mod"}, &list)
 	direct := 0

@@ -1,5 +1,6 @@
-// Package deps contains the tools deps.list, deps.license and deps.inspect. They report the modules that a Go module requires, their
-// licenses and other known facts. The package reads go.mod files in the working directory and the module cache, never the network.
+// Package deps contains the tools that the bundle dependency-review needs: deps.list, deps.license and deps.inspect. They report the modules
+// that a Go module requires, their licenses and other known facts. The package reads go.mod files in the working directory and the module
+// cache, never the network.
 package deps
 
 import (

@@ -6,7 +6,7 @@ import (
 	"github.com/google/licensecheck"
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig/tools/builtin/deps"
+	"github.com/jig-run/jig/bundles/deps"
 )
 
 func TestRiskOf(t *testing.T) {

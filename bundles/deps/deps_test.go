@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/bundles/deps"
 	"github.com/jig-run/jig/internal/workdir"
-	"github.com/jig-run/jig/tools/builtin/deps"
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
@@ -120,7 +120,7 @@ const expected = `{
 
 func TestLicensesOfThisRepository(t *testing.T) {
 	t.Parallel()
-	kit := tooltest.New(t, deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: filepath.Join("..", "..", "..")}})...)
+	kit := tooltest.New(t, deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: filepath.Join("..", "..")}})...)
 	var want map[string]string
 	require.NoError(t, json.Unmarshal([]byte(expected), &want))
 	var list listed
