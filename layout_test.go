@@ -40,17 +40,18 @@ func arrows() map[string][]string {
 		"internal/seal":      {".", "internal/canonical"},
 		"internal/expr":      {".", "internal/pattern", "internal/suggest"},
 		"internal/schema":    {".", "internal/pattern", "internal/suggest"},
+		"internal/stored":    {"."},
 		"internal/workdir":   {".", "internal/suggest"},
 
 		"internal/identity":       {},
 		"internal/identity/token": {".", "internal/canonical", "internal/identity"},
 		"internal/audit":          {".", "internal/identity"},
 		"internal/protocol":       {".", "internal/audit"},
-		"internal/approval":       {".", "internal/identity"},
+		"internal/approval":       {".", "internal/audit", "internal/identity", "internal/ledger", "internal/stored"},
 		"internal/bundle":         {"."},
 		"internal/chat":           {"."},
 		"internal/entity":         {"."},
-		"internal/ledger":         {".", "internal/chat"},
+		"internal/ledger":         {".", "internal/chat", "internal/stored"},
 		"internal/tenancy":        {".", "internal/approval", "internal/identity"},
 		"internal/plan":           {".", "internal/entity", "internal/ledger", "internal/protocol"},
 
@@ -82,7 +83,7 @@ func arrows() map[string][]string {
 		"internal/notify": {".", "internal/approval", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/bundle", "internal/chat", "internal/entity", "internal/identity",
-			"internal/ledger", "internal/plan", "internal/protocol", "internal/suggest",
+			"internal/ledger", "internal/plan", "internal/protocol", "internal/stored", "internal/suggest",
 		},
 		"internal/store/storetest": {".", "internal/store"},
 
@@ -90,7 +91,7 @@ func arrows() map[string][]string {
 			".", "internal/approval", "internal/audit", "internal/bundle", "internal/canonical", "internal/chat", "internal/entity",
 			"internal/identity", "internal/ledger", "internal/plan", "internal/policy", "internal/protocol", "internal/tenancy",
 		},
-		// Of the domains only approval, which words what an approval lacks.
+		// Of the domains only approval, which words what an approval lacks and says when it is due.
 		"workflows": {".", "activities", "internal/approval", "internal/protocol"},
 
 		// The client stays light for the programs that use it.

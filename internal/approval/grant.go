@@ -3,6 +3,11 @@ package approval
 import (
 	"cmp"
 	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // GrantCeiling bounds every grant of a tenant, no matter who gives it.
@@ -20,4 +25,43 @@ func (c GrantCeiling) WithDefaults() GrantCeiling {
 	c.MaxUses = cmp.Or(c.MaxUses, 1000)
 	c.MaxAge = cmp.Or(c.MaxAge, 30*24*time.Hour)
 	return c
+}
+
+// GrantEntry returns the audit row of a new grant.
+func GrantEntry(g jig.Grant, who jig.Principal, evidence *identity.Evidence) audit.Entry {
+	e := audit.By(who, evidence, g.Note)
+	e.Kind, e.Subject, e.Tool, e.SessionID, e.Call = audit.AuditGranted, g.ID, g.Tool, g.SessionID, g.Call
+	terms, err := stored.Encode(map[string]any{
+		"agent": g.Agent, "when": g.When, "max_uses": g.MaxUses, "expires_at": g.ExpiresAt.UTC().Format(time.RFC3339), "by": g.By,
+		"meaning": g.Meaning,
+	})
+	if err == nil {
+		e.Shown = &audit.Shown{Input: terms}
+	}
+	return e
+}
+
+// TakesGrant reports whether a grant can stand in for a person at all: not for a destructive tool or one that always asks, and not for an
+// answer to a question.
+func TakesGrant(tool jig.Tool, asked jig.Pending) bool {
+	return tool.Permission != jig.PermissionDestructive && tool.Approval != jig.ApprovalAlwaysAsk && asked.Kind == jig.PendingApproval
+}
+
+// VotesOf returns the approvals that a grant gives for a call that it covers: those of the people who gave the grant, as the tenant knows
+// them now. It returns nil if there are too few of them, if they may not decide this call, or if decisions must be proved and the grant
+// was merely claimed.
+func VotesOf(g jig.Grant, people []jig.Principal, asked jig.Pending, proofWanted bool, now time.Time) []jig.Vote {
+	if g.Claimed && proofWanted {
+		return nil
+	}
+	consent := ConsentOf(asked)
+	for _, p := range people {
+		if counts, why := consent.Entitled(p, now); why == "" {
+			consent.Votes = append(consent.Votes, jig.Vote{By: p.ID, Claimed: g.Claimed, Counts: counts, At: g.CreatedAt, Note: "grant " + g.ID})
+		}
+	}
+	if !consent.Granted() {
+		return nil
+	}
+	return consent.Votes
 }

@@ -1,6 +1,8 @@
 package approval
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -39,4 +41,16 @@ type Notice struct {
 	Status jig.CallStatus `json:"status,omitempty"`
 	By     string         `json:"by,omitempty"`
 	Reason string         `json:"reason,omitempty"`
+}
+
+// requested returns the notice that an approval was opened.
+func requested(p jig.Pending) Notice {
+	unique := p.Digest + p.RequestedAt.UTC().Format(time.RFC3339Nano)
+	return Notice{ID: noticeID(p.SessionID, p.Call, NoticeRequested, unique), Kind: NoticeRequested, Approval: p}
+}
+
+// noticeID returns the id of a notice. It is the same however often the transaction is retried.
+func noticeID(session, call string, kind NoticeKind, unique string) string {
+	sum := sha256.Sum256([]byte(session + "\x00" + call + "\x00" + string(kind) + "\x00" + unique))
+	return "ntc_" + hex.EncodeToString(sum[:16])
 }

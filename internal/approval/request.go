@@ -72,13 +72,3 @@ type ReplyRequest struct {
 	Refusal     string
 	Now         time.Time
 }
-
-// Lapse reports how an approval changed because time passed.
-type Lapse struct {
-	// Status is the state of the call.
-	Status jig.CallStatus
-	// Ask is the current approval, while the call waits.
-	Ask *jig.Pending
-	// OnExpiry says what else ends, if the approval expired.
-	OnExpiry jig.ExpiryOutcome
-}

@@ -1,8 +1,6 @@
 package approval
 
-import ()
-
-// ApprovalStatus is the state of an approval.
+// Status is the state of an approval.
 type Status string
 
 // The states of an approval. An approved approval becomes consumed when its call begins.

@@ -68,6 +68,11 @@ type Entry struct {
 	Status jig.CallStatus `json:"status,omitempty"`
 }
 
+// By starts the entry of an action: who acted, with what proof, and that person's note.
+func By(who jig.Principal, evidence *identity.Evidence, note string) Entry {
+	return Entry{By: who.ID, Claimed: who.Claimed, Evidence: evidence, Note: note}
+}
+
 // Shown holds the parts of a call that a person saw. Input is a [Preview] of at most PreviewBytes.
 type Shown struct {
 	Summary   string          `json:"summary,omitempty"`

@@ -15,6 +15,12 @@ const (
 // keep queues the statements that store a value as an artifact, and returns its id.
 func (t *tx) keep(session, mediaType string, body []byte) string {
 	id := jig.NewArtifactID()
+	t.keepAs(id, session, mediaType, body)
+	return id
+}
+
+// keepAs does the same under a given id.
+func (t *tx) keepAs(id, session, mediaType string, body []byte) {
 	t.queue("ArtifactInsert", t.tenant, id, session, text(mediaType), len(body))
 	var offsets []int64
 	var chunks [][]byte
@@ -29,7 +35,6 @@ func (t *tx) keep(session, mediaType string, body []byte) string {
 	if len(chunks) > 0 {
 		t.queue("ArtifactChunks", t.tenant, id, offsets, chunks)
 	}
-	return id
 }
 
 // PutArtifact stores a value and returns its id.

@@ -153,26 +153,5 @@ func completed(c ledger.Completion, artifact string) (jig.EventType, details) {
 	return kind, d
 }
 
-// resultDetails returns the part of a result that an event shows. Short data is included whole, longer data as a preview of its
-// beginning.
-func resultDetails(r jig.ToolResult) details {
-	d := details{"summary": cut(r.Summary, jig.PreviewBytes)}
-	if len(r.Data) > 0 {
-		shown, truncated := preview(r.Data)
-		if truncated {
-			d["data_preview"] = shown
-		} else {
-			d["data"] = shown
-		}
-	}
-	if len(r.Artifacts) > 0 {
-		d["artifacts"] = r.Artifacts
-	}
-	if len(r.Warnings) > 0 {
-		d["warnings"] = r.Warnings
-	}
-	if r.Error != nil {
-		d["error"] = r.Error
-	}
-	return d
-}
+// resultDetails returns the part of a result that an event shows.
+func resultDetails(r jig.ToolResult) details { return ledger.ResultDetails(r) }

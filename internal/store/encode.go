@@ -1,38 +1,25 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // encode encodes a value as JSON that any JSON column accepts.
 func encode(v any) ([]byte, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "a value cannot be written as JSON: %w", err)
-	}
-	return validUTF8(b), nil
+	return stored.Encode(v)
 }
 
-func validUTF8(b []byte) []byte {
-	if utf8.Valid(b) {
-		return b
-	}
-	return bytes.ToValidUTF8(b, []byte("\uFFFD"))
-}
+func validUTF8(b []byte) []byte { return stored.Valid(b) }
 
 // text returns s in a form that a text column accepts: valid UTF-8 without NUL.
-func text(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
-}
+func text(s string) string { return stored.Clean(s) }
 
 // texts applies text to every string.
 func texts(list []string) []string {
@@ -78,40 +65,14 @@ func (d details) json() []byte {
 }
 
 // cut shortens a text to at most n bytes without splitting a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
+func cut(s string, n int) string { return stored.Cut(s, n) }
 
 // preview returns a JSON value for display: the value itself when it is short, else a string with its beginning.
-func preview(raw []byte) (shown json.RawMessage, truncated bool) {
-	if len(raw) <= jig.PreviewBytes && json.Valid(raw) {
-		return validUTF8(raw), false
-	}
-	begin := cut(strings.ToValidUTF8(string(raw), "\uFFFD"), jig.PreviewBytes-256)
-	for { // escaping makes quotes and control characters longer
-		b, err := encode(begin)
-		if err != nil {
-			return json.RawMessage(`""`), true
-		}
-		if len(b) <= jig.PreviewBytes {
-			return b, len(begin) < len(raw)
-		}
-		begin = cut(begin, len(begin)*3/4)
-	}
-}
+func preview(raw []byte) (shown json.RawMessage, truncated bool) { return stored.Preview(raw) }
 
 // previewInput returns a call's input as it is shown to people.
 func previewInput(raw []byte) (shown json.RawMessage, truncated bool) {
-	if !json.Valid(raw) {
-		return preview(raw)
-	}
-	return jig.Preview(validUTF8(raw), jig.PreviewBytes)
+	return stored.PreviewInput(raw)
 }
 
 // log collects events on their way to the store, as columns.
@@ -137,20 +98,6 @@ func (l *log) add(e jig.Event) {
 // of adds an event of a call.
 func (l *log) of(c *callRow, kind jig.EventType, d details) {
 	l.add(jig.Event{Type: kind, Pass: c.Pass, CallID: c.CallID, Tool: c.Tool, Data: d.json()})
-}
-
-// opened adds the event and notice of a newly opened approval. For an approval that a grant gave, it adds only the event.
-func (l *log) opened(c *callRow, p jig.Pending) {
-	if p.Grant != "" {
-		l.of(c, jig.EventToolApproved, details{"grant": p.Grant, "digest": p.Digest})
-		return
-	}
-	kind := jig.EventToolNeedsApproval
-	if p.Kind == jig.PendingQuestion {
-		kind = jig.EventToolAsked
-	}
-	l.add(jig.Event{Type: kind, Pass: c.Pass, CallID: c.CallID, Tool: c.Tool, Data: pendingData(p)})
-	l.notices = append(l.notices, requested(p))
 }
 
 // join appends the contents of another log.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/identity"
 )
@@ -55,20 +56,6 @@ func grantColumns(tenant string, g jig.Grant) []any {
 	}
 }
 
-// grantEntry returns the audit row of a new grant.
-func grantEntry(g jig.Grant, who jig.Principal, evidence *identity.Evidence) audit.Entry {
-	e := entryOf(who, evidence, g.Note)
-	e.Kind, e.Subject, e.Tool, e.SessionID, e.Call = audit.AuditGranted, g.ID, g.Tool, g.SessionID, g.Call
-	terms, err := encode(map[string]any{
-		"agent": g.Agent, "when": g.When, "max_uses": g.MaxUses, "expires_at": g.ExpiresAt.UTC().Format(time.RFC3339), "by": g.By,
-		"meaning": g.Meaning,
-	})
-	if err == nil {
-		e.Shown = &audit.Shown{Input: terms}
-	}
-	return e
-}
-
 // PutGrant stores a grant. An existing grant with the same id is left alone.
 func (db *DB) PutGrant(ctx context.Context, g jig.Grant) error {
 	if g.CreatedAt.IsZero() {
@@ -83,7 +70,7 @@ func (db *DB) PutGrant(ctx context.Context, g jig.Grant) error {
 		}
 		l := &log{}
 		if stored > 0 {
-			l.audits = append(l.audits, grantEntry(g, jig.Principal{ID: strings.Join(g.By, ", "), Claimed: g.Claimed}, nil))
+			l.audits = append(l.audits, approval.GrantEntry(g, jig.Principal{ID: strings.Join(g.By, ", "), Claimed: g.Claimed}, nil))
 		}
 		return t.finish(ctx, l, g.SessionID)
 	})
@@ -139,7 +126,7 @@ func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Princi
 		if row == nil {
 			return jig.Errorf(jig.CodeNotFound, "there is no grant %q", id).WithField("grant").WithHint("`jig grant list` shows them")
 		}
-		e := entryOf(who, evidence, "")
+		e := audit.By(who, evidence, "")
 		e.Kind, e.Subject, e.Tool = audit.AuditRevoked, id, row.Tool
 		switch {
 		case use.again(evidence):

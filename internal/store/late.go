@@ -41,15 +41,14 @@ func (t *tx) completeLate(ctx context.Context, c ledger.Completion, row *callRow
 	l := &log{}
 	l.of(row, jig.EventToolReconciled, details{"outcome": string(outcome), "reason": why, "attempt": row.Fence})
 	for i := range asked {
-		s := subject{session: row.SessionID, call: row, approval: &asked[i]}
-		pending, err := asked[i].pending()
+		s, err := locked{session: row.SessionID, call: row, open: &asked[i]}.state(t.tenant)
 		if err != nil {
 			return nil, err
 		}
-		entry := s.entry(audit.AuditWithdrawn, jig.Principal{}, nil)
+		entry := s.Entry(audit.AuditWithdrawn, jig.Principal{}, nil)
 		entry.Reason, entry.Status = why, c.Status
 		l.audits = append(l.audits, entry)
-		n := s.notice(approval.NoticeDecided, pending, why)
+		n := s.Notice(approval.NoticeDecided, s.Open.Pending, why)
 		n.Status, n.Reason = c.Status, string(outcome)
 		l.notices = append(l.notices, n)
 	}

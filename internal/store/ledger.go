@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/ledger"
 )
 
@@ -204,7 +205,7 @@ func callColumns(installation string, a ledger.Admission) ([]any, *log, error) {
 		row := &callRow{CallID: c.ID, Pass: a.Pass, Tool: c.Tool}
 		if p, ok := asked[c.ID]; ok && (status == jig.CallWaiting || p.Grant != "") {
 			p.Tenant, p.SessionID = a.Tenant, a.SessionID
-			l.opened(row, p)
+			l.opened(approval.Opened(row.facts(), p))
 		} else if kind, ok := refusal(status); ok {
 			l.of(row, kind, refusalDetails(c, result))
 		} else if status == jig.CallSucceeded { // answered without running the tool

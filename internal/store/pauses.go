@@ -67,7 +67,7 @@ func (db *DB) pausing(
 		if err := t.flush(ctx); err != nil {
 			return err
 		}
-		e := entryOf(jig.Principal{ID: p.By, Claimed: p.Claimed}, evidence, "")
+		e := audit.By(jig.Principal{ID: p.By, Claimed: p.Claimed}, evidence, "")
 		e.Kind, e.Reason, e.Subject = kind, p.Reason, string(p.Scope)
 		session := ""
 		if p.Target != "" {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -84,7 +83,7 @@ func (t *tx) reserve(ctx context.Context, r ledger.Reserve, row *callRow, approv
 		return reservation(ledger.ReserveRun, row) // the same attempt asks again: the first answer was lost
 	case status == jig.CallExecuting && !row.Idempotent:
 		return t.reserveUnknown(ctx, row, "an attempt began and never reported how it ended")
-	case row.Version != r.Version, row.Digest != r.Digest, row.Verdict == string(jig.VerdictAsk) && !approved(approval, row.Digest):
+	case row.Version != r.Version, row.Digest != r.Digest, row.Verdict == string(jig.VerdictAsk) && !approval.covers(row.Digest):
 		if status == jig.CallExecuting {
 			return t.giveBack(ctx, row)
 		}
@@ -102,20 +101,10 @@ func bound(attempts int) int {
 	return attempts
 }
 
-// approved reports whether an approval covers exactly what would run. The approval must be granted, or consumed by an earlier
-// attempt of the call. Its status alone is not trusted: the votes must satisfy its terms.
-func approved(a *approvalRow, digest string) bool {
-	if a == nil || a.status() != approval.Approved && a.status() != approval.Consumed || a.ApprovedDigest != digest {
-		return false
-	}
-	pending, err := a.pending()
-	if err != nil {
-		return false
-	}
-	if len(pending.Votes) == 0 && pending.Terms == nil { // one decision is enough; rows from before votes existed record only who decided
-		return a.DecidedBy != ""
-	}
-	return approval.ConsentOf(pending).Granted()
+// covers reports whether an approval covers exactly what would run; see [approval.Record.Covers].
+func (r *approvalRow) covers(digest string) bool {
+	record, err := r.record()
+	return err == nil && record.Covers(digest)
 }
 
 func (t *tx) reserveRun(ctx context.Context, r ledger.Reserve, row *callRow, asked *approvalRow) (ledger.Reservation, error) {
@@ -144,13 +133,15 @@ func (t *tx) reserveRun(ctx context.Context, r ledger.Reserve, row *callRow, ask
 func (t *tx) consume(ctx context.Context, r ledger.Reserve, row *callRow, asked *approvalRow, l *log) (held bool, err error) {
 	var consumed int64
 	var used *grantRow
+	rows := locked{session: row.SessionID, call: row, open: asked}
+	state := rows.outline(t.tenant)
 	if r.ProofWanted {
-		pending, err := asked.pending()
+		record, err := asked.record()
 		if err != nil {
 			return false, err
 		}
-		if asked.Claimed || len(approval.Proved(pending).Votes) < len(pending.Votes) {
-			return false, t.takeBack(ctx, row, asked, l, "it was approved when nobody had to prove who they are, and proof is wanted now")
+		if !record.Proved() {
+			return false, t.takeBack(ctx, rows, state, l, approval.WithdrawnUnproved)
 		}
 	}
 	if asked.GrantID != "" {
@@ -159,10 +150,10 @@ func (t *tx) consume(ctx context.Context, r ledger.Reserve, row *callRow, asked 
 			return false, err
 		}
 		if used == nil {
-			return false, t.takeBack(ctx, row, asked, l, "the grant was used up, expired or was revoked, or the contract of the tool has changed since it was given")
+			return false, t.takeBack(ctx, rows, state, l, approval.WithdrawnGrant)
 		}
 		l.of(row, jig.EventGrantUsed, details{"grant": used.GrantID, "by": used.GivenBy, "used": used.Used, "max_uses": used.MaxUses})
-		entry := subject{session: row.SessionID, call: row, approval: asked}.entry(audit.AuditGrantUsed, jig.Principal{ID: strings.Join(used.GivenBy, ", "), Claimed: used.Claimed}, nil)
+		entry := state.Entry(audit.AuditGrantUsed, jig.Principal{ID: strings.Join(used.GivenBy, ", "), Claimed: used.Claimed}, nil)
 		entry.Subject, entry.ApprovedDigest, entry.Status = used.GrantID, row.Digest, jig.CallExecuting
 		l.audits = append(l.audits, entry)
 	}
@@ -172,17 +163,11 @@ func (t *tx) consume(ctx context.Context, r ledger.Reserve, row *callRow, asked 
 }
 
 // takeBack voids an approval that no longer holds, and commits.
-func (t *tx) takeBack(ctx context.Context, row *callRow, approval *approvalRow, l *log, why string) error {
-	t.queue("ApprovalVoid", t.tenant, approval.ID, why)
-	what := details{"digest": approval.Digest, "reason": why, "readmitted": true}
-	if approval.GrantID != "" {
-		what["grant"] = approval.GrantID
+func (t *tx) takeBack(ctx context.Context, rows locked, state approval.State, l *log, why string) error {
+	if err := t.save(rows, state, approval.Withdraw(state, why, rows.open.GrantID), l); err != nil {
+		return err
 	}
-	l.of(row, jig.EventToolExpired, what)
-	entry := subject{session: row.SessionID, call: row, approval: approval}.entry(audit.AuditWithdrawn, jig.Principal{}, nil)
-	entry.Subject, entry.Reason = approval.GrantID, why
-	l.audits = append(l.audits, entry)
-	return t.finish(ctx, l, row.SessionID)
+	return t.finish(ctx, l, rows.session)
 }
 
 // giveBack returns a call to reserved after an attempt that never reported, so that it can be admitted again: what would run now is
@@ -212,35 +197,14 @@ func (t *tx) reserveUnknown(ctx context.Context, row *callRow, why string) (ledg
 // unknown queues the changes that make a call's outcome unknown: its status, the question to a person, the notice and the event. The
 // returned pointer is set by the next flush.
 func (t *tx) unknown(row *callRow, l *log, why string, failure *jig.Error) (**callRow, error) {
-	input, truncated := previewInput(row.Input)
-	p := jig.Pending{
-		Tenant: t.tenant, SessionID: row.SessionID, Kind: jig.PendingReconcile, Call: row.CallID, Tool: row.Tool, Input: input,
-		Truncated: truncated, Digest: row.Digest, RequestedAt: time.Now().UTC(),
-		Summary: fmt.Sprintf("%s %s and nobody knows whether it took effect", row.Tool, began(row)),
-		Reasons: []string{why},
-	}
-	columns, err := approvalColumns([]jig.Pending{p})
-	if err != nil {
-		return nil, err
-	}
+	asked := approval.InDoubt(t.tenant, row.SessionID, row.facts(), why, failure, time.Now())
 	var changed *callRow
 	first(t.queue("CallSet", t.tenant, row.SessionID, row.CallID, jig.CallUnknown, nil, "", nil, ""), &changed)
-	t.queue("ApprovalsInsert", append([]any{t.tenant, row.SessionID}, columns...)...)
-	l.notices = append(l.notices, requested(p))
-	d := details{"attempt": row.Fence, "reason": why, "pending": json.RawMessage(pendingData(p))}
-	if failure != nil {
-		d["error"] = failure
+	if err := t.open(asked.Pending); err != nil {
+		return nil, err
 	}
-	l.of(row, jig.EventToolOutcomeUnknown, d)
+	l.opened(asked)
 	return &changed, nil
-}
-
-// began returns words for whether a call whose effect is uncertain is known to have begun.
-func began(row *callRow) string {
-	if row.status() == jig.CallExecuting {
-		return "began"
-	}
-	return "may have run"
 }
 
 // reserveNoMore ends a call that has used up its attempts. It becomes unknown if it writes, because an attempt may have changed

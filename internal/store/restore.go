@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
 )
 
@@ -93,7 +94,7 @@ func (db *DB) markRestored(ctx context.Context, tenant, session string, dry bool
 				Tenant: tenant, SessionID: session, Call: row.CallID, Tool: row.Tool, Status: row.status(), Asks: asks,
 			})
 			l.of(row, jig.EventToolInDoubt, details{"reason": restoredReason, "status": row.Status})
-			entry := subject{session: session, call: row}.entry(audit.AuditInDoubt, jig.Principal{}, nil)
+			entry := approval.State{SessionID: session, Call: new(row.facts())}.Entry(audit.AuditInDoubt, jig.Principal{}, nil)
 			entry.Reason, entry.Status = restoredReason, row.status()
 			l.audits = append(l.audits, entry)
 		}

@@ -180,9 +180,7 @@ func (r *approvalRow) pending() (jig.Pending, error) {
 	if r.NoticedAt != nil {
 		seen = r.NoticedAt.UTC()
 	}
-	if next := approval.ConsentOf(p).Next(seen); p.ExpiresAt.IsZero() || next.Before(p.ExpiresAt) {
-		p.NextAt = next
-	}
+	p.NextAt = approval.NextAt(p, seen)
 	return p, nil
 }
 

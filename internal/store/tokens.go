@@ -9,12 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/identity"
 )
-
-// tokenUsed is the reason for refusing a token that was already used.
-const tokenUsed = "the token was used already: each counts once, so sign again"
 
 // tokenUse describes the request that a token was used for.
 type tokenUse struct {
@@ -51,7 +49,7 @@ func (t *tx) useToken(e *identity.Evidence, changed bool) {
 
 // reused records that a token was used again for something that concerns no call, commits, and returns NOT_PERMITTED.
 func (t *tx) reused(ctx context.Context, e audit.Entry) error {
-	e.Kind, e.Reason = audit.AuditRefused, tokenUsed
+	e.Kind, e.Reason = audit.AuditRefused, approval.RefusedToken
 	if err := t.finish(ctx, &log{audits: []audit.Entry{e}}, ""); err != nil {
 		return err
 	}

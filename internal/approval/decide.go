@@ -1,0 +1,301 @@
+package approval
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/stored"
+)
+
+// Refusals that several kinds of requests share.
+const (
+	// RefusedToken is also the reason for refusing a token for something that concerns no call.
+	RefusedToken  = "the token was used already: each counts once, so sign again"
+	refusedShared = "the call tries an earlier one again under the same idempotency key, which stands for one request: " +
+		"its input cannot be changed; deny it instead"
+)
+
+// Decide applies a decision: it approves, denies or delegates the open approval of a call, or approves the call with changed input. The
+// decision counts if the call waits for it, it is about what is waiting now, its token is unused, and the person is entitled to decide.
+// If it does not count, the transition is a refusal that says why.
+//
+// The error is a CONFLICT with [ReasonInputChanged]: the changed input was computed from input that has changed since.
+func Decide(s State, r DecisionRequest) (Transition, error) {
+	d, why := weigh(s, r)
+	if why != "" {
+		about := Details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": string(r.Decision.Answer)}
+		return s.refuse(r.Decision.Call, why, about, audit.By(r.Principal, r.Evidence, r.Decision.Note)), nil
+	}
+	switch r.Decision.Answer {
+	case jig.AnswerDeny:
+		return d.deny(), nil
+	case jig.AnswerDelegate:
+		return d.delegate(), nil
+	case jig.AnswerApprove, jig.AnswerExpire:
+	}
+	if r.Edited == nil {
+		return d.vote(), nil
+	}
+	if r.EditedFrom != s.Call.Digest {
+		return Transition{}, jig.Errorf(jig.CodeConflict, "the input of call %s was changed meanwhile", s.Call.ID).WithReason(ReasonInputChanged)
+	}
+	return d.edit(), nil
+}
+
+// decision is a request from somebody who is entitled to decide, with the state that it applies to.
+type decision struct {
+	State
+	DecisionRequest
+	// asked is the open approval, with only the votes and delegations that count.
+	asked   jig.Pending
+	consent Consent
+	// counts holds the requirements that the decider's vote counts towards.
+	counts []int
+}
+
+// weigh turns a request into a decision, or returns why it cannot be accepted: because of its content or because of who sent it.
+func weigh(s State, r DecisionRequest) (d decision, why string) {
+	if why = objection(s, r); why != "" {
+		return d, why
+	}
+	d = decision{State: s, DecisionRequest: r, asked: counted(s.Open.Pending, r.ProofWanted)}
+	d.consent = ConsentOf(d.asked)
+	d.counts, why = d.consent.Entitled(r.Principal, r.Now)
+	switch {
+	case why != "":
+		return d, why
+	case r.Decision.Answer != jig.AnswerDeny && d.consent.Voted(r.Principal.ID):
+		return d, r.Principal.ID + " approved this call already: another person is needed (" + d.consent.Missing() + ")"
+	case r.Edited != nil && s.SharesKey:
+		return d, refusedShared
+	}
+	return d, ""
+}
+
+// objection returns why a decision cannot be accepted, regardless of who sent it, or "" when there is no such reason.
+func objection(s State, r DecisionRequest) string {
+	d := r.Decision
+	switch {
+	case r.Refusal != "":
+		return r.Refusal
+	case s.Call == nil:
+		return noCall(d.Call)
+	case d.Answer != jig.AnswerApprove && d.Answer != jig.AnswerDeny && d.Answer != jig.AnswerDelegate:
+		return fmt.Sprintf("%q is not an answer: approve, deny or delegate", d.Answer)
+	case s.Call.Status == jig.CallUnknown:
+		return "the call waits for a word on its unknown outcome, not for an approval: answer with reconcile"
+	case s.Call.Status != jig.CallWaiting || s.Open == nil:
+		return fmt.Sprintf("the call does not wait for a decision: it is %s", s.Call.Status)
+	case s.Open.Kind == jig.PendingQuestion && d.Answer == jig.AnswerApprove:
+		return "the call is a question: reply with answer, or deny it"
+	case expired(s.Open.Pending, r.Now):
+		return "the approval expired at " + s.Open.ExpiresAt.Format(time.RFC3339)
+	case d.Digest != "" && d.Digest != s.Open.Digest:
+		return "the digest does not match what is waiting: look at the call again"
+	case s.Open.Digest != s.Call.Digest:
+		return "the call changed since it was shown"
+	case d.Answer == jig.AnswerApprove && len(d.Input) > 0 && (r.Edited == nil || r.Fresh == nil):
+		return "the changed input was not checked"
+	case r.Edited != nil && (r.Edited.Verdict == jig.VerdictDeny || r.Edited.Verdict == jig.VerdictRefuse):
+		return "the changed input is not allowed"
+	case r.Edited != nil && s.Call.InDoubt:
+		return "an earlier attempt may have taken effect: the input cannot be changed any more"
+	case s.TokenUsed:
+		return RefusedToken
+	}
+	return ""
+}
+
+func noCall(id string) string { return fmt.Sprintf("there is no call %q in this session", id) }
+
+// counted returns an approval with only the votes and delegations that count: all of them, or those that were proved.
+func counted(p jig.Pending, proofWanted bool) jig.Pending {
+	if proofWanted {
+		return Proved(p)
+	}
+	return p
+}
+
+// refuse returns a refusal: an event and an audit row that say why, and no other change.
+func (s State) refuse(callID, why string, about Details, entry audit.Entry) Transition {
+	ruled := jig.Ruled{Call: callID, Outcome: jig.DecisionRefused, Reason: why}
+	about["call"], about["reason"] = callID, why
+	e := Event{Type: jig.EventDecisionRefused, CallID: callID, Data: about}
+	entry.Kind, entry.SessionID, entry.Call, entry.Reason = audit.AuditRefused, s.SessionID, callID, why
+	if s.Call != nil {
+		ruled.Status = s.Call.Status
+		e.Pass, e.Tool = s.Call.Pass, s.Call.Tool
+		entry.Tool, entry.Status = s.Call.Tool, ruled.Status
+	}
+	if s.Open != nil {
+		entry.Digest = s.Open.Digest
+	}
+	return Transition{Ruled: ruled, Events: []Event{e}, Audit: []audit.Entry{entry}}
+}
+
+// Refuse returns the refusal of a signal that names no call.
+func Refuse(s State, why string, about Details) Transition {
+	return s.refuse("", why, about, audit.Entry{})
+}
+
+// accepted returns the answer to a decision that was accepted.
+func (s State) accepted(status jig.CallStatus) jig.Ruled {
+	return jig.Ruled{Call: s.Call.ID, Outcome: jig.DecisionAccepted, Status: status}
+}
+
+func (d decision) ballot() jig.Vote {
+	return jig.Vote{
+		By: d.Principal.ID, Claimed: d.Principal.Claimed, Counts: d.counts, At: d.Now.UTC(), Note: stored.Clean(d.Decision.Note),
+	}
+}
+
+func (d decision) details() Details {
+	return Details{"by": d.Principal.ID, "claimed": d.Principal.Claimed, "note": d.Decision.Note}
+}
+
+// outcome returns the end of the open approval by the decider's answer.
+func (d decision) outcome(status Status, answer jig.Answer) *Outcome {
+	return &Outcome{
+		Status: status, Answer: string(answer), By: d.Principal.ID, Claimed: d.Principal.Claimed, Note: d.Decision.Note, Key: d.Key,
+	}
+}
+
+// entry returns the audit row of the decision.
+func (d decision) entry(kind audit.Kind, status jig.CallStatus) audit.Entry {
+	e := d.Entry(kind, d.Principal, d.Evidence)
+	e.Note, e.Status = d.Decision.Note, status
+	return e
+}
+
+// vote counts a person's approval. When it is the last one needed, the call may run as it was shown.
+func (d decision) vote() Transition {
+	d.consent.Votes = append(slices.Clone(d.consent.Votes), d.ballot())
+	what := d.details()
+	what["digest"] = d.Call.Digest
+	if missing := d.consent.Missing(); missing != "" {
+		return d.voted(missing, what)
+	}
+	t := Transition{Ruled: d.accepted(jig.CallReserved), Call: &CallChange{Status: jig.CallReserved}}
+	t.Outcome = d.outcome(Approved, jig.AnswerApprove)
+	t.Outcome.Digest, t.Outcome.Votes = d.Call.Digest, d.consent.Votes
+	if len(d.consent.Votes) > 1 {
+		what["votes"] = d.consent.Votes
+	}
+	t.Events = append(t.Events, d.Call.event(jig.EventToolApproved, what))
+	entry := d.entry(audit.AuditApproved, jig.CallReserved)
+	entry.ApprovedDigest = d.Call.Digest
+	t.Audit = append(t.Audit, entry)
+	d.decided(&t)
+	d.give(&t)
+	return t
+}
+
+// voted keeps the approval open after a vote, because others must approve too. A grant cannot come with such a vote: those who have not
+// approved yet have not agreed to it.
+func (d decision) voted(missing string, what Details) Transition {
+	if d.Grant != nil {
+		why := "a grant goes with the approval that lets the call run: so far " + missing
+		return d.refuse(d.Call.ID, why, what, d.entry(audit.AuditRefused, ""))
+	}
+	what["missing"] = missing
+	entry := d.entry(audit.AuditVoted, jig.CallWaiting)
+	entry.Reason = missing
+	t := Transition{Ruled: d.accepted(jig.CallWaiting), Votes: d.consent.Votes, Audit: []audit.Entry{entry}}
+	t.Ruled.Reason = missing
+	t.Events = []Event{d.Call.event(jig.EventApprovalVoted, what)}
+	return t
+}
+
+// decided adds the notice that tells others how an approval was decided.
+func (d decision) decided(t *Transition) {
+	n := d.Notice(NoticeDecided, d.asked, d.Key)
+	n.Status, n.By, n.Reason = t.Ruled.Status, d.Principal.ID, d.Decision.Reason
+	t.Notices = append(t.Notices, n)
+}
+
+// give adds the grant that comes with an approval. It names only the person who gives it: earlier voters approved the call that they saw
+// and nothing more.
+func (d decision) give(t *Transition) {
+	if d.Grant == nil {
+		return
+	}
+	g := *d.Grant
+	g.By, g.Claimed = []string{d.Principal.ID}, d.Principal.Claimed
+	g.SessionID, g.Call = d.State.SessionID, d.Call.ID
+	t.Grant, t.Ruled.Grant = &g, g.ID
+	t.Events = append(t.Events, d.Call.event(jig.EventGrantCreated, Details{
+		"grant": g.ID, "by": g.By, "agent": g.Agent, "when": g.When, "max_uses": g.MaxUses, "expires_at": g.ExpiresAt.UTC().Format(time.RFC3339),
+	}))
+	t.Audit = append(t.Audit, GrantEntry(g, d.Principal, d.Evidence))
+}
+
+// deny ends the call with the reason as its result. If an earlier attempt may have taken effect, the call becomes unknown instead,
+// because no further attempt will settle it.
+func (d decision) deny() Transition {
+	message := d.Decision.Reason
+	if message == "" {
+		message = "a person denied the call"
+	}
+	result := jig.Failure(&jig.Error{Code: jig.CodeDenied, Message: message})
+	t := Transition{Ruled: d.accepted(jig.CallDenied), Outcome: d.outcome(Denied, jig.AnswerDeny)}
+	t.Outcome.Reason = d.Decision.Reason
+	t.Call = &CallChange{Status: jig.CallDenied, Result: &result}
+	if d.Call.InDoubt {
+		t.Ruled.Status = jig.CallUnknown
+		t.Call = &CallChange{Status: jig.CallUnknown}
+	}
+	what := d.details()
+	what["reason"], what["digest"], what["summary"], what["error"] = d.Decision.Reason, d.Open.Digest, result.Summary, result.Error
+	t.Events = append(t.Events, d.Call.event(jig.EventToolDenied, what))
+	entry := d.entry(audit.AuditDenied, t.Ruled.Status)
+	entry.Reason = d.Decision.Reason
+	t.Audit = append(t.Audit, entry)
+	d.decided(&t)
+	if t.Ruled.Status == jig.CallUnknown {
+		t.ask(InDoubt(d.State.Tenant, d.State.SessionID, *d.Call, "another attempt was denied, and an earlier one may have taken effect", nil, d.Now))
+	}
+	return t
+}
+
+// delegate hands a person's right to decide to somebody else.
+func (d decision) delegate() Transition {
+	to := d.Decision.To
+	what := d.details()
+	what["to"] = to
+	entry := d.entry(audit.AuditDelegated, jig.CallWaiting)
+	entry.Subject = to
+	if why := d.cannotDelegate(); why != "" {
+		return d.refuse(d.Call.ID, why, what, entry)
+	}
+	t := Transition{Ruled: d.accepted(jig.CallWaiting), Audit: []audit.Entry{entry}}
+	t.Ruled.Reason = "delegated to " + to
+	t.Delegations = append(slices.Clone(d.consent.Delegations), jig.Delegation{
+		From: d.Principal.ID, To: to, At: d.Now.UTC(), Claimed: d.Principal.Claimed, Counts: d.counts,
+	})
+	t.Events = []Event{d.Call.event(jig.EventApprovalDelegated, what)}
+	n := d.Notice(NoticeDelegated, d.asked, d.Key)
+	n.By, n.Approvers = d.Principal.ID, &jig.Approvers{People: []string{to}}
+	t.Notices = []Notice{n}
+	return t
+}
+
+// cannotDelegate returns why a decision cannot be handed to the person that it names, or "".
+func (d decision) cannotDelegate() string {
+	to := d.Decision.To
+	switch {
+	case to == "":
+		return "`to` is missing: say to whom it is delegated"
+	case to == d.Principal.ID:
+		return "nobody delegates to themselves"
+	case d.consent.Terms.NotRequester && to == d.consent.RequestedBy:
+		return fmt.Sprintf("%s asked for this call and may not decide it", to)
+	case d.consent.Voted(to):
+		return fmt.Sprintf("%s approved this call already", to)
+	case slices.ContainsFunc(d.consent.Delegations, func(one jig.Delegation) bool { return one.From == to }):
+		return fmt.Sprintf("%s delegated this approval already", to)
+	}
+	return ""
+}

@@ -1,0 +1,281 @@
+package approval_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/audit"
+)
+
+// decides returns a decision on call 1.1, ten minutes after it was asked for.
+func decides(who jig.Principal, d jig.Decision) approval.DecisionRequest {
+	d.Call, d.By = "1.1", who.ID
+	if d.Answer == "" {
+		d.Answer = jig.AnswerApprove
+	}
+	return approval.DecisionRequest{
+		Tenant: "acme", SessionID: "ses_1", Key: "k1", Principal: who, Evidence: proof(), Decision: d, Now: noonOf().Add(10 * time.Minute),
+	}
+}
+
+// decide applies a decision and fails the test on an error.
+func decide(t *testing.T, s approval.State, r approval.DecisionRequest) approval.Transition {
+	t.Helper()
+	got, err := approval.Decide(s, r)
+	require.NoError(t, err)
+	return got
+}
+
+func TestDecide_Refuses(t *testing.T) {
+	t.Parallel()
+	excluded := byFinance(1)
+	excluded.NotRequester = true
+	denied := jig.Call{Verdict: jig.VerdictDeny}
+	for why, row := range map[string]struct {
+		terms  *jig.Terms
+		who    jig.Principal
+		d      jig.Decision
+		change func(*approval.State, *approval.DecisionRequest)
+	}{
+		"the payload is broken": {change: func(_ *approval.State, r *approval.DecisionRequest) { r.Refusal = "the payload is broken" }},
+		`there is no call "1.1" in this session`: {change: func(s *approval.State, _ *approval.DecisionRequest) {
+			s.Call, s.Open = nil, nil
+		}},
+		`"perhaps" is not an answer: approve, deny or delegate`: {d: jig.Decision{Answer: "perhaps"}},
+		`"expire" is not an answer: approve, deny or delegate`:  {d: jig.Decision{Answer: jig.AnswerExpire}},
+		"the call waits for a word on its unknown outcome, not for an approval: answer with reconcile": {
+			change: func(s *approval.State, _ *approval.DecisionRequest) { s.Call.Status = jig.CallUnknown },
+		},
+		"the call does not wait for a decision: it is executing": {
+			change: func(s *approval.State, _ *approval.DecisionRequest) { s.Call.Status = jig.CallExecuting },
+		},
+		"the call does not wait for a decision: it is waiting": {change: func(s *approval.State, _ *approval.DecisionRequest) { s.Open = nil }},
+		"the call is a question: reply with answer, or deny it": {
+			change: func(s *approval.State, _ *approval.DecisionRequest) { s.Open.Kind = jig.PendingQuestion },
+		},
+		"the approval expired at 2026-03-02T13:00:00Z": {change: func(_ *approval.State, r *approval.DecisionRequest) {
+			r.Now = noonOf().Add(time.Hour) // the moment itself is too late
+		}},
+		"the digest does not match what is waiting: look at the call again": {d: jig.Decision{Digest: "d0"}},
+		"the call changed since it was shown":                               {change: func(s *approval.State, _ *approval.DecisionRequest) { s.Call.Digest = "d2" }},
+		"the changed input was not checked":                                 {d: jig.Decision{Input: []byte(`{}`)}},
+		"the changed input is not allowed": {change: func(_ *approval.State, r *approval.DecisionRequest) {
+			r.Edited, r.Fresh = &denied, &jig.Pending{}
+		}},
+		"an earlier attempt may have taken effect: the input cannot be changed any more": {
+			change: func(s *approval.State, r *approval.DecisionRequest) {
+				s.Call.InDoubt, r.Edited, r.Fresh = true, &jig.Call{}, &jig.Pending{}
+			},
+		},
+		"the token was used already: each counts once, so sign again": {
+			change: func(s *approval.State, _ *approval.DecisionRequest) { s.TokenUsed = true },
+		},
+		"the call tries an earlier one again under the same idempotency key": {change: func(s *approval.State, r *approval.DecisionRequest) {
+			s.SharesKey, r.Edited, r.Fresh = true, &jig.Call{}, &jig.Pending{}
+		}},
+		"nobody says who decides":                               {change: func(_ *approval.State, r *approval.DecisionRequest) { r.Principal = jig.Principal{} }},
+		"eve may not decide this call: it is for group finance": {terms: byFinance(1), who: eve()},
+		"ana asked for this call and may not decide it":         {terms: excluded, who: jig.Principal{ID: "ana", Groups: []string{"finance"}}},
+		"fay delegated this approval to eve": {change: func(s *approval.State, _ *approval.DecisionRequest) {
+			s.Open.Delegations = []jig.Delegation{{From: "fay", To: "eve", Counts: []int{0}}}
+		}},
+		"fay approved this call already: another person is needed (1 of 2 approvals by group finance, 1 missing)": {
+			terms: byFinance(2), change: func(s *approval.State, _ *approval.DecisionRequest) {
+				s.Open.Votes = []jig.Vote{{By: "fay", Counts: []int{0}}}
+			},
+		},
+		"a grant goes with the approval that lets the call run: so far 1 of 2 approvals by group finance, 1 missing": {
+			terms: byFinance(2), change: func(_ *approval.State, r *approval.DecisionRequest) { r.Grant = &jig.Grant{ID: "grt_1"} },
+		},
+		"`to` is missing: say to whom it is delegated": {d: jig.Decision{Answer: jig.AnswerDelegate}},
+		"nobody delegates to themselves":               {d: jig.Decision{Answer: jig.AnswerDelegate, To: "fay"}},
+		"ana asked for this call and may not decide":   {terms: excluded, d: jig.Decision{Answer: jig.AnswerDelegate, To: "ana"}},
+		"flo approved this call already": {
+			terms: byFinance(2), d: jig.Decision{Answer: jig.AnswerDelegate, To: "flo"},
+			change: func(s *approval.State, _ *approval.DecisionRequest) {
+				s.Open.Votes = []jig.Vote{{By: "flo", Counts: []int{0}}}
+			},
+		},
+		"zoe delegated this approval already": {
+			d: jig.Decision{Answer: jig.AnswerDelegate, To: "zoe"},
+			change: func(s *approval.State, _ *approval.DecisionRequest) {
+				s.Open.Delegations = []jig.Delegation{{From: "zoe", To: "eve", Counts: []int{0}}}
+			},
+		},
+	} {
+		if row.who.ID == "" {
+			row.who = fay()
+		}
+		s, r := waiting(row.terms), decides(row.who, row.d)
+		if row.change != nil {
+			row.change(&s, &r)
+		}
+		requireRefused(t, decide(t, s, r), s, why)
+	}
+}
+
+// The event and the audit row of a refusal say who tried what.
+func TestDecide_RefusalNamesWhoTriedAndWhat(t *testing.T) {
+	t.Parallel()
+	s, r := waiting(byFinance(1)), decides(jig.Principal{ID: "eve", Claimed: true}, jig.Decision{Note: "let me", Answer: jig.AnswerDeny})
+	got := decide(t, s, r)
+	require.Equal(t, approval.Details{
+		"by": "eve", "claimed": true, "answer": "deny", "call": "1.1", "reason": "eve may not decide this call: it is for group finance",
+	}, got.Events[0].Data)
+	require.Equal(t, audit.Entry{
+		Kind: audit.AuditRefused, By: "eve", Claimed: true, Evidence: proof(), SessionID: "ses_1", Call: "1.1", Tool: "file.write", Digest: "d1",
+		Note: "let me", Status: jig.CallWaiting, Reason: "eve may not decide this call: it is for group finance",
+	}, got.Audit[0])
+}
+
+func TestDecide_LastVoteLetsTheCallRun(t *testing.T) {
+	t.Parallel()
+	s, r := waiting(nil), decides(jig.Principal{ID: "ben", Claimed: true}, jig.Decision{Digest: "d1", Note: "fi\x00ne"})
+	got := decide(t, s, r)
+	vote := jig.Vote{By: "ben", Claimed: true, Counts: []int{0}, At: r.Now, Note: "fi\uFFFDne"}
+	require.Equal(t, jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallReserved}, got.Ruled)
+	require.Equal(t, &approval.CallChange{Status: jig.CallReserved}, got.Call)
+	require.Equal(t, &approval.Outcome{
+		Status: approval.Approved, Answer: "approve", By: "ben", Claimed: true, Note: "fi\x00ne", Key: "k1", Digest: "d1", Votes: []jig.Vote{vote},
+	}, got.Outcome)
+	require.Equal(t, []string{"event tool.approved", "notice approval.decided", "audit approved ben"}, told(got))
+	require.Equal(t, approval.Event{
+		Type: jig.EventToolApproved, Pass: 1, CallID: "1.1", Tool: "file.write",
+		Data: approval.Details{"by": "ben", "claimed": true, "note": "fi\x00ne", "digest": "d1"},
+	}, got.Events[0])
+	require.Equal(t, audit.Entry{
+		Kind: audit.AuditApproved, By: "ben", Claimed: true, Evidence: proof(), SessionID: "ses_1", Call: "1.1", Tool: "file.write",
+		PolicyVersion: "p1", Digest: "d1", ApprovedDigest: "d1", Note: "fi\x00ne", Status: jig.CallReserved,
+		Shown: &audit.Shown{Summary: "writes a file", Reasons: []string{"it writes"}, Input: s.Open.Input},
+	}, got.Audit[0])
+	require.Equal(t, jig.CallReserved, got.Notices[0].Status)
+	require.Equal(t, "ben", got.Notices[0].By)
+	require.Nil(t, got.Votes, "the votes are saved with the outcome")
+}
+
+func TestDecide_CountsVotesUntilTheQuorum(t *testing.T) {
+	t.Parallel()
+	s := waiting(byFinance(2))
+	got := decide(t, s, decides(fay(), jig.Decision{}))
+	require.Equal(t, jig.Ruled{
+		Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "1 of 2 approvals by group finance, 1 missing",
+	}, got.Ruled)
+	require.Len(t, got.Votes, 1)
+	require.Nil(t, got.Outcome)
+	require.Nil(t, got.Call)
+	require.Equal(t, []string{"event approval.voted", "audit voted fay"}, told(got))
+	require.Equal(t, got.Ruled.Reason, got.Events[0].Data["missing"])
+
+	s.Open.Votes = got.Votes
+	got = decide(t, s, decides(flo(), jig.Decision{}))
+	require.Equal(t, jig.CallReserved, got.Ruled.Status)
+	require.Len(t, got.Outcome.Votes, 2)
+	require.Equal(t, got.Outcome.Votes, got.Events[0].Data["votes"])
+}
+
+// Votes and delegations that were merely claimed do not count in a tenant that demands proof, and are dropped with the next vote.
+func TestDecide_IgnoresClaimsWhereProofIsDemanded(t *testing.T) {
+	t.Parallel()
+	s := waiting(byFinance(2))
+	s.Open.Votes = []jig.Vote{{By: "flo", Claimed: true, Counts: []int{0}}, {By: "leo", Counts: []int{0}}}
+	s.Open.Delegations = []jig.Delegation{{From: "fay", To: "eve", Claimed: true, Counts: []int{0}}}
+	r := decides(fay(), jig.Decision{})
+	require.True(t, decide(t, s, r).Refused())
+	r.ProofWanted = true
+	got := decide(t, s, r)
+	require.Equal(t, jig.CallReserved, got.Ruled.Status)
+	require.Len(t, got.Outcome.Votes, 2)
+	require.Equal(t, "leo", got.Outcome.Votes[0].By)
+	require.Len(t, s.Open.Votes, 2, "the state is not changed")
+}
+
+func TestDecide_GrantComesWithTheLastVote(t *testing.T) {
+	t.Parallel()
+	s, r := waiting(byFinance(2)), decides(fay(), jig.Decision{})
+	s.Open.Votes = []jig.Vote{{By: "flo", Counts: []int{0}}}
+	r.Grant = &jig.Grant{ID: "grt_1", Tool: "file.write", When: "true", MaxUses: 3, ExpiresAt: noonOf().Add(24 * time.Hour), Note: "routine"}
+	got := decide(t, s, r)
+	require.Equal(t, "grt_1", got.Ruled.Grant)
+	require.Equal(t, []string{"fay"}, got.Grant.By, "flo approved only this call")
+	require.Equal(t, []string{"ses_1", "1.1"}, []string{got.Grant.SessionID, got.Grant.Call})
+	require.Empty(t, r.Grant.By, "the request is not changed")
+	require.Equal(t, []string{
+		"event tool.approved", "event grant.created", "notice approval.decided", "audit approved fay", "audit granted fay",
+	}, told(got))
+	require.Equal(t, approval.Details{
+		"grant": "grt_1", "by": []string{"fay"}, "agent": "", "when": "true", "max_uses": 3, "expires_at": "2026-03-03T12:00:00Z",
+	}, got.Events[1].Data)
+	require.Equal(t, "routine", got.Audit[1].Note)
+	require.JSONEq(t, `{"agent":"","by":["fay"],"expires_at":"2026-03-03T12:00:00Z","max_uses":3,"meaning":"","when":"true"}`, string(got.Audit[1].Shown.Input))
+}
+
+func TestDecide_DenyEndsTheCall(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reason, message string
+	}{
+		"with a reason":    {"too much", "too much"},
+		"without a reason": {"", "a person denied the call"},
+	} {
+		s := waiting(byFinance(2))
+		s.Open.Votes = []jig.Vote{{By: "fay", Counts: []int{0}}}
+		got := decide(t, s, decides(fay(), jig.Decision{Answer: jig.AnswerDeny, Reason: row.reason}))
+		require.Equal(t, jig.CallDenied, got.Ruled.Status, "%s: who approved may change their mind", name)
+		require.Equal(t, jig.CallDenied, got.Call.Status)
+		require.Equal(t, jig.CodeDenied, got.Call.Result.Error.Code)
+		require.Equal(t, row.message, got.Call.Result.Error.Message)
+		require.Equal(t, &approval.Outcome{Status: approval.Denied, Answer: "deny", By: "fay", Reason: row.reason, Key: "k1"}, got.Outcome)
+		require.Equal(t, []string{"event tool.denied", "notice approval.decided", "audit denied fay"}, told(got))
+		require.Equal(t, row.reason, got.Audit[0].Reason)
+		require.Equal(t, row.reason, got.Notices[0].Reason)
+		require.Nil(t, got.Opens)
+	}
+}
+
+// Denying another attempt does not settle whether the first one took effect.
+func TestDecide_DenyOfADoubtfulCallAsksWhatHappened(t *testing.T) {
+	t.Parallel()
+	s, r := waiting(nil), decides(fay(), jig.Decision{Answer: jig.AnswerDeny})
+	s.Call.InDoubt, s.Call.Fence = true, 2
+	got := decide(t, s, r)
+	require.Equal(t, jig.CallUnknown, got.Ruled.Status)
+	require.Equal(t, &approval.CallChange{Status: jig.CallUnknown}, got.Call)
+	require.Equal(t, approval.Denied, got.Outcome.Status)
+	require.Equal(t, []string{
+		"event tool.denied", "event tool.outcome_unknown", "notice approval.decided", "notice approval.requested", "audit denied fay",
+	}, told(got))
+	require.Equal(t, jig.PendingReconcile, got.Opens.Kind)
+	require.Equal(t, r.Now, got.Opens.RequestedAt)
+	require.Zero(t, got.Opens.ExpiresAt)
+	require.Equal(t, "file.write may have run and nobody knows whether it took effect", got.Opens.Summary)
+	require.Equal(t, []string{"another attempt was denied, and an earlier one may have taken effect"}, got.Opens.Reasons)
+	require.Equal(t, 2, got.Events[1].Data["attempt"])
+}
+
+func TestDecide_DelegateHandsTheDecisionOn(t *testing.T) {
+	t.Parallel()
+	s, r := waiting(byFinance(1)), decides(fay(), jig.Decision{Answer: jig.AnswerDelegate, To: "eve", Note: "on holiday"})
+	got := decide(t, s, r)
+	require.Equal(t, jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "delegated to eve"}, got.Ruled)
+	require.Equal(t, []jig.Delegation{{From: "fay", To: "eve", At: r.Now, Counts: []int{0}}}, got.Delegations)
+	require.Nil(t, got.Outcome)
+	require.Nil(t, got.Call)
+	require.Equal(t, []string{"event approval.delegated", "notice approval.delegated", "audit delegated fay"}, told(got))
+	require.Equal(t, approval.Details{"by": "fay", "claimed": false, "note": "on holiday", "to": "eve"}, got.Events[0].Data)
+	require.Equal(t, &jig.Approvers{People: []string{"eve"}}, got.Notices[0].Approvers)
+	require.Equal(t, "eve", got.Audit[0].Subject)
+
+	s.Open.Delegations = got.Delegations
+	require.True(t, decide(t, s, r).Refused(), "fay has no say any more")
+	require.Equal(t, jig.CallReserved, decide(t, s, decides(eve(), jig.Decision{})).Ruled.Status)
+}
+
+func TestRefuse_RecordsASignalThatNamesNoCall(t *testing.T) {
+	t.Parallel()
+	s := approval.State{Tenant: "acme", SessionID: "ses_1"}
+	requireRefused(t, approval.Refuse(s, "it is empty", approval.Details{}), s, "it is empty")
+}

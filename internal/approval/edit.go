@@ -1,0 +1,92 @@
+package approval
+
+import (
+	"reflect"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/stored"
+)
+
+// edit applies changed input. The edit also counts as the editor's approval of the new input, if its terms entitle that person. If the
+// new terms need more approvals, a new approval opens.
+func (d decision) edit() Transition {
+	fresh, missing := d.fresh()
+	if missing != "" && d.Grant != nil {
+		why := "a grant cannot come with a change that needs another approval: " + missing
+		return d.refuse(d.Call.ID, why, d.details(), audit.By(d.Principal, d.Evidence, d.Decision.Note))
+	}
+	status := jig.CallReserved
+	if missing != "" {
+		status = jig.CallWaiting
+	}
+	edited := *d.Edited
+	edited.EditedBy, edited.Status = d.Principal.ID, status
+	t := Transition{Ruled: d.accepted(status), Call: &CallChange{Status: status, Edited: &edited}}
+	entry := d.entry(audit.AuditEdited, status)
+	entry.Patch, entry.ApprovedDigest, entry.PolicyVersion = d.Patch, edited.Digest, edited.PolicyVersion
+	t.Audit = append(t.Audit, entry)
+	what := d.editDetails()
+	if missing == "" {
+		t.Outcome = d.edited(Approved, jig.AnswerApprove)
+		t.Outcome.Digest, t.Outcome.Votes = edited.Digest, fresh.Votes
+		t.Outcome.NewTerms, t.Outcome.Terms = true, fresh.Terms
+		t.Events = append(t.Events, d.Call.event(jig.EventToolApproved, what))
+		d.decided(&t)
+		d.give(&t)
+		return t
+	}
+	t.Outcome = d.edited(Canceled, "")
+	t.Outcome.Reason = "replaced: its input was changed"
+	what["missing"] = missing
+	t.Events = append(t.Events, d.Call.event(jig.EventToolEdited, what))
+	t.Ruled.Reason = "the changed input needs another approval: " + missing
+	t.ask(Opened(*d.Call, fresh))
+	return t
+}
+
+// fresh returns the approval of the changed input with the editor's vote, if that counts, and what it still lacks.
+func (d decision) fresh() (fresh jig.Pending, missing string) {
+	fresh = *d.Fresh
+	fresh.Tenant, fresh.SessionID, fresh.Call, fresh.RequestedBy, fresh.Votes = d.State.Tenant, d.State.SessionID, d.Call.ID, d.asked.RequestedBy, nil
+	if sameTerms(fresh.Terms, d.asked.Terms) { // the same approval for different input
+		fresh.RequestedAt, fresh.ExpiresAt, fresh.Delegations = d.asked.RequestedAt, d.asked.ExpiresAt, d.asked.Delegations
+	}
+	if counts, why := ConsentOf(fresh).Entitled(d.Principal, d.Now); why == "" {
+		d.counts = counts
+		fresh.Votes = []jig.Vote{d.ballot()}
+	}
+	return fresh, ConsentOf(fresh).Missing()
+}
+
+func sameTerms(a, b *jig.Terms) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return reflect.DeepEqual(*a, *b)
+}
+
+// edited returns the end of the open approval by a change of its input.
+func (d decision) edited(status Status, answer jig.Answer) *Outcome {
+	o := d.outcome(status, answer)
+	o.Before, o.After, o.Patch = nonNil(d.Call.Input), nonNil(d.Edited.Input), d.Patch
+	return o
+}
+
+// editDetails returns what the event of a change says about it.
+func (d decision) editDetails() Details {
+	before, _ := stored.PreviewInput(d.Call.Input)
+	after, _ := stored.PreviewInput(d.Edited.Input)
+	what := d.details()
+	what["digest"] = d.Call.Digest
+	what["edited"] = Details{"before": before, "after": after, "digest": d.Edited.Digest, "patch": d.Patch}
+	return what
+}
+
+// nonNil returns b, and an empty slice instead of nil.
+func nonNil(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}

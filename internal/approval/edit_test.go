@@ -1,0 +1,122 @@
+package approval_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+)
+
+// edits returns a decision that changes the input, under the given terms of the changed call.
+func edits(who jig.Principal, terms *jig.Terms) approval.DecisionRequest {
+	r := decides(who, jig.Decision{Input: []byte(`{"path":"b"}`)})
+	r.Edited = &jig.Call{
+		ID: "1.1", Tool: "file.write", Input: []byte(`{"path":"b"}`), Digest: "d2", PolicyVersion: "p2", Verdict: jig.VerdictAsk,
+		Status: jig.CallWaiting,
+	}
+	r.EditedFrom = "d1"
+	r.Patch = []byte(`[{"op":"replace","path":"/path","value":"b"}]`)
+	r.Fresh = &jig.Pending{
+		Kind: jig.PendingApproval, Tool: "file.write", Digest: "d2", Terms: terms, RequestedAt: r.Now, ExpiresAt: r.Now.Add(time.Hour),
+		RequestedBy: "somebody else",
+	}
+	return r
+}
+
+func TestDecide_EditIsTheEditorsApproval(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		before, after *jig.Terms
+	}{
+		"the default terms":   {nil, nil},
+		"the same terms":      {byFinance(1), byFinance(1)},
+		"lowered to one":      {byFinance(2), byFinance(1)},
+		"lowered to anybody":  {byFinance(2), nil},
+		"raised, met by one":  {nil, byFinance(1)},
+		"delegated to editor": {byFinance(1), byFinance(1)},
+	} {
+		who := fay()
+		s := waiting(row.before)
+		if name == "delegated to editor" {
+			who = eve()
+			s.Open.Delegations = []jig.Delegation{{From: "fay", To: "eve", Counts: []int{0}}}
+		}
+		r := edits(who, row.after)
+		got := decide(t, s, r)
+		require.Equal(t, jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallReserved}, got.Ruled, name)
+		require.Equal(t, who.ID, got.Call.Edited.EditedBy)
+		require.Equal(t, jig.CallReserved, got.Call.Edited.Status)
+		require.Equal(t, jig.CallWaiting, r.Edited.Status, "the request is not changed")
+		o := got.Outcome
+		require.Equal(t, []any{approval.Approved, "approve", "d2", true, row.after}, []any{o.Status, o.Answer, o.Digest, o.NewTerms, o.Terms})
+		require.Equal(t, []string{`{"path":"a"}`, `{"path":"b"}`, string(r.Patch)}, []string{string(o.Before), string(o.After), string(o.Patch)})
+		require.Len(t, o.Votes, 1)
+		require.Equal(t, who.ID, o.Votes[0].By)
+		require.Equal(t, []string{"event tool.approved", "notice approval.decided", "audit edited " + who.ID}, told(got))
+		edited, ok := got.Events[0].Data["edited"].(approval.Details)
+		require.True(t, ok)
+		require.Equal(t, "d2", edited["digest"])
+		require.Equal(t, "d1", got.Events[0].Data["digest"])
+		require.Equal(t, []string{"d1", "d2", "p2"}, []string{got.Audit[0].Digest, got.Audit[0].ApprovedDigest, got.Audit[0].PolicyVersion})
+		require.Nil(t, got.Opens)
+	}
+}
+
+func TestDecide_EditThatNeedsMoreOpensAnotherApproval(t *testing.T) {
+	t.Parallel()
+	leads := &jig.Terms{Requirements: []jig.Requirement{{Approvers: lead(), Quorum: 1}}}
+	for name, row := range map[string]struct {
+		before, after *jig.Terms
+		who           jig.Principal
+		votes         int
+		missing       string
+	}{
+		"the editor is among them":      {nil, byFinance(2), fay(), 1, "1 of 2 approvals by group finance, 1 missing"},
+		"the editor is not":             {nil, leads, fay(), 0, "0 of 1 approvals by permission lead, 1 missing"},
+		"the editor asked for it":       {nil, &jig.Terms{NotRequester: true}, jig.Principal{ID: "ana"}, 0, "0 of 1 approvals by anybody, 1 missing"},
+		"earlier votes do not count on": {byFinance(2), byFinance(2), fay(), 1, "1 of 2 approvals by group finance, 1 missing"},
+		"nor for other terms":           {byFinance(2), leads, fay(), 0, "0 of 1 approvals by permission lead, 1 missing"},
+	} {
+		s := waiting(row.before)
+		if row.before != nil {
+			s.Open.Votes = []jig.Vote{{By: "flo", Counts: []int{0}}}
+		}
+		r := edits(row.who, row.after)
+		got := decide(t, s, r)
+		require.Equal(t, jig.CallWaiting, got.Ruled.Status, name)
+		require.Equal(t, "the changed input needs another approval: "+row.missing, got.Ruled.Reason)
+		require.Equal(t, jig.CallWaiting, got.Call.Edited.Status)
+		require.Equal(t, []any{approval.Canceled, "", "", "replaced: its input was changed"},
+			[]any{got.Outcome.Status, got.Outcome.Answer, got.Outcome.Digest, got.Outcome.Reason})
+		require.Nil(t, got.Outcome.Votes)
+		require.Equal(t, []string{"acme", "ses_1", "1.1", "ana", "d2"},
+			[]string{got.Opens.Tenant, got.Opens.SessionID, got.Opens.Call, got.Opens.RequestedBy, got.Opens.Digest})
+		require.Len(t, got.Opens.Votes, row.votes, name)
+		require.Equal(t, []string{"event tool.edited", "event tool.needs_approval", "notice approval.requested", "audit edited " + row.who.ID}, told(got))
+		require.Equal(t, row.missing, got.Events[0].Data["missing"])
+		if row.before != nil && row.after != leads {
+			require.Equal(t, s.Open.ExpiresAt, got.Opens.ExpiresAt, "it does not wait longer for being changed")
+		} else {
+			require.Equal(t, r.Fresh.ExpiresAt, got.Opens.ExpiresAt, "other terms are another approval")
+		}
+	}
+}
+
+func TestDecide_EditThatNeedsMoreTakesNoGrant(t *testing.T) {
+	t.Parallel()
+	s, r := waiting(nil), edits(fay(), byFinance(2))
+	r.Grant = &jig.Grant{ID: "grt_1"}
+	requireRefused(t, decide(t, s, r), s, "a grant cannot come with a change that needs another approval: 1 of 2 approvals by group finance, 1 missing")
+}
+
+func TestDecide_EditOfInputThatChangedMeanwhileIsAConflict(t *testing.T) {
+	t.Parallel()
+	r := edits(fay(), nil)
+	r.EditedFrom = "d0"
+	_, err := approval.Decide(waiting(nil), r)
+	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
+	require.Equal(t, approval.ReasonInputChanged, jig.AsError(err).Reason)
+}

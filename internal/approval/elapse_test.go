@@ -1,0 +1,141 @@
+package approval_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+)
+
+// reminded returns the state of a call whose approval sends hourly reminders, escalates to eve after 90 minutes, and expires after a
+// day.
+func reminded(outcome jig.ExpiryOutcome) approval.State {
+	terms := byFinance(1)
+	terms.Remind, terms.OnExpiry = time.Hour, outcome
+	terms.Requirements[0].Escalate = []jig.Escalation{{After: 90 * time.Minute, Approvers: jig.Approvers{People: []string{"eve"}}}}
+	s := waiting(terms)
+	s.Open.ExpiresAt = noonOf().Add(24 * time.Hour)
+	return s
+}
+
+func TestElapse_ExpiresAtTheMoment(t *testing.T) {
+	t.Parallel()
+	for _, outcome := range []jig.ExpiryOutcome{"", jig.ExpiryDeny, jig.ExpiryCancel, jig.ExpiryFail} {
+		s := reminded(outcome)
+		_, lapse := approval.Elapse(s, s.Open.ExpiresAt.Add(-1))
+		require.Equal(t, jig.CallWaiting, lapse.Status)
+		got, lapse := approval.Elapse(s, s.Open.ExpiresAt)
+		require.Equal(t, approval.Lapse{Status: jig.CallExpired, OnExpiry: outcome}, lapse)
+		require.Equal(t, &approval.Outcome{Status: approval.Expired, Answer: "expire"}, got.Outcome)
+		require.Equal(t, jig.CallExpired, got.Call.Status)
+		require.Equal(t, jig.CodeExpired, got.Call.Result.Error.Code)
+		require.Equal(t, "nobody decided before 2026-03-03T12:00:00Z", got.Call.Result.Error.Message)
+		require.Equal(t, []string{"event tool.expired", "notice approval.expired", "audit expired"}, told(got), "time decided, nobody did")
+		if outcome.Strictness() > 0 {
+			require.Equal(t, string(outcome), got.Events[0].Data["on_expiry"])
+		} else {
+			require.NotContains(t, got.Events[0].Data, "on_expiry")
+		}
+		require.Equal(t, jig.CallExpired, got.Notices[0].Status)
+	}
+}
+
+func TestElapse_NeverExpiresWithoutATime(t *testing.T) {
+	t.Parallel()
+	s := waiting(nil)
+	s.Open.ExpiresAt = time.Time{}
+	got, lapse := approval.Elapse(s, noonOf().Add(1000*time.Hour))
+	require.Equal(t, jig.CallWaiting, lapse.Status)
+	require.Empty(t, told(got))
+}
+
+func TestElapse_RemindsAndEscalatesOnce(t *testing.T) {
+	t.Parallel()
+	s := reminded("")
+	for _, row := range []struct {
+		after time.Duration
+		told  []string
+		next  time.Duration
+	}{
+		{time.Hour - 1, nil, time.Hour},
+		{time.Hour, []string{"event approval.reminded", "notice approval.reminder"}, 90 * time.Minute},
+		{91 * time.Minute, []string{"event approval.escalated", "notice approval.escalated"}, 2 * time.Hour},
+		{5*time.Hour + time.Minute, []string{"event approval.reminded", "notice approval.reminder"}, 6 * time.Hour},
+	} {
+		now := noonOf().Add(row.after)
+		got, lapse := approval.Elapse(s, now)
+		require.Equal(t, row.told, told(got), row.after)
+		require.Equal(t, now, got.NoticedAt)
+		require.Nil(t, got.Outcome)
+		require.Nil(t, got.Call)
+		require.Equal(t, jig.CallWaiting, lapse.Status)
+		require.Equal(t, noonOf().Add(row.next), lapse.Ask.NextAt)
+		s.Open.NoticedAt = got.NoticedAt
+		s.Open.NextAt = lapse.Ask.NextAt
+		for _, again := range []time.Time{now, now.Add(-time.Minute)} { // the same time, and a clock that is behind
+			got, lapse = approval.Elapse(s, again)
+			require.Zero(t, got)
+			require.Equal(t, noonOf().Add(row.next), lapse.Ask.NextAt)
+		}
+	}
+}
+
+func TestElapse_SaysWhatIsDue(t *testing.T) {
+	t.Parallel()
+	got, _ := approval.Elapse(reminded(""), noonOf().Add(90*time.Minute))
+	require.Equal(t, []string{"event approval.reminded", "event approval.escalated", "notice approval.reminder", "notice approval.escalated"}, told(got))
+	require.Equal(t, approval.Details{
+		"digest": "d1", "due": "2026-03-02T13:00:00Z", "missing": "0 of 1 approvals by group finance, 1 missing",
+	}, got.Events[0].Data)
+	require.Equal(t, &jig.Approvers{People: []string{"eve"}}, got.Events[1].Data["approvers"])
+	require.Equal(t, &jig.Approvers{People: []string{"eve"}}, got.Notices[1].Approvers)
+	require.Nil(t, got.Notices[0].Approvers)
+}
+
+func TestElapse_LeavesWhatDoesNotWait(t *testing.T) {
+	t.Parallel()
+	late := noonOf().Add(1000 * time.Hour)
+	for name, row := range map[string]struct {
+		change func(*approval.State)
+		want   approval.Lapse
+	}{
+		"decided":          {func(s *approval.State) { s.Call.Status = jig.CallReserved }, approval.Lapse{Status: jig.CallReserved}},
+		"nothing is open":  {func(s *approval.State) { s.Open = nil }, approval.Lapse{Status: jig.CallWaiting}},
+		"expired before":   {func(s *approval.State) { s.Call.Status, s.Latest, s.Open = jig.CallExpired, s.Open, nil }, approval.Lapse{Status: jig.CallExpired, OnExpiry: jig.ExpiryFail}},
+		"expired, no more": {func(s *approval.State) { s.Call.Status, s.Open = jig.CallExpired, nil }, approval.Lapse{Status: jig.CallExpired}},
+	} {
+		s := reminded(jig.ExpiryFail)
+		row.change(&s)
+		got, lapse := approval.Elapse(s, late)
+		require.Zero(t, got, name)
+		require.Equal(t, row.want, lapse, name)
+	}
+}
+
+func TestDue(t *testing.T) {
+	t.Parallel()
+	expires := noonOf().Add(time.Hour)
+	for name, row := range map[string]struct{ next, expires, want time.Time }{
+		"a reminder before the expiry":   {noonOf(), expires, noonOf()},
+		"no reminder":                    {time.Time{}, expires, expires},
+		"a reminder at the expiry":       {expires, expires, expires},
+		"an approval that never expires": {noonOf(), time.Time{}, time.Time{}},
+	} {
+		require.Equal(t, row.want, approval.Due(jig.Pending{NextAt: row.next, ExpiresAt: row.expires}), name)
+	}
+}
+
+func TestNextAt_NothingIsDueAfterTheExpiry(t *testing.T) {
+	t.Parallel()
+	p := reminded("").Open.Pending
+	for after, want := range map[time.Duration]time.Duration{0: time.Hour, time.Hour: 90 * time.Minute, 22 * time.Hour: 23 * time.Hour} {
+		require.Equal(t, noonOf().Add(want), approval.NextAt(p, noonOf().Add(after)))
+	}
+	require.Zero(t, approval.NextAt(p, noonOf().Add(23*time.Hour)), "the reminder would come with the expiry")
+	p.ExpiresAt = time.Time{}
+	require.Equal(t, noonOf().Add(24*time.Hour), approval.NextAt(p, noonOf().Add(23*time.Hour)))
+	require.Zero(t, approval.NextAt(jig.Pending{RequestedAt: noonOf()}, noonOf()))
+}

@@ -1,0 +1,70 @@
+package approval
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/stored"
+)
+
+// Opening is an approval or a question that opens, with its event and its notices.
+type Opening struct {
+	Pending jig.Pending
+	Event   Event
+	Notices []Notice
+}
+
+// Opened returns the event and the notice of an approval or a question that opens. An approval that a grant gives is granted from the
+// beginning, so it has another event and nobody is notified.
+func Opened(c Call, p jig.Pending) Opening {
+	if p.Grant != "" {
+		return Opening{Pending: p, Event: c.event(jig.EventToolApproved, Details{"grant": p.Grant, "digest": p.Digest})}
+	}
+	kind := jig.EventToolNeedsApproval
+	if p.Kind == jig.PendingQuestion {
+		kind = jig.EventToolAsked
+	}
+	e := c.event(kind, nil)
+	e.Asked = &p
+	return Opening{Pending: p, Event: e, Notices: []Notice{requested(p)}}
+}
+
+// OfDoubtful returns an approval of a call whose earlier attempt may have taken effect. Like a question about an unknown outcome, it
+// never expires.
+func OfDoubtful(p jig.Pending) jig.Pending {
+	p.ExpiresAt, p.NextAt = time.Time{}, time.Time{}
+	p.Reasons = append(slices.Clone(p.Reasons), "an earlier attempt began and never reported how it ended; "+
+		"to repeat it is safe, because the tool is idempotent")
+	return p
+}
+
+// InDoubt returns the question to a person about a call whose outcome becomes unknown. It never expires. failure is the error of the
+// attempt; nil if there is none.
+func InDoubt(tenant, session string, c Call, why string, failure *jig.Error, now time.Time) Opening {
+	input, truncated := stored.PreviewInput(c.Input)
+	p := jig.Pending{
+		Tenant: tenant, SessionID: session, Kind: jig.PendingReconcile, Call: c.ID, Tool: c.Tool, Input: input, Truncated: truncated,
+		Digest: c.Digest, RequestedAt: now.UTC(), Reasons: []string{why},
+		Summary: fmt.Sprintf("%s %s and nobody knows whether it took effect", c.Tool, c.began()),
+	}
+	what := Details{"attempt": c.Fence, "reason": why, "pending": p}
+	if failure != nil {
+		what["error"] = failure
+	}
+	return Opening{Pending: p, Event: c.event(jig.EventToolOutcomeUnknown, what), Notices: []Notice{requested(p)}}
+}
+
+// began returns words for whether a call whose effect is uncertain is known to have begun.
+func (c Call) began() string {
+	if c.Status == jig.CallExecuting {
+		return "began"
+	}
+	return "may have run"
+}
+
+// event returns an event of the call.
+func (c Call) event(kind jig.EventType, data Details) Event {
+	return Event{Type: kind, Pass: c.Pass, CallID: c.ID, Tool: c.Tool, Data: data}
+}

@@ -1,0 +1,61 @@
+package approval
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// Demands says how decisions must reach a tenant.
+type Demands struct {
+	// Proof demands a token with every decision.
+	Proof bool
+	// NoSignals refuses raw signals; decisions must be updates.
+	NoSignals bool
+}
+
+// Sender is what a decision says about who sent it, before its token is checked.
+type Sender struct {
+	// By is the principal that the decision names; Token proves who sent it. Both may be empty.
+	By, Token string
+	// Call is the call that the decision is about; empty when it names none.
+	Call string
+	// Signal reports that the decision came as a raw signal.
+	Signal bool
+}
+
+// Refuse returns why a decision must be refused without looking at its token, or "". waits reports that a person is asked about the
+// call.
+func (d Demands) Refuse(s Sender, waits bool) string {
+	switch {
+	case d.NoSignals && s.Signal:
+		return "this tenant takes no decisions by signal: decide with `jig` and a signing key"
+	case s.Token == "" && d.Proof:
+		return "this tenant takes signed decisions alone: decide with `jig` and a signing key, or put a `token` into the payload"
+	case s.Token == "" && s.By == "":
+		return "`by` is missing: say who decides"
+	case s.Token != "" && !waits && s.Call != "":
+		return fmt.Sprintf("nothing waits under call %s: the token proves nothing", s.Call)
+	}
+	return ""
+}
+
+// RefuseProved returns why a decision must be refused although its token proves that a principal sent it, or "".
+func (s Sender) RefuseProved(proved string) string {
+	if s.By != "" && s.By != proved {
+		return fmt.Sprintf("`by` is %s, and the token is %s's: leave `by` out", s.By, proved)
+	}
+	return ""
+}
+
+// MayDecide reports whether a principal may decide, answer or reconcile what is asked, and has not approved it yet. reconcilers are the
+// people who may reconcile; nil means those who could have approved the call.
+func MayDecide(asked jig.Pending, who jig.Principal, reconcilers *jig.Approvers, now time.Time) bool {
+	if asked.Kind == jig.PendingReconcile && reconcilers != nil {
+		return reconcilers.Include(who)
+	}
+	consent := ConsentOf(asked)
+	_, why := consent.Entitled(who, now)
+	return why == "" && !consent.Voted(who.ID)
+}

@@ -1,0 +1,116 @@
+package approval
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/stored"
+)
+
+// Reconcile applies what a person says about an unknown outcome: "happened" ends the call as succeeded with the given result,
+// "not_happened" lets it run again under the approval that it had, and "give_up" ends it as failed. A statement that does not count is
+// refused. An error means that the result cannot be encoded.
+func Reconcile(s State, r ReconcileRequest) (Transition, error) {
+	w := r.Reconciliation
+	why := reconcileObjection(s, r)
+	if why == "" {
+		why = s.mayReconcile(r)
+	}
+	if why != "" {
+		about := Details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": string(w.Outcome)}
+		return s.refuse(w.Call, why, about, audit.By(r.Principal, r.Evidence, w.Note)), nil
+	}
+	status := settled(w.Outcome)
+	t := Transition{Ruled: s.accepted(status), Call: &CallChange{Status: status}}
+	t.Outcome = &Outcome{
+		Status: Approved, Answer: string(w.Outcome), By: r.Principal.ID, Claimed: r.Principal.Claimed, Note: w.Note, Key: r.Key,
+		Digest: s.Open.Digest,
+	}
+	t.Events = []Event{s.Call.event(jig.EventToolReconciled, Details{
+		"outcome": string(w.Outcome), "by": r.Principal.ID, "claimed": r.Principal.Claimed, "note": w.Note,
+	})}
+	entry := s.Entry(audit.AuditReconciled, r.Principal, r.Evidence)
+	entry.Reason, entry.Note, entry.Status = string(w.Outcome), w.Note, status
+	t.Audit = []audit.Entry{entry}
+	n := s.Notice(NoticeDecided, s.Open.Pending, r.Key)
+	n.Status, n.By, n.Reason = status, r.Principal.ID, string(w.Outcome)
+	t.Notices = []Notice{n}
+	if status == jig.CallReserved {
+		t.Call.NoEffect = true
+		return t, nil
+	}
+	err := s.end(&t, w.Result)
+	return t, err
+}
+
+// settled returns the status of a call after a person said what happened to it.
+func settled(o jig.ReconcileOutcome) jig.CallStatus {
+	switch o {
+	case jig.OutcomeHappened:
+		return jig.CallSucceeded
+	case jig.OutcomeGiveUp:
+		return jig.CallFailed
+	case jig.OutcomeNotHappened:
+	}
+	return jig.CallReserved
+}
+
+// end ends the call in the status that the person's statement implies.
+func (s State) end(t *Transition, data json.RawMessage) error {
+	result, kind := jig.ToolResult{Success: true, Data: data, Summary: "confirmed: it happened"}, jig.EventToolCompleted
+	if t.Call.Status == jig.CallFailed {
+		result, kind = jig.Failure(jig.Errorf(jig.CodeOutcomeUnknown, "nobody knows whether the call took effect")), jig.EventToolFailed
+	}
+	what := ledger.ResultDetails(result)
+	if len(result.Data) > jig.InlineBytes {
+		whole, err := stored.Encode(result)
+		if err != nil {
+			return err
+		}
+		t.Call.Whole = whole
+		result.Data, _ = stored.Preview(result.Data)
+		what["result_artifact"] = s.ArtifactID
+	}
+	t.Call.Result, t.Call.Wrote = &result, s.Call.Write && t.Call.Status == jig.CallSucceeded
+	t.Events = append(t.Events, s.Call.event(kind, what))
+	return nil
+}
+
+// mayReconcile returns why a person may not say what happened to a call, or "". The tenant can name the people who may. If it does not,
+// everybody may who could have approved the call.
+func (s State) mayReconcile(r ReconcileRequest) string {
+	if r.Reconcilers != nil {
+		if r.Reconcilers.Include(r.Principal) {
+			return ""
+		}
+		return fmt.Sprintf("%s may not say what became of a call: it is for %s", r.Principal.ID, r.Reconcilers)
+	}
+	if s.Latest == nil {
+		return ""
+	}
+	_, why := ConsentOf(counted(s.Latest.Pending, r.ProofWanted)).Entitled(r.Principal, r.Now)
+	return why
+}
+
+// reconcileObjection returns why a statement cannot be accepted, regardless of who sent it, or "" when there is no such reason.
+func reconcileObjection(s State, r ReconcileRequest) string {
+	w := r.Reconciliation
+	switch {
+	case r.Refusal != "":
+		return r.Refusal
+	case s.Call == nil:
+		return noCall(w.Call)
+	case w.Outcome != jig.OutcomeHappened && w.Outcome != jig.OutcomeNotHappened && w.Outcome != jig.OutcomeGiveUp:
+		return fmt.Sprintf("%q is not an outcome: happened, not_happened or give_up", w.Outcome)
+	case s.Call.Status != jig.CallUnknown || s.Open == nil || s.Open.Kind != jig.PendingReconcile:
+		return fmt.Sprintf("the call's outcome is not in doubt: it is %s", s.Call.Status)
+	case len(w.Result) > 0 && !json.Valid(w.Result):
+		return "the result is not JSON"
+	case s.TokenUsed:
+		return RefusedToken
+	}
+	return ""
+}

@@ -1,0 +1,71 @@
+package approval
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/stored"
+)
+
+// Reply applies an answer to a question: the call succeeds with the value. The same people may answer who could approve. An answer that
+// does not count is refused. The error is INVALID_INPUT: the value is not JSON.
+func Reply(s State, r ReplyRequest) (Transition, error) {
+	why := replyObjection(s, r)
+	if why == "" {
+		_, why = ConsentOf(counted(s.Open.Pending, r.ProofWanted)).Entitled(r.Principal, r.Now)
+	}
+	if why != "" {
+		about := Details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": "answer"}
+		return s.refuse(r.Reply.Call, why, about, audit.By(r.Principal, r.Evidence, r.Reply.Note)), nil
+	}
+	data, err := stored.Encode(struct {
+		Answer json.RawMessage `json:"answer"`
+		By     string          `json:"by"`
+	}{r.Reply.Value, r.Principal.ID})
+	if err != nil {
+		return Transition{}, err
+	}
+	result := jig.ToolResult{Success: true, Data: data, Summary: "answered by " + r.Principal.ID + ": " + stored.Cut(string(r.Reply.Value), 200)}
+	shown, _ := stored.Preview(r.Reply.Value)
+	t := Transition{Ruled: s.accepted(jig.CallSucceeded), Call: &CallChange{Status: jig.CallSucceeded, Result: &result}}
+	t.Outcome = &Outcome{
+		Status: Approved, Answer: "answer", By: r.Principal.ID, Claimed: r.Principal.Claimed, Note: r.Reply.Note, Key: r.Key, Digest: s.Open.Digest,
+	}
+	t.Events = []Event{
+		s.Call.event(jig.EventToolAnswered, Details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "note": r.Reply.Note, "value": shown}),
+		s.Call.event(jig.EventToolCompleted, ledger.ResultDetails(result)),
+	}
+	entry := s.Entry(audit.AuditAnswered, r.Principal, r.Evidence)
+	entry.Note, entry.Status = r.Reply.Note, jig.CallSucceeded
+	entry.Reason = "answer: " + stored.Cut(string(shown), jig.PreviewBytes)
+	t.Audit = []audit.Entry{entry}
+	n := s.Notice(NoticeDecided, s.Open.Pending, r.Key)
+	n.Status, n.By = jig.CallSucceeded, r.Principal.ID
+	t.Notices = []Notice{n}
+	return t, nil
+}
+
+// replyObjection returns why an answer cannot be accepted, regardless of who sent it, or "" when there is no such reason.
+func replyObjection(s State, r ReplyRequest) string {
+	switch {
+	case r.Refusal != "":
+		return r.Refusal
+	case s.Call == nil:
+		return noCall(r.Reply.Call)
+	case s.Call.Status != jig.CallWaiting || s.Open == nil:
+		return fmt.Sprintf("the call does not wait for an answer: it is %s", s.Call.Status)
+	case s.Open.Kind != jig.PendingQuestion:
+		return fmt.Sprintf("the call waits for %s, not for an answer: approve or deny it", s.Open.Kind)
+	case expired(s.Open.Pending, r.Now):
+		return "the question expired at " + s.Open.ExpiresAt.Format(time.RFC3339)
+	case r.Digest != s.Call.Digest, s.Open.Digest != s.Call.Digest:
+		return "the question changed since it was shown"
+	case s.TokenUsed:
+		return RefusedToken
+	}
+	return ""
+}

@@ -1,0 +1,96 @@
+package approval
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
+)
+
+// Transition is what changes because of a decision, an answer, a reconciliation or the passing of time. The store saves all of it in one
+// transaction. A refused decision has an event and an audit row, and changes nothing else.
+type Transition struct {
+	// Ruled is the answer to the person who decided.
+	Ruled jig.Ruled
+	// Votes and Delegations replace those of the open approval, which stays open; nil leaves them as they are. NoticedAt, unless zero, is
+	// the time up to which reminders and escalations are recorded.
+	Votes       []jig.Vote
+	Delegations []jig.Delegation
+	NoticedAt   time.Time
+	// Outcome ends the open approval; nil while it stays open.
+	Outcome *Outcome
+	// Call changes the call; nil leaves it as it is.
+	Call *CallChange
+	// Opens is the approval or question to open next; nil for none.
+	Opens *jig.Pending
+	// Grant is the standing approval to create; nil for none.
+	Grant *jig.Grant
+	// Events, Notices and Audit are written in this order.
+	Events  []Event
+	Notices []Notice
+	Audit   []audit.Entry
+}
+
+// ask opens an approval or a question.
+func (t *Transition) ask(o Opening) {
+	t.Opens = &o.Pending
+	t.Events = append(t.Events, o.Event)
+	t.Notices = append(t.Notices, o.Notices...)
+}
+
+// Refused reports whether a decision was refused.
+func (t Transition) Refused() bool { return t.Ruled.Outcome == jig.DecisionRefused }
+
+// Outcome is how an approval ends.
+type Outcome struct {
+	Status Status
+	// Answer is approve, deny, answer or expire, or the outcome of a reconciliation; empty for an approval that another one replaces.
+	Answer string
+	// By is the person who decided; empty when nobody did. Claimed reports that the identity was not proved.
+	By      string
+	Claimed bool
+	Note    string
+	Reason  string
+	// Key is the key of the request that decided.
+	Key string
+	// Digest is the digest of the call that may run now; empty when nothing may.
+	Digest string
+	// Votes are all the votes of an approval that was granted; nil leaves those that are stored.
+	Votes []jig.Vote
+	// Before, After and Patch describe a change of the input; nil when there was none.
+	Before, After []byte
+	Patch         json.RawMessage
+	// NewTerms reports that Terms replace the terms of the approval, because its input was changed; the votes are for the new terms.
+	NewTerms bool
+	Terms    *jig.Terms
+}
+
+// CallChange is the new state of a call.
+type CallChange struct {
+	Status jig.CallStatus
+	// Result is set when the call ends.
+	Result *jig.ToolResult
+	// Whole is the full result (JSON of a [jig.ToolResult]) when Result was shortened; it is stored as [State.ArtifactID].
+	Whole []byte
+	// Wrote reports that the session counts a write.
+	Wrote bool
+	// NoEffect reports that it is now certain that no earlier attempt took effect.
+	NoEffect bool
+	// Edited is the call with its changed input; nil when the input stays.
+	Edited *jig.Call
+}
+
+// Event is an event of a session's log, before it is encoded.
+type Event struct {
+	Type   jig.EventType
+	Pass   int
+	CallID string
+	Tool   string
+	Data   Details
+	// Asked, when set, is the data instead: the approval or question that opens.
+	Asked *jig.Pending
+}
+
+// Details is the data of an event. Members that are empty are left out when the event is stored.
+type Details map[string]any

@@ -1,0 +1,42 @@
+package approval
+
+import (
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
+)
+
+// Covers reports whether an approval covers exactly what would run: the call with the given digest. The approval must be granted, or
+// consumed by an earlier attempt of the call. Its status alone is not trusted: the votes must satisfy its terms.
+func (r *Record) Covers(digest string) bool {
+	if r == nil || r.Status != Approved && r.Status != Consumed || r.ApprovedDigest != digest {
+		return false
+	}
+	if len(r.Votes) == 0 && r.Terms == nil { // one decision is enough; rows from before votes existed record only who decided
+		return r.DecidedBy != ""
+	}
+	return ConsentOf(r.Pending).Granted()
+}
+
+// Proved reports whether nobody who granted the approval merely claimed to be that person.
+func (r *Record) Proved() bool { return !r.Claimed && len(Proved(r.Pending).Votes) == len(r.Votes) }
+
+// Reasons for which an approval is withdrawn when its call begins.
+const (
+	WithdrawnUnproved = "it was approved when nobody had to prove who they are, and proof is wanted now"
+	WithdrawnGrant    = "the grant was used up, expired or was revoked, or the contract of the tool has changed since it was given"
+)
+
+// Withdraw returns the end of the approval s.Open, which may be granted already, because it no longer holds; the call is admitted again.
+// grant names the standing approval that gave it, if people should be told so.
+func Withdraw(s State, why, grant string) Transition {
+	t := Transition{Outcome: &Outcome{Status: Expired, Reason: why}}
+	if s.Open.Status == Open {
+		t.Outcome.Answer = string(jig.AnswerExpire)
+	}
+	what := Details{"digest": s.Open.Digest, "reason": why, "readmitted": true, "grant": grant}
+	t.Events = []Event{s.Call.event(jig.EventToolExpired, what)}
+	entry := s.Entry(audit.AuditWithdrawn, jig.Principal{}, nil)
+	entry.Subject, entry.Reason = grant, why
+	t.Audit = []audit.Entry{entry}
+	return t
+}

@@ -1,0 +1,211 @@
+package store
+
+import (
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/audit"
+)
+
+// locked holds the rows of a call that somebody decides, read under lock. call is nil when the session has no such call, and open when
+// nobody is asked about it. latest is the call's latest approval, if the rules need it.
+type locked struct {
+	session      string
+	call         *callRow
+	open, latest *approvalRow
+}
+
+// state returns the rows as the rules of approvals see them.
+func (r locked) state(tenant string) (s approval.State, err error) {
+	s = approval.State{Tenant: tenant, SessionID: r.session}
+	if r.call != nil {
+		s.Call = new(r.call.facts())
+	}
+	if s.Open, err = r.open.record(); err != nil {
+		return s, err
+	}
+	s.Latest, err = r.latest.record()
+	return s, err
+}
+
+// outline returns the rows without the votes, delegations and terms. It reads approvals that nobody needs to judge, even if somebody has
+// made their rows unreadable.
+func (r locked) outline(tenant string) approval.State {
+	shown := r.open.shown()
+	return approval.State{Tenant: tenant, SessionID: r.session, Call: new(r.call.facts()), Open: &approval.Record{
+		Status: r.open.status(),
+		Pending: jig.Pending{
+			Digest: r.open.Digest, Summary: shown.Summary, Reasons: shown.Reasons, Input: shown.Input, Truncated: shown.Truncated,
+		},
+	}}
+}
+
+// facts returns the columns that the rules of approvals read.
+func (r *callRow) facts() approval.Call {
+	return approval.Call{
+		ID: r.CallID, Tool: r.Tool, Pass: r.Pass, Status: r.status(), Input: r.Input, Digest: r.Digest, PolicyVersion: r.PolicyVersion,
+		Fence: r.Fence, Write: r.Write, InDoubt: r.InDoubt,
+	}
+}
+
+// record returns the approval as the rules see it; nil for no row.
+func (r *approvalRow) record() (*approval.Record, error) {
+	if r == nil {
+		return nil, nil //nolint:nilnil // nil means that there is no approval
+	}
+	p, err := r.pending()
+	if err != nil {
+		return nil, err
+	}
+	record := &approval.Record{Pending: p, Status: r.status(), ApprovedDigest: r.ApprovedDigest, DecidedBy: r.DecidedBy, Claimed: r.Claimed}
+	if r.NoticedAt != nil {
+		record.NoticedAt = r.NoticedAt.UTC()
+	}
+	return record, nil
+}
+
+// shown returns the parts of the call that the approver saw.
+func (r *approvalRow) shown() *audit.Shown {
+	shown := &audit.Shown{Summary: r.Summary, Input: r.Input, Truncated: r.Truncated}
+	if decode(r.Reasons, &shown.Reasons) != nil {
+		shown.Reasons = nil
+	}
+	return shown
+}
+
+// save queues everything that a transition changes. Its events, notices and audit rows go to l.
+func (t *tx) save(rows locked, s approval.State, change approval.Transition, l *log) error {
+	if change.Votes != nil {
+		votes, err := encode(change.Votes)
+		if err != nil {
+			return err
+		}
+		t.queue("ApprovalVote", t.tenant, rows.open.ID, votes)
+	}
+	if change.Delegations != nil {
+		delegations, err := encode(change.Delegations)
+		if err != nil {
+			return err
+		}
+		t.queue("ApprovalDelegate", t.tenant, rows.open.ID, delegations)
+	}
+	if !change.NoticedAt.IsZero() {
+		t.queue("ApprovalNoticed", t.tenant, rows.open.ID, change.NoticedAt)
+	}
+	if change.Outcome != nil {
+		if err := t.endApproval(rows.open, *change.Outcome); err != nil {
+			return err
+		}
+	}
+	if change.Call != nil {
+		if err := t.changeCall(rows, *change.Call, s.ArtifactID); err != nil {
+			return err
+		}
+	}
+	if change.Grant != nil {
+		t.queue("GrantInsert", grantColumns(t.tenant, *change.Grant)...)
+	}
+	l.take(change)
+	if change.Opens == nil {
+		return nil
+	}
+	return t.open(*change.Opens)
+}
+
+// endApproval ends an open approval, or voids one that was granted.
+func (t *tx) endApproval(row *approvalRow, o approval.Outcome) error {
+	if row.status() == approval.Approved {
+		t.queue("ApprovalVoid", t.tenant, row.ID, o.Reason)
+		return nil
+	}
+	var votes, terms []byte
+	var err error
+	if o.Votes != nil {
+		if votes, err = encode(o.Votes); err != nil {
+			return err
+		}
+	}
+	if o.NewTerms {
+		if o.Terms != nil {
+			if terms, err = encode(o.Terms); err != nil {
+				return err
+			}
+		}
+		t.queue("ApprovalTerms", t.tenant, row.ID, terms)
+	}
+	t.queue("ApprovalDecide", t.tenant, row.ID, o.Status, o.Answer, text(o.By), o.Claimed, text(o.Note), text(o.Reason), o.Key, o.Digest,
+		o.Before, o.After, optional(o.Patch), votes)
+	return nil
+}
+
+// changeCall changes the call of an approval. A result that is too large for the row is stored as artifact.
+func (t *tx) changeCall(rows locked, c approval.CallChange, artifact string) error {
+	id := rows.call.CallID
+	switch {
+	case c.NoEffect:
+		t.queue("CallGiveBack", t.tenant, rows.session, id, false)
+		return nil
+	case c.Edited != nil:
+		return t.editCall(rows, *c.Edited)
+	case c.Result == nil:
+		t.queue("CallSet", t.tenant, rows.session, id, c.Status, nil, "", nil, "")
+		return nil
+	case c.Whole == nil:
+		artifact = ""
+	default:
+		t.keepAs(artifact, rows.session, "application/json", c.Whole)
+	}
+	columns, err := columnsOf(*c.Result)
+	if err != nil {
+		return err
+	}
+	t.queue("CallSet", t.tenant, rows.session, id, c.Status, columns.body, columns.summary, columns.err, artifact)
+	if c.Wrote {
+		t.queue("SessionCountWrite", t.tenant, rows.session)
+	}
+	return nil
+}
+
+// editCall replaces the input of a call, and what was derived from it.
+func (t *tx) editCall(rows locked, e jig.Call) error {
+	reasons, err := encodeReasons(e.Reasons)
+	if err != nil {
+		return err
+	}
+	t.queue("CallEdit", t.tenant, rows.session, rows.call.CallID, e.Input, e.Digest, e.Version, e.PolicyVersion,
+		optional([]byte(reasons)), e.Signature, text(e.ConcurrencyKey), e.Status, optional(e.Patch), text(e.EditedBy))
+	return nil
+}
+
+// open queues the insertion of an approval or a question.
+func (t *tx) open(p jig.Pending) error {
+	columns, err := approvalColumns([]jig.Pending{p})
+	if err != nil {
+		return err
+	}
+	t.queue("ApprovalsInsert", append([]any{t.tenant, p.SessionID}, columns...)...)
+	return nil
+}
+
+// take adds the events, notices and audit rows of a transition.
+func (l *log) take(change approval.Transition) {
+	for _, e := range change.Events {
+		l.event(e)
+	}
+	l.notices = append(l.notices, change.Notices...)
+	l.audits = append(l.audits, change.Audit...)
+}
+
+// event adds an event of a transition.
+func (l *log) event(e approval.Event) {
+	data := details(e.Data).json()
+	if e.Asked != nil {
+		data = pendingData(*e.Asked)
+	}
+	l.add(jig.Event{Type: e.Type, Pass: e.Pass, CallID: e.CallID, Tool: e.Tool, Data: data})
+}
+
+// opened adds the event and notice of an approval that opens.
+func (l *log) opened(o approval.Opening) {
+	l.event(o.Event)
+	l.notices = append(l.notices, o.Notices...)
+}

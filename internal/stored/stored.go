@@ -1,0 +1,75 @@
+// Package stored brings texts and JSON values into the form in which rows and events hold them: valid UTF-8 without NUL, and previews
+// of a bounded size where the whole value would be too large. It must not know what is stored or where.
+package stored
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+)
+
+// replacement stands for bytes that are not UTF-8, and for NUL.
+const replacement = "\uFFFD"
+
+// Encode encodes a value as JSON that any JSON column accepts. An error is INVALID_INPUT.
+func Encode(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "a value cannot be written as JSON: %w", err)
+	}
+	return Valid(b), nil
+}
+
+// Valid returns b with every sequence of bytes that is not UTF-8 replaced.
+func Valid(b []byte) []byte {
+	if utf8.Valid(b) {
+		return b
+	}
+	return bytes.ToValidUTF8(b, []byte(replacement))
+}
+
+// Clean returns s in a form that a text column accepts: valid UTF-8 without NUL.
+func Clean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
+}
+
+// Cut shortens a text to at most n bytes without splitting a character.
+func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// Preview returns a JSON value for display, in at most [jig.PreviewBytes]: the value itself when it is short, else a string with its
+// beginning.
+func Preview(raw []byte) (shown json.RawMessage, truncated bool) {
+	if len(raw) <= jig.PreviewBytes && json.Valid(raw) {
+		return Valid(raw), false
+	}
+	begin := Cut(strings.ToValidUTF8(string(raw), replacement), jig.PreviewBytes-256)
+	for { // escaping makes quotes and control characters longer
+		b, err := Encode(begin)
+		if err != nil {
+			return json.RawMessage(`""`), true
+		}
+		if len(b) <= jig.PreviewBytes {
+			return b, len(begin) < len(raw)
+		}
+		begin = Cut(begin, len(begin)*3/4)
+	}
+}
+
+// PreviewInput returns a call's input as it is shown to people.
+func PreviewInput(raw []byte) (shown json.RawMessage, truncated bool) {
+	if !json.Valid(raw) {
+		return Preview(raw)
+	}
+	return jig.Preview(Valid(raw), jig.PreviewBytes)
+}

@@ -1,0 +1,67 @@
+package stored_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/stored"
+)
+
+func TestClean(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "añ", stored.Clean("añ"))
+	require.Equal(t, "a\uFFFDb\uFFFDc", stored.Clean("a\x00b\xffc"))
+}
+
+func TestEncode(t *testing.T) {
+	t.Parallel()
+	b, err := stored.Encode(map[string]any{"a": json.RawMessage("\"\xff\"")})
+	require.NoError(t, err)
+	require.True(t, utf8.Valid(b))
+	_, err = stored.Encode(func() {})
+	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+}
+
+func TestCut_KeepsCharactersWhole(t *testing.T) {
+	t.Parallel()
+	for n, want := range []string{"", "a", "a", "añ", "añb", "añb"} {
+		require.Equal(t, want, stored.Cut("añb", n))
+	}
+}
+
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		raw       string
+		want      string
+		truncated bool
+	}{
+		"short JSON":     {`{"a":1}`, `{"a":1}`, false},
+		"short, no JSON": {`{"a`, `"{\"a"`, false},
+		"nothing":        {"", `""`, false},
+		"long JSON":      {`"` + strings.Repeat("x", 5000) + `"`, `"\"` + strings.Repeat("x", jig.PreviewBytes-257) + `"`, true},
+	} {
+		shown, truncated := stored.Preview([]byte(row.raw))
+		require.Equal(t, row.want, string(shown), name)
+		require.Equal(t, row.truncated, truncated, name)
+	}
+	shown, _ := stored.Preview([]byte(strings.Repeat("\x01", 5000)))
+	require.LessOrEqual(t, len(shown), jig.PreviewBytes, "escapes are counted")
+	require.True(t, json.Valid(shown))
+}
+
+func TestPreviewInput_KeepsMembers(t *testing.T) {
+	t.Parallel()
+	shown, truncated := stored.PreviewInput([]byte(`{"path":"a","text":"` + strings.Repeat("x", 5000) + `"}`))
+	require.True(t, truncated)
+	var members map[string]string
+	require.NoError(t, json.Unmarshal(shown, &members))
+	require.Equal(t, "a", members["path"])
+	shown, _ = stored.PreviewInput([]byte("[1"))
+	require.Equal(t, `"[1"`, string(shown))
+}
