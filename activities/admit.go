@@ -378,9 +378,7 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 	if !ruling.Terms.Plain() && ruling.Verdict == jig.VerdictAsk {
 		terms := ruling.Terms
 		p.Terms = &terms
-		if next := approval.ConsentOf(p).Next(now); next.Before(p.ExpiresAt) {
-			p.NextAt = next
-		}
+		p.NextAt = approval.NextAt(p, now)
 	}
 	if tool.Implementation == jig.ImplementationPerson {
 		asQuestion(&p, call.Input)

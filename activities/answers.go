@@ -3,7 +3,6 @@ package activities
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
@@ -21,14 +20,7 @@ func (a *Activities) reply(ctx context.Context, in Letter) (Heard, error) {
 		return Heard{}, err
 	}
 	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now(), ProofWanted: settings.ProofWanted()}
-	switch {
-	case r.Call == "":
-		request.Refusal = "`call` is missing: name the call of the question, e.g. 3.2"
-	case len(r.Value) == 0:
-		request.Refusal = "`value` is missing: give the answer"
-	case len(r.Value) > jig.InlineBytes:
-		request.Refusal = fmt.Sprintf("`value` has %d bytes, at most %d are taken", len(r.Value), jig.InlineBytes)
-	}
+	request.Refusal = approval.CheckReply(r)
 	s := sender{letter: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		return a.proofs.Reply(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
@@ -62,13 +54,7 @@ func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
 	}
 	request := approval.ReconcileRequest{
 		Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
-		ProofWanted: settings.ProofWanted(),
-	}
-	switch {
-	case r.Call == "":
-		request.Refusal = "`call` is missing: name the call, e.g. 3.2"
-	case r.Outcome != jig.OutcomeHappened && r.Outcome != jig.OutcomeNotHappened && r.Outcome != jig.OutcomeGiveUp:
-		request.Refusal = fmt.Sprintf("%q is not an outcome; use happened, not_happened or give_up", r.Outcome)
+		ProofWanted: settings.ProofWanted(), Refusal: approval.CheckReconciliation(r),
 	}
 	s := sender{letter: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {

@@ -27,8 +27,8 @@ func (a *Activities) newCover(session jig.Session) *cover {
 
 // apply lets a grant stand in for a person if one covers the call and the people who gave it could have approved it. Then the call
 // is reserved and the approval names the grant. When the call begins, the store checks again that the grant is valid.
-func (c *cover) apply(ctx context.Context, tool jig.Tool, call *jig.Call, approval *jig.Pending) error {
-	if tool.Permission == jig.PermissionDestructive || tool.Approval == jig.ApprovalAlwaysAsk || approval.Kind != jig.PendingApproval {
+func (c *cover) apply(ctx context.Context, tool jig.Tool, call *jig.Call, asked *jig.Pending) error {
+	if !approval.TakesGrant(tool, *asked) {
 		return nil
 	}
 	list, ok := c.known[tool.Name]
@@ -54,7 +54,7 @@ func (c *cover) apply(ctx context.Context, tool jig.Tool, call *jig.Call, approv
 			}
 			continue
 		}
-		votes, err := c.votes(ctx, g, *approval)
+		votes, err := c.votes(ctx, g, *asked)
 		if err != nil {
 			return err
 		}
@@ -63,11 +63,11 @@ func (c *cover) apply(ctx context.Context, tool jig.Tool, call *jig.Call, approv
 		}
 		c.taken[g.ID]++
 		call.Status = jig.CallReserved
-		approval.Grant, approval.Votes = g.ID, votes
+		asked.Grant, asked.Votes = g.ID, votes
 		return nil
 	}
 	if ended != "" {
-		approval.Reasons = append(slices.Clone(approval.Reasons),
+		asked.Reasons = append(slices.Clone(asked.Reasons),
 			fmt.Sprintf("the standing approval %s ended: the contract of %s has changed since it was given", ended, tool.Name))
 	}
 	return nil
@@ -93,17 +93,9 @@ func (c *cover) votes(ctx context.Context, g jig.Grant, asked jig.Pending) ([]ji
 		}
 		c.settings = &settings
 	}
-	if g.Claimed && c.settings.ProofWanted() {
-		return nil, nil // it was given when nobody had to prove their identity
+	people := make([]jig.Principal, len(g.By))
+	for i, id := range g.By {
+		people[i] = c.settings.Person(id)
 	}
-	consent := approval.ConsentOf(asked)
-	for _, id := range g.By {
-		if counts, why := consent.Entitled(c.settings.Person(id), c.now()); why == "" {
-			consent.Votes = append(consent.Votes, jig.Vote{By: id, Claimed: g.Claimed, Counts: counts, At: g.CreatedAt, Note: "grant " + g.ID})
-		}
-	}
-	if !consent.Granted() {
-		return nil, nil
-	}
-	return consent.Votes, nil
+	return approval.VotesOf(g, people, asked, c.settings.ProofWanted(), c.now()), nil
 }

@@ -80,19 +80,7 @@ func (a *Activities) rulingOn(ctx context.Context, in Letter, settings tenancy.S
 // call, and creates a grant that comes with the decision.
 func (a *Activities) prepare(ctx context.Context, in Letter, settings tenancy.Settings, r *approval.DecisionRequest) error {
 	d := &r.Decision
-	switch {
-	case r.Refusal != "":
-	case d.Call == "":
-		r.Refusal = "`call` is missing: name the call to decide, e.g. 3.2"
-	case d.Answer != jig.AnswerApprove && d.Answer != jig.AnswerDeny && d.Answer != jig.AnswerDelegate:
-		r.Refusal = fmt.Sprintf("%q is not an answer; use approve, deny or delegate", d.Answer)
-	case d.Answer != jig.AnswerApprove && len(d.Input) > 0:
-		r.Refusal = "`input` goes with approve alone"
-	case d.Answer != jig.AnswerApprove && d.Grant != nil:
-		r.Refusal = "`grant` goes with approve alone"
-	case d.Answer != jig.AnswerDelegate && d.To != "":
-		r.Refusal = "`to` goes with delegate alone"
-	}
+	r.Refusal = cmp.Or(r.Refusal, approval.CheckDecision(*d))
 	s := sender{letter: in, settings: settings, by: d.By, token: d.Token, call: d.Call}
 	err := a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		d.Digest = cmp.Or(d.Digest, digest)

@@ -8,7 +8,6 @@ import (
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // Reviews answers queries of the people who manage approvals.
@@ -57,7 +56,7 @@ func (a *Activities) decidable(ctx context.Context, in protocol.PendingRequest) 
 			return page, err
 		}
 		for _, p := range list {
-			if mayDecide(settings, who, p, a.now()) {
+			if approval.MayDecide(p, who, settings.Reconcilers, a.now()) {
 				page.Approvals = append(page.Approvals, p)
 			}
 		}
@@ -67,15 +66,6 @@ func (a *Activities) decidable(ctx context.Context, in protocol.PendingRequest) 
 	}
 	page.Approvals = a.withoutEnded(ctx, in.Tenant, page.Approvals)
 	return page, nil
-}
-
-func mayDecide(settings tenancy.Settings, who jig.Principal, p jig.Pending, now time.Time) bool {
-	if p.Kind == jig.PendingReconcile && settings.Reconcilers != nil {
-		return settings.Reconcilers.Include(who)
-	}
-	consent := approval.ConsentOf(p)
-	_, why := consent.Entitled(who, now)
-	return why == "" && !consent.Voted(who.ID)
 }
 
 // Figures returns statistics of a tenant's approvals.

@@ -2,10 +2,10 @@ package activities
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -38,22 +38,14 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 			return err
 		}
 	}
-	switch {
-	case s.settings.Signals == tenancy.SignalsOff && s.letter.signal():
-		s.refusal = "this tenant takes no decisions by signal: decide with `jig` and a signing key"
+	demands := approval.Demands{Proof: s.settings.ProofWanted(), NoSignals: s.settings.Signals == tenancy.SignalsOff}
+	sent := approval.Sender{By: s.by, Token: s.token, Call: s.call, Signal: s.letter.signal()}
+	if s.refusal = demands.Refuse(sent, s.pending != nil); s.refusal != "" {
 		return nil
-	case s.token == "" && s.settings.ProofWanted():
-		s.refusal = "this tenant takes signed decisions alone: decide with `jig` and a signing key, or put a `token` into the payload"
-		return nil
-	case s.token == "" && s.by == "":
-		s.refusal = "`by` is missing: say who decides"
-		return nil
-	case s.token == "":
+	}
+	if s.token == "" {
 		s.principal = s.settings.Person(s.by)
 		s.principal.Claimed = true
-		return nil
-	case s.pending == nil && s.call != "":
-		s.refusal = fmt.Sprintf("nothing waits under call %s: the token proves nothing", s.call)
 		return nil
 	}
 	digest := ""
@@ -61,16 +53,16 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 		digest = s.pending.Digest
 	}
 	proved, evidence, err := prove(digest)
-	switch {
-	case err != nil:
+	if err != nil {
 		s.refusal = "the token does not prove it: " + explain(err)
-	case s.by != "" && s.by != proved:
-		s.refusal = fmt.Sprintf("`by` is %s, and the token is %s's: leave `by` out", s.by, proved)
-	default:
-		evidence.Request = s.letter.SessionID + "/" + s.letter.Key
-		s.principal, s.evidence = s.settings.Person(proved), &evidence
-		s.principal.Claimed = false
+		return nil
 	}
+	if s.refusal = sent.RefuseProved(proved); s.refusal != "" {
+		return nil
+	}
+	evidence.Request = s.letter.SessionID + "/" + s.letter.Key
+	s.principal, s.evidence = s.settings.Person(proved), &evidence
+	s.principal.Claimed = false
 	return nil
 }
 

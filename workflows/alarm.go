@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/approval"
 )
 
 // alarm is the timer for the call that is due next.
@@ -22,10 +23,7 @@ func (c *call) due() time.Time {
 	if c.ref.State != jig.CallWaiting || c.ref.Ask == nil {
 		return time.Time{}
 	}
-	if next := c.ref.Ask.NextAt; !next.IsZero() && next.Before(c.ref.Ask.ExpiresAt) {
-		return next
-	}
-	return c.ref.Ask.ExpiresAt
+	return approval.Due(*c.ref.Ask)
 }
 
 // timeActs reports whether a reminder, an escalation or an expiry is being processed or is due now. A run that ended at this point would
