@@ -188,11 +188,14 @@ func (db *DB) check(ctx context.Context) error {
 }
 
 func (db *DB) checkVersion(ctx context.Context) error {
-	var have int64
-	if err := db.pool.QueryRow(ctx, db.queries["SchemaVersion"]).Scan(&have); err != nil {
+	var lowest, have int64
+	if err := db.pool.QueryRow(ctx, db.queries["SchemaVersions"]).Scan(&lowest, &have); err != nil {
 		return db.translate(err)
 	}
-	want, err := SchemaVersion()
+	if err := refuseOutdated(lowest); err != nil {
+		return err
+	}
+	_, want, err := schemaVersions()
 	switch {
 	case err != nil:
 		return err

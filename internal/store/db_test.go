@@ -34,7 +34,7 @@ func TestMigrationsUpDownUp(t *testing.T) {
 
 	require.NoError(t, store.Migrate(ctx, owner, role(t, app)))
 	require.NoError(t, store.Migrate(ctx, owner, role(t, app)), "again changes nothing")
-	require.NoError(t, store.MigrateDown(ctx, owner, 3))
+	require.NoError(t, store.MigrateDown(ctx, owner, 103))
 	_, err = store.Open(ctx, app, store.Options{})
 	requireCode(t, jig.CodeUnavailable, err)
 	require.ErrorContains(t, err, "jig migrate")
@@ -56,6 +56,37 @@ func TestMigrationsUpDownUp(t *testing.T) {
 	_, err = store.Open(ctx, app, store.Options{})
 	requireCode(t, jig.CodeUnavailable, err)
 	require.ErrorContains(t, err, "99999")
+}
+
+// Migrations 1 to 25 existed before they were squashed; later ones have higher numbers.
+func TestMigrate_RefusesADatabaseOfAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	owner, app := storetest.NewDatabase(t)
+	require.NoError(t, store.Migrate(ctx, owner, role(t, app)))
+	require.NoError(t, store.MigrateDown(ctx, owner, 101)) // so that a further migration could be applied
+	conn, err := pgx.Connect(ctx, owner)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(ctx) }()
+	_, err = conn.Exec(ctx, "delete from jig_schema_version where version_id > 0")
+	require.NoError(t, err)
+	_, err = conn.Exec(ctx, "insert into jig_schema_version (version_id, is_applied) select n, true from generate_series(1, 25) n")
+	require.NoError(t, err)
+	const contents = `select (select string_agg(relname, ' ' order by relname) from pg_class where relnamespace = current_schema()::regnamespace)
+		|| (select string_agg(version_id::text, ' ' order by id) from jig_schema_version)`
+	var before, after string
+	require.NoError(t, conn.QueryRow(ctx, contents).Scan(&before))
+
+	_, openErr := store.Open(ctx, app, store.Options{})
+	for name, err := range map[string]error{
+		"migrate": store.Migrate(ctx, owner, role(t, app)), "migrate down": store.MigrateDown(ctx, owner, 0), "open": openErr,
+	} {
+		requireCode(t, jig.CodeUnavailable, err)
+		require.ErrorContains(t, err, "cannot be upgraded", name)
+		require.Contains(t, jig.AsError(err).Hint, "empty database", name)
+	}
+	require.NoError(t, conn.QueryRow(ctx, contents).Scan(&after))
+	require.Equal(t, before, after, "nothing was changed")
 }
 
 func TestMigrationsRace(t *testing.T) {
@@ -82,6 +113,7 @@ func TestEveryTableIsUnderRowLevelSecurity(t *testing.T) {
 	defer func() { _ = conn.Close(t.Context()) }()
 	rows, err := conn.Query(t.Context(), `select c.relname, c.relrowsecurity and c.relforcerowsecurity
 			and exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = 'tenant_id' and a.attnotnull)
+			and exists (select from pg_policy p where p.polrelid = c.oid and p.polname = 'tenant' and p.polcmd = '*' and p.polroles = '{0}')
 		from pg_class c
 		where relnamespace = current_schema()::regnamespace and relkind = 'r' and relname not in ('jig_schema_version', 'installation')`)
 	require.NoError(t, err)
@@ -95,6 +127,9 @@ func TestEveryTableIsUnderRowLevelSecurity(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, 32, n)
+	var callable bool
+	require.NoError(t, conn.QueryRow(t.Context(), "select has_function_privilege($1, 'jig_isolate(regclass)', 'execute')", role(t, app)).Scan(&callable))
+	require.False(t, callable, "only migrations call jig_isolate")
 }
 
 func TestOpenRefusesRolesThatAreNotBound(t *testing.T) {

@@ -13,8 +13,6 @@ import (
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
-	"github.com/jig-run/jig/internal/store"
-	"github.com/jig-run/jig/internal/store/storetest"
 )
 
 // frame starts a composition for an executing call of pass 1 with the given ordinal, and returns it with the call.
@@ -391,24 +389,4 @@ func TestCancelSessionRacesWithMoves(t *testing.T) {
 	require.Empty(t, w.column(t, "select id::text from approvals where session_id = $1 and status = 'open'", w.session))
 	types := w.types(t)
 	require.Equal(t, "session.canceled", types[len(types)-1])
-}
-
-// Migrating down to before compositions and up again keeps the calls of passes.
-func TestMigrationToCompositions(t *testing.T) {
-	t.Parallel()
-	owner, app := storetest.NewDatabase(t)
-	w := world{DB: storetest.Open(t, owner, app, store.Options{}), tenant: "one"}
-	w.session = storetest.Session(t, w.DB, w.tenant).ID
-	w.begin(t, 1)
-	w.admit(t, w.call(1), asks(w.call(2)))
-	before := w.log(t)
-	require.NoError(t, store.MigrateDown(t.Context(), owner, 4))
-	require.NoError(t, store.Migrate(t.Context(), owner, role(t, app)))
-	w.DB = storetest.Open(t, owner, app, store.Options{})
-	require.Equal(t, before, w.log(t))
-	win, err := w.Window(t.Context(), w.tenant, w.session, 1, 10)
-	require.NoError(t, err)
-	require.Len(t, win.Calls, 2)
-	_, err = w.BeginFrame(t.Context(), w.composition(w.call(1), 0))
-	require.NoError(t, err)
 }

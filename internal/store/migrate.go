@@ -26,22 +26,36 @@ const versionTable = "jig_schema_version"
 // grantsLock is the advisory lock under which privileges are granted: PostgreSQL fails when two programs grant at the same time.
 const grantsLock = 7_307_441
 
-// SchemaVersion returns the version of the schema that this program was built for.
-func SchemaVersion() (int64, error) {
+// schemaVersions returns the numbers of the first and the last migration of this program.
+func schemaVersions() (first, last int64, err error) {
 	entries, err := migrationFiles.ReadDir("migrations")
 	if err != nil {
-		return 0, jig.Errorf(jig.CodeInternal, "reading the embedded migrations: %w", err)
+		return 0, 0, jig.Errorf(jig.CodeInternal, "reading the embedded migrations: %w", err)
 	}
-	var latest int64
-	for _, entry := range entries {
+	for i, entry := range entries {
 		number, _, _ := strings.Cut(entry.Name(), "_")
 		version, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
-			return 0, jig.Errorf(jig.CodeInternal, "the migration %s has no number", entry.Name())
+			return 0, 0, jig.Errorf(jig.CodeInternal, "the migration %s has no number", entry.Name())
 		}
-		latest = max(latest, version)
+		if i == 0 {
+			first = version
+		}
+		last = max(last, version)
 	}
-	return latest, nil
+	return first, last, nil
+}
+
+// refuseOutdated returns an error for a database whose migrations have been replaced since. lowest is the lowest number of a migration
+// that was applied to it, or 0 if there is none. Migrations that replace others get higher numbers.
+func refuseOutdated(lowest int64) error {
+	first, _, err := schemaVersions()
+	if err != nil || lowest == 0 || lowest >= first {
+		return err
+	}
+	return jig.Errorf(jig.CodeUnavailable, "the database was created by an older version of jig and cannot be upgraded").
+		WithHint("run `jig migrate` on a new, empty database, or keep using this one with the older version; " +
+			"for `make dev`, delete the folder .jig")
 }
 
 // Migrate brings the schema of the database at ownerURL to this program's version and gives appRole the privileges it needs (""
@@ -52,6 +66,9 @@ func Migrate(ctx context.Context, ownerURL, appRole string) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
+	if err := checkOutdated(ctx, db, config); err != nil {
+		return err
+	}
 	provider, err := migrations(db)
 	if err != nil {
 		return translate(err, config)
@@ -72,6 +89,9 @@ func MigrateDown(ctx context.Context, ownerURL string, version int64) error {
 		return err
 	}
 	defer func() { _ = db.Close() }()
+	if err := checkOutdated(ctx, db, config); err != nil {
+		return err
+	}
 	provider, err := migrations(db)
 	if err != nil {
 		return translate(err, config)
@@ -124,6 +144,26 @@ func schemaOf(ctx context.Context, config *pgx.ConnConfig) (string, error) {
 			WithHint("create one, or name it in JIG_DATABASE_OWNER_URL and JIG_DATABASE_URL with ?search_path=")
 	}
 	return *schema, nil
+}
+
+// checkOutdated calls refuseOutdated if the database has been migrated before.
+func checkOutdated(ctx context.Context, db *sql.DB, config *pgx.ConnConfig) error {
+	var migrated bool
+	if err := db.QueryRowContext(ctx, "select to_regclass($1) is not null", versionTable).Scan(&migrated); err != nil {
+		return migrationError(err, config)
+	}
+	if !migrated {
+		return nil
+	}
+	list, err := loadQueries()
+	if err != nil {
+		return err
+	}
+	var lowest, latest int64
+	if err := db.QueryRowContext(ctx, list["SchemaVersions"]).Scan(&lowest, &latest); err != nil {
+		return migrationError(err, config)
+	}
+	return refuseOutdated(lowest)
 }
 
 func migrations(db *sql.DB) (*goose.Provider, error) {
@@ -179,8 +219,8 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 		"select pg_advisory_xact_lock(" + strconv.Itoa(grantsLock) + ")",
 		"revoke temporary on database " + pgx.Identifier{database}.Sanitize() + " from public", // a role that does not own the database only gets a warning
 		"grant usage on schema " + in + to,
-		"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, documents, " +
-			"frames, frame_values, received, received_consumed, grants, pauses, notices, notice_deliveries" + to,
+		"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, " +
+			"documents, frames, frame_values, received, received_consumed, grants, pauses, notices, notice_deliveries" + to,
 		"grant update on sessions, calls, approvals, frames, frame_values, grants, pauses, notices, notice_deliveries" + to,
 		"grant select, insert on used_tokens, settled_calls" + to,
 		"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks, bundles" + to,
@@ -188,10 +228,12 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 		"grant update (size) on artifacts" + to,
 		"grant update (current, bundle) on documents" + to,
 		"grant select on " + versionTable + to,
-		"grant execute on function jig_live_sessions(integer), jig_sessions_after(text, text, integer), jig_take_settled(interval, integer), jig_told_settled(text, text), jig_last_seqs(text[], text[]), jig_prune(timestamptz), jig_erase(), " +
+		"grant execute on function jig_live_sessions(integer), jig_sessions_after(text, text, integer), jig_last_seqs(text[], text[]), " +
+			"jig_take_settled(interval, integer), jig_told_settled(text, text), jig_prune(timestamptz), jig_erase(), " +
 			"jig_take_notices(integer, interval), jig_take_deliveries(integer, integer, text[], text[], interval), " +
 			"jig_forget_notices(interval, integer), jig_forget_tokens(interval, integer), jig_audit(text, text, text, text), " +
-			"jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz), jig_entity_elsewhere(text), jig_value_elsewhere(text, text)" + to,
+			"jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz), " +
+			"jig_entity_elsewhere(text), jig_value_elsewhere(text, text)" + to,
 	} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return migrationError(err, config)

@@ -1,5 +1,5 @@
 -- name: ApprovalsInsert
--- One that a grant gives is approved from the beginning, by those who gave the grant.
+-- An approval that a grant gives is approved from the start, by the people who gave the grant.
 insert into approvals (tenant_id, session_id, call_id, kind, tool, input, truncated, summary, reasons, digest, requested_by,
     requested_at, expires_at, agent, policy_version, terms, votes, delegations, question, grant_id, status, answer, decided_by, claimed,
     approved_digest, decided_at, parent_id, parent_call)
@@ -31,7 +31,7 @@ select {{approval}} from approvals a join calls c using (tenant_id, session_id, 
 where a.tenant_id = $1 and a.session_id = $2 and c.frame = '' and c.pass = $3 and a.status = 'open' order by c.ordinal, c.call_id
 
 -- name: ApprovalsOpenOfFrame
--- Those of compositions within the composition come along: to leave them out would take a join.
+-- This includes the approvals of nested compositions, because leaving them out would need a join.
 select {{approval}} from approvals a
 where a.tenant_id = $1 and a.session_id = $2 and a.status = 'open' and starts_with(a.call_id, $3 || '/')
 
@@ -45,19 +45,19 @@ where a.tenant_id = $1 and a.status = 'open' and (a.requested_at, a.id) > ($2, $
 order by a.requested_at, a.id limit $4
 
 -- name: ApprovalConsume
--- Succeeds once for an approval: the one attempt that finds it approved.
+-- Succeeds for only one attempt: the one that finds the approval still approved.
 update approvals a set status = 'consumed', consumed_at = clock_timestamp()
 where a.tenant_id = $1 and a.id = $2 and a.status = 'approved'
 
 -- name: ApprovalDecide
--- The compare-and-set of a decision: an approval that is not open any more is left as it is.
+-- Decides an approval if it is still open.
 update approvals a set status = $3, answer = $4, decided_by = $5, claimed = $6, note = $7, reason = $8, decision_key = $9,
     approved_digest = $10, input_before = $11, input_after = $12, patch = $13, votes = coalesce($14, a.votes),
     decided_at = clock_timestamp()
 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
 
 -- name: ApprovalTerms
--- What an approval takes once its input was changed.
+-- Replaces the terms of an approval after its input was changed.
 update approvals a set terms = $3 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
 
 -- name: ApprovalVote
@@ -70,8 +70,8 @@ update approvals a set delegations = $3 where a.tenant_id = $1 and a.id = $2 and
 update approvals a set noticed_at = $3 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
 
 -- name: ApprovalsOfSessionOpenLock
--- What a session still waits for, before it is taken back; an approval that was not used yet, too. An outcome that somebody told,
--- and an answer to a question, were used when they came.
+-- Locks what can still be withdrawn from a session: everything open, and approvals that no attempt has used. Reported outcomes and answers
+-- to questions are used when they arrive.
 select {{approval}} from approvals a where a.tenant_id = $1 and a.session_id = $2 and (a.status = 'open' or a.status = 'approved' and a.kind = 'approval')
 order by a.id for no key update
 
@@ -81,13 +81,13 @@ where a.tenant_id = $1 and a.session_id = $2 and a.call_id = any($3::text[]) and
 order by a.id for no key update
 
 -- name: ApprovalWho
--- Who approved a call, latest first: those who voted, or the one who decided.
+-- Who approved a call: the votes, or the person who decided.
 select a.decided_by, a.claimed, a.votes from approvals a
 where a.tenant_id = $1 and a.session_id = $2 and a.call_id = $3 and a.kind = 'approval' and a.status in ('approved', 'consumed')
 order by a.id desc limit 1
 
 -- name: ApprovalVoid
--- Takes an approval back that was granted and not consumed.
+-- Withdraws an approval that no attempt has used.
 update approvals a set status = 'expired', reason = $3 where a.tenant_id = $1 and a.id = $2 and a.status = 'approved'
 
 -- name: ApprovalsCancel

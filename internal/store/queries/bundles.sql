@@ -1,9 +1,9 @@
 -- name: Serialize
--- Until the transaction ends, nobody else does what is called so.
+-- Locks a name until the transaction ends. Transactions that use Serialize or Beside with the same name wait.
 select pg_advisory_xact_lock(hashtextextended($1::text, 0))
 
 -- name: Beside
--- Until the transaction ends, nobody does what Serialize calls so; others may do this, too.
+-- Shares the lock of Serialize: only transactions that use Serialize with the same name wait.
 select pg_advisory_xact_lock_shared(hashtextextended($1::text, 0))
 
 -- name: BundlesGet
@@ -24,13 +24,14 @@ returning b.installed_at
 update bundles b set removed_at = clock_timestamp() where b.tenant_id = $1 and b.name = $2 and b.removed_at is null
 
 -- name: DocumentsHold
--- The current versions of some documents, and whose they are; they stay the current ones until the transaction ends.
+-- Locks the current versions of some documents, so that they stay current until the transaction ends.
 select d.kind, d.name, d.version, d.bundle from documents d
 where d.tenant_id = $1 and d.current and (d.kind, d.name) in (select q.kind, q.name from unnest($2::text[], $3::text[]) as q(kind, name))
 order by d.kind, d.name for no key update of d
 
 -- name: DocumentsRetire
--- Versions by name: one that became the current one meanwhile is not touched, and what follows meets it as a duplicate.
+-- Names the versions, so that a version that became current in the meantime stays current. The statements that follow then fail because
+-- of the duplicate.
 update documents d set current = false from unnest($2::text[], $3::text[], $4::text[]) as q(kind, name, version)
 where d.tenant_id = $1 and d.kind = q.kind and d.name = q.name and d.version = q.version and d.current
 
@@ -41,18 +42,19 @@ from unnest($3::text[], $4::text[], $5::text[], $6::bytea[]) as q(kind, name, ve
 on conflict (tenant_id, kind, name, version) do update set current = true, bundle = excluded.bundle
 
 -- name: DocumentsGive
--- Makes versions that are there the current ones, of a bundle each.
+-- Makes existing versions current and gives each one to a bundle.
 update documents d set current = true, bundle = q.bundle
 from unnest($2::text[], $3::text[], $4::text[], $5::text[]) as q(kind, name, version, bundle)
 where d.tenant_id = $1 and d.kind = q.kind and d.name = q.name and d.version = q.version
 
 -- name: EntitiesDefault
--- Gives the entities of a type the values of fields that they lack.
+-- Adds default values for the fields that the entities of a type lack.
 update entities e set content = $3::jsonb || e.content, revision = e.revision + 1, updated_at = clock_timestamp()
 where e.tenant_id = $1 and e.type = $2 and e.deleted_at is null and not e.content ?& $4::text[]
 
 -- name: TypesChanged
--- Of some entity types, those of which there are entities though there were none (no version), or whose current version is another.
+-- The entity types, of those given, whose current version differs from the given one. For a type given without a version: those that have
+-- entities.
 select q.name from unnest($2::text[], $3::text[]) as q(name, version)
 where case q.version
     when '' then exists (select from entities e where e.tenant_id = $1 and e.type = q.name and e.deleted_at is null)

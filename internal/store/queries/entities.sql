@@ -9,7 +9,7 @@ on conflict (tenant_id, key) where key <> '' do nothing
 returning {{entity}}
 
 -- name: EntityTypeVersion
--- The current version of a type; none when it is out of use.
+-- The current version of a type; no row if the type has been retired.
 select d.version from documents d
 where d.tenant_id in ($1, '_global') and d.kind = 'entity_type' and d.name = $2 and d.current
 order by d.tenant_id = '_global' limit 1
@@ -50,11 +50,11 @@ where e.tenant_id = $1 and e.deleted_at is null group by e.type order by e.type 
 select q.id from unnest($1::text[]) with ordinality q(id, n) where jig_entity_elsewhere(q.id) order by q.n
 
 -- name: EntitiesFiltered
--- The store adds the conditions, the order and the bounds of the page.
+-- The store appends the filter, the order and the limits of the page.
 select {{entity}} from entities e where e.tenant_id = $1 and e.type = $2 and e.deleted_at is null
 
 -- name: EntitiesSearched
--- Entities by their own words or by the best chunk of their texts; the snippet is made of the rows that are given back alone.
+-- Finds entities by their own words or by the best chunk of their texts. Snippets are made only for the rows that are returned.
 with q as (select websearch_to_tsquery('simple', $3) as query),
 own as (
     select e.entity_id, '' as document, 0 as n, ts_rank_cd(e.words, q.query, 1) * 2 as rank
@@ -84,7 +84,7 @@ order by p.rank desc, p.entity_id collate "C"
 'StartSel=**, StopSel=**, MaxWords=40, MinWords=20'
 
 -- name: RelationsPut
--- Leaves out what points at nothing: the caller compares the count.
+-- Skips relations to entities that do not exist; the caller compares the count.
 insert into relations (tenant_id, from_id, name, to_id)
 select $1, $2, r.name, e.entity_id
 from unnest($3::text[], $4::text[]) as r(name, to_id)
@@ -93,7 +93,7 @@ where exists (select from entities f where f.tenant_id = $1 and f.entity_id = $2
 on conflict (tenant_id, from_id, name, to_id) do update set removed_at = null
 
 -- name: RelationsDrop
--- Those of some names that are not among what is to stay.
+-- Removes the relations with the given names, except those listed in $4 and $5.
 update relations r set removed_at = clock_timestamp()
 where r.tenant_id = $1 and r.from_id = $2 and r.name = any($3::text[]) and r.removed_at is null
     and not exists (select from unnest($4::text[], $5::text[]) as s(name, to_id) where s.name = r.name and s.to_id = r.to_id)
@@ -103,7 +103,7 @@ update relations r set removed_at = clock_timestamp()
 where r.tenant_id = $1 and r.from_id = $2 and r.name = $3 and r.to_id = $4 and r.removed_at is null
 
 -- name: EntityNeighbours
--- One step along relations, both ways.
+-- The entities that are one relation away, in either direction.
 select n.entity_id from entities n
 where n.tenant_id = $1 and n.deleted_at is null and n.entity_id in (
     select r.to_id from relations r where r.tenant_id = $1 and r.from_id = any($2::text[]) and r.removed_at is null
@@ -114,7 +114,7 @@ where n.tenant_id = $1 and n.deleted_at is null and n.entity_id in (
 order by n.entity_id collate "C"
 
 -- name: EntitiesBrief
--- Without their contents, those of some types (of all when there is none), in the order of the ids.
+-- Entities without their contents, in the order of the given ids. If types are given, only entities of those types.
 select e.entity_id, e.type, e.title from unnest($2::text[]) with ordinality as q(entity_id, n)
 join entities e on e.tenant_id = $1 and e.entity_id = q.entity_id and e.deleted_at is null
 where cardinality($3::text[]) = 0 or e.type = any($3)
@@ -198,7 +198,7 @@ select $1, $2, q.task, q.ended from unnest($3::text[], $4::bytea[]) as q(task, e
 on conflict (tenant_id, entity_id, task) do update set ended = excluded.ended, updated_at = clock_timestamp()
 
 -- name: EntityProgress
--- An entity and how its tasks ended, as of one moment.
+-- An entity and how its tasks ended, in one snapshot.
 select {{entity}},
     array(select k.task from entity_tasks k where k.tenant_id = $1 and k.entity_id = $2 order by k.task) as tasks,
     array(select k.ended from entity_tasks k where k.tenant_id = $1 and k.entity_id = $2 order by k.task) as ended
@@ -210,7 +210,7 @@ from entities e where e.tenant_id = $1 and e.entity_id = any($2::text[]) and e.d
 order by e.entity_id collate "C"
 
 -- name: SourceTexts
--- Bodies come along until there are $3 bytes of them.
+-- Returns bodies as long as their total is at most $3 bytes.
 select t.document_id as id, t.entity_id, encode(sha256(convert_to(json_build_array(t.title, t.body)::text, 'UTF8')), 'hex') as hash,
     case when sum(octet_length(t.body)) over (order by t.created_at, t.document_id collate "C") <= $3::bigint then t.body end as body
 from texts t

@@ -1,6 +1,6 @@
 -- name: EventsAppend
--- Raises the session's counter and numbers the events with it: the last statement of its transaction, so that the counter's
--- lock is held for the commit alone.
+-- Raises the session's counter and numbers the events with it. It is the last statement of its transaction, so that the lock on the
+-- counter is held only during the commit.
 with n as (
     update sessions s set last_seq = s.last_seq + cardinality($3::text[]), updated_at = clock_timestamp()
     where s.tenant_id = $1 and s.session_id = $2
@@ -17,7 +17,7 @@ select e.session_id, e.seq, e.at, e.type, e.pass, e.call_id, e.tool, e.data from
 where e.tenant_id = $1 and e.session_id = $2 and e.seq > $3 order by e.seq limit $4
 
 -- name: EventsOfSeveral
--- What several watched sessions of a tenant have that their watchers have not seen.
+-- The events of several watched sessions of a tenant that their watchers have not seen.
 select e.session_id, e.seq, e.at, e.type, e.pass, e.call_id, e.tool, e.data
 from unnest($2::text[], $3::bigint[]) as w(session_id, after)
 cross join lateral (

@@ -1,6 +1,6 @@
 -- name: ApprovalsListed
--- Every filter is a range over a column of the index approvals_listing, so that one plan serves all of them. The collation
--- keeps the planner from the other indexes, whose order is another.
+-- Every filter is a range over a column of the index approvals_listing, so one plan serves all filters. Because of the collation, the
+-- planner cannot choose another index, whose order would differ.
 select {{approval}} from approvals a
 where a.tenant_id = $1 and a.status = 'open' and (a.requested_at, a.id) > ($2, $3) and a.requested_at < $4
     and a.kind collate "C" between $5 and $6 and a.tool collate "C" between $7 and $8
@@ -17,7 +17,7 @@ select count(*) as count, coalesce(min(a.requested_at), 'epoch') as oldest,
 from approvals a where a.tenant_id = $1 and a.status = 'open' and a.requested_at <= $2
 
 -- name: FiguresDecided
--- One row for all, with an empty tool, and one for each tool.
+-- One row for all tools, with an empty name, and one for each tool.
 with d as (
     select a.tool, {{outcome}} as outcome, extract(epoch from a.decided_at - a.requested_at)::float8 as seconds
     from approvals a where a.tenant_id = $1 and a.kind = 'approval' and a.decided_at >= $2
@@ -34,7 +34,7 @@ from d group by grouping sets ((), (d.tool))
 order by grouping(d.tool) desc, count(*) desc, d.tool
 
 -- name: FiguresReviewers
--- A vote counts since its own time, whether or not the approval that it is for has been decided.
+-- Votes are selected by their own time, whether or not their approval has been decided.
 with d as (
     select a.decided_by as by, {{outcome}} as outcome, extract(epoch from a.decided_at - a.requested_at)::float8 as seconds,
         0 as votes
@@ -66,8 +66,8 @@ select clock_timestamp()
 jig_outcome(a.answer, a.status, a.grant_id, a.decided_by, a.decided_at, a.expires_at)
 
 -- name: CallsRecorded
--- A page of calls in the order of sessions and ids, read session by session along the primary keys. Of large inputs fewer fit
--- a page: at most $6 bytes, and one call at least.
+-- A page of calls, ordered by session and call id and read along the primary keys. A page holds inputs of at most $6 bytes in total, but
+-- at least one call.
 with picked as materialized (
     select q.session_id, q.call_id, row_number() over w as place, sum(coalesce(octet_length(q.input), 0)) over w as bytes
     from (

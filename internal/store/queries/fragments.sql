@@ -1,4 +1,4 @@
--- Lists of columns that several queries share: {{name}} in a query stands for the fragment.
+-- Texts that several queries share. {{name}} in a query is replaced by the fragment.
 
 -- fragment: session
 s.tenant_id, s.session_id, s.agent, s.principal, s.input, s.task, s.catalogue, s.status, s.pass, s.writes, s.tokens, s.todo,
@@ -23,7 +23,7 @@ g.tenant_id, g.grant_id, g.tool, g.meaning, g.agent, g.condition, g.max_uses, g.
 g.call_id, g.created_at, g.revoked_at, g.revoked_by
 
 -- fragment: delegated
--- The sessions that answer running calls of the session $2, and of those sessions in turn. via is the call of $2 that each holds up.
+-- The sessions that answer executing calls of the session $2, and the sessions below those. via is the call of $2 that waits for each.
 recursive delegated(session_id, parent_id, via, depth) as (
     select c.child, c.session_id, c.call_id, 1 from calls c
     where c.tenant_id = $1 and c.session_id = $2 and c.status = 'executing' and c.child <> ''

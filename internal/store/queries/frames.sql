@@ -1,10 +1,10 @@
 -- name: FrameTakeOver
--- A later attempt at the call takes the composition over; an earlier one changes nothing.
+-- Hands the composition to a later attempt of its call. An earlier attempt changes nothing.
 update frames f set fence = $4, updated_at = clock_timestamp()
 where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and f.fence < $4 and not f.done
 
 -- name: FrameInsert
--- Begins a composition once, for a call that has no result yet; the entity that it fills knows it from then on.
+-- Starts a composition once, for a call that has no result yet, and records the call in the entity that it fills.
 with f as (
     insert into frames (tenant_id, session_id, call_id, kind, name, version, fence, state, entity_id, received_before)
     select $1, $2, $3, $4, $5, $6, $7, $8, $9,
@@ -21,7 +21,7 @@ select f.tenant_id, f.session_id, f.call_id, f.kind, f.name, f.version, f.entity
 from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3
 
 -- name: FrameReceived
--- What the session was sent since the composition began, without what the composition is through with: nothing once it is over.
+-- The events that the session received since the composition began and that the composition has not consumed; none once it has ended.
 select r.n, r.name, r.data, r.by from frames f
 join received r on r.tenant_id = f.tenant_id and r.session_id = f.session_id and r.n > f.received_before
 where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and not f.done and not exists (
@@ -30,17 +30,17 @@ where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and not f.done a
 order by r.n limit 1000
 
 -- name: FrameMove
--- The compare-and-set of a move.
+-- Stores the next state if the revision is still the expected one.
 update frames f set state = $5, revision = f.revision + 1, done = $6, result = $7, result_artifact = $8, updated_at = clock_timestamp()
 where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and f.revision = $4 and not f.done
 returning f.revision
 
 -- name: FramesAmong
--- Which of the named calls are answered by a composition.
+-- The calls, of those given, that a composition answers.
 select f.call_id from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = any($3::text[])
 
 -- name: FramesEnd
--- Ends what a session has under way.
+-- Ends all running compositions of a session.
 update frames f set done = true, result = $3, revision = f.revision + 1, updated_at = clock_timestamp()
 where f.tenant_id = $1 and f.session_id = $2 and not f.done
 
@@ -50,7 +50,7 @@ where c.tenant_id = $1 and c.session_id = $2 and c.open_frame = $3
 order by c.created_at, c.nth, c.call_id
 
 -- name: FrameCallsLock
--- Of the named calls of a composition, those in a state.
+-- The calls of a composition, of those given, that have one of the given statuses.
 select {{call}} from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.frame = $3 and c.call_id = any($4::text[]) and c.status = any($5::text[])
 order by {{call_order}} for no key update
@@ -61,7 +61,7 @@ select $1, $2, $3, q.path, q.value, q.artifact from unnest($4::text[], $5::bytea
 on conflict (tenant_id, session_id, frame, path) do update set value = excluded.value, artifact = excluded.artifact
 
 -- name: FrameValuesGet
--- Lateral with a limit: each by its key, as in CallsKnown.
+-- Lateral with a limit, so that each value is looked up by its key, as in CallsKnown.
 select v.path, coalesce(v.value, (
     select string_agg(k.data, ''::bytea order by k.at) from artifact_chunks k
     where k.tenant_id = v.tenant_id and k.artifact_id = v.artifact)) as value
@@ -74,8 +74,8 @@ select $1, $2, $3, q.n from unnest($4::bigint[]) as q(n)
 on conflict do nothing
 
 -- name: ReceivedInsert
--- Numbers an event that a session was sent, once per key. The session's row is locked by a statement of its own before, so
--- that this one sees the number that was given last.
+-- Stores an event that was sent to a session, once per key, and numbers it. An earlier statement locks the session's row, so that this
+-- one sees the latest number.
 with r as (
     insert into received (tenant_id, session_id, n, key, name, data, by, at)
     select $1, $2, coalesce((select max(r.n) from received r where r.tenant_id = $1 and r.session_id = $2), 0) + 1, $3, $4, $5::json, $6,
@@ -93,7 +93,8 @@ with r as (
 select n.last_seq from n
 
 -- name: CallsBegunBelow
--- The calls of a session, or those inside a call, that began and write, or whose tools are named. A composition counts by its steps.
+-- The calls of a session, or those inside a call, that have begun and either write or use one of the given tools. Compositions are left
+-- out, because their steps are calls too.
 select c.call_id, c.write from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.fence > 0 and (c.write or c.tool = any($4))
     and ($3 = '' or starts_with(c.call_id, $3 || '/'))

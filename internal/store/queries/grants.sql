@@ -5,7 +5,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 on conflict do nothing
 
 -- name: GrantsLive
--- What may cover calls of some tools; the oldest first, so that it is used up first.
+-- The grants that may cover calls of some tools. The oldest come first, so that they are used up first.
 select {{grant}} from grants g
 where g.tenant_id = $1 and g.tool = any($2::text[]) and g.revoked_at is null and g.used < g.max_uses and g.expires_at > $3
 order by g.created_at, g.grant_id limit 1000
@@ -19,7 +19,7 @@ order by g.created_at desc, g.grant_id desc limit $6
 select {{grant}} from grants g where g.tenant_id = $1 and g.grant_id = $2 for no key update
 
 -- name: GrantUse
--- One use, when the grant still holds, for a tool whose contract means $3: the row's lock makes the count exact.
+-- Counts one use if the grant is still valid and was given for the contract $3. The row's lock makes the count exact.
 update grants g set used = g.used + 1
 where g.tenant_id = $1 and g.grant_id = $2 and g.meaning = $3 and g.revoked_at is null and g.used < g.max_uses
     and g.expires_at > clock_timestamp()
@@ -44,7 +44,7 @@ select p.scope, p.target, p.by, p.claimed, p.reason, p.at from pauses p
 where p.tenant_id = $1 and p.lifted_at is null order by p.at, p.scope, p.target
 
 -- name: PausesOfSession
--- What holds calls of a session back, its own or one of those that started it; the tools' among them.
+-- The pauses that can hold back calls of a session: those of the tenant, of tools, of the session, and of the sessions above it.
 with recursive line(session_id, parent_id, depth) as (
     select s.session_id, s.parent_id, 0 from sessions s where s.tenant_id = $1 and s.session_id = $2
     union all

@@ -9,14 +9,14 @@ where c.tenant_id = $1 and c.session_id = $2 and c.frame = '' and c.pass <> $3 a
 order by c.signature, c.pass, c.ordinal, c.call_id
 
 -- name: CallsKnown
--- Lateral with a limit, here and below: each is looked up by its key, however many calls the session has. With call_id = any(…)
--- the planner reads a session of 10,000 calls through, where most sessions are small.
+-- Lateral with a limit, here and below, so that each call is looked up by its key. With call_id = any(…) the planner expects a small
+-- session and reads all calls of it, even if there are 10,000.
 select c.call_id from unnest($3::text[]) as q(call_id) cross join lateral (
     select c.call_id from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.call_id limit 1) c
 limit 1
 
 -- name: CallsInsert
--- A call that tries another one's effect again takes that one's key; without such a call there is no key, and nothing is admitted.
+-- A call that retries another call takes over its idempotency key. If that call does not exist, the key is null and the statement fails.
 insert into calls (tenant_id, session_id, call_id, pass, ordinal, provider_id, tool, version, write, idempotent, input,
     signature, concurrency_key, digest, policy_version, verdict, reasons, status, duplicate_of, result, summary, error, frame, nth,
     finished_at, idempotency_key)
@@ -32,7 +32,7 @@ from unnest($3::text[], $4::int[], $5::int[], $6::text[], $7::text[], $8::text[]
         policy_version, verdict, reasons, status, duplicate_of, result, summary, error, frame, idempotency_key, retry_of, nth)
 
 -- name: CallsWindow
--- Open calls of a pass: up to 100 that wait for a person and up to $4 others, and one of each beyond, to tell that there is more.
+-- Open calls of a pass: up to 100 that wait for a person and up to $4 others, plus one of each if there are more.
 select {{call}} from (
     select c.*, row_number() over (partition by c.status in ('waiting', 'unknown') order by c.ordinal, c.call_id) as place
     from calls c
@@ -54,8 +54,8 @@ where c.tenant_id = $1 and c.session_id = $2 and c.status in ('waiting', 'reserv
 order by {{call_order}} for no key update
 
 -- name: CallStartFast
--- Begins the first attempt of a call that nobody had to approve, with its event, in one statement; nothing happens when
--- anything is not as expected.
+-- Begins the first attempt of a call that needed no approval, with its event, in one statement. It does nothing unless the call is exactly
+-- as expected.
 with c as (
     update calls c set status = 'executing', fence = c.fence + 1, attempt = $6, started_at = clock_timestamp()
     where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = 'reserved' and c.verdict = 'run'
@@ -72,13 +72,13 @@ with c as (
 select {{call}}, n.last_seq from c, n
 
 -- name: CallStart
--- An attempt that takes over from one that never reported leaves the call in doubt, if it writes.
+-- An attempt that replaces one that never reported leaves the call in doubt if the call writes.
 update calls c set status = 'executing', fence = c.fence + 1, attempt = $4, started_at = clock_timestamp(), finished_at = null,
     child = case when $5 = '' then c.child else $5 end, in_doubt = c.in_doubt or c.status = 'executing' and c.write
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CallFinishFast
--- Finalises the attempt that holds the fence, with its event, in one statement. $9 is the event's data, an object.
+-- Finalizes the attempt that holds the fence, with its event, in one statement. $9 is the event's data, a JSON object.
 with c as (
     update calls c set status = $5, result = $6, summary = $7, error = $8, finished_at = clock_timestamp()
     where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.fence = $4 and c.status = 'executing'
@@ -97,45 +97,45 @@ with c as (
 select {{call}}, n.last_seq from c, n
 
 -- name: CallChild
--- Names the session that a running call starts.
+-- Records the session that an executing call starts.
 update calls c set child = $4
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = 'executing' and c.child in ('', $4) returning c.call_id
 
 -- name: CallSet
--- Moves a locked call on. A null result leaves it open.
+-- Sets the status and the result of a locked call. Without a result the call is open.
 update calls c set status = $4, result = $5, summary = $6, error = $7, result_artifact = $8,
     finished_at = case when $5::bytea is null then null else clock_timestamp() end
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CallGiveBack
--- Lets an open call begin again; $4 says whether an earlier attempt may have taken effect.
+-- Lets an open call begin again. $4 is true if an earlier attempt may have taken effect.
 update calls c set status = 'reserved', in_doubt = $4
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CompositionsNotBegun
--- Which of the named calls are compositions that have not begun.
+-- The calls, of those given, that are compositions and have not begun.
 select c.call_id from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[])
     and exists (select from documents d where d.tenant_id in ($1, '_global') and d.kind = 'spec' and d.name = c.tool and d.version = c.version)
     and not exists (select from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = c.call_id)
 
 -- name: CallsMarkRestored
--- Marks calls that may have run since a backup was made. $4 are those whose fence is raised, by $5.
+-- Marks calls that may have run since a backup was made, and raises the fences of the calls in $4 by $5.
 update calls c set in_doubt = true, fence = c.fence + case when c.call_id = any($4::text[]) then $5::integer else 0 end
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[])
 
 -- name: CallsFinish
--- Finalises several locked calls.
+-- Finalizes several locked calls.
 update calls c set status = q.status, result = q.result, summary = q.summary, error = q.error, finished_at = clock_timestamp()
 from unnest($3::text[], $4::text[], $5::bytea[], $6::text[], $7::bytea[]) as q(call_id, status, result, summary, error)
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.call_id
 
 -- name: CallSharesKey
--- Whether another call of the session has the idempotency key of a call.
+-- Reports whether another call of the session has the same idempotency key.
 select exists (select from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id <> $3 and c.idempotency_key = $4)
 
 -- name: CallEdit
--- Takes over what a decision changed of a call: it may run, or waits for another decision.
+-- Stores what a decision changed in a call. The call may run, or waits for another decision.
 update calls c set status = $11, input = $4, digest = $5, version = $6, policy_version = $7, reasons = $8,
     signature = $9, concurrency_key = $10, patch = $12, edited_by = $13
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
@@ -157,14 +157,16 @@ group by c.status
 select c.status, count(*) from calls c where c.tenant_id = $1 and c.session_id = $2 group by c.status
 
 -- name: CallsHeld
--- How many calls are executing only in that calls of their composition are open.
+-- Counts the executing calls that only wait for open calls of their own composition.
 select count(*) from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.status = 'executing' and c.call_id = any(array(
     select distinct o.open_frame from calls o where o.tenant_id = $1 and o.session_id = $2 and o.open_frame is not null))
 
 -- name: CallViews
--- A call that is held back because a policy cannot be read shows why in place of a summary.
-select c.call_id, c.tool, c.status, case when c.status = 'reserved' and c.policy_version = $4 then c.reasons ->> 0 else c.summary end as summary, c.error, c.child, c.started_at, c.finished_at from calls c
+-- A call that is held back because a policy cannot be read shows the reason instead of a summary.
+select c.call_id, c.tool, c.status,
+    case when c.status = 'reserved' and c.policy_version = $4 then c.reasons ->> 0 else c.summary end as summary,
+    c.error, c.child, c.started_at, c.finished_at from calls c
 where c.tenant_id = $1 and c.session_id = $2
 order by c.pass desc, c.ordinal desc, c.created_at desc, c.nth desc, c.call_id desc limit $3
 
@@ -174,7 +176,7 @@ select {{call}} from (select distinct q.call_id from unnest($3::text[]) as q(cal
 order by {{call_order}}
 
 -- name: CallsFinishQuick
--- Records first attempts that have run already, with their events, in one statement: reads that nobody had to approve.
+-- Records first attempts that have already run, with their events, in one statement. Only for idempotent reads that needed no approval.
 with q as (
     select * from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::bytea[],
         $10::timestamptz[], $11::timestamptz[], $12::text[], $13::text[])

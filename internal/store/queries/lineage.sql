@@ -1,5 +1,5 @@
 -- name: Delegated
--- Parents come before their children. held counts the calls that execute only in that calls of their composition are open.
+-- Parents come before their children. held counts the executing calls that only wait for open calls of their own composition.
 with {{delegated}}
 select d.session_id, d.parent_id, d.via, coalesce(s.status, '') as status,
     (select count(*) from calls c where c.tenant_id = $1 and c.session_id = d.session_id and c.status in ('waiting', 'unknown')) as waiting,

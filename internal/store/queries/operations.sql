@@ -2,7 +2,7 @@
 select set_config('jig.tenant', $1, true)
 
 -- name: RoleCheck
--- Who we are, and whether the tables are there and whose they are.
+-- The current role, whether the tables exist, and whether the role owns them.
 select current_user::text as name, r.rolsuper as super, r.rolbypassrls as bypass,
     to_regclass('jig_schema_version') is not null as migrated,
     coalesce((select pg_has_role(c.relowner, 'usage') from pg_class c where c.oid = to_regclass('sessions')), false) as owner,
@@ -11,8 +11,10 @@ select current_user::text as name, r.rolsuper as super, r.rolbypassrls as bypass
     exists (select from unnest(current_schemas(false)) s where has_schema_privilege(s, 'create')) as creates
 from pg_roles r where r.rolname = current_user
 
--- name: SchemaVersion
-select coalesce(max(version_id), 0) from jig_schema_version where is_applied
+-- name: SchemaVersions
+-- The lowest and the highest number of the applied migrations, or 0. The row with the number 0 is goose's own.
+select coalesce(min(v.version_id) filter (where v.version_id > 0), 0) as lowest, coalesce(max(v.version_id), 0) as latest
+from jig_schema_version v where v.is_applied
 
 -- name: Installation
 select i.id from installation i

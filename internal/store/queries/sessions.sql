@@ -22,7 +22,7 @@ update sessions s set refused_signals = s.refused_signals + 1 where s.tenant_id 
 select {{session}} from sessions s where s.tenant_id = $1 and s.session_id = $2 for no key update
 
 -- name: SessionHold
--- Locks a session's row, so that what follows sees what its holder before stored.
+-- Locks a session's row, so that later statements see what the previous holder of the lock stored.
 select s.session_id from sessions s where s.tenant_id = $1 and s.session_id = $2 for no key update
 
 -- name: SessionSetTodo
@@ -33,7 +33,7 @@ update sessions s set summary_through = $3, summary = $4, updated_at = clock_tim
 where s.tenant_id = $1 and s.session_id = $2 and s.summary_through <= $3 returning s.session_id
 
 -- name: PassBegin
--- Begins a pass that has not begun, with its event.
+-- Begins a pass, with its event, unless it has already begun.
 with n as (
     update sessions s set pass = $3, status = 'working', answer = '', answer_artifact = '', reason = '', error = null,
         last_seq = s.last_seq + 1, updated_at = clock_timestamp()
@@ -46,7 +46,7 @@ with n as (
 select n.last_seq from n
 
 -- name: TurnInsert
--- Stores a pass's turn once and counts its tokens once.
+-- Stores the turn of a pass and counts its tokens, once.
 with t as (
     insert into turns (tenant_id, session_id, pass, body, artifact, tokens) values ($1, $2, $3, $4, $5, $6)
     on conflict do nothing returning tokens
@@ -67,7 +67,7 @@ select t.pass, coalesce(t.body, (
 from turns t where t.tenant_id = $1 and t.session_id = $2 and t.pass > $3 order by t.pass
 
 -- name: MessageInsert
--- The session's row is locked first, so that a message belongs to the pass that has really begun when it is stored.
+-- Locks the session's row first, so that the message belongs to the pass that has begun when it is stored.
 with s as (
     select s.pass from sessions s where s.tenant_id = $1 and s.session_id = $2 for no key update
 ), m as (
@@ -102,7 +102,7 @@ select count(*) from messages m where m.tenant_id = $1 and m.session_id = $2 and
 select m.pass from messages m where m.tenant_id = $1 and m.session_id = $2 and m.role = 'user' order by m.n desc limit 1
 
 -- name: PassEnd
--- Ends a pass once; with a final status, its session too.
+-- Ends a pass once, and its session if the status is final.
 with s as (
     select s.session_id from sessions s
     where s.tenant_id = $1 and s.session_id = $2 and s.status in ('working', 'input_required') for no key update
@@ -132,7 +132,7 @@ select p.body, case when p.answer = '' then null else (
 from pass_ends p where p.tenant_id = $1 and p.session_id = $2 and p.pass = $3
 
 -- name: SessionEnd
--- Ends a session with the events of its end: the last statement of its transaction.
+-- Ends a session, with the events of its end. It is the last statement of its transaction.
 with n as (
     update sessions s set status = $3, reason = $4, answer = $5, answer_artifact = $6, error = $7,
         last_seq = s.last_seq + cardinality($8::text[]), updated_at = clock_timestamp()

@@ -24,7 +24,7 @@ with k as (insert into artifact_chunks (tenant_id, artifact_id, at, data) values
 update artifacts a set size = a.size + k.size from k where a.tenant_id = $1 and a.artifact_id = $2
 
 -- name: ArtifactRead
--- The pieces of chunks between two offsets. No chunk is longer than 1 MiB.
+-- The bytes from offset $3 on, at most $4. No chunk is longer than 1 MiB.
 select a.size, coalesce((
     select string_agg(substring(k.data from greatest($3 - k.at, 0)::int + 1
             for least($3 + $4 - greatest(k.at, $3), length(k.data))::int), ''::bytea order by k.at)
@@ -38,12 +38,12 @@ update documents d set current = false
 where d.tenant_id = $1 and d.kind = $2 and d.name = $3 and d.current and d.version <> $4
 
 -- name: DocumentPut
--- It is the tenant's own from now on.
+-- The document belongs to the tenant from now on, not to a bundle.
 insert into documents (tenant_id, kind, name, version, body, current) values ($1, $2, $3, $4, $5, true)
 on conflict (tenant_id, kind, name, version) do update set current = true, bundle = ''
 
 -- name: DocumentsDiffer
--- Of some documents that were put or kept, the names of those whose version was there with another body.
+-- The documents, of those given, whose version exists with a different body.
 select d.kind || ' ' || d.name from unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) as q(kind, name, version, body)
     join documents d on d.tenant_id = $1 and d.kind = q.kind and d.name = q.name and d.version = q.version
 where d.body <> q.body order by 1

@@ -1,8 +1,9 @@
--- Typed records, how they are related, and the texts that belong to them.
+-- Entities, their tasks, relations and workspaces, and the texts that belong to them.
 
 -- +goose Up
--- What a field of a content holds, as its declared type; null when it is missing, null or of another type, so that one odd
--- value spoils no query.
+
+-- The next four functions read a field of an entity's content as its declared type. They return null if the field is missing, null or
+-- of another type, so that no value makes a query fail.
 create function jig_text(content jsonb, path text[]) returns text
 language sql immutable parallel safe
 return case jsonb_typeof(content #> path) when 'string' then content #>> path end;
@@ -15,7 +16,7 @@ create function jig_boolean(content jsonb, path text[]) returns boolean
 language sql immutable parallel safe
 return case jsonb_typeof(content #> path) when 'boolean' then (content #>> path)::boolean end;
 
--- A date (midnight UTC) or a time of RFC 3339, cut to microseconds. The pattern lets nothing through that a cast would refuse.
+-- Reads a date (as midnight UTC) or an RFC 3339 time, truncated to microseconds. The pattern rejects whatever a cast would reject.
 -- +goose StatementBegin
 create function jig_moment(content jsonb, path text[]) returns timestamptz
 language plpgsql immutable parallel safe
@@ -44,8 +45,10 @@ create table entities (
     provenance   jsonb not null default '{}' check (jsonb_typeof(provenance) = 'object'),
     revision     bigint not null default 1 check (revision > 0),
     bundle       text not null default '',
-    key          text not null default '', -- of the request that created it
-    patch_key    text not null default '', -- of the latest change
+    key          text not null default '', -- of the request that created the entity
+    patch_key    text not null default '', -- of the request that last changed it
+    session_id   text not null default '', -- the session and call of its latest extraction
+    call_id      text not null default '',
     words        tsvector generated always as
         (to_tsvector('simple', title) || jsonb_to_tsvector('simple', content, '["string"]')) stored,
     created_at   timestamptz not null default clock_timestamp(),
@@ -53,81 +56,17 @@ create table entities (
     deleted_at   timestamptz,
     primary key (tenant_id, entity_id)
 );
+-- There is no GIN index on content, on words or on the words of texts. Under row-level security PostgreSQL does not use an index with an
+-- operator that is not leakproof, and those of jsonb and tsvector are not. Queries find rows by tenant and type and check each one.
 create unique index entities_key on entities (tenant_id, key) where key <> '';
 create index entities_of_type on entities (tenant_id, type, created_at, entity_id collate "C") where deleted_at is null;
 create index entities_id on entities (entity_id); -- for jig_entity_elsewhere
--- No GIN index over content, words or chunks: where row-level security holds, PostgreSQL looks nothing up by an operator that is
--- not leakproof, and those of jsonb and tsvector are not. Rows are found by tenant and type, and looked at one by one.
-
-create table relations (
-    tenant_id  text not null,
-    from_id    text not null,
-    name       text not null check (name <> ''),
-    to_id      text not null,
-    created_at timestamptz not null default clock_timestamp(),
-    removed_at timestamptz,
-    primary key (tenant_id, from_id, name, to_id),
-    foreign key (tenant_id, from_id) references entities on delete cascade,
-    foreign key (tenant_id, to_id) references entities on delete cascade
-);
-create index relations_to on relations (tenant_id, to_id);
-
--- Named subsets of a tenant's entities.
-create table workspaces (
-    tenant_id  text not null,
-    workspace  text not null check (workspace <> ''),
-    entity_id  text not null,
-    added_at   timestamptz not null default clock_timestamp(),
-    removed_at timestamptz,
-    primary key (tenant_id, workspace, entity_id),
-    foreign key (tenant_id, entity_id) references entities on delete cascade
-);
-create index workspaces_of_entity on workspaces (tenant_id, entity_id);
-
-create table texts (
-    tenant_id   text not null references tenants on delete cascade,
-    document_id text not null check (document_id <> ''),
-    entity_id   text, -- null: of none
-    title       text not null default '',
-    media_type  text not null default 'text/plain',
-    body        text not null,
-    created_at  timestamptz not null default clock_timestamp(),
-    updated_at  timestamptz not null default clock_timestamp(),
-    deleted_at  timestamptz,
-    primary key (tenant_id, document_id),
-    foreign key (tenant_id, entity_id) references entities on delete cascade
-);
-create index texts_of_entity on texts (tenant_id, entity_id);
-
--- The parts of a text; those that a shorter version has no use for are empty.
-create table text_chunks (
-    tenant_id   text not null,
-    document_id text not null,
-    n           integer not null check (n >= 0),
-    body        text not null,
-    words       tsvector generated always as (to_tsvector('simple', body)) stored,
-    primary key (tenant_id, document_id, n),
-    foreign key (tenant_id, document_id) references texts on delete cascade
-);
-
--- +goose StatementBegin
-do $$
-declare name text;
-begin
-    foreach name in array array['entities', 'relations', 'workspaces', 'texts', 'text_chunks'] loop
-        execute format('alter table %I enable row level security', name);
-        execute format('alter table %I force row level security', name);
-        execute format($p$create policy tenant on %I
-            using (tenant_id = nullif(current_setting('jig.tenant', true), ''))
-            with check (tenant_id = nullif(current_setting('jig.tenant', true), '') and tenant_id <> '_global')$p$, name);
-    end loop;
-end $$;
--- +goose StatementEnd
-
--- Only the owner, and only inside a function that says so, sees the entities of all tenants.
+select jig_isolate('entities');
+-- Only the owner sees the entities of all tenants, and only in functions that set jig.sweep.
 create policy sweep_read on entities for select to current_role using (current_setting('jig.sweep', true) = 'on');
 
--- Whether an id is that of an entity of another tenant than the current one: yes or no, for the audit.
+-- Reports whether an entity with this id belongs to another tenant than the current one. It serves the audit only: the caller gets
+-- the same answer as for an id that does not exist.
 -- +goose StatementBegin
 create function jig_entity_elsewhere(id text) returns boolean
 language plpgsql volatile security definer
@@ -148,7 +87,75 @@ end $$;
 -- +goose StatementEnd
 revoke all on function jig_entity_elsewhere(text) from public;
 
+-- How each task of an entity last ended. The entity's next extraction reads it.
+create table entity_tasks (
+    tenant_id  text not null,
+    entity_id  text not null,
+    task       text not null check (task <> ''),
+    ended      bytea not null, -- JSON
+    updated_at timestamptz not null default clock_timestamp(),
+    primary key (tenant_id, entity_id, task),
+    foreign key (tenant_id, entity_id) references entities on delete cascade
+);
+select jig_isolate('entity_tasks');
+
+create table relations (
+    tenant_id  text not null,
+    from_id    text not null,
+    name       text not null check (name <> ''),
+    to_id      text not null,
+    created_at timestamptz not null default clock_timestamp(),
+    removed_at timestamptz,
+    primary key (tenant_id, from_id, name, to_id),
+    foreign key (tenant_id, from_id) references entities on delete cascade,
+    foreign key (tenant_id, to_id) references entities on delete cascade
+);
+create index relations_to on relations (tenant_id, to_id);
+select jig_isolate('relations');
+
+-- Named subsets of a tenant's entities.
+create table workspaces (
+    tenant_id  text not null,
+    workspace  text not null check (workspace <> ''),
+    entity_id  text not null,
+    added_at   timestamptz not null default clock_timestamp(),
+    removed_at timestamptz,
+    primary key (tenant_id, workspace, entity_id),
+    foreign key (tenant_id, entity_id) references entities on delete cascade
+);
+create index workspaces_of_entity on workspaces (tenant_id, entity_id);
+select jig_isolate('workspaces');
+
+create table texts (
+    tenant_id   text not null references tenants on delete cascade,
+    document_id text not null check (document_id <> ''),
+    entity_id   text, -- null: the text belongs to no entity
+    title       text not null default '',
+    media_type  text not null default 'text/plain',
+    body        text not null,
+    created_at  timestamptz not null default clock_timestamp(),
+    updated_at  timestamptz not null default clock_timestamp(),
+    deleted_at  timestamptz,
+    primary key (tenant_id, document_id),
+    foreign key (tenant_id, entity_id) references entities on delete cascade
+);
+create index texts_of_entity on texts (tenant_id, entity_id);
+select jig_isolate('texts');
+
+-- The chunks of a text. If a text becomes shorter, the chunks that it no longer needs are empty.
+create table text_chunks (
+    tenant_id   text not null,
+    document_id text not null,
+    n           integer not null check (n >= 0),
+    body        text not null,
+    words       tsvector generated always as (to_tsvector('simple', body)) stored,
+    primary key (tenant_id, document_id, n),
+    foreign key (tenant_id, document_id) references texts on delete cascade
+);
+select jig_isolate('text_chunks');
+
 -- +goose Down
+drop table text_chunks, texts, workspaces, relations, entity_tasks;
 drop function jig_entity_elsewhere(text);
-drop table text_chunks, texts, workspaces, relations, entities;
+drop table entities;
 drop function jig_moment(jsonb, text[]), jig_boolean(jsonb, text[]), jig_number(jsonb, text[]), jig_text(jsonb, text[]);

@@ -1,15 +1,18 @@
--- Who decided what, as a chain of hashes for each tenant: a row cannot be changed, moved or taken out without breaking all that
--- follow it.
+-- The audit: who decided what, in one chain of hashes for each tenant. A row cannot be changed, moved or removed without breaking the
+-- chain from there on.
 
 -- +goose Up
--- The end of each chain. Its row is the lock under which a tenant's rows are appended.
+
+-- The end of each chain. Locking its row allows a transaction to append to the chain. The row changes with every entry; the fill factor
+-- leaves room for HOT updates.
 create table audit_heads (
     tenant_id text primary key references tenants on delete cascade,
     n         bigint not null check (n >= 0),
     hash      bytea not null check (length(hash) = 32)
-) with (fillfactor = 10); -- it changes with every row: room for HOT updates
+) with (fillfactor = 10);
+select jig_isolate('audit_heads');
 
--- No foreign key to sessions: what was decided outlives them.
+-- It has no foreign key to sessions, because decisions outlive them.
 create table audit (
     tenant_id  text not null references audit_heads on delete cascade,
     n          bigint not null check (n > 0),
@@ -24,22 +27,9 @@ create table audit (
 );
 create index audit_of_session on audit (tenant_id, session_id, n) where session_id <> '';
 create index audit_at on audit (tenant_id, at);
+select jig_isolate('audit');
 
--- +goose StatementBegin
-do $$
-declare name text;
-begin
-    foreach name in array array['audit_heads', 'audit'] loop
-        execute format('alter table %I enable row level security', name);
-        execute format('alter table %I force row level security', name);
-        execute format($p$create policy tenant on %I
-            using (tenant_id = nullif(current_setting('jig.tenant', true), ''))
-            with check (tenant_id = nullif(current_setting('jig.tenant', true), '') and tenant_id <> '_global')$p$, name);
-    end loop;
-end $$;
--- +goose StatementEnd
-
--- Appends a row to the chain of the current tenant and returns its number. The chain stays locked until the transaction ends.
+-- Appends an entry to the chain of the current tenant and returns its number. The chain stays locked until the transaction ends.
 -- +goose StatementBegin
 create function jig_audit(entry text, kind text, session text, call text) returns bigint
 language plpgsql volatile security definer

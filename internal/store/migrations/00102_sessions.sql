@@ -1,0 +1,181 @@
+-- Sessions, their messages and passes, and the log of events.
+
+-- +goose Up
+
+-- The row of a session changes with every event; the fill factor leaves room for HOT updates.
+create table sessions (
+    tenant_id       text not null references tenants,
+    session_id      text not null check (session_id <> ''),
+    status          text not null check (status in ('working', 'input_required', 'completed', 'failed', 'canceled')),
+    -- How the session was started.
+    agent           json not null,
+    agent_name      text not null,
+    principal       json not null,
+    input           bytea,
+    task            text not null default '',
+    catalogue       json,
+    source          text not null default 'api' check (source in ('web', 'api', 'mcp', 'cli', 'schedule', 'agent')),
+    request_digest  text not null default '', -- SHA-256 of the request that started the session
+    -- The call that started the session, if another session did.
+    parent_id       text not null default '',
+    parent_call     text not null default '',
+    parent_agent    text not null default '',
+    root_agent      text not null default '', -- the agent of the topmost session of the tree, or of this one if it has no parent
+    depth           integer not null default 0 check (depth >= 0),
+    -- What the session has done so far.
+    pass            integer not null default 0 check (pass >= 0),
+    writes          integer not null default 0 check (writes >= 0),
+    tokens          bigint not null default 0 check (tokens >= 0),
+    todo            json,
+    summary_through integer not null default 0, -- the last pass that summary covers
+    summary         text not null default '',
+    refused_signals bigint not null default 0, -- signals that named no call of the session, including those that have no event
+    last_seq        bigint not null default 0 check (last_seq >= 0), -- the number of the latest event
+    -- How the latest pass ended.
+    answer          text not null default '',
+    answer_artifact text not null default '',
+    reason          text not null default '',
+    error           json,
+    created_at      timestamptz not null default now(),
+    updated_at      timestamptz not null default now(),
+    swept_at        timestamptz, -- when jig_live_sessions last returned the session
+    primary key (tenant_id, session_id),
+    constraint sessions_parent_is_named check ((parent_id = '') = (parent_call = ''))
+) with (fillfactor = 60);
+create index sessions_live on sessions (tenant_id, session_id) where status in ('working', 'input_required');
+create index sessions_id on sessions (session_id); -- for jig_value_elsewhere
+select jig_isolate('sessions');
+-- Only the owner sees the sessions of all tenants, and only in functions that set jig.sweep.
+create policy sweep_read on sessions for select to current_role using (current_setting('jig.sweep', true) = 'on');
+create policy sweep_mark on sessions for update to current_role using (current_setting('jig.sweep', true) = 'on');
+
+-- What users and models said.
+create table messages (
+    tenant_id  text not null,
+    session_id text not null,
+    n          bigint generated always as identity,
+    key        text not null, -- a message with the same key is stored once
+    role       text not null check (role in ('user', 'assistant')),
+    body       text not null,
+    by         text not null default '',
+    pass       integer not null check (pass >= 0),
+    at         timestamptz not null,
+    primary key (tenant_id, session_id, key),
+    foreign key (tenant_id, session_id) references sessions on delete cascade
+);
+create index messages_order on messages (tenant_id, session_id, n);
+select jig_isolate('messages');
+
+-- The model's answer in a pass: in body, or in an artifact if it is large.
+create table turns (
+    tenant_id  text not null,
+    session_id text not null,
+    pass       integer not null check (pass > 0),
+    body       bytea,
+    artifact   text,
+    tokens     bigint not null check (tokens >= 0),
+    created_at timestamptz not null default now(),
+    primary key (tenant_id, session_id, pass),
+    foreign key (tenant_id, session_id) references sessions on delete cascade,
+    check ((body is null) <> (artifact is null))
+);
+alter table turns alter column body set storage external;
+select jig_isolate('turns');
+
+-- How a pass ended. The first end that is stored counts.
+create table pass_ends (
+    tenant_id  text not null,
+    session_id text not null,
+    pass       integer not null check (pass >= 0),
+    body       bytea not null,
+    answer     text not null default '', -- an artifact's id
+    ended_at   timestamptz not null default now(),
+    primary key (tenant_id, session_id, pass),
+    foreign key (tenant_id, session_id) references sessions on delete cascade
+);
+select jig_isolate('pass_ends');
+
+-- The log of each session, numbered without gaps. It needs no foreign key: the statement that inserts an event also updates the
+-- session's last_seq.
+create table events (
+    tenant_id  text not null,
+    session_id text not null,
+    seq        bigint not null check (seq > 0),
+    at         timestamptz not null,
+    type       text not null check (type <> ''),
+    pass       integer not null default 0,
+    call_id    text not null default '',
+    tool       text not null default '',
+    data       json,
+    primary key (tenant_id, session_id, seq)
+);
+select jig_isolate('events');
+
+-- Returns up to max_rows live sessions, of all tenants, that have not changed for a minute. Sessions that were returned longest ago
+-- come first.
+-- +goose StatementBegin
+create function jig_live_sessions(max_rows integer)
+returns table (tenant_id text, session_id text, status text, updated_at timestamptz)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+#variable_conflict use_column
+begin
+    perform set_config('jig.sweep', 'on', true);
+    -- Materialized, because inside a join the limit would apply again for each row of the other side.
+    return query with picked as materialized (
+        select q.tenant_id, q.session_id from sessions q
+        where q.status in ('working', 'input_required') and q.updated_at < now() - interval '1 minute'
+        order by q.swept_at nulls first, q.updated_at
+        limit max_rows
+        for update skip locked
+    )
+    update sessions s set swept_at = clock_timestamp()
+    from picked
+    where s.tenant_id = picked.tenant_id and s.session_id = picked.session_id
+    returning s.tenant_id, s.session_id, s.status, s.updated_at;
+    perform set_config('jig.sweep', '', true);
+end $$;
+-- +goose StatementEnd
+
+-- Returns up to max_rows live sessions, of all tenants, in the order of their keys, starting after the given key. The command that
+-- marks calls after a restore uses it.
+-- +goose StatementBegin
+create function jig_sessions_after(tenant text, session text, max_rows integer)
+returns table (tenant_id text, session_id text)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+#variable_conflict use_column
+begin
+    perform set_config('jig.sweep', 'on', true);
+    return query select s.tenant_id, s.session_id from sessions s
+    where s.status in ('working', 'input_required') and (s.tenant_id, s.session_id) > (tenant, session)
+    order by s.tenant_id, s.session_id
+    limit max_rows;
+    perform set_config('jig.sweep', '', true);
+end $$;
+-- +goose StatementEnd
+
+-- Returns the number of the latest event of each given session. Processes poll it in case a notification was lost.
+-- +goose StatementBegin
+create function jig_last_seqs(tenants text[], sessions text[])
+returns table (tenant_id text, session_id text, last_seq bigint)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+#variable_conflict use_column
+begin
+    perform set_config('jig.sweep', 'on', true);
+    return query select s.tenant_id, s.session_id, s.last_seq
+    from unnest($1, $2) as w(tenant_id, session_id)
+    join sessions s on s.tenant_id = w.tenant_id and s.session_id = w.session_id;
+    perform set_config('jig.sweep', '', true);
+end $$;
+-- +goose StatementEnd
+
+revoke all on function jig_live_sessions(integer), jig_sessions_after(text, text, integer), jig_last_seqs(text[], text[]) from public;
+
+-- +goose Down
+drop function jig_last_seqs(text[], text[]), jig_sessions_after(text, text, integer), jig_live_sessions(integer);
+drop table events, pass_ends, turns, messages, sessions;
