@@ -253,7 +253,7 @@ func (t *tx) putBundle(b bundle.Bundle, at **time.Time) error {
 		return err
 	}
 	t.queue("DocumentKeep", t.tenant, KindBundle, b.Name, b.Hash, []byte(b.Version))
-	value(t.queue("BundlePut", t.tenant, b.Name, b.Version, b.Hash, manifest, documents, b.InstalledBy), at)
+	value(t.queue("BundlePut", t.tenant, b.Name, b.Hash, manifest, documents, b.InstalledBy), at)
 	return nil
 }
 

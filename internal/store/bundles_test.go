@@ -399,7 +399,7 @@ func TestBundlesOfTenantsAreKeptApart(t *testing.T) {
 	_, err = other.RemoveBundle(t.Context(), other.operator(), "a")
 	requireCode(t, jig.CodeNotFound, err)
 	direct(t, storetest.URL(t), other.tenant, func(tx pgx.Tx) {
-		tag, err := tx.Exec(t.Context(), "update bundles set version = 'x' where name = 'a'")
+		tag, err := tx.Exec(t.Context(), "update bundles set hash = 'x' where name = 'a'")
 		require.NoError(t, err)
 		require.Zero(t, tag.RowsAffected())
 		_, err = tx.Exec(t.Context(), "update documents set body = ''")

@@ -78,19 +78,6 @@ func (db *DB) Text(ctx context.Context, tenant, id string) (entity.Text, error) 
 	return row.text(), nil
 }
 
-// TextsOf returns the texts of some entities, oldest first.
-func (db *DB) TextsOf(ctx context.Context, tenant string, entityIDs []string) ([]entity.Text, error) {
-	var rows []textRow
-	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("TextsOfEntities", tenant, texts(entityIDs)), &rows) }); err != nil {
-		return nil, err
-	}
-	found := make([]entity.Text, len(rows))
-	for i := range rows {
-		found[i] = rows[i].text()
-	}
-	return found, nil
-}
-
 // TextInfos lists up to limit texts of an entity without their bodies, oldest first.
 func (db *DB) TextInfos(ctx context.Context, tenant, entityID string, limit int) ([]entity.TextInfo, error) {
 	var infos []entity.TextInfo

@@ -60,7 +60,6 @@ create policy operator on documents to current_role using (tenant_id = '_global'
 create table bundles (
     tenant_id    text not null references tenants on delete cascade,
     name         text not null check (name <> ''),
-    version      text not null check (version <> ''),
     hash         text not null check (hash <> ''),
     manifest     jsonb not null check (jsonb_typeof(manifest) = 'object'),
     documents    jsonb not null check (jsonb_typeof(documents) = 'array'), -- of {kind, name, version}

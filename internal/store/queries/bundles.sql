@@ -14,9 +14,9 @@ where b.tenant_id = $1 and b.removed_at is null order by b.name collate "C"
 select b.name from bundles b where b.tenant_id = $1 and b.removed_at is null order by b.name collate "C"
 
 -- name: BundlePut
-insert into bundles as b (tenant_id, name, version, hash, manifest, documents, installed_by) values ($1, $2, $3, $4, $5, $6, $7)
+insert into bundles as b (tenant_id, name, hash, manifest, documents, installed_by) values ($1, $2, $3, $4, $5, $6)
 on conflict (tenant_id, name) do update
-    set version = excluded.version, hash = excluded.hash, manifest = excluded.manifest, documents = excluded.documents,
+    set hash = excluded.hash, manifest = excluded.manifest, documents = excluded.documents,
         installed_by = excluded.installed_by, installed_at = clock_timestamp(), removed_at = null
 returning b.installed_at
 

@@ -163,12 +163,6 @@ update text_chunks c set body = '' where c.tenant_id = $1 and c.document_id = $2
 select {{text}} from texts t where t.tenant_id = $1 and t.document_id = $2 and t.deleted_at is null
     and (t.entity_id is null or exists (select from entities e where e.tenant_id = $1 and e.entity_id = t.entity_id and e.deleted_at is null))
 
--- name: TextsOfEntities
-select {{text}} from texts t
-join entities e on e.tenant_id = t.tenant_id and e.entity_id = t.entity_id and e.deleted_at is null
-where t.tenant_id = $1 and t.entity_id = any($2::text[]) and t.deleted_at is null
-order by t.created_at, t.document_id
-
 -- name: TextInfos
 select t.document_id as id, t.title, t.media_type, octet_length(t.body) as bytes from texts t
 where t.tenant_id = $1 and t.entity_id = $2 and t.deleted_at is null order by t.created_at, t.document_id limit $3
