@@ -31,6 +31,7 @@ func arrows() map[string][]string {
 	return map[string][]string{
 		".": {},
 
+		"internal/cache":     {},
 		"internal/canonical": {},
 		"internal/costtest":  {},
 		"internal/modeltest": {},
