@@ -49,7 +49,7 @@ func arrows() map[string][]string {
 		"internal/audit":          {".", "internal/identity"},
 		"internal/protocol":       {".", "internal/audit"},
 		"internal/approval":       {".", "internal/audit", "internal/identity", "internal/ledger", "internal/stored"},
-		"internal/bundle":         {"."},
+		"internal/bundle":         {".", "internal/cache"},
 		"internal/chat":           {"."},
 		"internal/entity":         {"."},
 		"internal/ledger":         {".", "internal/chat", "internal/stored"},
@@ -62,12 +62,16 @@ func arrows() map[string][]string {
 			"internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
 		},
 
+		"internal/tenancy/current": {
+			".", "internal/approval", "internal/bundle", "internal/cache", "internal/entity", "internal/identity", "internal/tenancy", "spec",
+		},
 		"internal/entity/retype":    {".", "internal/bundle", "internal/entity", "spec"},
 		"internal/plan/composition": {".", "internal/expr", "internal/plan", "spec"},
 		"internal/plan/extraction":  {".", "internal/canonical", "internal/entity", "internal/expr", "internal/plan", "internal/protocol"},
 		"internal/plan/thin":        {".", "internal/entity", "internal/expr", "spec"},
 		"internal/policy": {
-			".", "internal/approval", "internal/expr", "internal/ledger", "internal/protocol", "internal/tenancy", "spec",
+			".", "internal/approval", "internal/bundle", "internal/cache", "internal/expr", "internal/ledger", "internal/protocol",
+			"internal/tenancy", "spec",
 		},
 
 		"tools":          {".", "internal/schema", "internal/seal", "internal/suggest"},

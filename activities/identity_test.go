@@ -14,7 +14,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/identity"
@@ -142,7 +141,7 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 	require.NoError(t, err)
 	o.Registry = registry
 	o.Activities = activities.New(activities.Deps{
-		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: o, GrantRules: granting{}, Schemas: o.schemas,
+		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: token.Proofs{}, GrantRules: policy.NewGrants(), Schemas: o.schemas,
 		Expressions: expressions, Composer: composition.NewEngine(), Agents: spec.Parser{}, Model: anyModel{}, Now: o.now,
 		Runs: o.temporal,
 	})
@@ -270,48 +269,6 @@ func (o *office) policies() policy.Tenant {
 // Settings returns the current settings.
 func (o *office) Settings(context.Context, string) (tenancy.Settings, error) {
 	return o.settings, nil
-}
-
-func proven(text string, keys []identity.Key, want identity.Claim, err error, now time.Time) (string, identity.Evidence, error) {
-	if err != nil {
-		return "", identity.Evidence{}, err
-	}
-	return token.Verify(text, keys, want, now)
-}
-
-func (o *office) Decision(keys []identity.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, identity.Evidence, error) {
-	want, err := token.ForDecision(tenant, session, d, digest)
-	return proven(d.Token, keys, want, err, now)
-}
-
-func (o *office) Reply(keys []identity.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, identity.Evidence, error) {
-	want, err := token.ForReply(tenant, session, r, digest)
-	return proven(r.Token, keys, want, err, now)
-}
-
-func (o *office) Reconciliation(keys []identity.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, identity.Evidence, error) {
-	want, err := token.ForReconciliation(tenant, session, r, digest)
-	return proven(r.Token, keys, want, err, now)
-}
-
-func (o *office) Subject(keys []identity.Key, text, tenant, action, subject, reason string, now time.Time) (string, identity.Evidence, error) {
-	want, err := token.ForSubject(tenant, action, subject, reason)
-	return proven(text, keys, want, err, now)
-}
-
-// granting creates and matches grants as policy does.
-type granting struct{}
-
-func (granting) New(request jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
-	return policy.NewGrant(request, ceiling, tool, now)
-}
-
-func (granting) Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error) {
-	rule, err := policy.CompileGrant(g)
-	if err != nil {
-		return false, err
-	}
-	return rule.Covers(ctx, tool, call, session, now)
 }
 
 const small = `{"order":"a","amount":10}`

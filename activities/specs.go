@@ -8,11 +8,12 @@ import (
 	"sync"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
 )
 
 // DocumentSpec is the kind of execution specs of every sort (composition, prompt, task). They share one namespace because they are
 // called in the same way.
-const DocumentSpec = "spec"
+const DocumentSpec = bundle.KindSpec
 
 // DocumentEntityType is the kind of entity types.
 const DocumentEntityType = "entity_type"

@@ -33,7 +33,9 @@ const (
 
 // serveMetrics serves Prometheus metrics at /metrics on address until stop is called. If address is empty, it does nothing. Every worker
 // reports the same approvals, so take the maximum of these metrics over all workers, not the sum.
-func serveMetrics(ctx context.Context, address string, db *store.DB, rules *policies, logger *slog.Logger) (stop func(), err error) {
+func serveMetrics(
+	ctx context.Context, address string, db *store.DB, policies policiesRead, failures *ruleFailures, logger *slog.Logger,
+) (stop func(), err error) {
 	if address == "" {
 		return func() {}, nil
 	}
@@ -46,7 +48,7 @@ func serveMetrics(ctx context.Context, address string, db *store.DB, rules *poli
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // stop ends it, like the worker itself
 	registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		newApprovalMetrics(ctx, db, metricsAge, metricsLag), rules.failures, newUnreadablePolicies(ctx, rules),
+		newApprovalMetrics(ctx, db, metricsAge, metricsLag), failures, newUnreadablePolicies(ctx, policies),
 	)
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{

@@ -21,7 +21,6 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store/storetest"
-	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // counter is a fake store whose numbers a test sets.
@@ -127,11 +126,10 @@ func TestServeMetrics(t *testing.T) {
 		Tenant: tenant, SessionID: session.ID, Pass: 1, Calls: []jig.Call{call},
 		Approvals: []jig.Pending{{Kind: jig.PendingApproval, Call: "1.1", Tool: "a.write", Digest: "d", RequestedAt: time.Now().Add(-time.Minute)}},
 	}))
-	rules := rulesOf(papers{"odd": newer}, tenancy.Settings{}, nil)
-	rules.rule(t, jig.Tool{Name: "a.write"})
-	rules.failures.count("acme", "shop", "large")
+	failures := newRuleFailures()
+	failures.count("acme", "shop", "large")
 	var log bytes.Buffer
-	stop, err := serveMetrics(t.Context(), "127.0.0.1:0", db, rules, slog.New(slog.NewTextHandler(&log, nil)))
+	stop, err := serveMetrics(t.Context(), "127.0.0.1:0", db, unread{"acme": 1}, failures, slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
 	address := regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(log.String())
 	require.NotNil(t, address, log.String())
@@ -148,10 +146,10 @@ func TestServeMetrics(t *testing.T) {
 
 func TestServeNoMetrics(t *testing.T) {
 	t.Parallel()
-	stop, err := serveMetrics(t.Context(), "", nil, nil, slog.New(slog.DiscardHandler))
+	stop, err := serveMetrics(t.Context(), "", nil, nil, nil, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	stop()
-	_, err = serveMetrics(t.Context(), "nowhere", nil, nil, slog.New(slog.DiscardHandler))
+	_, err = serveMetrics(t.Context(), "nowhere", nil, nil, nil, slog.New(slog.DiscardHandler))
 	require.Equal(t, "JIG_METRICS_ADDRESS", jig.AsError(err).Field)
 	require.Contains(t, jig.AsError(err).Hint, "9464")
 }

@@ -43,15 +43,20 @@ func (f *ruleFailures) count(tenant, policy, rule string) {
 	f.WithLabelValues(labels[:]...).Inc()
 }
 
+// policiesRead counts, by tenant, the policies that a worker cannot read.
+type policiesRead interface {
+	Unreadable(ctx context.Context) (map[string]int, error)
+}
+
 // unreadablePolicies is a Prometheus collector that reports how many policies this worker cannot read, for the tenants whose policies it
 // has loaded.
 type unreadablePolicies struct {
 	ctx      context.Context //nolint:containedctx // Collect gets no context
-	policies *policies
+	policies policiesRead
 	desc     *prometheus.Desc
 }
 
-func newUnreadablePolicies(ctx context.Context, p *policies) *unreadablePolicies {
+func newUnreadablePolicies(ctx context.Context, p policiesRead) *unreadablePolicies {
 	return &unreadablePolicies{ctx: ctx, policies: p, desc: prometheus.NewDesc("jig_policies_unreadable",
 		"Policies that this worker cannot read; calls of the tenant are held back meanwhile.", []string{"tenant"}, nil)}
 }
@@ -59,16 +64,16 @@ func newUnreadablePolicies(ctx context.Context, p *policies) *unreadablePolicies
 // Describe implements prometheus.Collector.
 func (u *unreadablePolicies) Describe(ch chan<- *prometheus.Desc) { ch <- u.desc }
 
-// Collect implements prometheus.Collector. It reads unreadable policies again first, because they may have been replaced since.
+// Collect implements prometheus.Collector.
 func (u *unreadablePolicies) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(u.ctx, metricsTimeout)
 	defer cancel()
-	for _, tenant := range u.policies.unreadable() {
-		of, err := u.policies.of(ctx, tenant)
-		if err != nil {
-			ch <- prometheus.NewInvalidMetric(u.desc, err)
-			return
-		}
-		ch <- prometheus.MustNewConstMetric(u.desc, prometheus.GaugeValue, float64(len(of.policies.Unreadable)), tenant)
+	counts, err := u.policies.Unreadable(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(u.desc, err)
+		return
+	}
+	for tenant, n := range counts {
+		ch <- prometheus.MustNewConstMetric(u.desc, prometheus.GaugeValue, float64(n), tenant)
 	}
 }

@@ -5,7 +5,11 @@ import (
 
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/bundles/deps"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/schema"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/tenancy/current"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/builtin/artifact"
@@ -22,21 +26,22 @@ import (
 )
 
 // builtins returns most of the tools that ship with jig; taskTools has the others.
-func builtins(s Settings, kept documents, models *model.Router, settled activities.Tenants, registry **tools.Registry) []tools.Tool {
-	db := kept.db
+func builtins(
+	s Settings, db *store.DB, names *bundle.Names, known *current.Catalogue, tenants *current.Tenants, models *model.Router,
+) []tools.Tool {
 	return slices.Concat(
 		file.Tools(file.Options{Dirs: s.dirs()}),
 		deps.Tools(deps.Options{Dirs: s.dirs()}),
 		todo.Tools(todo.Options{Store: db}),
 		artifact.Tools(artifact.Options{Store: activities.Values{Store: db}}),
 		web.Tools(web.Options{AllowLoopback: s.AllowLoopback, AllowHosts: s.AllowHosts}),
-		prompt.Tools(prompt.Options{Model: models, Skills: kept, DefaultModel: s.Model}),
+		prompt.Tools(prompt.Options{Model: models, Skills: known, DefaultModel: s.Model}),
 		person.Tools(),
 		entities.Tools(withModel(entityOptions(db), models, s.Model)),
 		audittool.Tools(audittool.Options{Rows: db.AuditRows, Head: db.AuditHead}),
-		grants.Tools(grants.Options{New: newGrant(settled, kept, registry), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
-		catalog.Tools(catalog.Options{Store: db, Known: kept.known(registry), KindOf: storedKind, Check: checkDocument, TypeOf: typeOf(db)}),
-		bundletools.Tools(bundleOptions(kept, registry)),
+		grants.Tools(grants.Options{New: newGrant(tenants, known), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
+		catalog.Tools(catalog.Options{Store: db, Known: known.Known, KindOf: current.StoredKind, Check: checkDocument, TypeOf: extractor.TypeInUse(db)}),
+		bundletools.Tools(bundleOptions(db, names, known)),
 	)
 }
 

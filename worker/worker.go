@@ -15,9 +15,14 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/plan/extractor"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/tenancy/current"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
@@ -64,62 +69,88 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	if w.temporal, err = dial(ctx, s, w.logger); err != nil {
 		return err
 	}
-	models := model.NewRouter(model.Settings{Anthropic: s.Anthropic, OpenAI: s.OpenAI})
-	settled := &settledTenants{tenants: newTenants(w.store, s.Signals, os.Getenv, w.logger), everybody: s.Permissions, operator: s.OperatorKey}
-	kept := documents{db: w.store, bundles: newBundleNames(w.store)}
-	var registry *tools.Registry
-	own := slices.Concat(builtins(s, kept, models, settled, &registry), taskTools(w.store, w.temporal, s), more)
-	if registry, err = tools.NewRegistry(own...); err != nil {
-		return err
-	}
-	advise(ctx, w.logger, registry)
-	expressions, err := expr.NewEngine()
+	p, err := w.assemble(ctx, s, more)
 	if err != nil {
 		return err
 	}
-	if err := installBundles(ctx, w.store, bundleOptions(kept, &registry), w.logger); err != nil {
-		return err
+	return w.poll(ctx, s, p)
+}
+
+// parts are what a worker runs.
+type parts struct {
+	registry   *tools.Registry
+	tenants    *current.Tenants
+	rules      *policy.Engine
+	failures   *ruleFailures
+	activities *activities.Activities
+}
+
+// assemble connects the parts with each other, the store and Temporal.
+func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_ *parts, err error) {
+	models := model.NewRouter(model.Settings{Anthropic: s.Anthropic, OpenAI: s.OpenAI})
+	tenants := current.NewTenants(current.Options{
+		Documents: w.store, Signals: s.Signals, Environ: os.Getenv, Operator: s.OperatorKey, Everybody: s.Permissions, Logger: w.logger,
+	})
+	names := bundle.NewNames(w.store.BundleNames)
+	p := &parts{tenants: tenants, failures: newRuleFailures()}
+	known := current.NewCatalogue(w.store, names, func() []jig.Tool { return p.registry.Tools() })
+	own := slices.Concat(builtins(s, w.store, names, known, tenants, models), taskTools(w.store, w.temporal, s), more)
+	if p.registry, err = tools.NewRegistry(own...); err != nil {
+		return nil, err
 	}
-	rules := newPolicies(w.store, settled.Settings)
+	advise(ctx, w.logger, p.registry)
+	expressions, err := expr.NewEngine()
+	if err != nil {
+		return nil, err
+	}
+	if err := installBundles(ctx, w.store, bundleOptions(w.store, names, known), w.logger); err != nil {
+		return nil, err
+	}
+	p.rules = policy.NewEngine(policy.EngineOptions{Documents: w.store, Settings: tenants.Settings, Failed: p.failures.count})
 	thinTools := newThin(w.store, w.temporal, s)
-	a := activities.New(activities.Deps{
+	p.activities = activities.New(activities.Deps{
 		Store:       storeOf(w.store),
-		Catalogue:   registry,
-		Policy:      rules,
-		Tenants:     settled,
-		Proofs:      proofs{},
-		GrantRules:  newGrantRules(),
+		Catalogue:   p.registry,
+		Policy:      p.rules,
+		Tenants:     tenants,
+		Proofs:      token.Proofs{},
+		GrantRules:  policy.NewGrants(),
 		Model:       models,
 		Expressions: expressions,
 		Composer:    contracts{Engine: composition.NewEngine(), thin: thinTools},
 		Thin:        thinTools,
 		Extractor:   newExtractor(w.store),
-		Entities:    newProgress(w.store),
+		Entities:    extractor.NewProgress(w.store),
 		Agents:      spec.Parser{},
 		Schemas:     newSchemas(),
 		Runs:        runs{temporal: w.temporal},
-		Bundles:     kept.bundles,
+		Bundles:     bundleScope{names},
 		Logger:      w.logger,
 	})
+	return p, nil
+}
+
+// poll starts Temporal's worker and what runs beside it.
+func (w *Worker) poll(ctx context.Context, s Settings, p *parts) error {
 	sdkworker.SetStickyWorkflowCacheSize(s.WorkflowCache)
 	w.worker = sdkworker.New(w.temporal, s.Temporal.TaskQueue, workerOptions(s, w.fail))
-	workflows.Register(w.worker, a, toolNames(registry))
+	workflows.Register(w.worker, p.activities, toolNames(p.registry))
 	if err := w.worker.Start(); err != nil {
 		w.worker = nil
 		return notStarted(err)
 	}
-	stopMetrics, err := serveMetrics(ctx, s.MetricsAddress, w.store, rules, w.logger)
+	stopMetrics, err := serveMetrics(ctx, s.MetricsAddress, w.store, p.rules, p.failures, w.logger)
 	if err != nil {
 		return err
 	}
 	w.others = append(w.others, stopMetrics)
-	w.beside(ctx, newDispatcher(w.store, settled.Settings, s, w.logger).Run)
+	w.beside(ctx, newDispatcher(w.store, p.tenants.Settings, s, w.logger).Run)
 	if err := scheduleSweep(ctx, w.temporal, s.Temporal.TaskQueue); err != nil {
 		w.logger.WarnContext(ctx, "the sweeper is not scheduled: sessions that are ended from outside stay open", slog.Any("error", err))
 	}
 	w.logger.InfoContext(ctx, "worker ready",
 		slog.String("task_queue", s.Temporal.TaskQueue), slog.String("temporal", s.Temporal.Temporal.HostPort),
-		slog.String("namespace", s.Temporal.Temporal.Namespace), slog.Int("tools", len(registry.Tools())),
+		slog.String("namespace", s.Temporal.Temporal.Namespace), slog.Int("tools", len(p.registry.Tools())),
 		slog.String("installation", w.store.Installation()))
 	return nil
 }

@@ -5,19 +5,16 @@ import (
 	"encoding/json"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/plan/composition"
-	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/tools"
@@ -160,18 +157,4 @@ func (a *arena) ParseAgent(_ string, body []byte) (jig.Agent, error) {
 	var agent jig.Agent
 	err := json.Unmarshal(body, &agent)
 	return agent, err
-}
-
-// New creates a grant. Together with Covers it implements activities.GrantRules.
-func (a *arena) New(r jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
-	return policy.NewGrant(r, ceiling, tool, now)
-}
-
-// Covers reports whether a grant covers a call.
-func (a *arena) Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error) {
-	rule, err := policy.CompileGrant(g)
-	if err != nil {
-		return false, err
-	}
-	return rule.Covers(ctx, tool, call, session, now)
 }

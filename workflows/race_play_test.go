@@ -108,7 +108,7 @@ func (a *arena) play(t *testing.T, rules policy.Set) *play {
 	p.acts = activities.New(activities.Deps{
 		Store: storeOf(a.db), Catalogue: a.registry, Policy: p, Model: a, Expressions: a.expressions, Composer: a.composer, Agents: a,
 		Schemas: schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true}), Tenants: p,
-		GrantRules: a, Logger: slog.New(slog.DiscardHandler), Now: p.now,
+		GrantRules: policy.NewGrants(), Logger: slog.New(slog.DiscardHandler), Now: p.now,
 	})
 	a.mu.Lock()
 	a.plays[p.id] = p

@@ -17,7 +17,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/plan/composition"
@@ -121,20 +120,6 @@ func (v *vault) Settings(context.Context, string) (tenancy.Settings, error) {
 	return s, nil
 }
 
-// New creates a grant.
-func (v *vault) New(request jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
-	return policy.NewGrant(request, ceiling, tool, now)
-}
-
-// Covers reports whether a grant covers a call.
-func (v *vault) Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error) {
-	rule, err := policy.CompileGrant(g)
-	if err != nil {
-		return false, err
-	}
-	return rule.Covers(ctx, tool, call, session, now)
-}
-
 // govern sets the policies. Each document is a list of rules in YAML.
 func (v *vault) govern(t *testing.T, documents ...string) {
 	t.Helper()
@@ -176,7 +161,7 @@ func (v *vault) serve(t *testing.T, db any) {
 	expressions, err := expr.NewEngine()
 	require.NoError(t, err)
 	v.Activities = activities.New(activities.Deps{
-		Store: storeOf(db), Catalogue: v, Policy: v, Tenants: v, GrantRules: v, Expressions: expressions, Composer: composition.NewEngine(),
+		Store: storeOf(db), Catalogue: v, Policy: v, Tenants: v, GrantRules: policy.NewGrants(), Expressions: expressions, Composer: composition.NewEngine(),
 	})
 }
 

@@ -1,6 +1,8 @@
 package bundle
 
-import ()
+// KindSpec is the kind under which execution specs of every sort (composition, prompt, task, thin tool) are stored. They share one space of
+// names because they are called in the same way. Documents of any other kind are stored under that kind.
+const KindSpec = "spec"
 
 // StoredDocument is a document with its body, identified by the kind under which it is stored.
 type StoredDocument struct {

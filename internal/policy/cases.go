@@ -41,6 +41,31 @@ func Test(ctx context.Context, p *Rules, tools func(name string) (jig.Tool, bool
 	return results
 }
 
+// CheckDocument returns an error if a document of kind policy does not compile or fails one of its own cases. tools are the tenant's tools.
+func CheckDocument(ctx context.Context, doc spec.Document, tools []jig.Tool) error {
+	if doc.Policy == nil {
+		return nil
+	}
+	rules, err := Compile(*doc.Policy, doc.Version)
+	if err != nil {
+		return err
+	}
+	find := func(name string) (jig.Tool, bool) {
+		i := slices.IndexFunc(tools, func(t jig.Tool) bool { return t.Name == name })
+		if i < 0 {
+			return jig.Tool{}, false
+		}
+		return tools[i], true
+	}
+	for _, result := range Test(ctx, rules, find) {
+		if !result.OK {
+			return jig.Errorf(jig.CodeInvalidInput, "policy %s: its case %q does not hold", doc.Name, result.Name).
+				WithHint("`jig policy test " + doc.Path + "` shows what was expected and what came")
+		}
+	}
+	return nil
+}
+
 func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name string) (jig.Tool, bool)) CaseResult {
 	result := CaseResult{Name: c.Name, Expect: c.Expect, Rules: []string{}}
 	tool := c.Tool

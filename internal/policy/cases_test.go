@@ -2,12 +2,14 @@ package policy_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/spec"
 )
 
 const withCases = `
@@ -77,4 +79,18 @@ func TestCases(t *testing.T) {
 	raw, err := json.Marshal(results[0])
 	require.NoError(t, err)
 	require.JSONEq(t, `{"name":"a page","expect":"run","got":"run","rules":["docs"],"ok":true}`, string(raw))
+}
+
+func TestCheckDocument_RunsTheCases(t *testing.T) {
+	t.Parallel()
+	check := func(body string) error {
+		doc, problems := spec.Load("doc.yaml", []byte(body))
+		require.NoError(t, problems.OrNil())
+		return policy.CheckDocument(t.Context(), doc, nil)
+	}
+	const tested = "kind: policy\nname: p\nrules: [{name: all, when: true, verdict: ask, quorum: 2}]\n" +
+		"cases: [{name: two, tool: {name: a.b}, expect: ask, quorum: 2}]\n"
+	require.NoError(t, check(tested))
+	require.ErrorContains(t, check(strings.Replace(tested, "quorum: 2}]\ncases", "quorum: 3}]\ncases", 1)), `"two" does not hold`)
+	require.NoError(t, check("kind: tenant\nname: acme\n"), "it is no policy")
 }

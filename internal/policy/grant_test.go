@@ -133,3 +133,33 @@ func TestCovers(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, got, "the call is of another tool than its contract")
 }
+
+// A compiled grant is matched by its current state: uses that were counted and revocations since count.
+func TestGrants_CoverByTheCurrentState(t *testing.T) {
+	t.Parallel()
+	g := policy.NewGrants()
+	call := jig.Call{ID: "1.1", Tool: payTool.Name, Input: []byte(`{"amount":1}`)}
+	session := jig.Session{ID: "ses_1", Tenant: "acme"}
+	grant, err := g.New(jig.GrantRequest{When: "input.amount < 100", MaxUses: 2}, approval.GrantCeiling{}, payTool, noon)
+	require.NoError(t, err)
+	grant.Tenant, grant.ID = "acme", "grt_1"
+	covers := func() bool {
+		ok, err := g.Covers(t.Context(), grant, payTool, call, session, noon)
+		require.NoError(t, err)
+		return ok
+	}
+	require.True(t, covers())
+	grant.Used = 2
+	require.False(t, covers(), "it is used up")
+}
+
+func TestGrantFor_OnlyToolsOfTheTenant(t *testing.T) {
+	t.Parallel()
+	known := []jig.Tool{
+		jig.Tool{Name: "a.write"}.WithDefaults(), jig.Tool{Name: "b.write", Tenants: []string{"zeta"}}.WithDefaults(),
+	}
+	for tool, code := range map[string]jig.Code{"a.write": "", "b.write": jig.CodeToolNotFound, "c.write": jig.CodeToolNotFound} {
+		_, err := policy.GrantFor("acme", known, jig.GrantRequest{Tool: tool, MaxUses: 1}, approval.GrantCeiling{}, noon)
+		require.Equal(t, code, jig.CodeOf(err), tool)
+	}
+}

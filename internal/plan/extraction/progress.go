@@ -55,6 +55,25 @@ func Standing(kind entity.Type, state json.RawMessage, ended map[string]json.Raw
 	return all, nil
 }
 
+// StatusOf returns the status of an entity's latest extraction. call is the status of the call that runs it, or empty if there is no such
+// call; ended reports whether a task of the entity has ever ended.
+func StatusOf(call jig.CallStatus, tasks map[string]jig.TaskState, ended bool) jig.ExtractionStatus {
+	switch {
+	case call == "" && !ended:
+		return jig.ExtractionNone
+	case call != "" && !call.Final():
+		return jig.ExtractionRunning
+	case call != "" && call != jig.CallSucceeded:
+		return jig.ExtractionFailed
+	}
+	for _, t := range tasks {
+		if t.Status == string(TaskFailed) || t.Status == string(TaskCanceled) {
+			return jig.ExtractionPartial
+		}
+	}
+	return jig.ExtractionCompleted
+}
+
 // progress counts the requested tasks by status.
 func (r *run) progress() *protocol.Progress {
 	var p protocol.Progress

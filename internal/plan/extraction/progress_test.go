@@ -58,3 +58,30 @@ func TestStanding(t *testing.T) {
 	_, err := extraction.Standing(kind, last, map[string]json.RawMessage{"a": []byte(`[`)})
 	require.Equal(t, jig.CodeInternal, jig.CodeOf(err))
 }
+
+func TestStatusOf(t *testing.T) {
+	t.Parallel()
+	tasks := func(status string) map[string]jig.TaskState {
+		return map[string]jig.TaskState{"a": {Status: "completed"}, "b": {Status: status}}
+	}
+	for name, row := range map[string]struct {
+		call  jig.CallStatus
+		tasks map[string]jig.TaskState
+		ended bool
+		want  jig.ExtractionStatus
+	}{
+		"never":                    {"", tasks("pending"), false, jig.ExtractionNone},
+		"earlier":                  {"", tasks("completed"), true, jig.ExtractionCompleted},
+		"earlier, one failed":      {"", tasks("failed"), true, jig.ExtractionPartial},
+		"to begin":                 {jig.CallReserved, tasks("pending"), false, jig.ExtractionRunning},
+		"in doubt":                 {jig.CallUnknown, tasks("failed"), true, jig.ExtractionRunning},
+		"failed":                   {jig.CallFailed, tasks("completed"), true, jig.ExtractionFailed},
+		"denied":                   {jig.CallDenied, tasks("pending"), false, jig.ExtractionFailed},
+		"done":                     {jig.CallSucceeded, tasks("completed"), true, jig.ExtractionCompleted},
+		"done, one was not asked":  {jig.CallSucceeded, tasks("pending"), true, jig.ExtractionCompleted},
+		"done, one was canceled":   {jig.CallSucceeded, tasks("canceled"), true, jig.ExtractionPartial},
+		"done, without any result": {jig.CallSucceeded, nil, false, jig.ExtractionCompleted},
+	} {
+		require.Equal(t, row.want, extraction.StatusOf(row.call, row.tasks, row.ended), name)
+	}
+}

@@ -1,4 +1,4 @@
-package worker
+package current
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -67,9 +68,15 @@ var secrets = map[string]string{
 	"JIG_SECRET_ACME__ODD":    webhookPrefix + strings.Repeat("?", minWebhookSecret),
 }
 
-func reading(c *cabinet, log *bytes.Buffer) *tenants {
-	logger := slog.New(slog.NewTextHandler(log, nil))
-	return newTenants(c, tenancy.SignalsSigned, func(name string) string { return secrets[name] }, logger)
+func reading(c *cabinet, log *bytes.Buffer, change ...func(*Options)) *Tenants {
+	o := Options{
+		Documents: c, Signals: tenancy.SignalsSigned, Environ: func(name string) string { return secrets[name] },
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	return NewTenants(o)
 }
 
 func TestTenantSettings(t *testing.T) {
@@ -105,35 +112,33 @@ func TestTenantSettings(t *testing.T) {
 // Parts that are left out are logged once per version, without the secrets.
 func TestWhatIsLeftOutOfATenant(t *testing.T) {
 	t.Parallel()
-	var log bytes.Buffer
-	c := &cabinet{bodies: map[string]string{"acme": acme}, versions: map[string]string{"acme": "v1"}}
-	of := reading(c, &log)
-	read := func() {
-		of.mu.Lock()
-		known := of.known["acme"]
-		known.read = time.Time{}
-		of.known["acme"] = known
-		of.mu.Unlock()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		c := &cabinet{bodies: map[string]string{"acme": acme}, versions: map[string]string{"acme": "v1"}}
+		of := reading(c, &log)
+		read := func() {
+			time.Sleep(time.Second)
+			_, err := of.Settings(t.Context(), "acme")
+			require.NoError(t, err)
+		}
 		_, err := of.Settings(t.Context(), "acme")
 		require.NoError(t, err)
-	}
-	_, err := of.Settings(t.Context(), "acme")
-	require.NoError(t, err)
-	for _, part := range []string{"name=missing", "JIG_SECRET_ACME__MISSING", "not set", "name=short", "too short", "https://b.example.com", "https://c.example.com", "not base64"} {
-		require.Contains(t, log.String(), part)
-	}
-	require.Equal(t, 4, strings.Count(log.String(), "level=WARN"))
-	require.NotContains(t, log.String(), secrets["JIG_SECRET_ACME__SHORT"])
-	read()
-	require.Equal(t, 4, strings.Count(log.String(), "level=WARN"))
-	require.Equal(t, 1, c.opened, "a version is read once")
-	c.versions["acme"] = "v2"
-	_, err = of.Settings(t.Context(), "acme")
-	require.NoError(t, err)
-	require.Equal(t, 1, c.opened, "what was read is kept for a moment")
-	read()
-	require.Equal(t, 2, c.opened)
-	require.Equal(t, 8, strings.Count(log.String(), "level=WARN"))
+		for _, part := range []string{"name=missing", "JIG_SECRET_ACME__MISSING", "not set", "name=short", "too short", "https://b.example.com", "https://c.example.com", "not base64"} {
+			require.Contains(t, log.String(), part)
+		}
+		require.Equal(t, 4, strings.Count(log.String(), "level=WARN"))
+		require.NotContains(t, log.String(), secrets["JIG_SECRET_ACME__SHORT"])
+		read()
+		require.Equal(t, 4, strings.Count(log.String(), "level=WARN"))
+		require.Equal(t, 1, c.opened, "a version is read once")
+		c.versions["acme"] = "v2"
+		_, err = of.Settings(t.Context(), "acme")
+		require.NoError(t, err)
+		require.Equal(t, 1, c.opened, "what was read is kept for a moment")
+		read()
+		require.Equal(t, 2, c.opened)
+		require.Equal(t, 8, strings.Count(log.String(), "level=WARN"))
+	})
 }
 
 // Nothing is decided while the settings cannot be read.
@@ -154,22 +159,15 @@ func TestUnreadableTenantIsUnavailable(t *testing.T) {
 	require.ErrorIs(t, err, c.err)
 }
 
-func TestCheckDocument(t *testing.T) {
+func TestCheck_RefusesTheDocumentOfAnotherTenant(t *testing.T) {
 	t.Parallel()
-	check := func(tenant, body string) error {
-		doc, problems := spec.Load("doc.yaml", []byte(body))
-		require.NoError(t, problems.OrNil())
-		return checkDocument(t.Context(), tenant, doc, nil)
-	}
-	require.NoError(t, check("acme", acme))
-	err := check("other", acme)
+	doc, problems := spec.Load("doc.yaml", []byte(acme))
+	require.NoError(t, problems.OrNil())
+	require.NoError(t, Check("acme", doc))
+	err := Check("other", doc)
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
 	require.Equal(t, "name", jig.AsError(err).Field)
 	require.Contains(t, jig.AsError(err).Hint, "--tenant acme")
-	const tested = "kind: policy\nname: p\nrules: [{name: all, when: true, verdict: ask, quorum: 2}]\n" +
-		"cases: [{name: two, tool: {name: a.b}, expect: ask, quorum: 2}]\n"
-	require.NoError(t, check("acme", tested))
-	require.ErrorContains(t, check("acme", strings.Replace(tested, "quorum: 2}]\ncases", "quorum: 3}]\ncases", 1)), `"two" does not hold`)
 }
 
 // Every tenant accepts the operator's key, and its principal counts as an owner.
@@ -177,7 +175,7 @@ func TestOperatorCountsAsAnOwner(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	c := &cabinet{bodies: map[string]string{"acme": acme}, versions: map[string]string{"acme": "v1"}}
-	of := settledTenants{tenants: reading(c, &log), operator: &identity.Key{ID: "op", Principal: "olga"}}
+	of := reading(c, &log, func(o *Options) { o.Operator = &identity.Key{ID: "op", Principal: "olga"} })
 	got, err := of.Settings(t.Context(), "acme")
 	require.NoError(t, err)
 	require.Equal(t, "olga", got.Operator)
@@ -189,7 +187,7 @@ func TestEverybodyMaySomethingOnlyWithoutADocument(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	c := &cabinet{bodies: map[string]string{"acme": acme}, versions: map[string]string{"acme": "v1"}}
-	of := settledTenants{tenants: reading(c, &log), everybody: []string{"entities.*.read"}}
+	of := reading(c, &log, func(o *Options) { o.Everybody = []string{"entities.*.read"} })
 	for tenant, want := range map[string][]string{"acme": nil, "new": {"entities.*.read"}} {
 		got, err := of.Settings(t.Context(), tenant)
 		require.NoError(t, err)

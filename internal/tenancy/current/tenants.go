@@ -1,4 +1,4 @@
-package worker
+package current
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/spec"
@@ -27,25 +28,42 @@ const (
 // webhookPrefix marks a webhook secret in base64, as in the Standard Webhooks specification.
 const webhookPrefix = "whsec_"
 
-// tenants caches the settings in documents of kind tenant. A change takes effect on every worker within policyAge.
-type tenants struct {
-	documents policyDocuments
-	// defaults applies to tenants whose document does not say what proof decisions need.
-	defaults tenancy.SignalMode
-	environ  func(name string) string
-	logger   *slog.Logger
-
-	mu    sync.Mutex
-	known map[string]tenantSettings
+// Documents is where the tenants' documents are read.
+type Documents interface {
+	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
+	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
 }
 
-// tenantSettings are a tenant's cached settings.
-type tenantSettings struct {
-	read     time.Time
+// Options configure the settings of tenants.
+type Options struct {
+	// Documents is required.
+	Documents Documents
+	// Signals applies to tenants whose document does not say what proof decisions need.
+	Signals tenancy.SignalMode
+	// Environ returns a variable of the environment, which holds the secrets that documents name. Required.
+	Environ func(name string) string
+	// Operator is a key that every tenant accepts. Without it nobody could approve a tenant's first document. It may be nil.
+	Operator *identity.Key
+	// Everybody lists the permissions of every principal in tenants without a document.
+	Everybody []string
+	// Logger gets a warning for each part of a document that has no effect. Required.
+	Logger *slog.Logger
+}
+
+// Tenants returns the current settings of tenants. A change takes effect on every worker within a second. It is safe for concurrent use.
+type Tenants struct {
+	options Options
+	known   *cache.Cache[*loaded]
+}
+
+// loaded is what one version of a document says.
+type loaded struct {
 	version  string
 	settings tenancy.Settings
 	// left lists the keys and webhooks that cannot be used fully, because this worker has no usable key or secret for them.
 	left []leftOut
+	// warn logs them once.
+	warn sync.Once
 	// broken says why the document cannot be read. Nothing can be decided in the tenant while it is set.
 	broken error
 }
@@ -53,61 +71,57 @@ type tenantSettings struct {
 // leftOut is a part of a document that this worker cannot use.
 type leftOut struct{ what, name, variable, why string }
 
-func newTenants(documents policyDocuments, defaults tenancy.SignalMode, environ func(name string) string, logger *slog.Logger) *tenants {
-	return &tenants{documents: documents, defaults: defaults, environ: environ, logger: logger, known: map[string]tenantSettings{}}
+// NewTenants returns the settings of tenants.
+func NewTenants(o Options) *Tenants {
+	return &Tenants{options: o, known: cache.OfTenants[*loaded]()}
 }
 
-// Settings returns a tenant's settings, checked for changes at most policyAge ago. They are shared; callers must not modify them. It
-// returns UNAVAILABLE if the tenant's document cannot be read, for example because a newer version of jig wrote it: what proof a decision
-// needs must not be guessed.
-func (t *tenants) Settings(ctx context.Context, tenant string) (tenancy.Settings, error) {
-	t.mu.Lock()
-	known, ok := t.known[tenant]
-	t.mu.Unlock()
-	if ok && time.Since(known.read) < policyAge {
-		return known.settings, known.broken
-	}
-	versions, err := t.documents.CurrentDocuments(ctx, tenant, string(spec.KindTenant))
+// Settings returns a tenant's settings, with the operator's key among the tenant's keys and, for a tenant without a document, the permissions
+// of everybody. They are shared; callers must not modify them. It returns UNAVAILABLE if the tenant's document cannot be read, for example
+// because a newer version of jig wrote it: what proof a decision needs must not be guessed.
+func (t *Tenants) Settings(ctx context.Context, tenant string) (tenancy.Settings, error) {
+	of, err := t.known.Get(tenant, func(stale *loaded, known bool) (*loaded, error) {
+		version, err := t.version(ctx, tenant)
+		if err != nil || known && version == stale.version {
+			return stale, err
+		}
+		return t.load(ctx, tenant, version)
+	})
 	if err != nil {
 		return tenancy.Settings{}, err
 	}
-	version := ""
-	if i := slices.IndexFunc(versions, func(v bundle.DocumentVersion) bool { return v.Name == tenant }); i >= 0 {
-		version = versions[i].Version
-	}
-	if !ok || version != known.version {
-		if known, err = t.load(ctx, tenant, version); err != nil {
-			return tenancy.Settings{}, err
-		}
-	}
-	known.read = time.Now()
-	t.keep(ctx, tenant, known)
-	return known.settings, known.broken
+	of.warn.Do(func() { t.warn(ctx, tenant, of.left) })
+	return of.settings, of.broken
 }
 
-// keep caches a tenant's settings. Once per version it logs which parts of the document have no effect.
-func (t *tenants) keep(ctx context.Context, tenant string, of tenantSettings) {
-	t.mu.Lock()
-	before, ok := t.known[tenant]
-	remember(t.known, tenant, of)
-	t.mu.Unlock()
-	if ok && before.version == of.version {
-		return
-	}
-	for _, l := range of.left {
-		t.logger.WarnContext(ctx, "part of a tenant's document is left out", slog.String("tenant", tenant), slog.String("part", l.what),
+// warn logs which parts of a document have no effect.
+func (t *Tenants) warn(ctx context.Context, tenant string, left []leftOut) {
+	for _, l := range left {
+		t.options.Logger.WarnContext(ctx, "part of a tenant's document is left out", slog.String("tenant", tenant), slog.String("part", l.what),
 			slog.String("name", l.name), slog.String("variable", l.variable), slog.String("why", l.why))
 	}
 }
 
+// version returns the version of a tenant's document, or an empty string if there is none.
+func (t *Tenants) version(ctx context.Context, tenant string) (string, error) {
+	versions, err := t.options.Documents.CurrentDocuments(ctx, tenant, string(spec.KindTenant))
+	if err != nil {
+		return "", err
+	}
+	if i := slices.IndexFunc(versions, func(v bundle.DocumentVersion) bool { return v.Name == tenant }); i >= 0 {
+		return versions[i].Version, nil
+	}
+	return "", nil
+}
+
 // load reads a version of a tenant's document. An empty version means that there is no document; then load returns the defaults.
-func (t *tenants) load(ctx context.Context, tenant, version string) (tenantSettings, error) {
-	of := tenantSettings{version: version}
+func (t *Tenants) load(ctx context.Context, tenant, version string) (*loaded, error) {
+	of := &loaded{version: version}
 	var doc spec.Tenant
 	if version != "" {
-		body, err := t.documents.DocumentAt(ctx, tenant, string(spec.KindTenant), tenant, version)
+		body, err := t.options.Documents.DocumentAt(ctx, tenant, string(spec.KindTenant), tenant, version)
 		if err != nil {
-			return of, err
+			return nil, err
 		}
 		if doc, err = spec.LoadTenant(tenant, body); err != nil {
 			of.broken = jig.Errorf(jig.CodeUnavailable, "the document of tenant %s (version %s) cannot be read, so nothing is decided: %w", tenant, jig.ShortVersion(version), err).
@@ -117,13 +131,19 @@ func (t *tenants) load(ctx context.Context, tenant, version string) (tenantSetti
 	}
 	of.settings, of.left = t.settings(tenant, doc)
 	of.settings.Version = version
+	if o := t.options.Operator; o != nil {
+		of.settings.Keys, of.settings.Operator = append(of.settings.Keys, *o), o.Principal
+	}
+	if version == "" {
+		of.settings.Everybody = t.options.Everybody
+	}
 	return of, nil
 }
 
 // settings converts a document to settings and lists the parts that this worker cannot use.
-func (t *tenants) settings(tenant string, doc spec.Tenant) (s tenancy.Settings, left []leftOut) {
+func (t *Tenants) settings(tenant string, doc spec.Tenant) (s tenancy.Settings, left []leftOut) {
 	s = tenancy.Settings{
-		Signals: t.defaults,
+		Signals: t.options.Signals,
 		Grants:  approval.GrantCeiling{MaxUses: doc.Grants.MaxUses, MaxAge: time.Duration(doc.Grants.MaxAge), Off: doc.Grants.Off}.WithDefaults(),
 	}
 	if doc.Approvals.Signals != "" {
@@ -158,7 +178,7 @@ func (t *tenants) settings(tenant string, doc spec.Tenant) (s tenancy.Settings, 
 }
 
 // material returns the bytes that a key verifies signatures with, or why there are none.
-func (t *tenants) material(tenant string, key spec.TenantKey) (material []byte, why string) {
+func (t *Tenants) material(tenant string, key spec.TenantKey) (material []byte, why string) {
 	if key.Algorithm == identity.AlgorithmHMAC {
 		return t.secret(tenant, key.SecretEnv, minKeySecret)
 	}
@@ -170,11 +190,11 @@ func (t *tenants) material(tenant string, key spec.TenantKey) (material []byte, 
 }
 
 // secret reads a secret from the environment, or says why it cannot be used. The reason never contains the value.
-func (t *tenants) secret(tenant, name string, least int) (secret []byte, why string) {
+func (t *Tenants) secret(tenant, name string, least int) (secret []byte, why string) {
 	if !strings.HasPrefix(name, spec.SecretPrefixOf(tenant)) {
 		return nil, "the variable is not this tenant's"
 	}
-	value := t.environ(name)
+	value := t.options.Environ(name)
 	if value == "" {
 		return nil, "the variable is not set"
 	}
@@ -191,8 +211,8 @@ func (t *tenants) secret(tenant, name string, least int) (secret []byte, why str
 	return secret, ""
 }
 
-// checkTenant refuses a document for another tenant, because it would never be read.
-func checkTenant(tenant string, doc spec.Document) error {
+// Check refuses a document for another tenant, because it would never be read.
+func Check(tenant string, doc spec.Document) error {
 	if doc.Tenant == nil || doc.Tenant.Name == tenant {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package worker
+package extractor
 
 import (
 	"testing"
@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
@@ -23,13 +22,13 @@ func TestAnExtractionThatNeverBegan(t *testing.T) {
 	body := []byte("kind: entity_type\nname: note\nfields: [{name: n, type: number, task: n}]\ntasks: [{id: n, compute: \"1\"}]\n")
 	doc, problems := spec.Load("note.yaml", body)
 	require.NoError(t, problems.OrNil())
-	require.NoError(t, db.PutDocument(ctx, tenant, activities.DocumentEntityType, doc.Name, doc.Version, doc.Body))
+	require.NoError(t, db.PutDocument(ctx, tenant, string(spec.KindEntityType), doc.Name, doc.Version, doc.Body))
 	e, _, err := db.CreateEntity(ctx, entity.NewEntity{Entity: entity.Entity{
 		Tenant: tenant, Type: "note", TypeVersion: doc.Version, SessionID: "ses_announced", Call: "1.1",
 	}})
 	require.NoError(t, err)
 
-	p, after := newProgress(db), time.Duration(0)
+	p, after := NewProgress(db), time.Duration(0)
 	p.now = func() time.Time { return e.CreatedAt.Add(after) }
 	s, err := p.EntityStatus(ctx, tenant, e.ID)
 	require.NoError(t, err)

@@ -1,0 +1,158 @@
+package policy
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/cache"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
+	"github.com/jig-run/jig/spec"
+)
+
+// Documents is where an engine reads policies.
+type Documents interface {
+	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
+	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
+}
+
+// EngineOptions configure an engine.
+type EngineOptions struct {
+	// Documents is required.
+	Documents Documents
+	// Settings returns a tenant's settings, which name its owners. Required.
+	Settings func(ctx context.Context, tenant string) (tenancy.Settings, error)
+	// Failed is called for each rule that could not be evaluated; default: nothing.
+	Failed func(tenant, policy, rule string)
+}
+
+// Engine rules on calls by the policies that their tenant has at the moment. It compiles each set of versions once, and looks for changes
+// once a second. It is safe for concurrent use.
+type Engine struct {
+	options EngineOptions
+	tenants *cache.Cache[compiled]
+}
+
+// compiled are a tenant's policies and the versions they were compiled from.
+type compiled struct {
+	versions []bundle.DocumentVersion
+	Tenant
+}
+
+// NewEngine returns an engine.
+func NewEngine(o EngineOptions) *Engine {
+	if o.Failed == nil {
+		o.Failed = func(string, string, string) {}
+	}
+	return &Engine{options: o, tenants: cache.OfTenants[compiled]()}
+}
+
+// Rule returns the verdict on a call, or holds it back; see [Tenant.Decide].
+func (e *Engine) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (Ruling, error) {
+	of, err := e.of(ctx, session.Tenant)
+	if err != nil {
+		return Ruling{}, err
+	}
+	if Operator(tool.Name) {
+		settings, err := e.options.Settings(ctx, session.Tenant)
+		of.Owners, of.OwnersUnknown = OwnerTerms(settings), err
+	}
+	x, err := of.Decide(ctx, tool, call, session, now)
+	for _, spoken := range x.Spoken {
+		if spoken.Failed {
+			e.options.Failed(session.Tenant, spoken.Policy, spoken.Rule)
+		}
+	}
+	return x.Ruling, err
+}
+
+// Policies lists a tenant's policies by name, including those that cannot be read.
+func (e *Engine) Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
+	of, err := e.of(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	return of.States(), nil
+}
+
+// Unreadable counts the policies that cannot be read, by tenant. It knows of the tenants that had calls, and looks again at those that had
+// such a policy, because it may have been replaced since. A tenant whose policies can all be read again counts 0.
+func (e *Engine) Unreadable(ctx context.Context) (map[string]int, error) {
+	counts := map[string]int{}
+	for tenant, was := range e.tenants.All() {
+		if len(was.Unreadable) == 0 {
+			continue
+		}
+		of, err := e.of(ctx, tenant)
+		if err != nil {
+			return nil, err
+		}
+		counts[tenant] = len(of.Unreadable)
+	}
+	return counts, nil
+}
+
+// Backtest rules on recorded calls with the tenant's policies, and with those and the given document, which replaces the policy of the same
+// name if there is one. It returns CONFLICT if a policy of the tenant cannot be read, because then there is nothing to compare with.
+func (e *Engine) Backtest(ctx context.Context, tenant, document string, calls []ledger.RecordedCall) ([]protocol.BacktestResult, error) {
+	doc, problems := spec.Load("the document", []byte(document))
+	if err := problems.OrNil(); err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the document cannot be read: %w", err).WithField("document").
+			WithHint("`jig validate` says what is wrong, and where")
+	}
+	if doc.Policy == nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the document describes no policy").WithField("document").WithHint("needed: kind: policy")
+	}
+	tried, err := Compile(*doc.Policy, doc.Version)
+	if err != nil {
+		return nil, err
+	}
+	of, err := e.of(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	if len(of.Unreadable) > 0 {
+		return nil, jig.Errorf(jig.CodeConflict, "there is nothing to compare with: %s", of.Unreadable[0].Unreadable()).
+			WithHint("register a version of that policy that can be read first")
+	}
+	return Backtest(ctx, of.Tenant, of.With(tried), calls)
+}
+
+// of returns a tenant's policies.
+func (e *Engine) of(ctx context.Context, tenant string) (compiled, error) {
+	return e.tenants.Get(tenant, func(stale compiled, known bool) (compiled, error) {
+		versions, err := e.options.Documents.CurrentDocuments(ctx, tenant, string(spec.KindPolicy))
+		if err != nil || known && slices.Equal(versions, stale.versions) {
+			return stale, err
+		}
+		return e.compile(ctx, tenant, versions)
+	})
+}
+
+func (e *Engine) compile(ctx context.Context, tenant string, versions []bundle.DocumentVersion) (compiled, error) {
+	of := compiled{versions: versions}
+	list := make([]*Rules, 0, len(versions))
+	for _, v := range versions {
+		body, err := e.options.Documents.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
+		if err != nil {
+			return of, err
+		}
+		read, err := spec.LoadPolicy(v.Name, body)
+		if err != nil {
+			of.Unreadable = append(of.Unreadable, Unreadable(v.Name, v.Version, err))
+			continue
+		}
+		rules, err := Compile(read, v.Version)
+		if err != nil {
+			of.Unreadable = append(of.Unreadable, Unreadable(v.Name, v.Version, err))
+			continue
+		}
+		list = append(list, rules)
+	}
+	of.Policies = NewSet(list...)
+	return of, nil
+}

@@ -1,0 +1,117 @@
+package current
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/spec"
+)
+
+// StoredKind returns the kind under which a document is stored.
+func StoredKind(kind spec.Kind) string {
+	switch kind {
+	case spec.KindComposition, spec.KindPrompt, spec.KindTask, spec.KindThinTool:
+		return bundle.KindSpec
+	case spec.KindAgent, spec.KindSkill, spec.KindPolicy, spec.KindTenant, spec.KindEntityType, spec.KindBundle:
+	}
+	return string(kind)
+}
+
+// Store is where a catalogue reads documents.
+type Store interface {
+	Documents
+	Document(ctx context.Context, tenant, kind, name string) ([]byte, error)
+	DocumentNames(ctx context.Context, tenant, kind string) ([]string, error)
+}
+
+// Catalogue lists what exists for a tenant, so that documents can be checked against it. It is safe for concurrent use.
+type Catalogue struct {
+	store   Store
+	bundles *bundle.Names
+	tools   func() []jig.Tool
+}
+
+// NewCatalogue returns a catalogue. tools lists the Go tools; it is not called before the first question.
+func NewCatalogue(s Store, bundles *bundle.Names, tools func() []jig.Tool) *Catalogue {
+	return &Catalogue{store: s, bundles: bundles, tools: tools}
+}
+
+// Skill returns a tenant's current skill.
+func (c *Catalogue) Skill(ctx context.Context, tenant, name string) (spec.Skill, error) {
+	body, err := c.store.Document(ctx, tenant, string(spec.KindSkill), name)
+	if err != nil {
+		return spec.Skill{}, err
+	}
+	doc, problems := spec.Load(name+".json", body)
+	if err := problems.OrNil(); err != nil {
+		return spec.Skill{}, err
+	}
+	return *doc.Skill, nil
+}
+
+// Known lists what exists for a tenant.
+func (c *Catalogue) Known(ctx context.Context, tenant string) (spec.Catalogue, error) {
+	return c.KnownWith(ctx, tenant, "")
+}
+
+// KnownWith is like [Catalogue.Known], but includes the Go tools of one more bundle.
+func (c *Catalogue) KnownWith(ctx context.Context, tenant, with string) (spec.Catalogue, error) {
+	known := spec.Catalogue{Whitelists: map[string][]string{}, Specs: []spec.Execution{}}
+	installed, err := c.bundles.BundleNames(ctx, tenant)
+	if err != nil {
+		return known, err
+	}
+	known.Tools = bundle.Visible(c.tools(), tenant, append(slices.Clone(installed), with))
+	if known.EntityTypes, err = c.types(ctx, tenant); err != nil {
+		return known, err
+	}
+	if known.Agents, err = c.store.DocumentNames(ctx, tenant, string(spec.KindAgent)); err != nil {
+		return known, err
+	}
+	for _, name := range known.Agents {
+		body, err := c.store.Document(ctx, tenant, string(spec.KindAgent), name)
+		if err != nil {
+			return known, err
+		}
+		if agent, err := spec.ParseAgent(name, body); err == nil {
+			known.Whitelists[name] = agent.Tools
+		}
+	}
+	if known.Skills, err = c.store.DocumentNames(ctx, tenant, string(spec.KindSkill)); err != nil {
+		return known, err
+	}
+	names, err := c.store.DocumentNames(ctx, tenant, bundle.KindSpec)
+	if err != nil {
+		return known, err
+	}
+	for _, name := range names {
+		body, err := c.store.Document(ctx, tenant, bundle.KindSpec, name)
+		if err != nil {
+			return known, err
+		}
+		if x, err := spec.LoadExecution(name, body); err == nil {
+			known.Specs, known.Tools = append(known.Specs, x), append(known.Tools, x.Tool)
+		}
+	}
+	return known, nil
+}
+
+// types lists a tenant's entity types. It leaves out a type that can no longer be read (written in an older version of the language), so
+// that a new version of it can be registered.
+func (c *Catalogue) types(ctx context.Context, tenant string) ([]entity.Type, error) {
+	versions, err := c.store.CurrentDocuments(ctx, tenant, string(spec.KindEntityType))
+	list := make([]entity.Type, 0, len(versions))
+	for _, v := range versions {
+		body, err := c.store.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
+		if err != nil {
+			return nil, err
+		}
+		if t, err := spec.LoadEntityType(v.Name, body); err == nil {
+			list = append(list, t)
+		}
+	}
+	return list, err
+}

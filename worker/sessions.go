@@ -1,0 +1,74 @@
+package worker
+
+import (
+	"context"
+
+	sdk "go.temporal.io/sdk/client"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/plan/extractor"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/builtin/tasks"
+)
+
+// taskTools returns the tools that show the state of an entity's tasks and retry sessions.
+func taskTools(db *store.DB, temporal sdk.Client, s Settings) []tools.Tool {
+	return tasks.Tools(tasks.Options{
+		Readable: entityOptions(db).Readable, Status: extractor.NewProgress(db).EntityStatus, Session: db.Session, Call: db.Call, Doubtful: db.DoubtfulCalls, Said: db.HasMessage,
+		Starter: sessions{db: db, client: client.New(temporal, client.Options{TaskQueue: s.Temporal.TaskQueue})},
+	})
+}
+
+// sessions sends messages to sessions and starts new ones for calls.
+type sessions struct {
+	db     *store.DB
+	client *client.Client
+}
+
+// Message sends a message to an agent's session.
+func (s sessions) Message(ctx context.Context, tenant, session string, m tasks.Message) error {
+	return s.client.Say(ctx, tenant, session, protocol.Message{Text: m.Text, By: m.By, ID: m.ID})
+}
+
+// StartCall starts a session for a single call. If the call runs a document that was sent along with the original call and is not
+// registered, the document is sent along with this call too.
+func (s sessions) StartCall(ctx context.Context, tenant, session string, c tasks.Start) (err error) {
+	if err := s.db.NameChild(ctx, tenant, c.Parent, c.ParentCall, session); err != nil {
+		return err
+	}
+	call := protocol.CallInput{Tenant: tenant, Tool: c.Tool, Input: c.Input, Parent: c.Parent, ParentCall: c.ParentCall}
+	if len(c.Input) > maxInline {
+		if call.InputArtifact, err = s.db.PutArtifact(ctx, tenant, c.Parent, "application/json", c.Input); err != nil {
+			return err
+		}
+		call.Input = nil
+	}
+	body, err := s.brought(ctx, tenant, c)
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		call.Tool, call.DocumentName = "", c.Tool
+		if call.DocumentArtifact, err = s.db.PutArtifact(ctx, tenant, c.Parent, "text/plain", body); err != nil {
+			return err
+		}
+	}
+	return s.client.StartChild(ctx, call, session)
+}
+
+// brought returns the document that was sent along with a call. It returns nil if the call's tool is written in Go or registered.
+func (s sessions) brought(ctx context.Context, tenant string, c tasks.Start) ([]byte, error) {
+	_, err := s.db.Document(ctx, tenant, bundle.KindSpec, c.Tool)
+	if jig.CodeOf(err) != jig.CodeNotFound {
+		return nil, err
+	}
+	body, err := s.db.DocumentAt(ctx, tenant, bundle.KindSpec, c.Tool, c.Version)
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return nil, nil
+	}
+	return body, err
+}
