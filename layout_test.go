@@ -68,7 +68,6 @@ func arrows() map[string][]string {
 		"internal/entity/retype":    {".", "internal/bundle", "internal/entity", "spec"},
 		"internal/plan/composition": {".", "internal/expr", "internal/plan", "spec"},
 		"internal/plan/extraction":  {".", "internal/canonical", "internal/entity", "internal/expr", "internal/plan", "internal/protocol"},
-		"internal/plan/thin":        {".", "internal/entity", "internal/expr", "spec"},
 		"internal/policy": {
 			".", "internal/approval", "internal/bundle", "internal/cache", "internal/expr", "internal/ledger", "internal/protocol",
 			"internal/tenancy", "spec",
@@ -80,7 +79,10 @@ func arrows() map[string][]string {
 			".", "internal/audit", "internal/bundle", "internal/chat", "internal/entity", "internal/entity/retype", "internal/jsonpath",
 			"internal/pattern", "internal/schema", "internal/suggest", "internal/workdir", "spec", "tools",
 		},
-		// It connects the interpreter with the tools of entities.
+		// They connect documents with the tools of entities.
+		"internal/plan/thin": {
+			".", "internal/entity", "internal/expr", "internal/plan", "internal/protocol", "spec", "tools", "tools/builtin/entities",
+		},
 		"internal/plan/extractor": {
 			".", "internal/bundle", "internal/entity", "internal/plan", "internal/plan/extraction", "spec", "tools/builtin/entities",
 		},

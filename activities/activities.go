@@ -28,9 +28,8 @@ type Store struct {
 	Reviews
 }
 
-// Deps holds the dependencies of the activities. Runs, Bundles, Thin, Logger and Now may be left out; all others are required. Without
-// Runs the sweeper closes no sessions and workflows are not told about late settlements. Without Bundles no tenant has bundles. Without
-// Thin, thin tools do not run.
+// Deps holds the dependencies of the activities. Runs, Bundles, Logger and Now may be left out; all others are required. Without Runs the
+// sweeper closes no sessions and workflows are not told about late settlements. Without Bundles no tenant has bundles.
 type Deps struct {
 	Store       Store
 	Catalogue   Catalogue
@@ -47,7 +46,6 @@ type Deps struct {
 	GrantRules  GrantRules
 	Runs        Runs
 	Bundles     Bundles
-	Thin        Thin
 	// Logger receives one line for each failure that is not recorded as an event. The default is slog.Default.
 	Logger *slog.Logger
 	// Now is the clock. The default is time.Now.
@@ -73,7 +71,6 @@ type Activities struct {
 	grantRules  GrantRules
 	runs        Runs
 	bundles     Bundles
-	thin        Thin
 	logger      *slog.Logger
 	now         func() time.Time
 }
@@ -89,7 +86,7 @@ func New(d Deps) *Activities {
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
 		composer: d.Composer, extractor: d.Extractor, entities: d.Entities, agents: d.Agents, schemas: d.Schemas, tenants: d.Tenants, proofs: d.Proofs, grantRules: d.GrantRules,
-		runs: d.Runs, bundles: d.Bundles, thin: d.Thin, logger: d.Logger, now: d.Now,
+		runs: d.Runs, bundles: d.Bundles, logger: d.Logger, now: d.Now,
 	}
 }
 

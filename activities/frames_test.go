@@ -221,9 +221,9 @@ func TestRetry_NotOfACompositionThatWrote(t *testing.T) {
 			o.govern(t, runsAll)
 			body := "kind: composition\nname: shop.inner\nsteps:\n  - {id: a, tool: " + row.first +
 				", input: {order: a, amount: 1}}\n  - {fail: {message: \"no\"}}\n"
-			tool, err := composition.NewEngine().Contract("inner.yaml", []byte(body))
+			inner, err := composition.NewEngine().Load("inner.yaml", []byte(body))
 			require.NoError(t, err)
-			require.NoError(t, o.db.PutDocument(t.Context(), o.tenant, activities.DocumentSpec, tool.Name, tool.Version, []byte(body)))
+			require.NoError(t, o.db.PutDocument(t.Context(), o.tenant, activities.DocumentSpec, inner.Contract.Name, inner.Contract.Version, []byte(body)))
 			o.begins(t, `kind: composition
 name: shop.outer
 steps:

@@ -104,11 +104,13 @@ func (a *Activities) callee(ctx context.Context, in OpenCallInput) (tool jig.Too
 		tool, err = a.named(ctx, in.Tenant, in.Tool)
 		return tool, err == nil, err
 	}
-	if tool, err = a.composer.Contract(in.DocumentName, body); err != nil {
+	loaded, err := a.composer.Load(in.DocumentName, body)
+	if err != nil {
 		return tool, false, err
 	}
-	if err := registered(tool); err != nil {
-		return tool, false, err
+	if tool = loaded.Contract; loaded.Run != nil { // only registration checks what it does
+		return tool, false, jig.Errorf(jig.CodeNotPermitted, "the thin tool %s must be registered before it is called", tool.Name).WithField("document").
+			WithHint("jig catalog add FILE, or jig bundle install FOLDER; then call it by its name")
 	}
 	if _, taken, err := a.code(ctx, in.Tenant, tool.Name); err != nil {
 		return tool, false, err

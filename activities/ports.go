@@ -300,8 +300,8 @@ type Expressions interface {
 
 // Composer reads execution specs and works out what their runs do next.
 type Composer interface {
-	// Contract reads an execution spec as a tool contract. Errors carry line, path and hint.
-	Contract(document string, body []byte) (jig.Tool, error)
+	// Load reads an execution spec as a tool. Errors carry line, path and hint.
+	Load(document string, body []byte) (plan.Tool, error)
 	// Advance works out the next move of a run of the spec from its state (empty at the beginning). It is pure: the same facts give
 	// the same answer. An error means that the run is broken (its state cannot be read) or that ctx has ended.
 	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts plan.Facts, at plan.Situation) (plan.Move, error)

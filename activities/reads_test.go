@@ -10,6 +10,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -35,8 +36,8 @@ func (s shelf) Tool(name string) (jig.Tool, bool) {
 	return jig.Tool{}, false
 }
 
-func (s shelf) Contract(_ string, body []byte) (jig.Tool, error) {
-	return jig.Tool{Name: string(body), Implementation: "composition"}, nil
+func (s shelf) Load(_ string, body []byte) (plan.Tool, error) {
+	return plan.Tool{Contract: jig.Tool{Name: string(body), Implementation: "composition"}}, nil
 }
 
 func (s shelf) CurrentDocuments(_ context.Context, _, kind string) ([]bundle.DocumentVersion, error) {

@@ -69,11 +69,11 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	if call.Status.Final() {
 		return result(call), false, nil
 	}
-	tool, err := a.runnable(ctx, call)
+	found, err := a.runnable(ctx, call)
 	if err != nil {
 		return Ran{}, false, err
 	}
-	reservation, ended, err := a.claim(ctx, session, call, tool, name)
+	reservation, ended, err := a.claim(ctx, session, call, found.tool, name)
 	if err != nil {
 		return Ran{}, false, err
 	}
@@ -82,8 +82,25 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	}
 	// Run exactly the input that was digested, even if the row has changed since.
 	reservation.Call.Input = call.Input
-	ran, err = a.execute(ctx, session, tool, reservation)
+	ran, err = a.execute(ctx, session, found, reservation)
 	return ran, false, err
+}
+
+// runnable finds what runs a call as an activity: Go code, or the version of a document that the call was admitted with. The error is
+// UNAVAILABLE if this worker has neither: another worker may have it, and until then the call stays unchanged. A Go tool that the tenant no
+// longer sees is found too; claim refuses it.
+func (a *Activities) runnable(ctx context.Context, call jig.Call) (contract, error) {
+	found, ok, err := a.find(ctx, call.Tenant, call.Tool, call.Version)
+	if err != nil {
+		return found, jig.Errorf(jig.CodeUnavailable, "this worker cannot read the tool %s: %w", call.Tool, err)
+	}
+	if code, known := a.catalogue.Tool(call.Tool); known && !ok {
+		return a.inCode(code), nil
+	}
+	if found.run == nil {
+		return found, jig.Errorf(jig.CodeUnavailable, "this worker has no tool %s", call.Tool)
+	}
+	return found, nil
 }
 
 // callOf reads a call and its session. The session's principal has the permissions that the tenant grants now.
@@ -283,13 +300,13 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 }
 
 // execute runs the tool under a reservation and finalizes the attempt.
-func (a *Activities) execute(ctx context.Context, session jig.Session, tool jig.Tool, r ledger.Reservation) (Ran, error) {
+func (a *Activities) execute(ctx context.Context, session jig.Session, found contract, r ledger.Reservation) (Ran, error) {
 	call := r.Call
 	progress, flush := a.progress(ctx, call)
-	outcome := a.runTool(ctx, tool, call, a.invocation(session, call, r.Fence, progress))
+	outcome := found.run(ctx, call.Input, a.invocation(session, call, r.Fence, progress))
 	flush()
 
-	ended := attempt{tool: tool, number: r.Fence, doubt: r.InDoubt, ended: interruptionOf(ctx)}
+	ended := attempt{tool: found.tool, number: r.Fence, doubt: r.InDoubt, ended: interruptionOf(ctx)}
 	status, doubt := ended.verdict(outcome)
 	completion := ledger.Completion{
 		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Fence: r.Fence, Digest: call.Digest,

@@ -42,13 +42,21 @@ func childOf(tool jig.Tool) string {
 // runsSteps reports whether the calls of a tool make calls of other tools.
 func runsSteps(tool jig.Tool) bool { return isSpec(tool) || childOf(tool) == ChildExtraction }
 
-// isSpec reports whether a tool is an execution spec.
+// isSpec reports whether a tool is an execution spec whose calls run as workflows.
 func isSpec(tool jig.Tool) bool { return childOf(tool) == ChildComposition }
 
-// contract is an execution spec with its tool contract.
+// isDocument reports whether a tool is a document, not code.
+func isDocument(tool jig.Tool) bool {
+	return isSpec(tool) || tool.Implementation == jig.ImplementationThin
+}
+
+// contract is a tool's contract with what answers its calls.
 type contract struct {
 	tool jig.Tool
+	// body is the document of an execution spec.
 	body []byte
+	// run runs a call once. It is nil for an execution spec whose calls run as workflows.
+	run func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult
 }
 
 // contracts caches execution specs by version, so that each is read only once. Versions never change, so entries never become stale. When
@@ -79,22 +87,35 @@ func (c *contracts) put(key contractKey, found contract) {
 	c.known[key] = found
 }
 
-// tool finds a tool's contract: a Go tool that the tenant can see, or a version of an execution spec. It returns false if there is none.
+// tool finds a tool's contract; see find.
 func (a *Activities) tool(ctx context.Context, tenant, name, version string) (jig.Tool, bool, error) {
+	found, ok, err := a.find(ctx, tenant, name, version)
+	return found.tool, ok, err
+}
+
+// find finds a Go tool that the tenant can see, or a version of an execution spec. It returns false if there is none.
+func (a *Activities) find(ctx context.Context, tenant, name, version string) (contract, bool, error) {
 	if tool, ok, err := a.code(ctx, tenant, name); ok || err != nil {
-		return tool, ok, err
+		return a.inCode(tool), ok, err
 	}
 	if version == "" {
-		return jig.Tool{}, false, nil
+		return contract{}, false, nil
 	}
 	found, err := a.specAt(ctx, tenant, name, version)
 	if jig.CodeOf(err) == jig.CodeNotFound {
-		return jig.Tool{}, false, nil
+		return contract{}, false, nil
 	}
-	return found.tool, err == nil, err
+	return found, err == nil, err
 }
 
-// specAt reads a version of an execution spec or a thin tool.
+// inCode returns a Go tool, which the catalog runs.
+func (a *Activities) inCode(tool jig.Tool) contract {
+	return contract{tool: tool, run: func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult {
+		return a.catalogue.Run(ctx, tool.Name, input, inv)
+	}}
+}
+
+// specAt reads a version of an execution spec.
 func (a *Activities) specAt(ctx context.Context, tenant, name, version string) (contract, error) {
 	key := contractKey{tenant, name, version}
 	if found, ok := a.contracts.get(key); ok {
@@ -104,11 +125,11 @@ func (a *Activities) specAt(ctx context.Context, tenant, name, version string) (
 	if err != nil {
 		return contract{}, err
 	}
-	tool, err := a.composer.Contract(name, body)
+	loaded, err := a.composer.Load(name, body)
 	if err != nil {
 		return contract{}, err
 	}
-	found := contract{tool: tool, body: body}
+	found := contract{tool: loaded.Contract, body: body, run: loaded.Run}
 	a.contracts.put(key, found)
 	return found, nil
 }

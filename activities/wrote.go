@@ -12,7 +12,7 @@ import (
 func (a *Activities) whole(ctx context.Context, call jig.Call) (bool, error) {
 	tool, _, err := a.tool(ctx, call.Tenant, call.Tool, call.Version)
 	child := childOf(tool)
-	return child == ChildAgent || call.Status != jig.CallSucceeded && (child != "" || isThin(tool)), err
+	return child == ChildAgent || call.Status != jig.CallSucceeded && (child != "" || isDocument(tool)), err
 }
 
 // wrote reports whether any write has begun inside a call: in its steps, in the session that answers it, and so on down.

@@ -106,7 +106,7 @@ func TestCompositionsOfTheBenchAreFreeOfProblems(t *testing.T) {
 		doc, problems := spec.Load(name, []byte(document))
 		require.Empty(t, problems, name)
 		require.Empty(t, spec.Check([]spec.Document{doc}, known), name)
-		_, err := composition.NewEngine().Contract(name, []byte(document))
+		_, err := composition.NewEngine().Load(name, []byte(document))
 		require.NoError(t, err, name)
 	}
 }

@@ -73,11 +73,11 @@ func (b *bench) register(ctx context.Context) error {
 		loopActivity:  loopDocument(loopActivity, noopTool),
 		loopLocal:     loopDocument(loopLocal, quickTool),
 	} {
-		tool, err := composition.NewEngine().Contract(name, []byte(document))
+		tool, err := composition.NewEngine().Load(name, []byte(document))
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		if err := b.engine.store.PutDocument(ctx, composing, activities.DocumentSpec, name, tool.Version, []byte(document)); err != nil {
+		if err := b.engine.store.PutDocument(ctx, composing, activities.DocumentSpec, name, tool.Contract.Version, []byte(document)); err != nil {
 			return fmt.Errorf("register %s: %w", name, err)
 		}
 	}

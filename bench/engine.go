@@ -34,10 +34,10 @@ type engine struct {
 	registry   *tools.Registry
 	activities *activities.Activities
 	tools      []string
-	// contracts reads documents as tools, starter starts the extractions of thin tools, and pages is for the baseline of P11.
-	contracts contracts
-	starter   *starter
-	pages     *pages
+	// specs reads documents as tools, starter starts the extractions of thin tools, and pages is for the baseline of P11.
+	specs   executions
+	starter *starter
+	pages   *pages
 }
 
 // trusting provides tenant settings in which decisions need no proof.
@@ -78,13 +78,13 @@ func (e *engine) wire(ctx context.Context, url string, entered func(entry), logg
 	if e.pages, err = newPages(ctx, url); err != nil {
 		return err
 	}
-	e.contracts = contracts{
+	e.specs = executions{
 		Engine: composition.NewEngine(),
-		thin:   thin.NewEngine(thin.Options{Records: records{store: e.store, entities: own}, Starter: e.starter}),
+		thin:   thin.NewEngine(thin.Options{Records: records{store: e.store, entities: own}, Starter: e.starter, Tools: e.registry}),
 	}
 	e.activities = activities.New(activities.Deps{
 		Store: storeOf(e.store), Catalogue: e.registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
-		Composer: e.contracts, Thin: e.contracts.thin, Extractor: extractor.New(own, newSchemas().ValidateOutput),
+		Composer: e.specs, Extractor: extractor.New(own, newSchemas().ValidateOutput),
 		Agents: plain{}, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/entity"
+	jigplan "github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/plan/thin"
@@ -23,18 +24,18 @@ func entityOptions(db *store.DB) entities.Options {
 	return entities.Options{Store: entities.Store{Records: db, Texts: db, Finder: db}, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
 }
 
-// contracts reads execution specs as tool contracts, and runs compositions.
-type contracts struct {
+// executions reads execution specs as tools, and computes the moves of compositions.
+type executions struct {
 	*composition.Engine
 	thin *thin.Engine
 }
 
-// Contract returns the tool contract of an execution spec.
-func (c contracts) Contract(document string, body []byte) (jig.Tool, error) {
-	if tool, ok, err := c.thin.Contract(document, body); ok || err != nil {
+// Load reads an execution spec as a tool.
+func (x executions) Load(document string, body []byte) (jigplan.Tool, error) {
+	if tool, ok, err := x.thin.Load(document, body); ok || err != nil {
 		return tool, err
 	}
-	return c.Engine.Contract(document, body)
+	return x.Engine.Load(document, body)
 }
 
 // records creates the entities of the thin tool. The tool reads no other entities and belongs to no bundle, so the other methods of the
@@ -47,7 +48,7 @@ type records struct {
 
 // Made returns the entity under a key. Each call has a different key, so entities are not shared.
 func (r records) Made(ctx context.Context, tenant, key string) (entity.Entity, bool, error) {
-	return r.store.EntityByKey(ctx, tenant, key)
+	return r.store.LatestByKey(ctx, tenant, key)
 }
 
 // Create creates the entity of a call, once.

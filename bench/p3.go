@@ -86,11 +86,11 @@ func (b *bench) registerThin(ctx context.Context, tenant string) error {
 	if _, err := b.fillTenant(ctx, tenant, sevenTasks, 0); err != nil {
 		return err
 	}
-	tool, err := b.engine.contracts.Contract(thinTool, []byte(thinDocument))
+	tool, err := b.engine.specs.Load(thinTool, []byte(thinDocument))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", thinTool, err)
 	}
-	if err := b.engine.store.PutDocument(ctx, tenant, activities.DocumentSpec, thinTool, tool.Version, []byte(thinDocument)); err != nil {
+	if err := b.engine.store.PutDocument(ctx, tenant, activities.DocumentSpec, thinTool, tool.Contract.Version, []byte(thinDocument)); err != nil {
 		return fmt.Errorf("register %s: %w", thinTool, err)
 	}
 	return nil

@@ -15,6 +15,8 @@ func checkContract(t Tool) error {
 		return unfit(c, field, jig.Errorf(jig.CodeInvalidInput, format, args...))
 	}
 	switch {
+	case t.document:
+		return bad("implementation", "a document defines it; only tools in code are registered")
 	case t.handler == nil:
 		return bad("implementation", "there is no function behind it")
 	case strings.TrimSpace(c.Description) == "":

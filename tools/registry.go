@@ -89,16 +89,25 @@ func (r *Registry) prepare(t Tool) (*registered, error) {
 	if err := checkContract(t); err != nil {
 		return nil, err
 	}
-	input, err := compile(r.inputs, c, "input_schema", c.InputSchema)
-	if err != nil {
-		return nil, err
-	}
-	output, err := compile(r.outputs, c, "output_schema", c.OutputSchema)
+	ready, err := r.compile(t)
 	if err != nil {
 		return nil, err
 	}
 	if t.sealing != nil {
 		return nil, unfit(c, "", jig.Errorf(jig.CodeInvalidInput, "%w", t.sealing))
+	}
+	return ready, nil
+}
+
+// compile compiles a tool's schemas, which the compilers keep.
+func (r *Registry) compile(t Tool) (*registered, error) {
+	input, err := compile(r.inputs, t.contract, "input_schema", t.contract.InputSchema)
+	if err != nil {
+		return nil, err
+	}
+	output, err := compile(r.outputs, t.contract, "output_schema", t.contract.OutputSchema)
+	if err != nil {
+		return nil, err
 	}
 	return &registered{Tool: t, input: input, output: output}, nil
 }

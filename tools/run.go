@@ -70,6 +70,23 @@ func (r *Registry) Run(ctx context.Context, name string, input []byte, inv jig.I
 	if missing != nil {
 		return finish(name, failure(missing))
 	}
+	return t.run(ctx, input, inv)
+}
+
+// RunDocument is like [Registry.Run] for a tool made by [OfDocument], which is not registered.
+func (r *Registry) RunDocument(ctx context.Context, t Tool, input []byte, inv jig.Invocation) jig.ToolResult {
+	ready, err := r.compile(t)
+	if err != nil {
+		e := *jig.AsError(err)
+		e.NotExecuted = true
+		return finish(t.contract.Name, failure(&e))
+	}
+	return ready.run(ctx, input, inv)
+}
+
+// run is the one path that runs a tool.
+func (t *registered) run(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult {
+	name := t.contract.Name
 	if err := t.validate(input); err != nil {
 		return finish(name, failure(err))
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/jig-run/jig/internal/seal"
 )
 
-// Tool is a contract with the Go function behind it; [New] and [Raw] create one. Errors in its definition are reported when it is
-// registered, so lists of tools need no error handling of their own.
+// Tool is a contract with the Go function behind it; [New], [Raw] and [OfDocument] create one. Errors in its definition are reported when
+// it is registered, so lists of tools need no error handling of their own.
 type Tool struct {
 	contract jig.Tool
 	handler  Handler
@@ -25,6 +25,8 @@ type Tool struct {
 	// err is the error of deriving the contract; sealing is the reason why the contract has no version. Both are reported when the tool is
 	// registered.
 	err, sealing error
+	// document is set for a tool that a document defines. It is run with [Registry.RunDocument] and cannot be registered.
+	document bool
 }
 
 // Contract returns the sealed contract. Its schemas must not be modified.
@@ -128,6 +130,12 @@ func Raw(spec jig.Tool, fn Handler) Tool {
 	t := Tool{handler: fn}
 	t.contract, t.sealing = seal.Tool(spec)
 	return t
+}
+
+// OfDocument makes the tool that a document defines. Unlike [Raw], it leaves the contract as it is: its version is that of the document. The
+// tool is not registered, because every version of a document is a tool of its own; [Registry.RunDocument] runs it.
+func OfDocument(contract jig.Tool, fn Handler) Tool {
+	return Tool{contract: contract, handler: fn, document: true}
 }
 
 // derive fills in the schemas that spec lacks and returns the defaults of the input's fields as a JSON object.

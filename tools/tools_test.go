@@ -181,6 +181,33 @@ func TestRunHoldsHandlersToTheirContract(t *testing.T) {
 	}
 }
 
+// A tool that a document defines runs on the same path as a registered one, under the contract of the document.
+func TestRunDocument(t *testing.T) {
+	t.Parallel()
+	r, err := tools.NewRegistry()
+	require.NoError(t, err)
+	contract := raw("test.raw", nil).Contract()
+	contract.Version, contract.InputSchema = "that of the document", json.RawMessage(`{"type":"object","required":["a"]}`)
+	ran := 0
+	tool := tools.OfDocument(contract, func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult {
+		ran++
+		return jig.ToolResult{Success: true, Data: json.RawMessage(`{"n":"1"}`)}
+	})
+	require.Equal(t, contract, tool.Contract())
+	got := r.RunDocument(t.Context(), tool, nil, jig.Invocation{})
+	require.Equal(t, []any{jig.CodeMissingParam, true, 0}, []any{got.Error.Code, got.Error.NotExecuted, ran})
+	got = r.RunDocument(t.Context(), tool, []byte(`{"a":1}`), jig.Invocation{})
+	require.True(t, got.Success)
+	require.Contains(t, got.Summary, "with a warning")
+	require.Equal(t, 1, ran)
+
+	contract.OutputSchema = json.RawMessage(`{"type":"array"}`)
+	got = r.RunDocument(t.Context(), tools.OfDocument(contract, nil), []byte(`{"a":1}`), jig.Invocation{})
+	require.Equal(t, []any{jig.CodeInvalidInput, "output_schema", true}, []any{got.Error.Code, got.Error.Field, got.Error.NotExecuted})
+	require.ErrorContains(t, r.Register(tool), "a document defines it")
+	require.Empty(t, r.Tools())
+}
+
 // misfits are successful results whose data does not fit the output schema of the tool raw.
 func misfits() map[string]jig.ToolResult {
 	return map[string]jig.ToolResult{

@@ -41,7 +41,7 @@ func (s sessions) StartCall(ctx context.Context, tenant, session string, c tasks
 		return err
 	}
 	call := protocol.CallInput{Tenant: tenant, Tool: c.Tool, Input: c.Input, Parent: c.Parent, ParentCall: c.ParentCall}
-	if len(c.Input) > maxInline {
+	if len(c.Input) > protocol.MaxChildInput {
 		if call.InputArtifact, err = s.db.PutArtifact(ctx, tenant, c.Parent, "application/json", c.Input); err != nil {
 			return err
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/identity/token"
-	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/store"
@@ -107,7 +106,6 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		return nil, err
 	}
 	p.rules = policy.NewEngine(policy.EngineOptions{Documents: w.store, Settings: tenants.Settings, Failed: p.failures.count})
-	thinTools := newThin(w.store, w.temporal, s)
 	p.activities = activities.New(activities.Deps{
 		Store:       storeOf(w.store),
 		Catalogue:   p.registry,
@@ -117,8 +115,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		GrantRules:  policy.NewGrants(),
 		Model:       models,
 		Expressions: expressions,
-		Composer:    contracts{Engine: composition.NewEngine(), thin: thinTools},
-		Thin:        thinTools,
+		Composer:    newExecutions(w.store, w.temporal, s, p.registry),
 		Extractor:   newExtractor(w.store),
 		Entities:    extractor.NewProgress(w.store),
 		Agents:      spec.Parser{},

@@ -91,9 +91,9 @@ func newArena(t *testing.T, db *store.DB) *arena {
 	t.Cleanup(func() { _ = a.conn.Close(context.WithoutCancel(t.Context())) })
 	_, err = a.conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", a.tenant)
 	require.NoError(t, err)
-	flow, err := a.composer.Contract(raceFlow, []byte(raceFlowDocument))
+	flow, err := a.composer.Load(raceFlow, []byte(raceFlowDocument))
 	require.NoError(t, err)
-	require.NoError(t, db.PutDocument(t.Context(), a.tenant, activities.DocumentSpec, raceFlow, flow.Version, []byte(raceFlowDocument)))
+	require.NoError(t, db.PutDocument(t.Context(), a.tenant, activities.DocumentSpec, raceFlow, flow.Contract.Version, []byte(raceFlowDocument)))
 	return a
 }
 

@@ -68,6 +68,9 @@ type PassResult struct {
 	Error     *jig.Error `json:"error,omitempty"`
 }
 
+// MaxChildInput bounds the input, in bytes, that the request to start a child carries itself. A larger input is stored as an artifact first.
+const MaxChildInput = 32 << 10
+
 // CallInput is the input of a run of Call: one tool call from a person or a program, without a model.
 type CallInput struct {
 	Tenant string `json:"tenant"`

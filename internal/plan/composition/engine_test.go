@@ -25,13 +25,14 @@ func versionOf(body string) string {
 func TestEngineGivesTheContract(t *testing.T) {
 	t.Parallel()
 	e := composition.NewEngine()
-	tool, err := e.Contract("a.yaml", []byte(everything))
+	tool, err := e.Load("a.yaml", []byte(everything))
 	require.NoError(t, err)
-	require.Equal(t, "test.everything", tool.Name)
-	require.Equal(t, versionOf(everything), tool.Version)
-	require.Equal(t, "composition", tool.Implementation)
+	require.Equal(t, "test.everything", tool.Contract.Name)
+	require.Equal(t, versionOf(everything), tool.Contract.Version)
+	require.Equal(t, "composition", tool.Contract.Implementation)
+	require.Nil(t, tool.Run, "it runs as a workflow")
 
-	_, err = e.Contract("a.yaml", []byte("kind: composition\nname: test.bad\nsteps: []\nextra: 1\n"))
+	_, err = e.Load("a.yaml", []byte("kind: composition\nname: test.bad\nsteps: []\nextra: 1\n"))
 	var problems spec.Problems
 	require.ErrorAs(t, err, &problems)
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))

@@ -11,12 +11,12 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// plan is a thin tool with its expressions compiled. It is safe for concurrent use.
-type plan struct {
+// definition is a thin tool with its expressions compiled. It is safe for concurrent use.
+type definition struct {
 	tool jig.Tool
 	thin spec.ThinTool
 
-	entities []entityPlan
+	entities []entityLookup
 	requires []requirement
 	title    *expr.Template
 	key      *expr.Template
@@ -25,7 +25,8 @@ type plan struct {
 	fields, relations, workspaces, input *expr.Document
 }
 
-type entityPlan struct {
+// entityLookup is an entity that the tool starts from.
+type entityLookup struct {
 	spec.ThinEntity
 	id, workspace *expr.Template
 	// at and workspaceAt are the places that errors about the id and the workspace name: a pointer into the input if the template is a
@@ -39,14 +40,14 @@ type requirement struct {
 	message *expr.Template
 }
 
-// compile makes a plan. Package spec reports all mistakes in a document at once and with line numbers; these checks catch documents that did
-// not go through it.
-func compile(x spec.Execution) (*plan, error) {
+// compile compiles the expressions of a document. Package spec reports all mistakes in a document at once and with line numbers; these
+// checks catch documents that did not go through it.
+func compile(x spec.Execution) (*definition, error) {
 	if x.Thin == nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is no thin tool", x.Name).WithField("kind").WithHint("its kind is " + string(x.Kind))
 	}
-	p := &plan{tool: x.Tool, thin: *x.Thin}
-	p.tool.Timeout, p.tool.MaxAttempts = timeout, maxAttempts
+	d := &definition{tool: x.Tool, thin: *x.Thin}
+	d.tool.Timeout, d.tool.MaxAttempts = timeout, maxAttempts
 	env, err := expr.ThinEnv()
 	if err != nil {
 		return nil, err
@@ -56,31 +57,31 @@ func compile(x spec.Execution) (*plan, error) {
 		return nil, err
 	}
 	c := &compiler{env: env}
-	for i, e := range p.thin.Entities {
+	for i, e := range d.thin.Entities {
 		at := "entities[" + strconv.Itoa(i) + "]"
-		p.entities = append(p.entities, entityPlan{
+		d.entities = append(d.entities, entityLookup{
 			ThinEntity: e, id: c.template(at+".id", e.ID), workspace: c.template(at+".workspace", e.Workspace),
 			at: placeOf(e.ID, "entities."+e.Name), workspaceAt: placeOf(e.Workspace, "entities."+e.Name+".workspace"),
 		})
 	}
-	for i, r := range p.thin.Requires {
+	for i, r := range d.thin.Requires {
 		at := "requires[" + strconv.Itoa(i) + "]"
-		p.requires = append(p.requires, requirement{
+		d.requires = append(d.requires, requirement{
 			ThinRequirement: r, check: c.condition(at+".check", r.Check), message: c.template(at+".message", r.Message),
 		})
 	}
-	if made := p.thin.Creates; made != nil {
-		p.title, p.key = c.template("creates.title", made.Title), c.template("creates.key", made.Key)
-		p.fields = c.document("creates.fields", made.Fields)
-		p.relations = c.document("creates.relations", made.Relations)
-		p.workspaces = c.document("creates.workspaces", made.Workspaces)
+	if made := d.thin.Creates; made != nil {
+		d.title, d.key = c.template("creates.title", made.Title), c.template("creates.key", made.Key)
+		d.fields = c.document("creates.fields", made.Fields)
+		d.relations = c.document("creates.relations", made.Relations)
+		d.workspaces = c.document("creates.workspaces", made.Workspaces)
 	}
-	if p.thin.Starts != nil {
-		p.input = c.document("starts.input", p.thin.Starts.Input)
+	if d.thin.Starts != nil {
+		d.input = c.document("starts.input", d.thin.Starts.Input)
 	}
 	c.env = links
-	p.url = c.template("url", p.thin.URL)
-	return p, c.err
+	d.url = c.template("url", d.thin.URL)
+	return d, c.err
 }
 
 // compiler keeps the first error.

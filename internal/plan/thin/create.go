@@ -29,7 +29,7 @@ type made struct {
 
 // session returns the id of the session that the call's extraction runs in. It is empty if the tool starts none.
 func (r *run) session() string {
-	if r.plan.thin.Starts == nil {
+	if r.def.thin.Starts == nil {
 		return ""
 	}
 	return jig.ChildSessionID(r.inv.SessionID, r.inv.CallID)
@@ -37,14 +37,14 @@ func (r *run) session() string {
 
 // keyed returns the key that makes the creation idempotent within the tenant: the call's own key or, if shared, the key from the document.
 func (r *run) keyed(ctx context.Context) (key string, shared bool, err error) {
-	text, err := r.text(ctx, r.plan.key, "creates.key")
+	text, err := r.text(ctx, r.def.key, "creates.key")
 	if err != nil || text == "" {
 		return r.inv.IdempotencyKey, false, err
 	}
 	if n := utf8.RuneCountInString(text); n > maxKey {
 		return "", false, tooLong("creates.key", n, maxKey)
 	}
-	return r.plan.tool.Name + ": " + text, true, nil // session ids contain no space, so this cannot be the key of a call
+	return r.def.tool.Name + ": " + text, true, nil // session ids contain no space, so this cannot be the key of a call
 }
 
 func tooLong(at string, n, limit int) *jig.Error {
@@ -55,7 +55,7 @@ func tooLong(at string, n, limit int) *jig.Error {
 // madeBefore returns the entity that an earlier attempt of the call created, or nil if there is none. With it, the tool's requirements are not
 // checked against data that already contains the entity.
 func (r *run) madeBefore(ctx context.Context) (*made, error) {
-	if r.plan.thin.Creates == nil || r.inv.Attempt <= 1 {
+	if r.def.thin.Creates == nil || r.inv.Attempt <= 1 {
 		return nil, nil //nolint:nilnil // nothing was made
 	}
 	key, shared, err := r.keyed(ctx)
@@ -71,7 +71,7 @@ func (r *run) madeBefore(ctx context.Context) (*made, error) {
 
 // create creates the entity. It returns nil if the tool creates none.
 func (r *run) create(ctx context.Context) (*made, error) {
-	t := r.plan.thin
+	t := r.def.thin
 	if t.Creates == nil {
 		return nil, nil //nolint:nilnil // there is nothing to create
 	}
@@ -95,20 +95,20 @@ func (r *run) create(ctx context.Context) (*made, error) {
 
 // creation renders the entity to create.
 func (r *run) creation(ctx context.Context) (c Creation, err error) {
-	c = Creation{Type: r.plan.thin.Creates.Type, Bundle: r.plan.thin.Bundle, SessionID: r.session()}
+	c = Creation{Type: r.def.thin.Creates.Type, Bundle: r.def.thin.Bundle, SessionID: r.session()}
 	if c.SessionID != "" {
 		c.Call = jig.CallID(1, 1)
 	}
 	if c.Key, c.Shared, err = r.keyed(ctx); err != nil {
 		return c, err
 	}
-	if c.Title, err = r.text(ctx, r.plan.title, "creates.title"); err != nil {
+	if c.Title, err = r.text(ctx, r.def.title, "creates.title"); err != nil {
 		return c, err
 	}
 	if n := utf8.RuneCountInString(c.Title); n > maxTitle {
 		return c, tooLong("creates.title", n, maxTitle)
 	}
-	if err := r.document(ctx, r.plan.fields, "creates.fields", &c.Content); err != nil {
+	if err := r.document(ctx, r.def.fields, "creates.fields", &c.Content); err != nil {
 		return c, err
 	}
 	for name, v := range c.Content {
@@ -117,7 +117,7 @@ func (r *run) creation(ctx context.Context) (c Creation, err error) {
 		}
 	}
 	var relations map[string][]*string
-	if err := r.document(ctx, r.plan.relations, "creates.relations", &relations); err != nil {
+	if err := r.document(ctx, r.def.relations, "creates.relations", &relations); err != nil {
 		return c, err
 	}
 	for name, ids := range relations {
@@ -129,7 +129,7 @@ func (r *run) creation(ctx context.Context) (c Creation, err error) {
 		}
 	}
 	var workspaces []*string
-	if err := r.document(ctx, r.plan.workspaces, "creates.workspaces", &workspaces); err != nil {
+	if err := r.document(ctx, r.def.workspaces, "creates.workspaces", &workspaces); err != nil {
 		return c, err
 	}
 	c.Workspaces = present(workspaces)
@@ -169,16 +169,16 @@ func (r *run) document(ctx context.Context, d *expr.Document, at string, v any) 
 
 // foresee evaluates the expressions that are needed after the creation, so that their errors fail the call before anything has been created.
 func (r *run) foresee(ctx context.Context) error {
-	if r.plan.input != nil {
+	if r.def.input != nil {
 		var given map[string]json.RawMessage
-		if err := r.document(ctx, r.plan.input, "starts.input", &given); err != nil {
+		if err := r.document(ctx, r.def.input, "starts.input", &given); err != nil {
 			return err
 		}
 		if err := write(given, &r.given); err != nil {
 			return err
 		}
 	}
-	if r.plan.thin.Creates == nil {
+	if r.def.thin.Creates == nil {
 		return nil
 	}
 	_, err := r.link(ctx, spec.ThinResult{EntityID: jig.NewEntityID(), SessionID: r.session()})
@@ -189,7 +189,7 @@ func (r *run) foresee(ctx context.Context) error {
 // start the session, start does so now.
 func (r *run) start(ctx context.Context, m made) (spec.ThinResult, error) {
 	out := spec.ThinResult{EntityID: m.ID, SessionID: m.SessionID, Created: m.own}
-	starts := r.plan.thin.Starts
+	starts := r.def.thin.Starts
 	if starts == nil {
 		return out, nil
 	}
@@ -224,10 +224,10 @@ func (r *run) link(ctx context.Context, out spec.ThinResult) (string, error) {
 	if out.EntityID == "" {
 		return "", nil
 	}
-	if r.plan.url != nil {
+	if r.def.url != nil {
 		r.vars["entity"] = map[string]any{"id": out.EntityID}
 		r.vars["session"] = map[string]any{"id": out.SessionID}
-		return r.text(ctx, r.plan.url, "url")
+		return r.text(ctx, r.def.url, "url")
 	}
 	return strings.NewReplacer(
 		"{tenant}", url.PathEscape(r.inv.Tenant), "{entity_id}", url.PathEscape(out.EntityID), "{session_id}", url.PathEscape(out.SessionID),
@@ -240,8 +240,8 @@ func (r *run) result(out spec.ThinResult) jig.ToolResult {
 	if err := write(out, &data); err != nil {
 		return jig.Failure(err)
 	}
-	summary := "everything that " + r.plan.tool.Name + " requires holds"
-	if c := r.plan.thin.Creates; c != nil {
+	summary := "everything that " + r.def.tool.Name + " requires holds"
+	if c := r.def.thin.Creates; c != nil {
 		summary = "created " + c.Type + " " + out.EntityID
 		if !out.Created {
 			summary = c.Type + " " + out.EntityID + " was there already"

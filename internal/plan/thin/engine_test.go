@@ -13,8 +13,10 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/thin"
 	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools"
 )
 
 // world is an in-memory implementation of Records and Starter.
@@ -130,7 +132,7 @@ name: review.start
 description: Starts a review.
 input_schema:
   type: object
-  properties: {engagement_id: {type: string}, module: {type: string}, workspace: {type: string}, key: {type: string}, other: {type: string}, more: {type: string}}
+  properties: {engagement_id: {}, module: {type: string}, workspace: {type: string}, key: {type: string}, other: {type: string}, more: {type: string}}
 bundle: reviews
 entities:
   - name: engagement
@@ -160,23 +162,34 @@ func invocation(attempt int) jig.Invocation {
 	}
 }
 
-func (w *world) engine() *thin.Engine {
+func (w *world) engine(t *testing.T) *thin.Engine {
+	t.Helper()
+	registry, err := tools.NewRegistry()
+	require.NoError(t, err)
 	return thin.NewEngine(thin.Options{
-		Records: w, Starter: w, URL: "https://x/{tenant}/{entity_id}#{session_id}",
+		Records: w, Starter: w, Tools: registry, URL: "https://x/{tenant}/{entity_id}#{session_id}",
 		Now: func() time.Time { return time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC) },
 	})
+}
+
+// tool loads a document.
+func (w *world) tool(t *testing.T, body string) plan.Tool {
+	t.Helper()
+	tool, ok, err := w.engine(t).Load("tool.yaml", []byte(body))
+	require.NoError(t, err)
+	require.True(t, ok)
+	return tool
 }
 
 // run runs a call of a document.
 func (w *world) run(t *testing.T, body string, inv jig.Invocation, input map[string]any) (jig.ToolResult, spec.ThinResult) {
 	t.Helper()
-	engine := w.engine()
-	tool, ok, err := engine.Contract("tool.yaml", []byte(body))
-	require.NoError(t, err)
-	require.True(t, ok)
+	if input == nil {
+		input = map[string]any{}
+	}
 	raw, err := json.Marshal(input)
 	require.NoError(t, err)
-	result := engine.Run(t.Context(), tool.Version, []byte(body), inv, raw)
+	result := w.tool(t, body).Run(t.Context(), raw, inv)
 	var out spec.ThinResult
 	if result.Success {
 		require.NoError(t, json.Unmarshal(result.Data, &out))
@@ -214,13 +227,9 @@ func TestRunOutOfTimeBeforeAnIDIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // in the bubble's time, and shorter than the delay of the answer
 		defer cancel()
-		w := newWorld()
-		e := w.engine()
-		tool, _, err := e.Contract("tool.yaml", []byte(document))
-		require.NoError(t, err)
 		input, err := json.Marshal(engaged("engagement_id", "ent_none"))
 		require.NoError(t, err)
-		result := e.Run(ctx, tool.Version, []byte(document), invocation(1), input)
+		result := newWorld().tool(t, document).Run(ctx, input, invocation(1))
 		require.Equal(t, jig.CodeTimeout, result.Error.Code)
 	})
 }
@@ -408,25 +417,11 @@ func TestRunBounds(t *testing.T) {
 	require.Equal(t, jig.CodeBudgetExhausted, result.Error.Code)
 	require.Empty(t, w.created)
 
-	engine := w.engine()
-	result = engine.Run(t.Context(), "0000000000000000", []byte(document), invocation(1), json.RawMessage(`{}`))
-	require.Equal(t, jig.CodeInternal, result.Error.Code)
-	result = engine.Run(t.Context(), "x", []byte("kind: thin_tool\nname: a.b\nstarts: {}\n"), invocation(1), nil)
-	require.False(t, result.Success)
-	_, ok, err := engine.Contract("x.yaml", []byte("kind: composition\nname: a.b\nsteps: []\n"))
-	require.NoError(t, err)
-	require.False(t, ok)
-	_, _, err = engine.Contract("x.yaml", []byte("kind: thin_tool\nname: a.b\nentities: 7\n"))
-	var problems spec.Problems
-	require.ErrorAs(t, err, &problems)
-
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	tool, _, err := engine.Contract("tool.yaml", []byte(document))
-	require.NoError(t, err)
-	require.Positive(t, tool.Timeout)
-	result = engine.Run(over, tool.Version, []byte(document), invocation(1), json.RawMessage(`{"engagement_id":"ent_none","module":"m"}`))
+	result = w.tool(t, document).Run(over, json.RawMessage(`{"engagement_id":"ent_none","module":"m"}`), invocation(1))
 	require.Equal(t, jig.CodeCanceled, result.Error.Code)
+	require.True(t, result.Error.NotExecuted)
 }
 
 func TestRunWithoutACreation(t *testing.T) {

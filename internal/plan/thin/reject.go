@@ -44,7 +44,7 @@ func (r *run) notFound(ctx context.Context, at, kind string, ids ...string) erro
 	select {
 	case <-over.C:
 	case <-ctx.Done():
-		return context.Cause(ctx) //nolint:wrapcheck // the engine checks whether this is a time-out or a cancellation
+		return context.Cause(ctx) //nolint:wrapcheck // the path that runs every tool turns it into a time-out or a cancellation
 	}
 	return reject(jig.ReasonEngagementNotFound, at, "give the id of one that you may read; entities.search and entities.filter find them",
 		"there is no %s %q", kind, jig.Cut(ids[0], 80))

@@ -15,7 +15,7 @@ import (
 // run is one attempt of a call.
 type run struct {
 	*Engine
-	plan  *plan
+	def   *definition
 	inv   jig.Invocation
 	input json.RawMessage
 	// given is the input of the extraction. It is nil if the document defines none.
@@ -54,8 +54,8 @@ func (r *run) check(ctx context.Context) (*made, error) {
 	if err := r.begin(); err != nil {
 		return nil, err
 	}
-	for i := range r.plan.entities {
-		if err := r.lookUp(ctx, &r.plan.entities[i]); err != nil {
+	for i := range r.def.entities {
+		if err := r.lookUp(ctx, &r.def.entities[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -79,7 +79,7 @@ func noEffect(err error) error {
 }
 
 func (r *run) bundle(ctx context.Context) error {
-	name := r.plan.thin.Bundle
+	name := r.def.thin.Bundle
 	if name == "" {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (r *run) bundle(ctx context.Context) error {
 		return err
 	}
 	return reject(jig.ReasonBundleNotInstalled, "bundle", "ask an operator to install it: jig bundle install FOLDER",
-		"%s belongs to the bundle %s, which is not installed", r.plan.tool.Name, name)
+		"%s belongs to the bundle %s, which is not installed", r.def.tool.Name, name)
 }
 
 // begin sets the variables. Apart from entities, they stay the same during an attempt.
@@ -121,7 +121,7 @@ func anyList(texts []string) []any {
 }
 
 // lookUp finds one of the entities that the tool starts from.
-func (r *run) lookUp(ctx context.Context, e *entityPlan) error {
+func (r *run) lookUp(ctx context.Context, e *entityLookup) error {
 	id, err := r.text(ctx, e.id, "entities."+e.Name+".id")
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func (r *run) lookUp(ctx context.Context, e *entityPlan) error {
 	return r.seen()
 }
 
-func (r *run) inWorkspace(ctx context.Context, e *entityPlan, id string) error {
+func (r *run) inWorkspace(ctx context.Context, e *entityLookup, id string) error {
 	if e.workspace == nil {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (r *run) inWorkspace(ctx context.Context, e *entityPlan, id string) error {
 		"the %s %q is not in the workspace %q", e.Type, id, jig.Cut(workspace, 80))
 }
 
-func (r *run) connected(ctx context.Context, e *entityPlan, found entity.Entity) ([]any, error) {
+func (r *run) connected(ctx context.Context, e *entityLookup, found entity.Entity) ([]any, error) {
 	if e.Connected == nil {
 		return []any{}, nil
 	}
@@ -199,7 +199,7 @@ func (r *run) connected(ctx context.Context, e *entityPlan, found entity.Entity)
 
 // require checks the tool's requirements. A requirement that cannot be evaluated does not hold.
 func (r *run) require(ctx context.Context) error {
-	for i, q := range r.plan.requires {
+	for i, q := range r.def.requires {
 		at := fmt.Sprintf("requires[%d]", i)
 		holds, err := q.check.EvalBool(ctx, r.vars)
 		if err != nil {
