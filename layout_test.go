@@ -70,7 +70,7 @@ func arrows() map[string][]string {
 		"internal/plan/extraction":  {".", "internal/canonical", "internal/entity", "internal/expr", "internal/plan", "internal/protocol"},
 		"internal/policy": {
 			".", "internal/approval", "internal/bundle", "internal/cache", "internal/expr", "internal/ledger", "internal/protocol",
-			"internal/tenancy", "spec",
+			"internal/suggest", "internal/tenancy", "spec",
 		},
 
 		"tools":          {".", "internal/schema", "internal/seal", "internal/suggest"},
@@ -96,7 +96,7 @@ func arrows() map[string][]string {
 
 		"activities": {
 			".", "internal/approval", "internal/audit", "internal/bundle", "internal/canonical", "internal/chat", "internal/entity",
-			"internal/identity", "internal/ledger", "internal/plan", "internal/policy", "internal/protocol", "internal/tenancy",
+			"internal/identity", "internal/ledger", "internal/plan", "internal/policy", "internal/protocol", "internal/suggest", "internal/tenancy",
 		},
 		// Of the domains only approval, which words what an approval lacks and says when it is due.
 		"workflows": {".", "activities", "internal/approval", "internal/protocol"},
@@ -105,7 +105,7 @@ func arrows() map[string][]string {
 		"client": {".", "internal/audit", "internal/protocol"},
 		"starter": {
 			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/entity", "internal/identity",
-			"internal/identity/token", "internal/policy", "internal/protocol", "spec",
+			"internal/identity/token", "internal/policy", "internal/protocol", "internal/suggest", "spec",
 		},
 		"cmd/jig": {".", "internal/store", "starter", "worker"},
 		"bundles": {".", "spec"},

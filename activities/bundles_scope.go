@@ -5,14 +5,13 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // Bundles reports which bundles each tenant has. A tenant cannot see the contents of other bundles.
 type Bundles interface {
 	// BundleNames lists the bundles that a tenant has. The answer may be up to a second old.
 	BundleNames(ctx context.Context, tenant string) ([]string, error)
-	// Suggest returns a hint for an unknown name: the nearest of the given names.
-	Suggest(name string, names []string) string
 }
 
 // sees reports whether a tenant can see a Go tool.
@@ -93,5 +92,5 @@ func (a *Activities) noTool(ctx context.Context, tenant, name string) *jig.Error
 	for i, tool := range tools {
 		names[i] = tool.Name
 	}
-	return e.WithHint(a.bundles.Suggest(name, names))
+	return e.WithHint(suggest.Hint(name, names, "see the catalogue for the tools there are"))
 }

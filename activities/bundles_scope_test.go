@@ -12,7 +12,6 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -41,10 +40,6 @@ func newLibrary(t *testing.T, contracts ...jig.Tool) library {
 
 func (l library) BundleNames(_ context.Context, tenant string) ([]string, error) {
 	return l.bundles[tenant], nil
-}
-
-func (l library) Suggest(name string, names []string) string {
-	return suggest.Hint(name, names, "none")
 }
 
 func (l library) CurrentDocuments(context.Context, string, string) ([]bundle.DocumentVersion, error) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // contradictions reports where a description and the contract disagree. It recognizes a few plain phrases and ignores everything else,
@@ -152,7 +153,7 @@ func (a *advisor) mentions(text string, input, output schemaWords, others map[st
 			return
 		}
 		said[name] = true
-		a.say("description", ProblemContradiction, Suggest(name, slices.Sorted(maps.Keys(input.members))),
+		a.say("description", ProblemContradiction, suggest.OrKnown(name, slices.Sorted(maps.Keys(input.members))),
 			"the description speaks of %q, and the input_schema has no such parameter", name)
 	}
 	for _, sentence := range sentences(text) {

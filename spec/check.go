@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // The problems that Check can find in addition to those of reading a document.
@@ -223,7 +224,7 @@ func (k *checker) suggest(kind, name string, known []string) string {
 	key := kind + " " + name
 	hint, done := k.hints[key]
 	if !done && len(k.hints) < maxHints {
-		hint = Suggest(name, known)
+		hint = suggest.OrKnown(name, known)
 		k.hints[key] = hint
 	}
 	return hint

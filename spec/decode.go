@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig/internal/pattern"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // Expression is CEL source. In a document, true or 3 without quotes is accepted as well and read as its text.
@@ -205,7 +206,7 @@ func (d *decoder) structure(n *node, path string, v reflect.Value) {
 		if !ok && len(d.problems) <= maxProblems {
 			d.add(Problem{
 				Path: keyPath(path, e.key), Line: e.line, Column: e.column, Code: ProblemUnknownKey,
-				Message: fmt.Sprintf("unknown key %q", e.key), Hint: cmp.Or(Suggest(e.key, fields.names), "remove it"),
+				Message: fmt.Sprintf("unknown key %q", e.key), Hint: cmp.Or(suggest.OrKnown(e.key, fields.names), "remove it"),
 			})
 		}
 		if !ok {

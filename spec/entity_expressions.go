@@ -6,6 +6,7 @@ import (
 
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // maxTaskExpressionBytes limits the total length of an entity type's expressions, which is about 128 bytes for each of MaxTasks tasks.
@@ -191,7 +192,7 @@ func (s *taskSites) reads(i int, path string, r expr.Reads, result bool) bool {
 	}
 	for _, id := range r.Tasks {
 		if _, known := s.g.index[id]; !known {
-			s.at(path, ProblemUnknownTask, Suggest(id, s.g.ids()), "there is no task %q", id)
+			s.at(path, ProblemUnknownTask, suggest.OrKnown(id, s.g.ids()), "there is no task %q", id)
 			continue
 		}
 		s.depends(i, path, id, "tasks."+id)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // neededKeys are the keys that a type requires.
@@ -121,7 +122,7 @@ func (d *decoder) checkTypeKeys(path string, f entity.Field) {
 		}
 	}
 	if variants := Displays(f.Type); f.Display != "" && !slices.Contains(variants, f.Display) {
-		d.at(path+".display", ProblemBadValue, "use "+quotedList(variants, " or "), "%q is no display of type %s", f.Display, f.Type)
+		d.at(path+".display", ProblemBadValue, "use "+suggest.Or(variants), "%q is no display of type %s", f.Display, f.Type)
 	}
 	for _, key := range []string{"min_length", "max_length"} {
 		if f.Type == entity.FieldRelation && !f.Many && d.has(path+"."+key) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // taskGraph holds the dependencies between the tasks of an entity type.
@@ -161,7 +162,7 @@ func (d *decoder) checkFillers(t entity.Type, g *taskGraph) map[string]*entity.F
 			continue
 		}
 		if _, known := g.index[f.Task]; !known {
-			d.at(at, ProblemUnknownTask, Suggest(f.Task, g.ids()), "there is no task %q", f.Task)
+			d.at(at, ProblemUnknownTask, suggest.OrKnown(f.Task, g.ids()), "there is no task %q", f.Task)
 			continue
 		}
 		if first := fills[f.Task]; first != nil {
@@ -184,7 +185,7 @@ func (d *decoder) checkDependencies(path string, t entity.Task, g *taskGraph) {
 		_, known := g.index[id]
 		switch {
 		case !known && id != "":
-			d.at(at, ProblemUnknownTask, Suggest(id, g.ids()), "there is no task %q", id)
+			d.at(at, ProblemUnknownTask, suggest.OrKnown(id, g.ids()), "there is no task %q", id)
 		case seen[id]:
 			d.at(at, ProblemDuplicateID, "remove one of them", "%q stands there already", id)
 		}

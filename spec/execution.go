@@ -7,6 +7,7 @@ import (
 	"regexp"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // anyObject is the input schema of a document that has none.
@@ -85,7 +86,7 @@ func (d *decoder) executionHead(tree *node) (Execution, ToolHead, bool) {
 		d.at("kind", ProblemMissingKey, "add kind: composition (or prompt, task or thin_tool)", `the key "kind" is missing`)
 	default:
 		d.places["kind"] = tree.get("kind")
-		d.at("kind", ProblemUnknownKind, Suggest(string(kind), executionKinds()), "%q is not a kind of execution spec", kind)
+		d.at("kind", ProblemUnknownKind, suggest.OrKnown(string(kind), executionKinds()), "%q is not a kind of execution spec", kind)
 	}
 	return Execution{}, ToolHead{}, false
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/pattern"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // maxViolations limits how many places in a value are reported.
@@ -166,7 +167,7 @@ func (c *fieldChecker) value(f *entity.Field, at string, v any) {
 func clipped(text string) string { return strconv.Quote(oneLine(text, 80)) }
 
 func optionsHint(s string, options []string) string {
-	if hint := Suggest(s, options); hint != "" {
+	if hint := suggest.OrKnown(s, options); hint != "" {
 		return hint
 	}
 	const shown = 10
@@ -304,7 +305,7 @@ func (c *fieldChecker) object(fields []entity.Field, at string, v any, partial b
 		f, known := byName[m.key]
 		if !known {
 			if len(c.violations) < maxViolations {
-				c.add(inner, "there is no field %s%s", clipped(m.key), parenthesised(Suggest(m.key, names)))
+				c.add(inner, "there is no field %s%s", clipped(m.key), parenthesised(suggest.OrKnown(m.key, names)))
 			}
 			continue
 		}

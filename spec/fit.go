@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // Limits of one comparison. Values beyond these limits are assumed to fit.
@@ -232,9 +234,7 @@ func (f *fitter) oneOfValues(s map[string]any, v any, mixed bool, at *place) boo
 	}
 	hint := ""
 	if text, ok := v.(string); ok && !mixed {
-		if near := NearestNames(text, names); len(near) > 0 {
-			hint = "did you mean " + quotedList(near, " or ") + "?"
-		}
+		hint = suggest.Quoted(text, names)
 	}
 	if len(allowed) > few {
 		shown = append(shown[:few], fmt.Sprintf("%d others", len(allowed)-few))
@@ -266,7 +266,7 @@ func (f *fitter) object(s, v map[string]any, at *place, depth int) {
 			continue
 		}
 		if rest == false {
-			f.misfit(at.key(name), ProblemUnknownKey, Suggest(name, slices.Collect(maps.Keys(properties))), "takes no %q here", name)
+			f.misfit(at.key(name), ProblemUnknownKey, suggest.OrKnown(name, slices.Collect(maps.Keys(properties))), "takes no %q here", name)
 			continue
 		}
 		f.value(rest, v[name], at.key(name), depth+1)

@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/canonical"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/seal"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // Document is a document as the store keeps it: its kind, name, content and the hash of the content.
@@ -97,7 +98,7 @@ func Load(file string, body []byte) (Document, Problems) {
 	default:
 		d.add(Problem{
 			Path: "kind", Line: 1, Column: 1, Code: ProblemUnknownKind, Message: fmt.Sprintf("%q is not a kind of document", doc.Kind),
-			Hint: Suggest(string(doc.Kind), kindNames()),
+			Hint: suggest.OrKnown(string(doc.Kind), kindNames()),
 		})
 	}
 	d.problems.Sort()

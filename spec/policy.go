@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/seal"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // Policy is a parsed policy document: rules on tool calls, and test cases with the verdicts that the rules must give.
@@ -264,7 +265,7 @@ func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCa
 	out.Now = now.UTC()
 	for i, name := range c.Rules {
 		if !slices.Contains(rules, name) {
-			d.at(indexPath(path+".rules", i), ProblemBadValue, Suggest(name, rules), "there is no rule %q", name)
+			d.at(indexPath(path+".rules", i), ProblemBadValue, suggest.OrKnown(name, rules), "there is no rule %q", name)
 		}
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // reads checks that everything that an expression reads is available at its site.
@@ -141,7 +142,7 @@ func loopAround(chain []*placed) *placed {
 func (s *sites) checkReference(at site, path, id string) {
 	step, ok := s.ids[id]
 	if !ok {
-		hint := Suggest(id, slices.Collect(maps.Keys(s.ids)))
+		hint := suggest.OrKnown(id, slices.Collect(maps.Keys(s.ids)))
 		if hint == "" {
 			hint = "give the step that you mean this id"
 		}
@@ -177,7 +178,7 @@ func (p *placed) readHint(inner *placed) string {
 func (s *sites) checkVariable(at site, path, name string) {
 	setters := s.sets[name]
 	if len(setters) == 0 {
-		hint := Suggest(name, slices.Collect(maps.Keys(s.sets)))
+		hint := suggest.OrKnown(name, slices.Collect(maps.Keys(s.sets)))
 		if hint == "" {
 			hint = "add a step set: {" + name + ": …} before"
 		}

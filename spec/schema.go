@@ -9,6 +9,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // schemaBase is the URL below which the schemas are published.
@@ -19,7 +20,7 @@ const schemaBase = "https://raw.githubusercontent.com/jig-run/jig/main/spec/sche
 func SchemaOf(kind Kind) ([]byte, error) {
 	t, title := headOf(kind)
 	if t == nil {
-		return nil, jig.Errorf(jig.CodeNotFound, "there is no schema of %q", kind).WithHint(Suggest(string(kind), kindNames()))
+		return nil, jig.Errorf(jig.CodeNotFound, "there is no schema of %q", kind).WithHint(suggest.OrKnown(string(kind), kindNames()))
 	}
 	schema, err := shapeOf(t)
 	if err != nil {

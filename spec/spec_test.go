@@ -329,26 +329,6 @@ func TestLoadFS(t *testing.T) {
 	require.Equal(t, spec.ProblemUnknownKind, problems[0].Code)
 }
 
-func TestNearestNames(t *testing.T) {
-	t.Parallel()
-	tools := []string{"file.read", "file.write", "file.list", "todo.write", "deps.list"}
-	for name, want := range map[string][]string{
-		"file.raed":  {"file.read"},
-		"File.Read":  {"file.read"},
-		"file.lst":   {"file.list"},
-		"flie.write": {"file.write"},
-		"x":          {},
-		"":           {},
-	} {
-		require.Equal(t, want, spec.NearestNames(name, tools), name)
-	}
-	require.Len(t, spec.NearestNames("aab", []string{"aaa", "aab", "aac", "aad"}), 3)
-	require.Equal(t, "aab", spec.NearestNames("aab", []string{"aaa", "aab"})[0])
-	require.Equal(t, `did you mean "file.read"?`, spec.Suggest("file.reed", tools))
-	require.Equal(t, "known are a, b", spec.Suggest("completely.else", []string{"b", "a"}))
-	require.Empty(t, spec.Suggest("x", nil))
-}
-
 func TestParseDuration(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // checkThin checks a thin tool against the entity types: that the types exist, that the created entity can fit its type, that the extraction
@@ -68,7 +69,7 @@ func (k *checker) checkStarted(doc *Document, t entity.Type, s *ThinStart) {
 			continue
 		}
 		problem := fmt.Sprintf("the type %s has no field %q", t.Name, name)
-		hint := Suggest(name, filled)
+		hint := suggest.OrKnown(name, filled)
 		if slices.ContainsFunc(t.Fields, func(f entity.Field) bool { return f.Name == name }) {
 			problem, hint = fmt.Sprintf("no task fills the field %s of %s", name, t.Name), "give its value under creates.fields"
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -202,7 +203,7 @@ tasks are of kind spec, for they share one space of names. For programs: one of 
 					names[i] = b.Name
 				}
 				return jig.Errorf(jig.CodeNotFound, "the bundle %q is not installed", oneLine(args[0], 80)).WithField("name").
-					WithHint(cmp.Or(spec.Suggest(args[0], names), "see "+a.command("bundle", "list")))
+					WithHint(cmp.Or(suggest.OrKnown(args[0], names), "see "+a.command("bundle", "list")))
 			})
 		},
 	}

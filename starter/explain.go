@@ -15,6 +15,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -224,7 +225,7 @@ func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name
 			WithHint(fmt.Sprintf("`%s` shows its contract", a.command("catalog", "--output", outputJSON)))
 	}
 	return nil, jig.Errorf(jig.CodeNotFound, "there is no file %s, and nothing is registered under that name", name).WithField("name").
-		WithHint(cmp.Or(spec.Suggest(name, all), fmt.Sprintf("`%s` shows what there is", a.command("catalog"))))
+		WithHint(cmp.Or(suggest.OrKnown(name, all), fmt.Sprintf("`%s` shows what there is", a.command("catalog"))))
 }
 
 // toolsFor returns the contracts in the catalog and those of the documents themselves. Without a catalog it returns nil, because most

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity/token"
-	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // pauseFlags name the target of a pause.
@@ -157,7 +157,7 @@ func (a *app) warnUnknownTool(ctx context.Context, e engine, name string) {
 		return
 	}
 	a.say("%s there is no tool %s now: it is held back when it comes", a.err.yellow("warning:"), name)
-	a.say("%s %s", a.err.dim("hint:"), cmp.Or(spec.Suggest(name, names), "`"+a.command("catalog")+"` shows what there is"))
+	a.say("%s %s", a.err.dim("hint:"), cmp.Or(suggest.OrKnown(name, names), "`"+a.command("catalog")+"` shows what there is"))
 }
 
 func (a *app) printPausing(request client.PauseRequest, action string, result client.PauseResult) error {

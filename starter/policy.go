@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -226,7 +227,7 @@ func (a *app) explainCall(ctx context.Context, rules *policy.Rules, q policyQues
 		for _, t := range known.Tools {
 			names = append(names, t.Name)
 		}
-		return jig.Errorf(jig.CodeNotFound, "there is no tool %s", q.tool).WithField("tool").WithHint(spec.Suggest(q.tool, names))
+		return jig.Errorf(jig.CodeNotFound, "there is no tool %s", q.tool).WithField("tool").WithHint(suggest.OrKnown(q.tool, names))
 	}
 	if input, err = inputOf(tool, input, pairs); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // schedules starts sessions and calls at set times.
@@ -236,7 +236,7 @@ func (a *app) onSchedule(ctx context.Context, name string, do func(engine) error
 			names = append(names, one.Name)
 		}
 		names = slices.DeleteFunc(names, func(known string) bool { return known == name }) // lists lag behind changes
-		hint := cmp.Or(spec.Suggest(name, names), fmt.Sprintf("`%s` shows what there is", a.command("schedule", "list")))
+		hint := cmp.Or(suggest.OrKnown(name, names), fmt.Sprintf("`%s` shows what there is", a.command("schedule", "list")))
 		return missing.WithHint(hint)
 	})
 }

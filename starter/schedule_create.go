@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -205,7 +206,7 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 	catalogued := "`" + a.command("catalog") + "` shows what there is"
 	if o.Call != nil {
 		if name := o.Call.Tool; !slices.Contains(tools, name) {
-			return jig.Errorf(jig.CodeToolNotFound, "there is no tool or composition %s", name).WithHint(cmp.Or(spec.Suggest(name, tools), catalogued))
+			return jig.Errorf(jig.CodeToolNotFound, "there is no tool or composition %s", name).WithHint(cmp.Or(suggest.OrKnown(name, tools), catalogued))
 		}
 		return nil
 	}
@@ -216,6 +217,6 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 	case slices.Contains(tools, name):
 		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint("it is run with --tool " + name)
 	default:
-		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint(cmp.Or(spec.Suggest(name, catalog.Agents), catalogued))
+		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint(cmp.Or(suggest.OrKnown(name, catalog.Agents), catalogued))
 	}
 }

@@ -9,18 +9,9 @@ import (
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/store"
-	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/internal/tenancy/current"
 	bundletools "github.com/jig-run/jig/tools/builtin/bundles"
 )
-
-// bundleScope is what the activities know of bundles.
-type bundleScope struct{ *bundle.Names }
-
-// Suggest returns the hint for an unknown tool name.
-func (bundleScope) Suggest(name string, names []string) string {
-	return suggest.Hint(name, names, "see the catalogue for the tools there are")
-}
 
 // bundleStore stores bundles. It clears the cache of bundle names, so a change takes effect at once on the worker that made it.
 type bundleStore struct {

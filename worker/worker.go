@@ -121,7 +121,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		Agents:      spec.Parser{},
 		Schemas:     newSchemas(),
 		Runs:        runs{temporal: w.temporal},
-		Bundles:     bundleScope{names},
+		Bundles:     names,
 		Logger:      w.logger,
 	})
 	return p, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/cache"
-	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // maxCompiledGrants bounds the cache of compiled grants.
@@ -48,5 +48,5 @@ func GrantFor(tenant string, known []jig.Tool, request jig.GrantRequest, ceiling
 		names = append(names, tool.Name)
 	}
 	return jig.Grant{}, jig.Errorf(jig.CodeToolNotFound, "there is no tool %s", request.Tool).WithField("/tool").
-		WithHint(spec.Suggest(request.Tool, names))
+		WithHint(suggest.OrKnown(request.Tool, names))
 }

@@ -4,6 +4,7 @@ package suggest
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,7 +15,8 @@ const (
 )
 
 // Names returns at most limit of the known names that are near want, nearest first; equally near names are sorted. A name is near if one
-// edit, or edits to at most a third of the longer name, turn one into the other, or if one name contains the other. Case does not matter.
+// edit, or edits to at most a third of the longer name, turn one into the other, or if one name contains the other. Names more than twice as
+// far as the nearest are left out. Case does not matter.
 func Names(want string, known []string, limit int) []string {
 	type candidate struct {
 		name     string
@@ -45,6 +47,9 @@ func Names(want string, known []string, limit int) []string {
 	})
 	var names []string
 	for _, c := range found[:min(limit, len(found))] {
+		if c.distance > 2*max(found[0].distance, 1) {
+			break
+		}
 		names = append(names, c.name)
 	}
 	return names
@@ -57,6 +62,37 @@ func Hint(want string, known []string, fallback string) string {
 		return fallback
 	}
 	return "did you mean " + strings.Join(names, " or ") + "?"
+}
+
+// Quoted returns a hint like Hint, with the names in quotes, or an empty string if no name is near.
+func Quoted(want string, known []string) string {
+	names := Names(want, known, 3)
+	if len(names) == 0 {
+		return ""
+	}
+	return "did you mean " + Or(names) + "?"
+}
+
+// OrKnown returns the hint of Quoted. If no name is near and at most 20 names are known, it lists them.
+func OrKnown(want string, known []string) string {
+	const most = 20
+	if hint := Quoted(want, known); hint != "" || len(known) == 0 || len(known) > most {
+		return hint
+	}
+	return "known are " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
+}
+
+// Or lists names in quotes: "a", "b" or "c". There must be at least one.
+func Or(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = strconv.Quote(name)
+	}
+	last := len(quoted) - 1
+	if last == 0 {
+		return quoted[0]
+	}
+	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
 // Distance returns the number of edits between two words: bytes added, removed or changed, and neighbors swapped (optimal string

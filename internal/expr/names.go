@@ -23,22 +23,11 @@ func (e *Env) names() []string {
 	return out
 }
 
-// maxWanted is the longest name, in bytes, for which a suggestion is looked up.
-const maxWanted = 64
-
 // didYouMean returns "; did you mean 'x'?" with the name nearest to the wanted one, or an empty string if none is near.
 func didYouMean(wanted string, names []string) string {
-	if len(wanted) > maxWanted {
+	near := suggest.Names(wanted, names, 1)
+	if len(near) == 0 {
 		return ""
 	}
-	best, bestDistance := "", 1+max(1, len(wanted)/3)
-	for _, name := range names {
-		if d := suggest.Distance(strings.ToLower(wanted), strings.ToLower(name), bestDistance); d < bestDistance {
-			best, bestDistance = name, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return "; did you mean '" + best + "'?"
+	return "; did you mean '" + near[0] + "'?"
 }

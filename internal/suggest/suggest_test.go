@@ -13,7 +13,7 @@ import (
 
 func TestNames(t *testing.T) {
 	t.Parallel()
-	known := []string{"file.read", "file.write", "file.list", "deps.list", "todo.write"}
+	known := []string{"file.read", "file.write", "file.list", "deps.list", "deps.license", "todo.write"}
 	tests := map[string]struct {
 		want string
 		near []string
@@ -27,6 +27,7 @@ func TestNames(t *testing.T) {
 		"ties":       {"file.", []string{"file.list", "file.read"}},
 		"swapped":    {"deps.lsit", []string{"deps.list"}},
 		"underscore": {"file_read", []string{"file.read"}},
+		"nearest":    {"deps.lists", []string{"deps.list"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -49,6 +50,21 @@ func TestHint(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "did you mean path?", suggest.Hint("pth", []string{"path", "limit"}, ""))
 	require.Equal(t, "see the catalogue", suggest.Hint("zzz", []string{"path"}, "see the catalogue"))
+}
+
+func TestQuoted(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `did you mean "path"?`, suggest.Quoted("pth", []string{"path", "limit"}))
+	require.Equal(t, `did you mean "aaa", "aab" or "aac"?`, suggest.Quoted("aax", []string{"aac", "aaa", "aab", "aad"}))
+	require.Empty(t, suggest.Quoted("zzz", []string{"path"}))
+}
+
+func TestOrKnown(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `did you mean "file.read"?`, suggest.OrKnown("file.reed", []string{"file.read", "todo.write"}))
+	require.Equal(t, "known are a, b", suggest.OrKnown("completely.else", []string{"b", "a"}))
+	require.Empty(t, suggest.OrKnown("x", nil))
+	require.Empty(t, suggest.OrKnown("x", slices.Repeat([]string{"other"}, 21)))
 }
 
 func TestDistance(t *testing.T) {
