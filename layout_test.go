@@ -34,6 +34,7 @@ func arrows() map[string][]string {
 		"internal/cache":     {},
 		"internal/canonical": {},
 		"internal/costtest":  {},
+		"internal/duration":  {},
 		"internal/modeltest": {},
 		"internal/pattern":   {},
 		"internal/suggest":   {},
@@ -58,19 +59,19 @@ func arrows() map[string][]string {
 
 		// Documents become values of the domains.
 		"spec": {
-			".", "internal/approval", "internal/bundle", "internal/canonical", "internal/entity", "internal/expr", "internal/identity",
-			"internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
+			".", "internal/approval", "internal/bundle", "internal/canonical", "internal/duration", "internal/entity", "internal/expr",
+			"internal/identity", "internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
 		},
 
 		"internal/tenancy/current": {
 			".", "internal/approval", "internal/bundle", "internal/cache", "internal/entity", "internal/identity", "internal/tenancy", "spec",
 		},
 		"internal/entity/retype":    {".", "internal/bundle", "internal/entity", "spec"},
-		"internal/plan/composition": {".", "internal/expr", "internal/plan", "spec"},
+		"internal/plan/composition": {".", "internal/duration", "internal/expr", "internal/plan", "spec"},
 		"internal/plan/extraction":  {".", "internal/canonical", "internal/entity", "internal/expr", "internal/plan", "internal/protocol"},
 		"internal/policy": {
-			".", "internal/approval", "internal/bundle", "internal/cache", "internal/expr", "internal/ledger", "internal/protocol",
-			"internal/suggest", "internal/tenancy", "spec",
+			".", "internal/approval", "internal/bundle", "internal/cache", "internal/duration", "internal/expr", "internal/ledger",
+			"internal/protocol", "internal/suggest", "internal/tenancy", "spec",
 		},
 
 		"tools":          {".", "internal/schema", "internal/seal", "internal/suggest"},
@@ -96,15 +97,16 @@ func arrows() map[string][]string {
 
 		"activities": {
 			".", "internal/approval", "internal/audit", "internal/bundle", "internal/canonical", "internal/chat", "internal/entity",
-			"internal/identity", "internal/ledger", "internal/plan", "internal/policy", "internal/protocol", "internal/suggest", "internal/tenancy",
+			"internal/duration", "internal/identity", "internal/ledger", "internal/plan", "internal/policy", "internal/protocol",
+			"internal/suggest", "internal/tenancy",
 		},
 		// Of the domains only approval, which words what an approval lacks and says when it is due.
 		"workflows": {".", "activities", "internal/approval", "internal/protocol"},
 
 		// The client stays light for the programs that use it.
-		"client": {".", "internal/audit", "internal/protocol"},
+		"client": {".", "internal/audit", "internal/duration", "internal/protocol"},
 		"starter": {
-			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/entity", "internal/identity",
+			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/duration", "internal/entity", "internal/identity",
 			"internal/identity/token", "internal/policy", "internal/protocol", "internal/suggest", "spec",
 		},
 		"cmd/jig": {".", "internal/store", "starter", "worker"},

@@ -3,10 +3,10 @@ package activities
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/duration"
 )
 
 // AskInput is the input of a tool that a person answers.
@@ -38,17 +38,12 @@ func asQuestion(p *jig.Pending, input []byte) {
 // maxQuestionWait is the longest time that a question may wait.
 const maxQuestionWait = 365 * 24 * time.Hour
 
-// waitOf parses a duration such as 90m, 48h or 7d. Empty means 0.
+// waitOf reads how long a question waits, at most maxQuestionWait. Empty means 0.
 func waitOf(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	d, err := time.ParseDuration(text)
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		var n float64
-		n, err = strconv.ParseFloat(days, 64)
-		d = time.Duration(n * float64(24*time.Hour))
-	}
+	d, err := duration.Parse(text)
 	if err != nil || d <= 0 || d > maxQuestionWait {
 		return 0, jig.Errorf(jig.CodeInvalidInput, "expires is %q", text).WithField("/expires").WithHint("write e.g. 90m, 48h or 7d, at most 365d")
 	}

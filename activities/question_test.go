@@ -72,6 +72,10 @@ func TestAQuestionExpiresAsItSays(t *testing.T) {
 	_, err := o.Expire(t.Context(), activities.ExpireInput{SessionRef: o.ref(), Calls: []string{c.ID}, Now: p.ExpiresAt})
 	require.NoError(t, err)
 	require.Equal(t, jig.CallExpired, o.call(t, c.ID).Status)
+	for i, expires := range []string{"1d12h", "1.5d"} {
+		p := o.pending(t, o.asks(t, i+2, person.AskTool, `{"question":"Why?","expires":"`+expires+`"}`).ID)
+		require.Equal(t, 36*time.Hour, p.ExpiresAt.Sub(p.RequestedAt), expires)
+	}
 }
 
 // A policy says who may answer a question, and answers need proof if the tenant requires it.

@@ -10,22 +10,14 @@ import (
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/duration"
 )
 
 // Span is a duration that JSON shows in the form of a flag, e.g. "1h30m".
 type Span time.Duration
 
 // String returns the shortest form that [time.ParseDuration] reads.
-func (s Span) String() string {
-	text := time.Duration(s).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
+func (s Span) String() string { return duration.Short(time.Duration(s)) }
 
 // MarshalText returns the same form as String.
 func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/pattern"
 	"github.com/jig-run/jig/internal/suggest"
 )
@@ -286,7 +287,7 @@ func (d *decoder) duration(n *node, path string, v reflect.Value) {
 		d.at(path, ProblemWrongType, hint, "this must be a duration, not %s", n.kind)
 		return
 	}
-	parsed, err := ParseDuration(n.text)
+	parsed, err := duration.Parse(n.text)
 	if err != nil {
 		d.at(path, ProblemBadValue, hint, "%q is not a duration", n.text)
 		return

@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/duration"
 )
 
 // Explanation explains to people what an execution spec does.
@@ -210,7 +211,7 @@ func (w *WaitFor) text() string {
 		what += " with " + string(w.When)
 	}
 	if w.Timeout > 0 {
-		what += ", at most " + shortTime(w.Timeout)
+		what += ", at most " + duration.Format(time.Duration(w.Timeout))
 	}
 	return what
 }
@@ -265,7 +266,7 @@ func (s *Step) remarks(tools map[string]jig.Tool) []string {
 		}
 	}
 	if s.Timeout > 0 {
-		lines = append(lines, "fails after "+shortTime(s.Timeout))
+		lines = append(lines, "fails after "+duration.Format(time.Duration(s.Timeout)))
 	}
 	if s.OnError != nil && s.OnError.Continue {
 		lines = append(lines, "a failure is let through")
@@ -301,16 +302,11 @@ func retriesRarely(t jig.Tool) bool {
 const retryText = "another attempt only when the tool reports that nothing was executed"
 
 func (r *Retry) text() string {
-	backoff, longest := r.Backoff, r.MaxBackoff
-	if backoff == 0 {
-		backoff = Duration(time.Second)
-	}
-	if longest == 0 {
-		longest = max(Duration(time.Minute), backoff)
-	}
-	what := fmt.Sprintf("up to %d attempts, %s apart", r.MaxAttempts, shortTime(min(backoff, longest)))
+	backoff := cmp.Or(time.Duration(r.Backoff), time.Second)
+	longest := cmp.Or(time.Duration(r.MaxBackoff), max(time.Minute, backoff))
+	what := fmt.Sprintf("up to %d attempts, %s apart", r.MaxAttempts, duration.Format(min(backoff, longest)))
 	if r.MaxAttempts > 2 && backoff < longest {
-		what += ", doubling to " + shortTime(longest)
+		what += ", doubling to " + duration.Format(longest)
 	}
 	if r.When != "" {
 		what += ", when " + string(r.When)
@@ -334,17 +330,6 @@ func (c Case) condition() string {
 		return "else"
 	}
 	return "when " + string(c.When)
-}
-
-// shortTime writes a duration as people do: 1m, not 1m0s.
-func shortTime(d Duration) string {
-	text := d.String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
 }
 
 // membersText lists the members of an object's schema with their types, the required ones first.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/duration"
 )
 
 // ExplainAgent returns a short text for a terminal: who the agent is, what it may use, and its limits. Given the tools of a catalog, it
@@ -79,10 +80,10 @@ func (o *outline) tool(depth int, name string) {
 func limitsText(l jig.Limits) string {
 	text := fmt.Sprintf("ends after %d passes", l.MaxPasses)
 	if l.Deadline > 0 {
-		text += " or " + shortTime(Duration(l.Deadline))
+		text += " or " + duration.Format(l.Deadline)
 	}
 	if l.MaxTotalTokens > 0 {
 		text += fmt.Sprintf(" or %d tokens", l.MaxTotalTokens)
 	}
-	return text + fmt.Sprintf("; %d calls at a time; a call that asks waits %s for an answer", l.MaxParallelCalls, shortTime(Duration(l.ApprovalExpires)))
+	return text + fmt.Sprintf("; %d calls at a time; a call that asks waits %s for an answer", l.MaxParallelCalls, duration.Format(l.ApprovalExpires))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/tenancy"
@@ -206,8 +207,8 @@ func (d *decoder) checkNumber(path string, v reflect.Value, f field) {
 		return
 	}
 	shown := any(v.Int())
-	if duration, ok := v.Interface().(Duration); ok {
-		shown = duration
+	if length, ok := v.Interface().(Duration); ok {
+		shown = length
 	}
 	d.at(path, ProblemOutOfRange, rangeHint(f), "%v is out of range", shown)
 }
@@ -248,7 +249,7 @@ func bound(text string, t reflect.Type) int64 {
 		return 0
 	}
 	if t == reflect.TypeFor[Duration]() {
-		d, err := ParseDuration(text)
+		d, err := duration.Parse(text)
 		if err != nil {
 			panic("spec: bad bound " + text)
 		}

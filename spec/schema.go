@@ -9,6 +9,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/suggest"
 )
 
@@ -91,7 +92,7 @@ func headOf(kind Kind) (reflect.Type, string) {
 // shapeOf makes the schema of a type. Steps and failure handlers refer to definitions, because steps contain both again.
 func shapeOf(t reflect.Type) (*jsonschema.Schema, error) {
 	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[Duration]():        {Type: "string", Pattern: durationForm.String()},
+		reflect.TypeFor[Duration]():        {Type: "string", Pattern: duration.Pattern},
 		reflect.TypeFor[Expression]():      {Types: []string{"string", "boolean", "number"}},
 		reflect.TypeFor[json.RawMessage](): {},
 		reflect.TypeFor[Step]():            {Ref: "#/$defs/step"},

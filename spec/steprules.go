@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/jig-run/jig/internal/duration"
 )
 
 // actions are the keys that make a step do something; each step has exactly one. calls are the actions that call something.
@@ -228,11 +230,11 @@ func (w *walk) checkWait(path, text string) {
 	if strings.Contains(text, "${") {
 		return
 	}
-	d, err := ParseDuration(text)
+	d, err := duration.Parse(text)
 	switch {
 	case err != nil:
 		w.at(path, ProblemBadValue, `e.g. "90s", "48h", "3d" or "${…}"`, "%q is not a duration", text)
-	case d <= 0 || time.Duration(d) > maxWait:
+	case d <= 0 || d > maxWait:
 		w.at(path, ProblemOutOfRange, "use more than 0s and at most 3650d", "%s is out of range", text)
 	}
 }

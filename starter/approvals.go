@@ -7,7 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/internal/duration"
 )
 
 // pendingFlags are the flags that filter the waiting calls.
@@ -47,11 +47,11 @@ func ago(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
-	d, err := spec.ParseDuration(text)
+	d, err := duration.Parse(text)
 	if err != nil || d <= 0 {
 		return time.Time{}, usagef("%s is %q; write e.g. 45m, 12h or 30d", flag, text)
 	}
-	return now.Add(-time.Duration(d)).UTC(), nil
+	return now.Add(-d).UTC(), nil
 }
 
 func (a *app) approvalsCommand() *cobra.Command {

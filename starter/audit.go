@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/audit"
-	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/internal/duration"
 )
 
 // audits reads the audit chain.
@@ -77,11 +77,11 @@ func longAgo(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
-	d, err := spec.ParseDuration(text)
+	d, err := duration.Parse(text)
 	if err != nil {
 		return time.Time{}, usagef("--since is %q; write e.g. 12h, 30d or 2026-12-24T00:00:00Z", text)
 	}
-	return now.Add(-time.Duration(d)), nil
+	return now.Add(-d), nil
 }
 
 func (a *app) listAudit(ctx context.Context, e engine, request client.AuditRequest) error {

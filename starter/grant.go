@@ -10,8 +10,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/identity/token"
-	"github.com/jig-run/jig/spec"
 )
 
 // grantTool is the operator tool that creates grants.
@@ -52,7 +52,7 @@ func (f *grantFlags) request(cmd *cobra.Command) (*jig.GrantRequest, error) {
 		}
 	}
 	if f.expires != "" {
-		if d, err := spec.ParseDuration(f.expires); err != nil || d <= 0 {
+		if d, err := duration.Parse(f.expires); err != nil || d <= 0 {
 			return nil, usagef("--%sexpires is %q; write e.g. 12h or 7d", f.prefix, f.expires)
 		}
 	}

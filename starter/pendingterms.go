@@ -7,6 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/duration"
 )
 
 // claimedName returns a principal's name, marked if the identity was not proved.
@@ -70,7 +71,7 @@ func termFacts(p jig.Pending, t jig.Terms) []string {
 			line += " (" + r.Rule + ")"
 		}
 		for _, e := range r.Escalate {
-			line += fmt.Sprintf("; after %s also %s", plainly(e.After), e.Approvers)
+			line += fmt.Sprintf("; after %s also %s", duration.Format(e.After), e.Approvers)
 		}
 		lines = append(lines, line)
 	}

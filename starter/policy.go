@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/spec"
@@ -293,7 +294,7 @@ type baseExplanation struct {
 func (a *app) printExplanation(tool jig.Tool, x policy.Explanation) error {
 	expires := ""
 	if x.Expires > 0 {
-		expires = plainly(x.Expires)
+		expires = duration.Format(x.Expires)
 	}
 	if a.json() {
 		return a.printJSON(callExplanation{
@@ -336,7 +337,7 @@ func termLines(t jig.Terms) []string {
 		r := t.Requirements[i]
 		line := fmt.Sprintf("to approve: %s (%s)", who, r.Rule)
 		for _, e := range r.Escalate {
-			line += fmt.Sprintf("; after %s also %s", plainly(e.After), e.Approvers)
+			line += fmt.Sprintf("; after %s also %s", duration.Format(e.After), e.Approvers)
 		}
 		lines = append(lines, line)
 	}
@@ -344,7 +345,7 @@ func termLines(t jig.Terms) []string {
 		lines = append(lines, "whoever asks for the call may not decide it")
 	}
 	if t.Remind > 0 {
-		lines = append(lines, "a reminder every "+plainly(t.Remind))
+		lines = append(lines, "a reminder every "+duration.Format(t.Remind))
 	}
 	switch t.OnExpiry {
 	case jig.ExpiryCancel:
@@ -354,19 +355,6 @@ func termLines(t jig.Terms) []string {
 	case jig.ExpiryDeny: // the default for every approval
 	}
 	return lines
-}
-
-func plainly(d time.Duration) string { return plainDuration(spec.Duration(d).String()) }
-
-// plainDuration removes trailing zeros: 12h0m0s becomes 12h.
-func plainDuration(text string) string {
-	if cut, ok := strings.CutSuffix(text, "m0s"); ok {
-		text = cut + "m"
-	}
-	if cut, ok := strings.CutSuffix(text, "h0m"); ok {
-		text = cut + "h"
-	}
-	return text
 }
 
 func (a *app) verdictWord(v jig.Verdict) string {

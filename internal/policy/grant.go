@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/spec"
 )
@@ -164,14 +165,14 @@ func grantAge(text string, ceiling time.Duration) (time.Duration, error) {
 	if text == "" {
 		return min(defaultGrantAge, ceiling), nil
 	}
-	read, err := spec.ParseDuration(text)
-	switch age := time.Duration(read); {
+	age, err := duration.Parse(text)
+	switch {
 	case err != nil:
 		return 0, badGrant("expires", hint, "%s is not a duration", quote(text))
 	case age <= 0:
 		return 0, badGrant("expires", hint, "a standing approval of %s has expired already", quote(text))
 	case age > ceiling:
-		return 0, badGrant("expires", "use at most "+spec.Duration(ceiling).String(), "%s is above the tenant's ceiling of %s", read, spec.Duration(ceiling))
+		return 0, badGrant("expires", "use at most "+spec.Duration(ceiling).String(), "%s is above the tenant's ceiling of %s", spec.Duration(age), spec.Duration(ceiling))
 	default:
 		return age, nil
 	}

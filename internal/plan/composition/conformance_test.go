@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/spec"
@@ -129,9 +129,9 @@ func (c aRun) check(t *testing.T, crash *rand.Rand) {
 	w := worldOf(compiled, string(input), c.stubs())
 	w.crash, w.cancelAfter = crash, c.CancelAfter
 	for i, s := range c.Send {
-		after, err := spec.ParseDuration(s.After)
+		after, err := duration.Parse(s.After)
 		require.NoError(t, err)
-		w.coming = append(w.coming, timed{at: start.Add(time.Duration(after)), event: plan.ReceivedEvent{ID: int64(i + 1), Name: s.Name, Data: s.Data}})
+		w.coming = append(w.coming, timed{at: start.Add(after), event: plan.ReceivedEvent{ID: int64(i + 1), Name: s.Name, Data: s.Data}})
 	}
 	if c.Error == nil && c.Output == nil {
 		c.Output = json.RawMessage(`null`)
@@ -215,9 +215,9 @@ func (c aRun) compare(t *testing.T, w *world, result jig.ToolResult) {
 	}
 	require.Equal(t, c.Events, events)
 	if c.Took != "" {
-		took, err := spec.ParseDuration(c.Took)
+		took, err := duration.Parse(c.Took)
 		require.NoError(t, err)
-		require.Equal(t, time.Duration(took).String(), w.at.Now.Sub(start).String())
+		require.Equal(t, took.String(), w.at.Now.Sub(start).String())
 	}
 }
 

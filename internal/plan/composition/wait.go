@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/expr"
-	"github.com/jig-run/jig/spec"
 )
 
 // maxWait is the longest time that a wait step may wait.
@@ -35,12 +35,12 @@ func (r *run) waitEnd(ctx context.Context, n *node, sc *scope) (int64, *jig.Erro
 		if problem != nil || err != nil {
 			return 0, problem, err
 		}
-		d, err := spec.ParseDuration(text)
-		if err != nil || time.Duration(d) > maxWait {
+		d, err := duration.Parse(text)
+		if err != nil || d > maxWait {
 			problem := jig.Errorf(jig.CodeInvalidInput, "%q is not a length of time", jig.Cut(text, 100)).WithHint(`e.g. "90s", "48h" or "3d", at most 3650d`)
 			return 0, r.plan.located(n.wait.at, problem), nil
 		}
-		return r.after(time.Duration(d)), nil, nil
+		return r.after(d), nil, nil
 	}
 	v, problem, err := r.value(ctx, n.until, sc)
 	if problem != nil || err != nil {
