@@ -36,6 +36,7 @@ func arrows() map[string][]string {
 		"internal/costtest":  {},
 		"internal/duration":  {},
 		"internal/modeltest": {},
+		"internal/outbound":  {},
 		"internal/pattern":   {},
 		"internal/suggest":   {},
 		"internal/jsonpath":  {"internal/pattern"},
@@ -78,7 +79,7 @@ func arrows() map[string][]string {
 		"tools/tooltest": {".", "spec", "tools"},
 		"tools/builtin": {
 			".", "internal/audit", "internal/bundle", "internal/chat", "internal/entity", "internal/entity/retype", "internal/jsonpath",
-			"internal/pattern", "internal/schema", "internal/suggest", "internal/workdir", "spec", "tools",
+			"internal/outbound", "internal/pattern", "internal/schema", "internal/suggest", "internal/workdir", "spec", "tools",
 		},
 		// They connect documents with the tools of entities.
 		"internal/plan/thin": {
@@ -144,6 +145,7 @@ func keepers() map[string][]string {
 		"github.com/fergusstrange/embedded-postgres": {"dev"},
 		"github.com/standard-webhooks/":              {"internal/notify"},
 		"github.com/prometheus/client_golang":        {"worker"},
+		"code.dny.dev/ssrf":                          {"internal/outbound"},
 	}
 }
 

@@ -3,14 +3,11 @@ package worker
 import (
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
-	"code.dny.dev/ssrf"
-
 	"github.com/jig-run/jig/internal/notify"
+	"github.com/jig-run/jig/internal/outbound"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -29,28 +26,17 @@ func newDispatcher(
 
 // Limits of a webhook connection.
 const (
-	webhookDialTimeout = 10 * time.Second
 	webhookIdleTimeout = 30 * time.Second
 	webhookHeaderBytes = 16 << 10
 )
 
-// webhookTransport returns a transport that connects only to public addresses, and to loopback if allowed, whatever a host name resolves
-// to: people who may write a tenant's document must not reach the worker's own network. It ignores proxies in the environment, because a
-// proxy could reach addresses that the guard forbids.
+// webhookTransport returns a guarded transport: people who may write a tenant's document must not reach the worker's own network.
 func webhookTransport(allowLoopback bool) *http.Transport {
-	options := []ssrf.Option{ssrf.WithAnyPort()}
-	if allowLoopback {
-		options = append(options,
-			ssrf.WithAllowedV4Prefixes(netip.MustParsePrefix("127.0.0.0/8")), ssrf.WithAllowedV6Prefixes(netip.MustParsePrefix("::1/128")))
-	}
-	dialer := &net.Dialer{Timeout: webhookDialTimeout, Control: ssrf.New(options...).Safe}
-	return &http.Transport{
-		DialContext:            dialer.DialContext,
-		ForceAttemptHTTP2:      true,
-		IdleConnTimeout:        webhookIdleTimeout,
-		TLSHandshakeTimeout:    webhookDialTimeout,
-		MaxResponseHeaderBytes: webhookHeaderBytes,
-	}
+	t := outbound.Transport(outbound.Options{AllowLoopback: allowLoopback})
+	t.ForceAttemptHTTP2 = true
+	t.IdleConnTimeout = webhookIdleTimeout
+	t.MaxResponseHeaderBytes = webhookHeaderBytes
+	return t
 }
 
 // outbox gives the dispatcher access to the notices in the store.

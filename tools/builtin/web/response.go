@@ -16,10 +16,10 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"code.dny.dev/ssrf"
 	"golang.org/x/net/html/charset"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/outbound"
 )
 
 type output struct {
@@ -126,7 +126,7 @@ func explain(ctx context.Context, err error) *jig.Error {
 	var dns *net.DNSError
 	var network net.Error
 	switch {
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrProhibitedPort):
+	case outbound.Forbidden(err):
 		return jig.Errorf(jig.CodeNotPermitted, "the address belongs to the inside network").WithField("/url").
 			WithReason("address_not_allowed").WithHint("only public addresses can be reached; the operator can open others")
 	case errors.Is(err, errRedirects):

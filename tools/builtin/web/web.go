@@ -26,9 +26,9 @@ const (
 	maxHeaders      = 50
 	maxHeaderValue  = 8 << 10
 	maxShownHeader  = 1 << 10
-	dialTimeout     = 10 * time.Second
 	maxHeaderBytes  = 256 << 10
 	idleConnections = 32
+	idleTimeout     = 10 * time.Second
 )
 
 // Options are the settings of the family. With the zero value, only public addresses can be reached.
