@@ -35,20 +35,21 @@ func arrows() map[string][]string {
 		"internal/canonical": {},
 		"internal/costtest":  {},
 		"internal/duration":  {},
+		"internal/jsontext":  {},
 		"internal/modeltest": {},
 		"internal/outbound":  {},
 		"internal/pattern":   {},
 		"internal/suggest":   {},
-		"internal/jsonpath":  {"internal/pattern"},
+		"internal/jsonpath":  {"internal/jsontext", "internal/pattern"},
 		"internal/seal":      {".", "internal/canonical"},
-		"internal/expr":      {".", "internal/pattern", "internal/suggest"},
+		"internal/expr":      {".", "internal/jsontext", "internal/pattern", "internal/suggest"},
 		"internal/schema":    {".", "internal/pattern", "internal/suggest"},
 		"internal/stored":    {"."},
 		"internal/workdir":   {".", "internal/suggest"},
 
 		"internal/identity":       {},
 		"internal/identity/token": {".", "internal/canonical", "internal/identity"},
-		"internal/audit":          {".", "internal/identity"},
+		"internal/audit":          {".", "internal/identity", "internal/jsontext"},
 		"internal/protocol":       {".", "internal/audit"},
 		"internal/approval":       {".", "internal/audit", "internal/identity", "internal/ledger", "internal/stored"},
 		"internal/bundle":         {".", "internal/cache"},
@@ -61,15 +62,19 @@ func arrows() map[string][]string {
 		// Documents become values of the domains.
 		"spec": {
 			".", "internal/approval", "internal/bundle", "internal/canonical", "internal/duration", "internal/entity", "internal/expr",
-			"internal/identity", "internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
+			"internal/identity", "internal/jsontext", "internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
 		},
 
 		"internal/tenancy/current": {
 			".", "internal/approval", "internal/bundle", "internal/cache", "internal/entity", "internal/identity", "internal/tenancy", "spec",
 		},
-		"internal/entity/retype":    {".", "internal/bundle", "internal/entity", "spec"},
-		"internal/plan/composition": {".", "internal/duration", "internal/expr", "internal/plan", "spec"},
-		"internal/plan/extraction":  {".", "internal/canonical", "internal/entity", "internal/expr", "internal/plan", "internal/protocol"},
+		"internal/entity/retype": {".", "internal/bundle", "internal/entity", "spec"},
+		"internal/plan/composition": {
+			".", "internal/duration", "internal/expr", "internal/jsontext", "internal/plan", "spec",
+		},
+		"internal/plan/extraction": {
+			".", "internal/canonical", "internal/entity", "internal/expr", "internal/jsontext", "internal/plan", "internal/protocol",
+		},
 		"internal/policy": {
 			".", "internal/approval", "internal/bundle", "internal/cache", "internal/duration", "internal/expr", "internal/ledger",
 			"internal/protocol", "internal/suggest", "internal/tenancy", "spec",
@@ -108,7 +113,7 @@ func arrows() map[string][]string {
 		"client": {".", "internal/audit", "internal/duration", "internal/protocol"},
 		"starter": {
 			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/duration", "internal/entity", "internal/identity",
-			"internal/identity/token", "internal/policy", "internal/protocol", "internal/suggest", "spec",
+			"internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/suggest", "spec",
 		},
 		"cmd/jig": {".", "internal/store", "starter", "worker"},
 		"bundles": {".", "spec"},

@@ -34,7 +34,7 @@ func (d *decoder) compileScript(s Script) {
 			}
 			_, problems := env.Document(call.Input)
 			for _, p := range problems {
-				c.report(joinPath(at+".input", p.Path), p.Err)
+				c.report(expr.JoinPath(at+".input", p.Path), p.Err)
 			}
 		}
 	}
@@ -81,12 +81,4 @@ func expressionMessage(err error) string {
 		return fmt.Sprintf("%s (line %d, column %d of the expression)", issue.Message, line, column)
 	}
 	return jig.AsError(err).Message
-}
-
-// joinPath appends inner, which begins with a key or an index, to path.
-func joinPath(path, inner string) string {
-	if inner == "" || inner[0] == '[' {
-		return path + inner
-	}
-	return path + "." + inner
 }

@@ -156,7 +156,7 @@ func (s *sites) close(open []*placed, next *placed) []*placed {
 
 // begin checks the expressions of a step that are evaluated before the steps in its blocks, which are checked separately.
 func (s *sites) begin(p *placed) {
-	inner := func(key string) string { return joinPath(p.path, key) }
+	inner := func(key string) string { return expr.JoinPath(p.path, key) }
 	before, during := site{step: p}, site{step: p, item: true}
 	s.expression(before, inner("if"), p.If, expr.Bool)
 	s.expression(before, inner("for_each"), p.ForEach, expr.List)
@@ -190,7 +190,7 @@ func (s *sites) begin(p *placed) {
 
 // end checks the expressions of a step that are evaluated after the steps in its blocks.
 func (s *sites) end(p *placed) {
-	inner := func(key string) string { return joinPath(p.path, key) }
+	inner := func(key string) string { return expr.JoinPath(p.path, key) }
 	s.value(site{step: p, item: true, done: true}, inner("output"))
 	if p.Retry != nil {
 		s.expression(site{step: p, item: true, failed: true}, inner("retry.when"), p.Retry.When, expr.Bool)
@@ -210,7 +210,7 @@ func (s *sites) end(p *placed) {
 func (s *sites) prompt(at site, p *placed) {
 	path := ""
 	if p.path != "" {
-		path = joinPath(p.path, "prompt")
+		path = expr.JoinPath(p.path, "prompt")
 	}
 	for _, key := range []string{"system", "prompt", "agent_input"} {
 		s.value(at, joinKey(path, key))

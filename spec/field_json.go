@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // Limits on the JSON text of a value.
@@ -198,11 +200,8 @@ func writeValue(b *bytes.Buffer, v any) {
 		}
 		b.WriteByte(']')
 	default:
-		enc := json.NewEncoder(b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(v); err != nil {
+		if err := jsontext.Write(b, v); err != nil {
 			panic("spec: a value of JSON does not marshal: " + err.Error()) // only JSON values come here
 		}
-		b.Truncate(b.Len() - 1) // the newline
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // Script holds the rules of a script model. In each pass, the first rule whose condition holds applies. This package compiles the expressions
@@ -45,13 +46,11 @@ type ScriptCall struct {
 
 // json returns the script in the form that the model reads.
 func (s Script) json() json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
+	raw, err := jsontext.Encode(s)
+	if err != nil {
 		panic("spec: a script does not marshal: " + err.Error()) // its raw parts were made by node.json
 	}
-	return bytes.TrimSpace(b.Bytes())
+	return raw
 }
 
 // checkScript checks that each rule either makes calls or answers, that the agent may use the tools that are called, and that the

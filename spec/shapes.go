@@ -71,7 +71,7 @@ func (s *sites) loop(p *placed) {
 
 // ended records the shapes of a step's result and of the variables that the step sets.
 func (s *sites) ended(p *placed, data json.RawMessage) {
-	if n := s.places[joinPath(p.path, "set")]; p.Set != nil && n != nil {
+	if n := s.places[expr.JoinPath(p.path, "set")]; p.Set != nil && n != nil {
 		for _, e := range n.entries {
 			delete(s.shapes.known, "vars."+e.key)
 			if len(s.sets[e.key]) == 1 {
@@ -102,7 +102,7 @@ func (s *sites) data(p *placed) json.RawMessage {
 			return output
 		}
 	case p.Output != nil:
-		if n := s.places[joinPath(p.path, "output")]; n != nil {
+		if n := s.places[expr.JoinPath(p.path, "output")]; n != nil {
 			return s.describe(n, site{step: p, item: true, done: true})
 		}
 	case len(p.Steps) > 0 || len(p.Parallel) > 0:

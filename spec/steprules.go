@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig/internal/duration"
+	"github.com/jig-run/jig/internal/expr"
 )
 
 // actions are the keys that make a step do something; each step has exactly one. calls are the actions that call something.
@@ -103,19 +104,19 @@ func (w *walk) checkAction(p *placed, action, path string) {
 // checkHandling checks retry, on_error and undo.
 func (w *walk) checkHandling(p *placed) {
 	if r := p.Retry; r != nil && r.Backoff > 0 && r.MaxBackoff > 0 && r.Backoff > r.MaxBackoff {
-		w.at(joinPath(p.path, "retry.max_backoff"), ProblemBadValue, "make it at least backoff",
+		w.at(expr.JoinPath(p.path, "retry.max_backoff"), ProblemBadValue, "make it at least backoff",
 			"the longest wait %s is less than the first, %s", r.MaxBackoff, r.Backoff)
 	}
 	if p.Undo != nil {
-		w.checkInput(joinPath(p.path, "undo.input"))
-		if at := joinPath(p.path, "undo.tool"); !w.has(at) && p.Tool == "" && p.Composition == "" {
+		w.checkInput(expr.JoinPath(p.path, "undo.input"))
+		if at := expr.JoinPath(p.path, "undo.tool"); !w.has(at) && p.Tool == "" && p.Composition == "" {
 			w.at(at, ProblemMissingKey, "add tool: …", "only a tool or a composition can name what undoes it")
 		}
 	}
 	if p.OnError == nil || p.OnError.As == "" {
 		return
 	}
-	path := joinPath(p.path, "on_error.as")
+	path := expr.JoinPath(p.path, "on_error.as")
 	w.checkWord(path, p.OnError.As)
 	if p.OnError.As != "error" && slices.Contains(stepVariables, p.OnError.As) {
 		w.at(path, ProblemBadName, "choose another name", "expressions read something else as %q", p.OnError.As)

@@ -12,6 +12,8 @@ import (
 
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
+
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // Limits of a document, checked before anything is made from it.
@@ -112,10 +114,7 @@ func (n *node) appendJSON(b *bytes.Buffer) {
 
 // appendJSONString writes text without escaping <, > and &, so that templates stay readable.
 func appendJSONString(b *bytes.Buffer, text string) {
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) //nolint:errcheck // a string always encodes, and a buffer takes all
-	b.Truncate(b.Len() - 1)
+	_ = jsontext.Write(b, text) //nolint:errcheck // a string always encodes, and a buffer takes all
 }
 
 // grower builds the tree and enforces the limits.

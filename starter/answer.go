@@ -16,6 +16,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // ruledAnswered is the answer that printRuled gets when a question was answered.
@@ -205,7 +206,7 @@ func answerValue(q jig.Question, text string) (json.RawMessage, error) {
 			return value, nil
 		}
 	}
-	return marshal(text)
+	return jsontext.Encode(text)
 }
 
 // schemaWants reports whether a JSON value may match a schema. It looks only at the schema's top level; the engine checks the rest.

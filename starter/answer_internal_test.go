@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // askingEngine is an engine with one waiting question.
@@ -74,7 +75,7 @@ func TestAnAnswerIsWhatTheQuestionWants(t *testing.T) {
 		require.Equal(t, "3.1", e.replied.Call, name)
 		require.Equal(t, "ana", e.replied.By, name)
 		require.Equal(t, "n", e.replied.Note, name)
-		sent, err := marshal(e.replied.Value)
+		sent, err := jsontext.Encode(e.replied.Value)
 		require.NoError(t, err, name)
 		require.Equal(t, tt.want, string(sent), name)
 		require.Equal(t, "answered 3.1\n", got.stdout, name)

@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/spec"
 )
@@ -96,7 +97,7 @@ func (a *app) bundleIn(folder string, replace bool) (json.RawMessage, error) {
 	for _, doc := range bundle.Documents {
 		input.Files = append(input.Files, file{Path: keptPath(doc), Body: string(doc.Body)})
 	}
-	return marshal(input)
+	return jsontext.Encode(input)
 }
 
 func (a *app) bundleRemoveCommand() *cobra.Command {
@@ -109,7 +110,7 @@ installed again. Documents that the tenant has changed itself stay. Removing nev
 		Example: `  jig bundle remove my-bundle`,
 		Args:    arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			input, err := marshal(map[string]string{"name": args[0]})
+			input, err := jsontext.Encode(map[string]string{"name": args[0]})
 			if err != nil {
 				return err
 			}

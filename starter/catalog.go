@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -110,7 +111,7 @@ func (a *app) documentsIn(paths []string) (json.RawMessage, error) {
 	if len(input.Documents) == 0 {
 		return nil, usagef("there are no documents in %s", strings.Join(paths, ", "))
 	}
-	return marshal(input)
+	return jsontext.Encode(input)
 }
 
 // keptPath returns the path to send with a document's body, which decides how the body is parsed. A skill's body is JSON that holds all of
@@ -130,7 +131,7 @@ func wholeCatalog(c client.Catalog) client.Catalog {
 }
 
 func (a *app) exportCatalog(file string, c client.Catalog) error {
-	b, err := marshal(wholeCatalog(c))
+	b, err := jsontext.Encode(wholeCatalog(c))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -113,7 +114,7 @@ type errorReport struct {
 }
 
 func (a *app) complainJSON(err error) {
-	b, failed := marshal(errorReport{Error: reported(err)})
+	b, failed := jsontext.Encode(errorReport{Error: reported(err)})
 	if failed != nil { // cannot happen: an error consists of strings
 		a.complain(err)
 		return

@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // grantTool is the operator tool that creates grants.
@@ -101,7 +102,7 @@ standing approval, and is the one whose word it counts as. What is left out: all
 				request = &jig.GrantRequest{}
 			}
 			request.Tool, request.Note = tool, note
-			input, err := marshal(request)
+			input, err := jsontext.Encode(request)
 			if err != nil {
 				return err
 			}

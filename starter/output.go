@@ -12,6 +12,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"golang.org/x/term"
+
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // print writes a line of data to stdout.
@@ -24,22 +26,11 @@ func (a *app) print(format string, args ...any) error {
 
 // printJSON writes a document on one line.
 func (a *app) printJSON(v any) error {
-	b, err := marshal(v)
+	b, err := jsontext.Encode(v)
 	if err != nil {
 		return err
 	}
 	return a.print("%s", b)
-}
-
-// marshal encodes JSON without escaping for HTML.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode output: %w", err)
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
 func isTerminal(stream any) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // showPending shows a waiting call on stderr, with the commands that answer it.
@@ -102,7 +103,7 @@ func (a *app) answers(p jig.Pending) []string {
 
 // signalCommand returns the stock Temporal CLI's command that sends a signal.
 func (a *app) signalCommand(id, name string, payload any) string {
-	input, err := marshal(payload)
+	input, err := jsontext.Encode(payload)
 	if err != nil { // cannot happen: the payload consists of strings
 		input = json.RawMessage("{}")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/duration"
+	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/spec"
@@ -258,7 +259,7 @@ func inputOf(tool jig.Tool, given json.RawMessage, pairs map[string]string) (jso
 	for name, text := range pairs {
 		fields[name] = json.RawMessage(text)
 		if schema.Properties[name].Type == "string" || !json.Valid([]byte(text)) {
-			quoted, err := marshal(text)
+			quoted, err := jsontext.Encode(text)
 			if err != nil {
 				return nil, err
 			}
@@ -270,7 +271,7 @@ func inputOf(tool jig.Tool, given json.RawMessage, pairs map[string]string) (jso
 			fields[name] = property.Default
 		}
 	}
-	return marshal(fields)
+	return jsontext.Encode(fields)
 }
 
 // callExplanation is the JSON output of `policy explain`.

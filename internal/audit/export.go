@@ -2,13 +2,12 @@ package audit
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // Format is the version of the export format that this package writes and reads.
@@ -87,11 +86,9 @@ func (w *Writer) line(v any) error {
 
 // encode encodes a line including its newline. All lines are encoded the same way, so that a reader notices any change.
 func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	b, err := jsontext.Encode(v)
+	if err != nil {
 		return nil, fmt.Errorf("encode the export: %w", err)
 	}
-	return b.Bytes(), nil
+	return append(b, '\n'), nil
 }

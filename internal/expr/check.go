@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // Check is [Env.CompileAs] followed by [Program.Check]. Callers that also need the program should call these two.
@@ -173,7 +174,7 @@ const maxDescribed = 500
 
 func (s shape) schemaJSON() json.RawMessage {
 	left := maxDescribed
-	raw, err := marshal(s.describe(&left))
+	raw, err := jsontext.Encode(s.describe(&left))
 	if err != nil {
 		return json.RawMessage(`{}`)
 	}

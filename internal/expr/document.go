@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // Document is a JSON document whose strings are templates.
@@ -184,7 +185,7 @@ func (c *documentCompiler) value(v any, at *place) node {
 type fixed struct{ value any }
 
 func (f fixed) json() json.RawMessage {
-	raw, err := marshal(f.value)
+	raw, err := jsontext.Encode(f.value)
 	if err != nil {
 		return json.RawMessage("null") // unreachable: the value was read from JSON
 	}
@@ -254,6 +255,14 @@ func (p *place) String() string {
 		return key
 	}
 	return before + "." + key
+}
+
+// JoinPath appends inner, a path that begins with a key or an index, to path. Either may be empty.
+func JoinPath(path, inner string) string {
+	if path == "" || inner == "" || inner[0] == '[' {
+		return path + inner
+	}
+	return path + "." + inner
 }
 
 // Render evaluates the document's templates, which share the limits of one evaluation, and returns the document as JSON. The Field of an

@@ -12,6 +12,7 @@ import (
 	"github.com/google/cel-go/common/types/ref"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // Program is a compiled expression. It is safe for concurrent use.
@@ -56,7 +57,7 @@ func (p *Program) EvalJSON(ctx context.Context, vars map[string]any) (json.RawMe
 	if err != nil {
 		return nil, err
 	}
-	return marshal(out)
+	return jsontext.Encode(out)
 }
 
 // EvalValue is like [Program.Eval] but returns the result as a value for further expressions.

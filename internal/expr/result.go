@@ -1,7 +1,6 @@
 package expr
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/cel-go/common/types/traits"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 const (
@@ -136,23 +136,12 @@ func keyName(k ref.Val) (string, error) {
 	return "", jig.Errorf(jig.CodeInvalidInput, "a map key of type %s has no JSON", k.Type().TypeName())
 }
 
-// marshal returns v as JSON without HTML escapes, because people read it.
-func marshal(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, fmt.Errorf("write the result as JSON: %w", err)
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
-
 // jsonEncode is json.encode with the number rules of this package: cel-go's own version writes large integers as strings.
 func (e *Env) jsonEncode(v ref.Val) ref.Val {
 	out, err := export(v, e.use.Limits.Result)
 	if err == nil {
 		var raw json.RawMessage
-		if raw, err = marshal(out); err == nil {
+		if raw, err = jsontext.Encode(out); err == nil {
 			return types.String(raw)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // Shapes describes values before anything runs. It maps paths that start with a variable, such as "input", "steps.page", "steps.page.data",
@@ -61,7 +63,7 @@ func embedded(schema json.RawMessage) json.RawMessage {
 	if _, has := fields["$id"]; !has {
 		fields["$id"] = json.RawMessage(`"embedded"`)
 	}
-	raw, err := marshal(fields)
+	raw, err := jsontext.Encode(fields)
 	if err != nil {
 		return json.RawMessage(`{}`)
 	}

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // Template is a text with expressions in `${ … }`; `$${` means a literal `${`. A template that is a single expression and nothing else gives
@@ -186,7 +187,7 @@ func asText(v any) (string, error) {
 	if s, ok := v.(string); ok {
 		return s, nil
 	}
-	raw, err := marshal(v)
+	raw, err := jsontext.Encode(v)
 	return string(raw), err
 }
 
@@ -259,5 +260,5 @@ func (t *Template) EvalJSON(ctx context.Context, vars map[string]any) (json.RawM
 	if err != nil {
 		return nil, err
 	}
-	return marshal(v)
+	return jsontext.Encode(v)
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // text collects compact JSON up to a number of bytes.
@@ -44,18 +46,8 @@ func (t *text) quoted(s string) {
 	if len(s) > t.limit {
 		s = strings.ToValidUTF8(s[:t.limit+1], "")
 	}
-	e := json.NewEncoder(trimmed{&t.b})
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) //nolint:errcheck,errchkjson // encoding a string in memory cannot fail
-}
-
-// trimmed drops the newline that an encoder appends.
-type trimmed struct{ b *strings.Builder }
-
-// Write implements io.Writer.
-func (t trimmed) Write(p []byte) (int, error) {
-	t.b.WriteString(strings.TrimSuffix(string(p), "\n"))
-	return len(p), nil
+	raw, _ := jsontext.Encode(s) //nolint:errcheck // a string always encodes
+	t.b.Write(raw)
 }
 
 func (t *text) scalar(v any) {

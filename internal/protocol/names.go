@@ -1,7 +1,5 @@
 package protocol
 
-import ()
-
 // TaskQueue is the default task queue of jig's workers.
 const TaskQueue = "jig"
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -135,7 +136,7 @@ func wanted(types map[string]bool) string {
 		"array": "a list: a,b,c or a JSON array", "object": "a JSON object, or pairs name.property=value",
 	}
 	var list []string
-	for _, name := range sortedKeys(types) {
+	for _, name := range slices.Sorted(maps.Keys(types)) {
 		if word, ok := words[name]; ok && !slices.Contains(list, word) {
 			list = append(list, word)
 		}

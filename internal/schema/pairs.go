@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
@@ -24,7 +25,7 @@ func FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, e
 	}
 	c := converter{document: document}
 	object := map[string]any{}
-	for _, key := range sortedKeys(pairs) {
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
 		if err := c.set(object, document, key, pairs[key]); err != nil {
 			return nil, err
 		}
@@ -52,7 +53,7 @@ func (c converter) set(object map[string]any, node any, key, value string) error
 		path = append(path, name)
 		child, known := c.property(node, name)
 		if !known {
-			names := sortedKeys(c.propertiesOf(node))
+			names := slices.Sorted(maps.Keys(c.propertiesOf(node)))
 			return jig.Errorf(jig.CodeInvalidInput, "there is no property %q", clip(name)).WithField(Pointer(path...)).
 				WithHint(suggest.Hint(name, names, "known properties: "+clipList(names)))
 		}

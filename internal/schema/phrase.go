@@ -3,10 +3,8 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math/big"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -106,8 +104,6 @@ func clipList(names []string) string {
 	}
 	return strings.Join(words, ", ")
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func unescapeFragment(s string) string {
 	if u, err := url.PathUnescape(s); err == nil {

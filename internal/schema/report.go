@@ -3,6 +3,7 @@ package schema
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -134,7 +135,7 @@ func properties(document any, url string) []string {
 	if !ok {
 		return nil
 	}
-	return sortedKeys(known)
+	return slices.Sorted(maps.Keys(known))
 }
 
 // choice describes a failed anyOf or oneOf.

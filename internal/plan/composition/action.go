@@ -3,9 +3,12 @@ package composition
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // act advances the action of a step, or of one item, as far as possible.
@@ -99,7 +102,7 @@ func (r *run) parsed(n *node, path string, result jig.ToolResult) (outcome, erro
 	}
 	data["answer"] = json.RawMessage(answer)
 	var err error
-	if result.Data, err = encode(data); err != nil {
+	if result.Data, err = jsontext.Encode(data); err != nil {
 		return outcome{}, err
 	}
 	m, err := r.keepResult(n, path, result)
@@ -217,7 +220,7 @@ func (r *run) resultsOf(ctx context.Context, steps []*node, at string, sc *scope
 		}
 		out[n.id] = raw
 	}
-	raw, err := encode(out)
+	raw, err := jsontext.Encode(out)
 	return raw, nil, err
 }
 
@@ -317,7 +320,7 @@ func (r *run) set(ctx context.Context, n *node, sc *scope, path string) (outcome
 		problem := jig.Errorf(jig.CodeInvalidInput, "vars take %d KiB; at most %d are allowed", total>>10, maxVars>>10)
 		return r.broken(n, path, r.plan.located(n.set.at, problem), nil)
 	}
-	for _, name := range sortedKeys(members) {
+	for _, name := range slices.Sorted(maps.Keys(members)) {
 		v := varState{Size: len(members[name])}
 		if v.Size <= inlineBytes {
 			v.Inline = members[name]

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // Limits of one move. They bound the data that it stores. A move that reaches a limit asks to be continued by another move at once.
@@ -68,7 +69,7 @@ func (p *Plan) Advance(ctx context.Context, state json.RawMessage, facts Facts, 
 	}
 	r.describe()
 	r.move.Cancel = append(r.move.Cancel, r.st.Dropped...)
-	if r.move.State, err = encode(r.st); err != nil {
+	if r.move.State, err = jsontext.Encode(r.st); err != nil {
 		return Move{}, err
 	}
 	return r.move, nil
@@ -325,7 +326,7 @@ func (r *run) keepResult(n *node, path string, result jig.ToolResult) (mark, err
 	if !n.observed {
 		return markNothing, nil
 	}
-	raw, err := encode(result)
+	raw, err := jsontext.Encode(result)
 	if err != nil {
 		return "", err
 	}

@@ -95,17 +95,17 @@ func (c *compiler) step(s spec.Step, at string, in within) (*node, error) {
 		n.name = at
 	} else {
 		if _, twice := c.plan.byID[n.id]; twice {
-			return nil, c.fault(joinPath(at, "id"), "there is a step %q already", n.id)
+			return nil, c.fault(expr.JoinPath(at, "id"), "there is a step %q already", n.id)
 		}
 		c.plan.byID[n.id] = n
 	}
 	var err error
-	if n.cond, err = c.expression(s.If, joinPath(at, "if"), expr.Bool, in); err != nil {
+	if n.cond, err = c.expression(s.If, expr.JoinPath(at, "if"), expr.Bool, in); err != nil {
 		return nil, err
 	}
 	body := in
 	if s.ForEach != "" {
-		if n.each, err = c.expression(s.ForEach, joinPath(at, "for_each"), expr.List, in); err != nil {
+		if n.each, err = c.expression(s.ForEach, expr.JoinPath(at, "for_each"), expr.List, in); err != nil {
 			return nil, err
 		}
 		if n.parallel <= 0 {
@@ -117,7 +117,7 @@ func (c *compiler) step(s spec.Step, at string, in within) (*node, error) {
 		return nil, err
 	}
 	if n.id == "" && (n.action == actCall || n.action == actWaitFor || n.each != nil) {
-		return nil, c.fault(joinPath(at, "id"), "the step needs an id")
+		return nil, c.fault(expr.JoinPath(at, "id"), "the step needs an id")
 	}
 	return n, c.handling(n, s, body)
 }
@@ -134,7 +134,7 @@ func (c *compiler) action(n *node, s spec.Step, in within) (err error) {
 	}
 	if has(s.Tool != "", actCall) {
 		if err = jig.CheckToolName(s.Tool); err != nil {
-			err = c.plan.located(joinPath(at, "tool"), err)
+			err = c.plan.located(expr.JoinPath(at, "tool"), err)
 		} else {
 			n.call, err = c.called(s.Tool, s.Input, at, in)
 		}
@@ -149,40 +149,40 @@ func (c *compiler) action(n *node, s spec.Step, in within) (err error) {
 		n.call, err = c.task(*s.Task, c.inner(at, "task"), in)
 	}
 	if has(len(s.Steps) > 0, actBlock) {
-		n.steps, err = c.block(s.Steps, joinPath(at, "steps"), in)
+		n.steps, err = c.block(s.Steps, expr.JoinPath(at, "steps"), in)
 	}
 	if has(len(s.Parallel) > 0, actParallel) {
-		n.branches, err = c.block(s.Parallel, joinPath(at, "parallel"), in)
+		n.branches, err = c.block(s.Parallel, expr.JoinPath(at, "parallel"), in)
 	}
 	if has(len(s.Switch) > 0, actSwitch) {
 		err = c.choice(n, s.Switch, in)
 	}
 	if has(len(s.Set) > 0, actSet) {
-		n.set, err = c.settings(s.Set, joinPath(at, "set"), in)
+		n.set, err = c.settings(s.Set, expr.JoinPath(at, "set"), in)
 	}
 	if has(s.Wait != "", actWait) {
-		n.wait, err = c.template(s.Wait, joinPath(at, "wait"), in)
+		n.wait, err = c.template(s.Wait, expr.JoinPath(at, "wait"), in)
 	}
 	if has(s.WaitUntil != "", actWaitUntil) {
-		n.until, err = c.expression(s.WaitUntil, joinPath(at, "wait_until"), expr.Any, in)
+		n.until, err = c.expression(s.WaitUntil, expr.JoinPath(at, "wait_until"), expr.Any, in)
 	}
 	if has(s.WaitFor != nil, actWaitFor) {
 		n.waitFor = &waitPlan{event: s.WaitFor.Event, timeout: time.Duration(s.WaitFor.Timeout)}
-		n.waitFor.when, err = c.expression(s.WaitFor.When, joinPath(at, "wait_for.when"), expr.Bool, in)
+		n.waitFor.when, err = c.expression(s.WaitFor.When, expr.JoinPath(at, "wait_for.when"), expr.Bool, in)
 	}
 	if has(s.Emit != nil, actEmit) {
 		n.emit = &emitPlan{event: s.Emit.Event}
-		n.emit.data, err = c.optional(s.Emit.Data, joinPath(at, "emit.data"), in)
+		n.emit.data, err = c.optional(s.Emit.Data, expr.JoinPath(at, "emit.data"), in)
 	}
 	if has(s.Fail != nil, actFail) {
 		n.fail = &failPlan{reason: s.Fail.Reason}
-		n.fail.message, err = c.template(s.Fail.Message, joinPath(at, "fail.message"), in)
+		n.fail.message, err = c.template(s.Fail.Message, expr.JoinPath(at, "fail.message"), in)
 	}
 	if err == nil && given != 1 {
 		err = c.fault(at, "a step has exactly one action, this one has %d", given)
 	}
 	if err == nil && n.action == actBlock {
-		n.output, err = c.optional(s.Output, joinPath(at, "output"), in)
+		n.output, err = c.optional(s.Output, expr.JoinPath(at, "output"), in)
 	}
 	return err
 }
@@ -214,19 +214,19 @@ func (c *compiler) handling(n *node, s spec.Step, in within) (err error) {
 		if n.retry.maxBackoff <= 0 {
 			n.retry.maxBackoff = max(defaultMaximum, n.retry.backoff)
 		}
-		if n.retry.when, err = c.expression(s.Retry.When, joinPath(n.at, "retry.when"), expr.Bool, in); err != nil {
+		if n.retry.when, err = c.expression(s.Retry.When, expr.JoinPath(n.at, "retry.when"), expr.Bool, in); err != nil {
 			return err
 		}
 	}
 	if s.Undo != nil {
 		if s.Undo.Tool != "" {
 			if err := jig.CheckToolName(s.Undo.Tool); err != nil {
-				return c.plan.located(joinPath(n.at, "undo.tool"), err)
+				return c.plan.located(expr.JoinPath(n.at, "undo.tool"), err)
 			}
 		} else if s.Tool == "" && s.Composition == "" {
-			return c.fault(joinPath(n.at, "undo.tool"), "name the tool that undoes the step")
+			return c.fault(expr.JoinPath(n.at, "undo.tool"), "name the tool that undoes the step")
 		}
-		if n.undo, err = c.called(s.Undo.Tool, s.Undo.Input, joinPath(n.at, "undo"), in); err != nil {
+		if n.undo, err = c.called(s.Undo.Tool, s.Undo.Input, expr.JoinPath(n.at, "undo"), in); err != nil {
 			return err
 		}
 	}
@@ -234,16 +234,16 @@ func (c *compiler) handling(n *node, s spec.Step, in within) (err error) {
 		return nil
 	}
 	n.onError = &errorPlan{proceed: s.OnError.Continue, as: s.OnError.As}
-	if n.onError.when, err = c.expression(s.OnError.When, joinPath(n.at, "on_error.when"), expr.Bool, failing); err != nil {
+	if n.onError.when, err = c.expression(s.OnError.When, expr.JoinPath(n.at, "on_error.when"), expr.Bool, failing); err != nil {
 		return err
 	}
-	n.onError.catch, err = c.block(s.OnError.Catch, joinPath(n.at, "on_error.catch"), failing)
+	n.onError.catch, err = c.block(s.OnError.Catch, expr.JoinPath(n.at, "on_error.catch"), failing)
 	return err
 }
 
 func (c *compiler) choice(n *node, cases []spec.Case, in within) error {
 	for i, one := range cases {
-		at := joinPath(n.at, "switch["+strconv.Itoa(i)+"]")
+		at := expr.JoinPath(n.at, "switch["+strconv.Itoa(i)+"]")
 		b := &branch{}
 		var err error
 		if b.when, err = c.expression(one.When, at+".when", expr.Bool, in); err != nil {
@@ -322,7 +322,7 @@ func (c *compiler) document(raw json.RawMessage, at string, in within) (*documen
 	}
 	d, problems := env.Document(raw)
 	if len(problems) > 0 {
-		return nil, c.plan.located(joinPath(at, problems[0].Path), problems[0].Err)
+		return nil, c.plan.located(expr.JoinPath(at, problems[0].Path), problems[0].Err)
 	}
 	c.reads = c.reads.Merge(d.Reads())
 	return &document{Document: d, reads: d.Reads(), at: at}, nil

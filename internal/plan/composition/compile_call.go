@@ -5,13 +5,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/spec"
 )
 
 // called compiles a call that has a document as its input.
 func (c *compiler) called(tool string, input json.RawMessage, at string, in within) (*callPlan, error) {
-	doc, err := c.optional(input, joinPath(at, "input"), in)
-	return &callPlan{tool: tool, at: joinPath(at, "input"), input: doc, named: tool == ToolAgent && namesAgent(input)}, err
+	doc, err := c.optional(input, expr.JoinPath(at, "input"), in)
+	return &callPlan{tool: tool, at: expr.JoinPath(at, "input"), input: doc, named: tool == ToolAgent && namesAgent(input)}, err
 }
 
 // namesAgent reports whether the input of a call of [ToolAgent] names the agent literally, without an expression.
@@ -43,7 +45,7 @@ func (c *compiler) prompt(p spec.Prompt, at string, in within) (*callPlan, error
 		parts.text("system", "system", p.System)
 		parts.text("prompt", "prompt", p.Prompt)
 	default:
-		return nil, c.fault(joinPath(at, "mode"), "%q is not a mode of prompts", p.Mode)
+		return nil, c.fault(expr.JoinPath(at, "mode"), "%q is not a mode of prompts", p.Mode)
 	}
 	if len(p.Schema) > 0 {
 		call.parts = append(call.parts, part{name: "schema", fixed: p.Schema})
@@ -66,7 +68,7 @@ func (c *compiler) answerAs(call *callPlan, schema json.RawMessage) {
 		call.parts[at].after = "\n\n" + wanted
 		return
 	}
-	raw, err := encode(wanted)
+	raw, err := jsontext.Encode(wanted)
 	if err == nil { // a string always encodes
 		call.parts = append(call.parts, part{name: "task", fixed: raw})
 	}
@@ -103,7 +105,7 @@ func (p *partsOf) text(name, key, source string) {
 	if source == "" || p.err != nil {
 		return
 	}
-	t, err := p.template(source, joinPath(p.at, key), p.in)
+	t, err := p.template(source, expr.JoinPath(p.at, key), p.in)
 	p.call.parts, p.err = append(p.call.parts, part{name: name, text: t}), err
 }
 
@@ -111,6 +113,6 @@ func (p *partsOf) document(name, key string, source json.RawMessage) {
 	if len(source) == 0 || p.err != nil {
 		return
 	}
-	d, err := p.compiler.document(source, joinPath(p.at, key), p.in)
+	d, err := p.compiler.document(source, expr.JoinPath(p.at, key), p.in)
 	p.call.parts, p.err = append(p.call.parts, part{name: name, doc: d}), err
 }

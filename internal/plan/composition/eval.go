@@ -3,6 +3,7 @@ package composition
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -155,7 +156,7 @@ func (r *run) bindVars(ctx context.Context, reads expr.Reads, _ *scope, vars map
 	}
 	names := reads.Vars
 	if reads.AllVars {
-		names = sortedKeys(r.st.Vars)
+		names = slices.Sorted(maps.Keys(r.st.Vars))
 	}
 	var paths []string
 	for _, name := range names {

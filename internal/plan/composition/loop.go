@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 const (
@@ -33,7 +34,7 @@ func (r *run) beginLoop(ctx context.Context, n *node, st *stepState, sc *scope, 
 	}
 	st.Loop = &loopState{Count: len(list)}
 	if len(list) <= chunkItems {
-		raw, err := encode(list)
+		raw, err := jsontext.Encode(list)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +45,7 @@ func (r *run) beginLoop(ctx context.Context, n *node, st *stepState, sc *scope, 
 	}
 	chunk := 0
 	for part := range slices.Chunk(list, chunkItems) {
-		raw, err := encode(part)
+		raw, err := jsontext.Encode(part)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +118,7 @@ func (r *run) keepItem(n *node, l *loopState, path string, m mark) error {
 	case m == markSkipped: // a switch in which no case holds
 		r.keep(path, json.RawMessage(resultSkipped))
 	case called && attempt > 1:
-		raw, err := encode(itemResult{Attempt: attempt})
+		raw, err := jsontext.Encode(itemResult{Attempt: attempt})
 		if err != nil {
 			return err
 		}

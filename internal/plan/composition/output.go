@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // outputOf returns the data of a run that succeeded: the spec's output, or the data of the last top-level step that ran.
@@ -49,7 +50,7 @@ func (r *run) outputOf(ctx context.Context, sc *scope) (json.RawMessage, *jig.Er
 			list = append(list, data)
 		}
 	}
-	raw, err := encode(list)
+	raw, err := jsontext.Encode(list)
 	return raw, nil, err
 }
 

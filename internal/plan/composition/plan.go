@@ -150,19 +150,8 @@ type document struct {
 // located returns err as an INVALID_INPUT error that names the place in the spec where the expression failed.
 func (p *Plan) located(at string, err error) *jig.Error {
 	e := *jig.AsError(err)
-	at = joinPath(at, e.Field)
+	at = expr.JoinPath(at, e.Field)
 	e.Code, e.Field = jig.CodeInvalidInput, at
 	e.Message = p.name + ", " + at + ": " + e.Message
 	return &e
-}
-
-// joinPath appends inner, which begins with a key or an index, to path.
-func joinPath(path, inner string) string {
-	switch {
-	case inner == "":
-		return path
-	case path == "" || inner[0] == '[':
-		return path + inner
-	}
-	return path + "." + inner
 }

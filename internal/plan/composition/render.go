@@ -1,13 +1,11 @@
 package composition
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // Limits, in bytes, of the values that expressions produce.
@@ -107,7 +105,7 @@ func (r *run) assemble(ctx context.Context, c *callPlan, sc *scope) (json.RawMes
 		case p.text != nil:
 			var text string
 			if text, problem, err = r.text(ctx, p.text, sc); err == nil && problem == nil {
-				raw, err = encode(text + p.after)
+				raw, err = jsontext.Encode(text + p.after)
 			}
 		case p.doc != nil:
 			raw, problem, err = r.render(ctx, p.doc, sc)
@@ -117,19 +115,6 @@ func (r *run) assemble(ctx context.Context, c *callPlan, sc *scope) (json.RawMes
 		}
 		members[p.name] = raw
 	}
-	raw, err := encode(members)
+	raw, err := jsontext.Encode(members)
 	return raw, nil, err
 }
-
-// encode returns v as JSON without HTML escapes, because people read it.
-func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, jig.Errorf(jig.CodeInternal, "write as JSON: %w", err)
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
-}
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // noteRecord says how to undo a step that succeeded, or why it cannot be undone. Notes are kept as values, in the order in which the steps
@@ -41,7 +42,7 @@ func (r *run) note(ctx context.Context, n *node, sc *scope, path string, m mark,
 }
 
 func (r *run) keepNote(n noteRecord) error {
-	raw, err := encode(n)
+	raw, err := jsontext.Encode(n)
 	if err != nil {
 		return err
 	}
@@ -254,7 +255,7 @@ func (r *run) undoReport(ctx context.Context) (json.RawMessage, error) {
 			return nil, err
 		}
 	}
-	return encode(report)
+	return jsontext.Encode(report)
 }
 
 // reportBatch adds the notes from..to-1 to the report, the last first.

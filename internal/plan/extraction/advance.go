@@ -3,7 +3,6 @@ package extraction
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"slices"
 	"time"
 
@@ -376,5 +375,3 @@ func (r *run) describe() {
 func (r *run) after(d time.Duration) int64 {
 	return r.at.Now.Add(d + time.Millisecond - time.Nanosecond).UnixMilli()
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -137,7 +138,7 @@ func AdvanceBatch(ctx context.Context, state json.RawMessage, facts plan.Facts, 
 		return Move{}, err
 	}
 	var err error
-	b.move.State, err = encode(b.st)
+	b.move.State, err = jsontext.Encode(b.st)
 	return b.move, err
 }
 
@@ -211,7 +212,7 @@ func (b *batch) ended(id string, call plan.StepCall) error {
 	if problem == nil || b.st.Failures >= maxFailures {
 		return nil
 	}
-	raw, err := encode(BatchFailure{EntityID: id, Outcome: outcome, Error: problem})
+	raw, err := jsontext.Encode(BatchFailure{EntityID: id, Outcome: outcome, Error: problem})
 	if err != nil {
 		return err
 	}
@@ -290,7 +291,7 @@ func (b *batch) begin() error {
 }
 
 func (b *batch) ask(path, tool string, input any) error {
-	raw, err := encode(input)
+	raw, err := jsontext.Encode(input)
 	b.move.Calls = append(b.move.Calls, plan.Ask{Path: path, Tool: tool, Input: raw})
 	return err
 }
@@ -350,7 +351,7 @@ func (b *batch) finish(ctx context.Context, facts plan.Facts) error {
 		}
 		out.Failures = append(out.Failures, one)
 	}
-	data, err := encode(out)
+	data, err := jsontext.Encode(out)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package extraction
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -90,7 +91,7 @@ func (r *run) fieldsNamed(of names) []string {
 	if !of.all {
 		return of.list
 	}
-	return append(append([]string(nil), r.given.order...), sortedKeys(r.plan.filler)...)
+	return append(append([]string(nil), r.given.order...), slices.Sorted(maps.Keys(r.plan.filler))...)
 }
 
 // tasksNamed returns the indexes of the tasks that an expression reads. If it may read any of them, it returns all tasks that t depends on.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/plan"
 )
 
@@ -65,7 +66,7 @@ func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMes
 	if err != nil {
 		return nil, nil, err
 	}
-	raw, err := encode(members)
+	raw, err := jsontext.Encode(members)
 	if err == nil && len(raw) > maxInput {
 		problem := jig.Errorf(jig.CodeInvalidInput, "the input takes %d KiB; at most %d are allowed", len(raw)>>10, maxInput>>10)
 		return nil, r.plan.located(t.at("input"), problem.WithHint("keep large values aside and hand on their ids")), nil
@@ -92,14 +93,14 @@ func toAgent(t *task, members map[string]json.RawMessage) (map[string]json.RawMe
 		own = own || name != "task" && name != "input" && name != "model"
 	}
 	if own {
-		raw, err := encode(members)
+		raw, err := jsontext.Encode(members)
 		if err != nil {
 			return nil, err
 		}
 		members = map[string]json.RawMessage{"input": raw}
 	}
 	var err error
-	if members["agent"], err = encode(t.Use); err != nil || !t.wantsJSON() {
+	if members["agent"], err = jsontext.Encode(t.Use); err != nil || !t.wantsJSON() {
 		return members, err
 	}
 	return members, extend(members, "task", "Your final answer is to be JSON alone, without any other text, that fits this JSON Schema:\n"+string(t.OutputSchema))
@@ -126,7 +127,7 @@ func (r *run) repair(ctx context.Context, t *task, o *openState, members map[str
 	case t.asksModel():
 		return extend(members, "prompt", again)
 	}
-	raw, err := encode(map[string]string{"answer": answer, "problem": wrong})
+	raw, err := jsontext.Encode(map[string]string{"answer": answer, "problem": wrong})
 	members["repair"] = raw
 	return err
 }
@@ -153,7 +154,7 @@ func extend(members map[string]json.RawMessage, name, paragraph string) error {
 		}
 		paragraph = text + "\n\n" + paragraph
 	}
-	raw, err := encode(paragraph)
+	raw, err := jsontext.Encode(paragraph)
 	members[name] = raw
 	return err
 }

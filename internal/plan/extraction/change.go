@@ -5,6 +5,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // change returns the change that this move makes to the entity.
@@ -33,7 +34,7 @@ func (r *run) ended(t *task, e Earlier) error {
 	if len(t.fields) > 0 {
 		e.Value, e.Provenance = nil, nil
 	}
-	raw, err := encode(e)
+	raw, err := jsontext.Encode(e)
 	if err == nil {
 		r.change().Tasks[t.ID] = raw
 	}
@@ -77,7 +78,7 @@ func InputOf(kind entity.Type, b Begin) (json.RawMessage, error) {
 			in.Earlier[t.ID] = e
 		}
 	}
-	return encode(in)
+	return jsontext.Encode(in)
 }
 
 // filled sets the value and provenance of a task from the entity if the task fills a field. It returns false if a field no longer has the

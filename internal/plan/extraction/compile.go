@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // Limits of a plan, and defaults for what the document leaves out.
@@ -342,7 +343,7 @@ func (c *compiler) compile(t *task) (err error) {
 }
 
 func (c *compiler) define(t *task) (err error) {
-	if t.definition, err = encode(definition{
+	if t.definition, err = jsontext.Encode(definition{
 		Kind: t.Kind, When: t.When, Compute: t.Compute, Use: t.Use, Input: t.Input, Value: t.Value, OutputSchema: t.OutputSchema,
 		Sources: t.Sources, Claims: t.Claims, Among: t.Among,
 	}); err == nil {

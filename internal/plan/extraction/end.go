@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // asBefore keeps the earlier outcome of a task if the mode says so. It reports whether it did.
@@ -117,13 +118,13 @@ func (r *run) keep(path string, raw json.RawMessage) {
 }
 
 func (r *run) keepRecord(t *task, record Record) error {
-	raw, err := encode(record)
+	raw, err := jsontext.Encode(record)
 	if err != nil {
 		return err
 	}
 	if record.Error != nil && r.st.Bytes+len(raw) > maxTotal {
 		record.Error = brief(record.Error)
-		if raw, err = encode(record); err != nil {
+		if raw, err = jsontext.Encode(record); err != nil {
 			return err
 		}
 	}
@@ -193,7 +194,7 @@ func (r *run) finish(ctx context.Context) error {
 			}
 		}
 	}
-	data, err := encode(out)
+	data, err := jsontext.Encode(out)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package extraction
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
@@ -66,7 +68,7 @@ func (g *given) readContent() error {
 	if err := json.Unmarshal(g.Entity.Content, &g.raw.content); err != nil {
 		return jig.Errorf(jig.CodeInvalidInput, "this is not an object: %w", err)
 	}
-	g.order = sortedKeys(g.raw.content)
+	g.order = slices.Sorted(maps.Keys(g.raw.content))
 	for name, raw := range g.raw.content {
 		v, err := expr.FromJSON(raw)
 		if err != nil {

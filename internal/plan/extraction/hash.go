@@ -9,6 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/canonical"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // hashed holds everything that a task's value depends on. The SHA-256 of its RFC 8785 form is the task's input hash. The values of tasks,
@@ -62,7 +63,7 @@ func (r *run) hash(ctx context.Context, t *task, sources []string) (string, erro
 	if doc.Sources, err = r.sourceHashes(ctx, sources); err != nil {
 		return "", err
 	}
-	raw, err := encode(doc)
+	raw, err := jsontext.Encode(doc)
 	if err != nil {
 		return "", err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // format is the version of the state's JSON format.
@@ -159,18 +160,7 @@ func (st *state) encode() (json.RawMessage, error) {
 		marks[i] = byte(m)
 	}
 	st.Marks = string(marks)
-	return encode(st)
-}
-
-// encode returns v as JSON without HTML escapes, because people read it.
-func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, jig.Errorf(jig.CodeInternal, "write as JSON: %w", err)
-	}
-	return bytes.TrimRight(b.Bytes(), "\n"), nil
+	return jsontext.Encode(st)
 }
 
 // Limits, in bytes and violations, of an error in the state or in an event. The task's record has a longer form of the error.
