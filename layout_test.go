@@ -33,6 +33,7 @@ func arrows() map[string][]string {
 
 		"internal/cache":     {},
 		"internal/canonical": {},
+		"internal/clip":      {},
 		"internal/costtest":  {},
 		"internal/duration":  {},
 		"internal/jsontext":  {},
@@ -40,11 +41,11 @@ func arrows() map[string][]string {
 		"internal/outbound":  {},
 		"internal/pattern":   {},
 		"internal/suggest":   {},
-		"internal/jsonpath":  {"internal/jsontext", "internal/pattern"},
+		"internal/jsonpath":  {"internal/clip", "internal/jsontext", "internal/pattern"},
 		"internal/seal":      {".", "internal/canonical"},
 		"internal/expr":      {".", "internal/jsontext", "internal/pattern", "internal/suggest"},
 		"internal/schema":    {".", "internal/pattern", "internal/suggest"},
-		"internal/stored":    {"."},
+		"internal/stored":    {".", "internal/clip"},
 		"internal/workdir":   {".", "internal/suggest"},
 
 		"internal/identity":       {},
@@ -61,8 +62,8 @@ func arrows() map[string][]string {
 
 		// Documents become values of the domains.
 		"spec": {
-			".", "internal/approval", "internal/bundle", "internal/canonical", "internal/duration", "internal/entity", "internal/expr",
-			"internal/identity", "internal/jsontext", "internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
+			".", "internal/approval", "internal/bundle", "internal/canonical", "internal/clip", "internal/duration", "internal/entity",
+			"internal/expr", "internal/identity", "internal/jsontext", "internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
 		},
 
 		"internal/tenancy/current": {
@@ -76,15 +77,15 @@ func arrows() map[string][]string {
 			".", "internal/canonical", "internal/entity", "internal/expr", "internal/jsontext", "internal/plan", "internal/protocol",
 		},
 		"internal/policy": {
-			".", "internal/approval", "internal/bundle", "internal/cache", "internal/duration", "internal/expr", "internal/ledger",
-			"internal/protocol", "internal/suggest", "internal/tenancy", "spec",
+			".", "internal/approval", "internal/bundle", "internal/cache", "internal/clip", "internal/duration", "internal/expr",
+			"internal/ledger", "internal/protocol", "internal/suggest", "internal/tenancy", "spec",
 		},
 
 		"tools":          {".", "internal/schema", "internal/seal", "internal/suggest"},
 		"tools/tooltest": {".", "spec", "tools"},
 		"tools/builtin": {
-			".", "internal/audit", "internal/bundle", "internal/chat", "internal/entity", "internal/entity/retype", "internal/jsonpath",
-			"internal/outbound", "internal/pattern", "internal/schema", "internal/suggest", "internal/workdir", "spec", "tools",
+			".", "internal/audit", "internal/bundle", "internal/chat", "internal/clip", "internal/entity", "internal/entity/retype",
+			"internal/jsonpath", "internal/outbound", "internal/pattern", "internal/schema", "internal/suggest", "internal/workdir", "spec", "tools",
 		},
 		// They connect documents with the tools of entities.
 		"internal/plan/thin": {
@@ -112,8 +113,8 @@ func arrows() map[string][]string {
 		// The client stays light for the programs that use it.
 		"client": {".", "internal/audit", "internal/duration", "internal/protocol"},
 		"starter": {
-			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/duration", "internal/entity", "internal/identity",
-			"internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/suggest", "spec",
+			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
+			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/suggest", "spec",
 		},
 		"cmd/jig": {".", "internal/store", "starter", "worker"},
 		"bundles": {".", "spec"},

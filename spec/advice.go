@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/suggest"
 )
 
@@ -149,9 +150,9 @@ func (a *advisor) description(name, text string) {
 		a.say("description", ProblemVagueDescription, hint, "there is no description")
 	case strings.ContainsFunc(text, notLatin): // the word lists below are English
 	case len(said) == 0:
-		a.say("description", ProblemVagueDescription, hint, "the description %q says nothing in particular", clip(text))
+		a.say("description", ProblemVagueDescription, hint, "the description %q says nothing in particular", clip.Runes(text, maxShown))
 	case repeats:
-		a.say("description", ProblemVagueDescription, hint, "the description %q only repeats the name", clip(text))
+		a.say("description", ProblemVagueDescription, hint, "the description %q only repeats the name", clip.Runes(text, maxShown))
 	case utf8.RuneCountInString(text) < shortDescription:
 		a.say("description", ProblemVagueDescription, hint, "the description %q has fewer than %d characters", text, shortDescription)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/entity"
 )
 
@@ -184,10 +185,10 @@ func (c *comparison) options(at string, was, is []string) {
 	gone := slices.DeleteFunc(slices.Clone(was), func(option string) bool { return slices.Contains(is, option) })
 	more := slices.DeleteFunc(slices.Clone(is), func(option string) bool { return slices.Contains(was, option) })
 	if len(gone) > 0 {
-		c.breaks(at, "it has lost the options %s", oneLine(strings.Join(gone, ", "), 200))
+		c.breaks(at, "it has lost the options %s", clip.Line(strings.Join(gone, ", "), 200))
 	}
 	if len(more) > 0 {
-		c.harmless(at, "it has the new options %s", oneLine(strings.Join(more, ", "), 200))
+		c.harmless(at, "it has the new options %s", clip.Line(strings.Join(more, ", "), 200))
 	}
 }
 

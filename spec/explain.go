@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/duration"
 )
 
@@ -79,17 +79,8 @@ const maxLine = 240
 
 func (o *outline) line(depth int, format string, args ...any) {
 	o.b.WriteString(strings.Repeat("   ", depth))
-	o.b.WriteString(oneLine(fmt.Sprintf(format, args...), maxLine))
+	o.b.WriteString(clip.Line(fmt.Sprintf(format, args...), maxLine))
 	o.b.WriteByte('\n')
-}
-
-// oneLine fits text onto one line: white space and control characters become single spaces, and the text is cut at limit characters.
-func oneLine(text string, limit int) string {
-	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-	if runes := []rune(text); len(runes) > limit {
-		return string(runes[:limit-1]) + "…"
-	}
-	return text
 }
 
 // block writes steps. Their numbers begin with the number of the enclosing step.

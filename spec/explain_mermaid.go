@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/clip"
 )
 
 // Mermaid draws the spec as a flowchart, top down, with diamonds for conditions, frames for loops, blocks and parallel steps, and dashed
@@ -201,7 +202,7 @@ const maxLabel = 80
 func label(lines ...string) string {
 	var shown []string
 	for _, line := range lines {
-		if line = oneLine(line, maxLabel); line != "" {
+		if line = clip.Line(line, maxLabel); line != "" {
 			shown = append(shown, listMark.ReplaceAllStringFunc(entities.Replace(line), entityOfLast))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/pattern"
 	"github.com/jig-run/jig/internal/suggest"
@@ -164,7 +165,7 @@ func (c *fieldChecker) value(f *entity.Field, at string, v any) {
 }
 
 // clipped quotes a text, shortened for messages.
-func clipped(text string) string { return strconv.Quote(oneLine(text, 80)) }
+func clipped(text string) string { return strconv.Quote(clip.Line(text, 80)) }
 
 func optionsHint(s string, options []string) string {
 	if hint := suggest.OrKnown(s, options); hint != "" {

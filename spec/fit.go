@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/suggest"
 )
 
@@ -173,7 +174,7 @@ func (f *fitter) typed(s map[string]any, v any, at *place) bool {
 	}
 	hint := ""
 	if text, ok := v.(string); ok && slices.Contains(types, any("array")) {
-		hint = "write [" + clip(text) + "]"
+		hint = "write [" + clip.Runes(text, maxShown) + "]"
 	}
 	f.misfit(at, ProblemWrongType, hint, "takes %s here, not %s", strings.Join(want, " or "), name)
 	return false
@@ -310,7 +311,7 @@ func (f *fitter) text(s map[string]any, v string, at *place) {
 	}
 	// Inputs are also checked with RE2 at run time. A pattern that RE2 does not support was refused with the tool.
 	if found, err := f.patterns.matches(source, v); err == nil && !found {
-		f.misfit(at, ProblemBadValue, "", "takes text that matches %s here, not %s", clip(source), show(v))
+		f.misfit(at, ProblemBadValue, "", "takes text that matches %s here, not %s", clip.Runes(source, maxShown), show(v))
 	}
 }
 
@@ -383,7 +384,7 @@ func same(a, v any) bool {
 func show(v any) string {
 	var b bytes.Buffer
 	showPart(&b, v)
-	return clip(b.String())
+	return clip.Runes(b.String(), maxShown)
 }
 
 // maxShown is how many characters of a value messages show.
@@ -426,7 +427,7 @@ func showPart(b *bytes.Buffer, v any) {
 		}
 		b.WriteByte('}')
 	case json.Number:
-		b.WriteString(clip(x.String()))
+		b.WriteString(clip.Runes(x.String(), maxShown))
 	default:
 		b.WriteString(jsonWord(v))
 	}
@@ -438,11 +439,4 @@ func jsonWord(v any) string {
 		return "null"
 	}
 	return fmt.Sprint(v)
-}
-
-func clip(text string) string {
-	if utf8.RuneCountInString(text) <= maxShown {
-		return text
-	}
-	return string([]rune(text)[:maxShown]) + "…"
 }

@@ -13,6 +13,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"golang.org/x/term"
 
+	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/jsontext"
 )
 
@@ -65,9 +66,8 @@ func (p palette) bold(s string) string {
 // characters; 0 means no limit.
 func oneLine(s string, limit int) string {
 	s = strings.Join(strings.Fields(strings.Map(printable, s)), " ")
-	runes := []rune(s)
-	if limit > 0 && len(runes) > limit {
-		return string(runes[:limit-1]) + "…"
+	if limit > 0 {
+		return clip.Runes(s, limit)
 	}
 	return s
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/jig-run/jig"
 )
@@ -224,14 +223,10 @@ func oneLine(s string) string {
 	}), " ")
 }
 
-// cut shortens s to at most limit bytes, at a rune boundary, and marks the cut with "…".
+// cut shortens s to at most limit bytes, including the "…" that marks the cut.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	end := limit - len("…")
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
+	return jig.Cut(s, limit-len("…"))
 }

@@ -3,8 +3,8 @@ package jsonpath
 import (
 	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/jsontext"
 )
 
@@ -18,15 +18,7 @@ func newText(limit int) *text { return &text{limit: limit} }
 
 // String returns the text, cut to the limit at a character boundary.
 func (t *text) String() string {
-	s := t.b.String()
-	if len(s) <= t.limit {
-		return s
-	}
-	end := t.limit
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
+	return clip.Bytes(t.b.String(), t.limit)
 }
 
 // full reports whether the limit is exceeded, so that more text would not show.

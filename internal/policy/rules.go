@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/spec"
 )
@@ -202,7 +201,7 @@ func (r *Rules) speak(ctx context.Context, tool jig.Tool, call jig.Call, session
 		switch {
 		case err != nil:
 			all = append(all, Spoken{
-				Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: line(failed(one.verdict) + why(err)), Failed: true, terms: one.terms,
+				Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: clip.Line(failed(one.verdict)+why(err), maxReason), Failed: true, terms: one.terms,
 			})
 		case holds:
 			all = append(all, Spoken{Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: one.because(ctx, vars), terms: one.terms})
@@ -229,7 +228,7 @@ func (r rule) because(ctx context.Context, vars map[string]any) string {
 	if err != nil {
 		text = "its reason could not be worked out: " + why(err)
 	}
-	if text = line(text); text != "" {
+	if text = clip.Line(text, maxReason); text != "" {
 		return text
 	}
 	return "it says " + string(r.verdict)
@@ -246,12 +245,3 @@ func why(err error) string {
 
 // maxReason limits the length of a reason, in characters.
 const maxReason = 500
-
-// line turns a text, which may contain what a model wrote, into one line.
-func line(text string) string {
-	text = strings.Join(strings.FieldsFunc(text, func(c rune) bool { return unicode.IsSpace(c) || !unicode.IsPrint(c) }), " ")
-	if runes := []rune(text); len(runes) > maxReason {
-		return string(runes[:maxReason-1]) + "…"
-	}
-	return text
-}

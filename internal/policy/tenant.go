@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
@@ -23,7 +24,7 @@ type Tenant struct {
 
 // Unreadable returns the state of a policy that cannot be read, with err as the reason.
 func Unreadable(name, version string, err error) jig.PolicyState {
-	return jig.PolicyState{Name: name, Version: version, Error: line(err.Error())}
+	return jig.PolicyState{Name: name, Version: version, Error: clip.Line(err.Error(), maxReason)}
 }
 
 // Decide rules on a call. While a policy cannot be read, its rules for the call are not known, so the call is held back and Ruling.Held says

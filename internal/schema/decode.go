@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/jig-run/jig"
 )
 
 // Limits on numbers. The validator's exact arithmetic would need unbounded memory for longer literals.
@@ -273,13 +275,5 @@ func surrogate(s string) (int, bool) {
 	return 12, err == nil && low >= 0xDC00 && low <= 0xDFFF
 }
 
-func clip(s string) string {
-	if len(s) <= 64 {
-		return s
-	}
-	cut := 64
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
+// clip shortens a text of the schema or value for a message.
+func clip(s string) string { return jig.Cut(s, 64) }

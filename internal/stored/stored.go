@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/clip"
 )
 
 // replacement stands for bytes that are not UTF-8, and for NUL.
@@ -37,15 +38,7 @@ func Clean(s string) string {
 }
 
 // Cut shortens a text to at most n bytes without splitting a character.
-func Cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
+func Cut(s string, n int) string { return clip.Bytes(s, n) }
 
 // Preview returns a JSON value for display, in at most [jig.PreviewBytes]: the value itself when it is short, else a string with its
 // beginning.

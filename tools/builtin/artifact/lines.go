@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/pattern"
 )
 
@@ -42,7 +43,7 @@ func (c *collector) add(line string) (full bool) {
 	if c.size+len(line)+1 > MaxContent {
 		c.more = true
 		if len(c.kept) == 0 { // a part is better than nothing
-			c.kept = append(c.kept, string(wholeRunes([]byte(line[:MaxContent-1]))))
+			c.kept = append(c.kept, string(clip.Whole([]byte(line[:MaxContent-1]))))
 		}
 		return true
 	}
@@ -57,7 +58,7 @@ func (c *collector) output() output {
 	}
 	content := strings.Join(c.kept, "\n") + "\n"
 	if len(content) > MaxContent {
-		return output{Content: string(wholeRunes([]byte(content[:MaxContent]))), Truncated: true}
+		return output{Content: string(clip.Whole([]byte(content[:MaxContent]))), Truncated: true}
 	}
 	return output{Content: content, Truncated: c.more}
 }
@@ -91,7 +92,7 @@ func search(r *reader, in input) (output, error) {
 			return false, err
 		}
 		if len(line) > maxShown {
-			line = wholeRunes(line[:maxShown])
+			line = clip.Whole(line[:maxShown])
 		}
 		return c.add(fmt.Sprintf("%d:%s", number, line)), nil
 	})
@@ -115,7 +116,7 @@ func each(r *reader, done func(number int, line []byte) (bool, error)) error {
 		}
 		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 		if cut {
-			line = wholeRunes(line)
+			line = clip.Whole(line)
 		}
 		if !isText(line) {
 			return notText()

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/clip"
 )
 
 // reader reads an artifact from its beginning, chunk by chunk.
@@ -96,19 +97,6 @@ func notText() error {
 // isText reports whether b is UTF-8 without NUL bytes.
 func isText(b []byte) bool { return bytes.IndexByte(b, 0) < 0 && utf8.Valid(b) }
 
-// wholeRunes drops an incomplete rune at the end.
-func wholeRunes(b []byte) []byte {
-	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		if last := b[len(b)-i:]; utf8.RuneStart(last[0]) {
-			if !utf8.FullRune(last) {
-				return b[:len(b)-i]
-			}
-			break
-		}
-	}
-	return b
-}
-
 // beginning returns the first MaxContent bytes.
 func beginning(r *reader) (output, error) {
 	b := make([]byte, min(r.size, MaxContent))
@@ -117,7 +105,7 @@ func beginning(r *reader) (output, error) {
 	}
 	more := r.size > MaxContent
 	if more {
-		b = wholeRunes(b)
+		b = clip.Whole(b)
 	}
 	if !isText(b) {
 		return output{}, notText()

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/pattern"
 	"github.com/jig-run/jig/internal/workdir"
 )
@@ -142,7 +143,7 @@ func search(ctx context.Context, dir *workdir.Dir, name string, expression *patt
 			out.Truncated = true
 			return nil
 		}
-		out.Matches = append(out.Matches, match{Path: name, Line: number, Text: shorten(line)})
+		out.Matches = append(out.Matches, match{Path: name, Line: number, Text: clip.Bytes(strings.ToValidUTF8(string(line), "\uFFFD"), MaxLineBytes)})
 	}
 }
 
@@ -174,17 +175,4 @@ func binary(head []byte) bool {
 		head = head[:len(head)-1]
 	}
 	return true
-}
-
-// shorten cuts a line to MaxLineBytes, at a rune boundary.
-func shorten(line []byte) string {
-	s := strings.ToValidUTF8(string(line), "\uFFFD")
-	if len(s) <= MaxLineBytes {
-		return s
-	}
-	end := MaxLineBytes
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end]
 }

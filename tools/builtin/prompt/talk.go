@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
@@ -73,7 +72,7 @@ func (t *talk) failure(err error) jig.ToolResult {
 	if t.turn == nil {
 		return result
 	}
-	shown := cut(t.turn.Text)
+	shown := jig.Cut(t.turn.Text, maxShown-len("…"))
 	if raw, err := json.Marshal(answered{Text: &shown, Model: t.turn.Model, Usage: t.used}); err == nil {
 		result.Data = raw
 	}
@@ -159,16 +158,4 @@ func structured(raw json.RawMessage) string {
 		text = compact.Bytes()
 	}
 	return "Answer with one JSON value that fits the JSON Schema below, and with nothing else: no explanation, no code fence.\n\n" + string(text)
-}
-
-// cut shortens s to at most maxShown bytes, at a rune boundary, and marks the cut with "…".
-func cut(s string) string {
-	if len(s) <= maxShown {
-		return s
-	}
-	end := maxShown - len("…")
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "…"
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/html/charset"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/outbound"
 )
 
@@ -46,7 +47,7 @@ func head(response *http.Response) output {
 	slices.Sort(names)
 	for _, name := range names[:min(maxHeaders, len(names))] {
 		value := strings.ToValidUTF8(strings.Join(response.Header[name], ", "), "\uFFFD")
-		out.Headers[name] = string(wholeRunes([]byte(value[:min(maxShownHeader, len(value))])))
+		out.Headers[name] = clip.Bytes(value, maxShownHeader)
 	}
 	return out
 }
@@ -70,7 +71,7 @@ func body(response *http.Response) (text, error) {
 	b, err := io.ReadAll(io.LimitReader(reader, MaxBody+1))
 	t := text{more: len(b) > MaxBody}
 	if t.more || err != nil {
-		b = wholeRunes(b[:min(MaxBody, len(b))])
+		b = clip.Whole(b[:min(MaxBody, len(b))])
 	}
 	t.binary = bytes.IndexByte(b, 0) >= 0 || !utf8.Valid(b)
 	t.content = string(b)
@@ -78,19 +79,6 @@ func body(response *http.Response) (text, error) {
 		return t, fmt.Errorf("read body: %w", err)
 	}
 	return t, nil
-}
-
-// wholeRunes drops an incomplete rune at the end.
-func wholeRunes(b []byte) []byte {
-	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		if last := b[len(b)-i:]; utf8.RuneStart(last[0]) {
-			if !utf8.FullRune(last) {
-				return b[:len(b)-i]
-			}
-			break
-		}
-	}
-	return b
 }
 
 func contentType(response *http.Response) string {
