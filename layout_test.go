@@ -41,6 +41,7 @@ func arrows() map[string][]string {
 		"internal/outbound":  {},
 		"internal/pattern":   {},
 		"internal/suggest":   {},
+		"internal/toolname":  {},
 		"internal/jsonpath":  {"internal/clip", "internal/jsontext", "internal/pattern"},
 		"internal/seal":      {".", "internal/canonical"},
 		"internal/expr":      {".", "internal/jsontext", "internal/pattern", "internal/suggest"},
@@ -64,6 +65,7 @@ func arrows() map[string][]string {
 		"spec": {
 			".", "internal/approval", "internal/bundle", "internal/canonical", "internal/clip", "internal/duration", "internal/entity",
 			"internal/expr", "internal/identity", "internal/jsontext", "internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
+			"internal/toolname",
 		},
 
 		"internal/tenancy/current": {
@@ -71,21 +73,23 @@ func arrows() map[string][]string {
 		},
 		"internal/entity/retype": {".", "internal/bundle", "internal/entity", "spec"},
 		"internal/plan/composition": {
-			".", "internal/duration", "internal/expr", "internal/jsontext", "internal/plan", "spec",
+			".", "internal/duration", "internal/expr", "internal/jsontext", "internal/plan", "internal/toolname", "spec",
 		},
 		"internal/plan/extraction": {
 			".", "internal/canonical", "internal/entity", "internal/expr", "internal/jsontext", "internal/plan", "internal/protocol",
+			"internal/toolname",
 		},
 		"internal/policy": {
 			".", "internal/approval", "internal/bundle", "internal/cache", "internal/clip", "internal/duration", "internal/expr",
-			"internal/ledger", "internal/protocol", "internal/suggest", "internal/tenancy", "spec",
+			"internal/ledger", "internal/protocol", "internal/suggest", "internal/tenancy", "internal/toolname", "spec",
 		},
 
 		"tools":          {".", "internal/schema", "internal/seal", "internal/suggest"},
 		"tools/tooltest": {".", "spec", "tools"},
 		"tools/builtin": {
 			".", "internal/audit", "internal/bundle", "internal/chat", "internal/clip", "internal/entity", "internal/entity/retype",
-			"internal/jsonpath", "internal/outbound", "internal/pattern", "internal/schema", "internal/suggest", "internal/workdir", "spec", "tools",
+			"internal/jsonpath", "internal/outbound", "internal/pattern", "internal/schema", "internal/suggest", "internal/toolname", "internal/workdir",
+			"spec", "tools",
 		},
 		// They connect documents with the tools of entities.
 		"internal/plan/thin": {
@@ -114,7 +118,8 @@ func arrows() map[string][]string {
 		"client": {".", "internal/audit", "internal/duration", "internal/protocol"},
 		"starter": {
 			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
-			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/suggest", "spec",
+			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/suggest",
+			"internal/toolname", "spec",
 		},
 		"cmd/jig": {".", "internal/store", "starter", "worker"},
 		"bundles": {".", "spec"},

@@ -11,9 +11,6 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// maxDepth limits how deeply sessions can nest.
-const maxDepth = 5
-
 // AgentInput is the input of a tool that runs an agent in a session of its own.
 type AgentInput struct {
 	Agent string          `json:"agent"`
@@ -39,7 +36,7 @@ type Child struct {
 // answeredBy returns the id of the session that answers a call. It is empty if no session answers the call, or if the session would
 // exceed the maximum depth.
 func answeredBy(session jig.Session, call jig.Call, tool jig.Tool) string {
-	if childOf(tool) != ChildAgent || session.Depth >= maxDepth {
+	if childOf(tool) != ChildAgent || session.Depth >= protocol.MaxDepth {
 		return ""
 	}
 	return jig.ChildSessionID(call.SessionID, call.ID)
@@ -105,7 +102,7 @@ func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error)
 		return Child{}, jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", in.Call, err)
 	}
 	if reservation.Call.Child == "" {
-		tooDeep := jig.Errorf(jig.CodeBudgetExhausted, "agents may start agents at most %d levels deep", maxDepth).WithField("agent")
+		tooDeep := jig.Errorf(jig.CodeBudgetExhausted, "agents may start agents at most %d levels deep", protocol.MaxDepth).WithField("agent")
 		tooDeep.NotExecuted = true
 		ran, err := a.completeChild(ctx, call, reservation.Fence, jig.Failure(tooDeep))
 		return Child{Ended: &ran}, err

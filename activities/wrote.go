@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // whole reports whether a call consists of other calls, in a composition or in another session, and may be repeated. Then its own row
@@ -25,7 +26,7 @@ func (a *Activities) wrote(ctx context.Context, call jig.Call) (bool, error) {
 	}
 	type place struct{ session, call string }
 	places := []place{{call.SessionID, call.ID}, {session: jig.ChildSessionID(call.SessionID, call.ID)}}
-	for depth := 0; len(places) > 0 && depth <= maxDepth; depth++ {
+	for depth := 0; len(places) > 0 && depth <= protocol.MaxDepth; depth++ {
 		var inner []place
 		for _, p := range places {
 			wrote, begun, err := a.store.BegunBelow(ctx, call.Tenant, p.session, p.call, agents)

@@ -3,6 +3,8 @@ package spec
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // place is a path in a document. It is turned into text only when a problem is reported there. A nil place is the document itself.
@@ -119,11 +121,11 @@ func inputCalls(s *Step, at *place, visit func(call)) {
 	var kind callKind
 	var key string
 	switch s.Tool {
-	case "agent.run":
+	case toolname.AgentRun:
 		kind, key = callAgent, "agent"
-	case "prompt.skill":
+	case toolname.PromptSkill:
 		kind, key = callSkill, "skill"
-	case "task.run":
+	case toolname.TaskRun:
 		kind, key = callTask, "task"
 	default:
 		return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // Script holds the rules of a script model. In each pass, the first rule whose condition holds applies. This package compiles the expressions
@@ -91,7 +92,7 @@ func (d *decoder) checkScriptCall(path string, call ScriptCall, agent AgentHead)
 // startedAgent returns the agent that a call starts, if its input names one literally.
 func startedAgent(tool string, input json.RawMessage) (name string, ok bool) {
 	var members map[string]json.RawMessage
-	if tool != "agent.run" || json.Unmarshal(input, &members) != nil || json.Unmarshal(members["agent"], &name) != nil {
+	if tool != toolname.AgentRun || json.Unmarshal(input, &members) != nil || json.Unmarshal(members["agent"], &name) != nil {
 		return "", false
 	}
 	return name, name != "" && !strings.Contains(name, "${")

@@ -16,14 +16,8 @@ import (
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/suggest"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
-)
-
-// The operator tools for bundles.
-const (
-	bundleInstallTool = "bundle.install"
-	bundleRemoveTool  = "bundle.remove"
-	bundleListTool    = "bundle.list"
 )
 
 func (a *app) bundleCommand() *cobra.Command {
@@ -56,7 +50,7 @@ runs, so it waits for approval like any call that writes; sessions that run keep
 			if err != nil {
 				return err
 			}
-			return a.trigger(cmd.Context(), client.CallInput{Tool: bundleInstallTool, Input: input}, f)
+			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.BundleInstall, Input: input}, f)
 		},
 	}
 	cmd.Flags().BoolVar(&replace, "replace", false, "also replace documents that were changed since, and go back to a lower version")
@@ -114,7 +108,7 @@ installed again. Documents that the tenant has changed itself stay. Removing nev
 			if err != nil {
 				return err
 			}
-			return a.trigger(cmd.Context(), client.CallInput{Tool: bundleRemoveTool, Input: input}, f)
+			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.BundleRemove, Input: input}, f)
 		},
 	}
 	f.add(cmd, "approve the call that removes")
@@ -130,7 +124,7 @@ type bundleList struct {
 func (a *app) bundles(cmd *cobra.Command, use func(bundleList) error) error {
 	ctx := cmd.Context()
 	return a.with(ctx, func(e engine) error {
-		call := client.CallInput{Tenant: a.flags.tenant, Tool: bundleListTool, Principal: a.principal(), Source: jig.SourceCLI, Input: json.RawMessage(`{}`)}
+		call := client.CallInput{Tenant: a.flags.tenant, Tool: toolname.BundleList, Principal: a.principal(), Source: jig.SourceCLI, Input: json.RawMessage(`{}`)}
 		result, err := e.Trigger(ctx, call, "")
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -59,9 +60,6 @@ execution specs that only people and other compositions can run, and the entity 
 	return cmd
 }
 
-// catalogTool is the operator tool that registers documents.
-const catalogTool = "catalog.put"
-
 func (a *app) catalogAddCommand() *cobra.Command {
 	var f triggerFlags
 	cmd := &cobra.Command{
@@ -79,7 +77,7 @@ they began with.`,
 			if err != nil {
 				return err
 			}
-			return a.trigger(cmd.Context(), client.CallInput{Tool: catalogTool, Input: input}, f)
+			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.CatalogPut, Input: input}, f)
 		},
 	}
 	f.add(cmd, "approve the call that registers")

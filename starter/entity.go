@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -43,7 +44,7 @@ func (a *app) followed(ctx context.Context, e engine, id string) (session string
 // fill returns a hint with the command that fills the entity's missing fields. It is empty if an extraction is running or nothing is
 // missing.
 func (a *app) fill(s jig.EntityStatus) string {
-	begin := []string{"trigger", "entities.extract", "--input", "id=" + s.EntityID}
+	begin := []string{"trigger", toolname.EntitiesExtract, "--input", "id=" + s.EntityID}
 	switch s.Status {
 	case jig.ExtractionNone:
 		return "begin one: " + a.command(begin...)

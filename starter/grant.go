@@ -13,10 +13,8 @@ import (
 	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/toolname"
 )
-
-// grantTool is the operator tool that creates grants.
-const grantTool = "grants.create"
 
 // grantFlags describe a grant.
 type grantFlags struct {
@@ -106,7 +104,7 @@ standing approval, and is the one whose word it counts as. What is left out: all
 			if err != nil {
 				return err
 			}
-			return a.trigger(cmd.Context(), client.CallInput{Tool: grantTool, Input: input}, f)
+			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.GrantsCreate, Input: input}, f)
 		},
 	}
 	flags := cmd.Flags()

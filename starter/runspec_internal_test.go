@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -137,7 +138,7 @@ func TestCatalogAddSendsTheDocuments(t *testing.T) {
 	e.trigger = client.CallResult{SessionID: "ses_1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true, Summary: "registered my.spec"}}
 	got := jigCLI(t, e, nil, "catalog", "add", file)
 	require.Equal(t, 0, got.code, got.stderr)
-	require.Equal(t, catalogTool, e.input.Tool)
+	require.Equal(t, toolname.CatalogPut, e.input.Tool)
 	require.Contains(t, string(e.input.Input), `"name: my.spec`[1:])
 
 	skill := filepath.Dir(writeFile(t, "SKILL.md", skillDocument))

@@ -10,6 +10,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/tenancy"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // Tenant holds everything that decides on the calls of one tenant. The zero value means the base rules alone.
@@ -93,7 +94,7 @@ func (t Tenant) With(r *Rules) Tenant {
 
 // registersPolicies reports whether a tool changes which policies are in force.
 func registersPolicies(tool string) bool {
-	return tool == "catalog.put" || tool == "bundle.install" || tool == "bundle.remove"
+	return tool == toolname.CatalogPut || tool == toolname.BundleInstall || tool == toolname.BundleRemove
 }
 
 // Operator reports whether a tool sets up the tenant itself: who decides, by which rules, and what runs without asking. Owners approve the

@@ -6,6 +6,9 @@ import (
 	"github.com/jig-run/jig"
 )
 
+// MaxDepth limits how deeply sessions can nest: a session at this depth starts no further sessions.
+const MaxDepth = 5
+
 // StartSession describes a new session. If Document or Input is large, the client can upload it first and pass a reference instead.
 type StartSession struct {
 	// Agent names a registered agent. It is empty if a document is given.

@@ -7,16 +7,17 @@ import (
 
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 )
 
 // called compiles a call that has a document as its input.
 func (c *compiler) called(tool string, input json.RawMessage, at string, in within) (*callPlan, error) {
 	doc, err := c.optional(input, expr.JoinPath(at, "input"), in)
-	return &callPlan{tool: tool, at: expr.JoinPath(at, "input"), input: doc, named: tool == ToolAgent && namesAgent(input)}, err
+	return &callPlan{tool: tool, at: expr.JoinPath(at, "input"), input: doc, named: tool == toolname.AgentRun && namesAgent(input)}, err
 }
 
-// namesAgent reports whether the input of a call of [ToolAgent] names the agent literally, without an expression.
+// namesAgent reports whether the input of a call of agent.run names the agent literally, without an expression.
 func namesAgent(input json.RawMessage) bool {
 	var members map[string]json.RawMessage
 	var name string
@@ -29,19 +30,19 @@ func (c *compiler) prompt(p spec.Prompt, at string, in within) (*callPlan, error
 	parts.fixed("model", p.Model)
 	switch p.Mode {
 	case "agent":
-		call.tool, call.named = ToolAgent, true
+		call.tool, call.named = toolname.AgentRun, true
 		parts.fixed("agent", p.Agent)
 		parts.text("task", "prompt", p.Prompt)
 		parts.document("input", "agent_input", p.Input)
 		c.answerAs(call, p.Schema)
 		return call, parts.err
 	case "skill":
-		call.tool = ToolSkill
+		call.tool = toolname.PromptSkill
 		parts.fixed("skill", p.Skill)
 		parts.text("system", "system", p.System)
 		parts.text("prompt", "prompt", p.Prompt)
 	case "", "direct":
-		call.tool = ToolPrompt
+		call.tool = toolname.PromptDirect
 		parts.text("system", "system", p.System)
 		parts.text("prompt", "prompt", p.Prompt)
 	default:
@@ -75,7 +76,7 @@ func (c *compiler) answerAs(call *callPlan, schema json.RawMessage) {
 }
 
 func (c *compiler) task(t spec.TaskCall, at string, in within) (*callPlan, error) {
-	call := &callPlan{tool: ToolTask, at: at}
+	call := &callPlan{tool: toolname.TaskRun, at: at}
 	parts := partsOf{compiler: c, call: call, at: at, in: in}
 	parts.fixed("task", t.Task)
 	parts.text("entity", "entity", t.Entity)

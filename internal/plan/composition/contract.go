@@ -16,20 +16,8 @@ type (
 	Event = plan.ReceivedEvent
 	// Move is the result of Advance. The caller stores all of it in one transaction, or nothing.
 	Move = plan.Move
-	// Ask is a call to admit. A prompt step calls [ToolPrompt], [ToolSkill] or [ToolAgent], a composition step calls the composition by
-	// name, and a task step calls [ToolTask].
+	// Ask is a call to admit. A prompt step calls prompt.direct, prompt.skill or agent.run, a composition step calls the composition by name,
+	// and a task step calls task.run. If a prompt step that calls agent.run has a schema, the agent is sent the schema with its task, and the
+	// answer in the step's data is parsed JSON.
 	Ask = plan.Ask
-)
-
-// The tools that steps other than `tool` steps call.
-const (
-	// ToolPrompt takes {model, system?, prompt, schema?, max_tokens?} and returns {text} or, with a schema, {output}.
-	ToolPrompt = "prompt.direct"
-	// ToolSkill takes {skill, model, system?, prompt, schema?, max_tokens?} and returns the same.
-	ToolSkill = "prompt.skill"
-	// ToolAgent takes {agent, task?, input?, model?} and returns {session_id, answer}. A step's schema is sent to the agent with its task,
-	// and the answer in the step's data is then parsed JSON.
-	ToolAgent = "agent.run"
-	// ToolTask takes {task, entity?, values?, wait}.
-	ToolTask = "task.run"
 )

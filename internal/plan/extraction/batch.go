@@ -13,14 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/protocol"
-)
-
-// The tools that an extraction of many entities calls.
-const (
-	// ToolFilter takes {type, where?, match?, workspace?, sort, limit, cursor?} and returns {entities: [{entity_id}], next?}.
-	ToolFilter = "entities.filter"
-	// ToolExtract takes {id, mode?, fields?, input?} and returns a [Result].
-	ToolExtract = "entities.extract"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 const (
@@ -78,7 +71,7 @@ type BatchFailure struct {
 	Error    *jig.Error `json:"error"`
 }
 
-// extractInput is the input of ToolExtract.
+// extractInput is the input of entities.extract.
 type extractInput struct {
 	ID     string          `json:"id"`
 	Mode   Mode            `json:"mode,omitempty"`
@@ -117,8 +110,8 @@ type batch struct {
 }
 
 // AdvanceBatch takes an extraction of many entities as far as it can go without waiting, as [Plan.Advance] does for one entity. It calls
-// [ToolFilter] once for each page (path page[N]) and [ToolExtract] once for each entity (the path is the entity's id). Pages are ordered by
-// creation time, so that changes in the meantime do not make an entity appear twice. Failures are kept as failure[N].
+// entities.filter once for each page (path page[N]) and entities.extract once for each entity (the path is the entity's id). Pages are
+// ordered by creation time, so that changes in the meantime do not make an entity appear twice. Failures are kept as failure[N].
 func AdvanceBatch(ctx context.Context, state json.RawMessage, facts plan.Facts, at Situation) (Move, error) {
 	b := &batch{at: at}
 	if err := ctx.Err(); err != nil {
@@ -275,7 +268,7 @@ func (b *batch) begin() error {
 		id := b.st.Todo[0]
 		b.st.Todo = b.st.Todo[1:]
 		b.st.Open = append(b.st.Open, id)
-		if err := b.ask(id, ToolExtract, extractInput{ID: id, Mode: b.in.Mode, Fields: b.in.Fields, Input: b.in.Input}); err != nil {
+		if err := b.ask(id, toolname.EntitiesExtract, extractInput{ID: id, Mode: b.in.Mode, Fields: b.in.Fields, Input: b.in.Input}); err != nil {
 			return err
 		}
 	}
@@ -284,7 +277,7 @@ func (b *batch) begin() error {
 	}
 	b.st.Pages++
 	b.st.Paging = true
-	return b.ask(pagePath(b.st.Pages), ToolFilter, entity.Filter{
+	return b.ask(pagePath(b.st.Pages), toolname.EntitiesFilter, entity.Filter{
 		Type: b.in.Type, Where: b.in.Where, Match: b.in.Match, Workspace: b.in.Workspace, Limit: b.wanted(), Cursor: b.st.Cursor,
 		Sort: []entity.FilterSort{{Field: entity.FilterCreatedAt}},
 	})

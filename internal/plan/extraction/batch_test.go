@@ -17,6 +17,7 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/extraction"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // crowd simulates the environment of an extraction of many entities: its pages, a ledger and kept values. It handles moves as the engine does.
@@ -91,7 +92,7 @@ func (c *crowd) store(t *testing.T, move plan.Move) {
 		require.NotContains(t, c.rows, ask.Path, "the call was asked for twice")
 		c.asked = append(c.asked, ask.Path)
 		c.rows[ask.Path] = &row{path: ask.Path, tool: ask.Tool, input: ask.Input, status: jig.CallReserved}
-		if ask.Tool == extraction.ToolExtract {
+		if ask.Tool == toolname.EntitiesExtract {
 			c.open++
 			c.most = max(c.most, c.open)
 		}
@@ -158,7 +159,7 @@ func (c *crowd) happen(t *testing.T, move plan.Move) {
 		r := c.rows[path]
 		require.False(t, r.status.Final(), "%s is over, and the move says it is open", path)
 		end := c.fates[path]
-		if r.tool == extraction.ToolFilter {
+		if r.tool == toolname.EntitiesFilter {
 			end = c.page(t, r)
 		} else {
 			c.open--

@@ -9,6 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // ask makes the next call of a task: the first one, or one that asks for another answer.
@@ -75,7 +76,9 @@ func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMes
 }
 
 // asksModel reports whether the task puts its prompt to a model directly, rather than calling a document that contains the prompt.
-func (t *task) asksModel() bool { return t.tool == ToolPrompt || t.tool == ToolSkill }
+func (t *task) asksModel() bool {
+	return t.tool == toolname.PromptDirect || t.tool == toolname.PromptSkill
+}
 
 // mends reports whether the task asks once more if an answer does not fit.
 func (t *task) mends() bool { return t.Kind == entity.TaskPrompt || t.asksModel() || t.wantsJSON() }
@@ -85,7 +88,7 @@ func (t *task) wantsJSON() bool {
 	return t.Kind == entity.TaskAgent && t.Value == "" && len(t.OutputSchema) > 0
 }
 
-// toAgent makes the input of [ToolAgent]. If the task's input has only the members task, input and model, it is already that input; otherwise
+// toAgent makes the input of agent.run. If the task's input has only the members task, input and model, it is already that input; otherwise
 // it becomes the agent's own input. The prompt tells the agent which schema its answer must fit.
 func toAgent(t *task, members map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 	own := false

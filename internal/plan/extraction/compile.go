@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // Limits of a plan, and defaults for what the document leaves out.
@@ -175,10 +176,10 @@ func (c *compiler) add(number int, defined entity.Task) error {
 	case entity.TaskComposition:
 		t.tool = t.Use
 	case entity.TaskAgent:
-		t.tool = ToolAgent
+		t.tool = toolname.AgentRun
 	case entity.TaskPrompt:
 		if t.tool = t.Use; t.tool == "" {
-			t.tool = ToolPrompt
+			t.tool = toolname.PromptDirect
 		}
 		needs = t.tool
 	case entity.TaskCitations:

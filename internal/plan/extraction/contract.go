@@ -18,17 +18,6 @@ type (
 	Move = plan.Move
 )
 
-// The tools that tasks of kinds other than tool and composition call.
-const (
-	// ToolPrompt takes {model?, system?, prompt, schema?, max_tokens?} and returns {text} or, with a schema, {output}, together with
-	// {model, usage}.
-	ToolPrompt = "prompt.direct"
-	// ToolSkill takes {skill, …} in addition and returns the same.
-	ToolSkill = "prompt.skill"
-	// ToolAgent takes {agent, task?, input?, model?} and returns {session_id, answer}.
-	ToolAgent = "agent.run"
-)
-
 // TaskEvent describes the progress of a task. It is the data of task.started, task.completed, task.failed and task.skipped.
 type TaskEvent struct {
 	EntityID string          `json:"entity_id"`

@@ -10,15 +10,12 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
 )
 
-const (
-	// maxTitle, maxKey and maxWorkspace limit texts of the new entity, in characters.
-	maxTitle, maxKey, maxWorkspace = 500, 500, 128
-	// maxDepth limits the nesting of sessions that start sessions.
-	maxDepth = 5
-)
+// These limit texts of the new entity, in characters.
+const maxTitle, maxKey, maxWorkspace = 500, 500, 128
 
 // made is the entity that a call created or found under its key.
 type made struct {
@@ -75,8 +72,8 @@ func (r *run) create(ctx context.Context) (*made, error) {
 	if t.Creates == nil {
 		return nil, nil //nolint:nilnil // there is nothing to create
 	}
-	if t.Starts != nil && r.inv.Depth >= maxDepth {
-		return nil, noEffect(jig.Errorf(jig.CodeBudgetExhausted, "sessions may start sessions at most %d levels deep", maxDepth).WithField("starts").
+	if t.Starts != nil && r.inv.Depth >= protocol.MaxDepth {
+		return nil, noEffect(jig.Errorf(jig.CodeBudgetExhausted, "sessions may start sessions at most %d levels deep", protocol.MaxDepth).WithField("starts").
 			WithHint("let the tasks of the extraction not start extractions of the same kind"))
 	}
 	c, err := r.creation(ctx)

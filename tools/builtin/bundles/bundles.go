@@ -11,15 +11,16 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 )
 
 // The names of the tools.
 const (
-	InstallTool = "bundle.install"
-	RemoveTool  = "bundle.remove"
-	ListTool    = "bundle.list"
+	InstallTool = toolname.BundleInstall
+	RemoveTool  = toolname.BundleRemove
+	ListTool    = toolname.BundleList
 )
 
 // Store stores bundles.

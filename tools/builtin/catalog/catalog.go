@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/entity/retype"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 )
@@ -41,7 +42,7 @@ type Options struct {
 }
 
 // PutTool is the name of the tool that registers documents.
-const PutTool = "catalog.put"
+const PutTool = toolname.CatalogPut
 
 // File is a document as the author wrote it.
 type File struct {

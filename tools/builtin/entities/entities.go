@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -76,7 +77,7 @@ const (
 	ListTypesTool      = "entities.listTypes"
 	StatsTool          = "entities.stats"
 	SearchTool         = "entities.search"
-	FilterTool         = "entities.filter"
+	FilterTool         = toolname.EntitiesFilter
 	GetTool            = "entities.get"
 	CreateTool         = "entities.create"
 	UpdateTool         = "entities.update"

@@ -10,11 +10,12 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/tools"
 )
 
 // ExtractTool is the name of the tool that runs the tasks of an entity's type to fill its fields.
-const ExtractTool = "entities.extract"
+const ExtractTool = toolname.EntitiesExtract
 
 const (
 	// ExtractTimeout bounds an extraction, including the time it waits for people.

@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/tools"
 )
 
 // CreateTool is the name of the tool.
-const CreateTool = "grants.create"
+const CreateTool = toolname.GrantsCreate
 
 // Options are the settings of the family; all are required.
 type Options struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -32,7 +33,7 @@ type agentAnswer struct {
 // implementation and never calls this function.
 func agentTool() tools.Tool {
 	return tools.New(jig.Tool{
-		Name: "agent.run",
+		Name: toolname.AgentRun,
 		Description: "Hands a task to another agent, which works on it in a session of its own with its own tools, and gives back its whole answer. Use it for " +
 			"a part of the work that another agent is made for; for one question that needs no tools use prompt.direct. Say everything in task: the agent sees " +
 			"nothing of this conversation. It may take long, for its calls may wait for people.",

@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/schema"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 )
@@ -59,11 +60,11 @@ func Tools(options Options) []tools.Tool {
 		Idempotent: true, Execution: jig.ExecutionActivity, Timeout: Timeout, MaxAttempts: MaxAttempts, Tags: []string{"model"},
 	}
 	direct, skilled := asking, asking
-	direct.Name, direct.InputSchema = "prompt.direct", inputSchema("prompt")
+	direct.Name, direct.InputSchema = toolname.PromptDirect, inputSchema("prompt")
 	direct.Description = "Asks a language model one question and returns its answer as text, or, when a schema is given, as JSON that fits it (output). " +
 		"The model sees system and prompt alone: nothing of this conversation, no tools. Use it to write, sum up, classify or extract from text that you put " +
 		"into the prompt; for work that needs tools use agent.run. Each call costs tokens (usage)."
-	skilled.Name, skilled.InputSchema = "prompt.skill", inputSchema("prompt", "skill")
+	skilled.Name, skilled.InputSchema = toolname.PromptSkill, inputSchema("prompt", "skill")
 	skilled.Description = "Asks a language model one question under the instructions and files of a skill and returns its answer as text, or, when a schema " +
 		"is given, as JSON that fits it (output). Use it when a skill says how this kind of work is done; the model sees the skill, system and prompt alone, and " +
 		"calls no tools. Each call costs tokens (usage)."

@@ -1,0 +1,33 @@
+// Package toolname holds the names of built-in tools that the engine, the language of documents or the command line call themselves. It
+// must not know how the tools work.
+package toolname
+
+// The tools behind prompts, agents and tasks.
+const (
+	// PromptDirect takes {model?, system?, prompt, schema?, max_tokens?} and returns {text} or, with a schema, {output}, together with
+	// {model, usage}.
+	PromptDirect = "prompt.direct"
+	// PromptSkill takes {skill, …} in addition and returns the same.
+	PromptSkill = "prompt.skill"
+	// AgentRun takes {agent, task?, input?, model?} and returns {session_id, answer}.
+	AgentRun = "agent.run"
+	// TaskRun takes {task, entity?, values?, wait}.
+	TaskRun = "task.run"
+)
+
+// The tools of entities.
+const (
+	// EntitiesFilter takes {type, where?, match?, workspace?, sort, limit, cursor?} and returns {entities: [{entity_id}], next?}.
+	EntitiesFilter = "entities.filter"
+	// EntitiesExtract takes {id, mode?, fields?, input?} and returns the result of an extraction.
+	EntitiesExtract = "entities.extract"
+)
+
+// The tools that set up a tenant.
+const (
+	BundleInstall = "bundle.install"
+	BundleRemove  = "bundle.remove"
+	BundleList    = "bundle.list"
+	CatalogPut    = "catalog.put"
+	GrantsCreate  = "grants.create"
+)
