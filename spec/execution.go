@@ -16,11 +16,6 @@ const anyObject = `{"type":"object"}`
 // answerStep is the id of the only step of a prompt or a task.
 const answerStep = "answer"
 
-// ParseExecution reads an execution spec for the engine; see [LoadExecution].
-func (Parser) ParseExecution(document string, body []byte) (Execution, error) {
-	return LoadExecution(document, body)
-}
-
 // LoadExecution reads a document of kind composition, prompt, task or thin_tool, in YAML or JSON. document is the file name for error
 // messages. The error is a [Problems] with everything that is wrong.
 func LoadExecution(document string, body []byte) (Execution, error) {

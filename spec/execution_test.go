@@ -86,7 +86,7 @@ output: {page: "${steps.page.data}", total: "${vars.total}"}
 
 func TestLoadExecution(t *testing.T) {
 	t.Parallel()
-	x, err := spec.Parser{}.ParseExecution("page.yaml", []byte(fullComposition))
+	x, err := spec.LoadExecution("page.yaml", []byte(fullComposition))
 	require.NoError(t, err)
 	require.Equal(t, spec.KindComposition, x.Kind)
 	require.Len(t, x.Version, 64)

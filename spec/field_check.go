@@ -21,7 +21,7 @@ const maxViolations = 50
 
 // CheckField checks a value against a field. The error is INVALID_INPUT. Its violations point to each wrong place with a JSON pointer that
 // begins with the field's name (or is relative to the value, if the field has no name), and its Field is the first pointer. CheckField
-// accepts the same values as the schema of [FieldSchema]. Null fits no field; leave the value out instead.
+// accepts the same values as the schema of [ContentSchema]. Null fits no field; leave the value out instead.
 func CheckField(f entity.Field, value json.RawMessage) error {
 	at := ""
 	if f.Name != "" {

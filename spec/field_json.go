@@ -27,16 +27,6 @@ type jsonMember struct {
 	value any
 }
 
-// get returns a member's value.
-func (o jsonObject) get(key string) (any, bool) {
-	for _, m := range o {
-		if m.key == key {
-			return m.value, true
-		}
-	}
-	return nil, false
-}
-
 // readJSON reads one JSON value as nil, bool, string, json.Number, []any or jsonObject. It refuses what two readers might read differently
 // (duplicate keys, unpaired surrogates) and what PostgreSQL cannot store (U+0000).
 func readJSON(raw []byte) (any, error) {

@@ -9,12 +9,9 @@ import (
 // fieldKey is the keyword that holds the settings of a field that JSON Schema cannot express.
 const fieldKey = "x-field"
 
-// FieldSchema returns the JSON Schema (2020-12) of a field's values. It accepts the values that [CheckField] accepts, whether a validator
-// asserts formats or treats them as annotations, and can be embedded in another schema. The label becomes the title. The display, the
-// target of a relation and the task are kept under x-field, which validators ignore.
-func FieldSchema(f entity.Field) json.RawMessage { return writeJSON(fieldSchema(&f, true)) }
-
-// ContentSchema returns the JSON Schema (2020-12) of the content of an entity type. It accepts what [CheckContent] accepts without partial.
+// ContentSchema returns the JSON Schema (2020-12) of the content of an entity type. It accepts what [CheckContent] accepts without partial,
+// whether a validator asserts formats or treats them as annotations. The label of a field becomes its title. The display, the target of a
+// relation and the task are kept under x-field, which validators ignore.
 func ContentSchema(t entity.Type) json.RawMessage {
 	o := jsonObject{{"$schema", "https://json-schema.org/draft/2020-12/schema"}}
 	o.text("title", t.Title)

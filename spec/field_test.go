@@ -45,22 +45,27 @@ func fieldCases(t *testing.T) []fieldCase {
 	return cases
 }
 
-// judges returns the ways to check whether a value fits a field: with the field, with its schema (formats asserted or not), and with the
-// field made from that schema.
+// schemaOf returns the schema of a field's values.
+func schemaOf(t *testing.T, f entity.Field) json.RawMessage {
+	t.Helper()
+	f.Name = "x"
+	var of struct{ Properties map[string]json.RawMessage }
+	require.NoError(t, json.Unmarshal(spec.ContentSchema(entity.Type{Fields: []entity.Field{f}}), &of))
+	return of.Properties["x"]
+}
+
+// judges returns the ways to check whether a value fits a field: with the field, and with its schema (formats asserted or not).
 func judges(t *testing.T, f entity.Field) map[string]func(value string) error {
 	t.Helper()
-	raw := spec.FieldSchema(f)
+	raw := schemaOf(t, f)
 	notes, err := schema.NewCompiler(schema.Options{}).Compile(raw)
 	require.NoError(t, err, "%s", raw)
 	formats, err := schema.NewCompiler(schema.Options{AssertFormats: true}).Compile(raw)
 	require.NoError(t, err)
-	again, err := spec.FieldFromSchema(f.Name, raw)
-	require.NoError(t, err, "%s", raw)
 	return map[string]func(value string) error{
-		"the field":                      func(v string) error { return spec.CheckField(f, json.RawMessage(v)) },
-		"the schema":                     func(v string) error { return notes.Validate([]byte(v)) },
-		"the schema with formats":        func(v string) error { return formats.Validate([]byte(v)) },
-		"the field made from the schema": func(v string) error { return spec.CheckField(again, json.RawMessage(v)) },
+		"the field":               func(v string) error { return spec.CheckField(f, json.RawMessage(v)) },
+		"the schema":              func(v string) error { return notes.Validate([]byte(v)) },
+		"the schema with formats": func(v string) error { return formats.Validate([]byte(v)) },
 	}
 }
 
@@ -173,93 +178,15 @@ func TestCheckContent(t *testing.T) {
 	require.ErrorContains(t, spec.CheckContent(doc, json.RawMessage(strings.Repeat("[", 20_000)), true), "cannot be read")
 }
 
-func TestFieldsFromSchemasByHand(t *testing.T) {
+func TestContentSchema_KeepsWhatIsNotAboutValues(t *testing.T) {
 	t.Parallel()
-	one := 1
-	ten, zero := 10.0, 0.0
-	for text, want := range map[string]entity.Field{
-		`{"type": "string", "title": "T", "description": "D", "default": "a", "examples": ["b"]}`: {
-			Type: entity.FieldText, Label: "T", Description: "D", Default: json.RawMessage(`"a"`),
-		},
-		`{"type": ["string"], "minLength": 1, "maxLength": 1, "pattern": "a"}`: {Type: entity.FieldText, MinLength: &one, MaxLength: &one, Pattern: "a"},
-		`{"type": "integer", "minimum": 0, "maximum": 10.0}`:                   {Type: entity.FieldNumber, Integer: true, Minimum: &zero, Maximum: &ten},
-		`{"type": "number", "multipleOf": 1}`:                                  {Type: entity.FieldNumber, Integer: true},
-		`{"type": "boolean", "$comment": "x", "x-widget": "y"}`:                {Type: entity.FieldBoolean},
-		`{"enum": ["a", "b"]}`:                                                 {Type: entity.FieldEnum, Options: []string{"a", "b"}},
-		`{"const": "a"}`:                                                       {Type: entity.FieldEnum, Options: []string{"a"}},
-		`{"type": "string", "enum": ["a"]}`:                                    {Type: entity.FieldEnum, Options: []string{"a"}},
-		`{"type": "string", "format": "date"}`:                                 {Type: entity.FieldDate},
-		`{"type": "string", "format": "date-time"}`:                            {Type: entity.FieldDate, Time: true},
-		`{"type": "string", "format": "email"}`:                                {Type: entity.FieldEmail},
-		`{"type": "string", "format": "uri"}`:                                  {Type: entity.FieldURL},
-		`{"type": "string", "format": "url"}`:                                  {Type: entity.FieldURL},
-		`{"type": "array", "items": {"type": "string"}}`:                       {Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldText}},
-		`{"type": "object", "properties": {"b": {"type": "string"}, "a": {"type": "boolean"}}, "required": ["a"]}`: {
-			Type: entity.FieldObject, Fields: []entity.Field{{Name: "b", Type: entity.FieldText}, {Name: "a", Type: entity.FieldBoolean, Required: true}},
-		},
-	} {
-		want.Name = "x"
-		got, err := spec.FieldFromSchema("x", json.RawMessage(text))
-		require.NoError(t, err, text)
-		require.Equal(t, want, got, text)
-	}
-}
-
-func TestSchemasThatAreNoFields(t *testing.T) {
-	t.Parallel()
-	deep := strings.Repeat(`{"type": "array", "items": `, 5) + `{"type": "string"}` + strings.Repeat("}", 5)
-	for text, want := range map[string][2]string{
-		`{"type": ["string", "null"]}`:         {"/type", `["string","null"]`},
-		`{"type": "null"}`:                     {"/type", "null"},
-		`{}`:                                   {"/type", "without a type"},
-		`true`:                                 {"", "true or false"},
-		`{"$ref": "#/$defs/a"}`:                {"/$ref", "$ref"},
-		`{"type": "string", "anyOf": [{}]}`:    {"/anyOf", "anyOf"},
-		`{"type": "string", "format": "uuid"}`: {"/format", "uuid"},
-		`{"type": "string", "format": "email", "maxLength": 9}`:               {"/maxLength", "maxLength"},
-		`{"type": "string", "pattern": "(?=a)"}`:                              {"/pattern", "(?=a)"},
-		`{"type": "string", "minLength": -1}`:                                 {"/minLength", "whole number"},
-		`{"enum": ["a", 1]}`:                                                  {"/enum", "a number"},
-		`{"enum": ["a", "a"]}`:                                                {"/enum", "twice"},
-		`{"type": "number", "exclusiveMinimum": 0}`:                           {"/exclusiveMinimum", "exclusiveMinimum"},
-		`{"type": "number", "multipleOf": 0.5}`:                               {"/multipleOf", "multipleOf"},
-		`{"type": "number", "minimum": 0.1234567890123456789}`:                {"/minimum", "digits"},
-		`{"type": "array"}`:                                                   {"/items", "anything"},
-		`{"type": "array", "items": {"type": "string"}, "uniqueItems": true}`: {"/uniqueItems", "uniqueItems"},
-		`{"type": "array", "items": {"type": "string", "not": {}}}`:           {"/items/not", "not"},
-		`{"type": "object"}`:                                                  {"/properties", "without properties"},
-		`{"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": true}`: {
-			"/additionalProperties", "further members",
-		},
-		`{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["b"]}`: {"/required", `"b"`},
-		`{"type": "object", "properties": {"a b": {"type": "string"}}}`:                  {"/properties/a b", `"a b"`},
-		`{"type": "object", "properties": {"a": {"type": "null"}}}`:                      {"/properties/a/type", "null"},
-		`{"type": "string", "default": 3}`:                                               {"/default", "does not fit"},
-		`{"type": "string", "x-field": {"display": "toggle"}}`:                           {"/x-field", "toggle"},
-		`{"type": "string", "x-field": {"target": "module"}}`:                            {"/x-field", "target"},
-		`{"type": 3}`:       {"/type", "a number"},
-		`{"type": "string"`: {"", "not JSON"},
-		`{"a": 1, "a": 2}`:  {"", "twice"},
-		deep:                {"/items/items/items/items/items", "deeper than 5"},
-	} {
-		_, err := spec.FieldFromSchema("x", json.RawMessage(text))
-		require.Error(t, err, text)
-		require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
-		require.Equal(t, want[0], jig.AsError(err).Field, text)
-		require.ErrorContains(t, err, want[1], text)
-	}
-	_, err := spec.FieldFromSchema("Not A Name", json.RawMessage(`{"type": "string"}`))
-	require.ErrorContains(t, err, "Not A Name")
-}
-
-func TestSchemasKeepWhatIsNotAboutValues(t *testing.T) {
-	t.Parallel()
-	for _, f := range entityTypeOf(t, "testdata/entity/module.yaml").Fields {
-		again, err := spec.FieldFromSchema(f.Name, spec.FieldSchema(f))
-		require.NoError(t, err)
-		again.Required = f.Required // the enclosing object says whether it is required
-		require.Equal(t, f, again)
-	}
+	raw := schemaOf(t, entity.Field{
+		Type: entity.FieldRelation, Label: "Owner", Description: "D", Target: "person", Task: "find", Display: "card", Default: json.RawMessage(`"a"`),
+	})
+	var kept map[string]any
+	require.NoError(t, json.Unmarshal(raw, &kept))
+	require.Equal(t, []any{"Owner", "D", "a"}, []any{kept["title"], kept["description"], kept["default"]})
+	require.Equal(t, map[string]any{"display": "card", "target": "person", "task": "find"}, kept["x-field"])
 }
 
 func TestDisplays(t *testing.T) {

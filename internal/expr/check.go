@@ -29,18 +29,6 @@ func (e *Env) CheckTemplate(source string, shapes Shapes) error {
 	return t.Check(shapes)
 }
 
-// CheckDocument is [Env.Document] followed by [Document.Check]. If some strings do not compile, it still checks the others.
-func (e *Env) CheckDocument(raw json.RawMessage, shapes Shapes) []Problem {
-	_, problems := e.compileDocument(raw, func(source string, pieces []piece) (*Template, error) {
-		t, err := e.template(source, pieces)
-		if err != nil {
-			return nil, err
-		}
-		return t, t.Check(shapes)
-	})
-	return problems
-}
-
 // Describe is [Env.Compile] followed by [Program.Describe].
 func (e *Env) Describe(source string, shapes Shapes) (json.RawMessage, error) {
 	p, err := e.program(source, Any)

@@ -47,15 +47,6 @@ const maxDocumentDepth = 100
 // Document compiles every string of a JSON document and reports those that do not compile, up to 100. It does not change keys or the notation
 // of numbers.
 func (e *Env) Document(raw json.RawMessage) (*Document, []Problem) {
-	root, problems := e.compileDocument(raw, e.template)
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	return &Document{env: e, root: root}, nil
-}
-
-// compileDocument compiles every string of a document with compile.
-func (e *Env) compileDocument(raw json.RawMessage, compile func(string, []piece) (*Template, error)) (node, []Problem) {
 	if limit := 4 * e.use.Limits.Result; len(raw) > limit {
 		return nil, []Problem{{Err: jig.Errorf(jig.CodeInvalidInput, "the document has %d bytes, at most %d are allowed", len(raw), limit)}}
 	}
@@ -66,9 +57,12 @@ func (e *Env) compileDocument(raw json.RawMessage, compile func(string, []piece)
 	if err := (&counter{env: e}).count(v, 0); err != nil {
 		return nil, []Problem{{Err: jig.AsError(err)}}
 	}
-	c := &documentCompiler{env: e, compile: compile}
+	c := &documentCompiler{env: e}
 	root := asWritten([]node{c.value(v, nil)})
-	return root[0], c.problems
+	if len(c.problems) > 0 {
+		return nil, c.problems
+	}
+	return &Document{env: e, root: root[0]}, nil
 }
 
 // counter counts the expressions of a document, so that a document with too many is refused before the first is compiled.
@@ -118,7 +112,6 @@ const maxProblems = 100
 
 type documentCompiler struct {
 	env      *Env
-	compile  func(source string, pieces []piece) (*Template, error)
 	problems []Problem
 	over     bool
 }
@@ -134,7 +127,7 @@ func (c *documentCompiler) text(source string, at *place) node {
 	if err != nil {
 		return c.report(at, err)
 	}
-	t, err := c.compile(source, pieces)
+	t, err := c.env.template(source, pieces)
 	switch {
 	case err != nil:
 		return c.report(at, err)

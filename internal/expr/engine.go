@@ -36,9 +36,3 @@ func (e *Engine) ConcurrencyKey(ctx context.Context, source string, input json.R
 	}
 	return asText(v)
 }
-
-// CheckConcurrencyKey returns an error if a concurrency key does not compile.
-func (e *Engine) CheckConcurrencyKey(source string) error {
-	_, err := e.cache.Compile(e.keys, source, Any)
-	return err
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -80,19 +79,6 @@ func (p *Program) EvalBool(ctx context.Context, vars map[string]any) (bool, erro
 		return false, wrongResult(p.source, v.Type().TypeName(), Bool).jig()
 	}
 	return bool(b), nil
-}
-
-// EvalTime evaluates an expression whose result must be a timestamp. Any other result is an error.
-func (p *Program) EvalTime(ctx context.Context, vars map[string]any) (time.Time, error) {
-	v, err := p.run(ctx, p.env.evaluation(vars))
-	if err != nil {
-		return time.Time{}, err
-	}
-	at, ok := v.(types.Timestamp)
-	if !ok {
-		return time.Time{}, wrongResult(p.source, v.Type().TypeName(), Timestamp).jig()
-	}
-	return at.UTC(), nil
 }
 
 func (p *Program) run(ctx context.Context, in *evaluation) (ref.Val, error) {

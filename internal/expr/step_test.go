@@ -62,14 +62,14 @@ func TestStepExpressions(t *testing.T) {
 	}
 	p, err := env.CompileAs("now + duration('1h')", expr.Timestamp)
 	require.NoError(t, err)
-	at, err := p.EvalTime(t.Context(), vars)
+	at, err := p.Eval(t.Context(), vars)
 	require.NoError(t, err)
-	require.Equal(t, now.Add(time.Hour), at)
+	require.Equal(t, now.Add(time.Hour).Format(time.RFC3339), at)
 	_, err = env.CompileAs("'2026-03-02'", expr.Timestamp)
 	require.ErrorContains(t, err, "this gives string where a timestamp is needed")
-	p, err = env.Compile("input.title")
+	p, err = env.CompileAs("input.title", expr.Timestamp)
 	require.NoError(t, err)
-	_, err = p.EvalTime(t.Context(), vars)
+	_, err = p.Eval(t.Context(), vars)
 	require.ErrorContains(t, err, "this gives string where a timestamp is needed")
 }
 

@@ -20,7 +20,8 @@ const (
 	MaxBytes = 1_000
 	// MaxSize is the maximum size of the compiled program, in instructions.
 	MaxSize = 2_500
-	// MaxSteps is the maximum number of steps of MatchWithin: instructions of the program times bytes of the text. It takes about a second.
+	// MaxSteps is the maximum number of steps of matching all texts of an entity: instructions of the program times bytes of the text, for
+	// each text. It takes about a second.
 	MaxSteps = 100_000_000
 	// MaxEffort is the maximum effort of compiling all expressions of a Set, in instructions.
 	MaxEffort = 200_000
@@ -120,15 +121,6 @@ func (p *Pattern) Steps(n int) int64 { return int64(n+1) * int64(p.size) }
 
 // MatchString reports whether the text contains a match. It takes as long as it needs, at most Steps(len(text)) steps.
 func (p *Pattern) MatchString(text string) bool { return p.compiled.MatchString(text) }
-
-// MatchWithin reports whether the text contains a match. It returns an error if matching could take more than MaxSteps steps.
-func (p *Pattern) MatchWithin(text string) (bool, error) {
-	if p.Steps(len(text)) > MaxSteps {
-		return false, fmt.Errorf("the text of %d bytes is too long for a regular expression of %d instructions; "+
-			"shorten the text or simplify the expression", len(text), p.size)
-	}
-	return p.compiled.MatchString(text), nil
-}
 
 // Match reports whether the text contains a match. It stops soon after ctx ends and returns ctx's error.
 func (p *Pattern) Match(ctx context.Context, text []byte) (bool, error) {

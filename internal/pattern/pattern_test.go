@@ -91,9 +91,6 @@ func TestMatch(t *testing.T) {
 		got, err := p.Match(t.Context(), []byte(c.text))
 		require.NoError(t, err)
 		require.Equal(t, c.want, got, c.source)
-		got, err = p.MatchWithin(c.text)
-		require.NoError(t, err)
-		require.Equal(t, c.want, got, c.source)
 		require.Equal(t, c.want, p.MatchString(c.text), c.source)
 	}
 }
@@ -121,14 +118,6 @@ func TestMatch_StopsWhenItsTimeIsOver(t *testing.T) {
 	require.LessOrEqual(t, ctx.looks, 5, "it does not go on")
 	_, err = p.Match(&ending{Context: t.Context()}, []byte("a"))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-}
-
-func TestMatchWithin_RefusesTextsThatAreTooLong(t *testing.T) {
-	t.Parallel()
-	p, err := pattern.Compile("(a?){500}z")
-	require.NoError(t, err)
-	_, err = p.MatchWithin(strings.Repeat("a", 64<<10))
-	require.ErrorContains(t, err, "too long for a regular expression")
 }
 
 // One expression is cheap enough; hundreds of them in one document are not.
