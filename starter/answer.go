@@ -34,16 +34,16 @@ func (a *app) answerCommand() *cobra.Command {
 	var f answerFlags
 	cmd := &cobra.Command{
 		Use:   "answer SESSION CALL [VALUE]",
-		Short: "Answer a question that an agent asks a person",
-		Long: `Answer a question that an agent asks a person. VALUE is a text; it is taken as JSON when it is JSON and the question's options or
-its schema want that: a number, an object. --value takes JSON exactly, also for a text. On a terminal, without either, the question
-is shown and you are asked.`,
+		Short: "Answer a question that an agent asked",
+		Long: `Answer a question that an agent asked. VALUE is text; it is read as JSON if it is valid JSON and the question's options or schema
+expect that, e.g. a number or an object. --value is always JSON, so a text needs quotes. Without either, on a terminal, the command
+shows the question and prompts for the answer.`,
 		Example: `  jig answer ses_… 3.1
   jig answer ses_… 3.1 "the one in Berlin"
   jig answer ses_… 3.1 --value '{"days": 3}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 || len(args) > 3 {
-				return usagef("%s given; needed: SESSION CALL VALUE (with quotes around several words)", plural(len(args), "argument is", "arguments are"))
+				return usagef("%s given; expected SESSION CALL VALUE (quote a VALUE of several words)", plural(len(args), "argument is", "arguments are"))
 			}
 			return sessionArgs(2, 2)(cmd, args[:2])
 		},
@@ -56,7 +56,7 @@ is shown and you are asked.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.value, "value", "", "the answer as JSON: @file.json, @- or JSON")
-	flags.StringVar(&f.note, "note", "", "a note for the log")
+	flags.StringVar(&f.note, "note", "", "note for the log")
 	a.addProofFlags(cmd, &f.proof)
 	return cmd
 }
@@ -111,11 +111,11 @@ func (a *app) waitingQuestion(ctx context.Context, e engine, session, call strin
 	}
 	p, found := findWaiting(list, session, call)
 	if !found {
-		return jig.Pending{}, jig.Errorf(jig.CodeNotFound, "nothing waits as %s in %s", call, session).WithField("call").
+		return jig.Pending{}, jig.Errorf(jig.CodeNotFound, "no call %s is waiting in %s", call, session).WithField("call").
 			WithHint("see `" + a.command("approvals", "--session", session) + "`")
 	}
 	if p.Kind != jig.PendingQuestion || p.Question == nil {
-		return jig.Pending{}, usage(jig.Errorf(jig.CodeInvalidInput, "%s is no question: it is of the kind %s", call, p.Kind).WithField("call").
+		return jig.Pending{}, usage(jig.Errorf(jig.CodeInvalidInput, "%s is not a question, its kind is %s", call, p.Kind).WithField("call").
 			WithHint("see `" + a.command("approvals", "--session", session) + "` for the command that answers it"))
 	}
 	return p, nil
@@ -137,9 +137,9 @@ func (a *app) valueOf(ctx context.Context, p jig.Pending, text *string) (json.Ra
 // askQuestion asks the person at the terminal to answer a question that was already shown. An empty line leaves the question to somebody
 // else.
 func (a *app) askQuestion(ctx context.Context, q jig.Question) (reply, error) {
-	prompt := "answer (nothing: somebody else answers): "
+	prompt := "answer (empty to leave it to somebody else): "
 	if len(q.Options) > 0 {
-		prompt = fmt.Sprintf("number of the answer, 1 to %d (nothing: somebody else answers): ", len(q.Options))
+		prompt = fmt.Sprintf("number of the answer, 1 to %d (empty to leave it to somebody else): ", len(q.Options))
 	}
 	for {
 		_, _ = fmt.Fprint(a.stderr, prompt)
@@ -157,7 +157,7 @@ func (a *app) askQuestion(ctx context.Context, q jig.Question) (reply, error) {
 		if len(q.Options) == 0 || slices.ContainsFunc(q.Options, func(o json.RawMessage) bool { return sameJSON(o, value) }) {
 			return reply{value: value}, nil
 		}
-		a.say("%s is none of the answers", oneLine(line, 60))
+		a.say("%s is not one of the answers", oneLine(line, 60))
 	}
 }
 
@@ -180,7 +180,7 @@ func (a *app) readLine(ctx context.Context) (string, error) {
 				return
 			}
 			if err == nil && len(line) > jig.InlineBytes {
-				err = usagef("the answer has more than %d bytes; give it with --value @file.json", jig.InlineBytes)
+				err = usagef("the answer is longer than %d bytes; use --value @file.json", jig.InlineBytes)
 			}
 			if err != nil {
 				done <- read{err: err}

@@ -115,15 +115,15 @@ func TestWrongAnswers(t *testing.T) {
 		code int
 		why  string
 	}{
-		"no call":        {[]string{"ses_1"}, exitUsage, "needed: SESSION CALL VALUE"},
-		"several words":  {[]string{"ses_1", "3.1", "in", "Berlin"}, exitUsage, "quotes"},
+		"no call":        {[]string{"ses_1"}, exitUsage, "expected SESSION CALL VALUE"},
+		"several words":  {[]string{"ses_1", "3.1", "in", "Berlin"}, exitUsage, "quote a VALUE"},
 		"bad call":       {[]string{"ses_1", "first", "x"}, exitUsage, "not a call id"},
 		"nothing":        {[]string{"ses_1", "3.1"}, exitUsage, "the answer is missing"},
 		"both":           {[]string{"ses_1", "3.1", "x", "--value", "1"}, exitUsage, "not both"},
 		"no JSON":        {[]string{"ses_1", "3.1", "--value", "{"}, exitUsage, "not JSON"},
 		"empty JSON":     {[]string{"ses_1", "3.1", "--value", ""}, exitUsage, "not JSON"},
-		"nothing waits":  {[]string{"ses_1", "9.1", "x"}, exitFailed, "nothing waits as 9.1"},
-		"not a question": {[]string{"ses_1", "2.1", "x"}, exitUsage, "no question"},
+		"nothing waits":  {[]string{"ses_1", "9.1", "x"}, exitFailed, "no call 9.1 is waiting"},
+		"not a question": {[]string{"ses_1", "2.1", "x"}, exitUsage, "is not a question"},
 	} {
 		e := askingEngine(jig.Question{})
 		got := jigCLI(t, e, nil, append([]string{"answer"}, tt.args...)...)

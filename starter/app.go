@@ -116,16 +116,17 @@ func programName(arg0 string) string {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "jig",
-		Short: "Start, answer and watch durable agent sessions and tool calls",
-		Long: `jig starts agent sessions and single tool calls, answers the approvals that wait for a person, and shows what
-happened. It talks to Temporal; a worker ("jig worker") does the work.
+		Short: "Run and watch durable agent sessions and tool calls, and decide what needs approval",
+		Long: `jig starts agent sessions and single tool calls, decides the calls that wait for a person, and shows what happened.
+It talks to Temporal; a worker ("jig worker") does the work.
 
-Settings come from the flag, then the environment (JIG_TEMPORAL_ADDRESS, JIG_TEMPORAL_NAMESPACE, JIG_TASK_QUEUE, JIG_TENANT,
-JIG_PRINCIPAL), then Temporal's own environment and profile, then .jig/dev.env (written by "make dev"), then the default.
+A setting is taken from its flag, then from the environment (JIG_TEMPORAL_ADDRESS, JIG_TEMPORAL_NAMESPACE, JIG_TASK_QUEUE,
+JIG_TENANT, JIG_PRINCIPAL), then from Temporal's own environment variables and profile, then from .jig/dev.env (written by
+"make dev"). Otherwise it has its default.
 
-With --output json, data go to stdout as one document (JSON lines for streams). A command that fails prints no data, and as the
-last line on stderr {"error": {"code", "message", "field"?, "hint"?, "reason"?, "violations"?}}. Sessions and calls that failed
-are data, printed like others.
+With --output json, the result goes to stdout as one JSON document (JSON lines for streams). A command that fails prints no
+result; its last line on stderr is {"error": {"code", "message", "field"?, "hint"?, "reason"?, "violations"?}}. A session or
+call that failed is a result and is printed like any other.
 
 Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-wait), 4 denied or expired, 130 interrupted.`,
 		Example: `  jig run dependency-review --input path=. --follow
@@ -143,13 +144,13 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	f.StringVar(&a.flags.address, "temporal-address", "", "host:port of Temporal (JIG_TEMPORAL_ADDRESS; default "+client.DefaultAddress+")")
 	f.StringVar(&a.flags.namespace, "namespace", "", "Temporal namespace (JIG_TEMPORAL_NAMESPACE; default "+client.DefaultNamespace+")")
 	f.StringVar(&a.flags.taskQueue, "task-queue", "", "task queue of the workers (JIG_TASK_QUEUE; default jig)")
-	f.BoolVar(&a.flags.noColor, "no-color", false, "no colours, also on a terminal (NO_COLOR)")
+	f.BoolVar(&a.flags.noColor, "no-color", false, "no colors, even on a terminal (NO_COLOR)")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputText, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) //nolint:errcheck // fails only for an unknown flag
-	section(root, "Start, and see what happens:", a.runCommand(), a.triggerCommand(), a.statusCommand(), a.watchCommand(), a.eventsCommand(),
+	section(root, "Run and watch:", a.runCommand(), a.triggerCommand(), a.statusCommand(), a.watchCommand(), a.eventsCommand(),
 		a.messageCommand(), a.cancelCommand(), a.scheduleCommand())
-	section(root, "Decide what waits for a person:", a.approvalsCommand(), a.approveCommand(), a.denyCommand(), a.delegateCommand(),
+	section(root, "Approve and decide:", a.approvalsCommand(), a.approveCommand(), a.denyCommand(), a.delegateCommand(),
 		a.answerCommand(), a.reconcileCommand(), a.grantCommand(), a.keyCommand(), a.tokenCommand())
-	section(root, "Write documents, and put them to use:", a.validateCommand(), a.explainCommand(), a.catalogCommand(), a.bundleCommand(),
+	section(root, "Write and register documents:", a.validateCommand(), a.explainCommand(), a.catalogCommand(), a.bundleCommand(),
 		a.policyCommand())
 	section(root, "Operate:", a.pauseCommand(), a.resumeCommand(), a.auditCommand())
 	if a.processes != nil {
@@ -168,7 +169,7 @@ const (
 // begin checks the global flags, once cobra has parsed the command line.
 func (a *app) begin() error {
 	if a.flags.output != outputText && a.flags.output != outputJSON {
-		return usagef("--output is %q; it can be text or json", a.flags.output)
+		return usagef("--output is %q; it must be text or json", a.flags.output)
 	}
 	a.flags.tenant = cmp.Or(a.flags.tenant, a.env["JIG_TENANT"], jig.DefaultTenant)
 	as := cmp.Or(a.flags.as, a.env["JIG_PRINCIPAL"])

@@ -18,12 +18,12 @@ type pendingFlags struct {
 
 func (f *pendingFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.tool, "tool", "", "only this tool's, or a category's: file.*")
-	flags.StringVar(&f.session, "session", "", "only this session's")
-	flags.StringVar(&f.agent, "agent", "", "only this agent's")
-	flags.StringVar(&f.requestedBy, "requested-by", "", "only what is done for this principal")
-	flags.StringVar(&f.older, "older", "", "only what has waited longer, e.g. 1h or 2d")
-	flags.StringVar(&f.newer, "newer", "", "only what has waited less long")
+	flags.StringVar(&f.tool, "tool", "", "only calls of this tool, or of a category such as file.*")
+	flags.StringVar(&f.session, "session", "", "only calls of this session")
+	flags.StringVar(&f.agent, "agent", "", "only calls of this agent")
+	flags.StringVar(&f.requestedBy, "requested-by", "", "only calls requested by this principal")
+	flags.StringVar(&f.older, "older", "", "only calls that have waited longer than this, e.g. 1h or 2d")
+	flags.StringVar(&f.newer, "newer", "", "only calls that have waited less than this")
 }
 
 // filter converts the flags to a filter.
@@ -32,7 +32,7 @@ func (f *pendingFlags) filter(now time.Time) (jig.PendingFilter, error) {
 	switch p.Kind {
 	case "", jig.PendingApproval, jig.PendingReconcile, jig.PendingQuestion:
 	default:
-		return p, usagef("--kind is %q; it can be approval, reconcile or question", f.kind)
+		return p, usagef("--kind is %q; it must be approval, reconcile or question", f.kind)
 	}
 	var err error
 	if p.Before, err = ago("--older", f.older, now); err != nil {
@@ -61,9 +61,9 @@ func (a *app) approvalsCommand() *cobra.Command {
 	var mine bool
 	cmd := &cobra.Command{
 		Use:   "approvals",
-		Short: "List what waits for a person, oldest first",
-		Long: `List what waits for a person, oldest first. With --limit one page is listed; what follows it is listed with --after and the
-cursor that was given. For programs: {"approvals": […], "next"?}.`,
+		Short: "List the calls that wait for a person, oldest first",
+		Long: `List the calls that wait for a person, oldest first. --limit prints one page; pass its cursor to --after to get the next one.
+JSON output: {"approvals": […], "next"?}.`,
 		Example: `  jig approvals
   jig approvals --mine
   jig approvals --tool 'file.*' --older 1h --limit 20
@@ -71,7 +71,7 @@ cursor that was given. For programs: {"approvals": […], "next"?}.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
-				return usagef("--limit is %d; write a number from 1 on", limit)
+				return usagef("--limit is %d; it must be 1 or more", limit)
 			}
 			filter, err := f.filter(time.Now())
 			if err != nil {
@@ -99,10 +99,10 @@ cursor that was given. For programs: {"approvals": […], "next"?}.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.kind, "kind", "", "only approvals, reconciliations or questions: approval, reconcile or question")
-	cmd.Flags().BoolVar(&mine, "mine", false, "only what you (--as, or the signing key's principal) may decide and have not yet")
-	cmd.Flags().IntVar(&limit, "limit", 0, "how many at most (default all)")
-	cmd.Flags().StringVar(&after, "after", "", "go on after this cursor")
+	cmd.Flags().StringVar(&f.kind, "kind", "", "only calls of this kind: approval, reconcile or question")
+	cmd.Flags().BoolVar(&mine, "mine", false, "only calls that you (--as, or the signing key's principal) may decide and have not decided yet")
+	cmd.Flags().IntVar(&limit, "limit", 0, "print at most this many (default all)")
+	cmd.Flags().StringVar(&after, "after", "", "continue after this cursor")
 	cmd.AddCommand(a.showCommand(), a.figuresCommand())
 	return cmd
 }

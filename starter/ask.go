@@ -39,9 +39,9 @@ func (a *app) askOnTerminal(ctx context.Context, p jig.Pending) (reply, error) {
 		Options(
 			huh.NewOption("Approve", string(jig.AnswerApprove)),
 			huh.NewOption("Deny", string(jig.AnswerDeny)),
-			huh.NewOption("Skip: somebody else answers", ""),
+			huh.NewOption("Skip: leave it to somebody else", ""),
 		).Value(&choice)
-	why := huh.NewInput().Title("Why not? (the agent is told; may stay empty)").Value(&reason)
+	why := huh.NewInput().Title("Why not? (optional; the agent sees it)").Value(&reason)
 	form := huh.NewForm(
 		huh.NewGroup(question),
 		huh.NewGroup(why).WithHideFunc(func() bool { return choice != string(jig.AnswerDeny) }),

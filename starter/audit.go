@@ -28,10 +28,10 @@ type audits interface {
 func (a *app) auditCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "audit",
-		Short: "Show, export and check the record of who decided what",
-		Long: `Show, export and check the record of who decided what. Each row of a tenant's record carries the hash of the one before it, so
-that a row cannot be changed, moved or taken out unseen. An export is checked without a server; "trigger audit.verify" checks
-the record where it is kept.`,
+		Short: "Show, export and verify the record of who decided what",
+		Long: `Show, export and verify the audit record: who decided what. Each row of a tenant's record contains the hash of the previous row,
+so changing, moving or removing a row is detected. "audit verify" checks an export without a server; "trigger audit.verify"
+checks the record in the database.`,
 		Example: `  jig audit list --session ses_…
   jig audit export --out audit.jsonl
   jig audit verify audit.jsonl`,
@@ -42,9 +42,9 @@ func (a *app) auditListCommand() *cobra.Command {
 	var session, since string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List what was decided, oldest first",
-		Long: `List what was decided, oldest first: of the last 7 days, or all of one session. For programs: a row a line, as in an export,
-{"n", "prev", "hash", "entry"}; the entry is JSON in a string.`,
+		Short: "List decisions, oldest first",
+		Long: `List decisions, oldest first: those of the last 7 days, or all of one session. JSON output has one row per line, as in an export:
+{"n", "prev", "hash", "entry"}. The entry is JSON in a string.`,
 		Example: `  jig audit list --since 30d
   jig audit list --session ses_… --output json | jq '.entry | fromjson'`,
 		Args: cobra.NoArgs,
@@ -67,7 +67,7 @@ func (a *app) auditListCommand() *cobra.Command {
 			return a.with(cmd.Context(), func(e engine) error { return a.listAudit(cmd.Context(), e, request) })
 		},
 	}
-	cmd.Flags().StringVar(&session, "session", "", "only what was decided in this session")
+	cmd.Flags().StringVar(&session, "session", "", "only decisions of this session")
 	cmd.Flags().StringVar(&since, "since", "", "how far back, e.g. 12h or 30d, or a time such as 2026-12-24T00:00:00Z (default 7d; all with --session)")
 	return cmd
 }
@@ -112,7 +112,7 @@ func (a *app) auditLine(c palette, row audit.Row) string {
 	number := c.dim(fmt.Sprintf("%4d", row.N))
 	var e audit.Entry
 	if json.Unmarshal([]byte(row.Entry), &e) != nil {
-		return number + " " + c.red("its entry cannot be read; run `audit export` and `audit verify`")
+		return number + " " + c.red("the entry cannot be read; run `audit export` and `audit verify`")
 	}
 	columns := []string{number, c.dim(e.At.Local().Format(time.DateTime)), fmt.Sprintf("%-10s", oneLine(string(e.Kind), 20))}
 	if e.By != "" {
@@ -145,15 +145,15 @@ func (a *app) auditExportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Write the tenant's record for `audit verify`",
-		Long: `Write the tenant's record as JSON lines: a header {"jig_audit", "tenant", "from", "head": {"n", "hash"}, "exported_at"}, then a
-row a line {"n", "prev", "hash", "entry"}. It ends with the row that was the last when it began. Note the head elsewhere: an
-export that does not hold it any more was written anew. For programs, with --out: {"file", "tenant", "rows", "head"}.`,
+		Long: `Write the tenant's record as JSON lines: a header {"jig_audit", "tenant", "from", "head": {"n", "hash"}, "exported_at"}, then one
+{"n", "prev", "hash", "entry"} per row. The export ends with the row that was last when it started. Keep the head somewhere else:
+if a later export does not contain it, the record was rewritten. JSON output with --out: {"file", "tenant", "rows", "head"}.`,
 		Example: `  jig audit export --out audit.jsonl
   jig audit export --from 1001 | gzip > audit-2.jsonl.gz`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if from < 1 {
-				return usagef("--from is %d; rows count from 1", from)
+				return usagef("--from is %d; the first row is 1", from)
 			}
 			return a.with(cmd.Context(), func(e engine) error {
 				if out == "" {
@@ -164,7 +164,7 @@ export that does not hold it any more was written anew. For programs, with --out
 			})
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "file to write, which must not be there yet (default: standard output)")
+	cmd.Flags().StringVar(&out, "out", "", "file to write; it must not exist yet (default standard output)")
 	cmd.Flags().Int64Var(&from, "from", 1, "number of the first row")
 	_ = cmd.MarkFlagFilename("out", "jsonl") //nolint:errcheck // fails only for an unknown flag
 	return cmd
@@ -182,7 +182,7 @@ type auditExport struct {
 func (a *app) exportAuditTo(ctx context.Context, e engine, name string, from int64) error {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the user names the file
 	if errors.Is(err, fs.ErrExist) {
-		return usagef("%s is there already; an export is not written over another", name)
+		return usagef("%s already exists; an export never overwrites a file", name)
 	}
 	if err != nil {
 		return usage(err)
@@ -211,7 +211,7 @@ func (a *app) exportAudit(ctx context.Context, e engine, w io.Writer, from int64
 		if out == nil {
 			done.Head = audit.Head{N: page.HeadN, Hash: page.HeadHash}
 			if from > page.HeadN+1 {
-				return usagef("--from is %d, and the record has %s", from, rowsWord(page.HeadN))
+				return usagef("--from is %d, but the record has %s", from, rowsWord(page.HeadN))
 			}
 			var err error
 			h := audit.Header{Tenant: a.flags.tenant, From: from, Head: done.Head, ExportedAt: time.Now()}
@@ -244,11 +244,11 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	var head string
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
-		Short: "Check an export, without a server",
-		Long: `Check an export, without a server: that no row was changed, moved, added or taken out, and that it ends where its header says.
-FILE is "-" for standard input. --head gives a hash that was noted before: the record has to hold it still. The exit code is 1
-when something is wrong; the first row that is broken is named. For programs:
-{"ok", "tenant", "from", "rows", "head": {"n", "hash"}, "broken"?: {"n", "problem"}}; the head is the last row in order.`,
+		Short: "Verify an export without a server",
+		Long: `Verify an export without a server: no row was changed, moved, added or removed, and the export ends where its header says.
+FILE may be "-" for standard input. --head is a hash that you noted earlier; the export must contain it. If the check fails, the
+command names the first broken row and exits with code 1. JSON output:
+{"ok", "tenant", "from", "rows", "head": {"n", "hash"}, "broken"?: {"n", "problem"}}. The head is the last correct row.`,
 		Example: `  jig audit verify audit.jsonl
   jig audit verify audit.jsonl --head 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08`,
 		Args: arguments(1, 1),
@@ -272,7 +272,7 @@ when something is wrong; the first row that is broken is named. For programs:
 			return a.printVerified(args[0], report)
 		},
 	}
-	cmd.Flags().StringVar(&head, "head", "", "a hash that was noted before, which the record has to hold")
+	cmd.Flags().StringVar(&head, "head", "", "hash noted earlier, which the export must contain")
 	return cmd
 }
 
@@ -291,14 +291,14 @@ func (a *app) printVerified(file string, r audit.Report) error {
 		if err := a.print("%s %s: %s", a.out.red("broken"), oneLine(file, 0), oneLine(r.Broken.String(), 0)); err != nil {
 			return err
 		}
-		a.say("in order so far: %s of tenant %s", rowsWord(r.Rows), r.Tenant)
+		a.say("correct so far: %s of tenant %s", rowsWord(r.Rows), r.Tenant)
 		return silent(code)
 	}
 	if err := a.print("%s %s: %s of tenant %s, head %s", a.out.green("ok"), oneLine(file, 0), rowsWord(r.Rows), r.Tenant, r.Head); err != nil {
 		return err
 	}
 	if r.From > 1 {
-		a.say("the export begins with row %d: what that row follows is taken on trust", r.From)
+		a.say("the export begins with row %d; the rows before it are not verified", r.From)
 	}
 	return nil
 }

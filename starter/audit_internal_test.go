@@ -89,7 +89,7 @@ func TestABrokenExportIsNamed(t *testing.T) {
 	got := jigCLI(t, nil, nil, "audit", "verify", file)
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stdout, "broken "+file+": row 5: its entry does not hash to ")
-	require.Equal(t, "in order so far: 4 rows of tenant default\n", got.stderr)
+	require.Equal(t, "correct so far: 4 rows of tenant default\n", got.stderr)
 
 	got = jigCLI(t, nil, nil, "audit", "verify", file, "--output", "json")
 	require.Equal(t, exitFailed, got.code)
@@ -138,7 +138,7 @@ func TestAPartOfTheAudit(t *testing.T) {
 	require.Equal(t, exitUsage, jigCLI(t, e, nil, "audit", "export", "--from", "0").code)
 	got = jigCLI(t, recorded(t, 8), nil, "audit", "export", "--from", "10")
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "--from is 10, and the record has 8 rows")
+	require.Contains(t, got.stderr, "--from is 10, but the record has 8 rows")
 }
 
 func TestAnExportThatFailsLeavesNothing(t *testing.T) {
@@ -154,7 +154,7 @@ func TestAnExportThatFailsLeavesNothing(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("mine"), 0o600))
 	got = jigCLI(t, recorded(t, 8), nil, "audit", "export", "--out", file)
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "is there already")
+	require.Contains(t, got.stderr, "already exists")
 	kept, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "mine", string(kept))
@@ -192,7 +192,7 @@ func TestAuditIsListedForPeople(t *testing.T) {
 		require.WithinDuration(t, now.Add(-ago), e.audited.Since, 0)
 	}
 	e.audit[0].Rows[0].Entry = "{"
-	require.Contains(t, jigCLI(t, e, nil, "audit", "list").stdout, "1 its entry cannot be read")
+	require.Contains(t, jigCLI(t, e, nil, "audit", "list").stdout, "1 the entry cannot be read")
 	for _, args := range [][]string{{"list", "--since", "yesterday"}, {"list", "--session", "a b"}, {"lst"}, {"list", "x"}} {
 		require.Equal(t, exitUsage, jigCLI(t, e, nil, append([]string{"audit"}, args...)...).code, args)
 	}

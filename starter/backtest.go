@@ -23,12 +23,12 @@ func (a *app) policyBacktestCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "backtest FILE",
-		Short: "Say what a policy document would have made of the calls of the last days",
-		Long: `Say what a policy document would have made of the calls of the last days: what would have been run, asked and denied, and
-how that differs from the policies in force. The document is put in the place of the registered one of its name, or beside the
-others. The worker rules with the tools that it has now, on the arguments that were recorded, changed by people or not. Calls
-that were refused before policy (unknown tools, bad input, duplicates) are left out. Nothing is called and nothing is changed.
-For programs: {"calls", "refused", "unknown", "recorded", "now", "new", "moves": [{"now", "new", "count"}],
+		Short: "Evaluate a policy document on past calls",
+		Long: `Evaluate a policy document on the calls of the last days: which calls would have run, asked or been denied, and how that differs
+from the policies in force. The document replaces the registered policy of the same name, or is added to the others. The worker
+uses the tools that it has now and the recorded arguments, including edits by people. Calls that were refused before policy was
+evaluated (unknown tool, bad input, duplicate) are left out. Nothing is called or changed.
+JSON output: {"calls", "refused", "unknown", "recorded", "now", "new", "moves": [{"now", "new", "count"}],
 "differences": [{"tool", "rule", "now", "new", "reason"?, "count", "examples": […]}], "results"?} ("results" with --all).`,
 		Example: `  jig policy backtest production.yaml
   jig policy backtest production.yaml --since 7d --all --output json`,
@@ -59,8 +59,8 @@ For programs: {"calls", "refused", "unknown", "recorded", "now", "new", "moves":
 			})
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "30d", "how far back calls are taken")
-	cmd.Flags().BoolVar(&all, "all", false, "list every call, also those that nothing changes for")
+	cmd.Flags().StringVar(&since, "since", "30d", "how far back to look")
+	cmd.Flags().BoolVar(&all, "all", false, "list every call, even if its verdict does not change")
 	return cmd
 }
 
@@ -183,7 +183,7 @@ func (a *app) printBacktest(r *backtestReport) error {
 		return err
 	}
 	for _, g := range r.Groups {
-		because := "no rule speaks any more"
+		because := "no rule applies any more"
 		if g.Rule != "" {
 			because = fmt.Sprintf("%s: %s", g.Rule, oneLine(g.Reason, 200))
 		}

@@ -66,7 +66,7 @@ file.write: ask to deny, 7 calls (shop/late: at night)
   ses_1  1.5  2030-01-02 03:04:05  then ask, succeeded
   … and 2 more
 
-file.read: deny to run, 1 call (no rule speaks any more)
+file.read: deny to run, 1 call (no rule applies any more)
   ses_2  2.1  2030-01-02 03:04:05  then run, succeeded
 `, got.stdout)
 	require.Contains(t, got.stderr, "left out: 2 calls that were refused before policy")

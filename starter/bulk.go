@@ -23,8 +23,8 @@ type bulkFlags struct {
 }
 
 func (f *bulkFlags) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.all, "all", false, "all that the following filters leave, in place of SESSION CALL…")
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "with --all: do not ask whether to go on")
+	cmd.Flags().BoolVar(&f.all, "all", false, "decide all calls that match the filters, instead of SESSION CALL…")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "with --all: do not ask for confirmation")
 	f.filter.add(cmd)
 }
 
@@ -34,13 +34,13 @@ func (f *bulkFlags) args(one cobra.PositionalArgs) cobra.PositionalArgs {
 		narrowed := f.filter != pendingFlags{}
 		switch {
 		case !f.all && (f.yes || narrowed):
-			return usagef("filters and --yes go with --all")
+			return usagef("filters and --yes need --all")
 		case !f.all:
 			return one(cmd, args)
 		case len(args) > 0:
-			return usagef("with --all, filters say what is decided: leave SESSION and CALL out")
+			return usagef("with --all, filters select the calls: leave out SESSION and CALL")
 		case !narrowed:
-			return usagef("say what --all is: --tool NAME, --agent NAME and the like; --tool '*' for everything")
+			return usagef("--all needs a filter: --tool NAME, --agent NAME and so on; --tool '*' selects everything")
 		}
 		return nil
 	}
@@ -73,7 +73,7 @@ func (a *app) decideAll(ctx context.Context, f bulkFlags, like jig.Decision) err
 	}
 	filter.Kind = jig.PendingApproval
 	if !f.yes && (a.json() || !a.interactive) {
-		return usagef("nobody can be asked here whether to go on: look with `%s`, then add --yes", a.command(append([]string{"approvals"}, f.words()...)...))
+		return usagef("cannot ask for confirmation without a terminal: check with `%s`, then add --yes", a.command(append([]string{"approvals"}, f.words()...)...))
 	}
 	return a.with(ctx, func(e engine) error {
 		page, err := e.Pending(ctx, a.flags.tenant, filter, "", 0)
@@ -85,7 +85,7 @@ func (a *app) decideAll(ctx context.Context, f bulkFlags, like jig.Decision) err
 			if a.json() {
 				return a.printJSON(bulkReport{Decisions: []bulkItem{}})
 			}
-			a.say("nothing waits that the filters leave")
+			a.say("no waiting call matches the filters")
 			return nil
 		}
 		if !f.yes {
@@ -183,7 +183,7 @@ func (a *app) decideBatch(ctx context.Context, e engine, batch []jig.Pending, li
 	if err != nil {
 		return failedItems(batch, jig.AsError(err).Message), err
 	}
-	items := failedItems(batch, "the worker did not say what became of it")
+	items := failedItems(batch, "the worker did not report the outcome")
 	for i, p := range batch {
 		if at := slices.IndexFunc(result.Decisions, func(r jig.Ruled) bool { return r.Call == p.Call }); at >= 0 {
 			items[i].Ruled = result.Decisions[at]

@@ -156,7 +156,7 @@ func TestBulkOfNothing(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, waitingIn(), nil, "approve", "--all", "--tool", "a.b", "--yes")
 	require.Equal(t, exitDone, got.code)
-	require.Contains(t, got.stderr, "nothing waits")
+	require.Contains(t, got.stderr, "no waiting call matches")
 	got = jigCLI(t, waitingIn(), nil, "approve", "--all", "--tool", "a.b", "--yes", "--output", "json")
 	require.JSONEq(t, `{"decisions":[],"accepted":0,"refused":0}`, got.stdout)
 }

@@ -25,7 +25,7 @@ func (a *app) bundleCommand() *cobra.Command {
 		Use:   "bundle",
 		Short: "Install, list and remove bundles",
 		Long: `Install, list and remove bundles: folders of documents that belong together (entity types with their tasks, agents, tools,
-compositions, prompts, skills, policies), with a bundle.yaml at the top. A tenant without a bundle sees nothing of it.`,
+compositions, prompts, skills, policies), with a bundle.yaml at the top. Only tenants that installed a bundle can see its documents.`,
 		Example: `  jig bundle install ./my-bundle
   jig bundle list
   jig bundle remove my-bundle`,
@@ -38,10 +38,10 @@ func (a *app) bundleInstallCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install FOLDER",
 		Short: "Install a bundle, or another version of it",
-		Long: `Install a bundle, or another version of it. All of it is checked first: here, each document by itself and against the others, and
-by the worker against what the tenant has. Either all of it is there afterwards or nothing changed; the same bundle once more
-changes nothing. Entities are kept, and a version whose fields would not take their content is refused. Installing changes what
-runs, so it waits for approval like any call that writes; sessions that run keep the versions they began with.`,
+		Long: `Install a bundle, or another version of it. Everything is checked first: the command checks the documents by themselves and against
+each other, and the worker checks them against what the tenant has. Either the whole bundle is installed or nothing changes;
+installing the same bundle again changes nothing. Entities are kept; a version whose fields do not fit existing entities is refused.
+Installing changes what runs, so it needs approval like any call that writes. Running sessions keep the versions they started with.`,
 		Example: `  jig bundle install ./my-bundle
   jig bundle install ./my-bundle --yes --tenant acme`,
 		Args: arguments(1, 1),
@@ -53,8 +53,8 @@ runs, so it waits for approval like any call that writes; sessions that run keep
 			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.BundleInstall, Input: input}, f)
 		},
 	}
-	cmd.Flags().BoolVar(&replace, "replace", false, "also replace documents that were changed since, and go back to a lower version")
-	f.add(cmd, "approve the call that installs")
+	cmd.Flags().BoolVar(&replace, "replace", false, "overwrite documents that were changed since, and allow a lower version")
+	f.add(cmd, "also approve the call that installs it")
 	return cmd
 }
 
@@ -66,7 +66,7 @@ func (a *app) bundleIn(folder string, replace bool) (json.RawMessage, error) {
 		return nil, usage(err)
 	}
 	if !info.IsDir() {
-		return nil, usagef("%s is a file; name the folder that %s is in", folder, spec.BundleFile)
+		return nil, usagef("%s is a file; give the folder that contains %s", folder, spec.BundleFile)
 	}
 	bundle, problems := spec.LoadBundle(os.DirFS(folder), ".")
 	problems = check(bundle.Documents, problems, spec.Catalogue{})
@@ -98,9 +98,9 @@ func (a *app) bundleRemoveCommand() *cobra.Command {
 	var f triggerFlags
 	cmd := &cobra.Command{
 		Use:   "remove NAME",
-		Short: "Take a bundle out of use; its entities are kept",
-		Long: `Take all documents of a bundle out of use. Nothing of it can be seen any more; its entities are kept and are back when it is
-installed again. Documents that the tenant has changed itself stay. Removing never runs without a person.`,
+		Short: "Remove a bundle and keep its entities",
+		Long: `Remove all documents of a bundle. Its entities are hidden but kept, and return when the bundle is installed again. Documents that
+the tenant has changed itself stay. Removing always needs a person's approval.`,
 		Example: `  jig bundle remove my-bundle`,
 		Args:    arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -111,7 +111,7 @@ installed again. Documents that the tenant has changed itself stay. Removing nev
 			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.BundleRemove, Input: input}, f)
 		},
 	}
-	f.add(cmd, "approve the call that removes")
+	f.add(cmd, "also approve the call that removes it")
 	return cmd
 }
 
@@ -152,8 +152,8 @@ func (a *app) bundles(cmd *cobra.Command, use func(bundleList) error) error {
 func (a *app) bundleListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the bundles that the tenant has",
-		Long: `List the bundles that the tenant has. For programs: {"bundles": [{"name", "version", "hash", "title"?, "documents", "installed_at",
+		Short: "List the tenant's bundles",
+		Long: `List the tenant's bundles. JSON output: {"bundles": [{"name", "version", "hash", "title"?, "documents", "installed_at",
 "installed_by"}]}.`,
 		Example: `  jig bundle list
   jig bundle list --output json | jq -r '.bundles[].name'`,
@@ -183,9 +183,9 @@ func (a *app) bundleListCommand() *cobra.Command {
 func (a *app) bundleShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show a bundle that the tenant has, with its documents",
-		Long: `Show a bundle that the tenant has, with its documents under the kinds by which they are stored: tools, compositions, prompts and
-tasks are of kind spec, for they share one space of names. For programs: one of the objects that "jig bundle list" gives.`,
+		Short: "Show an installed bundle and its documents",
+		Long: `Show an installed bundle and its documents, by the kind under which they are stored: tools, compositions, prompts and tasks have the
+kind spec, because they share one namespace. JSON output: one of the objects that "jig bundle list" prints.`,
 		Example: `  jig bundle show my-bundle`,
 		Args:    arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -86,7 +86,7 @@ func TestBundleInstallChecksFirst(t *testing.T) {
 	file := filepath.Join(bundleFolder(t, map[string]string{"bundle.yaml": notesManifest}), "bundle.yaml")
 	got := jigCLI(t, &fake{}, nil, "bundle", "install", file)
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "name the folder")
+	require.Contains(t, got.stderr, "give the folder")
 	got = jigCLI(t, &fake{}, nil, "catalog", "add", file)
 	require.Equal(t, exitUsage, got.code)
 	require.Contains(t, got.stderr, "bundle install")

@@ -18,9 +18,9 @@ import (
 func (a *app) catalogCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catalog",
-		Short: "List the tools of the running worker, and what is registered",
-		Long: `List the tools of the running worker (execution specs with a tool's name are among them), the agents, the skills, and the
-execution specs that only people and other compositions can run, and the entity types.`,
+		Short: "List the worker's tools and the registered documents",
+		Long: `List the tools of the running worker (including execution specs with a tool's name), agents, skills, entity types, and the execution
+specs that only people and other compositions can run.`,
 		Example: `  jig catalog
   jig catalog --output json | jq '.tools[].name'`,
 		Args: cobra.NoArgs,
@@ -39,7 +39,7 @@ execution specs that only people and other compositions can run, and the entity 
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "export [FILE]",
-		Short: "Write the catalogue to a file, for `validate --catalog`",
+		Short: "Write the catalog to a file, for `validate --catalog`",
 		Example: `  jig catalog export catalog.json
   jig validate --catalog catalog.json agents/`,
 		Args: arguments(0, 1),
@@ -65,10 +65,9 @@ func (a *app) catalogAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add PATH…",
 		Short: "Register documents: agents, execution specs, tools, entity types, skills, policies, the tenant's document",
-		Long: `Register documents of any kind, or new versions of them: files, or folders with all that is in them. They are checked first.
-Agents, execution specs, tools, entity types and skills are then there by name; a policy and the tenant's document rule within a
-second. Registering changes what runs, so it waits for approval like any call that writes; sessions that run keep the versions
-they began with.`,
+		Long: `Register documents of any kind, or new versions of them. PATH is a file or a folder. Documents are checked first. Agents, execution
+specs, tools, entity types and skills can then be used by name; a policy or the tenant's document takes effect within a second.
+Registering changes what runs, so it needs approval like any call that writes. Running sessions keep the versions they started with.`,
 		Example: `  jig catalog add nightly.yaml
   jig catalog add ./my-bundle --yes`,
 		Args: arguments(1, 0),
@@ -80,7 +79,7 @@ they began with.`,
 			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.CatalogPut, Input: input}, f)
 		},
 	}
-	f.add(cmd, "approve the call that registers")
+	f.add(cmd, "also approve the call that registers them")
 	return cmd
 }
 

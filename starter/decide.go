@@ -18,12 +18,12 @@ func (a *app) approveCommand() *cobra.Command {
 	var p proof
 	cmd := &cobra.Command{
 		Use:   "approve SESSION CALL…",
-		Short: "Approve calls that wait, as they are or with changed input",
-		Long: `Approve calls that wait, as they are or with changed input. With one of the --grant flags the approval also gives a standing one:
-further calls of the tool that fit are not asked about; what is left out is 10 uses, 24 hours, the call's own agent. See
-"jig grant --help". A call that needs more people says what is missing, and goes on waiting.
+		Short: "Approve waiting calls, as they are or with changed input",
+		Long: `Approve waiting calls, as they are or with changed input. With one of the --grant flags the approval also creates a standing
+approval: matching calls of the tool then run without asking, by default 10 calls of the same agent within 24 hours. See
+"jig grant --help". If a call needs more approvals, the command says which, and the call keeps waiting.
 
-With a key (--key or JIG_SIGNING_KEY) the approval is signed, for exactly what waits now; --token takes one of "jig token".`,
+With a key (--key or JIG_SIGNING_KEY) the approval is signed for exactly what is waiting now. --token takes a token from "jig token".`,
 		Example: `  jig approve ses_… 3.1
   jig approve ses_… 3.1 --input @edited.json --note "shorter"
   jig approve ses_… 3.1 --grant-when 'input.amount < 100' --grant-uses 20 --grant-expires 7d
@@ -31,14 +31,14 @@ With a key (--key or JIG_SIGNING_KEY) the approval is signed, for exactly what w
 		Args: bulk.args(sessionArgs(2, 0)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 && (input != "" || digest != "") {
-				return usagef("--input and --digest go with one call")
+				return usagef("--input and --digest need exactly one call")
 			}
 			request, err := grant.request(cmd)
 			if err != nil {
 				return err
 			}
 			if len(args) != 2 && request != nil {
-				return usagef("a grant goes with one call")
+				return usagef("a grant needs exactly one call")
 			}
 			if err := p.settle(a, cmd, bulk.count(args)); err != nil {
 				return err
@@ -57,9 +57,9 @@ With a key (--key or JIG_SIGNING_KEY) the approval is signed, for exactly what w
 	}
 	bulk.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&input, "input", "", "input in place of what was asked: @file.json, @- or JSON")
-	flags.StringVar(&note, "note", "", "a note for the log")
-	flags.StringVar(&digest, "digest", "", "approve only what has this digest")
+	flags.StringVar(&input, "input", "", "input to use instead of the requested one: @file.json, @- or JSON")
+	flags.StringVar(&note, "note", "", "note for the log")
+	flags.StringVar(&digest, "digest", "", "approve only if the call has this digest")
 	grant.add(cmd)
 	a.addProofFlags(cmd, &p)
 	return cmd
@@ -71,12 +71,12 @@ func (a *app) denyCommand() *cobra.Command {
 	var p proof
 	cmd := &cobra.Command{
 		Use:     "deny SESSION CALL…",
-		Short:   "Deny calls that wait; the agent is told the reason",
+		Short:   "Deny waiting calls; the agent sees the reason",
 		Example: `  jig deny ses_… 3.1 --reason "not before the release"`,
 		Args:    bulk.args(sessionArgs(2, 0)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 && digest != "" {
-				return usagef("--digest goes with one call")
+				return usagef("--digest needs exactly one call")
 			}
 			if err := p.settle(a, cmd, bulk.count(args)); err != nil {
 				return err
@@ -90,7 +90,7 @@ func (a *app) denyCommand() *cobra.Command {
 	}
 	bulk.add(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "why, in a sentence")
-	cmd.Flags().StringVar(&digest, "digest", "", "deny only what has this digest")
+	cmd.Flags().StringVar(&digest, "digest", "", "deny only if the call has this digest")
 	a.addProofFlags(cmd, &p)
 	return cmd
 }
@@ -100,15 +100,15 @@ func (a *app) delegateCommand() *cobra.Command {
 	var p proof
 	cmd := &cobra.Command{
 		Use:   "delegate SESSION CALL… --to PRINCIPAL",
-		Short: "Hand your word on calls that wait to somebody else",
-		Long: `Hand your word on calls that wait to somebody else, who can then decide what you could have decided. You cannot decide them
-yourself any more.`,
+		Short: "Delegate your decision on waiting calls to somebody else",
+		Long: `Delegate your decision on waiting calls to somebody else, who may then decide what you could have decided. You can no longer decide
+these calls yourself.`,
 		Example: `  jig delegate ses_… 3.1 --to ben
   jig delegate ses_… 3.1 3.2 --to ben --note "he knows the customer"`,
 		Args: sessionArgs(2, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to == "" {
-				return usagef("--to is missing: whom it is delegated to")
+				return usagef("--to is missing: the principal who decides in your place")
 			}
 			if err := p.settle(a, cmd, len(args)-1); err != nil {
 				return err
@@ -118,7 +118,7 @@ yourself any more.`,
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "principal who decides in your place")
-	cmd.Flags().StringVar(&note, "note", "", "a note for the log")
+	cmd.Flags().StringVar(&note, "note", "", "note for the log")
 	a.addProofFlags(cmd, &p)
 	return cmd
 }
@@ -147,8 +147,8 @@ func (a *app) reconcileCommand() *cobra.Command {
 	var p proof
 	cmd := &cobra.Command{
 		Use:   "reconcile SESSION CALL --outcome happened|not_happened|give_up",
-		Short: "Say whether a call happened whose outcome nobody knows",
-		Long: `A call of a tool that must not run twice was cut off: nobody knows whether it took effect. Say what you found out:
+		Short: "Settle a call whose outcome is unknown",
+		Long: `A call of a tool that must not run twice was interrupted, and jig cannot know whether it took effect. Say what you found out:
 happened (with its --result, if you know it), not_happened (it runs again), or give_up (it fails).`,
 		Example: `  jig reconcile ses_… 2.1 --outcome happened --result '{"id": 7}'
   jig reconcile ses_… 2.1 --outcome not_happened`,
@@ -158,11 +158,11 @@ happened (with its --result, if you know it), not_happened (it runs again), or g
 			switch word.Outcome {
 			case jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp:
 			default:
-				return usagef("--outcome is %s; it can be happened, not_happened or give_up", given(outcome))
+				return usagef("--outcome is %s; it must be happened, not_happened or give_up", given(outcome))
 			}
 			if result != "" {
 				if word.Outcome != jig.OutcomeHappened {
-					return usagef("--result goes with --outcome happened")
+					return usagef("--result needs --outcome happened")
 				}
 				var err error
 				if word.Result, err = a.jsonArgument("--result", result); err != nil {
@@ -188,8 +188,8 @@ happened (with its --result, if you know it), not_happened (it runs again), or g
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&outcome, "outcome", "", "happened, not_happened or give_up")
-	flags.StringVar(&result, "result", "", "what the call gave back: JSON, @file.json or @-")
-	flags.StringVar(&note, "note", "", "a note for the log")
+	flags.StringVar(&result, "result", "", "result of the call: JSON, @file.json or @-")
+	flags.StringVar(&note, "note", "", "note for the log")
 	words := []string{string(jig.OutcomeHappened), string(jig.OutcomeNotHappened), string(jig.OutcomeGiveUp)}
 	complete := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 	_ = cmd.RegisterFlagCompletionFunc("outcome", complete) //nolint:errcheck // fails only for an unknown flag

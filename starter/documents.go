@@ -40,7 +40,7 @@ func loadAll(paths []string) ([]spec.Document, spec.Problems, error) {
 			if first, taken := named[sharedName(doc)]; taken {
 				wrong = append(wrong, spec.Problem{
 					Document: doc.Path, Path: "name", Line: 1, Column: 1, Code: spec.ProblemDuplicateKey, Severity: spec.SeverityError,
-					Message: fmt.Sprintf("the %s %s is in %s already", doc.Kind, doc.Name, first), Hint: "give one of them another name",
+					Message: fmt.Sprintf("the %s %s is already in %s", doc.Kind, doc.Name, first), Hint: "give one of them another name",
 				})
 			}
 		}
@@ -115,14 +115,14 @@ type catalogFlags struct {
 }
 
 func (f *catalogFlags) add(cmd *cobra.Command, offline string) {
-	cmd.Flags().StringVar(&f.file, "catalog", "", "`FILE` written by \"catalog export\", in place of asking the worker")
+	cmd.Flags().StringVar(&f.file, "catalog", "", "`FILE` written by \"catalog export\", to use instead of the worker's catalog")
 	cmd.Flags().BoolVar(&f.offline, "offline", false, offline)
 	_ = cmd.MarkFlagFilename("catalog", "json") //nolint:errcheck // fails only for an unknown flag
 }
 
 func (f *catalogFlags) check() error {
 	if f.offline && f.file != "" {
-		return usagef("--offline and --catalog exclude each other")
+		return usagef("--offline and --catalog cannot be combined")
 	}
 	return nil
 }
@@ -162,10 +162,10 @@ func (a *app) readCatalogue(file string) (*client.Catalog, error) {
 	}
 	var c client.Catalog
 	if err := json.Unmarshal(content, &c); err != nil {
-		return nil, usage(fmt.Errorf("%s is not a catalogue: %w", file, err))
+		return nil, usage(fmt.Errorf("%s is not a catalog: %w", file, err))
 	}
 	if c.Tools == nil {
-		return nil, usagef("%s is not a catalogue: it has no tools; `%s` writes one", file, a.command("catalog", "export", file))
+		return nil, usagef("%s is not a catalog: it has no tools; `%s` writes one", file, a.command("catalog", "export", file))
 	}
 	return &c, nil
 }

@@ -34,7 +34,7 @@ func (a *app) followed(ctx context.Context, e engine, id string) (session string
 		return "", nil, err
 	}
 	if status.SessionID == "" {
-		return "", nil, jig.Errorf(jig.CodeNotFound, "nothing fills entity %s: it has had no extraction", id).WithField("entity").
+		return "", nil, jig.Errorf(jig.CodeNotFound, "no extraction has run for entity %s", id).WithField("entity").
 			WithHint(a.fill(status))
 	}
 	a.say("%s %s: session %s", status.Type, entityTitle(status), status.SessionID)

@@ -191,8 +191,8 @@ func mark(c palette, t jig.EventType) string {
 // eventWord describes the event type in words.
 func eventWord(t jig.EventType) string {
 	words := map[jig.EventType]string{
-		jig.EventToolNeedsApproval: "waits for approval", jig.EventToolOutcomeUnknown: "outcome unknown: a person must say",
-		jig.EventToolAsked: "asks a person", jig.EventToolEdited: "changed: waits for another approval",
+		jig.EventToolNeedsApproval: "waits for approval", jig.EventToolOutcomeUnknown: "outcome unknown: a person must settle it",
+		jig.EventToolAsked: "asks a person", jig.EventToolEdited: "changed: waits for a new approval",
 		jig.EventApprovalVoted: "approved in part", jig.EventApprovalDelegated: "approval delegated",
 		jig.EventApprovalReminded: "still waits for approval", jig.EventApprovalEscalated: "more people may approve",
 		jig.EventGrantCreated: "standing approval given", jig.EventGrantUsed: "standing approval used",

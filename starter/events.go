@@ -36,7 +36,7 @@ func (a *app) eventsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().Int64Var(&after, "after", 0, "only events after this sequence number")
-	cmd.Flags().BoolVar(&follow, "follow", false, "go on until the session has ended")
+	cmd.Flags().BoolVar(&follow, "follow", false, "keep printing until the session ends")
 	return cmd
 }
 
@@ -44,7 +44,7 @@ func (a *app) watchCommand() *cobra.Command {
 	var after int64
 	cmd := &cobra.Command{
 		Use:   "watch SESSION|ENTITY",
-		Short: "Show what happens in a session, or in the one that fills an entity, until it has ended",
+		Short: "Follow a session, or the extraction of an entity, until it ends",
 		Example: `  jig watch ses_…
   jig watch ent_…`,
 		Args: sessionArgs(1, 1),

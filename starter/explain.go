@@ -30,11 +30,11 @@ func (a *app) explainCommand() *cobra.Command {
 	format := formatText
 	cmd := &cobra.Command{
 		Use:   "explain PATH…|NAME",
-		Short: "Show what documents do: as an outline, or as a diagram",
-		Long: `Show what documents do (files, or folders with all that is in them; or what is registered under a name): each step, its
-condition, its loop, what a failure does and what is undone. The running worker, or a catalogue from "catalog export", says
-which calls ask a person first; --offline does without. Compositions, prompts, tasks, thin tools and entity types have a
-diagram, a Mermaid flowchart; the others have a text alone. Of a bundle, in its folder, it says what it brings.`,
+		Short: "Show what documents do, as an outline or a diagram",
+		Long: `Show what documents do (files, folders, or the registered document of a name): each step with its condition and loop, what happens
+when it fails, and what is undone. The catalog of the running worker, or of "catalog export", tells which calls ask a person first;
+--offline leaves that out. Compositions, prompts, tasks, thin tools and entity types can also be drawn as a Mermaid flowchart; other
+documents have only text. For the folder of a bundle, the command lists its contents.`,
 		Example: `  jig explain nightly.yaml
   jig explain nightly.yaml --format mermaid --offline > nightly.mmd
   jig explain cms.publishPage
@@ -42,7 +42,7 @@ diagram, a Mermaid flowchart; the others have a text alone. Of a bundle, in its 
 		Args: arguments(1, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if format != formatText && format != formatMermaid {
-				return usagef("--format is %q; it can be %s or %s", format, formatText, formatMermaid)
+				return usagef("--format is %q; it must be %s or %s", format, formatText, formatMermaid)
 			}
 			if err := f.check(); err != nil {
 				return err
@@ -54,7 +54,7 @@ diagram, a Mermaid flowchart; the others have a text alone. Of a bundle, in its 
 			return a.printExplained(all, format)
 		},
 	}
-	f.add(cmd, "do without the tools of the worker, and without the names of what is registered")
+	f.add(cmd, "do not ask a worker for its tools and registered names")
 	cmd.Flags().StringVar(&format, "format", formatText, "text for an outline, mermaid for a diagram")
 	complete := cobra.FixedCompletions([]string{formatText, formatMermaid}, cobra.ShellCompDirectiveNoFileComp)
 	_ = cmd.RegisterFlagCompletionFunc("format", complete) //nolint:errcheck // fails only for an unknown flag
@@ -77,7 +77,7 @@ func (a *app) explain(ctx context.Context, args []string, f catalogFlags) ([]exp
 		return nil, err
 	}
 	if len(names) > 0 && f.offline {
-		return nil, usagef("there is no file or folder %s; names of what is registered need a worker, without --offline", names[0])
+		return nil, usagef("there is no file or folder %s; registered names need a worker and no --offline", names[0])
 	}
 	docs, problems, err := loadAll(paths)
 	if err != nil {
@@ -221,11 +221,11 @@ func (a *app) registeredAs(ctx context.Context, e engine, c client.Catalog, name
 		return docs, nil
 	}
 	if slices.Contains(code, name) {
-		return nil, jig.Errorf(jig.CodeNotFound, "%s is a tool in code; there is no document of it", name).WithField("name").
+		return nil, jig.Errorf(jig.CodeNotFound, "%s is a tool written in code; it has no document", name).WithField("name").
 			WithHint(fmt.Sprintf("`%s` shows its contract", a.command("catalog", "--output", outputJSON)))
 	}
 	return nil, jig.Errorf(jig.CodeNotFound, "there is no file %s, and nothing is registered under that name", name).WithField("name").
-		WithHint(cmp.Or(suggest.OrKnown(name, all), fmt.Sprintf("`%s` shows what there is", a.command("catalog"))))
+		WithHint(cmp.Or(suggest.OrKnown(name, all), fmt.Sprintf("see `%s`", a.command("catalog"))))
 }
 
 // toolsFor returns the contracts in the catalog and those of the documents themselves. Without a catalog it returns nil, because most
@@ -311,7 +311,7 @@ func (a *app) printExplained(all []explained, format string) error {
 	}
 	switch len(drawn) {
 	case 0:
-		return usagef("there is nothing to draw: leave --format %s out", formatMermaid)
+		return usagef("there is nothing to draw: leave out --format %s", formatMermaid)
 	case 1:
 		_, drawing, _ := strings.Cut(drawn[0], "\n") // without the comment, because the drawing is the whole output
 		return a.print("%s", drawing)

@@ -178,14 +178,14 @@ func TestExplainWhatIsRegistered(t *testing.T) {
 		says string
 	}{
 		"unknown":      {[]string{"nightli"}, exitFailed, "nightly"},
-		"a tool":       {[]string{"file.read"}, exitFailed, "is a tool in code"},
+		"a tool":       {[]string{"file.read"}, exitFailed, "is a tool written in code"},
 		"a file":       {[]string{"./nightli.yaml"}, exitUsage, "nightli.yaml: no such file"},
 		"offline":      {[]string{"nightly", "--offline"}, exitUsage, "need a worker"},
 		"no diagram":   {[]string{"review", "--format", "mermaid"}, exitUsage, "nothing to draw"},
-		"format":       {[]string{"nightly", "--format", "png"}, exitUsage, "it can be text or mermaid"},
+		"format":       {[]string{"nightly", "--format", "png"}, exitUsage, "it must be text or mermaid"},
 		"broken":       {[]string{writeFile(t, "x.yaml", "kind: composition\nname: x\n")}, exitUsage, "x.yaml:1:1: "},
 		"no documents": {[]string{t.TempDir()}, exitUsage, "there are no documents in"},
-		"nothing":      {nil, exitUsage, "needed: PATH…|NAME"},
+		"nothing":      {nil, exitUsage, "expected PATH…|NAME"},
 	} {
 		got := jigCLI(t, e, nil, append([]string{"explain"}, row.args...)...)
 		require.Equal(t, row.code, got.code, "%s: %s", name, got.stderr)

@@ -16,10 +16,10 @@ func (a *app) figuresCommand() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use:   "figures",
-		Short: "Say how approvals fare: what waits, how fast people decide, what expires",
-		Long: `Say how approvals fare: what waits and for how long, how those of the last days ended, how long people took to decide, per
-reviewer and per tool. An approval that takes several people counts for the one who gave the last word; "votes" counts every
-word. For programs: the figures as one document, with times in seconds.`,
+		Short: "Show approval statistics: waiting calls, time to decision, expiry",
+		Long: `Show approval statistics: what is waiting and for how long, how recent approvals ended, and how long people took to decide, per
+reviewer and per tool. An approval that needs several people counts for the person who completed it; "votes" counts every vote.
+JSON output: the statistics as one document, with times in seconds.`,
 		Example: `  jig approvals figures
   jig approvals figures --since 7d --output json`,
 		Args: cobra.NoArgs,
@@ -40,7 +40,7 @@ word. For programs: the figures as one document, with times in seconds.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&since, "since", "30d", "how far back decisions are counted")
+	cmd.Flags().StringVar(&since, "since", "30d", "how far back to count decisions")
 	return cmd
 }
 

@@ -153,7 +153,7 @@ func TestTrigger_ShowsAnUnknownOutcomeAfterTheApproval(t *testing.T) {
 		e := askingAgain(doubtful, jig.EventToolOutcomeUnknown)
 		got := jigCLI(t, e, nil, append([]string{"trigger", "file.write", "--output", "json"}, flags...)...)
 		require.Len(t, e.decided, 1, "an unknown outcome is not approved")
-		require.Equal(t, 1, strings.Count(got.stderr, "1.1 file.write: nobody knows whether it happened"), got.stderr)
+		require.Equal(t, 1, strings.Count(got.stderr, "1.1 file.write: outcome unknown"), got.stderr)
 		require.Contains(t, got.stderr, "jig reconcile ses_1 1.1 --outcome 'happened|not_happened|give_up'")
 		if len(flags) == 1 {
 			require.Equal(t, exitDone, got.code, got.stderr)
@@ -211,7 +211,7 @@ func TestInputsAreShownToPeople(t *testing.T) {
 	shown = inputText(jig.Pending{Input: json.RawMessage(`"{\"content\":\"one\\ntw"`), Truncated: true})
 	require.Contains(t, shown, "one\ntw")
 	shown = inputText(jig.Pending{Input: json.RawMessage(`{"content":"one\ntw…","path":"a.md"}`), Truncated: true})
-	require.Equal(t, "content:\n  one\n  tw…\npath: a.md\n(cut down at …; the digest covers the whole, and `approvals show` has it)", shown)
+	require.Equal(t, "content:\n  one\n  tw…\npath: a.md\n(shortened at …; the digest covers the full text, and `approvals show` prints it)", shown)
 }
 
 func TestQuoting(t *testing.T) {

@@ -26,10 +26,10 @@ type grantFlags struct {
 // add adds the flags; their names begin with the prefix.
 func (f *grantFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.when, f.prefix+"when", "", "only calls of which this CEL condition holds, e.g. \"input.amount < 100\"")
-	flags.IntVar(&f.uses, f.prefix+"uses", 0, "how many calls it approves (default 10)")
-	flags.StringVar(&f.expires, f.prefix+"expires", "", "how long it holds, e.g. 12h or 7d (default 24h)")
-	flags.StringVar(&f.agent, f.prefix+"agent", "", "only calls of this agent; * for all")
+	flags.StringVar(&f.when, f.prefix+"when", "", "only calls that match this CEL condition, e.g. \"input.amount < 100\"")
+	flags.IntVar(&f.uses, f.prefix+"uses", 0, "number of calls it approves (default 10)")
+	flags.StringVar(&f.expires, f.prefix+"expires", "", "how long it is valid, e.g. 12h or 7d (default 24h)")
+	flags.StringVar(&f.agent, f.prefix+"agent", "", "only calls of this agent; * for all agents")
 }
 
 // request converts the flags to a grant request; nil if no flag was given.
@@ -40,7 +40,7 @@ func (f *grantFlags) request(cmd *cobra.Command) (*jig.GrantRequest, error) {
 		if flags.Changed(f.prefix + flag.name) {
 			asked = true
 			if strings.TrimSpace(flag.value) == "" {
-				return nil, usagef("--%s%s is empty; leave it out for its default", f.prefix, flag.name)
+				return nil, usagef("--%s%s is empty; leave it out to get the default", f.prefix, flag.name)
 			}
 		}
 	}
@@ -64,10 +64,10 @@ func (f *grantFlags) request(cmd *cobra.Command) (*jig.GrantRequest, error) {
 func (a *app) grantCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "grant",
-		Short: "Give, list and end standing approvals",
-		Long: `Give, list and end standing approvals: calls that one covers are not asked about, until it is used up, expires or is revoked. It
-counts as the word of those who gave it, and never covers a destructive tool or one that always asks. One can be given with the
-approval of a call, too: see "jig approve --help".`,
+		Short: "Create, list and revoke standing approvals",
+		Long: `Create, list and revoke standing approvals. A call that a standing approval covers runs without asking, until the approval is used
+up, expires or is revoked. It counts as an approval by the people who gave it. It never covers a destructive tool or one that always
+asks. You can also give one while approving a call: see "jig approve --help".`,
 		Example: `  jig grant create --tool file.write --when 'input.path.startsWith("docs/")' --uses 20 --expires 7d
   jig grant list`,
 	}, a.grantCreateCommand(), a.grantListCommand(), a.grantRevokeCommand())
@@ -79,15 +79,15 @@ func (a *app) grantCreateCommand() *cobra.Command {
 	var tool, note string
 	cmd := &cobra.Command{
 		Use:   "create --tool TOOL",
-		Short: "Ask for a standing approval",
-		Long: `Ask for a standing approval of a tool's calls. This is itself a call that waits for approval: whoever approves it gives the
-standing approval, and is the one whose word it counts as. What is left out: all calls of the tool, 10 uses, 24 hours, all agents.`,
+		Short: "Request a standing approval",
+		Long: `Request a standing approval of a tool's calls. The request is itself a call that needs approval: the person who approves it gives
+the standing approval. By default it covers 10 calls of the tool, by any agent and with any input, within 24 hours.`,
 		Example: `  jig grant create --tool file.write --when 'input.path.startsWith("docs/")' --uses 20 --expires 7d
   jig grant create --tool shop.refund --agent support --when 'input.amount < 100' --note "small ones" --yes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if tool == "" {
-				return usagef("--tool is missing: whose calls it approves")
+				return usagef("--tool is missing: the tool whose calls to approve")
 			}
 			if err := jig.CheckToolName(tool); err != nil {
 				return usage(err)
@@ -108,10 +108,10 @@ standing approval, and is the one whose word it counts as. What is left out: all
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&tool, "tool", "", "tool whose calls it approves")
+	flags.StringVar(&tool, "tool", "", "tool whose calls to approve")
 	g.add(cmd)
-	flags.StringVar(&note, "note", "", "why, for the audit")
-	f.add(cmd, "approve the call that gives it")
+	flags.StringVar(&note, "note", "", "reason, for the audit record")
+	f.add(cmd, "also approve the request")
 	a.addKeyFlag(cmd)
 	return cmd
 }
@@ -120,10 +120,10 @@ func (a *app) grantListCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List standing approvals, the latest first",
-		Long: `List the standing approvals that can be used, the latest first; with --all also those that are used up, expired or revoked.
-A grant whose tool's contract has changed covers no new call; it stays in the list, marked as ended.
-For programs: {"grants": [{"grant_id", "tool", "agent"?, "when", "max_uses", "used", "expires_at", "by", "ended"?, …}]}.`,
+		Short: "List standing approvals, latest first",
+		Long: `List the standing approvals that can be used, latest first; with --all include those that are used up, expired or revoked.
+A grant covers no further calls once its tool's contract has changed; it stays in the list, marked as ended.
+JSON output: {"grants": [{"grant_id", "tool", "agent"?, "when", "max_uses", "used", "expires_at", "by", "ended"?, …}]}.`,
 		Example: `  jig grant list
   jig grant list --all --output json | jq '.grants[] | select(.revoked_at)'`,
 		Args: cobra.NoArgs,
@@ -140,7 +140,7 @@ For programs: {"grants": [{"grant_id", "tool", "agent"?, "when", "max_uses", "us
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "also those that are used up, expired or revoked")
+	cmd.Flags().BoolVar(&all, "all", false, "include those that are used up, expired or revoked")
 	return cmd
 }
 
@@ -193,13 +193,13 @@ func (a *app) grantText(g jig.Grant, now time.Time) string {
 func (a *app) grantRevokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke ID",
-		Short: "End a standing approval at once",
-		Long: `End a standing approval at once: no call that has not begun is covered by it any more. It prints the standing approval as it was
-ended, also when somebody had ended it before; for programs as "grant list" does, one alone.`,
+		Short: "Revoke a standing approval",
+		Long: `Revoke a standing approval: it covers no call that has not started yet. The command prints the revoked standing approval, even if
+it had been revoked before. JSON output: one of the objects that "grant list" prints.`,
 		Example: `  jig grant revoke grt_…`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {
-				return usagef("%s given; needed: ID", plural(len(args), "argument is", "arguments are"))
+				return usagef("%s given; expected ID", plural(len(args), "argument is", "arguments are"))
 			}
 			return nil
 		},

@@ -18,7 +18,7 @@ func (a *app) parseInputs(flags []string) (input json.RawMessage, pairs map[stri
 	for _, flag := range flags {
 		if strings.HasPrefix(flag, "@") || strings.HasPrefix(strings.TrimSpace(flag), "{") {
 			if input != nil {
-				return nil, nil, usagef("--input gives two JSON documents; one is taken, beside key=value pairs")
+				return nil, nil, usagef("--input gives two JSON documents; give one, and key=value pairs if needed")
 			}
 			if input, err = a.jsonArgument("--input", flag); err != nil {
 				return nil, nil, err

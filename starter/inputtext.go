@@ -18,7 +18,7 @@ func inputText(p jig.Pending) string {
 		text = fieldsText(p.Input)
 	}
 	if p.Truncated {
-		text += "\n(cut down at …; the digest covers the whole, and `approvals show` has it)"
+		text += "\n(shortened at …; the digest covers the full text, and `approvals show` prints it)"
 	}
 	return safeText(text)
 }

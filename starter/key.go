@@ -29,7 +29,7 @@ const maxPrincipal = 128
 func (a *app) keyCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "key",
-		Short:   "Make keys that sign decisions",
+		Short:   "Create keys that sign decisions",
 		Example: `  jig key new --principal ana --out ana.key`,
 	}, a.keyNewCommand())
 }
@@ -38,9 +38,9 @@ func (a *app) keyNewCommand() *cobra.Command {
 	var principal, out string
 	cmd := &cobra.Command{
 		Use:   "new --principal NAME --out FILE",
-		Short: "Make a key that signs one principal's decisions",
-		Long: `Make an Ed25519 key that signs one principal's decisions. The file is for that person alone; what is printed belongs into the
-document of kind tenant, so that workers know the key. For programs: {"id", "algorithm", "principal", "public_key", "file"}.`,
+		Short: "Create a key that signs one principal's decisions",
+		Long: `Create an Ed25519 key that signs one principal's decisions. The file is for that person only. Add the printed lines to the
+document of kind tenant, so that workers know the key. JSON output: {"id", "algorithm", "principal", "public_key", "file"}.`,
 		Example: `  jig key new --principal ana --out ana.key
   export JIG_SIGNING_KEY=$PWD/ana.key`,
 		Args: cobra.NoArgs,
@@ -49,7 +49,7 @@ document of kind tenant, so that workers know the key. For programs: {"id", "alg
 				return err
 			}
 			if out == "" {
-				return usagef("--out is missing: the file that the private key goes to")
+				return usagef("--out is missing: the file for the private key")
 			}
 			made, err := newKeyFile(principal, out)
 			if err != nil {
@@ -58,8 +58,8 @@ document of kind tenant, so that workers know the key. For programs: {"id", "alg
 			return a.printKey(made)
 		},
 	}
-	cmd.Flags().StringVar(&principal, "principal", "", "whose decisions it signs")
-	cmd.Flags().StringVar(&out, "out", "", "file for the private key; it must not exist")
+	cmd.Flags().StringVar(&principal, "principal", "", "principal whose decisions it signs")
+	cmd.Flags().StringVar(&out, "out", "", "file for the private key; it must not exist yet")
 	_ = cmd.MarkFlagFilename("out") //nolint:errcheck // fails only for an unknown flag
 	return cmd
 }
@@ -82,14 +82,14 @@ func (a *app) printKey(made madeKey) error {
 		return err
 	}
 	a.say("%s holds the private key; add the lines to the tenant's document and register it with `%s catalog add`", made.File, a.program)
-	a.say("for the key of an operator, whom every tenant accepts, start workers with JIG_OPERATOR_KEY=%s:%s", made.Principal, made.PublicKey)
+	a.say("to make it an operator's key, which every tenant accepts, start workers with JIG_OPERATOR_KEY=%s:%s", made.Principal, made.PublicKey)
 	return nil
 }
 
 func checkPrincipal(principal string) error {
 	switch {
 	case principal == "":
-		return usagef("--principal is missing: whose decisions the key signs")
+		return usagef("--principal is missing: the principal whose decisions the key signs")
 	case utf8.RuneCountInString(principal) > maxPrincipal || strings.TrimSpace(principal) != principal || strings.ContainsFunc(principal, unprintable):
 		return usagef("--principal %q is not a principal; it has at most %d characters, all printable, and no spaces around it",
 			oneLine(principal, 60), maxPrincipal)
@@ -111,8 +111,8 @@ func newKeyFile(principal, out string) (madeKey, error) {
 	}
 	f, err := os.OpenFile(out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // the user names the file
 	if errors.Is(err, fs.ErrExist) {
-		return madeKey{}, usage(jig.Errorf(jig.CodeConflict, "%s exists already; a key is never overwritten", out).WithField("out").
-			WithHint("give another --out, or remove the file when nobody needs the key"))
+		return madeKey{}, usage(jig.Errorf(jig.CodeConflict, "%s already exists; a key is never overwritten", out).WithField("out").
+			WithHint("give another --out, or remove the file if nobody needs the key"))
 	}
 	if err != nil {
 		return madeKey{}, usage(fmt.Errorf("--out: %w", err))
@@ -147,7 +147,7 @@ func readKeyFile(name string, content []byte, otherwise string) (token.Signer, e
 
 // addKeyFlag adds --key to a command that signs.
 func (a *app) addKeyFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.flags.key, "key", "", "file of the key that signs ("+signingKeySetting+")")
+	cmd.Flags().StringVar(&a.flags.key, "key", "", "file with the signing key ("+signingKeySetting+")")
 	_ = cmd.MarkFlagFilename("key") //nolint:errcheck // fails only for an unknown flag
 }
 
@@ -161,7 +161,7 @@ func (a *app) signer() (token.Signer, bool, error) {
 		return token.Signer{}, false, nil
 	}
 	if name == "-" {
-		return token.Signer{}, false, usagef("%s is -; a key is read from a file alone", from)
+		return token.Signer{}, false, usagef("%s is -; a key is only read from a file", from)
 	}
 	content, err := a.readFile(name)
 	if err != nil {
@@ -179,8 +179,8 @@ func (a *app) actor() (string, error) {
 		return a.flags.as, err
 	}
 	if a.named && a.flags.as != s.Principal() {
-		return "", usage(jig.Errorf(jig.CodeNotPermitted, "the key %s is %s's, and you act as %s", s.ID(), s.Principal(), a.flags.as).
-			WithField("as").WithHint("leave out --as and JIG_PRINCIPAL, or sign with a key of " + a.flags.as))
+		return "", usage(jig.Errorf(jig.CodeNotPermitted, "the key %s belongs to %s, but you act as %s", s.ID(), s.Principal(), a.flags.as).
+			WithField("as").WithHint("leave out --as and JIG_PRINCIPAL, or sign with a key that belongs to " + a.flags.as))
 	}
 	return s.Principal(), nil
 }

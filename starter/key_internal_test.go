@@ -176,7 +176,7 @@ func TestActor(t *testing.T) {
 			}, args...)
 			if tt.refused {
 				require.Equal(t, exitUsage, got.code)
-				require.Contains(t, got.stderr, "is ana's")
+				require.Contains(t, got.stderr, "belongs to ana")
 				require.Empty(t, got.stdout)
 				return
 			}

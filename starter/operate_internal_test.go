@@ -43,7 +43,7 @@ func TestWhoIsNamedIsTheKeys(t *testing.T) {
 	for _, args := range [][]string{{"approvals", "--mine"}, {"pause", "--tenant-wide"}, {"grant", "revoke", "grt_1"}} {
 		got := jigCLI(t, &fake{grants: grantsOf(time.Now())}, func(a *app) { a.env[signingKeySetting] = file }, append(args, "--as", "ana")...)
 		require.Equal(t, exitUsage, got.code, args[0])
-		require.Contains(t, got.stderr, "is dora's, and you act as ana", args[0])
+		require.Contains(t, got.stderr, "belongs to dora, but you act as ana", args[0])
 		got = jigCLI(t, &fake{grants: grantsOf(time.Now())}, func(a *app) { a.env[signingKeySetting] = file }, args...)
 		require.Equal(t, exitDone, got.code, "%s: %s", args[0], got.stderr)
 	}
@@ -148,7 +148,7 @@ func TestPauseAndResume(t *testing.T) {
 
 		got := jigCLI(t, e, nil, append([]string{"pause"}, args...)...)
 		require.Equal(t, 0, got.code, "%s: %s", name, got.stderr)
-		require.Equal(t, "paused "+tt.words+": calls that have not begun wait\n", got.stdout, name)
+		require.Equal(t, "paused "+tt.words+"; calls that have not started will wait\n", got.stdout, name)
 		claim, err := token.ForSubject("acme", token.ActionPause, tt.subject, "look first")
 		require.Equal(t, "dora", proves(t, e.paused.Token, key, claim, err), name)
 		e.paused.Token = ""
@@ -190,7 +190,7 @@ func TestPausesAreShown(t *testing.T) {
 	require.Equal(t, "held back: "+allText, got.stderr, "others that hold")
 	got = jigCLI(t, e, nil, "pause", "--tool", "file.wirte")
 	require.Equal(t, 0, got.code)
-	require.Contains(t, got.stderr, "warning: there is no tool file.wirte now: it is held back when it comes\nhint: did you mean \"file.write\"?\n")
+	require.Contains(t, got.stderr, "warning: there is no tool file.wirte yet; its calls will be held back\nhint: did you mean \"file.write\"?\n")
 
 	got = jigCLI(t, e, nil, "pause", "--list", "--output", "json")
 	var printed client.PauseResult

@@ -22,9 +22,9 @@ type pauseFlags struct {
 
 func (f *pauseFlags) add(a *app, cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.session, "session", "", "this session, and those that it started")
-	flags.StringVar(&f.tool, "tool", "", "this tool, in all sessions")
-	flags.BoolVar(&f.tenantWide, "tenant-wide", false, "all of the tenant")
+	flags.StringVar(&f.session, "session", "", "this session and the sessions that it started")
+	flags.StringVar(&f.tool, "tool", "", "this tool in all sessions")
+	flags.BoolVar(&f.tenantWide, "tenant-wide", false, "the whole tenant")
 	flags.StringVar(&f.reason, "reason", "", "why, in a sentence")
 	a.addKeyFlag(cmd)
 }
@@ -66,10 +66,10 @@ func (a *app) pauseCommand() *cobra.Command {
 	var list bool
 	cmd := &cobra.Command{
 		Use:   "pause --session SESSION|--tool TOOL|--tenant-wide",
-		Short: "Hold back calls that have not begun",
-		Long: `Hold back the calls that have not begun, of a session, a tool or the whole tenant, until "jig resume" with the same lets them go on.
-Calls that run finish; approvals can be given meanwhile. For programs: {"changed", "pauses": [{"scope", "target"?, "by", "reason"?, "at"}]}
-(--list gives the pauses alone).`,
+		Short: "Pause a session, a tool or the whole tenant",
+		Long: `Hold back calls of a session, a tool or the whole tenant that have not started, until "jig resume" with the same flags. Running calls
+finish, and approvals can still be given. JSON output: {"changed", "pauses": [{"scope", "target"?, "by", "reason"?, "at"}]}
+(--list prints only the pauses).`,
 		Example: `  jig pause --tool shop.refund --reason "the shop's accounts are being checked"
   jig pause --session ses_…
   jig pause --tenant-wide
@@ -81,14 +81,14 @@ Calls that run finish; approvals can be given meanwhile. For programs: {"changed
 			}
 			for _, name := range []string{"session", "tool", "tenant-wide", "reason"} {
 				if cmd.Flags().Changed(name) {
-					return usagef("--list goes without --%s", name)
+					return usagef("--list cannot be combined with --%s", name)
 				}
 			}
 			return a.listPauses(cmd)
 		},
 	}
 	f.add(a, cmd)
-	cmd.Flags().BoolVar(&list, "list", false, "show what is held back")
+	cmd.Flags().BoolVar(&list, "list", false, "list what is paused")
 	return cmd
 }
 
@@ -96,9 +96,9 @@ func (a *app) resumeCommand() *cobra.Command {
 	var f pauseFlags
 	cmd := &cobra.Command{
 		Use:   "resume --session SESSION|--tool TOOL|--tenant-wide",
-		Short: "Let go on what `jig pause` held back",
-		Long: `Let go on what "jig pause" held back, of the same session, tool or tenant. A call that another pause holds back too goes on waiting:
-they are shown. For programs: {"changed", "pauses": [what is held back still]}.`,
+		Short: "Resume what `jig pause` paused",
+		Long: `Resume a session, a tool or the tenant after "jig pause". The command lists the pauses that remain, because a call that another
+pause covers keeps waiting. JSON output: {"changed", "pauses": [remaining pauses]}.`,
 		Example: `  jig resume --tool shop.refund
   jig resume --tenant-wide --reason "all is well"`,
 		Args: cobra.NoArgs,
@@ -156,13 +156,13 @@ func (a *app) warnUnknownTool(ctx context.Context, e engine, name string) {
 	if slices.Contains(names, name) {
 		return
 	}
-	a.say("%s there is no tool %s now: it is held back when it comes", a.err.yellow("warning:"), name)
-	a.say("%s %s", a.err.dim("hint:"), cmp.Or(suggest.OrKnown(name, names), "`"+a.command("catalog")+"` shows what there is"))
+	a.say("%s there is no tool %s yet; its calls will be held back", a.err.yellow("warning:"), name)
+	a.say("%s %s", a.err.dim("hint:"), cmp.Or(suggest.OrKnown(name, names), "`"+a.command("catalog")+"` lists them"))
 }
 
 func (a *app) printPausing(request client.PauseRequest, action string, result client.PauseResult) error {
 	subject := subjectWords(jig.Pause{Scope: request.Scope, Target: request.Target})
-	line := "paused " + subject + ": calls that have not begun wait"
+	line := "paused " + subject + "; calls that have not started will wait"
 	switch {
 	case action == token.ActionResume && result.Changed:
 		line = "resumed " + subject

@@ -22,7 +22,7 @@ func (a *app) pendingText(c palette, p jig.Pending) string {
 	head := "waits for approval"
 	switch p.Kind {
 	case jig.PendingReconcile:
-		head = "nobody knows whether it happened"
+		head = "outcome unknown"
 	case jig.PendingQuestion:
 		head = "asks a person"
 	case jig.PendingApproval:

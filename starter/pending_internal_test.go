@@ -39,10 +39,10 @@ func TestWhatWaitsIsShownWithItsTerms(t *testing.T) {
   requested by ana, agent billing
   needs 2 of group finance (pay/large); after 30m also dora
   needs 1 of anybody (pay/any)
-  not ana: nobody decides what they requested
+  ana may not decide, having requested it
   approved so far by ben (claimed): 1 of 2 approvals by group finance, 1 missing
   carla delegated to emil
-  from `+moment(noon.Add(30*time.Minute))+` on also dora may decide
+  from `+moment(noon.Add(30*time.Minute))+`, dora may also decide
   expires `+moment(noon.Add(time.Hour))+`, and then the session is canceled
 `, got.stdout)
 	require.Contains(t, got.stderr, "jig approve ses_1 3.1\n")
@@ -58,7 +58,7 @@ func TestFactsOfWhatWaits(t *testing.T) {
 		has    string
 	}{
 		"anybody":    {func(p *jig.Pending) { p.Terms = nil }, "anybody may decide"},
-		"nobody":     {func(p *jig.Pending) { p.RequestedBy = "" }, "not whoever requested it"},
+		"nobody":     {func(p *jig.Pending) { p.RequestedBy = "" }, "the requester may not decide, having requested it"},
 		"reminder":   {func(p *jig.Pending) { p.NextAt = noon.Add(time.Minute) }, "next reminder " + moment(noon.Add(time.Minute))},
 		"fails":      {func(p *jig.Pending) { p.Terms.OnExpiry = jig.ExpiryFail }, "and then the session fails"},
 		"one line":   {func(p *jig.Pending) { p.Agent = "a\n\x1b[31mb" }, "agent a [31mb"},
@@ -73,7 +73,7 @@ func TestFactsOfWhatWaits(t *testing.T) {
 	p := waitingCall()
 	p.Kind = jig.PendingReconcile
 	text := newApp("jig", nil, nil, nil, nil).pendingText(palette{}, p)
-	require.Contains(t, text, "3.1 file.write: nobody knows whether it happened")
+	require.Contains(t, text, "3.1 file.write: outcome unknown")
 	require.NotContains(t, text, "anybody may decide", "who may is not known here")
 }
 
@@ -84,7 +84,7 @@ func TestQuestionsAreShown(t *testing.T) {
 	p.Question = &jig.Question{Text: "Which one?\nSay \x1b[31mso.", Options: values(`{"id": 7}`, `null`), Schema: json.RawMessage(`{"type":["object","null"]}`)}
 	got := jigCLI(t, &fake{pending: []jig.Pending{p}}, nil, "approvals")
 	require.Contains(t, got.stdout, "3.1 person.ask asks a person\n  Which one?\n  Say  [31mso.\n    1. {\"id\": 7}\n    2. null\n"+
-		"  an answer fits: {\"type\":[\"object\",\"null\"]}\n")
+		"  answer schema: {\"type\":[\"object\",\"null\"]}\n")
 	require.NotContains(t, got.stdout, "path: report.md", "the input is the question")
 	require.Contains(t, got.stderr, `jig answer ses_1 3.1 '{"id": 7}|null'`)
 	require.Contains(t, got.stderr, "jig deny ses_1 3.1 --reason …")
@@ -114,7 +114,7 @@ func TestEventsOfApprovalsAreReadable(t *testing.T) {
 		"no note":    {jig.EventApprovalDelegated, `{"by":"ana","to":"ben"}`, "approval delegated · to ben (by ana)"},
 		"reminded":   {jig.EventApprovalReminded, `{"due":"2026-01-02T12:00:00Z","missing":"0 of 1 approvals by ben, 1 missing"}`, "still waits for approval · 0 of 1 approvals by ben, 1 missing"},
 		"escalated":  {jig.EventApprovalEscalated, `{"missing":"m","approvers":{"people":["dora"],"groups":["leads"]}}`, "more people may approve · now also dora or group leads"},
-		"edited":     {jig.EventToolEdited, `{"by":"ana","edited":{"before":{},"after":{"n":1}},"missing":"0 of 1 approvals by ben, 1 missing"}`, `changed: waits for another approval · changed to {"n":1}; 0 of 1 approvals by ben, 1 missing (by ana)`},
+		"edited":     {jig.EventToolEdited, `{"by":"ana","edited":{"before":{},"after":{"n":1}},"missing":"0 of 1 approvals by ben, 1 missing"}`, `changed: waits for a new approval · changed to {"n":1}; 0 of 1 approvals by ben, 1 missing (by ana)`},
 		"approved":   {jig.EventToolApproved, `{"by":"ana","edited":{"after":{"n":1}}}`, `approved · changed to {"n":1} (by ana)`},
 		"covered":    {jig.EventToolApproved, `{"grant":"grt_1","digest":"d"}`, "approved · covered by grt_1"},
 		"asked":      {jig.EventToolAsked, `{"kind":"question","summary":"cut","question":{"question":"Which one?"}}`, "asks a person · Which one?"},

@@ -79,7 +79,7 @@ func termFacts(p jig.Pending, t jig.Terms) []string {
 		lines = append(lines, "anybody may decide")
 	}
 	if t.NotRequester {
-		lines = append(lines, "not "+cmp.Or(p.RequestedBy, "whoever requested it")+": nobody decides what they requested")
+		lines = append(lines, ""+cmp.Or(p.RequestedBy, "the requester")+" may not decide, having requested it")
 	}
 	return lines
 }
@@ -89,7 +89,7 @@ func nextFact(p jig.Pending, t jig.Terms) string {
 	for _, r := range t.Requirements {
 		for _, e := range r.Escalate {
 			if p.RequestedAt.Add(e.After).Equal(p.NextAt) {
-				return fmt.Sprintf("from %s on also %s may decide", moment(p.NextAt), e.Approvers)
+				return fmt.Sprintf("from %s, %s may also decide", moment(p.NextAt), e.Approvers)
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func questionText(q jig.Question) string {
 		lines = append(lines, fmt.Sprintf("  %d. %s", i+1, oneLine(plainValue(option), 200)))
 	}
 	if len(q.Schema) > 0 {
-		lines = append(lines, "an answer fits: "+oneLine(string(q.Schema), 500))
+		lines = append(lines, "answer schema: "+oneLine(string(q.Schema), 500))
 	}
 	return strings.Join(lines, "\n")
 }

@@ -21,9 +21,9 @@ import (
 func (a *app) policyCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "policy",
-		Short: "List policies, and try them before they rule on anything",
-		Long: `List the policies in force, and try new ones before they rule on anything: run the cases that a policy document ships with, ask it
-about one call, or about the calls of the last days. Nothing is called and nothing is changed.`,
+		Short: "List policies, and try new ones safely",
+		Long: `List the policies in force, and try new ones before you register them: run the cases of a policy document, or evaluate it on one call
+or on the calls of the last days. Nothing is called or changed.`,
 		Example: `  jig policy test production.yaml
   jig policy explain production.yaml --tool file.write --input path=docs/a.md`,
 	}, a.policyListCommand(), a.policyTestCommand(), a.policyExplainCommand(), a.policyBacktestCommand())
@@ -31,7 +31,7 @@ about one call, or about the calls of the last days. Nothing is called and nothi
 
 // addCatalogFile adds --catalog without --offline, for commands that need the tools.
 func (f *catalogFlags) addCatalogFile(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.file, "catalog", "", "`FILE` written by \"catalog export\", in place of asking the worker")
+	cmd.Flags().StringVar(&f.file, "catalog", "", "`FILE` written by \"catalog export\", to use instead of the worker's catalog")
 	_ = cmd.MarkFlagFilename("catalog", "json") //nolint:errcheck // fails only for an unknown flag
 }
 
@@ -40,9 +40,9 @@ func (a *app) policyTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test FILE",
 		Short: "Run the cases of a policy document",
-		Long: `Run the cases of a policy document. The running worker, or a catalogue from "catalog export", says what the tools are whose
-cases give no more than their name; when every case writes its tool out, neither is needed. The exit code is 1 when a case
-fails. For programs: {"ok", "cases": [{"name", "expect", "got", "rules", "failed"?, "ok", "problem"?, "reasons"?, "terms"?}]}.`,
+		Long: `Run the cases of a policy document. Tools that cases give only by name are looked up in the catalog of the running worker or of
+"catalog export"; a document whose cases all spell out their tool needs neither. The exit code is 1 if a case fails.
+JSON output: {"ok", "cases": [{"name", "expect", "got", "rules", "failed"?, "ok", "problem"?, "reasons"?, "terms"?}]}.`,
 		Example: `  jig policy test production.yaml
   jig policy test production.yaml --catalog catalog.json --output json`,
 		Args: arguments(1, 1),
@@ -87,7 +87,7 @@ func (a *app) toolsOfCases(ctx context.Context, cases []spec.PolicyCase, f catal
 		}
 		known, err := a.catalogue(ctx, f)
 		if err != nil {
-			return nil, alsoTry(err, "give --catalog FILE, or write the tools of cases out: tool: {name: …, permission: …}")
+			return nil, alsoTry(err, "give --catalog FILE, or spell out the tools of the cases: tool: {name: …, permission: …}")
 		}
 		return toolIn(known), nil
 	}
@@ -176,18 +176,18 @@ func (a *app) policyExplainCommand() *cobra.Command {
 	var q policyQuestion
 	cmd := &cobra.Command{
 		Use:   "explain FILE --tool NAME",
-		Short: "Say what a policy document makes of one call, and why",
-		Long: `Say what a policy document makes of one call: the verdict, and every rule that spoke. The running worker, or a catalogue
-from "catalog export", says what the tool is. The call is the first of a session that has written nothing, by the principal
-and tenant of --as and --tenant; defaults of the tool's schema are filled in at the top of the input, which is not checked.
-For programs: {"tool", "verdict", "reasons", "policy_version", "expires"?, "terms"?, "base": {"verdict", "reasons"},
+		Short: "Evaluate a policy document on one call",
+		Long: `Evaluate a policy document on one call: print the verdict and every rule that applied. The tool is looked up in the catalog of the
+running worker or of "catalog export". The call is evaluated as the first of a session that has written nothing, by the principal
+and tenant of --as and --tenant. Defaults of the tool's schema are filled in at the top of the input, which is not validated.
+JSON output: {"tool", "verdict", "reasons", "policy_version", "expires"?, "terms"?, "base": {"verdict", "reasons"},
 "rules": [{"rule", "verdict", "reason", "failed"?}]}.`,
 		Example: `  jig policy explain production.yaml --tool file.write --input path=docs/a.md
   jig policy explain production.yaml --tool http.post --input @call.json --as ana --group ops --now 2026-12-24T20:00:00Z`,
 		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := jig.CheckToolName(q.tool); err != nil {
-				return usagef("--tool names the tool that is called: %w", err)
+				return usagef("--tool: %w", err)
 			}
 			_, rules, err := a.readPolicy(args[0])
 			if err != nil {
@@ -198,12 +198,12 @@ For programs: {"tool", "verdict", "reasons", "policy_version", "expires"?, "term
 	}
 	q.catalog.addCatalogFile(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&q.tool, "tool", "", "the tool that is called")
+	flags.StringVar(&q.tool, "tool", "", "tool to call")
 	flags.StringArrayVar(&q.inputs, "input", nil, "input: key=value (repeatable), @file.json, @- or a JSON object")
-	flags.StringVar(&q.agent, "agent", "", "the agent that makes the call")
-	flags.StringArrayVar(&q.groups, "group", nil, "a group that the principal is in (repeatable)")
-	flags.StringArrayVar(&q.permissions, "permission", nil, "a permission that the principal holds (repeatable)")
-	flags.StringVar(&q.now, "now", "", "when the call is made (RFC 3339; default now)")
+	flags.StringVar(&q.agent, "agent", "", "agent that makes the call")
+	flags.StringArrayVar(&q.groups, "group", nil, "group of the principal (repeatable)")
+	flags.StringArrayVar(&q.permissions, "permission", nil, "permission of the principal (repeatable)")
+	flags.StringVar(&q.now, "now", "", "time of the call (RFC 3339; default now)")
 	return cmd
 }
 
@@ -343,16 +343,16 @@ func termLines(t jig.Terms) []string {
 		lines = append(lines, line)
 	}
 	if t.NotRequester {
-		lines = append(lines, "whoever asks for the call may not decide it")
+		lines = append(lines, "the requester may not decide it")
 	}
 	if t.Remind > 0 {
 		lines = append(lines, "a reminder every "+duration.Format(t.Remind))
 	}
 	switch t.OnExpiry {
 	case jig.ExpiryCancel:
-		lines = append(lines, "when nobody decides in time, the session is canceled")
+		lines = append(lines, "if nobody decides in time, the session is canceled")
 	case jig.ExpiryFail:
-		lines = append(lines, "when nobody decides in time, the session fails")
+		lines = append(lines, "if nobody decides in time, the session fails")
 	case jig.ExpiryDeny: // the default for every approval
 	}
 	return lines

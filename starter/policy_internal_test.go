@@ -75,7 +75,7 @@ func TestPolicyTestWithoutAWorker(t *testing.T) {
 	file := writeFile(t, "shop.yaml", shopPolicy)
 	got := jigCLI(t, noWorker(), nil, "policy", "test", file)
 	require.Equal(t, exitFailed, got.code)
-	require.Contains(t, got.stderr, "give --catalog FILE, or write the tools of cases out")
+	require.Contains(t, got.stderr, "give --catalog FILE, or spell out the tools of the cases")
 	catalog, err := json.Marshal(shopTools())
 	require.NoError(t, err)
 	got = jigCLI(t, noWorker(), nil, "policy", "test", file, "--catalog", writeFile(t, "catalog.json", string(catalog)))
@@ -182,9 +182,9 @@ func TestPolicyShowsTerms(t *testing.T) {
 	file, e := writeFile(t, "pay.yaml", payPolicy), &fake{catalog: shopTools()}
 	got := jigCLI(t, e, nil, "policy", "test", file)
 	const terms = `to approve: 2 by group finance or permission pay (pay/two); after 1d also dora
-IND whoever asks for the call may not decide it
+IND the requester may not decide it
 IND a reminder every 1h30m
-IND when nobody decides in time, the session is canceled
+IND if nobody decides in time, the session is canceled
 `
 	require.Equal(t, outcome{code: exitFailed, stderr: "failed: 1 of 2 cases\n", stdout: `ok    pays: ask, 2 by group finance or permission pay
 FAIL  pays alone: the largest quorum is 2, not 1
@@ -196,7 +196,7 @@ FAIL  pays alone: the largest quorum is 2, not 1
 	require.Equal(t, "billing.pay: ask, for 2d\n  billing.pay changes data (permission write)\n  policy pay, rule two: it says ask\n  "+
 		strings.ReplaceAll(terms, "IND ", "  "), got.stdout)
 	got = jigCLI(t, e, nil, "policy", "explain", file, "--tool", "billing.pay", "--input", "amount=11")
-	require.Contains(t, got.stdout, "  when nobody decides in time, the session fails\n")
+	require.Contains(t, got.stdout, "  if nobody decides in time, the session fails\n")
 
 	const asJSON = `{"requirements":[{"rule":"pay/two","approvers":{"groups":["finance"],"permission":"pay"},"quorum":2,
 		"escalate":[{"after":86400000000000,"approvers":{"people":["dora"]}}]}],"not_requester":true,"remind":5400000000000,"on_expiry":"cancel"}`

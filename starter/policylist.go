@@ -9,10 +9,10 @@ import (
 func (a *app) policyListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the policies in force, and those that the worker cannot read",
-		Long: `List the registered policies of the tenant as the running worker has them. While the worker cannot read one of them, because a
-newer version of jig wrote it, the tenant's calls are held back: bring the workers up to date, or register the policy in a form that
-they read. For programs: {"policies": [{"name", "version", "rules", "error"?}]}.`,
+		Short: "List the policies in force, and any that the worker cannot read",
+		Long: `List the tenant's registered policies as the running worker sees them. If the worker cannot read one of them, because it was written
+for a newer version of jig, the tenant's calls are held back: update the workers, or register the policy in a form that they can
+read. JSON output: {"policies": [{"name", "version", "rules", "error"?}]}.`,
 		Example: `  jig policy list
   jig policy list --output json | jq '.policies[] | select(.error)'`,
 		Args: cobra.NoArgs,
@@ -48,7 +48,7 @@ func (a *app) printPolicies(list []jig.PolicyState) error {
 	case unreadable > 0:
 		a.say("%s the calls of tenant %s are held back until %s can be read", a.err.yellow("warning:"), a.flags.tenant, plural(unreadable, "policy", "policies"))
 	case len(list) == 0:
-		a.say("tenant %s has no policies: calls are ruled on as their tools say", a.flags.tenant)
+		a.say("tenant %s has no policies; the contracts of the tools decide", a.flags.tenant)
 	}
 	return nil
 }

@@ -31,9 +31,9 @@ func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run AGENT|SPEC|FILE",
-		Short: "Run an agent or a composition and wait for its end",
-		Long: `Run an agent or an execution spec (a composition, a prompt), registered or from a file, and wait for its end. The session
-is durable: it goes on when this program is interrupted. An --id that is taken gives the session that is there.`,
+		Short: "Run an agent or a composition and wait until it ends",
+		Long: `Run an agent or an execution spec (a composition, a prompt), registered or from a file, and wait until it ends. The session is
+durable: it continues if this program is interrupted. Repeating a request with the same --id returns the existing session.`,
 		Example: `  jig run dependency-review --input path=. --follow
   jig run ./my-agent.md --task "Summarise the README" --model anthropic/claude-sonnet-4-5
   jig run ./nightly.yaml --input since=2026-01-01 --yes
@@ -41,7 +41,7 @@ is durable: it goes on when this program is interrupted. An --id that is taken g
 		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.detach && (f.follow || f.yes || f.noWait) {
-				return usagef("--detach does not go with --follow, --yes or --no-wait: it returns at once")
+				return usagef("--detach cannot be combined with --follow, --yes or --no-wait: it returns at once")
 			}
 			options, err := a.startOptions(args[0], f)
 			if err != nil {
@@ -52,14 +52,14 @@ is durable: it goes on when this program is interrupted. An --id that is taken g
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.task, "task", "", "what the agent is to do")
+	flags.StringVar(&f.task, "task", "", "task of the agent")
 	flags.StringArrayVar(&f.inputs, "input", nil, "input: key=value (repeatable), @file.json, @- or a JSON object")
-	flags.StringVar(&f.model, "model", "", "model in place of the agent's, e.g. anthropic/…, openai/…, script/…")
-	flags.StringVar(&f.id, "id", "", "id of your own for the session, e.g. order-7; one that the same request used gives the session that is there")
-	flags.BoolVar(&f.follow, "follow", false, "show what happens; on a terminal, ask for approvals")
+	flags.StringVar(&f.model, "model", "", "model to use instead of the agent's, e.g. anthropic/…, openai/…, script/…")
+	flags.StringVar(&f.id, "id", "", "your own id for the session, e.g. order-7; repeating a request with its id returns the existing session")
+	flags.BoolVar(&f.follow, "follow", false, "print events as they happen; on a terminal, prompt for approvals")
 	flags.BoolVar(&f.detach, "detach", false, "print the session id and return at once")
-	flags.BoolVar(&f.yes, "yes", false, "approve everything that this session asks for")
-	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the session waits for a person")
+	flags.BoolVar(&f.yes, "yes", false, "approve everything that this session asks")
+	flags.BoolVar(&f.noWait, "no-wait", false, "exit with code 3 if the session waits for a person")
 	return cmd
 }
 
@@ -110,7 +110,7 @@ func (a *app) runAny(ctx context.Context, e engine, o client.StartOptions, f run
 		return a.runSession(ctx, e, o, f)
 	}
 	if o.Task != "" || o.Model != "" {
-		return usagef("--task and --model go with an agent; %s is an execution spec", o.Agent)
+		return usagef("--task and --model are for agents; %s is an execution spec", o.Agent)
 	}
 	if err := a.checkSpec(ctx, e, o); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (a *app) runSession(ctx context.Context, e engine, o client.StartOptions, f
 func (a *app) attendTo(ctx context.Context, e engine, started client.Started, f runFlags) (over bool, err error) {
 	id := started.SessionID
 	if started.Existing {
-		a.say("session %s is there already; nothing was started", a.err.bold(id))
+		a.say("session %s already exists; nothing was started", a.err.bold(id))
 	}
 	if f.detach {
 		return true, a.detached(id)
@@ -223,7 +223,7 @@ func (a *app) detached(id string) error {
 // leave says how to return to a session that continues without this program.
 func (a *app) leave(ctx context.Context, id string, err error) error {
 	if ctx.Err() != nil || errors.Is(err, errAborted) {
-		a.say("\nthe session goes on; follow it with: %s", a.command("watch", id))
+		a.say("\nthe session continues; follow it with: %s", a.command("watch", id))
 		a.say("stop it with: %s", a.command("cancel", id))
 	}
 	return err

@@ -60,7 +60,7 @@ func TestRunCallsAnExecutionSpec(t *testing.T) {
 
 	got = jigCLI(t, e, nil, "run", file, "--task", "something")
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "--task and --model go with an agent")
+	require.Contains(t, got.stderr, "--task and --model are for agents")
 }
 
 func TestRunTellsARegisteredSpecFromAnAgent(t *testing.T) {

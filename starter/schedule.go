@@ -27,9 +27,9 @@ type schedules interface {
 func (a *app) scheduleCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "schedule",
-		Short: "Start agents and tools at set times",
-		Long: `Start an agent session, or run a tool or a registered composition, at set times: at those of a cron line, or at an
-interval. The times are kept by Temporal; nothing of this program has to run.`,
+		Short: "Start agents and tools on a schedule",
+		Long: `Start an agent session, or run a tool or a registered composition, at the times of a cron line or at an interval.
+Temporal keeps the schedule; this program need not run.`,
 		Example: `  jig schedule create nightly --agent dependency-review --input path=. --cron "0 7 * * 1-5" --timezone Europe/Berlin
   jig schedule list
   jig schedule trigger nightly`,
@@ -69,7 +69,7 @@ type scheduleList struct {
 func (a *app) scheduleDescribeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe NAME",
-		Short: "Show a schedule, what it starts, and its sessions",
+		Short: "Show a schedule, what it starts and its sessions",
 		Example: `  jig schedule describe nightly
   jig schedule describe nightly --output json | jq '.recent[-1]'`,
 		Args: a.scheduleArgs,
@@ -92,8 +92,8 @@ func (a *app) schedulePauseCommand() *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
 		Use:     "pause NAME",
-		Short:   "Stop a schedule until it is resumed",
-		Long:    `Stop a schedule until it is resumed. What it started goes on.`,
+		Short:   "Pause a schedule",
+		Long:    `Pause a schedule until it is resumed. Sessions that it started continue.`,
 		Example: `  jig schedule pause nightly --note "until the freeze is over"`,
 		Args:    a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -103,7 +103,7 @@ func (a *app) schedulePauseCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&note, "note", "", "why; shown in lists (default: who paused it)")
+	cmd.Flags().StringVar(&note, "note", "", "reason, shown in lists (default: who paused it)")
 	return cmd
 }
 
@@ -111,8 +111,8 @@ func (a *app) scheduleResumeCommand() *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
 		Use:     "resume NAME",
-		Short:   "Let a paused schedule go on",
-		Long:    `Let a paused schedule go on. Times that passed meanwhile are not made up for.`,
+		Short:   "Resume a paused schedule",
+		Long:    `Resume a paused schedule. Starts that it missed while paused are not made up for.`,
 		Example: `  jig schedule resume nightly`,
 		Args:    a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -122,7 +122,7 @@ func (a *app) scheduleResumeCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringVar(&note, "note", "", "note in place of the one before (default: who resumed it)")
+	cmd.Flags().StringVar(&note, "note", "", "note that replaces the previous one (default: who resumed it)")
 	return cmd
 }
 
@@ -140,7 +140,7 @@ func (a *app) changed(s client.Schedule, how string, err error) error {
 	case len(s.Next) > 0:
 		a.say("next: %s", moment(s.Next[0]))
 	default:
-		a.say("%s it will start nothing: no time of it is to come", a.err.yellow("warning:"))
+		a.say("%s it will start nothing: all of its times have passed", a.err.yellow("warning:"))
 	}
 	return nil
 }
@@ -154,8 +154,8 @@ type triggered struct {
 func (a *app) scheduleTriggerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "trigger NAME",
-		Short: "Start what a schedule starts, now",
-		Long:  `Start what a schedule starts, now, beside whatever of it still runs, also when it is paused, and print the session's id.`,
+		Short: "Start a session of a schedule now",
+		Long:  `Start a session of the schedule now, even if it is paused or another session of it is running, and print the session's id.`,
 		Example: `  jig schedule trigger nightly
   jig watch "$(jig schedule trigger nightly)"`,
 		Args: a.scheduleArgs,
@@ -189,8 +189,8 @@ type deleted struct {
 func (a *app) scheduleDeleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "delete NAME",
-		Short:   "Remove a schedule",
-		Long:    `Remove a schedule. Sessions that it started go on; "jig cancel" stops them.`,
+		Short:   "Delete a schedule",
+		Long:    `Delete a schedule. Sessions that it started continue; "jig cancel" stops them.`,
 		Example: `  jig schedule delete nightly`,
 		Args:    a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -211,7 +211,7 @@ func (a *app) scheduleDeleteCommand() *cobra.Command {
 // scheduleArgs accepts exactly one argument, a schedule's name.
 func (a *app) scheduleArgs(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usagef("%s given; needed: NAME", plural(len(args), "argument is", "arguments are"))
+		return usagef("%s given; expected NAME", plural(len(args), "argument is", "arguments are"))
 	}
 	if err := client.CheckScheduleName(a.flags.tenant, args[0]); err != nil {
 		return usage(err)
@@ -236,7 +236,7 @@ func (a *app) onSchedule(ctx context.Context, name string, do func(engine) error
 			names = append(names, one.Name)
 		}
 		names = slices.DeleteFunc(names, func(known string) bool { return known == name }) // lists lag behind changes
-		hint := cmp.Or(suggest.OrKnown(name, names), fmt.Sprintf("`%s` shows what there is", a.command("schedule", "list")))
+		hint := cmp.Or(suggest.OrKnown(name, names), fmt.Sprintf("see `%s`", a.command("schedule", "list")))
 		return missing.WithHint(hint)
 	})
 }

@@ -40,13 +40,13 @@ func (a *app) scheduleCreateCommand() *cobra.Command {
 	var f scheduleFlags
 	cmd := &cobra.Command{
 		Use:   "create NAME --agent AGENT|--tool TOOL --cron LINE|--every DURATION",
-		Short: "Make a schedule",
-		Long: `Make a schedule that starts an agent session, or runs a tool or a registered composition, at set times. Each session's id
-is ses_NAME and the time in UTC.
+		Short: "Create a schedule",
+		Long: `Create a schedule that starts an agent session, or runs a tool or a registered composition. The id of each session is ses_NAME
+followed by the time in UTC.
 
-A cron line has five fields: minute, hour, day of month, month, day of week. --cron may be repeated, and go with --every.
-While a session of the schedule still runs, also while it waits for a person, --overlap says what happens (default: skip).
---catch-up is how late a start is still made that Temporal missed while it was down.`,
+A cron line has five fields: minute, hour, day of month, month, day of week. --cron may be repeated and combined with --every.
+--overlap says what happens if a session of the schedule is still running or waiting for a person (default skip).
+--catch-up says how late a start may be if Temporal missed it while it was down.`,
 		Example: `  jig schedule create nightly --agent dependency-review --input path=. --cron "0 7 * * 1-5" --timezone Europe/Berlin
   jig schedule create licences --tool deps.license --input module=go.temporal.io/sdk --input version=v1.50.0 --every 24h --jitter 10m
   jig schedule create report --agent ./report.md --task "What changed this week?" --cron "0 9 * * 1" --end 2027-01-01 --paused`,
@@ -66,23 +66,23 @@ While a session of the schedule still runs, also while it waits for a person, --
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.agent, "agent", "", "agent to start: a registered one's name, or a document (which is copied)")
+	flags.StringVar(&f.agent, "agent", "", "agent to start: the name of a registered one, or a document, which is copied")
 	flags.StringVar(&f.tool, "tool", "", "tool or registered composition to run")
-	flags.StringVar(&f.task, "task", "", "what the agent is to do")
+	flags.StringVar(&f.task, "task", "", "task of the agent")
 	flags.StringArrayVar(&f.inputs, "input", nil, "input: key=value (repeatable), @file.json, @- or a JSON object")
-	flags.StringVar(&f.model, "model", "", "model in place of the agent's, e.g. anthropic/…, openai/…, script/…")
+	flags.StringVar(&f.model, "model", "", "model to use instead of the agent's, e.g. anthropic/…, openai/…, script/…")
 	flags.StringArrayVar(&f.cron, "cron", nil, `cron line, e.g. "0 7 * * 1-5" (repeatable)`)
 	flags.StringVar(&f.timezone, "timezone", "", "time zone of the cron lines, e.g. Europe/Berlin (default UTC)")
 	flags.DurationVar(&f.every, "every", 0, "interval, e.g. 1h, counted from midnight UTC of 1 January 1970")
-	flags.DurationVar(&f.offset, "offset", 0, "moves the interval, e.g. 5m past each hour")
-	flags.DurationVar(&f.jitter, "jitter", 0, "delays each start by a random time of up to this length")
-	flags.StringVar(&f.start, "start", "", "nothing before this time, e.g. 2026-12-24, 2026-12-24T18:00 (in --timezone) or RFC 3339")
-	flags.StringVar(&f.end, "end", "", "nothing after this time")
+	flags.DurationVar(&f.offset, "offset", 0, "offset within the interval, e.g. 5m for five minutes past each hour")
+	flags.DurationVar(&f.jitter, "jitter", 0, "delay each start by a random time up to this long")
+	flags.StringVar(&f.start, "start", "", "start nothing before this time, e.g. 2026-12-24, 2026-12-24T18:00 (in --timezone) or RFC 3339")
+	flags.StringVar(&f.end, "end", "", "start nothing after this time")
 	flags.StringVar(&f.overlap, "overlap", string(client.OverlapSkip), "skip, buffer_one, buffer_all, cancel_other, terminate_other or allow_all")
-	flags.DurationVar(&f.catchUp, "catch-up", client.DefaultCatchUp, "how late a start that the server missed is still made")
-	flags.BoolVar(&f.paused, "paused", false, "start nothing until it is resumed")
+	flags.DurationVar(&f.catchUp, "catch-up", client.DefaultCatchUp, "how late a missed start may still happen")
+	flags.BoolVar(&f.paused, "paused", false, "create it paused")
 	flags.StringVar(&f.note, "note", "", "note for people")
-	flags.IntVar(&f.limit, "limit", 0, "end after so many starts (0: no limit)")
+	flags.IntVar(&f.limit, "limit", 0, "end after this many starts (0: no limit)")
 	words := make([]string, 0, len(client.Overlaps()))
 	for _, overlap := range client.Overlaps() {
 		words = append(words, string(overlap))
@@ -105,7 +105,7 @@ func (a *app) scheduleOptions(name string, f scheduleFlags) (client.ScheduleOpti
 		return o, err
 	}
 	if f.catchUp == 0 {
-		return o, usagef("--catch-up: 0 would be the default; give at least 10s")
+		return o, usagef("--catch-up: 0 means the default; give at least 10s")
 	}
 	var err error
 	if o.When.Start, err = timeFlag("start", f.start, f.timezone); err != nil {
@@ -126,9 +126,9 @@ func (a *app) scheduleOptions(name string, f scheduleFlags) (client.ScheduleOpti
 func (a *app) scheduleWhat(o *client.ScheduleOptions, f scheduleFlags) error {
 	switch {
 	case f.agent == "" && f.tool == "":
-		return usagef("--agent or --tool is needed: what the schedule is to start")
+		return usagef("give --agent or --tool: what the schedule starts")
 	case f.agent != "" && f.tool != "":
-		return usagef("--agent does not go with --tool: a schedule starts one thing")
+		return usagef("--agent and --tool cannot be combined: a schedule starts one thing")
 	case f.agent != "":
 		session, err := a.startOptions(f.agent, runFlags{task: f.task, inputs: f.inputs, model: f.model})
 		if err != nil {
@@ -143,7 +143,7 @@ func (a *app) scheduleWhat(o *client.ScheduleOptions, f scheduleFlags) error {
 		}
 		return nil
 	case f.task != "" || f.model != "":
-		return usagef("--task and --model go with --agent: a tool takes --input alone")
+		return usagef("--task and --model are for --agent: a tool takes only --input")
 	}
 	input, pairs, err := a.parseInputs(f.inputs)
 	o.Call = &client.CallInput{Tenant: a.flags.tenant, Tool: f.tool, Input: input, Pairs: pairs, Principal: a.principal()}
@@ -195,7 +195,7 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 		if jig.AsError(err).Reason != client.ReasonNoWorker {
 			return err
 		}
-		a.say("%s no worker answers, so nobody knows whether what the schedule starts is there", a.err.yellow("warning:"))
+		a.say("%s no worker answers, so it was not checked that what the schedule starts exists", a.err.yellow("warning:"))
 		return nil
 	}
 	tools := make([]string, 0, len(catalog.Tools))
@@ -203,7 +203,7 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 		tools = append(tools, tool.Name)
 	}
 	tools = append(tools, catalog.Specs...)
-	catalogued := "`" + a.command("catalog") + "` shows what there is"
+	catalogued := "`" + a.command("catalog") + "` lists them"
 	if o.Call != nil {
 		if name := o.Call.Tool; !slices.Contains(tools, name) {
 			return jig.Errorf(jig.CodeToolNotFound, "there is no tool or composition %s", name).WithHint(cmp.Or(suggest.OrKnown(name, tools), catalogued))
@@ -215,7 +215,7 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 	case slices.Contains(catalog.Agents, name):
 		return nil
 	case slices.Contains(tools, name):
-		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint("it is run with --tool " + name)
+		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint("run it with --tool " + name)
 	default:
 		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint(cmp.Or(suggest.OrKnown(name, catalog.Agents), catalogued))
 	}

@@ -168,12 +168,12 @@ func TestScheduleUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no name":          {[]string{"schedule", "create"}, "needed: NAME"},
+		"no name":          {[]string{"schedule", "create"}, "expected NAME"},
 		"bad name":         {[]string{"schedule", "pause", "a/b"}, "is not a schedule's name"},
 		"unknown":          {[]string{"schedule", "stop", "n"}, `unknown command "stop"`},
-		"nothing":          {create("--cron", "@daily"), "--agent or --tool is needed"},
-		"both":             {create("--agent", "review", "--tool", "deps.list", "--cron", "@daily"), "--agent does not go with --tool"},
-		"task of a tool":   {create("--tool", "deps.list", "--task", "x", "--cron", "@daily"), "--task and --model go with --agent"},
+		"nothing":          {create("--cron", "@daily"), "give --agent or --tool"},
+		"both":             {create("--agent", "review", "--tool", "deps.list", "--cron", "@daily"), "--agent and --tool cannot be combined"},
+		"task of a tool":   {create("--tool", "deps.list", "--task", "x", "--cron", "@daily"), "--task and --model are for --agent"},
 		"bad tool":         {create("--tool", "no nonsense", "--cron", "@daily"), "--tool: "},
 		"bad input":        {create("--agent", "review", "--cron", "@daily", "--input", "novalue"), "--input"},
 		"large input":      {create("--agent", "review", "--cron", "@daily", "--task", strings.Repeat("t", 49<<10)), "--input: "},
@@ -213,7 +213,7 @@ func TestScheduleRefusesWhatIsNotThere(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, `did you mean "deps.list"?`)
 	got = jigCLI(t, s, nil, "schedule", "create", "n", "--agent", "deps.list", "--cron", "@daily")
-	require.Contains(t, got.stderr, "hint: it is run with --tool deps.list")
+	require.Contains(t, got.stderr, "hint: run it with --tool deps.list")
 	require.Empty(t, s.created.Name)
 
 	s.catalogErr = &jig.Error{Code: jig.CodeUnavailable, Message: "no worker", Reason: client.ReasonNoWorker}
@@ -293,6 +293,6 @@ func TestScheduleForPeople(t *testing.T) {
 	require.Contains(t, jigCLI(t, s, nil, "schedule", "resume", "nightly").stderr, "warning: it will start nothing")
 	got = jigCLI(t, s, nil, "schedule", "list")
 	require.Empty(t, got.stdout)
-	require.Contains(t, got.stderr, "no schedules; make one with: jig schedule create")
+	require.Contains(t, got.stderr, "no schedules; create one with: jig schedule create")
 	require.Equal(t, exitDone, jigCLI(t, s, nil, "schedule").code)
 }

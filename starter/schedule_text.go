@@ -16,7 +16,7 @@ func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 M
 
 func (a *app) printSchedules(list []client.Schedule) error {
 	if len(list) == 0 {
-		a.say("no schedules; make one with: %s", a.command("schedule", "create", "NAME", "--agent", "AGENT", "--cron", "0 7 * * 1-5"))
+		a.say("no schedules; create one with: %s", a.command("schedule", "create", "NAME", "--agent", "AGENT", "--cron", "0 7 * * 1-5"))
 		return nil
 	}
 	rows := [][]string{{a.out.dim("NAME"), a.out.dim("STARTS"), a.out.dim("WHEN"), a.out.dim("NEXT"), a.out.dim("LAST")}}

@@ -19,10 +19,10 @@ type shownCall struct {
 func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show SESSION CALL",
-		Short: "Show one call that waits, with all of its arguments",
-		Long: `Show one call that waits, with all of its arguments: lists and events show long ones cut down to 2 KiB. The digest is that of
-exactly these arguments; an approval with --digest is refused when anything has changed since.
-For programs: {"pending": …, "input": …}.`,
+		Short: "Show a waiting call with its full arguments",
+		Long: `Show a waiting call with its full arguments; lists and events shorten long ones to 2 KiB. The digest covers exactly these arguments:
+an approval with --digest is refused if anything has changed since.
+JSON output: {"pending": …, "input": …}.`,
 		Example: `  jig approvals show ses_… 3.1
   jig approvals show ses_… 1.1 --output json | jq -r '.input.documents[].body'`,
 		Args: sessionArgs(2, 2),

@@ -22,7 +22,7 @@ type proof struct {
 // addProofFlags adds --key and --token to a command that decides about calls.
 func (a *app) addProofFlags(cmd *cobra.Command, p *proof) {
 	a.addKeyFlag(cmd)
-	cmd.Flags().StringVar(&p.token, "token", "", "token that proves who decides, of \"jig token\"; for one call")
+	cmd.Flags().StringVar(&p.token, "token", "", "token from \"jig token\" that proves who decides; for one call")
 }
 
 // count returns how many calls are decided. With --all the number is unknown and counts as several.
@@ -42,11 +42,11 @@ func (p *proof) settle(a *app, cmd *cobra.Command, calls int) (err error) {
 	p.token = strings.TrimSpace(p.token)
 	switch {
 	case p.token == "":
-		return usagef("--token is empty; give what \"jig token\" prints")
+		return usagef("--token is empty; give a token from \"jig token\"")
 	case calls > 1:
-		return usagef("--token goes with one call")
+		return usagef("--token needs exactly one call")
 	case cmd.Flags().Changed("key"):
-		return usagef("--token and --key exclude each other")
+		return usagef("--token and --key cannot be combined")
 	}
 	if cmd.Flags().Changed("as") {
 		p.by = a.flags.as

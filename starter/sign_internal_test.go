@@ -139,11 +139,11 @@ func TestWrongProofs(t *testing.T) {
 		"empty token":        {[]string{"approve", "ses_1", "3.1", "--token", ""}, "--token is empty"},
 		"token for two":      {[]string{"approve", "ses_1", "3.1", "3.2", "--token", "t"}, "one call"},
 		"token for all":      {[]string{"deny", "--all", "--tool", "*", "--yes", "--token", "t"}, "one call"},
-		"token and key":      {[]string{"deny", "ses_1", "3.1", "--token", "t", "--key", file}, "exclude"},
-		"another's key":      {[]string{"approve", "ses_1", "3.1", "--as", "ben", "--key", file}, "is dora's, and you act as ben"},
+		"token and key":      {[]string{"deny", "ses_1", "3.1", "--token", "t", "--key", file}, "cannot be combined"},
+		"another's key":      {[]string{"approve", "ses_1", "3.1", "--as", "ben", "--key", file}, "belongs to dora, but you act as ben"},
 		"no such key":        {[]string{"approve", "ses_1", "3.1", "--key", file + ".none"}, "no such file"},
-		"pause by another":   {[]string{"pause", "--tenant-wide", "--as", "ben", "--key", file}, "is dora's, and you act as ben"},
-		"revoke by another":  {[]string{"grant", "revoke", "grt_1", "--as", "ben", "--key", file}, "is dora's, and you act as ben"},
+		"pause by another":   {[]string{"pause", "--tenant-wide", "--as", "ben", "--key", file}, "belongs to dora, but you act as ben"},
+		"revoke by another":  {[]string{"grant", "revoke", "grt_1", "--as", "ben", "--key", file}, "belongs to dora, but you act as ben"},
 		"grant for two":      {[]string{"approve", "ses_1", "3.1", "3.2", "--grant-uses", "3"}, "one call"},
 		"grant for all":      {[]string{"approve", "--all", "--tool", "*", "--yes", "--grant-uses", "3"}, "one call"},
 		"grant of no use":    {[]string{"approve", "ses_1", "3.1", "--grant-uses", "0"}, "--grant-uses is 0"},
@@ -205,7 +205,7 @@ func TestPromptsAndYesAreSigned(t *testing.T) {
 	e := waitingEngine()
 	got := jigCLI(t, e, func(a *app) { a.env[signingKeySetting] = file }, "run", "review", "--yes", "--as", "ben")
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "is dora's, and you act as ben")
+	require.Contains(t, got.stderr, "belongs to dora, but you act as ben")
 	require.Empty(t, e.decided)
 }
 

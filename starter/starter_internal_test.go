@@ -233,11 +233,11 @@ func TestMistakesNameTheFix(t *testing.T) {
 		"statsu ses_1":         "error: unknown command \"statsu\" for \"jig\"\nhint: did you mean status?\n",
 		"policy tset":          "error: unknown command \"tset\" for \"jig policy\"\nhint: did you mean test?\n",
 		"audit foo":            "error: unknown command \"foo\" for \"jig audit\"\nhint: see `jig audit --help`\n",
-		"run":                  "error: 0 arguments are given; needed: AGENT|SPEC|FILE\nhint: see `jig run --help`\n",
-		"bundle install a b":   "error: 2 arguments are given; needed: FOLDER\nhint: see `jig bundle install --help`\n",
-		"watch":                "error: 0 arguments are given; needed: SESSION|ENTITY\nhint: see `jig watch --help`\n",
-		"reconcile ses_1 1.1":  "error: --outcome is missing; it can be happened, not_happened or give_up\n",
-		"token ses_1 1.1":      "error: --action is missing; it can be approve, deny, delegate, answer or reconcile\n",
+		"run":                  "error: 0 arguments are given; expected AGENT|SPEC|FILE\nhint: see `jig run --help`\n",
+		"bundle install a b":   "error: 2 arguments are given; expected FOLDER\nhint: see `jig bundle install --help`\n",
+		"watch":                "error: 0 arguments are given; expected SESSION|ENTITY\nhint: see `jig watch --help`\n",
+		"reconcile ses_1 1.1":  "error: --outcome is missing; it must be happened, not_happened or give_up\n",
+		"token ses_1 1.1":      "error: --action is missing; it must be approve, deny, delegate, answer or reconcile\n",
 		"token s 1.1 --action": "error: flag needs an argument: --action\nhint: see `jig token --help`\n",
 	} {
 		got := jigCLI(t, &fake{}, nil, strings.Fields(line)...)
@@ -249,7 +249,7 @@ func TestMistakesNameTheFix(t *testing.T) {
 func TestHelpIsInSections(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, &fake{}, nil, "--help")
-	require.Contains(t, got.stdout, "Decide what waits for a person:\n  answer ")
+	require.Contains(t, got.stdout, "Approve and decide:\n  answer ")
 	_, rest, found := strings.Cut(got.stdout, "Additional Commands:\n")
 	require.True(t, found)
 	rest, _, _ = strings.Cut(rest, "\n\n")

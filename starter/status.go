@@ -19,7 +19,7 @@ import (
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status SESSION|ENTITY",
-		Short: "Show where a session stands and what waits in it, or how an entity's fields fill in",
+		Short: "Show the status of a session and its waiting calls, or the progress of an entity's extraction",
 		Example: `  jig status ses_…
   jig status ent_…
   jig status ses_… --output json | jq .pending`,
@@ -169,7 +169,7 @@ func arguments(least, most int) cobra.PositionalArgs {
 			return nil
 		}
 		_, needed, _ := strings.Cut(cmd.Use, " ")
-		return usagef("%s given; needed: %s", plural(len(args), "argument is", "arguments are"), needed)
+		return usagef("%s given; expected %s", plural(len(args), "argument is", "arguments are"), needed)
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 func (a *app) messageCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "message SESSION TEXT",
-		Short:   "Say something to a session; one that has ended begins its next pass",
+		Short:   "Send a message to a session; a completed session starts its next pass",
 		Example: `  jig message ses_… "skip the archived ones"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usagef("%s given; needed: SESSION TEXT", plural(len(args), "argument is", "arguments are"))
+				return usagef("%s given; expected SESSION TEXT", plural(len(args), "argument is", "arguments are"))
 			}
 			if err := jig.CheckSessionID(args[0]); err != nil {
 				return usage(err)
@@ -37,7 +37,7 @@ func (a *app) messageCommand() *cobra.Command {
 func (a *app) cancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "cancel SESSION",
-		Short:   "Stop a session: running tools are cancelled, waiting approvals too",
+		Short:   "Cancel a session, with its running tools and waiting approvals",
 		Example: `  jig cancel ses_…`,
 		Args:    sessionArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,7 +45,7 @@ func (a *app) cancelCommand() *cobra.Command {
 				if err := e.Cancel(cmd.Context(), a.flags.tenant, a.session(args[0])); err != nil {
 					return err
 				}
-				return a.done(a.session(args[0]), "asked to stop:")
+				return a.done(a.session(args[0]), "cancellation requested:")
 			})
 		},
 	}

@@ -40,10 +40,10 @@ func (f tokenFlags) check(cmd *cobra.Command) error {
 	all := brings()
 	own, known := all[f.action]
 	if !known {
-		return usagef("--action is %s; it can be approve, deny, delegate, answer or reconcile", given(f.action))
+		return usagef("--action is %s; it must be approve, deny, delegate, answer or reconcile", given(f.action))
 	}
 	if f.lifetime <= 0 {
-		return usagef("--lifetime is %s; give up to %s", f.lifetime, token.MaxLifetime)
+		return usagef("--lifetime is %s; give at most %s", f.lifetime, token.MaxLifetime)
 	}
 	for _, name := range own {
 		if bare, must := strings.CutSuffix(name, "!"); must && !cmd.Flags().Changed(bare) {
@@ -53,7 +53,7 @@ func (f tokenFlags) check(cmd *cobra.Command) error {
 	for _, action := range slices.Sorted(maps.Keys(all)) {
 		for _, name := range all[action] {
 			if bare := strings.TrimSuffix(name, "!"); action != f.action && bare != "note" && cmd.Flags().Changed(bare) {
-				return usagef("--%s goes with --action %s", bare, action)
+				return usagef("--%s needs --action %s", bare, action)
 			}
 		}
 	}
@@ -64,13 +64,13 @@ func (a *app) tokenCommand() *cobra.Command {
 	var f tokenFlags
 	cmd := &cobra.Command{
 		Use:   "token SESSION CALL --action approve|deny|delegate|answer|reconcile",
-		Short: "Print a token that proves who decides one call",
-		Long: `Print a token that proves who decides one call, for a decision that is sent by other means, e.g. by the temporal command. It is
-good once, for one action on one call as it waits now, with exactly what the decision brings along, for some minutes. Give the
-same --input, --grant, --to, --value, --outcome, --result, --note and --reason here as in the decision.
+		Short: "Print a token that proves who decides a call",
+		Long: `Print a token that proves who decides a call, for a decision that is sent by other means, e.g. with the temporal command. The token
+is valid once and for a few minutes, for one action on one call as it waits now, and only for a decision with the same content: give
+the same --input, --grant, --to, --value, --outcome, --result, --note and --reason here as in the decision.
 
-The key is that of --key or JIG_SIGNING_KEY; see "jig key new". Without --digest, what waits is looked up; with it, nothing is
-connected to. For programs: {"token", "key", "principal", "action", "session_id", "call", "digest", "expires_at"}.`,
+The key is taken from --key or JIG_SIGNING_KEY; see "jig key new". Without --digest the command looks up the waiting call; with it,
+it connects to nothing. JSON output: {"token", "key", "principal", "action", "session_id", "call", "digest", "expires_at"}.`,
 		Example: `  jig token ses_… 3.1 --action approve --key ana.key
   temporal workflow signal --workflow-id ses_… --name approve \
     --input "{\"call\": \"3.1\", \"token\": \"$(jig token ses_… 3.1 --action approve)\"}"
@@ -82,16 +82,16 @@ connected to. For programs: {"token", "key", "principal", "action", "session_id"
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.action, "action", "", "approve, deny, delegate, answer or reconcile")
-	flags.StringVar(&f.digest, "digest", "", "of what waits (default: looked up)")
-	flags.StringVar(&f.input, "input", "", "changed input of an approval: @file.json, @- or JSON")
-	flags.StringVar(&f.grant, "grant", "", "standing approval that comes along: @file.json, @- or JSON, e.g. {\"max_uses\": 3}")
-	flags.StringVar(&f.to, "to", "", "whom it is delegated to")
+	flags.StringVar(&f.digest, "digest", "", "digest of the waiting call (default: looked up)")
+	flags.StringVar(&f.input, "input", "", "approval with this changed input: @file.json, @- or JSON")
+	flags.StringVar(&f.grant, "grant", "", "approval with this standing approval: @file.json, @- or JSON, e.g. {\"max_uses\": 3}")
+	flags.StringVar(&f.to, "to", "", "principal to delegate to")
 	flags.StringVar(&f.value, "value", "", "the answer: @file.json, @- or JSON")
 	flags.StringVar(&f.outcome, "outcome", "", "happened, not_happened or give_up")
-	flags.StringVar(&f.result, "result", "", "what the call gave back: @file.json, @- or JSON")
-	flags.StringVar(&f.note, "note", "", "the note of the decision")
-	flags.StringVar(&f.reason, "reason", "", "the reason of a denial, which the agent is told")
-	flags.DurationVar(&f.lifetime, "lifetime", token.DefaultLifetime, "how long it is good for, up to "+shortDuration(token.MaxLifetime))
+	flags.StringVar(&f.result, "result", "", "result of the call: @file.json, @- or JSON")
+	flags.StringVar(&f.note, "note", "", "note of the decision")
+	flags.StringVar(&f.reason, "reason", "", "reason of a denial, which the agent sees")
+	flags.DurationVar(&f.lifetime, "lifetime", token.DefaultLifetime, "how long it is valid, at most "+shortDuration(token.MaxLifetime))
 	a.addKeyFlag(cmd)
 	return cmd
 }
@@ -117,8 +117,8 @@ func (a *app) printToken(cmd *cobra.Command, session, call string, f tokenFlags)
 		return err
 	}
 	if !signs {
-		return usage(jig.Errorf(jig.CodeInvalidInput, "there is no key to sign with").WithField("key").
-			WithHint("give --key or set " + signingKeySetting + "; `" + a.program + " key new` makes a key"))
+		return usage(jig.Errorf(jig.CodeInvalidInput, "there is no signing key").WithField("key").
+			WithHint("give --key or set " + signingKeySetting + "; `" + a.program + " key new` creates one"))
 	}
 	principal, err := a.actor()
 	if err != nil {
@@ -166,10 +166,10 @@ func (a *app) claimOf(session, call string, f tokenFlags) (identity.Claim, error
 	case token.ActionReconcile:
 		word := jig.Reconciliation{Call: call, Outcome: jig.ReconcileOutcome(f.outcome), Result: values[2], Note: f.note}
 		if !slices.Contains([]jig.ReconcileOutcome{jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp}, word.Outcome) {
-			return identity.Claim{}, usagef("--outcome is %q; it can be happened, not_happened or give_up", f.outcome)
+			return identity.Claim{}, usagef("--outcome is %q; it must be happened, not_happened or give_up", f.outcome)
 		}
 		if word.Result != nil && word.Outcome != jig.OutcomeHappened {
-			return identity.Claim{}, usagef("--result goes with --outcome happened")
+			return identity.Claim{}, usagef("--result needs --outcome happened")
 		}
 		return token.ForReconciliation(a.flags.tenant, session, word, f.digest)
 	}
@@ -214,11 +214,11 @@ func (a *app) waitingDigest(ctx context.Context, session, call, action string) (
 		}
 		at := slices.IndexFunc(list, func(p jig.Pending) bool { return p.Call == call && (p.SessionID == "" || p.SessionID == session) })
 		if at < 0 {
-			return jig.Errorf(jig.CodeNotFound, "nothing waits as %s in %s", call, session).WithField("call").
+			return jig.Errorf(jig.CodeNotFound, "no call %s is waiting in %s", call, session).WithField("call").
 				WithHint("see `" + a.command("approvals", "--session", session) + "`, or give --digest")
 		}
 		if list[at].Kind != kind {
-			return usagef("%s waits for what --action %s does not answer: it is of the kind %s", call, action, list[at].Kind)
+			return usagef("--action %[2]s does not fit %[1]s, whose kind is %[3]s", call, action, list[at].Kind)
 		}
 		digest = list[at].Digest
 		return nil

@@ -115,17 +115,17 @@ func TestTokenRefuses(t *testing.T) {
 		"unknown action":    {[]string{"3.1", "--action", "expire"}, exitUsage, "--action is"},
 		"too long":          {[]string{"3.1", "--action", "deny", "--lifetime", "16m"}, exitUsage, "16m"},
 		"no time":           {[]string{"3.1", "--action", "deny", "--lifetime", "0s"}, exitUsage, "--lifetime"},
-		"input to deny":     {[]string{"3.1", "--action", "deny", "--input", "{}"}, exitUsage, "--input goes with --action approve"},
-		"reason to approve": {[]string{"3.1", "--action", "approve", "--reason", "r"}, exitUsage, "--reason goes with --action deny"},
+		"input to deny":     {[]string{"3.1", "--action", "deny", "--input", "{}"}, exitUsage, "--input needs --action approve"},
+		"reason to approve": {[]string{"3.1", "--action", "approve", "--reason", "r"}, exitUsage, "--reason needs --action deny"},
 		"to nobody":         {[]string{"3.1", "--action", "delegate"}, exitUsage, "needs --to"},
 		"no value":          {[]string{"3.2", "--action", "answer"}, exitUsage, "needs --value"},
 		"no outcome":        {[]string{"3.3", "--action", "reconcile"}, exitUsage, "needs --outcome"},
 		"unknown outcome":   {[]string{"3.3", "--action", "reconcile", "--outcome", "maybe"}, exitUsage, "--outcome is"},
-		"result of nothing": {[]string{"3.3", "--action", "reconcile", "--outcome", "give_up", "--result", "1"}, exitUsage, "--result goes with"},
+		"result of nothing": {[]string{"3.3", "--action", "reconcile", "--outcome", "give_up", "--result", "1"}, exitUsage, "--result needs"},
 		"no JSON":           {[]string{"3.1", "--action", "approve", "--input", "{"}, exitUsage, "not JSON"},
 		"twice in JSON":     {[]string{"3.1", "--action", "approve", "--input", `{"a":1,"a":2}`}, exitUsage, "names a member twice"},
 		"no grant":          {[]string{"3.1", "--action", "approve", "--grant", `{"uses":3}`}, exitUsage, "not a grant"},
-		"nothing waits":     {[]string{"9.1", "--action", "approve"}, exitFailed, "nothing waits as 9.1"},
+		"nothing waits":     {[]string{"9.1", "--action", "approve"}, exitFailed, "no call 9.1 is waiting"},
 		"another kind":      {[]string{"3.2", "--action", "approve"}, exitUsage, "question"},
 		"no call":           {[]string{"x", "--action", "approve"}, exitUsage, "call"},
 	}
@@ -140,7 +140,7 @@ func TestTokenRefuses(t *testing.T) {
 	}
 	got := jigCLI(t, waiting(), nil, "token", "ses_1", "3.1", "--action", "approve")
 	require.Equal(t, exitUsage, got.code)
-	require.Contains(t, got.stderr, "there is no key")
+	require.Contains(t, got.stderr, "there is no signing key")
 	require.Contains(t, got.stderr, signingKeySetting)
 	unreachable := waiting()
 	unreachable.err = jig.Errorf(jig.CodeUnavailable, "nobody answers")

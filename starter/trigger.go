@@ -21,9 +21,9 @@ type triggerFlags struct {
 // add adds the flags; yes is the description of --yes.
 func (f *triggerFlags) add(cmd *cobra.Command, yes string) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.id, "id", "", "id of your own for the call, e.g. order-7; one that the same request used gives the call that is there")
+	flags.StringVar(&f.id, "id", "", "your own id for the call, e.g. order-7; repeating a request with its id returns the existing call")
 	flags.BoolVar(&f.yes, "yes", false, yes)
-	flags.BoolVar(&f.noWait, "no-wait", false, "return with exit code 3 when the call waits for a person")
+	flags.BoolVar(&f.noWait, "no-wait", false, "exit with code 3 if the call waits for a person")
 }
 
 func (a *app) triggerCommand() *cobra.Command {
@@ -31,14 +31,14 @@ func (a *app) triggerCommand() *cobra.Command {
 	var inputs []string
 	cmd := &cobra.Command{
 		Use:   "trigger TOOL",
-		Short: "Run one tool call, without a model",
-		Long: `Run one tool call as a durable call of its own: admitted, approved, recorded and run once, like a model's. Quick tools
-answer at once. An --id that the same request used gives the call that is there; with another request it is a conflict.`,
+		Short: "Run one tool call without a model",
+		Long: `Run a single durable tool call. It is admitted, approved, recorded and run exactly once, like a call of a model. Quick tools answer at
+once. Repeating a request with the same --id returns the existing call; another request with that id is a conflict.`,
 		Example: `  jig trigger deps.license --input module=go.temporal.io/sdk --input version=v1.50.0
   jig trigger file.write --input @page.json --yes`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("%s given; needed: TOOL", plural(len(args), "argument is", "arguments are"))
+				return usagef("%s given; expected TOOL", plural(len(args), "argument is", "arguments are"))
 			}
 			if err := jig.CheckToolName(args[0]); err != nil {
 				return usage(err)
@@ -55,7 +55,7 @@ answer at once. An --id that the same request used gives the call that is there;
 		},
 	}
 	cmd.Flags().StringArrayVar(&inputs, "input", nil, "input: key=value (repeatable), @file.json, @- or a JSON object")
-	f.add(cmd, "approve the call when it asks")
+	f.add(cmd, "approve the call if it needs approval")
 	return cmd
 }
 
@@ -75,7 +75,7 @@ func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, 
 	result, err := e.Trigger(ctx, input, f.id)
 	if err != nil {
 		if jig.AsError(err).Reason == client.ReasonNoWorker {
-			a.say("the call is kept as session %s and runs as soon as a worker answers", result.SessionID)
+			a.say("the call is stored as session %s and runs as soon as a worker is available", result.SessionID)
 		}
 		return err
 	}

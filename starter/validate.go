@@ -12,10 +12,10 @@ func (a *app) validateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate PATH…",
 		Short: "Check documents and report every problem at once",
-		Long: `Check documents of any kind (files, or folders with all that is in them), each by itself, against each other, and against
-what there is. The running worker says which tools, agents, skills and execution specs there are; a
-catalogue from "catalog export" does so without one. With --offline, names that none of the documents has are not looked for.
-Errors keep a document from being used; warnings are advice. The exit code is 1 when any problem is an error.`,
+		Long: `Check documents of any kind (files or folders) by themselves, against each other, and against the tools, agents, skills and execution
+specs that exist. The running worker lists these, or, without a worker, a file from "catalog export". With --offline, names that
+none of the documents defines are not checked. A document with an error cannot be used; warnings are advice. The exit code is 1 if
+there is an error.`,
 		Example: `  jig validate my-agent.md nightly.yaml
   jig validate bundles/ --offline --output json
   jig validate agents/ --catalog catalog.json`,
@@ -30,13 +30,13 @@ Errors keep a document from being used; warnings are advice. The exit code is 1 
 			}
 			listed, known, err := a.catalogueFor(cmd.Context(), f, docs)
 			if err != nil {
-				return alsoTry(err, "give --catalog FILE, or --offline to look for no names")
+				return alsoTry(err, "give --catalog FILE, or --offline to skip checking names")
 			}
 			a.sayUnchecked(listed)
 			return a.printProblems(check(docs, problems, known), len(docs))
 		},
 	}
-	f.add(cmd, "look for no names of tools, agents, skills, execution specs and entity types outside of the documents")
+	f.add(cmd, "check names of tools, agents, skills, execution specs and entity types only within the documents")
 	return cmd
 }
 
@@ -46,7 +46,7 @@ func (a *app) sayUnchecked(known *client.Catalog) {
 	case known == nil:
 		a.say("names of tools, agents, skills, execution specs and entity types were not checked (--offline)")
 	case known.Skills == nil || known.Specs == nil || known.Agents == nil || known.EntityTypes == nil:
-		a.say("names of agents, skills, execution specs and entity types were not all checked: the catalogue does not list them")
+		a.say("some names of agents, skills, execution specs and entity types were not checked: the catalog does not list them")
 	}
 }
 

@@ -99,7 +99,7 @@ func TestValidateHoldsDocumentsAgainstTheCatalogue(t *testing.T) {
 
 	old := writeFile(t, "catalog.json", `{"tools":[{"name":"file.read"}]}`)
 	got = jigCLI(t, nil, nil, "validate", file, "--catalog", old)
-	require.Contains(t, got.stderr, "were not all checked")
+	require.Contains(t, got.stderr, "were not checked: the catalog")
 	require.Contains(t, got.stdout, "file.raed")
 	require.NotContains(t, got.stdout, "nightli", "of compositions it says nothing")
 }
@@ -198,7 +198,7 @@ func TestValidateNeedsTheCatalogueOrAWordThatItIsNotThere(t *testing.T) {
 	absent := &fake{err: &jig.Error{Code: jig.CodeUnavailable, Message: "no worker", Hint: "start one"}}
 	got := jigCLI(t, absent, nil, "validate", file)
 	require.Equal(t, exitFailed, got.code)
-	require.Equal(t, "error: no worker\nhint: start one; or give --catalog FILE, or --offline to look for no names\n", got.stderr)
+	require.Equal(t, "error: no worker\nhint: start one; or give --catalog FILE, or --offline to skip checking names\n", got.stderr)
 	require.Empty(t, got.stdout)
 
 	for name, args := range map[string][]string{
