@@ -303,7 +303,7 @@ func (c *composition) admit(ctx context.Context, ask plan.Ask) (jig.Call, *jig.P
 			return call, nil, err
 		}
 		if name == "" {
-			refuse(&call, jig.Errorf(jig.CodeToolNotFound, "%s names no tool that undoes it", undone).WithField("undo").
+			refuse(&call, jig.Errorf(jig.CodeToolNotFound, "%s has no undo tool", undone).WithField("undo").
 				WithHint("name the tool in the step's undo"))
 			return call, nil, nil
 		}

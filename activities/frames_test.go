@@ -131,7 +131,7 @@ steps:
 	require.Equal(t, "shop.uncharge", undo.Tool)
 	none := o.call(t, "1.1/none.undo").Result.Error
 	require.Equal(t, jig.CodeToolNotFound, none.Code)
-	require.Contains(t, none.Message, "shop.orders names no tool that undoes it")
+	require.Contains(t, none.Message, "shop.orders has no undo tool")
 	events, err := o.db.Events(t.Context(), o.tenant, o.session, 0, 100)
 	require.NoError(t, err)
 	for _, e := range events {

@@ -24,7 +24,7 @@ func TestSpanSaysWhatFlagsTake(t *testing.T) {
 		require.Equal(t, Span(d), back)
 	}
 	var s Span
-	require.ErrorContains(t, json.Unmarshal([]byte(`"soon"`), &s), `"soon" is not a length of time`)
+	require.ErrorContains(t, json.Unmarshal([]byte(`"soon"`), &s), `"soon" is not a duration`)
 }
 
 // ranges returns a calendar field as the server stores it: start, end and step, the last two 0 if they are not needed.

@@ -137,7 +137,7 @@ func addNames(names map[string]bool, name string) {
 
 // description reports a description that does not say when to use the tool or document.
 func (a *advisor) description(name, text string) {
-	const hint = "say when to use it and what it gives back"
+	const hint = "say when to use it and what it returns"
 	text = strings.TrimSpace(text)
 	said := meaningful(text)
 	own := map[string]bool{}
@@ -147,7 +147,7 @@ func (a *advisor) description(name, text string) {
 	switch repeats := !slices.ContainsFunc(said, func(word string) bool { return !own[singular(word)] }); {
 	case name == "": // reading has refused the document
 	case text == "":
-		a.say("description", ProblemVagueDescription, hint, "there is no description")
+		a.say("description", ProblemVagueDescription, hint, "the description is missing")
 	case strings.ContainsFunc(text, notLatin): // the word lists below are English
 	case len(said) == 0:
 		a.say("description", ProblemVagueDescription, hint, "the description %q says nothing in particular", clip.Runes(text, maxShown))

@@ -31,14 +31,14 @@ func adviseRules(doc *Document) Problems {
 		if member == "" {
 			continue
 		}
-		does := "asks about them"
+		does := "asks"
 		if rule.Verdict == jig.VerdictDeny {
-			does = "denies them"
+			does = "denies"
 		}
 		input, name := member[:strings.LastIndex(member, ".")], member[strings.LastIndex(member, ".")+1:]
 		p := problemAt(doc, (*place)(nil).key("rules").item(i).key("when"), ProblemInputOfAnyTool,
 			"name the tool first, e.g. tool.name == 'shop.refund' && …, or write "+input+".?"+name+".orValue(…)",
-			"the rule fails on calls without %s, of any tool, and then it %s", member, does)
+			"on calls without %s, of any tool, the rule fails and %s", member, does)
 		p.Severity = SeverityWarning
 		problems = append(problems, p)
 	}

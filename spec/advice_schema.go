@@ -154,7 +154,7 @@ func (a *advisor) mentions(text string, input, output schemaWords, others map[st
 		}
 		said[name] = true
 		a.say("description", ProblemContradiction, suggest.OrKnown(name, slices.Sorted(maps.Keys(input.members))),
-			"the description speaks of %q, and the input_schema has no such parameter", name)
+			"the description mentions %q, but the input_schema has no such parameter", name)
 	}
 	for _, sentence := range sentences(text) {
 		for _, m := range quoted.FindAllStringSubmatch(sentence, -1) {
@@ -209,14 +209,14 @@ func (a *advisor) necessity(text string, input schemaWords) {
 		}
 		each(calledOptional, sentence, func(name string, must bool) {
 			if said[name] = must && !input.defaults[name]; said[name] {
-				a.say("description", ProblemContradiction, "take it out of required, or say that it is needed",
-					"the description calls %q optional, and the input_schema requires it", name)
+				a.say("description", ProblemContradiction, "remove it from required, or say that it is needed",
+					"the description calls %q optional, but the input_schema requires it", name)
 			}
 		})
 		each(calledRequired, sentence, func(name string, must bool) {
 			if said[name] = !must; said[name] {
 				a.say("description", ProblemContradiction, "add it to required, or say what happens without it",
-					"the description calls %q required, and the input_schema does not", name)
+					"the description calls %q required, but the input_schema does not require it", name)
 			}
 		})
 	}
@@ -235,7 +235,7 @@ func (a *advisor) lists(text string, output schemaWords) {
 	}
 	for _, sentence := range sentences(text) {
 		if found := returnsList.FindString(sentence); found != "" && !asText.MatchString(sentence) {
-			a.say("description", ProblemContradiction, "say what the output_schema says", "the description promises a list (%q), and nothing in the output_schema is one", strings.TrimRight(strings.TrimSpace(found), ".,;:)"))
+			a.say("description", ProblemContradiction, "say what the output_schema says", "the description promises a list (%q), but the output_schema contains none", strings.TrimRight(strings.TrimSpace(found), ".,;:)"))
 			return
 		}
 	}
@@ -258,12 +258,12 @@ func (a *advisor) effects(text string, permission jig.Permission) {
 		switch permission {
 		case jig.PermissionWrite, jig.PermissionDestructive:
 			if found := readOnly.FindString(sentence); found != "" && !strings.Contains(strings.ToLower(sentence), "unless") {
-				a.say("description", ProblemContradiction, "say what it changes, or give it permission: read", "the description says %q, and the permission is %s", strings.Trim(found, " ,:)"), permission)
+				a.say("description", ProblemContradiction, "say what it changes, or give it permission: read", "the description says %q, but the permission is %s", strings.Trim(found, " ,:)"), permission)
 				return
 			}
 		case jig.PermissionRead:
 			if m := takesAway.FindStringSubmatch(sentence); m != nil && !harmless[strings.ToLower(m[2])] {
-				a.say("description", ProblemContradiction, "give it permission: write or destructive", "the description says that it %s, and the permission is read", strings.ToLower(m[1]))
+				a.say("description", ProblemContradiction, "give it permission: write or destructive", "the description says that it %s, but the permission is read", strings.ToLower(m[1]))
 				return
 			}
 		case jig.PermissionDraft: // drafts may be changed and thrown away

@@ -44,8 +44,8 @@ func TestAdviseOnDescriptions(t *testing.T) {
 	)
 	for _, c := range []adviceCase{
 		// Vague descriptions, and good ones.
-		{"", "there is no description"},
-		{"   \n", "there is no description"},
+		{"", "the description is missing"},
+		{"   \n", "the description is missing"},
 		{"Does stuff.", "says nothing"},
 		{"A helper.", "says nothing"},
 		{"This tool performs various operations on data.", "says nothing"},
@@ -59,17 +59,17 @@ func TestAdviseOnDescriptions(t *testing.T) {
 		{"Helper that counts the files below a folder, links left out.", ""},
 
 		// Parameters that do not exist.
-		{"Counts the files below `dir` and gives their number.", `speaks of "dir"`},
-		{"Counts the files below `path`, at most `limt` of them.", `speaks of "limt"`},
-		{`Counts files. The parameter "folder" says where to begin.`, `speaks of "folder"`},
-		{`Counts files. Set the "max" option to stop early.`, `speaks of "max"`},
+		{"Counts the files below `dir` and gives their number.", `mentions "dir"`},
+		{"Counts the files below `path`, at most `limt` of them.", `mentions "limt"`},
+		{`Counts files. The parameter "folder" says where to begin.`, `mentions "folder"`},
+		{`Counts files. Set the "max" option to stop early.`, `mentions "max"`},
 		{"Counts files below `path`, at most `limit`, down to `depth`.", ""},
 		{"Counts files in mode `fast` or `slow`; see `disk.countFiles`.", ""},
 		{"Counts files, as the command `find` does; runs `git` to leave out what is ignored.", ""},
 		{"Counts files. Returns `total` and `owner`, and `name` of the owner.", ""},
 		{`Counts files whose name is "readme" or "license", e.g. for a review.`, ""},
 		{"Counts files. A file that is missing is `null`, and `true` means all.", ""},
-		{"Counts files with extension `md` or `txt`, like `go`.", `speaks of "txt"`},
+		{"Counts files with extension `md` or `txt`, like `go`.", `mentions "txt"`},
 
 		// Optional and required parameters.
 		{"Counts the files below a folder; `path` is optional.", `"path" optional`},

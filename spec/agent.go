@@ -14,7 +14,7 @@ import (
 // AgentHead is the front matter of an agent document.
 type AgentHead struct {
 	// Kind is "agent" or empty; a Markdown file with front matter is an agent by default.
-	Kind string `json:"kind,omitempty" jsonschema:"Always agent; may be left out."`
+	Kind string `json:"kind,omitempty" jsonschema:"Always agent; optional."`
 	Name string `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: dependency-review" jsonschema:"The agent's name: lower-case letters, digits, '.', '_' and '-'."`
 	// Description tells people, and agents that delegate, what the agent is for.
 	Description string `json:"description,omitempty" spec:"max=4096" jsonschema:"What the agent is for, in a sentence or two."`
@@ -22,21 +22,21 @@ type AgentHead struct {
 	// Tools is the whitelist. Without it the agent has no tools.
 	Tools []string `json:"tools,omitempty" spec:"max=512,form=tool" jsonschema:"The tools the agent may use: names, category.* or * for all."`
 	// Agents are the agents that this agent may start. Without it the agent may start none.
-	Agents []string `json:"agents,omitempty" spec:"max=512,form=name" jsonschema:"The agents that the agent may start with agent.run; none when left out."`
+	Agents []string `json:"agents,omitempty" spec:"max=512,form=name" jsonschema:"The agents that the agent may start with agent.run; none by default."`
 	// Models are the models that a caller may choose in place of Model. Without it a caller may choose none.
-	Models []string `json:"models,omitempty" spec:"max=64,form=model_choice" jsonschema:"The models that an agent or a composition which starts this agent may choose in place of model: provider/model, provider/* or *; none when left out."`
+	Models []string `json:"models,omitempty" spec:"max=64,form=model_choice" jsonschema:"The models that an agent or a composition that starts this agent may choose instead of model: provider/model, provider/* or *; none by default."`
 	// InputSchema describes the session's input. Without it any object is accepted.
-	InputSchema json.RawMessage `json:"input_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the session's input: an object at the top."`
+	InputSchema json.RawMessage `json:"input_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the session's input; the top level is an object."`
 	Script      *Script         `json:"script,omitempty" jsonschema:"The rules of a script/… model."`
 
-	MaxPasses        int      `json:"max_passes,omitempty" spec:"min=1,max=100000" jsonschema:"Passes after which the session ends; default 50."`
-	MaxParallelCalls int      `json:"max_parallel_calls,omitempty" spec:"min=1,max=1000" jsonschema:"Calls of a pass that run at the same time; default 10."`
-	PassesPerRun     int      `json:"passes_per_run,omitempty" spec:"min=1,max=100" jsonschema:"Passes that share a workflow run; default 1."`
-	TokenBudget      int      `json:"token_budget,omitempty" spec:"min=1000,max=10000000" jsonschema:"Bound of the prompt in tokens; default 100000."`
-	MaxTokens        int      `json:"max_tokens,omitempty" spec:"min=1,max=1000000" jsonschema:"Bound of one answer in tokens; default 8192."`
-	MaxTotalTokens   int64    `json:"max_total_tokens,omitempty" spec:"min=1,max=1000000000000" jsonschema:"Bound of the whole session in tokens; none when left out."`
-	Deadline         Duration `json:"deadline,omitempty" spec:"min=1s,max=3650d" jsonschema:"Bound of the session's life, e.g. 48h or 3d; none when left out."`
-	ApprovalExpires  Duration `json:"approval_expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long a call waits for its decision; default 7d."`
+	MaxPasses        int      `json:"max_passes,omitempty" spec:"min=1,max=100000" jsonschema:"The session ends after this many passes; default 50."`
+	MaxParallelCalls int      `json:"max_parallel_calls,omitempty" spec:"min=1,max=1000" jsonschema:"How many calls of a pass run at the same time; default 10."`
+	PassesPerRun     int      `json:"passes_per_run,omitempty" spec:"min=1,max=100" jsonschema:"How many passes share a workflow run; default 1."`
+	TokenBudget      int      `json:"token_budget,omitempty" spec:"min=1000,max=10000000" jsonschema:"Limit of the prompt in tokens; default 100000."`
+	MaxTokens        int      `json:"max_tokens,omitempty" spec:"min=1,max=1000000" jsonschema:"Limit of one answer in tokens; default 8192."`
+	MaxTotalTokens   int64    `json:"max_total_tokens,omitempty" spec:"min=1,max=1000000000000" jsonschema:"Limit of the whole session in tokens; no limit by default."`
+	Deadline         Duration `json:"deadline,omitempty" spec:"min=1s,max=3650d" jsonschema:"How long the session may last, e.g. 48h or 3d; no limit by default."`
+	ApprovalExpires  Duration `json:"approval_expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long a call waits for a decision; default 7d."`
 }
 
 // Parser reads documents for the engine. Its zero value is ready to use.
@@ -101,7 +101,7 @@ func (d *decoder) checkHead(h AgentHead, text string) {
 		d.at("kind", ProblemUnknownKind, "remove the key", "a Markdown document with front matter is an agent, not %q", h.Kind)
 	}
 	if h.Name == jig.CallAgent {
-		d.at("name", ProblemBadName, "give it another name", "%q stands for single calls, which no agent makes", h.Name)
+		d.at("name", ProblemBadName, "give it another name", "%q is reserved for single calls, which no agent makes", h.Name)
 	}
 	scripted := strings.HasPrefix(h.Model, "script/")
 	if scripted && h.Script == nil {

@@ -26,7 +26,7 @@ type BundleHead struct {
 	Name        string   `json:"name" spec:"required,max=64,form=bundle" hint:"add e.g. name: dependency-review" jsonschema:"The bundle's name."`
 	Version     string   `json:"version" spec:"required,max=96,form=semver" hint:"add e.g. version: 1.0.0" jsonschema:"The bundle's version, MAJOR.MINOR.PATCH (semver.org)."`
 	Title       string   `json:"title,omitempty" spec:"max=128" jsonschema:"What people call it."`
-	Description string   `json:"description,omitempty" spec:"max=4096" jsonschema:"What it brings, and for whom."`
+	Description string   `json:"description,omitempty" spec:"max=4096" jsonschema:"What it contains, and for whom."`
 	Requires    []string `json:"requires,omitempty" spec:"max=50,form=bundle" jsonschema:"The bundles that must be installed before it."`
 }
 
@@ -91,7 +91,7 @@ func BundleOf(docs []Document) (Bundle, Problems) {
 
 func noManifest(file string) Problem {
 	return Problem{
-		Document: file, Code: ProblemNoManifest, Severity: SeverityError, Message: "this is no bundle: " + BundleFile + " is missing at the top of the folder, or is not of kind bundle",
+		Document: file, Code: ProblemNoManifest, Severity: SeverityError, Message: "this is not a bundle: " + BundleFile + " is missing at the top of the folder, or is not of kind bundle",
 		Hint: "add " + BundleFile + " with kind: bundle, a name, and a version such as 1.0.0",
 	}
 }
@@ -119,13 +119,13 @@ func bundleOf(docs []Document, isManifest func(*Document) bool) (Bundle, Problem
 		}
 		switch {
 		case doc.Kind == KindBundle:
-			report(doc, "kind", "take it out, and name that bundle under requires of "+manifest.Path, "a bundle holds no other bundle")
+			report(doc, "kind", "remove it, and list that bundle under requires of "+manifest.Path, "a bundle cannot contain another bundle")
 		case doc.Kind == KindTenant:
 			report(doc, "kind", "register it for the tenant by itself: jig catalog add "+doc.Path, "a bundle cannot change a tenant's settings")
 		case doc.Execution != nil && doc.Execution.Thin != nil && !manifest.broken:
 			if name := doc.Execution.Thin.Bundle; name != "" && name != b.Manifest.Name && !slices.Contains(b.Manifest.Requires, name) {
 				report(doc, "bundle", "write bundle: "+b.Manifest.Name+", or add "+name+" to requires of "+manifest.Path,
-					"the tool belongs to the bundle %q, and this one does not require it", name)
+					"the tool belongs to the bundle %q, which this bundle does not require", name)
 			}
 		}
 		if doc.Kind != KindBundle {
@@ -133,7 +133,7 @@ func bundleOf(docs []Document, isManifest func(*Document) bool) (Bundle, Problem
 		}
 	}
 	if len(b.Documents) == 0 {
-		report(manifest, "name", "put documents into the folder, beside "+BundleFile+" or below it", "the bundle has no documents")
+		report(manifest, "name", "put documents into the folder, next to "+BundleFile+" or below it", "the bundle has no documents")
 	}
 	b.Hash = bundleHash(*manifest, b.Documents)
 	problems.Sort()
@@ -152,7 +152,7 @@ func bundleHash(manifest Document, docs []Document) string {
 	})
 	hash, err := canonical.Hash(map[string]any{"documents": list, "manifest": manifest.Version})
 	if err != nil {
-		panic("spec: a bundle has no canonical form: " + err.Error()) // only texts
+		panic("spec: cannot put a bundle into canonical form: " + err.Error()) // only texts
 	}
 	return hash
 }

@@ -195,7 +195,7 @@ func TestExplainBundle(t *testing.T) {
 Dependency review
 it needs the bundles consulting
 
-it brings:
+it contains:
    1 agent: writer
    1 composition: module.publish
    1 prompt: module.ask

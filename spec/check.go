@@ -250,7 +250,7 @@ func (k *checker) checkWhitelist(doc *Document) {
 		}
 		p := problemAt(doc, (*place)(nil).key("tools").item(i), ProblemUnknownTool, k.suggest("tool", entry, k.tools.sorted), "there is no tool %q", entry)
 		if wild {
-			p.Message = fmt.Sprintf("no tool's name begins with %q", prefix)
+			p.Message = fmt.Sprintf("no tool's name starts with %q", prefix)
 		}
 		p.Severity = SeverityWarning
 		k.problems = append(k.problems, p)
@@ -262,7 +262,7 @@ func (k *checker) checkExecution(doc *Document) {
 	x := doc.Execution
 	var root *place
 	if k.codeTools[x.Name] {
-		k.report(doc, root.key("name"), ProblemNameTaken, "give it another name", "there is a tool %s already, in code", x.Name)
+		k.report(doc, root.key("name"), ProblemNameTaken, "give it another name", "a tool %s written in code already exists", x.Name)
 	}
 	if x.Tool.Undo != "" {
 		k.checkName(doc, call{kind: callTool, name: x.Tool.Undo, key: "undo"})
@@ -301,7 +301,7 @@ func (k *checker) checkExecution(doc *Document) {
 func (k *checker) checkUndo(doc *Document, c *call) bool {
 	known := k.undo(c)
 	if known && c.name == "" {
-		k.report(doc, c.at(), ProblemMissingKey, "add tool: …", "%s names no tool that undoes it", c.undoes)
+		k.report(doc, c.at(), ProblemMissingKey, "add tool: …", "%s has no undo tool", c.undoes)
 	}
 	return c.name != ""
 }

@@ -69,7 +69,7 @@ func (k *checker) checkCycles() {
 				continue
 			}
 			if found == maxCycles {
-				k.report(doc, edge.at(), ProblemCycle, "break those that are reported first", "there are more than %d cycles", maxCycles)
+				k.report(doc, edge.at(), ProblemCycle, "fix the reported ones first", "there are more than %d cycles", maxCycles)
 				return
 			}
 			found++
@@ -80,7 +80,7 @@ func (k *checker) checkCycles() {
 				reported[[2]int{node, cycle[(i+1)%len(cycle)]}] = true
 			}
 			labels = append(labels, labels[0])
-			k.report(doc, edge.at(), ProblemCycle, "take one of these calls out", "%s calls itself: %s", labels[0], strings.Join(labels, " -> "))
+			k.report(doc, edge.at(), ProblemCycle, "remove one of these calls", "%s calls itself: %s", labels[0], strings.Join(labels, " -> "))
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (k *checker) checkConfirmed(doc *Document, c call) {
 	if flag, given := input["confirmed"]; given && string(flag) != "false" {
 		return
 	}
-	k.report(doc, c.inputAt().key("confirmed"), ProblemMissingKey, "add confirmed: true; the call then runs, or asks a person, as policy has it",
+	k.report(doc, c.inputAt().key("confirmed"), ProblemMissingKey, "add confirmed: true; the policy then decides whether the call runs or asks a person",
 		"%s does nothing without confirmed: true", c.name)
 }
 
@@ -64,7 +64,7 @@ func (k *checker) checkRetries(doc *Document, c call) {
 	}
 	p := problemAt(doc, c.within.key(c.retries), ProblemRetryLimited,
 		"keep it if that is enough; a tool that is idempotent under its key is retried after other failures, too",
-		"%s writes and is not idempotent: another attempt is made only when the tool reports that nothing was executed", c.name)
+		"%s writes and is not idempotent: it is retried only if the tool reports that nothing was executed", c.name)
 	p.Severity = SeverityWarning
 	k.problems = append(k.problems, p)
 }

@@ -59,7 +59,7 @@ func (c *comparison) members(within string, before, after []entity.Field, top bo
 		case was == nil && f.Required && !filled:
 			c.breaks(at, "it is new and required, without a default")
 		case was == nil && f.Required:
-			c.harmless(at, "it is new and required; content without it gets the default %s", f.Default)
+			c.harmless(at, "it is new and required; existing content gets the default %s", f.Default)
 		case was == nil:
 			c.harmless(at, "it is new")
 		default:
@@ -84,9 +84,9 @@ func dotted(within, name string) string {
 func (c *comparison) required(at string, was, f *entity.Field) {
 	switch {
 	case f.Required && !was.Required:
-		c.breaks(at, "it is required, which it was not")
+		c.breaks(at, "it is now required")
 	case was.Required && !f.Required:
-		c.harmless(at, "it is not required any more")
+		c.harmless(at, "it is no longer required")
 	}
 }
 
@@ -103,12 +103,12 @@ func (c *comparison) field(at string, was, f *entity.Field) {
 	case entity.FieldNumber:
 		lowest(c, at, "minimum", was.Minimum, f.Minimum, shortNumber)
 		highest(c, at, "maximum", was.Maximum, f.Maximum, shortNumber)
-		c.flag(at, f.Integer, was.Integer, "it must be whole, which it need not be before", "it need not be whole any more")
+		c.flag(at, f.Integer, was.Integer, "it must now be a whole number", "it need no longer be a whole number")
 	case entity.FieldEnum:
 		c.options(at, was.Options, f.Options)
 	case entity.FieldDate:
 		if f.Time != was.Time {
-			c.breaks(at, "%s", map[bool]string{true: "it has a time of day, which it had not", false: "it has no time of day any more"}[f.Time])
+			c.breaks(at, "%s", map[bool]string{true: "it now has a time of day", false: "it no longer has a time of day"}[f.Time])
 		}
 	case entity.FieldRelation:
 		c.relation(at, was, f)
@@ -137,7 +137,7 @@ func (c *comparison) pattern(at, was, is string) {
 	switch {
 	case was == is:
 	case is == "":
-		c.harmless(at, "it has no pattern any more")
+		c.harmless(at, "it no longer has a pattern")
 	default:
 		c.breaks(at, "its pattern is %s, %s", clipped(is), map[bool]string{true: "it had none", false: "it was " + clipped(was)}[was == ""])
 	}
@@ -171,9 +171,9 @@ func limit[N cmp.Ordered](c *comparison, at, key string, was, is *N, show func(N
 	switch {
 	case was == nil && is == nil, was != nil && is != nil && *was == *is:
 	case is == nil:
-		c.harmless(at, "it has no %s any more", key)
+		c.harmless(at, "it no longer has a %s", key)
 	case was == nil:
-		c.breaks(at, "its %s is %s, it had none", key, show(*is))
+		c.breaks(at, "its %s is now %s; it had none", key, show(*is))
 	case tighter(*was, *is):
 		c.breaks(at, "its %s is %s, it was %s", key, show(*is), show(*was))
 	default:
@@ -185,22 +185,22 @@ func (c *comparison) options(at string, was, is []string) {
 	gone := slices.DeleteFunc(slices.Clone(was), func(option string) bool { return slices.Contains(is, option) })
 	more := slices.DeleteFunc(slices.Clone(is), func(option string) bool { return slices.Contains(was, option) })
 	if len(gone) > 0 {
-		c.breaks(at, "it has lost the options %s", clip.Line(strings.Join(gone, ", "), 200))
+		c.breaks(at, "the options %s were removed", clip.Line(strings.Join(gone, ", "), 200))
 	}
 	if len(more) > 0 {
-		c.harmless(at, "it has the new options %s", clip.Line(strings.Join(more, ", "), 200))
+		c.harmless(at, "the options %s were added", clip.Line(strings.Join(more, ", "), 200))
 	}
 }
 
 func (c *comparison) relation(at string, was, f *entity.Field) {
 	if f.Target != was.Target {
-		c.breaks(at, "it leads to %s, it led to %s", f.Target, was.Target)
+		c.breaks(at, "it now leads to %s, before to %s", f.Target, was.Target)
 	}
 	switch {
 	case was.Many && !f.Many:
-		c.breaks(at, "it holds one, it held many")
+		c.breaks(at, "it now holds one value instead of many")
 	case f.Many && !was.Many:
-		c.breaks(at, "it holds many, it held one: what is there is no list")
+		c.breaks(at, "it now holds many values instead of one: existing content is not a list")
 	case f.Many:
 		c.lengths(at, was, f)
 	}

@@ -28,25 +28,25 @@ type Execution struct {
 type ToolHead struct {
 	Kind string `json:"kind" spec:"required" jsonschema:"composition, prompt, task or thin_tool."`
 	// Name must have the form category.actionTarget if the document is to be called as a tool.
-	Name         string          `json:"name" spec:"required,max=64,form=spec_name" hint:"add e.g. name: cms.createPageWithContent" jsonschema:"The document's name: category.actionTarget when it is to be callable as a tool."`
-	Description  string          `json:"description,omitempty" spec:"max=4096" jsonschema:"When to use it and what it gives back."`
-	InputSchema  json.RawMessage `json:"input_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the input: an object at the top."`
-	OutputSchema json.RawMessage `json:"output_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the output: an object at the top."`
+	Name         string          `json:"name" spec:"required,max=64,form=spec_name" hint:"add e.g. name: cms.createPageWithContent" jsonschema:"The document's name; category.actionTarget makes it callable as a tool."`
+	Description  string          `json:"description,omitempty" spec:"max=4096" jsonschema:"When to use it and what it returns."`
+	InputSchema  json.RawMessage `json:"input_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the input; the top level is an object."`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the output; the top level is an object."`
 	// Permission applies to the call itself. What its steps do is checked step by step.
-	Permission         string   `json:"permission,omitempty" spec:"form=permission" jsonschema:"read, draft (the default), write or destructive: of the call itself; each step is gated by itself."`
+	Permission         string   `json:"permission,omitempty" spec:"form=permission" jsonschema:"read, draft (the default), write or destructive. It applies to the call itself; each step is checked separately."`
 	Risk               string   `json:"risk,omitempty" spec:"form=risk" jsonschema:"safe, moderate (the default) or high."`
 	Approval           string   `json:"approval,omitempty" spec:"form=approval" jsonschema:"auto (the default) or always_ask."`
-	RequiredPermission string   `json:"required_permission,omitempty" spec:"max=128" jsonschema:"A permission that the principal must hold."`
-	Tags               []string `json:"tags,omitempty" spec:"max=32" jsonschema:"Words to find it by."`
+	RequiredPermission string   `json:"required_permission,omitempty" spec:"max=128" jsonschema:"A permission that the principal must have."`
+	Tags               []string `json:"tags,omitempty" spec:"max=32" jsonschema:"Keywords for searching."`
 	Icon               string   `json:"icon,omitempty" spec:"max=64" jsonschema:"An icon's name."`
-	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that takes the effect back."`
+	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that undoes the effect."`
 }
 
 // CompositionHead is a document of kind composition.
 type CompositionHead struct {
 	ToolHead
 	Steps  []Step          `json:"steps" spec:"required,min=1,max=1000" hint:"add at least one step" jsonschema:"The steps, one after another."`
-	Output json.RawMessage `json:"output,omitempty" jsonschema:"What the composition gives back; its texts are templates. The data of the last step when left out."`
+	Output json.RawMessage `json:"output,omitempty" jsonschema:"The result of the composition; texts in it are templates. Default: the data of the last step."`
 }
 
 // promptBody is an alias of Prompt whose name does not hide Prompt's field of the same name.
@@ -72,12 +72,12 @@ type Step struct {
 	// If skips the step when it is false. For a loop, it skips the whole loop.
 	If Expression `json:"if,omitempty" spec:"max=4096" jsonschema:"A condition (CEL); the step is skipped when it is false."`
 	// ForEach gives a list. The action runs for each item, as item and index; results keep the order of the list.
-	ForEach     Expression `json:"for_each,omitempty" spec:"max=4096" jsonschema:"A list (CEL): the action runs for each item, as item, with index."`
-	MaxParallel int        `json:"max_parallel,omitempty" spec:"min=1,max=100" jsonschema:"How many items of a for_each are under way at once; default 10."`
+	ForEach     Expression `json:"for_each,omitempty" spec:"max=4096" jsonschema:"A list (CEL); the action runs once per element, which it reads as item and index."`
+	MaxParallel int        `json:"max_parallel,omitempty" spec:"min=1,max=100" jsonschema:"How many elements of a for_each run at the same time; default 10."`
 
 	// Tool is called with Input, a JSON value whose texts are templates.
 	Tool  string          `json:"tool,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool to call."`
-	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input of the tool or composition; its texts are templates."`
+	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input of the tool or composition; texts in it are templates."`
 	// Prompt asks a model, a skill or an agent.
 	Prompt *Prompt   `json:"prompt,omitempty" jsonschema:"A question to a model, a skill or an agent."`
 	Task   *TaskCall `json:"task,omitempty" jsonschema:"An extraction task to run."`
@@ -88,42 +88,42 @@ type Step struct {
 	Parallel []Step `json:"parallel,omitempty" spec:"min=1,max=100" jsonschema:"Steps that run at the same time."`
 	Switch   []Case `json:"switch,omitempty" spec:"min=1,max=100" jsonschema:"The first case whose condition holds runs."`
 	// Set assigns values to vars. Its texts are templates.
-	Set json.RawMessage `json:"set,omitempty" spec:"form=settings" jsonschema:"Values to keep, read as vars.<name>; their texts are templates."`
+	Set json.RawMessage `json:"set,omitempty" spec:"form=settings" jsonschema:"Values to keep, read as vars.<name>; texts in them are templates."`
 	// Wait is a length of time, or a template that gives one.
 	Wait      string     `json:"wait,omitempty" spec:"max=4096" jsonschema:"How long to wait, e.g. 24h or 3d."`
-	WaitUntil Expression `json:"wait_until,omitempty" spec:"max=4096" jsonschema:"The time to wait for: CEL that gives a timestamp."`
+	WaitUntil Expression `json:"wait_until,omitempty" spec:"max=4096" jsonschema:"The time to wait for: CEL that evaluates to a timestamp."`
 	WaitFor   *WaitFor   `json:"wait_for,omitempty" jsonschema:"An event to wait for."`
 	Emit      *Emit      `json:"emit,omitempty" jsonschema:"An event to write into the session's log."`
-	Fail      *Fail      `json:"fail,omitempty" jsonschema:"Ends the composition as failed."`
+	Fail      *Fail      `json:"fail,omitempty" jsonschema:"Fails the composition."`
 
 	// Output is the data of a block: a JSON value whose texts are templates. Without it the data is an object with the result of each step
 	// of the block by id.
-	Output json.RawMessage `json:"output,omitempty" jsonschema:"Of a block: its data; texts are templates."`
+	Output json.RawMessage `json:"output,omitempty" jsonschema:"For a block: its result; texts in it are templates."`
 
 	// Timeout limits the step, including all its attempts and the time it waits for people. When it has passed, the step's call is
 	// canceled.
-	Timeout Duration `json:"timeout,omitempty" spec:"min=1s,max=365d" jsonschema:"Bound of the step, e.g. 30s or 2d."`
-	Retry   *Retry   `json:"retry,omitempty" jsonschema:"Further attempts after a failure."`
-	OnError *OnError `json:"on_error,omitempty" jsonschema:"What a failure does: fail (the default), continue, or catch."`
+	Timeout Duration `json:"timeout,omitempty" spec:"min=1s,max=365d" jsonschema:"Timeout of the step, e.g. 30s or 2d."`
+	Retry   *Retry   `json:"retry,omitempty" jsonschema:"Retries after a failure."`
+	OnError *OnError `json:"on_error,omitempty" jsonschema:"What happens after a failure: fail (the default), continue, or catch."`
 	// Undo undoes the step's effect when a later step fails or the run is canceled.
-	Undo *Undo `json:"undo,omitempty" jsonschema:"Takes the step's effect back when a later step fails or the run is cancelled."`
+	Undo *Undo `json:"undo,omitempty" jsonschema:"Undoes the step's effect if a later step fails or the run is canceled."`
 }
 
 // Prompt asks a model (mode direct), a model with the instructions of a skill (mode skill), or an agent in a separate session (mode agent).
 type Prompt struct {
 	Mode string `json:"mode,omitempty" spec:"form=prompt_mode" jsonschema:"direct (the default), skill or agent."`
 	// Model is required for direct and skill. For an agent it replaces the agent's own model.
-	Model string `json:"model,omitempty" spec:"max=256,form=model" jsonschema:"provider/model; of an agent it replaces the agent's own."`
+	Model string `json:"model,omitempty" spec:"max=256,form=model" jsonschema:"provider/model; for an agent it replaces the agent's own model."`
 	// System and Prompt are templates. For an agent, Prompt is the task.
-	System string `json:"system,omitempty" spec:"max=65536" jsonschema:"Instructions to the model; a template."`
+	System string `json:"system,omitempty" spec:"max=65536" jsonschema:"Instructions for the model; a template."`
 	Prompt string `json:"prompt,omitempty" spec:"max=65536" jsonschema:"The question, or the agent's task; a template."`
 	Skill  string `json:"skill,omitempty" spec:"max=128,form=name" jsonschema:"The skill's name."`
 	Agent  string `json:"agent,omitempty" spec:"max=128,form=name" jsonschema:"The agent's name."`
 	// Input is the agent's input. Its texts are templates.
-	Input json.RawMessage `json:"agent_input,omitempty" spec:"form=mapping" jsonschema:"The agent's input; its texts are templates."`
+	Input json.RawMessage `json:"agent_input,omitempty" spec:"form=mapping" jsonschema:"The agent's input; texts in it are templates."`
 	// Schema asks for a structured answer: JSON that fits the schema, with one attempt to repair it.
 	Schema    json.RawMessage `json:"schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema of a structured answer."`
-	MaxTokens int             `json:"max_tokens,omitempty" spec:"min=1,max=1000000" jsonschema:"Bound of the answer in tokens; default 4096."`
+	MaxTokens int             `json:"max_tokens,omitempty" spec:"min=1,max=1000000" jsonschema:"Limit of the answer in tokens; default 4096."`
 }
 
 // TaskCall runs an extraction task of an entity.
@@ -131,15 +131,15 @@ type TaskCall struct {
 	Task string `json:"task" spec:"required,max=128,form=name" jsonschema:"The task's name."`
 	// Entity is a template that gives the entity's id.
 	Entity string          `json:"entity,omitempty" spec:"max=4096" jsonschema:"The entity's id; a template."`
-	Values json.RawMessage `json:"values,omitempty" spec:"form=mapping" jsonschema:"Values for the task; their texts are templates."`
+	Values json.RawMessage `json:"values,omitempty" spec:"form=mapping" jsonschema:"Values for the task; texts in them are templates."`
 	// Wait says whether the step waits for the task, whose result is then the step's. The default is true.
-	Wait *bool `json:"wait,omitempty" jsonschema:"Whether the step waits for the task's result; true by default."`
+	Wait *bool `json:"wait,omitempty" jsonschema:"Whether the step waits for the task's result; default true."`
 }
 
 // Case is a branch of a switch. It has a When or, if it is the last, Else.
 type Case struct {
 	When  Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"A condition (CEL)."`
-	Else  bool       `json:"else,omitempty" jsonschema:"The branch when no condition holds; the last."`
+	Else  bool       `json:"else,omitempty" jsonschema:"Marks the last branch, which runs if no condition holds."`
 	Steps []Step     `json:"steps" spec:"required,min=1,max=1000" jsonschema:"The steps of the branch."`
 }
 
@@ -149,31 +149,31 @@ type WaitFor struct {
 	// When is a condition on the `event`, which is {name, data}.
 	When Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"A condition over event ({name, data})."`
 	// Timeout is the time after which the step fails with TIMEOUT. By default there is no limit.
-	Timeout Duration `json:"timeout,omitempty" spec:"min=1s,max=3650d" jsonschema:"After this the step fails with TIMEOUT."`
+	Timeout Duration `json:"timeout,omitempty" spec:"min=1s,max=3650d" jsonschema:"How long to wait before the step fails with TIMEOUT."`
 }
 
 // Emit writes the event custom.<name>.
 type Emit struct {
 	Event string          `json:"event" spec:"required,max=128,form=name" jsonschema:"The event's name; it is written as custom.<name>."`
-	Data  json.RawMessage `json:"data,omitempty" jsonschema:"The event's data; its texts are templates."`
+	Data  json.RawMessage `json:"data,omitempty" jsonschema:"The event's data; texts in it are templates."`
 }
 
 // Fail ends the composition as failed.
 type Fail struct {
-	Message string `json:"message" spec:"required,max=4096" jsonschema:"Says what is wrong; a template."`
+	Message string `json:"message" spec:"required,max=4096" jsonschema:"What is wrong; a template."`
 	// Reason is a more specific code that the author chooses.
-	Reason string `json:"reason,omitempty" spec:"max=64" jsonschema:"A finer code of your own."`
+	Reason string `json:"reason,omitempty" spec:"max=64" jsonschema:"A more specific code of your own."`
 }
 
 // Retry repeats a failed action, each time under a new call id. Denied, expired, canceled and unknown outcomes are never retried.
 type Retry struct {
 	// MaxAttempts includes the first attempt.
-	MaxAttempts int `json:"max_attempts" spec:"required,min=1,max=100" jsonschema:"Attempts in all."`
+	MaxAttempts int `json:"max_attempts" spec:"required,min=1,max=100" jsonschema:"Attempts in total."`
 	// Backoff is the wait before the second attempt. It doubles with each further attempt, up to MaxBackoff. The defaults are 1s and 1m.
 	Backoff    Duration `json:"backoff,omitempty" spec:"min=1s,max=30d" jsonschema:"The wait before the second attempt; it doubles. Default 1s."`
 	MaxBackoff Duration `json:"max_backoff,omitempty" spec:"min=1s,max=30d" jsonschema:"The longest wait; default 1m."`
 	// When selects the errors that are retried. If it is empty, all retryable errors are.
-	When Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are tried again: CEL over error ({code, message, field})."`
+	When Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are retried: CEL over error ({code, message, field})."`
 }
 
 // OnError says what happens when a step fails: the composition fails (the default), continues, or catches the error. In a document it is
@@ -182,13 +182,13 @@ type OnError struct {
 	Continue bool `json:"-"`
 	// Catch runs instead of failing. As names the error in its expressions (default error). When selects the errors.
 	Catch []Step     `json:"catch" spec:"required,min=1,max=1000" jsonschema:"The steps that handle the failure."`
-	As    string     `json:"as,omitempty" spec:"max=64,form=variable" jsonschema:"The error's name in them; default error."`
-	When  Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are caught: CEL over the error, by its name."`
+	As    string     `json:"as,omitempty" spec:"max=64,form=variable" jsonschema:"The name under which they read the error; default error."`
+	When  Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"Which errors are caught: CEL that reads the error by its name."`
 }
 
 // Undo undoes a step's effect. Input is rendered when the step has succeeded. If Tool is empty, the undo tool is the one that the contract
 // of the step's tool names.
 type Undo struct {
-	Tool  string          `json:"tool,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that takes the effect back; default: the one that the step's tool names for it."`
-	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"Its input; texts are templates."`
+	Tool  string          `json:"tool,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that undoes the effect; default: the undo tool of the step's tool."`
+	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"Its input; texts in it are templates."`
 }

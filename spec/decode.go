@@ -169,7 +169,7 @@ func (d *decoder) onErrorWord(n *node, path string, v reflect.Value) bool {
 	case "continue":
 		v.Set(reflect.ValueOf(OnError{Continue: true}))
 	default:
-		d.at(path, ProblemBadValue, "use fail, continue or {catch: [steps]}", "%q is not what a failure can do", n.text)
+		d.at(path, ProblemBadValue, "use fail, continue or {catch: [steps]}", "%q is not a way to handle a failure", n.text)
 	}
 	return true
 }

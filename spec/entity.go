@@ -31,14 +31,14 @@ type EntityTypeHead struct {
 	Description string       `json:"description,omitempty" spec:"max=4096" jsonschema:"What entities of the type are."`
 	Fields      []FieldHead  `json:"fields" spec:"required,min=1,max=500" hint:"add at least one field" jsonschema:"The fields."`
 	Tasks       []EntityTask `json:"tasks,omitempty" spec:"max=1000" jsonschema:"The tasks that fill fields."`
-	MaxParallel int          `json:"max_parallel,omitempty" spec:"min=1,max=100" jsonschema:"How many tasks of one entity run at once; 10 when left out."`
+	MaxParallel int          `json:"max_parallel,omitempty" spec:"min=1,max=100" jsonschema:"How many tasks of one entity run at once; default 10."`
 }
 
 // FieldHead is a field of an entity or of an object, as the document writes it.
 type FieldHead struct {
-	Name     string          `json:"name" spec:"required,max=64,form=variable" hint:"add e.g. name: licence" jsonschema:"The field's name, unique among those beside it: letters, digits and '_', beginning with a small letter."`
+	Name     string          `json:"name" spec:"required,max=64,form=variable" hint:"add e.g. name: licence" jsonschema:"The field's name, unique among its siblings: letters, digits and '_', starting with a lower-case letter."`
 	Required bool            `json:"required,omitempty" jsonschema:"Whether every entity (or object) must have it."`
-	Default  json.RawMessage `json:"default,omitempty" jsonschema:"The value of an entity that is created without it."`
+	Default  json.RawMessage `json:"default,omitempty" jsonschema:"The value if an entity is created without one."`
 	Task     string          `json:"task,omitempty" spec:"max=64,form=variable" jsonschema:"The id of the task that fills it."`
 	FieldShape
 }
@@ -49,43 +49,43 @@ type ItemHead struct{ FieldShape }
 // FieldShape holds the keys that fields and items share.
 type FieldShape struct {
 	Type        entity.FieldType `json:"type" spec:"required,form=field_type" hint:"add e.g. type: text" jsonschema:"text, number, boolean, date, enum, url, email, phone, media, relation, object or array."`
-	Label       string           `json:"label,omitempty" spec:"max=128" jsonschema:"What people call it; made from the name when left out."`
-	Display     string           `json:"display,omitempty" spec:"max=32" jsonschema:"A variant of the type, for forms and pages; the type's first one when left out."`
+	Label       string           `json:"label,omitempty" spec:"max=128" jsonschema:"What people call it; by default derived from the name."`
+	Display     string           `json:"display,omitempty" spec:"max=32" jsonschema:"A variant of the type, for forms and pages; by default the type's first one."`
 	Description string           `json:"description,omitempty" spec:"max=4096" jsonschema:"What the value is."`
-	Options     []string         `json:"options,omitempty" spec:"min=1,max=1000" jsonschema:"Of an enum: its values."`
-	Minimum     *float64         `json:"minimum,omitempty" jsonschema:"Of a number: the least."`
-	Maximum     *float64         `json:"maximum,omitempty" jsonschema:"Of a number: the greatest."`
-	Integer     bool             `json:"integer,omitempty" jsonschema:"Of a number: whether it must be whole."`
-	MinLength   *int             `json:"min_length,omitempty" spec:"min=0,max=1000000" jsonschema:"Of a text: the fewest characters; of an array or of many relations: the fewest items."`
-	MaxLength   *int             `json:"max_length,omitempty" spec:"min=0,max=1000000" jsonschema:"Of a text: the most characters; of an array or of many relations: the most items."`
-	Pattern     string           `json:"pattern,omitempty" spec:"max=1000" jsonschema:"Of a text: a regular expression (RE2) that it must match somewhere."`
-	Time        bool             `json:"time,omitempty" jsonschema:"Of a date: whether it has a time of day and an offset."`
-	Target      string           `json:"target,omitempty" spec:"max=63,form=slug" jsonschema:"Of a relation: the entity type that it leads to."`
-	Many        bool             `json:"many,omitempty" jsonschema:"Of a relation: whether it holds several."`
-	Fields      []FieldHead      `json:"fields,omitempty" spec:"min=1,max=500" jsonschema:"Of an object: its fields."`
-	Items       *ItemHead        `json:"items,omitempty" jsonschema:"Of an array: what it holds."`
+	Options     []string         `json:"options,omitempty" spec:"min=1,max=1000" jsonschema:"For an enum: its values."`
+	Minimum     *float64         `json:"minimum,omitempty" jsonschema:"For a number: the smallest value."`
+	Maximum     *float64         `json:"maximum,omitempty" jsonschema:"For a number: the largest value."`
+	Integer     bool             `json:"integer,omitempty" jsonschema:"For a number: whether it must be whole."`
+	MinLength   *int             `json:"min_length,omitempty" spec:"min=0,max=1000000" jsonschema:"For a text: the minimum number of characters; for an array or many relations: the minimum number of items."`
+	MaxLength   *int             `json:"max_length,omitempty" spec:"min=0,max=1000000" jsonschema:"For a text: the maximum number of characters; for an array or many relations: the maximum number of items."`
+	Pattern     string           `json:"pattern,omitempty" spec:"max=1000" jsonschema:"For a text: a regular expression (RE2) that must match somewhere in it."`
+	Time        bool             `json:"time,omitempty" jsonschema:"For a date: whether it has a time of day and an offset."`
+	Target      string           `json:"target,omitempty" spec:"max=63,form=slug" jsonschema:"For a relation: the entity type that it leads to."`
+	Many        bool             `json:"many,omitempty" jsonschema:"For a relation: whether it holds several entities."`
+	Fields      []FieldHead      `json:"fields,omitempty" spec:"min=1,max=500" jsonschema:"For an object: its fields."`
+	Items       *ItemHead        `json:"items,omitempty" jsonschema:"For an array: the type of its items."`
 }
 
 // EntityTask is a task as the document writes it. It has exactly one of Compute, Tool, Prompt, Composition, Agent and Citations.
 type EntityTask struct {
 	ID        string     `json:"id" spec:"required,max=64,form=variable" hint:"add e.g. id: risk" jsonschema:"The task's id, unique in the document; its value is read as tasks.<id>."`
-	DependsOn []string   `json:"depends_on,omitempty" spec:"max=1000,form=variable" jsonschema:"Tasks that must have ended before; it starts as soon as they have."`
-	When      Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"A condition (CEL); when it is false the task is skipped, and so is whatever depends on it."`
+	DependsOn []string   `json:"depends_on,omitempty" spec:"max=1000,form=variable" jsonschema:"Tasks that must end first; the task starts as soon as they have."`
+	When      Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"A condition (CEL); if it is false, the task and all tasks that depend on it are skipped."`
 
-	Compute     Expression `json:"compute,omitempty" spec:"max=4096" jsonschema:"CEL that gives the value."`
+	Compute     Expression `json:"compute,omitempty" spec:"max=4096" jsonschema:"CEL that evaluates to the value."`
 	Tool        string     `json:"tool,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool to call."`
 	Prompt      string     `json:"prompt,omitempty" spec:"max=64,form=spec_name" jsonschema:"The prompt to ask, a document of that kind."`
 	Composition string     `json:"composition,omitempty" spec:"max=64,form=spec_name" jsonschema:"The composition to run."`
 	Agent       string     `json:"agent,omitempty" spec:"max=128,form=name" jsonschema:"The agent to start."`
 	Citations   string     `json:"citations,omitempty" spec:"max=64,form=variable" jsonschema:"The task whose claims are checked."`
-	Among       Expression `json:"among,omitempty" spec:"max=4096" jsonschema:"CEL that gives a list: the ids of the only entities and documents that the claims may cite; whatever is connected when left out."`
+	Among       Expression `json:"among,omitempty" spec:"max=4096" jsonschema:"CEL that evaluates to a list: the ids of the entities and documents that the claims may cite; default: everything that is connected."`
 
-	Input        json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input of what is called; its texts are templates."`
-	Value        Expression      `json:"value,omitempty" spec:"max=4096" jsonschema:"CEL over result, what the call gave back; the whole result when left out."`
-	OutputSchema json.RawMessage `json:"output_schema,omitempty" spec:"form=any_schema" jsonschema:"JSON Schema 2020-12 that the value must fit, beside its field."`
-	Sources      Expression      `json:"sources,omitempty" spec:"max=4096" jsonschema:"CEL that gives a list: the ids of entities and documents that the value rests on."`
-	Attempts     int             `json:"attempts,omitempty" spec:"min=1,max=20" jsonschema:"How often it is tried; once when left out."`
-	Backoff      Duration        `json:"backoff,omitempty" spec:"min=1s,max=1d" jsonschema:"The wait before the second attempt, doubled each time; 1s when left out."`
+	Input        json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input of the call; texts in it are templates."`
+	Value        Expression      `json:"value,omitempty" spec:"max=4096" jsonschema:"CEL over result, the result of the call; default: the whole result."`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty" spec:"form=any_schema" jsonschema:"JSON Schema 2020-12 that the value must match, in addition to its field."`
+	Sources      Expression      `json:"sources,omitempty" spec:"max=4096" jsonschema:"CEL that evaluates to a list: the ids of the entities and documents that support the value."`
+	Attempts     int             `json:"attempts,omitempty" spec:"min=1,max=20" jsonschema:"Attempts in total; default 1."`
+	Backoff      Duration        `json:"backoff,omitempty" spec:"min=1s,max=1d" jsonschema:"The wait before the second attempt, doubled each time; default 1s."`
 }
 
 // taskActions are the keys that say how a task gets its value. A task has exactly one of them, which is also its kind.
@@ -128,7 +128,7 @@ func (d *decoder) entityType(body []byte) entity.Type {
 	setDefault(&t.MaxParallel, DefaultMaxParallel)
 	t.Fields = d.entityFields("fields", h.Fields, 1)
 	if count := countFields(t.Fields); count > MaxFields {
-		d.at("fields", ProblemTooMany, "split the type in two, with a relation between them", "the type has %d fields, nested ones included; at most %d are read", count, MaxFields)
+		d.at("fields", ProblemTooMany, "split the type into two, with a relation between them", "the type has %d fields, including nested ones; at most %d are allowed", count, MaxFields)
 	}
 	for i, task := range h.Tasks {
 		t.Tasks = append(t.Tasks, d.entityTask(indexPath("tasks", i), task))
@@ -181,7 +181,7 @@ func (d *decoder) entityTask(path string, h EntityTask) entity.Task {
 	}
 	setDefault(&t.Attempts, 1)
 	if d.has(path+".backoff") && t.Attempts == 1 {
-		d.at(path+".backoff", ProblemBadShape, "add attempts: 2, or remove it", "a task that is tried once waits for nothing")
+		d.at(path+".backoff", ProblemBadShape, "add attempts: 2, or remove it", "a task with a single attempt has no wait between attempts")
 	}
 	if t.Attempts > 1 {
 		setDefault(&t.Backoff, DefaultBackoff)
@@ -203,7 +203,7 @@ func (d *decoder) taskKind(path string) entity.TaskKind {
 		d.at(path, ProblemBadShape, "add one of "+strings.Join(taskActions(), ", "), "the task does not say how it gets its value")
 		return ""
 	case len(given) > 1:
-		d.at(path+"."+given[1], ProblemBadShape, "make two tasks of it", "a task gets its value in one way; this one has %s", strings.Join(given, " and "))
+		d.at(path+"."+given[1], ProblemBadShape, "split it into two tasks", "a task gets its value in one way; this one has %s", strings.Join(given, " and "))
 		return ""
 	}
 	kind := entity.TaskKind(given[0])

@@ -60,7 +60,7 @@ func (e EntityTypeExplanation) Text() string {
 		return o.b.String()
 	}
 	o.b.WriteByte('\n')
-	o.line(0, "tasks, at most %d at once, each as soon as what it comes after has ended:", max(t.MaxParallel, 1))
+	o.line(0, "tasks, at most %d at once, each as soon as the tasks it depends on have ended:", max(t.MaxParallel, 1))
 	for _, layer := range e.layers() {
 		for _, i := range layer {
 			o.line(1, "%s: %s", t.Tasks[i].ID, strings.Join(e.remarks(i), "; "))
@@ -80,7 +80,7 @@ func (e EntityTypeExplanation) remarks(i int) []string {
 		words = append(words, "after "+strings.Join(after, ", "))
 	}
 	if t.Among != "" {
-		words = append(words, "which may cite nothing but "+t.Among)
+		words = append(words, "which may cite only "+t.Among)
 	}
 	if t.When != "" {
 		words = append(words, "when "+t.When)

@@ -72,8 +72,8 @@ func (d *decoder) checkTaskExpressions(t entity.Type, g *taskGraph) {
 		}
 	}
 	if all.count > maxExpressions || all.bytes > maxTaskExpressionBytes {
-		d.at("tasks", ProblemTooMany, "put a part into compositions",
-			"the tasks have more than %d expressions, more than %d bytes of them, or too many loops in one", maxExpressions, maxTaskExpressionBytes)
+		d.at("tasks", ProblemTooMany, "move some of them into compositions",
+			"the tasks have more than %d expressions or %d bytes of expressions, or too many loops in one expression", maxExpressions, maxTaskExpressionBytes)
 		return
 	}
 	env, err := expr.TaskEnv()
@@ -185,10 +185,10 @@ func (s *taskSites) refuse(path, source string, err error) {
 func (s *taskSites) reads(i int, path string, r expr.Reads, result bool) bool {
 	before := len(s.problems)
 	if r.Has("result") && !result {
-		s.at(path, ProblemOutOfScope, "read it in value or sources", "result is what the call gave back, and it has not been made here")
+		s.at(path, ProblemOutOfScope, "read it in value or sources", "result is the result of the call, which has not been made at this point")
 	}
 	if r.AllTasks {
-		s.at(path, ProblemBadCEL, "write tasks.<id>", "it must be plain which tasks an expression reads")
+		s.at(path, ProblemBadCEL, "write tasks.<id>", "the tasks that an expression reads must be named literally")
 	}
 	for _, id := range r.Tasks {
 		if _, known := s.g.index[id]; !known {
@@ -215,6 +215,6 @@ func (s *taskSites) depends(i int, path, id, what string) {
 	case other == i:
 		s.at(path, ProblemStepOrder, "read another field", "this reads %s itself, before it has a value", strings.TrimSuffix(what, ", which "+id+" fills,"))
 	case !s.g.before[i].has(other):
-		s.at(path, ProblemStepOrder, "add "+id+" to the depends_on of "+own, "this reads %s and %s does not depend on it", what, own)
+		s.at(path, ProblemStepOrder, "add "+id+" to the depends_on of "+own, "this reads %s, but %s does not depend on it", what, own)
 	}
 }

@@ -53,7 +53,7 @@ func (d *decoder) entityFields(path string, heads []FieldHead, depth int) []enti
 func (d *decoder) checkFieldHead(path string, f entity.Field, depth int) {
 	for _, key := range []string{"default", "task"} {
 		if depth > 1 && d.has(path+"."+key) {
-			d.at(path+"."+key, ProblemBadShape, "give the outermost field one", "only a field of the entity itself has a %s", key)
+			d.at(path+"."+key, ProblemBadShape, "move it to the outermost field", "only a field of the entity itself has a %s", key)
 			return
 		}
 	}
@@ -82,7 +82,7 @@ func (d *decoder) fieldShape(path string, h FieldShape, depth int) entity.Field 
 		Pattern: h.Pattern, Time: h.Time, Target: h.Target, Many: h.Many,
 	}
 	if depth > MaxFieldDepth {
-		d.at(path, ProblemTooDeep, "make an entity type of the inner ones, with a relation to it", "fields nest deeper than %d levels", MaxFieldDepth)
+		d.at(path, ProblemTooDeep, "move the inner fields into an entity type of their own, with a relation to it", "fields are nested more than %d levels deep", MaxFieldDepth)
 		return f
 	}
 	f.Fields = d.innerFields(path, h, depth)
@@ -122,11 +122,11 @@ func (d *decoder) checkTypeKeys(path string, f entity.Field) {
 		}
 	}
 	if variants := Displays(f.Type); f.Display != "" && !slices.Contains(variants, f.Display) {
-		d.at(path+".display", ProblemBadValue, "use "+suggest.Or(variants), "%q is no display of type %s", f.Display, f.Type)
+		d.at(path+".display", ProblemBadValue, "use "+suggest.Or(variants), "%q is not a display of type %s", f.Display, f.Type)
 	}
 	for _, key := range []string{"min_length", "max_length"} {
 		if f.Type == entity.FieldRelation && !f.Many && d.has(path+"."+key) {
-			d.at(path+"."+key, ProblemBadShape, "remove it, or add many: true", "a relation to one entity has no number of items")
+			d.at(path+"."+key, ProblemBadShape, "remove it, or add many: true", "a relation to a single entity has no number of items")
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (d *decoder) checkExact(path, key string, bound *float64) {
 		return
 	}
 	if exact, ok := new(big.Rat).SetString(n.text); ok && exact.Cmp(decimal(bound)) != 0 {
-		d.at(path+"."+key, ProblemOutOfRange, "use a rounder number", "%s has more digits than a bound can keep", n.text)
+		d.at(path+"."+key, ProblemOutOfRange, "use a rounder number", "%s has too many digits for a limit", n.text)
 	}
 }
 
@@ -161,7 +161,7 @@ func (d *decoder) checkOptions(path string, options []string) {
 		case option == "" || len(option) > 256:
 			d.at(at, ProblemOutOfRange, "use 1 to 256 bytes", "this option has %d bytes", len(option))
 		case seen[option]:
-			d.at(at, ProblemDuplicateID, "remove one of them", "the option %q stands there already", option)
+			d.at(at, ProblemDuplicateID, "remove one of them", "the option %q is listed twice", option)
 		}
 		seen[option] = true
 	}

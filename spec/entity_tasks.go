@@ -122,7 +122,7 @@ func (d *decoder) checkTasks(t entity.Type) {
 	}
 	for i, depth := range g.depths() {
 		if depth == MaxTaskDepth+1 {
-			d.at(indexPath("tasks", i), ProblemTooDeep, "put some of them into one composition", "more than %d tasks follow one another, up to %s", MaxTaskDepth, t.Tasks[i].ID)
+			d.at(indexPath("tasks", i), ProblemTooDeep, "put some of them into one composition", "more than %d tasks depend on one another, up to %s", MaxTaskDepth, t.Tasks[i].ID)
 			break
 		}
 	}
@@ -166,8 +166,8 @@ func (d *decoder) checkFillers(t entity.Type, g *taskGraph) map[string]*entity.F
 			continue
 		}
 		if first := fills[f.Task]; first != nil {
-			d.at(at, ProblemBadShape, "fill it by a compute task that depends on "+f.Task+" and takes its part of tasks."+f.Task,
-				"the task %s fills the field %s already", f.Task, first.Name)
+			d.at(at, ProblemBadShape, "fill it with a compute task that depends on "+f.Task+" and takes its part of tasks."+f.Task,
+				"the task %s already fills the field %s", f.Task, first.Name)
 			continue
 		}
 		fills[f.Task] = f
@@ -187,7 +187,7 @@ func (d *decoder) checkDependencies(path string, t entity.Task, g *taskGraph) {
 		case !known && id != "":
 			d.at(at, ProblemUnknownTask, suggest.OrKnown(id, g.ids()), "there is no task %q", id)
 		case seen[id]:
-			d.at(at, ProblemDuplicateID, "remove one of them", "%q stands there already", id)
+			d.at(at, ProblemDuplicateID, "remove one of them", "%q is listed twice", id)
 		}
 		seen[id] = true
 	}

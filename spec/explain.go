@@ -118,7 +118,7 @@ func (o *outline) step(s *Step, depth int, number string) {
 	}
 	if s.Undo != nil {
 		undo := s.undoneBy(o.tools)
-		o.line(depth, "undone by %s when a later step fails or the run is cancelled", cmp.Or(undo, "the tool that "+s.Tool+s.Composition+" names for it"))
+		o.line(depth, "undone by %s if a later step fails or the run is canceled", cmp.Or(undo, "the tool that "+s.Tool+s.Composition+" names for it"))
 		if asks := asksText(o.tools[undo]); asks != "" {
 			o.line(depth+1, "%s", asks)
 		}
@@ -247,7 +247,7 @@ func (s *Step) remarks(tools map[string]jig.Tool) []string {
 		case known && asks != "":
 			lines = append(lines, asks)
 		case !known && s.Tool != "" && len(tools) > 0:
-			lines = append(lines, "the catalogue has no such tool")
+			lines = append(lines, "the catalog has no such tool")
 		}
 	}
 	if s.Retry != nil {
@@ -260,7 +260,7 @@ func (s *Step) remarks(tools map[string]jig.Tool) []string {
 		lines = append(lines, "fails after "+duration.Format(time.Duration(s.Timeout)))
 	}
 	if s.OnError != nil && s.OnError.Continue {
-		lines = append(lines, "a failure is let through")
+		lines = append(lines, "a failure is ignored")
 	}
 	return lines
 }
@@ -290,7 +290,7 @@ func retriesRarely(t jig.Tool) bool {
 }
 
 // retryText is the remark on a step with retries if retriesRarely holds for its tool.
-const retryText = "another attempt only when the tool reports that nothing was executed"
+const retryText = "retried only if the tool reports that nothing was executed"
 
 func (r *Retry) text() string {
 	backoff := cmp.Or(time.Duration(r.Backoff), time.Second)

@@ -61,7 +61,7 @@ func (o *outline) whitelisted(entry string, tools []jig.Tool) {
 		}
 	}
 	if !found {
-		o.line(2, "the catalogue has no such tool")
+		o.line(2, "the catalog has no such tool")
 	}
 }
 
@@ -71,7 +71,7 @@ func (o *outline) tool(depth int, name string) {
 	case known && asks != "":
 		o.line(depth, "%s %s", name, asks)
 	case !known && len(o.tools) > 0:
-		o.line(depth, "%s (the catalogue has no such tool)", name)
+		o.line(depth, "%s (the catalog has no such tool)", name)
 	default:
 		o.line(depth, "%s", name)
 	}
@@ -85,5 +85,5 @@ func limitsText(l jig.Limits) string {
 	if l.MaxTotalTokens > 0 {
 		text += fmt.Sprintf(" or %d tokens", l.MaxTotalTokens)
 	}
-	return text + fmt.Sprintf("; %d calls at a time; a call that asks waits %s for an answer", l.MaxParallelCalls, duration.Format(l.ApprovalExpires))
+	return text + fmt.Sprintf("; %d calls at a time; an approval waits %s", l.MaxParallelCalls, duration.Format(l.ApprovalExpires))
 }

@@ -57,7 +57,7 @@ func (o *outline) thin(t *ThinTool) {
 		o.line(0, "it creates nothing")
 		return
 	}
-	o.line(0, "it gives back the entity's id at once, with a link%s", linkText(t.URL))
+	o.line(0, "it returns the entity's id at once, with a link%s", linkText(t.URL))
 }
 
 func lookupText(e *ThinEntity) string {
@@ -79,7 +79,7 @@ func lookupRemarks(e *ThinEntity) []string {
 		if c.Depth > 1 {
 			how = fmt.Sprintf("over at most %d relations", c.Depth)
 		}
-		remark := "and what is connected with it " + how
+		remark := "and the entities connected to it " + how
 		if len(c.Types) > 0 {
 			remark += ", of type " + strings.Join(c.Types, " or ")
 		}
@@ -163,7 +163,7 @@ func ExplainBundle(m bundle.BundleManifest, docs []Document) string {
 		return o.b.String()
 	}
 	o.b.WriteByte('\n')
-	o.line(0, "it brings:")
+	o.line(0, "it contains:")
 	for _, kind := range Kinds() {
 		if names := byKind[kind]; len(names) > 0 {
 			slices.Sort(names)

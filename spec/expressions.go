@@ -115,8 +115,8 @@ func (d *decoder) checkExpressions(w *walk, x Execution, shapes Shapes) {
 	}
 	var all weight
 	if all.add(d.places[""]); all.count > maxExpressions || all.bytes > maxExpressionBytes {
-		d.at("", ProblemTooMany, "put a part into a composition of its own",
-			"the document has more than %d expressions, more than %d bytes of them, or too many loops in one", maxExpressions, maxExpressionBytes)
+		d.at("", ProblemTooMany, "move some of it into a separate composition",
+			"the document has more than %d expressions or %d bytes of expressions, or too many loops in one expression", maxExpressions, maxExpressionBytes)
 		return
 	}
 	extra := make([]expr.Variable, 0, len(w.names))
@@ -254,7 +254,7 @@ func (s *sites) moment(at site, path string, source Expression) {
 	switch program.Type() {
 	case expr.Any, expr.Timestamp, expr.String:
 	case expr.Bool, expr.Int, expr.List, expr.Map:
-		s.at(path, ProblemBadCEL, "e.g. now + duration('1h')", "this gives no point in time")
+		s.at(path, ProblemBadCEL, "e.g. now + duration('1h')", "this does not evaluate to a point in time")
 	}
 }
 

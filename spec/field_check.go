@@ -125,7 +125,7 @@ func jsonKind(v any) string {
 // wrong reports a value of the wrong type.
 func (c *fieldChecker) wrong(at, want string, v any) {
 	if v == nil {
-		c.add(at, "this must be %s, not null; leave the key out when there is no value", want)
+		c.add(at, "this must be %s, not null; leave out the key if there is no value", want)
 		return
 	}
 	c.add(at, "this must be %s, not %s", want, jsonKind(v))
@@ -145,7 +145,7 @@ func (c *fieldChecker) value(f *entity.Field, at string, v any) {
 		if s, ok := v.(string); !ok {
 			c.wrong(at, "text", v)
 		} else if !slices.Contains(f.Options, s) {
-			c.add(at, "%s is none of the options; %s", clipped(s), optionsHint(s, f.Options))
+			c.add(at, "%s is not one of the options; %s", clipped(s), optionsHint(s, f.Options))
 		}
 	case entity.FieldObject:
 		c.object(f.Fields, at, v, false)
@@ -279,7 +279,7 @@ func (c *fieldChecker) relations(f *entity.Field, at string, v any) {
 		c.formed(f, at, item)
 		if id, ok := item.(string); ok {
 			if seen[id] {
-				c.add(at, "%s stands there twice", clipped(id))
+				c.add(at, "%s is listed twice", clipped(id))
 			}
 			seen[id] = true
 		}

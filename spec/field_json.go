@@ -50,7 +50,7 @@ func readValue(dec *json.Decoder, depth int) (any, error) {
 		return nil, fmt.Errorf("this is not JSON: %w", err)
 	}
 	if depth > maxValueDepth {
-		return nil, fmt.Errorf("values nest deeper than %d levels", maxValueDepth)
+		return nil, fmt.Errorf("values are nested more than %d levels deep", maxValueDepth)
 	}
 	switch v := token.(type) {
 	case json.Delim:
@@ -86,7 +86,7 @@ func readObject(dec *json.Decoder, depth int) (any, error) {
 		}
 		key := fmt.Sprint(token)
 		if seen[key] {
-			return nil, fmt.Errorf("the key %q stands there twice", key)
+			return nil, fmt.Errorf("the key %q appears twice", key)
 		}
 		seen[key] = true
 		value, err := readValue(dec, depth+1)
@@ -102,7 +102,7 @@ func readObject(dec *json.Decoder, depth int) (any, error) {
 // checkNumber limits the digits and the exponent of a number, because arithmetic with a huge exponent takes forever.
 func checkNumber(literal string) error {
 	if len(literal) > maxNumberLength {
-		return fmt.Errorf("a number is written with more than %d characters", maxNumberLength)
+		return fmt.Errorf("a number has more than %d characters", maxNumberLength)
 	}
 	if at := strings.IndexAny(literal, "eE"); at >= 0 {
 		e, err := strconv.Atoi(literal[at+1:])
@@ -127,12 +127,12 @@ func checkEscapes(raw []byte) error {
 		at += 4
 		switch {
 		case unit == 0:
-			return errors.New("a text holds the character U+0000, which cannot be kept")
+			return errors.New("a text contains the character U+0000, which cannot be stored")
 		case unit >= 0xDC00 && unit <= 0xDFFF:
-			return errors.New("a text holds half a surrogate pair")
+			return errors.New("a text contains half a surrogate pair")
 		case unit >= 0xD800 && unit <= 0xDBFF:
 			if low := pairedUnit(raw[at+1:]); low < 0xDC00 || low > 0xDFFF {
-				return errors.New("a text holds half a surrogate pair")
+				return errors.New("a text contains half a surrogate pair")
 			}
 			at += 6
 		}

@@ -120,7 +120,7 @@ func TestCheckFieldSaysWhere(t *testing.T) {
 	require.ErrorContains(t, err, "and 3 more problems")
 
 	for value, message := range map[string]string{
-		`null`: "not null; leave the key out", `"hig"`: `did you mean "high"?`, `7`: "this must be text, not a number", `"x`: "not JSON",
+		`null`: "not null; leave out the key", `"hig"`: `did you mean "high"?`, `7`: "this must be text, not a number", `"x`: "not JSON",
 	} {
 		err := spec.CheckField(entity.Field{Name: "risk", Type: entity.FieldEnum, Options: []string{"high", "low"}}, json.RawMessage(value))
 		require.ErrorContains(t, err, message)

@@ -40,7 +40,7 @@ type form struct {
 func formOf(name string) form {
 	switch name {
 	case "name":
-		return form{pattern: namePattern, hint: "use lower-case letters, digits, '.', '_' and '-', beginning with a letter"}
+		return form{pattern: namePattern, hint: "use lower-case letters, digits, '.', '_' and '-', starting with a letter"}
 	case "model":
 		return form{pattern: modelPattern, hint: "write provider/model: anthropic/…, openai/… or script/…", value: true}
 	case "model_choice":
@@ -50,9 +50,9 @@ func formOf(name string) form {
 	case "call":
 		return form{pattern: toolPattern, hint: "use category.actionTarget, e.g. file.read"}
 	case "variable":
-		return form{pattern: variablePattern, hint: "use letters, digits and '_', beginning with a small letter"}
+		return form{pattern: variablePattern, hint: "use letters, digits and '_', starting with a lower-case letter"}
 	case "spec_name":
-		return form{pattern: specNamePattern, hint: "use category.actionTarget to make it callable as a tool, else lower-case letters, digits, '.', '_' and '-'"}
+		return form{pattern: specNamePattern, hint: "use category.actionTarget to make it callable as a tool; otherwise lower-case letters, digits, '.', '_' and '-'"}
 	case "tool_name":
 		return form{pattern: toolNamePattern, hint: "use category.actionTarget, e.g. file.read"}
 	case "permission":
@@ -77,7 +77,7 @@ func formOf(name string) form {
 func entityFormOf(name string) form {
 	switch name {
 	case "slug":
-		return form{pattern: slugPattern, hint: "use lower-case letters, digits, '_' and '-', beginning with a letter"}
+		return form{pattern: slugPattern, hint: "use lower-case letters, digits, '_' and '-', starting with a letter"}
 	case "field_type":
 		words := make([]string, 0, len(entity.FieldTypes()))
 		for _, t := range entity.FieldTypes() {
@@ -87,7 +87,7 @@ func entityFormOf(name string) form {
 	case "reason":
 		return form{pattern: reasonPattern, hint: "use snake_case, e.g. insufficient_graph"}
 	case "bundle":
-		return form{pattern: namePattern, hint: "use lower-case letters, digits, '.', '_' and '-', beginning with a letter, e.g. dependency-review"}
+		return form{pattern: namePattern, hint: "use lower-case letters, digits, '.', '_' and '-', starting with a letter, e.g. dependency-review"}
 	case "semver":
 		return form{pattern: semverPattern, hint: "write MAJOR.MINOR.PATCH, e.g. 1.4.0", value: true}
 	}
@@ -98,13 +98,13 @@ func entityFormOf(name string) form {
 func tenantFormOf(name string) form {
 	switch name {
 	case "label":
-		return form{pattern: labelPattern, hint: "use 1 to 128 characters on one line, without blanks around them"}
+		return form{pattern: labelPattern, hint: "use 1 to 128 characters on one line, without surrounding spaces"}
 	case "tenant":
-		return form{pattern: tenantPattern, hint: "write the tenant's id: 1 to 63 lower-case letters, digits, '_' or '-', beginning with a letter or digit"}
+		return form{pattern: tenantPattern, hint: "write the tenant's id: 1 to 63 lower-case letters, digits, '_' or '-', starting with a letter or digit"}
 	case "key":
-		return form{pattern: keyPattern, hint: "use 1 to 64 letters, digits, '.', '_', ':' or '-', beginning with a letter or digit"}
+		return form{pattern: keyPattern, hint: "use 1 to 64 letters, digits, '.', '_', ':' or '-', starting with a letter or digit"}
 	case "secret":
-		return form{pattern: secretPattern, hint: "name a variable of the worker's environment that begins with " + SecretPrefix + " and the tenant, e.g. " + SecretPrefix + "ACME__PORTAL"}
+		return form{pattern: secretPattern, hint: "name a variable of the worker's environment that starts with " + SecretPrefix + " and the tenant, e.g. " + SecretPrefix + "ACME__PORTAL"}
 	case "signals":
 		return oneOf(string(tenancy.SignalsTrusted), string(tenancy.SignalsSigned), string(tenancy.SignalsOff))
 	case "algorithm":
@@ -116,7 +116,7 @@ func tenantFormOf(name string) form {
 		}
 		return oneOf(words...)
 	}
-	panic("spec: no form is called " + name)
+	panic("spec: unknown form " + name)
 }
 
 // oneOf returns the form of a text that must be one of a few words.

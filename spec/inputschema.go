@@ -68,7 +68,7 @@ func (d *decoder) compileSchema(path string, value any) {
 	case errors.As(err, &invalid) && errors.As(invalid.Err, &violations):
 		d.schemaViolations(path, violations)
 	default:
-		d.at(path, ProblemBadSchema, "put what it refers to into its own $defs", "%s", strings.ReplaceAll(err.Error(), schemaURL+"#", ""))
+		d.at(path, ProblemBadSchema, "copy what it refers to into its own $defs", "%s", strings.ReplaceAll(err.Error(), schemaURL+"#", ""))
 	}
 }
 

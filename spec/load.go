@@ -88,7 +88,7 @@ func Load(file string, body []byte) (Document, Problems) {
 	case slices.Contains(Kinds(), kind):
 		d.add(Problem{
 			Path: "kind", Line: 1, Column: 1, Code: ProblemUnknownKind,
-			Message: fmt.Sprintf("a %s is not written in a file like this", kind), Hint: kind.home(),
+			Message: fmt.Sprintf("a %s cannot be written in this kind of file", kind), Hint: kind.home(),
 		})
 	case kind == "":
 		d.add(Problem{
@@ -110,7 +110,7 @@ func Load(file string, body []byte) (Document, Problems) {
 func (k Kind) home() string {
 	switch k {
 	case KindSkill:
-		return "write a skill in a file " + skillFile + " in a folder of its own"
+		return "write a skill as " + skillFile + " in a folder of its own"
 	case KindAgent, KindComposition, KindPrompt, KindTask, KindPolicy, KindTenant, KindEntityType, KindThinTool, KindBundle:
 	}
 	return "write it in a .yaml or .json file"
@@ -121,7 +121,7 @@ func (k Kind) home() string {
 func versionOf(kind Kind, body []byte) string {
 	version, err := canonical.Hash(map[string]string{"body": string(body), "kind": string(kind)})
 	if err != nil {
-		panic("spec: a document's text has no canonical form: " + err.Error()) // two strings always have one
+		panic("spec: cannot put a document's text into canonical form: " + err.Error()) // two strings always have one
 	}
 	return version
 }
@@ -161,7 +161,7 @@ func LoadFS(fsys fs.FS, root string) ([]Document, Problems) {
 		if again && len(found.Errors()) == 0 {
 			problems = append(problems, Problem{
 				Document: doc.Path, Path: "name", Line: 1, Column: 1, Code: ProblemDuplicateKey, Severity: SeverityError,
-				Message: fmt.Sprintf("the %s is in %s already", doc.id(), first), Hint: "give one of them another name",
+				Message: fmt.Sprintf("the %s is already in %s", doc.id(), first), Hint: "give one of them another name",
 			})
 		}
 		seen[doc.id()] = doc.Path

@@ -28,27 +28,27 @@ const MaxPolicyRules = 500
 // PolicyRule gives a verdict on the calls for which its condition holds.
 type PolicyRule struct {
 	// Name is unique in the document. It appears in the reasons for verdicts.
-	Name string `json:"name" spec:"required,max=64,form=name" hint:"add e.g. name: large-refunds" jsonschema:"The rule's name, unique in the document; it stands in the reasons of verdicts."`
+	Name string `json:"name" spec:"required,max=64,form=name" hint:"add e.g. name: large-refunds" jsonschema:"The rule's name, unique in the document; verdicts name it in their reasons."`
 	// When is a CEL condition on tool, call, input, agent, principal, tenant, session and now.
-	When Expression `json:"when" spec:"required,min=1,max=4096" hint:"add when: true for a rule that speaks on every call" jsonschema:"The condition (CEL over tool, call, input, agent, principal, tenant, session and now)."`
+	When Expression `json:"when" spec:"required,min=1,max=4096" hint:"add when: true for a rule that applies to every call" jsonschema:"The condition (CEL over tool, call, input, agent, principal, tenant, session and now)."`
 	// Verdict is run, ask or deny.
-	Verdict jig.Verdict `json:"verdict" spec:"required" hint:"add verdict: run, ask or deny" jsonschema:"run, ask or deny. The strictest of the rules that hold wins."`
+	Verdict jig.Verdict `json:"verdict" spec:"required" hint:"add verdict: run, ask or deny" jsonschema:"run, ask or deny. The strictest rule whose condition holds wins."`
 	// Reason is a template over the same names. People read it.
-	Reason string `json:"reason,omitempty" spec:"max=4096" jsonschema:"Why, for people; a template over the same names."`
+	Reason string `json:"reason,omitempty" spec:"max=4096" jsonschema:"The reason, for people; a template that reads the same variables."`
 	// Expires is how long an approval that the rule asks for may wait. If zero, the agent's setting applies.
-	Expires Duration `json:"expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long the approval waits, e.g. 48h; with verdict: ask alone."`
+	Expires Duration `json:"expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long the approval waits, e.g. 48h; only with verdict: ask."`
 	// Approvers lists who may decide. If nil, everybody may.
-	Approvers *Approvers `json:"approvers,omitempty" jsonschema:"Who may decide; everybody when left out. With verdict: ask alone."`
+	Approvers *Approvers `json:"approvers,omitempty" jsonschema:"Who may decide; everybody by default. Only with verdict: ask."`
 	// Quorum is how many distinct people must approve; 0 means 1.
-	Quorum int `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many distinct people must approve; 1 when left out. With verdict: ask alone."`
+	Quorum int `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many distinct people must approve; default 1. Only with verdict: ask."`
 	// NotRequester keeps the principal on whose behalf the call is made from deciding.
-	NotRequester bool `json:"not_requester,omitempty" jsonschema:"Whether the principal on whose behalf the call is made may not decide it; with verdict: ask alone."`
+	NotRequester bool `json:"not_requester,omitempty" jsonschema:"Whether the principal for whom the call is made is excluded from deciding it; only with verdict: ask."`
 	// Remind is the interval between reminders. If zero, there are none.
-	Remind Duration `json:"remind,omitempty" spec:"min=1m,max=30d" jsonschema:"How often people are reminded while the approval waits, e.g. 4h; with verdict: ask alone."`
+	Remind Duration `json:"remind,omitempty" spec:"min=1m,max=30d" jsonschema:"How often people are reminded while the approval waits, e.g. 4h; only with verdict: ask."`
 	// Escalate lets further people decide as time passes.
-	Escalate []Escalation `json:"escalate,omitempty" spec:"min=1,max=10" jsonschema:"Who else may decide once it has waited; with verdict: ask and approvers alone."`
+	Escalate []Escalation `json:"escalate,omitempty" spec:"min=1,max=10" jsonschema:"Who else may decide after it has waited for some time; only with verdict: ask and approvers."`
 	// OnExpiry says what happens to the call if nobody decides in time. If empty, the call is denied.
-	OnExpiry jig.ExpiryOutcome `json:"on_expiry,omitempty" spec:"form=on_expiry" jsonschema:"What becomes of the call when nobody decides in time: deny (the default: it ends, the agent goes on), cancel or fail (the session). With verdict: ask alone."`
+	OnExpiry jig.ExpiryOutcome `json:"on_expiry,omitempty" spec:"form=on_expiry" jsonschema:"What happens if nobody decides in time: deny (the default: the call ends and the agent continues), cancel or fail (the session). Only with verdict: ask."`
 }
 
 // PolicyCase is a test of a policy: a call, with the verdict that the policy must give on it.
@@ -76,16 +76,16 @@ type PolicyCase struct {
 
 // PolicySession is the session of a case.
 type PolicySession struct {
-	ID     string          `json:"id,omitempty" spec:"max=128" jsonschema:"The session's id; ses_case when left out."`
+	ID     string          `json:"id,omitempty" spec:"max=128" jsonschema:"The session's id; default ses_case."`
 	Task   string          `json:"task,omitempty" spec:"max=65536" jsonschema:"What the session was asked to do."`
 	Input  json.RawMessage `json:"input,omitempty" spec:"form=schema" jsonschema:"The session's input."`
-	Pass   int             `json:"pass,omitempty" spec:"min=1,max=100000" jsonschema:"The number of the pass that makes the call; 1 when left out."`
+	Pass   int             `json:"pass,omitempty" spec:"min=1,max=100000" jsonschema:"The number of the pass that makes the call; default 1."`
 	Writes int             `json:"writes,omitempty" spec:"min=0,max=1000000" jsonschema:"How many calls of the session have written so far."`
 	// RootAgent, ParentAgent, Depth and Source say where the session comes from.
-	RootAgent   string     `json:"root_agent,omitempty" spec:"max=134" jsonschema:"The agent of the first session of the tree; the agent itself when left out."`
-	ParentAgent string     `json:"parent_agent,omitempty" spec:"max=134" jsonschema:"The agent of the session that started this one; none when left out."`
-	Depth       int        `json:"depth,omitempty" spec:"min=0,max=100" jsonschema:"How many sessions are above this one; 0 when left out."`
-	Source      jig.Source `json:"source,omitempty" spec:"form=source" jsonschema:"web, api, mcp, cli, schedule or agent; api when left out."`
+	RootAgent   string     `json:"root_agent,omitempty" spec:"max=134" jsonschema:"The agent of the first session of the tree; by default the agent itself."`
+	ParentAgent string     `json:"parent_agent,omitempty" spec:"max=134" jsonschema:"The agent of the session that started this one; none by default."`
+	Depth       int        `json:"depth,omitempty" spec:"min=0,max=100" jsonschema:"How many sessions are above this one; default 0."`
+	Source      jig.Source `json:"source,omitempty" spec:"form=source" jsonschema:"web, api, mcp, cli, schedule or agent; default api."`
 }
 
 // PolicyHead is a document of kind policy.
@@ -93,32 +93,32 @@ type PolicyHead struct {
 	Kind        string       `json:"kind" spec:"required" jsonschema:"policy."`
 	Name        string       `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: production" jsonschema:"The policy's name: lower-case letters, digits, '.', '_' and '-'."`
 	Description string       `json:"description,omitempty" spec:"max=4096" jsonschema:"What the policy is for."`
-	Rules       []PolicyRule `json:"rules" spec:"required,min=1,max=500" hint:"add at least one rule" jsonschema:"The rules. All of them speak on every call, and the strictest wins; their order means nothing."`
-	Cases       []policyCase `json:"cases,omitempty" spec:"max=1000" jsonschema:"Calls and what the policy is to say of them: the document's own tests."`
+	Rules       []PolicyRule `json:"rules" spec:"required,min=1,max=500" hint:"add at least one rule" jsonschema:"The rules. All of them are evaluated for every call, and the strictest wins; their order does not matter."`
+	Cases       []policyCase `json:"cases,omitempty" spec:"max=1000" jsonschema:"Calls and the verdicts that the policy must give: the document's own tests."`
 }
 
 // policyCase is a case as the document writes it.
 type policyCase struct {
-	Name string `json:"name" spec:"required,min=1,max=256" hint:"add e.g. name: a small refund runs" jsonschema:"What the case shows, in a few words; unique in the document."`
+	Name string `json:"name" spec:"required,min=1,max=256" hint:"add e.g. name: a small refund runs" jsonschema:"What the case tests, in a few words; unique in the document."`
 	// Tool is a text or a policyTool.
-	Tool      json.RawMessage  `json:"tool" spec:"required" hint:"add e.g. tool: file.write" jsonschema:"The tool's name, or its contract as far as it matters."`
+	Tool      json.RawMessage  `json:"tool" spec:"required" hint:"add e.g. tool: file.write" jsonschema:"The tool's name, or the relevant part of its contract."`
 	Input     json.RawMessage  `json:"input,omitempty" spec:"form=schema" jsonschema:"The call's input."`
-	Principal *policyPrincipal `json:"principal,omitempty" jsonschema:"Who asks."`
+	Principal *policyPrincipal `json:"principal,omitempty" jsonschema:"The principal for whom the call is made."`
 	// Agent is a text or a policyAgent.
-	Agent   json.RawMessage `json:"agent,omitempty" jsonschema:"The agent that makes the call: the name of a registered one, or what is known of it."`
-	Tenant  string          `json:"tenant,omitempty" spec:"max=128" jsonschema:"The tenant; default when left out."`
+	Agent   json.RawMessage `json:"agent,omitempty" jsonschema:"The agent that makes the call: the name of a registered agent, or its properties."`
+	Tenant  string          `json:"tenant,omitempty" spec:"max=128" jsonschema:"The tenant; by default the one named default."`
 	Session *PolicySession  `json:"session,omitempty" jsonschema:"The session that makes the call."`
-	Now     string          `json:"now,omitempty" spec:"max=64" jsonschema:"When the call is made (RFC 3339); 2026-01-01T12:00:00Z when left out."`
+	Now     string          `json:"now,omitempty" spec:"max=64" jsonschema:"When the call is made (RFC 3339); default 2026-01-01T12:00:00Z."`
 	Expect  jig.Verdict     `json:"expect" spec:"required" hint:"add expect: run, ask or deny" jsonschema:"The verdict: run, ask or deny."`
-	Rules   []string        `json:"rules,omitempty" spec:"max=500" jsonschema:"Rules that must have spoken; others may have."`
-	Quorum  int             `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many people must approve, by the rule that wants most; with expect: ask alone."`
+	Rules   []string        `json:"rules,omitempty" spec:"max=500" jsonschema:"Rules that must apply; others may apply too."`
+	Quorum  int             `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many people must approve, according to the rule that requires most; only with expect: ask."`
 }
 
 // policyPrincipal is the principal of a case.
 type policyPrincipal struct {
-	ID          string   `json:"id" spec:"required,max=128" hint:"add e.g. id: ana" jsonschema:"Who it is."`
-	Groups      []string `json:"groups,omitempty" spec:"max=1000" jsonschema:"The groups it is in."`
-	Permissions []string `json:"permissions,omitempty" spec:"max=1000" jsonschema:"The permissions it holds."`
+	ID          string   `json:"id" spec:"required,max=128" hint:"add e.g. id: ana" jsonschema:"The principal's id."`
+	Groups      []string `json:"groups,omitempty" spec:"max=1000" jsonschema:"The principal's groups."`
+	Permissions []string `json:"permissions,omitempty" spec:"max=1000" jsonschema:"The principal's permissions."`
 	// Proof says how the principal was authenticated.
 	Proof jig.Proof `json:"proof,omitempty" spec:"form=proof" jsonschema:"claimed (the default), vouched, key or passkey."`
 }
@@ -127,7 +127,7 @@ type policyPrincipal struct {
 type policyAgent struct {
 	Name string `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: nightly" jsonschema:"The agent's name."`
 	// Registered is true if it is left out. The name of an agent that is not registered becomes draft:<name>.
-	Registered *bool  `json:"registered,omitempty" jsonschema:"Whether exactly this document is registered; true when left out. With false, rules see the name draft:<name>."`
+	Registered *bool  `json:"registered,omitempty" jsonschema:"Whether exactly this document is registered; default true. If false, rules see the name draft:<name>."`
 	Version    string `json:"version,omitempty" spec:"max=128" jsonschema:"The version of its document."`
 }
 
@@ -135,15 +135,15 @@ type policyAgent struct {
 type policyTool struct {
 	Name               string   `json:"name" spec:"required,max=64,form=tool_name" hint:"add e.g. name: billing.refund" jsonschema:"The tool's name."`
 	Description        string   `json:"description,omitempty" spec:"max=4096" jsonschema:"What the tool does."`
-	Category           string   `json:"category,omitempty" spec:"max=64" jsonschema:"Its category; the name's first part when left out."`
+	Category           string   `json:"category,omitempty" spec:"max=64" jsonschema:"Its category; by default the first part of the name."`
 	Permission         string   `json:"permission,omitempty" spec:"form=permission" jsonschema:"read, draft, write (the default) or destructive."`
 	Risk               string   `json:"risk,omitempty" spec:"form=risk" jsonschema:"safe, moderate (the default) or high."`
 	Approval           string   `json:"approval,omitempty" spec:"form=approval" jsonschema:"auto (the default) or always_ask."`
-	Idempotent         bool     `json:"idempotent,omitempty" jsonschema:"Whether a second run of the same call changes nothing more."`
+	Idempotent         bool     `json:"idempotent,omitempty" jsonschema:"Whether running the same call twice changes nothing more."`
 	Tags               []string `json:"tags,omitempty" spec:"max=32" jsonschema:"Its tags."`
-	RequiredPermission string   `json:"required_permission,omitempty" spec:"max=128" jsonschema:"A permission that the principal must hold."`
-	Confirm            bool     `json:"confirm,omitempty" jsonschema:"Whether it wants its input confirmed before it acts."`
-	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that takes the effect back."`
+	RequiredPermission string   `json:"required_permission,omitempty" spec:"max=128" jsonschema:"A permission that the principal must have."`
+	Confirm            bool     `json:"confirm,omitempty" jsonschema:"Whether its input must be confirmed before it acts."`
+	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that undoes the effect."`
 	Implementation     string   `json:"implementation,omitempty" spec:"max=64" jsonschema:"go (the default), or the kind of the tool's execution spec."`
 }
 
@@ -218,7 +218,7 @@ func (d *decoder) unique(list, key string, length int, name func(i int) string) 
 			continue
 		}
 		if again {
-			d.at(indexPath(list, i)+"."+key, ProblemDuplicateID, "give one of them another "+key, "%q is the %s of %s already", name(i), key, indexPath(list, j))
+			d.at(indexPath(list, i)+"."+key, ProblemDuplicateID, "give one of them another "+key, "%q is already the %s of %s", name(i), key, indexPath(list, j))
 			continue
 		}
 		first[name(i)] = i
@@ -241,7 +241,7 @@ func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCa
 	out.Tool, out.Lookup = d.policyTool(path + ".tool")
 	d.checkVerdict(path+".expect", c.Expect)
 	if d.has(path+".quorum") && c.Expect != jig.VerdictAsk {
-		d.at(path+".quorum", ProblemBadShape, "remove it, or write expect: ask", "only a call that asks has approvals to count")
+		d.at(path+".quorum", ProblemBadShape, "remove it, or write expect: ask", "only a call that asks has a quorum")
 	}
 	d.checkObject(path+".input", c.Input)
 	if len(out.Input) == 0 {

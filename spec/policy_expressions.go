@@ -20,7 +20,7 @@ func PolicyShapes() expr.Shapes {
 		}
 		raw, err := json.Marshal(map[string]any{"type": "object", "additionalProperties": false, "properties": properties})
 		if err != nil {
-			panic("spec: a constant does not marshal: " + err.Error())
+			panic("spec: cannot marshal a constant: " + err.Error())
 		}
 		return raw
 	}
@@ -50,8 +50,8 @@ func (d *decoder) checkPolicyExpressions(rules []PolicyRule) {
 		}
 	}
 	if all.count > maxExpressions || all.bytes > maxExpressionBytes {
-		d.at("rules", ProblemTooMany, "make conditions shorter, with fewer loops",
-			"the rules have more than %d expressions, more than %d bytes of them, or too many loops in one", maxExpressions, maxExpressionBytes)
+		d.at("rules", ProblemTooMany, "shorten the conditions, or use fewer loops",
+			"the rules have more than %d expressions or %d bytes of expressions, or too many loops in one expression", maxExpressions, maxExpressionBytes)
 		return
 	}
 	env, err := expr.PolicyEnv()
@@ -94,14 +94,14 @@ func policyShape(schema *jsonschema.Schema) error {
 		rules.If.AnyOf = append(rules.If.AnyOf, &jsonschema.Schema{Required: []string{key}})
 	}
 	rules.Then = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{
-		"verdict": {Const: jsonschema.Ptr[any]("ask"), Description: "A rule that says what an approval takes asks."},
+		"verdict": {Const: jsonschema.Ptr[any]("ask"), Description: "A rule with terms of approval has verdict: ask."},
 	}}
 	rules.DependentRequired = map[string][]string{"escalate": {"approvers"}}
 	rules.Properties["approvers"].MinProperties = jsonschema.Ptr(1)
 	rules.Properties["escalate"].Items.Properties["approvers"].MinProperties = jsonschema.Ptr(1)
 	cases.If = &jsonschema.Schema{Required: []string{"quorum"}}
 	cases.Then = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{
-		"expect": {Const: jsonschema.Ptr[any]("ask"), Description: "A case with quorum asks."},
+		"expect": {Const: jsonschema.Ptr[any]("ask"), Description: "A case with quorum has expect: ask."},
 	}}
 	contract, err := shapeOf(reflect.TypeFor[policyTool]())
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 type Approvers struct {
 	People     []string `json:"people,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Principals who may decide."`
 	Groups     []string `json:"groups,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Groups whose members may decide; the tenant's document says who is in them."`
-	Permission string   `json:"permission,omitempty" spec:"min=1,max=128" jsonschema:"A permission whose holders may decide."`
+	Permission string   `json:"permission,omitempty" spec:"min=1,max=128" jsonschema:"Principals with this permission may decide."`
 }
 
 // Escalation lets further people decide once an approval has waited for some time.
 type Escalation struct {
-	After     Duration  `json:"after" spec:"required,min=1s,max=365d" hint:"add e.g. after: 4h" jsonschema:"How long the approval has waited by then, e.g. 4h."`
-	Approvers Approvers `json:"approvers" spec:"required" hint:"add e.g. approvers: {groups: [leads]}" jsonschema:"Who may decide from then on, beside those who may already."`
+	After     Duration  `json:"after" spec:"required,min=1s,max=365d" hint:"add e.g. after: 4h" jsonschema:"When this happens: how long the approval has waited, e.g. 4h."`
+	Approvers Approvers `json:"approvers" spec:"required" hint:"add e.g. approvers: {groups: [leads]}" jsonschema:"Who may also decide from then on."`
 }
 
 // MaxQuorum is the largest quorum that a rule may demand.
@@ -61,19 +61,19 @@ func (r PolicyRule) CheckTerms() error {
 	outcomes := []jig.ExpiryOutcome{"", jig.ExpiryDeny, jig.ExpiryCancel, jig.ExpiryFail}
 	switch {
 	case r.Expires < 0:
-		return refuse("expires", "remove it", "no approval expires before it is asked for")
+		return refuse("expires", "remove it", "an approval cannot expire before it is requested")
 	case r.Remind < 0:
-		return refuse("remind", "remove it", "nobody is reminded before the approval is asked for")
+		return refuse("remind", "remove it", "nobody can be reminded before the approval is requested")
 	case r.Quorum < 0 || r.Quorum > MaxQuorum:
 		return refuse("quorum", fmt.Sprintf("use 1 to %d", MaxQuorum), "%d is out of range", r.Quorum)
 	case !slices.Contains(outcomes, r.OnExpiry):
-		return refuse("on_expiry", "use deny, cancel or fail", "%q is nothing that an approval's end can do", r.OnExpiry)
+		return refuse("on_expiry", "use deny, cancel or fail", "%q is not a valid on_expiry", r.OnExpiry)
 	case r.Approvers != nil && jig.Approvers(*r.Approvers).Anybody():
 		return refuse("approvers", nobodyHint, "%s", nobody)
 	}
 	for i, e := range r.Escalate {
 		if e.After <= 0 {
-			return refuse(indexPath("escalate", i)+".after", "write e.g. 4h", "an escalation comes after some time")
+			return refuse(indexPath("escalate", i)+".after", "write e.g. 4h", "an escalation needs a positive duration")
 		}
 		if jig.Approvers(e.Approvers).Anybody() {
 			return refuse(indexPath("escalate", i)+".approvers", nobodyHint, "%s", nobody)
@@ -93,9 +93,9 @@ const (
 
 func onlyAsk(key string) string {
 	if key == "expires" {
-		return "only a rule that asks has an approval that expires"
+		return "only a rule that asks has an approval to which expires"
 	}
-	return "only a rule that asks has an approval that " + key + " could be about"
+	return "only a rule that asks has an approval to which " + key + " could apply"
 }
 
 // termProblem is a problem with the terms of a rule, with its path in the rule.
@@ -105,7 +105,7 @@ type termProblem struct{ path, hint, message string }
 func (r PolicyRule) termProblems() []termProblem {
 	var list []termProblem
 	if len(r.Escalate) > 0 && r.Approvers == nil {
-		list = append(list, termProblem{"escalate", "add approvers, or remove it", "without approvers everybody may decide from the start"})
+		list = append(list, termProblem{"escalate", "add approvers, or remove it", "without approvers, everybody may already decide"})
 	}
 	last := Duration(0)
 	for i, e := range r.Escalate {
@@ -116,12 +116,12 @@ func (r PolicyRule) termProblems() []termProblem {
 		case e.After <= last:
 			list = append(list, termProblem{path, "order them by after, each later than the one before", fmt.Sprintf("%s is not after %s", e.After, last)})
 		case r.Expires > 0 && e.After >= r.Expires:
-			list = append(list, termProblem{path, "escalate sooner, or expire later", fmt.Sprintf("the approval has expired by then (after %s)", r.Expires)})
+			list = append(list, termProblem{path, "escalate sooner, or expire later", fmt.Sprintf("the approval has already expired by then (after %s)", r.Expires)})
 		}
 		last = e.After
 	}
 	if people, listed := r.decided(); listed && r.Quorum > people {
-		list = append(list, termProblem{"quorum", "name more people, or a group", fmt.Sprintf("%d people cannot approve where %d may decide", r.Quorum, people)})
+		list = append(list, termProblem{"quorum", "name more people, or a group", fmt.Sprintf("%d people must approve, but only %d may decide", r.Quorum, people)})
 	}
 	return list
 }

@@ -123,7 +123,7 @@ func TestPolicyDocument(t *testing.T) {
 	docs, problems := spec.LoadFS(files, ".")
 	require.Len(t, docs, 2)
 	require.Len(t, problems, 1)
-	require.Contains(t, problems[0].Message, "the policy production is in a.yaml already")
+	require.Contains(t, problems[0].Message, "the policy production is already in a.yaml")
 	_, err = spec.LoadPolicy("a.yaml", []byte("kind: agent\nname: a\nrules: [{name: a, when: true, verdict: ask}]\n"))
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
 	require.ErrorContains(t, err, "write kind: policy")

@@ -36,7 +36,7 @@ func (s *sites) checkName(at site, path, name string) {
 	case "error":
 		if !at.handles(name) {
 			s.at(path, ProblemOutOfScope, "read it in on_error or retry; of a step that may fail, read steps.<id>.error",
-				"error is read where nothing has failed")
+				"error is read where no error exists")
 		}
 	default:
 		if slices.Contains(s.names, name) && !at.handles(name) {
@@ -144,7 +144,7 @@ func (s *sites) checkReference(at site, path, id string) {
 	if !ok {
 		hint := suggest.OrKnown(id, slices.Collect(maps.Keys(s.ids)))
 		if hint == "" {
-			hint = "give the step that you mean this id"
+			hint = "give the intended step this id"
 		}
 		s.at(path, ProblemUnknownStep, hint, "there is no step %q", id)
 		return
@@ -156,7 +156,7 @@ func (s *sites) checkReference(at site, path, id string) {
 	case isBeside:
 		s.at(path, ProblemStepOrder, "read it after the parallel block", "the step %q runs at the same time", id)
 	case isAround:
-		s.at(path, ProblemStepOrder, "read the steps in it", "the step %q is not over here: this is a part of it", id)
+		s.at(path, ProblemStepOrder, "read the steps in it", "the step %q has not ended here: this is part of it", id)
 	case isSelf:
 		s.at(path, ProblemStepOrder, "remove it", "a step cannot read its own result")
 	case isEarlier:

@@ -130,7 +130,7 @@ func definitions() (map[string]*jsonschema.Schema, error) {
 	return map[string]*jsonschema.Schema{
 		"step": steps,
 		"on_error": {AnyOf: []*jsonschema.Schema{
-			{Type: "string", Enum: []any{"fail", "continue"}, Description: "fail ends what the step is part of; continue goes on."}, handler,
+			{Type: "string", Enum: []any{"fail", "continue"}, Description: "fail also fails the enclosing steps; continue goes on."}, handler,
 		}},
 	}, nil
 }

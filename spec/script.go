@@ -14,7 +14,7 @@ import (
 // Script holds the rules of a script model. In each pass, the first rule whose condition holds applies. This package compiles the expressions
 // only to find mistakes before anything runs; package model runs them and documents their variables.
 type Script struct {
-	Rules []ScriptRule `json:"rules" spec:"required,min=1,max=256" hint:"add at least one rule" jsonschema:"The first rule whose condition holds speaks."`
+	Rules []ScriptRule `json:"rules" spec:"required,min=1,max=256" hint:"add at least one rule" jsonschema:"The first rule whose condition holds is used."`
 }
 
 // ScriptRule makes calls or gives the final answer.
@@ -22,11 +22,11 @@ type ScriptRule struct {
 	// When is the condition (CEL). A rule without one always applies.
 	When Expression `json:"when,omitempty" spec:"max=16384" jsonschema:"The condition (CEL); a rule without one always holds."`
 	// Let names values for the expressions that follow, in order.
-	Let []ScriptLet `json:"let,omitempty" spec:"max=64" jsonschema:"Values with names for the expressions that follow, in order."`
+	Let []ScriptLet `json:"let,omitempty" spec:"max=64" jsonschema:"Named values for the expressions that follow, in order."`
 	// Say is the text of the model's turn, next to its calls.
-	Say string `json:"say,omitempty" spec:"max=65536" jsonschema:"What is said beside the calls; a template."`
+	Say string `json:"say,omitempty" spec:"max=65536" jsonschema:"Text that accompanies the calls; a template."`
 	// ForEach gives a list (CEL). The calls are made for each item.
-	ForEach Expression   `json:"for_each,omitempty" spec:"max=16384" jsonschema:"A list (CEL); the calls are made for each of its items."`
+	ForEach Expression   `json:"for_each,omitempty" spec:"max=16384" jsonschema:"A list (CEL); the calls are made once per element."`
 	Calls   []ScriptCall `json:"calls,omitempty" spec:"max=64" jsonschema:"The calls to make."`
 	// Answer ends the session.
 	Answer string `json:"answer,omitempty" spec:"max=65536" jsonschema:"The final answer; a template."`
@@ -42,14 +42,16 @@ type ScriptLet struct {
 type ScriptCall struct {
 	Tool string `json:"tool" spec:"required,max=16384,form=call" jsonschema:"The tool's name; a template may choose it."`
 	// Input is a value whose texts are templates.
-	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input; its texts are templates."`
+	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input; texts in it are templates."`
 }
 
 // json returns the script in the form that the model reads.
 func (s Script) json() json.RawMessage {
-	raw, err := jsontext.Encode(s)
-	if err != nil {
-		panic("spec: a script does not marshal: " + err.Error()) // its raw parts were made by node.json
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		panic("spec: cannot marshal a script: " + err.Error()) // its raw parts were made by node.json
 	}
 	return raw
 }
@@ -63,7 +65,7 @@ func (d *decoder) checkScript(s Script, agent AgentHead) {
 		case len(rule.Calls) == 0 && rule.Answer == "":
 			d.at(path, ProblemBadShape, "give it calls or an answer", "the rule does nothing")
 		case len(rule.Calls) > 0 && rule.Answer != "":
-			d.at(path+".answer", ProblemBadShape, "use say for what is said beside calls", "a rule with calls cannot answer")
+			d.at(path+".answer", ProblemBadShape, "use say for text that accompanies calls", "a rule with calls cannot answer")
 		case rule.ForEach != "" && len(rule.Calls) == 0:
 			d.at(path+".for_each", ProblemBadShape, "add calls", "for_each has no calls to repeat")
 		}

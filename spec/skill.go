@@ -36,13 +36,13 @@ type Skill struct {
 // SkillHead is the front matter of a SKILL.md. License, Compatibility, Metadata and AllowedTools are keys of skills made elsewhere. They
 // are accepted and ignored; the caller's whitelist decides which tools may be called.
 type SkillHead struct {
-	Kind          string          `json:"kind,omitempty" jsonschema:"Always skill; may be left out."`
+	Kind          string          `json:"kind,omitempty" jsonschema:"Always skill; optional."`
 	Name          string          `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: release-notes" jsonschema:"The skill's name: lower-case letters, digits, '.', '_' and '-'."`
 	Description   string          `json:"description" spec:"required,min=1,max=4096" hint:"say when to use the skill" jsonschema:"When to use the skill."`
 	License       string          `json:"license,omitempty" jsonschema:"The licence of the skill; not used."`
 	Compatibility string          `json:"compatibility,omitempty" jsonschema:"What the skill was made for; not used."`
 	Metadata      json.RawMessage `json:"metadata,omitempty" jsonschema:"Anything; not used."`
-	AllowedTools  json.RawMessage `json:"allowed-tools,omitempty" jsonschema:"Not used: the caller's own whitelist decides."` //nolint:tagliatelle // the name that skills made elsewhere use
+	AllowedTools  json.RawMessage `json:"allowed-tools,omitempty" jsonschema:"Not used: the caller's own list of tools decides."` //nolint:tagliatelle // the name that skills made elsewhere use
 }
 
 // keptSkill is the stored form of a skill.
@@ -85,12 +85,12 @@ func (d *decoder) keptSkill(body []byte) Skill {
 		return Skill{}
 	}
 	if len(body) > 2*maxSkillBytes {
-		return fail("", ProblemTooLarge, "", "the skill has %d bytes; at most %d are read", len(body), 2*maxSkillBytes)
+		return fail("", ProblemTooLarge, "", "the skill has %d bytes; at most %d are allowed", len(body), 2*maxSkillBytes)
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&kept); err != nil || dec.More() {
-		return fail("", ProblemSyntax, "write a folder with a "+skillFile, "this is not a skill as it is kept: %v", err)
+		return fail("", ProblemSyntax, "give a folder with a "+skillFile, "this is not a stored skill: %v", err)
 	}
 	switch {
 	case !namePattern.MatchString(kept.Name) || len(kept.Name) > 128:
@@ -98,7 +98,7 @@ func (d *decoder) keptSkill(body []byte) Skill {
 	case kept.Description == "" || kept.Instructions == "":
 		return fail("", ProblemMissingKey, "", "a skill has a description and instructions")
 	case len(kept.Files) > maxSkillFiles:
-		return fail("files", ProblemTooMany, "", "the skill has %d files; at most %d are read", len(kept.Files), maxSkillFiles)
+		return fail("files", ProblemTooMany, "", "the skill has %d files; at most %d are allowed", len(kept.Files), maxSkillFiles)
 	}
 	for name := range kept.Files {
 		if !fs.ValidPath(name) || name == "." {
@@ -144,7 +144,7 @@ func (d *decoder) skillFiles(fsys fs.FS, folder string, total int) map[string]st
 		case hidden || e.IsDir() || file == path.Join(folder, skillFile):
 			return nil
 		case !e.Type().IsRegular():
-			refuse(file, ProblemUnreadable, "put the file itself there", "a skill has plain files only, no links")
+			refuse(file, ProblemUnreadable, "replace it with the file itself", "a skill may contain only plain files, no links")
 			return nil
 		case len(files) == maxSkillFiles:
 			refuse(file, ProblemTooMany, "", "the skill has more than %d files", maxSkillFiles)
@@ -155,7 +155,7 @@ func (d *decoder) skillFiles(fsys fs.FS, folder string, total int) map[string]st
 			return err //nolint:wrapcheck // becomes a problem below
 		}
 		if total += int(min(info.Size(), maxSkillBytes)); info.Size() > maxSkillFileBytes || total > maxSkillBytes {
-			refuse(file, ProblemTooLarge, "", "a skill's files have at most %d bytes each and %d in all", maxSkillFileBytes, maxSkillBytes)
+			refuse(file, ProblemTooLarge, "", "a skill's files may have at most %d bytes each and %d in total", maxSkillFileBytes, maxSkillBytes)
 			return fs.SkipAll
 		}
 		body, err := fs.ReadFile(fsys, file)
@@ -163,7 +163,7 @@ func (d *decoder) skillFiles(fsys fs.FS, folder string, total int) map[string]st
 			return err //nolint:wrapcheck // becomes a problem below
 		}
 		if !utf8.Valid(body) || bytes.IndexByte(body, 0) >= 0 {
-			refuse(file, ProblemSyntax, "remove it from the folder", "a skill's files are UTF-8 text")
+			refuse(file, ProblemSyntax, "remove it from the folder", "a skill's files must be UTF-8 text")
 			return nil
 		}
 		files[strings.TrimPrefix(strings.TrimPrefix(file, folder), "/")] = string(body)
@@ -185,7 +185,7 @@ func (doc *Document) keepSkill(skill Skill) {
 		raw, err = canonical.JSON(raw)
 	}
 	if err != nil {
-		panic("spec: a skill does not marshal: " + err.Error()) // only texts
+		panic("spec: cannot marshal a skill: " + err.Error()) // only texts
 	}
 	doc.Name, doc.Skill, doc.Body, doc.Version = skill.Name, &skill, raw, versionOf(KindSkill, raw)
 }

@@ -319,7 +319,7 @@ func TestLoadFS(t *testing.T) {
 	files["d/x.yaml"] = &fstest.MapFile{Data: []byte("kind: agnt\n")}
 	_, problems = spec.LoadFS(files, ".")
 	require.Len(t, problems, 2)
-	require.Contains(t, problems[0].Message, "agent one is in a/agent.md already")
+	require.Contains(t, problems[0].Message, "agent one is already in a/agent.md")
 	require.Equal(t, `did you mean "agent"?`, problems[1].Hint)
 
 	_, problems = spec.LoadFS(files, "missing")

@@ -33,7 +33,7 @@ var stepRules = []stepRule{
 	{"input", []string{"tool", "composition"}, "remove it", map[string]string{
 		"prompt": "write agent_input inside prompt", "task": "write values inside task", "emit": "write data inside emit",
 	}},
-	{"output", []string{"steps"}, "remove it: a tool's result is read as it is, a composition's output stands at the top", nil},
+	{"output", []string{"steps"}, "remove it: a tool's result is used as it is, and a composition's output is defined at the top", nil},
 	{"timeout", append([]string{"steps", "parallel", "switch"}, calls...), "remove it", map[string]string{
 		"wait_for": "write timeout inside wait_for",
 	}},
@@ -58,7 +58,7 @@ func (w *walk) checkStep(p *placed) {
 		w.checkID(p, "")
 		return
 	case len(given) > 1:
-		w.at(inner(given[1]), ProblemBadShape, "make two steps of it", "a step has one action, and this one has %s already", given[0])
+		w.at(inner(given[1]), ProblemBadShape, "split it into two steps", "a step has one action, and this one already has %s", given[0])
 		w.checkID(p, given[0])
 		return
 	}
@@ -72,7 +72,7 @@ func (w *walk) checkStep(p *placed) {
 		if instead, ok := rule.instead[action]; ok {
 			hint = instead
 		}
-		w.at(inner(rule.key), ProblemBadShape, hint, "%s does not go with %s", rule.key, action)
+		w.at(inner(rule.key), ProblemBadShape, hint, "%s cannot be combined with %s", rule.key, action)
 	}
 	if w.has(inner("max_parallel")) && !w.has(inner("for_each")) {
 		w.at(inner("max_parallel"), ProblemBadShape, "add for_each, or remove it", "max_parallel needs for_each")
@@ -108,9 +108,9 @@ func (w *walk) checkHandling(p *placed) {
 			"the longest wait %s is less than the first, %s", r.MaxBackoff, r.Backoff)
 	}
 	if p.Undo != nil {
-		w.checkInput(expr.JoinPath(p.path, "undo.input"))
-		if at := expr.JoinPath(p.path, "undo.tool"); !w.has(at) && p.Tool == "" && p.Composition == "" {
-			w.at(at, ProblemMissingKey, "add tool: …", "only a tool or a composition can name what undoes it")
+		w.checkInput(joinPath(p.path, "undo.input"))
+		if at := joinPath(p.path, "undo.tool"); !w.has(at) && p.Tool == "" && p.Composition == "" {
+			w.at(at, ProblemMissingKey, "add tool: …", "only a call of a tool or composition can be undone")
 		}
 	}
 	if p.OnError == nil || p.OnError.As == "" {
@@ -119,7 +119,7 @@ func (w *walk) checkHandling(p *placed) {
 	path := expr.JoinPath(p.path, "on_error.as")
 	w.checkWord(path, p.OnError.As)
 	if p.OnError.As != "error" && slices.Contains(stepVariables, p.OnError.As) {
-		w.at(path, ProblemBadName, "choose another name", "expressions read something else as %q", p.OnError.As)
+		w.at(path, ProblemBadName, "choose another name", "%q has another meaning in expressions", p.OnError.As)
 	}
 	if !slices.Contains(w.names, p.OnError.As) {
 		w.names = append(w.names, p.OnError.As)
@@ -133,14 +133,14 @@ func (d *decoder) checkInput(path string) {
 		return
 	}
 	d.at(path, ProblemWrongType, "write a mapping, e.g. {title: …}",
-		"this must be a mapping, or one expression (${…}) that gives it, not %s", n.kind)
+		"this must be a mapping, or one expression (${…}) that evaluates to one, not %s", n.kind)
 }
 
 // promptRules are the keys of a prompt that are allowed only in some modes.
 var promptRules = []stepRule{
 	{key: "skill", with: []string{promptSkill}, hint: "add mode: skill"},
 	{key: "agent", with: []string{promptAgent}, hint: "add mode: agent"},
-	{key: "agent_input", with: []string{promptAgent}, hint: "write it into the prompt"},
+	{key: "agent_input", with: []string{promptAgent}, hint: "put it into the prompt"},
 	{key: "system", with: []string{promptDirect, promptSkill}, hint: "an agent has its own instructions"},
 	{key: "max_tokens", with: []string{promptDirect, promptSkill}, hint: "an agent has its own max_tokens"},
 }
@@ -172,7 +172,7 @@ func (w *walk) checkPrompt(path string, p Prompt) {
 	}
 	for _, rule := range promptRules {
 		if at := keyPath(path, rule.key); w.has(at) && !slices.Contains(rule.with, mode) {
-			w.at(at, ProblemBadShape, rule.hint, "%s does not go with mode %s", rule.key, mode)
+			w.at(at, ProblemBadShape, rule.hint, "%s cannot be used with mode %s", rule.key, mode)
 		}
 	}
 	w.checkInput(keyPath(path, "agent_input"))
@@ -197,7 +197,7 @@ func (w *walk) checkCases(path string, cases []Case) {
 			w.at(keyPath(at, "else"), ProblemBadValue, "write else: true, or when", "else can only be true")
 		}
 		if last != "" {
-			w.at(at, ProblemUnreachable, "move it up, or remove it", "the case never runs: %s takes all that is left", last)
+			w.at(at, ProblemUnreachable, "move it up, or remove it", "the case never runs: %s matches everything that is left", last)
 			return
 		}
 		if c.Else || c.When == "true" {

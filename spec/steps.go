@@ -82,7 +82,7 @@ func (w *walk) list(steps []Step, path string, outer *placed, block blockName) {
 		depth = outer.depth + 1
 	}
 	if depth > MaxNesting && len(steps) > 0 {
-		w.at(path, ProblemTooDeep, "put a part into a composition of its own", "blocks of steps nest deeper than %d levels", MaxNesting)
+		w.at(path, ProblemTooDeep, "move some of it into a separate composition", "blocks of steps are nested more than %d levels deep", MaxNesting)
 		return
 	}
 	dead := ""
@@ -93,7 +93,7 @@ func (w *walk) list(steps []Step, path string, outer *placed, block blockName) {
 		at := indexPath(path, i)
 		if len(w.all) == MaxSteps {
 			w.full = true
-			w.at(at, ProblemTooMany, "put a part into a composition of its own", "the composition has more than %d steps", MaxSteps)
+			w.at(at, ProblemTooMany, "move some of it into a separate composition", "the composition has more than %d steps", MaxSteps)
 			return
 		}
 		p := &placed{Step: &steps[i], path: at, outer: outer, depth: depth, block: block, index: i}
@@ -169,7 +169,7 @@ func (w *walk) checkID(p *placed, action string) {
 	}
 	w.checkWord(path, p.ID)
 	if first, again := w.ids[p.ID]; again {
-		w.at(path, ProblemDuplicateID, "give one of them another id", "the id %q is that of %s already", p.ID, first.path)
+		w.at(path, ProblemDuplicateID, "give one of them another id", "the id %q is already used by %s", p.ID, first.path)
 		return
 	}
 	w.ids[p.ID] = p
@@ -205,6 +205,6 @@ var stepVariables = []string{
 
 func (d *decoder) checkWord(path, name string) {
 	if slices.Contains(celWords, name) {
-		d.at(path, ProblemBadName, "choose another name", "%q is a word of the expression language", name)
+		d.at(path, ProblemBadName, "choose another name", "%q is a reserved word of the expression language", name)
 	}
 }

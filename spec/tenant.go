@@ -42,21 +42,21 @@ func SecretPrefixOf(tenant string) string {
 type Tenant struct {
 	Kind        string          `json:"kind" spec:"required" jsonschema:"tenant."`
 	Name        string          `json:"name" spec:"required,form=tenant" hint:"add the tenant's id, e.g. name: acme" jsonschema:"The tenant's id."`
-	Description string          `json:"description,omitempty" spec:"max=4096" jsonschema:"For people."`
-	Approvals   TenantApprovals `json:"approvals,omitzero" jsonschema:"What decisions must prove, and who may settle effects in doubt."`
+	Description string          `json:"description,omitempty" spec:"max=4096" jsonschema:"A description for people."`
+	Approvals   TenantApprovals `json:"approvals,omitzero" jsonschema:"How decisions must be proved, and who may settle calls whose outcome is unknown."`
 	Keys        []TenantKey     `json:"keys,omitempty" spec:"max=1000" jsonschema:"The keys that verify tokens."`
-	People      []TenantPerson  `json:"people,omitempty" spec:"max=10000" jsonschema:"People and programs, with their groups and permissions; one that is not listed is in no group and holds nothing."`
-	Owners      *TenantOwners   `json:"owners,omitempty" jsonschema:"Who approves the calls of operator tools (catalog.*, bundle.*, grants.*, tenants.*); anybody but the one who asks when left out."`
-	Grants      TenantGrants    `json:"grants,omitzero" jsonschema:"What standing approvals are bounded by."`
-	Webhooks    []TenantWebhook `json:"webhooks,omitempty" spec:"max=20" jsonschema:"Who is told of what happens to approvals."`
+	People      []TenantPerson  `json:"people,omitempty" spec:"max=10000" jsonschema:"People and programs, with their groups and permissions. A principal that is not listed has neither."`
+	Owners      *TenantOwners   `json:"owners,omitempty" jsonschema:"Who approves the calls of operator tools (catalog.*, bundle.*, grants.*, tenants.*); by default anybody but the requester."`
+	Grants      TenantGrants    `json:"grants,omitzero" jsonschema:"Limits of standing approvals."`
+	Webhooks    []TenantWebhook `json:"webhooks,omitempty" spec:"max=20" jsonschema:"Endpoints that are notified of events about approvals."`
 }
 
 // TenantApprovals are the settings for a tenant's decisions.
 type TenantApprovals struct {
 	// Signals is the proof that a decision needs. If empty, the worker's setting applies.
-	Signals tenancy.SignalMode `json:"signals,omitempty" spec:"form=signals" jsonschema:"trusted (a decision's claim is believed, and recorded as a claim), signed (every decision wants a token) or off (a token, and no raw signals); the worker's setting when left out."`
+	Signals tenancy.SignalMode `json:"signals,omitempty" spec:"form=signals" jsonschema:"trusted (a decision's claimed sender is accepted, and recorded as claimed), signed (every decision needs a token) or off (a token, and no raw signals); default: the worker's setting."`
 	// Reconcilers lists who may settle a call with an unknown outcome. If nil, those who could have approved the call may.
-	Reconcilers *Approvers `json:"reconcilers,omitempty" jsonschema:"Who may say what became of an effect in doubt; those who could have approved the call when left out."`
+	Reconcilers *Approvers `json:"reconcilers,omitempty" jsonschema:"Who may settle calls whose outcome is unknown; by default the people who could have approved the call."`
 }
 
 // TenantOwners says who approves changes to the tenant itself. If it has no people, groups or permission, anybody may, and the quorum still
@@ -64,8 +64,8 @@ type TenantApprovals struct {
 type TenantOwners struct {
 	People     []string `json:"people,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Principals who are owners."`
 	Groups     []string `json:"groups,omitempty" spec:"min=1,max=100,form=label" jsonschema:"Groups whose members are owners."`
-	Permission string   `json:"permission,omitempty" spec:"min=1,max=128" jsonschema:"A permission whose holders are owners."`
-	Quorum     int      `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many distinct owners must approve; 1 when left out."`
+	Permission string   `json:"permission,omitempty" spec:"min=1,max=128" jsonschema:"Principals with this permission are owners."`
+	Quorum     int      `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many distinct owners must approve; default 1."`
 }
 
 // Approvers returns who may decide as an owner: everybody, if the document names nobody.
@@ -75,12 +75,12 @@ func (o TenantOwners) Approvers() jig.Approvers {
 
 // TenantKey verifies tokens.
 type TenantKey struct {
-	ID        string `json:"id" spec:"required,form=key" hint:"add e.g. id: ana-2026" jsonschema:"The key's id, unique in the document; tokens name it (kid)."`
+	ID        string `json:"id" spec:"required,form=key" hint:"add e.g. id: ana-2026" jsonschema:"The key's id, unique in the document; tokens contain it (kid)."`
 	Algorithm string `json:"algorithm" spec:"required,form=algorithm" hint:"add algorithm: ed25519 or hmac-sha256" jsonschema:"ed25519 or hmac-sha256."`
 	// Principal is the only principal that the key speaks for. If empty, it speaks for everybody.
-	Principal string `json:"principal,omitempty" spec:"form=label" jsonschema:"The only principal that the key speaks for; everybody when left out (a portal's key)."`
-	PublicKey string `json:"public_key,omitempty" spec:"max=64" jsonschema:"Of ed25519: the 32 bytes of the public key, in base64."`
-	SecretEnv string `json:"secret_env,omitempty" spec:"form=secret" jsonschema:"Of hmac-sha256: the worker's environment variable that holds the secret, of at least 32 bytes; its name begins with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
+	Principal string `json:"principal,omitempty" spec:"form=label" jsonschema:"The only principal whose decisions the key may sign; by default it may sign for everybody (a portal's key)."`
+	PublicKey string `json:"public_key,omitempty" spec:"max=64" jsonschema:"For ed25519: the 32 bytes of the public key, in base64."`
+	SecretEnv string `json:"secret_env,omitempty" spec:"form=secret" jsonschema:"For hmac-sha256: the worker's environment variable with the secret of at least 32 bytes; its name starts with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
 }
 
 // Public returns the bytes of an Ed25519 public key. The error is INVALID_INPUT.
@@ -96,22 +96,22 @@ func (k TenantKey) Public() ([]byte, error) {
 // TenantPerson is a person or a program that the tenant knows.
 type TenantPerson struct {
 	ID          string   `json:"id" spec:"required,form=label" hint:"add e.g. id: ana" jsonschema:"The principal's id, unique in the document."`
-	Groups      []string `json:"groups,omitempty" spec:"max=1000,form=label" jsonschema:"The groups it is in."`
-	Permissions []string `json:"permissions,omitempty" spec:"max=1000,form=label" jsonschema:"The permissions it holds; * is all."`
+	Groups      []string `json:"groups,omitempty" spec:"max=1000,form=label" jsonschema:"The principal's groups."`
+	Permissions []string `json:"permissions,omitempty" spec:"max=1000,form=label" jsonschema:"The principal's permissions; * means all."`
 }
 
 // TenantGrants limits standing approvals. Zero values mean the defaults of [approval.GrantCeiling].
 type TenantGrants struct {
-	Off     bool     `json:"off,omitempty" jsonschema:"true allows no standing approvals."`
-	MaxUses int      `json:"max_uses,omitempty" spec:"min=1,max=1000000" jsonschema:"The most calls that one may approve; 1000 when left out."`
-	MaxAge  Duration `json:"max_age,omitempty" spec:"min=1m,max=365d" jsonschema:"The longest that one may hold, e.g. 7d; 30d when left out."`
+	Off     bool     `json:"off,omitempty" jsonschema:"true forbids standing approvals."`
+	MaxUses int      `json:"max_uses,omitempty" spec:"min=1,max=1000000" jsonschema:"The maximum number of calls that one may approve; default 1000."`
+	MaxAge  Duration `json:"max_age,omitempty" spec:"min=1m,max=365d" jsonschema:"How long one may be valid at most, e.g. 7d; default 30d."`
 }
 
 // TenantWebhook is an endpoint that receives notices about approvals.
 type TenantWebhook struct {
-	URL       string                `json:"url" spec:"required,max=2048" hint:"add e.g. url: https://hooks.example.com/jig" jsonschema:"Where notices are posted; https, or http to this machine."`
-	SecretEnv string                `json:"secret_env" spec:"required,form=secret" hint:"add e.g. secret_env: JIG_SECRET_ACME__WEBHOOK" jsonschema:"The worker's environment variable that holds the signing secret, of at least 24 bytes; its name begins with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
-	Events    []approval.NoticeKind `json:"events,omitempty" spec:"min=1,max=20,form=notice" jsonschema:"The kinds of notices that it is told of; all when left out."`
+	URL       string                `json:"url" spec:"required,max=2048" hint:"add e.g. url: https://hooks.example.com/jig" jsonschema:"Where notifications are posted: https, or http on this machine."`
+	SecretEnv string                `json:"secret_env" spec:"required,form=secret" hint:"add e.g. secret_env: JIG_SECRET_ACME__WEBHOOK" jsonschema:"The worker's environment variable with the signing secret of at least 24 bytes; its name starts with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
+	Events    []approval.NoticeKind `json:"events,omitempty" spec:"min=1,max=20,form=notice" jsonschema:"The kinds of notifications that it gets; default: all."`
 }
 
 // LoadTenant reads a document of kind tenant, in YAML or JSON. document is the file name for error messages. The error is a [Problems] with
@@ -144,7 +144,7 @@ func (d *decoder) tenant(body []byte) Tenant {
 	d.checkOwners(t)
 	if !d.has("keys") && (t.Approvals.Signals == tenancy.SignalsSigned || t.Approvals.Signals == tenancy.SignalsOff) {
 		d.add(d.warning("approvals.signals", "add keys",
-			fmt.Sprintf("with %s every decision wants a token, and without keys nobody has one", t.Approvals.Signals)))
+			fmt.Sprintf("with %s every decision needs a token, but without keys nobody can have one", t.Approvals.Signals)))
 	}
 	for i, key := range t.Keys {
 		d.checkKey(indexPath("keys", i), key)
@@ -168,7 +168,7 @@ func (d *decoder) checkOwners(t Tenant) {
 		return
 	}
 	if len(n.entries) == 0 {
-		d.at("owners", ProblemBadShape, "give people, groups, a permission or a quorum", "this says nothing of the owners")
+		d.at("owners", ProblemBadShape, "give people, groups, a permission or a quorum", "this does not say who the owners are")
 		return
 	}
 	owners, known := map[string]bool{}, map[string]bool{}
@@ -183,11 +183,11 @@ func (d *decoder) checkOwners(t Tenant) {
 	}
 	switch need := max(1, t.Owners.Quorum); {
 	case len(owners) < need:
-		d.at("owners", ProblemBadValue, "name more people, or list those who are in the groups under people",
-			"%d of the owners must approve, and the document names %d", need, len(owners))
+		d.at("owners", ProblemBadValue, "name more people, or list the members of the groups under people",
+			"%d of the owners must approve, but the document names only %d", need, len(owners))
 	case len(known) > 1 && len(owners) == need:
-		d.add(d.warning("owners", "name one owner more",
-			"whoever asks may not approve, so when one of the owners asks, too few are left"))
+		d.add(d.warning("owners", "name one more owner",
+			"the requester may not approve, so too few owners remain if one of them makes the request"))
 	}
 }
 
@@ -232,7 +232,7 @@ func (d *decoder) checkSecret(path, tenant, name string) {
 	}
 	own := SecretPrefixOf(tenant)
 	if rest, ok := strings.CutPrefix(name, own); !ok || rest == "" {
-		d.at(path, ProblemBadName, "name a variable that begins with "+own+", e.g. "+own+"PORTAL", "the secrets of tenant %s begin with %s", tenant, own)
+		d.at(path, ProblemBadName, "name a variable that starts with "+own+", e.g. "+own+"PORTAL", "the names of the secrets of tenant %s start with %s", tenant, own)
 	}
 }
 
@@ -244,13 +244,13 @@ func (d *decoder) checkWebhook(path, address string) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil, u.Scheme != "https" && u.Scheme != "http", u.Hostname() == "":
-		d.at(path, ProblemBadValue, "write e.g. https://hooks.example.com/jig", "this is not an address that can be posted to")
+		d.at(path, ProblemBadValue, "write e.g. https://hooks.example.com/jig", "this is not a URL that messages can be posted to")
 	case u.User != nil:
-		d.at(path, ProblemBadValue, "leave the user out: messages are signed with secret_env", "the address holds a user or a password")
+		d.at(path, ProblemBadValue, "leave out the user: messages are signed with secret_env", "the URL contains a user or a password")
 	case tenancy.Webhook{URL: address}.Readable():
-		d.at(path, ProblemBadValue, "write https://; http is for this machine alone: localhost, 127.0.0.1, [::1]", "messages to an http address can be read on their way")
+		d.at(path, ProblemBadValue, "write https://; http is only for this machine: localhost, 127.0.0.1, [::1]", "messages to an http URL can be read in transit")
 	case u.Fragment != "":
-		d.at(path, ProblemBadValue, "remove what follows #", "an address that is posted to has no fragment")
+		d.at(path, ProblemBadValue, "remove what follows #", "a webhook URL has no fragment")
 	}
 }
 

@@ -170,16 +170,16 @@ func TestOwnersCanApproveTheirOwnReplacement(t *testing.T) {
 	t.Parallel()
 	const people = "people: [{id: ana, groups: [admins]}, {id: bo, groups: [admins]}, {id: carl, permissions: [own]}], "
 	for rest, says := range map[string]string{
-		"owners: {groups: [admins]}":                                     "1 of the owners must approve, and the document names 0",
-		"owners: {quorum: 1}":                                            "1 of the owners must approve, and the document names 0",
-		"owners: {people: [ana], quorum: 2}":                             "2 of the owners must approve, and the document names 1",
-		people + "owners: {groups: [admin]}":                             "and the document names 0",
-		people + "owners: {groups: [admins], quorum: 3}":                 "and the document names 2",
-		people + "owners: {quorum: 4}":                                   "and the document names 3",
+		"owners: {groups: [admins]}":                                     "1 of the owners must approve, but the document names only 0",
+		"owners: {quorum: 1}":                                            "1 of the owners must approve, but the document names only 0",
+		"owners: {people: [ana], quorum: 2}":                             "2 of the owners must approve, but the document names only 1",
+		people + "owners: {groups: [admin]}":                             "but the document names only 0",
+		people + "owners: {groups: [admins], quorum: 3}":                 "but the document names only 2",
+		people + "owners: {quorum: 4}":                                   "but the document names only 3",
 		people + "owners: {permission: own, groups: [admins]}":           "",
 		people + "owners: {people: [ana, ana, dora], quorum: 1}":         "",
-		people + "owners: {people: [ana]}":                               "warning: whoever asks may not approve",
-		people + "owners: {groups: [admins], quorum: 2}":                 "warning: whoever asks may not approve",
+		people + "owners: {people: [ana]}":                               "warning: the requester may not approve",
+		people + "owners: {groups: [admins], quorum: 2}":                 "warning: the requester may not approve",
 		people + "owners: {people: [dora], groups: [admins], quorum: 2}": "",
 		"people: [{id: ana}], owners: {people: [ana]}":                   "",
 	} {
@@ -213,7 +213,7 @@ func TestBoundsOfTenants(t *testing.T) {
 	require.Len(t, got.People, 10_000)
 	for body, says := range map[string]string{
 		peopleOf(10_001): "use at most 10000 entries",
-		peopleOf(40_000): "at most 2097152 are read",
+		peopleOf(40_000): "at most 2097152 are allowed",
 		"kind: tenant\nname: acme\npeople: [" + strings.Repeat("{},", 190_000) + "]": "more than 200000 values",
 	} {
 		_, err := spec.LoadTenant("acme.yaml", []byte(body))
@@ -221,7 +221,7 @@ func TestBoundsOfTenants(t *testing.T) {
 	}
 	// The higher limits do not apply to other documents.
 	_, problems := spec.Load("a.yaml", []byte(strings.Replace(peopleOf(10_000), "kind: tenant", "kind: policy", 1)))
-	require.ErrorContains(t, problems.OrNil(), fmt.Sprintf("at most %d are read", spec.MaxDocumentBytes))
+	require.ErrorContains(t, problems.OrNil(), fmt.Sprintf("at most %d are allowed", spec.MaxDocumentBytes))
 }
 
 // FuzzTenant reads arbitrary text as a tenant's document. The keys of a document that is read without problems can verify something.

@@ -28,51 +28,51 @@ const thinResult = `{"type":"object","properties":{` +
 type ThinToolHead struct {
 	ToolHead
 	Bundle   string                `json:"bundle,omitempty" spec:"max=64,form=bundle" jsonschema:"The bundle that must be installed."`
-	Entities []ThinEntityHead      `json:"entities,omitempty" spec:"max=20" jsonschema:"The entities that it works from, in the order in which they are looked up."`
-	Requires []ThinRequirementHead `json:"requires,omitempty" spec:"max=50" jsonschema:"What must hold, in this order, once all entities are found."`
-	Creates  *ThinCreationHead     `json:"creates,omitempty" jsonschema:"The entity that it creates; none when left out."`
-	Starts   *ThinStartHead        `json:"starts,omitempty" jsonschema:"The extraction of the created entity; none is started when left out."`
-	URL      string                `json:"url,omitempty" spec:"max=4096" jsonschema:"The link that it gives back: a template that also reads entity.id and session.id."`
+	Entities []ThinEntityHead      `json:"entities,omitempty" spec:"max=20" jsonschema:"The entities that it reads, in the order in which they are looked up."`
+	Requires []ThinRequirementHead `json:"requires,omitempty" spec:"max=50" jsonschema:"Conditions that must hold once all entities are found, checked in this order."`
+	Creates  *ThinCreationHead     `json:"creates,omitempty" jsonschema:"The entity that it creates; none by default."`
+	Starts   *ThinStartHead        `json:"starts,omitempty" jsonschema:"The extraction of the created entity; none by default."`
+	URL      string                `json:"url,omitempty" spec:"max=4096" jsonschema:"The link that it returns: a template that also reads entity.id and session.id."`
 }
 
 // ThinEntityHead is an entity that a thin tool starts from, as the document writes it.
 type ThinEntityHead struct {
-	Name      string             `json:"name" spec:"required,max=64,form=variable" hint:"add e.g. name: engagement" jsonschema:"Its name, read as entities.<name>; unique in the document."`
+	Name      string             `json:"name" spec:"required,max=64,form=variable" hint:"add e.g. name: engagement" jsonschema:"Its name, unique in the document; read as entities.<name>."`
 	ID        string             `json:"id" spec:"required,min=1,max=4096" hint:"add e.g. id: ${input.engagement_id}" jsonschema:"The entity's id; a template."`
-	Type      string             `json:"type" spec:"required,max=63,form=slug" hint:"add the entity type that it must be of" jsonschema:"The entity type that it must be of."`
-	Optional  bool               `json:"optional,omitempty" jsonschema:"Whether it may be left out: it is null when the id is null or empty."`
-	Workspace string             `json:"workspace,omitempty" spec:"max=4096" jsonschema:"The workspace that it must be in, a template; not looked at when that is null or empty."`
-	Connected *ThinConnectedHead `json:"connected,omitempty" jsonschema:"Which connected entities are read as connected; none when left out."`
+	Type      string             `json:"type" spec:"required,max=63,form=slug" hint:"add the entity type that it must have" jsonschema:"The entity type that it must have."`
+	Optional  bool               `json:"optional,omitempty" jsonschema:"Whether it is optional: it is null if the id is null or empty."`
+	Workspace string             `json:"workspace,omitempty" spec:"max=4096" jsonschema:"The workspace that it must be in; a template. Not checked if null or empty."`
+	Connected *ThinConnectedHead `json:"connected,omitempty" jsonschema:"Which connected entities are read as connected; none by default."`
 }
 
 // ThinConnectedHead says which connected entities are read, as the document writes it.
 type ThinConnectedHead struct {
-	Types   []string `json:"types,omitempty" spec:"max=50,form=slug" jsonschema:"The entity types that count; all when left out."`
-	Depth   int      `json:"depth,omitempty" spec:"min=1,max=10" jsonschema:"How many relations away they may be; 1 when left out."`
-	AtLeast int      `json:"at_least,omitempty" spec:"min=0,max=10000" jsonschema:"How many there must be; else the call is rejected with insufficient_graph."`
+	Types   []string `json:"types,omitempty" spec:"max=50,form=slug" jsonschema:"The entity types to include; default: all."`
+	Depth   int      `json:"depth,omitempty" spec:"min=1,max=10" jsonschema:"How many relations away they may be; default 1."`
+	AtLeast int      `json:"at_least,omitempty" spec:"min=0,max=10000" jsonschema:"How many there must be; with fewer, the call is rejected with insufficient_graph."`
 }
 
 // ThinRequirementHead is a requirement as the document writes it.
 type ThinRequirementHead struct {
 	Check   Expression `json:"check" spec:"required,min=1,max=4096" hint:"add a condition (CEL)" jsonschema:"A condition (CEL) that must hold."`
 	Code    string     `json:"code" spec:"required,max=64,form=reason" hint:"add e.g. code: insufficient_graph" jsonschema:"The reason of the rejection, snake_case."`
-	Message string     `json:"message,omitempty" spec:"max=4096" jsonschema:"What the caller is to do; a template."`
+	Message string     `json:"message,omitempty" spec:"max=4096" jsonschema:"What the caller should do; a template."`
 }
 
 // ThinCreationHead is the entity to create, as the document writes it.
 type ThinCreationHead struct {
 	Type       string          `json:"type" spec:"required,max=63,form=slug" hint:"add the entity type" jsonschema:"The entity type."`
 	Title      string          `json:"title,omitempty" spec:"max=4096" jsonschema:"Its title; a template."`
-	Fields     json.RawMessage `json:"fields,omitempty" spec:"form=mapping" jsonschema:"Its content; texts are templates."`
-	Key        string          `json:"key,omitempty" spec:"max=4096" jsonschema:"A template: calls with the same key get the same entity; each call makes its own when left out."`
-	Relations  json.RawMessage `json:"relations,omitempty" spec:"form=mapping" jsonschema:"Lists of the ids of entities by the relation's name; texts are templates."`
-	Workspaces json.RawMessage `json:"workspaces,omitempty" spec:"form=list" jsonschema:"The workspaces that it becomes a part of, a list; texts are templates."`
+	Fields     json.RawMessage `json:"fields,omitempty" spec:"form=mapping" jsonschema:"Its content; texts in it are templates."`
+	Key        string          `json:"key,omitempty" spec:"max=4096" jsonschema:"A template: calls with the same key get the same entity; by default each call creates its own."`
+	Relations  json.RawMessage `json:"relations,omitempty" spec:"form=mapping" jsonschema:"Lists of entity ids by relation name; texts in them are templates."`
+	Workspaces json.RawMessage `json:"workspaces,omitempty" spec:"form=list" jsonschema:"A list of the workspaces that it joins; texts in it are templates."`
 }
 
 // ThinStartHead is the extraction to start, as the document writes it.
 type ThinStartHead struct {
-	Fields []string        `json:"fields,omitempty" spec:"min=1,max=500,form=variable" jsonschema:"The only fields to fill; all when left out."`
-	Input  json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"What the tasks read as input; texts are templates."`
+	Fields []string        `json:"fields,omitempty" spec:"min=1,max=500,form=variable" jsonschema:"The fields to fill; default: all."`
+	Input  json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"What the tasks read as input; texts in it are templates."`
 }
 
 // thin converts the document's head to a thin tool, with defaults filled in.
@@ -107,7 +107,7 @@ func (d *decoder) checkThin(x Execution) {
 		d.at("", ProblemBadShape, "add creates, with the type of an entity", "the tool does nothing: it looks up no entities, requires nothing and creates nothing")
 	}
 	if d.has("url") && !d.has("creates") {
-		d.at("url", ProblemBadShape, "add creates, or remove url", "the link leads to the entity that the tool creates, and it creates none")
+		d.at("url", ProblemBadShape, "add creates, or remove url", "the link leads to the created entity, but the tool creates none")
 	}
 	d.unique("entities", "name", len(t.Entities), func(i int) string { return t.Entities[i].Name })
 	for i, e := range t.Entities {
@@ -125,7 +125,7 @@ func (d *decoder) checkThin(x Execution) {
 		d.checkInput("starts.input")
 		d.distinct("starts.fields", t.Starts.Fields)
 		if !d.has("creates") {
-			d.at("starts", ProblemBadShape, "add creates, or remove starts", "an extraction fills the entity that the tool creates, and it creates none")
+			d.at("starts", ProblemBadShape, "add creates, or remove starts", "an extraction fills the created entity, but the tool creates none")
 		}
 	}
 	d.checkThinExpressions(x)
@@ -136,7 +136,7 @@ func (d *decoder) distinct(path string, words []string) {
 	seen := map[string]bool{}
 	for i, word := range words {
 		if seen[word] {
-			d.at(indexPath(path, i), ProblemDuplicateID, "remove one of them", "%q stands there already", word)
+			d.at(indexPath(path, i), ProblemDuplicateID, "remove one of them", "%q is listed twice", word)
 		}
 		seen[word] = true
 	}
@@ -151,7 +151,7 @@ func (d *decoder) checkRelations(path string) {
 	}
 	for _, e := range n.entries {
 		if !relationName.MatchString(e.key) {
-			d.at(keyPath(path, e.key), ProblemBadName, "use letters, digits and '_', beginning with a small letter; dots lead into objects", "%q is not allowed here", e.key)
+			d.at(keyPath(path, e.key), ProblemBadName, "use letters, digits and '_', starting with a lower-case letter; dots lead into objects", "%q is not allowed here", e.key)
 		}
 		d.checkList(keyPath(path, e.key))
 	}
@@ -165,7 +165,7 @@ func (d *decoder) checkList(path string) {
 	}
 	if n.kind != kindList {
 		hint := `write a list, e.g. ["${input.id}"]`
-		d.at(path, ProblemWrongType, hint, "this must be a list, or one expression (${…}) that gives it, not %s", n.kind)
+		d.at(path, ProblemWrongType, hint, "this must be a list, or one expression (${…}) that evaluates to one, not %s", n.kind)
 		return
 	}
 	for i, item := range n.items {

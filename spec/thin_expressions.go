@@ -98,8 +98,8 @@ func (d *decoder) checkThinExpressions(x Execution) {
 	}
 	var all weight
 	if all.add(d.places[""]); all.count > maxExpressions || all.bytes > maxThinExpressionBytes {
-		d.at("", ProblemTooMany, "put a part into a composition, which a task can run",
-			"the document has more than %d expressions, more than %d bytes of them, or too many loops in one", maxExpressions, maxThinExpressionBytes)
+		d.at("", ProblemTooMany, "move some of it into a composition that a task runs",
+			"the document has more than %d expressions or %d bytes of expressions, or too many loops in one expression", maxExpressions, maxThinExpressionBytes)
 		return
 	}
 	d.thinExpressions(x, nil)
@@ -186,7 +186,7 @@ func (s *thinSites) template(path, source string, want ...string) {
 	}
 	if have, never := neverOf(described, want); never {
 		s.wrong += min(len(source), maxExpression)
-		s.at(path, ProblemBadCEL, typeHint(want[0]), "this gives %s where %s is needed", have, typeWord(want[0]))
+		s.at(path, ProblemBadCEL, typeHint(want[0]), "this is %s, but %s is needed", have, typeWord(want[0]))
 	}
 }
 

@@ -137,7 +137,7 @@ func (d *decoder) parseTree(text []byte) *node {
 
 func (d *decoder) parseWithin(most limits, text []byte) *node {
 	if len(text) > most.bytes {
-		d.add(Problem{Code: ProblemTooLarge, Message: fmt.Sprintf("the document has %d bytes; at most %d are read", len(text), most.bytes), Hint: splitHint})
+		d.add(Problem{Code: ProblemTooLarge, Message: fmt.Sprintf("the document has %d bytes; at most %d are allowed", len(text), most.bytes), Hint: splitHint})
 		return nil
 	}
 	if separators(text) > 2*most.values { // before the parser spends memory on each of them
@@ -152,7 +152,7 @@ func (d *decoder) parseWithin(most limits, text []byte) *node {
 	depth := loaderlimits.New(loaderlimits.DepthFunc(func(depth int, _ *loaderlimits.DepthContext) error {
 		if depth > 4*MaxDepth {
 			tooDeep = true
-			return errors.New("nested too deep")
+			return errors.New("nested too deeply")
 		}
 		return nil
 	}), loaderlimits.AliasNone())
@@ -194,7 +194,7 @@ func (d *decoder) syntaxProblem(err error, tooDeep bool) {
 		p.Line, p.Column = max(load.Mark.Line, 1), max(load.Mark.Column, 1)
 	}
 	if tooDeep {
-		p.Code, p.Message, p.Hint = ProblemTooDeep, fmt.Sprintf("values nest deeper than %d levels", MaxDepth), splitHint
+		p.Code, p.Message, p.Hint = ProblemTooDeep, fmt.Sprintf("values are nested more than %d levels deep", MaxDepth), splitHint
 	}
 	d.add(p)
 }
@@ -210,7 +210,7 @@ func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
 		return n
 	case g.paths > pathsPerByte*g.limits.bytes:
 		g.full = true
-		g.report(*y, "", ProblemTooMany, fmt.Sprintf("the paths to all values have more than %d MiB together", pathsPerByte*g.limits.bytes>>20), "shorten the long keys")
+		g.report(*y, "", ProblemTooMany, fmt.Sprintf("the paths to all values add up to more than %d MiB", pathsPerByte*g.limits.bytes>>20), "shorten the long keys")
 		return n
 	case g.values > g.limits.values || g.bytes > 4*g.limits.bytes:
 		g.full = true
@@ -218,7 +218,7 @@ func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
 		return n
 	case depth > MaxDepth:
 		g.full = true
-		g.report(*y, "", ProblemTooDeep, fmt.Sprintf("values nest deeper than %d levels", MaxDepth), splitHint)
+		g.report(*y, "", ProblemTooDeep, fmt.Sprintf("values are nested more than %d levels deep", MaxDepth), splitHint)
 		return n
 	}
 	switch y.Kind {
@@ -257,7 +257,7 @@ func (g *grower) growEntries(n *node, y *yaml.Node, path string, depth int) {
 			g.report(*key, path, ProblemSyntax, "merge keys (<<) are not supported", "write the keys out")
 			continue
 		case again:
-			g.report(*key, keyPath(path, key.Value), ProblemDuplicateKey, fmt.Sprintf("the key %q stands on line %d already", key.Value, line), "remove one of them")
+			g.report(*key, keyPath(path, key.Value), ProblemDuplicateKey, fmt.Sprintf("the key %q is already on line %d", key.Value, line), "remove one of them")
 			continue
 		}
 		seen[key.Value] = key.Line

@@ -91,7 +91,7 @@ func TestExplainBundle(t *testing.T) {
 	}
 	got := jigCLI(t, nil, nil, "explain", dir, "--offline")
 	require.Equal(t, exitDone, got.code, got.stderr)
-	require.Contains(t, got.stdout, "bundle pages (version 1.2.0)\nPages and their reviews.\n\nit brings:\n   1 agent: review\n"+
+	require.Contains(t, got.stdout, "bundle pages (version 1.2.0)\nPages and their reviews.\n\nit contains:\n   1 agent: review\n"+
 		"   1 composition: cms.publish\n   1 prompt: ask.tone\n   1 skill: notes\n   1 thin tool: review.start\n")
 	require.Contains(t, got.stdout, "thin tool review.start (version ")
 	require.Contains(t, got.stdout, "it creates an entity of type review: Review of ${input.page}\n")

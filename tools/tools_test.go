@@ -155,7 +155,7 @@ func TestRunHoldsHandlersToTheirContract(t *testing.T) {
 	}{
 		"fine":            {giving(jig.ToolResult{Success: true, Data: json.RawMessage(`{"n":1}`)}), "", "test.raw succeeded"},
 		"contradiction":   {giving(jig.ToolResult{Success: true, Error: &jig.Error{}}), jig.CodeInvalidOutput, ""},
-		"silent failure":  {giving(jig.ToolResult{}), jig.CodeInternal, "test.raw failed and did not say why"},
+		"silent failure":  {giving(jig.ToolResult{}), jig.CodeInternal, "test.raw failed without an error message"},
 		"unknown code":    {giving(jig.ToolResult{Error: &jig.Error{Code: "ODD", Message: "x"}}), jig.CodeInternal, "x"},
 		"structured":      {failing(jig.Errorf(jig.CodeNotFound, "gone")), jig.CodeNotFound, "gone"},
 		"plain":           {failing(errors.New("disk\n full")), jig.CodeInternal, "disk full"},

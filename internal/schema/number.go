@@ -63,7 +63,7 @@ func (d *decoder) checkNumber(literal, exponent string) error {
 		return nil
 	}
 	if len(literal) > maxNumberLength {
-		return d.fail("a number is written with more than %d characters", maxNumberLength)
+		return d.fail("a number has more than %d characters", maxNumberLength)
 	}
 	if exponent != "" {
 		e, err := strconv.Atoi(exponent)

@@ -49,7 +49,7 @@ func (r *run) waitEnd(ctx context.Context, n *node, sc *scope) (int64, *jig.Erro
 	text, ok := v.(string)
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if !ok || err != nil {
-		problem := jig.Errorf(jig.CodeInvalidInput, "this gives no point in time").WithHint("e.g. timestamp('2026-01-31T09:00:00Z') or now + duration('1h')")
+		problem := jig.Errorf(jig.CodeInvalidInput, "this does not evaluate to a point in time").WithHint("e.g. timestamp('2026-01-31T09:00:00Z') or now + duration('1h')")
 		return 0, r.plan.located(n.until.at, problem), nil
 	}
 	if at.Sub(r.at.Now) > maxWait {

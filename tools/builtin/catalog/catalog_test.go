@@ -140,7 +140,7 @@ func TestPutKeepsContentInOrder(t *testing.T) {
 	require.Equal(t, jig.CodeConflict, result.Error.Code)
 	require.Equal(t, retype.ReasonFieldsChanged, result.Error.Reason)
 	require.Equal(t, "documents", result.Error.Field)
-	require.Contains(t, result.Error.Message, "song.seconds: its maximum is 600")
+	require.Contains(t, result.Error.Message, "song.seconds: its maximum is now 600")
 	require.Contains(t, result.Error.Hint, "add new ones")
 	require.Empty(t, s)
 
