@@ -38,5 +38,5 @@ func (t Tool) Unconfirmed(input []byte) (*ToolResult, error) {
 	if err != nil {
 		return nil, Errorf(CodeInternal, "encoding a confirmation: %w", err)
 	}
-	return &ToolResult{Success: true, Data: data, Summary: "needs a person's word"}, nil
+	return &ToolResult{Success: true, Data: data, Summary: "needs a person's approval"}, nil
 }

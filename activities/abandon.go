@@ -18,7 +18,7 @@ func (a *Activities) AbandonFrame(ctx context.Context, in ComposeInput) (Ran, er
 	}
 	if !c.frame.Done {
 		err := c.abandon(ctx, jig.Failure(
-			jig.Errorf(jig.CodeCanceled, "the workflow of the composition was ended from outside").WithReason(jig.ReasonTerminated)))
+			jig.Errorf(jig.CodeCanceled, "the workflow of the composition was ended externally").WithReason(jig.ReasonTerminated)))
 		if err != nil {
 			return Ran{}, temporalError(err)
 		}

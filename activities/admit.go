@@ -279,7 +279,7 @@ func (a *Activities) resolve(
 		return tool, refused, nil
 	}
 	if !pinned {
-		return tool, jig.Errorf(jig.CodeNotPermitted, "%s was not there when the session started", tool.Name).WithHint("start a new session to use it"), nil
+		return tool, jig.Errorf(jig.CodeNotPermitted, "%s did not exist when the session started", tool.Name).WithHint("start a new session to use it"), nil
 	}
 	if asked.Malformed != "" {
 		return tool, jig.Errorf(jig.CodeInvalidInput, "the arguments are not JSON").WithHint("send one JSON object that fits the input schema"), nil
@@ -391,8 +391,8 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 // valid JSON.
 func cutOff(session jig.Session) *jig.Error {
 	limit := session.Agent.Limits.WithDefaults().MaxTokens
-	return jig.Errorf(jig.CodeInvalidInput, "the answer was cut off at max_tokens (%d) while it wrote this call, which was not run", limit).
-		WithReason(jig.ReasonCutOff).WithHint("make the call again, with shorter arguments, or fewer calls in one answer")
+	return jig.Errorf(jig.CodeInvalidInput, "the answer was cut off at max_tokens (%d) in the middle of this call, which was not run", limit).
+		WithReason(jig.ReasonCutOff).WithHint("repeat the call with shorter arguments, or with fewer calls in one answer")
 }
 
 func refuse(call *jig.Call, err *jig.Error) {
@@ -401,7 +401,7 @@ func refuse(call *jig.Call, err *jig.Error) {
 }
 
 func duplicate(call *jig.Call, earlier string) {
-	r := jig.Failure(jig.Errorf(jig.CodeDuplicate, "the same call was made already, as %s; it is not run again", earlier).
+	r := jig.Failure(jig.Errorf(jig.CodeDuplicate, "the same call was already made, as %s; it is not run again", earlier).
 		WithHint("use the earlier result, or call with other arguments"))
 	call.Verdict, call.Status, call.Result, call.DuplicateOf = jig.VerdictRefuse, jig.CallDuplicate, &r, earlier
 	call.Signature = ""

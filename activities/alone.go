@@ -78,7 +78,7 @@ func (a *Activities) alone(ctx context.Context, ref protocol.SessionRef, call ji
 		if cause := recover(); cause != nil {
 			a.logger.ErrorContext(ctx, "an extraction panicked", slog.String("session_id", call.SessionID), slog.String("call_id", call.ID),
 				slog.String("panic", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
-			failed := jig.Errorf(jig.CodeInternal, "call %s failed inside; the worker's log has the details", call.ID).WithReason("panic")
+			failed := jig.Errorf(jig.CodeInternal, "call %s failed with an internal error; see the worker's log", call.ID).WithReason("panic")
 			ran, err = Ran{}, temporalError(failed)
 		}
 	}()

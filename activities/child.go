@@ -60,7 +60,7 @@ func mayStart(session jig.Session, tool jig.Tool, call jig.Call, named bool) *ji
 	}
 	e := jig.Errorf(jig.CodeNotPermitted, "%s may not start agent %s", caller(session), input.Agent).WithField("/agent")
 	if session.Agent.Name == jig.CallAgent {
-		return e.WithHint("name the agent in the composition itself: an expression must not choose it")
+		return e.WithHint("name the agent in the composition itself; an expression must not choose it")
 	}
 	return e.WithHint("add it to `agents` in the document of agent " + strings.TrimPrefix(session.Agent.Name, jig.DraftPrefix))
 }

@@ -322,7 +322,7 @@ func (c *composition) admit(ctx context.Context, ask plan.Ask) (jig.Call, *jig.P
 		return call, nil, err
 	}
 	if refused == nil && failed.Version != "" && !bytes.Equal(call.Input, failed.Input) {
-		refused = jig.Errorf(jig.CodeConflict, "%s takes another input than when call %s ran: the call is not made again", tool.Name, failed.ID)
+		refused = jig.Errorf(jig.CodeConflict, "%s now takes a different input than when call %s ran, so the call is not repeated", tool.Name, failed.ID)
 	}
 	if refused != nil {
 		refuse(&call, refused)

@@ -164,7 +164,7 @@ func TestRevokingAGrant(t *testing.T) {
 	require.Len(t, page.Grants, 1)
 	id := page.Grants[0].ID
 	_, err = o.ListGrants(t.Context(), protocol.GrantsRequest{Tenant: o.tenant, Revoke: id})
-	require.ErrorContains(t, err, "nobody says who asks")
+	require.ErrorContains(t, err, "the requester is missing")
 	page, err = o.ListGrants(t.Context(), protocol.GrantsRequest{Tenant: o.tenant, Revoke: id, By: "zoe"})
 	require.NoError(t, err)
 	require.Equal(t, "zoe", page.Grants[0].RevokedBy)

@@ -37,7 +37,7 @@ func (a *Activities) closeEnded(ctx context.Context) (swept Swept, err error) {
 			return swept, errors.Join(failed, err)
 		default:
 			failed = err
-			a.logger.ErrorContext(ctx, "a session that was ended from outside cannot be closed",
+			a.logger.ErrorContext(ctx, "a session that was ended externally cannot be closed",
 				slog.String("tenant", s.Tenant), slog.String("session_id", s.ID), slog.String("error", err.Error()))
 		}
 	}
@@ -48,7 +48,7 @@ func (a *Activities) closeEnded(ctx context.Context) (swept Swept, err error) {
 func (a *Activities) endFromOutside(ctx context.Context, tenant, id string, since time.Time) error {
 	return a.store.CancelSession(ctx, ledger.End{
 		Tenant: tenant, SessionID: id, Status: jig.StatusFailed, Reason: jig.ReasonTerminated, Since: since,
-		Error: jig.Errorf(jig.CodeCanceled, "the workflow was ended from outside").WithReason(jig.ReasonTerminated).
+		Error: jig.Errorf(jig.CodeCanceled, "the workflow was ended externally").WithReason(jig.ReasonTerminated).
 			WithHint("a message continues the session"),
 	})
 }
@@ -74,7 +74,7 @@ func (a *Activities) closeIfEnded(ctx context.Context, tenant, id string, status
 		err = a.endFromOutside(ctx, tenant, id, since)
 	}
 	if err != nil {
-		a.logger.WarnContext(ctx, "it is not known whether a session was ended from outside",
+		a.logger.WarnContext(ctx, "it is not known whether a session was ended externally",
 			slog.String("tenant", tenant), slog.String("session_id", id), slog.String("error", err.Error()))
 		return false
 	}
@@ -93,7 +93,7 @@ func (a *Activities) withoutEnded(ctx context.Context, tenant string, page []jig
 	slices.Sort(ids)
 	ended, err := a.runs.Ended(ctx, slices.Compact(ids))
 	if err != nil {
-		a.logger.WarnContext(ctx, "it is not known which sessions were ended from outside", slog.String("tenant", tenant), slog.String("error", err.Error()))
+		a.logger.WarnContext(ctx, "it is not known which sessions were ended externally", slog.String("tenant", tenant), slog.String("error", err.Error()))
 		return page
 	}
 	for _, id := range ended {

@@ -12,7 +12,7 @@ func (a *Activities) Entity(ctx context.Context, in protocol.EntityRequest) (jig
 	status, err := a.entities.EntityStatus(ctx, in.Tenant, in.EntityID)
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		err = jig.Errorf(jig.CodeNotFound, "there is no entity %s", in.EntityID).WithField("entity").
-			WithHint("look for it with `jig trigger entities.filter`; --tenant names another tenant")
+			WithHint("find it with `jig trigger entities.filter`; --tenant selects another tenant")
 	}
 	return fitStatus(status), temporalError(err)
 }

@@ -280,7 +280,7 @@ func TestASignedDecisionNeedsAToken(t *testing.T) {
 		c := o.asks(t, 1, refundTool, small)
 		got := o.sent(t, "approve", key+"a", jig.Decision{Call: c.ID, By: "fay"})
 		require.Equal(t, jig.DecisionRefused, got.Outcome, mode)
-		require.Contains(t, got.Reason, "signed decisions alone", mode)
+		require.Contains(t, got.Reason, "only signed decisions", mode)
 		require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
 		got = o.sent(t, "approve", key+"b", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}))
 		require.Equal(t, jig.CallReserved, got.Status, "%s: %v", mode, got)
@@ -302,7 +302,7 @@ func TestNoRawSignalWhereTheyAreOff(t *testing.T) {
 	} {
 		got := o.sent(t, name, "signal:"+name, payload)
 		require.Equal(t, jig.DecisionRefused, got.Outcome, name)
-		require.Contains(t, got.Reason, "takes no decisions by signal", name)
+		require.Contains(t, got.Reason, "accepts no decisions by signal", name)
 	}
 	require.Equal(t, jig.CallWaiting, o.call(t, c.ID).Status)
 }

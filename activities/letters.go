@@ -60,7 +60,7 @@ func (a *Activities) hear(ctx context.Context, in Letter) (Heard, error) {
 	case "event":
 		return a.event(ctx, in)
 	}
-	return a.refuseLetter(ctx, in, fmt.Sprintf("there is no signal %q; use approve, deny, delegate, answer, reconcile, message or event", in.Name))
+	return a.refuseLetter(ctx, in, fmt.Sprintf("unknown signal %q; use approve, deny, delegate, answer, reconcile, message or event", in.Name))
 }
 
 // event processes an event that a composition may be waiting for.
@@ -73,11 +73,11 @@ func (a *Activities) event(ctx context.Context, in Letter) (Heard, error) {
 	case e.Name == "":
 		return a.refuseLetter(ctx, in, "`name` is missing: name the event")
 	case e.ID != 0:
-		return a.refuseLetter(ctx, in, "`id` is given by jig: leave it out")
+		return a.refuseLetter(ctx, in, "`id` is set by jig: leave it out")
 	case len(e.Data) > jig.InlineBytes:
-		return a.refuseLetter(ctx, in, fmt.Sprintf("`data` has %d bytes, at most %d are taken", len(e.Data), jig.InlineBytes))
+		return a.refuseLetter(ctx, in, fmt.Sprintf("`data` has %d bytes; at most %d are allowed", len(e.Data), jig.InlineBytes))
 	case !in.Composing:
-		return a.refuseLetter(ctx, in, "nothing in this session waits for an event")
+		return a.refuseLetter(ctx, in, "nothing in this session is waiting for an event")
 	}
 	_, err := a.store.Receive(ctx, in.Tenant, in.SessionID, in.Key, e)
 	return Heard{Event: true}, err
@@ -95,17 +95,17 @@ func (a *Activities) message(ctx context.Context, in Letter) (Heard, error) {
 		return a.refuseLetter(ctx, in, explain(err))
 	}
 	if strings.TrimSpace(m.Text) == "" {
-		return a.refuseLetter(ctx, in, "`text` is missing: say something")
+		return a.refuseLetter(ctx, in, "`text` is missing: give the message")
 	}
 	if len(m.ID) > maxMessageID {
-		return a.refuseLetter(ctx, in, fmt.Sprintf("`id` has %d bytes, at most %d are taken", len(m.ID), maxMessageID))
+		return a.refuseLetter(ctx, in, fmt.Sprintf("`id` has %d bytes; at most %d are allowed", len(m.ID), maxMessageID))
 	}
 	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
 	if err != nil {
 		return Heard{}, err
 	}
 	if session.Agent.Name == jig.CallAgent {
-		return a.refuseLetter(ctx, in, "this session is a single call: nobody in it reads messages")
+		return a.refuseLetter(ctx, in, "this session is a single call, which reads no messages")
 	}
 	key := in.Key
 	if m.ID != "" {
@@ -142,7 +142,7 @@ func strictJSON(raw []byte, v any) error {
 	case errors.As(err, &unfit) && unfit.Field == "":
 		return jig.Errorf(jig.CodeInvalidInput, "it is of type %s; give a JSON object", unfit.Value)
 	case errors.As(err, &unfit):
-		return jig.Errorf(jig.CodeInvalidInput, "`%s` takes no value of type %s", unfit.Field[strings.LastIndex(unfit.Field, ".")+1:], unfit.Value)
+		return jig.Errorf(jig.CodeInvalidInput, "`%s` must not be of type %s", unfit.Field[strings.LastIndex(unfit.Field, ".")+1:], unfit.Value)
 	case err != nil:
 		return jig.Errorf(jig.CodeInvalidInput, "%s", strings.TrimPrefix(err.Error(), "json: "))
 	}

@@ -37,19 +37,19 @@ func TestAStartWithAProofThatCannotBeCheckedIsRefused(t *testing.T) {
 }
 
 // A letter that cannot be read is refused with a reason that its sender understands, and never dropped.
-func TestWhatCannotBeReadIsRefused(t *testing.T) {
+func TestSignal_UnreadablePayloadIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct{ name, payload, reason string }{
 		{"approve", `{"cal":"1.1"}`, `the payload could not be read: unknown field "cal"`},
 		{"approve", `"1.1"`, "the payload could not be read: it is of type string; give a JSON object"},
-		{"approve", `{"call":1.1}`, "the payload could not be read: `call` takes no value of type number"},
+		{"approve", `{"call":1.1}`, "the payload could not be read: `call` must not be of type number"},
 		{"answer", ``, "the payload could not be read: it is empty; give a JSON object"},
 		{"reconcile", `{"call":"1.1"} {}`, "the payload could not be read: there is more than one JSON value"},
 		{"message", `{"body":"hello"}`, `the payload could not be read: unknown field "body"`},
 		{"event", `{"nam":"paid"}`, `the payload could not be read: unknown field "nam"`},
 		{"message", `{"text":"hello","proof":"x"}`, unproved},
 		{"approve", `{"call":"1.1","by":"ana","proof":"x"}`, unproved},
-		{"aprove", `{}`, `there is no signal "aprove"; use approve, deny, delegate, answer, reconcile, message or event`},
+		{"aprove", `{}`, `unknown signal "aprove"; use approve, deny, delegate, answer, reconcile, message or event`},
 	} {
 		store := &refusals{}
 		heard, err := activities.New(activities.Deps{Store: storeOf(store), Tenants: who{}}).Hear(t.Context(), activities.Letter{
@@ -62,7 +62,7 @@ func TestWhatCannotBeReadIsRefused(t *testing.T) {
 }
 
 // Nothing that a sender meant is silently ignored: a payload that contradicts itself decides nothing.
-func TestALetterThatContradictsItselfDecidesNothing(t *testing.T) {
+func TestSignal_ContradictoryPayloadDecidesNothing(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.asks(t, 1, refundTool, small)

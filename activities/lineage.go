@@ -24,7 +24,7 @@ func (a *Activities) place(ctx context.Context, parent, call string, source jig.
 	}
 	if len(calls) == 0 || calls[0].Child != session.ID {
 		return jig.Errorf(jig.CodeNotPermitted, "call %q of session %s did not start session %s", call, parent, session.ID).WithField("parent_call").
-			WithHint("leave the parent out")
+			WithHint("leave out the parent")
 	}
 	session.ParentID, session.ParentCall, session.ParentAgent = above.ID, call, above.Agent.Name
 	session.RootAgent, session.Depth, session.Source = above.RootAgent, above.Depth+1, jig.SourceAgent
@@ -39,7 +39,7 @@ func checkSource(source *jig.Source) error {
 		*source = jig.SourceAPI
 	case jig.SourceWeb, jig.SourceAPI, jig.SourceMCP, jig.SourceCLI, jig.SourceSchedule:
 	case jig.SourceAgent:
-		return jig.Errorf(jig.CodeInvalidInput, "a session of the source agent has a parent").WithField("source").WithHint("leave the source out")
+		return jig.Errorf(jig.CodeInvalidInput, "a session with source agent needs a parent").WithField("source").WithHint("leave out the source")
 	default:
 		return jig.Errorf(jig.CodeInvalidInput, "%q is not a source", *source).WithField("source").WithHint("use web, api, mcp, cli or schedule")
 	}
@@ -93,6 +93,6 @@ func mayChoose(agent jig.Agent, model string) error {
 	if model == agent.Model || slices.ContainsFunc(agent.Models, matches) {
 		return nil
 	}
-	return jig.Errorf(jig.CodeNotPermitted, "nobody may choose the model %s for agent %s", model, agent.Name).WithField("model").
-		WithHint("leave the model out, or add it to `models` in the document of agent " + agent.Name)
+	return jig.Errorf(jig.CodeNotPermitted, "the model %s must not be chosen for agent %s", model, agent.Name).WithField("model").
+		WithHint("leave out the model, or add it to `models` in the document of agent " + agent.Name)
 }

@@ -224,7 +224,7 @@ func (m *memory) note() string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("Working memory: what results named, the latest first. The ids hold; read anew what may have changed.")
+	b.WriteString("Working memory: what results named, latest first. The ids are still valid; read again what may have changed.")
 	for _, e := range m.list {
 		fmt.Fprintf(&b, "\n- %s", e.ID)
 		if e.Type != "" {

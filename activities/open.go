@@ -96,7 +96,7 @@ func (a *Activities) agentOf(ctx context.Context, tenant string, start protocol.
 	case start.DocumentArtifact != "":
 		body, err = a.readWhole(ctx, tenant, start.DocumentArtifact)
 	case start.Document == "" && start.Agent == "":
-		err = jig.Errorf(jig.CodeInvalidInput, "no agent was named").WithField("agent").WithHint("give an agent's name or its document")
+		err = jig.Errorf(jig.CodeInvalidInput, "no agent given").WithField("agent").WithHint("give an agent's name or its document")
 	case start.Document == "":
 		name = start.Agent
 		body, err = a.store.Document(ctx, tenant, documentAgent, start.Agent)
@@ -202,10 +202,10 @@ func allowed(tool jig.Tool, s jig.Session) *jig.Error {
 		return jig.Errorf(jig.CodeToolNotFound, "there is no tool %s", tool.Name).WithField("name")
 	case !listed(s.Agent.Tools, tool.Name):
 		return jig.Errorf(jig.CodeNotPermitted, "agent %s may not use %s", s.Agent.Name, tool.Name).
-			WithHint("use a tool of the menu, or add the tool to the agent's `tools`")
+			WithHint("use one of the tools offered, or add the tool to the agent's `tools`")
 	case !s.Principal.Holds(tool.RequiredPermission):
-		return jig.Errorf(jig.CodeNotPermitted, "%s needs the permission %s, which %s does not hold", tool.Name, tool.RequiredPermission, s.Principal.ID).
-			WithHint("ask somebody who holds it to start the session")
+		return jig.Errorf(jig.CodeNotPermitted, "%s needs the permission %s, which %s does not have", tool.Name, tool.RequiredPermission, s.Principal.ID).
+			WithHint("ask somebody who has it to start the session")
 	}
 	return nil
 }
@@ -237,7 +237,7 @@ func readArtifact(ctx context.Context, store Artifacts, tenant, id string, limit
 			return nil, err
 		}
 		if size > limit {
-			return nil, jig.Errorf(jig.CodeInvalidInput, "artifact %s has %d bytes; at most %d fit here", id, size, limit)
+			return nil, jig.Errorf(jig.CodeInvalidInput, "artifact %s has %d bytes; at most %d are allowed here", id, size, limit)
 		}
 		whole = append(whole, chunk...)
 		if int64(len(whole)) >= size || len(chunk) == 0 {

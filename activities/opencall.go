@@ -115,8 +115,8 @@ func (a *Activities) callee(ctx context.Context, in OpenCallInput) (tool jig.Too
 	if _, taken, err := a.code(ctx, in.Tenant, tool.Name); err != nil {
 		return tool, false, err
 	} else if taken {
-		return tool, false, jig.Errorf(jig.CodeConflict, "there is a tool %s already", tool.Name).WithField("name").
-			WithHint("give the document another name")
+		return tool, false, jig.Errorf(jig.CodeConflict, "a tool %s already exists", tool.Name).WithField("name").
+			WithHint("rename the document")
 	}
 	current, err := a.store.Document(ctx, in.Tenant, DocumentSpec, tool.Name)
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {

@@ -89,10 +89,10 @@ func (a *Activities) operator(ctx context.Context, tenant, by, token, action, su
 	if token == "" {
 		switch {
 		case settings.ProofWanted():
-			return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "this tenant takes signed requests alone").WithField("token").
+			return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "this tenant accepts only signed requests").WithField("token").
 				WithHint("give `jig` a signing key (JIG_SIGNING_KEY)")
 		case by == "":
-			return jig.Principal{}, nil, jig.Errorf(jig.CodeMissingParam, "nobody says who asks").WithField("by")
+			return jig.Principal{}, nil, jig.Errorf(jig.CodeMissingParam, "the requester is missing").WithField("by")
 		}
 		who := settings.Person(by)
 		who.Claimed = true
@@ -103,7 +103,7 @@ func (a *Activities) operator(ctx context.Context, tenant, by, token, action, su
 		return jig.Principal{}, nil, err
 	}
 	if by != "" && by != proved {
-		return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "the token is %s's, not %s's", proved, by).WithField("by")
+		return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "the token belongs to %s, not to %s", proved, by).WithField("by")
 	}
 	evidence.Request = requestOf(ctx)
 	return settings.Person(proved), &evidence, nil

@@ -131,7 +131,7 @@ func workerStopping(ctx context.Context) bool {
 // retryLater returns an error that makes Temporal run the activity again. The ledger has already released the attempt.
 func retryLater(e *jig.Error) error {
 	if e == nil {
-		e = jig.Errorf(jig.CodeUnavailable, "the attempt was given back")
+		e = jig.Errorf(jig.CodeUnavailable, "the attempt was returned")
 	}
 	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
 		NextRetryDelay: e.RetryAfter, Details: []any{e},

@@ -65,7 +65,7 @@ func (a *Activities) checkQuestion(tool jig.Tool, input []byte) *jig.Error {
 	if len(in.Schema) > 0 {
 		if err := a.schemas.Check(in.Schema); err != nil {
 			e := jig.AsError(err)
-			return jig.Errorf(jig.CodeInvalidInput, "the question's schema is no JSON Schema: %s", e.Message).WithField("/schema").
+			return jig.Errorf(jig.CodeInvalidInput, "the question's schema is not a valid JSON Schema: %s", e.Message).WithField("/schema").
 				WithHint(`give e.g. {"type": "string"}, or leave it out for a text`)
 		}
 	}
@@ -97,7 +97,7 @@ func (a *Activities) fits(q jig.Question, value json.RawMessage) error {
 			if err != nil {
 				return jig.Errorf(jig.CodeInternal, "encoding the options: %w", err)
 			}
-			return jig.Errorf(jig.CodeInvalidInput, "%s is none of the options %s", jig.Cut(string(value), 200), jig.Cut(string(options), 1000))
+			return jig.Errorf(jig.CodeInvalidInput, "%s is not one of the options %s", jig.Cut(string(value), 200), jig.Cut(string(options), 1000))
 		}
 	}
 	schema := q.Schema

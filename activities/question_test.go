@@ -49,7 +49,7 @@ func TestAQuestionThatNobodyCouldAnswer(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	for pass, row := range []struct{ ask, why string }{
-		{`{"question":"?","schema":{"type":"nothing"}}`, "no JSON Schema"},
+		{`{"question":"?","schema":{"type":"nothing"}}`, "not a valid JSON Schema"},
 		{`{"question":"?","schema":{"type":"integer"},"options":[1,"two"]}`, "option 2 does not fit"},
 		{`{"question":"?","expires":"soon"}`, "expires is"},
 		{`{"question":"?","expires":"366d"}`, "expires is"},
@@ -90,7 +90,7 @@ func TestWhoAnswersAQuestion(t *testing.T) {
 		r.Token = o.sign(t, who, claim, err)
 		return r
 	}
-	require.Contains(t, o.hear(t, "answer", jig.Reply{Call: c.ID, By: "fay", Value: json.RawMessage(`"so"`)}).Reason, "signed decisions alone")
+	require.Contains(t, o.hear(t, "answer", jig.Reply{Call: c.ID, By: "fay", Value: json.RawMessage(`"so"`)}).Reason, "only signed decisions")
 	require.Contains(t, o.hear(t, "answer", vouched("ana", `"so"`)).Reason, "ana may not decide")
 	changed := vouched("fay", `"so"`)
 	changed.Value = json.RawMessage(`"not so"`)

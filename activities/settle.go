@@ -55,7 +55,7 @@ func next(state ledger.PassState, pass int, now time.Time) ledger.End {
 	switch {
 	case turn.Stop == chat.StopRefusal:
 		return failed(jig.ReasonRefusal, turn.Text, jig.Errorf(jig.CodeDenied, "the model refused to answer").WithReason(jig.ReasonRefusal).
-			WithHint("say the task in other words, or use another model"))
+			WithHint("rephrase the task, or use another model"))
 	case calls == 0 && turn.Stop == chat.StopLength:
 		return failed(jig.ReasonCutOff, turn.Text, jig.Errorf(jig.CodeInvalidOutput, "the answer was cut off at max_tokens (%d)", limits.MaxTokens).
 			WithReason(jig.ReasonCutOff).WithHint("raise the agent's max_tokens; a message continues the session"))

@@ -22,8 +22,8 @@ func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (protoco
 		return protocol.ShowPage{}, temporalError(jig.Errorf(jig.CodeInvalidInput, "the arguments have %d bytes", len(call.Input)).WithField("offset"))
 	}
 	if call.Digest != pending.Digest {
-		return protocol.ShowPage{}, temporalError(jig.Errorf(jig.CodeConflict, "call %s has changed since it was asked about", in.Call).
-			WithHint("look again: it is asked about anew"))
+		return protocol.ShowPage{}, temporalError(jig.Errorf(jig.CodeConflict, "call %s has changed since its approval was requested", in.Call).
+			WithHint("look at it again: a new approval is requested"))
 	}
 	to := min(len(call.Input), in.Offset+chunkBytes)
 	return protocol.ShowPage{Pending: pending, Input: call.Input[in.Offset:to], Size: len(call.Input)}, nil

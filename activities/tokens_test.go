@@ -147,5 +147,5 @@ func TestWhatAClaimApprovedIsAskedAnewWhereProofIsWanted(t *testing.T) {
 	require.NoError(t, err)
 	withdrawn := slices.DeleteFunc(rows, func(r audit.Row) bool { return !strings.Contains(r.Entry, "withdrawn") })
 	require.Len(t, withdrawn, 1)
-	require.Contains(t, withdrawn[0].Entry, "proof is wanted now")
+	require.Contains(t, withdrawn[0].Entry, "which is required now")
 }

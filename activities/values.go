@@ -66,7 +66,7 @@ func (v Values) ReadArtifact(ctx context.Context, inv jig.Invocation, id string,
 }
 
 // errForeign is returned by readable for a session whose values the caller must not see.
-var errForeign = errors.New("the value is somebody else's")
+var errForeign = errors.New("the value belongs to somebody else")
 
 // readable returns an error if the caller must not read the values of a session.
 func (v Values) readable(ctx context.Context, inv jig.Invocation, session string) error {

@@ -49,7 +49,7 @@ func (c *Client) StartChild(ctx context.Context, input protocol.CallInput, sessi
 // beginCall starts the workflow of a single call unless it exists.
 func (c *Client) beginCall(ctx context.Context, input protocol.CallInput, id string) (Started, error) {
 	if input.Tool == "" && input.Document == "" && input.DocumentArtifact == "" {
-		return Started{}, jig.Errorf(jig.CodeInvalidInput, "a tool or an execution spec is needed").WithField("tool")
+		return Started{}, jig.Errorf(jig.CodeInvalidInput, "give a tool or an execution spec").WithField("tool")
 	}
 	options := c.callStart(id, input)
 	if err := c.stageCall(ctx, &input); err != nil {
@@ -66,8 +66,8 @@ func callRequest(in protocol.CallInput) jig.SessionRequest {
 // stageCall uploads the document and the input as artifacts if they are too large to travel with the start.
 func (c *Client) stageCall(ctx context.Context, in *protocol.CallInput) (err error) {
 	if size := pairsSize(in.Pairs); size > inlineBytes {
-		return jig.Errorf(jig.CodeInvalidInput, "the key=value inputs have %d bytes, at most %d are taken", size, inlineBytes).
-			WithField("input").WithHint("put large values into the input as a JSON document")
+		return jig.Errorf(jig.CodeInvalidInput, "the key=value inputs have %d bytes; at most %d are allowed", size, inlineBytes).
+			WithField("input").WithHint("pass large values as a JSON document")
 	}
 	if len(in.Document)+len(in.Input)+pairsSize(in.Pairs) <= inlineBytes {
 		return nil

@@ -51,13 +51,13 @@ func translate(err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &timeout) && timeout.TimeoutType() == enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START:
-		return &jig.Error{Code: jig.CodeUnavailable, Message: "no worker took the request in time", Reason: ReasonNoWorker, Cause: err}
+		return &jig.Error{Code: jig.CodeUnavailable, Message: "no worker accepted the request in time", Reason: ReasonNoWorker, Cause: err}
 	case errors.As(err, &app):
 		return fromApplication(app, err)
 	case errors.As(err, &canceled):
-		return &jig.Error{Code: jig.CodeCanceled, Message: "the session was cancelled", Cause: err}
+		return &jig.Error{Code: jig.CodeCanceled, Message: "the session was canceled", Cause: err}
 	case errors.As(err, &terminated):
-		return &jig.Error{Code: jig.CodeCanceled, Message: "the session's workflow was terminated from outside", Reason: jig.ReasonTerminated, Cause: err}
+		return &jig.Error{Code: jig.CodeCanceled, Message: "the session's workflow was terminated externally", Reason: jig.ReasonTerminated, Cause: err}
 	case errors.As(err, &timeout):
 		return &jig.Error{Code: jig.CodeTimeout, Message: "the worker did not answer in time", Cause: err}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !isService(err):
@@ -110,7 +110,7 @@ func fromService(err error) error {
 		e.Code = jig.CodeUnavailable
 	case errors.As(err, &notReady):
 		e.Code, e.Message = jig.CodeUnavailable, "the worker fails on this session: "+notReady.Message
-		e.Hint = "the worker's log says why; what is sent as a signal with `temporal workflow signal` waits until it is mended"
+		e.Hint = "see the worker's log; signals sent with `temporal workflow signal` wait until it is fixed"
 	case errors.As(err, &denied):
 		e.Code = jig.CodeNotPermitted
 	case errors.As(err, &argument):

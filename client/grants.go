@@ -32,7 +32,7 @@ func (c *Client) Grants(ctx context.Context, tenant string, all bool) ([]jig.Gra
 // returned grant names who revoked it first. An unknown grant is NOT_FOUND.
 func (c *Client) RevokeGrant(ctx context.Context, request protocol.GrantsRequest) (jig.Grant, error) {
 	if request.Revoke == "" {
-		return jig.Grant{}, jig.Errorf(jig.CodeMissingParam, "no grant is named").WithField("revoke").WithHint("give the id of a grant")
+		return jig.Grant{}, jig.Errorf(jig.CodeMissingParam, "no grant given").WithField("revoke").WithHint("give the id of a grant")
 	}
 	var page protocol.GrantsPage
 	if err := c.ask(ctx, protocol.ReadGrants, 0, request, &page); err != nil {
@@ -40,7 +40,7 @@ func (c *Client) RevokeGrant(ctx context.Context, request protocol.GrantsRequest
 	}
 	if len(page.Grants) != 1 || page.Grants[0].ID != request.Revoke {
 		return jig.Grant{}, jig.Errorf(jig.CodeInternal, "the worker did not answer with grant %s", request.Revoke).
-			WithHint("see what it is like now among all grants")
+			WithHint("list all grants to see its current state")
 	}
 	return page.Grants[0], nil
 }

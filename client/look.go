@@ -63,7 +63,7 @@ func keyword(attributes map[string]*commonpb.Payload, name string) (value string
 }
 
 // otherSessions is a hint for finding the right session.
-const otherSessions = "`temporal workflow list` or the Web UI show what there is; --tenant names another tenant"
+const otherSessions = "list sessions with `temporal workflow list` or in the Web UI; --tenant selects another tenant"
 
 func noSession(id string) *jig.Error {
 	return jig.Errorf(jig.CodeNotFound, "there is no session %s", id).WithField("session").
@@ -74,7 +74,7 @@ func hasEnded(id string, s sighting) *jig.Error {
 	words := map[enumspb.WorkflowExecutionStatus]string{
 		enumspb.WORKFLOW_EXECUTION_STATUS_COMPLETED:  "completed",
 		enumspb.WORKFLOW_EXECUTION_STATUS_FAILED:     "failed",
-		enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:   "was cancelled",
+		enumspb.WORKFLOW_EXECUTION_STATUS_CANCELED:   "was canceled",
 		enumspb.WORKFLOW_EXECUTION_STATUS_TERMINATED: "was terminated",
 		enumspb.WORKFLOW_EXECUTION_STATUS_TIMED_OUT:  "timed out",
 	}
@@ -82,7 +82,7 @@ func hasEnded(id string, s sighting) *jig.Error {
 	if !ok {
 		word = "ended"
 	}
-	e := jig.Errorf(jig.CodeConflict, "session %s has ended (%s): nothing in it waits", id, word).WithField("session")
+	e := jig.Errorf(jig.CodeConflict, "session %s has ended (%s): nothing in it is waiting", id, word).WithField("session")
 	if s.kind == protocol.CallWorkflow {
 		return e
 	}

@@ -24,7 +24,7 @@ func (c *Client) Say(ctx context.Context, tenant, id string, m protocol.Message)
 		return jig.Errorf(jig.CodeMissingParam, "the message is empty").WithField("text")
 	}
 	if len(text) > inlineBytes {
-		return jig.Errorf(jig.CodeInvalidInput, "the message has %d bytes, at most %d are taken", len(text), inlineBytes).WithField("text")
+		return jig.Errorf(jig.CodeInvalidInput, "the message has %d bytes; at most %d are allowed", len(text), inlineBytes).WithField("text")
 	}
 	agent, memo, err := c.addressee(ctx, tenant, id)
 	if err != nil {

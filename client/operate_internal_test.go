@@ -131,7 +131,7 @@ func TestPauses(t *testing.T) {
 	require.Equal(t, 1, begun, "what has begun is not begun again: its token counts once")
 
 	f.activity = func(sdk.StartActivityOptions, string, any) (any, error) {
-		return nil, applicationError(jig.CodeNotPermitted, "this tenant takes signed requests alone")
+		return nil, applicationError(jig.CodeNotPermitted, "this tenant accepts only signed requests")
 	}
 	_, err = c.Pause(t.Context(), request)
 	require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err))

@@ -136,7 +136,7 @@ func (c *Client) Document(ctx context.Context, tenant, kind, name string) ([]byt
 			return body, err
 		}
 	}
-	return nil, jig.Errorf(jig.CodeConflict, "the %s %s changes while it is read", kind, name).WithField("name").WithHint("try again")
+	return nil, jig.Errorf(jig.CodeConflict, "the %s %s changed while it was read", kind, name).WithField("name").WithHint("try again")
 }
 
 // readDocument reads all parts of a document. It returns nil if the parts are not of the same version.
@@ -151,7 +151,7 @@ func (c *Client) readDocument(ctx context.Context, tenant, kind, name string) ([
 		chunk := page.Document
 		switch {
 		case chunk == nil:
-			return nil, jig.Errorf(jig.CodeUnavailable, "the worker is of an older version, which does not show documents").
+			return nil, jig.Errorf(jig.CodeUnavailable, "the worker runs an older version, which cannot show documents").
 				WithHint("give the document's file")
 		case hash != "" && chunk.Hash != hash:
 			return nil, nil

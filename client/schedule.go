@@ -81,7 +81,7 @@ func (o ScheduleOptions) Check() error {
 	case o.CatchUp != 0 && o.CatchUp < minCatchUp:
 		return jig.Errorf(jig.CodeInvalidInput, "%s is too short: at least %s", Span(o.CatchUp), Span(minCatchUp)).WithField("catch-up")
 	case o.Limit < 0:
-		return jig.Errorf(jig.CodeInvalidInput, "%d is not a number of runs", o.Limit).WithField("limit")
+		return jig.Errorf(jig.CodeInvalidInput, "%d is not a valid number of runs", o.Limit).WithField("limit")
 	}
 	_, err := o.Overlap.policy()
 	return err
@@ -90,14 +90,14 @@ func (o ScheduleOptions) Check() error {
 func (o ScheduleOptions) checkWhat() error {
 	switch {
 	case o.Session == nil && o.Call == nil:
-		return jig.Errorf(jig.CodeMissingParam, "an agent or a tool is needed").WithField("agent")
+		return jig.Errorf(jig.CodeMissingParam, "give an agent or a tool").WithField("agent")
 	case o.Session != nil && o.Call != nil:
 		return jig.Errorf(jig.CodeInvalidInput, "a schedule starts an agent or a tool, not both").WithField("tool")
 	}
 	var size int
 	if s := o.Session; s != nil {
 		if s.Agent == "" && s.Document == "" {
-			return jig.Errorf(jig.CodeMissingParam, "an agent or an agent document is needed").WithField("agent")
+			return jig.Errorf(jig.CodeMissingParam, "give an agent or an agent document").WithField("agent")
 		}
 		size = len(s.Document) + len(s.Input) + len(s.Task) + pairsSize(s.Pairs)
 	} else {
@@ -108,7 +108,7 @@ func (o ScheduleOptions) checkWhat() error {
 		size = len(o.Call.Input) + pairsSize(o.Call.Pairs)
 	}
 	if size > inlineBytes {
-		return jig.Errorf(jig.CodeInvalidInput, "what each run starts with has %d bytes, a schedule holds at most %d", size, inlineBytes).
+		return jig.Errorf(jig.CodeInvalidInput, "the request of each run has %d bytes; a schedule can store at most %d", size, inlineBytes).
 			WithField("input").WithHint("let the agent or the tool read large values when it runs")
 	}
 	return nil
@@ -117,11 +117,11 @@ func (o ScheduleOptions) checkWhat() error {
 // CheckScheduleName returns an error if name is not a valid schedule name, or if it would produce invalid session ids.
 func CheckScheduleName(tenant, name string) error {
 	if !scheduleNameForm.MatchString(name) {
-		return jig.Errorf(jig.CodeInvalidInput, "%q is not a schedule's name", name).WithField("name").
+		return jig.Errorf(jig.CodeInvalidInput, "%q is not a valid schedule name", name).WithField("name").
 			WithHint("use 1 to 63 lower-case letters, digits, '.', '_' or '-', starting with a letter or digit")
 	}
 	if err := jig.CheckSessionID(sessionBase(tenant, name) + time.Time{}.UTC().Format(appendedTime)); err != nil {
-		return jig.Errorf(jig.CodeInvalidInput, "the schedule's name and the tenant's are too long together for a session id").WithField("name")
+		return jig.Errorf(jig.CodeInvalidInput, "the names of the schedule and the tenant together are too long for a session id").WithField("name")
 	}
 	return nil
 }
@@ -280,8 +280,8 @@ func notCreated(o ScheduleOptions, err error) error {
 	var running *serviceerror.WorkflowExecutionAlreadyStarted
 	if errors.Is(err, sdktemporal.ErrScheduleAlreadyRunning) || errors.As(err, &exists) || errors.As(err, &running) {
 		return &jig.Error{
-			Code: jig.CodeConflict, Message: fmt.Sprintf("there is a schedule %s already", o.Name), Field: "name", Cause: err,
-			Hint: fmt.Sprintf("`jig schedule describe %s` shows it, `jig schedule delete %s` removes it", o.Name, o.Name),
+			Code: jig.CodeConflict, Message: fmt.Sprintf("schedule %s already exists", o.Name), Field: "name", Cause: err,
+			Hint: fmt.Sprintf("see `jig schedule describe %s`, or remove it with `jig schedule delete %s`", o.Name, o.Name),
 		}
 	}
 	var argument *serviceerror.InvalidArgument

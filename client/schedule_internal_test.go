@@ -113,7 +113,7 @@ func TestTheSessionsOfASchedule(t *testing.T) {
 	}
 	long := strings.Repeat("n", 63)
 	require.NoError(t, CheckScheduleName("acme", long))
-	require.ErrorContains(t, CheckScheduleName(long, long), "too long together")
+	require.ErrorContains(t, CheckScheduleName(long, long), "together are too long")
 }
 
 func TestScheduleOptionsThatCannotBe(t *testing.T) {
@@ -164,7 +164,7 @@ func TestErrorsOfCreating(t *testing.T) {
 		field string
 		text  string
 	}{
-		"taken":       {sdktemporal.ErrScheduleAlreadyRunning, jig.CodeConflict, "name", "there is a schedule nightly already"},
+		"taken":       {sdktemporal.ErrScheduleAlreadyRunning, jig.CodeConflict, "name", "schedule nightly already exists"},
 		"taken (v2)":  {serviceerror.NewAlreadyExists("x"), jig.CodeConflict, "name", "jig schedule describe nightly"},
 		"cron":        {serviceerror.NewInvalidArgument("Invalid schedule spec: DayOfWeek is not in range [0-7]"), jig.CodeInvalidInput, "cron", "DayOfWeek"},
 		"zone":        {serviceerror.NewInvalidArgument("Invalid schedule spec: unknown time zone Europe/Berlin"), jig.CodeInvalidInput, "timezone", `"Europe/Berlin"`},

@@ -26,7 +26,7 @@ func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 func (s *Span) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil {
-		return jig.Errorf(jig.CodeInvalidInput, "%q is not a length of time: %w", text, err).WithHint("write it as 1h30m or 45s")
+		return jig.Errorf(jig.CodeInvalidInput, "%q is not a duration: %w", text, err).WithHint("write it as 1h30m or 45s")
 	}
 	*s = Span(d)
 	return nil
@@ -52,7 +52,7 @@ type Timetable struct {
 
 func (w Timetable) check() error {
 	if len(w.Cron) == 0 && w.Every == 0 {
-		return jig.Errorf(jig.CodeMissingParam, "a schedule needs its times: a cron line or an interval (every)").WithField("cron").
+		return jig.Errorf(jig.CodeMissingParam, "a schedule needs a cron line or an interval (every)").WithField("cron").
 			WithHint(`e.g. --cron "0 7 * * 1-5" or --every 1h`)
 	}
 	for _, line := range w.Cron {
@@ -67,11 +67,11 @@ func (w Timetable) check() error {
 	case w.Every != 0 && time.Duration(w.Every) < time.Second:
 		return wrong("every", "%s is too short: at least 1s", w.Every)
 	case w.Offset != 0 && w.Every == 0:
-		return wrong("offset", "an offset goes with an interval (every)")
+		return wrong("offset", "an offset needs an interval (every)")
 	case w.Offset < 0 || w.Offset != 0 && w.Offset >= w.Every:
 		return wrong("offset", "%s is not between 0 and the interval, %s", w.Offset, w.Every)
 	case w.Jitter < 0:
-		return wrong("jitter", "%s is less than nothing", w.Jitter)
+		return wrong("jitter", "%s is negative", w.Jitter)
 	case !w.End.IsZero() && !w.End.After(w.Start):
 		return wrong("end", "the end is not after the start")
 	}
@@ -87,7 +87,7 @@ func checkCron(line string) error {
 	fields = strings.TrimSpace(fields)
 	switch {
 	case strings.HasPrefix(fields, "TZ="), strings.HasPrefix(fields, "CRON_TZ="):
-		return wrong("name the time zone with --timezone")
+		return wrong("give the time zone with --timezone")
 	case strings.HasPrefix(fields, "@every"):
 		return wrong("use --every for an interval")
 	case strings.HasPrefix(fields, "@"):
@@ -111,9 +111,9 @@ func (w Timetable) complaint(message string) *jig.Error {
 		return jig.Errorf(jig.CodeInvalidInput, "Temporal knows no time zone %q", w.Timezone).WithField("timezone").
 			WithHint("use a name such as Europe/Berlin")
 	case len(w.Cron) == 0:
-		return jig.Errorf(jig.CodeInvalidInput, "Temporal refuses the times: %s", reason).WithField("every")
+		return jig.Errorf(jig.CodeInvalidInput, "Temporal rejects the times: %s", reason).WithField("every")
 	default:
-		return jig.Errorf(jig.CodeInvalidInput, "Temporal refuses the cron line %q: %s", strings.Join(w.Cron, `", "`), reason).
+		return jig.Errorf(jig.CodeInvalidInput, "Temporal rejects the cron line %q: %s", strings.Join(w.Cron, `", "`), reason).
 			WithField("cron").WithHint(cronHint)
 	}
 }

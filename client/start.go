@@ -140,11 +140,11 @@ func (c *Client) stage(ctx context.Context, o StartOptions) (protocol.StartSessi
 		s.Agent = o.Agent
 	}
 	if s.Agent == "" && s.Document == "" {
-		return s, jig.Errorf(jig.CodeInvalidInput, "an agent or an agent document is needed").WithField("agent")
+		return s, jig.Errorf(jig.CodeInvalidInput, "give an agent or an agent document").WithField("agent")
 	}
 	if size := len(s.Task) + pairsSize(s.Pairs); size > inlineBytes {
-		return s, jig.Errorf(jig.CodeInvalidInput, "the task and the key=value inputs have %d bytes, at most %d are taken", size, inlineBytes).
-			WithField("task").WithHint("put large values into the input as a JSON document")
+		return s, jig.Errorf(jig.CodeInvalidInput, "the task and the key=value inputs have %d bytes; at most %d are allowed", size, inlineBytes).
+			WithField("task").WithHint("pass large values as a JSON document")
 	}
 	for len(s.Task)+pairsSize(s.Pairs)+len(s.Document)+len(s.Input) > inlineBytes {
 		var err error

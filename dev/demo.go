@@ -56,9 +56,9 @@ review.publish asks to write. On a terminal you are asked; with --yes, or withou
 	f := cmd.Flags()
 	f.StringVar(&d.path, "path", "go.mod", "the go.mod to review")
 	f.StringVar(&d.report, "report", "reports/dependency-review.md", "where the agent's report goes; the review's is review.md beside it")
-	f.StringVar(&d.model, "model", "", "anthropic/… or openai/… in place of the deterministic script")
+	f.StringVar(&d.model, "model", "", "anthropic/… or openai/… instead of the deterministic script")
 	f.BoolVar(&d.yes, "yes", false, "approve without asking")
-	f.StringVar(&d.cli, "jig", "", "the jig program; default: the one beside this program, else `go run ./cmd/jig`")
+	f.StringVar(&d.cli, "jig", "", "the jig program; default: the one next to this program, or else `go run ./cmd/jig`")
 	return cmd
 }
 

@@ -31,10 +31,10 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.StringVar(&o.stack.UIAddress, "ui-addr", "127.0.0.1:8233", "address of the Web UI; port 0 picks a free one")
 	f.IntVar(&o.pgPort, "pg-port", 5433, "port of PostgreSQL on 127.0.0.1; 0 picks a free one")
 	f.StringToStringVar(&o.stack.PGSettings, "pg-setting", nil, "further settings of PostgreSQL, e.g. work_mem=64MB,log_statement=all")
-	f.StringVar(&o.stack.DataDir, "data-dir", ".jig", "where data, logs and dev.env are kept")
+	f.StringVar(&o.stack.DataDir, "data-dir", ".jig", "folder for data, logs and dev.env")
 	f.StringVar(&o.stack.Namespace, "namespace", "default", "Temporal namespace")
 	f.BoolVar(&o.stack.Fresh, "fresh", false, "begin with empty data")
-	f.BoolVar(&o.stack.Ephemeral, "ephemeral", false, "keep no data")
+	f.BoolVar(&o.stack.Ephemeral, "ephemeral", false, "do not keep data")
 	f.BoolVar(&o.noWorker, "no-worker", false, "leave the worker out")
 	f.BoolVar(&o.stack.NoUI, "no-ui", false, "leave the Web UI out")
 	f.BoolVar(&o.quiet, "quiet", false, "say nothing while starting")
@@ -51,7 +51,7 @@ type running struct {
 func (o *options) start(ctx context.Context) (*running, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return nil, fmt.Errorf("--log-level: %q is none of debug, info, warn, error", o.logLevel)
+		return nil, fmt.Errorf("--log-level: %q is not one of debug, info, warn, error", o.logLevel)
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	s := o.stack

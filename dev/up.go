@@ -19,7 +19,7 @@ func command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dev [flags] [-- COMMAND [ARG…]]",
 		Short: "Start PostgreSQL, Temporal, its Web UI and a worker",
-		Long: `Start PostgreSQL, Temporal, its Web UI and a worker, until Ctrl-C. Data are kept in .jig/.
+		Long: `Start PostgreSQL, Temporal, its Web UI and a worker, until Ctrl-C. Data is stored in .jig/.
 
 PostgreSQL is an installed one, else one that is downloaded; or the database of JIG_DATABASE_OWNER_URL is used.
 The Temporal server is built at the first start and kept in the user's cache directory.

@@ -69,7 +69,7 @@ func (c *scriptCompiler) rule(r Rule, path string) *plannedRule {
 	case len(r.Calls) == 0 && r.Answer == "":
 		c.fail(path, jig.Errorf(jig.CodeInvalidInput, "the rule gives neither calls nor an answer"))
 	case len(r.Calls) > 0 && r.Answer != "":
-		c.fail(path, jig.Errorf(jig.CodeInvalidInput, "the rule gives calls and an answer").WithHint("say beside calls is `say`"))
+		c.fail(path, jig.Errorf(jig.CodeInvalidInput, "the rule gives calls and an answer").WithHint("text that accompanies calls is `say`"))
 	case len(r.Calls) == 0 && r.ForEach != "":
 		c.fail(path+".for_each", jig.Errorf(jig.CodeInvalidInput, "for_each repeats calls, and the rule has none"))
 	}

@@ -186,7 +186,7 @@ func (s *thinSites) template(path, source string, want ...string) {
 	}
 	if have, never := neverOf(described, want); never {
 		s.wrong += min(len(source), maxExpression)
-		s.at(path, ProblemBadCEL, typeHint(want[0]), "this is %s, but %s is needed", have, typeWord(want[0]))
+		s.at(path, ProblemBadCEL, typeHint(want[0]), "this gives %s where %s is needed", have, typeWord(want[0]))
 	}
 }
 

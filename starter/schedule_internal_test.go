@@ -169,7 +169,7 @@ func TestScheduleUsage(t *testing.T) {
 		want string
 	}{
 		"no name":          {[]string{"schedule", "create"}, "expected NAME"},
-		"bad name":         {[]string{"schedule", "pause", "a/b"}, "is not a schedule's name"},
+		"bad name":         {[]string{"schedule", "pause", "a/b"}, "is not a valid schedule name"},
 		"unknown":          {[]string{"schedule", "stop", "n"}, `unknown command "stop"`},
 		"nothing":          {create("--cron", "@daily"), "give --agent or --tool"},
 		"both":             {create("--agent", "review", "--tool", "deps.list", "--cron", "@daily"), "--agent and --tool cannot be combined"},
@@ -177,7 +177,7 @@ func TestScheduleUsage(t *testing.T) {
 		"bad tool":         {create("--tool", "no nonsense", "--cron", "@daily"), "--tool: "},
 		"bad input":        {create("--agent", "review", "--cron", "@daily", "--input", "novalue"), "--input"},
 		"large input":      {create("--agent", "review", "--cron", "@daily", "--task", strings.Repeat("t", 49<<10)), "--input: "},
-		"no times":         {create("--agent", "review"), "--cron: a schedule needs its times"},
+		"no times":         {create("--agent", "review"), "--cron: a schedule needs a cron line"},
 		"four fields":      {create("--agent", "review", "--cron", "0 7 * *"), `--cron: "0 7 * *" is not a cron line`},
 		"too often":        {create("--agent", "review", "--every", "1ms"), "--every: 1ms is too short"},
 		"no duration":      {create("--agent", "review", "--every", "daily"), "--every"},
@@ -241,10 +241,10 @@ func TestScheduleErrors(t *testing.T) {
 	s.list = nil
 	require.Contains(t, jigCLI(t, s, nil, "schedule", "pause", "nightlx", "--tenant", "acme").stderr, "jig schedule list --tenant acme")
 
-	s.err = jig.Errorf(jig.CodeConflict, "there is a schedule nightly already").WithField("name").WithHint("describe it")
+	s.err = jig.Errorf(jig.CodeConflict, "schedule nightly already exists").WithField("name").WithHint("describe it")
 	got := jigCLI(t, s, nil, "schedule", "create", "nightly", "--agent", "review", "--cron", "@daily")
 	require.Equal(t, exitFailed, got.code)
-	require.Contains(t, got.stderr, "error: there is a schedule nightly already\nhint: describe it\n")
+	require.Contains(t, got.stderr, "error: schedule nightly already exists\nhint: describe it\n")
 
 	s.err = jig.Errorf(jig.CodeInvalidInput, "Temporal knows no time zone %q", "Nowhere").WithField("timezone")
 	got = jigCLI(t, s, nil, "schedule", "create", "nightly", "--agent", "review", "--cron", "@daily", "--timezone", "Nowhere")

@@ -18,17 +18,17 @@ func checkContract(t Tool) error {
 	case t.document:
 		return bad("implementation", "a document defines it; only tools in code are registered")
 	case t.handler == nil:
-		return bad("implementation", "there is no function behind it")
+		return bad("implementation", "it has no function")
 	case strings.TrimSpace(c.Description) == "":
 		return bad("description", "say when to use the tool and what it gives back")
 	case !slices.Contains([]jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive}, c.Permission):
-		return bad("permission", "%q is none of read, draft, write, destructive", c.Permission)
+		return bad("permission", "%q is not one of read, draft, write, destructive", c.Permission)
 	case !slices.Contains([]jig.Risk{jig.RiskSafe, jig.RiskModerate, jig.RiskHigh}, c.Risk):
-		return bad("risk", "%q is none of safe, moderate, high", c.Risk)
+		return bad("risk", "%q is not one of safe, moderate, high", c.Risk)
 	case !slices.Contains([]jig.ApprovalPolicy{jig.ApprovalAuto, jig.ApprovalAlwaysAsk}, c.Approval):
-		return bad("approval", "%q is none of auto, always_ask", c.Approval)
+		return bad("approval", "%q is not one of auto, always_ask", c.Approval)
 	case !slices.Contains([]jig.Execution{jig.ExecutionActivity, jig.ExecutionLocal}, c.Execution):
-		return bad("execution", "%q is none of activity, local", c.Execution)
+		return bad("execution", "%q is not one of activity, local", c.Execution)
 	case c.Execution == jig.ExecutionLocal && (c.Permission != jig.PermissionRead || !c.Idempotent):
 		return bad("execution", "local is for tools that only read and are idempotent")
 	case c.Timeout < 0:

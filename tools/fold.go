@@ -86,7 +86,7 @@ func checkClosed(t reflect.Type, schema json.RawMessage, at string) error {
 		closed := string(s.Additional) == "false" || string(s.Unevaluated) == "false" || s.Ref != ""
 		fields := fieldsOf(t)
 		if !closed && len(fields) > 0 {
-			return fmt.Errorf("input_schema%s is open: a member that differs from a field by case alone would replace it unseen; add \"additionalProperties\": false", at)
+			return fmt.Errorf("input_schema%s is open: a member whose name differs from a field only in case could silently replace it; add \"additionalProperties\": false", at)
 		}
 		for name, member := range s.Properties {
 			if field, ok := fields[name]; ok {

@@ -60,7 +60,7 @@ func (r *Registry) Register(tools ...Tool) error {
 		name := t.contract.Name
 		_, taken := r.tools[name]
 		if _, twice := added[name]; taken || twice {
-			problems = append(problems, jig.Errorf(jig.CodeConflict, "tool %s is registered already", name).WithField("name"))
+			problems = append(problems, jig.Errorf(jig.CodeConflict, "tool %s is already registered", name).WithField("name"))
 			continue
 		}
 		ready, err := r.prepare(t)
@@ -121,7 +121,7 @@ func compile(compiler *schema.Compiler, c jig.Tool, field string, raw json.RawMe
 		return nil, unfit(c, field, jig.AsError(err))
 	}
 	if !s.Object() {
-		return nil, unfit(c, field, jig.Errorf(jig.CodeInvalidInput, "the top is not an object").
+		return nil, unfit(c, field, jig.Errorf(jig.CodeInvalidInput, "the top level is not an object").
 			WithHint(`the schema wants "type": "object" at its top`))
 	}
 	return s, nil

@@ -117,7 +117,7 @@ func (t *registered) call(ctx context.Context, input json.RawMessage, inv jig.In
 		if cause := recover(); cause != nil {
 			inv.Logger.ErrorContext(ctx, "tool panicked", slog.String("tool", t.contract.Name),
 				slog.String("panic", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
-			result = failure(jig.Errorf(jig.CodeInternal, "%s failed inside; the worker's log has the details", t.contract.Name).
+			result = failure(jig.Errorf(jig.CodeInternal, "%s failed with an internal error; see the worker's log", t.contract.Name).
 				WithReason("panic"))
 		}
 	}()
@@ -158,7 +158,7 @@ func (t *registered) checkOutput(result jig.ToolResult) jig.ToolResult {
 	name := t.contract.Name
 	if !result.Success {
 		if result.Error == nil {
-			return failure(jig.Errorf(jig.CodeInternal, "%s failed and did not say why", name))
+			return failure(jig.Errorf(jig.CodeInternal, "%s failed without an error message", name))
 		}
 		e := *result.Error
 		if !slices.Contains(jig.Codes(), e.Code) {
@@ -173,7 +173,7 @@ func (t *registered) checkOutput(result jig.ToolResult) jig.ToolResult {
 		return result
 	}
 	if result.Error != nil {
-		return failure(jig.Errorf(jig.CodeInvalidOutput, "%s reported success and an error at once: %s", name, result.Error.Message))
+		return failure(jig.Errorf(jig.CodeInvalidOutput, "%s reported both success and an error: %s", name, result.Error.Message))
 	}
 	if err := t.output.Validate(result.Data); err != nil {
 		e := *jig.AsError(err)

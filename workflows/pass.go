@@ -209,7 +209,7 @@ func (s *session) end(ctx workflow.Context, cause error) error {
 		in.Status, in.Error, in.Reason = jig.StatusCanceled, nil, jig.ReasonExpired
 	case s.ending == jig.ExpiryFail:
 		in.Reason = jig.ReasonExpired
-		in.Error = &jig.Error{Code: jig.CodeExpired, Message: "nobody decided in time on a call that the session cannot go on without", Reason: jig.ReasonExpired}
+		in.Error = &jig.Error{Code: jig.CodeExpired, Message: "nobody decided in time on a call that the session depends on", Reason: jig.ReasonExpired}
 	case s.overdue(ctx):
 		in.Reason = jig.ReasonDeadline
 		in.Error = &jig.Error{Code: jig.CodeBudgetExhausted, Message: "the session did not end within its deadline", Reason: jig.ReasonDeadline}

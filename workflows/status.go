@@ -155,7 +155,7 @@ func (c *composition) details() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "**%s** of call %s in session %s\n", strings.ToLower(c.name), c.in.Call, c.ref.SessionID)
 	if p := c.far; p != nil {
-		fmt.Fprintf(&b, "\n%d of %d done, %d under way, %d failed, %d skipped\n", p.Done, p.Total, p.Running, p.Failed, p.Skipped)
+		fmt.Fprintf(&b, "\n%d of %d done, %d running, %d failed, %d skipped\n", p.Done, p.Total, p.Running, p.Failed, p.Skipped)
 	}
 	if len(c.steps) > 0 {
 		steps := make([]string, len(c.steps))

@@ -29,7 +29,7 @@ func (c *cache) folder(ctx context.Context) (string, error) {
 		c.path = cmp.Or(os.Getenv("GOMODCACHE"), goEnv(ctx), underPath())
 	}
 	if c.path == "" {
-		return "", jig.Errorf(jig.CodeUnavailable, "the Go module cache cannot be found").WithHint("set GOMODCACHE of the worker")
+		return "", jig.Errorf(jig.CodeUnavailable, "the Go module cache cannot be found").WithHint("set GOMODCACHE in the worker's environment")
 	}
 	return c.path, nil
 }

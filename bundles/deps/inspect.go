@@ -169,7 +169,7 @@ func moment(text string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, jig.Errorf(jig.CodeInvalidInput, "%q is not a moment", text).WithField("/as_of").
+	return time.Time{}, jig.Errorf(jig.CodeInvalidInput, "%q is not a point in time", text).WithField("/as_of").
 		WithHint("write it as 2026-03-01T12:00:00Z or 2026-03-01")
 }
 

@@ -81,7 +81,7 @@ func TestAnEntityIsFollowed(t *testing.T) {
 	value, err = shared.temporal.QueryWorkflow(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "", "__temporal_workflow_metadata")
 	require.NoError(t, err)
 	require.NoError(t, value.Get(&page))
-	require.Contains(t, page.GetCurrentDetails(), "2 of 7 done, 1 under way, 1 failed, 2 skipped")
+	require.Contains(t, page.GetCurrentDetails(), "2 of 7 done, 1 running, 1 failed, 2 skipped")
 
 	g.signal(session, protocol.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
 	g.filled(session, e)

@@ -319,7 +319,7 @@ func TestReviewRejectsAFabricatedSource(t *testing.T) {
 	mu.Unlock()
 	again := s.begin(map[string]any{"model": "openai/gpt-test"})
 	out, now = s.filled(again.SessionID, again.EntityID)
-	require.Contains(t, out.Tasks["citations"].Error.Message, `"`+made.EntityID+`" is connected to the entity, but is none of those`)
+	require.Contains(t, out.Tasks["citations"].Error.Message, `"`+made.EntityID+`" is connected to the entity, but not one of those`)
 	mu.Lock()
 	cited = now.Modules[0]
 	mu.Unlock()

@@ -62,9 +62,9 @@ func TestJigSignsDecisions(t *testing.T) {
 		return o.jig("approve", id, "1.1", "--as", "ana", "--tenant", o.tenant).code != 0
 	}), "the document is read within a second")
 	o.says(1, &ruled, "approve", id, "1.1", "--as", "ana")
-	require.Contains(t, ruled.Decisions[0].Reason, "signed decisions alone")
+	require.Contains(t, ruled.Decisions[0].Reason, "only signed decisions")
 	o.sent(id, "approve", `{"call":"1.1","by":"ana"}`)
-	require.Contains(t, o.came(id, jig.EventDecisionRefused, 3), "signed decisions alone")
+	require.Contains(t, o.came(id, jig.EventDecisionRefused, 3), "only signed decisions")
 	o.says(2, nil, "approve", id, "1.1", "--as", "ben", "--key", ana)
 	o.says(0, &ruled, "approve", id, "1.1", "--key", ana)
 	o.ended(id, jig.CallSucceeded)

@@ -221,7 +221,7 @@ func TestQuestions(t *testing.T) {
 	o.signal(id, protocol.SignalAnswer, map[string]any{"call": "1.1", "by": "ana", "value": "green"})
 	o.signal(id, protocol.SignalApprove, map[string]any{"call": "1.1", "by": "ana"})
 	require.True(t, eventually(t.Context(), patience, func() bool { return len(o.told(id, jig.EventDecisionRefused)) == 2 }))
-	require.Contains(t, string(o.told(id, jig.EventDecisionRefused)[0].Data), "none of the options")
+	require.Contains(t, string(o.told(id, jig.EventDecisionRefused)[0].Data), "not one of the options")
 	o.kill()
 	o.start()
 	ruled, err := o.Reply(t.Context(), o.tenant, id, jig.Reply{Call: "1.1", By: "ana", Value: json.RawMessage(`"blue"`)})
@@ -283,7 +283,7 @@ func TestSignedDecisions(t *testing.T) {
 		return d
 	}
 	id := o.trigger("test.write", map[string]any{"url": r.URL, "name": "w"}).SessionID
-	require.Contains(t, o.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Reason, "signed decisions alone")
+	require.Contains(t, o.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Reason, "only signed decisions")
 	approval := signed(id, jig.Decision{Call: "1.1", Answer: jig.AnswerApprove})
 	other := o.trigger("test.write", map[string]any{"url": r.URL, "name": "v"}).SessionID
 	require.Equal(t, jig.DecisionRefused, o.decided(other, approval).Outcome, "a token is for one call")

@@ -166,12 +166,12 @@ func TestWhatIsDoneToRowsIsFound(t *testing.T) {
 		n       int64
 		problem string
 	}{
-		"removed":      {slices.Delete(slices.Clone(rows), 6, 7), 7, "is missing; row 8 stands in its place"},
-		"first gone":   {rows[1:], 1, "is missing; row 2 stands in its place"},
-		"all gone":     {nil, 1, "is missing; the chain goes on to row 20"},
-		"tail cut":     {rows[:15], 16, "is missing; the chain goes on to row 20"},
-		"swapped":      {swapped, 5, "is missing; row 6 stands in its place"},
-		"duplicated":   {slices.Insert(slices.Clone(rows), 8, rows[7]), 9, "row 8 stands in its place"},
+		"removed":      {slices.Delete(slices.Clone(rows), 6, 7), 7, "is missing; row 8 is in its place"},
+		"first gone":   {rows[1:], 1, "is missing; row 2 is in its place"},
+		"all gone":     {nil, 1, "is missing; the chain continues to row 20"},
+		"tail cut":     {rows[:15], 16, "is missing; the chain continues to row 20"},
+		"swapped":      {swapped, 5, "is missing; row 6 is in its place"},
+		"duplicated":   {slices.Insert(slices.Clone(rows), 8, rows[7]), 9, "row 8 is in its place"},
 		"appended":     {longer, 21, "comes after the chain's end, row 20"},
 		"renumbered":   {renumbered, 7, "it follows"},
 		"of another":   {append(slices.Clone(rows[:9]), others[9]), 10, "it follows"},
@@ -191,8 +191,8 @@ func TestARowHasToSayWhatItsHashSays(t *testing.T) {
 	prev := audit.Genesis("acme")
 	for entry, problem := range map[string]string{
 		`{"kind":"approved","tenant":"other"}`: `its entry is of the tenant "other"`,
-		`not JSON`:                             "its entry is no audit entry",
-		`[]`:                                   "its entry is no audit entry",
+		`not JSON`:                             "its entry is not an audit entry",
+		`[]`:                                   "its entry is not an audit entry",
 	} {
 		hash := audit.Hash(prev, 1, entry)
 		row := audit.Row{N: 1, Prev: hex.EncodeToString(prev[:]), Hash: hex.EncodeToString(hash[:]), Entry: entry}

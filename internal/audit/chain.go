@@ -81,27 +81,27 @@ func (c *Chain) Next(row Row) *Broken {
 	n := c.n + 1
 	switch {
 	case row.N > n:
-		return broken(n, "is missing; row %d stands in its place", row.N)
+		return broken(n, "is missing; row %d is in its place", row.N)
 	case row.N < n:
-		return broken(n, "row %d stands in its place", row.N)
+		return broken(n, "row %d is in its place", row.N)
 	}
 	prev, ok := parseHash(row.Prev)
 	if !ok {
-		return broken(n, "what it follows, %q, is no SHA-256 in hex", shorten(row.Prev))
+		return broken(n, "the previous hash, %q, is not a SHA-256 in hex", shorten(row.Prev))
 	}
 	if !c.open && prev != c.hash {
 		return broken(n, "it follows %x, and the row before it has the hash %x", prev, c.hash)
 	}
 	hash, ok := parseHash(row.Hash)
 	if !ok {
-		return broken(n, "its hash, %q, is no SHA-256 in hex", shorten(row.Hash))
+		return broken(n, "its hash, %q, is not a SHA-256 in hex", shorten(row.Hash))
 	}
 	if worked := Hash(prev, n, row.Entry); worked != hash {
 		return broken(n, "its entry does not hash to %x but to %x", hash, worked)
 	}
 	var entry Entry
 	if err := json.Unmarshal([]byte(row.Entry), &entry); err != nil {
-		return broken(n, "its entry is no audit entry: %v", err)
+		return broken(n, "its entry is not an audit entry: %v", err)
 	}
 	if entry.Tenant != c.tenant {
 		return broken(n, "its entry is of the tenant %q, and the chain of %q", shorten(entry.Tenant), c.tenant)
@@ -115,7 +115,7 @@ func (c *Chain) End(head Head) *Broken {
 	at := c.Head()
 	switch {
 	case head.N > at.N:
-		return broken(at.N+1, "is missing; the chain goes on to row %d", head.N)
+		return broken(at.N+1, "is missing; the chain continues to row %d", head.N)
 	case head.N < at.N:
 		return broken(head.N+1, "comes after the chain's end, row %d", head.N)
 	case c.open || head.Hash == at.Hash:

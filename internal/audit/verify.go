@@ -60,7 +60,7 @@ func Verify(r io.Reader, o Options) (Report, error) {
 		found = v.chain.End(header.Head)
 	}
 	if found == nil && noted != "" && !v.seen {
-		found = broken(0, "the noted hash %s is not in the chain: rows were taken away or all was written anew", noted)
+		found = broken(0, "the noted hash %s is not in the chain: rows were removed, or the chain was rewritten", noted)
 	}
 	head := v.chain.Head()
 	return Report{
@@ -93,7 +93,7 @@ func readHeader(lines *bufio.Scanner) (Header, error) {
 	}
 	line := lines.Bytes()
 	if err := json.Unmarshal(line, &h); err != nil || !bytes.HasSuffix(line, []byte("\n")) {
-		return h, jig.Errorf(jig.CodeInvalidInput, "this is no export of an audit: its first line is not a header").WithField("header").
+		return h, jig.Errorf(jig.CodeInvalidInput, "this is not an audit export: its first line is not a header").WithField("header").
 			WithHint("`jig audit export` writes one")
 	}
 	if err := h.Check(); err != nil {

@@ -88,7 +88,7 @@ func TestArithmeticOfIntsStaysThatOfCEL(t *testing.T) {
 		"input.half / true":               "'/' cannot be applied to (dyn, bool)",
 		"input.half % input.two":          "'%' cannot be applied to (double, int); the rest of a division is for whole numbers: int(…)",
 		"input.seven + 1u":                "(int, uint); make both the same with int(…), uint(…) or double(…)",
-		"input.half / 0.0":                "which JSON cannot hold",
+		"input.half / 0.0":                "which JSON cannot represent",
 	} {
 		_, err := eval(t, stepEnv(t), source, vars)
 		require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err), source)

@@ -148,7 +148,7 @@ func (e *Env) compile(source string, want Type) (*cel.Ast, error) {
 
 // wrongResult returns the issue for an expression whose result has the wrong type.
 func wrongResult(source, have string, want Type) *IssueError {
-	return &IssueError{Source: source, Message: fmt.Sprintf("this is %s, but %s is needed", have, want.name())}
+	return &IssueError{Source: source, Message: fmt.Sprintf("this gives %s where %s is needed", have, want.name())}
 }
 
 // typeOf returns the Type for a cel-go type, or Any if no other Type fits.

@@ -88,7 +88,7 @@ func (in *inferrer) condition(e ast.Expr) { in.needTruth(e, in.infer(e)) }
 
 func (in *inferrer) needTruth(e ast.Expr, s shape) {
 	if s.kinds&kindBool == 0 {
-		in.report(in.start(e), "this is %s, but %s is needed", s.kinds, Bool.name())
+		in.report(in.start(e), "this gives %s where %s is needed", s.kinds, Bool.name())
 	}
 }
 

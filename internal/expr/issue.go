@@ -214,7 +214,7 @@ func (e *Env) plainEval(message string) string {
 }
 
 func ended(cause error) *jig.Error {
-	code, word := jig.CodeCanceled, "was cancelled"
+	code, word := jig.CodeCanceled, "was canceled"
 	if errors.Is(cause, context.DeadlineExceeded) {
 		code, word = jig.CodeTimeout, "took too long"
 	}

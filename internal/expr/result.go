@@ -53,7 +53,7 @@ func (x *exporter) value(v ref.Val, depth int) (any, error) {
 		return uint64(r), x.take(numberLength)
 	case types.Double:
 		if f := float64(r); math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil, jig.Errorf(jig.CodeInvalidInput, "the result holds %v, which JSON cannot hold", f)
+			return nil, jig.Errorf(jig.CodeInvalidInput, "the result contains %v, which JSON cannot represent", f)
 		}
 		return float64(r), x.take(numberLength)
 	case types.String:

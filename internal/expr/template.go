@@ -66,7 +66,7 @@ const (
 
 func (e *Env) tooMany(what string, expressions, sources int) error {
 	if expressions > maxExpressions {
-		return jig.Errorf(jig.CodeInvalidInput, "the %s holds more than %d expressions", what, maxExpressions)
+		return jig.Errorf(jig.CodeInvalidInput, "the %s has more than %d expressions", what, maxExpressions)
 	}
 	if limit := maxSources * e.use.Limits.Source; sources > limit {
 		return jig.Errorf(jig.CodeInvalidInput, "the expressions of the %s have more than %d KiB together", what, limit>>10)

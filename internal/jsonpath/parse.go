@@ -250,7 +250,7 @@ func (p *parser) text() (string, error) {
 			p.at++
 			return b.String(), nil
 		case c < ' ':
-			return "", p.fail("a text must not hold control characters")
+			return "", p.fail("a string must not contain control characters")
 		case c != '\\':
 			b.WriteByte(c)
 			p.at++

@@ -168,7 +168,7 @@ func (p *parser) compared(left operand) (expression, error) {
 
 func (p *parser) checkSingle(o operand) error {
 	if q, ok := o.(*query); ok && !q.single() {
-		return p.fail("a comparison takes a path to one value; use names and numbers alone, or count(…)")
+		return p.fail("a comparison needs a path to a single value; use only names and numbers, or count(…)")
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func (w *Webhooks) request(ctx context.Context, n approval.Notice, to tenancy.We
 	}
 	if to.Readable() {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the webhook's address is http, where messages can be read on their way").
-			WithField("webhooks.url").WithHint("use https; http is for this machine alone")
+			WithField("webhooks.url").WithHint("use https; http is only for this machine")
 	}
 	body, err := json.Marshal(message{Type: n.Kind, Timestamp: n.At.UTC(), Data: n})
 	if err != nil {
@@ -146,7 +146,7 @@ func (w *Webhooks) judge(answer *http.Response) error {
 		return jig.Errorf(jig.CodeNotFound, "the webhook answered 410: it wants no more messages").WithReason(ReasonGone)
 	case status >= 300 && status < 400:
 		return jig.Errorf(code, "the webhook answered %d: redirects are not followed", status).WithField("webhooks.url").
-			WithHint("write the address that it leads to into the tenant's document")
+			WithHint("use the address of the redirect in the tenant's document")
 	case status == http.StatusTooManyRequests:
 		code = jig.CodeRateLimited
 	}

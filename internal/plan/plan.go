@@ -54,7 +54,7 @@ func (c StepCall) Outcome() jig.ToolResult {
 	case jig.CallExpired:
 		code, word = jig.CodeExpired, "expired"
 	case jig.CallCanceled:
-		code, word = jig.CodeCanceled, "was cancelled"
+		code, word = jig.CodeCanceled, "was canceled"
 	case jig.CallDuplicate:
 		code, word = jig.CodeDuplicate, "is a duplicate"
 	case jig.CallFailed, jig.CallWaiting, jig.CallReserved, jig.CallExecuting, jig.CallUnknown:

@@ -61,7 +61,7 @@ func (t Tenant) Explain(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 	if registersPolicies(tool.Name) {
 		if x.Verdict == jig.VerdictDeny {
 			x.Ruling = x.Asked()
-			x.Reasons = append(x.Reasons, "the tools that register policies and take them back are asked about, never denied")
+			x.Reasons = append(x.Reasons, "calls of the tools that register and remove policies ask; they are never denied")
 		}
 		for _, u := range t.Unreadable {
 			x.Reasons = append(x.Reasons, u.Unreadable()+", so what it says about "+tool.Name+" is left out")

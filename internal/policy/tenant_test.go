@@ -80,7 +80,7 @@ func TestNoPolicyLocksItsTenantOut(t *testing.T) {
 			got := decided(t, policy.Tenant{Policies: policy.NewSet(load(t, document), load(t, two))}, operatorTool(name))
 			require.Equal(t, jig.VerdictAsk, got.Verdict)
 			require.Equal(t, 2, got.Terms.Requirements[0].Quorum)
-			require.Contains(t, got.Reasons, "the tools that register policies and take them back are asked about, never denied")
+			require.Contains(t, got.Reasons, "calls of the tools that register and remove policies ask; they are never denied")
 		}
 	}
 	for _, name := range []string{"grants.create", "catalog.putter", "file.write"} {

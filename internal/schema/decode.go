@@ -217,7 +217,7 @@ func (d *decoder) str() (string, error) {
 			return d.escaped(start)
 		case c < ' ':
 			d.pos = i
-			return "", d.fail("a string holds a control character; write it as an escape")
+			return "", d.fail("a string contains a control character; escape it")
 		case c >= utf8.RuneSelf:
 			ascii = false
 		}
@@ -233,7 +233,7 @@ func (d *decoder) escaped(start int) (string, error) {
 			if i+5 < len(d.text) && d.text[i+1] == 'u' {
 				width, ok := surrogate(d.text[i:])
 				if !ok {
-					return "", d.fail("a string holds half a surrogate pair")
+					return "", d.fail("a string contains half a surrogate pair")
 				}
 				i += width - 1
 				continue
@@ -241,7 +241,7 @@ func (d *decoder) escaped(start int) (string, error) {
 			i++
 		case c < ' ':
 			d.pos = i
-			return "", d.fail("a string holds a control character; write it as an escape")
+			return "", d.fail("a string contains a control character; escape it")
 		case c == '"':
 			literal := d.text[start-1 : i+1]
 			if !utf8.ValidString(literal) {

@@ -145,7 +145,7 @@ func (s *shelf) refuse(b bundle.Install, replaced []string) error {
 		return jig.Errorf(jig.CodeInvalidInput, "the bundle %q requires bundles that are not installed: %s", b.Name, strings.Join(missing, ", ")).
 			WithField("requires").WithReason(jig.ReasonBundleNotInstalled).WithHint("install them first")
 	case len(taken) > 0:
-		return jig.Errorf(jig.CodeConflict, "documents of the bundle %q are there already and belong to others: %s", b.Name, strings.Join(taken, ", ")).
+		return jig.Errorf(jig.CodeConflict, "documents of the bundle %q already exist and belong to others: %s", b.Name, strings.Join(taken, ", ")).
 			WithField("documents").WithReason("document_taken").WithHint("give the bundle's documents other names")
 	case len(replaced) > 0 && !b.Replace:
 		return jig.Errorf(jig.CodeConflict, "the tenant has its own versions of documents of the bundle %q: %s", b.Name, strings.Join(replaced, ", ")).

@@ -128,7 +128,7 @@ func (t *tx) cancelCalls(ctx context.Context, open []callRow, l *log, why string
 			if row.status() == jig.CallUnknown {
 				kind = jig.EventToolFailed
 			}
-			failure = jig.Errorf(jig.CodeOutcomeUnknown, "the call had begun, and nobody knows whether it took effect: %s", why)
+			failure = jig.Errorf(jig.CodeOutcomeUnknown, "the call had started, and it is not known whether it took effect: %s", why)
 		}
 		result := jig.Failure(failure)
 		columns, err := columnsOf(result)

@@ -163,7 +163,7 @@ func (db *DB) check(ctx context.Context) error {
 	const hint = "set JIG_DATABASE_URL to a role that is neither superuser nor owner of the tables and lacks BYPASSRLS; " +
 		"JIG_DATABASE_OWNER_URL is for `jig migrate`"
 	refuse := func(what string) error {
-		return jig.Errorf(jig.CodeNotPermitted, "the database role %q %s, so that tenants would not be kept apart", role.Name, what).WithHint(hint)
+		return jig.Errorf(jig.CodeNotPermitted, "the database role %q %s, so tenants would not be separated", role.Name, what).WithHint(hint)
 	}
 	switch {
 	case role.Super:

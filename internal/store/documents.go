@@ -141,7 +141,7 @@ func (t *tx) sameBodies(ctx context.Context, documents ...bundle.StoredDocument)
 		return err
 	}
 	if len(differ) > 0 {
-		return jig.Errorf(jig.CodeConflict, "another text is kept under the same version of %s", strings.Join(differ, ", ")).
+		return jig.Errorf(jig.CodeConflict, "another text is stored under the same version of %s", strings.Join(differ, ", ")).
 			WithField("version").WithReason(reasonDocumentDiffers).WithHint("change the document, a comment say, so that it has a version of its own")
 	}
 	return nil

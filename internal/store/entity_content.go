@@ -59,7 +59,7 @@ func contentOf(raw json.RawMessage) ([]byte, error) {
 	d.UseNumber()
 	var content map[string]any
 	if err := d.Decode(&content); err != nil || content == nil || d.More() {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the content is no JSON object").WithField("content")
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the content is not a JSON object").WithField("content")
 	}
 	b, err := encode(content)
 	if err != nil {
@@ -76,7 +76,7 @@ func contentOf(raw json.RawMessage) ([]byte, error) {
 
 func tooLarge() *jig.Error {
 	return jig.Errorf(jig.CodeInvalidInput, "the content has more than %d KiB", entity.MaxBytes>>10).WithField("content").
-		WithHint("keep long texts as texts of the entity, which can be searched, or as artifacts")
+		WithHint("store long texts as texts of the entity, which can be searched, or as artifacts")
 }
 
 // hasNUL reports whether a text or a name in a value contains a NUL character.

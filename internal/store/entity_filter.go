@@ -142,7 +142,7 @@ func (q *filterQuery) clauses(f entity.Filter) error {
 	case entity.MatchAny:
 		join = " or "
 	default:
-		return badFilter("/match", "%q is no way to match", text(string(f.Match))).WithHint("use all or any")
+		return badFilter("/match", "%q is not a way to match", text(string(f.Match))).WithHint("use all or any")
 	}
 	var all []string
 	count := 0
@@ -200,7 +200,7 @@ func (q *filterQuery) condition(at string, c entity.FilterCondition) (string, er
 		return "", err
 	}
 	if !slices.Contains(entity.FilterOps(), c.Op) {
-		return "", badFilter(at+"/op", "%q is no operator", text(string(c.Op))).WithHint("use " + oneOf(entity.FilterOps()))
+		return "", badFilter(at+"/op", "%q is not an operator", text(string(c.Op))).WithHint("use " + oneOf(entity.FilterOps()))
 	}
 	null := isNull(c.Value)
 	ops := column.ops()
@@ -305,7 +305,7 @@ func (q *filterQuery) after(cursor string) error {
 		return err
 	}
 	if from.Hash != q.hash || len(from.Keys) != len(q.sort) {
-		return badFilter("/cursor", "the cursor belongs to another filter").WithHint("leave it out to begin anew")
+		return badFilter("/cursor", "the cursor belongs to another filter").WithHint("leave it out to start from the beginning")
 	}
 	values := make([]any, len(q.sort))
 	for i, key := range q.sort {

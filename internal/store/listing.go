@@ -135,7 +135,7 @@ func listing(tenant string, f jig.PendingFilter, after string) ([]any, error) {
 	tool := [2]string{f.Tool, f.Tool}
 	if category, ok := strings.CutSuffix(f.Tool, "*"); ok {
 		if category != "" && !strings.HasSuffix(category, ".") {
-			return nil, jig.Errorf(jig.CodeInvalidInput, "%q is no filter of tools", text(f.Tool)).WithField("tool").
+			return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a filter of tools", text(f.Tool)).WithField("tool").
 				WithHint("use a tool's name, or category.* for all tools of a category")
 		}
 		tool = [2]string{category, category + last}

@@ -116,14 +116,14 @@ func (t *tx) notMoved(ctx context.Context, m plan.FrameMove) error {
 		return jig.Errorf(jig.CodeConflict, "the composition of call %q is over", m.CallID).WithField("revision")
 	}
 	return jig.Errorf(jig.CodeConflict, "the composition of call %q has moved: it has revision %d, not %d", m.CallID, row.Revision, m.Revision).
-		WithField("revision").WithHint("read it again and work the move out anew")
+		WithField("revision").WithHint("read it again and recompute the move")
 }
 
 // move stores the rest of a move, after the composition's row is locked, and commits.
 func (t *tx) move(ctx context.Context, m move, dropped []callRow, entity *changing) error {
 	l := &log{}
 	if len(dropped) > 0 {
-		const why = "its composition has no use for it any more"
+		const why = "its composition no longer needs it"
 		ids := make([]string, len(dropped))
 		for i := range dropped {
 			ids[i] = dropped[i].CallID

@@ -289,7 +289,7 @@ func TestReadmit_KeepsAFinalStatusWithItsResult(t *testing.T) {
 	w.decide(t, "approve", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben"})
 	fresh := changed(c)
 	fresh.Verdict, fresh.Status = jig.VerdictRun, jig.CallSucceeded
-	fresh.Result = &jig.ToolResult{Success: true, Data: json.RawMessage(`{"requiresConfirmation":true}`), Summary: "needs a person's word"}
+	fresh.Result = &jig.ToolResult{Success: true, Data: json.RawMessage(`{"requiresConfirmation":true}`), Summary: "needs a person's approval"}
 	stored, err := w.Readmit(t.Context(), fresh, nil)
 	require.NoError(t, err)
 	require.Equal(t, jig.CallSucceeded, stored.Status, "nothing runs that is answered already")

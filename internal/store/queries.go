@@ -43,7 +43,7 @@ func loadQueries() (queries, error) {
 			}
 			name := string(text[h[4]:h[5]])
 			if _, twice := into[name]; twice {
-				return nil, fmt.Errorf("query %s stands twice", name)
+				return nil, fmt.Errorf("query %s is defined twice", name)
 			}
 			into[name] = strings.TrimSpace(string(text[h[1]:end]))
 		}

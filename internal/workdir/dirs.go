@@ -74,7 +74,7 @@ func (d Dirs) Open(tenant string) (*Dir, error) {
 	}
 	if !info.IsDir() { // a link could lead into another tenant's folder
 		return nil, jig.Errorf(jig.CodeUnavailable, "the working directory of tenant %s is not a folder", tenant).
-			WithHint("remove what is in its place below JIG_WORKDIR")
+			WithHint("remove what is there below JIG_WORKDIR")
 	}
 	own, err := root.OpenRoot(tenant)
 	if err != nil {

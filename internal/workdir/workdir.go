@@ -48,7 +48,7 @@ const Private = ".jig"
 // they are followed.
 func (d *Dir) Clean(name string) (string, error) {
 	if strings.ContainsRune(name, 0) {
-		return "", jig.Errorf(jig.CodeInvalidInput, "the path holds a NUL character").WithField("/path")
+		return "", jig.Errorf(jig.CodeInvalidInput, "the path contains a NUL character").WithField("/path")
 	}
 	local := name
 	if filepath.IsAbs(local) {

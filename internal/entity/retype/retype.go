@@ -65,7 +65,7 @@ func (c Checker) Check(ctx context.Context, tenant, field string, latest []entit
 		if n := counts[name]; n > 0 {
 			found = append(found, jig.Violation{
 				Pointer: "/" + name,
-				Message: fmt.Sprintf("the type %s is gone, and there are %d entities of it: keep the type, or delete them first", name, n),
+				Message: fmt.Sprintf("the type %s is missing, but %d entities have it: keep the type, or delete them first", name, n),
 			})
 		}
 		basis = append(basis, bundle.TypeBasis{Type: name})

@@ -51,7 +51,7 @@ func TestCheck(t *testing.T) {
 		"breaks":         {songs: 2, latest: song("v2", entity.FieldText), says: "song.seconds: its type is text, it was number"},
 		"nobody uses it": {latest: song("v2", entity.FieldText), basis: []bundle.TypeBasis{{Type: "song"}}},
 		"new":            {latest: entity.Type{Name: "album"}, gone: []string{"song"}, basis: []bundle.TypeBasis{{Type: "album"}, {Type: "song"}}},
-		"gone":           {songs: 2, latest: entity.Type{Name: "album"}, gone: []string{"song"}, says: "there are 2 entities of it"},
+		"gone":           {songs: 2, latest: entity.Type{Name: "album"}, gone: []string{"song"}, says: "but 2 entities have it"},
 		"nobody knows":   {latest: entity.Type{Name: "lost"}, basis: []bundle.TypeBasis{}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -101,7 +101,7 @@ func ParsePrivateKey(text []byte, kid, principal string) (Signer, error) {
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return refuse("the private key is damaged, or of a kind that is not known")
+		return refuse("the private key is damaged, or of an unknown kind")
 	}
 	private, ok := parsed.(ed25519.PrivateKey)
 	if !ok {

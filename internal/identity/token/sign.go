@@ -101,16 +101,16 @@ func signable(claim identity.Claim, key Signer, lifetime time.Duration) error {
 	case lifetime < time.Second || lifetime > MaxLifetime:
 		return refuse("lifetime", "a token cannot live for "+lifetime.String(), "give from 1s to "+MaxLifetime.String())
 	case claim.Principal == "":
-		return refuse("principal", "the token does not say who decides", "name a principal; the key speaks for everybody")
+		return refuse("principal", "the token does not name who decides", "name a principal; the key speaks for everybody")
 	case key.principal != "" && claim.Principal != key.principal:
 		return jig.Errorf(jig.CodeNotPermitted, "the key %s signs for %s, not for %s", key.id, key.principal, claim.Principal).
 			WithField("principal").WithHint("sign with a key of " + claim.Principal)
 	case claim.Tenant == "":
 		return refuse("tenant", "the token does not say for which tenant it is", "name the tenant")
 	case claim.Action == "":
-		return refuse("action", "the token does not say what it allows", "name the action, e.g. approve")
+		return refuse("action", "the token has no action", "name the action, e.g. approve")
 	case claim.Subject == "" && (claim.SessionID == "" || claim.Call == ""):
-		return refuse("call", "the token does not say for what it is", "name a session and a call, or a subject")
+		return refuse("call", "the token has no subject call", "name a session and a call, or a subject")
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func Verify(text string, keys []identity.Key, want identity.Claim, now time.Time
 	case text == "":
 		return "", identity.Evidence{}, refusal("there is no token", "sign the decision: `jig token` prints a token, or set JIG_SIGNING_KEY")
 	case len(text) > MaxBytes:
-		return "", identity.Evidence{}, refusal("the token is longer than 4 KiB", "send the token alone, as it was printed")
+		return "", identity.Evidence{}, refusal("the token is longer than 4 KiB", "send only the token, as it was printed")
 	}
 	var got payload
 	var key identity.Key
@@ -45,7 +45,7 @@ func Verify(text string, keys []identity.Key, want identity.Claim, now time.Time
 // find returns the key that a token names, and the key material in the type that the key's algorithm needs. The token's header does not
 // choose the algorithm (RFC 8725, section 3.1).
 func find(t *jwt.Token, keys []identity.Key) (identity.Key, any, error) {
-	const hint = "ask who keeps the tenant's document to add the public key, or sign with a key that it has"
+	const hint = "ask whoever maintains the tenant's document to add the public key, or sign with a key that it lists"
 	if _, critical := t.Header["crit"]; critical {
 		return identity.Key{}, nil, refusal("the token demands an extension that is not known here", "sign without crit in the header")
 	}
@@ -83,7 +83,7 @@ func check(got payload, key identity.Key, want identity.Claim) error {
 	case got.ID == "":
 		return refusal("the token has no id", again)
 	case got.Subject == "":
-		return refusal("the token does not say who decides", again)
+		return refusal("the token does not name who decides", again)
 	case key.Principal != "" && claim.Principal != key.Principal:
 		return refusal("the token's key does not speak for the principal that it names", "sign with a key of that principal")
 	case want.Principal != "" && claim.Principal != want.Principal:
@@ -91,7 +91,7 @@ func check(got payload, key identity.Key, want identity.Claim) error {
 	case claim.Tenant != want.Tenant:
 		return refusal("the token is for another tenant", "sign for this tenant")
 	case claim.Action != want.Action:
-		return refusal("the token allows another action", "sign for what is to be done")
+		return refusal("the token allows another action", "sign for the action that you send")
 	case claim.SessionID != want.SessionID:
 		return refusal("the token is for another session", "sign for this session")
 	case claim.Call != want.Call:
@@ -101,7 +101,7 @@ func check(got payload, key identity.Key, want identity.Claim) error {
 	case claim.Digest != want.Digest:
 		return refusal("the token is for another digest than that of what waits", "look again and sign again: the call changed since")
 	case claim.Content != want.Content:
-		return refusal("the token is for another content: what the decision brings along is not what was signed",
+		return refusal("the token is for another content: the decision's content is not what was signed",
 			"sign again with the same input, recipient, grant, value, outcome, result, note and reason as the decision has")
 	}
 	return nil

@@ -98,7 +98,7 @@ func (r *run) parsed(n *node, path string, result jig.ToolResult) (outcome, erro
 	}
 	answer = unfenced(answer)
 	if !json.Valid([]byte(answer)) {
-		return r.broken(n, path, jig.Errorf(jig.CodeInvalidOutput, "the agent's answer is not the JSON that it was asked for"), nil)
+		return r.broken(n, path, jig.Errorf(jig.CodeInvalidOutput, "the agent's answer is not the requested JSON"), nil)
 	}
 	data["answer"] = json.RawMessage(answer)
 	var err error

@@ -26,7 +26,7 @@ const (
 func Compile(x spec.Execution) (*Plan, error) {
 	if x.Kind == spec.KindThinTool {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is a thin tool, which has no steps", x.Name).WithField("kind").
-			WithHint("call it as a tool: it is no composition")
+			WithHint("call it as a tool: it is not a composition")
 	}
 	p := &Plan{name: x.Name, version: x.Version, byID: map[string]*node{}}
 	c := &compiler{plan: p}

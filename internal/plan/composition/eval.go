@@ -143,7 +143,7 @@ func (r *run) bindItem(ctx context.Context, reads expr.Reads, sc *scope, vars ma
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(list, &items); err != nil || at >= len(items) {
-		return 0, jig.Errorf(jig.CodeInternal, "item %d of %s is not kept", sc.index, sc.path)
+		return 0, jig.Errorf(jig.CodeInternal, "item %d of %s is not stored", sc.index, sc.path)
 	}
 	v, err := r.prepare(key, items[at])
 	vars["item"] = v
@@ -176,7 +176,7 @@ func (r *run) bindVars(ctx context.Context, reads expr.Reads, _ *scope, vars map
 		raw := v.Inline
 		if raw == nil {
 			if raw, ok = r.values[varPath(name)]; !ok {
-				return 0, jig.Errorf(jig.CodeInternal, "vars.%s is not kept", name)
+				return 0, jig.Errorf(jig.CodeInternal, "vars.%s is not stored", name)
 			}
 		}
 		value, err := expr.FromJSON(raw)

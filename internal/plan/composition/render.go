@@ -84,7 +84,7 @@ func (r *run) input(ctx context.Context, c *callPlan, sc *scope) (json.RawMessag
 		problem = r.plan.located(c.at, jig.Errorf(jig.CodeInvalidInput, "the input of a call must be an object"))
 	case len(raw) > maxInput:
 		problem = r.plan.located(c.at, jig.Errorf(jig.CodeInvalidInput, "the input takes %d KiB; at most %d are allowed", len(raw)>>10, maxInput>>10).
-			WithHint("keep large values aside and hand on their ids"))
+			WithHint("store large values separately and pass their ids"))
 	}
 	return raw, problem, nil
 }

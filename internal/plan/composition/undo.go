@@ -127,7 +127,7 @@ func (r *run) noteFailed(ctx context.Context, n *node, st *stepState, sc *scope,
 	case failure.Code == jig.CodeOutcomeUnknown:
 		problem = failed(path, failure).Error
 	case call.Status == jig.CallCanceled && !failure.NotExecuted:
-		problem = jig.Errorf(jig.CodeOutcomeUnknown, "the call was canceled while it ran, and nobody knows whether it took effect")
+		problem = jig.Errorf(jig.CodeOutcomeUnknown, "the call was canceled while it ran, and it is not known whether it took effect")
 	default:
 		return nil
 	}

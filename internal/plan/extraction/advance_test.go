@@ -141,7 +141,7 @@ func TestFailures(t *testing.T) {
 		"no canonical form":     {entity.Task{Kind: entity.TaskTool, Use: "look.up"}, `1e999`, jig.CodeInvalidOutput, "canonical"},
 		"large":                 {entity.Task{Kind: entity.TaskTool, Use: "look.up"}, big, jig.CodeInvalidOutput, "1024 KiB"},
 		"call":                  {entity.Task{Kind: entity.TaskTool, Use: "look.up"}, "", jig.CodeNotFound, "did not work"},
-		"agent without JSON":    {entity.Task{Kind: entity.TaskAgent, Use: "a", OutputSchema: json.RawMessage(`{}`)}, `{"answer":"well"}`, jig.CodeInvalidOutput, "not the JSON"},
+		"agent without JSON":    {entity.Task{Kind: entity.TaskAgent, Use: "a", OutputSchema: json.RawMessage(`{}`)}, `{"answer":"well"}`, jig.CodeInvalidOutput, "not the requested JSON"},
 		"large input of a call": {tool("x", `{"a":"${input.big}"}`), "", jig.CodeInvalidInput, "at most 256 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestRepair(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(w.rows["x~2"].input, &asked))
 	require.Equal(t, "Sum up.\n\nYour answer before was:\n\"unfit words\"\n\nIt was not accepted: the value does not fit the field x: this does not fit\n"+
-		"Answer anew, and put this right.", asked.Prompt)
+		"Answer again, and correct this.", asked.Prompt)
 
 	w = worldOf(compile(t, kindOf(prompt)), extraction.Input{}, answers(map[string]string{"x": bad, "x~2": bad}))
 	failed := w.run(t).Tasks["x"]

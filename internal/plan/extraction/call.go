@@ -70,7 +70,7 @@ func (r *run) callInput(ctx context.Context, t *task, o *openState) (json.RawMes
 	raw, err := jsontext.Encode(members)
 	if err == nil && len(raw) > maxInput {
 		problem := jig.Errorf(jig.CodeInvalidInput, "the input takes %d KiB; at most %d are allowed", len(raw)>>10, maxInput>>10)
-		return nil, r.plan.located(t.at("input"), problem.WithHint("keep large values aside and hand on their ids")), nil
+		return nil, r.plan.located(t.at("input"), problem.WithHint("store large values separately and pass their ids")), nil
 	}
 	return raw, nil, err
 }
@@ -123,7 +123,7 @@ func (r *run) repair(ctx context.Context, t *task, o *openState, members map[str
 		return err
 	}
 	answer, wrong := jig.Cut(string(answerOf(r.calls[path].Outcome().Data)), maxQuoted), told(o.Problem)
-	again := "Your answer before was:\n" + answer + "\n\nIt was not accepted: " + wrong + "\nAnswer anew, and put this right."
+	again := "Your answer before was:\n" + answer + "\n\nIt was not accepted: " + wrong + "\nAnswer again, and correct this."
 	switch {
 	case t.Kind == entity.TaskAgent:
 		return extend(members, "task", again+" What was changed on the way to that answer stays: do not change it a second time.")

@@ -34,10 +34,10 @@ func (r *run) cited(ctx context.Context, t *task, raw json.RawMessage) (json.Raw
 	if err != nil {
 		return nil, nil, err
 	}
-	own := map[string]string{r.given.EntityID: "is the entity that is being filled: a claim cannot rest on what it is part of"}
+	own := map[string]string{r.given.EntityID: "is the entity that is being filled: a claim cannot be supported by the entity that contains it"}
 	for _, id := range []string{t.Claims, t.ID} {
 		if _, is := connected[id]; !is {
-			own[id] = "is the task that makes the claim: a claim cannot rest on itself"
+			own[id] = "is the task that makes the claim: a claim cannot support itself"
 		}
 	}
 	if t.among != nil {
@@ -47,7 +47,7 @@ func (r *run) cited(ctx context.Context, t *task, raw json.RawMessage) (json.Raw
 		}
 		for _, id := range citedIDs(list) {
 			if _, is := connected[id]; is && own[id] == "" && !may[id] {
-				own[id] = "is connected to the entity, but is none of those that these claims may cite"
+				own[id] = "is connected to the entity, but not one of those that these claims may cite"
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func readClaims(raw json.RawMessage) (list json.RawMessage, claims []entity.Text
 		list = object.Claims
 	}
 	if err := json.Unmarshal(list, &claims); err != nil || claims == nil {
-		return nil, nil, jig.Errorf(jig.CodeInvalidOutput, "these are no claims").
+		return nil, nil, jig.Errorf(jig.CodeInvalidOutput, "these are not claims").
 			WithHint("a list of {text, source_entity_ids, quote?}, or an object that has one as claims")
 	}
 	if len(claims) > maxClaims {
@@ -135,7 +135,7 @@ func CheckClaims(claims []entity.TextClaim, connected map[string]Source, own map
 	}
 	e := jig.Errorf(jig.CodeInvalidOutput, "%d of %d claims do not hold; claim %s: %s", wrong, len(claims), c.found[0].Pointer, c.found[0].Message).
 		WithReason(ReasonCitations).
-		WithHint("each claim names at least one connected source, and quotes what stands in it word for word")
+		WithHint("each claim must name at least one connected source and quote it word for word")
 	e.Violations = c.found
 	return e
 }
@@ -200,7 +200,7 @@ func (c *claimChecker) quoted(at string, claim entity.TextClaim, texts []string)
 			return
 		}
 	}
-	c.reject(at, "this does not stand in any of the claim's sources: %q", jig.Cut(quote, 200))
+	c.reject(at, "none of the claim's sources contains %q", jig.Cut(quote, 200))
 }
 
 // spaced returns the text with single spaces between its words.

@@ -379,7 +379,7 @@ func (c *compiler) depends(t *task) error {
 	for _, id := range t.reads.all.tasks.list {
 		n, ok := c.byID[id]
 		if !ok {
-			return c.plan.fault("tasks."+t.ID, "it reads tasks.%s, and there is no such task", id)
+			return c.plan.fault("tasks."+t.ID, "it reads tasks.%s, but there is no such task", id)
 		}
 		if !t.ancestors.has(n) {
 			return c.plan.fault(t.at("depends_on"), "it reads tasks.%s and does not depend on it", id).WithHint("add " + id + " to depends_on")

@@ -142,14 +142,14 @@ func (p *Plan) check(st *state) error {
 	for _, o := range st.Open {
 		switch {
 		case o.Task < 0 || o.Task >= len(p.tasks) || st.marks[o.Task] != markOpen || seen[o.Task]:
-			return fmt.Errorf("task %d is not under way", o.Task)
+			return fmt.Errorf("task %d is not running", o.Task)
 		case o.Calls < 1 || o.Failed < 0 || o.Repairs < 0 || o.Repairs > o.Calls || (o.Repairs > 0) != (o.Problem != nil):
 			return fmt.Errorf("task %d has bad counters", o.Task)
 		}
 		seen[o.Task] = true
 	}
 	if open != len(st.Open) {
-		return fmt.Errorf("%d tasks are under way, and %d are told of", open, len(st.Open))
+		return fmt.Errorf("%d tasks are running, but %d are reported", open, len(st.Open))
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func parsed(value json.RawMessage) (json.RawMessage, *jig.Error, error) {
 		text = strings.TrimSpace(inner)
 	}
 	if !json.Valid([]byte(text)) {
-		return nil, jig.Errorf(jig.CodeInvalidOutput, "the agent's answer is not the JSON that it was asked for"), nil
+		return nil, jig.Errorf(jig.CodeInvalidOutput, "the agent's answer is not the requested JSON"), nil
 	}
 	return json.RawMessage(text), nil, nil
 }

@@ -73,8 +73,8 @@ func (x Extractor) Advance(
 // checkField returns an error for a value that does not fit its field or is too large for any entity.
 func checkField(f entity.Field, value json.RawMessage) error {
 	if len(value) > entity.MaxBytes {
-		return jig.Errorf(jig.CodeInvalidInput, "it takes %d KiB; an entity holds at most %d", len(value)>>10, entity.MaxBytes>>10).
-			WithHint("keep long texts as texts of the entity")
+		return jig.Errorf(jig.CodeInvalidInput, "it takes %d KiB; an entity can store at most %d", len(value)>>10, entity.MaxBytes>>10).
+			WithHint("store long texts as texts of the entity")
 	}
 	return spec.CheckField(f, value)
 }

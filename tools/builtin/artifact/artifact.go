@@ -80,9 +80,9 @@ func (o output) Summary() string {
 func (f family) read(ctx context.Context, inv jig.Invocation, in input) (output, error) {
 	switch {
 	case in.Head > 0 && in.Tail > 0:
-		return output{}, jig.Errorf(jig.CodeInvalidInput, "head and tail exclude each other").WithField("/tail")
+		return output{}, jig.Errorf(jig.CodeInvalidInput, "head and tail cannot be combined").WithField("/tail")
 	case in.Grep != "" && in.JSONPath != "":
-		return output{}, jig.Errorf(jig.CodeInvalidInput, "grep and jsonpath exclude each other").WithField("/jsonpath")
+		return output{}, jig.Errorf(jig.CodeInvalidInput, "grep and jsonpath cannot be combined").WithField("/jsonpath")
 	}
 	source := &reader{ctx: ctx, store: f.store, inv: inv, id: in.ID}
 	if err := source.open(); err != nil {

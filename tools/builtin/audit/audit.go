@@ -111,7 +111,7 @@ func (c *checker) check(ctx context.Context) (*audit.Broken, error) {
 		return found, err
 	}
 	if c.noted != "" && !c.seen {
-		return &audit.Broken{Problem: fmt.Sprintf("the noted hash %s is not in the chain: rows were taken away or all was written anew", c.noted)}, nil
+		return &audit.Broken{Problem: fmt.Sprintf("the noted hash %s is not in the chain: rows were removed, or the chain was rewritten", c.noted)}, nil
 	}
 	return nil, nil //nolint:nilnil // nothing is wrong
 }

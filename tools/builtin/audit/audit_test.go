@@ -100,8 +100,8 @@ func TestVerifyNamesTheFirstBrokenRow(t *testing.T) {
 		inOrder int64
 	}{
 		"changed": {func(b *book) { b.rows[600].Entry += " " }, "row 601: its entry does not hash to", 600},
-		"gone":    {func(b *book) { b.rows = append(b.rows[:500], b.rows[501:]...) }, "row 501: is missing; row 502 stands in its place", 500},
-		"tail":    {func(b *book) { b.rows = b.rows[:650] }, "row 651: is missing; the chain goes on to row 700", 650},
+		"gone":    {func(b *book) { b.rows = append(b.rows[:500], b.rows[501:]...) }, "row 501: is missing; row 502 is in its place", 500},
+		"tail":    {func(b *book) { b.rows = b.rows[:650] }, "row 651: is missing; the chain continues to row 700", 650},
 		"head": {
 			func(b *book) { b.head = audit.Head{N: 699, Hash: b.rows[698].Hash} },
 			"row 700: comes after the chain's end, row 699", 699,

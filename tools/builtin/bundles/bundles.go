@@ -89,7 +89,7 @@ func (i Installed) Summary() string {
 	case !i.Changed:
 		return fmt.Sprintf("%s %s is installed already", i.Name, i.Version)
 	case i.Before != "":
-		return fmt.Sprintf("installed %s %s in place of %s: %s", i.Name, i.Version, i.Before, documents(len(i.Documents)))
+		return fmt.Sprintf("replaced %[3]s of %[1]s with %[2]s: %[4]s", i.Name, i.Version, i.Before, documents(len(i.Documents)))
 	}
 	return fmt.Sprintf("installed %s %s: %s", i.Name, i.Version, documents(len(i.Documents)))
 }

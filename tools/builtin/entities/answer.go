@@ -98,7 +98,7 @@ func (a *answerer) ask(ctx context.Context, f *Finding) error {
 				}
 			}
 			if strings.TrimSpace(given.Answer) != "" && len(given.Claims) == 0 {
-				wrong = append(wrong, "the answer has no claims that it rests on")
+				wrong = append(wrong, "the answer has no claims that support it")
 			}
 			return wrong, nil
 		})

@@ -80,7 +80,7 @@ func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take f
 		if err := spoken(turn, q.model); err != nil {
 			return done, err
 		}
-		wrong := []string{"it is no JSON object"}
+		wrong := []string{"it is not a JSON object"}
 		answer := objectIn(turn.Text)
 		if answer != nil {
 			readable = true
@@ -99,7 +99,7 @@ func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take f
 		}}})
 	}
 	if !readable {
-		return done, jig.Errorf(jig.CodeInvalidOutput, "the answer of %s is no JSON object, nor was the one before", q.model).
+		return done, jig.Errorf(jig.CodeInvalidOutput, "neither the answer of %s nor the one before is a JSON object", q.model).
 			WithReason("schema_mismatch").WithHint("ask a stronger model")
 	}
 	return done, nil
@@ -113,7 +113,7 @@ func spoken(turn chat.Turn, model string) error {
 	switch turn.Stop {
 	case chat.StopRefusal:
 		return jig.Errorf(jig.CodeDenied, "the model %s refuses to answer", model).WithReason("refusal").
-			WithHint("word it differently, or ask another model")
+			WithHint("rephrase it, or ask another model")
 	case chat.StopLength:
 		return jig.Errorf(jig.CodeInvalidOutput, "the answer of %s was cut off at %d tokens", model, maxAnswerTokens).
 			WithReason("cut_off").WithHint("ask for less at once")

@@ -73,7 +73,7 @@ func (o Options) CheckExtractAll(ctx context.Context, inv jig.Invocation, input 
 	}
 	if len(in.Input) > maxBatchInput {
 		return jig.Errorf(jig.CodeInvalidInput, "the input of the tasks takes %d KiB; at most %d are allowed", len(in.Input)>>10, maxBatchInput>>10).
-			WithField("/input").WithHint("keep large values aside and hand on their ids")
+			WithField("/input").WithHint("store large values separately and pass their ids")
 	}
 	return extractable(t, "/type", in.Fields)
 }

@@ -256,7 +256,7 @@ func (r filterReader) condition(c saidCondition) (condition entity.FilterConditi
 	}
 	field := r.fields[i]
 	if strings.TrimSpace(c.Said) == "" || !strings.Contains(plain(r.text), plain(c.Said)) {
-		return condition, fmt.Sprintf("it rests on no words of the text: %q", c.Said)
+		return condition, fmt.Sprintf("it is not supported by words of the text: %q", c.Said)
 	}
 	var list []json.RawMessage
 	several := json.Unmarshal(condition.Value, &list) == nil && list != nil
@@ -299,7 +299,7 @@ func (r filterReader) value(f spec.FilterField, raw json.RawMessage) (value json
 		case entity.FieldNumber, entity.FieldBoolean:
 			return raw, "" // the filter check verifies the type
 		}
-		return raw, fmt.Sprintf("%s is no text", raw)
+		return raw, fmt.Sprintf("%s is not text", raw)
 	}
 	text = strings.TrimSpace(text)
 	switch f.Type {
@@ -307,7 +307,7 @@ func (r filterReader) value(f spec.FilterField, raw json.RawMessage) (value json
 		if n := strings.ReplaceAll(text, "_", ""); json.Valid([]byte(n)) {
 			return json.RawMessage(n), ""
 		}
-		return raw, fmt.Sprintf("%q is no number", text)
+		return raw, fmt.Sprintf("%q is not a number", text)
 	case entity.FieldBoolean:
 		switch strings.ToLower(text) {
 		case "true", "yes":
@@ -319,7 +319,7 @@ func (r filterReader) value(f spec.FilterField, raw json.RawMessage) (value json
 	case entity.FieldEnum:
 		i := slices.IndexFunc(f.Options, func(option string) bool { return strings.EqualFold(option, text) })
 		if i < 0 {
-			return raw, fmt.Sprintf("%q is no option; there are %s", text, strings.Join(f.Options, ", "))
+			return raw, fmt.Sprintf("%q is not an option; the options are %s", text, strings.Join(f.Options, ", "))
 		}
 		text = f.Options[i]
 	case entity.FieldDate: // a date can be derived from the words

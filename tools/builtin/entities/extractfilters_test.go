@@ -60,8 +60,8 @@ func TestExtractFilters(t *testing.T) {
 			]}`},
 			`{"where":[{"field":"text","op":"in","value":["Alpha"]}]}`,
 			[]string{
-				"no field \"price\"", "no option; there are low, high", "is no number", `does not name "Beta"`, "rests on no words", `does not name "ent_1"`,
-				"takes one value", "is no text", "neither true nor false", "contains", "date",
+				"no field \"price\"", "not an option; the options are low, high", "is not a number", `does not name "Beta"`, "not supported by words", `does not name "ent_1"`,
+				"takes one value", "is not text", "neither true nor false", "contains", "date",
 			},
 		},
 		"order and number": {

@@ -179,7 +179,7 @@ func TestResearchAnswersByModel(t *testing.T) {
 			func(team, _, _ string) []modeltest.Reply {
 				r := said("Alpha.", claim("Alpha keeps it", team, "We keep"), claim("for ever", team, "for ever"))
 				return []modeltest.Reply{r, r}
-			}, "Alpha.", 1, "", "does not stand in", "",
+			}, "Alpha.", 1, "", "none of the claim's sources contains", "",
 		},
 		"of another tenant": {
 			func(_, _, other string) []modeltest.Reply {
@@ -197,7 +197,7 @@ func TestResearchAnswersByModel(t *testing.T) {
 			func(_, _, _ string) []modeltest.Reply {
 				return []modeltest.Reply{modeltest.Text("Alpha"), modeltest.Text("{Alpha}")}
 			},
-			body, 2, "extractive", "", "is no JSON object",
+			body, 2, "extractive", "", "the one before is a JSON object",
 		},
 		"refuses": {
 			func(_, _, _ string) []modeltest.Reply { return []modeltest.Reply{{Refusal: "no"}} }, body, 2, "extractive", "", "refuses",

@@ -84,7 +84,7 @@ func withLink(fields []entity.Field, name string, ids []string, at string, conte
 		inner := map[string]json.RawMessage{}
 		if raw, set := content[top]; set {
 			if err := json.Unmarshal(raw, &inner); err != nil {
-				return true, jig.Errorf(jig.CodeInvalidInput, "%q is an object, and the fields hold something else: %w", top, err).WithField(at).
+				return true, jig.Errorf(jig.CodeInvalidInput, "%q is an object, but fields contains something else: %w", top, err).WithField(at).
 					WithHint("give an object, or leave it out of the fields")
 			}
 		}

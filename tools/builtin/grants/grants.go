@@ -77,7 +77,7 @@ func (o Options) grant(ctx context.Context, inv jig.Invocation, in jig.GrantRequ
 		return jig.Grant{}, err
 	}
 	if len(by) == 0 {
-		return jig.Grant{}, jig.Errorf(jig.CodeNotPermitted, "nobody approved this call, so nobody gives the grant")
+		return jig.Grant{}, jig.Errorf(jig.CodeNotPermitted, "nobody approved this call, so the grant has no giver")
 	}
 	g, err := o.New(ctx, inv.Tenant, in, time.Now())
 	if err != nil {

@@ -37,7 +37,7 @@ func find(text string, fits *schema.Schema) (json.RawMessage, *jig.Error) {
 			}
 			value := compacted(candidate)
 			if found != nil && !bytes.Equal(found, value) {
-				return nil, jig.Errorf(jig.CodeInvalidOutput, "the answer holds several JSON values that fit; it is not clear which one is meant")
+				return nil, jig.Errorf(jig.CodeInvalidOutput, "the answer contains several JSON values that fit; it is not clear which one is meant")
 			}
 			found = value
 		}
@@ -51,7 +51,7 @@ func find(text string, fits *schema.Schema) (json.RawMessage, *jig.Error) {
 		}
 	}
 	if misfit == nil {
-		misfit = jig.Errorf(jig.CodeInvalidOutput, "the answer holds no JSON value")
+		misfit = jig.Errorf(jig.CodeInvalidOutput, "the answer contains no JSON value")
 	}
 	return nil, misfit
 }

@@ -201,7 +201,7 @@ func (f *family) modelOf(q question) (string, error) {
 			WithHint("name one (anthropic/<model> or openai/<model>), or set JIG_MODEL in the worker's environment")
 	}
 	if strings.HasPrefix(name, "script/") {
-		return "", jig.Errorf(jig.CodeInvalidInput, "%s is a script, and there is no script at hand: scripts plan the sessions of agents", name).
+		return "", jig.Errorf(jig.CodeInvalidInput, "%s is a script, but no script is given here: scripts plan the sessions of agents", name).
 			WithHint("name a model (anthropic/<model> or openai/<model>), or run an agent with a script by agent.run")
 	}
 	return name, nil

@@ -159,14 +159,14 @@ func TestRepair(t *testing.T) {
 	cases := map[string]struct{ text, want string }{
 		"misfit":         {`{"titel": "a", "count": "two"}`, "/count must be"},
 		"missing":        {`{"count": 2}`, "/title is required and missing"},
-		"not JSON":       {"The title is a.", "the answer holds no JSON value"},
+		"not JSON":       {"The title is a.", "the answer contains no JSON value"},
 		"broken":         {`Here: {"title": "a", "count": 2,}`, "- "},
 		"broken outside": {`{"all": {"title": "inner"}, oops}`, "- "},
 		"broken list":    {`[{"title": "inner"},]`, "- "},
 		"quoted wrongly": {`{'all': {"title": "inner"}}`, "- "},
 		"same key twice": {`{"title": "a", "title": "b"}`, "title"},
 		"ambiguous":      {`Either {"title": "a"} or {"title": "b"}.`, "several JSON values that fit"},
-		"empty":          {"", "the answer holds no JSON value"},
+		"empty":          {"", "the answer contains no JSON value"},
 	}
 	for what, c := range cases {
 		t.Run(what, func(t *testing.T) {

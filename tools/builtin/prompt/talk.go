@@ -97,7 +97,7 @@ func (t *talk) hold(ctx context.Context) (json.RawMessage, error) {
 		return output, nil
 	}
 	e := jig.Errorf(jig.CodeInvalidOutput, "the model's answer does not fit the schema, nor did the one before: %s", misfit.Message).
-		WithReason("schema_mismatch").WithHint("data has its last answer; make the schema simpler, say more in the prompt, or take a stronger model")
+		WithReason("schema_mismatch").WithHint("data has its last answer; simplify the schema, give more detail in the prompt, or use a stronger model")
 	e.Violations = misfit.Violations
 	return nil, e
 }
@@ -113,7 +113,7 @@ func (t *talk) ask(ctx context.Context) error {
 	switch turn.Stop {
 	case chat.StopRefusal:
 		return jig.Errorf(jig.CodeDenied, "the model %s refuses to answer", t.request.Model).WithReason("refusal").
-			WithHint("word the prompt differently, or ask another model; data has what it said")
+			WithHint("rephrase the prompt, or ask another model; data has its answer")
 	case chat.StopLength:
 		return jig.Errorf(jig.CodeInvalidOutput, "the answer of %s was cut off at %d tokens", t.request.Model, t.request.MaxTokens).
 			WithReason("cut_off").WithHint("raise max_tokens, or ask for less")

@@ -202,12 +202,12 @@ func (o Options) unchanged(ctx context.Context, inv jig.Invocation, s jig.Sessio
 			err = json.Unmarshal(raw, &forms[i])
 		}
 		if err != nil {
-			return jig.Errorf(jig.CodeInternal, "comparing what is tried again: %w", err)
+			return jig.Errorf(jig.CodeInternal, "comparing what is retried: %w", err)
 		}
 	}
 	if !reflect.DeepEqual(forms[0], forms[1]) {
-		return jig.Errorf(jig.CodeConflict, "session %s is not as it was when this was approved", s.ID).WithField("/session_id").
-			WithHint("ask for it again: what is tried again is shown anew")
+		return jig.Errorf(jig.CodeConflict, "session %s has changed since this was approved", s.ID).WithField("/session_id").
+			WithHint("request it again: the approval then shows what is retried")
 	}
 	return nil
 }
@@ -278,11 +278,11 @@ func retryable(s jig.Session) error {
 	case jig.StatusFailed, jig.StatusCanceled:
 		return nil
 	case jig.StatusWorking, jig.StatusInputRequired:
-		return jig.Errorf(jig.CodeConflict, "session %s is still under way (%s)", s.ID, s.Status).WithField("/session_id").
-			WithHint("wait for its end, or cancel it first")
+		return jig.Errorf(jig.CodeConflict, "session %s is still running (%s)", s.ID, s.Status).WithField("/session_id").
+			WithHint("wait until it ends, or cancel it first")
 	case jig.StatusCompleted:
 	}
-	return jig.Errorf(jig.CodeConflict, "session %s has completed: there is nothing to try again", s.ID).WithField("/session_id").
+	return jig.Errorf(jig.CodeConflict, "session %s has completed: there is nothing to retry", s.ID).WithField("/session_id").
 		WithHint("start a new session")
 }
 
@@ -290,5 +290,5 @@ func notFound(err error, id string) error {
 	if jig.CodeOf(err) != jig.CodeNotFound {
 		return err
 	}
-	return jig.Errorf(jig.CodeNotFound, "there is no session %q", id).WithField("/session_id").WithHint("look its id up with the one who started it")
+	return jig.Errorf(jig.CodeNotFound, "there is no session %q", id).WithField("/session_id").WithHint("ask the person who started it for its id")
 }

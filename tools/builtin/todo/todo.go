@@ -64,7 +64,7 @@ func write(ctx context.Context, store Store, inv jig.Invocation, in List) error 
 	for i, item := range in.Items {
 		if first, twice := at[item.ID]; twice {
 			return jig.Errorf(jig.CodeInvalidInput, "items %d and %d have the same id %q", first, i, item.ID).
-				WithField(fmt.Sprintf("/items/%d/id", i)).WithReason("duplicate_id").WithHint("give each item an id of its own")
+				WithField(fmt.Sprintf("/items/%d/id", i)).WithReason("duplicate_id").WithHint("give each item its own id")
 		}
 		at[item.ID] = i
 	}

@@ -48,11 +48,11 @@ func checkRedirect(next *http.Request, before []*http.Request) error {
 func checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return errors.New("only http and https addresses can be reached")
+		return errors.New("only http and https URLs are supported")
 	case u.Hostname() == "":
-		return errors.New("the address has no host")
+		return errors.New("the URL has no host")
 	case u.User != nil:
-		return errors.New("the address holds credentials; write a tool of your own that holds them")
+		return errors.New("the URL contains credentials; write a tool of your own that adds them")
 	}
 	return nil
 }

@@ -98,11 +98,11 @@ func payload(raw json.RawMessage) ([]byte, string) {
 // request checks everything that can be checked before a connection is made.
 func (f family) request(ctx context.Context, method, address string, headers map[string]string, content []byte) (*http.Request, error) {
 	if len(address) > maxURL {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the address is longer than %d bytes", maxURL).WithField("/url")
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the URL is longer than %d bytes", maxURL).WithField("/url")
 	}
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the address cannot be read").WithField("/url").WithHint("give it as https://host/path")
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the URL cannot be parsed").WithField("/url").WithHint("give it as https://host/path")
 	}
 	if err := checkURL(u); err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "%w", err).WithField("/url").WithHint("give it as https://host/path")
@@ -133,9 +133,9 @@ func checkCredentials(headers map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		switch http.CanonicalHeaderKey(strings.TrimSpace(name)) {
 		case "Authorization", "Proxy-Authorization", "Cookie", "Cookie2":
-			return jig.Errorf(jig.CodeInvalidInput, "the header %q would put a credential into the input of a call, where it is kept for good", name).
+			return jig.Errorf(jig.CodeInvalidInput, "the header %q would put a credential into the input of a call, where it is stored forever", name).
 				WithField("/headers/" + name).WithReason("header_refused").
-				WithHint("write a tool of your own that holds the credential and adds the header itself")
+				WithHint("write a tool of your own that adds the header with the credential")
 		}
 	}
 	return nil
@@ -156,7 +156,7 @@ func checkHeader(name, value string) string {
 	case !httpguts.ValidHeaderFieldName(name):
 		return "has no valid name"
 	case slices.Contains(refused, canonical) || strings.HasPrefix(canonical, "Proxy-"):
-		return "is set by jig alone"
+		return "is reserved for jig"
 	case !httpguts.ValidHeaderFieldValue(value):
 		return "has no valid value"
 	case len(value) > maxHeaderValue:

@@ -114,16 +114,16 @@ func explain(ctx context.Context, err error) *jig.Error {
 	var dns *net.DNSError
 	var network net.Error
 	switch {
-	case outbound.Forbidden(err):
-		return jig.Errorf(jig.CodeNotPermitted, "the address belongs to the inside network").WithField("/url").
-			WithReason("address_not_allowed").WithHint("only public addresses can be reached; the operator can open others")
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrProhibitedPort):
+		return jig.Errorf(jig.CodeNotPermitted, "the address belongs to an internal network").WithField("/url").
+			WithReason("address_not_allowed").WithHint("only public addresses can be reached; the operator can allow others")
 	case errors.Is(err, errRedirects):
 		return jig.Errorf(jig.CodeUnavailable, "there are more than %d redirects", MaxRedirects).WithField("/url").WithReason("too_many_redirects")
 	case errors.Is(err, errRefused):
-		return jig.Errorf(jig.CodeNotPermitted, "the server redirects to an address that is not followed: %w", cause(err)).WithField("/url").
+		return jig.Errorf(jig.CodeNotPermitted, "the server redirects to an address that is not allowed: %w", cause(err)).WithField("/url").
 			WithReason("redirect_refused")
 	case errors.Is(ctx.Err(), context.Canceled):
-		return jig.Errorf(jig.CodeCanceled, "the request was cancelled")
+		return jig.Errorf(jig.CodeCanceled, "the request was canceled")
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return jig.Errorf(jig.CodeUnavailable, "there is no host %q", dns.Name).WithField("/url").WithReason("host_not_found")
 	case ctx.Err() != nil, errors.As(err, &network) && network.Timeout():
