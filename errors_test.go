@@ -34,7 +34,7 @@ func TestError_OnlyFiveCodesPromiseThatNothingHappened(t *testing.T) {
 	require.False(t, (&jig.Error{Code: "TEAPOT"}).NoEffect())
 }
 
-func TestMayRetry_AWriteIsRepeatedOnlyWhenThatIsSafe(t *testing.T) {
+func TestMayRetry_WriteOnlyIfSafe(t *testing.T) {
 	t.Parallel()
 	for code, failure := range failuresOf() {
 		require.False(t, ledger.MayRetry(true, false, failure), code)

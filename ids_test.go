@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-func TestIdempotencyKeysFitAHeaderAndTellEverythingApart(t *testing.T) {
+func TestIdempotencyKeys_FitAHeaderAndAreUnique(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "prod/acme/ses_1/1.1", jig.IdempotencyKey("prod", "acme", "ses_1", "1.1"))
 	seen := map[string]bool{}

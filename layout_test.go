@@ -252,7 +252,7 @@ func cutModule(imported string) (string, bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-func TestRootUsesTheStandardLibraryAlone(t *testing.T) {
+func TestRootUsesOnlyTheStandardLibrary(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		if s.folder != "." || s.test {
@@ -393,7 +393,7 @@ func calls(call *ast.CallExpr, pkg, name string) bool {
 	return ok && from.Name == pkg
 }
 
-func TestNoDrawers(t *testing.T) {
+func TestNoUtilPackages(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		for _, part := range strings.Split(s.folder, "/") {

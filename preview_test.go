@@ -50,7 +50,7 @@ func TestPreviewShowsEveryArgument(t *testing.T) {
 	require.Contains(t, string(shown), `"list":"[`, "a list becomes a text")
 }
 
-func TestPreviewKeepsToItsRoom(t *testing.T) {
+func TestPreview_IsBounded(t *testing.T) {
 	t.Parallel()
 	many := map[string]string{}
 	for i := range 300 {

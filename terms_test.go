@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-func TestExpiryOutcomesFromTheMildest(t *testing.T) {
+func TestExpiryOutcomes_AreOrdered(t *testing.T) {
 	t.Parallel()
 	require.Zero(t, jig.ExpiryOutcome("").Strictness())
 	require.Less(t, jig.ExpiryDeny.Strictness(), jig.ExpiryCancel.Strictness())

@@ -50,7 +50,7 @@ func (f filling) Begin(context.Context, string, jig.Invocation, json.RawMessage)
 }
 
 // A bug in an extraction that runs in a local activity fails the activity but does not end the worker.
-func TestAPanicBesideTheWorkflowIsAnError(t *testing.T) {
+func TestLocalActivity_PanicIsAnError(t *testing.T) {
 	t.Parallel()
 	f := filling{call: jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "entities.extract", Status: jig.CallReserved, Input: []byte(`{}`)}}
 	var log bytes.Buffer

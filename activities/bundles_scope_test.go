@@ -52,7 +52,7 @@ func (l library) activities() *activities.Activities {
 	return activities.New(activities.Deps{Store: storeOf(l), Tenants: who{}, Catalogue: l, Bundles: l})
 }
 
-func TestToolsOfABundleAreThereForWhoHasIt(t *testing.T) {
+func TestBundleTools_AreVisibleWithTheBundle(t *testing.T) {
 	t.Parallel()
 	l := newLibrary(t, jig.Tool{Name: "notes.tidy", Bundle: "notes"}, jig.Tool{Name: "notes.secret", Bundle: "other"}, jig.Tool{Name: "file.read"})
 	for tenant, want := range map[string][]string{"acme": {"file.read", "notes.tidy"}, "zeta": {"file.read"}} {
@@ -67,7 +67,7 @@ func TestToolsOfABundleAreThereForWhoHasIt(t *testing.T) {
 }
 
 // A caller who does not see a tool gets the same answer as for a name that no tool has, including the hint.
-func TestAToolOfABundleIsAnsweredAsNobodys(t *testing.T) {
+func TestBundleTool_IsUnknownWithoutTheBundle(t *testing.T) {
 	t.Parallel()
 	l := newLibrary(t, jig.Tool{Name: "notes.tidy", Bundle: "notes"}, jig.Tool{Name: "notes.hidden", Tenants: []string{"acme"}}, jig.Tool{Name: "file.read"})
 	refused := func(tool string) string {

@@ -33,7 +33,7 @@ func (o *office) first(t *testing.T, tool string) {
 	require.Empty(t, o.ran)
 }
 
-func TestAConfirmedCallRuns(t *testing.T) {
+func TestConfirmation_ConfirmedCallRuns(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.first(t, closeTool)
@@ -46,7 +46,7 @@ func TestAConfirmedCallRuns(t *testing.T) {
 	require.Equal(t, []string{"3.1 a true"}, o.ran)
 }
 
-func TestAConfirmationThatIsNone(t *testing.T) {
+func TestConfirmation_InvalidOnesAreIgnored(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		change func(*office)
@@ -104,7 +104,7 @@ func spoken(tool string) func(*testing.T, *office) {
 	}
 }
 
-func TestADeniedCallIsNotConfirmed(t *testing.T) {
+func TestConfirmation_DeniedCallIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.govern(t, "  - {name: no, when: 'tool.name == \"shop.close\"', verdict: deny}\n")
@@ -114,7 +114,7 @@ func TestADeniedCallIsNotConfirmed(t *testing.T) {
 }
 
 // A confirmation in a message is checked again when the call runs. It no longer counts if the tenant requires proof by then.
-func TestAConfirmationIsWorkedOutAnew(t *testing.T) {
+func TestConfirmation_IsRecomputed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.first(t, closeTool)

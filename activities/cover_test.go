@@ -24,7 +24,7 @@ func (o *office) grants(t *testing.T, by string, g jig.GrantRequest) {
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 }
 
-func TestAGrantLetsCallsThrough(t *testing.T) {
+func TestGrant_LetsCoveredCallsRun(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.grants(t, "fay", jig.GrantRequest{When: "input.amount < 100", MaxUses: 2})
@@ -54,7 +54,7 @@ func TestAGrantLetsCallsThrough(t *testing.T) {
 }
 
 // A grant covers no more calls than it has uses, even if they are admitted together.
-func TestAGrantCountsWithinAPass(t *testing.T) {
+func TestGrant_CoversLaterCallsOfThePass(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.grants(t, "fay", jig.GrantRequest{MaxUses: 2})
@@ -77,7 +77,7 @@ func TestAGrantCountsWithinAPass(t *testing.T) {
 }
 
 // A grant counts as the approval of the people who gave it, where and as long as their own approval would count.
-func TestAGrantIsTheWordOfThoseWhoGaveIt(t *testing.T) {
+func TestGrant_CountsAsVoteOfItsGivers(t *testing.T) {
 	t.Parallel()
 	const next = `{"order":"b","amount":1}`
 	for name, row := range map[string]struct {
@@ -122,7 +122,7 @@ func rule(terms string) func(*testing.T, *office) {
 	}
 }
 
-func TestGrantsThatAreNotGiven(t *testing.T) {
+func TestGrants_Refused(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		tool   string
@@ -173,7 +173,7 @@ func TestRevokingAGrant(t *testing.T) {
 }
 
 // A grant that comes with the second of two approvals does not count as the first person's approval. Later calls need two approvals again.
-func TestAGrantIsNotTheWordOfThoseWhoApprovedBefore(t *testing.T) {
+func TestGrant_IsNotAVoteOfEarlierApprovers(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
 	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")

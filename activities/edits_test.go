@@ -55,7 +55,7 @@ func applied(t *testing.T, patch, document json.RawMessage) string {
 	return string(b)
 }
 
-func TestPatchesSayWhatWasChanged(t *testing.T) {
+func TestPatches_DescribeTheChange(t *testing.T) {
 	t.Parallel()
 	inputs := []string{
 		`{"a":1}`, `{"a":2}`, `{"a":2,"b":{"c":"x"}}`, `{"b":{"c":"y","d/e~f":null}}`, `{}`, `{"a":[1,2,3]}`, `{"a":"ü"}`,
@@ -179,7 +179,7 @@ func (o *office) patches(t *testing.T) []json.RawMessage {
 	return list
 }
 
-func TestTheModelIsToldWhatWasChanged(t *testing.T) {
+func TestPrompt_TellsTheModelAboutEdits(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.asks(t, 1, refundTool, small)
@@ -201,7 +201,7 @@ func TestTheModelIsToldWhatWasChanged(t *testing.T) {
 }
 
 // Somebody who may approve a small refund cannot change it into one for which the stricter rule fails to evaluate.
-func TestNoEditTakesTheTeethOfARule(t *testing.T) {
+func TestEdit_CannotWeakenARule(t *testing.T) {
 	t.Parallel()
 	const fails = "1000 / (input.amount - 7) > 100000" // for an amount of 7
 	o := newOffice(t)

@@ -113,7 +113,7 @@ func sessionsOf(list []jig.Pending) []string {
 }
 
 // A session whose workflow was terminated is not shown as waiting, even before the sweeper has closed it.
-func TestStatus_TerminatedWorkflowHasFailed(t *testing.T) {
+func TestStatus_TerminatedWorkflowIsFailed(t *testing.T) {
 	t.Parallel()
 	box := newInbox("ses_1")
 	view, err := box.activities().Status(t.Context(), protocol.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
@@ -166,7 +166,7 @@ func TestEvents_TerminatedWorkflowEndsTheWait(t *testing.T) {
 	require.Len(t, page.Events, 1)
 }
 
-func TestReads_WorkWhileTemporalDoesNotKnow(t *testing.T) {
+func TestReads_WorkWhileTemporalIsUnavailable(t *testing.T) {
 	t.Parallel()
 	box := newInbox("ses_1")
 	box.terminate("ses_1")

@@ -39,7 +39,7 @@ func (o *office) held(t *testing.T, id string) {
 }
 
 // While a policy cannot be read, a call neither runs nor asks anybody. Once it can be read, the call is admitted normally.
-func TestCallIsHeldBackUntilThePolicyCanBeRead(t *testing.T) {
+func TestUnreadablePolicy_HoldsCallsBack(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.lose()
@@ -78,7 +78,7 @@ func TestCallIsHeldBackUntilThePolicyCanBeRead(t *testing.T) {
 }
 
 // A call that was admitted or approved earlier does not run either, because the policy may deny it by now.
-func TestAdmittedCallIsHeldBackAtItsStart(t *testing.T) {
+func TestUnreadablePolicy_HoldsAdmittedCallsBack(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	runs, approved, waits := o.asks(t, 1, ordersTool, small), o.asks(t, 2, refundTool, small), o.asks(t, 3, refundTool, `{"order":"b","amount":20}`)
@@ -101,7 +101,7 @@ func TestAdmittedCallIsHeldBackAtItsStart(t *testing.T) {
 }
 
 // The input of a call cannot be changed while nobody knows what policy says about the change.
-func TestNoEditWhileAPolicyCannotBeRead(t *testing.T) {
+func TestUnreadablePolicy_PreventsEdits(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.asks(t, 1, refundTool, small)
@@ -113,7 +113,7 @@ func TestNoEditWhileAPolicyCannotBeRead(t *testing.T) {
 }
 
 // A call whose tool changed is not admitted again while a policy cannot be read. It stays as it is.
-func TestCallIsNotAdmittedAnewWhileAPolicyCannotBeRead(t *testing.T) {
+func TestUnreadablePolicy_PreventsReadmission(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.asks(t, 1, refundTool, small)

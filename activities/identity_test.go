@@ -273,7 +273,7 @@ func (o *office) Settings(context.Context, string) (tenancy.Settings, error) {
 
 const small = `{"order":"a","amount":10}`
 
-func TestASignedDecisionNeedsAToken(t *testing.T) {
+func TestSignedDecision_NeedsAToken(t *testing.T) {
 	t.Parallel()
 	for mode, key := range map[tenancy.SignalMode]string{tenancy.SignalsSigned: "signal:1", tenancy.SignalsOff: "update:1"} {
 		o := newOffice(t, func(o *office) { o.settings.Signals = mode })
@@ -292,7 +292,7 @@ func TestASignedDecisionNeedsAToken(t *testing.T) {
 	}
 }
 
-func TestNoRawSignalWhereTheyAreOff(t *testing.T) {
+func TestRawSignals_AreRefusedWhenOff(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, func(o *office) { o.settings.Signals = tenancy.SignalsOff })
 	c := o.asks(t, 1, refundTool, small)
@@ -308,7 +308,7 @@ func TestNoRawSignalWhereTheyAreOff(t *testing.T) {
 }
 
 // If any single part of a letter is changed after it was signed, the letter is refused and nothing changes.
-func TestATokenIsForExactlyWhatWasSigned(t *testing.T) {
+func TestToken_CoversExactlyWhatWasSigned(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
 	c := o.asks(t, 1, refundTool, small)
@@ -378,7 +378,7 @@ func TestATokenIsForExactlyWhatWasSigned(t *testing.T) {
 }
 
 // A token is valid only for what it was signed for. It is refused once the call has changed, and for another call with the same input.
-func TestATokenIsForWhatWasShown(t *testing.T) {
+func TestToken_CoversWhatWasShown(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
 	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
@@ -396,7 +396,7 @@ func TestATokenIsForWhatWasShown(t *testing.T) {
 	require.Equal(t, jig.DecisionRefused, o.hear(t, "approve", old).Outcome)
 }
 
-func TestWhoATokenProves(t *testing.T) {
+func TestToken_ProvesItsPrincipal(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
 	o.govern(t, "  - {name: one, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")
@@ -414,7 +414,7 @@ func TestWhoATokenProves(t *testing.T) {
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
 }
 
-func TestWhoATrustedSignalClaims(t *testing.T) {
+func TestTrustedSignal_RecordsTheClaim(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.govern(t, "  - {name: one, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")
@@ -431,7 +431,7 @@ func TestWhoATrustedSignalClaims(t *testing.T) {
 	require.True(t, claimed, "what is claimed is recorded as claimed")
 }
 
-func TestASignedReconciliation(t *testing.T) {
+func TestSignedReconciliation(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.asks(t, 1, refundTool, small)

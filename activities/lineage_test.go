@@ -110,7 +110,7 @@ func TestDraftOfARegisteredAgentIsNotTrustedAsIt(t *testing.T) {
 
 // A grant for a registered agent does not cover drafts of the same name. A grant that is given in a draft covers only that version
 // of the document.
-func TestGrantsTellDraftsApart(t *testing.T) {
+func TestGrants_DistinguishDrafts(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.register(t, document())
@@ -190,7 +190,7 @@ func TestNoEditStartsAnAgentThatIsNotListed(t *testing.T) {
 }
 
 // Agents start agents at most five levels below the first one: at that depth no session answers such a call.
-func TestNoSessionAnswersACallThatGoesTooDeep(t *testing.T) {
+func TestChildAgents_TooDeepNestingIsRefused(t *testing.T) {
 	t.Parallel()
 	run := jig.Tool{Name: "agent.run", Implementation: activities.ChildAgent}
 	for depth, answered := range map[int]bool{0: true, 4: true, 5: false, 6: false} {
@@ -231,7 +231,7 @@ func TestRulesSeeWhoStartedAnAgent(t *testing.T) {
 }
 
 // Only the call that starts a session can place it below another session. Otherwise a rule would take it for that session's child.
-func TestAPlaceInATreeCannotBeClaimed(t *testing.T) {
+func TestLineage_CannotBeClaimed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.register(t, document())
@@ -292,7 +292,7 @@ func TestCallerChoosesOnlyAListedModel(t *testing.T) {
 
 // Somebody who is removed from the tenant's document loses their permissions in running sessions: for calls that are admitted from
 // then on, and for those that wait or are about to begin.
-func TestLostPermissionsHoldInRunningSessions(t *testing.T) {
+func TestPermissions_RevocationAppliesToRunningSessions(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	people := o.settings.People

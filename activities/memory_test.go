@@ -68,7 +68,7 @@ func TestMemoryOfResults(t *testing.T) {
 	}
 }
 
-func TestMemoryGoesBack(t *testing.T) {
+func TestMemory_IncludesEarlierPasses(t *testing.T) {
 	t.Parallel()
 	memory := activities.MemoryOf(
 		told(1, "entities.create", `{"type":"team","title":"Alpha"}`, `{"entity_id":"ent_1","type":"team"}`),

@@ -13,7 +13,7 @@ import (
 )
 
 // Signals with the same content are separate messages, unless their sender gave them the same id.
-func TestAMessageOfAnIDIsTakenOnce(t *testing.T) {
+func TestMessage_SameIDIsAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.open(t)

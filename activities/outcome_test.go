@@ -59,7 +59,7 @@ func (o *office) abandoned(t *testing.T, c jig.Call) {
 	require.Equal(t, ledger.ReserveRun, r.Outcome)
 }
 
-func TestWrite_ThatTookEffectAndFailedIsUnknown(t *testing.T) {
+func TestWrite_FailureAfterTheEffectIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		end  tools.Handler
@@ -110,7 +110,7 @@ func (o *office) event(t *testing.T, kind jig.EventType) json.RawMessage {
 	return nil
 }
 
-func TestWrite_APromiseAfterADoubtfulAttemptIsUnknown(t *testing.T) {
+func TestWrite_PromiseAfterAnUncertainAttemptIsUnknown(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, func(o *office) {
 		o.extra = []tools.Tool{o.payment(jig.Tool{Idempotent: true}, func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult {
@@ -187,7 +187,7 @@ func settlesLate(t *testing.T, heard *settlements) (*office, jig.Call) {
 	return o, c
 }
 
-func TestLateSuccess_SettlesTheCallAndTellsItsWorkflow(t *testing.T) {
+func TestLateSuccess_SettlesTheCallAndNotifiesItsWorkflow(t *testing.T) {
 	t.Parallel()
 	heard := &settlements{}
 	o, c := settlesLate(t, heard)
@@ -214,7 +214,7 @@ func (o *office) aged(t *testing.T) int64 {
 	return done.RowsAffected()
 }
 
-func TestLateSuccess_OfAWorkerThatDiesBeforeItTellsIsToldByTheSweeper(t *testing.T) {
+func TestLateSuccess_SweeperNotifiesWorkflowOfDeadWorker(t *testing.T) {
 	t.Parallel()
 	heard := &settlements{down: 1}
 	o, c := settlesLate(t, heard)
@@ -269,7 +269,7 @@ func TestApproval_OfAVersionWithoutConfirmationDoesNotLetAnotherRun(t *testing.T
 	}
 }
 
-func TestOrphanedCall_OfAChangedToolComesToItsEnd(t *testing.T) {
+func TestOrphanedCall_OfAChangedToolEnds(t *testing.T) {
 	t.Parallel()
 	for name, permission := range map[string]jig.Permission{"draft": jig.PermissionDraft, "write": jig.PermissionWrite} {
 		t.Run(name, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestOrphanedCall_OfAChangedToolComesToItsEnd(t *testing.T) {
 	}
 }
 
-func TestOrphanedCall_DeniedAsksWhatBecameOfIt(t *testing.T) {
+func TestOrphanedCall_DeniedAsksForTheOutcome(t *testing.T) {
 	t.Parallel()
 	contract := jig.Tool{Idempotent: true}
 	o := newOffice(t, func(o *office) { o.extra = []tools.Tool{o.payment(contract, paid)} })
@@ -362,7 +362,7 @@ steps:
 output: {n: "none"}
 `
 
-func TestCompositionsOutputThatDoesNotFit_FailsAReadAlone(t *testing.T) {
+func TestCompositionOutput_MismatchFailsOnlyReads(t *testing.T) {
 	t.Parallel()
 	for permission, succeeds := range map[string]bool{"read": false, "draft": true} {
 		o := newOffice(t)
@@ -378,7 +378,7 @@ func TestCompositionsOutputThatDoesNotFit_FailsAReadAlone(t *testing.T) {
 	}
 }
 
-func TestOrphanedCall_DeniedByPolicyAsksWhatBecameOfIt(t *testing.T) {
+func TestOrphanedCall_DeniedByPolicyAsksForTheOutcome(t *testing.T) {
 	t.Parallel()
 	contract := jig.Tool{Idempotent: true}
 	o := newOffice(t, func(o *office) { o.extra = []tools.Tool{o.payment(contract, paid)} })

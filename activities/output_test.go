@@ -36,7 +36,7 @@ func (o *office) status(t *testing.T) jig.SessionView {
 	return view
 }
 
-func TestStatus_HasWhatTheCallOfASessionGaveAfterItWaited(t *testing.T) {
+func TestStatus_HasTheOutputOfACallThatWaited(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.calls(t, refundTool, small)

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/tools/builtin/person"
 )
 
-func TestAQuestionIsAnsweredWithWhatFits(t *testing.T) {
+func TestQuestion_AcceptsOnlyFittingAnswers(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		ask     string
@@ -45,7 +45,7 @@ func TestAQuestionIsAnsweredWithWhatFits(t *testing.T) {
 	}
 }
 
-func TestAQuestionThatNobodyCouldAnswer(t *testing.T) {
+func TestQuestion_UnanswerableIsRefused(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	for pass, row := range []struct{ ask, why string }{
@@ -62,7 +62,7 @@ func TestAQuestionThatNobodyCouldAnswer(t *testing.T) {
 	}
 }
 
-func TestAQuestionExpiresAsItSays(t *testing.T) {
+func TestQuestion_ExpiresAfterItsOwnDuration(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.asks(t, 1, person.AskTool, `{"question":"Why?","expires":"2d"}`)
@@ -79,7 +79,7 @@ func TestAQuestionExpiresAsItSays(t *testing.T) {
 }
 
 // A policy says who may answer a question, and answers need proof if the tenant requires it.
-func TestWhoAnswersAQuestion(t *testing.T) {
+func TestQuestion_WhoMayAnswer(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
 	o.govern(t, "  - {name: ask, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")

@@ -25,7 +25,7 @@ func hadNoEffect(code jig.Code) jig.ToolResult {
 // promises are the codes with which a tool says that nothing happened.
 var promises = []jig.Code{jig.CodeInvalidInput, jig.CodeNotFound, jig.CodeConflict, jig.CodeNotPermitted, jig.CodeRateLimited}
 
-func TestVerdict_AFailedWriteIsUnknownUnlessNothingHappened(t *testing.T) {
+func TestOutcome_FailedWriteIsUnknownUnlessNothingHappened(t *testing.T) {
 	t.Parallel()
 	for _, permission := range []jig.Permission{jig.PermissionWrite, jig.PermissionDestructive, "", "new"} {
 		write := jig.Tool{Permission: permission, MaxAttempts: 3}
@@ -45,7 +45,7 @@ func TestVerdict_AFailedWriteIsUnknownUnlessNothingHappened(t *testing.T) {
 	}
 }
 
-func TestVerdict_AWriteIsRepeatedOnlyWhenThatIsSafe(t *testing.T) {
+func TestOutcome_WriteIsRepeatedOnlyIfSafe(t *testing.T) {
 	t.Parallel()
 	once := jig.Tool{Permission: jig.PermissionWrite, MaxAttempts: 3}
 	keyed := jig.Tool{Permission: jig.PermissionWrite, MaxAttempts: 3, Idempotent: true}
@@ -82,7 +82,7 @@ func TestVerdict_AWriteIsRepeatedOnlyWhenThatIsSafe(t *testing.T) {
 	}
 }
 
-func TestVerdict_OnAnAttemptThatWasCancelled(t *testing.T) {
+func TestOutcome_OfACanceledAttempt(t *testing.T) {
 	t.Parallel()
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -110,7 +110,7 @@ func TestVerdict_OnAnAttemptThatWasCancelled(t *testing.T) {
 	}
 }
 
-func TestVerdict_OnReads(t *testing.T) {
+func TestOutcome_OfReads(t *testing.T) {
 	t.Parallel()
 	read := jig.Tool{Permission: jig.PermissionRead, MaxAttempts: 3, Idempotent: true}
 	other := jig.Tool{Permission: jig.PermissionDraft, MaxAttempts: 3}
@@ -139,7 +139,7 @@ func TestVerdict_OnReads(t *testing.T) {
 	}
 }
 
-func TestCutDownKeepsTheWhole(t *testing.T) {
+func TestShortenedResult_KeepsTheFullValue(t *testing.T) {
 	t.Parallel()
 	big, err := json.Marshal(strings.Repeat("é", 100_000))
 	require.NoError(t, err)

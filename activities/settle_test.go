@@ -106,7 +106,7 @@ func (e *ended) Open(context.Context, string, string) (bool, error) { return fal
 
 func (e *ended) Ended(_ context.Context, ids []string) ([]string, error) { return ids, nil }
 
-func TestWhatCannotBeSweptKeepsNothingElse(t *testing.T) {
+func TestSweep_ContinuesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	for code, closed := range map[jig.Code][]string{
 		jig.CodeInternal:    {"ses_1", "ses_3"},
@@ -130,7 +130,7 @@ func (e *ended) Settled(_ context.Context, workflowID string, call protocol.Sett
 }
 
 // If a worker died before it told a workflow of a settled call, the sweeper tells it, so that the session does not wait forever.
-func TestSweep_TellsWorkflowsOfCallsThatWereSettledLate(t *testing.T) {
+func TestSweep_NotifiesWorkflowsOfCallsSettledLate(t *testing.T) {
 	t.Parallel()
 	e := &ended{deaf: "ses_2"}
 	a := activities.New(activities.Deps{Store: storeOf(e), Tenants: who{}, Runs: e, Logger: slog.New(slog.DiscardHandler)})

@@ -103,7 +103,7 @@ func TestASummaryCountsAsUsage(t *testing.T) {
 }
 
 // A log that is too long for one prompt loses its middle. The earlier summary, the first request and the latest work are kept.
-func TestALongLogLosesItsMiddle(t *testing.T) {
+func TestSummary_LongLogIsCutInTheMiddle(t *testing.T) {
 	t.Parallel()
 	l, w := newLong(60), &writer{summary: "short"}
 	l.session.Summary = "what went before"
@@ -116,7 +116,7 @@ func TestALongLogLosesItsMiddle(t *testing.T) {
 }
 
 // If the model returns no summary, the session still remembers what it was asked for.
-func TestAModelWithoutASummaryLeavesTheLog(t *testing.T) {
+func TestSummary_KeepsTheLogIfTheModelGivesNone(t *testing.T) {
 	t.Parallel()
 	l := newLong(30)
 	think(t, l, &writer{summary: " \n"})

@@ -19,7 +19,7 @@ import (
 
 // A token counts only once. Somebody who has seen it cannot use it again: neither while the call still waits nor when its outcome becomes
 // unknown again.
-func TestATokenCountsOnce(t *testing.T) {
+func TestToken_CanBeUsedOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
 	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
@@ -54,7 +54,7 @@ func TestATokenCountsOnce(t *testing.T) {
 }
 
 // Each request is an activity of its own, as in production.
-func TestATokenOfAPauseCountsOnce(t *testing.T) {
+func TestToken_OfAPauseCanBeUsedOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)
 	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
@@ -91,7 +91,7 @@ func TestATokenOfAPauseCountsOnce(t *testing.T) {
 }
 
 // Claims that counted while the tenant trusted them no longer count once it requires proof.
-func TestWhatWasClaimedCountsNoMoreWhereProofIsWanted(t *testing.T) {
+func TestProofRequired_ClaimedVotesDoNotCount(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
@@ -114,7 +114,7 @@ func TestWhatWasClaimedCountsNoMoreWhereProofIsWanted(t *testing.T) {
 }
 
 // If the tenant trusts claims, they count together with proofs.
-func TestAClaimAndAProofCountWhereTheTenantTrusts(t *testing.T) {
+func TestDecision_ClaimAndProofCountIfTheTenantTrustsSignals(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
@@ -124,7 +124,7 @@ func TestAClaimAndAProofCountWhereTheTenantTrusts(t *testing.T) {
 }
 
 // If a call was approved by a claim and has not begun when the tenant starts to require proof, it needs approval again.
-func TestWhatAClaimApprovedIsAskedAnewWhereProofIsWanted(t *testing.T) {
+func TestProofRequired_ApprovalByClaimAsksAgain(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.govern(t, "  - {name: one, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")

@@ -42,7 +42,7 @@ func TestAgents(t *testing.T) {
 }
 
 // Users copy what ships, so it must not cause even a warning, with only the tools that ship.
-func TestShippedDocumentsAreInOrder(t *testing.T) {
+func TestShippedDocumentsAreValid(t *testing.T) {
 	t.Parallel()
 	docs, err := bundles.Documents()
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestShippedDocumentsAreInOrder(t *testing.T) {
 	require.Empty(t, spec.Advise(docs, catalogue))
 }
 
-func TestBundlesAreWhole(t *testing.T) {
+func TestBundlesAreComplete(t *testing.T) {
 	t.Parallel()
 	list, err := bundles.Bundles()
 	require.NoError(t, err)

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-func TestConsultingBringsTheWholeCase(t *testing.T) {
+func TestConsultingBundle_IsComplete(t *testing.T) {
 	t.Parallel()
 	got := map[string]spec.Kind{}
 	for _, doc := range theBundle(t, "consulting").Documents {
@@ -109,7 +109,7 @@ func compose(t *testing.T, input string) (out summaryText) {
 	return out
 }
 
-func TestComposerSaysWhatIsOnRecord(t *testing.T) {
+func TestComposer_UsesTheRecords(t *testing.T) {
 	t.Parallel()
 	got := compose(t, `{
 		"situation": {"id": "ent_e", "title": "Claims", "client": "Acme", "scope": "answer within a day"},
@@ -146,7 +146,7 @@ func TestComposerSaysWhatIsOnRecord(t *testing.T) {
 	require.True(t, strings.HasPrefix(got.Summary, "Put together from the records by fixed rules, without a model.\n\n- Acme "), got.Summary)
 }
 
-func TestComposerOfLittle(t *testing.T) {
+func TestComposer_FewRecords(t *testing.T) {
 	t.Parallel()
 	got := compose(t, `{
 		"situation": {"id": "ent_e", "title": "", "client": "Acme", "scope": "look around"}, "pilots": [], "assessments": [],

@@ -30,7 +30,7 @@ func theBundle(t *testing.T, name string) spec.Bundle {
 	return spec.Bundle{}
 }
 
-func TestDependencyReviewBringsTheWholeReview(t *testing.T) {
+func TestDependencyReviewBundle_IsComplete(t *testing.T) {
 	t.Parallel()
 	got := map[string]spec.Kind{}
 	for _, doc := range theBundle(t, "dependency-review").Documents {
@@ -120,7 +120,7 @@ func fact(id string, more map[string]any) map[string]any {
 	return m
 }
 
-func TestReviewWriterSaysWhatTheFactsSay(t *testing.T) {
+func TestReviewWriter_UsesTheFacts(t *testing.T) {
 	t.Parallel()
 	got := write(t,
 		fact("a", map[string]any{"age_days": 10, "versions_behind": 0, "latest_known": "v1.0.0"}),
@@ -146,7 +146,7 @@ func TestReviewWriterSaysWhatTheFactsSay(t *testing.T) {
 	}
 }
 
-func TestReviewWriterOfFewAndMany(t *testing.T) {
+func TestReviewWriter_FewAndManyModules(t *testing.T) {
 	t.Parallel()
 	none := write(t)
 	require.Empty(t, none.Claims)

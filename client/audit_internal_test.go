@@ -50,7 +50,7 @@ func TestAuditEndsAtTheHeadOfItsFirstPage(t *testing.T) {
 	}
 }
 
-func TestAuditStopsWhenItIsToldTo(t *testing.T) {
+func TestAudit_StopsWhenTheCallbackSaysSo(t *testing.T) {
 	t.Parallel()
 	enough := errors.New("enough")
 	pages := 0
@@ -62,7 +62,7 @@ func TestAuditStopsWhenItIsToldTo(t *testing.T) {
 	require.Equal(t, 1, pages)
 }
 
-func TestAuditSendsWhatNarrowsIt(t *testing.T) {
+func TestAudit_SendsItsFilters(t *testing.T) {
 	t.Parallel()
 	want := AuditRequest{Tenant: "acme", SessionID: "ses_a", Since: time.Unix(5, 0), Until: time.Unix(9, 0)}
 	f := &fake{activity: func(_ sdk.StartActivityOptions, _ string, request any) (any, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-func TestErrorsComeBackAsTheyWere(t *testing.T) {
+func TestErrors_RoundTrip(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: func(o sdk.StartActivityOptions, name string, request any) (any, error) {
 		require.Equal(t, protocol.ReadStatus, name)
@@ -36,7 +36,7 @@ func TestErrorsComeBackAsTheyWere(t *testing.T) {
 	require.Equal(t, "look", e.Hint)
 }
 
-func TestNoWorkerIsSaidInPlainWords(t *testing.T) {
+func TestNoWorker_ErrorIsReadable(t *testing.T) {
 	t.Parallel()
 	f := &fake{activity: noWorkerAnswers}
 	_, err := newTestClient(f).Approvals(t.Context(), "default", "")
@@ -130,7 +130,7 @@ func TestDecide_LeavesNoPingBehind(t *testing.T) {
 	})
 }
 
-func TestDecideSaysWhyItCannotBe(t *testing.T) {
+func TestDecide_ReportsWhyItFails(t *testing.T) {
 	t.Parallel()
 	gone := func(sdk.UpdateWorkflowOptions) (any, error) { return nil, notFound() }
 	_, err := newTestClient(&fake{describe: completed, update: gone}).Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
@@ -192,7 +192,7 @@ func TestPagesAreRead(t *testing.T) {
 	require.Len(t, events, 3)
 }
 
-func TestADocumentIsReadInPieces(t *testing.T) {
+func TestDocument_IsReadInPieces(t *testing.T) {
 	t.Parallel()
 	versions := []string{"an old text", "a newer text"}
 	changes := 1

@@ -42,7 +42,7 @@ func ran(id string, due time.Time) sdk.ScheduleActionResult {
 	}
 }
 
-func TestAScheduleStartsWhatStartWould(t *testing.T) {
+func TestSchedule_StartsTheSameSessionAsStart(t *testing.T) {
 	t.Parallel()
 	var direct sdk.StartWorkflowOptions
 	var input protocol.PassInput
@@ -77,7 +77,7 @@ func TestAScheduleStartsWhatStartWould(t *testing.T) {
 	}, got)
 }
 
-func TestAScheduleRunsWhatTriggerWould(t *testing.T) {
+func TestSchedule_RunsTheSameCallAsTrigger(t *testing.T) {
 	t.Parallel()
 	f := newFakeScheduler()
 	o := hourly()
@@ -116,7 +116,7 @@ func TestTheSessionsOfASchedule(t *testing.T) {
 	require.ErrorContains(t, CheckScheduleName(long, long), "together are too long")
 }
 
-func TestScheduleOptionsThatCannotBe(t *testing.T) {
+func TestScheduleOptions_Invalid(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		change func(o *ScheduleOptions)
@@ -233,7 +233,7 @@ func TestPauseResumeDelete(t *testing.T) {
 	require.Empty(t, f.kept)
 }
 
-func TestListShowsTheTenantsOwn(t *testing.T) {
+func TestList_ShowsOnlyTheTenantsSessions(t *testing.T) {
 	t.Parallel()
 	f := newFakeScheduler()
 	f.describe = func(id string) (string, string, enumspb.WorkflowExecutionStatus, error) {
@@ -364,7 +364,7 @@ func TestTriggerFindsTheSession(t *testing.T) {
 	}
 }
 
-func TestTriggerWaitsForASecondOfItsOwn(t *testing.T) {
+func TestTrigger_WaitsForItsOwnSecond(t *testing.T) {
 	t.Parallel()
 	info := sdk.ScheduleInfo{RecentActions: []sdk.ScheduleActionResult{ran("a", seven.Add(-time.Hour)), ran("b", seven.Add(200*time.Millisecond))}}
 	require.Equal(t, 500*time.Millisecond, untilFree(info, seven.Add(500*time.Millisecond)))

@@ -10,7 +10,7 @@ import (
 	sdk "go.temporal.io/sdk/client"
 )
 
-func TestSpanSaysWhatFlagsTake(t *testing.T) {
+func TestSpan_ReportsValidValues(t *testing.T) {
 	t.Parallel()
 	for text, d := range map[string]time.Duration{
 		"1h": time.Hour, "1h30m": 90 * time.Minute, "10m": 10 * time.Minute, "20m": 20 * time.Minute, "10h": 10 * time.Hour, "1h0m5s": time.Hour + 5*time.Second,
@@ -53,7 +53,7 @@ func TestCalendarsAreWrittenAsCronLines(t *testing.T) {
 	require.NoError(t, checkCron("@daily"))
 }
 
-func TestTimetableReadsBackWhatItWrote(t *testing.T) {
+func TestTimetable_RoundTrips(t *testing.T) {
 	t.Parallel()
 	for want, w := range map[string]Timetable{
 		"0 7 * * 1-5 UTC": {Cron: []string{"0 7 * * 1-5"}},

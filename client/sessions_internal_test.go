@@ -56,7 +56,7 @@ func taken(kind string, r jig.SessionRequest) *fake {
 	}
 }
 
-func TestStart_SameIDAndRequestGivesTheSessionThatIsThere(t *testing.T) {
+func TestStart_SameIDAndRequestReturnsTheExistingSession(t *testing.T) {
 	t.Parallel()
 	c := newTestClient(taken(protocol.PassWorkflow, jig.SessionRequest{Agent: "review", Input: json.RawMessage(`{"a":1,"b":2}`), Principal: "ana"}))
 	same := StartOptions{ID: "order-7", Agent: "review", Input: json.RawMessage(`{ "b": 2, "a": 1 }`), Principal: jig.Principal{ID: "ana"}}
@@ -171,7 +171,7 @@ func TestStartRepeatsWhileTheServerIsBusy(t *testing.T) {
 }
 
 // The answer to a start may get lost. If jig made the id, a session that the next attempt finds under it was started by this request.
-func TestStartOfAFreshIDIsNeverAnothersSession(t *testing.T) {
+func TestStart_FreshIDNeverReturnsAnotherSession(t *testing.T) {
 	t.Parallel()
 	for given, existing := range map[string]bool{"": false, "mine": true} {
 		tries := 0
@@ -188,7 +188,7 @@ func TestStartOfAFreshIDIsNeverAnothersSession(t *testing.T) {
 	}
 }
 
-func TestStartKeepsLargeValuesAside(t *testing.T) {
+func TestStart_StoresLargeValuesSeparately(t *testing.T) {
 	t.Parallel()
 	document := strings.Repeat("d", 300<<10)
 	input := json.RawMessage(`{"text":"` + strings.Repeat("i", 40<<10) + `"}`)
@@ -219,7 +219,7 @@ func TestStartKeepsLargeValuesAside(t *testing.T) {
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput})
 }
 
-func TestStartRefusesWhatCannotBe(t *testing.T) {
+func TestStart_RefusesInvalidRequests(t *testing.T) {
 	t.Parallel()
 	c := newTestClient(&fake{})
 	for name, o := range map[string]StartOptions{
@@ -340,7 +340,7 @@ func applicationError(code jig.Code, message string) error {
 	return sdktemporal.NewApplicationErrorWithOptions(message, string(code), sdktemporal.ApplicationErrorOptions{Details: []any{e}})
 }
 
-func TestAFileNamesItsAgent(t *testing.T) {
+func TestStart_DocumentNamesTheAgent(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "mine", StartOptions{DocumentName: `C:\x\mine.md`}.shownAgent())
 }

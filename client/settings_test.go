@@ -68,7 +68,7 @@ func TestReadEnvFile(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestDialSaysThatNothingAnswers(t *testing.T) {
+func TestDial_ReportsThatNothingAnswers(t *testing.T) {
 	t.Parallel()
 	_, err := client.Dial(t.Context(), client.Options{Temporal: sdk.Options{HostPort: "127.0.0.1:1"}})
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeUnavailable})

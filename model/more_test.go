@@ -29,7 +29,7 @@ func TestCancelled(t *testing.T) {
 	})
 }
 
-func TestSlowStreamIsWaitedFor(t *testing.T) {
+func TestSlowStream_IsNotCutOff(t *testing.T) {
 	t.Parallel()
 	bothWires(t, func(t *testing.T, provider string) {
 		t.Helper()

@@ -146,7 +146,7 @@ func FuzzExplain(f *testing.F) {
 }
 
 // The reader refuses an empty list of steps; the drawing does not.
-func TestExplainOfNothing(t *testing.T) {
+func TestExplain_EmptyDocuments(t *testing.T) {
 	t.Parallel()
 	e := spec.Explain(spec.Execution{Kind: spec.KindComposition, Name: "a", Steps: []spec.Step{{}}})
 	require.Contains(t, e.Text(), "1. nothing")

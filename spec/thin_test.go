@@ -92,7 +92,7 @@ func TestConnectedEntitiesAreFollowedAsFarAsTheStoreDoes(t *testing.T) {
 	}
 }
 
-func TestAdviceOnThinTools(t *testing.T) {
+func TestAdvise_OnThinTools(t *testing.T) {
 	t.Parallel()
 	docs := load(t, map[string]string{
 		"a.yaml": "{kind: thin_tool, name: review.start, description: Does it., creates: {type: review}}",

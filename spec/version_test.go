@@ -57,7 +57,7 @@ func TestVersionsAreHashesThatOtherProgramsCanCompute(t *testing.T) {
 		`"},{"kind":"skill","name":"notes","version":"`+docs[0].Version+`"}],"manifest":"`+manifest.Version+`"}`), bundle.Hash)
 }
 
-func TestWordsOfADocumentChangeTheVersionAndNotTheMeaning(t *testing.T) {
+func TestDescriptions_ChangeTheVersionButNotTheMeaning(t *testing.T) {
 	t.Parallel()
 	load := func(body string) *spec.Execution {
 		doc, problems := spec.Load("pay.yaml", []byte(body))
@@ -84,7 +84,7 @@ func TestWordsOfADocumentChangeTheVersionAndNotTheMeaning(t *testing.T) {
 }
 
 // Two texts that are not UTF-8 could have the same version, so such texts are not documents.
-func TestADocumentIsUTF8Text(t *testing.T) {
+func TestDocument_MustBeUTF8(t *testing.T) {
 	t.Parallel()
 	for file, body := range map[string]string{
 		"tidy.md":  "---\nname: tidy\nmodel: anthropic/x\n---\nTidy \xff up.\n",

@@ -35,7 +35,7 @@ func schemaOf(text string) jig.Question {
 	return jig.Question{Text: "?", Schema: json.RawMessage(text)}
 }
 
-func TestAnAnswerIsWhatTheQuestionWants(t *testing.T) {
+func TestAnswer_IsParsedForTheQuestion(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		question    jig.Question
@@ -133,7 +133,7 @@ func TestWrongAnswers(t *testing.T) {
 	}
 }
 
-func TestAQuestionIsAskedOnATerminal(t *testing.T) {
+func TestAnswer_PromptsOnATerminal(t *testing.T) {
 	t.Parallel()
 	colors := jig.Question{Text: "Which colour?", Options: values(`"red"`, `"dark blue"`, `7`)}
 	for name, tt := range map[string]struct {
@@ -175,7 +175,7 @@ func (p silentPerson) Read([]byte) (int, error) {
 	return 0, io.ErrClosedPipe
 }
 
-func TestAQuestionIsInterrupted(t *testing.T) {
+func TestAnswer_PromptIsInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	e := askingEngine(jig.Question{Text: "Why?"})

@@ -81,7 +81,7 @@ func TestAuditIsExportedAndVerified(t *testing.T) {
 	}
 }
 
-func TestABrokenExportIsNamed(t *testing.T) {
+func TestAuditVerify_NamesTheBrokenRow(t *testing.T) {
 	t.Parallel()
 	export := jigCLI(t, recorded(t, 8), nil, "audit", "export").stdout
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -123,7 +123,7 @@ func TestABrokenExportIsNamed(t *testing.T) {
 	require.Equal(t, exitUsage, jigCLI(t, nil, nil, "audit", "verify", file+".none").code)
 }
 
-func TestAPartOfTheAudit(t *testing.T) {
+func TestAuditVerify_PartialExport(t *testing.T) {
 	t.Parallel()
 	e := recorded(t, 8)
 	e.audit = e.audit[1:] // from row 4
@@ -141,7 +141,7 @@ func TestAPartOfTheAudit(t *testing.T) {
 	require.Contains(t, got.stderr, "--from is 10, but the record has 8 rows")
 }
 
-func TestAnExportThatFailsLeavesNothing(t *testing.T) {
+func TestAuditExport_FailureLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	e := recorded(t, 8)

@@ -71,7 +71,7 @@ func TestApproveAll(t *testing.T) {
 	require.Zero(t, e.limit)
 }
 
-func TestDenyAllTellsOfEachItem(t *testing.T) {
+func TestDenyAll_ReportsEachCall(t *testing.T) {
 	t.Parallel()
 	e := waitingIn("ses_1 1.1", "ses_1 1.2", "ses_2 1.1", "ses_3 1.9")
 	e.refuse = "1.2"

@@ -86,7 +86,7 @@ func TestStatusOfAnEntity(t *testing.T) {
 }
 
 // If nothing fills an entity, or the entity does not exist, the message says what to do.
-func TestWatchAnEntityThatNothingFills(t *testing.T) {
+func TestWatch_EntityWithoutAnExtraction(t *testing.T) {
 	t.Parallel()
 	none := &fake{entity: jig.EntityStatus{EntityID: "ent_1", Type: "page", Status: jig.ExtractionNone}}
 	out := jigCLI(t, none, nil, "watch", "ent_1", "--tenant", "acme")
@@ -102,7 +102,7 @@ func TestWatchAnEntityThatNothingFills(t *testing.T) {
 }
 
 // The link to a created entity and the command that follows it are shown to people, not to programs.
-func TestTriggerTellsHowToWatch(t *testing.T) {
+func TestTrigger_PrintsTheWatchCommand(t *testing.T) {
 	t.Parallel()
 	data := json.RawMessage(`{"entity_id":"ent_1","url":"https://example.com/ent_1","session_id":"ses_2","created":true}`)
 	made := &fake{trigger: client.CallResult{

@@ -48,7 +48,7 @@ func TestErrorsForPrograms(t *testing.T) {
 	}
 }
 
-func TestWhatASessionFailedWithIsData(t *testing.T) {
+func TestFailedSession_IsPrintedAsData(t *testing.T) {
 	t.Parallel()
 	e := doneEngine()
 	e.result = client.PassResult{SessionID: "ses_1", Status: jig.StatusFailed, Error: &jig.Error{Code: jig.CodeBudgetExhausted, Message: "too long"}}
@@ -58,7 +58,7 @@ func TestWhatASessionFailedWithIsData(t *testing.T) {
 	require.NotContains(t, got.stderr, `"error"`)
 }
 
-func TestTheErrorIsTheLastLine(t *testing.T) {
+func TestErrors_AreTheLastLine(t *testing.T) {
 	t.Parallel()
 	e := doneEngine()
 	e.err = &jig.Error{Code: jig.CodeUnavailable, Message: "the worker went away"}

@@ -28,7 +28,7 @@ func waitingEngine() *fake {
 	return e
 }
 
-func TestYesApprovesAndSaysSo(t *testing.T) {
+func TestYes_ApprovesAndReportsIt(t *testing.T) {
 	t.Parallel()
 	e := waitingEngine()
 	got := jigCLI(t, e, nil, "run", "review", "--yes")
@@ -37,7 +37,7 @@ func TestYesApprovesAndSaysSo(t *testing.T) {
 	require.Contains(t, got.stderr, "approved 3.1 file.write (without asking, because of --yes)")
 }
 
-func TestWithoutATerminalTheCommandsAreShown(t *testing.T) {
+func TestFollow_WithoutATerminalPrintsCommands(t *testing.T) {
 	t.Parallel()
 	e := waitingEngine()
 	got := jigCLI(t, e, nil, "run", "review", "--follow")
@@ -55,7 +55,7 @@ func TestNoWait(t *testing.T) {
 	require.JSONEq(t, `{"session_id":"ses_1","status":"input_required","passes":3,"calls":{"succeeded":0,"failed":0,"denied":0}}`, got.stdout)
 }
 
-func TestOnATerminalAPersonIsAsked(t *testing.T) {
+func TestFollow_PromptsOnATerminal(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		reply   reply
@@ -85,7 +85,7 @@ func TestOnATerminalAPersonIsAsked(t *testing.T) {
 	}
 }
 
-func TestTriggerThatWaits(t *testing.T) {
+func TestTrigger_CallThatWaits(t *testing.T) {
 	t.Parallel()
 	newEngine := func() *fake {
 		p := waitingCall()
@@ -165,7 +165,7 @@ func TestTrigger_ShowsAnUnknownOutcomeAfterTheApproval(t *testing.T) {
 	}
 }
 
-func TestAnUnknownOutcomeIsNeverApproved(t *testing.T) {
+func TestFollow_UnknownOutcomeIsNeverApproved(t *testing.T) {
 	t.Parallel()
 	e := waitingEngine()
 	e.view.Pending[0].Kind = jig.PendingReconcile
@@ -220,7 +220,7 @@ func TestQuoting(t *testing.T) {
 }
 
 // A call that waits in a child session is shown with its place and answered in the child.
-func TestWhatWaitsInAChildIsAnsweredInTheChild(t *testing.T) {
+func TestFollow_AnswersChildSessions(t *testing.T) {
 	t.Parallel()
 	delegated := func() *fake {
 		e := waitingEngine()

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/token"
 )
 
-func TestGrantCreateIsACall(t *testing.T) {
+func TestGrantCreate_IsACall(t *testing.T) {
 	t.Parallel()
 	done := client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true, Summary: "grt_1"}}
 	e := &fake{trigger: done}
@@ -37,7 +37,7 @@ func TestGrantCreateIsACall(t *testing.T) {
 }
 
 // Naming a principal other than the key's is an error, even if it is the user name of the operating system.
-func TestWhoIsNamedIsTheKeys(t *testing.T) {
+func TestKey_DeterminesThePrincipal(t *testing.T) {
 	t.Parallel()
 	file, _ := newKey(t, "dora")
 	for _, args := range [][]string{{"approvals", "--mine"}, {"pause", "--tenant-wide"}, {"grant", "revoke", "grt_1"}} {

@@ -28,7 +28,7 @@ func reviewed() jig.Pending {
 	return p
 }
 
-func TestWhatWaitsIsShownWithItsTerms(t *testing.T) {
+func TestPending_ShowsTerms(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, &fake{pending: []jig.Pending{reviewed()}}, nil, "approvals")
 	require.Equal(t, 0, got.code, got.stderr)
@@ -51,7 +51,7 @@ func TestWhatWaitsIsShownWithItsTerms(t *testing.T) {
 	require.Contains(t, got.stderr, "temporal workflow signal")
 }
 
-func TestFactsOfWhatWaits(t *testing.T) {
+func TestPending_Facts(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		change func(p *jig.Pending)
@@ -90,7 +90,7 @@ func TestQuestionsAreShown(t *testing.T) {
 	require.Contains(t, got.stderr, "jig deny ses_1 3.1 --reason …")
 }
 
-func TestWithAKeyNoBareSignalIsShown(t *testing.T) {
+func TestPending_WithAKeyShowsNoUnsignedSignal(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, &fake{pending: []jig.Pending{reviewed()}}, func(a *app) { a.env[signingKeySetting] = "ana.key" }, "approvals")
 	require.Contains(t, got.stderr, "jig approve ses_1 3.1\n")

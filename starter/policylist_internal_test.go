@@ -32,7 +32,7 @@ func TestPolicyList(t *testing.T) {
 }
 
 // The status says if a session's calls are held back because a policy cannot be read.
-func TestStatusSaysWhyCallsAreHeldBack(t *testing.T) {
+func TestStatus_ShowsWhyCallsAreHeldBack(t *testing.T) {
 	t.Parallel()
 	e := &fake{view: jig.SessionView{SessionID: "ses_1", Status: jig.StatusWorking, Held: []string{"policy odd (version v2) cannot be read: newer"}}}
 	got := jigCLI(t, e, nil, "status", "ses_1")

@@ -63,7 +63,7 @@ func TestRunCallsAnExecutionSpec(t *testing.T) {
 	require.Contains(t, got.stderr, "--task and --model are for agents")
 }
 
-func TestRunTellsARegisteredSpecFromAnAgent(t *testing.T) {
+func TestRun_DistinguishesSpecsFromAgents(t *testing.T) {
 	t.Parallel()
 	e := doneEngine()
 	e.catalog = client.Catalog{Agents: []string{"some.agent", "review"}, Specs: []string{"nightly"}}
@@ -80,7 +80,7 @@ func TestRunTellsARegisteredSpecFromAnAgent(t *testing.T) {
 	require.Equal(t, "review", e.started.Agent)
 }
 
-func TestRunWithoutAWorkerIsLeftToTheOneThatComesBack(t *testing.T) {
+func TestRun_WithoutAWorkerIsStored(t *testing.T) {
 	t.Parallel()
 	absent := &jig.Error{Code: jig.CodeUnavailable, Message: "no worker is answering", Reason: client.ReasonNoWorker}
 	e := &unlisted{fake: doneEngine(), err: absent}
@@ -106,7 +106,7 @@ func (u *unlisted) Catalog(context.Context, string) (client.Catalog, error) {
 	return client.Catalog{}, u.err
 }
 
-func TestRunRefusesASpecThatCannotWork(t *testing.T) {
+func TestRun_RefusesABrokenSpec(t *testing.T) {
 	t.Parallel()
 	e := doneEngine()
 	e.catalog = client.Catalog{Tools: []jig.Tool{{Name: "file.reed"}}}

@@ -113,7 +113,7 @@ func TestScheduleJSONShapes(t *testing.T) {
 	require.JSONEq(t, `{"name": "nightly"}`, jigCLI(t, none, nil, "schedule", "trigger", "nightly", "--output", "json").stdout)
 }
 
-func TestScheduleCreateSendsWhatItWasTold(t *testing.T) {
+func TestScheduleCreate_SendsItsFlags(t *testing.T) {
 	t.Parallel()
 	s := newScheduler()
 	got := jigCLI(t, s, nil, "schedule", "create", "nightly", "--agent", "review", "--task", "check it", "--input", "path=.", "--model", "script/x",
@@ -202,7 +202,7 @@ func TestScheduleUsage(t *testing.T) {
 	}
 }
 
-func TestScheduleRefusesWhatIsNotThere(t *testing.T) {
+func TestScheduleCreate_RefusesUnknownNames(t *testing.T) {
 	t.Parallel()
 	s := newScheduler()
 	got := jigCLI(t, s, nil, "schedule", "create", "n", "--agent", "reviewx", "--cron", "@daily")

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-func TestShowGivesAllArguments(t *testing.T) {
+func TestShow_PrintsAllArguments(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 5000)
 	whole := json.RawMessage(`{"text":"` + long + `"}`)

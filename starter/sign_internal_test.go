@@ -84,7 +84,7 @@ func TestEachCallHasItsOwnToken(t *testing.T) {
 	}
 }
 
-func TestAnswersAndWordsAreSigned(t *testing.T) {
+func TestAnswersAndReconciliationsAreSigned(t *testing.T) {
 	t.Parallel()
 	file, key := newKey(t, "ana")
 	e := waiting()
@@ -104,7 +104,7 @@ func TestAnswersAndWordsAreSigned(t *testing.T) {
 	require.Equal(t, "ana", e.word.By)
 }
 
-func TestATokenSpeaksForItself(t *testing.T) {
+func TestToken_NeedsNoPrincipalFlag(t *testing.T) {
 	t.Parallel()
 	e := waiting()
 	e.pending[2].Question = &jig.Question{Text: "Which?"}
@@ -161,7 +161,7 @@ func TestWrongProofs(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsSaid(t *testing.T) {
+func TestApprove_ReportsMissingVotes(t *testing.T) {
 	t.Parallel()
 	ruled := jig.Ruled{Call: "3.1", Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "1 of 2 approvals by group finance, 1 missing"}
 	for name, tt := range map[string]struct {
@@ -209,7 +209,7 @@ func TestPromptsAndYesAreSigned(t *testing.T) {
 	require.Empty(t, e.decided)
 }
 
-func TestAVoteThatIsNotEnoughIsNotAskedForTwice(t *testing.T) {
+func TestFollow_AsksForEachVoteOnce(t *testing.T) {
 	t.Parallel()
 	e := waitingEngine()
 	e.onDecide = nil

@@ -106,7 +106,7 @@ func TestJSONShapes(t *testing.T) {
 	}
 }
 
-func TestRunSendsWhatItWasTold(t *testing.T) {
+func TestRun_SendsItsFlags(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "in.json")
 	require.NoError(t, os.WriteFile(file, []byte(" {\"a\": 1}\n"), 0o600))
@@ -198,7 +198,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 // A number is passed on as it was written, whatever its size; the tool decides about it.
-func TestInputKeepsNumbersAsTheyStand(t *testing.T) {
+func TestInput_KeepsNumbersAsWritten(t *testing.T) {
 	t.Parallel()
 	engine := &fake{trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true}}}
 	out := jigCLI(t, engine, nil, "trigger", "a.b", "--input", `{"n":1e400}`)
@@ -227,7 +227,7 @@ func TestNothingAnswers(t *testing.T) {
 	require.Empty(t, stdout.String())
 }
 
-func TestMistakesNameTheFix(t *testing.T) {
+func TestUsageErrors_HaveHints(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"statsu ses_1":         "error: unknown command \"statsu\" for \"jig\"\nhint: did you mean status?\n",

@@ -15,7 +15,7 @@ import (
 const hostile = "a\x1b[2J\u009b1A\u202egnp.\u2066b"
 
 // Text from a model, a tool or a person can neither move the cursor nor change the direction of writing, wherever it is shown.
-func TestNothingThatIsShownCommandsTheTerminal(t *testing.T) {
+func TestOutput_EscapesTerminalSequences(t *testing.T) {
 	t.Parallel()
 	broke := &jig.Error{
 		Code: jig.CodeInvalidInput, Message: hostile, Hint: hostile,
@@ -55,7 +55,7 @@ func TestNothingThatIsShownCommandsTheTerminal(t *testing.T) {
 
 // Invisible characters are made visible, so that two different texts never look the same. Characters that people write with stay as they
 // are.
-func TestWhatNobodySeesIsShown(t *testing.T) {
+func TestOutput_ShowsInvisibleCharacters(t *testing.T) {
 	t.Parallel()
 	for written, shown := range map[string]string{
 		"pay\u200broll/a": "pay\ufffdroll/a", "pay\u00adroll": "pay\ufffdroll", "\ufeffrm": "\ufffdrm", "a\u2060b": "a\ufffdb",

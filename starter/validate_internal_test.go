@@ -71,7 +71,7 @@ steps:
     input: {whatever: 1}
 `
 
-func TestValidateHoldsDocumentsAgainstTheCatalogue(t *testing.T) {
+func TestValidate_ChecksNamesAgainstTheCatalog(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "report.yaml", callsNothing)
 	e := &fake{catalog: known()}
@@ -192,7 +192,7 @@ func TestValidateAdvises(t *testing.T) {
 	}
 }
 
-func TestValidateNeedsTheCatalogueOrAWordThatItIsNotThere(t *testing.T) {
+func TestValidate_NeedsACatalogOrOffline(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "spec.yaml", specDocument)
 	absent := &fake{err: &jig.Error{Code: jig.CodeUnavailable, Message: "no worker", Hint: "start one"}}

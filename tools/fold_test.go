@@ -26,7 +26,7 @@ func bookingTool(schema string) tools.Tool {
 		func(_ context.Context, _ jig.Invocation, in booking) (booking, error) { return in, nil })
 }
 
-func TestATypedToolWithAnOpenSchemaIsNotRegistered(t *testing.T) {
+func TestRegistration_RefusesTypedToolsWithOpenSchemas(t *testing.T) {
 	t.Parallel()
 	const seat = `{"type":"object","properties":{"class":{"type":"string"}}`
 	for schema, where := range map[string]string{
@@ -49,7 +49,7 @@ func TestATypedToolWithAnOpenSchemaIsNotRegistered(t *testing.T) {
 }
 
 // A reference may hide that a schema allows additional members. Decoding still refuses members that match a field only by case folding.
-func TestNoMemberReplacesAFieldByCaseFolding(t *testing.T) {
+func TestInput_CaseFoldedMembersAreRefused(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry(bookingTool(`{"type":"object","$ref":"#/$defs/in","$defs":{"in":{"type":"object"}}}`))
 	require.NoError(t, err)

@@ -215,7 +215,7 @@ func misfits() map[string]jig.ToolResult {
 	}
 }
 
-func TestOutputThatDoesNotFit_FailsARead(t *testing.T) {
+func TestOutputMismatch_FailsARead(t *testing.T) {
 	t.Parallel()
 	for name, result := range misfits() {
 		contract := raw("test.raw", nil).Contract()
@@ -228,7 +228,7 @@ func TestOutputThatDoesNotFit_FailsARead(t *testing.T) {
 	}
 }
 
-func TestOutputThatDoesNotFit_LeavesAWriteASuccessWithAWarning(t *testing.T) {
+func TestOutputMismatch_LeavesAWriteSuccessfulWithAWarning(t *testing.T) {
 	t.Parallel()
 	for _, permission := range []jig.Permission{jig.PermissionWrite, jig.PermissionDestructive, jig.PermissionDraft, ""} {
 		for name, result := range misfits() {
@@ -247,7 +247,7 @@ func TestOutputThatDoesNotFit_LeavesAWriteASuccessWithAWarning(t *testing.T) {
 	}
 }
 
-func TestOutputThatIsNoJSON_LeavesAWriteASuccess(t *testing.T) {
+func TestInvalidJSONOutput_LeavesAWriteSuccessful(t *testing.T) {
 	t.Parallel()
 	type out struct {
 		Number float64 `json:"number"`
@@ -438,7 +438,7 @@ func FuzzRunInput(f *testing.F) {
 }
 
 // The schema accepts numbers that do not fit into a Go integer.
-func TestRunNamesWhatIsTooLarge(t *testing.T) {
+func TestRun_NamesTheValueThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	type counted struct {
 		N int64 `json:"n"`

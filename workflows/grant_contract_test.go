@@ -11,7 +11,7 @@ import (
 )
 
 // A grant is given for what a tool does. If the contract changes its meaning, calls need approval again.
-func TestAGrantEndsWithTheContractThatItWasGivenFor(t *testing.T) {
+func TestGrant_EndsWithItsContract(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	for name, row := range map[string]struct {
@@ -58,7 +58,7 @@ func TestAGrantEndsWithTheContractThatItWasGivenFor(t *testing.T) {
 }
 
 // An approver decides about the contract that was shown. A grant that comes with the approval must not apply to another contract.
-func TestAGrantDoesNotComeWithACallWhoseContractHasChanged(t *testing.T) {
+func TestGrant_IsNotCreatedForAChangedContract(t *testing.T) {
 	t.Parallel()
 	v := waitingStart(t, storetest.New(t))
 	v.sell(v.catalogue(t, func(c *jig.Tool) { c.Revision++ }))

@@ -68,7 +68,7 @@ func grantStart(t *testing.T, db *store.DB) *vault {
 	return v
 }
 
-func TestWhatIsChangedAfterTheDecisionDoesNotRun(t *testing.T) {
+func TestChangeAfterTheDecision_DoesNotRun(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	total := 0
@@ -171,7 +171,7 @@ func (v *vault) requireAskedAnew(t *testing.T, name string, in activities.RunInp
 
 // The reference that a workflow keeps of a call decides nothing. A waiting call does not run because RunLocal is asked to run it,
 // and RunLocal does not run calls that do not exist.
-func TestACallsReferenceDecidesNothing(t *testing.T) {
+func TestCallReference_DecidesNothing(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, storetest.New(t))
 	ref := v.ref()

@@ -29,7 +29,7 @@ var paths = []string{
 
 // The history of twenty calls that were decided in random order, with mixed answers, replays identically a hundred times. So
 // nothing in a run depends on map order, randomness or the clock.
-func TestTwentyApprovalsReplayAHundredTimes(t *testing.T) {
+func TestTwentyApprovals_ReplayAHundredTimes(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "twenty.*.json.gz"))
 	require.NoError(t, err)

@@ -65,7 +65,7 @@ func unknownRan() activities.Ran {
 // maxAttempts is how often a call may come back without having run. It limits the history of such a session.
 const maxAttempts = 21
 
-func TestIdleCall_RestsBetweenAttemptsAndEndsInAnError(t *testing.T) {
+func TestIdleCall_BacksOffAndEndsInAnError(t *testing.T) {
 	t.Parallel()
 	for name, ref := range map[string]activities.CallRef{
 		"activity":    soloCall(),
@@ -95,7 +95,7 @@ func TestIdleCall_RestsBetweenAttemptsAndEndsInAnError(t *testing.T) {
 	}
 }
 
-func TestIdleCall_ThatGetsSomewhereIsNoError(t *testing.T) {
+func TestIdleCall_ProgressIsNoError(t *testing.T) {
 	t.Parallel()
 	s := newSolo(t, soloCall())
 	s.OnActivity(soloTool, mock.Anything, mock.Anything).Return(activities.Ran{State: jig.CallReserved}, nil).Times(maxAttempts - 1)
@@ -104,7 +104,7 @@ func TestIdleCall_ThatGetsSomewhereIsNoError(t *testing.T) {
 	require.NoError(t, s.GetWorkflowError())
 }
 
-func TestSettledCall_LetsItsSessionGoOn(t *testing.T) {
+func TestSettledCall_ContinuesItsSession(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(*solo){
 		"while it waits for a person": func(s *solo) {
@@ -131,7 +131,7 @@ func TestSettledCall_LetsItsSessionGoOn(t *testing.T) {
 }
 
 // Anybody can send the signal, so the session relies on the store.
-func TestSettledCall_IsAsTheStoreSays(t *testing.T) {
+func TestSettledCall_HasTheStoredResult(t *testing.T) {
 	t.Parallel()
 	s := newSolo(t, soloCall())
 	s.OnActivity(soloTool, mock.Anything, mock.Anything).Return(unknownRan(), nil)
@@ -149,7 +149,7 @@ func TestSettledCall_IsAsTheStoreSays(t *testing.T) {
 	require.Error(t, s.GetWorkflowError())
 }
 
-func TestSettledCall_LetsItsCompositionGoOn(t *testing.T) {
+func TestSettledCall_ContinuesItsComposition(t *testing.T) {
 	t.Parallel()
 	s := newSolo(t, soloCall())
 	step := soloCall()

@@ -113,7 +113,7 @@ func every(step, until time.Duration) []time.Duration {
 const maxHistory = 650
 
 // An approval waits for a month. People are reminded, escalations entitle other people to decide, and one of them approves it in the end.
-func TestAnApprovalWaitsForAMonth(t *testing.T) {
+func TestApproval_WaitsForAMonth(t *testing.T) {
 	t.Parallel()
 	for name, remind := range map[string]time.Duration{"reminded daily": day, "reminded hourly": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func (p *play) chainAnew() {
 
 // An approval that nobody decides for a week expires. Then the agent is told, or the session is canceled or fails. The same holds
 // inside a composition.
-func TestAnApprovalExpires(t *testing.T) {
+func TestApproval_Expires(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{raceWrite, raceFlow} {
 		for _, outcome := range []jig.ExpiryOutcome{jig.ExpiryDeny, jig.ExpiryCancel, jig.ExpiryFail} {
@@ -208,7 +208,7 @@ func TestAnApprovalExpires(t *testing.T) {
 
 // A question waits for days, and an answer that does not fit does not change it. A question that nobody answers expires, and the
 // agent is told.
-func TestAQuestionWaits(t *testing.T) {
+func TestQuestion_Waits(t *testing.T) {
 	t.Parallel()
 	a := newArena(t, storetest.New(t))
 	p := a.play(t, ruled(t, raceDocument("")))

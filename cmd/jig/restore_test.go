@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
-func TestMarkRestored_SaysWhatItMarksOfWhichTenant(t *testing.T) {
+func TestMarkRestored_ListsMarkedCallsByTenant(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
 	db := storetest.Open(t, owner, app, store.Options{})

@@ -55,7 +55,7 @@ func TestApproveBySignal(t *testing.T) {
 	require.Contains(t, string(d.events(id, jig.EventToolApproved)[0].Data), `"claimed":true`)
 }
 
-func TestDenyTellsTheModel(t *testing.T) {
+func TestDeny_ModelSeesTheReason(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")
@@ -66,7 +66,7 @@ func TestDenyTellsTheModel(t *testing.T) {
 	require.Zero(t, requests)
 }
 
-func TestExpiredApprovalIsToldToTheModel(t *testing.T) {
+func TestExpiredApproval_ModelSeesIt(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.run(agent(`["*"]`, gatedRules, "approval_expires: 1s"), map[string]any{"url": r.URL, "name": "w"})
@@ -95,7 +95,7 @@ func TestEditRunsTheChangedInput(t *testing.T) {
 	require.Equal(t, 1, requests)
 }
 
-func TestRefusedDecisionsChangeNothingAndAreSeen(t *testing.T) {
+func TestRefusedDecisions_ChangeNothingAndAreVisible(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")

@@ -409,7 +409,7 @@ func TestCompositionBigLoop(t *testing.T) {
 }
 
 // If a composition's workflow is terminated from outside, its call fails, its open calls are closed, and its session continues.
-func TestCompositionTerminatedFromOutside(t *testing.T) {
+func TestComposition_TerminatedExternally(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})

@@ -325,8 +325,8 @@ func TestDAGOfAThousandTasks(t *testing.T) {
 	}
 }
 
-// TestDAGIsNoRowOfLayers blocks one branch until the other one is finished. An engine that waited for whole layers would wait forever.
-func TestDAGIsNoRowOfLayers(t *testing.T) {
+// TestDAG_TasksDoNotRunInLayers blocks one branch until the other one is finished. An engine that waited for whole layers would wait forever.
+func TestDAG_TasksDoNotRunInLayers(t *testing.T) {
 	t.Parallel()
 	d := dagsOf(joinOffice(t))
 	g := dag{name: "branches", parallel: 5}

@@ -69,7 +69,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-func TestDevServerSaysWhatIsWrong(t *testing.T) {
+func TestDevServer_ReportsProblems(t *testing.T) {
 	t.Parallel()
 	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -189,7 +189,7 @@ func TestExtractAllAsksWhetherItMay(t *testing.T) {
 }
 
 // The calls of a batch are calls of its session, so a batch fills nothing if the agent lacks the tools for these calls.
-func TestExtractAllHoldsToTheToolsOfAnAgent(t *testing.T) {
+func TestExtractAll_RespectsTheToolsOfAnAgent(t *testing.T) {
 	t.Parallel()
 	g := joinOffice(t).registry(sevenTasks)
 	e := g.entity(map[string]any{"path": "github.com/jig-run/jig"})

@@ -80,7 +80,7 @@ func TestRefusedCallsSayWhy(t *testing.T) {
 	}
 }
 
-func TestModelTroubleIsRiddenOut(t *testing.T) {
+func TestModelOutage_IsRetried(t *testing.T) {
 	t.Parallel()
 	for _, model := range providers {
 		t.Run(model[:6], func(t *testing.T) {

@@ -330,7 +330,7 @@ func TestReviewRejectsAFabricatedSource(t *testing.T) {
 }
 
 // If the worker dies halfway, the review takes longer but completes.
-func TestReviewGoesOnAfterAKill(t *testing.T) {
+func TestReview_ContinuesAfterAKill(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t)
 	lines := make([]string, 12)

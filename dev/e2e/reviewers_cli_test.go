@@ -77,7 +77,7 @@ func (o office) ended(id string, want jig.CallStatus) protocol.CallResult {
 }
 
 // A refused signal or update changes nothing. Its sender sees the refusal in an event, in the status, and in the answer of an update.
-func TestStockCLISaysWhatIsRefused(t *testing.T) {
+func TestStockCLI_ReportsRefusals(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
 	o.install("tenant.yaml", o.tenantDocument(""), o.trusting)

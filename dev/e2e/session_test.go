@@ -68,7 +68,7 @@ func TestSessionRunsToItsAnswer(t *testing.T) {
 	require.Equal(t, "done", result.Answer)
 }
 
-func TestOneFailingCallLeavesItsSiblings(t *testing.T) {
+func TestFailingCall_DoesNotAffectItsSiblings(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	var list []string
@@ -159,7 +159,7 @@ func TestReadMayBeRepeatedAfterAWrite(t *testing.T) {
 	require.Equal(t, jig.CallSucceeded, byID(d.stored(id))["3.1"].Status)
 }
 
-func TestConcurrencyKeyKeepsTheOrderAsked(t *testing.T) {
+func TestConcurrencyKey_KeepsTheOrder(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	r := newReceiver(t)

@@ -96,7 +96,7 @@ func TestPassesShareARunWhenTheAgentSaysSo(t *testing.T) {
 	require.Equal(t, int64(2), d.requireSmall(id).runs)
 }
 
-func TestLargeInputGoesAside(t *testing.T) {
+func TestLargeInput_IsStoredSeparately(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	id := d.run(agent(`["*"]`, `    - answer: "${input.text.size()}"

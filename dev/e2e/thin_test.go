@@ -330,7 +330,7 @@ func TestThinToolRejects(t *testing.T) {
 
 // For ids of another tenant, in every argument that takes an id, the caller gets the same answer as for an id that does not exist. Only the
 // audit of the caller's own tenant distinguishes the two.
-func TestThinToolOfAnothersEntities(t *testing.T) {
+func TestThinTool_EntitiesOfAnotherTenant(t *testing.T) {
 	t.Parallel()
 	f := firmOf(joinOffice(t))
 	other := firm{registry{office: office{desk: f.desk, tenant: f.tenant + "-other"}, db: f.db}}
@@ -402,7 +402,7 @@ output: {one: "${steps.one.data}", two: "${steps.two.data}"}
 }
 
 // A session that started before its bundle was removed still has the tool, but calls of the tool fail.
-func TestThinToolOfABundleThatIsGone(t *testing.T) {
+func TestThinTool_OfARemovedBundle(t *testing.T) {
 	t.Parallel()
 	f := firmOf(joinOffice(t))
 	body := []byte(strings.Replace(thinReview, "name: review.start\n", "name: review.kept\nbundle: reviews\napproval: always_ask\n", 1))

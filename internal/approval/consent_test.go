@@ -213,7 +213,7 @@ func randomGranting(random *rand.Rand) granting {
 	return g
 }
 
-func TestGrantedNeverWithoutTheQuorum(t *testing.T) {
+func TestGranted_NeedsTheQuorum(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(4, 8))
 	granted, delegated, refused := 0, 0, 0

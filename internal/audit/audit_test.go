@@ -65,7 +65,7 @@ func verify(t *testing.T, text string) audit.Report {
 	return report
 }
 
-func TestAWholeChainIsInOrder(t *testing.T) {
+func TestVerify_IntactChain(t *testing.T) {
 	t.Parallel()
 	rows := rowsOf(t, "acme", 50)
 	require.Equal(t, audit.Report{
@@ -85,7 +85,7 @@ func TestAWholeChainIsInOrder(t *testing.T) {
 	require.Contains(t, verify(t, write(t, empty, nil)).Broken.String(), "the chain's head says")
 }
 
-func TestTheFormOfAnExport(t *testing.T) {
+func TestExport_Format(t *testing.T) {
 	t.Parallel()
 	lines := strings.Split(export(t, "acme", rowsOf(t, "acme", 1)), "\n")
 	require.Len(t, lines, 3)
@@ -94,7 +94,7 @@ func TestTheFormOfAnExport(t *testing.T) {
 }
 
 // If any byte of any row is changed to any other, the check names that row.
-func TestEveryChangedByteIsFound(t *testing.T) {
+func TestVerify_EveryChangedByteIsFound(t *testing.T) {
 	t.Parallel()
 	text := export(t, "acme", rowsOf(t, "acme", 4))
 	first := strings.Index(text, "\n") + 1
@@ -119,7 +119,7 @@ func TestEveryChangedByteIsFound(t *testing.T) {
 	require.Equal(t, int64(5), row)
 }
 
-func TestEveryTakenByteIsFound(t *testing.T) {
+func TestVerify_EveryRemovedByteIsFound(t *testing.T) {
 	t.Parallel()
 	text := export(t, "acme", rowsOf(t, "acme", 3))
 	first := strings.Index(text, "\n") + 1
@@ -131,7 +131,7 @@ func TestEveryTakenByteIsFound(t *testing.T) {
 }
 
 // A changed header no longer fits the rows. Only the time of the export can be changed without notice.
-func TestEveryChangedByteOfAHeaderIsFound(t *testing.T) {
+func TestVerify_EveryChangedByteOfTheHeaderIsFound(t *testing.T) {
 	t.Parallel()
 	text := export(t, "acme", rowsOf(t, "acme", 3))
 	for at := range strings.Index(text, `"exported_at"`) {
@@ -147,7 +147,7 @@ func TestEveryChangedByteOfAHeaderIsFound(t *testing.T) {
 	}
 }
 
-func TestWhatIsDoneToRowsIsFound(t *testing.T) {
+func TestVerify_FindsManipulatedRows(t *testing.T) {
 	t.Parallel()
 	rows := rowsOf(t, "acme", 20)
 	header := audit.Header{Tenant: "acme", From: 1, Head: audit.Head{N: 20, Hash: rows[19].Hash}, ExportedAt: noon}
@@ -186,7 +186,7 @@ func TestWhatIsDoneToRowsIsFound(t *testing.T) {
 	}
 }
 
-func TestARowHasToSayWhatItsHashSays(t *testing.T) {
+func TestVerify_RowMustMatchItsHash(t *testing.T) {
 	t.Parallel()
 	prev := audit.Genesis("acme")
 	for entry, problem := range map[string]string{
@@ -205,7 +205,7 @@ func TestARowHasToSayWhatItsHashSays(t *testing.T) {
 	require.Contains(t, verify(t, export(t, "acme", rows)).Broken.String(), "row 17: its entry does not hash to "+rows[16].Hash)
 }
 
-func TestANotedHeadHasToOccur(t *testing.T) {
+func TestVerify_NotedHeadMustOccur(t *testing.T) {
 	t.Parallel()
 	rows := rowsOf(t, "acme", 20)
 	genesis := audit.Genesis("acme")
@@ -238,7 +238,7 @@ func TestANotedHeadHasToOccur(t *testing.T) {
 	require.Equal(t, "head", jig.AsError(err).Field)
 }
 
-func TestWhatIsNoExport(t *testing.T) {
+func TestVerify_RefusesOtherFiles(t *testing.T) {
 	t.Parallel()
 	hash := strings.Repeat("0", 64)
 	for text, field := range map[string]string{
@@ -265,7 +265,7 @@ func TestWhatIsNoExport(t *testing.T) {
 	require.Equal(t, "header.head", jig.AsError(err).Field)
 }
 
-func TestALineHasABound(t *testing.T) {
+func TestVerify_BoundsLineLength(t *testing.T) {
 	t.Parallel()
 	text := export(t, "acme", rowsOf(t, "acme", 2))
 	report := verify(t, text[:strings.LastIndex(text[:len(text)-1], "\n")+1]+strings.Repeat("x", 2<<20)+"\n")
@@ -283,7 +283,7 @@ func (f failing) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestAReaderThatFailsIsAnError(t *testing.T) {
+func TestVerify_ReadErrorIsReturned(t *testing.T) {
 	t.Parallel()
 	text := export(t, "acme", rowsOf(t, "acme", 2))
 	for _, part := range []string{text, text[:20]} {

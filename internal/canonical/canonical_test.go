@@ -12,7 +12,7 @@ import (
 )
 
 // The example in RFC 8785, section 3.2.2.
-func TestJSONIsTheFormOfTheRFC(t *testing.T) {
+func TestJSON_FollowsRFC8785(t *testing.T) {
 	t.Parallel()
 	in := `{"numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
 		"string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/", "literals": [null, true, false]}`
@@ -35,7 +35,7 @@ func TestHashDoesNotDependOnHowEncodingJSONWritesText(t *testing.T) {
 	require.Equal(t, hex.EncodeToString(sum[:]), hash)
 }
 
-func TestWhatHasNoCanonicalFormIsRefused(t *testing.T) {
+func TestJSON_RefusesWhatHasNoCanonicalForm(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{"", "{", `{"a":1,"a":2}`, `1e400`, `"\ud800"`, `{} {}`} {
 		_, err := canonical.JSON([]byte(in))

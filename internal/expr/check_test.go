@@ -157,7 +157,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-func TestCheckLeavesDoubtsAlone(t *testing.T) {
+func TestCheck_IgnoresUncertainCases(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{
 		"input.title", "input.count * 2", "input.price * 2", "input.price * 2.5", "input.price + input.count", "input.count / 2 > 1.5",
@@ -269,7 +269,7 @@ func TestDescribe(t *testing.T) {
 }
 
 // A program is compiled once and can be checked against several shapes, and evaluated.
-func TestCheckOfWhatIsCompiled(t *testing.T) {
+func TestCheck_CompiledExpressions(t *testing.T) {
 	t.Parallel()
 	known := expr.Shapes{"input": json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"},"tags":{"type":"array","items":{"type":"string"}}}}`)}
 	env := stepEnv(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // Every example on the page gives the result that the page shows, and the page names every function.
-func TestDocumentationIsTrue(t *testing.T) {
+func TestDocumentationMatchesTheCode(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../docs/expressions.md")
 	require.NoError(t, err)

@@ -212,7 +212,7 @@ func (e *ending) Err() error {
 	return nil
 }
 
-func TestSelect_StopsWhenItsTimeIsOver(t *testing.T) {
+func TestSelect_StopsAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][2]string{
 		{"$..*..*..*..x", deep(400)},

@@ -58,7 +58,7 @@ func TestDeliversOnceSigned(t *testing.T) {
 	}
 }
 
-func TestWithoutAWebhookItIsLogged(t *testing.T) {
+func TestNoWebhook_NotificationIsLogged(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	d := newDesk(r.webhook(approval.NoticeDecided))
@@ -148,7 +148,7 @@ func TestRetryAfterHasALimit(t *testing.T) {
 	require.Equal(t, 1, step(t, dispatcher))
 }
 
-func TestGoneIsLeftAloneUntilTheSettingsChange(t *testing.T) {
+func TestWebhook_GoneEndpointIsNotRetried(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, answer(http.StatusGone), answer(http.StatusOK))
 	d := newDesk(r.webhook())
@@ -167,7 +167,7 @@ func TestGoneIsLeftAloneUntilTheSettingsChange(t *testing.T) {
 	require.Equal(t, "ntc_3", got[1].header.Get("webhook-id"))
 }
 
-func TestWebhookThatWasTakenOutGetsNothing(t *testing.T) {
+func TestWebhook_RemovedEndpointGetsNothing(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, answer(http.StatusBadGateway))
 	d := newDesk(r.webhook())
@@ -239,7 +239,7 @@ func TestTwoDispatchersDoNotBothSend(t *testing.T) {
 }
 
 // A slow webhook delays neither another webhook of its tenant nor another tenant.
-func TestSlowWebhookHoldsUpNobody(t *testing.T) {
+func TestSlowWebhook_DoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	slow := newReceiver(t, func(http.ResponseWriter) { <-release })
@@ -265,7 +265,7 @@ func TestSlowWebhookHoldsUpNobody(t *testing.T) {
 }
 
 // After a failure that took long, the webhook's other messages wait.
-func TestWebhookThatFailsSlowlyRests(t *testing.T) {
+func TestWebhook_SlowFailuresBackOff(t *testing.T) {
 	t.Parallel()
 	d := newDesk()
 	r := newReceiver(t, func(w http.ResponseWriter) {
@@ -284,7 +284,7 @@ func TestWebhookThatFailsSlowlyRests(t *testing.T) {
 	require.Equal(t, "ntc_2", r.messages()[2].header.Get("webhook-id"))
 }
 
-func TestUnreadableSettingsKeepNoticesWaiting(t *testing.T) {
+func TestUnreadableSettings_DelayNotices(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, answer(http.StatusBadGateway), answer(http.StatusOK))
 	d := newDesk(r.webhook())
@@ -306,7 +306,7 @@ func TestUnreadableSettingsKeepNoticesWaiting(t *testing.T) {
 	require.Equal(t, notify.StatusSent, d.state(t, "ntc_1").status)
 }
 
-func TestRunGoesOnWhenTheDatabaseIsBack(t *testing.T) {
+func TestRun_RecoversFromADatabaseOutage(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
 	d := newDesk(r.webhook())
@@ -330,7 +330,7 @@ func TestRunGoesOnWhenTheDatabaseIsBack(t *testing.T) {
 	require.Contains(t, d.log.String(), "are sent again")
 }
 
-func TestOldNoticesAreForgottenHourly(t *testing.T) {
+func TestOldNotices_AreDeletedHourly(t *testing.T) {
 	t.Parallel()
 	d := newDesk()
 	dispatcher := d.dispatcher(0)

@@ -96,7 +96,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 // Documents stored before plain HTTP was refused must not make a worker send messages unencrypted.
-func TestSend_PlainHTTPGoesToThisMachineAlone(t *testing.T) {
+func TestSend_PlainHTTPOnlyToLocalhost(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"http://hooks.example.com/x", "http://10.0.0.1/x", "http://127.0.0.1.example.com/x", "http://localhost.example.com/x"} {
 		err := send(t, 0, tenancy.Webhook{URL: address, Secret: []byte(secret)})
@@ -125,7 +125,7 @@ func TestShortSecretsAreRefused(t *testing.T) {
 	require.Nil(t, send(t, 0, hook))
 }
 
-func TestTargetIsOfTheAddressAlone(t *testing.T) {
+func TestTarget_DependsOnlyOnTheURL(t *testing.T) {
 	t.Parallel()
 	a := tenancy.Webhook{URL: "https://a.example/hook", Secret: []byte("one")}
 	again := tenancy.Webhook{URL: a.URL, Secret: []byte("two"), Events: []approval.NoticeKind{approval.NoticeDecided}}

@@ -32,7 +32,7 @@ func attacks() map[string]string {
 	}
 }
 
-func TestCompile_RefusesWhatWouldTakeTooMuch(t *testing.T) { //nolint:paralleltest // it measures memory
+func TestCompile_RefusesExpensiveExpressions(t *testing.T) { //nolint:paralleltest // it measures memory
 	for name, source := range attacks() {
 		costtest.AtMost(t, 4<<20, func() {
 			_, err := pattern.Compile(source)
@@ -108,7 +108,7 @@ func (e *ending) Err() error {
 	return nil
 }
 
-func TestMatch_StopsWhenItsTimeIsOver(t *testing.T) {
+func TestMatch_StopsAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	p, err := pattern.Compile("(a?){500}z")
 	require.NoError(t, err)

@@ -75,7 +75,7 @@ func TestBaseVersionIsTheHashOfTheTruthTable(t *testing.T) {
 
 // A destructive tool never runs without a person, and a tool runs only if it is known to do no more than read or draft. The rest of the tool,
 // the call and the session make no difference.
-func TestNothingRunsThatMayHarm(t *testing.T) {
+func TestVerdict_HarmfulCallsDoNotRun(t *testing.T) {
 	t.Parallel()
 	permissions := []jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive}
 	holds := func(tool jig.Tool, call jig.Call, session jig.Session, pick uint8) bool {

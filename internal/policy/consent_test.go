@@ -205,7 +205,7 @@ func randomGrants(t *testing.T, r *rand.Rand) []*policy.GrantRule {
 
 // No combination of documents and grants lets a tool run without a decision if the tool is destructive, always asks or is unknown, or if the
 // call is denied. A grant never applies if its tool, agent, tenant, time or condition does not match.
-func TestNothingGrantsWhatMustNotRun(t *testing.T) {
+func TestGrant_CannotAllowForbiddenCalls(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for seed := range uint64(2_000) {

@@ -95,7 +95,7 @@ var strictness = map[jig.Verdict]int{jig.VerdictRun: 1, jig.VerdictAsk: 2, jig.V
 // No document lets a tool run unasked that is destructive, always asks, or is unknown. A call does not run if a rule denies it or asks about
 // it, or if such a rule fails. Adding a rule that asks or denies never makes a verdict less strict. The order of rules has no meaning. Only a
 // run rule can lift an ask.
-func TestNoDocumentLetsRunWhatMustNot(t *testing.T) {
+func TestPolicy_CannotAllowForbiddenCalls(t *testing.T) {
 	t.Parallel()
 	verdicts, lifted := map[jig.Verdict]int{}, 0
 	alone := map[spec.Expression]*policy.Rules{} // each condition in its own document

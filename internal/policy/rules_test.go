@@ -317,7 +317,7 @@ func TestFailingRuleKeepsItsVerdict(t *testing.T) {
 }
 
 // The rules for a payment apply to prices with and without cents. An input that makes a rule fail does not disable it.
-func TestNoInputTakesTheTeethOfARule(t *testing.T) {
+func TestInput_CannotWeakenARule(t *testing.T) {
 	t.Parallel()
 	rules := load(t, `
 kind: policy
@@ -350,7 +350,7 @@ rules:
 }
 
 // If the context ends while a rule is evaluated, there is no ruling.
-func TestNothingIsDecidedOnceTheContextEnded(t *testing.T) {
+func TestRule_StopsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

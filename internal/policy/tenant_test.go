@@ -61,7 +61,7 @@ func TestUnreadablePolicyCanBeReplaced(t *testing.T) {
 	}
 }
 
-func TestNothingIsDecidedOfATenantOnceTheContextEnded(t *testing.T) {
+func TestTenantRule_StopsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

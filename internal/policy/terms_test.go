@@ -146,7 +146,7 @@ func TestBaseSaysThatNoRuleAsked(t *testing.T) {
 }
 
 // A call that must not be denied asks instead, on the terms of the rules that ask.
-func TestAskedInPlaceOfDenied(t *testing.T) {
+func TestPolicyTools_AskInsteadOfDeny(t *testing.T) {
 	t.Parallel()
 	rules := load(t, pay)
 	tool := jig.Tool{Name: "billing.pay"}.WithDefaults()

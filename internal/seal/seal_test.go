@@ -29,7 +29,7 @@ func pay() jig.Tool {
 }
 
 // Other programs compute the version in this way from the output of `jig tools --output json`.
-func TestAVersionIsTheHashOfTheCanonicalContract(t *testing.T) {
+func TestVersion_IsTheHashOfTheCanonicalContract(t *testing.T) {
 	t.Parallel()
 	const rest = `"execution":"activity","idempotent":false,"implementation":"go","input_schema":{"properties":{"amount":` +
 		`{"description":"In euros.","maximum":100,"type":"number"}},"type":"object"},"max_attempts":3,"name":"billing.pay","permission":"write",` +
@@ -42,14 +42,14 @@ func TestAVersionIsTheHashOfTheCanonicalContract(t *testing.T) {
 	require.Equal(t, tool, sealed(t, tool), "a sealed contract stays as it is")
 }
 
-func TestTheLayoutOfASchemaDoesNotCount(t *testing.T) {
+func TestVersion_IgnoresSchemaLayout(t *testing.T) {
 	t.Parallel()
 	other := pay()
 	other.InputSchema = json.RawMessage(`{"properties":{"amount":{"maximum":100,"description":"In\u0020euros.","type":"number"}},"type":"object"}`)
 	require.Equal(t, sealed(t, pay()).Version, sealed(t, other).Version)
 }
 
-func TestWordsChangeTheVersionAndNotTheMeaning(t *testing.T) {
+func TestDescriptions_ChangeTheVersionButNotTheMeaning(t *testing.T) {
 	t.Parallel()
 	first := sealed(t, pay())
 	for name, change := range map[string]func(*jig.Tool){
@@ -81,7 +81,7 @@ func TestWordsChangeTheVersionAndNotTheMeaning(t *testing.T) {
 	}
 }
 
-func TestAContractWithoutACanonicalFormIsRefused(t *testing.T) {
+func TestSeal_RefusesContractsWithoutCanonicalForm(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{`{`, `{"type":"object","type":"string"}`, `{"maximum":1e400}`} {
 		_, err := seal.Tool(jig.Tool{Name: "a.b", InputSchema: json.RawMessage(schema)})

@@ -48,7 +48,7 @@ func kitOf(t *testing.T, permission jig.Permission, end error) (*tooltest.Kit, *
 		func(context.Context, jig.Invocation, struct{}) (struct{}, error) { return struct{}{}, end })), r
 }
 
-func TestKit_TellsThatAnErrorLeavesAWriteUnknown(t *testing.T) {
+func TestKit_ReportsThatAnErrorLeavesAWriteUnknown(t *testing.T) {
 	t.Parallel()
 	plain := errors.New("connection reset")
 	for name, row := range map[string]struct {

@@ -52,7 +52,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-func TestContentRefusesWhatIsNotPlainJSON(t *testing.T) {
+func TestContent_RefusesUnencodableValues(t *testing.T) {
 	t.Parallel()
 	for name, v := range map[string]any{
 		"not JSON": json.RawMessage(`{`), "a member twice": json.RawMessage(`{"a":1,"\u0061":2}`), "too large": json.RawMessage(`1e999`),

@@ -133,7 +133,7 @@ func TestSignersKeepTheirSecrets(t *testing.T) {
 	require.JSONEq(t, `{"signer":{}}`, string(encoded))
 }
 
-func TestKeysThatAreNone(t *testing.T) {
+func TestParseKey_Refuses(t *testing.T) {
 	t.Parallel()
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-func TestCompileRefusesWhatCannotRun(t *testing.T) {
+func TestCompile_RefusesInvalidSpecs(t *testing.T) {
 	t.Parallel()
 	deep := spec.Step{ID: "x", Tool: "x.a"}
 	for i := range 40 {

@@ -31,7 +31,7 @@ output: {n: "${vars.n}"}
 	require.Less(t, w.biggest, 8<<10)
 }
 
-func TestAnExpressionThatReadsTooMuch(t *testing.T) {
+func TestExpression_ReadsTooMuch(t *testing.T) {
 	t.Parallel()
 	big := `"` + strings.Repeat("x", 1<<20) + `"`
 	w := newWorld(t, `
@@ -47,7 +47,7 @@ output: {code: "${steps.one.error.code}", message: "${steps.one.error.message}",
 	require.JSONEq(t, `{"code":"INVALID_INPUT","field":"steps[1].input","message":"test.reads, steps[1].input: the results it reads take more than 16 MiB"}`, string(result.Data))
 }
 
-func TestTheResultsOfABlockAreBounded(t *testing.T) {
+func TestBlockResults_AreBounded(t *testing.T) {
 	t.Parallel()
 	big := `"` + strings.Repeat("x", 700<<10) + `"`
 	w := newWorld(t, `
@@ -110,7 +110,7 @@ steps:
 	require.True(t, json.Valid(w.state))
 }
 
-func TestWhatIsUnderWayIsTold(t *testing.T) {
+func TestProgress_ReportsRunningSteps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
 kind: composition

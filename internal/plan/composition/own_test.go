@@ -7,7 +7,7 @@ import (
 )
 
 // In the undo and the catch of an item, the loop's id means the item's own result.
-func TestAnItemReadsItsOwnResult(t *testing.T) {
+func TestItem_ReadsItsOwnResult(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
 kind: composition

@@ -35,7 +35,7 @@ func tryOut(t *testing.T, tool string, problem jig.Error) *world {
 	return w
 }
 
-func TestRetry_MakesTheSameCallAgainWithTheInputOfTheFirst(t *testing.T) {
+func TestRetry_RepeatsTheCallWithTheFirstInput(t *testing.T) {
 	t.Parallel()
 	w := tryOut(t, "read.it", jig.Error{Code: jig.CodeUnavailable, Message: "down"})
 	require.True(t, w.result.Success)

@@ -105,7 +105,7 @@ func TestABadStateIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheEndOfTheContextEndsTheMove(t *testing.T) {
+func TestAdvance_StopsWithItsContext(t *testing.T) {
 	t.Parallel()
 	plan, _ := statesOf(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -114,7 +114,7 @@ func TestTheEndOfTheContextEndsTheMove(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestWhatTheFactsSayOfTheirOwnErrorsComesThrough(t *testing.T) {
+func TestFactErrors_AreReturned(t *testing.T) {
 	t.Parallel()
 	plan, states := statesOf(t)
 	down := errors.New("the store is down")
@@ -128,7 +128,7 @@ func TestWhatTheFactsSayOfTheirOwnErrorsComesThrough(t *testing.T) {
 	}
 }
 
-func TestACallThatIsGoneIsAFault(t *testing.T) {
+func TestAdvance_MissingCallIsAFault(t *testing.T) {
 	t.Parallel()
 	plan, states := statesOf(t)
 	_, err := plan.Advance(t.Context(), json.RawMessage(states[0]), empty{}, composition.Situation{Now: start})

@@ -57,7 +57,7 @@ func (w *world) says(outcome jig.ReconcileOutcome) {
 	}
 }
 
-func TestUndo_OfAStepThatAPersonSaidHappened(t *testing.T) {
+func TestUndo_OfAStepReconciledAsHappened(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, charging, `{}`, doubtful)
 	w.says(jig.OutcomeHappened)
@@ -66,7 +66,7 @@ func TestUndo_OfAStepThatAPersonSaidHappened(t *testing.T) {
 	require.JSONEq(t, `{"all":true,"charge":"c9"}`, string(w.rows["pay.undo"].input), "the result is what the person gave")
 }
 
-func TestUndo_NotOfAStepThatAPersonSaidDidNotHappen(t *testing.T) {
+func TestUndo_SkipsStepsReconciledAsNotHappened(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, charging, `{}`, func(r *row) (jig.ToolResult, bool) {
 		if r.doubt > 0 {
@@ -81,7 +81,7 @@ func TestUndo_NotOfAStepThatAPersonSaidDidNotHappen(t *testing.T) {
 	require.Equal(t, []string{"pay"}, w.asked)
 }
 
-func TestUndo_ReportsAnEffectThatNobodyKnowsOf(t *testing.T) {
+func TestUndo_ReportsUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, charging, `{}`, doubtful)
 	w.says(jig.OutcomeGiveUp)
@@ -92,7 +92,7 @@ func TestUndo_ReportsAnEffectThatNobodyKnowsOf(t *testing.T) {
 	require.Equal(t, jig.CodeOutcomeUnknown, report.NotUndone[0].Error.Code)
 }
 
-func TestUndo_ACanceledRunWaitsForThePersonWhoIsAsked(t *testing.T) {
+func TestUndo_CanceledRunWaitsForThePerson(t *testing.T) {
 	t.Parallel()
 	for outcome, want := range map[jig.ReconcileOutcome]undone{
 		jig.OutcomeHappened: {Undone: []string{"pay"}, NotUndone: []notUndone{}}, jig.OutcomeNotHappened: {},
@@ -117,7 +117,7 @@ func TestUndo_ACanceledRunWaitsForThePersonWhoIsAsked(t *testing.T) {
 }
 
 // The composition is canceled while an attempt runs that never reports back. The run waits until its outcome is known.
-func TestUndo_ACanceledRunLeavesACallThatBeganOpen(t *testing.T) {
+func TestUndo_CanceledRunLeavesStartedCallsOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, charging, `{}`, echo)
 	w.move(t)
@@ -153,7 +153,7 @@ func lingering(r *row) (jig.ToolResult, bool) {
 	return succeed(`{"charge":"late"}`), r.canceled
 }
 
-func TestUndo_OfAStepThatSucceededAfterItsTimeWasUp(t *testing.T) {
+func TestUndo_OfAStepThatSucceededAfterItsTimeout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, late, `{}`, lingering)
 	w.heedless = true
@@ -163,7 +163,7 @@ func TestUndo_OfAStepThatSucceededAfterItsTimeWasUp(t *testing.T) {
 	require.Equal(t, []string{"each[0]", "each[1]", "after", "each[1].undo", "each[0].undo"}, w.asked)
 }
 
-func TestUndo_ReportsAStepThatWasStoppedWhenItsTimeWasUp(t *testing.T) {
+func TestUndo_ReportsATimedOutStep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, late, `{}`, lingering)
 	report := reportOf(t, w.run(t))
@@ -173,7 +173,7 @@ func TestUndo_ReportsAStepThatWasStoppedWhenItsTimeWasUp(t *testing.T) {
 }
 
 // The outcome of a call in a block that has timed out becomes unknown. The block ends only when a person has settled the call.
-func TestUndo_ABlockWhoseTimeIsUpWaitsForThePersonWhoIsAsked(t *testing.T) {
+func TestUndo_TimedOutBlockWaitsForThePerson(t *testing.T) {
 	t.Parallel()
 	const document = `kind: composition
 name: test.block

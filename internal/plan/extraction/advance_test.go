@@ -24,7 +24,7 @@ func tool(id, input string, deps ...string) entity.Task {
 }
 
 // Expressions can read the documented parts of the entity, other tasks and the situation.
-func TestWhatExpressionsSee(t *testing.T) {
+func TestExpressions_Variables(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ source, want string }{
 		"id":              {`entity.id`, `"ent_1"`},

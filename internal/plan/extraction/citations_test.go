@@ -140,7 +140,7 @@ func TestCitationsFullList(t *testing.T) {
 }
 
 // Claims may cite what another task of the same extraction found, because the entity points to it by then.
-func TestClaimsOnWhatATaskFound(t *testing.T) {
+func TestClaims_OnResultsOfATask(t *testing.T) {
 	t.Parallel()
 	claims := compute("claims", `[{"text": "It is small.", "source_entity_ids": [tasks.parts[0]]}]`, "parts")
 	check := entity.Task{ID: "check", Kind: entity.TaskCitations, Claims: "claims", DependsOn: []string{"parts"}}
@@ -169,7 +169,7 @@ func TestClaimsOnWhatATaskFound(t *testing.T) {
 
 // With `among`, a claim may cite only those connected entities that the expression returns. A refresh treats a different result of the
 // expression as a change.
-func TestClaimsAmongTheseAlone(t *testing.T) {
+func TestClaims_OnlyFromTheGivenSources(t *testing.T) {
 	t.Parallel()
 	plan := compile(t, kindOf(
 		entity.Task{ID: "may", Kind: entity.TaskTool, Use: "give.ids"},

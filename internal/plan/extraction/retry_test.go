@@ -25,7 +25,7 @@ func tryOut(t *testing.T, tool string, problem jig.Error) *world {
 	return w
 }
 
-func TestRetry_MakesTheSameCallAgainWithTheInputOfTheFirst(t *testing.T) {
+func TestRetry_RepeatsTheCallWithTheFirstInput(t *testing.T) {
 	t.Parallel()
 	w := tryOut(t, "read.it", jig.Error{Code: jig.CodeUnavailable, Message: "down"})
 	require.Equal(t, []string{"pay", "pay~2", "pay~3"}, w.asked)

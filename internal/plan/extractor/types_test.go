@@ -29,7 +29,7 @@ func (s shelves) DocumentAt(_ context.Context, tenant, _, _, _ string) ([]byte, 
 	return []byte(body), nil
 }
 
-func TestATenantNeverGetsAnotherTenantsEntityType(t *testing.T) {
+func TestEntityTypes_AreSeparatedByTenant(t *testing.T) {
 	t.Parallel()
 	head := "kind: entity_type\nname: article\nfields:\n  - {name: title, type: text}\ntitle: "
 	types := extractor.NewTypes(shelves{"acme": head + "Acme\n", "globex": head + "Globex\n"})

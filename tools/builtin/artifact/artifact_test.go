@@ -196,7 +196,7 @@ func (c canceling) ReadArtifact(_ context.Context, _ jig.Invocation, _ string, o
 }
 
 // A canceled search ends at once; it does not first search the lines that have already been read.
-func TestSearch_StopsWithinWhatItHasRead(t *testing.T) {
+func TestSearch_StopsWithinTheDataRead(t *testing.T) {
 	t.Parallel()
 	for _, in := range []object{{"grep": "(a?){500}z"}, {"jsonpath": "$..*..*..*..*..*..x"}, {"jsonpath": "$[*][*].x"}} {
 		text := strings.Repeat(strings.Repeat("a", 60_000)+"\n", 4)

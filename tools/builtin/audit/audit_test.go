@@ -133,7 +133,7 @@ func TestVerifyLooksForANotedHead(t *testing.T) {
 	require.Equal(t, jig.CodeInvalidInput, b.kit(t).Fail(audittool.VerifyTool, audittool.Input{Head: "abc"}).Code)
 }
 
-func TestVerifyTellsOfTrouble(t *testing.T) {
+func TestVerify_ReportsErrors(t *testing.T) {
 	t.Parallel()
 	b := newBook(1)
 	b.failed = jig.Errorf(jig.CodeUnavailable, "the database is away")

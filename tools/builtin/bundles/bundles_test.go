@@ -218,7 +218,7 @@ func TestInstallSeesTheToolsThatComeWithTheBundle(t *testing.T) {
 	require.Nil(t, refused)
 }
 
-func TestUpgradeIsCheckedAgainstWhatWillBeThere(t *testing.T) {
+func TestUpgrade_IsCheckedAgainstTheNewState(t *testing.T) {
 	t.Parallel()
 	s := &shelf{}
 	_, refused := s.install(t, "1.0.0", false, composition("notes.read", "file.read"), composition("notes.twice", "notes.read"))
@@ -278,7 +278,7 @@ func TestUpgradeKeepsContentInOrder(t *testing.T) {
 	}
 }
 
-func TestGoingBackIsAskedFor(t *testing.T) {
+func TestDowngrade_NeedsReplace(t *testing.T) {
 	t.Parallel()
 	s := &shelf{}
 	_, refused := s.install(t, "1.10.0", false, note)
@@ -294,7 +294,7 @@ func TestGoingBackIsAskedFor(t *testing.T) {
 }
 
 // An entity that is created between the check and the installation is noticed.
-func TestInstallSeesEntitiesThatCome(t *testing.T) {
+func TestInstall_NoticesNewEntities(t *testing.T) {
 	t.Parallel()
 	old, problems := spec.Load("note.yaml", []byte(note))
 	require.Empty(t, problems)
@@ -308,7 +308,7 @@ func TestInstallSeesEntitiesThatCome(t *testing.T) {
 }
 
 // If another version is installed between the check and the installation, the bundle is checked again, against that version.
-func TestInstallIsCheckedOnceMore(t *testing.T) {
+func TestInstall_ChecksAgain(t *testing.T) {
 	t.Parallel()
 	s := &shelf{}
 	s.meanwhile = func() {

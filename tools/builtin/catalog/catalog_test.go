@@ -75,7 +75,7 @@ steps:
     input: {path: "${input.path}"}
 `
 
-func TestPutKeepsWhatIsInOrder(t *testing.T) {
+func TestPut_StoresValidDocuments(t *testing.T) {
 	t.Parallel()
 	s := shelf{}
 	result := put(t, s, catalog.File{Path: "read.yaml", Body: good})
@@ -84,7 +84,7 @@ func TestPutKeepsWhatIsInOrder(t *testing.T) {
 	require.Contains(t, s, "acme stored-composition acme.readIt")
 }
 
-func TestPutKeepsNothingThatIsRefused(t *testing.T) {
+func TestPut_StoresNothingThatIsRefused(t *testing.T) {
 	t.Parallel()
 	s := shelf{}
 	result := put(t, s, catalog.File{Path: "read.yaml", Body: good},
@@ -114,7 +114,7 @@ steps:
 	require.Empty(t, s)
 }
 
-func TestPutTakesNoManifestOfABundle(t *testing.T) {
+func TestPut_RefusesBundleManifests(t *testing.T) {
 	t.Parallel()
 	s := shelf{}
 	result := put(t, s, catalog.File{Path: "read.yaml", Body: good}, catalog.File{Path: "bundle.yaml", Body: "kind: bundle\nname: acme\nversion: 1.0.0\n"})
@@ -152,7 +152,7 @@ func TestPutKeepsContentInOrder(t *testing.T) {
 	require.Empty(t, s["basis album"], "there are no entities")
 }
 
-func TestPutLooksOnceMoreWhenEntitiesCome(t *testing.T) {
+func TestPut_ChecksAgainAfterNewEntities(t *testing.T) {
 	t.Parallel()
 	narrower := strings.ReplaceAll(strings.ReplaceAll(song, "name: song", "name: album"), "seconds, type: number", "seconds, type: number, maximum: 600")
 	result := put(t, shelf{"albums": "come"}, catalog.File{Path: "album.yaml", Body: narrower})
@@ -161,7 +161,7 @@ func TestPutLooksOnceMoreWhenEntitiesCome(t *testing.T) {
 }
 
 // Documents before the one that failed are already registered, so the error must not promise that nothing changed.
-func TestPut_ThatStoredSomethingPromisesNothing(t *testing.T) {
+func TestPut_PartialFailureDoesNotPromiseThatNothingHappened(t *testing.T) {
 	t.Parallel()
 	album := catalog.File{Path: "album.yaml", Body: strings.ReplaceAll(strings.ReplaceAll(song, "seconds, type: number", "seconds, type: number, maximum: 600"), "name: song", "name: album")}
 	s := shelf{"albums": "come"}

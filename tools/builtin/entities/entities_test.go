@@ -289,7 +289,7 @@ func TestPermissionsFailClosed(t *testing.T) {
 }
 
 // In every argument of every tool, the id of another tenant's entity is answered like an id that does not exist.
-func TestOtherTenantsAreNotThere(t *testing.T) {
+func TestOtherTenants_AreInvisible(t *testing.T) {
 	t.Parallel()
 	owner, thief := newBench(t, "*"), newBench(t, "*")
 	thief.Invocation.Tenant += "-thief"
@@ -393,7 +393,7 @@ func TestOtherTenantsAreNotThere(t *testing.T) {
 }
 
 // No tool has a tenant argument.
-func TestTenantIsNoArgument(t *testing.T) {
+func TestTenant_IsNotAnArgument(t *testing.T) {
 	t.Parallel()
 	for _, tool := range entities.Tools(entities.Options{}) {
 		c := tool.Contract()

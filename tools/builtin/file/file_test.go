@@ -261,7 +261,7 @@ func TestGrep_RefusesPatternsThatTakeTooMuch(t *testing.T) { //nolint:parallelte
 }
 
 // Each line takes seconds, and the file has fewer lines than the search reads between two checks of the context.
-func TestGrep_StopsWithinALineWhenItsTimeIsOver(t *testing.T) {
+func TestGrep_StopsWithinALineAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	_, kit := folder(t, map[string]string{"a": strings.Repeat(strings.Repeat("a", 60_000)+"\n", 20)})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

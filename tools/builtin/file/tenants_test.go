@@ -67,7 +67,7 @@ func TestEachTenantHasItsOwnFiles(t *testing.T) {
 	require.Equal(t, jig.CodeMissingParam, kitOf(t, workdir.Dirs{}, "acme").Fail("file.read", object{"path": "x"}).Code)
 }
 
-func TestJigsOwnFolderIsNotSeen(t *testing.T) {
+func TestJigFolder_IsInvisible(t *testing.T) {
 	t.Parallel()
 	dir, kit := folder(t, map[string]string{
 		".jig/dev.env": "password", ".JIG/upper.env": "password", "a/.Jig/deep.env": "password", "plain.txt": "password", "a/.jigger": "password",
@@ -101,7 +101,7 @@ func TestJigsOwnFolderIsNotSeen(t *testing.T) {
 	}
 }
 
-func TestTheWholeFileSystemIsNoWorkingDirectory(t *testing.T) {
+func TestWorkingDirectory_MustNotBeTheRoot(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "root")
 	require.NoError(t, os.Symlink("/", root))

@@ -81,7 +81,7 @@ type away struct{ err error }
 
 func (a away) Skill(context.Context, string, string) (spec.Skill, error) { return spec.Skill{}, a.err }
 
-func TestSkillsAway(t *testing.T) {
+func TestSkills_Unavailable(t *testing.T) {
 	t.Parallel()
 	s := modeltest.New(t)
 	input := map[string]any{"skill": "x", "model": "anthropic/m", "prompt": "?"}

@@ -166,7 +166,7 @@ func TestRetryOfACall(t *testing.T) {
 	}}, p.started)
 }
 
-func TestWhatIsNotTriedAgain(t *testing.T) {
+func TestRetry_Refuses(t *testing.T) {
 	t.Parallel()
 	p := newPlace()
 	for id, code := range map[string]jig.Code{
@@ -183,7 +183,7 @@ func TestWhatIsNotTriedAgain(t *testing.T) {
 }
 
 // The reviewer of a retry sees the session and call that are really retried, regardless of what the caller wrote into the input.
-func TestReviewerOfARetrySeesWhatIsTriedAgain(t *testing.T) {
+func TestRetry_ReviewerSeesWhatIsRetried(t *testing.T) {
 	t.Parallel()
 	p := newPlace()
 	require.True(t, p.run(t, tasks.RetryTool, `{"session_id":"ses_call_failed","retries":{"agent":"a","principal":"b","status":"failed","pass":1,"tool":"file.read"}}`, 1).Success)
@@ -197,7 +197,7 @@ func TestReviewerOfARetrySeesWhatIsTriedAgain(t *testing.T) {
 }
 
 // A session that has changed since the approval is not retried, because the retry would not be the approved one.
-func TestRetryIsOfWhatWasApproved(t *testing.T) {
+func TestRetry_RunsOnlyWhatWasApproved(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"ses_call_failed", "ses_writer_failed"} {
 		p := newPlace()
@@ -216,7 +216,7 @@ func TestRetryIsOfWhatWasApproved(t *testing.T) {
 }
 
 // A call that may have taken effect is repeated only if the caller sets may_have_happened, and the reviewer sees it.
-func TestRetryOfADoubtfulCallMustBeSaid(t *testing.T) {
+func TestRetry_OfAnUnknownCallMustBeRequestedExplicitly(t *testing.T) {
 	t.Parallel()
 	p := newPlace()
 	p.doubtful["ses_call_failed"] = []string{"1.1 bank.pay"}

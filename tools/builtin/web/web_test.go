@@ -231,7 +231,7 @@ func TestPost(t *testing.T) {
 
 func strip(a answer) answer { a.Headers = nil; return a }
 
-func TestPostThatMayHaveArrived(t *testing.T) {
+func TestPost_MayHaveArrived(t *testing.T) {
 	t.Parallel()
 	var received atomic.Int32
 	arrived := make(chan struct{}, 1)
