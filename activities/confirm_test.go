@@ -55,7 +55,7 @@ func TestConfirmation_InvalidOnesAreIgnored(t *testing.T) {
 		play   func(t *testing.T, o *office)
 		input  string
 	}{
-		"nobody spoke": {tool: closeTool, play: func(t *testing.T, o *office) { t.Helper(); o.first(t, closeTool) }},
+		"no vote": {tool: closeTool, play: func(t *testing.T, o *office) { t.Helper(); o.first(t, closeTool) }},
 		"spoken in the same pass, before the answer was seen": {tool: closeTool, play: func(t *testing.T, o *office) {
 			t.Helper()
 			o.first(t, closeTool)

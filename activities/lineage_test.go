@@ -240,11 +240,11 @@ func TestLineage_CannotBeClaimed(t *testing.T) {
 	child := o.delegates(t, 1, `{"agent":"nightly"}`)
 	parent := o.session
 	for name, start := range map[string]protocol.StartSession{
-		"another session":       {Agent: "nightly", ParentID: parent, ParentCall: "1.1"},
-		"a call that is not":    {Agent: "nightly", ParentID: parent, ParentCall: "1.2"},
-		"no call":               {Agent: "nightly", ParentID: parent},
-		"a source without one":  {Agent: "nightly", Source: jig.SourceAgent},
-		"a source that is none": {Agent: "nightly", Source: "mail"},
+		"another session":      {Agent: "nightly", ParentID: parent, ParentCall: "1.1"},
+		"missing call":         {Agent: "nightly", ParentID: parent, ParentCall: "1.2"},
+		"no call":              {Agent: "nightly", ParentID: parent},
+		"a source without one": {Agent: "nightly", Source: jig.SourceAgent},
+		"invalid source":       {Agent: "nightly", Source: "mail"},
 	} {
 		_, err := o.opens(t, jig.NewSessionID(), start)
 		require.Contains(t, []jig.Code{jig.CodeNotPermitted, jig.CodeInvalidInput}, failed(t, err), name)
@@ -287,7 +287,7 @@ func TestCallerChoosesOnlyAListedModel(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err = o.launches(t, protocol.StartSession{Agent: "nightly", Model: "openai/large"})
-	require.NoError(t, err, "whoever starts a session chooses the model")
+	require.NoError(t, err, "the client that starts a session chooses the model")
 }
 
 // Somebody who is removed from the tenant's document loses their permissions in running sessions: for calls that are admitted from

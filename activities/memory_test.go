@@ -16,8 +16,8 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// told returns a pass with one call and the data of its result.
-func told(pass int, tool, input, data string) chat.Exchange {
+// exchange returns a pass with one call and the data of its result.
+func exchange(pass int, tool, input, data string) chat.Exchange {
 	return chat.Exchange{Pass: pass, Turn: &chat.Turn{Text: "on it"}, Calls: []jig.Call{{
 		ID: jig.CallID(pass, 1), Pass: pass, Tool: tool, Input: []byte(input), Status: jig.CallSucceeded,
 		Result: &jig.ToolResult{Success: true, Summary: "done", Data: json.RawMessage(data)},
@@ -55,7 +55,7 @@ func TestMemoryOfResults(t *testing.T) {
 		``:                                                               nil,
 		`{"entity_id":`:                                                  nil,
 	} {
-		got := activities.MemoryOf(told(3, "some.tool", `{}`, data))
+		got := activities.MemoryOf(exchange(3, "some.tool", `{}`, data))
 		if want == nil {
 			require.Empty(t, got, data)
 			continue
@@ -71,12 +71,12 @@ func TestMemoryOfResults(t *testing.T) {
 func TestMemory_IncludesEarlierPasses(t *testing.T) {
 	t.Parallel()
 	memory := activities.MemoryOf(
-		told(1, "entities.create", `{"type":"team","title":"Alpha"}`, `{"entity_id":"ent_1","type":"team"}`),
-		told(2, "entities.get", `{"id":"ent_2"}`, `{"entity_id":"ent_2","type":"team","title":"Beta"}`),
-		told(3, "entities.update", `{"id":"ent_1"}`, `{"entity_id":"ent_1","type":"team"}`),
-		told(4, "entities.filter", `{"type":"team"}`, `{"entities":[{"entity_id":"ent_3","title":"Gamma"}]}`),
-		told(5, "entities.get", `{"id":"ent_4"}`, `{"entity_id":"ent_4","type":"team","title":"Delta"}`),
-		told(6, "entities.delete", `{"id":"ent_4"}`, `{"entity_id":"ent_4","type":"team"}`),
+		exchange(1, "entities.create", `{"type":"team","title":"Alpha"}`, `{"entity_id":"ent_1","type":"team"}`),
+		exchange(2, "entities.get", `{"id":"ent_2"}`, `{"entity_id":"ent_2","type":"team","title":"Beta"}`),
+		exchange(3, "entities.update", `{"id":"ent_1"}`, `{"entity_id":"ent_1","type":"team"}`),
+		exchange(4, "entities.filter", `{"type":"team"}`, `{"entities":[{"entity_id":"ent_3","title":"Gamma"}]}`),
+		exchange(5, "entities.get", `{"id":"ent_4"}`, `{"entity_id":"ent_4","type":"team","title":"Delta"}`),
+		exchange(6, "entities.delete", `{"id":"ent_4"}`, `{"entity_id":"ent_4","type":"team"}`),
 	)
 	require.Equal(t, `Working memory: what results named, latest first. The ids are still valid; read again what may have changed.
 - ent_3 team "Gamma" (4.1 entities.filter)
@@ -85,18 +85,18 @@ func TestMemory_IncludesEarlierPasses(t *testing.T) {
 
 	many := make([]chat.Exchange, 50)
 	for i := range many {
-		many[i] = told(i+1, "t.get", `{}`, fmt.Sprintf(`{"entity_id":"ent_%d"}`, i+1))
+		many[i] = exchange(i+1, "t.get", `{}`, fmt.Sprintf(`{"entity_id":"ent_%d"}`, i+1))
 	}
 	lines := strings.Split(activities.MemoryOf(many...), "\n")
 	require.Len(t, lines, 21)
 	require.Equal(t, "- ent_50 (50.1 t.get)", lines[1])
 	require.Equal(t, "- ent_31 (31.1 t.get)", lines[20])
 
-	failed := told(1, "t.get", `{}`, `{"entity_id":"ent_1"}`)
+	failed := exchange(1, "t.get", `{}`, `{"entity_id":"ent_1"}`)
 	failed.Calls[0].Result.Success = false
-	again := told(2, "t.get", `{}`, `{"entity_id":"ent_2"}`)
+	again := exchange(2, "t.get", `{}`, `{"entity_id":"ent_2"}`)
 	again.Calls[0].Status = jig.CallDuplicate
-	open := told(3, "t.get", `{}`, ``)
+	open := exchange(3, "t.get", `{}`, ``)
 	open.Calls[0].Result = nil
 	require.Empty(t, activities.MemoryOf(failed, again, open))
 }
@@ -108,7 +108,7 @@ func TestMemoryOfALargeResult(t *testing.T) {
 	c := ledger.Completion{Result: jig.ToolResult{Success: true, Data: json.RawMessage(data)}}
 	require.NoError(t, activities.CutDown(&c))
 	require.Less(t, len(c.Result.Data), jig.InlineBytes)
-	x := told(2, "t.list", `{}`, string(c.Result.Data))
+	x := exchange(2, "t.list", `{}`, string(c.Result.Data))
 	lines := strings.Split(activities.MemoryOf(x), "\n")
 	require.Equal(t, []string{`- 1 page "P" (2.1 t.list)`, `- ent_1 team (2.1 t.list)`, `- ent_2 "B" (2.1 t.list)`}, lines[1:])
 }
@@ -137,9 +137,9 @@ func TestPromptShowsTheMemoryLast(t *testing.T) {
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
 	k := &kept{exchanges: []chat.Exchange{
-		told(1, "entities.get", `{"id":"ent_1"}`, `{"entity_id":"ent_1","type":"team","title":"Alpha"}`),
-		told(2, "files.read", `{}`, `{"text":"`+strings.Repeat("x", 4000)+`"}`),
-		told(3, "entities.get", `{"id":"ent_2"}`, `{"entity_id":"ent_2","type":"team","title":"Beta"}`),
+		exchange(1, "entities.get", `{"id":"ent_1"}`, `{"entity_id":"ent_1","type":"team","title":"Alpha"}`),
+		exchange(2, "files.read", `{}`, `{"text":"`+strings.Repeat("x", 4000)+`"}`),
+		exchange(3, "entities.get", `{"id":"ent_2"}`, `{"entity_id":"ent_2","type":"team","title":"Beta"}`),
 	}}
 	a := activities.New(activities.Deps{Store: storeOf(k), Tenants: who{}, Catalogue: registry})
 	session := jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Model: "anthropic/m"}, Todo: json.RawMessage(`["go on"]`)}

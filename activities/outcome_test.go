@@ -146,8 +146,8 @@ func (b *settlements) Settled(_ context.Context, workflowID string, call protoco
 // Open implements activities.Runs. All workflows are running.
 func (b *settlements) Open(context.Context, string, string) (bool, error) { return true, nil }
 
-// heardOf returns the signals to a session.
-func (b *settlements) heardOf(session string) (list []string) {
+// signalsTo returns the signals to a session.
+func (b *settlements) signalsTo(session string) (list []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, one := range b.list {
@@ -223,10 +223,10 @@ func TestLateSuccess_SweeperNotifiesWorkflowOfDeadWorker(t *testing.T) {
 		require.NoError(t, err)
 	}
 	sweep()
-	require.Empty(t, heard.heardOf(o.session), "its own worker may be about to tell the workflow")
+	require.Empty(t, heard.signalsTo(o.session), "its own worker may be about to tell the workflow")
 	require.EqualValues(t, 1, o.aged(t))
 	sweep()
-	require.Equal(t, []string{o.session + " " + c.ID}, heard.heardOf(o.session))
+	require.Equal(t, []string{o.session + " " + c.ID}, heard.signalsTo(o.session))
 	require.Zero(t, o.aged(t))
 }
 

@@ -71,7 +71,7 @@ func TestOutcome_WriteIsRepeatedOnlyIfSafe(t *testing.T) {
 		"keyed: not executed the last time":            {keyed, hadNoEffect(jig.CodeUnavailable), 3, true, jig.CallUnknown, true},
 		"keyed: a promise":                             {keyed, fails(jig.CodeConflict), 1, false, jig.CallFailed, false},
 		"keyed: the tool asks for a person":            {keyed, fails(jig.CodeOutcomeUnknown), 1, false, jig.CallUnknown, true},
-		"a success settles what was in doubt":          {keyed, jig.ToolResult{Success: true}, 2, true, jig.CallSucceeded, false},
+		"success after an unknown outcome":             {keyed, jig.ToolResult{Success: true}, 2, true, jig.CallSucceeded, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,13 +94,13 @@ func TestOutcome_OfACanceledAttempt(t *testing.T) {
 		outcome jig.ToolResult
 		want    jig.CallStatus
 	}{
-		"a write":                           {once, fails(jig.CodeCanceled), jig.CallUnknown},
-		"a write with a bug":                {once, fails(jig.CodeInternal), jig.CallUnknown},
-		"a write that had not begun":        {once, hadNoEffect(jig.CodeCanceled), jig.CallCanceled},
-		"a write that promises":             {once, fails(jig.CodeConflict), jig.CallCanceled},
-		"a write that succeeded":            {once, jig.ToolResult{Success: true}, jig.CallSucceeded},
-		"a keyed write: nobody will repeat": {keyed, fails(jig.CodeTimeout), jig.CallUnknown},
-		"an idempotent read":                {read, fails(jig.CodeCanceled), jig.CallCanceled},
+		"a write":                              {once, fails(jig.CodeCanceled), jig.CallUnknown},
+		"a write with a bug":                   {once, fails(jig.CodeInternal), jig.CallUnknown},
+		"a write that had not begun":           {once, hadNoEffect(jig.CodeCanceled), jig.CallCanceled},
+		"a write that promises":                {once, fails(jig.CodeConflict), jig.CallCanceled},
+		"a write that succeeded":               {once, jig.ToolResult{Success: true}, jig.CallSucceeded},
+		"keyed write without further attempts": {keyed, fails(jig.CodeTimeout), jig.CallUnknown},
+		"an idempotent read":                   {read, fails(jig.CodeCanceled), jig.CallCanceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -31,7 +31,7 @@ func TestNext(t *testing.T) {
 	}{
 		"an answer completes":              {ledger.PassState{Turn: chat.Turn{Text: "done", Stop: chat.StopEnd}}, 1, jig.StatusCompleted, jig.ReasonAnswered, ""},
 		"calls go on":                      {ledger.PassState{Counts: calls(jig.CallSucceeded, 2)}, 1, jig.StatusWorking, "", ""},
-		"one duplicate of two goes on":     {ledger.PassState{Counts: map[jig.CallStatus]int{jig.CallDuplicate: 1, jig.CallFailed: 1}}, 1, jig.StatusWorking, "", ""},
+		"one duplicate of two continues":   {ledger.PassState{Counts: map[jig.CallStatus]int{jig.CallDuplicate: 1, jig.CallFailed: 1}}, 1, jig.StatusWorking, "", ""},
 		"all duplicates complete":          {ledger.PassState{Counts: calls(jig.CallDuplicate, 2)}, 1, jig.StatusCompleted, jig.ReasonAllToolsDuplicate, ""},
 		"a message outweighs an answer":    {ledger.PassState{Unread: 1, Turn: chat.Turn{Stop: chat.StopEnd}}, 1, jig.StatusWorking, "", ""},
 		"a message outweighs duplicates":   {ledger.PassState{Unread: 1, Counts: calls(jig.CallDuplicate, 1)}, 1, jig.StatusWorking, "", ""},
@@ -43,7 +43,7 @@ func TestNext(t *testing.T) {
 		"the token budget ends it":         {ledger.PassState{Session: limited(jig.Limits{MaxTotalTokens: 1000}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusFailed, jig.ReasonBudget, jig.CodeBudgetExhausted},
 		"an answer within budget is fine":  {ledger.PassState{Session: limited(jig.Limits{MaxTotalTokens: 1000})}, 1, jig.StatusCompleted, jig.ReasonAnswered, ""},
 		"the deadline ends it":             {ledger.PassState{Session: limited(jig.Limits{Deadline: time.Minute}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusFailed, jig.ReasonDeadline, jig.CodeBudgetExhausted},
-		"before the deadline it goes on":   {ledger.PassState{Session: limited(jig.Limits{Deadline: 2 * time.Hour}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusWorking, "", ""},
+		"before the deadline":              {ledger.PassState{Session: limited(jig.Limits{Deadline: 2 * time.Hour}), Counts: calls(jig.CallSucceeded, 1)}, 1, jig.StatusWorking, "", ""},
 		"without limits fifty passes stop": {ledger.PassState{Counts: calls(jig.CallSucceeded, 1)}, 50, jig.StatusFailed, jig.ReasonMaxPasses, jig.CodeBudgetExhausted},
 	} {
 		t.Run(name, func(t *testing.T) {

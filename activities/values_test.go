@@ -64,7 +64,7 @@ func TestArtifactReadShowsOwnValuesOnly(t *testing.T) {
 	require.NoError(t, db.AppendArtifact(t.Context(), tenant, uploaded, 0, []byte("an upload")))
 	foreign := map[string]holding{
 		"another principal's":                    keeps(t, db, tenant, jig.NewSessionID(), jig.Principal{ID: "ben"}),
-		"nobody's":                               keeps(t, db, tenant, jig.NewSessionID(), jig.Principal{}),
+		"without an owner":                       keeps(t, db, tenant, jig.NewSessionID(), jig.Principal{}),
 		"the same principal's, with more rights": keeps(t, db, tenant, jig.NewSessionID(), jig.Principal{ID: "ana", Permissions: []string{"entities.salary.read"}}),
 		"another tenant's":                       keeps(t, db, other, jig.SessionID(other, "mine"), ana),
 		"uploaded":                               {uploaded, uploaded, uploaded},
@@ -85,7 +85,7 @@ func TestArtifactReadShowsOwnValuesOnly(t *testing.T) {
 	require.Equal(t, stolen, violations(t, db, tenant), "what is not there is no violation")
 
 	caller.Principal.ID = "" // a caller without an identity has no other sessions
-	_, err := read(foreign["nobody's"].result)
+	_, err := read(foreign["without an owner"].result)
 	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err))
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/model"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // session plays the engine's part for a script: it asks the model, answers the calls, and continues until the model answers.
 type session struct {

@@ -136,7 +136,7 @@ func TestScheduleOptions_Invalid(t *testing.T) {
 		"interval inside": {func(o *ScheduleOptions) { o.When.Cron = []string{"@every 1h"} }, "cron"},
 		"too often":       {func(o *ScheduleOptions) { o.When.Every = Span(time.Millisecond) }, "every"},
 		"backwards":       {func(o *ScheduleOptions) { o.When.Every = Span(-time.Hour) }, "every"},
-		"offset alone":    {func(o *ScheduleOptions) { o.When.Offset = Span(time.Minute) }, "offset"},
+		"only an offset":  {func(o *ScheduleOptions) { o.When.Offset = Span(time.Minute) }, "offset"},
 		"offset too long": {func(o *ScheduleOptions) { o.When.Every, o.When.Offset = Span(time.Minute), Span(time.Minute) }, "offset"},
 		"jitter":          {func(o *ScheduleOptions) { o.When.Jitter = Span(-1) }, "jitter"},
 		"end first":       {func(o *ScheduleOptions) { o.When.Start, o.When.End = seven, seven }, "end"},

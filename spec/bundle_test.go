@@ -110,10 +110,10 @@ func TestBundleProblems(t *testing.T) {
 		want   []string
 		hint   string
 	}{
-		"no manifest":                   {func(files map[string]string) { delete(files, "bundle.yaml") }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
-		"a manifest of another kind":    {func(files map[string]string) { files["bundle.yaml"] = "{kind: task, name: a, task: b}" }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
-		"a manifest that says no kind":  {func(files map[string]string) { files["bundle.yaml"] = "name: a\nversion: 1.0.0\n" }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
-		"a manifest that lies too deep": {func(files map[string]string) { files["a/bundle.yaml"] = manifest; delete(files, "bundle.yaml") }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
+		"no manifest":                  {func(files map[string]string) { delete(files, "bundle.yaml") }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
+		"a manifest of another kind":   {func(files map[string]string) { files["bundle.yaml"] = "{kind: task, name: a, task: b}" }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
+		"a manifest that says no kind": {func(files map[string]string) { files["bundle.yaml"] = "name: a\nversion: 1.0.0\n" }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
+		"manifest nested too deeply":   {func(files map[string]string) { files["a/bundle.yaml"] = manifest; delete(files, "bundle.yaml") }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
 		"a bundle in a bundle": {
 			func(files map[string]string) { files["a/bundle.yaml"] = "kind: bundle\nname: other\nversion: 1.0.0\n" },
 			[]string{"a/bundle.yaml kind NOT_IN_BUNDLE"},

@@ -69,9 +69,9 @@ func judges(t *testing.T, f entity.Field) map[string]func(value string) error {
 	}
 }
 
-// unkept reports whether a value contains U+0000, which JSON allows but PostgreSQL cannot store. This is the only rule that the schema does
+// hasNUL reports whether a value contains U+0000, which JSON allows but PostgreSQL cannot store. This is the only rule that the schema does
 // not express.
-func unkept(value string) bool { return strings.Contains(value, `"\u0000"`) }
+func hasNUL(value string) bool { return strings.Contains(value, `"\u0000"`) }
 
 func TestValuesOfFields(t *testing.T) {
 	t.Parallel()
@@ -89,7 +89,7 @@ func TestValuesOfFields(t *testing.T) {
 		for _, v := range c.bad {
 			for who, judge := range ask {
 				err := judge(v)
-				if unkept(v) && strings.HasPrefix(who, "the schema") {
+				if hasNUL(v) && strings.HasPrefix(who, "the schema") {
 					continue
 				}
 				require.Error(t, err, "%s: %s takes %s", c.name, who, v)

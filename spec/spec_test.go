@@ -21,7 +21,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-var update = flag.Bool("update", false, "write the published schemas anew")
+var update = flag.Bool("update", false, "rewrite the published schemas")
 
 func TestPublishedSchemasAreCurrent(t *testing.T) {
 	t.Parallel()

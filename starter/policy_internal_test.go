@@ -125,7 +125,7 @@ func TestPolicyExplain(t *testing.T) {
 		"lifted": {
 			[]string{"file.write", "--input", "path=docs/1"}, "file.write: run\n  policy shop, rule docs: pages are reviewed\n", "without the policy: ask\n",
 		},
-		"what pairs and defaults are": {
+		"pairs and defaults": {
 			[]string{"file.write", "--input", "path=7", "--input", "count=12"},
 			"file.write: ask, for 1h30m\n  file.write changes data (permission write)\n  policy shop, rule many: it says ask\n", "",
 		},

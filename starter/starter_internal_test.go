@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // golden compares an output with a golden file.
 func golden(t *testing.T, name, got string) {
@@ -162,31 +162,31 @@ func TestExitCodes(t *testing.T) {
 		args   []string
 		code   int
 	}{
-		"completed":         {doneEngine(), []string{"run", "review"}, exitDone},
-		"failed":            {failed, []string{"run", "review"}, exitFailed},
-		"a call was denied": {denied, []string{"run", "review"}, exitDenied},
-		"expired":           {expired, []string{"run", "review"}, exitDenied},
-		"no Temporal":       {unreachable, []string{"approvals"}, exitUsage},
-		"call succeeded":    {call(jig.CallSucceeded), []string{"trigger", "a.b"}, exitDone},
-		"call failed":       {call(jig.CallFailed), []string{"trigger", "a.b"}, exitFailed},
-		"call denied":       {call(jig.CallDenied), []string{"trigger", "a.b"}, exitDenied},
-		"unknown command":   {&fake{}, []string{"runn"}, exitUsage},
-		"unknown flag":      {&fake{}, []string{"status", "ses_1", "--nope"}, exitUsage},
-		"no argument":       {&fake{}, []string{"status"}, exitUsage},
-		"bad session":       {&fake{}, []string{"status", "a b"}, exitUsage},
-		"bad call":          {&fake{}, []string{"approve", "ses_1", "first"}, exitUsage},
-		"no call":           {&fake{}, []string{"approve", "ses_1"}, exitUsage},
-		"bad tool":          {&fake{}, []string{"trigger", "nonsense"}, exitUsage},
-		"bad output":        {&fake{}, []string{"approvals", "--output", "xml"}, exitUsage},
-		"bad tenant":        {&fake{}, []string{"approvals", "--tenant", "_global"}, exitUsage},
-		"bad input":         {&fake{}, []string{"run", "a", "--input", "novalue"}, exitUsage},
-		"input twice":       {&fake{}, []string{"run", "a", "--input", "k=1", "--input", "k=2"}, exitUsage},
-		"input not JSON":    {&fake{}, []string{"run", "a", "--input", "{nope"}, exitUsage},
-		"input no object":   {&fake{}, []string{"approve", "ses_1", "1.1", "--input", "[1"}, exitUsage},
-		"detach and yes":    {&fake{}, []string{"run", "a", "--detach", "--yes"}, exitUsage},
-		"no outcome":        {&fake{}, []string{"reconcile", "ses_1", "1.1"}, exitUsage},
-		"result unasked":    {&fake{}, []string{"reconcile", "ses_1", "1.1", "--outcome", "give_up", "--result", "1"}, exitUsage},
-		"edit of two":       {&fake{}, []string{"approve", "ses_1", "1.1", "1.2", "--input", "{}"}, exitUsage},
+		"completed":              {doneEngine(), []string{"run", "review"}, exitDone},
+		"failed":                 {failed, []string{"run", "review"}, exitFailed},
+		"a call was denied":      {denied, []string{"run", "review"}, exitDenied},
+		"expired":                {expired, []string{"run", "review"}, exitDenied},
+		"no Temporal":            {unreachable, []string{"approvals"}, exitUsage},
+		"call succeeded":         {call(jig.CallSucceeded), []string{"trigger", "a.b"}, exitDone},
+		"call failed":            {call(jig.CallFailed), []string{"trigger", "a.b"}, exitFailed},
+		"call denied":            {call(jig.CallDenied), []string{"trigger", "a.b"}, exitDenied},
+		"unknown command":        {&fake{}, []string{"runn"}, exitUsage},
+		"unknown flag":           {&fake{}, []string{"status", "ses_1", "--nope"}, exitUsage},
+		"no argument":            {&fake{}, []string{"status"}, exitUsage},
+		"bad session":            {&fake{}, []string{"status", "a b"}, exitUsage},
+		"bad call":               {&fake{}, []string{"approve", "ses_1", "first"}, exitUsage},
+		"no call":                {&fake{}, []string{"approve", "ses_1"}, exitUsage},
+		"bad tool":               {&fake{}, []string{"trigger", "nonsense"}, exitUsage},
+		"bad output":             {&fake{}, []string{"approvals", "--output", "xml"}, exitUsage},
+		"bad tenant":             {&fake{}, []string{"approvals", "--tenant", "_global"}, exitUsage},
+		"bad input":              {&fake{}, []string{"run", "a", "--input", "novalue"}, exitUsage},
+		"input twice":            {&fake{}, []string{"run", "a", "--input", "k=1", "--input", "k=2"}, exitUsage},
+		"input not JSON":         {&fake{}, []string{"run", "a", "--input", "{nope"}, exitUsage},
+		"input is not an object": {&fake{}, []string{"approve", "ses_1", "1.1", "--input", "[1"}, exitUsage},
+		"detach and yes":         {&fake{}, []string{"run", "a", "--detach", "--yes"}, exitUsage},
+		"no outcome":             {&fake{}, []string{"reconcile", "ses_1", "1.1"}, exitUsage},
+		"result unasked":         {&fake{}, []string{"reconcile", "ses_1", "1.1", "--outcome", "give_up", "--result", "1"}, exitUsage},
+		"edit of two":            {&fake{}, []string{"approve", "ses_1", "1.1", "1.2", "--input", "{}"}, exitUsage},
 	} {
 		got := jigCLI(t, row.engine, nil, row.args...)
 		require.Equal(t, row.code, got.code, "%s: %s", name, got.stderr)

@@ -132,12 +132,12 @@ func (v *vault) requireEnd(t *testing.T, m mutation, in activities.RunInput) {
 		}
 	}
 	if m.end == asked {
-		v.requireAskedAnew(t, name, in)
+		v.requireAsksAgain(t, name, in)
 	}
 }
 
-// requireAskedAnew checks that, after new decisions, exactly what was shown runs, once.
-func (v *vault) requireAskedAnew(t *testing.T, name string, in activities.RunInput) {
+// requireAsksAgain checks that, after new decisions, exactly what was shown runs, once.
+func (v *vault) requireAsksAgain(t *testing.T, name string, in activities.RunInput) {
 	t.Helper()
 	v.tenant, v.session = in.Tenant, in.SessionID
 	var shown jig.Pending

@@ -21,7 +21,7 @@ type ending string
 
 const (
 	// asked: a person is shown what would run now, and exactly that runs after a new decision.
-	asked ending = "asked anew"
+	asked ending = "asks again"
 	// doubt: a person is asked whether the effect happened.
 	doubt ending = "asked what happened"
 	// denied, failed: the call has ended without an effect.

@@ -89,8 +89,8 @@ func (p *play) due(kind jig.EventType) []time.Duration {
 	return list
 }
 
-// told returns the result of a call as the model got it in the latest pass.
-func (p *play) told(call string) *jig.ToolResult {
+// resultOf returns the result of a call as the model got it in the latest pass.
+func (p *play) resultOf(call string) *jig.ToolResult {
 	pass, ordinal, _, err := jig.ParseCallID(call)
 	require.NoError(p.t, err)
 	last := p.asked[len(p.asked)-1]
@@ -134,7 +134,7 @@ func TestApproval_WaitsForAMonth(t *testing.T) {
 			require.Equal(t, jig.DecisionRefused, stranger.ruling(t).Outcome)
 			require.Equal(t, jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallReserved}, late.ruling(t))
 			require.Len(t, p.effects[p.key("1.1")], 1)
-			require.True(t, p.told("1.1").Success)
+			require.True(t, p.resultOf("1.1").Success)
 
 			reminders := every(remind, 29*day)
 			require.Equal(t, map[approval.NoticeKind]int{
@@ -186,7 +186,7 @@ func TestApproval_Expires(t *testing.T) {
 				case jig.ExpiryDeny:
 					require.NoError(t, p.ended)
 					require.Equal(t, jig.StatusCompleted, session.Status)
-					require.Equal(t, jig.CodeExpired, p.told("1.1").Error.Code)
+					require.Equal(t, jig.CodeExpired, p.resultOf("1.1").Error.Code)
 				case jig.ExpiryCancel:
 					require.True(t, temporal.IsCanceledError(p.ended), "%v", p.ended)
 					require.Equal(t, jig.StatusCanceled, session.Status)
@@ -235,8 +235,8 @@ func TestQuestion_Waits(t *testing.T) {
 	if again.ruling(t).Outcome == jig.DecisionAccepted { // both came at the same time
 		value = "8"
 	}
-	require.JSONEq(t, `{"answer":`+value+`,"by":"lea"}`, string(p.told("1.1").Data))
-	require.Equal(t, jig.CodeExpired, p.told("2.1").Error.Code)
+	require.JSONEq(t, `{"answer":`+value+`,"by":"lea"}`, string(p.resultOf("1.1").Data))
+	require.Equal(t, jig.CodeExpired, p.resultOf("2.1").Error.Code)
 	require.WithinDuration(t, p.began.Add(7*day), p.now(), time.Hour)
 	require.Equal(t, map[approval.NoticeKind]int{approval.NoticeRequested: 2, approval.NoticeDecided: 1, approval.NoticeExpired: 1}, p.notices())
 	p.check()
@@ -285,7 +285,7 @@ func TestTwentyApprovalsInOnePass(t *testing.T) {
 			p.run(protocol.PassWorkflow, p.passInput())
 			require.NoError(t, p.ended)
 			for call, no := range denied {
-				result := p.told(call)
+				result := p.resultOf(call)
 				require.Equal(t, !no, result.Success, "call %s", call)
 				if no {
 					require.Equal(t, jig.CodeDenied, result.Error.Code)

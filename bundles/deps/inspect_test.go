@@ -150,9 +150,9 @@ func TestInspectOfVersions(t *testing.T) {
 	}{
 		"newest":                       {"v1.2.0", "v1.2.0\nv1.1.0\n", "v1.2.0", 0},
 		"ten is more than nine":        {"v1.9.0", "v1.9.0\nv1.10.0\n", "v1.10.0", 1},
-		"previews alone":               {"v1.0.0-rc.1", "v1.0.0-rc.1\nv1.0.0-rc.2\n", "v1.0.0-rc.2", 1},
+		"only previews":                {"v1.0.0-rc.1", "v1.0.0-rc.1\nv1.0.0-rc.2\n", "v1.0.0-rc.2", 1},
 		"preview of the next":          {"v1.1.0-rc.1", "v1.0.0\nv1.1.0-rc.1\n", "", none},
-		"no list":                      {"v1.0.0", "", "v1.0.0", none},
+		"not a list":                   {"v1.0.0", "", "v1.0.0", none},
 		"commit between":               {"v1.0.1-0.20240102030405-abcdefabcdef", "v1.0.0\nv1.1.0\n", "v1.1.0", 1},
 		"commit of something untagged": {"v0.0.0-20240102030405-abcdefabcdef", "", "", none},
 	} {

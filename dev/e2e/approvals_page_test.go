@@ -285,7 +285,7 @@ func (m *manual) notPaused(string) {
 // refusal waits until the session's events contain a refused signal.
 func (m *manual) refusal(id string) {
 	m.t.Helper()
-	require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.told(id, jig.EventDecisionRefused)) == 1 }))
+	require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.eventsOf(id, jig.EventDecisionRefused)) == 1 }))
 	m.waits(id)
 }
 
@@ -293,12 +293,12 @@ func (m *manual) refusal(id string) {
 func (m *manual) proved(kind jig.EventType) func(id string) {
 	return func(id string) {
 		m.t.Helper()
-		require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.told(id, kind)) == 1 }))
+		require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.eventsOf(id, kind)) == 1 }))
 		var data struct {
 			By      string `json:"by"`
 			Claimed bool   `json:"claimed"`
 		}
-		require.NoError(m.t, json.Unmarshal(m.told(id, kind)[0].Data, &data))
+		require.NoError(m.t, json.Unmarshal(m.eventsOf(id, kind)[0].Data, &data))
 		require.Equal(m.t, "ana", data.By)
 		require.False(m.t, data.Claimed)
 	}

@@ -48,7 +48,7 @@ func (m *manual) decidingSteps() []step {
 		{change, hello, 0, changed},
 		{change, hello, 0, func(id string) {
 			changed(id)
-			require.Contains(m.t, string(m.told(id, jig.EventToolApproved)[0].Data), `"path":"/content"`)
+			require.Contains(m.t, string(m.eventsOf(id, jig.EventToolApproved)[0].Data), `"path":"/content"`)
 		}},
 	}
 }
@@ -60,7 +60,7 @@ func (m *manual) rulingSteps() []step {
 		{who, m.payroll, 0, m.ends(jig.CallSucceeded)},
 		{who, m.payroll, 0, m.waits},
 		{who, m.payroll, 0, func(id string) {
-			require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.told(id, jig.EventApprovalDelegated)) == 1 }))
+			require.True(m.t, eventually(m.t.Context(), patience, func() bool { return len(m.eventsOf(id, jig.EventApprovalDelegated)) == 1 }))
 		}},
 	}
 }
@@ -114,7 +114,7 @@ func (m *manual) provingSteps() []step {
 			waiting := m.waiting(asked).Pending[0]
 			require.Contains(m.t, waiting.Reasons, "owners of the tenant decide about catalog.put")
 			own := m.decided(asked, jig.Decision{By: waiting.RequestedBy, Answer: jig.AnswerApprove})
-			require.Equal(m.t, jig.DecisionRefused, own.Outcome, "whoever asks does not approve")
+			require.Equal(m.t, jig.DecisionRefused, own.Outcome, "the requester does not approve")
 		}},
 		{proving, func() string { return asked }, 0, func(string) { m.signedNow() }},
 		{proving, hello, 1, m.waits},

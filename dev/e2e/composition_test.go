@@ -327,7 +327,7 @@ func TestCanceledCompositionUndoesWhatItDid(t *testing.T) {
 	}
 	require.Equal(t, jig.CallCanceled, byID(d.stored(id))["1.1"].Status)
 	_, err := d.WaitCall(t.Context(), jig.DefaultTenant, id)
-	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeCanceled}, "whoever waits for it is told")
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeCanceled}, "a waiting client gets an error")
 }
 
 // nest starts a composition that calls another one, which waits for approval, and an agent.

@@ -127,7 +127,7 @@ func (p practice) again(id, mode string) (tasks []string, out extraction.Result,
 	p.t.Helper()
 	session := p.trigger("entities.extract", map[string]any{"id": id, "mode": mode}).SessionID
 	out, now = p.filled(session, id)
-	for _, e := range p.told(session, jig.EventTaskCompleted) {
+	for _, e := range p.eventsOf(session, jig.EventTaskCompleted) {
 		var about extraction.TaskEvent
 		require.NoError(p.t, json.Unmarshal(e.Data, &about))
 		tasks = append(tasks, about.Task)

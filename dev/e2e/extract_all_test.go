@@ -53,7 +53,7 @@ func (g registry) requireOnce(session string, kinds map[jig.EventType]int) {
 	g.t.Helper()
 	for kind, want := range kinds {
 		told := map[string]int{}
-		for _, e := range g.told(session, kind) {
+		for _, e := range g.eventsOf(session, kind) {
 			var about extraction.TaskEvent
 			require.NoError(g.t, json.Unmarshal(e.Data, &about))
 			told[about.EntityID+" "+about.Task]++
@@ -184,7 +184,7 @@ func TestExtractAllAsksWhetherItMay(t *testing.T) {
 		done, err := g.WaitCall(t.Context(), g.tenant, result.SessionID)
 		require.NoError(t, err, name)
 		require.Equal(t, c.code, done.Result.Error.Code, "%s: %+v", name, done.Result.Error)
-		require.Empty(t, g.told(result.SessionID, jig.EventTaskStarted), name)
+		require.Empty(t, g.eventsOf(result.SessionID, jig.EventTaskStarted), name)
 	}
 }
 
@@ -204,8 +204,8 @@ func TestExtractAll_RespectsTheToolsOfAnAgent(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, worked, g.finish(started.SessionID).Answer, tools)
 		if worked == "0" {
-			require.Empty(t, g.told(started.SessionID, jig.EventTaskStarted))
-			require.Contains(t, string(g.told(started.SessionID, jig.EventToolFailed)[0].Data), string(jig.CodeNotPermitted))
+			require.Empty(t, g.eventsOf(started.SessionID, jig.EventTaskStarted))
+			require.Contains(t, string(g.eventsOf(started.SessionID, jig.EventToolFailed)[0].Data), string(jig.CodeNotPermitted))
 		}
 	}
 	now, err := g.db.Entity(t.Context(), g.tenant, e.ID)

@@ -83,11 +83,11 @@ func (g registry) filled(session string, e entity.Entity) (extraction.Result, en
 	return out, e
 }
 
-// tasksTold returns the tasks named by a session's events of a type, in order.
-func (g registry) tasksTold(session string, kind jig.EventType) []string {
+// tasksOf returns the tasks named by a session's events of a type, in order.
+func (g registry) tasksOf(session string, kind jig.EventType) []string {
 	g.t.Helper()
 	list := []string{}
-	for _, e := range g.told(session, kind) {
+	for _, e := range g.eventsOf(session, kind) {
 		var about extraction.TaskEvent
 		require.NoError(g.t, json.Unmarshal(e.Data, &about))
 		list = append(list, about.Task)
@@ -127,8 +127,8 @@ func TestExtractionComputesAnEntity(t *testing.T) {
 	require.Len(t, now.Provenance, 7)
 	require.Equal(t, "risk", now.Provenance["risk"].Task)
 	require.NotEmpty(t, now.Provenance["risk"].InputHash)
-	require.Len(t, g.tasksTold(session, jig.EventTaskCompleted), 8)
-	require.Len(t, g.tasksTold(session, jig.EventEntityUpdated), 7)
+	require.Len(t, g.tasksOf(session, jig.EventTaskCompleted), 8)
+	require.Len(t, g.tasksOf(session, jig.EventEntityUpdated), 7)
 	described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "")
 	require.NoError(t, err)
 	require.Equal(t, protocol.ExtractionWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
@@ -222,7 +222,7 @@ func TestExtractionRunsAGraph(t *testing.T) {
 	require.Equal(t, "condition", out.Tasks["loud"].Because)
 	require.Equal(t, session+"/1.1/facts", now.Provenance["facts"].Call)
 	require.NotContains(t, string(now.Content), "published")
-	require.ElementsMatch(t, []string{"publish", "broken"}, g.tasksTold(session, jig.EventTaskFailed))
+	require.ElementsMatch(t, []string{"publish", "broken"}, g.tasksOf(session, jig.EventTaskFailed))
 
 	session = g.extract(map[string]any{"id": e.ID, "mode": "retry"})
 	require.Equal(t, "1.1/publish", g.waiting(session).Pending[0].Call)
@@ -382,7 +382,7 @@ func TestChaosExtraction(t *testing.T) { //nolint:paralleltest // it kills the w
 		_, keys := r.count(fmt.Sprintf("a%d", i))
 		require.Equal(t, 1, keys, "a%d", i)
 	}
-	require.Len(t, g.tasksTold(session, jig.EventTaskStarted), 2*wide+1)
-	require.Len(t, g.tasksTold(session, jig.EventTaskCompleted), 2*wide+1)
+	require.Len(t, g.tasksOf(session, jig.EventTaskStarted), 2*wide+1)
+	require.Len(t, g.tasksOf(session, jig.EventTaskCompleted), 2*wide+1)
 	require.Greater(t, len(g.runs(workflows.FrameWorkflowID(session, "1.1"))), 1)
 }

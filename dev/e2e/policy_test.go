@@ -54,5 +54,5 @@ cases:
 	require.NoError(t, err)
 	require.Equal(t, jig.CallDenied, result.Status)
 	requests, _ := r.count("later")
-	require.Zero(t, requests, "what policy denies now does not run, whoever approved it before")
+	require.Zero(t, requests, "what policy denies now does not run, even if it was approved before")
 }

@@ -89,8 +89,8 @@ func (h *house) deploy() {
 	h.settings = []string{"JIG_TEST_REVISION=2"}
 }
 
-// stands waits until the stored state of a session satisfies holds, and returns the state.
-func (h *house) stands(id string, holds func(jig.SessionView) bool) jig.SessionView {
+// waitFor waits until the stored state of a session satisfies holds, and returns the state.
+func (h *house) waitFor(id string, holds func(jig.SessionView) bool) jig.SessionView {
 	h.t.Helper()
 	var view jig.SessionView
 	var err error
@@ -104,7 +104,7 @@ func (h *house) stands(id string, holds func(jig.SessionView) bool) jig.SessionV
 // pending returns the only call or question that waits in a session.
 func (h *house) pending(id string) jig.Pending {
 	h.t.Helper()
-	return h.stands(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 }).Pending[0]
+	return h.waitFor(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 }).Pending[0]
 }
 
 // ends waits for a call's result, which must be a success.
@@ -164,7 +164,7 @@ func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
 	held := newID(h.tenant)
 	_, err = h.StartCall(t.Context(), in, held)
 	require.NoError(t, err)
-	h.stands(held, func(v jig.SessionView) bool { return len(v.Calls) == 1 && len(v.Paused) == 1 })
+	h.waitFor(held, func(v jig.SessionView) bool { return len(v.Calls) == 1 && len(v.Paused) == 1 })
 	before := map[string]string{kept: h.pending(kept).Digest, revised: h.pending(revised).Digest, large: h.pending(large).Digest}
 
 	for range 3 {
@@ -182,7 +182,7 @@ func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
 	require.Equal(t, jig.DecisionAccepted, h.decided(kept, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Digest: before[kept]}).Outcome)
 	h.ends(kept)
 	require.Len(t, h.builds(kept), 2, "two versions of the worker took part")
-	h.requireAskedAnew(r, revised, before[revised])
+	h.requireAsksAgain(r, revised, before[revised])
 
 	require.Len(t, h.pending(large).Votes, 1)
 	require.Contains(t, h.decided(large, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Reason, "already")
@@ -211,18 +211,18 @@ func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
 	h.requireAudited(h.tenant)
 }
 
-// requireAskedAnew approves a call whose tool has changed since it was shown. The approval has no effect, the call asks again with the new
+// requireAsksAgain approves a call whose tool has changed since it was shown. The approval has no effect, the call asks again with the new
 // contract, and it runs once after that is approved.
-func (h *house) requireAskedAnew(r *receiver, id, shown string) {
+func (h *house) requireAsksAgain(r *receiver, id, shown string) {
 	h.t.Helper()
 	h.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Digest: shown})
-	h.stands(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Digest != shown })
+	h.waitFor(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Digest != shown })
 	requests, _ := r.count("revised")
 	require.Zero(h.t, requests, "what was approved is not there any more, and the other was not approved")
-	expired := h.told(id, jig.EventToolExpired)
+	expired := h.eventsOf(id, jig.EventToolExpired)
 	require.Len(h.t, expired, 1)
 	require.Contains(h.t, string(expired[0].Data), `"readmitted":true`)
-	asked := h.told(id, jig.EventToolNeedsApproval)
+	asked := h.eventsOf(id, jig.EventToolNeedsApproval)
 	require.Len(h.t, asked, 2)
 	fresh := h.pending(id).Digest
 	require.True(h.t, asked[1].Seq > expired[0].Seq && strings.Contains(string(asked[1].Data), fresh))

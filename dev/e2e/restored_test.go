@@ -33,7 +33,7 @@ func TestCallsMarkedAfterARestoreAskBeforeTheyRun(t *testing.T) {
 	begun := newID(h.tenant)
 	_, err := h.StartCall(t.Context(), in, begun)
 	require.NoError(t, err)
-	h.stands(begun, func(v jig.SessionView) bool { return len(v.Calls) == 1 && v.Calls[0].Status == jig.CallExecuting })
+	h.waitFor(begun, func(v jig.SessionView) bool { return len(v.Calls) == 1 && v.Calls[0].Status == jig.CallExecuting })
 	waits := h.trigger("test.write", map[string]any{"url": r.URL, "name": "keyed"})
 	require.Equal(t, jig.CallWaiting, waits.Status, "%+v", waits.Result)
 	once := h.trigger("test.once", map[string]any{"url": r.URL, "name": "waited"})
@@ -56,7 +56,7 @@ func TestCallsMarkedAfterARestoreAskBeforeTheyRun(t *testing.T) {
 	}
 	h.ends(waits.SessionID)
 	for _, id := range []string{begun, once.SessionID, steps.SessionID} {
-		h.stands(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Kind == jig.PendingReconcile })
+		h.waitFor(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Kind == jig.PendingReconcile })
 	}
 	require.Zero(t, r.requests("begun")+r.requests("waited")+r.requests("steps"), "nothing ran")
 

@@ -135,7 +135,7 @@ func (s study) read(id string) (now content) {
 // ran returns the completed tasks of a session: those of one entity by name, and the number of those of other entities.
 func (s study) ran(session, id string) (tasks []string, others int) {
 	s.t.Helper()
-	for _, e := range s.told(session, jig.EventTaskCompleted) {
+	for _, e := range s.eventsOf(session, jig.EventTaskCompleted) {
 		var about extraction.TaskEvent
 		require.NoError(s.t, json.Unmarshal(e.Data, &about))
 		if about.EntityID == id {
@@ -342,9 +342,9 @@ func TestReview_ContinuesAfterAKill(t *testing.T) {
 	s.requires(lines...)
 	made := s.begin(map[string]any{})
 	for range 3 {
-		reached := len(s.told(made.SessionID, jig.EventTaskCompleted)) + 5 + rand.IntN(40)
+		reached := len(s.eventsOf(made.SessionID, jig.EventTaskCompleted)) + 5 + rand.IntN(40)
 		require.True(t, eventually(t.Context(), patience, func() bool {
-			return len(s.told(made.SessionID, jig.EventTaskCompleted)) >= reached || len(s.told(made.SessionID, jig.EventSessionCompleted)) > 0
+			return len(s.eventsOf(made.SessionID, jig.EventTaskCompleted)) >= reached || len(s.eventsOf(made.SessionID, jig.EventSessionCompleted)) > 0
 		}))
 		s.kill()
 		s.start()
@@ -355,7 +355,7 @@ func TestReview_ContinuesAfterAKill(t *testing.T) {
 	require.Len(t, now.Citations, 2)
 	require.NotEmpty(t, now.Report)
 	seen := map[string]int{}
-	for _, e := range s.told(made.SessionID, jig.EventTaskCompleted) {
+	for _, e := range s.eventsOf(made.SessionID, jig.EventTaskCompleted) {
 		var about extraction.TaskEvent
 		require.NoError(t, json.Unmarshal(e.Data, &about))
 		seen[about.EntityID+" "+about.Task]++

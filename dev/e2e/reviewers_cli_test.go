@@ -60,7 +60,7 @@ func (o office) came(id string, kind jig.EventType, count int) string {
 	o.t.Helper()
 	var list []jig.Event
 	require.True(o.t, eventually(o.t.Context(), patience, func() bool {
-		list = o.told(id, kind)
+		list = o.eventsOf(id, kind)
 		return len(list) >= count
 	}), "%s: %d of %d %s", id, len(list), count, kind)
 	require.Len(o.t, list, count)

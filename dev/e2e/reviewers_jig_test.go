@@ -99,7 +99,7 @@ func TestJigSignsDecisions(t *testing.T) {
 	o.says(0, nil, "resume", "--tool", "test.write", "--key", ben)
 
 	for _, e := range o.requireAudited(o.tenant) {
-		if e.Kind != audit.AuditRefused && e.At.After(o.told(id, jig.EventSessionStarted)[0].At) {
+		if e.Kind != audit.AuditRefused && e.At.After(o.eventsOf(id, jig.EventSessionStarted)[0].At) {
 			require.False(t, e.Claimed, "%+v", e)
 			require.NotNil(t, e.Evidence, "%+v", e)
 		}

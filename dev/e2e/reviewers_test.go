@@ -85,8 +85,8 @@ func (o office) decided(id string, d jig.Decision) jig.Ruled {
 	return result.Decisions[0]
 }
 
-// told returns a session's events of a type so far.
-func (o office) told(id string, kind jig.EventType) []jig.Event {
+// eventsOf returns a session's events of a type so far.
+func (o office) eventsOf(id string, kind jig.EventType) []jig.Event {
 	list, err := o.Events(o.t.Context(), o.tenant, id, 0)
 	if err != nil {
 		return nil
@@ -193,7 +193,7 @@ func TestGrants(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, write("small-3").Status, "it is used up")
 
 	created := o.trigger("grants.create", jig.GrantRequest{Tool: "test.write", MaxUses: 5})
-	require.Equal(t, jig.CallWaiting, created.Status, "a grant is given by whoever approves it")
+	require.Equal(t, jig.CallWaiting, created.Status, "a grant is given by its approver")
 	require.Equal(t, jig.CallReserved, o.decided(created.SessionID, jig.Decision{By: "ben", Answer: jig.AnswerApprove}).Status)
 	done, err := o.WaitCall(t.Context(), o.tenant, created.SessionID)
 	require.NoError(t, err)
@@ -220,8 +220,8 @@ func TestQuestions(t *testing.T) {
 	require.Equal(t, "Which one?", pending[0].Question.Text)
 	o.signal(id, protocol.SignalAnswer, map[string]any{"call": "1.1", "by": "ana", "value": "green"})
 	o.signal(id, protocol.SignalApprove, map[string]any{"call": "1.1", "by": "ana"})
-	require.True(t, eventually(t.Context(), patience, func() bool { return len(o.told(id, jig.EventDecisionRefused)) == 2 }))
-	require.Contains(t, string(o.told(id, jig.EventDecisionRefused)[0].Data), "not one of the options")
+	require.True(t, eventually(t.Context(), patience, func() bool { return len(o.eventsOf(id, jig.EventDecisionRefused)) == 2 }))
+	require.Contains(t, string(o.eventsOf(id, jig.EventDecisionRefused)[0].Data), "not one of the options")
 	o.kill()
 	o.start()
 	ruled, err := o.Reply(t.Context(), o.tenant, id, jig.Reply{Call: "1.1", By: "ana", Value: json.RawMessage(`"blue"`)})
@@ -294,7 +294,7 @@ func TestSignedDecisions(t *testing.T) {
 	done, err := o.WaitCall(t.Context(), o.tenant, id)
 	require.NoError(t, err)
 	require.Equal(t, jig.CallSucceeded, done.Status)
-	approved := o.told(id, jig.EventToolApproved)
+	approved := o.eventsOf(id, jig.EventToolApproved)
 	require.Len(t, approved, 1)
 	require.NotContains(t, string(approved[0].Data), `"claimed":true`)
 	_, err = o.Pause(t.Context(), protocol.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTenant, By: "ana"})

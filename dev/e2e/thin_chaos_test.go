@@ -45,7 +45,7 @@ func TestChaosKillWorkerInThinTools(t *testing.T) { //nolint:paralleltest // it 
 		made[out.EntityID] = true
 		_, now := f.filled(out.SessionID, entity.Entity{ID: out.EntityID})
 		require.Len(t, now.Provenance, 7)
-		require.Len(t, f.tasksTold(out.SessionID, jig.EventTaskCompleted), 8)
+		require.Len(t, f.tasksOf(out.SessionID, jig.EventTaskCompleted), 8)
 	}
 	require.EqualValues(t, len(sessions), f.reviews())
 }

@@ -216,7 +216,7 @@ func TestThinToolOfTasksThatCall(t *testing.T) {
 	filled, now := f.filled(out.SessionID, entity.Entity{ID: out.EntityID})
 	require.Equal(t, []int{2, 1}, []int{filled.Counts.Completed, filled.Counts.Failed})
 	require.JSONEq(t, `{"text":"four","size":4,"echo":"n4"}`, string(now.Content))
-	require.Len(t, f.tasksTold(out.SessionID, jig.EventTaskCompleted), 2)
+	require.Len(t, f.tasksOf(out.SessionID, jig.EventTaskCompleted), 2)
 }
 
 func TestThinToolsKey(t *testing.T) {
@@ -249,10 +249,10 @@ func TestThinToolsKey(t *testing.T) {
 
 	// A deleted entity does not block its key.
 	require.NoError(t, f.db.DeleteEntity(t.Context(), f.tenant, first.EntityID, 0))
-	anew := f.review("", input)
-	require.True(t, anew.Created)
-	require.NotEqual(t, first.EntityID, anew.EntityID)
-	require.Equal(t, anew.EntityID, f.review("", input).EntityID)
+	second := f.review("", input)
+	require.True(t, second.Created)
+	require.NotEqual(t, first.EntityID, second.EntityID)
+	require.Equal(t, second.EntityID, f.review("", input).EntityID)
 }
 
 func TestThinToolRejects(t *testing.T) {

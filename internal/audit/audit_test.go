@@ -159,24 +159,24 @@ func TestVerify_FindsManipulatedRows(t *testing.T) {
 		renumbered[i].N = int64(i + 1)
 	}
 	others := rowsOf(t, "other", 20)
-	// anew is an intact chain with other contents. The owner of the database could write such a chain.
-	anew := rowsOf(t, "acme", 19)
+	// rewritten is an intact chain with other contents. The owner of the database could write such a chain.
+	rewritten := rowsOf(t, "acme", 19)
 	for name, row := range map[string]struct {
 		rows    []audit.Row
 		n       int64
 		problem string
 	}{
-		"removed":      {slices.Delete(slices.Clone(rows), 6, 7), 7, "is missing; row 8 is in its place"},
-		"first gone":   {rows[1:], 1, "is missing; row 2 is in its place"},
-		"all gone":     {nil, 1, "is missing; the chain continues to row 20"},
-		"tail cut":     {rows[:15], 16, "is missing; the chain continues to row 20"},
-		"swapped":      {swapped, 5, "is missing; row 6 is in its place"},
-		"duplicated":   {slices.Insert(slices.Clone(rows), 8, rows[7]), 9, "row 8 is in its place"},
-		"appended":     {longer, 21, "comes after the chain's end, row 20"},
-		"renumbered":   {renumbered, 7, "it follows"},
-		"of another":   {append(slices.Clone(rows[:9]), others[9]), 10, "it follows"},
-		"anew, to 19":  {anew, 20, "is missing"},
-		"other tenant": {others, 1, "it follows"},
+		"removed":             {slices.Delete(slices.Clone(rows), 6, 7), 7, "is missing; row 8 is in its place"},
+		"first gone":          {rows[1:], 1, "is missing; row 2 is in its place"},
+		"all gone":            {nil, 1, "is missing; the chain continues to row 20"},
+		"tail cut":            {rows[:15], 16, "is missing; the chain continues to row 20"},
+		"swapped":             {swapped, 5, "is missing; row 6 is in its place"},
+		"duplicated":          {slices.Insert(slices.Clone(rows), 8, rows[7]), 9, "row 8 is in its place"},
+		"appended":            {longer, 21, "comes after the chain's end, row 20"},
+		"renumbered":          {renumbered, 7, "it follows"},
+		"of another":          {append(slices.Clone(rows[:9]), others[9]), 10, "it follows"},
+		"rewritten, up to 19": {rewritten, 20, "is missing"},
+		"other tenant":        {others, 1, "it follows"},
 	} {
 		report := verify(t, write(t, header, row.rows))
 		require.NotNil(t, report.Broken, name)

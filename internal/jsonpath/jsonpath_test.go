@@ -135,7 +135,7 @@ func attacks() map[string][2]string {
 	return map[string][2]string{
 		"descents and stars":        {"$..*..*..*..*..*..*", deep(60)},
 		"four descents, deeper":     {"$..*..*..*..*", deep(400)},
-		"descents alone":            {"$" + strings.Repeat("..[*]", 12), deep(80)},
+		"only descents":             {"$" + strings.Repeat("..[*]", 12), deep(80)},
 		"many selectors":            {"$" + strings.Repeat("[*,*,*,*,*,*,*,*]", 40), deep(60)},
 		"descents in a filter":      {"$..[?count(@..*..*..*) > 3]", deep(100)},
 		"filters in filters":        {"$..[?@..[?@..[?@..[?@..[?@..x]]]]]", deep(60)},

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/internal/policy"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestBaseRule(t *testing.T) {
 	t.Parallel()

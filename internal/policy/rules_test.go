@@ -162,8 +162,8 @@ func TestReasons(t *testing.T) {
 		expires time.Duration
 		reasons []string
 	}{
-		"a small one runs":           {"20", jig.Session{Input: flagged}, noon, tool, jig.VerdictRun, 0, []string{"policy shop, rule small: 20 is little"}},
-		"one that no rule speaks on": {"100", jig.Session{Input: flagged}, noon, tool, jig.VerdictAsk, 0, []string{writes}},
+		"a small one runs": {"20", jig.Session{Input: flagged}, noon, tool, jig.VerdictRun, 0, []string{"policy shop, rule small: 20 is little"}},
+		"no rule applies":  {"100", jig.Session{Input: flagged}, noon, tool, jig.VerdictAsk, 0, []string{writes}},
 		"a large one is denied": {
 			"501",
 			jig.Session{Input: flagged},
@@ -208,7 +208,7 @@ func TestReasons(t *testing.T) {
 		},
 	} {
 		got := rules.Rule(t.Context(), c.tool, jig.Call{Input: []byte(`{"amount":` + c.amount + `}`)}, c.session, c.now)
-		base := name == "one that no rule speaks on" || name == "what cannot be lifted"
+		base := name == "no rule applies" || name == "what cannot be lifted"
 		require.Equal(t, policy.Ruling{Verdict: c.verdict, Reasons: c.reasons, Expires: c.expires, PolicyVersion: rules.Version(), Base: base}, got, name)
 	}
 	require.Regexp(t, `^shop@[0-9a-f]{64}$`, rules.Version())
@@ -275,12 +275,12 @@ func failures() map[string]struct {
 		input string
 		says  string
 	}{
-		"a member that is missing":       {"call.input.x == 1", `{}`, "no such key: 'x'"},
-		"a value of another type":        {"call.input.x > 1", `{"x":"1"}`, "'>' cannot be applied to (string, int)"},
-		"an input that is not JSON":      {"call.input.x == 1", `{"x":`, "not JSON"},
-		"a condition of another type":    {"call.input.x", `{"x":1}`, "true or false"},
-		"a division by zero":             {"1 / call.input.x == 1", `{"x":0}`, "zero"},
-		"padding before what is checked": {"call.input.items.exists(i, i.iban.startsWith('XX'))", `{"items":[` + padding + `{"iban":"XX1"}]}`, "more than 100000 steps"},
+		"a member that is missing":        {"call.input.x == 1", `{}`, "no such key: 'x'"},
+		"a value of another type":         {"call.input.x > 1", `{"x":"1"}`, "'>' cannot be applied to (string, int)"},
+		"an input that is not JSON":       {"call.input.x == 1", `{"x":`, "not JSON"},
+		"a condition of another type":     {"call.input.x", `{"x":1}`, "true or false"},
+		"a division by zero":              {"1 / call.input.x == 1", `{"x":0}`, "zero"},
+		"padding before the checked part": {"call.input.items.exists(i, i.iban.startsWith('XX'))", `{"items":[` + padding + `{"iban":"XX1"}]}`, "more than 100000 steps"},
 	}
 }
 

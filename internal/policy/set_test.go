@@ -30,7 +30,7 @@ func TestPoliciesHoldTogether(t *testing.T) {
 	}{
 		"lifted by one":                {`{"amount": 5.5}`, "awake", jig.VerdictRun},
 		"lifted by one, denied by one": {`{"amount": 5.5}`, "asleep", jig.VerdictDeny},
-		"nobody speaks":                {`{"amount": 50.5}`, "awake", jig.VerdictAsk},
+		"no rule applies":              {`{"amount": 50.5}`, "awake", jig.VerdictAsk},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -131,7 +131,7 @@ func TestBaseSaysThatNoRuleAsked(t *testing.T) {
 		rule spec.PolicyRule
 		want bool
 	}{
-		"none speaks":       {write, spec.PolicyRule{When: "false", Verdict: jig.VerdictAsk}, true},
+		"no rule applies":   {write, spec.PolicyRule{When: "false", Verdict: jig.VerdictAsk}, true},
 		"nothing to ask":    {read, spec.PolicyRule{When: "false", Verdict: jig.VerdictAsk}, false},
 		"run cannot lift":   {erase, spec.PolicyRule{When: "true", Verdict: jig.VerdictRun}, true},
 		"lifted":            {write, spec.PolicyRule{When: "true", Verdict: jig.VerdictRun}, false},

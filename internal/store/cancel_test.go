@@ -25,17 +25,17 @@ func TestCanceledCall_SaysThatItHadNoEffect(t *testing.T) {
 		after func(world, *testing.T, jig.Call)
 		want  bool
 	}{
-		"a person said so": {writes, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // a case of a test table, not a helper
+		"reconciled by a person": {writes, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			w.ends(t, c, w.reserve(t, c).Fence, failing(jig.CallUnknown, true))
 			w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
 		}, true},
-		"a person said so of a draft": {drafts, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // a case of a test table, not a helper
+		"draft reconciled by a person": {drafts, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			w.ends(t, c, w.reserve(t, c).Fence, failing(jig.CallUnknown, false))
 			w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
 		}, true},
-		"it waits after a person said so": {writes, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // a case of a test table, not a helper
+		"waits after it was reconciled": {writes, func(w world, t *testing.T, c jig.Call) { //nolint:thelper // a case of a test table, not a helper
 			t.Helper()
 			w.ends(t, c, w.reserve(t, c).Fence, failing(jig.CallUnknown, true))
 			w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
@@ -56,7 +56,7 @@ func TestCanceledCall_SaysThatItHadNoEffect(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, jig.CallReserved, w.reserve(t, changed(c)).Call.Status)
 		}, false},
-		"the attempt said so":             {writesUnderKey, givenBack(false), true},
+		"reported by the attempt":         {writesUnderKey, givenBack(false), true},
 		"an attempt is in doubt":          {writesUnderKey, givenBack(true), false},
 		"a draft that was tried":          {idempotentDraft, givenBack(false), false},
 		"a read that is running":          {reads, func(w world, t *testing.T, c jig.Call) { t.Helper(); w.reserve(t, c) }, false},          //nolint:thelper // a case of a test table, not a helper

@@ -75,8 +75,8 @@ func TestListPendingFilters(t *testing.T) {
 		"half a long name":  {jig.PendingFilter{RequestedBy: long}, ""},
 		"a session":         {jig.PendingFilter{SessionID: w.session}, "1.1 1.2 1.3 1.4 1.5"},
 		"another session":   {jig.PendingFilter{SessionID: "ses_other"}, ""},
-		"what is older":     {jig.PendingFilter{Before: at.Add(-3 * time.Hour)}, "1.1 1.2"},
-		"what is newer":     {jig.PendingFilter{After: at.Add(-3 * time.Hour)}, "1.4 1.5"},
+		"older calls":       {jig.PendingFilter{Before: at.Add(-3 * time.Hour)}, "1.1 1.2"},
+		"newer calls":       {jig.PendingFilter{After: at.Add(-3 * time.Hour)}, "1.4 1.5"},
 		"between":           {jig.PendingFilter{After: at.Add(-5 * time.Hour), Before: at.Add(-2 * time.Hour)}, "1.2 1.3"},
 		"several at once":   {jig.PendingFilter{Tool: "file.*", Agent: "writer", RequestedBy: "ana", Kind: jig.PendingApproval}, "1.1"},
 		"several, and none": {jig.PendingFilter{Tool: "file.*", Agent: "cook"}, ""},
@@ -123,7 +123,7 @@ func TestListsAreOfOneTenant(t *testing.T) {
 	w.asking(t)
 	list, _, err := other.ListPending(t.Context(), w.tenant, jig.PendingFilter{}, "", 0)
 	require.NoError(t, err)
-	require.Len(t, list, 1, "the store serves whom it is told to")
+	require.Len(t, list, 1, "the store filters by the given principal")
 	list, _, err = other.ListPending(t.Context(), other.tenant, jig.PendingFilter{SessionID: w.session}, "", 0)
 	require.NoError(t, err)
 	require.Empty(t, list)

@@ -35,7 +35,7 @@ func TestCreateSessionOnce(t *testing.T) {
 	for i := range errs {
 		require.NoError(t, errs[i])
 		got[i].UpdatedAt = got[0].UpdatedAt
-		require.Equal(t, got[0], got[i], "whoever comes later gets the one that is there")
+		require.Equal(t, got[0], got[i], "later requests get the existing session")
 	}
 	s := got[0]
 	require.Equal(t, jig.StatusWorking, s.Status)

@@ -68,7 +68,7 @@ func TestAnEntityIsOfTheCurrentVersion(t *testing.T) {
 	w.put(t, "entity_type/note@v2")
 	_, _, err = w.CreateEntity(t.Context(), w.noteOf("v1", "second"))
 	requireCode(t, jig.CodeUnavailable, err)
-	require.True(t, jig.CodeOf(err).Retryable(), "another attempt checks the content anew")
+	require.True(t, jig.CodeOf(err).Retryable(), "another attempt checks the content again")
 	again, created, err := w.CreateEntity(t.Context(), w.noteOf("v1", "first"))
 	require.NoError(t, err, "it was created before")
 	require.False(t, created)

@@ -90,7 +90,7 @@ func TestCalls(t *testing.T) {
 			entity.Task{Kind: entity.TaskPrompt, Input: json.RawMessage(`{"prompt":"p"}`), OutputSchema: schema},
 			"prompt.direct", `{"prompt":"p","schema":{"type":"object"}}`, `{"output":{"a":1}}`, `{"a":1}`,
 		},
-		"prompt whose value is a part": {
+		"prompt with part of the result as value": {
 			entity.Task{Kind: entity.TaskPrompt, Input: json.RawMessage(`{"prompt":"p"}`), OutputSchema: schema, Value: "{'a': result.text}"},
 			"prompt.direct", `{"prompt":"p"}`, `{"text":"t"}`, `{"a":"t"}`,
 		},
@@ -367,7 +367,7 @@ func TestRefreshOfOneTask(t *testing.T) {
 		"its condition": {func(in *extraction.Input, _ *entity.Type) {
 			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":false,"number":4}`)
 		}, extraction.TaskSkipped, known},
-		"what comes to the same": {func(in *extraction.Input, _ *entity.Type) {
+		"equivalent input": {func(in *extraction.Input, _ *entity.Type) {
 			in.Entity.Content = json.RawMessage(`{"path":"a","wanted":true,"number":6}`)
 			in.Input = json.RawMessage(`{"level":{"b":2.0,"a":1}}`)
 		}, extraction.TaskKept, known},
@@ -377,7 +377,7 @@ func TestRefreshOfOneTask(t *testing.T) {
 		"the input":          {func(in *extraction.Input, _ *entity.Type) { in.Input = json.RawMessage(`{"level":{"a":1}}`) }, extraction.TaskCompleted, known},
 		"a source":           {func(*extraction.Input, *entity.Type) {}, extraction.TaskCompleted, map[string]extraction.Source{"doc_1": {Hash: "2"}}},
 		"a source that came": {func(*extraction.Input, *entity.Type) {}, extraction.TaskCompleted, map[string]extraction.Source{"doc_1": {Hash: "1"}, "doc_2": {Hash: "2"}}},
-		"a source of nobody": {func(*extraction.Input, *entity.Type) {}, extraction.TaskKept, map[string]extraction.Source{"doc_1": {Hash: "1"}}},
+		"unknown source":     {func(*extraction.Input, *entity.Type) {}, extraction.TaskKept, map[string]extraction.Source{"doc_1": {Hash: "1"}}},
 		"the definition":     {func(_ *extraction.Input, k *entity.Type) { k.Tasks[1].Use = "look.down" }, extraction.TaskCompleted, known},
 		"how often it is tried": {func(_ *extraction.Input, k *entity.Type) {
 			k.Tasks[1].Attempts, k.Tasks[1].Backoff, k.MaxParallel = 3, time.Minute, 1

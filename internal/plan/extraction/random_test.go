@@ -421,7 +421,7 @@ func TestRefreshRunsWhatChanged(t *testing.T) {
 				require.Equal(t, runs[id], w.callsOf(id) == 1, "seed %d: %s", seed, id)
 			}
 			fresh := worldOf(plan, extraction.Input{Input: yes}, s.tools).knowing(s.sources()).run(t)
-			require.Equal(t, fresh.Values, second.Values, "seed %d: a refresh and a run anew come to something else", seed)
+			require.Equal(t, fresh.Values, second.Values, "seed %d: a refresh differs from a fresh run", seed)
 			first = second
 		}
 	}

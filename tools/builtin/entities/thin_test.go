@@ -60,7 +60,7 @@ func TestNewEntitiesOfDrafts(t *testing.T) {
 		"another type":  {draft(`{"name":"n"}`, map[string][]string{"parent": {report}}), "", nil, nil, "creates.fields.parent"},
 		"two for one":   {draft(`{"name":"n"}`, map[string][]string{"parent": {team, team}}), "", nil, nil, "creates.relations.parent"},
 		"no relation":   {draft(`{"name":"n"}`, map[string][]string{"notes": {team}}), "", nil, nil, "creates.relations.notes"},
-		"no object":     {draft(`{"name":"n","office":"x"}`, map[string][]string{"office.owner": {team}}), "", nil, nil, "creates.relations.office.owner"},
+		"not an object": {draft(`{"name":"n","office":"x"}`, map[string][]string{"office.owner": {team}}), "", nil, nil, "creates.relations.office.owner"},
 		"below a value": {draft(`{"name":"n"}`, map[string][]string{"notes.owner": {team}}), "", nil, nil, "creates.relations.notes.owner"},
 		"no field":      {draft(`{"name":"n","colour":"red"}`, nil), "", nil, nil, "creates.fields/colour"},
 	} {

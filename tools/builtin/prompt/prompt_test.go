@@ -115,7 +115,7 @@ func TestStructured(t *testing.T) {
 		"open fence":     "```json\n{\"title\": \"a\", \"count\": 2}",
 		"prose":          `I read {name}, [1, as above] and [a link](x). The answer is {"title": "a", "count": 2}, as asked.`,
 		"other JSON":     "Of [1, 2] and {\"x\": 1} this is what counts:\n{\"title\": \"a\", \"count\": 2}",
-		"said twice":     "{\"title\": \"a\", \"count\": 2}\n\nOnce more: {\"title\":\"a\",\"count\":2}",
+		"answered twice": "{\"title\": \"a\", \"count\": 2}\n\nOnce more: {\"title\":\"a\",\"count\":2}",
 		"fence wins":     "Like {\"title\": \"example\"}:\n```json\n{\"title\": \"a\", \"count\": 2}\n```",
 		"one-line fence": "```json {\"title\": \"a\", \"count\": 2} ```",
 	}
