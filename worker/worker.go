@@ -224,7 +224,7 @@ func dial(ctx context.Context, s Settings, logger *slog.Logger) (sdk.Client, err
 	if err != nil {
 		e := *jig.AsError(err)
 		e.Message = fmt.Sprintf("%s (address from: %s)", e.Message, s.Temporal.Source)
-		e.Hint = "start one with `make dev`, or say where it is with " + client.EnvAddress
+		e.Hint = "start one with `make dev`, or give its address with " + client.EnvAddress
 		return nil, &e
 	}
 	return t, nil

@@ -18,7 +18,7 @@ func markRestoredCommand(shell starter.Shell) *cobra.Command {
 	var dry bool
 	c := &cobra.Command{
 		Use:   "mark-restored",
-		Short: "After a restore from a backup: hold back the calls that may have run since",
+		Short: "Hold back calls that may have run since a restored backup was made",
 		Long: `Mark the open calls of all tenants that may have run after the backup was made that the database was restored from. Run it after the
 restore and before the first worker starts. A person must then say of each call that is not idempotent whether it happened (jig reconcile)
 before it can run, and so of each composition that writes and had not begun. Other calls that write may run again under their idempotency keys.
