@@ -251,7 +251,7 @@ func TestDecide_DenyOfADoubtfulCallAsksWhatHappened(t *testing.T) {
 	require.Equal(t, jig.PendingReconcile, got.Opens.Kind)
 	require.Equal(t, r.Now, got.Opens.RequestedAt)
 	require.Zero(t, got.Opens.ExpiresAt)
-	require.Equal(t, "file.write may have run and nobody knows whether it took effect", got.Opens.Summary)
+	require.Equal(t, "file.write may have run and it is not known whether it took effect", got.Opens.Summary)
 	require.Equal(t, []string{"another attempt was denied, and an earlier one may have taken effect"}, got.Opens.Reasons)
 	require.Equal(t, 2, got.Events[1].Data["attempt"])
 }

@@ -31,7 +31,7 @@ func CheckReply(r jig.Reply) string {
 	case len(r.Value) == 0:
 		return "`value` is missing: give the answer"
 	case len(r.Value) > jig.InlineBytes:
-		return fmt.Sprintf("`value` has %d bytes, at most %d are taken", len(r.Value), jig.InlineBytes)
+		return fmt.Sprintf("`value` has %d bytes; at most %d are allowed", len(r.Value), jig.InlineBytes)
 	}
 	return ""
 }

@@ -45,7 +45,7 @@ func TestCheckReply(t *testing.T) {
 		{jig.Reply{Call: "1.1", Value: long[1:]}, ""},
 		{jig.Reply{Value: long[1:]}, "`call` is missing: name the call of the question, e.g. 3.2"},
 		{jig.Reply{Call: "1.1"}, "`value` is missing: give the answer"},
-		{jig.Reply{Call: "1.1", Value: long}, "`value` has 32769 bytes, at most 32768 are taken"},
+		{jig.Reply{Call: "1.1", Value: long}, "`value` has 32769 bytes; at most 32768 are allowed"},
 	} {
 		require.Equal(t, row.why, approval.CheckReply(row.r))
 	}
@@ -75,13 +75,13 @@ func TestDemands_Refuse(t *testing.T) {
 	}{
 		"a claim":                       {trusted, approval.Sender{Call: "1.1", By: "ana"}, true, ""},
 		"a claim of what does not wait": {trusted, approval.Sender{Call: "1.1", By: "ana"}, false, ""},
-		"nobody":                        {trusted, approval.Sender{Call: "1.1"}, true, "`by` is missing: say who decides"},
-		"a claim where proof is needed": {signed, approval.Sender{Call: "1.1", By: "ana"}, true, "this tenant takes signed decisions alone"},
+		"nobody":                        {trusted, approval.Sender{Call: "1.1"}, true, "`by` is missing: give the principal who decides"},
+		"a claim where proof is needed": {signed, approval.Sender{Call: "1.1", By: "ana"}, true, "this tenant accepts only signed decisions"},
 		"a token":                       {signed, token, true, ""},
 		"a token in a signal":           {signed, raw, true, ""},
-		"a signal where none is taken":  {off, raw, true, "this tenant takes no decisions by signal"},
+		"a signal where none is taken":  {off, raw, true, "this tenant accepts no decisions by signal"},
 		"an update there":               {off, token, true, ""},
-		"a token for nothing":           {trusted, token, false, "nothing waits under call 1.1: the token proves nothing"},
+		"a token for nothing":           {trusted, token, false, "call 1.1 is not waiting, so the token proves nothing"},
 		"a token, and no call is named": {trusted, approval.Sender{Token: "t"}, false, ""},
 	} {
 		why := row.demands.Refuse(row.sender, row.waits)
@@ -94,7 +94,7 @@ func TestSender_RefuseProved(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, approval.Sender{}.RefuseProved("ana"))
 	require.Empty(t, approval.Sender{By: "ana"}.RefuseProved("ana"))
-	require.Equal(t, "`by` is ben, and the token is ana's: leave `by` out", approval.Sender{By: "ben"}.RefuseProved("ana"))
+	require.Equal(t, "`by` is ben, but the token belongs to ana: leave out `by`", approval.Sender{By: "ben"}.RefuseProved("ana"))
 }
 
 func TestMayDecide(t *testing.T) {

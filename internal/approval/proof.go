@@ -30,13 +30,13 @@ type Sender struct {
 func (d Demands) Refuse(s Sender, waits bool) string {
 	switch {
 	case d.NoSignals && s.Signal:
-		return "this tenant takes no decisions by signal: decide with `jig` and a signing key"
+		return "this tenant accepts no decisions by signal: decide with `jig` and a signing key"
 	case s.Token == "" && d.Proof:
-		return "this tenant takes signed decisions alone: decide with `jig` and a signing key, or put a `token` into the payload"
+		return "this tenant accepts only signed decisions: decide with `jig` and a signing key, or put a `token` into the payload"
 	case s.Token == "" && s.By == "":
-		return "`by` is missing: say who decides"
+		return "`by` is missing: give the principal who decides"
 	case s.Token != "" && !waits && s.Call != "":
-		return fmt.Sprintf("nothing waits under call %s: the token proves nothing", s.Call)
+		return fmt.Sprintf("call %s is not waiting, so the token proves nothing", s.Call)
 	}
 	return ""
 }
@@ -44,7 +44,7 @@ func (d Demands) Refuse(s Sender, waits bool) string {
 // RefuseProved returns why a decision must be refused although its token proves that a principal sent it, or "".
 func (s Sender) RefuseProved(proved string) string {
 	if s.By != "" && s.By != proved {
-		return fmt.Sprintf("`by` is %s, and the token is %s's: leave `by` out", s.By, proved)
+		return fmt.Sprintf("`by` is %s, but the token belongs to %s: leave out `by`", s.By, proved)
 	}
 	return ""
 }

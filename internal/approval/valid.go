@@ -22,7 +22,7 @@ func (r *Record) Proved() bool { return !r.Claimed && len(Proved(r.Pending).Vote
 
 // Reasons for which an approval is withdrawn when its call begins.
 const (
-	WithdrawnUnproved = "it was approved when nobody had to prove who they are, and proof is wanted now"
+	WithdrawnUnproved = "it was approved without proof of identity, which is required now"
 	WithdrawnGrant    = "the grant was used up, expired or was revoked, or the contract of the tool has changed since it was given"
 )
 

@@ -116,7 +116,7 @@ func TestInDoubt_AsksWhatHappened(t *testing.T) {
 	got := approval.InDoubt("acme", "ses_1", c, "the attempt was cut off", failure, noonOf())
 	require.Equal(t, jig.Pending{
 		Tenant: "acme", SessionID: "ses_1", Kind: jig.PendingReconcile, Call: "1.1", Tool: "file.write", Input: []byte(`{"path":"a"}`), Digest: "d1",
-		RequestedAt: noonOf(), Summary: "file.write began and nobody knows whether it took effect", Reasons: []string{"the attempt was cut off"},
+		RequestedAt: noonOf(), Summary: "file.write began and it is not known whether it took effect", Reasons: []string{"the attempt was cut off"},
 	}, got.Pending)
 	require.Equal(t, approval.Event{
 		Type: jig.EventToolOutcomeUnknown, Pass: 1, CallID: "1.1", Tool: "file.write",
@@ -125,7 +125,7 @@ func TestInDoubt_AsksWhatHappened(t *testing.T) {
 	require.Equal(t, approval.NoticeRequested, got.Notices[0].Kind)
 	c.Status = jig.CallReserved
 	got = approval.InDoubt("acme", "ses_1", c, "it was marked", nil, noonOf())
-	require.Equal(t, "file.write may have run and nobody knows whether it took effect", got.Pending.Summary)
+	require.Equal(t, "file.write may have run and it is not known whether it took effect", got.Pending.Summary)
 	require.NotContains(t, got.Event.Data, "error")
 }
 
