@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/identity"
@@ -110,8 +109,8 @@ func tenantFormOf(name string) form {
 	case "algorithm":
 		return oneOf(identity.AlgorithmEd25519, identity.AlgorithmHMAC)
 	case "notice":
-		words := make([]string, 0, len(approval.NoticeKinds()))
-		for _, kind := range approval.NoticeKinds() {
+		words := make([]string, 0, len(jig.NoticeKinds()))
+		for _, kind := range jig.NoticeKinds() {
 			words = append(words, string(kind))
 		}
 		return oneOf(words...)

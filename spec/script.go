@@ -47,10 +47,8 @@ type ScriptCall struct {
 
 // json returns the script in the form that the model reads.
 func (s Script) json() json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
+	raw, err := jsontext.Encode(s)
+	if err != nil {
 		panic("spec: cannot marshal a script: " + err.Error()) // its raw parts were made by node.json
 	}
 	return raw

@@ -108,8 +108,8 @@ func (w *walk) checkHandling(p *placed) {
 			"the longest wait %s is less than the first, %s", r.MaxBackoff, r.Backoff)
 	}
 	if p.Undo != nil {
-		w.checkInput(joinPath(p.path, "undo.input"))
-		if at := joinPath(p.path, "undo.tool"); !w.has(at) && p.Tool == "" && p.Composition == "" {
+		w.checkInput(expr.JoinPath(p.path, "undo.input"))
+		if at := expr.JoinPath(p.path, "undo.tool"); !w.has(at) && p.Tool == "" && p.Composition == "" {
 			w.at(at, ProblemMissingKey, "add tool: …", "only a call of a tool or composition can be undone")
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -109,9 +108,9 @@ type TenantGrants struct {
 
 // TenantWebhook is an endpoint that receives notices about approvals.
 type TenantWebhook struct {
-	URL       string                `json:"url" spec:"required,max=2048" hint:"add e.g. url: https://hooks.example.com/jig" jsonschema:"Where notifications are posted: https, or http on this machine."`
-	SecretEnv string                `json:"secret_env" spec:"required,form=secret" hint:"add e.g. secret_env: JIG_SECRET_ACME__WEBHOOK" jsonschema:"The worker's environment variable with the signing secret of at least 24 bytes; its name starts with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
-	Events    []approval.NoticeKind `json:"events,omitempty" spec:"min=1,max=20,form=notice" jsonschema:"The kinds of notifications that it gets; default: all."`
+	URL       string           `json:"url" spec:"required,max=2048" hint:"add e.g. url: https://hooks.example.com/jig" jsonschema:"Where notifications are posted: https, or http on this machine."`
+	SecretEnv string           `json:"secret_env" spec:"required,form=secret" hint:"add e.g. secret_env: JIG_SECRET_ACME__WEBHOOK" jsonschema:"The worker's environment variable with the signing secret of at least 24 bytes; its name starts with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
+	Events    []jig.NoticeKind `json:"events,omitempty" spec:"min=1,max=20,form=notice" jsonschema:"The kinds of notifications that it gets; default: all."`
 }
 
 // LoadTenant reads a document of kind tenant, in YAML or JSON. document is the file name for error messages. The error is a [Problems] with

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/spec"
@@ -55,7 +54,7 @@ func TestTenant(t *testing.T) {
 		People: []spec.TenantPerson{{ID: "ana", Groups: []string{"finance"}, Permissions: []string{"*"}}, {ID: "bo@example.com"}},
 		Grants: spec.TenantGrants{Off: true, MaxUses: 100, MaxAge: spec.Duration(7 * 24 * time.Hour)},
 		Webhooks: []spec.TenantWebhook{
-			{URL: "https://hooks.example.com/jig?a=b", SecretEnv: "JIG_SECRET_7_ACME__HOOK", Events: []approval.NoticeKind{approval.NoticeRequested, approval.NoticeExpired}},
+			{URL: "https://hooks.example.com/jig?a=b", SecretEnv: "JIG_SECRET_7_ACME__HOOK", Events: []jig.NoticeKind{jig.NoticeRequested, jig.NoticeExpired}},
 			{URL: "http://127.0.0.1:8080", SecretEnv: "JIG_SECRET_7_ACME__HOOK"},
 		},
 	}, got)

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/internal/tenancy"
@@ -67,7 +66,7 @@ func TestDispatcherSendsWhatIsStored(t *testing.T) {
 // keepNotice stores a notice, using the application's role.
 func keepNotice(t *testing.T, url, tenant, session string) {
 	t.Helper()
-	body, err := json.Marshal(approval.Notice{ID: "ntc_1", Tenant: tenant, Kind: approval.NoticeRequested, Approval: jig.Pending{SessionID: session, Call: "1.1"}})
+	body, err := json.Marshal(jig.Notice{ID: "ntc_1", Tenant: tenant, Kind: jig.NoticeRequested, Approval: jig.Pending{SessionID: session, Call: "1.1"}})
 	require.NoError(t, err)
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
@@ -75,6 +74,6 @@ func keepNotice(t *testing.T, url, tenant, session string) {
 	_, err = conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", tenant)
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), "insert into notices (tenant_id, id, kind, session_id, call_id, body) values ($1, 'ntc_1', $2, $3, '1.1', $4)",
-		tenant, string(approval.NoticeRequested), session, body)
+		tenant, string(jig.NoticeRequested), session, body)
 	require.NoError(t, err)
 }

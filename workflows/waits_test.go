@@ -12,7 +12,6 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store/storetest"
@@ -61,12 +60,12 @@ func (l *letter) ruling(t *testing.T) jig.Ruled {
 }
 
 // notices counts the session's notices by kind.
-func (p *play) notices() map[approval.NoticeKind]int {
+func (p *play) notices() map[jig.NoticeKind]int {
 	rows, err := p.conn.Query(p.t.Context(), "select kind from notices where session_id = $1", p.id)
 	require.NoError(p.t, err)
-	kinds, err := pgx.CollectRows(rows, pgx.RowTo[approval.NoticeKind])
+	kinds, err := pgx.CollectRows(rows, pgx.RowTo[jig.NoticeKind])
 	require.NoError(p.t, err)
-	counts := map[approval.NoticeKind]int{}
+	counts := map[jig.NoticeKind]int{}
 	for _, kind := range kinds {
 		counts[kind]++
 	}
@@ -137,8 +136,8 @@ func TestApproval_WaitsForAMonth(t *testing.T) {
 			require.True(t, p.resultOf("1.1").Success)
 
 			reminders := every(remind, 29*day)
-			require.Equal(t, map[approval.NoticeKind]int{
-				approval.NoticeRequested: 1, approval.NoticeReminder: len(reminders), approval.NoticeEscalated: 2, approval.NoticeDecided: 1,
+			require.Equal(t, map[jig.NoticeKind]int{
+				jig.NoticeRequested: 1, jig.NoticeReminder: len(reminders), jig.NoticeEscalated: 2, jig.NoticeDecided: 1,
 			}, p.notices())
 			require.Equal(t, reminders, p.due(jig.EventApprovalReminded))
 			require.Equal(t, []time.Duration{3 * day, 10 * day}, p.due(jig.EventApprovalEscalated))
@@ -179,7 +178,7 @@ func TestApproval_Expires(t *testing.T) {
 				require.Len(t, before.Pending, 1)
 				require.Empty(t, p.effects)
 				require.WithinDuration(t, p.began.Add(7*day), p.now(), time.Hour)
-				require.Equal(t, map[approval.NoticeKind]int{approval.NoticeRequested: 1, approval.NoticeExpired: 1}, p.notices())
+				require.Equal(t, map[jig.NoticeKind]int{jig.NoticeRequested: 1, jig.NoticeExpired: 1}, p.notices())
 				session, err := p.db.Session(t.Context(), p.tenant, p.id)
 				require.NoError(t, err)
 				switch outcome {
@@ -238,7 +237,7 @@ func TestQuestion_Waits(t *testing.T) {
 	require.JSONEq(t, `{"answer":`+value+`,"by":"lea"}`, string(p.resultOf("1.1").Data))
 	require.Equal(t, jig.CodeExpired, p.resultOf("2.1").Error.Code)
 	require.WithinDuration(t, p.began.Add(7*day), p.now(), time.Hour)
-	require.Equal(t, map[approval.NoticeKind]int{approval.NoticeRequested: 2, approval.NoticeDecided: 1, approval.NoticeExpired: 1}, p.notices())
+	require.Equal(t, map[jig.NoticeKind]int{jig.NoticeRequested: 2, jig.NoticeDecided: 1, jig.NoticeExpired: 1}, p.notices())
 	p.check()
 }
 

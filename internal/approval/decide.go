@@ -211,7 +211,7 @@ func (d decision) voted(missing string, what Details) Transition {
 
 // decided adds the notice that tells others how an approval was decided.
 func (d decision) decided(t *Transition) {
-	n := d.Notice(NoticeDecided, d.asked, d.Key)
+	n := d.Notice(jig.NoticeDecided, d.asked, d.Key)
 	n.Status, n.By, n.Reason = t.Ruled.Status, d.Principal.ID, d.Decision.Reason
 	t.Notices = append(t.Notices, n)
 }
@@ -276,9 +276,9 @@ func (d decision) delegate() Transition {
 		From: d.Principal.ID, To: to, At: d.Now.UTC(), Claimed: d.Principal.Claimed, Counts: d.counts,
 	})
 	t.Events = []Event{d.Call.event(jig.EventApprovalDelegated, what)}
-	n := d.Notice(NoticeDelegated, d.asked, d.Key)
+	n := d.Notice(jig.NoticeDelegated, d.asked, d.Key)
 	n.By, n.Approvers = d.Principal.ID, &jig.Approvers{People: []string{to}}
-	t.Notices = []Notice{n}
+	t.Notices = []jig.Notice{n}
 	return t
 }
 

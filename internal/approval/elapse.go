@@ -56,9 +56,9 @@ func (s State) expire() Transition {
 	entry := s.Entry(audit.AuditExpired, jig.Principal{}, nil)
 	entry.Status, entry.Reason = jig.CallExpired, result.Error.Message
 	t.Audit = []audit.Entry{entry}
-	n := s.Notice(NoticeExpired, asked, asked.ExpiresAt.String())
+	n := s.Notice(jig.NoticeExpired, asked, asked.ExpiresAt.String())
 	n.Status, n.Reason = jig.CallExpired, result.Error.Message
-	t.Notices = []Notice{n}
+	t.Notices = []jig.Notice{n}
 	return t
 }
 
@@ -69,9 +69,9 @@ func (s State) remind(now time.Time) (t Transition, asked jig.Pending) {
 	consent := ConsentOf(asked)
 	for _, m := range consent.Moments(since, now) {
 		what := Details{"digest": asked.Digest, "due": m.At.Format(time.RFC3339), "missing": consent.Missing()}
-		kind, event := NoticeReminder, jig.EventApprovalReminded
+		kind, event := jig.NoticeReminder, jig.EventApprovalReminded
 		if m.Escalation != nil {
-			kind, event = NoticeEscalated, jig.EventApprovalEscalated
+			kind, event = jig.NoticeEscalated, jig.EventApprovalEscalated
 			what["approvers"] = m.Escalation
 		}
 		t.Events = append(t.Events, s.Call.event(event, what))

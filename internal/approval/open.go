@@ -13,7 +13,7 @@ import (
 type Opening struct {
 	Pending jig.Pending
 	Event   Event
-	Notices []Notice
+	Notices []jig.Notice
 }
 
 // Opened returns the event and the notice of an approval or a question that opens. An approval that a grant gives is granted from the
@@ -28,7 +28,7 @@ func Opened(c Call, p jig.Pending) Opening {
 	}
 	e := c.event(kind, nil)
 	e.Asked = &p
-	return Opening{Pending: p, Event: e, Notices: []Notice{requested(p)}}
+	return Opening{Pending: p, Event: e, Notices: []jig.Notice{requested(p)}}
 }
 
 // OfDoubtful returns an approval of a call whose earlier attempt may have taken effect. Like a question about an unknown outcome, it
@@ -53,7 +53,7 @@ func InDoubt(tenant, session string, c Call, why string, failure *jig.Error, now
 	if failure != nil {
 		what["error"] = failure
 	}
-	return Opening{Pending: p, Event: c.event(jig.EventToolOutcomeUnknown, what), Notices: []Notice{requested(p)}}
+	return Opening{Pending: p, Event: c.event(jig.EventToolOutcomeUnknown, what), Notices: []jig.Notice{requested(p)}}
 }
 
 // began returns words for whether a call whose effect is uncertain is known to have begun.

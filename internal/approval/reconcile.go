@@ -35,9 +35,9 @@ func Reconcile(s State, r ReconcileRequest) (Transition, error) {
 	entry := s.Entry(audit.AuditReconciled, r.Principal, r.Evidence)
 	entry.Reason, entry.Note, entry.Status = string(w.Outcome), w.Note, status
 	t.Audit = []audit.Entry{entry}
-	n := s.Notice(NoticeDecided, s.Open.Pending, r.Key)
+	n := s.Notice(jig.NoticeDecided, s.Open.Pending, r.Key)
 	n.Status, n.By, n.Reason = status, r.Principal.ID, string(w.Outcome)
-	t.Notices = []Notice{n}
+	t.Notices = []jig.Notice{n}
 	if status == jig.CallReserved {
 		t.Call.NoEffect = true
 		return t, nil

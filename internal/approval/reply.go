@@ -43,9 +43,9 @@ func Reply(s State, r ReplyRequest) (Transition, error) {
 	entry.Note, entry.Status = r.Reply.Note, jig.CallSucceeded
 	entry.Reason = "answer: " + stored.Cut(string(shown), jig.PreviewBytes)
 	t.Audit = []audit.Entry{entry}
-	n := s.Notice(NoticeDecided, s.Open.Pending, r.Key)
+	n := s.Notice(jig.NoticeDecided, s.Open.Pending, r.Key)
 	n.Status, n.By = jig.CallSucceeded, r.Principal.ID
-	t.Notices = []Notice{n}
+	t.Notices = []jig.Notice{n}
 	return t, nil
 }
 

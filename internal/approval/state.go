@@ -70,8 +70,8 @@ func (s State) Entry(kind audit.Kind, who jig.Principal, evidence *identity.Evid
 }
 
 // Notice returns a notice about an approval of the call. Its id is the same for the same kind and the same unique text.
-func (s State) Notice(kind NoticeKind, about jig.Pending, unique string) Notice {
-	return Notice{ID: noticeID(s.SessionID, s.Call.ID, kind, unique), Kind: kind, Approval: about}
+func (s State) Notice(kind jig.NoticeKind, about jig.Pending, unique string) jig.Notice {
+	return jig.Notice{ID: noticeID(s.SessionID, s.Call.ID, kind, unique), Kind: kind, Approval: about}
 }
 
 // shown returns the parts of the call that the approver saw.

@@ -28,7 +28,7 @@ type Transition struct {
 	Grant *jig.Grant
 	// Events, Notices and Audit are written in this order.
 	Events  []Event
-	Notices []Notice
+	Notices []jig.Notice
 	Audit   []audit.Entry
 }
 

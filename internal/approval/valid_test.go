@@ -122,7 +122,7 @@ func TestInDoubt_AsksWhatHappened(t *testing.T) {
 		Type: jig.EventToolOutcomeUnknown, Pass: 1, CallID: "1.1", Tool: "file.write",
 		Data: approval.Details{"attempt": 3, "reason": "the attempt was cut off", "pending": got.Pending, "error": failure},
 	}, got.Event)
-	require.Equal(t, approval.NoticeRequested, got.Notices[0].Kind)
+	require.Equal(t, jig.NoticeRequested, got.Notices[0].Kind)
 	c.Status = jig.CallReserved
 	got = approval.InDoubt("acme", "ses_1", c, "it was marked", nil, noonOf())
 	require.Equal(t, "file.write may have run and it is not known whether it took effect", got.Pending.Summary)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
@@ -119,7 +119,7 @@ func (d *Dispatcher) begin(ctx context.Context, running *sync.WaitGroup, freed c
 }
 
 // open logs a notice and opens its deliveries. If that fails, the notice is taken again after its lease ends.
-func (d *Dispatcher) open(ctx context.Context, n approval.Notice) {
+func (d *Dispatcher) open(ctx context.Context, n jig.Notice) {
 	settings, err := d.Settings(ctx, n.Tenant)
 	if err != nil {
 		d.warn(ctx, "a notice waits: the settings of its tenant cannot be read", n, err)
@@ -138,7 +138,7 @@ func (d *Dispatcher) open(ctx context.Context, n approval.Notice) {
 }
 
 // wants reports whether a webhook subscribes to a kind of notice.
-func wants(w tenancy.Webhook, kind approval.NoticeKind) bool {
+func wants(w tenancy.Webhook, kind jig.NoticeKind) bool {
 	return len(w.Events) == 0 || slices.Contains(w.Events, kind)
 }
 
@@ -175,13 +175,13 @@ func (d *Dispatcher) forget(ctx context.Context) error {
 	return err
 }
 
-func (d *Dispatcher) warn(ctx context.Context, message string, n approval.Notice, err error) {
+func (d *Dispatcher) warn(ctx context.Context, message string, n jig.Notice, err error) {
 	if ctx.Err() == nil {
 		d.tell(ctx, slog.LevelWarn, message, n, slog.Any("error", err))
 	}
 }
 
-func (d *Dispatcher) tell(ctx context.Context, level slog.Level, message string, n approval.Notice, more ...slog.Attr) {
+func (d *Dispatcher) tell(ctx context.Context, level slog.Level, message string, n jig.Notice, more ...slog.Attr) {
 	d.logger().LogAttrs(ctx, level, message, append(about(n), more...)...) //nolint:sloglint // the callers' messages are static
 }
 

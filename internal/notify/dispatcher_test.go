@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/notify"
 )
 
@@ -44,7 +43,7 @@ func TestDeliversOnceSigned(t *testing.T) {
 
 	var body struct {
 		Type, Timestamp string
-		Data            approval.Notice
+		Data            jig.Notice
 	}
 	require.NoError(t, json.Unmarshal(got[0].body, &body))
 	require.Equal(t, "approval.requested", body.Type)
@@ -61,7 +60,7 @@ func TestDeliversOnceSigned(t *testing.T) {
 func TestNoWebhook_NotificationIsLogged(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	d := newDesk(r.webhook(approval.NoticeDecided))
+	d := newDesk(r.webhook(jig.NoticeDecided))
 	n := word("ntc_1")
 	n.Approvers = &jig.Approvers{People: []string{"ben"}}
 	n.Status, n.By = jig.CallDenied, "eva"

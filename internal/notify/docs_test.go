@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/notify"
 )
 
@@ -39,7 +39,7 @@ func TestDocumentation(t *testing.T) {
 
 	text, err := os.ReadFile("../../docs/notifications.md")
 	require.NoError(t, err)
-	for _, kind := range approval.NoticeKinds() {
+	for _, kind := range jig.NoticeKinds() {
 		require.Contains(t, string(text), "| `"+string(kind)+"` |")
 	}
 	require.Equal(t, 15*time.Second, notify.SendTimeout)

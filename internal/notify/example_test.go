@@ -12,13 +12,12 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/notify"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // noticeHandler passes verified notices to act, which must ignore an id that it has seen before.
-func noticeHandler(secret []byte, act func(kind string, n approval.Notice) error) (http.Handler, error) {
+func noticeHandler(secret []byte, act func(kind string, n jig.Notice) error) (http.Handler, error) {
 	verifier, err := standardwebhooks.NewWebhookRaw(secret)
 	if err != nil {
 		return nil, err
@@ -29,8 +28,8 @@ func noticeHandler(secret []byte, act func(kind string, n approval.Notice) error
 			err = verifier.Verify(body, r.Header) // checks the signature over the raw bytes, and an age of at most 5 minutes
 		}
 		var message struct {
-			Type string          `json:"type"`
-			Data approval.Notice `json:"data"`
+			Type string     `json:"type"`
+			Data jig.Notice `json:"data"`
 		}
 		if err == nil {
 			err = json.Unmarshal(body, &message)
@@ -51,7 +50,7 @@ func noticeHandler(secret []byte, act func(kind string, n approval.Notice) error
 func Example_receiving() {
 	ctx, secret := context.Background(), []byte("what JIG_SECRET_HOOK holds")
 	seen := map[string]bool{} // a real server keeps them in its database
-	handler, err := noticeHandler(secret, func(kind string, n approval.Notice) error {
+	handler, err := noticeHandler(secret, func(kind string, n jig.Notice) error {
 		if !seen[n.ID] {
 			seen[n.ID] = true
 			fmt.Println(kind, n.Approval.Call, n.Approval.Summary)
@@ -66,8 +65,8 @@ func Example_receiving() {
 	defer server.Close()
 
 	sender := notify.NewWebhooks(notify.WebhookOptions{Transport: http.DefaultTransport})
-	notice := approval.Notice{
-		ID: "ntc_5f0c", Tenant: "acme", Kind: approval.NoticeRequested, At: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
+	notice := jig.Notice{
+		ID: "ntc_5f0c", Tenant: "acme", Kind: jig.NoticeRequested, At: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
 		Approval: jig.Pending{SessionID: "ses_1", Call: "3.2", Tool: "payment.refund", Summary: "refunds 120 EUR"},
 	}
 	for range 2 { // a second delivery is ignored

@@ -6,12 +6,11 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 )
 
 // Log returns a function that writes one line per notice, at level info.
-func Log(logger *slog.Logger) func(ctx context.Context, n approval.Notice) {
-	return func(ctx context.Context, n approval.Notice) {
+func Log(logger *slog.Logger) func(ctx context.Context, n jig.Notice) {
+	return func(ctx context.Context, n jig.Notice) {
 		attrs := append(about(n), slog.String("tool", n.Approval.Tool), slog.String("approvers", approvers(n)))
 		if n.Status != "" {
 			attrs = append(attrs, slog.String("status", string(n.Status)), slog.String("by", n.By))
@@ -21,7 +20,7 @@ func Log(logger *slog.Logger) func(ctx context.Context, n approval.Notice) {
 }
 
 // about returns the log attributes that identify a notice.
-func about(n approval.Notice) []slog.Attr {
+func about(n jig.Notice) []slog.Attr {
 	return []slog.Attr{
 		slog.String("tenant", n.Tenant), slog.String("kind", string(n.Kind)), slog.String("session", n.Approval.SessionID),
 		slog.String("call", n.Approval.Call), slog.String("notice", n.ID),
@@ -29,7 +28,7 @@ func about(n approval.Notice) []slog.Attr {
 }
 
 // approvers describes the approvers that a notice names, or else those that the approval's terms require.
-func approvers(n approval.Notice) string {
+func approvers(n jig.Notice) string {
 	if n.Approvers != nil {
 		return n.Approvers.String()
 	}

@@ -6,14 +6,14 @@ import (
 	"encoding/hex"
 	"time"
 
-	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // Outbox stores notices until they are delivered. Several dispatchers may share an outbox.
 type Outbox interface {
 	// TakeNotices takes notices whose deliveries are not open yet. No other dispatcher gets them until the lease ends.
-	TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]approval.Notice, error)
+	TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]jig.Notice, error)
 	// OpenDeliveries opens the delivery of a notice to each target, once. It skips targets that are gone under this version of the
 	// settings.
 	OpenDeliveries(ctx context.Context, tenant, notice, settings string, targets []string) error
@@ -28,7 +28,7 @@ type Outbox interface {
 
 // Delivery is a notice to be delivered to one target.
 type Delivery struct {
-	Notice approval.Notice
+	Notice jig.Notice
 	// Target identifies the webhook; see the function Target.
 	Target string
 	// Attempts is the number of failed attempts.

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/notify"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -51,7 +50,7 @@ type outbox struct {
 	*clock
 	mu      sync.Mutex
 	waiting map[string]time.Time
-	notices []approval.Notice
+	notices []jig.Notice
 	rows    []*row
 	gone    map[string]string
 	// away is the error of every operation, and mute the error of SettleDelivery alone.
@@ -59,7 +58,7 @@ type outbox struct {
 	forgets    int
 }
 
-func (o *outbox) add(list ...approval.Notice) {
+func (o *outbox) add(list ...jig.Notice) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, n := range list {
@@ -68,10 +67,10 @@ func (o *outbox) add(list ...approval.Notice) {
 	}
 }
 
-func (o *outbox) TakeNotices(_ context.Context, limit int, lease time.Duration) ([]approval.Notice, error) {
+func (o *outbox) TakeNotices(_ context.Context, limit int, lease time.Duration) ([]jig.Notice, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	var taken []approval.Notice
+	var taken []jig.Notice
 	for _, n := range o.notices {
 		if next, waits := o.waiting[n.ID]; waits && !next.After(o.Now()) && len(taken) < limit {
 			o.waiting[n.ID] = o.Now().Add(lease)
@@ -88,7 +87,7 @@ func (o *outbox) OpenDeliveries(_ context.Context, tenant, id, settings string, 
 		return o.away
 	}
 	delete(o.waiting, id)
-	at := slices.IndexFunc(o.notices, func(n approval.Notice) bool { return n.ID == id })
+	at := slices.IndexFunc(o.notices, func(n jig.Notice) bool { return n.ID == id })
 	for _, target := range targets {
 		if version, gone := o.gone[tenant+target]; !gone || version != settings {
 			d := notify.Delivery{Notice: o.notices[at], Target: target}
@@ -213,7 +212,7 @@ func (r *receiver) messages() []request {
 // secret signs the messages in tests.
 const secret = "a secret of more than twenty-four bytes"
 
-func (r *receiver) webhook(kinds ...approval.NoticeKind) tenancy.Webhook {
+func (r *receiver) webhook(kinds ...jig.NoticeKind) tenancy.Webhook {
 	return tenancy.Webhook{URL: r.URL + "/hook", Secret: []byte(secret), Events: kinds}
 }
 
@@ -292,9 +291,9 @@ func step(t *testing.T, d *notify.Dispatcher) int {
 }
 
 // word returns a notice about an approval of the tenant acme.
-func word(id string) approval.Notice {
-	return approval.Notice{
-		ID: id, Tenant: "acme", Kind: approval.NoticeRequested, At: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
+func word(id string) jig.Notice {
+	return jig.Notice{
+		ID: id, Tenant: "acme", Kind: jig.NoticeRequested, At: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
 		Approval: jig.Pending{
 			Tenant: "acme", SessionID: "ses_1", Kind: jig.PendingApproval, Call: "3.2", Tool: "payment.refund",
 			Input: []byte(`{"amount":120}`), Summary: "refunds 120 EUR", Reasons: []string{"it moves money"}, Digest: "d1",

@@ -14,14 +14,13 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // Sender sends a notice to a webhook. After an error with [ReasonGone], the webhook gets no further notices until the settings change.
 // After any other error the delivery is retried, but not before the error's RetryAfter.
 type Sender interface {
-	Send(ctx context.Context, n approval.Notice, to tenancy.Webhook) error
+	Send(ctx context.Context, n jig.Notice, to tenancy.Webhook) error
 }
 
 // ReasonGone is the reason of the error for a webhook that does not want further messages.
@@ -71,13 +70,13 @@ func NewWebhooks(options WebhookOptions) *Webhooks {
 
 // message is the body of a webhook call, as Standard Webhooks recommends it.
 type message struct {
-	Type      approval.NoticeKind `json:"type"`
-	Timestamp time.Time           `json:"timestamp"`
-	Data      approval.Notice     `json:"data"`
+	Type      jig.NoticeKind `json:"type"`
+	Timestamp time.Time      `json:"timestamp"`
+	Data      jig.Notice     `json:"data"`
 }
 
 // Send posts a notice with a fresh signature. No error contains the address, because its path can be a secret.
-func (w *Webhooks) Send(ctx context.Context, n approval.Notice, to tenancy.Webhook) error {
+func (w *Webhooks) Send(ctx context.Context, n jig.Notice, to tenancy.Webhook) error {
 	request, err := w.request(ctx, n, to)
 	if err != nil {
 		return err
@@ -91,7 +90,7 @@ func (w *Webhooks) Send(ctx context.Context, n approval.Notice, to tenancy.Webho
 	return w.judge(answer)
 }
 
-func (w *Webhooks) request(ctx context.Context, n approval.Notice, to tenancy.Webhook) (*http.Request, error) {
+func (w *Webhooks) request(ctx context.Context, n jig.Notice, to tenancy.Webhook) (*http.Request, error) {
 	hook, err := signer(to.Secret)
 	if err != nil {
 		return nil, err

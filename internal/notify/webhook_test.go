@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/notify"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -128,7 +127,7 @@ func TestShortSecretsAreRefused(t *testing.T) {
 func TestTarget_DependsOnlyOnTheURL(t *testing.T) {
 	t.Parallel()
 	a := tenancy.Webhook{URL: "https://a.example/hook", Secret: []byte("one")}
-	again := tenancy.Webhook{URL: a.URL, Secret: []byte("two"), Events: []approval.NoticeKind{approval.NoticeDecided}}
+	again := tenancy.Webhook{URL: a.URL, Secret: []byte("two"), Events: []jig.NoticeKind{jig.NoticeDecided}}
 	require.Equal(t, notify.Target(a), notify.Target(again))
 	require.NotEqual(t, notify.Target(a), notify.Target(tenancy.Webhook{URL: "https://b.example/hook"}))
 	require.Len(t, notify.Target(a), 32)

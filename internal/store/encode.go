@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/stored"
 )
@@ -84,7 +83,7 @@ type log struct {
 	data   []string
 	// audits and notices are written after the events, in the same transaction.
 	audits  []audit.Entry
-	notices []approval.Notice
+	notices []jig.Notice
 }
 
 func (l *log) add(e jig.Event) {

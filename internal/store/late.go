@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/ledger"
 )
@@ -48,7 +47,7 @@ func (t *tx) completeLate(ctx context.Context, c ledger.Completion, row *callRow
 		entry := s.Entry(audit.AuditWithdrawn, jig.Principal{}, nil)
 		entry.Reason, entry.Status = why, c.Status
 		l.audits = append(l.audits, entry)
-		n := s.Notice(approval.NoticeDecided, s.Open.Pending, why)
+		n := s.Notice(jig.NoticeDecided, s.Open.Pending, why)
 		n.Status, n.Reason = c.Status, string(outcome)
 		l.notices = append(l.notices, n)
 	}

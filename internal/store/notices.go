@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 )
 
 // DeliveryStatus is the state of the delivery of a notice to one target.
@@ -27,7 +26,7 @@ const (
 
 // Delivery is a notice to be delivered to one target.
 type Delivery struct {
-	Notice approval.Notice
+	Notice jig.Notice
 	// Target identifies the webhook: a hash of its address.
 	Target string
 	// Attempts is how many attempts have failed.
@@ -65,7 +64,7 @@ var noticeIDForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 
 // notice queues a notice about an approval. It is stored with the transaction, once per ID, so that running the transaction again
 // adds no second one. Approval must name the session and the call. At defaults to now.
-func (t *tx) notice(n approval.Notice) error {
+func (t *tx) notice(n jig.Notice) error {
 	n.Tenant, n.Approval.Tenant = t.tenant, t.tenant
 	switch {
 	case n.Kind == "":
@@ -96,8 +95,8 @@ type noticeRow struct {
 	Body     []byte
 }
 
-func (r noticeRow) notice() (approval.Notice, error) {
-	var n approval.Notice
+func (r noticeRow) notice() (jig.Notice, error) {
+	var n jig.Notice
 	err := decode(r.Body, &n)
 	n.Tenant = r.TenantID
 	return n, err
@@ -105,12 +104,12 @@ func (r noticeRow) notice() (approval.Notice, error) {
 
 // TakeNotices takes up to limit notices of all tenants whose deliveries are not open yet: those that have waited longest, in no
 // particular order. Nobody else gets them until the lease ends; [DB.OpenDeliveries] removes them for good.
-func (db *DB) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]approval.Notice, error) {
+func (db *DB) TakeNotices(ctx context.Context, limit int, lease time.Duration) ([]jig.Notice, error) {
 	var rows []noticeRow
 	if err := db.once(ctx, "", func(t *tx) { list(t.queue("NoticesTake", limit, lease), &rows) }); err != nil {
 		return nil, err
 	}
-	notices := make([]approval.Notice, len(rows))
+	notices := make([]jig.Notice, len(rows))
 	for i, r := range rows {
 		var err error
 		if notices[i], err = r.notice(); err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
@@ -38,9 +37,9 @@ func newBox(t *testing.T, tenants ...string) box {
 }
 
 // notice returns a notice about an approval in a tenant's session.
-func (b box) notice(tenant, id string) approval.Notice {
-	return approval.Notice{
-		ID: id, Kind: approval.NoticeRequested, At: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
+func (b box) notice(tenant, id string) jig.Notice {
+	return jig.Notice{
+		ID: id, Kind: jig.NoticeRequested, At: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
 		Approval: jig.Pending{SessionID: b.sessions[tenant], Kind: jig.PendingApproval, Call: "1.1", Tool: "file.write", Input: []byte(`{"path":"a"}`)},
 	}
 }
@@ -125,7 +124,7 @@ func TestNoticeIsStoredOnceWithItsTransaction(t *testing.T) {
 	list, err := b.TakeNotices(t.Context(), 10, time.Minute)
 	require.NoError(t, err)
 	n.Tenant, n.Approval.Tenant = "one", "one"
-	require.Equal(t, []approval.Notice{n}, list)
+	require.Equal(t, []jig.Notice{n}, list)
 
 	odd := b.notice("one", "ses_1/1.1/approval.requested/x y")
 	odd.At = time.Time{}
@@ -137,9 +136,9 @@ func TestNoticeIsStoredOnceWithItsTransaction(t *testing.T) {
 	require.Regexp(t, `^ntc_[0-9a-f]{32}$`, list[0].ID)
 	requireSince(t, began, 0, list[0].At)
 
-	for field, change := range map[string]func(*approval.Notice){
-		"id": func(n *approval.Notice) { n.ID = "" }, "kind": func(n *approval.Notice) { n.Kind = "" },
-		"approval": func(n *approval.Notice) { n.Approval.Call = "" },
+	for field, change := range map[string]func(*jig.Notice){
+		"id": func(n *jig.Notice) { n.ID = "" }, "kind": func(n *jig.Notice) { n.Kind = "" },
+		"approval": func(n *jig.Notice) { n.Approval.Call = "" },
 	} {
 		bad := b.notice("one", "ntc_2")
 		change(&bad)
@@ -323,7 +322,7 @@ func TestForgetNotices(t *testing.T) {
 	b.open(t, "two", nil, "ntc_theirs", "ntc_young")
 	b.add(t, "one", "ntc_fresh")
 	for _, id := range []string{"ntc_sent", "ntc_late"} {
-		b.settle(t, store.Delivery{Notice: approval.Notice{Tenant: "one", ID: id}, Target: "a"}, store.Attempt{Status: store.DeliverySent})
+		b.settle(t, store.Delivery{Notice: jig.Notice{Tenant: "one", ID: id}, Target: "a"}, store.Attempt{Status: store.DeliverySent})
 	}
 	b.owns(t, "one", "update notices set created_at = now() - interval '8 days'")
 	b.owns(t, "two", "update notices set created_at = now() - interval '8 days' where id = 'ntc_theirs'")
@@ -362,7 +361,7 @@ func TestNoticesAreKeptApart(t *testing.T) {
 	list, err := b.DeliveriesOf(t.Context(), "thief", "ntc_1")
 	require.NoError(t, err)
 	require.Empty(t, list)
-	stolen := store.Delivery{Notice: approval.Notice{Tenant: "thief", ID: "ntc_1"}, Target: "a"}
+	stolen := store.Delivery{Notice: jig.Notice{Tenant: "thief", ID: "ntc_1"}, Target: "a"}
 	for _, status := range []store.DeliveryStatus{store.DeliverySent, store.DeliveryPending, store.DeliveryGone, store.DeliveryGivenUp} {
 		b.settle(t, stolen, store.Attempt{Status: status, Wait: time.Hour, Rest: time.Hour})
 	}
@@ -409,24 +408,24 @@ func TestApprovalsLeaveNotices(t *testing.T) {
 	w := world{DB: b.DB, tenant: "one", session: b.sessions["one"]}
 	w.begin(t, 1)
 	c := w.asking(t)
-	next := func(kind approval.NoticeKind) approval.Notice {
+	next := func(kind jig.NoticeKind) jig.Notice {
 		list, err := b.TakeNotices(t.Context(), 10, time.Minute)
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 		require.Equal(t, kind, list[0].Kind)
 		return list[0]
 	}
-	requested := next(approval.NoticeRequested)
+	requested := next(jig.NoticeRequested)
 	require.Equal(t, c.ID, requested.Approval.Call)
 	require.Equal(t, w.session, requested.Approval.SessionID)
 	w.decide(t, "k", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
-	require.Equal(t, jig.CallReserved, next(approval.NoticeDecided).Status)
+	require.Equal(t, jig.CallReserved, next(jig.NoticeDecided).Status)
 
 	w.reserve(t, c)
 	require.Equal(t, ledger.ReserveUnknown, w.reserve(t, c).Outcome)
-	require.Equal(t, jig.PendingReconcile, next(approval.NoticeRequested).Approval.Kind)
+	require.Equal(t, jig.PendingReconcile, next(jig.NoticeRequested).Approval.Kind)
 	w.reconcile(t, "r", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeHappened, By: "ben"})
-	known := next(approval.NoticeDecided)
+	known := next(jig.NoticeDecided)
 	require.Equal(t, jig.PendingReconcile, known.Approval.Kind)
 	require.Equal(t, []string{"succeeded", "ben", "happened"}, []string{string(known.Status), known.By, known.Reason})
 }

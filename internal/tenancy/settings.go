@@ -70,7 +70,7 @@ type Webhook struct {
 	// Secret signs the messages; at least 24 bytes.
 	Secret []byte `json:"-"`
 	// Events are the kinds of notices that are sent; empty means all.
-	Events []approval.NoticeKind `json:"events,omitempty"`
+	Events []jig.NoticeKind `json:"events,omitempty"`
 }
 
 // Readable reports whether others on the network could read messages to the webhook: its URL uses http and is not on this machine.

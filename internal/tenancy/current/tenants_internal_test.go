@@ -97,7 +97,7 @@ func TestTenantSettings(t *testing.T) {
 		People: []jig.Principal{{ID: "ana", Groups: []string{"finance"}, Permissions: []string{"pay"}}},
 		Grants: approval.GrantCeiling{MaxUses: 7, MaxAge: 30 * 24 * time.Hour},
 		Webhooks: []tenancy.Webhook{
-			{URL: "https://a.example.com", Secret: []byte(strings.Repeat("h", minWebhookSecret)), Events: []approval.NoticeKind{approval.NoticeRequested}},
+			{URL: "https://a.example.com", Secret: []byte(strings.Repeat("h", minWebhookSecret)), Events: []jig.NoticeKind{jig.NoticeRequested}},
 			{URL: "https://b.example.com"},
 			{URL: "https://c.example.com"},
 		},

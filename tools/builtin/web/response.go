@@ -114,7 +114,7 @@ func explain(ctx context.Context, err error) *jig.Error {
 	var dns *net.DNSError
 	var network net.Error
 	switch {
-	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork), errors.Is(err, ssrf.ErrProhibitedPort):
+	case outbound.Forbidden(err):
 		return jig.Errorf(jig.CodeNotPermitted, "the address belongs to an internal network").WithField("/url").
 			WithReason("address_not_allowed").WithHint("only public addresses can be reached; the operator can allow others")
 	case errors.Is(err, errRedirects):
