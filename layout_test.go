@@ -86,17 +86,17 @@ func arrows() map[string][]string {
 
 		"tools":          {".", "internal/schema", "internal/seal", "internal/suggest"},
 		"tools/tooltest": {".", "spec", "tools"},
-		"tools/builtin": {
+		"internal/builtin": {
 			".", "internal/audit", "internal/bundle", "internal/chat", "internal/clip", "internal/entity", "internal/entity/retype",
 			"internal/jsonpath", "internal/outbound", "internal/pattern", "internal/schema", "internal/suggest", "internal/toolname", "internal/workdir",
 			"spec", "tools",
 		},
 		// They connect documents with the tools of entities.
 		"internal/plan/thin": {
-			".", "internal/entity", "internal/expr", "internal/plan", "internal/protocol", "spec", "tools", "tools/builtin/entities",
+			".", "internal/entity", "internal/expr", "internal/plan", "internal/protocol", "spec", "tools", "internal/builtin/entities",
 		},
 		"internal/plan/extractor": {
-			".", "internal/bundle", "internal/entity", "internal/plan", "internal/plan/extraction", "spec", "tools/builtin/entities",
+			".", "internal/bundle", "internal/entity", "internal/plan", "internal/plan/extraction", "spec", "internal/builtin/entities",
 		},
 		"model":           {".", "internal/chat", "internal/expr"},
 		"internal/notify": {".", "internal/approval", "internal/tenancy"},

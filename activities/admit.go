@@ -200,7 +200,7 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 	if err != nil {
 		return out, err
 	}
-	cover := a.newCover(session)
+	cover := a.newGrantMatcher(session)
 	for i := range out.Calls {
 		call := &out.Calls[i]
 		if call.Status != "" {
@@ -227,14 +227,14 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 
 // decideOn applies policy to a call and sets its state. It returns the approval to ask for, or the one that a grant gave. If an
 // unreadable policy holds the call back, the call is reserved without an approval, so that it must be admitted again before it can run.
-func (a *Activities) decideOn(ctx context.Context, cover *cover, tool jig.Tool, call *jig.Call) (*jig.Pending, error) {
+func (a *Activities) decideOn(ctx context.Context, cover *grantMatcher, tool jig.Tool, call *jig.Call) (*jig.Pending, error) {
 	return a.decideWith(ctx, cover, tool, call, a.confirm)
 }
 
 // confirmation handles a call of a tool with a confirmation flag.
 type confirmation func(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling policy.Ruling) error
 
-func (a *Activities) decideWith(ctx context.Context, cover *cover, tool jig.Tool, call *jig.Call, confirm confirmation) (*jig.Pending, error) {
+func (a *Activities) decideWith(ctx context.Context, cover *grantMatcher, tool jig.Tool, call *jig.Call, confirm confirmation) (*jig.Pending, error) {
 	ruling, err := a.rule(ctx, cover.session, tool, call)
 	if err != nil || ruling.Held != "" {
 		return nil, err

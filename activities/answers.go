@@ -10,23 +10,23 @@ import (
 )
 
 // reply applies a person's answer to a question.
-func (a *Activities) reply(ctx context.Context, in Letter) (Heard, error) {
+func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 	var r jig.Reply
 	if err := strictJSON(in.Payload, &r); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
 	settings, err := a.tenants.Settings(ctx, in.Tenant)
 	if err != nil {
-		return Heard{}, err
+		return Handled{}, err
 	}
 	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now(), ProofWanted: settings.ProofWanted()}
 	request.Refusal = approval.CheckReply(r)
-	s := sender{letter: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
+	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		return a.proofs.Reply(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
 	})
 	if err != nil {
-		return Heard{}, err
+		return Handled{}, err
 	}
 	request.Principal, request.Evidence, request.Reply.Token = s.principal, s.evidence, ""
 	if request.Refusal = cmp.Or(request.Refusal, s.refusal); request.Refusal == "" && s.pending != nil && s.pending.Question != nil {
@@ -37,38 +37,38 @@ func (a *Activities) reply(ctx context.Context, in Letter) (Heard, error) {
 	}
 	ruled, err := a.store.Reply(ctx, request)
 	if err != nil {
-		return Heard{}, err
+		return Handled{}, err
 	}
-	heard := Heard{Decisions: []jig.Ruled{ruled}}
+	heard := Handled{Decisions: []jig.Ruled{ruled}}
 	return heard, a.follow(ctx, in.SessionRef, ruled, &heard)
 }
 
-func (a *Activities) reconcile(ctx context.Context, in Letter) (Heard, error) {
+func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) {
 	var r jig.Reconciliation
 	if err := strictJSON(in.Payload, &r); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
 	settings, err := a.tenants.Settings(ctx, in.Tenant)
 	if err != nil {
-		return Heard{}, err
+		return Handled{}, err
 	}
 	request := approval.ReconcileRequest{
 		Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
 		ProofWanted: settings.ProofWanted(), Refusal: approval.CheckReconciliation(r),
 	}
-	s := sender{letter: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
+	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		return a.proofs.Reconciliation(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
 	})
 	if err != nil {
-		return Heard{}, err
+		return Handled{}, err
 	}
 	request.Principal, request.Evidence, request.Reconciliation.Token = s.principal, s.evidence, ""
 	request.Refusal = cmp.Or(request.Refusal, s.refusal)
 	ruled, err := a.store.Reconcile(ctx, request)
 	if err != nil {
-		return Heard{}, err
+		return Handled{}, err
 	}
-	heard := Heard{Decisions: []jig.Ruled{ruled}}
+	heard := Handled{Decisions: []jig.Ruled{ruled}}
 	return heard, a.follow(ctx, in.SessionRef, ruled, &heard)
 }

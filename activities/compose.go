@@ -88,8 +88,8 @@ type composition struct {
 	begun           *plan.Extraction
 	frame           plan.Frame
 	at              plan.Situation
-	// cover finds the grants for the composition's calls.
-	cover *cover
+	// grantMatcher finds the grants for the composition's calls.
+	cover *grantMatcher
 	// told lists the calls that this run of Compose canceled. A call that is executing stays open until its worker ends it.
 	told []string
 	// fresh are the open calls that this run of Compose admitted, with their approvals.
@@ -110,7 +110,7 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 	if in.Cancel {
 		call.Paused = "" // a pause must not hold it back any more, because it only has to end
 	}
-	c = &composition{Activities: a, session: session, root: call, cover: a.newCover(session)}
+	c = &composition{Activities: a, session: session, root: call, cover: a.newGrantMatcher(session)}
 	if tool, ok := a.catalogue.Tool(call.Tool); ok && childOf(tool) == ChildExtraction {
 		c.extracts, c.spec.tool = true, tool
 	} else if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
@@ -405,7 +405,7 @@ func (c *composition) unknown(ctx context.Context, in ComposeInput, move plan.Mo
 	window.Calls = slices.DeleteFunc(window.Calls, func(call jig.Call) bool { return slices.Contains(in.Known, call.ID) })
 	refs, err := c.refs(ctx, window)
 	if err == nil && c.extracts && !c.fills {
-		c.beside(refs)
+		c.markInline(refs)
 	}
 	return refs, err
 }

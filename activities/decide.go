@@ -16,22 +16,22 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-func (a *Activities) decide(ctx context.Context, in Letter) (Heard, error) {
+func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 	var payload protocol.Decisions
 	if err := strictJSON(in.Payload, &payload); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
 	if name := misplaced(payload); name != "" {
-		return a.refuseLetter(ctx, in, fmt.Sprintf("`%s` stands beside `decisions`: put it into the decision that it is for", name))
+		return a.refuseSignal(ctx, in, fmt.Sprintf("`%s` stands beside `decisions`: put it into the decision that it is for", name))
 	}
 	if err := checkProof(payload.Proof); err != nil {
-		return a.refuseLetter(ctx, in, explain(err))
+		return a.refuseSignal(ctx, in, explain(err))
 	}
 	settings, err := a.tenants.Settings(ctx, in.Tenant)
 	if err != nil {
-		return Heard{}, err
+		return Handled{}, err
 	}
-	var heard Heard
+	var heard Handled
 	for i, d := range payload.All() {
 		var contradiction string
 		switch named := jig.Answer(in.Name); {
@@ -63,7 +63,7 @@ const maxEditRaces = 5
 
 // rulingOn applies a decision. An edit is checked and compared with the current input before the store locks the call. If another edit
 // was stored in between, the edit is recomputed, so that the record shows what really changed.
-func (a *Activities) rulingOn(ctx context.Context, in Letter, settings tenancy.Settings, asked approval.DecisionRequest) (jig.Ruled, error) {
+func (a *Activities) rulingOn(ctx context.Context, in Signal, settings tenancy.Settings, asked approval.DecisionRequest) (jig.Ruled, error) {
 	for race := 0; ; race++ {
 		request := asked
 		if err := a.prepare(ctx, in, settings, &request); err != nil {
@@ -78,10 +78,10 @@ func (a *Activities) rulingOn(ctx context.Context, in Letter, settings tenancy.S
 
 // prepare does the parts of a decision that the store cannot do: it checks the form, identifies the person, applies policy to an edited
 // call, and creates a grant that comes with the decision.
-func (a *Activities) prepare(ctx context.Context, in Letter, settings tenancy.Settings, r *approval.DecisionRequest) error {
+func (a *Activities) prepare(ctx context.Context, in Signal, settings tenancy.Settings, r *approval.DecisionRequest) error {
 	d := &r.Decision
 	r.Refusal = cmp.Or(r.Refusal, approval.CheckDecision(*d))
-	s := sender{letter: in, settings: settings, by: d.By, token: d.Token, call: d.Call}
+	s := sender{signal: in, settings: settings, by: d.By, token: d.Token, call: d.Call}
 	err := a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		d.Digest = cmp.Or(d.Digest, digest)
 		return a.proofs.Decision(settings.Keys, in.Tenant, in.SessionID, *d, digest, r.Now)
@@ -92,11 +92,11 @@ func (a *Activities) prepare(ctx context.Context, in Letter, settings tenancy.Se
 	if err != nil || r.Refusal != "" || (len(d.Input) == 0 && d.Grant == nil) {
 		return err
 	}
-	return a.furnish(ctx, settings, r)
+	return a.addEditOrGrant(ctx, settings, r)
 }
 
-// furnish adds what a decision brings with it: changed input or a grant.
-func (a *Activities) furnish(ctx context.Context, settings tenancy.Settings, r *approval.DecisionRequest) error {
+// addEditOrGrant adds what a decision brings with it: changed input or a grant.
+func (a *Activities) addEditOrGrant(ctx context.Context, settings tenancy.Settings, r *approval.DecisionRequest) error {
 	session, call, err := a.callOf(ctx, protocol.SessionRef{Tenant: r.Tenant, SessionID: r.SessionID}, r.Decision.Call)
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		return nil // the store refuses an unknown call with its own message
@@ -202,7 +202,7 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 }
 
 // follow adds to heard the composition of a decided call and, if the call may run now or still waits, a reference to the call.
-func (a *Activities) follow(ctx context.Context, in protocol.SessionRef, ruled jig.Ruled, heard *Heard) error {
+func (a *Activities) follow(ctx context.Context, in protocol.SessionRef, ruled jig.Ruled, heard *Handled) error {
 	inFrame := strings.Contains(ruled.Call, "/")
 	waits := (ruled.Status == jig.CallWaiting || ruled.Status == jig.CallUnknown) && ruled.Outcome == jig.DecisionAccepted
 	if ruled.Status == "" || (ruled.Status != jig.CallReserved && !waits && !inFrame) {

@@ -18,8 +18,8 @@ type ExpireInput struct {
 
 // Expire processes approvals that are due: it expires those whose time has come and sends due reminders and escalations. It returns
 // the state of each call.
-func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Heard, error) {
-	var heard Heard
+func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Handled, error) {
+	var heard Handled
 	for _, id := range in.Calls {
 		lapse, err := a.store.Lapse(ctx, in.Tenant, in.SessionID, id, in.Now)
 		if err != nil {

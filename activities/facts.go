@@ -59,7 +59,7 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]plan.Step
 			}
 		}
 		if call.Status.Final() && call.Fence > 0 && f.brief == nil { // extractions of many entities never repeat a call
-			if err := f.weigh(ctx, &call); err != nil {
+			if err := f.markWrites(ctx, &call); err != nil {
 				return nil, err
 			}
 		}
@@ -70,9 +70,9 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]plan.Step
 	return found, nil
 }
 
-// weigh marks a call that consists of other calls as a non-idempotent write if any write has begun inside it. Repeating the call would
+// markWrites marks a call that consists of other calls as a non-idempotent write if any write has begun inside it. Repeating the call would
 // write again, under other keys.
-func (f *facts) weigh(ctx context.Context, call *jig.Call) error {
+func (f *facts) markWrites(ctx context.Context, call *jig.Call) error {
 	whole, err := f.engine.whole(ctx, *call)
 	if err != nil || !whole {
 		return err

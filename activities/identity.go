@@ -10,11 +10,11 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-// sender holds what is known about the sender of a letter.
+// sender holds what is known about the sender of a signal.
 type sender struct {
-	letter   Letter
+	signal   Signal
 	settings tenancy.Settings
-	// by and token come from the letter. call is the call that the letter is about.
+	// by and token come from the signal. call is the call that the signal is about.
 	by, token, call string
 
 	principal jig.Principal
@@ -25,12 +25,12 @@ type sender struct {
 	refusal string
 }
 
-// identify finds out who sent a letter. That is the person identified by its token or, if the tenant trusts the claims of signals, the
-// person whom the letter names. prove checks the token against the digest of what was shown.
+// identify finds out who sent a signal. That is the person identified by its token or, if the tenant trusts the claims of signals, the
+// person whom the signal names. prove checks the token against the digest of what was shown.
 func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest string) (string, identity.Evidence, error)) error {
 	s.principal = jig.Principal{ID: s.by, Claimed: true}
 	if s.call != "" {
-		pending, err := a.store.Pending(ctx, s.letter.Tenant, s.letter.SessionID, s.call)
+		pending, err := a.store.Pending(ctx, s.signal.Tenant, s.signal.SessionID, s.call)
 		switch {
 		case err == nil:
 			s.pending = &pending
@@ -39,7 +39,7 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 		}
 	}
 	demands := approval.Demands{Proof: s.settings.ProofWanted(), NoSignals: s.settings.Signals == tenancy.SignalsOff}
-	sent := approval.Sender{By: s.by, Token: s.token, Call: s.call, Signal: s.letter.signal()}
+	sent := approval.Sender{By: s.by, Token: s.token, Call: s.call, Signal: s.signal.signal()}
 	if s.refusal = demands.Refuse(sent, s.pending != nil); s.refusal != "" {
 		return nil
 	}
@@ -60,11 +60,11 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 	if s.refusal = sent.RefuseProved(proved); s.refusal != "" {
 		return nil
 	}
-	evidence.Request = s.letter.SessionID + "/" + s.letter.Key
+	evidence.Request = s.signal.SessionID + "/" + s.signal.Key
 	s.principal, s.evidence = s.settings.Person(proved), &evidence
 	s.principal.Claimed = false
 	return nil
 }
 
-// signal reports whether the letter came as a signal, not as an update.
-func (l Letter) signal() bool { return strings.HasPrefix(l.Key, "signal:") }
+// signal reports whether the signal came as a signal, not as an update.
+func (l Signal) signal() bool { return strings.HasPrefix(l.Key, "signal:") }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/builtin/person"
+	"github.com/jig-run/jig/internal/builtin/prompt"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/identity"
@@ -28,8 +30,6 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
-	"github.com/jig-run/jig/tools/builtin/person"
-	"github.com/jig-run/jig/tools/builtin/prompt"
 )
 
 // office is the engine's activities with a real store and real policies, tokens and grants. A test can change the tenant's settings
@@ -216,7 +216,7 @@ func (o *office) runs(t *testing.T, id string) jig.CallStatus {
 	return ran.State
 }
 
-// hear sends a letter as an update.
+// hear sends a signal as an update.
 func (o *office) hear(t *testing.T, name string, payload any) jig.Ruled {
 	t.Helper()
 	return o.sent(t, name, "update:"+jig.NewSessionID(), payload)
@@ -226,7 +226,7 @@ func (o *office) sent(t *testing.T, name, key string, payload any) jig.Ruled {
 	t.Helper()
 	raw, err := json.Marshal(payload)
 	require.NoError(t, err)
-	heard, err := o.Hear(t.Context(), activities.Letter{SessionRef: o.ref(), Name: name, Key: key, Payload: raw, Pass: 1})
+	heard, err := o.Hear(t.Context(), activities.Signal{SessionRef: o.ref(), Name: name, Key: key, Payload: raw, Pass: 1})
 	require.NoError(t, err)
 	require.Len(t, heard.Decisions, 1)
 	return heard.Decisions[0]
@@ -307,7 +307,7 @@ func TestRawSignals_AreRefusedWhenOff(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.call(t, c.ID).Status)
 }
 
-// If any single part of a letter is changed after it was signed, the letter is refused and nothing changes.
+// If any single part of a signal is changed after it was signed, the signal is refused and nothing changes.
 func TestToken_CoversExactlyWhatWasSigned(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, signed)

@@ -25,9 +25,9 @@ func (a *Activities) tellSettled(ctx context.Context, call jig.Call) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	err := insist(ctx, func() error { return a.signalSettled(ctx, call) })
+	err := retryWhileUnavailable(ctx, func() error { return a.signalSettled(ctx, call) })
 	if err == nil {
-		err = insist(ctx, func() error { return a.store.ToldSettled(ctx, call.Tenant, call.SessionID, call.ID) })
+		err = retryWhileUnavailable(ctx, func() error { return a.store.ToldSettled(ctx, call.Tenant, call.SessionID, call.ID) })
 	}
 	if err != nil {
 		a.logger.ErrorContext(ctx, "the workflow was not told that a call was settled; the sweeper will tell it", slog.String("session_id", call.SessionID),

@@ -17,11 +17,11 @@ func TestMessage_SameIDIsAcceptedOnce(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.open(t)
-	say := func(m protocol.Message) activities.Heard {
+	say := func(m protocol.Message) activities.Handled {
 		t.Helper()
 		raw, err := json.Marshal(m)
 		require.NoError(t, err)
-		heard, err := o.Hear(t.Context(), activities.Letter{SessionRef: o.ref(), Name: "message", Key: jig.NewSessionID(), Payload: raw, Pass: 1})
+		heard, err := o.Hear(t.Context(), activities.Signal{SessionRef: o.ref(), Name: "message", Key: jig.NewSessionID(), Payload: raw, Pass: 1})
 		require.NoError(t, err)
 		return heard
 	}

@@ -307,7 +307,7 @@ func TestOrphanedCall_DeniedAsksForTheOutcome(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
 	raw, err := json.Marshal(jig.Decision{Call: c.ID, By: "fay"})
 	require.NoError(t, err)
-	heard, err := o.Hear(t.Context(), activities.Letter{SessionRef: o.ref(), Name: "deny", Key: "update:1", Payload: raw, Pass: 1})
+	heard, err := o.Hear(t.Context(), activities.Signal{SessionRef: o.ref(), Name: "deny", Key: "update:1", Payload: raw, Pass: 1})
 	require.NoError(t, err)
 	require.Len(t, heard.Calls, 1, "the workflow learns what waits now")
 	require.Equal(t, jig.CallUnknown, heard.Calls[0].State)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/builtin/person"
 	"github.com/jig-run/jig/internal/identity/token"
-	"github.com/jig-run/jig/tools/builtin/person"
 )
 
 func TestQuestion_AcceptsOnlyFittingAnswers(t *testing.T) {

@@ -150,7 +150,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 		return ledger.Reservation{}, nil, err
 	}
 	var r ledger.Reservation
-	err = insist(ctx, func() (err error) {
+	err = retryWhileUnavailable(ctx, func() (err error) {
 		r, err = a.store.Reserve(ctx, ledger.Reserve{
 			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested,
 			MaxAttempts: tool.MaxAttempts, Attempt: attempt, ProofWanted: proof, Child: answeredBy(session, call, tool),
@@ -246,7 +246,7 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	if failed != nil {
 		refuse(&fresh, failed)
 	} else {
-		if approval, err = a.decideWith(ctx, a.newCover(session), tool, &fresh, a.confirmAgain); err != nil {
+		if approval, err = a.decideWith(ctx, a.newGrantMatcher(session), tool, &fresh, a.confirmAgain); err != nil {
 			return Ran{}, false, err
 		}
 		if fresh.PolicyVersion == ledger.VersionUnreadable && !fresh.Status.Final() {
@@ -319,7 +319,7 @@ func (a *Activities) execute(ctx context.Context, session jig.Session, found con
 	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	var stored ledger.Completed
-	err := insist(write, func() (err error) {
+	err := retryWhileUnavailable(write, func() (err error) {
 		stored, err = a.store.Complete(write, completion)
 		return err
 	})
@@ -356,9 +356,9 @@ func (a *Activities) invocation(session jig.Session, call jig.Call, attempt int,
 // recordTime is how long we try to write the record of an attempt. It is shorter than the attempt's grace period.
 const recordTime = 25 * time.Second
 
-// insist retries a transaction while the database is unavailable, for up to recordTime. So an outage of a few seconds neither loses
+// retryWhileUnavailable retries a transaction while the database is unavailable, for up to recordTime. So an outage of a few seconds neither loses
 // the outcome of an attempt nor leaves it unknown whether the attempt began.
-func insist(ctx context.Context, try func() error) error {
+func retryWhileUnavailable(ctx context.Context, try func() error) error {
 	giveUp := time.After(recordTime)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		err := try()

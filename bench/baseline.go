@@ -83,8 +83,8 @@ func approved(ctx workflow.Context, pass activities.PassRef, call activities.Cal
 		return false
 	}
 	var a *activities.Activities
-	var heard activities.Heard
-	letter := activities.Letter{
+	var heard activities.Handled
+	letter := activities.Signal{
 		SessionRef: pass.SessionRef, Name: protocol.SignalApprove, Key: "signal:" + call.ID, Pass: pass.Pass,
 		Payload: []byte(`{"call":"` + call.ID + `","by":"bench"}`),
 	}

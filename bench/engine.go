@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/plan/composition"
@@ -24,7 +25,6 @@ import (
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/tools"
-	"github.com/jig-run/jig/tools/builtin/entities"
 	"github.com/jig-run/jig/workflows"
 )
 

@@ -9,6 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/entity"
 	jigplan "github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/composition"
@@ -17,7 +18,6 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/tools/builtin/entities"
 )
 
 func entityOptions(db *store.DB) entities.Options {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/plan/extraction"
-	"github.com/jig-run/jig/tools/builtin/entities"
 	"github.com/jig-run/jig/workflows"
 )
 

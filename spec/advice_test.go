@@ -11,14 +11,14 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/bundles/deps"
+	"github.com/jig-run/jig/internal/builtin/artifact"
+	"github.com/jig-run/jig/internal/builtin/file"
+	"github.com/jig-run/jig/internal/builtin/prompt"
+	"github.com/jig-run/jig/internal/builtin/todo"
+	"github.com/jig-run/jig/internal/builtin/web"
 	"github.com/jig-run/jig/internal/workdir"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
-	"github.com/jig-run/jig/tools/builtin/artifact"
-	"github.com/jig-run/jig/tools/builtin/file"
-	"github.com/jig-run/jig/tools/builtin/prompt"
-	"github.com/jig-run/jig/tools/builtin/todo"
-	"github.com/jig-run/jig/tools/builtin/web"
 )
 
 // The tools that ship with the product have careful descriptions, so any advice on them is a false alarm.

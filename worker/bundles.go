@@ -6,11 +6,11 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/bundles"
+	bundletools "github.com/jig-run/jig/internal/builtin/bundles"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/tenancy/current"
-	bundletools "github.com/jig-run/jig/tools/builtin/bundles"
 )
 
 // bundleStore stores bundles. It clears the cache of bundle names, so a change takes effect at once on the worker that made it.

@@ -9,12 +9,12 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/bundles"
+	bundletools "github.com/jig-run/jig/internal/builtin/bundles"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/internal/tenancy/current"
 	"github.com/jig-run/jig/spec"
-	bundletools "github.com/jig-run/jig/tools/builtin/bundles"
 )
 
 // optionsOf returns the options of the tools that install bundles, without a catalogue.

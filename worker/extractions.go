@@ -1,10 +1,10 @@
 package worker
 
 import (
+	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/tools/builtin/entities"
 )
 
 func entityOptions(db *store.DB) entities.Options {

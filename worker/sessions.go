@@ -7,12 +7,12 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/builtin/tasks"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/tools"
-	"github.com/jig-run/jig/tools/builtin/tasks"
 )
 
 // taskTools returns the tools that show the state of an entity's tasks and retry sessions.

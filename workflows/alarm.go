@@ -26,9 +26,9 @@ func (c *call) due() time.Time {
 	return approval.Due(*c.ref.Ask)
 }
 
-// timeActs reports whether a reminder, an escalation or an expiry is being processed or is due now. A run that ended at this point would
+// timerDue reports whether a reminder, an escalation or an expiry is being processed or is due now. A run that ended at this point would
 // miss its outcome.
-func (b *board) timeActs(ctx workflow.Context) bool {
+func (b *callTable) timerDue(ctx workflow.Context) bool {
 	now := workflow.Now(ctx)
 	return b.lapsing || slices.ContainsFunc(b.calls, func(c *call) bool {
 		at := c.due()
@@ -37,7 +37,7 @@ func (b *board) timeActs(ctx workflow.Context) bool {
 }
 
 // arm sets the alarm for the call that is due first. An alarm that rings too early does no harm: it finds nothing to do and is set again.
-func (b *board) arm(ctx workflow.Context, t *alarm) {
+func (b *callTable) arm(ctx workflow.Context, t *alarm) {
 	var first time.Time
 	for _, c := range b.calls {
 		if at := c.due(); !at.IsZero() && (first.IsZero() || at.Before(first)) {
@@ -67,7 +67,7 @@ func (b *board) arm(ctx workflow.Context, t *alarm) {
 }
 
 // expire lets the store process the calls that are due: it reminds, escalates or expires them.
-func (b *board) expire(ctx workflow.Context) {
+func (b *callTable) expire(ctx workflow.Context) {
 	var due []string
 	for _, c := range b.calls {
 		if at := c.due(); !at.IsZero() && !at.After(workflow.Now(ctx)) {
@@ -80,7 +80,7 @@ func (b *board) expire(ctx workflow.Context) {
 	b.lapsing = true
 	defer func() { b.lapsing = false }()
 	var a *activities.Activities
-	var heard activities.Heard
+	var heard activities.Handled
 	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Expire, activities.ExpireInput{SessionRef: b.ref, Calls: due, Now: workflow.Now(ctx)}).Get(ctx, &heard)
 	if err != nil {
 		b.changes++

@@ -12,8 +12,8 @@ import (
 // model's call, in a session of its own whose id is the workflow id. It ends when the call has its result.
 func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, error) {
 	s := &session{
-		board: newBoard(ctx, in.Tenant),
-		pass:  1, begun: true, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking,
+		callTable: newCallTable(ctx, in.Tenant),
+		pass:      1, begun: true, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking,
 		limits: jig.Limits{}.WithDefaults(), shown: attributes{status: jig.StatusWorking, pass: 1},
 	}
 	if err := s.listen(ctx); err != nil {
@@ -25,7 +25,7 @@ func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, er
 		}); err != nil {
 			return nil, err //nolint:wrapcheck // a canceled workflow answers with Temporal's own error
 		}
-		return s.told(ctx)
+		return s.storedResult(ctx)
 	})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // registering fails only on a programming error
@@ -120,8 +120,8 @@ func (s *session) answerLate(ctx workflow.Context) {
 	}
 }
 
-// told returns the state of the call. If the call has finished, told waits until its result is stored.
-func (s *session) told(ctx workflow.Context) (*protocol.CallResult, error) {
+// storedResult returns the state of the call. If the call has finished, it waits until its result is stored.
+func (s *session) storedResult(ctx workflow.Context) (*protocol.CallResult, error) {
 	if s.settlesWithCall && s.failure == nil && s.done() {
 		if err := workflow.Await(ctx, func() bool { return s.closed != nil || s.status.Final() }); err != nil {
 			return nil, err //nolint:wrapcheck // a canceled workflow answers with Temporal's own error

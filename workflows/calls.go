@@ -44,7 +44,7 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 			s.finishEarly(s.ending)
 			return false, s.abandon(ctx)
 		}
-		over := func() bool { return s.inFlight() == 0 && !s.timeActs(ctx) && (full || s.done()) }
+		over := func() bool { return s.inFlight() == 0 && !s.timerDue(ctx) && (full || s.done()) }
 		if over() {
 			return full && !s.done() || s.more, nil
 		}
@@ -52,7 +52,7 @@ func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
 		s.finishEarly(s.ending)
 		s.arm(ctx, expiry)
 		before := s.progress()
-		outgrown := func() bool { return !full && s.inFlight() == 0 && !s.timeActs(ctx) && grown(ctx) }
+		outgrown := func() bool { return !full && s.inFlight() == 0 && !s.timerDue(ctx) && grown(ctx) }
 		if err := workflow.Await(ctx, func() bool { return s.progress() != before || outgrown() || over() }); err != nil {
 			return false, s.abandon(ctx)
 		}
@@ -92,7 +92,7 @@ func (s *session) add(ref activities.CallRef) {
 }
 
 // apply records how a decision changed the calls of the pass. An approved call that is not in memory yet is added at once.
-func (s *session) apply(heard activities.Heard) {
+func (s *session) apply(heard activities.Handled) {
 	s.note(heard.Decisions)
 	for _, ref := range heard.Calls {
 		if pass, _, path, err := jig.ParseCallID(ref.ID); err != nil || path != "" || pass != s.pass || !s.begun {

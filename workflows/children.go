@@ -14,7 +14,7 @@ import (
 )
 
 // runAgent answers a call by running a child session.
-func (b *board) runAgent(ctx workflow.Context, c *call) (activities.Ran, error) {
+func (b *callTable) runAgent(ctx workflow.Context, c *call) (activities.Ran, error) {
 	var a *activities.Activities
 	var child activities.Child
 	in := activities.RunInput{SessionRef: b.ref, Call: c.ref.ID}
@@ -47,7 +47,7 @@ func (b *board) runAgent(ctx workflow.Context, c *call) (activities.Ran, error) 
 	return ran, err //nolint:wrapcheck // the caller checks for Temporal's own types
 }
 
-func (b *board) childOptions(id string, c *call) workflow.ChildWorkflowOptions {
+func (b *callTable) childOptions(id string, c *call) workflow.ChildWorkflowOptions {
 	return workflow.ChildWorkflowOptions{
 		WorkflowID: id, WaitForCancellation: true, StaticSummary: c.ref.ID + " " + c.ref.Tool + " " + c.ref.Title,
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
@@ -56,7 +56,7 @@ func (b *board) childOptions(id string, c *call) workflow.ChildWorkflowOptions {
 
 // child runs a child workflow to its end. After a reset, the previous run's child may still exist. In that case child asks a composition
 // to yield, or waits for a session to end, and then tries again.
-func (b *board) child(ctx workflow.Context, options workflow.ChildWorkflowOptions, name string, in, result any) error {
+func (b *callTable) child(ctx workflow.Context, options workflow.ChildWorkflowOptions, name string, in, result any) error {
 	for pause := time.Second; ; pause = min(2*pause, time.Minute) {
 		err := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, options), name, in).Get(ctx, result)
 		var running *temporal.ChildWorkflowExecutionAlreadyStartedError

@@ -74,8 +74,8 @@ func Extraction(ctx workflow.Context, in CompositionInput) (*activities.Ran, err
 
 func newFrame(name string, in CompositionInput) *composition {
 	c := &composition{
-		name:  name,
-		board: board{ref: protocol.SessionRef{Tenant: in.Tenant, SessionID: in.SessionID}}, in: in, canceled: in.Canceled,
+		name:      name,
+		callTable: callTable{ref: protocol.SessionRef{Tenant: in.Tenant, SessionID: in.SessionID}}, in: in, canceled: in.Canceled,
 		stops: map[string]workflow.CancelFunc{},
 	}
 	c.hold = c.stoppable
@@ -115,7 +115,7 @@ func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 
 // composition is the state that a run keeps in memory: the current calls, without their inputs and results.
 type composition struct {
-	board
+	callTable
 	name    string // the workflow type
 	in      CompositionInput
 	started int
@@ -245,7 +245,7 @@ func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen i
 	if !full {
 		c.started += c.startReady(ctx, stepsAtOnce)
 	}
-	if full && c.inFlight() == 0 && !c.timeActs(ctx) {
+	if full && c.inFlight() == 0 && !c.timerDue(ctx) {
 		return true, nil
 	}
 	c.report(ctx)
@@ -261,7 +261,7 @@ func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen i
 // listen receives what the session passes on: decisions on calls of this composition, and notices that an event arrived.
 func (c *composition) listen(ctx workflow.Context) {
 	for channel := workflow.GetSignalChannel(ctx, signalWake); ; {
-		var heard activities.Heard
+		var heard activities.Handled
 		channel.Receive(ctx, &heard)
 		c.note(heard.Decisions)
 		for _, ref := range heard.Calls {
@@ -270,7 +270,7 @@ func (c *composition) listen(ctx workflow.Context) {
 			}
 		}
 		if heard.Event {
-			c.passOn(ctx, heard)
+			c.forwardEvent(ctx, heard)
 		}
 	}
 }
@@ -288,8 +288,8 @@ func (c *composition) listenYield(ctx workflow.Context) {
 	}
 }
 
-// passOn forwards an event to the compositions that answer the running calls.
-func (b *board) passOn(ctx workflow.Context, heard activities.Heard) {
+// forwardEvent forwards an event to the compositions that answer the running calls.
+func (b *callTable) forwardEvent(ctx workflow.Context, heard activities.Handled) {
 	for _, one := range b.calls {
 		if one.running && frames(one.ref.Child) != "" {
 			wake(ctx, b.ref.SessionID, one.ref.ID, heard)
@@ -298,13 +298,13 @@ func (b *board) passOn(ctx workflow.Context, heard activities.Heard) {
 }
 
 // wake sends a composition the decisions and events that concern it. If it has already ended, the signal fails, which does no harm.
-func wake(ctx workflow.Context, sessionID, call string, heard activities.Heard) {
+func wake(ctx workflow.Context, sessionID, call string, heard activities.Handled) {
 	workflow.SignalExternalWorkflow(ctx, FrameWorkflowID(sessionID, call), "", signalWake, heard)
 }
 
 // report tells the session which calls wait for a person, if that has changed.
 func (c *composition) report(ctx workflow.Context) {
-	now := Waiting{Call: c.in.Call, Calls: c.asking()}
+	now := Waiting{Call: c.in.Call, Calls: c.waiting()}
 	now.Idle = len(now.Calls) > 0 && c.inFlight() == 0
 	now.Ending = c.ending
 	now.Seq = following(ctx, c.told.Seq)
@@ -335,7 +335,7 @@ func frames(child string) string {
 }
 
 // runComposition answers a call of an execution spec, or a call that fills entities, with a child workflow.
-func (b *board) runComposition(ctx workflow.Context, c *call) (activities.Ran, error) {
+func (b *callTable) runComposition(ctx workflow.Context, c *call) (activities.Ran, error) {
 	options := b.childOptions(FrameWorkflowID(b.ref.SessionID, c.ref.ID), c)
 	options.TypedSearchAttributes = temporal.NewSearchAttributes(
 		temporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant).ValueSet(b.ref.Tenant),

@@ -17,8 +17,8 @@ import (
 // the error code of what went wrong, or is canceled.
 func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, error) {
 	s := &session{
-		board: newBoard(ctx, in.Tenant),
-		pass:  in.Pass, begun: in.Calling, agent: in.Agent, limits: in.Limits, deadline: in.Deadline,
+		callTable: newCallTable(ctx, in.Tenant),
+		pass:      in.Pass, begun: in.Calling, agent: in.Agent, limits: in.Limits, deadline: in.Deadline,
 		tools: in.Tools, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking, shown: shownAttributes(in),
 		parent: parentOf(ctx, in),
 	}
@@ -166,8 +166,8 @@ func (s *session) close(ctx workflow.Context, in protocol.PassInput, next step) 
 }
 
 func (s *session) hasMessage() bool {
-	for _, letter := range s.inbox {
-		if letter.Name == protocol.SignalMessage {
+	for _, signal := range s.inbox {
+		if signal.Name == protocol.SignalMessage {
 			return true
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/builtin/person"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/tools"
-	"github.com/jig-run/jig/tools/builtin/person"
 )
 
 // The tools of the arena, the composition that writes, and the principal of all sessions.

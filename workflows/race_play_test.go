@@ -48,10 +48,10 @@ type letter struct {
 	name string
 	// update is the id of an update. It is empty for a signal.
 	update string
-	// payload returns the content. It is called once, when the letter is posted.
+	// payload returns the content. It is called once, when the signal is posted.
 	payload func() any
 	do      func()
-	// says describes the letter in failure messages.
+	// says describes the signal in failure messages.
 	says string
 
 	made     any
@@ -280,7 +280,7 @@ func (p *play) moments() []time.Duration {
 	return list
 }
 
-// postAll delivers the letters of a given time, in order.
+// postAll delivers the signals of a given time, in order.
 func (p *play) postAll(env *testsuite.TestWorkflowEnvironment, at time.Duration) {
 	for _, l := range slices.Clone(p.letters) {
 		if l.at == at && !l.heard {
@@ -289,7 +289,7 @@ func (p *play) postAll(env *testsuite.TestWorkflowEnvironment, at time.Duration)
 	}
 }
 
-// post delivers a letter. If the run has ended, the letter is kept for the next run.
+// post delivers a letter. If the run has ended, the signal is kept for the next run.
 func (p *play) post(env *testsuite.TestWorkflowEnvironment, l *letter) {
 	if env.IsWorkflowCompleted() {
 		return

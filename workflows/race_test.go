@@ -350,7 +350,7 @@ func (s *schedule) revoke() {
 func (s *schedule) foreign(call string) {
 	payload, err := json.Marshal(protocol.Decisions{Decision: jig.Decision{Call: call, By: "fay"}})
 	require.NoError(s.t, err)
-	_, err = s.acts.Hear(s.t.Context(), activities.Letter{
+	_, err = s.acts.Hear(s.t.Context(), activities.Signal{
 		SessionRef: protocol.SessionRef{Tenant: s.tenant + "x", SessionID: s.id}, Name: protocol.SignalApprove, Key: "signal:foreign", Payload: payload,
 	})
 	require.Equal(s.t, jig.CodeNotFound, activities.ErrorFrom(err).Code)

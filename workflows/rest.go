@@ -24,7 +24,7 @@ func idle(ran activities.Ran, err error) bool {
 
 // ended records the end of an attempt. A call that made no progress waits before it starts again, so that nothing loops without a pause.
 // After too many such attempts the call fails.
-func (b *board) ended(ctx workflow.Context, c *call, ran activities.Ran, err error) {
+func (b *callTable) ended(ctx workflow.Context, c *call, ran activities.Ran, err error) {
 	switch {
 	case !idle(ran, err):
 		c.idle = 0

@@ -20,7 +20,7 @@ import (
 
 // session is the state that a run keeps in memory. It holds references and states, never data.
 type session struct {
-	board
+	callTable
 	agent    string
 	limits   jig.Limits
 	deadline time.Time
@@ -70,8 +70,8 @@ type attributes struct {
 	tools   int
 }
 
-// letters returns the names of the signals that jig knows. Other signals are refused by name.
-func letters() []string {
+// signalNames returns the names of the signals that jig knows. Other signals are refused by name.
+func signalNames() []string {
 	return []string{protocol.SignalApprove, protocol.SignalDeny, protocol.SignalReconcile, protocol.SignalMessage, protocol.SignalEvent, protocol.SignalDelegate, protocol.SignalAnswer}
 }
 
@@ -89,7 +89,7 @@ func (s *session) listen(ctx workflow.Context) error {
 		}
 	}
 	workflow.GoNamed(ctx, "signals", s.receive)
-	workflow.GoNamed(ctx, "mailroom", s.mailroom)
+	workflow.GoNamed(ctx, "mailroom", s.handleSignals)
 	workflow.GoNamed(ctx, "settled", s.listenSettled)
 	return nil
 }
@@ -97,11 +97,11 @@ func (s *session) listen(ctx workflow.Context) error {
 // receive reads the known signals as they arrive.
 func (s *session) receive(ctx workflow.Context) {
 	selector := workflow.NewSelector(ctx)
-	for _, name := range letters() {
+	for _, name := range signalNames() {
 		selector.AddReceive(workflow.GetSignalChannel(ctx, name), func(channel workflow.ReceiveChannel, _ bool) {
 			var payload converter.RawValue
 			channel.Receive(ctx, &payload)
-			s.post(ctx, name, payload.Payload().GetData())
+			s.enqueue(ctx, name, payload.Payload().GetData())
 		})
 	}
 	selector.AddReceive(workflow.GetSignalChannel(ctx, signalWaiting), func(channel workflow.ReceiveChannel, _ bool) {
@@ -178,7 +178,7 @@ func (s *session) update(ctx workflow.Context, name string, payload []byte) (pro
 	}
 	key := "update:" + workflow.GetCurrentUpdateInfo(ctx).ID
 	free, _ := workflow.NewDisconnectedContext(ctx) // like a signal, an update counts even while the session is being canceled
-	heard, err := s.hear(free, protocol.Envelope{Name: name, Key: key, Payload: payload})
+	heard, err := s.handle(free, protocol.Envelope{Name: name, Key: key, Payload: payload})
 	s.heardAt = workflow.GetInfo(ctx).GetCurrentHistoryLength()
 	return protocol.DecideResult{SessionID: s.ref.SessionID, Decisions: heard.Decisions}, err
 }
@@ -194,10 +194,10 @@ func countsOf(counts map[string]int) map[string]int {
 // maxSaid limits how many different messages and events a session counts across its runs.
 const maxSaid = 200
 
-// post puts a signal into the inbox under a key. The key stays the same if the signal is seen again: after a crash, after a reset, or in
+// enqueue puts a signal into the inbox under a key. The key stays the same if the signal is seen again: after a crash, after a reset, or in
 // a retried workflow task. A reset of an earlier run brings the messages and events of later runs to the new run, so those are counted
 // across all runs of the session. Other signals are counted per run, because what they decide takes effect only once anyway.
-func (s *session) post(ctx workflow.Context, name string, payload []byte) {
+func (s *session) enqueue(ctx workflow.Context, name string, payload []byte) {
 	sum := sha256.Sum256(payload)
 	same := name + ":" + hex.EncodeToString(sum[:12])
 	info, kind, copies := workflow.GetInfo(ctx), "signal:", s.copies
@@ -210,8 +210,8 @@ func (s *session) post(ctx workflow.Context, name string, payload []byte) {
 	s.inbox = append(s.inbox, protocol.Envelope{Name: name, Key: key, Payload: activities.AsJSON(payload)})
 }
 
-// mailroom processes the signals of the inbox one at a time, in the order in which they arrived.
-func (s *session) mailroom(ctx workflow.Context) {
+// handleSignals processes the signals of the inbox one at a time, in the order in which they arrived.
+func (s *session) handleSignals(ctx workflow.Context) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx) // an accepted decision counts even while the session is being canceled
 	for {
 		if workflow.Await(ctx, func() bool { return s.opened && len(s.inbox) > 0 }) != nil {
@@ -219,7 +219,7 @@ func (s *session) mailroom(ctx workflow.Context) {
 		}
 		letter := s.inbox[0]
 		s.hearing = true
-		if _, err := s.hear(ctx, letter); err != nil {
+		if _, err := s.handle(ctx, letter); err != nil {
 			workflow.GetLogger(ctx).Error("a signal could not be processed", "name", letter.Name, "error", err.Error())
 		}
 		s.inbox = s.inbox[1:]
@@ -228,14 +228,14 @@ func (s *session) mailroom(ctx workflow.Context) {
 }
 
 // hear applies a signal or an update and wakes the compositions that are affected.
-func (s *session) hear(ctx workflow.Context, letter protocol.Envelope) (activities.Heard, error) {
+func (s *session) handle(ctx workflow.Context, letter protocol.Envelope) (activities.Handled, error) {
 	pass := s.pass
 	if !s.begun {
 		pass--
 	}
 	var a *activities.Activities
-	var heard activities.Heard
-	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Hear, activities.Letter{
+	var heard activities.Handled
+	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Hear, activities.Signal{
 		SessionRef: s.ref, Name: letter.Name, Key: letter.Key, Payload: letter.Payload, Pass: pass,
 		Composing: s.composing(),
 	}).Get(ctx, &heard)
@@ -248,7 +248,7 @@ func (s *session) hear(ctx workflow.Context, letter protocol.Envelope) (activiti
 		wake(ctx, s.ref.SessionID, call, heard)
 	}
 	if heard.Event {
-		s.passOn(ctx, activities.Heard{Event: true})
+		s.forwardEvent(ctx, activities.Handled{Event: true})
 	}
 	return heard, nil
 }
@@ -294,7 +294,7 @@ func (s *session) drain(ctx workflow.Context) {
 	}
 	for workflow.GetSignalChannel(ctx, protocol.SignalSettled).ReceiveAsync(&stale) { // the next run reads the state of its calls itself
 	}
-	names := letters()
+	names := signalNames()
 	unknown := workflow.GetUnhandledSignalNames(ctx)
 	slices.Sort(unknown)
 	for _, name := range unknown {
@@ -309,7 +309,7 @@ func (s *session) drain(ctx workflow.Context) {
 			if !channel.ReceiveAsync(&payload) {
 				break
 			}
-			s.post(ctx, name, payload.Payload().GetData())
+			s.enqueue(ctx, name, payload.Payload().GetData())
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // listenSettled receives the signals that report late settlements of calls which this run may consider unknown.
-func (b *board) listenSettled(ctx workflow.Context) {
+func (b *callTable) listenSettled(ctx workflow.Context) {
 	for channel := workflow.GetSignalChannel(ctx, protocol.SignalSettled); ; {
 		var settled protocol.Settlement
 		channel.Receive(ctx, &settled)
@@ -19,7 +19,7 @@ func (b *board) listenSettled(ctx workflow.Context) {
 
 // look reads how a call ended as soon as this run considers the call unknown. The signal may arrive before the attempt returns that made
 // the call unknown. Anybody can send the signal, so the state is read from the store.
-func (b *board) look(ctx workflow.Context, id string) {
+func (b *callTable) look(ctx workflow.Context, id string) {
 	var c *call
 	unknown := func() bool {
 		c = b.find(id)

@@ -207,7 +207,7 @@ func (v *vault) decide(t *testing.T, answer jig.Answer, d jig.Decision) jig.Rule
 	t.Helper()
 	payload, err := json.Marshal(d)
 	require.NoError(t, err)
-	heard, err := v.Hear(t.Context(), activities.Letter{
+	heard, err := v.Hear(t.Context(), activities.Signal{
 		SessionRef: v.ref().SessionRef, Name: string(answer), Key: "signal:" + jig.NewSessionID(), Payload: payload, Pass: 1,
 	})
 	require.NoError(t, err)

@@ -12,11 +12,11 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/builtin/person"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/tools/builtin/person"
 )
 
 const day = 24 * time.Hour
@@ -31,7 +31,7 @@ func ruled(t *testing.T, document string) policy.Set {
 	return policy.NewSet(rules)
 }
 
-// asking returns policies with one rule that asks for race.write with the given terms.
+// waiting returns policies with one rule that asks for race.write with the given terms.
 func asking(t *testing.T, terms string) policy.Set {
 	t.Helper()
 	return ruled(t, raceDocument("  - {name: own, when: tool.name == 'race.write', verdict: ask"+terms+"}\n"))

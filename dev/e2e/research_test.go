@@ -12,10 +12,10 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/modeltest"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/tools/builtin/entities"
 )
 
 const placeFields = `title: Place

@@ -16,14 +16,14 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/builtin/bundles"
+	"github.com/jig-run/jig/internal/builtin/catalog"
+	"github.com/jig-run/jig/internal/builtin/grants"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
-	"github.com/jig-run/jig/tools/builtin/bundles"
-	"github.com/jig-run/jig/tools/builtin/catalog"
-	"github.com/jig-run/jig/tools/builtin/grants"
 )
 
 var (

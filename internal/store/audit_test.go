@@ -14,11 +14,11 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
+	audittool "github.com/jig-run/jig/internal/builtin/audit"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
-	audittool "github.com/jig-run/jig/tools/builtin/audit"
 	"github.com/jig-run/jig/tools/tooltest"
 )
 

@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/extraction"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/tools/builtin/entities"
 )
 
 // Extractor fills entities, with the permissions of the entity tools. It is safe for concurrent use.

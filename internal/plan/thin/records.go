@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/tools/builtin/entities"
 )
 
 // Records gives access to the entities and bundles of tenants. Records of other tenants appear not to exist.

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/plan/thin"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/tools/builtin/entities"
 )
 
 // ledger is a database that records what it is asked for.

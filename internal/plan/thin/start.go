@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/tools/builtin/entities"
 )
 
 // Starter starts extractions.

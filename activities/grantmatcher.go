@@ -1,0 +1,101 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/tenancy"
+)
+
+// grantMatcher finds the grants for calls of one session that are admitted together.
+type grantMatcher struct {
+	*Activities
+	session jig.Session
+	// known caches the grants by tool. taken counts how often this admission has used each grant. settings are the tenant's settings.
+	known    map[string][]jig.Grant
+	taken    map[string]int
+	settings *tenancy.Settings
+}
+
+func (a *Activities) newGrantMatcher(session jig.Session) *grantMatcher {
+	return &grantMatcher{Activities: a, session: session, known: map[string][]jig.Grant{}, taken: map[string]int{}}
+}
+
+// apply lets a grant stand in for a person if one covers the call and the people who gave it could have approved it. Then the call
+// is reserved and the approval names the grant. When the call begins, the store checks again that the grant is valid.
+func (c *grantMatcher) apply(ctx context.Context, tool jig.Tool, call *jig.Call, asked *jig.Pending) error {
+	if !approval.TakesGrant(tool, *asked) {
+		return nil
+	}
+	list, ok := c.known[tool.Name]
+	if !ok {
+		var err error
+		if list, err = c.store.LiveGrants(ctx, c.session.Tenant, []string{tool.Name}, c.now()); err != nil {
+			return err
+		}
+		c.known[tool.Name] = list
+	}
+	ended := ""
+	for _, g := range list {
+		g.Used += c.taken[g.ID]
+		covers, err := c.grantRules.Covers(ctx, g, tool, *call, c.session, c.now())
+		if err != nil {
+			c.logger.WarnContext(ctx, "a grant's condition could not be worked out: it covers nothing here",
+				slog.String("grant", g.ID), slog.String("call_id", call.ID), slog.String("error", err.Error()))
+			continue
+		}
+		if !covers {
+			if ended == "" && c.endedWithContract(ctx, g, tool, *call) {
+				ended = g.ID
+			}
+			continue
+		}
+		votes, err := c.votes(ctx, g, *asked)
+		if err != nil {
+			return err
+		}
+		if votes == nil {
+			continue
+		}
+		c.taken[g.ID]++
+		call.Status = jig.CallReserved
+		asked.Grant, asked.Votes = g.ID, votes
+		return nil
+	}
+	if ended != "" {
+		asked.Reasons = append(slices.Clone(asked.Reasons),
+			fmt.Sprintf("the standing approval %s ended: the contract of %s has changed since it was given", ended, tool.Name))
+	}
+	return nil
+}
+
+// endedWithContract reports whether a grant would cover the call if the tool's contract still had the meaning that it had when the
+// grant was given.
+func (c *grantMatcher) endedWithContract(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call) bool {
+	if g.Meaning == tool.Meaning {
+		return false
+	}
+	g.Meaning = tool.Meaning
+	covers, err := c.grantRules.Covers(ctx, g, tool, call, c.session, c.now())
+	return err == nil && covers
+}
+
+// votes returns the approvals of the people who gave a grant. It returns nil if there are too few of them or they may not decide.
+func (c *grantMatcher) votes(ctx context.Context, g jig.Grant, asked jig.Pending) ([]jig.Vote, error) {
+	if c.settings == nil {
+		settings, err := c.tenants.Settings(ctx, c.session.Tenant)
+		if err != nil {
+			return nil, err
+		}
+		c.settings = &settings
+	}
+	people := make([]jig.Principal, len(g.By))
+	for i, id := range g.By {
+		people[i] = c.settings.Person(id)
+	}
+	return approval.VotesOf(g, people, asked, c.settings.ProofWanted(), c.now()), nil
+}

@@ -1,0 +1,127 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+const (
+	// aloneTimeout is the time limit, in seconds, of an extraction that is tried in a local activity. aloneAtOnce is how many run at a
+	// time.
+	aloneTimeout = 60
+	aloneAtOnce  = 8
+)
+
+// isExtraction reports whether the calls of a tool fill entities.
+func (a *Activities) isExtraction(name string) bool {
+	tool, ok := a.catalogue.Tool(name)
+	return ok && childOf(tool) == ChildExtraction
+}
+
+// markInline marks the extractions among a batch's calls, so that they are first tried in a local activity. It marks none if an extraction of
+// the batch is already known to make calls.
+func (c *composition) markInline(refs []CallRef) {
+	if c.callers.has(c.root) {
+		return
+	}
+	tryAlone(refs)
+}
+
+func tryAlone(refs []CallRef) {
+	for i := range refs {
+		if refs[i].Child == ChildExtraction {
+			refs[i].Local, refs[i].Timeout = true, aloneTimeout
+		}
+	}
+}
+
+// runAlone runs extractions that are steps of a batch or were started by a thin tool. One that makes no calls runs to its end and needs
+// no workflow of its own. For the others only the beginning is stored, and a workflow continues from there.
+func (a *Activities) runAlone(ctx context.Context, ref protocol.SessionRef, calls []jig.Call) (map[string]Ran, error) {
+	var (
+		mu      sync.Mutex
+		failed  error
+		running sync.WaitGroup
+		room    = make(chan struct{}, aloneAtOnce)
+		done    = map[string]Ran{}
+	)
+	for _, call := range calls {
+		if call.Status.Final() || !a.isExtraction(call.Tool) {
+			continue
+		}
+		running.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			ran, err := a.advanceInline(ctx, ref, call)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil && failed == nil {
+				failed = err
+			}
+			done[call.ID] = ran
+		})
+	}
+	running.Wait()
+	return done, failed
+}
+
+// advanceInline advances one extraction as far as possible without making a call. It runs in its own goroutine, where an uncaught panic would
+// crash the worker, so it returns a panic as an error.
+func (a *Activities) advanceInline(ctx context.Context, ref protocol.SessionRef, call jig.Call) (ran Ran, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			a.logger.ErrorContext(ctx, "an extraction panicked", slog.String("session_id", call.SessionID), slog.String("call_id", call.ID),
+				slog.String("panic", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
+			failed := jig.Errorf(jig.CodeInternal, "call %s failed with an internal error; see the worker's log", call.ID).WithReason("panic")
+			ran, err = Ran{}, temporalError(failed)
+		}
+	}()
+	for {
+		out, err := a.Compose(ctx, ComposeInput{SessionRef: ref, Call: call.ID, Now: a.now(), alone: true})
+		switch {
+		case err != nil:
+			return Ran{}, err
+		case out.Done:
+			return out.Ran, nil
+		case out.Wake.IsZero(): // it makes a call
+			if call.Frame != "" { // the others of its batch probably do too
+				a.callers.put(jig.Call{Tenant: call.Tenant, SessionID: call.SessionID, ID: call.Frame})
+			}
+			return Ran{State: jig.CallExecuting, Paused: true}, nil // report it as held back, so that it runs again, as a workflow
+		case out.Wake.After(a.now()): // a pause holds it back
+			return Ran{State: call.Status, Paused: true}, nil
+		}
+	}
+}
+
+// callers remembers batches whose extractions make calls, so that trying them in a local activity is pointless. It is only a hint.
+type callers struct {
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+// maxCallers limits how many batches are remembered.
+const maxCallers = 1000
+
+func callerKey(c jig.Call) string { return c.Tenant + "\x00" + jig.QualifiedCallID(c.SessionID, c.ID) }
+
+func (c *callers) has(call jig.Call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known[callerKey(call)]
+}
+
+func (c *callers) put(call jig.Call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || len(c.known) >= maxCallers {
+		c.known = map[string]bool{}
+	}
+	c.known[callerKey(call)] = true
+}

@@ -1,0 +1,168 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+// Signal is a signal or update as it arrived, with a key that makes sure that it takes effect only once.
+type Signal struct {
+	protocol.SessionRef
+	Name    string          `json:"name"`
+	Key     string          `json:"key"`
+	Payload json.RawMessage `json:"payload"`
+	// Pass is the current pass.
+	Pass int `json:"pass,omitempty"`
+	// Composing reports that a composition of the session is running, which may be waiting for an event.
+	Composing bool `json:"composing,omitempty"`
+}
+
+// Handled is the outcome of a signal.
+type Handled struct {
+	Decisions []jig.Ruled `json:"decisions,omitempty"`
+	// Calls are the calls that a decision concerned and that are still open. An approved one may run now.
+	Calls []CallRef `json:"calls,omitempty"`
+	// Frames are the compositions that the decided calls belong to.
+	Frames []string `json:"frames,omitempty"`
+	// Message reports that a user message was added. Event reports that an event arrived that a composition may be waiting for.
+	Message bool `json:"message,omitempty"`
+	Event   bool `json:"event,omitempty"`
+	// Ending is set (cancel or fail) if an approval expired and its terms end the session.
+	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
+}
+
+// Hear processes a signal or update: a decision, an answer, a reconciliation, a message or an event. A signal that cannot be read,
+// or whose name is unknown, is refused with an event, never dropped. Hear is idempotent by the signal's key.
+func (a *Activities) Hear(ctx context.Context, in Signal) (Handled, error) {
+	heard, err := a.handle(ctx, in)
+	return heard, temporalError(err)
+}
+
+func (a *Activities) handle(ctx context.Context, in Signal) (Handled, error) {
+	switch in.Name {
+	case "approve", "deny", "delegate", "decide":
+		return a.decide(ctx, in)
+	case "answer":
+		return a.reply(ctx, in)
+	case "reconcile":
+		return a.reconcile(ctx, in)
+	case "message":
+		return a.message(ctx, in)
+	case "event":
+		return a.event(ctx, in)
+	}
+	return a.refuseSignal(ctx, in, fmt.Sprintf("unknown signal %q; use approve, deny, delegate, answer, reconcile, message or event", in.Name))
+}
+
+// event processes an event that a composition may be waiting for.
+func (a *Activities) event(ctx context.Context, in Signal) (Handled, error) {
+	var e plan.ReceivedEvent
+	if err := strictJSON(in.Payload, &e); err != nil {
+		return a.unreadable(ctx, in, err)
+	}
+	switch {
+	case e.Name == "":
+		return a.refuseSignal(ctx, in, "`name` is missing: name the event")
+	case e.ID != 0:
+		return a.refuseSignal(ctx, in, "`id` is set by jig: leave it out")
+	case len(e.Data) > jig.InlineBytes:
+		return a.refuseSignal(ctx, in, fmt.Sprintf("`data` has %d bytes; at most %d are allowed", len(e.Data), jig.InlineBytes))
+	case !in.Composing:
+		return a.refuseSignal(ctx, in, "nothing in this session is waiting for an event")
+	}
+	_, err := a.store.Receive(ctx, in.Tenant, in.SessionID, in.Key, e)
+	return Handled{Event: true}, err
+}
+
+// maxMessageID is the maximum size of a message id, in bytes.
+const maxMessageID = 256
+
+func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
+	var m protocol.Message
+	if err := strictJSON(in.Payload, &m); err != nil {
+		return a.unreadable(ctx, in, err)
+	}
+	if err := checkProof(m.Proof); err != nil {
+		return a.refuseSignal(ctx, in, explain(err))
+	}
+	if strings.TrimSpace(m.Text) == "" {
+		return a.refuseSignal(ctx, in, "`text` is missing: give the message")
+	}
+	if len(m.ID) > maxMessageID {
+		return a.refuseSignal(ctx, in, fmt.Sprintf("`id` has %d bytes; at most %d are allowed", len(m.ID), maxMessageID))
+	}
+	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
+	if err != nil {
+		return Handled{}, err
+	}
+	if session.Agent.Name == jig.CallAgent {
+		return a.refuseSignal(ctx, in, "this session is a single call, which reads no messages")
+	}
+	key := in.Key
+	if m.ID != "" {
+		key = jig.MessageKey(m.ID)
+	}
+	_, err = a.store.AddMessage(ctx, in.Tenant, in.SessionID, key, chat.Message{Role: chat.RoleUser, Text: m.Text, By: m.By, Pass: in.Pass})
+	return Handled{Message: true}, err
+}
+
+// unreadable refuses a signal whose payload has the wrong form.
+func (a *Activities) unreadable(ctx context.Context, in Signal, err error) (Handled, error) {
+	return a.refuseSignal(ctx, in, "the payload could not be read: "+explain(err))
+}
+
+// refuseSignal refuses a signal as a whole, with an event that says why.
+func (a *Activities) refuseSignal(ctx context.Context, in Signal, reason string) (Handled, error) {
+	data, err := json.Marshal(map[string]any{"name": in.Name, "payload": jig.Cut(string(in.Payload), 1000), "reason": reason})
+	if err != nil {
+		return Handled{}, jig.Errorf(jig.CodeInternal, "encoding a refusal: %w", err)
+	}
+	ruled := jig.Ruled{Outcome: jig.DecisionRefused, Reason: reason}
+	return Handled{Decisions: []jig.Ruled{ruled}}, a.store.Refuse(ctx, in.Tenant, in.SessionID, in.Key, reason, data)
+}
+
+// strictJSON decodes a JSON object and rejects unknown members.
+func strictJSON(raw []byte, v any) error {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return jig.Errorf(jig.CodeInvalidInput, "it is empty; give a JSON object")
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	var unfit *json.UnmarshalTypeError
+	switch err := d.Decode(v); {
+	case errors.As(err, &unfit) && unfit.Field == "":
+		return jig.Errorf(jig.CodeInvalidInput, "it is of type %s; give a JSON object", unfit.Value)
+	case errors.As(err, &unfit):
+		return jig.Errorf(jig.CodeInvalidInput, "`%s` must not be of type %s", unfit.Field[strings.LastIndex(unfit.Field, ".")+1:], unfit.Value)
+	case err != nil:
+		return jig.Errorf(jig.CodeInvalidInput, "%s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if d.More() {
+		return jig.Errorf(jig.CodeInvalidInput, "there is more than one JSON value")
+	}
+	return nil
+}
+
+// AsJSON returns a payload unchanged if it is JSON, and otherwise as a JSON string. An empty payload becomes null.
+func AsJSON(payload []byte) json.RawMessage {
+	if len(payload) == 0 {
+		return json.RawMessage("null")
+	}
+	if json.Valid(payload) {
+		return payload
+	}
+	b, err := json.Marshal(string(payload))
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return b
+}

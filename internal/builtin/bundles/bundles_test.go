@@ -1,0 +1,353 @@
+package bundles_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/builtin/bundles"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/entity/retype"
+	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools"
+)
+
+// shelf stores the bundles of one tenant.
+type shelf struct {
+	have     []bundle.Bundle
+	types    map[string]entity.Type
+	entities map[string]int64
+	asked    []bundle.Install
+	// meanwhile is called once, at the beginning of the next installation.
+	meanwhile func()
+}
+
+func (s *shelf) InstallBundle(_ context.Context, by jig.Invocation, b bundle.Install) (bundle.Installed, error) {
+	s.asked = append(s.asked, b)
+	if s.meanwhile != nil {
+		s.meanwhile()
+		s.meanwhile = nil
+	}
+	var before bundle.Bundle
+	at := slices.IndexFunc(s.have, func(have bundle.Bundle) bool { return have.Name == b.Name })
+	if at >= 0 {
+		before = s.have[at]
+	}
+	switch {
+	case before.Hash == b.Hash:
+		return bundle.Installed{Bundle: before, Before: before.Version}, nil
+	case before.Hash != b.Over:
+		return bundle.Installed{}, jig.Errorf(jig.CodeConflict, "changed meanwhile").WithReason("bundle_changed")
+	}
+	for _, basis := range b.Types {
+		if basis.Version == "" && s.entities[basis.Type] > 0 {
+			return bundle.Installed{}, jig.Errorf(jig.CodeConflict, "created meanwhile").WithReason(bundle.ReasonTypeChanged)
+		}
+	}
+	now := bundle.Bundle{BundleManifest: b.BundleManifest, Hash: b.Hash, InstalledBy: by.Principal.ID}
+	for _, d := range b.Documents {
+		now.Documents = append(now.Documents, d.DocumentVersion)
+	}
+	if at >= 0 {
+		s.have[at] = now
+	} else {
+		s.have = append(s.have, now)
+	}
+	return bundle.Installed{Bundle: now, Before: before.Version, Changed: true}, nil
+}
+
+func (s *shelf) RemoveBundle(_ context.Context, _ jig.Invocation, name string) (bundle.Bundle, error) {
+	for i, b := range s.have {
+		if b.Name == name {
+			s.have = slices.Delete(s.have, i, i+1)
+			return b, nil
+		}
+	}
+	return bundle.Bundle{}, jig.Errorf(jig.CodeNotFound, "the bundle %q is not installed", name)
+}
+
+func (s *shelf) Bundles(context.Context, string) ([]bundle.Bundle, error) {
+	return slices.Clone(s.have), nil
+}
+
+func (s *shelf) EntityCounts(context.Context, string) ([]entity.Count, error) {
+	var list []entity.Count
+	for name, n := range s.entities {
+		list = append(list, entity.Count{Type: name, Count: n})
+	}
+	return list, nil
+}
+
+// call runs one of the tools.
+func (s *shelf) call(t *testing.T, tool string, attempt int, input any) jig.ToolResult {
+	t.Helper()
+	registry, err := tools.NewRegistry(bundles.Tools(bundles.Options{
+		Store: s,
+		KindOf: func(k spec.Kind) string {
+			if k.IsExecution() {
+				return "spec"
+			}
+			return string(k)
+		},
+		Check: func(_ context.Context, tenant string, doc spec.Document, _ []jig.Tool) error {
+			if strings.HasPrefix(doc.Name, tenant+".refused") {
+				return jig.Errorf(jig.CodeInvalidInput, "%s is refused", doc.Name)
+			}
+			return nil
+		},
+		Known: func(_ context.Context, _, bundle string) (spec.Catalogue, error) {
+			known := spec.Catalogue{Tools: []jig.Tool{{Name: "file.read", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Specs: []spec.Execution{}}
+			if bundle == "notes" {
+				known.Tools = append(known.Tools, jig.Tool{Name: "notes.code", Bundle: "notes", InputSchema: json.RawMessage(`{"type":"object"}`)})
+			}
+			for _, b := range s.have { // as registered
+				for _, d := range b.Documents {
+					if d.Kind == "spec" {
+						known.Specs = append(known.Specs, spec.Execution{Kind: spec.KindComposition, Name: d.Name, Tool: jig.Tool{Name: d.Name, Implementation: "composition"}})
+						known.Tools = append(known.Tools, jig.Tool{Name: d.Name, Implementation: "composition"})
+					}
+				}
+			}
+			return known, nil
+		},
+		TypeOf: func(_ context.Context, _, name string) (entity.Type, bool, error) {
+			t, ok := s.types[name]
+			return t, ok, nil
+		},
+	})...)
+	require.NoError(t, err)
+	raw, err := json.Marshal(input)
+	require.NoError(t, err)
+	return registry.Run(t.Context(), tool, raw, jig.Invocation{Tenant: "acme", Principal: jig.Principal{ID: "ana"}, Attempt: attempt})
+}
+
+// install installs a bundle with the given manifest version and documents.
+func (s *shelf) install(t *testing.T, version string, replace bool, documents ...string) (bundles.Installed, *jig.Error) {
+	t.Helper()
+	in := bundles.Install{Replace: replace, Files: []bundles.File{
+		{Path: "bundle.yaml", Body: "kind: bundle\nname: notes\nversion: " + version + "\ndescription: Notes and what is done with them.\n"},
+	}}
+	for i, body := range documents {
+		in.Files = append(in.Files, bundles.File{Path: string(rune('a'+i)) + ".yaml", Body: body})
+	}
+	result := s.call(t, bundles.InstallTool, 1, in)
+	if !result.Success {
+		return bundles.Installed{}, result.Error
+	}
+	var out bundles.Installed
+	require.NoError(t, json.Unmarshal(result.Data, &out))
+	return out, nil
+}
+
+func composition(name, tool string) string {
+	return `kind: composition
+name: ` + name + `
+description: Reads the file that it is told to read and gives back its content, for people who want to see it.
+input_schema: {type: object, required: [path], properties: {path: {type: string, description: The file.}}}
+steps:
+  - id: page
+    tool: ` + tool + `
+    input: {path: "${input.path}"}
+output: {page: "${steps.page}"}
+`
+}
+
+const note = `kind: entity_type
+name: note
+description: A note that somebody took.
+fields:
+  - {name: text, type: text, required: true}
+  - {name: stars, type: number}
+`
+
+func TestInstallIsIdempotentAndSaysWhatChanged(t *testing.T) {
+	t.Parallel()
+	s := &shelf{}
+	first, refused := s.install(t, "1.0.0", false, note, composition("notes.read", "file.read"))
+	require.Nil(t, refused)
+	require.True(t, first.Changed)
+	require.Empty(t, first.Before)
+	require.Len(t, first.Documents, 2)
+	again, refused := s.install(t, "1.0.0", false, note, composition("notes.read", "file.read"))
+	require.Nil(t, refused)
+	require.False(t, again.Changed)
+	require.Equal(t, first.Hash, again.Hash)
+	require.Empty(t, again.Warnings)
+
+	other, refused := s.install(t, "1.0.0", false, note)
+	require.Nil(t, refused)
+	require.True(t, other.Changed)
+	require.Contains(t, strings.Join(other.Warnings, " "), "raise the version")
+}
+
+func TestInstallReportsAllProblemsAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := &shelf{}
+	_, refused := s.install(t, "1.0.0", false,
+		composition("notes.read", "file.raed"), composition("acme.refusedA", "file.read"), composition("acme.refusedB", "file.read"))
+	require.NotNil(t, refused)
+	require.Equal(t, jig.CodeInvalidInput, refused.Code)
+	for _, word := range []string{"file.raed", "acme.refusedA is refused", "acme.refusedB is refused"} {
+		require.Contains(t, refused.Message, word)
+	}
+	require.Empty(t, s.asked)
+
+	for name, files := range map[string][]bundles.File{
+		"no manifest": {{Path: "a.yaml", Body: note}},
+		"broken":      {{Path: "bundle.yaml", Body: "kind: bundle\nname: notes\nversion: 1\n"}, {Path: "a.yaml", Body: note}},
+		"no document": {{Path: "bundle.yaml", Body: "kind: bundle\nname: notes\nversion: 1.0.0\n"}},
+		"a tenant":    {{Path: "bundle.yaml", Body: "kind: bundle\nname: notes\nversion: 1.0.0\n"}, {Path: "a.yaml", Body: note}, {Path: "t.yaml", Body: "kind: tenant\nname: acme\n"}},
+	} {
+		result := s.call(t, bundles.InstallTool, 1, bundles.Install{Files: files})
+		require.False(t, result.Success, name)
+		require.Equal(t, jig.CodeInvalidInput, result.Error.Code, name)
+	}
+	require.Empty(t, s.asked)
+}
+
+func TestInstallSeesTheToolsThatComeWithTheBundle(t *testing.T) {
+	t.Parallel()
+	s := &shelf{}
+	_, refused := s.install(t, "1.0.0", false, composition("notes.read", "notes.code"))
+	require.Nil(t, refused)
+}
+
+func TestUpgrade_IsCheckedAgainstTheNewState(t *testing.T) {
+	t.Parallel()
+	s := &shelf{}
+	_, refused := s.install(t, "1.0.0", false, composition("notes.read", "file.read"), composition("notes.twice", "notes.read"))
+	require.Nil(t, refused)
+	_, refused = s.install(t, "1.1.0", false, composition("notes.twice", "notes.read"))
+	require.NotNil(t, refused, "notes.read goes with the version before")
+	require.Contains(t, refused.Message, "notes.read")
+	out, refused := s.install(t, "1.1.0", false, composition("notes.twice", "file.read"))
+	require.Nil(t, refused)
+	require.Equal(t, "1.0.0", out.Before)
+	require.Equal(t, s.asked[0].Hash, s.asked[1].Over)
+}
+
+func TestUpgradeKeepsContentInOrder(t *testing.T) {
+	t.Parallel()
+	old, problems := spec.Load("note.yaml", []byte(note))
+	require.Empty(t, problems)
+	base := func(entities int64) *shelf {
+		s := &shelf{types: map[string]entity.Type{"note": *old.EntityType}, entities: map[string]int64{"note": entities}}
+		_, refused := s.install(t, "1.0.0", false, note)
+		require.Nil(t, refused)
+		return s
+	}
+	numbered := strings.ReplaceAll(strings.ReplaceAll(note, "text, type: text", "text, type: number"), "stars, type: number", "stars, type: number, maximum: 5")
+	other := strings.ReplaceAll(note, "name: note", "name: memo")
+	wider := note + "  - {name: due, type: date}\n"
+
+	s := base(3)
+	_, refused := s.install(t, "2.0.0", false, numbered)
+	require.NotNil(t, refused)
+	require.Equal(t, jig.CodeConflict, refused.Code)
+	require.Equal(t, retype.ReasonFieldsChanged, refused.Reason)
+	require.Len(t, refused.Violations, 2)
+	require.Contains(t, refused.Message, "note.text")
+	require.Contains(t, refused.Message, "note.stars")
+	require.NotEmpty(t, refused.Hint)
+	_, refused = s.install(t, "2.0.0", true, other)
+	require.NotNil(t, refused, "not even with replace")
+	require.Equal(t, retype.ReasonFieldsChanged, refused.Reason)
+	require.Contains(t, refused.Message, "3 entities")
+	_, refused = s.install(t, "2.0.0", false, wider)
+	require.Nil(t, refused)
+
+	// The tenant's own version was wider, and entities were checked against it: going back to the bundle's version is a breaking change,
+	// too.
+	s = base(3)
+	own, problems := spec.Load("note.yaml", []byte(wider))
+	require.Empty(t, problems)
+	s.types["note"] = *own.EntityType
+	_, refused = s.install(t, "1.0.0", true, note)
+	require.NotNil(t, refused)
+	require.Equal(t, retype.ReasonFieldsChanged, refused.Reason)
+
+	for _, body := range []string{numbered, other} {
+		_, refused = base(0).install(t, "2.0.0", false, body)
+		require.Nil(t, refused, "types without entities change freely")
+	}
+}
+
+func TestDowngrade_NeedsReplace(t *testing.T) {
+	t.Parallel()
+	s := &shelf{}
+	_, refused := s.install(t, "1.10.0", false, note)
+	require.Nil(t, refused)
+	_, refused = s.install(t, "1.9.0", false, note)
+	require.NotNil(t, refused)
+	require.Equal(t, bundles.ReasonDowngrade, refused.Reason)
+	require.Contains(t, refused.Hint, "replace")
+	out, refused := s.install(t, "1.9.0", true, note)
+	require.Nil(t, refused)
+	require.Equal(t, "1.10.0", out.Before)
+	require.True(t, s.asked[len(s.asked)-1].Replace)
+}
+
+// An entity that is created between the check and the installation is noticed.
+func TestInstall_NoticesNewEntities(t *testing.T) {
+	t.Parallel()
+	old, problems := spec.Load("note.yaml", []byte(note))
+	require.Empty(t, problems)
+	s := &shelf{types: map[string]entity.Type{"note": *old.EntityType}, entities: map[string]int64{}}
+	_, refused := s.install(t, "1.0.0", false, note)
+	require.Nil(t, refused)
+	s.meanwhile = func() { s.entities["note"] = 1 }
+	_, refused = s.install(t, "1.1.0", false, strings.ReplaceAll(note, "stars, type: number", "stars, type: text"))
+	require.NotNil(t, refused)
+	require.Equal(t, retype.ReasonFieldsChanged, refused.Reason)
+}
+
+// If another version is installed between the check and the installation, the bundle is checked again, against that version.
+func TestInstall_ChecksAgain(t *testing.T) {
+	t.Parallel()
+	s := &shelf{}
+	s.meanwhile = func() {
+		s.have = []bundle.Bundle{{BundleManifest: bundle.BundleManifest{Name: "notes", Version: "1.0.1"}, Hash: "other"}}
+	}
+	out, refused := s.install(t, "1.1.0", false, note)
+	require.Nil(t, refused)
+	require.Equal(t, "1.0.1", out.Before)
+	require.Len(t, s.asked, 2)
+	require.Equal(t, "other", s.asked[1].Over)
+}
+
+func TestRemoveAndList(t *testing.T) {
+	t.Parallel()
+	s := &shelf{entities: map[string]int64{"note": 2, "other": 5}}
+	_, refused := s.install(t, "1.0.0", false, note)
+	require.Nil(t, refused)
+	result := s.call(t, bundles.ListTool, 1, map[string]any{})
+	require.True(t, result.Success, "%+v", result.Error)
+	var list bundles.List
+	require.NoError(t, json.Unmarshal(result.Data, &list))
+	require.Len(t, list.Bundles, 1)
+	require.Equal(t, "ana", list.Bundles[0].InstalledBy)
+	require.Equal(t, "note", list.Bundles[0].Documents[0].Name)
+
+	named := bundles.Named{Name: "notes"}
+	result = s.call(t, bundles.RemoveTool, 1, named)
+	require.True(t, result.Success, "%+v", result.Error)
+	require.JSONEq(t, `2`, string(member(t, result.Data, "entities")))
+	require.Contains(t, result.Summary, "2 of its entities are kept")
+	result = s.call(t, bundles.RemoveTool, 1, named)
+	require.Equal(t, jig.CodeNotFound, result.Error.Code)
+	require.True(t, s.call(t, bundles.RemoveTool, 2, named).Success, "the attempt before may have removed it")
+	require.Equal(t, "no bundle is installed", s.call(t, bundles.ListTool, 1, map[string]any{}).Summary)
+}
+
+func member(t *testing.T, data json.RawMessage, name string) json.RawMessage {
+	t.Helper()
+	var members map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(data, &members))
+	return members[name]
+}

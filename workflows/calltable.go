@@ -1,0 +1,238 @@
+package workflows
+
+import (
+	"slices"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+// call is a call that the run works on.
+type call struct {
+	ref activities.CallRef
+	// running reports whether an attempt is running in this run.
+	running bool
+	summary string
+	// idle counts the latest consecutive attempts that left the call unchanged.
+	idle int
+}
+
+func (c *call) waiting() bool {
+	return c.ref.State == jig.CallWaiting || c.ref.State == jig.CallUnknown
+}
+
+// ready reports whether the call may run but is not running.
+func (c *call) ready() bool {
+	return !c.running && (c.ref.State == jig.CallReserved || c.ref.State == jig.CallExecuting)
+}
+
+// callTable holds the calls that a run works on: those that may start, that are running, and that wait.
+type callTable struct {
+	ref   protocol.SessionRef
+	calls []*call
+	// failure is an error that no retry can fix.
+	failure *jig.Error
+	// changes counts the changes to calls, from inside and outside the run.
+	changes int
+	// asks counts changes to what people are asked: an approval was replaced, or a composition or child session sent a new report.
+	asks int
+	// ending is set when an approval expires whose terms end the session.
+	ending jig.ExpiryOutcome
+	// lapsing is set while Expire is running: while reminders, escalations and expiries are being stored.
+	lapsing bool
+	// hold, if set, returns the context that a call runs in.
+	hold func(ctx workflow.Context, id string) workflow.Context
+}
+
+func newCallTable(ctx workflow.Context, tenant string) callTable {
+	return callTable{ref: protocol.SessionRef{Tenant: tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}}
+}
+
+// waiting returns the calls that wait for a person.
+func (b *callTable) waiting() []activities.CallRef {
+	var list []activities.CallRef
+	for _, c := range b.calls {
+		if c.waiting() {
+			list = append(list, c.ref)
+		}
+	}
+	return list
+}
+
+func (b *callTable) find(id string) *call {
+	for _, c := range b.calls {
+		if c.ref.ID == id {
+			return c
+		}
+	}
+	return nil
+}
+
+// startReady starts ready calls in the order in which they were requested, as long as fewer than limit are running, and returns how
+// many it started. A call waits for earlier calls with the same concurrency key. Quick tools that are ready together run in one
+// local activity.
+func (b *callTable) startReady(ctx workflow.Context, limit int) int {
+	started, busy := 0, b.inFlight()
+	var quick []*call
+	for i, c := range b.calls {
+		if busy >= limit {
+			break
+		}
+		if !c.ready() || b.blocked(i) {
+			continue
+		}
+		c.running = true
+		busy++
+		started++
+		if c.ref.Local {
+			quick = append(quick, c)
+			continue
+		}
+		workflow.GoNamed(ctx, "call "+c.ref.ID, func(ctx workflow.Context) {
+			if b.hold != nil {
+				ctx = b.hold(ctx, c.ref.ID)
+			}
+			b.run(ctx, c)
+		})
+	}
+	if len(quick) > 0 {
+		workflow.GoNamed(ctx, "quick calls", func(ctx workflow.Context) { b.runQuick(ctx, quick) })
+	}
+	return started
+}
+
+func (b *callTable) blocked(i int) bool {
+	key := b.calls[i].ref.Key
+	if key == "" {
+		return false
+	}
+	for _, earlier := range b.calls[:i] {
+		if earlier.ref.Key == key && !earlier.ref.State.Final() {
+			return true
+		}
+	}
+	return false
+}
+
+// run executes one call, as an activity or as a child workflow, and records its state afterwards.
+func (b *callTable) run(ctx workflow.Context, c *call) {
+	switch c.ref.Child {
+	case activities.ChildComposition, activities.ChildExtraction:
+		ran, err := b.runComposition(ctx, c)
+		b.ended(ctx, c, ran, err)
+		return
+	case activities.ChildAgent:
+		ran, err := b.runAgent(ctx, c)
+		b.ended(ctx, c, ran, err)
+		return
+	}
+	var ran activities.Ran
+	err := workflow.ExecuteActivity(toolOptions(ctx, c.ref), c.ref.Tool, activities.RunInput{SessionRef: b.ref, Call: c.ref.ID}).Get(ctx, &ran)
+	b.ended(ctx, c, ran, err)
+}
+
+// runQuick runs calls in one local activity.
+func (b *callTable) runQuick(ctx workflow.Context, calls []*call) {
+	var a *activities.Activities
+	in := activities.RunLocalInput{SessionRef: b.ref}
+	for _, c := range calls {
+		in.Calls = append(in.Calls, c.ref.ID)
+	}
+	var list []activities.Ran
+	err := workflow.ExecuteLocalActivity(localToolOptions(ctx, calls), a.RunLocal, in).Get(ctx, &list)
+	for i, c := range calls {
+		var ran activities.Ran
+		if err == nil {
+			ran = list[i]
+		}
+		if idle(ran, err) { // the other calls do not wait for this one
+			workflow.GoNamed(ctx, "call "+c.ref.ID, func(ctx workflow.Context) { b.ended(ctx, c, ran, nil) })
+			continue
+		}
+		b.ended(ctx, c, ran, err)
+	}
+}
+
+// note records how decisions changed the calls.
+func (b *callTable) note(decisions []jig.Ruled) {
+	b.changes++
+	for _, ruled := range decisions {
+		c := b.find(ruled.Call)
+		if c == nil || c.running || c.ref.State.Final() || ruled.Status == "" {
+			continue
+		}
+		if ruled.Status == jig.CallWaiting || ruled.Status == jig.CallUnknown {
+			continue // no decision makes a call wait, so this may be older than a decision that was already applied
+		}
+		c.ref.State = ruled.Status
+		if !c.waiting() {
+			c.ref.Ask = nil
+		}
+	}
+}
+
+// replace stores the new reference of a call, and counts a change if the call now waits for something else.
+func (b *callTable) replace(c *call, ref activities.CallRef) {
+	if ref.State == jig.CallWaiting || ref.State == jig.CallUnknown {
+		if !c.waiting() {
+			return // it was decided in the meantime
+		}
+		b.asks++
+	}
+	c.ref = ref
+}
+
+// ran records the state of a call after an attempt.
+func (b *callTable) ran(ctx workflow.Context, c *call, ran activities.Ran, err error) {
+	c.running = false
+	b.changes++
+	if ran.Ending.Strictness() > b.ending.Strictness() {
+		b.ending = ran.Ending
+	}
+	switch {
+	case err == nil && ran.Paused:
+		c.ref.State, c.ref.Local = ran.State, false // if it runs as an activity, retries do not grow the history
+	case err == nil:
+		c.ref.State, c.ref.Ask, c.summary = ran.State, ran.Ask, ran.Summary
+	case temporal.IsCanceledError(err) || ctx.Err() != nil:
+		c.ref.State = jig.CallCanceled
+	default:
+		// Only errors that no retry can fix get here. The call is still open in the store; ending the session closes it.
+		b.failure = activities.ErrorFrom(err)
+		c.ref.State, c.summary = jig.CallFailed, b.failure.Message
+	}
+}
+
+// abandon waits until the running calls have noticed that the session was canceled.
+func (b *callTable) abandon(ctx workflow.Context) error {
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	_ = workflow.Await(free, func() bool { return b.inFlight() == 0 }) //nolint:errcheck // a disconnected wait cannot be canceled
+	return ctx.Err()
+}
+
+// progress returns a value that changes whenever a call does. Its first element is the number of running calls.
+func (b *callTable) progress() [5]int {
+	var p [5]int
+	p[3], p[4] = len(b.calls), b.asks
+	for i, c := range b.calls {
+		switch {
+		case c.running:
+			p[0]++
+		case c.waiting():
+			p[1]++
+		case c.ref.State.Final():
+			p[2] += i + 1
+		}
+	}
+	return p
+}
+
+func (b *callTable) inFlight() int { return b.progress()[0] }
+
+func (b *callTable) done() bool {
+	return b.failure != nil || !slices.ContainsFunc(b.calls, func(c *call) bool { return !c.ref.State.Final() })
+}
