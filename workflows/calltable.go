@@ -52,8 +52,8 @@ func newCallTable(ctx workflow.Context, tenant string) callTable {
 	return callTable{ref: protocol.SessionRef{Tenant: tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}}
 }
 
-// waiting returns the calls that wait for a person.
-func (b *callTable) waiting() []activities.CallRef {
+// awaitingPeople returns the calls that wait for a person.
+func (b *callTable) awaitingPeople() []activities.CallRef {
 	var list []activities.CallRef
 	for _, c := range b.calls {
 		if c.waiting() {

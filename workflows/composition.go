@@ -304,7 +304,7 @@ func wake(ctx workflow.Context, sessionID, call string, heard activities.Handled
 
 // report tells the session which calls wait for a person, if that has changed.
 func (c *composition) report(ctx workflow.Context) {
-	now := Waiting{Call: c.in.Call, Calls: c.waiting()}
+	now := Waiting{Call: c.in.Call, Calls: c.awaitingPeople()}
 	now.Idle = len(now.Calls) > 0 && c.inFlight() == 0
 	now.Ending = c.ending
 	now.Seq = following(ctx, c.told.Seq)

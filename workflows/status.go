@@ -73,7 +73,7 @@ func (s *session) frameIdle(root string) bool {
 
 // waiting returns the calls that wait for a person, including those of running compositions and child sessions.
 func (s *session) waiting() []activities.CallRef {
-	list := s.waiting()
+	list := s.awaitingPeople()
 	for _, frame := range s.frames {
 		if s.underWay(frame.Call) {
 			list = append(list, frame.Calls...)
@@ -164,7 +164,7 @@ func (c *composition) details() string {
 		}
 		fmt.Fprintf(&b, "\nUnder way: %s\n", strings.Join(steps, ", "))
 	}
-	describe(&b, c.ref.SessionID, c.waiting())
+	describe(&b, c.ref.SessionID, c.awaitingPeople())
 	return b.String()
 }
 
