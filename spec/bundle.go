@@ -32,21 +32,21 @@ type BundleHead struct {
 
 // Bundle is a parsed bundle: its manifest and its documents.
 type Bundle struct {
-	Manifest bundle.BundleManifest
+	Manifest bundle.Manifest
 	// Documents are all documents except the manifest, in the order in which they were read.
 	Documents []Document
 	// Hash covers the versions of the manifest and of the documents, with their kinds and names. Bundles with the same hash are the same.
 	Hash string
 }
 
-func (d *decoder) bundle(body []byte) bundle.BundleManifest {
+func (d *decoder) bundle(body []byte) bundle.Manifest {
 	tree := d.parseTree(plainJSON(body))
 	if tree == nil {
-		return bundle.BundleManifest{}
+		return bundle.Manifest{}
 	}
 	d.places[""] = tree
 	if !d.is(tree, "", kindMap) {
-		return bundle.BundleManifest{}
+		return bundle.Manifest{}
 	}
 	var h BundleHead
 	d.into(tree, "", reflect.ValueOf(&h).Elem())
@@ -56,7 +56,7 @@ func (d *decoder) bundle(body []byte) bundle.BundleManifest {
 			d.at(indexPath("requires", i), ProblemCycle, "remove it", "the bundle requires itself")
 		}
 	}
-	return bundle.BundleManifest{Name: h.Name, Version: h.Version, Title: h.Title, Description: h.Description, Requires: h.Requires}
+	return bundle.Manifest{Name: h.Name, Version: h.Version, Title: h.Title, Description: h.Description, Requires: h.Requires}
 }
 
 // LoadBundle reads the bundle in a folder of a file system ("." for all of it): its bundle.yaml and every document below the folder, as

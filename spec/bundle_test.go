@@ -43,7 +43,7 @@ func TestLoadBundle(t *testing.T) {
 	t.Parallel()
 	b, problems := spec.LoadBundle(fileSystem(bundleFiles()), ".")
 	require.Empty(t, problems)
-	require.Equal(t, bundle.BundleManifest{Name: "dependency-review", Version: "1.4.0", Title: "Dependency review", Requires: []string{"consulting"}}, b.Manifest)
+	require.Equal(t, bundle.Manifest{Name: "dependency-review", Version: "1.4.0", Title: "Dependency review", Requires: []string{"consulting"}}, b.Manifest)
 	require.NoError(t, b.Manifest.Check())
 	require.Regexp(t, `^[0-9a-f]{64}$`, b.Hash)
 	kinds := map[spec.Kind]int{}

@@ -142,7 +142,7 @@ func (d *drawing) thin(t *ThinTool, in []exit) []exit {
 
 // ExplainBundle returns a short text for a terminal: what the bundle is, which bundles it requires, and which documents it contains, by
 // kind.
-func ExplainBundle(m bundle.BundleManifest, docs []Document) string {
+func ExplainBundle(m bundle.Manifest, docs []Document) string {
 	o := &outline{}
 	o.line(0, "bundle %s%s", m.Name, versionText(m.Version))
 	if m.Title != "" {

@@ -38,7 +38,7 @@ type Document struct {
 	// EntityType is the parsed document if Kind is [KindEntityType].
 	EntityType *entity.Type
 	// Bundle is the parsed document if Kind is [KindBundle].
-	Bundle *bundle.BundleManifest
+	Bundle *bundle.Manifest
 
 	places map[string]*node
 	// broken is set if one of the problems is an error.

@@ -109,7 +109,7 @@ func TestBundleListAndShow(t *testing.T) {
 	t.Parallel()
 	installed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	data, err := json.Marshal(bundleList{Bundles: []bundle.Bundle{{
-		BundleManifest: bundle.BundleManifest{Name: "notes", Version: "1.2.0", Title: "Notes"}, Hash: "abc", InstalledAt: installed, InstalledBy: "ana",
+		Manifest: bundle.Manifest{Name: "notes", Version: "1.2.0", Title: "Notes"}, Hash: "abc", InstalledAt: installed, InstalledBy: "ana",
 		Documents: []bundle.DocumentVersion{{Kind: "entity_type", Name: "note", Version: "v1"}, {Kind: "spec", Name: "notes.take", Version: "v2"}},
 	}}})
 	require.NoError(t, err)

@@ -77,7 +77,7 @@ func TestEnvironmentBeforeDevFile(t *testing.T) {
 }
 
 // A program that runs in the folder of `make dev` needs no settings of its own.
-func TestSettingsOfTheDevelopmentServer(t *testing.T) {
+func TestSettingsOfTheDevelopmentServer(t *testing.T) { //nolint:paralleltest // it changes the working directory
 	t.Chdir(t.TempDir())
 	s, err := worker.LoadSettings(environ(t))
 	require.NoError(t, err)

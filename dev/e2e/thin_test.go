@@ -409,8 +409,8 @@ func TestThinTool_OfARemovedBundle(t *testing.T) {
 	x, err := spec.LoadExecution("review.kept.yaml", body)
 	require.NoError(t, err)
 	by := jig.Invocation{Tenant: f.tenant, Principal: jig.Principal{ID: "operator"}}
-	manifest := bundle.BundleManifest{Name: "reviews", Version: "1.0.0"}
-	_, err = f.db.InstallBundle(t.Context(), by, bundle.Install{BundleManifest: manifest, Hash: "0123456789abcdef", Documents: []bundle.StoredDocument{
+	manifest := bundle.Manifest{Name: "reviews", Version: "1.0.0"}
+	_, err = f.db.InstallBundle(t.Context(), by, bundle.Install{Manifest: manifest, Hash: "0123456789abcdef", Documents: []bundle.StoredDocument{
 		{DocumentVersion: bundle.DocumentVersion{Kind: "spec", Name: x.Name, Version: x.Version}, Body: body},
 	}})
 	require.NoError(t, err)

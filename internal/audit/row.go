@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 )
 
-// AuditKind says what an audit row is about.
+// Kind says what an audit row is about.
 type Kind string
 
 // The kinds of audit rows.
@@ -38,7 +38,7 @@ const (
 	AuditViolation Kind = "violation"
 )
 
-// AuditEntry is the content of an audit row: who decided what, when, and with what proof.
+// Entry is the content of an audit row: who decided what, when, and with what proof.
 type Entry struct {
 	Kind   Kind      `json:"kind"`
 	Tenant string    `json:"tenant"`
@@ -81,7 +81,7 @@ type Shown struct {
 	Truncated bool            `json:"truncated,omitempty"`
 }
 
-// AuditRow is one link in a tenant's hash chain: row N follows row N-1.
+// Row is one link in a tenant's hash chain: row N follows row N-1.
 type Row struct {
 	N int64 `json:"n"`
 	// Prev and Hash are SHA-256, in hex.
@@ -91,12 +91,12 @@ type Row struct {
 	Entry string `json:"entry"`
 }
 
-// AuditGenesis returns the hash that precedes the first row of a tenant's chain.
+// Genesis returns the hash that precedes the first row of a tenant's chain.
 func Genesis(tenant string) [sha256.Size]byte {
 	return sha256.Sum256([]byte("jig audit " + tenant))
 }
 
-// AuditHash returns the hash of a row: SHA-256 over the previous hash, the row's number as eight bytes (big endian), and the entry.
+// Hash returns the hash of a row: SHA-256 over the previous hash, the row's number as eight bytes (big endian), and the entry.
 func Hash(prev [sha256.Size]byte, n int64, entry string) [sha256.Size]byte {
 	b := make([]byte, 0, sha256.Size+8+len(entry))
 	b = append(b, prev[:]...)

@@ -8,9 +8,9 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// BundleManifest is a document of kind bundle: the name of a bundle and what it requires. The manifest is at the top of the bundle's
+// Manifest is a document of kind bundle: the name of a bundle and what it requires. The manifest is at the top of the bundle's
 // folder, and every document below that folder belongs to the bundle.
-type BundleManifest struct {
+type Manifest struct {
 	Name string `json:"name"`
 	// Version is chosen by the author: MAJOR.MINOR.PATCH (semver.org).
 	Version     string `json:"version"`
@@ -22,7 +22,7 @@ type BundleManifest struct {
 
 // Bundle is a bundle that is installed for a tenant.
 type Bundle struct {
-	BundleManifest
+	Manifest
 	// Hash covers the versions of the manifest and of the documents: equal hashes mean equal bundles.
 	Hash string `json:"hash"`
 	// Documents are the documents that the bundle installed, with the kinds under which they are stored, sorted by kind and name.
@@ -31,9 +31,9 @@ type Bundle struct {
 	InstalledBy string            `json:"installed_by"`
 }
 
-// BundleInstall is a request to install a bundle for a tenant, in one transaction.
+// Install is a request to install a bundle for a tenant, in one transaction.
 type Install struct {
-	BundleManifest
+	Manifest
 	Hash      string
 	Documents []StoredDocument
 	// Over is the hash of the installed version that the new one was checked against; empty when none was installed. If another version is
@@ -64,7 +64,7 @@ type TypeBasis struct {
 	Defaults map[string]json.RawMessage
 }
 
-// BundleInstalled says what an installation changed.
+// Installed says what an installation changed.
 type Installed struct {
 	Bundle Bundle
 	// Before is the version that was installed before; empty when there was none.
@@ -81,7 +81,7 @@ var (
 )
 
 // Check returns an error if the name or the version of the manifest is malformed.
-func (m BundleManifest) Check() error {
+func (m Manifest) Check() error {
 	if !nameForm.MatchString(m.Name) {
 		return jig.Errorf(jig.CodeInvalidInput, "%q is not a bundle's name", m.Name).WithField("name").
 			WithHint("use lower-case letters, digits, dots, dashes and underscores, e.g. dependency-review")

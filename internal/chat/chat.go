@@ -75,7 +75,7 @@ type Exchange struct {
 	Calls    []jig.Call `json:"calls,omitempty"`
 }
 
-// ModelRequest is a request to a model provider.
+// Request is a request to a model provider.
 type Request struct {
 	// Model is provider/name.
 	Model string `json:"model"`

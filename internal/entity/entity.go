@@ -61,7 +61,7 @@ type NewEntity struct {
 	Workspaces []string
 }
 
-// EntityPatch is a change of some fields of an entity.
+// Patch is a change of some fields of an entity.
 type Patch struct {
 	// Fields are new values by name; null removes a field. Other fields stay as they are.
 	Fields map[string]json.RawMessage
@@ -83,7 +83,7 @@ type Relation struct {
 	To   string `json:"to"`
 }
 
-// EntityCount is the number of entities of a type.
+// Count is the number of entities of a type.
 type Count struct {
 	Type  string `json:"type"`
 	Count int64  `json:"count"`
@@ -91,7 +91,7 @@ type Count struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// EntityChange is the change that a move of an extraction makes to the entity being filled. It applies to any revision of the entity. If
+// Change is the change that a move of an extraction makes to the entity being filled. It applies to any revision of the entity. If
 // the entity has been deleted meanwhile, nothing is written.
 type Change struct {
 	ID string

@@ -7,9 +7,10 @@ import (
 // MaxConnectedDepth bounds how many relations are followed to find connected entities, and MaxConnected how many entities are found.
 const MaxConnectedDepth = 10
 
+// MaxConnected bounds the entities that connected ones are followed to.
 const MaxConnected = 10_000
 
-// EntityHit is an entity that a search found, either by its own content or by one of its texts.
+// Hit is an entity that a search found, either by its own content or by one of its texts.
 type Hit struct {
 	EntityID string  `json:"entity_id"`
 	Type     string  `json:"type"`
@@ -86,7 +87,7 @@ type FilterSort struct {
 	Desc  bool   `json:"desc,omitempty"`
 }
 
-// EntityFilter selects and sorts entities of a type.
+// Filter selects and sorts entities of a type.
 type Filter struct {
 	Type  string         `json:"type"`
 	Where []FilterClause `json:"where,omitempty"`
@@ -111,7 +112,7 @@ const (
 	MaxFilterSort       = 5
 )
 
-// EntityPage is a page of entities. Next is the cursor of the next page, empty on the last one.
+// Page is a page of entities. Next is the cursor of the next page, empty on the last one.
 type Page struct {
 	Entities []Entity `json:"entities"`
 	Next     string   `json:"next,omitempty"`

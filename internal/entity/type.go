@@ -64,7 +64,7 @@ type Field struct {
 	Task string `json:"task,omitempty"`
 }
 
-// EntityType is an entity type as parsed: its fields and the tasks that fill them.
+// Type is an entity type as parsed: its fields and the tasks that fill them.
 type Type struct {
 	Name        string `json:"name"`
 	Title       string `json:"title,omitempty"`

@@ -142,7 +142,7 @@ func TestEngine_UnreadablePolicyHoldsCallsBackUntilItCanBeRead(t *testing.T) {
 
 		shelf["odd"] = strings.ReplaceAll(denyAll, "closed", "odd")
 		require.NotEmpty(t, ruledBy(t, e, read).Held, "what was read counts for a moment")
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock, not the machine's
 		require.Equal(t, map[string]int{"acme": 0}, unreadable(), "the tenant is looked at again")
 		require.Equal(t, jig.VerdictDeny, ruledBy(t, e, read).Verdict)
 	})

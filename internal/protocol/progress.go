@@ -1,7 +1,5 @@
 package protocol
 
-import ()
-
 // Progress counts the tasks of an extraction, or the entities of an extraction of many.
 type Progress struct {
 	// Done counts tasks that have a value, including one that was kept; for entities, those whose

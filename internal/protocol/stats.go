@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Spread is the distribution of a set of durations, in seconds; all zeros when the set is empty.
+// Percentiles describe a set of durations, in seconds. They are zero when the set is empty.
 type Percentiles struct {
 	P50 float64 `json:"p50_seconds"`
 	P90 float64 `json:"p90_seconds"`
@@ -30,7 +30,7 @@ const (
 	OutcomeCanceled ApprovalOutcome = "canceled"
 )
 
-// Figures are statistics about a tenant's approvals. Times to decision are measured from the request and cover only approvals that people
+// ApprovalStats are statistics about a tenant's approvals. Times to decision are measured from the request and cover only approvals that people
 // decided.
 type ApprovalStats struct {
 	Since   time.Time    `json:"since"`
@@ -43,7 +43,7 @@ type ApprovalStats struct {
 	Tools     []ToolStats     `json:"tools"`
 }
 
-// OpenFigures are statistics about calls that wait now, including questions and reconciliations.
+// OpenStats are statistics about calls that wait now, including questions and reconciliations.
 type OpenStats struct {
 	Count int                     `json:"count"`
 	Kinds map[jig.PendingKind]int `json:"kinds"`
@@ -52,7 +52,7 @@ type OpenStats struct {
 	Age    Percentiles `json:"age"`
 }
 
-// DecidedFigures are statistics about approvals that ended since a given time.
+// DecidedStats are statistics about approvals that ended since a given time.
 type DecidedStats struct {
 	Count    int                     `json:"count"`
 	Outcomes map[ApprovalOutcome]int `json:"outcomes"`
@@ -62,7 +62,7 @@ type DecidedStats struct {
 	ExpiryRate float64 `json:"expiry_rate"`
 }
 
-// ReviewerFigures are statistics about one person. Approved counts the approvals for which this person gave the last vote that was needed;
+// ReviewerStats are statistics about one person. Approved counts the approvals for which this person gave the last vote that was needed;
 // Votes counts every vote in favor.
 type ReviewerStats struct {
 	By       string `json:"by"`
@@ -73,7 +73,7 @@ type ReviewerStats struct {
 	Median float64 `json:"median_seconds"`
 }
 
-// ToolFigures are statistics about the approvals of one tool.
+// ToolStats are statistics about the approvals of one tool.
 type ToolStats struct {
 	Tool string `json:"tool"`
 	Open int    `json:"open"`

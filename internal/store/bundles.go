@@ -34,7 +34,7 @@ type documentRef struct {
 
 func (r *bundleRow) bundle() (bundle.Bundle, error) {
 	b := bundle.Bundle{Hash: r.Hash, InstalledAt: r.InstalledAt.UTC(), InstalledBy: r.InstalledBy}
-	if err := decode(r.Manifest, &b.BundleManifest); err != nil {
+	if err := decode(r.Manifest, &b.Manifest); err != nil {
 		return bundle.Bundle{}, err
 	}
 	var refs []documentRef
@@ -115,7 +115,7 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Ins
 		var at *time.Time
 		plan := s.install(b)
 		done.Changed, done.Removed = true, plan.removed
-		done.Bundle = bundle.Bundle{BundleManifest: b.BundleManifest, Hash: b.Hash, Documents: sortedVersions(b.Documents), InstalledBy: text(by.Principal.ID)}
+		done.Bundle = bundle.Bundle{Manifest: b.Manifest, Hash: b.Hash, Documents: sortedVersions(b.Documents), InstalledBy: text(by.Principal.ID)}
 		if err := t.putBundle(done.Bundle, &at); err != nil {
 			return err
 		}
@@ -240,7 +240,7 @@ func (t *tx) shelf(ctx context.Context, name string, documents []bundle.Document
 // putBundle queues the bundle's row, and the record of the installation, which survives the bundle's removal.
 func (t *tx) putBundle(b bundle.Bundle, at **time.Time) error {
 	b.Title, b.Description = text(b.Title), text(b.Description)
-	manifest, err := encode(b.BundleManifest)
+	manifest, err := encode(b.Manifest)
 	if err != nil {
 		return err
 	}

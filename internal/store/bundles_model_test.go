@@ -228,7 +228,7 @@ func (w world) anything(t *testing.T, r *rand.Rand, m *bundleModel) (what, outco
 	}
 	b := randomBundle(r, m)
 	if before, there := m.bundles[b.Name]; there && r.IntN(4) == 0 {
-		b.BundleManifest, b.Hash, b.Documents = before.BundleManifest, before.Hash, before.Documents
+		b.Manifest, b.Hash, b.Documents = before.Manifest, before.Hash, before.Documents
 	}
 	what = fmt.Sprintf("install %s over %q, replace %t", b.Name+" "+b.Hash, b.Over, b.Replace)
 	done, err := w.InstallBundle(t.Context(), w.operator(), b)

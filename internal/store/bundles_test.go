@@ -18,8 +18,8 @@ import (
 // bundleOf returns a bundle of documents written as kind/name@version. Its hash depends on its version and documents.
 func bundleOf(name, version string, change func(*bundle.Install), documents ...string) bundle.Install {
 	b := bundle.Install{
-		BundleManifest: bundle.BundleManifest{Name: name, Version: version, Title: "The bundle " + name},
-		Hash:           "h-" + version + "-" + strings.Join(documents, ","),
+		Manifest: bundle.Manifest{Name: name, Version: version, Title: "The bundle " + name},
+		Hash:     "h-" + version + "-" + strings.Join(documents, ","),
 	}
 	for _, d := range documents {
 		b.Documents = append(b.Documents, bundle.StoredDocument{DocumentVersion: document(d), Body: []byte(d)})
@@ -107,7 +107,7 @@ func TestBundleIsInstalledAndUpgraded(t *testing.T) {
 	done := w.install(t, one)
 	require.True(t, done.Changed)
 	require.Empty(t, done.Before)
-	require.Equal(t, one.BundleManifest, done.Bundle.BundleManifest)
+	require.Equal(t, one.Manifest, done.Bundle.Manifest)
 	require.Equal(t, []bundle.DocumentVersion{document("agent/a@v1"), document("agent/z@v1"), document("tool/b@v1")}, done.Bundle.Documents)
 	require.Equal(t, "ana", done.Bundle.InstalledBy)
 	require.False(t, done.Bundle.InstalledAt.IsZero())

@@ -101,7 +101,7 @@ func TestRegisteringOneDocumentNeverMakesAnotherOneCurrent(t *testing.T) {
 		"register": func() error { return w.RegisterDocument(t.Context(), w.operator(), documentA) },
 		"install": func() error {
 			_, err := w.InstallBundle(t.Context(), w.operator(), bundle.Install{
-				BundleManifest: bundle.BundleManifest{Name: "shop", Version: "1.0.0"}, Hash: "h", Documents: []bundle.StoredDocument{documentA},
+				Manifest: bundle.Manifest{Name: "shop", Version: "1.0.0"}, Hash: "h", Documents: []bundle.StoredDocument{documentA},
 			})
 			return err
 		},

@@ -21,7 +21,7 @@ const (
 	SignalsOff     SignalMode = "off"
 )
 
-// TenantSettings are the contents of a tenant's document of kind tenant, with the worker's defaults filled in.
+// Settings are the contents of a tenant's document of kind tenant, with the worker's defaults filled in.
 type Settings struct {
 	// Version is the document's content hash; empty when there is no document.
 	Version string

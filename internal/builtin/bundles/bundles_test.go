@@ -50,7 +50,7 @@ func (s *shelf) InstallBundle(_ context.Context, by jig.Invocation, b bundle.Ins
 			return bundle.Installed{}, jig.Errorf(jig.CodeConflict, "created meanwhile").WithReason(bundle.ReasonTypeChanged)
 		}
 	}
-	now := bundle.Bundle{BundleManifest: b.BundleManifest, Hash: b.Hash, InstalledBy: by.Principal.ID}
+	now := bundle.Bundle{Manifest: b.Manifest, Hash: b.Hash, InstalledBy: by.Principal.ID}
 	for _, d := range b.Documents {
 		now.Documents = append(now.Documents, d.DocumentVersion)
 	}
@@ -312,7 +312,7 @@ func TestInstall_ChecksAgain(t *testing.T) {
 	t.Parallel()
 	s := &shelf{}
 	s.meanwhile = func() {
-		s.have = []bundle.Bundle{{BundleManifest: bundle.BundleManifest{Name: "notes", Version: "1.0.1"}, Hash: "other"}}
+		s.have = []bundle.Bundle{{Manifest: bundle.Manifest{Name: "notes", Version: "1.0.1"}, Hash: "other"}}
 	}
 	out, refused := s.install(t, "1.1.0", false, note)
 	require.Nil(t, refused)

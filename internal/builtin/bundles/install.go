@@ -34,7 +34,7 @@ func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bun
 	if err != nil {
 		return Installed{}, err
 	}
-	request := bundle.Install{BundleManifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Replace: replace}
+	request := bundle.Install{Manifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Replace: replace}
 	if before.Hash != b.Hash || replace {
 		if request.Types, err = o.checkUpgrade(ctx, inv.Tenant, b, before, replace); err != nil {
 			return Installed{}, err
