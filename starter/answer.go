@@ -19,7 +19,7 @@ import (
 	"github.com/jig-run/jig/internal/jsontext"
 )
 
-// ruledAnswered is the answer that printRuled gets when a question was answered.
+// ruledAnswered tells printRuled that a question was answered.
 const ruledAnswered = jig.Answer(token.ActionAnswer)
 
 // answerFlags are the flags of `answer`.
@@ -35,15 +35,15 @@ func (a *app) answerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "answer SESSION CALL [VALUE]",
 		Short: "Answer a question that an agent asked",
-		Long: `Answer a question that an agent asked. VALUE is text; it is read as JSON if it is valid JSON and the question's options or schema
-expect that, e.g. a number or an object. --value is always JSON, so a text needs quotes. Without either, on a terminal, the command
-shows the question and prompts for the answer.`,
+		Long: `Answer a question that an agent asked. VALUE is text, unless it is valid JSON that fits the question's options or schema, e.g. a
+number or an object. --value is always JSON, so text needs quotes there. Without either, the command shows the question and prompts
+for the answer if it runs on a terminal.`,
 		Example: `  jig answer ses_… 3.1
   jig answer ses_… 3.1 "the one in Berlin"
   jig answer ses_… 3.1 --value '{"days": 3}'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 || len(args) > 3 {
-				return usagef("%s given; expected SESSION CALL VALUE (quote a VALUE of several words)", plural(len(args), "argument is", "arguments are"))
+				return usagef("%s given; expected SESSION CALL VALUE (put a VALUE of several words in quotes)", plural(len(args), "argument is", "arguments are"))
 			}
 			return sessionArgs(2, 2)(cmd, args[:2])
 		},
@@ -121,7 +121,7 @@ func (a *app) waitingQuestion(ctx context.Context, e engine, session, call strin
 	return p, nil
 }
 
-// valueOf returns the answer: the given text, or the text that the person types now.
+// valueOf converts the given text to the value of an answer. Without a text, it shows the question and prompts for the answer.
 func (a *app) valueOf(ctx context.Context, p jig.Pending, text *string) (json.RawMessage, error) {
 	if text != nil {
 		return answerValue(*p.Question, *text)
@@ -161,7 +161,8 @@ func (a *app) askQuestion(ctx context.Context, q jig.Question) (reply, error) {
 	}
 }
 
-// readLine reads a line from standard input, byte by byte, so that it consumes nothing after the line. Ctrl-C is errAborted.
+// readLine reads a line from standard input, byte by byte, so that it consumes nothing after the line. It returns errAborted if
+// ctx is canceled, for example by Ctrl-C.
 func (a *app) readLine(ctx context.Context) (string, error) {
 	type read struct {
 		line string

@@ -116,7 +116,7 @@ func TestWrongAnswers(t *testing.T) {
 		why  string
 	}{
 		"no call":        {[]string{"ses_1"}, exitUsage, "expected SESSION CALL VALUE"},
-		"several words":  {[]string{"ses_1", "3.1", "in", "Berlin"}, exitUsage, "quote a VALUE"},
+		"several words":  {[]string{"ses_1", "3.1", "in", "Berlin"}, exitUsage, "VALUE of several words"},
 		"bad call":       {[]string{"ses_1", "first", "x"}, exitUsage, "not a call id"},
 		"nothing":        {[]string{"ses_1", "3.1"}, exitUsage, "the answer is missing"},
 		"both":           {[]string{"ses_1", "3.1", "x", "--value", "1"}, exitUsage, "not both"},

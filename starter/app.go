@@ -26,18 +26,18 @@ type app struct {
 	connect func(ctx context.Context, settings client.Settings) (engine, error)
 	// ask asks the person at the terminal about one approval; tests replace it.
 	ask func(ctx context.Context, p jig.Pending) (reply, error)
-	// interactive says that a person sits at a terminal and can be asked.
+	// interactive reports that standard input and standard error are a terminal, so that the program can ask a person.
 	interactive bool
 	// processes returns the commands of other packages; see [Program]. It may be nil.
 	processes func(Shell) []*cobra.Command
 
 	flags globalFlags
-	// named says that the user named the acting principal. Otherwise it is the user of the operating system.
+	// named reports that the user chose the acting principal with --as or JIG_PRINCIPAL. Otherwise it is the operating system's user.
 	named    bool
 	settings client.Settings
 	out      palette
 	err      palette
-	// began is true once the command line was parsed. An error before that is a usage error.
+	// began is true once the command line has been parsed. An error before that is a usage error.
 	began bool
 	// tasks remembers the start times of extraction tasks, for the lines of the log.
 	tasks taskClock
@@ -189,7 +189,7 @@ func (a *app) json() bool { return a.flags.output == outputJSON }
 // principal returns the acting principal. Its identity is claimed, not proved.
 func (a *app) principal() jig.Principal { return jig.Principal{ID: a.flags.as, Claimed: true} }
 
-// request returns the sources of the settings.
+// request returns the sources of the settings: the flags, the environment and the file written by `make dev`.
 func (a *app) request() (client.SettingsRequest, error) {
 	dev, err := client.ReadEnvFile(client.DevEnvFile)
 	if err != nil {

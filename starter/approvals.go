@@ -42,7 +42,7 @@ func (f *pendingFlags) filter(now time.Time) (jig.PendingFilter, error) {
 	return p, err
 }
 
-// ago returns the time that lies text (a duration) before now, or the zero time if text is empty.
+// ago parses text as a duration and returns the time that long before now. For an empty text it returns the zero time.
 func ago(flag, text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -118,7 +118,7 @@ func (a *app) printPending(page client.PendingPage) error {
 		return a.printJSON(pendingReport{Approvals: append([]jig.Pending{}, page.Approvals...), Next: page.Next})
 	}
 	if len(page.Approvals) == 0 {
-		a.say("nothing waits")
+		a.say("no call is waiting")
 	}
 	for _, p := range page.Approvals {
 		if err := a.print("%s %s", p.SessionID, a.pendingText(a.out, p)); err != nil {

@@ -31,7 +31,7 @@ func TestApprovalsByFilter(t *testing.T) {
 	require.Contains(t, got.stdout, `"next":"c2"`)
 	f.page = client.PendingPage{}
 	got = jigCLI(t, f, nil, "approvals", "--limit", "5")
-	require.Contains(t, got.stderr, "nothing waits")
+	require.Contains(t, got.stderr, "no call is waiting")
 	got = jigCLI(t, f, nil, "approvals", "--limit", "5", "--output", "json")
 	require.JSONEq(t, `{"approvals":[]}`, got.stdout)
 }
@@ -87,7 +87,7 @@ a.b         2        0        –         0        –
 
 	f.figures = protocol.ApprovalStats{Since: since}
 	got = jigCLI(t, f, nil, "approvals", "figures")
-	require.Equal(t, "waiting      nothing waits\nended        0 since 2030-01-02 03:04:05\nexpiry rate  0.0%\n", got.stdout)
+	require.Equal(t, "waiting      no call\nended        0 since 2030-01-02 03:04:05\nexpiry rate  0.0%\n", got.stdout)
 	require.Equal(t, exitUsage, jigCLI(t, f, nil, "approvals", "figures", "--since", "yesterday").code)
 	f.failing = jig.Errorf(jig.CodeUnavailable, "down")
 	require.Equal(t, exitFailed, jigCLI(t, f, nil, "approvals", "figures").code)

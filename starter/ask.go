@@ -52,7 +52,7 @@ func (a *app) askOnTerminal(ctx context.Context, p jig.Pending) (reply, error) {
 	return reply{answer: jig.Answer(choice), reason: strings.TrimSpace(reason)}, nil
 }
 
-// runForm shows a form on the terminal. Ctrl-C is errAborted.
+// runForm shows a form on the terminal. It returns errAborted if the person presses Ctrl-C.
 func (a *app) runForm(ctx context.Context, form *huh.Form) error {
 	err := form.WithInput(a.stdin).WithOutput(a.stderr).WithAccessible(a.env["ACCESSIBLE"] != "" || a.env["TERM"] == "dumb").RunWithContext(ctx)
 	switch {

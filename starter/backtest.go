@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// shownExamples is how many calls of a group are shown.
+// shownExamples is the maximum number of calls that are shown for a group.
 const shownExamples = 5
 
 func (a *app) policyBacktestCommand() *cobra.Command {
@@ -169,7 +169,7 @@ func (a *app) printBacktest(r *backtestReport) error {
 	for _, row := range []struct {
 		name   string
 		counts map[jig.Verdict]int
-	}{{"as it was", r.Recorded}, {"policies in force", r.Now}, {"with the document", r.New}} {
+	}{{"as recorded", r.Recorded}, {"policies in force", r.Now}, {"with the document", r.New}} {
 		cells := []string{row.name}
 		for _, v := range []jig.Verdict{jig.VerdictRun, jig.VerdictAsk, jig.VerdictDeny} {
 			cells = append(cells, strconv.Itoa(row.counts[v]))
@@ -242,12 +242,12 @@ func (a *app) printResults(results []protocol.BacktestResult, verdicts bool) err
 		case verdicts:
 			row = append(row, oneLine(r.Tool, 60), fmt.Sprintf("%s to %s", r.Now, r.New))
 		}
-		rows[i] = append(row, fmt.Sprintf("then %s, %s", r.Recorded, r.Status))
+		rows[i] = append(row, fmt.Sprintf("recorded: %s, %s", r.Recorded, r.Status))
 	}
 	return table(a.stdout, rows)
 }
 
-// sayLeftOut says which calls were not evaluated, and why.
+// sayLeftOut prints which calls were not evaluated, and why.
 func (a *app) sayLeftOut(r *backtestReport) {
 	if r.Refused > 0 {
 		a.say("left out: %s refused before policy (unknown tool, bad input, duplicate)", plural(r.Refused, "call that was", "calls that were"))

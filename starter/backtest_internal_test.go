@@ -50,7 +50,7 @@ func TestPolicyBacktest(t *testing.T) {
 	got, now := jigCLIAt(t, f, "policy", "backtest", writeFile(t, "shop.yaml", shopPolicy), "--since", "7d")
 	require.Equal(t, exitDone, got.code, got.stderr)
 	require.Equal(t, `48 calls           RUN  ASK  DENY
-as it was          41   7    0
+as recorded        41   7    0
 policies in force  40   7    1
 with the document  41   0    7
 
@@ -59,15 +59,15 @@ the document changes 8 calls, and leaves 40 as they are
   deny to run  1
 
 file.write: ask to deny, 7 calls (shop/late: at night)
-  ses_1  1.1  2030-01-02 03:04:05  then ask, succeeded
-  ses_1  1.2  2030-01-02 03:04:05  then ask, succeeded
-  ses_1  1.3  2030-01-02 03:04:05  then ask, succeeded
-  ses_1  1.4  2030-01-02 03:04:05  then ask, succeeded
-  ses_1  1.5  2030-01-02 03:04:05  then ask, succeeded
+  ses_1  1.1  2030-01-02 03:04:05  recorded: ask, succeeded
+  ses_1  1.2  2030-01-02 03:04:05  recorded: ask, succeeded
+  ses_1  1.3  2030-01-02 03:04:05  recorded: ask, succeeded
+  ses_1  1.4  2030-01-02 03:04:05  recorded: ask, succeeded
+  ses_1  1.5  2030-01-02 03:04:05  recorded: ask, succeeded
   … and 2 more
 
 file.read: deny to run, 1 call (no rule applies any more)
-  ses_2  2.1  2030-01-02 03:04:05  then run, succeeded
+  ses_2  2.1  2030-01-02 03:04:05  recorded: run, succeeded
 `, got.stdout)
 	require.Contains(t, got.stderr, "left out: 2 calls that were refused before policy")
 	require.Contains(t, got.stderr, "left out: 1 call of tools that the worker does not have: gone.tool")
@@ -97,7 +97,7 @@ func TestPolicyBacktestForPrograms(t *testing.T) {
 
 	text := jigCLI(t, f, nil, "policy", "backtest", writeFile(t, "shop.yaml", shopPolicy), "--all").stdout
 	require.Contains(t, text, "\nall calls\n  ses_1  1.1")
-	require.Regexp(t, `ses_2  9\.1 .* gone\.tool +unknown tool +then run, failed`, text)
+	require.Regexp(t, `ses_2  9\.1 .* gone\.tool +unknown tool +recorded: run, failed`, text)
 }
 
 func TestPolicyBacktestOfNothing(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// bulkBatch is how many calls of a session are decided with one request.
+// bulkBatch is the maximum number of a session's calls that one request decides.
 const bulkBatch = 50
 
-// bulkFlags are the flags that decide about all approvals that match a filter.
+// bulkFlags are the flags of a decision about all approvals that match a filter.
 type bulkFlags struct {
 	filter   pendingFlags
 	all, yes bool
@@ -28,7 +28,7 @@ func (f *bulkFlags) add(cmd *cobra.Command) {
 	f.filter.add(cmd)
 }
 
-// args checks the arguments. With --all there must be none; otherwise one checks them.
+// args returns a check of the arguments. With --all it accepts no arguments; without --all it uses the check that it was given.
 func (f *bulkFlags) args(one cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		narrowed := f.filter != pendingFlags{}
@@ -53,7 +53,7 @@ type bulkItem struct {
 	jig.Ruled
 }
 
-// bulkFailed is the outcome of an item whose decision could not be signed or sent, or that the worker's answer did not mention.
+// bulkFailed is the outcome of an item whose decision could not be signed or sent, or whose outcome the worker did not report.
 const bulkFailed = "failed"
 
 // bulkReport is the JSON output of a bulk decision.
@@ -122,22 +122,22 @@ func (f *bulkFlags) words() []string {
 	return words
 }
 
-// showBulk shows on stderr every call that is about to be decided.
+// showBulk prints to stderr every call that is about to be decided.
 func (a *app) showBulk(list []jig.Pending) {
 	for _, p := range list {
 		a.say("%s %s", p.SessionID, a.pendingText(a.err, p))
 	}
 }
 
-// confirm asks a person whether to go on. The default answer is no.
+// confirm asks a person to confirm the action. The default answer is no.
 func (a *app) confirm(ctx context.Context, question string) (bool, error) {
 	going := false
 	err := a.runForm(ctx, huh.NewForm(huh.NewGroup(huh.NewConfirm().Title(question).Value(&going))))
 	return going && err == nil, err
 }
 
-// decideEach sends the decisions in batches per session and returns one result per approval. If a session cannot be reached, it goes on
-// with the others; once nothing answers at all, it does not try the rest.
+// decideEach sends the decisions in batches per session and returns one result per approval. If a batch fails, it continues
+// with the next one; after an UNAVAILABLE error, or if ctx is canceled, it does not try the rest.
 func (a *app) decideEach(ctx context.Context, e engine, list []jig.Pending, like jig.Decision) []bulkItem {
 	var sessions []string
 	of := map[string][]jig.Pending{}

@@ -53,7 +53,7 @@ Installing changes what runs, so it needs approval like any call that writes. Ru
 			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.BundleInstall, Input: input}, f)
 		},
 	}
-	cmd.Flags().BoolVar(&replace, "replace", false, "overwrite documents that were changed since, and allow a lower version")
+	cmd.Flags().BoolVar(&replace, "replace", false, "overwrite documents that were changed since the bundle was installed, and allow a lower version")
 	f.add(cmd, "also approve the call that installs it")
 	return cmd
 }

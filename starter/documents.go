@@ -22,7 +22,7 @@ import (
 // skillFile is the file that makes a folder a skill.
 const skillFile = "SKILL.md"
 
-// loadAll reads the documents in several files and folders. A file that several paths contain is read once. Two documents with the same
+// loadAll reads the documents in several files and folders. A file that several paths lead to is read once. Two documents with the same
 // name are a problem.
 func loadAll(paths []string) ([]spec.Document, spec.Problems, error) {
 	var docs []spec.Document
@@ -59,7 +59,7 @@ func loadAll(paths []string) ([]spec.Document, spec.Problems, error) {
 	return docs, problems, nil
 }
 
-// sharedName returns a key that must be unique among documents. All execution specs share one space of names.
+// sharedName returns a key that must be unique among documents. All execution specs share one namespace.
 func sharedName(doc spec.Document) string {
 	if doc.Kind.IsExecution() {
 		return "spec " + doc.Name
@@ -108,7 +108,7 @@ func load(name string) ([]spec.Document, spec.Problems, error) {
 	return docs, problems, nil
 }
 
-// catalogFlags say where to find the names that documents are checked against.
+// catalogFlags select the catalog that documents are checked against.
 type catalogFlags struct {
 	file    string
 	offline bool
@@ -170,8 +170,8 @@ func (a *app) readCatalogue(file string) (*client.Catalog, error) {
 	return &c, nil
 }
 
-// catalogueOf converts a catalog to the form that documents are checked against. Of entity types, and of execution specs that are not
-// tools, only the names are known.
+// catalogueOf converts a catalog to the form that documents are checked against. For entity types, and for execution specs that are
+// not tools, it has only the names.
 func catalogueOf(c *client.Catalog) spec.Catalogue {
 	known := spec.Catalogue{Tools: c.Tools, Agents: c.Agents, Skills: c.Skills}
 	if known.Tools == nil {

@@ -47,7 +47,7 @@ func (a *app) fill(s jig.EntityStatus) string {
 	begin := []string{"trigger", toolname.EntitiesExtract, "--input", "id=" + s.EntityID}
 	switch s.Status {
 	case jig.ExtractionNone:
-		return "begin one: " + a.command(begin...)
+		return "start one: " + a.command(begin...)
 	case jig.ExtractionPartial, jig.ExtractionFailed:
 		return "fill what is missing: " + a.command(append(begin, "--input", "mode=retry")...)
 	case jig.ExtractionRunning, jig.ExtractionCompleted:
@@ -56,8 +56,7 @@ func (a *app) fill(s jig.EntityStatus) string {
 }
 
 // concerns reports whether an event belongs to an entity's extraction or to its session as a whole. The session may fill other entities
-// too. Calls that the extraction's tasks make in turn are left out, because `jig watch SESSION` shows them, unless a person needs to know
-// about the event.
+// too. It leaves out the start and completion of calls that the extraction's tasks make in turn; `jig watch SESSION` shows them.
 func concerns(event jig.Event, s jig.EntityStatus) bool {
 	var about taskData
 	if json.Unmarshal(event.Data, &about) == nil && about.EntityID != "" {
@@ -217,7 +216,7 @@ func (c *taskClock) took(e jig.Event) time.Duration {
 	return e.At.Sub(began)
 }
 
-// sayEntity shows people the link to the entity that a call created and the command that follows its extraction.
+// sayEntity prints, for people, the link to the entity that a call created and the command that follows its extraction.
 func (a *app) sayEntity(data json.RawMessage) {
 	var made spec.ThinResult
 	if json.Unmarshal(data, &made) != nil || made.EntityID == "" || made.SessionID == "" {
@@ -226,5 +225,5 @@ func (a *app) sayEntity(data json.RawMessage) {
 	if made.URL != "" {
 		a.say("%s", oneLine(made.URL, 0))
 	}
-	a.say("its fields fill in: %s", a.command("watch", made.EntityID))
+	a.say("follow its extraction with: %s", a.command("watch", made.EntityID))
 }

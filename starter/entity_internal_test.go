@@ -96,7 +96,7 @@ func TestWatch_EntityWithoutAnExtraction(t *testing.T) {
 	require.Equal(t, exitDone, out.code)
 	require.NotContains(t, out.stderr, "entities.extract", "its type has no tasks")
 	none.entity.Tasks = map[string]jig.TaskState{"words": {Status: "pending"}}
-	require.Contains(t, jigCLI(t, none, nil, "status", "ent_1").stderr, "begin one: jig trigger entities.extract --input id=ent_1")
+	require.Contains(t, jigCLI(t, none, nil, "status", "ent_1").stderr, "start one: jig trigger entities.extract --input id=ent_1")
 	missing := &fake{err: jig.Errorf(jig.CodeNotFound, "there is no entity ent_1")}
 	require.Equal(t, exitFailed, jigCLI(t, missing, nil, "status", "ent_1").code)
 }

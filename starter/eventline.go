@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// eventData holds the parts of an event's data that a line of the log shows.
+// eventData holds the fields of an event's data that a log line shows.
 type eventData struct {
 	Summary    string     `json:"summary"`
 	Text       string     `json:"text"`
@@ -48,7 +48,7 @@ type approvalData struct {
 // names holds the names of one or several principals.
 type names []string
 
-// UnmarshalJSON implements json.Unmarshaler.
+// UnmarshalJSON accepts one name or a list of names.
 func (n *names) UnmarshalJSON(raw []byte) error {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {

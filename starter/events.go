@@ -13,7 +13,7 @@ func (a *app) eventsCommand() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "events SESSION",
-		Short: "Print a session's log, one event a line",
+		Short: "Print a session's log, one event per line",
 		Example: `  jig events ses_… --output json
   jig events ses_… --after 40 --follow`,
 		Args: sessionArgs(1, 1),
@@ -65,7 +65,8 @@ func (a *app) watchCommand() *cobra.Command {
 	return cmd
 }
 
-// printOutput prints the output of a session that runs a single call. Programs find it in the call's last event, or with `status`.
+// printOutput prints, for people, the output of a session that runs a single call. Programs find it in the call's last event or with
+// `status`.
 func (a *app) printOutput(ctx context.Context, e engine, id string) error {
 	view, err := e.Status(ctx, a.flags.tenant, id)
 	if err != nil {

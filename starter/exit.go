@@ -24,7 +24,7 @@ const (
 	exitInterrupted = 130
 )
 
-// exitError ends the program with an exit code. If err is nil, the error was already printed.
+// exitError ends the program with an exit code. If err is nil, the program prints no error.
 type exitError struct {
 	code int
 	err  error

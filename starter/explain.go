@@ -31,8 +31,8 @@ func (a *app) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain PATH…|NAME",
 		Short: "Show what documents do, as an outline or a diagram",
-		Long: `Show what documents do (files, folders, or the registered document of a name): each step with its condition and loop, what happens
-when it fails, and what is undone. The catalog of the running worker, or of "catalog export", tells which calls ask a person first;
+		Long: `Show what documents do (files, folders, or names of registered documents): each step with its condition and loop, what happens
+when it fails, and what is undone. The catalog of the running worker, or of "catalog export", shows which calls ask a person first;
 --offline leaves that out. Compositions, prompts, tasks, thin tools and entity types can also be drawn as a Mermaid flowchart; other
 documents have only text. For the folder of a bundle, the command lists its contents.`,
 		Example: `  jig explain nightly.yaml
@@ -77,7 +77,7 @@ func (a *app) explain(ctx context.Context, args []string, f catalogFlags) ([]exp
 		return nil, err
 	}
 	if len(names) > 0 && f.offline {
-		return nil, usagef("there is no file or folder %s; registered names need a worker and no --offline", names[0])
+		return nil, usagef("there is no file or folder %s; registered names need a worker: leave out --offline", names[0])
 	}
 	docs, problems, err := loadAll(paths)
 	if err != nil {
@@ -111,7 +111,7 @@ func (a *app) explain(ctx context.Context, args []string, f catalogFlags) ([]exp
 	return all, nil
 }
 
-// below returns the documents in the folder of a file and in its subfolders: those that belong to a bundle's manifest.
+// below returns the documents in a file's folder and its subfolders. For a bundle's manifest, these are the bundle's documents.
 func below(docs []spec.Document, file string) []spec.Document {
 	folder := path.Dir(filepath.ToSlash(file)) + "/"
 	return slices.DeleteFunc(slices.Clone(docs), func(doc spec.Document) bool {
@@ -139,12 +139,12 @@ func (a *app) catalogueIfAny(ctx context.Context, f catalogFlags) (*client.Catal
 	known, err := a.catalogue(ctx, f)
 	switch {
 	case err != nil && noEngine(err):
-		a.say("%s: which calls ask a person is not shown", jig.AsError(err).Message)
+		a.say("%s: calls that ask a person are not marked", jig.AsError(err).Message)
 		return nil, nil //nolint:nilnil // nil: documents can be explained without a catalog
 	case err != nil:
 		return nil, err
 	case known == nil:
-		a.say("which calls ask a person is not shown (--offline)")
+		a.say("calls that ask a person are not marked (--offline)")
 	}
 	return known, nil
 }
@@ -262,7 +262,7 @@ func explainOne(doc spec.Document, tools []jig.Tool) explained {
 	return x
 }
 
-// instructionLines is how many lines of a skill's instructions are shown.
+// instructionLines is the maximum number of lines that are shown of a skill's instructions.
 const instructionLines = 12
 
 // skillText describes a skill: when it is used, how its instructions begin, and its files.

@@ -119,14 +119,14 @@ func TestExplainWithoutAWorker(t *testing.T) {
 		absent := &fake{err: &jig.Error{Code: jig.CodeUnavailable, Message: "nobody answers", Reason: reason}}
 		got := jigCLI(t, absent, nil, "explain", file)
 		require.Equal(t, exitDone, got.code, got.stderr)
-		require.Equal(t, "nobody answers: which calls ask a person is not shown\n", got.stderr)
+		require.Equal(t, "nobody answers: calls that ask a person are not marked\n", got.stderr)
 		require.NotContains(t, got.stdout, "asks a person")
 		require.NotContains(t, got.stdout, "no such tool", "nobody knows")
 
 		offline := jigCLI(t, nil, nil, "explain", file, "--offline")
 		require.Equal(t, exitDone, offline.code)
 		require.Equal(t, got.stdout, offline.stdout)
-		require.Contains(t, offline.stderr, "is not shown (--offline)")
+		require.Contains(t, offline.stderr, "are not marked (--offline)")
 	}
 	failing := &fake{err: &jig.Error{Code: jig.CodeInternal, Message: "the database is gone"}}
 	require.Equal(t, exitFailed, jigCLI(t, failing, nil, "explain", file).code)

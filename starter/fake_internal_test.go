@@ -274,7 +274,7 @@ func engineOf(v any) engine {
 	}
 }
 
-// as returns v as a T, or nil if it is none.
+// as returns v as a T, or nil if v does not implement T.
 func as[T any](v any) T {
 	if t, ok := v.(T); ok {
 		return t

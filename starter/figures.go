@@ -45,7 +45,7 @@ JSON output: the statistics as one document, with times in seconds.`,
 }
 
 func (a *app) printFigures(f protocol.ApprovalStats) error {
-	waits := "nothing waits"
+	waits := "no call"
 	if f.Open.Count > 0 {
 		var kinds []string
 		for _, kind := range []jig.PendingKind{jig.PendingApproval, jig.PendingReconcile, jig.PendingQuestion} {

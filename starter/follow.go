@@ -14,7 +14,7 @@ import (
 // errWaiting ends following because the session waits for a person and --no-wait was given.
 var errWaiting = errors.New("the session waits for a person")
 
-// answerMode says what to do with a call that asks for approval.
+// answerMode determines what to do with a call that asks for approval.
 type answerMode int
 
 const (
@@ -44,7 +44,7 @@ type follower struct {
 	id     string
 	mode   answerMode
 	noWait bool
-	// quiet says that waiting calls are neither answered nor shown.
+	// quiet means that waiting calls are neither answered nor shown.
 	quiet bool
 	// show is called for each event; nil shows no events.
 	show func(jig.Event) error
@@ -54,14 +54,14 @@ type follower struct {
 	view jig.SessionView
 	// stale reports that view may lack calls that wait now.
 	stale bool
-	// worried is the last message about a missing worker, so that it is shown only once.
+	// worried is the last message that trouble printed; it is empty once the engine has answered.
 	worried string
 }
 
 // asking lists the events after which a new call may be waiting.
 var asking = []jig.EventType{jig.EventToolNeedsApproval, jig.EventToolOutcomeUnknown, jig.EventToolAsked, jig.EventToolEdited}
 
-// noWaitPoll is how often --no-wait checks whether the session waits for a person.
+// noWaitPoll is the interval at which --no-wait checks whether the session waits for a person.
 const noWaitPoll = 2 * time.Second
 
 // follow follows the session until it has ended.
@@ -87,8 +87,8 @@ func (f *follower) follow(ctx context.Context, after int64) error {
 	})
 }
 
-// trouble says once that the engine does not answer. It returns nil so that following continues, because the session is durable; with
-// --no-wait it returns the error if there is no worker.
+// trouble prints that the engine does not answer, unless it has just printed the same message. It returns nil, because the session is
+// durable and following can continue; with --no-wait it returns the error if there is no worker.
 func (f *follower) trouble(err error) error {
 	e := jig.AsError(err)
 	if f.noWait && e.Reason == client.ReasonNoWorker {

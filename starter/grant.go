@@ -194,8 +194,8 @@ func (a *app) grantRevokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke ID",
 		Short: "Revoke a standing approval",
-		Long: `Revoke a standing approval: it covers no call that has not started yet. The command prints the revoked standing approval, even if
-it had been revoked before. JSON output: one of the objects that "grant list" prints.`,
+		Long: `Revoke a standing approval, so that it no longer covers calls that have not started. The command prints the revoked standing
+approval, even if it had been revoked before. JSON output: one of the objects that "grant list" prints.`,
 		Example: `  jig grant revoke grt_…`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || args[0] == "" {

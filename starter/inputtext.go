@@ -12,7 +12,7 @@ import (
 // inputText formats the arguments of a call for people: one field per line, with multi-line strings as they are.
 func inputText(p jig.Pending) string {
 	var text string
-	if json.Unmarshal(p.Input, &text) == nil { // the beginning of an input that is not an object or has very many fields
+	if json.Unmarshal(p.Input, &text) == nil { // the shortened form of an input that is not an object or has very many fields
 		text = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\"`, `"`).Replace(text)
 	} else {
 		text = fieldsText(p.Input)

@@ -20,7 +20,7 @@ import (
 // signingKeySetting is the environment variable with the file of the signing key, used if --key is not given.
 const signingKeySetting = "JIG_SIGNING_KEY"
 
-// principalLine begins the line of a key file, before the PEM block, that names the key's principal.
+// principalLine is the prefix of the line in a key file that names the key's principal. The line comes before the PEM block.
 const principalLine = "# principal: "
 
 // maxPrincipal is the maximum length of a principal in documents, in characters.
@@ -124,8 +124,8 @@ func newKeyFile(principal, out string) (madeKey, error) {
 	return madeKey{ID: signer.ID(), Algorithm: identity.AlgorithmEd25519, Principal: principal, PublicKey: public, File: out}, nil
 }
 
-// readKeyFile reads a private key. If the file does not name a principal, for example because OpenSSL wrote it, the key belongs to the
-// principal that otherwise names.
+// readKeyFile reads a private key. If the file names no principal, for example because OpenSSL wrote it, the key belongs to the
+// principal given as otherwise.
 func readKeyFile(name string, content []byte, otherwise string) (token.Signer, error) {
 	principal := otherwise
 	for line := range strings.Lines(string(content)) {

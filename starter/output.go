@@ -25,7 +25,7 @@ func (a *app) print(format string, args ...any) error {
 	return nil
 }
 
-// printJSON writes a document on one line.
+// printJSON writes v to stdout as JSON on one line.
 func (a *app) printJSON(v any) error {
 	b, err := jsontext.Encode(v)
 	if err != nil {

@@ -67,8 +67,8 @@ func (a *app) pauseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause --session SESSION|--tool TOOL|--tenant-wide",
 		Short: "Pause a session, a tool or the whole tenant",
-		Long: `Hold back calls of a session, a tool or the whole tenant that have not started, until "jig resume" with the same flags. Running calls
-finish, and approvals can still be given. JSON output: {"changed", "pauses": [{"scope", "target"?, "by", "reason"?, "at"}]}
+		Long: `Pause a session, a tool or the whole tenant until "jig resume" with the same flags: calls that have not started are held back.
+Running calls finish, and approvals can still be given. JSON output: {"changed", "pauses": [{"scope", "target"?, "by", "reason"?, "at"}]}
 (--list prints only the pauses).`,
 		Example: `  jig pause --tool shop.refund --reason "the shop's accounts are being checked"
   jig pause --session ses_…
@@ -143,7 +143,7 @@ func (a *app) pausing(cmd *cobra.Command, f *pauseFlags, action string) error {
 }
 
 // warnUnknownTool warns that the tenant has no tool with this name, which may be misspelled or not exist yet. The pause is already in
-// force, so it is no error if the catalog cannot be read.
+// force, so an unreadable catalog is not an error.
 func (a *app) warnUnknownTool(ctx context.Context, e engine, name string) {
 	catalog, err := e.Catalog(ctx, a.flags.tenant)
 	if err != nil {
@@ -203,7 +203,7 @@ func (a *app) listPauses(cmd *cobra.Command) error {
 	})
 }
 
-// subjectWords names what a pause holds back.
+// subjectWords names the target of a pause.
 func subjectWords(p jig.Pause) string {
 	if p.Scope == jig.PauseTenant {
 		return "the whole tenant"

@@ -18,8 +18,8 @@ func claimedName(name string, claimed bool) string {
 	return name
 }
 
-// pendingFacts describes a waiting call, one fact per line: who asked for it, who may decide, what was decided so far, and what happens
-// when.
+// pendingFacts describes a waiting call, one fact per line: who asked for it, who may decide, what was decided so far, and when the next
+// reminder or escalation and the expiry are due.
 func pendingFacts(p jig.Pending) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, oneLine(fmt.Sprintf(format, args...), 300)) }
@@ -59,9 +59,9 @@ func pendingFacts(p jig.Pending) []string {
 	return lines
 }
 
-// termFacts says who may decide and how many people it takes.
+// termFacts lists who may decide and how many of them are needed.
 func termFacts(p jig.Pending, t jig.Terms) []string {
-	if p.Kind == jig.PendingReconcile && t.Plain() { // the tenant's settings say who may
+	if p.Kind == jig.PendingReconcile && t.Plain() { // the tenant's settings name the people who may reconcile
 		return nil
 	}
 	var lines []string

@@ -70,7 +70,7 @@ func (a *app) readPolicy(file string) (spec.Document, *policy.Rules, error) {
 	}
 	doc, problems := spec.Load(file, body)
 	if kind := doc.Kind; kind != "" && kind != spec.KindPolicy && problems.OrNil() == nil {
-		return doc, nil, usagef("%s describes the %s %s; needed: kind: policy", file, kind, doc.Name)
+		return doc, nil, usagef("%s describes the %s %s, but a policy is needed: kind: policy", file, kind, doc.Name)
 	}
 	if problems.OrNil() != nil {
 		return doc, nil, usage(problems)
@@ -79,7 +79,7 @@ func (a *app) readPolicy(file string) (spec.Document, *policy.Rules, error) {
 	return doc, rules, err
 }
 
-// toolsOfCases returns a function that looks up tools by name. It reads the catalog only if a case needs it.
+// toolsOfCases returns a function that looks up tools by name. It reads the catalog only if a case needs it, and otherwise returns nil.
 func (a *app) toolsOfCases(ctx context.Context, cases []spec.PolicyCase, f catalogFlags) (func(string) (jig.Tool, bool), error) {
 	for _, c := range cases {
 		if !c.Lookup {
@@ -179,7 +179,7 @@ func (a *app) policyExplainCommand() *cobra.Command {
 		Short: "Evaluate a policy document on one call",
 		Long: `Evaluate a policy document on one call: print the verdict and every rule that applied. The tool is looked up in the catalog of the
 running worker or of "catalog export". The call is evaluated as the first of a session that has written nothing, by the principal
-and tenant of --as and --tenant. Defaults of the tool's schema are filled in at the top of the input, which is not validated.
+and tenant of --as and --tenant. Defaults at the top level of the tool's schema are filled in; the input is not validated.
 JSON output: {"tool", "verdict", "reasons", "policy_version", "expires"?, "terms"?, "base": {"verdict", "reasons"},
 "rules": [{"rule", "verdict", "reason", "failed"?}]}.`,
 		Example: `  jig policy explain production.yaml --tool file.write --input path=docs/a.md
@@ -240,8 +240,8 @@ func (a *app) explainCall(ctx context.Context, rules *policy.Rules, q policyQues
 	return a.printExplanation(tool, policy.Tenant{Policies: policy.NewSet(rules)}.Explain(ctx, tool, call, session, now))
 }
 
-// inputOf builds an input from a JSON object, the key=value pairs (converted to the types in the tool's schema), and the defaults at the
-// schema's top level.
+// inputOf builds an input from a JSON object, the key=value pairs, and the defaults at the top level of the tool's schema. The value of a
+// pair is JSON, unless it is not valid JSON or the schema expects a string; then it becomes a string.
 func inputOf(tool jig.Tool, given json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
 	if len(given) > 0 {
@@ -322,7 +322,7 @@ func (a *app) printExplanation(tool jig.Tool, x policy.Explanation) error {
 	return nil
 }
 
-// wanted says who must approve, per requirement. It is empty if any one person may.
+// wanted lists, per requirement, how many approvals are needed and from whom. It is empty if any one person may approve.
 func wanted(t jig.Terms) []string {
 	list := make([]string, 0, len(t.Requirements))
 	for _, r := range t.Requirements {

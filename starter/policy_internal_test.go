@@ -97,7 +97,7 @@ func TestPolicyTestWithoutAWorker(t *testing.T) {
 func TestPolicyRefusesOtherDocuments(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ file, says string }{
-		"another kind": {writeFile(t, "spec.yaml", specDocument), "needed: kind: policy"},
+		"another kind": {writeFile(t, "spec.yaml", specDocument), "a policy is needed: kind: policy"},
 		"no document":  {writeFile(t, "x.txt", "hello"), "does not say what it describes"},
 		"a problem":    {writeFile(t, "p.yaml", strings.Replace(shopPolicy, "verdict: deny", "verdict: forbid", 1)), `rules[2].verdict: "forbid" is not a verdict`},
 		"none":         {filepath.Join(t.TempDir(), "none.yaml"), "none.yaml"},
@@ -235,7 +235,7 @@ func TestPolicyExplainMistakes(t *testing.T) {
 }
 
 // The commands in docs/policy.md print what the page says.
-func TestCommandsOfThePageOnPolicies(t *testing.T) {
+func TestPolicyPage_CommandsPrintWhatItSays(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../docs/policy.md")
 	require.NoError(t, err)

@@ -12,13 +12,14 @@ import (
 
 // Program is one run of the command line.
 type Program struct {
-	// Args begin with the program's own name, like [os.Args].
+	// Args begins with the program's own name, like [os.Args].
 	Args []string
 	// Environ is the environment, in the form of [os.Environ].
 	Environ        []string
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Processes returns the commands that run jig's own processes, such as the worker; default none. They get a section of the help.
+	// Processes returns the commands that run jig's own processes, such as the worker. The help lists them in their own section. It may be
+	// nil.
 	Processes func(Shell) []*cobra.Command
 }
 
@@ -36,11 +37,11 @@ func (p Program) app() *app {
 	return a
 }
 
-// Shell is what the command line offers to the commands in [Program.Processes]. Its methods are for running commands: they need the
-// parsed flags.
+// Shell gives the commands of [Program.Processes] access to the settings and the output of the command line. Its methods need the parsed
+// flags, so they may only be called while a command runs.
 type Shell struct{ app *app }
 
-// Settings returns what the flags, the environment and the file of `make dev` say.
+// Settings returns the sources of the settings: the flags, the environment and the file written by `make dev`.
 func (s Shell) Settings() (client.SettingsRequest, error) { return s.app.request() }
 
 // Print writes data as one JSON document if the user asked for JSON, and the text otherwise.

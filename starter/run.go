@@ -35,7 +35,7 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run an agent or an execution spec (a composition, a prompt), registered or from a file, and wait until it ends. The session is
 durable: it continues if this program is interrupted. Repeating a request with the same --id returns the existing session.`,
 		Example: `  jig run dependency-review --input path=. --follow
-  jig run ./my-agent.md --task "Summarise the README" --model anthropic/claude-sonnet-4-5
+  jig run ./my-agent.md --task "Summarize the README" --model anthropic/claude-sonnet-4-5
   jig run ./nightly.yaml --input since=2026-01-01 --yes
   jig run dependency-review --input @input.json --detach --output json`,
 		Args: arguments(1, 1),
@@ -58,7 +58,7 @@ durable: it continues if this program is interrupted. Repeating a request with t
 	flags.StringVar(&f.id, "id", "", "your own id for the session, e.g. order-7; repeating a request with its id returns the existing session")
 	flags.BoolVar(&f.follow, "follow", false, "print events as they happen; on a terminal, prompt for approvals")
 	flags.BoolVar(&f.detach, "detach", false, "print the session id and return at once")
-	flags.BoolVar(&f.yes, "yes", false, "approve everything that this session asks")
+	flags.BoolVar(&f.yes, "yes", false, "approve every call of this session that needs approval")
 	flags.BoolVar(&f.noWait, "no-wait", false, "exit with code 3 if the session waits for a person")
 	return cmd
 }
@@ -220,7 +220,7 @@ func (a *app) detached(id string) error {
 	return a.print("%s", id)
 }
 
-// leave says how to return to a session that continues without this program.
+// leave prints how to return to a session that continues without this program.
 func (a *app) leave(ctx context.Context, id string, err error) error {
 	if ctx.Err() != nil || errors.Is(err, errAborted) {
 		a.say("\nthe session continues; follow it with: %s", a.command("watch", id))

@@ -155,7 +155,7 @@ func (a *app) scheduleTriggerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "trigger NAME",
 		Short: "Start a session of a schedule now",
-		Long:  `Start a session of the schedule now, even if it is paused or another session of it is running, and print the session's id.`,
+		Long:  `Start a session of the schedule now, even if the schedule is paused or another of its sessions is running, and print its id.`,
 		Example: `  jig schedule trigger nightly
   jig watch "$(jig schedule trigger nightly)"`,
 		Args: a.scheduleArgs,

@@ -48,7 +48,7 @@ A cron line has five fields: minute, hour, day of month, month, day of week. --c
 --overlap says what happens if a session of the schedule is still running or waiting for a person (default skip).
 --catch-up says how late a start may be if Temporal missed it while it was down.`,
 		Example: `  jig schedule create nightly --agent dependency-review --input path=. --cron "0 7 * * 1-5" --timezone Europe/Berlin
-  jig schedule create licences --tool deps.license --input module=go.temporal.io/sdk --input version=v1.50.0 --every 24h --jitter 10m
+  jig schedule create licenses --tool deps.license --input module=go.temporal.io/sdk --input version=v1.50.0 --every 24h --jitter 10m
   jig schedule create report --agent ./report.md --task "What changed this week?" --cron "0 9 * * 1" --end 2027-01-01 --paused`,
 		Args: a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -150,7 +150,7 @@ func (a *app) scheduleWhat(o *client.ScheduleOptions, f scheduleFlags) error {
 	return err
 }
 
-// flagged puts the flag that caused an error before its message.
+// flagged prefixes an error's message with the flag that caused the error.
 func flagged(err error) error {
 	var e *jig.Error
 	if !errors.As(err, &e) || e.Code != jig.CodeInvalidInput && e.Code != jig.CodeMissingParam {
@@ -184,8 +184,8 @@ func timeFlag(flag, value, timezone string) (time.Time, error) {
 	return time.Time{}, usagef("--%s: %q is not a time; write 2026-12-24, 2026-12-24T18:00 or 2026-12-24T18:00:00+01:00", flag, value)
 }
 
-// checkStarted checks that what the schedule starts exists, because nobody would see the error when the schedule starts it later. Without a
-// worker it can only warn.
+// checkStarted checks that the schedule's agent or tool exists, because nobody would see the error when the schedule starts it later.
+// Without a worker it can only warn.
 func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptions) error {
 	if o.Session != nil && o.Session.Document != "" {
 		return nil
@@ -195,7 +195,7 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 		if jig.AsError(err).Reason != client.ReasonNoWorker {
 			return err
 		}
-		a.say("%s no worker answers, so it was not checked that what the schedule starts exists", a.err.yellow("warning:"))
+		a.say("%s no worker answers, so jig could not check that the agent or tool of the schedule exists", a.err.yellow("warning:"))
 		return nil
 	}
 	tools := make([]string, 0, len(catalog.Tools))

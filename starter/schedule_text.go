@@ -41,7 +41,7 @@ func startsWhat(s client.Schedule) string {
 	}
 }
 
-// nextText says when a schedule starts something next, or why it does not.
+// nextText returns the time of a schedule's next start, or the reason why it starts nothing.
 func (a *app) nextText(s client.Schedule) string {
 	switch {
 	case s.Paused && strings.HasPrefix(s.Note, "paused"):
@@ -108,7 +108,7 @@ func (a *app) printScheduled(title string, sessions []client.ScheduledSession) e
 		if !s.DueAt.IsZero() {
 			due = moment(s.DueAt)
 		}
-		rows = append(rows, []string{"  " + s.SessionID, a.statusWord(a.out, cmp.Or(string(s.Status), "forgotten")), due})
+		rows = append(rows, []string{"  " + s.SessionID, a.statusWord(a.out, cmp.Or(string(s.Status), "no longer known")), due})
 	}
 	if err := a.print("\n%s", title); err != nil {
 		return err

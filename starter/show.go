@@ -12,7 +12,7 @@ import (
 // shownCall is the JSON output of `approvals show`.
 type shownCall struct {
 	Pending jig.Pending `json:"pending"`
-	// Input is the call's whole input; Pending holds at most 2 KiB of it.
+	// Input is the call's whole input; Pending has an input of at most 2 KiB.
 	Input json.RawMessage `json:"input"`
 }
 

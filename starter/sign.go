@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/token"
 )
 
-// proof says how a command proves who decides: with a key, or with a token that was created elsewhere.
+// proof is a command's proof of who decides: a key, or a token that was created elsewhere.
 type proof struct {
 	token string
 	// by is the deciding principal, after settle; empty if only the token says who it is.
@@ -25,7 +25,7 @@ func (a *app) addProofFlags(cmd *cobra.Command, p *proof) {
 	cmd.Flags().StringVar(&p.token, "token", "", "token from \"jig token\" that proves who decides; for one call")
 }
 
-// count returns how many calls are decided. With --all the number is unknown and counts as several.
+// count returns the number of calls to decide. With --all the number is not known yet; count returns 2, which means several.
 func (f *bulkFlags) count(args []string) int {
 	if f.all {
 		return 2
@@ -33,7 +33,8 @@ func (f *bulkFlags) count(args []string) int {
 	return len(args) - 1
 }
 
-// settle determines who decides about that many calls. A token already names its principal, so with a token only an explicit --as counts.
+// settle determines who decides and checks the flags; calls is the number of calls, and a token is valid for only one. A token already
+// names its principal, so with a token only an explicit --as counts.
 func (p *proof) settle(a *app, cmd *cobra.Command, calls int) (err error) {
 	if !cmd.Flags().Changed("token") {
 		p.by, err = a.actor()
@@ -54,7 +55,7 @@ func (p *proof) settle(a *app, cmd *cobra.Command, calls int) (err error) {
 	return nil
 }
 
-// signs reports whether a key to sign with is configured, readable or not.
+// signs reports whether a signing key is configured. It does not check that the key can be read.
 func (a *app) signs() bool { return a.flags.key != "" || a.env[signingKeySetting] != "" }
 
 // signDecisions signs each decision of a session if there is a key. For a decision without a digest, it looks up the digest of the waiting

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/client"
 )
 
-// triggerFlags set a call's id and what to do if the call waits for a person.
+// triggerFlags set a call's id and determine what happens if the call waits for a person.
 type triggerFlags struct {
 	id     string
 	yes    bool
@@ -32,7 +32,7 @@ func (a *app) triggerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trigger TOOL",
 		Short: "Run one tool call without a model",
-		Long: `Run a single durable tool call. It is admitted, approved, recorded and run exactly once, like a call of a model. Quick tools answer at
+		Long: `Run a single durable tool call. It is admitted, approved, recorded and run exactly once, like a call from a model. Quick tools answer at
 once. Repeating a request with the same --id returns the existing call; another request with that id is a conflict.`,
 		Example: `  jig trigger deps.license --input module=go.temporal.io/sdk --input version=v1.50.0
   jig trigger file.write --input @page.json --yes`,
@@ -59,7 +59,7 @@ once. Repeating a request with the same --id returns the existing call; another 
 	return cmd
 }
 
-// trigger makes one call in the user's tenant and for the user, and prints its result.
+// trigger makes one call as the user, in the user's tenant, and prints its result.
 func (a *app) trigger(ctx context.Context, call client.CallInput, f triggerFlags) error {
 	if f.id != "" {
 		if err := client.CheckID(a.flags.tenant, f.id); err != nil {

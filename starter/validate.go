@@ -13,7 +13,7 @@ func (a *app) validateCommand() *cobra.Command {
 		Use:   "validate PATH…",
 		Short: "Check documents and report every problem at once",
 		Long: `Check documents of any kind (files or folders) by themselves, against each other, and against the tools, agents, skills and execution
-specs that exist. The running worker lists these, or, without a worker, a file from "catalog export". With --offline, names that
+specs that exist. These come from the running worker or, with --catalog, from a file. With --offline, names that
 none of the documents defines are not checked. A document with an error cannot be used; warnings are advice. The exit code is 1 if
 there is an error.`,
 		Example: `  jig validate my-agent.md nightly.yaml
@@ -40,7 +40,7 @@ there is an error.`,
 	return cmd
 }
 
-// sayUnchecked says which names could not be checked.
+// sayUnchecked prints which names could not be checked.
 func (a *app) sayUnchecked(known *client.Catalog) {
 	switch {
 	case known == nil:
