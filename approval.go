@@ -78,6 +78,9 @@ type Pending struct {
 	NextAt time.Time `json:"next_at,omitzero"`
 	// Question is the question to the person; it is set when Kind is [PendingQuestion].
 	Question *Question `json:"question,omitempty"`
+	// Attempt is the number of the attempt whose outcome is unknown, starting at 1; after a restore from a backup it counts from 1000. It
+	// is set when Kind is [PendingReconcile].
+	Attempt int `json:"attempt,omitempty"`
 	// Grant is the id of the standing approval that gave this one; empty when there was none.
 	Grant string `json:"grant,omitempty"`
 }
@@ -152,6 +155,9 @@ const (
 type Reconciliation struct {
 	Call    string           `json:"call"`
 	Outcome ReconcileOutcome `json:"outcome"`
+	// Attempt is the attempt that the statement is about, as in [Pending]; 0 means the first. A statement about another attempt than the
+	// one in doubt is refused: what a person found out about one attempt says nothing about the next.
+	Attempt int `json:"attempt,omitempty"`
 	// Result is the effect's return value, if the effect happened: the Data of a [ToolResult].
 	Result json.RawMessage `json:"result,omitempty"`
 	By     string          `json:"by,omitempty"`

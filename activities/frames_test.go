@@ -197,7 +197,7 @@ func TestRetry_OfAWriteThatMayHaveHappenedAsksAPerson(t *testing.T) {
 				o.composes(t)
 				require.Equal(t, jig.CallUnknown, o.call(t, "1.1/pay").Status)
 				require.Len(t, o.ran, want, "nothing runs again by itself")
-				o.hear(t, "reconcile", jig.Reconciliation{Call: "1.1/pay", Outcome: jig.OutcomeNotHappened, By: "fay"})
+				o.hear(t, "reconcile", jig.Reconciliation{Call: "1.1/pay", Outcome: jig.OutcomeNotHappened, Attempt: want, By: "fay"})
 			}
 			require.Equal(t, jig.CallSucceeded, o.composes(t).Ran.State)
 			require.Len(t, o.ran, 3)

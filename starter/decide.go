@@ -144,17 +144,22 @@ func (a *app) decide(cmd *cobra.Command, session string, calls []string, like ji
 
 func (a *app) reconcileCommand() *cobra.Command {
 	var outcome, result, note string
+	var attempt int
 	var p proof
 	cmd := &cobra.Command{
 		Use:   "reconcile SESSION CALL --outcome happened|not_happened|give_up",
 		Short: "Settle a call whose outcome is unknown",
 		Long: `A call of a tool that must not run twice was interrupted, and jig cannot know whether it took effect. Say what you found out:
-happened (with its --result, if you know it), not_happened (it runs again), or give_up (it fails).`,
+happened (with its --result, if you know it), not_happened (it runs again), or give_up (it fails).
+
+If it runs again and is interrupted again, jig asks again, about the next attempt. The answer to that question needs --attempt with the
+number that "jig approvals" shows, so that no answer counts for an attempt that it was not meant for.`,
 		Example: `  jig reconcile ses_… 2.1 --outcome happened --result '{"id": 7}'
-  jig reconcile ses_… 2.1 --outcome not_happened`,
+  jig reconcile ses_… 2.1 --outcome not_happened
+  jig reconcile ses_… 2.1 --outcome not_happened --attempt 2`,
 		Args: sessionArgs(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			word := jig.Reconciliation{Call: args[1], Outcome: jig.ReconcileOutcome(outcome), Note: note}
+			word := jig.Reconciliation{Call: args[1], Outcome: jig.ReconcileOutcome(outcome), Attempt: attempt, Note: note}
 			switch word.Outcome {
 			case jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp:
 			default:
@@ -188,6 +193,7 @@ happened (with its --result, if you know it), not_happened (it runs again), or g
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&outcome, "outcome", "", "happened, not_happened or give_up")
+	flags.IntVar(&attempt, "attempt", 1, "attempt that you found out about")
 	flags.StringVar(&result, "result", "", "result of the call: JSON, @file.json or @-")
 	flags.StringVar(&note, "note", "", "note for the log")
 	words := []string{string(jig.OutcomeHappened), string(jig.OutcomeNotHappened), string(jig.OutcomeGiveUp)}

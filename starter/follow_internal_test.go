@@ -165,6 +165,16 @@ func TestTrigger_ShowsAnUnknownOutcomeAfterTheApproval(t *testing.T) {
 	}
 }
 
+func TestFollow_UnknownOutcomeOfALaterAttemptIsAnsweredByItsNumber(t *testing.T) {
+	t.Parallel()
+	e := waitingEngine()
+	e.view.Pending[0].Kind, e.view.Pending[0].Attempt = jig.PendingReconcile, 2
+	got := jigCLI(t, e, nil, "run", "review", "--yes")
+	require.Contains(t, got.stderr, "outcome of attempt 2 unknown")
+	require.Contains(t, got.stderr, "jig reconcile ses_1 3.1 --outcome 'happened|not_happened|give_up' --attempt 2")
+	require.Contains(t, got.stderr, `"attempt":2`)
+}
+
 func TestFollow_UnknownOutcomeIsNeverApproved(t *testing.T) {
 	t.Parallel()
 	e := waitingEngine()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jig-run/jig"
@@ -23,6 +24,9 @@ func (a *app) pendingText(c palette, p jig.Pending) string {
 	switch p.Kind {
 	case jig.PendingReconcile:
 		head = "outcome unknown"
+		if p.Attempt > 1 {
+			head = fmt.Sprintf("outcome of attempt %d unknown", p.Attempt)
+		}
 	case jig.PendingQuestion:
 		head = "asks a person"
 	case jig.PendingApproval:
@@ -69,8 +73,13 @@ func (a *app) answers(p jig.Pending) []string {
 	var own [][]string
 	switch p.Kind {
 	case jig.PendingReconcile:
-		signal = a.signalCommand(p.SessionID, client.SignalReconcile, jig.Reconciliation{Call: p.Call, Outcome: jig.OutcomeHappened, By: a.flags.as})
-		own = [][]string{{"reconcile", p.SessionID, p.Call, "--outcome", "happened|not_happened|give_up"}}
+		word := jig.Reconciliation{Call: p.Call, Outcome: jig.OutcomeHappened, By: a.flags.as}
+		command := []string{"reconcile", p.SessionID, p.Call, "--outcome", "happened|not_happened|give_up"}
+		if p.Attempt > 1 {
+			word.Attempt = p.Attempt
+			command = append(command, "--attempt", strconv.Itoa(p.Attempt))
+		}
+		signal, own = a.signalCommand(p.SessionID, client.SignalReconcile, word), [][]string{command}
 	case jig.PendingQuestion:
 		word := "…"
 		if p.Question != nil && len(p.Question.Options) > 0 {

@@ -126,7 +126,10 @@ func TestToken_NeedsNoPrincipalFlag(t *testing.T) {
 	require.Equal(t, jig.Reply{Call: "3.2", Value: json.RawMessage(`"yes"`), Token: "tok"}, e.replied)
 	got = jigCLI(t, e, withKey, "reconcile", "ses_1", "3.3", "--outcome", "give_up", "--token", "tok")
 	require.Equal(t, 0, got.code, got.stderr)
-	require.Equal(t, jig.Reconciliation{Call: "3.3", Outcome: jig.OutcomeGiveUp, Token: "tok"}, e.word)
+	require.Equal(t, jig.Reconciliation{Call: "3.3", Outcome: jig.OutcomeGiveUp, Attempt: 1, Token: "tok"}, e.word)
+	got = jigCLI(t, e, withKey, "reconcile", "ses_1", "3.3", "--outcome", "give_up", "--attempt", "2", "--token", "tok")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Equal(t, 2, e.word.Attempt)
 }
 
 func TestWrongProofs(t *testing.T) {

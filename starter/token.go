@@ -22,6 +22,7 @@ type tokenFlags struct {
 	input, grant, to string
 	value            string
 	outcome, result  string
+	attempt          int
 	note, reason     string
 	lifetime         time.Duration
 }
@@ -31,7 +32,7 @@ func brings() map[string][]string {
 	return map[string][]string{
 		string(jig.AnswerApprove): {"input", "grant", "note"}, string(jig.AnswerDeny): {"reason", "note"},
 		string(jig.AnswerDelegate): {"to!", "note"}, token.ActionAnswer: {"value!", "note"},
-		token.ActionReconcile: {"outcome!", "result", "note"},
+		token.ActionReconcile: {"outcome!", "attempt", "result", "note"},
 	}
 }
 
@@ -67,7 +68,7 @@ func (a *app) tokenCommand() *cobra.Command {
 		Short: "Print a token that proves who decides a call",
 		Long: `Print a token that proves who decides a call, for a decision that is sent by other means, e.g. with the temporal command. The token
 is valid once and for a few minutes, for one action on one call as it waits now, and only for a decision with the same content: give
-the same --input, --grant, --to, --value, --outcome, --result, --note and --reason here as in the decision.
+the same --input, --grant, --to, --value, --outcome, --attempt, --result, --note and --reason here as in the decision.
 
 The key is taken from --key or JIG_SIGNING_KEY; see "jig key new". Without --digest the command looks up the waiting call; with it,
 it connects to nothing. JSON output: {"token", "key", "principal", "action", "session_id", "call", "digest", "expires_at"}.`,
@@ -88,6 +89,7 @@ it connects to nothing. JSON output: {"token", "key", "principal", "action", "se
 	flags.StringVar(&f.to, "to", "", "principal to delegate to")
 	flags.StringVar(&f.value, "value", "", "the answer: @file.json, @- or JSON")
 	flags.StringVar(&f.outcome, "outcome", "", "happened, not_happened or give_up")
+	flags.IntVar(&f.attempt, "attempt", 1, "attempt that the outcome is about")
 	flags.StringVar(&f.result, "result", "", "result of the call: @file.json, @- or JSON")
 	flags.StringVar(&f.note, "note", "", "note of the decision")
 	flags.StringVar(&f.reason, "reason", "", "reason of a denial, which the agent sees")
@@ -164,7 +166,9 @@ func (a *app) claimOf(session, call string, f tokenFlags) (identity.Claim, error
 	case token.ActionAnswer:
 		return token.ForReply(a.flags.tenant, session, jig.Reply{Call: call, Value: values[1], Note: f.note}, f.digest)
 	case token.ActionReconcile:
-		word := jig.Reconciliation{Call: call, Outcome: jig.ReconcileOutcome(f.outcome), Result: values[2], Note: f.note}
+		word := jig.Reconciliation{
+			Call: call, Outcome: jig.ReconcileOutcome(f.outcome), Attempt: f.attempt, Result: values[2], Note: f.note,
+		}
 		if !slices.Contains([]jig.ReconcileOutcome{jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp}, word.Outcome) {
 			return identity.Claim{}, usagef("--outcome is %q; it must be happened, not_happened or give_up", f.outcome)
 		}

@@ -268,8 +268,8 @@ func (s *schedule) act(denying policy.Set) {
 		s.at(s.clock, func() { s.env.Load().CancelWorkflow() })
 	case n < 91:
 		outcome := oneOf(s.r, jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp)
-		word := jig.Reconciliation{Call: target, Outcome: outcome, By: s.somebody()}
-		s.send(oneOf(s.r, "", s.updateID()), protocol.SignalReconcile, func() any { return word }, fmt.Sprintf("%s says of %s: %s", word.By, target, outcome))
+		word := jig.Reconciliation{Call: target, Outcome: outcome, Attempt: oneOf(s.r, 0, 0, 1, 2, 3), By: s.somebody()}
+		s.send(oneOf(s.r, "", s.updateID()), protocol.SignalReconcile, func() any { return word }, fmt.Sprintf("%s says of %s, attempt %d: %s", word.By, target, word.Attempt, outcome))
 	case n < 94:
 		text := fmt.Sprintf("message %d", len(s.letters))
 		s.send("", protocol.SignalMessage, func() any { return protocol.Message{Text: text, By: raceRequester} }, text)
@@ -395,7 +395,7 @@ func (s *schedule) closing() {
 		require.NoError(s.t, err)
 		for _, pending := range list.Pending {
 			if pending.Kind == jig.PendingReconcile {
-				l := &letter{name: protocol.SignalReconcile, made: jig.Reconciliation{Call: pending.Call, Outcome: jig.OutcomeGiveUp, By: "fred"}}
+				l := &letter{name: protocol.SignalReconcile, made: jig.Reconciliation{Call: pending.Call, Outcome: jig.OutcomeGiveUp, Attempt: pending.Attempt, By: "fred"}}
 				s.letters = append(s.letters, l)
 				s.post(s.env.Load(), l)
 			}

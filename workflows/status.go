@@ -306,7 +306,11 @@ func answerCommands(sessionID string, p jig.Pending) []string {
 		return []string{signal(protocol.SignalAnswer, fmt.Sprintf(`{"call":%q,"value":%s,"by":"YOU"}`, p.Call, value))}
 	}
 	if p.Kind == jig.PendingReconcile {
-		return []string{signal(protocol.SignalReconcile, fmt.Sprintf(`{"call":%q,"outcome":"happened","by":"YOU"}`, p.Call))}
+		attempt := ""
+		if p.Attempt > 1 {
+			attempt = fmt.Sprintf(`,"attempt":%d`, p.Attempt)
+		}
+		return []string{signal(protocol.SignalReconcile, fmt.Sprintf(`{"call":%q%s,"outcome":"happened","by":"YOU"}`, p.Call, attempt))}
 	}
 	return []string{
 		signal(protocol.SignalApprove, fmt.Sprintf(`{"call":%q,"by":"YOU"}`, p.Call)),

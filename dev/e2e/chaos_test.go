@@ -123,13 +123,13 @@ func (d *desk) answerOne(r *receiver, id string, p jig.Pending) {
 	payload := map[string]any{"call": p.Call, "by": "chaos"}
 	if p.Kind == jig.PendingReconcile {
 		name = protocol.SignalReconcile
-		payload["outcome"] = jig.OutcomeNotHappened
+		payload["outcome"], payload["attempt"] = jig.OutcomeNotHappened, p.Attempt
 		if requests, _ := r.count(nameOf(p)); requests > 0 {
 			payload["outcome"] = jig.OutcomeHappened
 			payload["result"] = map[string]any{"status": 204}
 		}
 	}
-	// A second answer to the same call is refused, as it should be.
+	// A second answer about the same attempt is refused, as it should be.
 	_ = shared.temporal.SignalWorkflow(d.t.Context(), id, "", name, payload) //nolint:errcheck // see above
 }
 

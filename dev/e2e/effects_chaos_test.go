@@ -209,7 +209,7 @@ func (o office) requireEffects(r *receiver, all []cutCall) {
 			}
 			continue
 		}
-		require.Equal(o.t, 1, requests, "%+v: an unkeyed effect happens once", c)
+		require.Equal(o.t, 1, requests, "%+v: an unkeyed effect happens once; its events: %+v", c, told)
 		if c.cut != "" {
 			require.Positive(o.t, unknown, "%+v: somebody is asked", c)
 			require.Equal(o.t, unknown, reconciled, "%+v: and answers", c)

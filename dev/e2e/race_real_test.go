@@ -315,7 +315,7 @@ func (m *match) settle(p jig.Pending, deny bool) {
 			outcome = jig.OutcomeHappened
 		}
 		for _, by := range reviewers() {
-			m.send(true, "", protocol.UpdateReconcile, nil, jig.Reconciliation{Call: p.Call, By: by, Outcome: outcome})
+			m.send(true, "", protocol.UpdateReconcile, nil, jig.Reconciliation{Call: p.Call, By: by, Outcome: outcome, Attempt: p.Attempt})
 		}
 	case jig.PendingApproval:
 		for _, by := range reviewers() {

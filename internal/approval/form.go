@@ -43,6 +43,8 @@ func CheckReconciliation(r jig.Reconciliation) string {
 		return "`call` is missing: name the call, e.g. 3.2"
 	case r.Outcome != jig.OutcomeHappened && r.Outcome != jig.OutcomeNotHappened && r.Outcome != jig.OutcomeGiveUp:
 		return fmt.Sprintf("%q is not an outcome; use happened, not_happened or give_up", r.Outcome)
+	case r.Attempt < 0:
+		return fmt.Sprintf("`attempt` is %d: give the number of the attempt in doubt, 1 or more", r.Attempt)
 	}
 	return ""
 }

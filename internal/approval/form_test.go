@@ -57,6 +57,7 @@ func TestCheckReconciliation(t *testing.T) {
 		require.Empty(t, approval.CheckReconciliation(jig.Reconciliation{Call: "1.1", Outcome: outcome}))
 	}
 	require.Equal(t, "`call` is missing: name the call, e.g. 3.2", approval.CheckReconciliation(jig.Reconciliation{Outcome: jig.OutcomeGiveUp}))
+	require.Contains(t, approval.CheckReconciliation(jig.Reconciliation{Call: "1.1", Outcome: jig.OutcomeHappened, Attempt: -1}), "`attempt` is -1")
 	require.Equal(t, `"maybe" is not an outcome; use happened, not_happened or give_up`,
 		approval.CheckReconciliation(jig.Reconciliation{Call: "1.1", Outcome: "maybe"}))
 }

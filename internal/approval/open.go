@@ -46,7 +46,7 @@ func InDoubt(tenant, session string, c Call, why string, failure *jig.Error, now
 	input, truncated := stored.PreviewInput(c.Input)
 	p := jig.Pending{
 		Tenant: tenant, SessionID: session, Kind: jig.PendingReconcile, Call: c.ID, Tool: c.Tool, Input: input, Truncated: truncated,
-		Digest: c.Digest, RequestedAt: now.UTC(), Reasons: []string{why},
+		Digest: c.Digest, RequestedAt: now.UTC(), Reasons: []string{why}, Attempt: c.Fence,
 		Summary: fmt.Sprintf("%s %s and it is not known whether it took effect", c.Tool, c.began()),
 	}
 	what := Details{"attempt": c.Fence, "reason": why, "pending": p}

@@ -111,6 +111,9 @@ func reconcileObjection(s State, r ReconcileRequest) string {
 		return "the result is not JSON"
 	case s.TokenUsed:
 		return RefusedToken
+	case max(w.Attempt, 1) != max(s.Open.Attempt, 1):
+		return fmt.Sprintf("attempt %d is in doubt, and the statement is about attempt %d: find out about attempt %[1]d, then send \"attempt\": %[1]d",
+			s.Open.Attempt, max(w.Attempt, 1))
 	}
 	return ""
 }

@@ -16,7 +16,7 @@ import (
 func doubtful() approval.State {
 	s := waiting(nil)
 	s.Call.Status = jig.CallUnknown
-	s.Open.Kind, s.Open.ExpiresAt = jig.PendingReconcile, time.Time{}
+	s.Open.Kind, s.Open.ExpiresAt, s.Open.Attempt = jig.PendingReconcile, time.Time{}, 1
 	s.Latest = asked(byFinance(1))
 	s.Latest.Status, s.ArtifactID = approval.Consumed, "art_1"
 	return s
@@ -51,6 +51,9 @@ func TestReconcile_Refuses(t *testing.T) {
 		"fay may not say what became of a call: it is for eve": func(_ *approval.State, r *approval.ReconcileRequest) {
 			r.Reconcilers = &jig.Approvers{People: []string{"eve"}}
 		},
+		"attempt 2 is in doubt, and the statement is about attempt 1": func(s *approval.State, _ *approval.ReconcileRequest) { s.Open.Attempt = 2 },
+		`then send "attempt": 2`: func(s *approval.State, r *approval.ReconcileRequest) { s.Open.Attempt, r.Reconciliation.Attempt = 2, 1 },
+		"attempt 1 is in doubt, and the statement is about attempt 2": func(_ *approval.State, r *approval.ReconcileRequest) { r.Reconciliation.Attempt = 2 },
 		"fay asked for this call": func(s *approval.State, _ *approval.ReconcileRequest) {
 			s.Latest.RequestedBy, s.Latest.Terms.NotRequester = "fay", true
 		},
@@ -85,6 +88,17 @@ func TestReconcile_WhoMaySayWhatHappened(t *testing.T) {
 		s, r := doubtful(), reconciles(row.who, jig.OutcomeGiveUp, "")
 		row.change(&s, &r)
 		require.False(t, reconcile(t, s, r).Refused(), name)
+	}
+}
+
+func TestReconcile_CountsForTheAttemptInDoubt(t *testing.T) {
+	t.Parallel()
+	for inDoubt, about := range map[int][]int{1: {0, 1}, 2: {2}, 1000: {1000}} {
+		for _, attempt := range about {
+			s, r := doubtful(), reconciles(fay(), jig.OutcomeNotHappened, "")
+			s.Open.Attempt, r.Reconciliation.Attempt = inDoubt, attempt
+			require.False(t, reconcile(t, s, r).Refused(), "attempt %d, about %d", inDoubt, attempt)
+		}
 	}
 }
 

@@ -117,6 +117,7 @@ func TestInDoubt_AsksWhatHappened(t *testing.T) {
 	require.Equal(t, jig.Pending{
 		Tenant: "acme", SessionID: "ses_1", Kind: jig.PendingReconcile, Call: "1.1", Tool: "file.write", Input: []byte(`{"path":"a"}`), Digest: "d1",
 		RequestedAt: noonOf(), Summary: "file.write began and it is not known whether it took effect", Reasons: []string{"the attempt was cut off"},
+		Attempt: 3,
 	}, got.Pending)
 	require.Equal(t, approval.Event{
 		Type: jig.EventToolOutcomeUnknown, Pass: 1, CallID: "1.1", Tool: "file.write",

@@ -300,6 +300,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 	truncated, requested, expires := make([]bool, n), make([]time.Time, n), make([]*time.Time, n)
 	agents, policies, grants := make([]string, n), make([]string, n), make([]string, n)
 	terms, votes, delegations, questions := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	attempts := make([]int, n)
 	for i, p := range list {
 		why, err := encodeReasons(p.Reasons)
 		if err != nil {
@@ -315,6 +316,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 		truncated[i], summaries[i], reasons[i], digests[i], by[i] = p.Truncated, text(p.Summary), why, p.Digest, text(p.RequestedBy)
 		requested[i], expires[i] = p.RequestedAt, moment(p.ExpiresAt)
 		agents[i], policies[i], grants[i] = text(p.Agent), p.PolicyVersion, p.Grant
+		attempts[i] = p.Attempt
 		for _, part := range []struct {
 			into  *string
 			given bool
@@ -337,7 +339,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 	}
 	return []any{
 		ids, kinds, tools, inputs, truncated, summaries, reasons, digests, by, requested, expires, agents, policies, terms, votes,
-		delegations, questions, grants,
+		delegations, questions, grants, attempts,
 	}, nil
 }
 

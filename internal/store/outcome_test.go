@@ -164,7 +164,7 @@ func TestDoubt_StaysUntilAPersonSaysOtherwise(t *testing.T) {
 	w.ends(t, c, 3, failing(jig.CallReserved, false))
 	require.True(t, w.reserve(t, c).InDoubt, "that the third had none says nothing of the second")
 	w.ends(t, c, 4, failing(jig.CallUnknown, true))
-	w.reconcile(t, "k", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
+	w.reconcile(t, "k", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened, Attempt: 4})
 	require.False(t, w.reserve(t, c).InDoubt)
 }
 

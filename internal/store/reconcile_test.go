@@ -82,6 +82,29 @@ func TestReconcileNotHappened(t *testing.T) {
 	w.requireWrites(t, 1)
 }
 
+// A person who says twice that nothing happened has looked once.
+func TestReconcileTwiceRunsTheCallOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.doubtful(t)
+	not := jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened, By: "ben"}
+	require.Equal(t, jig.CallReserved, w.reconcile(t, "first", not).Status)
+	require.Equal(t, 2, w.reserve(t, c).Fence)
+	require.Equal(t, ledger.ReserveUnknown, w.reserve(t, c).Outcome, "the second attempt is cut off too")
+
+	again := w.reconcile(t, "second", not)
+	require.Equal(t, jig.DecisionRefused, again.Outcome)
+	require.Contains(t, again.Reason, "attempt 2 is in doubt")
+	require.Equal(t, ledger.ReserveUnknown, w.reserve(t, c).Outcome)
+	p, err := w.Pending(t.Context(), w.tenant, w.session, c.ID)
+	require.NoError(t, err)
+	require.Equal(t, 2, p.Attempt)
+
+	not.Attempt = p.Attempt
+	require.Equal(t, jig.CallReserved, w.reconcile(t, "third", not).Status)
+	require.Equal(t, 3, w.reserve(t, c).Fence)
+}
+
 func TestReconcileGiveUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

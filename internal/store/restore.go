@@ -102,7 +102,7 @@ func (db *DB) markRestored(ctx context.Context, tenant, session string, dry bool
 			return nil
 		}
 		t.queue("CallsMarkRestored", tenant, session, ids, asked, restoredFence)
-		t.queue("ApprovalsNeverExpire", tenant, session, ids) // expiry must not end a call that may have taken effect
+		t.queue("ApprovalsMarkRestored", tenant, session, ids)
 		return t.finish(ctx, l, session)
 	})
 	return marked, err

@@ -100,6 +100,14 @@ func drafts(c *jig.Call)         { c.Write, c.Idempotent = false, false }
 func writesUnderKey(c *jig.Call) { c.Write, c.Idempotent = true, true }
 func reads(c *jig.Call)          { c.Write, c.Idempotent = false, true }
 
+// inDoubt returns the attempt that the open question is about.
+func (w world) inDoubt(t *testing.T, c jig.Call) int {
+	t.Helper()
+	p, err := w.Pending(t.Context(), w.tenant, w.session, c.ID)
+	require.NoError(t, err)
+	return p.Attempt
+}
+
 // goesOn approves the call if it waits and then begins an attempt, as happens after the restore.
 func (w world) goesOn(t *testing.T, c jig.Call) ledger.Reservation {
 	t.Helper()
@@ -161,11 +169,15 @@ func TestRestoredCall_RunsOnlyAfterAPersonSaidThatItDidNotHappen(t *testing.T) {
 				require.Contains(t, p.Reasons[0], "restored from a backup")
 			}
 
+			for _, before := range []int{0, 1, 2} {
+				stale := w.reconcile(t, fmt.Sprint("stale", before), jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened, Attempt: before})
+				require.Equal(t, jig.DecisionRefused, stale.Outcome, "about attempt %d, from before the restore", before)
+			}
 			outcome := jig.OutcomeHappened
 			if one.name[len(one.name)-len("not_happened"):] == "not_happened" {
 				outcome = jig.OutcomeNotHappened
 			}
-			require.Equal(t, jig.DecisionAccepted, w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: outcome}).Outcome)
+			require.Equal(t, jig.DecisionAccepted, w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: outcome, Attempt: p.Attempt}).Outcome)
 			r := w.reserve(t, c)
 			if outcome == jig.OutcomeHappened {
 				require.Equal(t, ledger.ReserveFinal, r.Outcome)
@@ -207,7 +219,7 @@ func TestRestoredCall_IsNotFinalisedByAnAttemptFromBefore(t *testing.T) {
 		refused(one, "before it is asked about")
 		require.Equal(t, ledger.ReserveUnknown, one.w.goesOn(t, one.c).Outcome)
 		refused(one, "while it is unknown")
-		one.w.reconcile(t, "word", jig.Reconciliation{Call: one.c.ID, Outcome: jig.OutcomeNotHappened})
+		one.w.reconcile(t, "word", jig.Reconciliation{Call: one.c.ID, Outcome: jig.OutcomeNotHappened, Attempt: one.w.inDoubt(t, one.c)})
 		refused(one, "before it runs again")
 		require.Equal(t, ledger.ReserveRun, one.w.reserve(t, one.c).Outcome)
 		refused(one, "while it runs again")
@@ -252,7 +264,7 @@ func TestRestoredComposition_AsksBeforeItBegins(t *testing.T) {
 			Tenant: w.tenant, SessionID: w.session, Call: c.ID, Tool: c.Tool, Status: w.row(t, c).Status, Asks: true,
 		}, state)
 		require.Equal(t, ledger.ReserveUnknown, w.goesOn(t, c).Outcome, state)
-		w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
+		w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened, Attempt: w.inDoubt(t, c)})
 		r := w.reserve(t, c)
 		require.Equal(t, ledger.ReserveRun, r.Outcome, state)
 		w.ends(t, c, r.Fence, nil)

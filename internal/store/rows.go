@@ -155,6 +155,7 @@ type approvalRow struct {
 	Claimed        bool
 	ParentID       string
 	ParentCall     string
+	Attempt        int
 }
 
 func (r *approvalRow) status() approval.Status { return approval.Status(r.Status) }
@@ -164,6 +165,7 @@ func (r *approvalRow) pending() (jig.Pending, error) {
 		Tenant: r.TenantID, SessionID: r.SessionID, Kind: jig.PendingKind(r.Kind), Call: r.CallID, Tool: r.Tool, Input: r.Input,
 		Truncated: r.Truncated, Summary: r.Summary, Digest: r.Digest, RequestedBy: r.RequestedBy, RequestedAt: r.RequestedAt.UTC(),
 		Agent: r.Agent, PolicyVersion: r.PolicyVersion, Grant: r.GrantID, ParentID: r.ParentID, ParentCall: r.ParentCall,
+		Attempt: r.Attempt,
 	}
 	if r.ExpiresAt != nil {
 		p.ExpiresAt = r.ExpiresAt.UTC()

@@ -99,11 +99,14 @@ func ForReply(tenant, session string, r jig.Reply, digest string) (identity.Clai
 }
 
 // ForReconciliation returns the claim that a token must prove for a statement about an unknown outcome. The content covers {"outcome",
-// "result", "note"} with the members that are given.
+// "attempt", "result", "note"} with the members that are given.
 func ForReconciliation(tenant, session string, r jig.Reconciliation, digest string) (identity.Claim, error) {
 	members := map[string]any{}
 	if r.Outcome != "" {
 		members["outcome"] = r.Outcome
+	}
+	if r.Attempt > 1 { // no attempt means the first
+		members["attempt"] = r.Attempt
 	}
 	if len(r.Result) > 0 {
 		members["result"] = r.Result

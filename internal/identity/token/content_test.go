@@ -158,6 +158,12 @@ func TestForTheOthers(t *testing.T) {
 	noted, err := token.ForReconciliation("acme", "ses_1", word, "d1")
 	require.NoError(t, err)
 	require.Equal(t, hash(`{"note":"seen in their log","outcome":"not_happened","result":{"id":7}}`), noted.Content)
+	for attempt, content := range map[int]string{0: `{"outcome":"give_up"}`, 1: `{"outcome":"give_up"}`, 2: `{"attempt":2,"outcome":"give_up"}`} {
+		word = jig.Reconciliation{Call: "2.1", By: "ana", Outcome: jig.OutcomeGiveUp, Attempt: attempt}
+		about, err := token.ForReconciliation("acme", "ses_1", word, "d1")
+		require.NoError(t, err)
+		require.Equal(t, hash(content), about.Content, "attempt %d", attempt)
+	}
 
 	pause, err := token.ForSubject("acme", token.ActionPause, "tool:mail.send", "")
 	require.NoError(t, err)

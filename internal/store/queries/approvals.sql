@@ -2,16 +2,17 @@
 -- An approval that a grant gives is approved from the start, by the people who gave the grant.
 insert into approvals (tenant_id, session_id, call_id, kind, tool, input, truncated, summary, reasons, digest, requested_by,
     requested_at, expires_at, agent, policy_version, terms, votes, delegations, question, grant_id, status, answer, decided_by, claimed,
-    approved_digest, decided_at, parent_id, parent_call)
+    approved_digest, decided_at, parent_id, parent_call, attempt)
 select $1, $2, q.call_id, q.kind, q.tool, nullif(q.input, '')::json, q.truncated, q.summary, nullif(q.reasons, '')::json, q.digest,
     q.requested_by, q.requested_at, q.expires_at, q.agent, q.policy_version, nullif(q.terms, '')::json, nullif(q.votes, '')::json,
     nullif(q.delegations, '')::json, nullif(q.question, '')::json, q.grant_id, case when q.grant_id = '' then 'open' else 'approved' end,
     case when q.grant_id = '' then '' else 'approve' end, coalesce(array_to_string(g.given_by, ', '), ''), coalesce(g.claimed, false),
-    case when q.grant_id = '' then '' else q.digest end, case when q.grant_id = '' then null else clock_timestamp() end, s.parent_id, s.parent_call
+    case when q.grant_id = '' then '' else q.digest end, case when q.grant_id = '' then null else clock_timestamp() end, s.parent_id, s.parent_call,
+    q.attempt
 from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::boolean[], $8::text[], $9::text[], $10::text[], $11::text[],
-    $12::timestamptz[], $13::timestamptz[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[])
+    $12::timestamptz[], $13::timestamptz[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::integer[])
     as q(call_id, kind, tool, input, truncated, summary, reasons, digest, requested_by, requested_at, expires_at, agent, policy_version,
-        terms, votes, delegations, question, grant_id)
+        terms, votes, delegations, question, grant_id, attempt)
 join sessions s on s.tenant_id = $1 and s.session_id = $2
 left join grants g on g.tenant_id = $1 and g.grant_id = q.grant_id
 
@@ -94,9 +95,11 @@ update approvals a set status = 'expired', reason = $3 where a.tenant_id = $1 an
 update approvals a set status = 'canceled', reason = $3, decided_at = coalesce(a.decided_at, clock_timestamp())
 where a.tenant_id = $1 and a.session_id = $2 and (a.status = 'open' or a.status = 'approved' and a.kind = 'approval')
 
--- name: ApprovalsNeverExpire
-update approvals a set expires_at = null
-where a.tenant_id = $1 and a.session_id = $2 and a.call_id = any($3::text[]) and a.status = 'open'
+-- name: ApprovalsMarkRestored
+-- Follows CallsMarkRestored. Expiry must not end a call that may have taken effect, and an answer from before the restore must not count.
+update approvals a set expires_at = null, attempt = case when a.kind = 'reconcile' then c.fence else 0 end
+from calls c where a.tenant_id = $1 and a.session_id = $2 and a.call_id = any($3::text[]) and a.status = 'open'
+    and c.tenant_id = a.tenant_id and c.session_id = a.session_id and c.call_id = a.call_id
 
 -- name: ApprovalsCancelOf
 update approvals a set status = 'canceled', reason = $4, decided_at = coalesce(a.decided_at, clock_timestamp())
