@@ -49,12 +49,12 @@ fetch:
 temporal-cli: ## build the stock temporal command into .cache/bin, unless it is on PATH (only tests need it; minutes)
 	@command -v temporal >/dev/null || scripts/tool.sh temporal github.com/temporalio/cli/cmd/temporal $(TEMPORAL_CLI)
 
-# The Temporal server is kept in the user's cache directory, see dev/program. It is built at the same time as jig-dev, whose largest
+# The Temporal server is kept in the user's cache directory, see dev/internal/program. It is built at the same time as jig-dev, whose largest
 # package keeps one core busy for minutes, but after jig, which compiles first what all of them use.
 jig-dev: fetch
 	@scripts/say.sh "build: jig, jig-dev and the Temporal server (minutes with an empty build cache, seconds afterwards)"
 	@scripts/build.sh $(BIN)/jig cmd/jig
-	@(cd dev && exec go run ./program/prepare) & server=$$!; built=0; \
+	@(cd dev && exec go run ./prepare) & server=$$!; built=0; \
 	scripts/build.sh $(BIN)/jig-dev dev || built=$$?; wait $$server; exit $$built
 
 lint: ## golangci-lint on all modules, workflowcheck on the workflows

@@ -12,8 +12,8 @@ import (
 	"syscall"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/dev/port"
-	"github.com/jig-run/jig/dev/stack"
+	"github.com/jig-run/jig/dev/internal/port"
+	"github.com/jig-run/jig/dev/internal/stack"
 )
 
 // Exit codes: 2 means that a setting is wrong or that something the command needs is not available.

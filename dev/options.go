@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/dev/stack"
+	"github.com/jig-run/jig/dev/internal/stack"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/worker"
 )

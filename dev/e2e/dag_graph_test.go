@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/jig-run/jig/dev/e2e/probe"
+	"github.com/jig-run/jig/dev/internal/probe"
 	"github.com/jig-run/jig/internal/plan/extraction"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/mod/modfile"
 
-	"github.com/jig-run/jig/dev/port"
+	"github.com/jig-run/jig/dev/internal/port"
 )
 
 // anywhere are flags that let a development server run next to others.

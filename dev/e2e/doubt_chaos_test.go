@@ -14,7 +14,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/dev/e2e/probe"
+	"github.com/jig-run/jig/dev/internal/probe"
 	"github.com/jig-run/jig/internal/entity"
 )
 

@@ -149,9 +149,9 @@ require (
 
 // Parts of the server that nobody uses here and that are most of its build. docs/decisions/006 says why and how.
 replace (
-	cloud.google.com/go/storage => ./absent/storage
-	github.com/aws/aws-sdk-go-v2/config => ./absent/aws-config
-	github.com/aws/aws-sdk-go-v2/service/s3 => ./absent/aws-s3
-	go.temporal.io/auto-scaled-workers => ./absent/auto-scaled-workers
-	modernc.org/sqlite => ./absent/sqlite
+	cloud.google.com/go/storage => ./internal/absent/storage
+	github.com/aws/aws-sdk-go-v2/config => ./internal/absent/aws-config
+	github.com/aws/aws-sdk-go-v2/service/s3 => ./internal/absent/aws-s3
+	go.temporal.io/auto-scaled-workers => ./internal/absent/auto-scaled-workers
+	modernc.org/sqlite => ./internal/absent/sqlite
 )

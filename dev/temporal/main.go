@@ -17,9 +17,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jig-run/jig/dev/temporal/config"
-	"github.com/jig-run/jig/dev/temporal/server"
-	"github.com/jig-run/jig/dev/temporal/webui"
+	"github.com/jig-run/jig/dev/temporal/internal/config"
+	"github.com/jig-run/jig/dev/temporal/internal/server"
+	"github.com/jig-run/jig/dev/temporal/internal/webui"
 )
 
 const (

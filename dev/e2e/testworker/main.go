@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/jig-run/jig/dev/e2e/probe"
+	"github.com/jig-run/jig/dev/internal/probe"
 	"github.com/jig-run/jig/worker"
 )
 

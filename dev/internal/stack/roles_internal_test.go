@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/dev/pg"
+	"github.com/jig-run/jig/dev/internal/pg"
 	"github.com/jig-run/jig/internal/store"
 )
 
@@ -67,7 +67,7 @@ func developmentRoles(t *testing.T) database {
 func deployedRoles(t *testing.T) database {
 	t.Helper()
 	server := newServer(t)
-	script, err := os.ReadFile("../../deploy/postgres-init.sh")
+	script, err := os.ReadFile("../../../deploy/postgres-init.sh")
 	require.NoError(t, err)
 	_, statements, found := strings.Cut(string(script), "<<'SQL'\n")
 	require.True(t, found, "the script feeds psql a here document")

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig/dev/port"
+	"github.com/jig-run/jig/dev/internal/port"
 )
 
 func TestClaimPicksAFreePort(t *testing.T) {

@@ -54,7 +54,7 @@ func Describe(path string, withUI bool) string {
 // sources returns the folder of the module dev/temporal in the clone that this program was built from.
 func sources() string {
 	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "temporal")
+	return filepath.Join(filepath.Dir(file), "..", "..", "temporal")
 }
 
 // beside returns the server in the folder of this program.

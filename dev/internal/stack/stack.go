@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jig-run/jig/dev/pg"
-	"github.com/jig-run/jig/dev/program"
-	"github.com/jig-run/jig/dev/temporalserver"
+	"github.com/jig-run/jig/dev/internal/pg"
+	"github.com/jig-run/jig/dev/internal/program"
+	"github.com/jig-run/jig/dev/internal/temporalserver"
 )
 
 // Stack is a running set of servers.

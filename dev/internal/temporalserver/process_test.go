@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig/dev/port"
-	"github.com/jig-run/jig/dev/program"
-	"github.com/jig-run/jig/dev/temporalserver"
+	"github.com/jig-run/jig/dev/internal/port"
+	"github.com/jig-run/jig/dev/internal/program"
+	"github.com/jig-run/jig/dev/internal/temporalserver"
 )
 
 func built(t *testing.T) string {

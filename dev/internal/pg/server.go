@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jig-run/jig/dev/port"
+	"github.com/jig-run/jig/dev/internal/port"
 )
 
 const (

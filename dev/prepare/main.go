@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/jig-run/jig/dev/program"
+	"github.com/jig-run/jig/dev/internal/program"
 )
 
 func main() {

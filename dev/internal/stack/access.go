@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/jig-run/jig/dev/pg"
+	"github.com/jig-run/jig/dev/internal/pg"
 )
 
 // PG returns the PostgreSQL server, so that tests can stop, kill and start it. It is nil if the stack uses an existing server.

@@ -10,7 +10,7 @@ import (
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"github.com/jig-run/jig/dev/stack"
+	"github.com/jig-run/jig/dev/internal/stack"
 )
 
 func start(t *testing.T, o stack.Options) *stack.Stack {

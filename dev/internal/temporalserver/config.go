@@ -7,10 +7,10 @@ import (
 	"net"
 	"time"
 
-	"github.com/jig-run/jig/dev/port"
+	"github.com/jig-run/jig/dev/internal/port"
 )
 
-// config is the document that the program reads from standard input; Config in dev/temporal/config describes the fields.
+// config is the document that the program reads from standard input; Config in dev/temporal/internal/config describes the fields.
 type config struct {
 	DatabaseURL string         `json:"database_url"`
 	Frontend    string         `json:"frontend"`
@@ -23,7 +23,7 @@ type config struct {
 	LogLevel    slog.Level     `json:"log_level"`
 }
 
-// report is a line of the program's standard output; Report in dev/temporal/config describes the fields.
+// report is a line of the program's standard output; Report in dev/temporal/internal/config describes the fields.
 type report struct {
 	Ready  bool   `json:"ready"`
 	Taken  string `json:"taken"`

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/jig-run/jig/dev/port"
+	"github.com/jig-run/jig/dev/internal/port"
 )
 
 // startPatience is how long the program may take to get ready.

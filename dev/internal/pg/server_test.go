@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig/dev/pg"
-	"github.com/jig-run/jig/dev/port"
+	"github.com/jig-run/jig/dev/internal/pg"
+	"github.com/jig-run/jig/dev/internal/port"
 )
 
 // start starts an ephemeral server for one test.

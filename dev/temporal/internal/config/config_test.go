@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/jig-run/jig/dev/temporal/config"
+	"github.com/jig-run/jig/dev/temporal/internal/config"
 )
 
 func TestRead_NumbersHaveTheTypesOfDynamicConfiguration(t *testing.T) {

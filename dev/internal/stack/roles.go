@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/jig-run/jig/dev/pg"
+	"github.com/jig-run/jig/dev/internal/pg"
 )
 
 // makeRoles creates the roles and jig's database on a server that this package started, or resets them to their intended state.
