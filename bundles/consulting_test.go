@@ -56,13 +56,13 @@ func TestExecutiveSummaryIsLayered(t *testing.T) {
 		}
 		switch task.ID {
 		case "narrative":
-			require.ElementsMatch(t, []string{"situation", "pilots", "assessments", "outcomes", "readiness"}, task.DependsOn, "all of what is on record")
+			require.ElementsMatch(t, []string{"situation", "pilots", "assessments", "outcomes", "readiness"}, task.DependsOn, "all records")
 			require.Equal(t, entity.TaskAgent, task.Kind)
 			require.NotEmpty(t, task.OutputSchema)
 		case "citations":
 			require.Equal(t, "narrative", task.Claims)
 		default:
-			require.Contains(t, []entity.TaskKind{entity.TaskComposition, entity.TaskCompute}, task.Kind, "no model before what is on record is known")
+			require.Contains(t, []entity.TaskKind{entity.TaskComposition, entity.TaskCompute}, task.Kind, "no model runs before the records have been read")
 		}
 	}
 	require.Equal(t, []string{"situation", "pilots", "assessments", "outcomes", "readiness", "narrative", "citations"}, ids)
@@ -127,7 +127,7 @@ func TestComposer_UsesTheRecords(t *testing.T) {
 			{"id": "ent_3", "name": "Same", "metric": "calls", "unit": "", "baseline": 5, "result": 5, "change_percent": 0, "improved": false}]},
 		"readiness": {"assessments": 3, "mean": 2.7, "weakest": ["ent_5", "ent_7"], "strongest": ["ent_6"], "high_risks": ["ent_5", "ent_7"]}}`)
 	require.Equal(t, "Acme: 1 of 4 pilots have improved what they measure, readiness is 2.7 of 5", got.Headline)
-	require.Equal(t, []string{"data: scan again", "people: go on"}, got.Recommendations, "the weakest first; what recommends nothing is left out")
+	require.Equal(t, []string{"data: scan again", "people: go on"}, got.Recommendations, "the weakest first; an assessment without a recommendation is left out")
 	require.Equal(t, []entity.TextClaim{
 		{Text: "Acme has asked for this: answer within a day", SourceEntityIDs: []string{"ent_e"}},
 		{Text: "Intake: minutes per form improved by 65.8%, from 19 to 6.5 min.", SourceEntityIDs: []string{"ent_1"}},

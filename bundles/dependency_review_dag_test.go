@@ -150,11 +150,11 @@ func TestReviewWriter_FewAndManyModules(t *testing.T) {
 	t.Parallel()
 	none := write(t)
 	require.Empty(t, none.Claims)
-	require.NotNil(t, none.Claims, "an empty list is one, too")
+	require.NotNil(t, none.Claims, "an empty list, not null")
 	require.Contains(t, none.Summary, "example.com/app uses no other module directly")
 
 	bare := write(t, fact("x", map[string]any{"licences": []string{}, "risk": "unknown"}))
-	require.Empty(t, bare.Claims, "of what nothing is known nothing is said")
+	require.Empty(t, bare.Claims, "there are no claims about a module of which nothing is known")
 
 	var many []map[string]any
 	for i := range 500 {

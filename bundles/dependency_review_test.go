@@ -150,7 +150,7 @@ func TestDependencyReviewReport(t *testing.T) {
 	s := newSession(t, `{"path": "go.mod", "report": "out/report.md"}`)
 	answer := s.run()
 
-	require.Len(t, s.exchanges, 4, "list, licences, write, answer")
+	require.Len(t, s.exchanges, 4, "list, licenses, write, answer")
 	require.Len(t, s.calls("deps.license"), 5, "one call for each direct module")
 	require.Len(t, s.exchanges[1].Calls, 5, "all in one pass")
 	golden := filepath.Join("testdata", "dependency-review.md")
@@ -190,7 +190,7 @@ func TestDependencyReviewNotWritten(t *testing.T) {
 			s.answers["file.write"] = func(map[string]any) (jig.CallStatus, jig.ToolResult) { return failed(c.status, c.code, c.message) }
 			answer := s.run()
 			require.Contains(t, answer, c.want)
-			require.Contains(t, answer, "3 for a person to look at: example.com/gpl", "the summary is given all the same")
+			require.Contains(t, answer, "3 for a person to look at: example.com/gpl", "it summarizes the review anyway")
 			require.Len(t, s.calls("file.write"), 1, "it does not try again")
 		})
 	}

@@ -1,6 +1,6 @@
 // Package bundles holds the bundles that ship with jig: agents, entity types, thin tools, compositions, prompts, skills and policies. They
-// are embedded as data in the worker, which installs them for the default tenant. The package reads its own files and does not know where
-// they are stored after that. Package deps, below it, implements the tools of one of them.
+// are embedded as data in the worker, which installs them for the default tenant. The package only reads its own files; it
+// does not store them. Its subpackage deps implements the tools of the bundle dependency-review.
 package bundles
 
 import (

@@ -20,7 +20,7 @@ func checkContract(t Tool) error {
 	case t.handler == nil:
 		return bad("implementation", "it has no function")
 	case strings.TrimSpace(c.Description) == "":
-		return bad("description", "say when to use the tool and what it gives back")
+		return bad("description", "say when to use the tool and what it returns")
 	case !slices.Contains([]jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive}, c.Permission):
 		return bad("permission", "%q is not one of read, draft, write, destructive", c.Permission)
 	case !slices.Contains([]jig.Risk{jig.RiskSafe, jig.RiskModerate, jig.RiskHigh}, c.Risk):

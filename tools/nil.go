@@ -117,7 +117,7 @@ func fillNil(v reflect.Value) {
 	}
 }
 
-// fillMap does the same for a map. Map values cannot be changed in place, so it sets them again.
+// fillMap does what fillNil does, for a map. Map values cannot be changed in place, so it sets them again.
 func fillMap(v reflect.Value) {
 	t := v.Type()
 	if opaque(t) || !v.CanSet() {

@@ -99,7 +99,7 @@ func (r *Registry) prepare(t Tool) (*registered, error) {
 	return ready, nil
 }
 
-// compile compiles a tool's schemas, which the compilers keep.
+// compile compiles a tool's schemas. The compilers cache them.
 func (r *Registry) compile(t Tool) (*registered, error) {
 	input, err := compile(r.inputs, t.contract, "input_schema", t.contract.InputSchema)
 	if err != nil {
@@ -122,12 +122,12 @@ func compile(compiler *schema.Compiler, c jig.Tool, field string, raw json.RawMe
 	}
 	if !s.Object() {
 		return nil, unfit(c, field, jig.Errorf(jig.CodeInvalidInput, "the top level is not an object").
-			WithHint(`the schema wants "type": "object" at its top`))
+			WithHint(`write "type": "object" at the top level of the schema`))
 	}
 	return s, nil
 }
 
-// unfit returns an error that says which tool, and which part of it, is wrong.
+// unfit returns an error that names the tool and the field of its contract that is wrong.
 func unfit(c jig.Tool, field string, e *jig.Error) error {
 	out := *e
 	out.Code = jig.CodeInvalidInput
@@ -159,7 +159,7 @@ func (r *Registry) Tools() []jig.Tool {
 	return list
 }
 
-// notFound must be called with at least the read lock held.
+// notFound returns the error for an unknown tool. The caller holds at least the read lock.
 func (r *Registry) notFound(name string) *jig.Error {
 	known := slices.Sorted(maps.Keys(r.tools))
 	e := jig.Errorf(jig.CodeToolNotFound, "there is no tool %q", cut(name, 80)).

@@ -150,10 +150,10 @@ func stopped(err error, c jig.Tool) *jig.Error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return jig.Errorf(jig.CodeTimeout, "%s did not finish in time (%s)", c.Name, cmp.Or(c.Timeout, jig.DefaultToolTimeout).Round(time.Millisecond))
 	}
-	return jig.Errorf(jig.CodeCanceled, "%s was cancelled", c.Name)
+	return jig.Errorf(jig.CodeCanceled, "%s was canceled", c.Name)
 }
 
-// checkOutput makes sure that a handler keeps to its own contract.
+// checkOutput makes sure that a handler's result follows the tool's contract.
 func (t *registered) checkOutput(result jig.ToolResult) jig.ToolResult {
 	name := t.contract.Name
 	if !result.Success {
@@ -178,8 +178,8 @@ func (t *registered) checkOutput(result jig.ToolResult) jig.ToolResult {
 	if err := t.output.Validate(result.Data); err != nil {
 		e := *jig.AsError(err)
 		e.Code = jig.CodeInvalidOutput
-		e.Message = name + " gave back what its output schema does not allow: " + strings.Join(append(result.Warnings, e.Message), "; ")
-		e.Hint = "the tool has to be put right; its input is not at fault"
+		e.Message = name + " returned an output that its output schema does not allow: " + strings.Join(append(result.Warnings, e.Message), "; ")
+		e.Hint = "fix the tool; its input is not at fault"
 		return misfit(t.contract, result, &e)
 	}
 	return result
@@ -199,7 +199,7 @@ func misfit(contract jig.Tool, result jig.ToolResult, problem *jig.Error) jig.To
 		result.Data = quoted
 	}
 	result.Warnings = []string{problem.Message}
-	result.Summary = cmp.Or(result.Summary, contract.Name+" succeeded") + " (with a warning: its output does not fit)"
+	result.Summary = cmp.Or(result.Summary, contract.Name+" succeeded") + " (with a warning: its output does not fit its schema)"
 	return result
 }
 

@@ -153,7 +153,7 @@ func (t *Tool) derive(in, out reflect.Type, d derivation) ([]byte, error) {
 		return defaults, nil
 	}
 	if field := nullable(out, nil); field != "" {
-		return nil, fmt.Errorf("output type %s: the pointer %s needs omitempty, it would be written as null", out, field)
+		return nil, fmt.Errorf("output type %s: the pointer %s needs omitempty, because nil would be written as null", out, field)
 	}
 	if _, t.contract.OutputSchema, err = schemaOf(out, d.adjustOutput); err != nil {
 		return nil, fmt.Errorf("output type %s: %w", out, err)
@@ -204,7 +204,7 @@ func decode[In any](input, defaults []byte) (In, error) {
 			at := "/" + strings.ReplaceAll(wrong.Field, ".", "/")
 			e = jig.Errorf(jig.CodeInvalidInput, "%s does not take %s", at, wrong.Value).WithField(at)
 			if strings.HasPrefix(wrong.Value, "number") {
-				e = e.WithHint("give a smaller one")
+				e = e.WithHint("give a smaller number")
 			}
 		}
 		e.NotExecuted = true
@@ -219,7 +219,7 @@ func success[Out any](out Out, fill bool) jig.ToolResult {
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
-		// The function did succeed. What an unusable output means is decided where the output is checked.
+		// The function itself succeeded; checkOutput decides what an unusable output means.
 		return jig.ToolResult{Success: true, Warnings: []string{"the output cannot be written as JSON: " + err.Error()}}
 	}
 	r := jig.ToolResult{Success: true, Data: data}
@@ -241,7 +241,7 @@ func success[Out any](out Out, fill bool) jig.ToolResult {
 func failure(err error) jig.ToolResult {
 	e := jig.AsError(err)
 	if e == nil {
-		e = &jig.Error{Code: jig.CodeInternal, Message: "the tool failed and did not say why"}
+		e = &jig.Error{Code: jig.CodeInternal, Message: "the tool failed without an error message"}
 	}
 	return jig.Failure(e)
 }

@@ -27,34 +27,34 @@ const (
 type inspectInput struct {
 	Module  string `json:"module"          jsonschema:"module path, e.g. github.com/jackc/pgx/v5"   minLength:"1" maxLength:"1000"`
 	Version string `json:"version"         jsonschema:"the version as in go.mod, e.g. v5.12.0"      maxLength:"200"`
-	Main    string `json:"main,omitempty"  jsonschema:"go.mod that requires it, or its folder, relative to the working directory: says whether it is used directly" maxLength:"4096"`
-	AsOf    string `json:"as_of,omitempty" jsonschema:"the moment at which its age is wanted, RFC 3339, or a date" maxLength:"64"`
+	Main    string `json:"main,omitempty"  jsonschema:"go.mod that requires the module, or its folder, relative to the working directory; for the output direct" maxLength:"4096"`
+	AsOf    string `json:"as_of,omitempty" jsonschema:"time for which to compute the age, as RFC 3339 or a date" maxLength:"64"`
 }
 
 type inspectOutput struct {
 	Module   string    `json:"module"`
 	Version  string    `json:"version"`
-	Licenses []license `json:"licenses" jsonschema:"empty when the module has no licence file"`
-	Risk     string    `json:"risk"     jsonschema:"the strictest of its licences: low permissive, medium weak copyleft, high strong copyleft, unknown" enum:"low,medium,high,unknown"`
+	Licenses []license `json:"licenses" jsonschema:"empty if the module has no license file"`
+	Risk     string    `json:"risk"     jsonschema:"the strictest of its licenses: low permissive, medium weak copyleft, high strong copyleft, unknown" enum:"low,medium,high,unknown"`
 	// PublishedAt is the time of the version's tag or commit.
 	PublishedAt string `json:"published_at,omitempty" jsonschema:"when the version was made, RFC 3339"`
 	AgeDays     *int   `json:"age_days,omitempty"     jsonschema:"whole days from then to as_of; only with as_of"`
-	LatestKnown string `json:"latest_known,omitempty" jsonschema:"the newest release that the module cache knows of"`
+	LatestKnown string `json:"latest_known,omitempty" jsonschema:"newest release in the module cache"`
 	// VersionsBehind counts releases, not time.
-	VersionsBehind *int        `json:"versions_behind,omitempty" jsonschema:"how many releases the module cache knows that are newer"`
-	SizeBytes      *int64      `json:"size_bytes,omitempty"      jsonschema:"of all its files, unpacked"`
+	VersionsBehind *int        `json:"versions_behind,omitempty" jsonschema:"number of newer releases in the module cache"`
+	SizeBytes      *int64      `json:"size_bytes,omitempty"      jsonschema:"size of all files, unpacked"`
 	Files          *int        `json:"files,omitempty"`
 	Direct         *bool       `json:"direct,omitempty"          jsonschema:"whether main requires it directly; only with main"`
-	Retracted      *retraction `json:"retracted,omitempty"       jsonschema:"there when its authors took the version back"`
-	Deprecated     string      `json:"deprecated,omitempty"      jsonschema:"what its authors say in its place, when they gave the module up"`
-	ModOf          string      `json:"mod_of,omitempty"          jsonschema:"the version whose go.mod was read for retracted and deprecated, the newest that the cache has"`
-	Known          []string    `json:"known"                     jsonschema:"the facts that were found, among them that it is not retracted or not deprecated"`
-	Missing        []string    `json:"missing"                   jsonschema:"the facts that the module cache does not know"`
+	Retracted      *retraction `json:"retracted,omitempty"       jsonschema:"present if the authors retracted the version"`
+	Deprecated     string      `json:"deprecated,omitempty"      jsonschema:"the authors' notice, if they deprecated the module"`
+	ModOf          string      `json:"mod_of,omitempty"          jsonschema:"version whose go.mod was read for retracted and deprecated: the newest in the cache"`
+	Known          []string    `json:"known"                     jsonschema:"facts that were found; retracted and deprecated count as found if it is known that the version is not"`
+	Missing        []string    `json:"missing"                   jsonschema:"facts that the module cache does not contain"`
 }
 
 // retraction says that a version was retracted.
 type retraction struct {
-	Rationale string `json:"rationale" jsonschema:"why, in its authors' words; may be empty"`
+	Rationale string `json:"rationale" jsonschema:"the reason, in the authors' words; may be empty"`
 }
 
 // Summary implements tools.Summarizer.
@@ -175,7 +175,7 @@ func moment(text string) (time.Time, error) {
 
 func localReplacement(path string) error {
 	return jig.Errorf(jig.CodeInvalidInput, "%s has no version: a local folder replaces it", path).WithField("/version").
-		WithReason("local_replacement").WithHint("look for its licence in that folder with file.list and file.read")
+		WithReason("local_replacement").WithHint("look for its license in that folder with file.list and file.read")
 }
 
 // strictest returns the risk of a module under all of these licenses.

@@ -36,13 +36,13 @@ type licenseInput struct {
 type licenseOutput struct {
 	Module   string    `json:"module"`
 	Version  string    `json:"version"`
-	Licenses []license `json:"licenses" jsonschema:"empty when the module has no licence file"`
-	Risk     string    `json:"risk"     jsonschema:"the strictest of its licences: low permissive, medium weak copyleft, high strong copyleft, unknown" enum:"low,medium,high,unknown"`
+	Licenses []license `json:"licenses" jsonschema:"empty if the module has no license file"`
+	Risk     string    `json:"risk"     jsonschema:"the strictest of its licenses: low permissive, medium weak copyleft, high strong copyleft, unknown" enum:"low,medium,high,unknown"`
 }
 
 type license struct {
-	SPDX     string  `json:"spdx"     jsonschema:"SPDX id, UNKNOWN when the file is none of the known licences"`
-	Coverage float64 `json:"coverage" jsonschema:"percent of the file that known licences cover"`
+	SPDX     string  `json:"spdx"     jsonschema:"SPDX id, or UNKNOWN if the file matches no known license"`
+	Coverage float64 `json:"coverage" jsonschema:"percentage of the file that known licenses cover"`
 	File     string  `json:"file"     jsonschema:"file at the module's root"`
 }
 
@@ -55,7 +55,7 @@ func (o licenseOutput) Summary() string {
 		}
 	}
 	if len(names) == 0 {
-		names = []string{"no licence file"}
+		names = []string{"no license file"}
 	}
 	return fmt.Sprintf("%s %s: %s, risk %s", o.Module, o.Version, strings.Join(names, " and "), o.Risk)
 }
@@ -165,7 +165,7 @@ func readStart(root *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxLicenseFile)) //nolint:wrapcheck // the caller adds the context
 }
 
-// recognise returns the licenses in one file, each once, in the order of their appearance.
+// recognise returns the licenses of one file, each once, in the order of their appearance.
 func (f forms) recognise(name string, text []byte) (list []license) {
 	coverage := licensecheck.Scan(f.address.ReplaceAll(text, []byte("www.opensource.org/licenses/$2")))
 	percent := math.Round(coverage.Percent*10) / 10

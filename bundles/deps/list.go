@@ -20,18 +20,18 @@ import (
 const maxModFile = 4 << 20
 
 type listInput struct {
-	Path string `json:"path" jsonschema:"go.mod, or the folder it is in, relative to the working directory" maxLength:"4096"`
+	Path string `json:"path" jsonschema:"go.mod or its folder, relative to the working directory" maxLength:"4096"`
 }
 
 type listOutput struct {
 	Module  string     `json:"module"  jsonschema:"path of the module itself"`
-	Go      string     `json:"go"      jsonschema:"Go version it asks for; empty when it names none"`
+	Go      string     `json:"go"      jsonschema:"required Go version; empty if go.mod names none"`
 	Modules []required `json:"modules" jsonschema:"sorted by path"`
 }
 
 type required struct {
 	Path     string `json:"path"`
-	Version  string `json:"version"  jsonschema:"empty when a local folder replaces the module"`
+	Version  string `json:"version"  jsonschema:"empty if a local folder replaces the module"`
 	Indirect bool   `json:"indirect"`
 }
 
