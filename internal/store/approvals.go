@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/approval"
 )
 
-// Pending returns the open approval of a call, or whatever else a person is asked about it. It returns NOT_FOUND when nothing is open.
+// Pending returns the open approval, question or reconciliation of a call. It returns NOT_FOUND when the call has no open one.
 func (db *DB) Pending(ctx context.Context, tenant, id, callID string) (jig.Pending, error) {
 	var row *approvalRow
 	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("ApprovalOpen", tenant, id, callID), &row) })
@@ -23,8 +23,8 @@ func (db *DB) Pending(ctx context.Context, tenant, id, callID string) (jig.Pendi
 	return row.pending()
 }
 
-// Lapse applies the passing of time to an open approval, by the rules of [approval.Elapse]. The result reports the call's status and,
-// while the approval is open, the approval. Lapse is idempotent.
+// Lapse expires an open approval whose time is over, or records the reminders and escalations that are due, by the rules of
+// [approval.Elapse]. The result reports the call's status and, while the approval is open, the approval. Lapse is idempotent.
 func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (approval.Lapse, error) {
 	var lapse approval.Lapse
 	err := db.transact(ctx, tenant, func(t *tx) error {
@@ -54,7 +54,7 @@ func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Tim
 }
 
 // Approved returns who approved a call: everybody who voted, or the person who decided. by is empty when the call was not approved;
-// claimed reports whether any of them was not proved.
+// claimed reports that at least one of these people only claimed their identity and did not prove it.
 func (db *DB) Approved(ctx context.Context, tenant, id, callID string) (by []string, claimed bool, err error) {
 	var row *whoRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("ApprovalWho", tenant, id, callID), &row) }); err != nil || row == nil {
@@ -81,11 +81,11 @@ type whoRow struct {
 	Votes     []byte
 }
 
-// Readmit replaces the admission of a waiting or reserved call (version, input, digest, verdict) because the tool has changed since,
-// or because the row does not match what was admitted. An open or unused approval expires, and a new one opens. If the new admission
-// has a final status, the call takes that status and its result. A call whose earlier attempt may have taken effect becomes unknown
-// when it may no longer run, or when its tool is no longer idempotent. Readmit returns the call as it is stored now. Repeating the
-// same admission changes nothing.
+// Readmit replaces the admission of a waiting or reserved call (version, input, digest, verdict), because the tool has changed since or
+// because the row does not match what was admitted. An open or unused approval expires, and a new one opens. If the new admission has a
+// final status, the call takes that status and its result. A call whose earlier attempt may have taken effect becomes unknown when it may
+// no longer run, or when its tool is no longer idempotent. Readmit returns the call as stored. Repeating the same admission changes
+// nothing.
 func (db *DB) Readmit(ctx context.Context, call jig.Call, approval *jig.Pending) (jig.Call, error) {
 	var row *callRow
 	err := db.transact(ctx, call.Tenant, func(t *tx) error {

@@ -19,7 +19,7 @@ func (t *tx) keep(session, mediaType string, body []byte) string {
 	return id
 }
 
-// keepAs does the same under a given id.
+// keepAs is keep with a given id.
 func (t *tx) keepAs(id, session, mediaType string, body []byte) {
 	t.queue("ArtifactInsert", t.tenant, id, session, text(mediaType), len(body))
 	var offsets []int64
@@ -50,7 +50,7 @@ func (db *DB) PutArtifact(ctx context.Context, tenant, sessionID, mediaType stri
 	return id, err
 }
 
-// ArtifactSession returns the session that an artifact belongs to, "" for one that a client uploaded. It returns NOT_FOUND when the
+// ArtifactSession returns the session that an artifact belongs to, or "" if a client uploaded the artifact. It returns NOT_FOUND when the
 // tenant has no such artifact.
 func (db *DB) ArtifactSession(ctx context.Context, tenant, id string) (string, error) {
 	var session *string

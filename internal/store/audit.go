@@ -139,8 +139,7 @@ func (db *DB) RecordViolation(ctx context.Context, by jig.Invocation, ids []stri
 	})
 }
 
-// AuditRows returns up to limit rows of a tenant's chain after row n, in order. A limit that is not positive or above 1,000 means
-// 1,000.
+// AuditRows returns up to limit rows of a tenant's chain after row n, in order. A limit below 1 or above 1,000 means 1,000.
 func (db *DB) AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]audit.Row, error) {
 	var rows []audit.Row
 	err := db.once(ctx, tenant, func(t *tx) {

@@ -28,10 +28,10 @@ func (h heldDocument) document() bundle.DocumentVersion {
 	return bundle.DocumentVersion{Kind: h.Kind, Name: h.Name, Version: h.Version}
 }
 
-// shelf holds a tenant's bundles, and the current documents that concern one of them.
+// shelf holds a tenant's bundles and, for one of them, the current versions of its documents.
 type shelf struct {
 	name string
-	// before is the installed bundle of that name; nil when it is not installed.
+	// before is the installed bundle of that name; nil when no such bundle is installed.
 	before *bundle.Bundle
 	// others are the tenant's other bundles, sorted by name.
 	others []bundle.Bundle
@@ -41,14 +41,14 @@ type shelf struct {
 
 // bundlePlan lists the changes to documents when a bundle is installed or removed.
 type bundlePlan struct {
-	// put lists documents that become current and belong to the bundle, retired those that stop being current, and given those that
-	// become current and belong to another bundle.
+	// put lists the documents that become current and belong to the bundle, retired the versions that stop being current, and given the
+	// documents that become current and belong to another bundle.
 	put     []bundle.StoredDocument
 	retired []bundle.DocumentVersion
 	given   []heldDocument
-	// removed lists documents that go out of use.
+	// removed lists the retired versions whose documents have no current version any more.
 	removed []bundle.DocumentVersion
-	// before holds the versions that were current.
+	// before holds the versions that were current before the change.
 	before map[documentKey]heldDocument
 }
 
@@ -90,7 +90,7 @@ func (s *shelf) replaced(b bundle.Install) []string {
 	return list
 }
 
-// taken lists the documents of b that exist in another version and belong to somebody else, with their owner.
+// taken lists the documents of b that exist in another version and belong to somebody else, each with its owner.
 func (s *shelf) taken(b bundle.Install) []string {
 	var list []string
 	for _, d := range b.Documents {
@@ -179,7 +179,7 @@ func (s *shelf) install(b bundle.Install) *bundlePlan {
 }
 
 // giveUp plans what happens to documents that the bundle no longer has. A document that still belongs to the bundle passes to another
-// bundle that also brought it; if there is none, it goes out of use.
+// bundle that also brought it. If no other bundle did, the document goes out of use.
 func (s *shelf) giveUp(documents []bundle.DocumentVersion) *bundlePlan {
 	p := &bundlePlan{before: s.current}
 	for _, d := range documents {

@@ -79,11 +79,11 @@ func (db *DB) BundleNames(ctx context.Context, tenant string) ([]string, error) 
 // that only the previously installed version had go out of use. If the same hash is already installed nothing changes, unless
 // b.Replace is set and the tenant has replaced documents of the bundle by its own. It returns
 //   - CONFLICT, reason bundle_changed, when the installed hash is not b.Over;
-//   - CONFLICT, reason type_changed, when what b.Types states no longer holds;
+//   - CONFLICT, reason type_changed, when the entity types are no longer in the state that b.Types describes;
 //   - INVALID_INPUT, reason bundle_not_installed, when a required bundle is not installed;
 //   - CONFLICT, reason document_taken, when another version of a document is current and belongs to the tenant or another bundle;
 //   - CONFLICT, reason document_changed, when the tenant replaced a document of the bundle, unless b.Replace is set;
-//   - CONFLICT, reason document_differs, when the version of a document is stored with another body.
+//   - CONFLICT, reason document_differs, when one of the versions is already stored with another body.
 //
 // A document that is already current in exactly the bundle's version becomes the bundle's if it was the tenant's own, and is shared
 // if it belongs to another bundle.

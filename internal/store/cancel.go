@@ -9,10 +9,10 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 )
 
-// CancelSession cancels everything that is open in a session (calls, approvals), with their events, ends its running compositions
-// with a CANCELED result, and ends the session with end.Status (canceled by default, or another final status) and the session's
-// event. A call whose effect may have happened fails with OUTCOME_UNKNOWN, because nobody will be asked about it any more. A session
-// that has already ended, or that changed after end.Since, is left alone.
+// CancelSession cancels the open calls and approvals of a session and records their events. It ends the running compositions with a
+// CANCELED result, and the session with end.Status, a final status (default: canceled). A call whose effect may have happened fails with
+// OUTCOME_UNKNOWN, because nobody will be asked about it any more. A session that has already ended, or that changed after end.Since, is
+// left alone.
 func (db *DB) CancelSession(ctx context.Context, end ledger.End) error {
 	if end.Status == "" {
 		end.Status = jig.StatusCanceled
@@ -69,8 +69,8 @@ func (r *callRow) hadNoEffect() bool {
 	return waits && !r.InDoubt && (r.Write || !r.Idempotent)
 }
 
-// composed returns which of the doubtful, idempotent calls are answered by a composition. For those, the steps of the composition show
-// what took effect.
+// composed returns the ids of the doubtful, idempotent calls that a composition answers. The steps of such a composition show what took
+// effect.
 func (t *tx) composed(ctx context.Context, open []callRow) ([]string, error) {
 	var ids, composed []string
 	for i := range open {

@@ -7,8 +7,8 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 )
 
-// Complete records the end of an attempt with its events, in one transaction that matches the fence. A completion with an old fence
-// changes nothing. The call is returned in either case, as it is stored now. A completion that arrives late, when the call is
+// Complete records the end of an attempt with its events, in one transaction, if the fence is still that of the attempt. A completion with
+// an old fence changes nothing. In either case Complete returns the call as stored. A completion that arrives late, when the call is
 // already unknown, still settles the call if it knows the outcome.
 func (db *DB) Complete(ctx context.Context, c ledger.Completion) (ledger.Completed, error) {
 	switch c.Status {
@@ -101,7 +101,7 @@ func (db *DB) completeFast(ctx context.Context, c ledger.Completion) (ledger.Com
 	return completion(row, false)
 }
 
-// complete records the end of the attempt of a locked row, or returns the call to reserved.
+// complete ends the attempt of a call whose row is locked, or returns the call to reserved.
 func (t *tx) complete(ctx context.Context, c ledger.Completion, row *callRow, l *log) (**callRow, error) {
 	if c.Status == jig.CallUnknown {
 		why := "the attempt ended without knowing whether it took effect"

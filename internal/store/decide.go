@@ -11,11 +11,12 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 )
 
-// request is what a decision, an answer or a reconciliation says about itself.
+// request holds the parts of a decision, an answer or a reconciliation that the store itself uses.
 type request struct {
 	tenant, session, key, call string
 	evidence                   *identity.Evidence
-	// edits reports that the call's input is changed; reconciles that an unknown outcome is settled. The rules then need to know more.
+	// edits reports that the request changes the call's input, and reconciles that it settles an unknown outcome. For such a request, load
+	// reads more rows.
 	edits, reconciles bool
 }
 
@@ -37,8 +38,8 @@ func (db *DB) Reply(ctx context.Context, r approval.ReplyRequest) (jig.Ruled, er
 	return db.ruling(ctx, q, func(s approval.State) (approval.Transition, error) { return approval.Reply(s, r) })
 }
 
-// Reconcile applies what a person says about an unknown outcome. The rules are those of [approval.Reconcile]. It is idempotent by Key.
-// A refused statement is recorded like a refused decision.
+// Reconcile applies a person's statement about an unknown outcome. The rules are those of [approval.Reconcile]. It is idempotent by Key. A
+// refused statement is recorded like a refused decision.
 func (db *DB) Reconcile(ctx context.Context, r approval.ReconcileRequest) (jig.Ruled, error) {
 	q := request{tenant: r.Tenant, session: r.SessionID, key: r.Key, call: r.Reconciliation.Call, evidence: r.Evidence, reconciles: true}
 	return db.ruling(ctx, q, func(s approval.State) (approval.Transition, error) { return approval.Reconcile(s, r) })
@@ -138,8 +139,8 @@ func (t *tx) load(ctx context.Context, q request, rows *locked) (stored []byte, 
 	return nil, state, nil
 }
 
-// MaxRefusedSignals is how many signals that name no call of the session are recorded, each with an event and an audit row. Further
-// ones are only counted, because anybody who can reach Temporal can send them without end.
+// MaxRefusedSignals is the maximum number of signals to one session that are recorded, each with an event and an audit row, although they
+// name no call of the session. Further ones are only counted, because anybody who can reach Temporal can send them without end.
 const MaxRefusedSignals = 100
 
 // countRefused counts a signal that names no call, and reports whether the signal must be recorded itself. Beyond the limit, it records

@@ -158,8 +158,8 @@ func mayWriteDocuments(tenant string) error {
 	return jig.CheckTenant(tenant)
 }
 
-// DocumentAt returns the body of a version, current or not: the tenant's own, else the one of tenant _global. It returns NOT_FOUND when
-// neither has it.
+// DocumentAt returns the body of a version, current or not: the tenant's own version, or else that of the tenant _global. It returns
+// NOT_FOUND when neither exists.
 func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error) {
 	var bodies [][]byte
 	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentAt", tenant, kind, name, version), &bodies) })
@@ -172,8 +172,8 @@ func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string
 	return bodies[0], nil
 }
 
-// CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name. A tenant's own document hides the one of
-// the tenant _global.
+// CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name. A tenant's own document hides the document of
+// the same name that belongs to the tenant _global.
 func (db *DB) CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error) {
 	var current []bundle.DocumentVersion
 	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("DocumentsCurrent", tenant, kind), &current) })
@@ -181,7 +181,8 @@ func (db *DB) CurrentDocuments(ctx context.Context, tenant, kind string) ([]bund
 	return current, err
 }
 
-// Document returns the current body: the tenant's own, else the one of tenant _global. NOT_FOUND suggests the nearest names.
+// Document returns the current body: that of the tenant's own document, or else that of the tenant _global. NOT_FOUND suggests the nearest
+// names.
 func (db *DB) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
 	var bodies [][]byte
 	var names []string

@@ -120,8 +120,8 @@ func (t *tx) record(l *log, session string, last **int64) {
 	value(t.queue("EventsAppend", append([]any{t.tenant, session}, l.columns()...)...), last)
 }
 
-// finish records the events, the notices and then the audit rows, whose lock is taken last of all. It commits and wakes the
-// watchers.
+// finish records the events, then the notices and last the audit rows, whose lock must be the last that the transaction takes. It commits
+// and wakes the watchers.
 func (t *tx) finish(ctx context.Context, l *log, session string) error {
 	var last *int64
 	if l.len() > 0 {

@@ -116,7 +116,7 @@ func (db *DB) CreateEntity(ctx context.Context, n entity.NewEntity) (e entity.En
 	return e, created, err
 }
 
-// missing returns NOT_FOUND for the first of the entities that does not exist, or CONFLICT when all of them exist by now.
+// missing returns NOT_FOUND for the first of the entities that does not exist, or CONFLICT when by now all of them exist.
 func (t *tx) missing(ctx context.Context, ids []string) error {
 	var rows []entityRow
 	list(t.queue("EntitiesGet", t.tenant, ids), &rows)

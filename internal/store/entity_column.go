@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 )
 
-// filterKind says how a field's values are compared.
+// filterKind determines how a field's values are compared.
 type filterKind string
 
 // The kinds of columns.
@@ -36,8 +36,8 @@ type filterColumn struct {
 	field *entity.Field
 	path  []string
 	kind  filterKind
-	// sql is the SQL expression of the value. json is the value as jsonb; lists and objects have only this. missing is the condition that
-	// there is no value. always reports that there is always a value.
+	// sql is the SQL expression of the value. json is the value as jsonb; lists and objects have only this. missing is the condition that the
+	// entity has no value. always reports that every entity has a value.
 	sql, json, missing string
 	always             bool
 }
@@ -230,7 +230,7 @@ func (c filterColumn) keyOf(e entity.Entity, content map[string]any) *string {
 	return nil
 }
 
-// parse reads back what keyOf wrote. A cursor comes from outside, so it may also hold anything else.
+// parse decodes a value that keyOf wrote. A cursor comes from outside, so the value may be anything.
 func (c filterColumn) parse(s string) (any, bool) {
 	switch c.kind {
 	case kindNumber:

@@ -47,7 +47,8 @@ func patchColumns(patch entity.Patch) ([]any, error) {
 	return []any{content, gone, touched, provenance, title, text(patch.TypeVersion), text(patch.Key)}, nil
 }
 
-// contentOf checks content and returns it for the column: an object without texts and numbers that PostgreSQL refuses.
+// contentOf returns content as its column stores it. It refuses content that is not a JSON object, or has texts or numbers that PostgreSQL
+// cannot store.
 func contentOf(raw json.RawMessage) ([]byte, error) {
 	if len(raw) == 0 {
 		return []byte("{}"), nil
@@ -96,7 +97,7 @@ func hasNUL(v any) bool {
 	return false
 }
 
-// extreme returns the field of a content that holds a number which PostgreSQL would refuse.
+// extreme returns the name of a field whose value contains a number that PostgreSQL would refuse, or "" if all numbers fit.
 func extreme(content map[string]any) string {
 	var outside func(v any) bool
 	outside = func(v any) bool {

@@ -62,7 +62,7 @@ type sortKey struct {
 
 // filterCursor is the position where a page ended.
 type filterCursor struct {
-	// Hash identifies the filter that the cursor belongs to. Keys are the values of the sort columns, null for none.
+	// Hash identifies the filter that the cursor belongs to. Keys are the values of the sort columns; nil means that the entity has no value.
 	Hash string    `json:"h"`
 	Keys []*string `json:"k"`
 	ID   string    `json:"id"`

@@ -136,7 +136,7 @@ func (t *tx) reach(ctx context.Context, id string, depth int, workspace string) 
 	return found, nil
 }
 
-// AddToWorkspace adds entities to a workspace. A workspace exists from its first entity on. If an entity does not exist, NOT_FOUND names
+// AddToWorkspace adds entities to a workspace. A workspace exists once it has had an entity. If an entity does not exist, NOT_FOUND names
 // it and nothing is added.
 func (db *DB) AddToWorkspace(ctx context.Context, tenant, workspace string, ids ...string) error {
 	if workspace == "" {

@@ -11,7 +11,8 @@ import (
 // maxDeleted bounds how often the entity of one key may be deleted and created again.
 const maxDeleted = 1 << 20
 
-// LatestByKey returns the latest entity that was created under a key, even if it was deleted since. found is false when there is none.
+// LatestByKey returns the latest entity that was created under a key, even if it was deleted since. found is false when there is no such
+// entity.
 func (db *DB) LatestByKey(ctx context.Context, tenant, key string) (e entity.Entity, found bool, err error) {
 	e, deleted, err := db.latestByKey(ctx, tenant, key)
 	return e, deleted >= 0, err
@@ -67,7 +68,7 @@ func (db *DB) latestByKey(ctx context.Context, tenant, key string) (e entity.Ent
 }
 
 // keyAfter returns the key under which a reusable key's entity is stored after the given number of its entities were deleted. It cannot
-// collide with another reusable key, because none begins with a digit.
+// collide with another reusable key, because a reusable key never begins with a digit.
 func keyAfter(key string, deleted int) string {
 	if deleted == 0 {
 		return key
@@ -75,8 +76,8 @@ func keyAfter(key string, deleted int) string {
 	return strconv.Itoa(deleted+1) + "~" + key
 }
 
-// largest returns the largest n for which there returns true, or -1 if there is none. It assumes that there is true from 0 up to that n
-// without gaps, and calls it O(log n) times.
+// largest returns the largest n for which there(n) is true, or -1 if there(0) is false. It assumes that there is true for every number up
+// to that n, and calls it O(log n) times.
 func largest(there func(n int) (bool, error)) (int, error) {
 	low, high := -1, 0 // there(low) is true, there(high) is false once it was checked
 	for high < maxDeleted {
@@ -104,7 +105,7 @@ func largest(there func(n int) (bool, error)) (int, error) {
 	return low, nil
 }
 
-// entityByKey returns the entity that was stored under a key, even if it was deleted since. found is false when there is none.
+// entityByKey returns the entity that was stored under a key, even if it was deleted since. found is false when there is no such entity.
 func (db *DB) entityByKey(ctx context.Context, tenant, key string) (e entity.Entity, found bool, err error) {
 	var row *entityRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("EntityByKey", tenant, text(key)), &row) }); err != nil || row == nil {

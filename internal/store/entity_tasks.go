@@ -16,8 +16,8 @@ type progressRow struct {
 	Ended [][]byte
 }
 
-// EntityProgress returns an entity and the latest outcome of each of its tasks by id, as the moves of its extractions stored them. Both
-// are read at the same moment. It returns NOT_FOUND when the entity does not exist.
+// EntityProgress returns an entity and the latest outcome of each of its tasks, by task id, as its extractions stored them. It reads both
+// in one snapshot. It returns NOT_FOUND when the entity does not exist.
 func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (entity.Entity, map[string]json.RawMessage, error) {
 	var row *progressRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("EntityProgress", tenant, text(id)), &row) }); err != nil {
@@ -46,7 +46,7 @@ func (db *DB) Sources(ctx context.Context, tenant string, ids []string, bytes in
 	return found, err
 }
 
-// changing is a change to an entity. The update of the entity's fields is already queued.
+// changing is a change to an entity whose field update is already queued.
 type changing struct {
 	*entity.Change
 	there *string // nil: the entity does not exist
@@ -54,7 +54,7 @@ type changing struct {
 	err   error
 }
 
-// changeFields queues the update of an entity's fields that a move of an extraction makes; nil when the move changes no entity.
+// changeFields queues the field update that a move of an extraction makes to an entity. It returns nil when the move changes no entity.
 func (t *tx) changeFields(c *entity.Change) *changing {
 	if c == nil {
 		return nil

@@ -84,7 +84,7 @@ func broken(err error) bool {
 		strings.Contains(err.Error(), "broken pipe")
 }
 
-// unavailable says which server could not be reached. It never shows the password.
+// unavailable returns the error for a server that could not be used. It names the server and never shows the password.
 func unavailable(config *pgx.ConnConfig, err error) *jig.Error {
 	where := config.Host
 	if !strings.HasPrefix(where, "/") {

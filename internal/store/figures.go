@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// maxReviewers is how many people and how many tools the statistics list; the busiest are kept.
+// maxReviewers is the maximum number of people, and also of tools, in the statistics; the busiest are kept.
 const maxReviewers = 500
 
 // openFiguresRow is the row of the query FiguresOpen.
@@ -93,7 +93,7 @@ func (r decidedFiguresRow) ofTool() protocol.ToolStats {
 	}
 }
 
-// spread reads the result of percentile_cont for the median, 0.9 and 1; it is zero without rows.
+// spread converts the result of percentile_cont for the fractions 0.5, 0.9 and 1. It returns zeros when there were no rows.
 func spread(p []float64) protocol.Percentiles {
 	if len(p) < 3 {
 		return protocol.Percentiles{}

@@ -46,15 +46,15 @@ func (r *frameRow) frame(received []receivedRow) (plan.Frame, error) {
 	return f, err
 }
 
-// frameRead queues the queries for what Frame returns.
+// frameRead queues the queries for a composition and the events that it has received.
 func (t *tx) frameRead(id, callID string, row **frameRow, received *[]receivedRow) {
 	first(t.queue("FrameGet", t.tenant, id, callID), row)
 	list(t.queue("FrameReceived", t.tenant, id, callID), received)
 }
 
-// BeginFrame stores a new composition. Its call must exist and be open (NOT_FOUND, CONFLICT). If the composition already exists, it is
-// returned unchanged except that it has the higher of both fences, because a later attempt at the call takes it over. The entity that the
-// composition fills, if any, then names the composition's session and call.
+// BeginFrame stores a new composition. Its call must exist and be open; otherwise the error is NOT_FOUND or CONFLICT. If the composition
+// already exists, it is returned with the higher of the two fences, because a later attempt at the call takes it over, and is otherwise
+// unchanged. If a new composition fills an entity, the entity then names the composition's session and call.
 func (db *DB) BeginFrame(ctx context.Context, f plan.Frame) (plan.Frame, error) {
 	var row *frameRow
 	var received []receivedRow

@@ -92,9 +92,8 @@ type grantCursor struct {
 	ID string    `json:"id"`
 }
 
-// Grants lists a tenant's grants, latest first, after a cursor ("" for the first page); next is "" at the end. A page has at most
-// limit entries (1,000 when limit is not positive or above 1,000). With all, the list includes grants that are used up, expired or
-// revoked.
+// Grants lists a tenant's grants, latest first, after a cursor ("" for the first page); next is "" at the end. A page has at most limit
+// entries; a limit below 1 or above 1,000 means 1,000. If all is set, the list includes grants that are used up, expired or revoked.
 func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all bool, now time.Time) (found []jig.Grant, next string, err error) {
 	from := grantCursor{At: farFuture}
 	if err := decodeCursor(after, &from); err != nil {
@@ -112,8 +111,9 @@ func (db *DB) Grants(ctx context.Context, tenant, after string, limit int, all b
 	return grants(rows), next, err
 }
 
-// RevokeGrant ends a grant, so that it covers no call that has not begun. It returns the revoked grant, even when somebody else had
-// already revoked it. The error is NOT_FOUND when there is no such grant, and NOT_PERMITTED when the token was used for another request.
+// RevokeGrant ends a grant, so that it no longer covers calls, not even admitted ones that have not begun. It returns the revoked grant,
+// even when somebody else had already revoked it. The error is NOT_FOUND when there is no such grant, and NOT_PERMITTED when the token was
+// used for another request.
 func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *identity.Evidence, now time.Time) (jig.Grant, error) {
 	var row *grantRow
 	err := db.transact(ctx, tenant, func(t *tx) error {

@@ -9,9 +9,9 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// hub tells the watchers in this process which events any process has committed. Each commit is announced, at most once per
-// Options.NotifyEvery for all sessions together. One connection listens for announcements, and announced events are read once for
-// all watchers. Announcements can get lost; polling every Options.PollEvery catches those.
+// hub tells the watchers in this process about the events that any process commits. Commits are announced, at most once per
+// Options.NotifyEvery for all sessions together. One connection listens for announcements, and announced events are read once for all
+// watchers. Announcements can get lost; polling every Options.PollEvery finds the events of those.
 type hub struct {
 	db   *DB
 	stop context.CancelFunc

@@ -20,9 +20,8 @@ func settlesLate(c ledger.Completion, row *callRow) bool {
 		row.status() == jig.CallReserved && c.Status == jig.CallSucceeded && c.Digest == row.Digest
 }
 
-// completeLate ends a locked call with the outcome that its attempt reported late, and withdraws the question that people were
-// asked. It also records that the workflow must be told, so that the message survives the death of this worker; see
-// [DB.TakeSettled].
+// completeLate ends a locked call with the outcome that its attempt reported late, and withdraws the question that people were asked. It
+// also records that the workflow must be told, so that the workflow is told even if this worker dies; see [DB.TakeSettled].
 func (t *tx) completeLate(ctx context.Context, c ledger.Completion, row *callRow) (**callRow, error) {
 	outcome := jig.OutcomeNotHappened
 	switch { //nolint:staticcheck // one case per line reads like a table

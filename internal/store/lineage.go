@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxDelegated limits how many sessions below a session its view includes.
+// maxDelegated is the maximum number of sessions below a session that the session's view includes.
 const maxDelegated = 500
 
 // delegatedRow is a row of the query Delegated: a session that answers a running call of another session.

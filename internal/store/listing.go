@@ -70,7 +70,7 @@ func (db *DB) PendingApprovals(ctx context.Context, tenant, after string, limit 
 
 // ListPending lists the calls of a tenant that wait for people and match a filter, oldest first, after a cursor ("" for the first page);
 // next is "" at the end. A page has at most limit entries (100 when limit is not positive, at most 1,000). A filter by session also
-// matches the calls in child sessions that answer its calls.
+// matches the calls of the child sessions that answer the session's calls.
 func (db *DB) ListPending(
 	ctx context.Context, tenant string, filter jig.PendingFilter, after string, limit int,
 ) (waiting []jig.Pending, next string, err error) {

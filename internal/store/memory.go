@@ -7,7 +7,7 @@ import (
 )
 
 // OlderCalls returns up to limit successful calls of a session's passes up to and including through, latest first. Calls inside
-// compositions are not included. A limit that is not positive or above 1,000 means 1,000.
+// compositions are not included. A limit below 1 or above 1,000 means 1,000.
 func (db *DB) OlderCalls(ctx context.Context, tenant, id string, through, limit int) ([]jig.Call, error) {
 	var rows []callRow
 	var status *string

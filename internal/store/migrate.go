@@ -47,7 +47,7 @@ func schemaVersions() (first, last int64, err error) {
 }
 
 // refuseOutdated returns an error for a database whose migrations have been replaced since. lowest is the lowest number of a migration
-// that was applied to it, or 0 if there is none. Migrations that replace others get higher numbers.
+// that was applied to it, or 0 for a new database. Migrations that replace others get higher numbers.
 func refuseOutdated(lowest int64) error {
 	first, _, err := schemaVersions()
 	if err != nil || lowest == 0 || lowest >= first {
@@ -58,8 +58,8 @@ func refuseOutdated(lowest int64) error {
 			"for `make dev`, delete the folder .jig")
 }
 
-// Migrate brings the schema of the database at ownerURL to this program's version and gives appRole the privileges it needs (""
-// grants nothing). Several may run at once: one works while the others wait for it.
+// Migrate brings the schema of the database at ownerURL to this program's version and gives appRole the privileges it needs ("" grants
+// nothing). Several may run at once: one works while the others wait.
 func Migrate(ctx context.Context, ownerURL, appRole string) error {
 	config, db, err := openOwner(ctx, ownerURL)
 	if err != nil {

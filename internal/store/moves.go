@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/plan"
 )
 
-// move is a composition's move as arguments of the SQL statements.
+// move is a composition's move, converted to arguments of the SQL statements.
 type move struct {
 	plan.FrameMove
 	ready  admitting // zero when there are no calls

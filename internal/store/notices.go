@@ -62,8 +62,8 @@ type Attempt struct {
 // noticeIDForm matches ids that can be used in a webhook's header as they are: signatures join them with dots.
 var noticeIDForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 
-// notice queues a notice about an approval. It is stored with the transaction, once per ID, so that running the transaction again
-// adds no second one. Approval must name the session and the call. At defaults to now.
+// notice queues a notice about an approval. It is stored with the transaction, once per ID, so that running the transaction again adds no
+// second notice. Approval must name the session and the call. At defaults to now.
 func (t *tx) notice(n jig.Notice) error {
 	n.Tenant, n.Approval.Tenant = t.tenant, t.tenant
 	switch {

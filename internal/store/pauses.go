@@ -29,8 +29,8 @@ func pauses(rows []pauseRow) []jig.Pause {
 	return list
 }
 
-// pausing returns the scope of the first pause that holds back a call of a tool. rows are the pauses that concern the call's session. It
-// returns "" when no pause does.
+// pausing returns the scope of the first pause that holds back a call of a tool, or "" when no pause does. rows are the pauses that
+// concern the call's session.
 func pausing(rows []pauseRow, tool string) jig.PauseScope {
 	for _, r := range rows {
 		if scope := jig.PauseScope(r.Scope); scope != jig.PauseTool || r.Target == tool {
@@ -48,7 +48,8 @@ func (db *DB) Pause(ctx context.Context, tenant string, p jig.Pause, evidence *i
 	})
 }
 
-// Resume lifts a pause. changed reports that there was one. The error is NOT_PERMITTED when the token was used for another request.
+// Resume lifts a pause. changed reports that the pause was in force. The error is NOT_PERMITTED when the token was used for another
+// request.
 func (db *DB) Resume(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error) {
 	return db.pausing(ctx, tenant, p, audit.AuditResumed, evidence, func(t *tx, n *int64) {
 		affected(t.queue("PauseLift", tenant, string(p.Scope), text(p.Target), p.At, text(p.By)), n)

@@ -18,8 +18,8 @@ var (
 // queries maps the names of the statements in queries/*.sql to their text.
 type queries map[string]string
 
-// loadQueries reads every embedded file. A statement begins with a line "-- name: TheName". "{{fragment}}" in a statement is
-// replaced by a text that begins with "-- fragment: the_name".
+// loadQueries reads every embedded file. A statement begins with a line "-- name: TheName". "{{the_name}}" in a statement is replaced by
+// the fragment that begins with the line "-- fragment: the_name".
 func loadQueries() (queries, error) {
 	entries, err := queryFiles.ReadDir("queries")
 	if err != nil {

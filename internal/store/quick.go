@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 )
 
-// CallsOf returns a session with the given calls, each with the pause that holds it back. It returns NOT_FOUND when there is no such
-// session.
+// CallsOf returns a session and the given calls, each with the pause that holds it back, if any. It returns NOT_FOUND when there is no
+// such session.
 func (db *DB) CallsOf(ctx context.Context, tenant, id string, ids []string) (jig.Session, []jig.Call, error) {
 	var session *sessionRow
 	var rows []callRow

@@ -43,8 +43,8 @@ type recordedCursor struct {
 }
 
 // RecordedCalls returns calls that were admitted since a time, session by session, with the data needed to evaluate policy for them. It
-// starts after a cursor ("" for the first page); next is "" at the end. A page has at most limit calls (500 when limit is not positive or
-// above 500) and at most 16 MiB of input, but at least one call. Pass and writes of the session are as of the call's admission.
+// starts after a cursor ("" for the first page); next is "" at the end. A page has at most limit calls (a limit below 1 or above 500 means
+// 500) and at most 16 MiB of input, but at least one call. The session's pass and writes are those at the time of the call's admission.
 func (db *DB) RecordedCalls(
 	ctx context.Context, tenant string, since time.Time, after string, limit int,
 ) (recorded []ledger.RecordedCall, next string, err error) {

@@ -68,7 +68,7 @@ func reservation(outcome ledger.ReserveOutcome, row *callRow) (ledger.Reservatio
 	return ledger.Reservation{Outcome: outcome, Call: call, Fence: row.Fence, InDoubt: row.InDoubt}, err
 }
 
-// reserve decides about a call whose row is locked.
+// reserve begins an attempt of a call whose row is locked, or returns why it cannot begin.
 func (t *tx) reserve(ctx context.Context, r ledger.Reserve, row *callRow, approval *approvalRow) (ledger.Reservation, error) {
 	switch status := row.status(); {
 	case status.Final():

@@ -13,7 +13,7 @@ const (
 	// restoredFence is added to the fence of a call that a person must be asked about after a restore from a backup. It is higher than
 	// the number of attempts that the call can have had since the backup, so that none of them can finish the call.
 	restoredFence = 1000
-	// restoredPage is how many sessions are read at once.
+	// restoredPage is the number of sessions that are read at once.
 	restoredPage = 500
 	// restoredReason is why a person is asked about a marked call.
 	restoredReason = "the database was restored from a backup, and the call may have run since the backup was made"
@@ -36,11 +36,11 @@ type restoredRow struct{ TenantID, SessionID string }
 
 // MarkRestored marks the open calls of all tenants that may have run since the backup from which the database was restored. It returns
 // those that were not marked before. A marked call of a tool that is not idempotent does not begin: the next attempt finds it unknown and
-// asks a person. The same holds for a composition that writes and has not begun in the backup, because the backup knows none of its
-// steps. Other idempotent calls that write may begin, but it stays uncertain whether they took effect before. With dry nothing is
-// changed.
+// asks a person. The same holds for a composition that writes and has not begun in the backup, because the backup knows none of its steps.
+// Other idempotent calls that write may begin, but it stays uncertain whether they took effect before. If dry is set, nothing is changed.
 //
-// Each session is marked in a transaction of its own. After an error the returned calls are marked; running it again marks the rest.
+// Each session is marked in a transaction of its own. After an error the returned calls are marked; calling MarkRestored again marks the
+// rest.
 func (db *DB) MarkRestored(ctx context.Context, dry bool) ([]Restored, error) {
 	var marked []Restored
 	for after := (restoredRow{}); ; {

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// exports lists the queries of an export, with the kind that each row is labeled with.
+// exports lists the queries of an export, each with the kind that labels its rows.
 var exports = [...]struct{ query, name string }{
 	{"ExportSessions", "session"},
 	{"ExportRetiredSessions", "retired_session"},
@@ -104,8 +104,8 @@ func (db *DB) EraseTenant(ctx context.Context, tenant string) error {
 	return db.once(ctx, tenant, func(t *tx) { t.queue("Erase") })
 }
 
-// PruneTenant deletes a tenant's ended sessions that have not changed since a time, with everything that belongs to them, and
-// returns how many. Hashes of their ids stay, so that no new session can use such an id.
+// PruneTenant deletes a tenant's ended sessions that have not changed since a time, with everything that belongs to them, and returns how
+// many it deleted. Hashes of their ids stay, so that no new session can use such an id.
 func (db *DB) PruneTenant(ctx context.Context, tenant string, before time.Time) (int64, error) {
 	var gone *int64
 	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("Prune", before), &gone) })

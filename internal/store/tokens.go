@@ -17,7 +17,7 @@ import (
 // tokenUse describes the request that a token was used for.
 type tokenUse struct {
 	Request string
-	// Changed is the stored answer for a use that concerns no call.
+	// Changed is the stored answer to a request that concerns no call: whether it changed anything.
 	Changed bool
 }
 

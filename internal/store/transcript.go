@@ -89,9 +89,8 @@ type messageRow struct {
 
 // Transcript returns the exchanges after pass `after`, oldest first, with calls and results as stored.
 //
-// A message comes before the turn of the pass after the one that was running when it arrived, so that it is never placed before a
-// turn that did not see it. Messages that no turn has followed come in trailing exchanges without a turn: for the running pass and
-// the one after it.
+// A message that arrived during pass n comes before the turn of pass n+1, so that it is never placed before a turn that did not see it.
+// Messages that no turn has followed come in trailing exchanges without a turn: for the running pass and the one after it.
 func (db *DB) Transcript(ctx context.Context, tenant, id string, after int) ([]chat.Exchange, error) {
 	var turns []turnRow
 	var rows []callRow

@@ -6,15 +6,15 @@ import (
 	"github.com/jig-run/jig/internal/audit"
 )
 
-// locked holds the rows of a call that somebody decides, read under lock. call is nil when the session has no such call, and open when
-// nobody is asked about it. latest is the call's latest approval, if the rules need it.
+// locked holds the rows that concern a call, read under lock. call is nil when the session has no such call, and open is nil when nobody
+// is being asked about the call. latest is the call's latest approval; it is read only if the rules need it.
 type locked struct {
 	session      string
 	call         *callRow
 	open, latest *approvalRow
 }
 
-// state returns the rows as the rules of approvals see them.
+// state converts the rows for the rules of approvals.
 func (r locked) state(tenant string) (s approval.State, err error) {
 	s = approval.State{Tenant: tenant, SessionID: r.session}
 	if r.call != nil {
@@ -27,8 +27,8 @@ func (r locked) state(tenant string) (s approval.State, err error) {
 	return s, err
 }
 
-// outline returns the rows without the votes, delegations and terms. It reads approvals that nobody needs to judge, even if somebody has
-// made their rows unreadable.
+// outline converts the rows without the votes, delegations and terms. It is for approvals that nobody needs to judge, and also works if
+// somebody has made those columns unreadable.
 func (r locked) outline(tenant string) approval.State {
 	shown := r.open.shown()
 	return approval.State{Tenant: tenant, SessionID: r.session, Call: new(r.call.facts()), Open: &approval.Record{
@@ -47,7 +47,7 @@ func (r *callRow) facts() approval.Call {
 	}
 }
 
-// record returns the approval as the rules see it; nil for no row.
+// record returns the approval as the rules see it; nil if there is no row.
 func (r *approvalRow) record() (*approval.Record, error) {
 	if r == nil {
 		return nil, nil //nolint:nilnil // nil means that there is no approval

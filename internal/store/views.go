@@ -34,9 +34,9 @@ func (r *callViewRow) view() (jig.CallView, error) {
 	return v, err
 }
 
-// SessionView returns a session with its pending approvals and its latest calls (at most 500 of each), in the order in which they
-// were asked for. The status is input_required when everything left to do waits for a person, in this session or in sessions that
-// answer its calls. Approvals that wait there follow the session's own, each with the call that it holds up.
+// SessionView returns a session with its pending approvals and its latest calls (at most 500 of each), in the order in which they were
+// asked for. The status is input_required when everything left to do waits for a person, in this session or in sessions that answer its
+// calls. The approvals of those sessions follow the session's own, each with the call that it holds up.
 func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionView, error) {
 	var row *sessionRow
 	var open []approvalRow

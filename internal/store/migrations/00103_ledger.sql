@@ -28,7 +28,7 @@ create table calls (
     digest          text not null default '',
     patch           json, -- what people changed in the input, relative to the input that approval was requested for
     edited_by       text not null default '',
-    -- Where the call stands.
+    -- The state of the call.
     status          text not null check (status in ('waiting', 'reserved', 'executing', 'unknown',
                                                     'succeeded', 'failed', 'denied', 'expired', 'canceled', 'duplicate')),
     fence           integer not null default 0 check (fence >= 0),
@@ -131,7 +131,7 @@ create table received_consumed (
 );
 select jig_isolate('received_consumed');
 
--- Calls that a late result settled, whose workflow still takes them for unknown.
+-- Calls that a late result settled, and whose workflow does not know that yet.
 create table settled_calls (
     tenant_id  text not null,
     session_id text not null,

@@ -64,9 +64,9 @@ select jig_isolate('approvals');
 -- Only the owner sees the approvals of all tenants, and only in functions that set jig.sweep.
 create policy sweep_read on approvals for select to current_role using (current_setting('jig.sweep', true) = 'on');
 
--- Returns how an approval ended, or null while it is open. An approved one stays 'approved' whatever happens to its call later.
--- One that expired early was 'replaced' because the tool changed. So was one that a person ended without an answer, because an edit
--- required a new approval.
+-- Returns how an approval ended, or null while it is open. A given approval stays 'approved', whatever happens to its call later. An
+-- approval is 'replaced' if it expired early because the tool changed, or if a person edited the input and the edit required a new
+-- approval.
 create function jig_outcome(answer text, status text, grant_id text, decided_by text, decided_at timestamptz, expires_at timestamptz)
     returns text
 language sql immutable parallel safe
@@ -183,7 +183,7 @@ create table pauses (
 );
 select jig_isolate('pauses');
 
--- The outbox. A notice is stored in the transaction that it is about.
+-- The outbox. A notice is stored in the same transaction as the change that it reports.
 create table notices (
     tenant_id  text not null,
     id         text not null check (id <> ''),

@@ -12,7 +12,7 @@ create table audit_heads (
 ) with (fillfactor = 10);
 select jig_isolate('audit_heads');
 
--- It has no foreign key to sessions, because decisions outlive them.
+-- The table has no foreign key to sessions, because the record of a decision outlives its session.
 create table audit (
     tenant_id  text not null references audit_heads on delete cascade,
     n          bigint not null check (n > 0),

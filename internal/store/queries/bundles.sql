@@ -53,8 +53,8 @@ update entities e set content = $3::jsonb || e.content, revision = e.revision + 
 where e.tenant_id = $1 and e.type = $2 and e.deleted_at is null and not e.content ?& $4::text[]
 
 -- name: TypesChanged
--- The entity types, of those given, whose current version differs from the given one. For a type given without a version: those that have
--- entities.
+-- Returns the given entity types that have changed: those whose current version is not the given one. A type given without a version has
+-- changed if it has entities.
 select q.name from unnest($2::text[], $3::text[]) as q(name, version)
 where case q.version
     when '' then exists (select from entities e where e.tenant_id = $1 and e.type = q.name and e.deleted_at is null)

@@ -21,7 +21,7 @@ select f.tenant_id, f.session_id, f.call_id, f.kind, f.name, f.version, f.entity
 from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3
 
 -- name: FrameReceived
--- The events that the session received since the composition began and that the composition has not consumed; none once it has ended.
+-- The events that the session received since the composition began and that the composition has not consumed; no events once it has ended.
 select r.n, r.name, r.data, r.by from frames f
 join received r on r.tenant_id = f.tenant_id and r.session_id = f.session_id and r.n > f.received_before
 where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and not f.done and not exists (
@@ -36,7 +36,7 @@ where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and f.revision =
 returning f.revision
 
 -- name: FramesAmong
--- The calls, of those given, that a composition answers.
+-- Returns the given calls that a composition answers.
 select f.call_id from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = any($3::text[])
 
 -- name: FramesEnd
@@ -50,7 +50,7 @@ where c.tenant_id = $1 and c.session_id = $2 and c.open_frame = $3
 order by c.created_at, c.nth, c.call_id
 
 -- name: FrameCallsLock
--- The calls of a composition, of those given, that have one of the given statuses.
+-- Locks the given calls of a composition that have one of the given statuses.
 select {{call}} from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.frame = $3 and c.call_id = any($4::text[]) and c.status = any($5::text[])
 order by {{call_order}} for no key update

@@ -113,7 +113,7 @@ update calls c set status = 'reserved', in_doubt = $4
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CompositionsNotBegun
--- The calls, of those given, that are compositions and have not begun.
+-- Returns the given calls that are compositions and have not begun.
 select c.call_id from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[])
     and exists (select from documents d where d.tenant_id in ($1, '_global') and d.kind = 'spec' and d.name = c.tool and d.version = c.version)

@@ -43,7 +43,7 @@ insert into documents (tenant_id, kind, name, version, body, current) values ($1
 on conflict (tenant_id, kind, name, version) do update set current = true, bundle = ''
 
 -- name: DocumentsDiffer
--- The documents, of those given, whose version exists with a different body.
+-- Returns the given documents whose version exists with a different body.
 select d.kind || ' ' || d.name from unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) as q(kind, name, version, body)
     join documents d on d.tenant_id = $1 and d.kind = q.kind and d.name = q.name and d.version = q.version
 where d.body <> q.body order by 1
