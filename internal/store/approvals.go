@@ -126,7 +126,7 @@ func (t *tx) readmit(ctx context.Context, call jig.Call, asked *jig.Pending, row
 		call.Status = "" // the verdict decides the status
 	}
 	if call.Verdict == jig.VerdictAsk && asked == nil {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "a call that asks needs an approval to open").WithField("approval")
+		return nil, jig.Errorf(jig.CodeInvalidInput, "a call with the verdict ask needs an approval").WithField("approval")
 	}
 	if asked != nil && asked.Grant != "" {
 		call.Status = jig.CallReserved

@@ -128,7 +128,7 @@ func (t *tx) missing(ctx context.Context, ids []string) error {
 			return noEntity(id)
 		}
 	}
-	return jig.Errorf(jig.CodeConflict, "an entity was deleted or came back at the same time")
+	return jig.Errorf(jig.CodeConflict, "an entity was created or deleted at the same time")
 }
 
 // Entity returns an entity; NOT_FOUND when it does not exist or was deleted.
@@ -222,7 +222,7 @@ func (db *DB) UpdateEntity(ctx context.Context, tenant, id string, revision int6
 
 func stale(id string, now, revision int64) *jig.Error {
 	return jig.Errorf(jig.CodeConflict, "the entity %q is at revision %d, not at %d", id, now, revision).WithField("revision").
-		WithReason("stale_revision").WithHint("read it again, and change what you find then")
+		WithReason("stale_revision").WithHint("read the entity again and repeat the change")
 }
 
 // entityState is the row of the query EntityState.

@@ -170,7 +170,7 @@ func (q *filterQuery) clause(at string, c entity.FilterClause) (sql string, coun
 	}
 	alone := c.Field != "" || c.Op != "" || len(c.Value) > 0
 	if len(c.Any) > 0 && len(c.All) > 0 || alone && len(group) > 0 || !alone && len(group) == 0 {
-		return "", 0, badFilter(at, "a clause is one condition, any of some, or all of some").WithHint("give field, op and value, or any, or all")
+		return "", 0, badFilter(at, "a clause has either one condition or a group of them").WithHint("set field, op and value, or only any, or only all")
 	}
 	if alone {
 		sql, err = q.condition(at, entity.FilterCondition{Field: c.Field, Op: c.Op, Value: c.Value})
@@ -314,7 +314,7 @@ func (q *filterQuery) after(cursor string) error {
 		}
 		var ok bool
 		if values[i], ok = key.parse(*from.Keys[i]); !ok {
-			return badFilter("/cursor", "the cursor is not one that was given out")
+			return badFilter("/cursor", "the cursor is not valid")
 		}
 	}
 	id := q.arg(text(from.ID)) + "::text"

@@ -250,7 +250,7 @@ func TestFilterRefuses(t *testing.T) {
 		{entity.Filter{Sort: []entity.FilterSort{{Field: "tags"}}}, "/sort/0/field", "tags cannot be sorted by"},
 		{entity.Filter{Sort: make([]entity.FilterSort, 6)}, "/sort", "more than 5"},
 		{many, "/where", "more than 50"},
-		{entity.Filter{Cursor: "!"}, "cursor", "not one that was given out"},
+		{entity.Filter{Cursor: "!"}, "cursor", "not valid"},
 		{stranger, "/cursor", "belongs to another filter"},
 	} {
 		_, err := w.FilterEntities(t.Context(), w.tenant, everything(), c.filter)

@@ -89,7 +89,7 @@ func (c filterColumn) part(raw json.RawMessage) (string, string) {
 	}
 	switch item.kind {
 	case kindList:
-		return "", "lists of lists cannot be looked into"
+		return "", "lists of lists cannot be searched"
 	case kindObject:
 		if jsonKind(raw) != "an object" {
 			return "", "want an object, not " + jsonKind(raw)

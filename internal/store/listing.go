@@ -122,7 +122,7 @@ func listing(tenant string, f jig.PendingFilter, after string) ([]any, error) {
 	switch f.Kind {
 	case "", jig.PendingApproval, jig.PendingReconcile, jig.PendingQuestion:
 	default:
-		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a kind of what waits", text(string(f.Kind))).WithField("kind").
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a kind of pending call", text(string(f.Kind))).WithField("kind").
 			WithHint("use approval, reconcile or question")
 	}
 	if f.After.After(from.At) {
@@ -135,7 +135,7 @@ func listing(tenant string, f jig.PendingFilter, after string) ([]any, error) {
 	tool := [2]string{f.Tool, f.Tool}
 	if category, ok := strings.CutSuffix(f.Tool, "*"); ok {
 		if category != "" && !strings.HasSuffix(category, ".") {
-			return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a filter of tools", text(f.Tool)).WithField("tool").
+			return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a tool filter", text(f.Tool)).WithField("tool").
 				WithHint("use a tool's name, or category.* for all tools of a category")
 		}
 		tool = [2]string{category, category + last}
@@ -175,7 +175,7 @@ func decodeCursor(s string, into any) error {
 		err = json.Unmarshal(b, into)
 	}
 	if err != nil {
-		return jig.Errorf(jig.CodeInvalidInput, "the cursor is not one that was given out").WithField("cursor")
+		return jig.Errorf(jig.CodeInvalidInput, "the cursor is not valid").WithField("cursor")
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func (db *DB) moving(m plan.FrameMove) (move, error) {
 	for i := range a.Calls {
 		c := &a.Calls[i]
 		if c.Frame != m.CallID {
-			return move{}, jig.Errorf(jig.CodeInvalidInput, "call %q is not one of the composition of call %q", c.ID, m.CallID).WithField("frame")
+			return move{}, jig.Errorf(jig.CodeInvalidInput, "call %q does not belong to the composition of call %q", c.ID, m.CallID).WithField("frame")
 		}
 		c.Pass, c.Ordinal = pass, ordinal
 	}
@@ -113,7 +113,7 @@ func (t *tx) notMoved(ctx context.Context, m plan.FrameMove) error {
 	case row == nil:
 		return noFrame(m.SessionID, m.CallID)
 	case row.Done:
-		return jig.Errorf(jig.CodeConflict, "the composition of call %q is over", m.CallID).WithField("revision")
+		return jig.Errorf(jig.CodeConflict, "the composition of call %q has ended", m.CallID).WithField("revision")
 	}
 	return jig.Errorf(jig.CodeConflict, "the composition of call %q has moved: it has revision %d, not %d", m.CallID, row.Revision, m.Revision).
 		WithField("revision").WithHint("read it again and recompute the move")
