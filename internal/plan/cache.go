@@ -9,8 +9,8 @@ import (
 // maxCompiled is the number of compiled documents that a Cache keeps.
 const maxCompiled = 256
 
-// Cache keeps compiled documents by the SHA-256 of their text. Those that were used least recently are dropped first. It is safe for
-// concurrent use. The zero value is an empty cache.
+// Cache keeps compiled documents by the SHA-256 of their text, and drops the least recently used ones first. It is safe for concurrent
+// use. The zero value is an empty cache.
 type Cache[T any] struct {
 	mu       sync.Mutex
 	elements map[[sha256.Size]byte]*list.Element

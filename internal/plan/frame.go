@@ -19,7 +19,7 @@ type Frame struct {
 	Entity string
 	// Fence is the fence of the attempt that holds the call.
 	Fence int
-	// State is the state of the run, opaque outside of packages compose and extract; empty before the first move.
+	// State is the state of the run, opaque outside of packages composition and extraction; empty before the first move.
 	State json.RawMessage
 	// Revision counts the moves made so far.
 	Revision int64
@@ -69,13 +69,13 @@ type FrameMove struct {
 	Values map[string]json.RawMessage
 	// Events are appended to the session's log.
 	Events []jig.Event
-	// Entity is the change to write to an entity; nil for none.
+	// Entity is the change to write to an entity; nil if no entity changes.
 	Entity *entity.Change
 	// Consumed lists ids of received events that later waits of this frame no longer see.
 	Consumed []int64
 	// Done ends the composition with Result.
 	Done   bool
 	Result *jig.ToolResult
-	// Whole is the full result (JSON of a [ToolResult]) when Result was shortened.
+	// Whole is the full result (JSON of a [jig.ToolResult]) when Result was shortened.
 	Whole []byte
 }

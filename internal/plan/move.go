@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Move describes what a composition does next. The caller stores it in one transaction, as a whole or not at all.
+// Move describes what a composition or an extraction does next. The caller stores it in one transaction, as a whole or not at all.
 type Move struct {
 	// State is passed to the computation of the next move. It is opaque and at most a few KiB per running step.
 	State json.RawMessage
@@ -19,15 +19,15 @@ type Move struct {
 	Open []string
 	// Cancel lists the paths of open calls that are no longer needed: their step timed out, or the run was canceled.
 	Cancel []string
-	// Stop lists the paths of open calls that should end as soon as possible but whose outcome still matters: if nobody knows whether one
-	// took effect, a person is asked.
+	// Stop lists the paths of open calls that should end as soon as possible but whose outcome still matters: if nobody knows whether such a
+	// call took effect, a person is asked.
 	Stop []string
 	// Values are the values to store under their paths; [Facts].Values returns them later.
 	Values map[string]json.RawMessage
 	// Events are the events to write to the session's log: custom.<name>, and tool.undone with CallID set to the path of the call that was
 	// undone.
 	Events []jig.Event
-	// Entity is the change to write to the entity being filled; nil for none.
+	// Entity is the change to write to the entity being filled; nil if it does not change.
 	Entity *entity.Change
 	// Consumed lists the ids of events that a wait consumed.
 	Consumed []int64

@@ -36,7 +36,7 @@ type StepCall struct {
 	Writes, Idempotent bool
 }
 
-// MayRetry reports whether a failed call may be repeated without asking a person; see [MayRetry]. The repeated call keeps the
+// MayRetry reports whether a failed call may be repeated without asking a person; see [ledger.MayRetry]. The repeated call keeps the
 // idempotency key and the input.
 func (c StepCall) MayRetry() bool { return ledger.MayRetry(c.Writes, c.Idempotent, c.Outcome().Error) }
 

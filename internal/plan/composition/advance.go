@@ -18,7 +18,7 @@ const (
 	maxShown  = 20
 )
 
-// run is one call of Advance.
+// run holds the data of one call of [Plan.Advance].
 type run struct {
 	plan  *Plan
 	facts Facts
@@ -415,7 +415,7 @@ func (r *run) finish(ctx context.Context, sc *scope) error {
 	if err != nil {
 		return err
 	}
-	if problem != nil { // only if the state was tampered with: this was rendered before
+	if problem != nil { // only if the state was tampered with: succeed has already rendered the output
 		r.move.Result = jig.Failure(problem)
 		return nil
 	}

@@ -4,7 +4,7 @@ import (
 	"github.com/jig-run/jig/internal/plan"
 )
 
-// The contract with the callers that store moves is declared in package jig. These are short names for it.
+// These are short names for the types that this package shares with the callers that store its moves. Package plan declares them.
 type (
 	// Facts gives Advance access to the calls and values of the run.
 	Facts = plan.Facts
@@ -14,7 +14,7 @@ type (
 	Situation = plan.Situation
 	// Event is an `event` signal that the session received.
 	Event = plan.ReceivedEvent
-	// Move is the result of Advance. The caller stores all of it in one transaction, or nothing.
+	// Move is the result of [Plan.Advance]. The caller stores it in one transaction, as a whole or not at all.
 	Move = plan.Move
 	// Ask is a call to admit. A prompt step calls prompt.direct, prompt.skill or agent.run, a composition step calls the composition by name,
 	// and a task step calls task.run. If a prompt step that calls agent.run has a schema, the agent is sent the schema with its task, and the

@@ -22,8 +22,8 @@ type compiled struct {
 // NewEngine returns an Engine with an empty cache.
 func NewEngine() *Engine { return &Engine{} }
 
-// Load reads an execution spec as a tool, whose calls run as workflows. document is the file name for error messages. The error is a
-// [spec.Problems] if the spec is not valid.
+// Load reads an execution spec and returns its tool, whose calls run as workflows. document is the file name for error messages. The error
+// is a [spec.Problems] if the spec is not valid.
 func (e *Engine) Load(document string, body []byte) (plan.Tool, error) {
 	entry, err := e.plan(document, body)
 	if err != nil {

@@ -229,8 +229,7 @@ func (r *run) bindSteps(ctx context.Context, reads expr.Reads, sc *scope, vars m
 	return size, nil
 }
 
-// foresee loads the results of several steps together that would otherwise be read one by one. It skips loops, whose results items reads in
-// batches.
+// foresee loads the results of several steps together instead of one by one. It skips loops, because items reads their results in batches.
 func (r *run) foresee(ctx context.Context, nodes []*node, sc *scope) error {
 	var calls, values []string
 	for _, n := range nodes {

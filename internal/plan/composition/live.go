@@ -9,7 +9,8 @@ type leaf struct {
 	inner bool
 }
 
-// call returns the path of the call that the step has requested. ok is false if there is none or its outcome is settled.
+// call returns the path of the call that the step has requested. ok is false if there is no such call, or if the run no longer waits for
+// it.
 func (l leaf) call() (string, bool) {
 	return attemptPath(l.path, l.st.Retries+1), l.st.Asked && !l.st.Over
 }

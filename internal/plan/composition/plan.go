@@ -12,7 +12,7 @@ import (
 type Plan struct {
 	name, version string
 	steps         []*node
-	// output is nil if the spec has none. The output is then the data of the last step that ran.
+	// output is nil if the spec defines no output. The output is then the data of the last step that ran.
 	output *document
 	// byID finds the steps that expressions can name, by id.
 	byID map[string]*node

@@ -11,7 +11,7 @@ import (
 type scope struct {
 	// up is the scope around the loop; nil in the run's own scope.
 	up *scope
-	// loop is the loop whose item this is; nil in the run's own scope.
+	// loop is the loop that the item belongs to; nil in the run's own scope.
 	loop *node
 	// done holds the marks of the steps in this scope that have ended. prefix is the beginning of the paths of its steps.
 	done   marks
@@ -24,7 +24,7 @@ type scope struct {
 	errors []namedError
 	// own holds results of items whose loops have not ended, for the items' own undo and catch.
 	own []ownResult
-	// ends is the earliest enclosing deadline, in milliseconds since 1970; 0 if there is none.
+	// ends is the earliest enclosing deadline, in milliseconds since 1970; 0 if there is no deadline.
 	ends int64
 }
 

@@ -131,8 +131,8 @@ type stepState struct {
 	// Retries counts the attempts after the first. Asked says that the call of the current attempt has been requested.
 	Retries int  `json:"r,omitempty"`
 	Asked   bool `json:"a,omitempty"`
-	// Late says that the step has timed out. It ends when the outcomes of its calls that can be undone are known. Over says that the outcome
-	// is now known of the call that was open when the step timed out or the run was canceled.
+	// Late says that the step has timed out. It then ends as soon as the outcomes of those of its calls that can be undone are known. Over
+	// says that the run no longer waits for the call that was open when the step timed out or the run was canceled.
 	Late bool `json:"t,omitempty"`
 	Over bool `json:"o,omitempty"`
 	// Block is the state of a block, of the chosen case, or of a catch (when Caught is set).

@@ -51,13 +51,13 @@ func (r *run) keepNote(n noteRecord) error {
 	return nil
 }
 
-// unwind starts the end of a run that fails: its effects are undone first.
+// unwind begins to undo the effects of a run that fails.
 func (r *run) unwind(fail *failure) {
 	r.st.Failure, r.st.Root, r.st.Left = fail, nil, r.st.Notes
 	r.st.Phase = phaseUndoing
 }
 
-// cancel starts the end of a canceled run: no other step begins, and open calls are canceled.
+// cancel begins to end a canceled run: no other step begins, and open calls are canceled.
 func (r *run) cancel() {
 	r.st.Phase = phaseEnding
 	r.st.Failure = &failure{Error: jig.Errorf(jig.CodeCanceled, "the composition was cancelled")}
@@ -146,7 +146,7 @@ func (r *run) lookAtDropped(ctx context.Context) error {
 	return nil
 }
 
-// drain waits for the open calls of a canceled run. One that succeeds after all is undone if it can be.
+// drain waits for the open calls of a canceled run. A call that succeeds after all is undone if it can be.
 func (r *run) drain(ctx context.Context, sc *scope) (over bool, err error) {
 	var open []leaf
 	r.live(r.plan.steps, r.st.Root, sc, func(l leaf) {

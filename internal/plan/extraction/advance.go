@@ -20,7 +20,7 @@ const (
 	maxShown     = 20
 )
 
-// run is one call of Advance.
+// run holds the data of one call of [Plan.Advance].
 type run struct {
 	plan  *Plan
 	facts Facts
@@ -219,7 +219,7 @@ func (r *run) consider(ctx context.Context, t *task) error {
 	return r.begin(ctx, t)
 }
 
-// needs returns a task that t depends on and that ended without a value, and reports whether one has not ended yet.
+// needs looks at the tasks that t depends on. lacks is the id of one that ended without a value; waits reports that one has not ended yet.
 func (r *run) needs(t *task) (lacks string, waits bool) {
 	for _, n := range t.deps {
 		switch m := r.st.marks[n]; {

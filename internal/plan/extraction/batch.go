@@ -55,8 +55,8 @@ type BatchResult struct {
 
 // BatchCounts counts entities by how their extraction ended.
 type BatchCounts struct {
-	// Completed counts entities without failed tasks, and Partial those with some. The entities of the other counts have no result, or
-	// were not begun (Canceled).
+	// Completed counts entities with no failed or canceled task, and Partial those with at least one. The other counts are for entities whose
+	// extraction gave no result or, if canceled, may not have begun.
 	Completed int `json:"completed"`
 	Partial   int `json:"partial"`
 	Failed    int `json:"failed"`
@@ -79,8 +79,8 @@ type extractInput struct {
 	Input  json.RawMessage `json:"input,omitempty"`
 }
 
-// batchState is the state of a batch. Failures are kept as values. It never holds more than pageEntities plus twice the limit of parallel
-// entities.
+// batchState is the state of a batch. Failures are kept as values. Todo and Open together never hold more than pageEntities plus twice
+// MaxParallel entities.
 type batchState struct {
 	Format int `json:"v"`
 	// Pages counts the pages requested. Paging says that the call for the latest page is still open, and Last that there are no more pages.
@@ -99,7 +99,7 @@ type batchState struct {
 	BatchCounts
 }
 
-// batch is one call of AdvanceBatch.
+// batch holds the data of one call of [AdvanceBatch].
 type batch struct {
 	in   BatchInput
 	at   Situation
@@ -217,7 +217,7 @@ func (b *batch) ended(id string, call plan.StepCall) error {
 	return nil
 }
 
-// turn adds the entities of a page that has arrived to the work.
+// turn adds the entities of a page that has arrived to those that have not begun.
 func (b *batch) turn() {
 	if !b.st.Paging {
 		return

@@ -109,7 +109,7 @@ func toAgent(t *task, members map[string]json.RawMessage) (map[string]json.RawMe
 	return members, extend(members, "task", "Your final answer is to be JSON alone, without any other text, that fits this JSON Schema:\n"+string(t.OutputSchema))
 }
 
-// maxQuoted is how many bytes of a rejected answer are shown to the model again.
+// maxQuoted is the number of bytes of a rejected answer that are shown to the model again.
 const maxQuoted = 16 << 10
 
 // repair tells a model what was wrong with its answer. A document with its own prompt receives this as `repair`. An agent starts over in a

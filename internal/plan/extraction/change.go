@@ -52,8 +52,8 @@ type Begin struct {
 	Tasks map[string]json.RawMessage
 }
 
-// InputOf returns the input of an extraction with this beginning. A task that filled fields loses its earlier value if somebody else has
-// changed one of these fields, or if a field's provenance names another task.
+// InputOf returns the input of an extraction that begins with these facts. A task that filled fields loses its earlier value if somebody
+// else has changed one of these fields, or if a field's provenance names another task.
 func InputOf(kind entity.Type, b Begin) (json.RawMessage, error) {
 	in := Input{
 		EntityID: b.Entity.ID, Entity: Target{Type: b.Entity.Type, Title: b.Entity.Title, Content: b.Entity.Content}, Fields: b.Fields, Mode: b.Mode, Input: b.Input,

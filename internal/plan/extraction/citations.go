@@ -13,7 +13,7 @@ import (
 // ReasonCitations is the reason of an error whose violations point to claims.
 const ReasonCitations = "citations_rejected"
 
-// maxClaims is the most claims that one text may have.
+// maxClaims is the maximum number of claims in one list.
 const maxClaims = 10_000
 
 // claims returns the value of the task whose claims t checks.
@@ -116,10 +116,9 @@ func citedIDs(raw json.RawMessage) []string {
 	return out
 }
 
-// CheckClaims rejects claims without a basis: claims that have no text, have no source, name a source outside connected, or quote a text that
-// their sources do not contain. own maps ids that no claim may name to the reason. The error is INVALID_OUTPUT with the reason
-// [ReasonCitations]. It lists all violations, with pointers relative to the list of claims. Quotes are compared word for word, ignoring white
-// space.
+// CheckClaims rejects claims that have no text, have no source, name a source outside connected, or quote a text that their sources do not
+// contain. own maps ids that no claim may name to the reason. The error is INVALID_OUTPUT with the reason [ReasonCitations]. It lists all
+// violations, with pointers relative to the list of claims. Quotes are compared word for word, ignoring white space.
 func CheckClaims(claims []entity.TextClaim, connected map[string]Source, own map[string]string) *jig.Error {
 	c := claimChecker{connected: connected, own: own, texts: map[string]string{}}
 	wrong := 0

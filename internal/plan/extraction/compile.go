@@ -62,7 +62,7 @@ type task struct {
 	reads struct{ when, compute, input, value, sources, among, all reads }
 	// resultSources says that the sources are not known before the call.
 	resultSources bool
-	// definition is the part of the document that the value depends on, for the input hash.
+	// definition is the JSON of the task's [definition], for the input hash.
 	definition json.RawMessage
 }
 
@@ -277,7 +277,7 @@ func (c *compiler) fill(fields []entity.Field) error {
 	return nil
 }
 
-// nested returns a description of a part of a field that names a task, or an empty string if there is none.
+// nested returns a description of a part of a field that names a task, or "" if no part does.
 func nested(f entity.Field) string {
 	parts := f.Fields
 	if f.Items != nil {
@@ -356,7 +356,7 @@ func (c *compiler) define(t *task) (err error) {
 	return nil
 }
 
-// definition is the part of a task's definition that affects its value. Settings for retries and scheduling are not part of it.
+// definition holds the settings of a task that affect its value. Settings for retries and scheduling do not.
 type definition struct {
 	Kind         entity.TaskKind `json:"kind"`
 	When         string          `json:"when,omitempty"`

@@ -8,13 +8,13 @@ import (
 	"github.com/jig-run/jig/internal/plan"
 )
 
-// The contract with the callers that store moves is declared in package jig. These are short names for it.
+// These are short names for the types that this package shares with the callers that store its moves. Package plan declares them.
 type (
 	// Facts gives Advance access to the calls and values of this extraction, and to the sources that the values may be based on.
 	Facts = plan.ExtractionFacts
 	// Situation is the context of an extraction, besides its state. Its Input is an [Input]. Session, Principal and Events are not read.
 	Situation = plan.Situation
-	// Move is the result of Advance. The caller stores all of it in one transaction, or nothing.
+	// Move is the result of [Plan.Advance]. The caller stores it in one transaction, as a whole or not at all.
 	Move = plan.Move
 )
 

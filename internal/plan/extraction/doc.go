@@ -13,5 +13,6 @@
 // fill, and those that no task fills. So the values that it reads never depend on which task was faster. The input hash of a task covers all
 // values that it reads; a refresh runs the task again if the hash has changed.
 //
-// Kept values have the ids of tasks (their values) and <id># (a [Record] of how the task ended). Each is written once.
+// Values are kept under two kinds of paths: the id of a task (its value) and <id># (a [Record] of how the task ended). Each is written
+// once.
 package extraction

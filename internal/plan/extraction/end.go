@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/jsontext"
 )
 
-// asBefore keeps the earlier outcome of a task if the mode says so. It reports whether it did.
+// asBefore keeps the earlier outcome of a task if the mode says so, and reports whether it did.
 func (r *run) asBefore(ctx context.Context, t *task) (bool, error) {
 	before, ok := r.given.Earlier[t.ID]
 	if !ok || r.given.Mode == ModeRun {

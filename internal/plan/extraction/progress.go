@@ -12,9 +12,9 @@ import (
 // TaskPending is the status of a task that has not ended, or that was not requested.
 const TaskPending TaskStatus = "pending"
 
-// Standing returns the status of each task of an entity type, by id. state is the state of the latest extraction, or nil if there was none.
-// ended holds the stored outcomes of tasks. If there is no extraction or it is over, a task without a final status in state gets the status
-// of its stored outcome.
+// Standing returns the status of each task of an entity type, by id. state is the state of the latest extraction, or nil if there was no
+// extraction. ended holds the stored outcomes of tasks. If there is no state or the extraction has ended, a task without a final status in
+// state gets the status of its stored outcome.
 func Standing(kind entity.Type, state json.RawMessage, ended map[string]json.RawMessage) (map[string]jig.TaskState, error) {
 	var st struct {
 		Marks string `json:"marks"`

@@ -1,5 +1,5 @@
-// Package extractor connects the interpreter of extractions with the entity tools: how an extraction begins, which sources its values may
-// be based on, and what its moves write. It must not know how entities are stored, nor what executes the moves.
+// Package extractor connects the interpreter of extractions with the entity tools. It decides how an extraction begins, which sources its
+// values may be based on, and what its moves write. It must not know how entities are stored or what executes the moves.
 package extractor
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// EntityStore is where documents and entities are read.
+// EntityStore reads documents and entities.
 type EntityStore interface {
 	Documents
 	FilterEntities(ctx context.Context, tenant string, kind entity.Type, filter entity.Filter) (entity.Page, error)

@@ -22,7 +22,7 @@ type Progress struct {
 	now   func() time.Time
 }
 
-// ProgressStore is where the state of extractions is read.
+// ProgressStore reads the state of extractions.
 type ProgressStore interface {
 	Documents
 	// EntityProgress returns an entity and the stored outcomes of its tasks, by task. It returns NOT_FOUND if the tenant has no such entity.
@@ -37,7 +37,7 @@ func NewProgress(s ProgressStore) *Progress {
 	return &Progress{store: s, types: NewTypes(s), now: time.Now}
 }
 
-// startWithin is how long after an entity was created its announced session may start. It exceeds the time that the ten attempts of a
+// startWithin is how long after the creation of an entity its announced session may start. It exceeds the time that the ten attempts of a
 // thin tool take. A session that has not started by then counts as lost: the tool call failed before it could start the session.
 const startWithin = 15 * time.Minute
 

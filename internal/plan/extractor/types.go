@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Documents is the store of entity types.
+// Documents reads the stored versions of entity types.
 type Documents interface {
 	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)

@@ -29,7 +29,7 @@ type definition struct {
 type entityLookup struct {
 	spec.ThinEntity
 	id, workspace *expr.Template
-	// at and workspaceAt are the places that errors about the id and the workspace name: a pointer into the input if the template is a
+	// at and workspaceAt are the fields that errors about the id and about the workspace name: a pointer into the input if the template is a
 	// plain member of the input, otherwise a path in the document.
 	at, workspaceAt string
 }
@@ -98,7 +98,7 @@ func (c *compiler) fail(at string, err error) {
 	}
 }
 
-// template compiles a template. It returns nil if there is none.
+// template compiles a template. It returns nil if the source is empty.
 func (c *compiler) template(at, source string) *expr.Template {
 	if source == "" {
 		return nil

@@ -24,7 +24,7 @@ type made struct {
 	own bool
 }
 
-// session returns the id of the session that the call's extraction runs in. It is empty if the tool starts none.
+// session returns the id of the session that the call's extraction runs in. It is empty if the tool starts no extraction.
 func (r *run) session() string {
 	if r.def.thin.Starts == nil {
 		return ""
@@ -49,8 +49,8 @@ func tooLong(at string, n, limit int) *jig.Error {
 		WithHint("give a shorter text")
 }
 
-// madeBefore returns the entity that an earlier attempt of the call created, or nil if there is none. With it, the tool's requirements are not
-// checked against data that already contains the entity.
+// madeBefore returns the entity that an earlier attempt of the call created, or nil if there is none. If there is one, the tool's
+// requirements are not checked again, because the data now contains the entity.
 func (r *run) madeBefore(ctx context.Context) (*made, error) {
 	if r.def.thin.Creates == nil || r.inv.Attempt <= 1 {
 		return nil, nil //nolint:nilnil // nothing was made
@@ -66,7 +66,7 @@ func (r *run) madeBefore(ctx context.Context) (*made, error) {
 	return &made{Entity: e, own: true}, nil
 }
 
-// create creates the entity. It returns nil if the tool creates none.
+// create creates the entity. It returns nil if the tool creates no entity.
 func (r *run) create(ctx context.Context) (*made, error) {
 	t := r.def.thin
 	if t.Creates == nil {

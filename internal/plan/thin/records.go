@@ -23,7 +23,7 @@ type Records interface {
 	Connected(ctx context.Context, inv jig.Invocation, id string, which spec.ThinConnected) ([]entity.Entity, error)
 	// Trespassed takes ids that were not found and records in the audit which of them belong to another tenant's entities.
 	Trespassed(ctx context.Context, inv jig.Invocation, ids []string) error
-	// Made returns the latest entity that was created under a key, even if it was deleted since. found is false if there is none.
+	// Made returns the latest entity that was created under a key, even if it was deleted since. found is false if there is no such entity.
 	Made(ctx context.Context, tenant, key string) (e entity.Entity, found bool, err error)
 	// Create creates an entity after checking the principal's permission. If the key was used before, it returns the entity made then, and
 	// created is false. missing lists related ids that do not exist for the principal; if there are any, nothing was created. Errors about
@@ -45,7 +45,7 @@ type Creation struct {
 	// a shared key.
 	Key    string
 	Shared bool
-	// SessionID and Call identify the extraction that will fill the entity. They are empty if there is none.
+	// SessionID and Call identify the extraction that will fill the entity. They are empty if no extraction will.
 	SessionID, Call string
 }
 
@@ -63,7 +63,7 @@ type Store interface {
 	RecordViolation(ctx context.Context, by jig.Invocation, ids []string) error
 	// LatestByKey returns the latest entity that was created under a key, even if it was deleted since.
 	LatestByKey(ctx context.Context, tenant, key string) (e entity.Entity, found bool, err error)
-	// CreateByKey creates an entity, or returns the one of its key. Deleting the entity frees a reusable key.
+	// CreateByKey creates an entity, or returns the entity that was created under its key. Deleting the entity frees a reusable key.
 	CreateByKey(ctx context.Context, n entity.NewEntity, reusable bool) (e entity.Entity, created bool, err error)
 }
 
@@ -73,7 +73,7 @@ type stored struct {
 	entities entities.Options
 }
 
-// NewRecords gives access to stored entities, within what the principals may do with the entity tools.
+// NewRecords returns access to stored entities, within what the principals may do with the entity tools.
 func NewRecords(db Store, o entities.Options) Records { return stored{store: db, entities: o} }
 
 func (s stored) HasBundle(ctx context.Context, tenant, bundle string) (bool, error) {

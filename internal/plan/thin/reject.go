@@ -29,8 +29,8 @@ func reject(reason, at, hint, format string, args ...any) *jig.Error {
 	return jig.Errorf(codeOf(reason), format, args...).WithReason(reason).WithField(at).WithHint(hint)
 }
 
-// unfound is the minimum time before a call answers that an id was not found. It is longer than the lookup and the writing of the audit row
-// for an id of another tenant, so that the time does not reveal which case it was.
+// unfound is the minimum time before a call answers that an id was not found. It exceeds the time that the lookup and the audit row for an
+// id of another tenant take, so that the response time does not reveal whether the id exists there.
 const unfound = 50 * time.Millisecond
 
 // notFound returns the same error for ids that do not exist, that belong to another tenant, that have another type, or that may not be read.

@@ -25,7 +25,7 @@ type run struct {
 	vars     map[string]any
 }
 
-// do checks the requirements, creates the entity and starts its extraction. Its errors say whether anything was created.
+// do checks the requirements, creates the entity and starts its extraction. Its errors say whether the attempt may have created anything.
 func (r *run) do(ctx context.Context) (spec.ThinResult, error) {
 	made, err := r.check(ctx)
 	if err != nil {

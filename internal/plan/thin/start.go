@@ -20,11 +20,11 @@ type Starter interface {
 
 // Sessions is the database access that [NewStarter] needs.
 type Sessions interface {
-	// NameChild records which session a running call starts. It returns CONFLICT if the call has started another one.
+	// NameChild records which session a running call starts. It returns CONFLICT if the call has started another session.
 	NameChild(ctx context.Context, tenant, id, callID, child string) error
 	// PutArtifact stores a value and returns its id.
 	PutArtifact(ctx context.Context, tenant, sessionID, mediaType string, value []byte) (string, error)
-	// Session returns a session, or NOT_FOUND if the tenant has none with that id.
+	// Session returns a session, or NOT_FOUND if the tenant has no session with that id.
 	Session(ctx context.Context, tenant, id string) (jig.Session, error)
 }
 
@@ -40,7 +40,7 @@ type starter struct {
 	client   Client
 }
 
-// NewStarter starts extractions with client, as children of the sessions that call for them.
+// NewStarter returns a Starter that starts extractions with client, as children of the calling sessions.
 func NewStarter(db Sessions, client Client) Starter { return starter{sessions: db, client: client} }
 
 func (s starter) Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) (err error) {
