@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// The limits of the family.
+// The limits of the tools.
 const (
 	// MaxContent is the longest content returned, in bytes.
 	MaxContent = 32 << 10
@@ -20,11 +20,11 @@ const (
 	// memory.
 	MaxTree = 16 << 20
 
-	// chunk is how many bytes are read at once.
+	// chunk is the number of bytes read at once.
 	chunk = 256 << 10
-	// maxLine is how many bytes of a line are searched.
+	// maxLine is the number of bytes of a line that are searched.
 	maxLine = 64 << 10
-	// maxShown is how many bytes of a matching line are shown.
+	// maxShown is the number of bytes of a matching line that are shown.
 	maxShown = 2000
 )
 
@@ -35,13 +35,13 @@ type Store interface {
 	ReadArtifact(ctx context.Context, inv jig.Invocation, id string, offset int64, limit int) (chunk []byte, size int64, err error)
 }
 
-// Options are the settings of the family.
+// Options are the settings of the tools.
 type Options struct {
 	// Store reads artifacts; required.
 	Store Store
 }
 
-// Tools returns the family.
+// Tools returns the tools of this package.
 func Tools(options Options) []tools.Tool {
 	f := family{store: options.Store}
 	return []tools.Tool{tools.New(jig.Tool{
@@ -53,7 +53,7 @@ func Tools(options Options) []tools.Tool {
 	}, f.read)}
 }
 
-// family holds what the tool needs.
+// family holds what the handler needs.
 type family struct{ store Store }
 
 type input struct {

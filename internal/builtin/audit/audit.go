@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// Options are the settings of the family.
+// Options are the settings of the tools.
 type Options struct {
 	// Rows returns at most limit rows of a tenant's chain that follow row n, in order; required.
 	Rows func(ctx context.Context, tenant string, after int64, limit int) ([]audit.Row, error)
@@ -40,7 +40,7 @@ type Result struct {
 	Rows int64 `json:"rows"`
 	// Head is the last valid row.
 	Head audit.Head `json:"head"`
-	// Broken is the first problem found; nil if there is none.
+	// Broken is the first problem found; nil if the chain is intact.
 	Broken *audit.Broken `json:"broken,omitempty"`
 }
 
@@ -52,7 +52,7 @@ func (r Result) Summary() string {
 	return fmt.Sprintf("%d rows in order, head %s", r.Rows, r.Head.Hash)
 }
 
-// Tools returns the family.
+// Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
 	return []tools.Tool{tools.New(jig.Tool{
 		Name: VerifyTool,
@@ -128,8 +128,8 @@ func (c *checker) head(ctx context.Context) (audit.Head, error) {
 	return audit.Head{N: n, Hash: hash}, nil
 }
 
-// beyond looks for rows after the head. Head and row change in one transaction, so a row that exists must be covered by the head when it is
-// read again.
+// beyond looks for rows after the head. A row and the head change in one transaction, so a head that is read after a row must cover that
+// row.
 func (c *checker) beyond(ctx context.Context, head audit.Head) (*audit.Broken, error) {
 	rows, err := c.Rows(ctx, c.tenant, head.N, 1)
 	if err != nil {

@@ -35,12 +35,12 @@ type Store interface {
 	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
 }
 
-// Options are the settings of the family; all are required.
+// Options are the settings of the tools; all are required.
 type Options struct {
 	Store Store
 	// Known returns the tenant's catalog, against which documents are checked. It includes the Go tools that belong to the bundle.
 	Known func(ctx context.Context, tenant, bundle string) (spec.Catalogue, error)
-	// KindOf returns the kind under which documents of a kind are stored.
+	// KindOf returns the name under which the store keeps documents of a kind.
 	KindOf func(kind spec.Kind) string
 	// Check runs further checks on a document, given the tenant's tools.
 	Check func(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error
@@ -157,7 +157,7 @@ func (l List) Summary() string {
 	return "installed: " + strings.Join(names, ", ")
 }
 
-// Tools returns the family.
+// Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
 	const timeout = 30 * time.Second
 	operator := []string{"operator"}

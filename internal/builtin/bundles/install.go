@@ -58,7 +58,7 @@ func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bun
 	}, nil
 }
 
-// installed returns the installed version of a bundle; the zero value if there is none.
+// installed returns the installed version of a bundle; the zero value if it is not installed.
 func (o Options) installed(ctx context.Context, tenant, name string) (bundle.Bundle, error) {
 	all, err := o.Store.Bundles(ctx, tenant)
 	if err != nil {

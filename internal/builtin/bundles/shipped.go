@@ -8,9 +8,9 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Documents is where the bundles that were ever installed are recorded.
+// Documents reads the record of all bundles that were ever installed.
 type Documents interface {
-	// DocumentAt returns a version of a document that a tenant has or had; NOT_FOUND if it never had it.
+	// DocumentAt returns a version of a document that a tenant has or had; NOT_FOUND if the tenant never had it.
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
 }
 

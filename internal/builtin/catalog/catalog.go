@@ -20,20 +20,20 @@ import (
 
 // Store stores documents.
 type Store interface {
-	// RegisterDocument stores a version of a document for the call's tenant and makes it current; the switch is recorded with the call. It
-	// returns a CONFLICT with the reason type_changed if a fact in types no longer holds.
+	// RegisterDocument stores a version of a document for the call's tenant and makes it current. A change of the current version is recorded
+	// in the audit, together with the call. It returns a CONFLICT with the reason type_changed if a fact in types no longer holds.
 	RegisterDocument(ctx context.Context, by jig.Invocation, d bundle.StoredDocument, types ...bundle.TypeBasis) error
 	// EntityCounts returns the number of a tenant's entities by type.
 	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
 }
 
-// Options are the settings of the family.
+// Options are the settings of the tools.
 type Options struct {
 	// Store stores the documents; required.
 	Store Store
 	// Known returns the tenant's current catalog, against which documents are checked; required.
 	Known func(ctx context.Context, tenant string) (spec.Catalogue, error)
-	// KindOf returns the kind under which documents of a kind are stored; required.
+	// KindOf returns the name under which the store keeps documents of a kind; required.
 	KindOf func(kind spec.Kind) string
 	// Check runs further checks on a document, given the tenant's tools; required.
 	Check func(ctx context.Context, tenant string, doc spec.Document, tools []jig.Tool) error
@@ -78,7 +78,7 @@ func (r Result) Summary() string {
 	return "registered " + strings.Join(names, ", ")
 }
 
-// Tools returns the family.
+// Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
 	return []tools.Tool{tools.New(jig.Tool{
 		Name: PutTool,

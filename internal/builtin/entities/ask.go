@@ -45,7 +45,7 @@ type asked struct {
 	usage Usage
 }
 
-// modelFor returns the model to ask: the named one, else the worker's default; "" if there is none.
+// modelFor returns the model to ask: the named one, or else the worker's default; "" if no model can be asked.
 func (o Options) modelFor(name string) (string, error) {
 	name = cmp.Or(name, o.DefaultModel)
 	if strings.HasPrefix(name, "script/") {

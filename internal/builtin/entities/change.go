@@ -76,8 +76,8 @@ func (o Options) complete(
 	return raw, content, err
 }
 
-// checked encodes fields as an entity's content and checks the content. at is the content's position in the input, which checked puts in
-// front of the checker's pointers.
+// checked encodes fields as an entity's content and checks the content. at is the content's position in the input; it becomes a prefix of
+// the pointers in errors.
 func (o Options) checked(t entity.Type, fields map[string]json.RawMessage, partial bool, at string) (json.RawMessage, error) {
 	b, err := json.Marshal(fields)
 	if err != nil {

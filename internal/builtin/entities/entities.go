@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// Store stores entities and their texts, grouped by subject. Those of another tenant are NOT_FOUND, like entities that do not exist.
+// Store stores entities and their texts, grouped by subject. Those of other tenants are NOT_FOUND, like entities that do not exist.
 type Store struct {
 	Records
 	Texts
@@ -55,7 +55,7 @@ type Finder interface {
 	Sources(ctx context.Context, tenant string, ids []string, bytes int) (entity.Sources, error)
 }
 
-// Options are the settings of the family. Store, Types and Check are required.
+// Options are the settings of the tools. Store, Types and Check are required.
 type Options struct {
 	Store Store
 	// Types returns a tenant's entity types. Entities of other types do not exist for the tools.
@@ -87,7 +87,7 @@ const (
 	PutTextTool        = "entities.putText"
 )
 
-// Tools returns the family.
+// Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
 	read := func(name, description string) jig.Tool {
 		return jig.Tool{

@@ -34,7 +34,7 @@ type extractIn struct {
 }
 
 // extractTool returns the contract of entities.extract. A separate workflow answers its calls: the engine recognizes the tool by its
-// implementation and never calls this function.
+// implementation and never calls the handler.
 func extractTool() tools.Tool {
 	return tools.New(jig.Tool{
 		Name: ExtractTool,

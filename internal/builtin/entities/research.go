@@ -28,7 +28,7 @@ const (
 	maxShown = 12 << 10
 )
 
-// The methods of producing results.
+// The methods of finding and answering.
 const (
 	methodSearch     = "search"
 	methodModel      = "model"
@@ -59,7 +59,7 @@ type Passage struct {
 	Snippet string `json:"snippet"`
 }
 
-// Finding is the result of the research about one entity.
+// Finding is what the research found about one entity.
 type Finding struct {
 	ID    string `json:"entity_id"`
 	Type  string `json:"type"`

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 )
 
-// maxTexts is how many texts the structure of an entity shows.
+// maxTexts is the number of texts that the structure of an entity shows.
 const maxTexts = 50
 
 type putTextIn struct {

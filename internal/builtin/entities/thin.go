@@ -30,7 +30,8 @@ func (o Options) ReadableTypes(ctx context.Context, inv jig.Invocation) ([]strin
 type Draft struct {
 	Type, Title string
 	Content     map[string]json.RawMessage
-	// Relations are ids by name. If the name is a field of type relation, they become the field's value, unless the content already has one.
+	// Relations are ids by name. If a field of type relation has the name, the ids become the field's value, unless the content already has
+	// one.
 	Relations map[string][]string
 	// At and RelationsAt are the positions of the content and of the relations in the document, for error messages.
 	At, RelationsAt string

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// The limits of the family.
+// The limits of the tools.
 const (
 	// MaxReadBytes is the size of the largest file that file.read and file.grep open.
 	MaxReadBytes = 64 << 20
@@ -25,13 +25,13 @@ const (
 	maxVisited = 200_000
 )
 
-// Options are the settings of the family.
+// Options are the settings of the tools.
 type Options struct {
 	// Dirs are the working directories.
 	Dirs workdir.Dirs
 }
 
-// Tools returns the family.
+// Tools returns the tools of this package.
 func Tools(options Options) []tools.Tool {
 	f := family{dirs: options.Dirs}
 	read := jig.Tool{Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Category: "file", Timeout: 30 * time.Second}
@@ -58,5 +58,5 @@ func Tools(options Options) []tools.Tool {
 	}
 }
 
-// family holds what the tools share.
+// family holds what the handlers share.
 type family struct{ dirs workdir.Dirs }

@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/internal/workdir"
 )
 
-// maxLine is how many bytes of a line are searched; the rest of a longer line is skipped.
+// maxLine is the number of bytes of a line that are searched; the rest of a longer line is skipped.
 const maxLine = 64 << 10
 
 type grepInput struct {

@@ -18,9 +18,9 @@ type found struct {
 	dir  fs.DirEntry
 }
 
-// walk lists what is below start, without start itself: only its own entries, or with recursive everything except .git. It never visits
-// .jig. If glob is set, it is matched against the path relative to start. Unreadable folders are skipped. The result reports whether walk
-// stopped because there were too many entries.
+// walk lists what is below start, without start itself: only the entries of start or, if recursive is set, everything except .git. It
+// never visits .jig. If glob is set, it is matched against the path relative to start. Unreadable folders are skipped. The result reports
+// whether walk stopped because there were too many entries.
 func walk(ctx context.Context, dir *workdir.Dir, start string, recursive bool, glob string) ([]found, bool, error) {
 	var wanted *pattern.Pattern
 	if glob != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/workdir"
 )
 
-// maxLinks is how many symbolic links are followed in a row.
+// maxLinks is the number of symbolic links that are followed in a row.
 const maxLinks = 8
 
 type writeInput struct {

@@ -1,4 +1,4 @@
-// Package grants contains the tool grants.create, which asks for a standing approval independently of a waiting call. The people who
+// Package grants contains the tool grants.create, which requests a standing approval without a call that waits for one. The people who
 // approve the call of grants.create give the grant. The package must not know how grants are stored.
 package grants
 
@@ -16,7 +16,7 @@ import (
 // CreateTool is the name of the tool.
 const CreateTool = toolname.GrantsCreate
 
-// Options are the settings of the family; all are required.
+// Options are the settings of the tools; all are required.
 type Options struct {
 	// New checks the request against the tenant's ceiling and returns a grant without its id and givers.
 	New func(ctx context.Context, tenant string, request jig.GrantRequest, now time.Time) (jig.Grant, error)
@@ -44,7 +44,7 @@ func (c Created) Summary() string {
 	return fmt.Sprintf("%s: %d calls of %s until %s, by %s", c.ID, c.MaxUses, c.Tool, c.ExpiresAt.UTC().Format("2006-01-02 15:04 MST"), strings.Join(c.By, ", "))
 }
 
-// Tools returns the family.
+// Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
 	return []tools.Tool{tools.New(jig.Tool{
 		Name: CreateTool,

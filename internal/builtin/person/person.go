@@ -28,7 +28,7 @@ type Answer struct {
 	By     string          `json:"by"     jsonschema:"who answered"`
 }
 
-// Tools returns the family.
+// Tools returns the tools of this package.
 func Tools() []tools.Tool {
 	return []tools.Tool{tools.New(jig.Tool{
 		Name: AskTool,

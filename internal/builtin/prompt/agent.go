@@ -30,7 +30,7 @@ type agentAnswer struct {
 }
 
 // agentTool returns the contract of agent.run. A session of the agent answers its calls: the engine recognizes the tool by its
-// implementation and never calls this function.
+// implementation and never calls the handler.
 func agentTool() tools.Tool {
 	return tools.New(jig.Tool{
 		Name: toolname.AgentRun,

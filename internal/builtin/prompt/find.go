@@ -12,9 +12,9 @@ import (
 // maxStarts bounds the positions in an answer that are tried as the beginning of a JSON value.
 const maxStarts = 100
 
-// find returns the JSON value in an answer: the whole answer, else the content of a code fence, else a value within the prose. If two
-// different values fit, it returns neither, and it never takes a value from inside a broken one: asking again is better than guessing. The
-// error says what is wrong, with the violations.
+// find returns the JSON value in an answer: the whole answer, or else the content of a code fence, or else a value within the prose. If
+// two different values fit, it returns neither, and it never takes a value from inside a broken one: asking again is better than guessing.
+// The error says what is wrong and lists the violations.
 func find(text string, fits *schema.Schema) (json.RawMessage, *jig.Error) {
 	text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "\ufeff"))
 	if json.Valid([]byte(text)) {
@@ -93,7 +93,7 @@ func fenced(text string) []string {
 }
 
 // inProse returns the objects and arrays within a text. broken is the rest of the text from the first value that does not end properly,
-// because nothing after that point can be told apart from its parts; "" if there is no such value.
+// because what follows could be a part of that value; "" if there is no such value.
 func inProse(text string) (found []string, broken string) {
 	rest := text
 	for range maxStarts {

@@ -38,11 +38,12 @@ type Model interface {
 
 // Skills finds skills.
 type Skills interface {
-	// Skill returns a tenant's skill. If there is none with that name, it returns NOT_FOUND with the most similar names as the hint.
+	// Skill returns a tenant's skill. If the tenant has no skill with that name, it returns NOT_FOUND with the most similar names as the
+	// hint.
 	Skill(ctx context.Context, tenant, name string) (spec.Skill, error)
 }
 
-// Options are the settings of the family.
+// Options are the settings of the tools.
 type Options struct {
 	// Model answers the questions; required.
 	Model Model
@@ -52,7 +53,7 @@ type Options struct {
 	DefaultModel string
 }
 
-// Tools returns the family.
+// Tools returns the tools of this package.
 func Tools(options Options) []tools.Tool {
 	f := &family{Options: options, schemas: schema.NewCompiler(schema.Options{})}
 	asking := jig.Tool{
@@ -71,7 +72,7 @@ func Tools(options Options) []tools.Tool {
 	return []tools.Tool{tools.Raw(direct, f.direct), tools.Raw(skilled, f.skill), agentTool()}
 }
 
-// family holds what the tools share.
+// family holds what the handlers share.
 type family struct {
 	Options
 	schemas *schema.Compiler

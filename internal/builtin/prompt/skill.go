@@ -12,8 +12,8 @@ import (
 // maxSkillFiles bounds the size of a skill's files in the system text, in bytes.
 const maxSkillFiles = 256 << 10
 
-// skillText returns a skill as instructions to a model: first its instructions, then its files in the order of their paths as far as there
-// is room, then the names of files that were left out.
+// skillText returns a skill as instructions to a model: first its instructions, then its files in the order of their paths as long as
+// there is room, then the names of files that were left out.
 func skillText(skill spec.Skill) string {
 	texts := []string{skill.Instructions}
 	var left []string

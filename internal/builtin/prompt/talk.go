@@ -28,7 +28,7 @@ func (u *usage) add(v chat.Usage) {
 	u.CacheRead, u.CacheCreate = u.CacheRead+v.CacheReadTokens, u.CacheCreate+v.CacheCreateTokens
 }
 
-// answered is the data of a result. A failure has it too once the model has answered, because the tokens were paid for.
+// answered is the data of a result. A failure also has it if the model has answered, because the tokens were paid for.
 type answered struct {
 	Text   *string         `json:"text,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"`
@@ -36,7 +36,7 @@ type answered struct {
 	Usage  usage           `json:"usage"`
 }
 
-// talk asks the model one question, and once more if the answer does not fit.
+// talk is one question to a model. If the answer does not fit, it asks once more.
 type talk struct {
 	model    Model
 	progress func(string)

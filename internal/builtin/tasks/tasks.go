@@ -25,7 +25,7 @@ const (
 	RetryTool     = "sessions.retry"
 )
 
-// Options are the settings of the family; all are required.
+// Options are the settings of the tools; all are required.
 type Options struct {
 	// Readable reads an entity if the call's principal may read it. found is false if it may not, or if the entity does not exist.
 	Readable func(ctx context.Context, inv jig.Invocation, id string) (e entity.Entity, found bool, err error)
@@ -61,7 +61,7 @@ type Start struct {
 	Parent, ParentCall string
 }
 
-// Tools returns the family.
+// Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
 	return []tools.Tool{
 		tools.New(jig.Tool{

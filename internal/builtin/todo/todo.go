@@ -17,7 +17,7 @@ type Store interface {
 	SetTodo(ctx context.Context, tenant, sessionID string, items json.RawMessage) error
 }
 
-// Options are the settings of the family.
+// Options are the settings of the tools.
 type Options struct {
 	// Store stores the lists; required.
 	Store Store
@@ -47,7 +47,7 @@ func (l List) Summary() string {
 	return fmt.Sprintf("%d of %d done", done, len(l.Items))
 }
 
-// Tools returns the family.
+// Tools returns the tools of this package.
 func Tools(options Options) []tools.Tool {
 	return []tools.Tool{tools.New(jig.Tool{
 		Name: "todo.write",

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// The limits of the family.
+// The limits of the tools.
 const (
 	// Timeout bounds a request, including redirects and the body.
 	Timeout = 30 * time.Second
@@ -31,7 +31,7 @@ const (
 	idleTimeout     = 10 * time.Second
 )
 
-// Options are the settings of the family. With the zero value, only public addresses can be reached.
+// Options are the settings of the tools. With the zero value, only public addresses can be reached.
 type Options struct {
 	// AllowLoopback allows 127.0.0.0/8 and ::1.
 	AllowLoopback bool
@@ -41,7 +41,7 @@ type Options struct {
 	UserAgent string
 }
 
-// Tools returns the family.
+// Tools returns the tools of this package.
 func Tools(options Options) []tools.Tool {
 	if options.UserAgent == "" {
 		options.UserAgent = "jig"
@@ -74,7 +74,7 @@ func withoutCredentials[In interface{ refuseCredentials() error }]() tools.Optio
 	return tools.Fill(func(_ context.Context, _ jig.Invocation, in *In) error { return (*in).refuseCredentials() })
 }
 
-// family holds what the tools share.
+// family holds what the handlers share.
 type family struct {
 	getter, poster *http.Client
 	userAgent      string
