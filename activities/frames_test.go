@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/tools"
 )
@@ -233,4 +234,23 @@ steps:
 			require.Len(t, o.ran, row.tries)
 		})
 	}
+}
+
+// The result of a step that reports late is as readable as any other.
+func TestStep_ThatReportsLateHasItsResult(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, flaky(false, jig.Error{Code: jig.CodeTimeout, Message: "too slow"}))
+	o.govern(t, runsAll)
+	o.begins(t, "kind: composition\nname: shop.reports\nsteps:\n"+
+		"  - {id: pay, tool: shop.flaky, input: {order: late, amount: 1}}\noutput: \"${steps.pay.data.order}\"\n", `{}`)
+	o.composes(t)
+	require.Equal(t, jig.CallUnknown, o.call(t, "1.1/pay").Status)
+	_, err := o.db.Complete(t.Context(), ledger.Completion{
+		Tenant: o.tenant, SessionID: o.session, CallID: "1.1/pay", Fence: 1, Status: jig.CallSucceeded,
+		Result: jig.ToolResult{Success: true, Data: json.RawMessage(`{"order":"late"}`)},
+	})
+	require.NoError(t, err)
+	out := o.composes(t)
+	require.Equal(t, jig.CallSucceeded, out.Ran.State)
+	require.JSONEq(t, `"late"`, string(o.call(t, "1.1").Result.Data))
 }

@@ -123,7 +123,10 @@ func (t *tx) complete(ctx context.Context, c ledger.Completion, row *callRow, l 
 	if err != nil {
 		return nil, err
 	}
-	artifact := t.keep(row.SessionID, "application/json", c.Whole)
+	artifact := ""
+	if len(c.Whole) > 0 {
+		artifact = t.keep(row.SessionID, "application/json", c.Whole)
+	}
 	first(t.queue("CallSet", t.tenant, row.SessionID, row.CallID, c.Status, columns.body, columns.summary, columns.err, artifact), &changed)
 	if err := t.flush(ctx); err != nil { // the database computes the duration
 		return nil, err

@@ -84,6 +84,7 @@ func TestLateCompletion_SettlesAnUnknownCall(t *testing.T) {
 			require.True(t, done.Late)
 			require.Equal(t, row.status, done.Status)
 			require.Equal(t, row.status, w.row(t, c).Status)
+			require.Equal(t, name == "large success", w.row(t, c).ResultArtifact != "", "a small result is in its row")
 			require.Equal(t, append(slices.Clone(doubt), "tool.reconciled", string(row.event)), w.types(t))
 			require.Equal(t, map[string]any{
 				"outcome": row.outcome, "reason": "the attempt reported late how it ended", "attempt": float64(1),
