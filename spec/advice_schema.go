@@ -33,7 +33,7 @@ type schemaWords struct {
 	members map[string]bool
 	// defaults are the members that get a value if they are left out.
 	defaults map[string]bool
-	// closed says that there are no members besides those listed. lists says that a value may contain a list, or that this is unknown.
+	// closed is set if the schema allows only the listed members. lists is set if a value may contain a list, or if that is unknown.
 	closed, lists bool
 }
 
@@ -126,10 +126,10 @@ var (
 	identifier = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 	// ticked matches a name in backticks, with the word before it.
 	ticked = regexp.MustCompile("(?:(\\w+)[ (]+)?`([a-z][A-Za-z0-9_]*)`")
-	// quoted matches a name in quotes that is called a parameter, before or after the name.
+	// quoted matches a name in quotes that has a word such as "parameter" before or after it.
 	quoted = regexp.MustCompile(`(?i:\b(?:parameter|param|argument|arg|field|property|option)s?)\s+["'“‘]([a-z][A-Za-z0-9_]*)["'”’]` +
 		`|["'“‘]([a-z][A-Za-z0-9_]*)["'”’]\s+(?i:parameter|param|argument|arg|field|property|option)\b`)
-	// beforeOther are words that show that the name in backticks after them is not a parameter but, for example, a program or a value.
+	// beforeOther holds words that show that the name in backticks after them is not a parameter but, for example, a program or a value.
 	beforeOther = wordSet(`run runs running call calls calling command commands program binary tool tools via like library package module
 		type table event events function method class keyword format language to into as equals returns return gives is are be default value
 		values mode status state header file files folder directory extension named called of another unlike e g says say means tag branch`)
@@ -176,8 +176,8 @@ var conditional = regexp.MustCompile(`(?i)\b(if|when|unless|or|either|except|oth
 
 const quotes = "[`\"'“”‘’]?"
 
-// aName matches a name, in quotes or not. noLonger matches what follows a name that is not part of a longer one. aWordFor matches an
-// optional word such as "parameter" before the name.
+// aName matches a name, in quotes or not. noLonger matches the character after the name, or the end of the text, so that aName matches
+// only whole names. aWordFor matches an optional word such as "parameter" before the name.
 const (
 	aName    = quotes + `([A-Za-z_][A-Za-z0-9_]*)` + quotes
 	noLonger = `(?:[\s,:)]|$)`

@@ -118,7 +118,7 @@ func (d *decoder) checkHead(h AgentHead, text string) {
 	}
 }
 
-// frontMatter splits the document at its --- lines. The head keeps its first line, so that its line numbers are those of the file.
+// frontMatter splits the document at its --- lines. The head includes the first of them, so that line numbers in it match the file's.
 func (d *decoder) frontMatter(body []byte) (head []byte, text string, ok bool) {
 	const hint = "begin the file with a line ---, the settings, and another line ---"
 	if len(body) > MaxDocumentBytes || !utf8.Valid(body) {

@@ -35,7 +35,7 @@ type Bundle struct {
 	Manifest bundle.Manifest
 	// Documents are all documents except the manifest, in the order in which they were read.
 	Documents []Document
-	// Hash covers the versions of the manifest and of the documents, with their kinds and names. Bundles with the same hash are the same.
+	// Hash identifies the content of the bundle: it covers the manifest's version and the kind, name and version of each document.
 	Hash string
 }
 
@@ -59,8 +59,9 @@ func (d *decoder) bundle(body []byte) bundle.Manifest {
 	return bundle.Manifest{Name: h.Name, Version: h.Version, Title: h.Title, Description: h.Description, Requires: h.Requires}
 }
 
-// LoadBundle reads the bundle in a folder of a file system ("." for all of it): its bundle.yaml and every document below the folder, as
-// [LoadFS] finds them. The bundle is usable only if no problem is an error. Paths are those of [LoadFS].
+// LoadBundle reads the bundle in a folder of a file system: its bundle.yaml and every document below the folder. A root of "." means the
+// whole file system. LoadBundle finds the documents and writes their paths as [LoadFS] does. The bundle is usable only if no problem is an
+// error.
 func LoadBundle(fsys fs.FS, root string) (Bundle, Problems) {
 	docs, problems := LoadFS(fsys, root)
 	top := path.Join(root, BundleFile)
@@ -75,8 +76,8 @@ func LoadBundle(fsys fs.FS, root string) (Bundle, Problems) {
 	return b, problems
 }
 
-// BundleOf makes a bundle from documents that have been read, exactly one of which must be of kind bundle. It does not repeat problems that
-// reading the documents has reported.
+// BundleOf makes a bundle from parsed documents, exactly one of which must be of kind bundle. It does not repeat problems that were reported
+// when the documents were read.
 func BundleOf(docs []Document) (Bundle, Problems) {
 	if !slices.ContainsFunc(docs, func(doc Document) bool { return doc.Kind == KindBundle }) {
 		return Bundle{Documents: docs}, Problems{noManifest(BundleFile)}

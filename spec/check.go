@@ -40,8 +40,8 @@ type Catalogue struct {
 	// EntityTypes are the registered entity types. If a type has no fields, only its name is known. A document replaces the type with the
 	// same name.
 	EntityTypes []entity.Type
-	// Whitelists maps registered agents to their tools, and TaskSteps registered tasks to what they run. Both are used only to find cycles
-	// through them.
+	// Whitelists maps registered agents to the tools they may use, and TaskSteps maps registered tasks to the steps they run. Both are used
+	// only to find cycles.
 	Whitelists map[string][]string
 	TaskSteps  map[string][]Step
 }
@@ -49,10 +49,10 @@ type Catalogue struct {
 // maxHints limits the number of unknown names that get a suggestion, because computing a thousand suggestions would take a minute.
 const maxHints = 64
 
-// Check checks documents against the catalog and each other. It finds unknown names; cycles; inputs, outputs and contents of entities that
-// cannot fit; and expressions that read what a tool does not return or an entity does not have. It reports all problems at once, in the
-// order of documents and lines. It does not repeat what reading a document has reported, and ignores documents of kinds other than agents,
-// execution specs and entity types.
+// Check checks agents, execution specs and entity types against the catalog and each other, and ignores other documents. It finds unknown
+// names, cycles, values that cannot fit their schema or entity type, and expressions that read members that a tool's result or an entity
+// does not have. It reports all problems at once, in the order of documents and lines, except those that were reported when a document was
+// read.
 func Check(docs []Document, c Catalogue) Problems {
 	k := newChecker(docs, c)
 	for i := range docs {
@@ -85,15 +85,15 @@ type checker struct {
 	codeTools, specTools map[string]bool
 	// taskSpecs are the specs of kind task, which a step may name like a task.
 	taskSpecs map[string]bool
-	// outputs are the schemas of the results of tools and specs, for those that declare one.
+	// outputs maps tools and specs to their output schemas. Some have none.
 	outputs map[string]json.RawMessage
-	// inputs are the contracts of specs and of agents ("agent <name>"), made once.
+	// inputs maps specs, by name, and agents, as "agent <name>", to the contracts of their inputs.
 	inputs map[string]*contract
 	// contracts holds the tools of the catalog by name.
 	contracts map[string]*jig.Tool
 	hints     map[string]string
 	problems  Problems
-	// fitSteps and patterns limit the work of comparing all inputs with their schemas.
+	// fitSteps counts the steps of comparing inputs with their schemas, and patterns keeps the patterns used for that. Both limit the work.
 	fitSteps int
 	patterns patternCache
 }
@@ -202,7 +202,7 @@ func (k *checker) addSpec(x *Execution) {
 // callable reports whether a spec is also a tool.
 func callable(x *Execution) bool { return jig.CheckToolName(x.Name) == nil }
 
-// report adds an error at a place in a document, at the position of its nearest parent that the document has.
+// report adds an error at a place in a document. If the document lacks that place, the error has the position of the nearest parent.
 func (k *checker) report(doc *Document, at *place, code ProblemCode, hint, format string, args ...any) {
 	k.problems = append(k.problems, problemAt(doc, at, code, hint, format, args...))
 }
@@ -219,7 +219,7 @@ func problemAt(doc *Document, at *place, code ProblemCode, hint, format string, 
 	}
 }
 
-// suggest is like Suggest for a kind of names. It computes each hint once, and only for the first maxHints names.
+// suggest returns a hint for an unknown name, as [suggest.OrKnown] does. It computes each hint once, and only for the first maxHints names.
 func (k *checker) suggest(kind, name string, known []string) string {
 	key := kind + " " + name
 	hint, done := k.hints[key]
@@ -286,7 +286,7 @@ func (k *checker) checkExecution(doc *Document) {
 		k.checkConfirmed(doc, c)
 		k.checkRetries(doc, c)
 	})
-	// If no result's data is read, reading the document has already found everything.
+	// Only expressions that read the data of a result can have problems that were not found when the document was read.
 	if shaped && (len(doc.Body) == 0 || bytes.Contains(doc.Body, []byte("data"))) {
 		k.problems = append(k.problems, CheckShapes(*doc, k.shape)...)
 	}

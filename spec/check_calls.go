@@ -38,7 +38,7 @@ const (
 	callTask
 )
 
-// call is one name that a step calls, with the input of the call.
+// call is a call that a step makes: the name of a tool, spec, agent, skill or task, and the input.
 type call struct {
 	kind callKind
 	name string
@@ -47,8 +47,8 @@ type call struct {
 	key, inputKey string
 	// input is nil if the step has none.
 	input json.RawMessage
-	// undoes is the tool whose effect the call undoes. It is set, and name is empty, only if the document does not name the undo tool and
-	// leaves that to the contract of the undone tool.
+	// undoes is the tool whose effect the call undoes. It is set only if the document does not name the undo tool, so that the contract of
+	// the undone tool determines it. name is then empty.
 	undoes string
 	// retries is the key that asks for further attempts. It is empty if there is only one attempt.
 	retries string

@@ -25,7 +25,7 @@ type graphNode struct {
 	part int
 }
 
-// graphEdge is a call. Its name is in a mapping (within) under a key.
+// graphEdge is a call. In the document, the called name is the value of key in the mapping within. If key is empty, it is within itself.
 type graphEdge struct {
 	to     int
 	within *place

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// contract is a JSON Schema that literals with templates are compared with.
+// contract is a JSON Schema that the values in a document, which may contain templates, are compared with.
 type contract struct {
 	raw json.RawMessage
 	// of is the name used in messages, e.g. "the input of file.read".
@@ -47,7 +47,7 @@ func (k *checker) checkConfirmed(doc *Document, c call) {
 	}
 	var input map[string]json.RawMessage
 	if len(c.input) > 0 && json.Unmarshal(c.input, &input) != nil {
-		return // a single template makes the whole input
+		return // the whole input is a single template
 	}
 	if flag, given := input["confirmed"]; given && string(flag) != "false" {
 		return

@@ -15,16 +15,16 @@ type FieldChange struct {
 	// Field is the field's name or, for nested fields, the names from the outermost to the innermost, separated by dots. "[]" means the
 	// items of an array, e.g. parts[].weight.
 	Field string `json:"field"`
-	// Change says what is different, e.g. "max_length is 40, it was 80".
+	// Change says what is different, e.g. "its max_length is 40; it was 80".
 	Change string `json:"change"`
 	// Breaks says that content that fits the old version may not fit the new one.
 	Breaks bool `json:"breaks"`
 }
 
 // CompareTypes returns the differences between the fields of two versions of an entity type. They are in the order of the new version's
-// fields, followed by the removed fields. If no change breaks, content that [CheckContent] accepts under the old version, partial or not, is
-// also accepted under the new one, provided that new required fields are set to their defaults. CompareTypes ignores how fields are shown
-// (label, display, description) and filled, and the tasks.
+// fields, followed by the removed fields. If no change is breaking, content that [CheckContent] accepts under the old version, partial or
+// not, is also accepted under the new one, provided that new required fields are set to their defaults. CompareTypes ignores tasks, and the
+// settings that say how fields are shown (label, display, description) or filled.
 func CompareTypes(old, latest entity.Type) []FieldChange {
 	var c comparison
 	c.members("", old.Fields, latest.Fields, true)
@@ -93,7 +93,7 @@ func (c *comparison) required(at string, was, f *entity.Field) {
 // field compares what two fields accept.
 func (c *comparison) field(at string, was, f *entity.Field) {
 	if was.Type != f.Type {
-		c.breaks(at, "its type is %s, it was %s", f.Type, was.Type)
+		c.breaks(at, "its type is %s; it was %s", f.Type, was.Type)
 		return
 	}
 	switch f.Type {
@@ -139,7 +139,7 @@ func (c *comparison) pattern(at, was, is string) {
 	case is == "":
 		c.harmless(at, "it no longer has a pattern")
 	default:
-		c.breaks(at, "its pattern is %s, %s", clipped(is), map[bool]string{true: "it had none", false: "it was " + clipped(was)}[was == ""])
+		c.breaks(at, "its pattern is %s; %s", clipped(is), map[bool]string{true: "it had none", false: "it was " + clipped(was)}[was == ""])
 	}
 }
 
@@ -157,7 +157,7 @@ func positive(n *int) *int {
 	return n
 }
 
-// lowest compares lower bounds, and highest upper bounds; nil means that there is none.
+// lowest compares lower bounds, and highest compares upper bounds. A bound that is nil does not exist.
 func lowest[N cmp.Ordered](c *comparison, at, key string, was, is *N, show func(N) string) {
 	limit(c, at, key, was, is, show, func(was, is N) bool { return is > was })
 }
@@ -175,9 +175,9 @@ func limit[N cmp.Ordered](c *comparison, at, key string, was, is *N, show func(N
 	case was == nil:
 		c.breaks(at, "its %s is now %s; it had none", key, show(*is))
 	case tighter(*was, *is):
-		c.breaks(at, "its %s is %s, it was %s", key, show(*is), show(*was))
+		c.breaks(at, "its %s is %s; it was %s", key, show(*is), show(*was))
 	default:
-		c.harmless(at, "its %s is %s, it was %s", key, show(*is), show(*was))
+		c.harmless(at, "its %s is %s; it was %s", key, show(*is), show(*was))
 	}
 }
 
@@ -194,7 +194,7 @@ func (c *comparison) options(at string, was, is []string) {
 
 func (c *comparison) relation(at string, was, f *entity.Field) {
 	if f.Target != was.Target {
-		c.breaks(at, "it now leads to %s, before to %s", f.Target, was.Target)
+		c.breaks(at, "it now leads to %s; it led to %s", f.Target, was.Target)
 	}
 	switch {
 	case was.Many && !f.Many:

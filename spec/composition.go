@@ -143,7 +143,8 @@ type Case struct {
 	Steps []Step     `json:"steps" spec:"required,min=1,max=1000" jsonschema:"The steps of the branch."`
 }
 
-// WaitFor waits for an `event` signal to the session. Events received since the composition began count as well, each for one wait.
+// WaitFor waits for an `event` signal to the session. An event that was received earlier, but since the composition began, also ends the
+// wait. Each event ends only one wait.
 type WaitFor struct {
 	Event string `json:"event" spec:"required,max=128,form=name" jsonschema:"The event's name."`
 	// When is a condition on the `event`, which is {name, data}.

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/suggest"
 )
 
-// Expression is CEL source. In a document, true or 3 without quotes is accepted as well and read as its text.
+// Expression is CEL source. In a document, it may be a value without quotes, such as true or 3.
 type Expression string
 
 // decoder reads one document into a Go value and collects all problems. Field names come from `json` tags. `spec` tags add

@@ -88,7 +88,7 @@ type EntityTask struct {
 	Backoff      Duration        `json:"backoff,omitempty" spec:"min=1s,max=1d" jsonschema:"The wait before the second attempt, doubled each time; default 1s."`
 }
 
-// taskActions are the keys that say how a task gets its value. A task has exactly one of them, which is also its kind.
+// taskActions returns the keys that say how a task gets its value. A task has exactly one of them, which is also its kind.
 func taskActions() []string {
 	return []string{
 		string(entity.TaskCompute), string(entity.TaskTool), string(entity.TaskPrompt), string(entity.TaskComposition), string(entity.TaskAgent), string(entity.TaskCitations),
@@ -215,8 +215,8 @@ func (d *decoder) taskKind(path string) entity.TaskKind {
 	return kind
 }
 
-// strayTaskKeys returns the keys that cannot be combined with a kind of task. Tasks that are evaluated locally make no call, so they have no
-// keys for one, and only citations tasks have the key among.
+// strayTaskKeys returns the keys that a kind of task must not have. Tasks that are evaluated locally make no call, so they have neither
+// input nor value. Only citations tasks have the key among.
 func strayTaskKeys(kind entity.TaskKind) []string {
 	switch kind {
 	case entity.TaskCompute:
@@ -229,7 +229,7 @@ func strayTaskKeys(kind entity.TaskKind) []string {
 	return nil
 }
 
-// entityTypeShape adds the rules that the Go types do not express to the schema of an entity type.
+// entityTypeShape adds to the schema of an entity type the rules that the Go types do not express.
 func entityTypeShape(schema *jsonschema.Schema) error {
 	// Separate types, so that FieldHead and ItemHead inside them become references.
 	type fieldHead FieldHead
@@ -261,7 +261,7 @@ func entityTypeShape(schema *jsonschema.Schema) error {
 	return nil
 }
 
-// fieldTypeShape says which keys a field of each type may have and which it requires.
+// fieldTypeShape adds the rules that say which keys a field of each type may have and which it requires.
 func fieldTypeShape(schema *jsonschema.Schema) {
 	typed := func(types ...entity.FieldType) map[string]*jsonschema.Schema {
 		one := &jsonschema.Schema{Description: "The types that have the key."}

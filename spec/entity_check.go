@@ -10,8 +10,8 @@ import (
 	"github.com/jig-run/jig/internal/expr"
 )
 
-// checkEntityType checks the entity types that relations refer to, the names that tasks call, the inputs of these calls, and the parts of
-// the results that tasks read.
+// checkEntityType checks the entity types that relations refer to, and the tasks: the names that they call, the inputs of these calls, and
+// which parts of the results they read.
 func (k *checker) checkEntityType(doc *Document) {
 	if doc.broken {
 		return

@@ -18,8 +18,8 @@ type EntityTypeExplanation struct {
 	tools map[string]jig.Tool
 }
 
-// ExplainEntityType explains an entity type. Given the tools of a catalog, it also says which calls ask a person, as far as the tools
-// themselves decide that.
+// ExplainEntityType explains an entity type. Given the tools of a catalog, it also says which calls ask a person according to the contracts
+// of the tools.
 func ExplainEntityType(t entity.Type, tools ...jig.Tool) EntityTypeExplanation {
 	e := EntityTypeExplanation{spec: t, g: newTaskGraph(t.Tasks), fills: map[string][]string{}, tools: toolsByName(tools)}
 	e.g.sort() // reading the document has reported cycles; their tasks are shown in one layer

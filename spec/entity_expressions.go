@@ -12,7 +12,7 @@ import (
 // maxTaskExpressionBytes limits the total length of an entity type's expressions, which is about 128 bytes for each of MaxTasks tasks.
 const maxTaskExpressionBytes = 128 << 10
 
-// TaskShapes describes the values that the expressions of an entity type's tasks can read: a JSON Schema for the path of each value.
+// TaskShapes returns the JSON Schemas of the values that the expressions of an entity type's tasks can read, by the path of each value.
 func TaskShapes(t entity.Type) expr.Shapes {
 	const text = `{"type":"string"}`
 	content, values := jsonObject{}, jsonObject{}
@@ -44,7 +44,7 @@ func TaskShapes(t entity.Type) expr.Shapes {
 	return shapes
 }
 
-// taskSites walks the expressions of an entity type's tasks.
+// taskSites checks the expressions of an entity type's tasks.
 type taskSites struct {
 	compiler
 	t      entity.Type

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/suggest"
 )
 
-// neededKeys are the keys that a type requires.
+// neededKeys returns the keys that a type requires.
 func neededKeys(t entity.FieldType) []string {
 	switch t { //nolint:exhaustive // the others need none
 	case entity.FieldEnum:
@@ -32,7 +32,7 @@ func neededHint(key string) string {
 	}[key]
 }
 
-// entityFields converts fields from their written form, at a depth of the type.
+// entityFields converts fields from their written form. depth is their nesting depth; it is 1 for the fields of the entity itself.
 func (d *decoder) entityFields(path string, heads []FieldHead, depth int) []entity.Field {
 	fields := make([]entity.Field, 0, len(heads))
 	for i, h := range heads {
@@ -49,7 +49,7 @@ func (d *decoder) entityFields(path string, heads []FieldHead, depth int) []enti
 	return fields
 }
 
-// checkFieldHead checks the keys that only fields of the entity itself may have, and that a default fits the field.
+// checkFieldHead checks that a nested field has neither a default nor a task, and that a default fits its field.
 func (d *decoder) checkFieldHead(path string, f entity.Field, depth int) {
 	for _, key := range []string{"default", "task"} {
 		if depth > 1 && d.has(path+"."+key) {
@@ -74,7 +74,7 @@ func pointerText(pointer string) string {
 	return " (at " + pointer + ")"
 }
 
-// fieldShape converts a field without its name from the written form, and checks its keys against its type.
+// fieldShape converts the keys that fields and items share from their written form, and checks them against the type.
 func (d *decoder) fieldShape(path string, h FieldShape, depth int) entity.Field {
 	f := entity.Field{
 		Type: h.Type, Label: h.Label, Display: h.Display, Description: h.Description, Options: h.Options,
@@ -108,7 +108,7 @@ func (d *decoder) innerFields(path string, h FieldShape, depth int) []entity.Fie
 	return d.entityFields(path+".fields", h.Fields, depth+1)
 }
 
-// checkTypeKeys checks that a field has the keys that its type requires, and none that belong to other types.
+// checkTypeKeys checks that a field has the keys that its type requires and no keys that belong to other types.
 func (d *decoder) checkTypeKeys(path string, f entity.Field) {
 	own, needed := typeKeys(f.Type), neededKeys(f.Type)
 	for _, key := range ownKeys() {

@@ -15,13 +15,13 @@ type taskGraph struct {
 	index map[string]int
 	// needs are the dependencies that exist, as indexes.
 	needs [][]int
-	// order has every task after the tasks that it depends on. It is empty if there is a cycle.
+	// order lists every task after the tasks that it depends on. It is empty if there is a cycle.
 	order []int
-	// before has, for each task, a set of bits with the tasks that it depends on, directly or not. It is empty if there is a cycle.
+	// before holds, for each task, the set of the tasks that it depends on, directly or indirectly. It is empty if there is a cycle.
 	before []bits
 }
 
-// bits is a set of small numbers.
+// bits is a set of non-negative integers.
 type bits []uint64
 
 func (b bits) set(i int)      { b[i/64] |= 1 << (i % 64) }

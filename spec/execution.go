@@ -104,8 +104,8 @@ func (d *decoder) checkToolHead(h ToolHead) {
 	}
 }
 
-// contract returns the tool contract under which the spec is called. Its version and meaning are the document's, so that an approval is only
-// valid for the document that was approved.
+// contract returns the tool contract under which the spec is called. Its version and meaning are derived from the document, so that an
+// approval is valid only for the document that was approved.
 func (d *decoder) contract(x Execution, h ToolHead, tree *node) jig.Tool {
 	tool := jig.Tool{
 		Name: h.Name, Description: h.Description, Permission: jig.Permission(h.Permission), Risk: jig.Risk(h.Risk),
@@ -171,7 +171,8 @@ const (
 
 var surrogatePair = regexp.MustCompile(`\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
 
-// plainJSON writes out the characters that JSON escapes as surrogate pairs, which YAML does not know. Any other text stays as it is.
+// plainJSON replaces the surrogate pairs of escapes in a JSON text with the characters that they stand for, because YAML does not know
+// them. It leaves everything else unchanged.
 func plainJSON(body []byte) []byte {
 	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{")) || len(body) > MaxTenantBytes || !json.Valid(body) {
 		return body

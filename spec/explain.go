@@ -20,8 +20,8 @@ type Explanation struct {
 	tools map[string]jig.Tool
 }
 
-// Explain explains a spec. Given the tools of a catalog, it also says which calls ask a person, as far as the tools themselves decide that;
-// policy rules may lift that or add to it.
+// Explain explains a spec. Given the tools of a catalog, it also says which calls ask a person according to the contracts of the tools;
+// policy rules may change that.
 func Explain(x Execution, tools ...jig.Tool) Explanation {
 	return Explanation{spec: x, tools: toolsByName(tools)}
 }
@@ -118,14 +118,14 @@ func (o *outline) step(s *Step, depth int, number string) {
 	}
 	if s.Undo != nil {
 		undo := s.undoneBy(o.tools)
-		o.line(depth, "undone by %s if a later step fails or the run is canceled", cmp.Or(undo, "the tool that "+s.Tool+s.Composition+" names for it"))
+		o.line(depth, "undone by %s if a later step fails or the run is canceled", cmp.Or(undo, "the undo tool of "+s.Tool+s.Composition))
 		if asks := asksText(o.tools[undo]); asks != "" {
 			o.line(depth+1, "%s", asks)
 		}
 	}
 }
 
-// undoneBy names the tool that undoes a step. It is empty if the contract that names the tool is not known.
+// undoneBy returns the tool that undoes a step, or an empty string if the contract that names the tool is not known.
 func (s *Step) undoneBy(tools map[string]jig.Tool) string {
 	return cmp.Or(s.Undo.Tool, tools[s.Tool+s.Composition].Undo)
 }
@@ -207,7 +207,7 @@ func (w *WaitFor) text() string {
 	return what
 }
 
-// loop says what a step repeats its action for. It is empty if it does not repeat it.
+// loop describes the loop of a step. It returns an empty string if the step has no loop.
 func (s *Step) loop() string {
 	if s.ForEach == "" {
 		return ""
@@ -225,7 +225,7 @@ func (s *Step) loop() string {
 // defaultMaxParallel is how many items of a loop run at once by default.
 const defaultMaxParallel = 10
 
-// details are the lines below a step.
+// details returns the lines below a step.
 func (s *Step) details(tools map[string]jig.Tool) []string {
 	var lines []string
 	if s.If != "" {

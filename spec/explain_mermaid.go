@@ -112,7 +112,7 @@ func (d *drawing) step(s *Step, in []exit) []exit {
 	at, out := d.looped(s, in)
 	if s.Undo != nil {
 		undo := s.undoneBy(d.tools)
-		d.link([]exit{{from: at, label: "undo", dashed: true}}, d.node(box, "call "+cmp.Or(undo, "what undoes "+s.Tool+s.Composition), asksText(d.tools[undo])))
+		d.link([]exit{{from: at, label: "undo", dashed: true}}, d.node(box, "call "+cmp.Or(undo, "the undo tool of "+s.Tool+s.Composition), asksText(d.tools[undo])))
 	}
 	if s.OnError != nil && len(s.OnError.Catch) > 0 {
 		d.frame("when it fails", func() {
@@ -123,7 +123,7 @@ func (d *drawing) step(s *Step, in []exit) []exit {
 	return append(out, skipped...)
 }
 
-// looped draws a step's action, in a frame if it is repeated. at is the node that fails and is undone.
+// looped draws a step's action, in a frame if it is repeated. The arrows for a failure and for the undo start at the node at.
 func (d *drawing) looped(s *Step, in []exit) (at string, out []exit) {
 	if s.ForEach == "" {
 		return d.action(s, in)
@@ -149,7 +149,7 @@ func (d *drawing) action(s *Step, in []exit) (at string, out []exit) {
 			for i := range s.Parallel {
 				ends = append(ends, d.step(&s.Parallel[i], []exit{{from: fork}})...)
 			}
-			if len(ends) > 0 { // without ends, every case fails
+			if len(ends) > 0 { // without ends, every step fails
 				join := d.node(circle, " ")
 				d.link(ends, join)
 				out = []exit{{from: join}}

@@ -12,7 +12,7 @@ import (
 // kindWords returns a kind as people write it.
 func kindWords(k Kind) string { return strings.ReplaceAll(string(k), "_", " ") }
 
-// thin writes what a thin tool does, in the order in which it does it.
+// thin writes what a thin tool does, step by step.
 func (o *outline) thin(t *ThinTool) {
 	if t.Bundle != "" {
 		o.line(0, "it needs the bundle %s", t.Bundle)

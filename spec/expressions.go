@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/internal/expr"
 )
 
-// Limits of a document's expressions, because each takes time to compile.
+// Limits of a document's expressions. They bound the time that compiling takes.
 const (
 	maxExpressions     = 4_000
 	maxExpressionBytes = 64 << 10
@@ -26,12 +26,11 @@ type Shapes func(tool string) (output json.RawMessage, ok bool)
 type site struct {
 	// step is the step that the expression belongs to. It is nil for the composition's output.
 	step *placed
-	// item says that the step's own item is available, if the step is a loop.
+	// item is set if the expression may read the step's own item, provided that the step is a loop.
 	item bool
-	// done says that the blocks of the step have run, and own that the step's own result is available.
+	// done is set if the blocks of the step have run. own is set if the step's own result is available.
 	done, own bool
-	// failed says that an error is available, caught that it is also available under the handler's name, and awaited that an event is
-	// available.
+	// failed is set if an error is available, caught if it is also available under the handler's name, and awaited if an event is available.
 	failed, caught, awaited bool
 }
 
@@ -75,7 +74,7 @@ func (w *weight) add(n *node) {
 	}
 }
 
-// sites walks the expressions of a composition.
+// sites checks the expressions of a composition.
 type sites struct {
 	*walk
 	env    *expr.Env

@@ -37,8 +37,8 @@ func CheckField(f entity.Field, value json.RawMessage) error {
 }
 
 // CheckContent checks the content of an entity, a JSON object, against the fields of its type: it must have no other fields, and every
-// value must fit its field. With partial, required fields may be missing, as in a change, or in an entity whose tasks have not run yet. The
-// error is like that of [CheckField], with pointers into the content.
+// value must fit its field. If partial is true, required fields may be missing, because a change sets only some fields and because tasks
+// fill fields later. The error is like that of [CheckField], with pointers into the content.
 func CheckContent(t entity.Type, content json.RawMessage, partial bool) error {
 	v, err := readJSON(content)
 	if err != nil {
@@ -53,7 +53,7 @@ func pointerToken(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
 
-// fieldChecker collects what is wrong with a value.
+// fieldChecker collects the violations in a value.
 type fieldChecker struct {
 	violations []jig.Violation
 	patterns   patternCache
@@ -243,7 +243,7 @@ func decimal(f *float64) *big.Rat {
 // shortNumber writes a number with the fewest digits that identify it.
 func shortNumber(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
 
-// formed checks a text that must have a form.
+// formed checks a text against the form that the field's type requires.
 func (c *fieldChecker) formed(f *entity.Field, at string, v any) {
 	form := textFormOf(f)
 	s, ok := v.(string)

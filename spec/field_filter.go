@@ -33,7 +33,7 @@ type FilterField struct {
 	Label string `json:"label"`
 	// Type is the type of the values that the field is compared with. For a list, it is the type of the items.
 	Type entity.FieldType `json:"type"`
-	// List says that the field has several values.
+	// List is true if the field has several values.
 	List      bool              `json:"list,omitempty"`
 	Control   FilterControl     `json:"control"`
 	Operators []entity.FilterOp `json:"operators"`

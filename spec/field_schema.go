@@ -26,7 +26,7 @@ func (o *jsonObject) text(key, value string) {
 	}
 }
 
-// fieldSchema makes the schema of a field. With notes, it includes what does not restrict values.
+// fieldSchema returns the schema of a field. If notes is true, the schema includes keywords that do not restrict values, such as the title.
 func fieldSchema(f *entity.Field, notes bool) jsonObject {
 	o := valueSchema(f, notes)
 	if !notes {
@@ -47,7 +47,7 @@ func fieldSchema(f *entity.Field, notes bool) jsonObject {
 	return o
 }
 
-// valueSchema makes the part of a schema that restricts values.
+// valueSchema returns the part of a schema that restricts values.
 func valueSchema(f *entity.Field, notes bool) jsonObject {
 	switch f.Type {
 	case entity.FieldText:

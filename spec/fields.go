@@ -31,7 +31,7 @@ type field struct {
 type form struct {
 	pattern *regexp.Regexp
 	hint    string
-	// value says that the form restricts the meaning of a text, not the spelling of a name.
+	// value is set if the form is for values and not for names. It decides which code a problem has.
 	value bool
 }
 

@@ -184,7 +184,7 @@ var typeNames = map[string]kind{
 	"null": kindNull, "boolean": kindBool, "integer": kindInt, "number": kindFloat, "string": kindString, "array": kindList, "object": kindMap,
 }
 
-// typeOf returns the JSON Schema type of a value (integer for whole numbers) and what people call it.
+// typeOf returns the JSON Schema type of a value (integer for whole numbers) and the name of the type for messages.
 func typeOf(v any) (string, kind) {
 	word := "null"
 	switch x := v.(type) {
@@ -199,7 +199,7 @@ func typeOf(v any) (string, kind) {
 	case json.Number:
 		word = "number"
 		if n, err := x.Float64(); err != nil || n == math.Trunc(n) {
-			word = "integer" // also for numbers too large to tell
+			word = "integer" // also if a float64 cannot hold the number
 		}
 	}
 	return word, typeNames[word]
@@ -325,7 +325,8 @@ func (f *fitter) count(s map[string]any, word string, n int, things string, at *
 	}
 }
 
-// number checks a number against its bounds. Rounding keeps the order, so a strict difference between floats is certain.
+// number checks a number against its bounds. Rounding to float64 keeps the order of numbers, so if one float is less than another, so is
+// the exact number.
 func (f *fitter) number(s map[string]any, v json.Number, at *place) {
 	n, err := v.Float64()
 	if err != nil {
@@ -360,7 +361,7 @@ func list(v any) []any {
 	return l
 }
 
-// same reports whether two values may be equal. It compares numbers as floats, and a text with templates anywhere in v equals anything.
+// same reports whether two values may be equal. It compares numbers as floats. A text in v that contains templates may equal anything.
 func same(a, v any) bool {
 	switch x := v.(type) {
 	case string:
@@ -380,7 +381,7 @@ func same(a, v any) bool {
 	return a == v
 }
 
-// show writes a value as JSON, shortened. It stops encoding a large value where the shown text ends.
+// show returns a value as JSON, shortened. It encodes no more of a large value than it returns.
 func show(v any) string {
 	var b bytes.Buffer
 	showPart(&b, v)

@@ -116,12 +116,12 @@ func (k Kind) home() string {
 	return "write it in a .yaml or .json file"
 }
 
-// versionOf returns the version of a document: the SHA-256 of the RFC 8785 JSON of {"body": its text, "kind": its kind}. Text that is not
-// UTF-8 has no version of its own, but documents with such text are refused.
+// versionOf returns the version of a document: the SHA-256 of the RFC 8785 JSON of {"body": its text, "kind": its kind}. Two texts that are
+// not UTF-8 can have the same version, but documents with such text are refused.
 func versionOf(kind Kind, body []byte) string {
 	version, err := canonical.Hash(map[string]string{"body": string(body), "kind": string(kind)})
 	if err != nil {
-		panic("spec: cannot put a document's text into canonical form: " + err.Error()) // two strings always have one
+		panic("spec: cannot put a document's text into canonical form: " + err.Error()) // cannot happen with two strings
 	}
 	return version
 }
@@ -140,17 +140,17 @@ func meaningOf(version string, tree *node) string {
 	return meaning
 }
 
-// id identifies a document among others; no two documents may have the same one.
+// id returns the text that identifies a document. No two documents may have the same id.
 func (d Document) id() string {
 	if d.Kind.IsExecution() {
-		return "execution spec " + d.Name // all execution specs are called by name alone
+		return "execution spec " + d.Name // calls name an execution spec without its kind
 	}
 	return string(d.Kind) + " " + d.Name
 }
 
-// LoadFS reads the documents below a folder of a file system ("." for all of it), in the order of their paths. A folder with a SKILL.md is
-// one document of kind skill that includes all its files. Files that are not documents (README.md, code, data) are skipped. Two documents
-// with the same kind and name are a problem.
+// LoadFS reads the documents below a folder of a file system, in the order of their paths. A root of "." means the whole file system. A
+// folder with a SKILL.md is one document of kind skill that includes all its files. Files that are not documents (README.md, code, data) are
+// skipped. Two documents with the same kind and name are a problem.
 func LoadFS(fsys fs.FS, root string) ([]Document, Problems) {
 	var docs []Document
 	var problems Problems

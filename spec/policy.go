@@ -16,7 +16,7 @@ import (
 type Policy struct {
 	Name        string
 	Description string
-	// Rules all apply to every call. Their order has no meaning.
+	// Rules are all evaluated for every call. Their order does not matter.
 	Rules []PolicyRule
 	// Cases are the document's own tests.
 	Cases []PolicyCase
@@ -54,14 +54,13 @@ type PolicyRule struct {
 // PolicyCase is a test of a policy: a call, with the verdict that the policy must give on it.
 type PolicyCase struct {
 	Name string
-	// Tool is the contract of the called tool. Lookup says that the case has only the tool's name, so that the contract comes from the
-	// catalog.
+	// Tool is the contract of the called tool. If Lookup is true, the case has only the tool's name, and the contract comes from the catalog.
 	Tool   jig.Tool
 	Lookup bool
 	// Input is the call's input, an object. It is {} if the case has none.
 	Input     json.RawMessage
 	Principal jig.Principal
-	// Agent has only a name, a version, and whether it is registered.
+	// Agent has only Name, Version and Registered.
 	Agent   jig.Agent
 	Tenant  string
 	Session PolicySession
@@ -70,7 +69,7 @@ type PolicyCase struct {
 	// Expect is the verdict. Rules are the names of rules that must hold for the call; other rules may hold as well.
 	Expect jig.Verdict
 	Rules  []string
-	// Quorum is how many people the strictest requirement of an ask must demand. It is 0 if the case does not check it.
+	// Quorum is how many people must approve according to the rule that requires most. It is 0 if the case does not check it.
 	Quorum int
 }
 

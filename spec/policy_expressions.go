@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig/internal/expr"
 )
 
-// PolicyShapes describes the variables that the rules of a policy can read: a JSON Schema for each variable, by name. All members that a
-// schema lists are present on every call. A text that is not known is empty.
+// PolicyShapes returns the JSON Schemas of the variables that the rules of a policy can read, by name. All members that a schema lists are
+// present for every call. Texts that are not known are empty.
 func PolicyShapes() expr.Shapes {
 	const text, number, flag, texts = `{"type":"string"}`, `{"type":"integer"}`, `{"type":"boolean"}`, `{"type":"array","items":{"type":"string"}}`
 	object := func(members map[string]string) json.RawMessage {
@@ -79,7 +79,7 @@ func (d *decoder) checkPolicyExpressions(rules []PolicyRule) {
 	}
 }
 
-// policyShape adds the rules that the Go types do not express to the schema of a policy.
+// policyShape adds to the schema of a policy the rules that the Go types do not express.
 func policyShape(schema *jsonschema.Schema) error {
 	words := make([]any, 0, len(policyVerdicts()))
 	for _, verdict := range policyVerdicts() {

@@ -47,8 +47,8 @@ func (r PolicyRule) says(key string) bool {
 	return r.OnExpiry != ""
 }
 
-// CheckTerms refuses a rule made in code whose terms a document could not have. The error is INVALID_INPUT with the rule's key as its
-// field, e.g. quorum.
+// CheckTerms checks the terms of a rule that was made in code, as reading a document checks those of a written rule. The error is
+// INVALID_INPUT with the rule's key as its field, e.g. quorum.
 func (r PolicyRule) CheckTerms() error {
 	refuse := func(field, hint, format string, args ...any) error {
 		return jig.Errorf(jig.CodeInvalidInput, format, args...).WithField(field).WithHint(hint)
@@ -93,9 +93,9 @@ const (
 
 func onlyAsk(key string) string {
 	if key == "expires" {
-		return "only a rule that asks has an approval to which expires"
+		return "only a rule that asks has an approval that can expire"
 	}
-	return "only a rule that asks has an approval to which " + key + " could apply"
+	return "only a rule that asks may have " + key
 }
 
 // termProblem is a problem with the terms of a rule, with its path in the rule.

@@ -86,8 +86,8 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems lists all mistakes in one or more documents, in the order of lines. As an error it is INVALID_INPUT, with the problems as
-// violations.
+// Problems lists all mistakes in one or more documents, in the order of lines. As an error, it has the code INVALID_INPUT, with the problems
+// as violations.
 type Problems []Problem //nolint:errname // the documentation and the command line use this name
 
 // shownProblems is how many problems the text of the error lists.

@@ -89,7 +89,7 @@ func headOf(kind Kind) (reflect.Type, string) {
 	return nil, ""
 }
 
-// shapeOf makes the schema of a type. Steps and failure handlers refer to definitions, because steps contain both again.
+// shapeOf returns the schema of a type. Steps and failure handlers become references to definitions, because steps can contain both.
 func shapeOf(t reflect.Type) (*jsonschema.Schema, error) {
 	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[Duration]():        {Type: "string", Pattern: duration.Pattern},
@@ -192,7 +192,7 @@ func constrainValue(property *jsonschema.Schema, form string) {
 		property.Types = []string{"object", "boolean"}
 	case "schema":
 		property.Type = "object"
-	case "mapping": // or one expression that gives it
+	case "mapping": // or one expression that evaluates to it
 		property.Types = []string{"object", "string"}
 	case "list": // as above
 		property.Types = []string{"array", "string"}

@@ -12,7 +12,7 @@ import (
 // stepShapes holds the known shapes of the values that expressions read. It grows step by step in the order of the document.
 type stepShapes struct {
 	tools Shapes
-	// known is keyed by the paths of package expr: input, steps.<id>, vars.<name>. items has the shapes of the items of loops.
+	// known maps the paths of package expr (input, steps.<id>, vars.<name>) to shapes. items maps loops to the shapes of their items.
 	known expr.Shapes
 	items map[*placed]json.RawMessage
 	// errors lists the names that handlers give to errors.

@@ -23,7 +23,7 @@ const (
 	maxSkillBytes     = 1 << 20
 )
 
-// Skill is instructions with the files that belong to them: a folder with a SKILL.md. It is stored as one JSON document.
+// Skill holds instructions and the files that belong to them: a folder with a SKILL.md. It is stored as one JSON document.
 type Skill struct {
 	Name string `json:"name"`
 	// Description says when to use the skill.
@@ -33,8 +33,8 @@ type Skill struct {
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// SkillHead is the front matter of a SKILL.md. License, Compatibility, Metadata and AllowedTools are keys of skills made elsewhere. They
-// are accepted and ignored; the caller's whitelist decides which tools may be called.
+// SkillHead is the front matter of a SKILL.md. Skills that were made for other programs may have the keys License, Compatibility, Metadata
+// and AllowedTools. They are accepted and ignored; the caller's whitelist decides which tools may be called.
 type SkillHead struct {
 	Kind          string          `json:"kind,omitempty" jsonschema:"Always skill; optional."`
 	Name          string          `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: release-notes" jsonschema:"The skill's name: lower-case letters, digits, '.', '_' and '-'."`

@@ -240,7 +240,7 @@ func (w *walk) checkWait(path, text string) {
 	}
 }
 
-// warn reports something that is odd but not wrong.
+// warn is like at, but reports a warning.
 func (d *decoder) warn(path string, code ProblemCode, hint, format string, args ...any) {
 	before := len(d.problems)
 	d.at(path, code, hint, format, args...)

@@ -41,7 +41,7 @@ const (
 	blockCatch    = "catch"
 )
 
-// walk has the steps of a composition in the order of the document. Building it checks everything about their structure.
+// walk holds the steps of a composition in the order of the document. walkSteps builds it and checks the structure of the steps.
 type walk struct {
 	*decoder
 	all []*placed
@@ -123,7 +123,7 @@ func (w *walk) place(p *placed) {
 	}
 }
 
-// name describes the step to people.
+// name returns the name of the step for messages.
 func (p *placed) name() string {
 	if p.ID != "" {
 		return fmt.Sprintf("the step %q", p.ID)
@@ -192,7 +192,7 @@ func (p *placed) proposedID(action string) string {
 	return "each"
 }
 
-// celWords are reserved words, which cannot be names in expressions.
+// celWords are the reserved words of CEL, which cannot be names in expressions.
 var celWords = []string{
 	"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop",
 	"package", "namespace", "return", "var", "void", "while",

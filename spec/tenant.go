@@ -235,7 +235,8 @@ func (d *decoder) checkSecret(path, tenant, name string) {
 	}
 }
 
-// checkWebhook refuses a URL that cannot be posted to, and one that contains a password, which does not belong in a document.
+// checkWebhook refuses a URL that messages cannot be posted to, and one that contains a user or password, has a fragment, or sends messages
+// over a network without encryption.
 func (d *decoder) checkWebhook(path, address string) {
 	if n := d.places[path]; n == nil || n.kind != kindString {
 		return

@@ -16,7 +16,7 @@ const (
 	maxThinExpressionBytes = 16 << 10
 )
 
-// thinResult is the JSON Schema of [spec.ThinResult], the result of a thin tool.
+// thinResult is the JSON Schema of [ThinResult], the result of a thin tool.
 const thinResult = `{"type":"object","properties":{` +
 	`"entity_id":{"type":"string","description":"The entity that was created; left out when none was."},` +
 	`"url":{"type":"string","description":"Where it can be looked at."},` +
@@ -184,7 +184,7 @@ func thinToolShape(schema *jsonschema.Schema) {
 	relations.PropertyNames = &jsonschema.Schema{Pattern: relationName.String()}
 }
 
-// ThinTool is a parsed thin tool, apart from its contract. Templates (${ … }) and CEL expressions read `input`, `entities.<name>` (with
+// ThinTool is a parsed thin tool without its contract. Templates (${ … }) and CEL expressions read `input`, `entities.<name>` (with
 // `id`, `type`, `title`, `content` and `connected`, a list of `{id, type, title}`), `tenant` and `principal`. In URL they also read
 // `entity.id` and `session.id`.
 type ThinTool struct {
@@ -218,7 +218,7 @@ type ThinEntity struct {
 type ThinConnected struct {
 	// Types are the entity types that count; empty means all.
 	Types []string `json:"types,omitempty"`
-	// Depth is the maximum distance in relations; default 1, at most MaxConnectedDepth.
+	// Depth is the maximum distance in relations; default 1, at most [entity.MaxConnectedDepth].
 	Depth int `json:"depth,omitempty"`
 	// AtLeast is the number of connected entities required; with fewer, the call is rejected with ReasonInsufficientGraph.
 	AtLeast int `json:"at_least,omitempty"`
@@ -228,7 +228,7 @@ type ThinConnected struct {
 type ThinRequirement struct {
 	// Check is a boolean CEL expression.
 	Check string `json:"check"`
-	// Code is the reason for the rejection, in snake_case: one of the Reasons above or one that the author defines.
+	// Code is the reason for the rejection, in snake_case: one of the Reason constants of package jig, or one that the author defines.
 	Code string `json:"code"`
 	// Message is a template for a message that tells the caller what to do.
 	Message string `json:"message,omitempty"`

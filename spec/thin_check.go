@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig/internal/suggest"
 )
 
-// checkThin checks a thin tool against the entity types: that the types exist, that the created entity can fit its type, that the extraction
-// that it starts fills fields, and that expressions read fields that exist.
+// checkThin checks a thin tool against the entity types: the types must exist, the created entity must be able to fit its type, the started
+// extraction must fill fields, and expressions must read only fields that exist.
 func (k *checker) checkThin(doc *Document) {
 	if doc.broken {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/expr"
 )
 
-// ThinShapes describes the values that the expressions of a thin tool can read: a JSON Schema for the path of each value. types looks up
+// ThinShapes returns the JSON Schemas of the values that the expressions of a thin tool can read, by the path of each value. types looks up
 // known entity types by name; nil means that no types are known.
 func ThinShapes(x Execution, types func(name string) (entity.Type, bool)) expr.Shapes {
 	text := jsonObject{{"type", "string"}}
@@ -38,7 +38,7 @@ func thinNames(found []ThinEntity) json.RawMessage {
 	return writeJSON(closedObject(names))
 }
 
-// thinEntityShape returns the known shape of an entity. Its connected entities are available only if the document names them.
+// thinEntityShape returns the known shape of an entity. The shape includes connected entities only if the document has the key connected.
 func thinEntityShape(e ThinEntity, types func(name string) (entity.Type, bool)) jsonObject {
 	text := jsonObject{{"type", "string"}}
 	content := jsonObject{{"type", "object"}}
@@ -83,7 +83,7 @@ func contentShape(fields []entity.Field) jsonObject {
 	return closedObject(content)
 }
 
-// thinSites walks the expressions of a thin tool.
+// thinSites checks the expressions of a thin tool.
 type thinSites struct {
 	compiler
 	shapes expr.Shapes
@@ -94,7 +94,7 @@ type thinSites struct {
 // checkThinExpressions checks that expressions compile, read only values that can exist, and give values of the required types.
 func (d *decoder) checkThinExpressions(x Execution) {
 	if len(x.Thin.Entities) > maxThinEntities {
-		return // reading has reported it; each entity can read those before it
+		return // reported when the document was read; checking them all would take time that is quadratic in their number
 	}
 	var all weight
 	if all.add(d.places[""]); all.count > maxExpressions || all.bytes > maxThinExpressionBytes {
@@ -105,7 +105,7 @@ func (d *decoder) checkThinExpressions(x Execution) {
 	d.thinExpressions(x, nil)
 }
 
-// thinExpressions checks the expressions of a thin tool, with what is known about entity types.
+// thinExpressions checks the expressions of a thin tool. types is as for [ThinShapes].
 func (d *decoder) thinExpressions(x Execution, types func(name string) (entity.Type, bool)) {
 	env, err := expr.ThinEnv()
 	if err != nil {
@@ -246,7 +246,7 @@ func neverOf(described json.RawMessage, want []string) (have string, never bool)
 	return strings.Join(words, " or "), len(words) > 0
 }
 
-// document checks every text of a value as a template. If a template makes the value itself, it must have one of the types in want.
+// document checks every text of a value as a template. If the value is itself a template, it must evaluate to one of the types in want.
 func (s *thinSites) document(path string, want ...string) {
 	if n := s.places[path]; n != nil {
 		s.node(path, n, want...)

@@ -22,7 +22,7 @@ const (
 	MaxDocumentBytes = 256 << 10
 	// MaxDepth limits how deep values nest: ten blocks of steps at four values each, plus what the innermost step contains.
 	MaxDepth = 64
-	// MaxValues limits the values of a document after aliases are expanded. Their text may then be four times the size of the file.
+	// MaxValues limits the values of a document after aliases are expanded. Their text may then have up to four times the file's size limit.
 	MaxValues = 20_000
 )
 
@@ -114,7 +114,7 @@ func (n *node) appendJSON(b *bytes.Buffer) {
 
 // appendJSONString writes text without escaping <, > and &, so that templates stay readable.
 func appendJSONString(b *bytes.Buffer, text string) {
-	_ = jsontext.Write(b, text) //nolint:errcheck // a string always encodes, and a buffer takes all
+	_ = jsontext.Write(b, text) //nolint:errcheck // encoding a string and writing to a buffer never fail
 }
 
 // grower builds the tree and enforces the limits.

@@ -88,7 +88,7 @@ func (r *reader) steps() []pageStep {
 		{"name: pages", 0, nil},
 		{"mode=retry", 0, func() { require.Equal(r.t, "1", r.field("pages")) }},
 		{"string(tasks.words)", 1, func() {
-			r.hears("article.minutes", "its type is text, it was number")
+			r.hears("article.minutes", "its type is text; it was number")
 			require.Equal(r.t, "1", r.field("minutes"))
 		}},
 		{"jig bundle remove", 0, r.isGone},
