@@ -150,7 +150,7 @@ func TestGrants_Refused(t *testing.T) {
 	o := newOffice(t)
 	c := o.asks(t, 1, refundTool, small)
 	got := o.hear(t, "deny", jig.Decision{Call: c.ID, By: "fay", Grant: &jig.GrantRequest{}})
-	require.Contains(t, got.Reason, "`grant` goes with approve alone")
+	require.Contains(t, got.Reason, "`grant` is allowed only with approve")
 }
 
 func TestRevokingAGrant(t *testing.T) {

@@ -48,12 +48,12 @@ type Consent struct {
 	Delegations []jig.Delegation
 }
 
-// Entitled returns the indexes of the requirements that a principal may decide for now. If there are none, why says why not, in words that
-// can follow "refused: ".
+// Entitled returns the indexes of the requirements that a principal may decide for now. If there are none, why gives the reason, phrased to
+// follow "refused: ".
 func (c Consent) Entitled(p jig.Principal, now time.Time) (counts []int, why string) {
 	switch {
 	case p.ID == "":
-		return nil, "nobody says who decides"
+		return nil, "the request does not say who decides"
 	case c.Terms.NotRequester && p.ID == c.RequestedBy:
 		return nil, fmt.Sprintf("%s asked for this call and may not decide it", p.ID)
 	}

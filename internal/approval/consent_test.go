@@ -40,7 +40,7 @@ func TestEntitled(t *testing.T) {
 		why    string
 	}{
 		"anybody":                  {jig.Terms{}, jig.Principal{ID: "zoe"}, 0, nil, []int{0}, ""},
-		"nobody":                   {jig.Terms{}, jig.Principal{}, 0, nil, nil, "nobody says who decides"},
+		"nobody":                   {jig.Terms{}, jig.Principal{}, 0, nil, nil, "the request does not say who decides"},
 		"the requester":            {jig.Terms{}, ana, 0, nil, []int{0}, ""},
 		"the requester, excluded":  {jig.Terms{NotRequester: true}, ana, 0, nil, nil, "ana asked for this call and may not decide it"},
 		"another, not requester":   {jig.Terms{NotRequester: true}, eve, 0, nil, []int{0}, ""},

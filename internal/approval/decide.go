@@ -12,17 +12,17 @@ import (
 
 // Refusals that several kinds of requests share.
 const (
-	// RefusedToken is also the reason for refusing a token for something that concerns no call.
-	RefusedToken  = "the token was used already: each counts once, so sign again"
-	refusedShared = "the call tries an earlier one again under the same idempotency key, which stands for one request: " +
+	// RefusedToken also applies to requests that concern no call.
+	RefusedToken  = "the token was used already: a token counts only once, so sign again"
+	refusedShared = "the call retries an earlier one with the same idempotency key, which stands for one request: " +
 		"its input cannot be changed; deny it instead"
 )
 
 // Decide applies a decision: it approves, denies or delegates the open approval of a call, or approves the call with changed input. The
-// decision counts if the call waits for it, it is about what is waiting now, its token is unused, and the person is entitled to decide.
-// If it does not count, the transition is a refusal that says why.
+// decision is accepted if the call waits for it and has not changed since the person saw it, the token is unused, and the person is entitled
+// to decide. Otherwise the transition is a refusal that says why.
 //
-// The error is a CONFLICT with [ReasonInputChanged]: the changed input was computed from input that has changed since.
+// The error is a CONFLICT with [ReasonInputChanged] if the changed input was computed from an input that has been replaced since.
 func Decide(s State, r DecisionRequest) (Transition, error) {
 	d, why := weigh(s, r)
 	if why != "" {
@@ -86,7 +86,7 @@ func objection(s State, r DecisionRequest) string {
 	case d.Answer != jig.AnswerApprove && d.Answer != jig.AnswerDeny && d.Answer != jig.AnswerDelegate:
 		return fmt.Sprintf("%q is not an answer: approve, deny or delegate", d.Answer)
 	case s.Call.Status == jig.CallUnknown:
-		return "the call waits for a word on its unknown outcome, not for an approval: answer with reconcile"
+		return "the outcome of the call is unknown, so it waits for reconcile, not for an approval"
 	case s.Call.Status != jig.CallWaiting || s.Open == nil:
 		return fmt.Sprintf("the call does not wait for a decision: it is %s", s.Call.Status)
 	case s.Open.Kind == jig.PendingQuestion && d.Answer == jig.AnswerApprove:
@@ -156,7 +156,7 @@ func (d decision) details() Details {
 	return Details{"by": d.Principal.ID, "claimed": d.Principal.Claimed, "note": d.Decision.Note}
 }
 
-// outcome returns the end of the open approval by the decider's answer.
+// outcome returns how the decider's answer ends the open approval.
 func (d decision) outcome(status Status, answer jig.Answer) *Outcome {
 	return &Outcome{
 		Status: status, Answer: string(answer), By: d.Principal.ID, Claimed: d.Principal.Claimed, Note: d.Decision.Note, Key: d.Key,
@@ -197,7 +197,7 @@ func (d decision) vote() Transition {
 // approved yet have not agreed to it.
 func (d decision) voted(missing string, what Details) Transition {
 	if d.Grant != nil {
-		why := "a grant goes with the approval that lets the call run: so far " + missing
+		why := "a grant can come only with the last approval that the call needs: so far " + missing
 		return d.refuse(d.Call.ID, why, what, d.entry(audit.AuditRefused, ""))
 	}
 	what["missing"] = missing

@@ -47,7 +47,7 @@ func TestDecide_Refuses(t *testing.T) {
 		}},
 		`"perhaps" is not an answer: approve, deny or delegate`: {d: jig.Decision{Answer: "perhaps"}},
 		`"expire" is not an answer: approve, deny or delegate`:  {d: jig.Decision{Answer: jig.AnswerExpire}},
-		"the call waits for a word on its unknown outcome, not for an approval: answer with reconcile": {
+		"the outcome of the call is unknown, so it waits for reconcile, not for an approval": {
 			change: func(s *approval.State, _ *approval.DecisionRequest) { s.Call.Status = jig.CallUnknown },
 		},
 		"the call does not wait for a decision: it is executing": {
@@ -71,13 +71,13 @@ func TestDecide_Refuses(t *testing.T) {
 				s.Call.InDoubt, r.Edited, r.Fresh = true, &jig.Call{}, &jig.Pending{}
 			},
 		},
-		"the token was used already: each counts once, so sign again": {
+		"the token was used already: a token counts only once, so sign again": {
 			change: func(s *approval.State, _ *approval.DecisionRequest) { s.TokenUsed = true },
 		},
-		"the call tries an earlier one again under the same idempotency key": {change: func(s *approval.State, r *approval.DecisionRequest) {
+		"the call retries an earlier one with the same idempotency key": {change: func(s *approval.State, r *approval.DecisionRequest) {
 			s.SharesKey, r.Edited, r.Fresh = true, &jig.Call{}, &jig.Pending{}
 		}},
-		"nobody says who decides":                               {change: func(_ *approval.State, r *approval.DecisionRequest) { r.Principal = jig.Principal{} }},
+		"the request does not say who decides":                  {change: func(_ *approval.State, r *approval.DecisionRequest) { r.Principal = jig.Principal{} }},
 		"eve may not decide this call: it is for group finance": {terms: byFinance(1), who: eve()},
 		"ana asked for this call and may not decide it":         {terms: excluded, who: jig.Principal{ID: "ana", Groups: []string{"finance"}}},
 		"fay delegated this approval to eve": {change: func(s *approval.State, _ *approval.DecisionRequest) {
@@ -88,7 +88,7 @@ func TestDecide_Refuses(t *testing.T) {
 				s.Open.Votes = []jig.Vote{{By: "fay", Counts: []int{0}}}
 			},
 		},
-		"a grant goes with the approval that lets the call run: so far 1 of 2 approvals by group finance, 1 missing": {
+		"a grant can come only with the last approval that the call needs: so far 1 of 2 approvals by group finance, 1 missing": {
 			terms: byFinance(2), change: func(_ *approval.State, r *approval.DecisionRequest) { r.Grant = &jig.Grant{ID: "grt_1"} },
 		},
 		"`to` is missing: say to whom it is delegated": {d: jig.Decision{Answer: jig.AnswerDelegate}},

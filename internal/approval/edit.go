@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig/internal/stored"
 )
 
-// edit applies changed input. The edit also counts as the editor's approval of the new input, if its terms entitle that person. If the
-// new terms need more approvals, a new approval opens.
+// edit applies changed input. The edit also counts as the editor's approval of the new input, if the terms for that input let the editor
+// decide. If these terms need more approvals, a new approval opens.
 func (d decision) edit() Transition {
 	fresh, missing := d.fresh()
 	if missing != "" && d.Grant != nil {
@@ -45,7 +45,8 @@ func (d decision) edit() Transition {
 	return t
 }
 
-// fresh returns the approval of the changed input with the editor's vote, if that counts, and what it still lacks.
+// fresh returns the approval of the changed input, with the editor's vote if the editor may decide, and describes the approvals that are
+// still missing.
 func (d decision) fresh() (fresh jig.Pending, missing string) {
 	fresh = *d.Fresh
 	fresh.Tenant, fresh.SessionID, fresh.Call, fresh.RequestedBy, fresh.Votes = d.State.Tenant, d.State.SessionID, d.Call.ID, d.asked.RequestedBy, nil
@@ -66,14 +67,14 @@ func sameTerms(a, b *jig.Terms) bool {
 	return reflect.DeepEqual(*a, *b)
 }
 
-// edited returns the end of the open approval by a change of its input.
+// edited returns how the change of the input ends the open approval.
 func (d decision) edited(status Status, answer jig.Answer) *Outcome {
 	o := d.outcome(status, answer)
 	o.Before, o.After, o.Patch = nonNil(d.Call.Input), nonNil(d.Edited.Input), d.Patch
 	return o
 }
 
-// editDetails returns what the event of a change says about it.
+// editDetails returns the data of the event that records the edit.
 func (d decision) editDetails() Details {
 	before, _ := stored.PreviewInput(d.Call.Input)
 	after, _ := stored.PreviewInput(d.Edited.Input)
@@ -83,7 +84,7 @@ func (d decision) editDetails() Details {
 	return what
 }
 
-// nonNil returns b, and an empty slice instead of nil.
+// nonNil returns b, or an empty slice if b is nil.
 func nonNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}

@@ -11,14 +11,14 @@ import (
 type Lapse struct {
 	// Status is the state of the call.
 	Status jig.CallStatus
-	// Ask is the current approval, while the call waits.
+	// Ask is the current approval; nil if the call does not wait.
 	Ask *jig.Pending
 	// OnExpiry says what else ends, if the approval expired.
 	OnExpiry jig.ExpiryOutcome
 }
 
 // Elapse applies the passing of time to the open approval of a call. If its expiry has been reached by now, the approval expires and the
-// call ends. Otherwise the reminders and escalations that are due are recorded. Elapsing the same time again changes nothing.
+// call ends. Otherwise the reminders and escalations that are due are recorded. Calling Elapse again with the same time changes nothing.
 func Elapse(s State, now time.Time) (Transition, Lapse) {
 	lapse := Lapse{Status: s.Call.Status}
 	switch {
@@ -35,7 +35,7 @@ func Elapse(s State, now time.Time) (Transition, Lapse) {
 	return t, lapse
 }
 
-// expired reports whether nobody may decide any more: the moment of expiry itself is too late.
+// expired reports whether it is too late to decide. The expiry time itself is too late.
 func expired(p jig.Pending, now time.Time) bool {
 	return !p.ExpiresAt.IsZero() && !now.Before(p.ExpiresAt)
 }
@@ -62,7 +62,7 @@ func (s State) expire() Transition {
 	return t
 }
 
-// remind records the reminders and escalations that are due by now. It returns the approval with the time of the next.
+// remind records the reminders and escalations that are due by now. It returns the approval with the time of the next one.
 func (s State) remind(now time.Time) (t Transition, asked jig.Pending) {
 	asked = s.Open.Pending
 	since := s.Open.noticed()

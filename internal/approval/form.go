@@ -14,11 +14,11 @@ func CheckDecision(d jig.Decision) string {
 	case d.Answer != jig.AnswerApprove && d.Answer != jig.AnswerDeny && d.Answer != jig.AnswerDelegate:
 		return fmt.Sprintf("%q is not an answer; use approve, deny or delegate", d.Answer)
 	case d.Answer != jig.AnswerApprove && len(d.Input) > 0:
-		return "`input` goes with approve alone"
+		return "`input` is allowed only with approve"
 	case d.Answer != jig.AnswerApprove && d.Grant != nil:
-		return "`grant` goes with approve alone"
+		return "`grant` is allowed only with approve"
 	case d.Answer != jig.AnswerDelegate && d.To != "":
-		return "`to` goes with delegate alone"
+		return "`to` is allowed only with delegate"
 	}
 	return ""
 }

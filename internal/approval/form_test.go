@@ -25,11 +25,11 @@ func TestCheckDecision(t *testing.T) {
 		{jig.Decision{Answer: jig.AnswerApprove}, "`call` is missing: name the call to decide, e.g. 3.2"},
 		{jig.Decision{Call: "1.1"}, `"" is not an answer; use approve, deny or delegate`},
 		{jig.Decision{Call: "1.1", Answer: jig.AnswerExpire}, `"expire" is not an answer; use approve, deny or delegate`},
-		{jig.Decision{Call: "1.1", Answer: jig.AnswerDeny, Input: input}, "`input` goes with approve alone"},
-		{jig.Decision{Call: "1.1", Answer: jig.AnswerDelegate, To: "eve", Input: input}, "`input` goes with approve alone"},
-		{jig.Decision{Call: "1.1", Answer: jig.AnswerDeny, Grant: grant}, "`grant` goes with approve alone"},
-		{jig.Decision{Call: "1.1", Answer: jig.AnswerApprove, To: "eve"}, "`to` goes with delegate alone"},
-		{jig.Decision{Call: "1.1", Answer: jig.AnswerDeny, To: "eve"}, "`to` goes with delegate alone"},
+		{jig.Decision{Call: "1.1", Answer: jig.AnswerDeny, Input: input}, "`input` is allowed only with approve"},
+		{jig.Decision{Call: "1.1", Answer: jig.AnswerDelegate, To: "eve", Input: input}, "`input` is allowed only with approve"},
+		{jig.Decision{Call: "1.1", Answer: jig.AnswerDeny, Grant: grant}, "`grant` is allowed only with approve"},
+		{jig.Decision{Call: "1.1", Answer: jig.AnswerApprove, To: "eve"}, "`to` is allowed only with delegate"},
+		{jig.Decision{Call: "1.1", Answer: jig.AnswerDeny, To: "eve"}, "`to` is allowed only with delegate"},
 	} {
 		require.Equal(t, row.why, approval.CheckDecision(row.d))
 	}

@@ -41,8 +41,8 @@ func GrantEntry(g jig.Grant, who jig.Principal, evidence *identity.Evidence) aud
 	return e
 }
 
-// TakesGrant reports whether a grant can stand in for a person at all: not for a destructive tool or one that always asks, and not for an
-// answer to a question.
+// TakesGrant reports whether a grant may decide in place of a person. It may not for a tool that is destructive or always asks, and it cannot
+// answer a question.
 func TakesGrant(tool jig.Tool, asked jig.Pending) bool {
 	return tool.Permission != jig.PermissionDestructive && tool.Approval != jig.ApprovalAlwaysAsk && asked.Kind == jig.PendingApproval
 }

@@ -36,7 +36,7 @@ func Opened(c Call, p jig.Pending) Opening {
 func OfDoubtful(p jig.Pending) jig.Pending {
 	p.ExpiresAt, p.NextAt = time.Time{}, time.Time{}
 	p.Reasons = append(slices.Clone(p.Reasons), "an earlier attempt began and never reported how it ended; "+
-		"to repeat it is safe, because the tool is idempotent")
+		"repeating it is safe, because the tool is idempotent")
 	return p
 }
 

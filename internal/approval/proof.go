@@ -15,7 +15,7 @@ type Demands struct {
 	NoSignals bool
 }
 
-// Sender is what a decision says about who sent it, before its token is checked.
+// Sender describes who sent a decision, as the decision itself states it before its token is checked.
 type Sender struct {
 	// By is the principal that the decision names; Token proves who sent it. Both may be empty.
 	By, Token string
@@ -25,8 +25,7 @@ type Sender struct {
 	Signal bool
 }
 
-// Refuse returns why a decision must be refused without looking at its token, or "". waits reports that a person is asked about the
-// call.
+// Refuse returns why a decision must be refused before its token is checked, or "". waits is true if the call waits for a person.
 func (d Demands) Refuse(s Sender, waits bool) string {
 	switch {
 	case d.NoSignals && s.Signal:
@@ -41,7 +40,7 @@ func (d Demands) Refuse(s Sender, waits bool) string {
 	return ""
 }
 
-// RefuseProved returns why a decision must be refused although its token proves that a principal sent it, or "".
+// RefuseProved returns why a decision must be refused although its token is valid, or "". proved is the principal to whom the token belongs.
 func (s Sender) RefuseProved(proved string) string {
 	if s.By != "" && s.By != proved {
 		return fmt.Sprintf("`by` is %s, but the token belongs to %s: leave out `by`", s.By, proved)
@@ -49,7 +48,7 @@ func (s Sender) RefuseProved(proved string) string {
 	return ""
 }
 
-// MayDecide reports whether a principal may decide, answer or reconcile what is asked, and has not approved it yet. reconcilers are the
+// MayDecide reports whether a principal may decide, answer or reconcile an open approval and has not approved it yet. reconcilers are the
 // people who may reconcile; nil means those who could have approved the call.
 func MayDecide(asked jig.Pending, who jig.Principal, reconcilers *jig.Approvers, now time.Time) bool {
 	if asked.Kind == jig.PendingReconcile && reconcilers != nil {

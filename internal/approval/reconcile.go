@@ -11,8 +11,8 @@ import (
 )
 
 // Reconcile applies what a person says about an unknown outcome: "happened" ends the call as succeeded with the given result,
-// "not_happened" lets it run again under the approval that it had, and "give_up" ends it as failed. A statement that does not count is
-// refused. An error means that the result cannot be encoded.
+// "not_happened" lets it run again under the approval that it had, and "give_up" ends it as failed. If the statement is not accepted, the
+// transition is a refusal. An error means that the result cannot be encoded.
 func Reconcile(s State, r ReconcileRequest) (Transition, error) {
 	w := r.Reconciliation
 	why := reconcileObjection(s, r)
@@ -80,13 +80,13 @@ func (s State) end(t *Transition, data json.RawMessage) error {
 }
 
 // mayReconcile returns why a person may not say what happened to a call, or "". The tenant can name the people who may. If it does not,
-// everybody may who could have approved the call.
+// everybody who could have approved the call may.
 func (s State) mayReconcile(r ReconcileRequest) string {
 	if r.Reconcilers != nil {
 		if r.Reconcilers.Include(r.Principal) {
 			return ""
 		}
-		return fmt.Sprintf("%s may not say what became of a call: it is for %s", r.Principal.ID, r.Reconcilers)
+		return fmt.Sprintf("%s may not say what happened to a call: that is for %s", r.Principal.ID, r.Reconcilers)
 	}
 	if s.Latest == nil {
 		return ""

@@ -48,7 +48,7 @@ func TestReconcile_Refuses(t *testing.T) {
 		"the result is not JSON":               func(_ *approval.State, r *approval.ReconcileRequest) { r.Reconciliation.Result = []byte("{") },
 		"the token was used already":           func(s *approval.State, _ *approval.ReconcileRequest) { s.TokenUsed = true },
 		"eve may not decide this call":         func(_ *approval.State, r *approval.ReconcileRequest) { r.Principal = eve() },
-		"fay may not say what became of a call: it is for eve": func(_ *approval.State, r *approval.ReconcileRequest) {
+		"fay may not say what happened to a call: that is for eve": func(_ *approval.State, r *approval.ReconcileRequest) {
 			r.Reconcilers = &jig.Approvers{People: []string{"eve"}}
 		},
 		"attempt 2 is in doubt, and the statement is about attempt 1": func(s *approval.State, _ *approval.ReconcileRequest) { s.Open.Attempt = 2 },

@@ -11,8 +11,8 @@ import (
 	"github.com/jig-run/jig/internal/stored"
 )
 
-// Reply applies an answer to a question: the call succeeds with the value. The same people may answer who could approve. An answer that
-// does not count is refused. The error is INVALID_INPUT: the value is not JSON.
+// Reply applies an answer to a question: the call succeeds with the value. The people who could approve the call may answer. If the answer
+// is not accepted, the transition is a refusal. The error is INVALID_INPUT if the value is not JSON.
 func Reply(s State, r ReplyRequest) (Transition, error) {
 	why := replyObjection(s, r)
 	if why == "" {

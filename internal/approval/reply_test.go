@@ -41,7 +41,7 @@ func TestReply_Refuses(t *testing.T) {
 		"the question changed":                  func(_ *approval.State, r *approval.ReplyRequest) { r.Digest = "" },
 		"the token was used already":            func(s *approval.State, _ *approval.ReplyRequest) { s.TokenUsed = true },
 		"eve may not decide this call":          func(_ *approval.State, r *approval.ReplyRequest) { r.Principal = eve() },
-		"nobody says who decides":               func(_ *approval.State, r *approval.ReplyRequest) { r.Principal = jig.Principal{} },
+		"the request does not say who decides":  func(_ *approval.State, r *approval.ReplyRequest) { r.Principal = jig.Principal{} },
 		"eve may not decide this call: it is": func(s *approval.State, r *approval.ReplyRequest) { // the delegation was merely claimed
 			r.Principal, r.ProofWanted = eve(), true
 			s.Open.Delegations = []jig.Delegation{{From: "fay", To: "eve", Claimed: true, Counts: []int{0}}}

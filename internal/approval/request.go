@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 )
 
-// DecisionRequest is a [Decision] with the parts that the activity has to compute because the store cannot.
+// DecisionRequest is a [jig.Decision] with the values that the activity computes because the store cannot.
 type DecisionRequest struct {
 	Tenant    string
 	SessionID string
@@ -42,7 +42,7 @@ type DecisionRequest struct {
 // ReasonInputChanged says that somebody else changed a call's input while an edit was being prepared.
 const ReasonInputChanged = "input_changed"
 
-// ReconcileRequest is a [Reconciliation] with the parts that the activity adds; see [DecisionRequest] for the fields they share.
+// ReconcileRequest is a [jig.Reconciliation] with the values that the activity adds; see [DecisionRequest] for the fields they share.
 type ReconcileRequest struct {
 	Tenant         string
 	SessionID      string
@@ -57,8 +57,8 @@ type ReconcileRequest struct {
 	Now         time.Time
 }
 
-// ReplyRequest is a [Reply] with the parts that the activity adds; see [DecisionRequest] for the fields they share. The value has already
-// been validated against the question's schema.
+// ReplyRequest is a [jig.Reply] with the values that the activity adds; see [DecisionRequest] for the fields they share. The answer has
+// already been validated against the question's schema.
 type ReplyRequest struct {
 	Tenant    string
 	SessionID string

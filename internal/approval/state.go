@@ -8,14 +8,14 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 )
 
-// State is everything that the rules need to know about a call that somebody decides, answers or reconciles. The store reads it under
+// State holds everything that the rules need to know about a call that somebody decides, answers or reconciles. The store reads it under
 // lock.
 type State struct {
 	Tenant    string
 	SessionID string
 	// Call is nil when the session has no such call.
 	Call *Call
-	// Open is what a person is asked about the call now: its open approval, question or unknown outcome. It is nil when nothing is open.
+	// Open is the call's open approval, question or unknown outcome, for which a person must act; nil when nothing is open.
 	Open *Record
 	// Latest is the call's latest approval, open or not; nil when there was none. Only [Reconcile] and [Elapse] need it.
 	Latest *Record
@@ -58,7 +58,7 @@ type Record struct {
 	NoticedAt time.Time
 }
 
-// Entry starts the audit row of an action on the call: what it was about, what the person saw, and who acted.
+// Entry returns an audit row for an action on the call. It says which call it was, what the person saw, and who acted.
 func (s State) Entry(kind audit.Kind, who jig.Principal, evidence *identity.Evidence) audit.Entry {
 	e := audit.By(who, evidence, "")
 	e.Kind, e.SessionID, e.Call, e.Tool = kind, s.SessionID, s.Call.ID, s.Call.Tool

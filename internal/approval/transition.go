@@ -8,19 +8,19 @@ import (
 	"github.com/jig-run/jig/internal/audit"
 )
 
-// Transition is what changes because of a decision, an answer, a reconciliation or the passing of time. The store saves all of it in one
+// Transition lists the changes that a decision, an answer, a reconciliation or the passing of time makes. The store saves them in one
 // transaction. A refused decision has an event and an audit row, and changes nothing else.
 type Transition struct {
 	// Ruled is the answer to the person who decided.
 	Ruled jig.Ruled
-	// Votes and Delegations replace those of the open approval, which stays open; nil leaves them as they are. NoticedAt, unless zero, is
-	// the time up to which reminders and escalations are recorded.
+	// Votes and Delegations replace those of the open approval, which stays open; nil keeps the stored ones. NoticedAt, unless zero, is
+	// the time up to which reminders and escalations have been recorded.
 	Votes       []jig.Vote
 	Delegations []jig.Delegation
 	NoticedAt   time.Time
 	// Outcome ends the open approval; nil while it stays open.
 	Outcome *Outcome
-	// Call changes the call; nil leaves it as it is.
+	// Call changes the call; nil means no change.
 	Call *CallChange
 	// Opens is the approval or question to open next; nil for none.
 	Opens *jig.Pending
@@ -42,7 +42,7 @@ func (t *Transition) ask(o Opening) {
 // Refused reports whether a decision was refused.
 func (t Transition) Refused() bool { return t.Ruled.Outcome == jig.DecisionRefused }
 
-// Outcome is how an approval ends.
+// Outcome describes how an approval ends.
 type Outcome struct {
 	Status Status
 	// Answer is approve, deny, answer or expire, or the outcome of a reconciliation; empty for an approval that another one replaces.
@@ -56,7 +56,7 @@ type Outcome struct {
 	Key string
 	// Digest is the digest of the call that may run now; empty when nothing may.
 	Digest string
-	// Votes are all the votes of an approval that was granted; nil leaves those that are stored.
+	// Votes are all the votes of an approval that was granted; nil keeps the stored ones.
 	Votes []jig.Vote
 	// Before, After and Patch describe a change of the input; nil when there was none.
 	Before, After []byte
@@ -73,11 +73,11 @@ type CallChange struct {
 	Result *jig.ToolResult
 	// Whole is the full result (JSON of a [jig.ToolResult]) when Result was shortened; it is stored as [State.ArtifactID].
 	Whole []byte
-	// Wrote reports that the session counts a write.
+	// Wrote reports that the call counts as a write of the session.
 	Wrote bool
 	// NoEffect reports that it is now certain that no earlier attempt took effect.
 	NoEffect bool
-	// Edited is the call with its changed input; nil when the input stays.
+	// Edited is the call with its changed input; nil when the input was not changed.
 	Edited *jig.Call
 }
 
@@ -88,7 +88,7 @@ type Event struct {
 	CallID string
 	Tool   string
 	Data   Details
-	// Asked, when set, is the data instead: the approval or question that opens.
+	// Asked, when set, is used in place of Data: the approval or question that opens.
 	Asked *jig.Pending
 }
 

@@ -17,7 +17,7 @@ func (r *Record) Covers(digest string) bool {
 	return ConsentOf(r.Pending).Granted()
 }
 
-// Proved reports whether nobody who granted the approval merely claimed to be that person.
+// Proved reports whether the identity of everybody who granted the approval was proved.
 func (r *Record) Proved() bool { return !r.Claimed && len(Proved(r.Pending).Votes) == len(r.Votes) }
 
 // Reasons for which an approval is withdrawn when its call begins.
@@ -26,8 +26,8 @@ const (
 	WithdrawnGrant    = "the grant was used up, expired or was revoked, or the contract of the tool has changed since it was given"
 )
 
-// Withdraw returns the end of the approval s.Open, which may be granted already, because it no longer holds; the call is admitted again.
-// grant names the standing approval that gave it, if people should be told so.
+// Withdraw ends the approval s.Open, which may already be granted, because it is no longer valid; the call is admitted again. grant is the
+// standing approval that approved the call, if people should be told about it.
 func Withdraw(s State, why, grant string) Transition {
 	t := Transition{Outcome: &Outcome{Status: Expired, Reason: why}}
 	if s.Open.Status == Open {

@@ -160,7 +160,7 @@ func TestAGrantComesWithAnApproval(t *testing.T) {
 	got, err := w.Decide(t.Context(), first)
 	require.NoError(t, err)
 	require.Equal(t, jig.DecisionRefused, got.Outcome)
-	require.Contains(t, got.Reason, "a grant goes with the approval that lets the call run")
+	require.Contains(t, got.Reason, "a grant can come only with the last approval that the call needs")
 	w.says(t, jig.Principal{ID: "fay", Groups: []string{"finance"}, Claimed: true}, jig.Decision{})
 	last := w.decision(member("flo"), jig.Decision{Grant: &jig.GrantRequest{}})
 	last.Grant = &g

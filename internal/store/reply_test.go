@@ -113,7 +113,7 @@ func TestWhoMayReconcile(t *testing.T) {
 		"who could not":              {jig.Principal{ID: "eve"}, nil, "eve may not decide this call"},
 		"who asked for it":           {member("ana"), nil, "ana asked for this call"},
 		"who is named":               {jig.Principal{ID: "eve"}, &jig.Approvers{People: []string{"eve"}}, ""},
-		"who is not named":           {member("fay"), &jig.Approvers{People: []string{"eve"}}, "fay may not say what became of a call: it is for eve"},
+		"who is not named":           {member("fay"), &jig.Approvers{People: []string{"eve"}}, "fay may not say what happened to a call: that is for eve"},
 	} {
 		w := newWorld(t)
 		c := w.under(t, terms, nil)
