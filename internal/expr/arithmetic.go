@@ -93,7 +93,7 @@ func arithmetic(operator string, left, right ref.Val) ref.Val {
 		if x, ok := a.(traits.Divider); ok {
 			return x.Divide(b)
 		}
-	case operators.Modulo: // only ints have it
+	case operators.Modulo: // only ints support it
 		if x, ok := a.(traits.Modder); ok {
 			return x.Modulo(b)
 		}

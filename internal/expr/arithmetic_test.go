@@ -86,7 +86,7 @@ func TestArithmeticOfIntsStaysThatOfCEL(t *testing.T) {
 		"dyn('x') * input.half":           "'*' cannot be applied to (string, double)",
 		"input.half - dyn('x')":           "'-' cannot be applied to (double, string)",
 		"input.half / true":               "'/' cannot be applied to (dyn, bool)",
-		"input.half % input.two":          "'%' cannot be applied to (double, int); the rest of a division is for whole numbers: int(…)",
+		"input.half % input.two":          "'%' cannot be applied to (double, int); it needs whole numbers: int(…)",
 		"input.seven + 1u":                "(int, uint); make both the same with int(…), uint(…) or double(…)",
 		"input.half / 0.0":                "which JSON cannot represent",
 	} {

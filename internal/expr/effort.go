@@ -188,7 +188,7 @@ func (w *estimator) call(e ast.Expr) int {
 		return deep + 1
 	}
 	if len(c.Args()) > maxArguments {
-		w.refuse(e, "a call with more than %d arguments", maxArguments)
+		w.refuse(e, "a call has more than %d arguments", maxArguments)
 	}
 	of := w.loads[loadKey{c.FunctionName(), c.IsMemberFunction()}]
 	if c.IsMemberFunction() { // it may be a function whose name has dots

@@ -35,7 +35,8 @@ func checkPatterns(source string, checked *ast.AST) *IssueError {
 	return found
 }
 
-// guardMatches compiles a constant pattern once and any other pattern when it is used. It charges for the text times the pattern.
+// guardMatches compiles a constant pattern once and any other pattern when it is used. It charges for the length of the text times the size
+// of the pattern.
 func guardMatches(call interpreter.InterpretableCall) interpreter.InterpretableV2 {
 	var constant *pattern.Pattern
 	if c, ok := call.Args()[1].(interpreter.InterpretableConst); ok {

@@ -114,7 +114,7 @@ func chargeEqual(m *meter, args []ref.Val) {
 
 func chargeAdd(m *meter, args []ref.Val) {
 	if _, isText := args[0].(types.String); !isText {
-		chargeShallow(m, args) // a string is charged as the result
+		chargeShallow(m, args) // for strings, the result is charged
 	}
 }
 

@@ -62,7 +62,7 @@ func asks(e ast.Expr) (member string, ok bool) {
 	return chain(args[value]) + "." + name, ok
 }
 
-// chain writes a value as people do: input.a.b, item, steps.x[…].
+// chain returns the notation of a value for messages: input.a.b, item, steps.x[…].
 func chain(e ast.Expr) string {
 	if e.Kind() == ast.IdentKind {
 		return strings.TrimPrefix(e.AsIdent(), ".")
@@ -236,7 +236,7 @@ func (in *inferrer) comprehension(c ast.ComprehensionExpr) shape {
 	over := in.infer(rangeOf(c))
 	accumulator := in.infer(c.AccuInit())
 	if over.kinds&(kindList|kindMap) == 0 {
-		in.report(in.start(rangeOf(c)), "%s is %s, which has no items to go over", chain(rangeOf(c)), over.kinds)
+		in.report(in.start(rangeOf(c)), "%s is %s, which has no items to iterate over", chain(rangeOf(c)), over.kinds)
 		over = anything()
 	}
 	isBind := isName(c.LoopStep(), c.AccuVar())

@@ -73,7 +73,7 @@ func (in *inferrer) index(e ast.Expr, args []ast.Expr, shapes []shape) shape {
 	}
 	if over.kinds&(kindMap|kindOther) == 0 {
 		if by.kinds&kindNumeric == 0 && by.kinds&kindOther == 0 {
-			in.report(offsetOf(in.info, e.ID()), "%s is a list, whose items have numbers from 0, not a %s", chain(args[0]), by.kinds)
+			in.report(offsetOf(in.info, e.ID()), "%s is a list, so its index must be a whole number, not a %s", chain(args[0]), by.kinds)
 		}
 		return over.item()
 	}

@@ -152,7 +152,7 @@ func named(function string, result ref.Val, args ...ref.Val) ref.Val {
 func cannotApply(function, args string) string {
 	hint := ""
 	if function == operators.Conditional {
-		return fmt.Sprintf("'? :' cannot be applied to (%s); a condition, and two values of one type, or dyn(…) around one", args)
+		return fmt.Sprintf("'? :' cannot be applied to (%s); give it a condition and two values of one type, or put dyn(…) around one of them", args)
 	}
 	if shown, ok := operators.FindReverse(function); ok && shown != "" {
 		function = shown
@@ -161,7 +161,7 @@ func cannotApply(function, args string) string {
 		case shown == "+" && strings.Contains(args, "string"):
 			hint = "; make a text with string(…)"
 		case shown == "%" && strings.Contains(args, "double"):
-			hint = "; the rest of a division is for whole numbers: int(…)"
+			hint = "; it needs whole numbers: int(…)"
 		case strings.Contains(args, "uint"):
 			hint = "; make both the same with int(…), uint(…) or double(…)"
 		}
@@ -208,7 +208,7 @@ func (e *Env) plainEval(message string) string {
 		return fmt.Sprintf("'%s' has no value here", name)
 	}
 	if name, ok := strings.CutPrefix(message, "no such key: "); ok {
-		return fmt.Sprintf("no such key: '%s'; has(…) or .?%s asks whether it is there", name, name)
+		return fmt.Sprintf("no such key: '%s'; has(…) or .?%s tests whether it is present", name, name)
 	}
 	return message
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// Members lists the members that the expression reads, as people write them: input.amount, tool.name, call.input.items. asked lists the
-// members whose presence the expression tests with has(…), .? or in. Both lists are sorted.
+// Members returns the members that the expression reads, in the notation of expressions: input.amount, tool.name, call.input.items. asked
+// holds the members whose presence the expression tests with has(…), .? or in. Both lists are sorted.
 func (p *Program) Members() (read, asked []string) {
 	reads, asking := map[string]bool{}, map[string]bool{}
 	ast.PostOrderVisit(p.checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {

@@ -56,7 +56,7 @@ func TestTemplateErrors(t *testing.T) {
 		"open ${input":             "this ${ has no closing } (column 6)\n  open ${input\n       ^",
 		"open ${'}":                "this ${ has no closing } (column 6)\n  open ${'}\n       ^",
 		"nothing ${ }":             "there is no expression between ${ and } (column 11)\n  nothing ${ }\n            ^",
-		"a ${input.n} ${input.no}": "no such key: 'no'; has(…) or .?no asks whether it is there (column 21)\n  a ${input.n} ${input.no}\n                      ^",
+		"a ${input.n} ${input.no}": "no such key: 'no'; has(…) or .?no tests whether it is present (column 21)\n  a ${input.n} ${input.no}\n                      ^",
 	} {
 		tm, err := env.Template(source)
 		if err == nil {
