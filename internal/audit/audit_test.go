@@ -190,7 +190,7 @@ func TestVerify_RowMustMatchItsHash(t *testing.T) {
 	t.Parallel()
 	prev := audit.Genesis("acme")
 	for entry, problem := range map[string]string{
-		`{"kind":"approved","tenant":"other"}`: `its entry is of the tenant "other"`,
+		`{"kind":"approved","tenant":"other"}`: `its entry belongs to the tenant "other"`,
 		`not JSON`:                             "its entry is not an audit entry",
 		`[]`:                                   "its entry is not an audit entry",
 	} {

@@ -104,7 +104,7 @@ func (c *Chain) Next(row Row) *Broken {
 		return broken(n, "its entry is not an audit entry: %v", err)
 	}
 	if entry.Tenant != c.tenant {
-		return broken(n, "its entry is of the tenant %q, and the chain of %q", shorten(entry.Tenant), c.tenant)
+		return broken(n, "its entry belongs to the tenant %q, and the chain to %q", shorten(entry.Tenant), c.tenant)
 	}
 	c.n, c.hash, c.open = n, hash, false
 	return nil

@@ -32,9 +32,9 @@ func (h Header) Check() error {
 	}
 	switch {
 	case h.Format < 1:
-		return bad("jig_audit", "does not say that it is one of an audit").WithHint("the first line begins with {\"jig_audit\":1")
+		return bad("jig_audit", "does not say that this is an audit export").WithHint("the first line begins with {\"jig_audit\":1")
 	case h.Format > Format:
-		return bad("jig_audit", "has the form %d, and this program knows forms up to %d", h.Format, Format)
+		return bad("jig_audit", "has format %d, and this program reads formats up to %d", h.Format, Format)
 	case h.From < 1:
 		return bad("from", "begins with row %d; rows count from 1", h.From)
 	case h.Head.check() != "":

@@ -68,7 +68,7 @@ type Entry struct {
 	Status jig.CallStatus `json:"status,omitempty"`
 }
 
-// By starts the entry of an action: who acted, with what proof, and that person's note.
+// By returns an entry that says who acted, with what proof, and that person's note. The caller fills in the rest.
 func By(who jig.Principal, evidence *identity.Evidence, note string) Entry {
 	return Entry{By: who.ID, Claimed: who.Claimed, Evidence: evidence, Note: note}
 }
@@ -87,7 +87,7 @@ type Row struct {
 	// Prev and Hash are SHA-256, in hex.
 	Prev string `json:"prev"`
 	Hash string `json:"hash"`
-	// Entry is an [AuditEntry] in JSON, byte for byte as it was hashed.
+	// Entry is an [Entry] in JSON, byte for byte as it was hashed.
 	Entry string `json:"entry"`
 }
 

@@ -100,7 +100,7 @@ func readHeader(lines *bufio.Scanner) (Header, error) {
 		return h, err
 	}
 	if written, err := encode(h); err != nil || !bytes.Equal(written, line) {
-		return h, jig.Errorf(jig.CodeInvalidInput, "the header of the export is not written as an export writes it: it was changed").
+		return h, jig.Errorf(jig.CodeInvalidInput, "the header of the export is not encoded as in an export: it was changed").
 			WithField("header")
 	}
 	return h, nil
@@ -156,7 +156,7 @@ func (v *verifier) line(n int64, line []byte) *Broken {
 	}
 	if !bytes.Equal(written, line) {
 		*v.chain = before
-		return broken(n, "its line is not written as an export writes it: it was changed")
+		return broken(n, "its line is not encoded as in an export: it was changed")
 	}
 	v.see(row.Prev)
 	v.see(row.Hash)
