@@ -37,7 +37,7 @@ type Install struct {
 	Hash      string
 	Documents []StoredDocument
 	// Over is the hash of the installed version that the new one was checked against; empty when none was installed. If another version is
-	// installed by now, nothing changes and the error has the reason [ReasonBundleChanged].
+	// installed by now, nothing changes and the error has the reason [ReasonChanged].
 	Over string
 	// Replace allows the installation to overwrite documents of the bundle that the tenant has changed since. Otherwise the installation is
 	// refused and the changed documents stay.
@@ -51,7 +51,7 @@ type Install struct {
 const (
 	// ReasonTypeChanged: the [TypeBasis] of a new version of an entity type no longer holds.
 	ReasonTypeChanged = "type_changed"
-	// ReasonBundleChanged: the installed version of the bundle is not BundleInstall.Over.
+	// ReasonChanged: the installed version of the bundle is not [Install.Over].
 	ReasonChanged = "bundle_changed"
 )
 

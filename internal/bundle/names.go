@@ -8,13 +8,13 @@ import (
 	"github.com/jig-run/jig/internal/cache"
 )
 
-// Names lists the bundles that tenants have. It is up to a second old. It is safe for concurrent use.
+// Names lists the bundles that tenants have installed. It caches each list for a second. It is safe for concurrent use.
 type Names struct {
 	read  func(ctx context.Context, tenant string) ([]string, error)
 	known *cache.Cache[[]string]
 }
 
-// NewNames returns a list that is read with the given function.
+// NewNames returns a Names that calls read for the bundles of a tenant.
 func NewNames(read func(ctx context.Context, tenant string) ([]string, error)) *Names {
 	return &Names{read: read, known: cache.OfTenants[[]string]()}
 }
