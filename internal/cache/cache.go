@@ -1,4 +1,4 @@
-// Package cache keeps values in memory for a while and then asks whether they still hold. It is for what many calls need and few change.
+// Package cache keeps values in memory for a while and then reads them again. It is for values that are needed often and change rarely.
 package cache
 
 import (
@@ -10,7 +10,7 @@ import (
 
 // Bounds of a cache for tenants.
 const (
-	// tenantAge is how long a worker uses what it read of a tenant. A change takes effect on every worker within this time.
+	// tenantAge is how long a worker uses a value that it has read for a tenant. A change takes effect on every worker within this time.
 	tenantAge = time.Second
 	// maxTenants is needed because callers choose the tenant of the sessions they start.
 	maxTenants = 10_000
@@ -40,9 +40,9 @@ func New[V any](age time.Duration, most int) *Cache[V] {
 // OfTenants returns a cache whose keys are tenants. Its values are fresh for a second.
 func OfTenants[V any]() *Cache[V] { return New[V](tenantAge, maxTenants) }
 
-// Get returns the value of a key. If there is none, or none that is fresh, Get calls read and caches the result. read gets the stale value,
-// which it may return again; known is false if there is none. If several calls read a key at once, they get the value of the first that is
-// done. Get returns read's error and caches nothing then. The value is shared; callers must not modify it.
+// Get returns the value of a key. If the cache has no fresh value, Get calls read and caches the result. read gets the stale value, which it
+// may return again; known is false if no value was cached. If several callers read a key at the same time, all get the value that was read
+// first. If read fails, Get returns its error and caches nothing. The value is shared; callers must not modify it.
 func (c *Cache[V]) Get(key string, read func(stale V, known bool) (V, error)) (V, error) {
 	c.mu.Lock()
 	stale, known := c.entries[key]
@@ -83,7 +83,7 @@ func (c *Cache[V]) Forget(key string) {
 	c.forgotten++
 }
 
-// All returns what is cached at the moment, fresh or not.
+// All returns the cached values, fresh or not.
 func (c *Cache[V]) All() iter.Seq2[string, V] {
 	c.mu.Lock()
 	entries := maps.Clone(c.entries)
