@@ -1,4 +1,4 @@
-// Package clip shortens texts without splitting a character. It must not know what the texts say. [jig.Cut] is its public relative.
+// Package clip shortens texts without splitting a character. It must not know what the texts mean. [jig.Cut] is the public function of this kind.
 package clip
 
 import (
@@ -31,7 +31,7 @@ func Whole(b []byte) []byte {
 	return b
 }
 
-// Runes returns s in at most n characters; n must be positive. If it is cut, "…" is the last of them.
+// Runes shortens s to at most n characters; n must be positive. If it cuts s, the last character is "…".
 func Runes(s string, n int) string {
 	if len(s) <= n {
 		return s
