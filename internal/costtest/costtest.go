@@ -1,4 +1,4 @@
-// Package costtest measures what code allocates, for tests of bounds on memory.
+// Package costtest measures how much memory code allocates, for tests of limits.
 package costtest
 
 import (
@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// AtMost runs a function and fails the test if it allocates more than so many bytes in all, freed ones included. Other
-// goroutines' allocations count too, so the test must not be parallel.
+// AtMost runs a function and fails the test if it allocates more than the given number of bytes, including bytes that are freed again. The
+// allocations of other goroutines count too, so the test must not be parallel.
 func AtMost(t testing.TB, bytes uint64, run func()) {
 	t.Helper()
 	if used := Allocated(run); used > bytes {
@@ -15,7 +15,7 @@ func AtMost(t testing.TB, bytes uint64, run func()) {
 	}
 }
 
-// Allocated runs a function and returns how many bytes the process allocated meanwhile, freed ones included.
+// Allocated runs a function and returns how many bytes the process allocated meanwhile, including bytes that were freed again.
 func Allocated(run func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
