@@ -91,8 +91,8 @@ type Count struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// Change is the change that a move of an extraction makes to the entity being filled. It applies to any revision of the entity. If
-// the entity has been deleted meanwhile, nothing is written.
+// Change is a change that an extraction makes to the entity that it fills. It applies to any revision of the entity. If the entity has been
+// deleted meanwhile, nothing is written.
 type Change struct {
 	ID string
 	// Fields are new values by name, each with its provenance; null removes a field.

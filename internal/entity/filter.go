@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 )
 
-// MaxConnectedDepth bounds how many relations are followed to find connected entities, and MaxConnected how many entities are found.
+// MaxConnectedDepth limits how many relations away a connected entity may be.
 const MaxConnectedDepth = 10
 
-// MaxConnected bounds the entities that connected ones are followed to.
+// MaxConnected limits how many connected entities are found.
 const MaxConnected = 10_000
 
 // Hit is an entity that a search found, either by its own content or by one of its texts.
@@ -97,7 +97,7 @@ type Filter struct {
 	Sort []FilterSort `json:"sort,omitempty"`
 	// Limit bounds a page. It defaults to DefaultFilterLimit when it is not positive, and is capped at MaxFilterLimit.
 	Limit int `json:"limit,omitempty"`
-	// Cursor is where the previous page ended. It is valid only with the same filter.
+	// Cursor is the Next of the previous page; empty for the first page. It is valid only with the same filter.
 	Cursor string `json:"cursor,omitempty"`
 	// Workspace keeps only entities in this workspace; empty means all.
 	Workspace string `json:"workspace,omitempty"`

@@ -107,7 +107,7 @@ func refusal(field string, found []jig.Violation) error {
 	if len(found) == 0 {
 		return nil
 	}
-	e := jig.Errorf(jig.CodeConflict, "the new version does not fit the entities that are there").WithReason(ReasonFieldsChanged).WithField(field).
+	e := jig.Errorf(jig.CodeConflict, "existing entities do not fit the new version").WithReason(ReasonFieldsChanged).WithField(field).
 		WithHint("keep the fields and add new ones, make a new type, or change and delete the entities first; types without entities may change freely")
 	e.Violations = found
 	for _, v := range found {

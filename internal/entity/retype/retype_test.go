@@ -48,7 +48,7 @@ func TestCheck(t *testing.T) {
 			}},
 			basis: []bundle.TypeBasis{{Type: "song", Version: "v1", Defaults: map[string]json.RawMessage{"mood": []byte(`"calm"`)}}},
 		},
-		"breaks":         {songs: 2, latest: song("v2", entity.FieldText), says: "song.seconds: its type is text, it was number"},
+		"breaks":         {songs: 2, latest: song("v2", entity.FieldText), says: "song.seconds: its type is text; it was number"},
 		"nobody uses it": {latest: song("v2", entity.FieldText), basis: []bundle.TypeBasis{{Type: "song"}}},
 		"new":            {latest: entity.Type{Name: "album"}, gone: []string{"song"}, basis: []bundle.TypeBasis{{Type: "album"}, {Type: "song"}}},
 		"gone":           {songs: 2, latest: entity.Type{Name: "album"}, gone: []string{"song"}, says: "but 2 entities have it"},
