@@ -1,2 +1,2 @@
-// Package identity says how a tenant knows who acted: keys, the claims that tokens make, and the evidence that is kept of them.
+// Package identity holds the types that say who acted: the keys of tenants, the claims of tokens, and the evidence that is stored.
 package identity

@@ -40,7 +40,7 @@ func formOf(v any) ([]byte, error) {
 	}
 	if err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "a token cannot bind what is not plain JSON: %w", err).
-			WithHint("see that it is JSON, that no object names a member twice, and that all numbers fit a double")
+			WithHint("make sure that it is JSON, that no object names a member twice, and that all numbers fit a double")
 	}
 	return raw, nil
 }
@@ -66,7 +66,7 @@ func contentOf(members map[string]any) (string, error) {
 // waiting call.
 func ForDecision(tenant, session string, d jig.Decision, digest string) (identity.Claim, error) {
 	if !slices.Contains([]jig.Answer{jig.AnswerApprove, jig.AnswerDeny, jig.AnswerDelegate}, d.Answer) {
-		return identity.Claim{}, jig.Errorf(jig.CodeInvalidInput, "no token is for the answer %q", d.Answer).WithField("answer").
+		return identity.Claim{}, jig.Errorf(jig.CodeInvalidInput, "there is no token for the answer %q", d.Answer).WithField("answer").
 			WithHint("it can be approve, deny or delegate")
 	}
 	members := map[string]any{}

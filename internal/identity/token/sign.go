@@ -85,7 +85,7 @@ func Sign(claim identity.Claim, key Signer, now time.Time, lifetime time.Duratio
 		return "", jig.Errorf(jig.CodeInternal, "sign a token: %w", err)
 	}
 	if len(text) > MaxBytes {
-		return "", jig.Errorf(jig.CodeInvalidInput, "the token would have %d bytes; at most %d are taken", len(text), MaxBytes).
+		return "", jig.Errorf(jig.CodeInvalidInput, "the token would have %d bytes; at most %d are allowed", len(text), MaxBytes).
 			WithField("claim").WithHint("shorten the names in it")
 	}
 	return text, nil
@@ -110,7 +110,7 @@ func signable(claim identity.Claim, key Signer, lifetime time.Duration) error {
 	case claim.Action == "":
 		return refuse("action", "the token has no action", "name the action, e.g. approve")
 	case claim.Subject == "" && (claim.SessionID == "" || claim.Call == ""):
-		return refuse("call", "the token has no subject call", "name a session and a call, or a subject")
+		return refuse("call", "the token names neither a call nor a subject", "name a session and a call, or a subject")
 	}
 	return nil
 }

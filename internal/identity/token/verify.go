@@ -45,7 +45,7 @@ func Verify(text string, keys []identity.Key, want identity.Claim, now time.Time
 // find returns the key that a token names, and the key material in the type that the key's algorithm needs. The token's header does not
 // choose the algorithm (RFC 8725, section 3.1).
 func find(t *jwt.Token, keys []identity.Key) (identity.Key, any, error) {
-	const hint = "ask whoever maintains the tenant's document to add the public key, or sign with a key that it lists"
+	const hint = "ask for the public key to be added to the tenant's document, or sign with a key that it lists"
 	if _, critical := t.Header["crit"]; critical {
 		return identity.Key{}, nil, refusal("the token demands an extension that is not known here", "sign without crit in the header")
 	}
@@ -68,7 +68,7 @@ func find(t *jwt.Token, keys []identity.Key) (identity.Key, any, error) {
 	case key.Algorithm == identity.AlgorithmHMAC && len(key.Material) >= MinSecretBytes:
 		return key, key.Material, nil
 	}
-	return identity.Key{}, nil, refusal("the token's key is of a wrong length in the tenant's document", hint)
+	return identity.Key{}, nil, refusal("the token's key has the wrong length in the tenant's document", hint)
 }
 
 // check compares a verified token with its key and with the wanted claim.
@@ -99,7 +99,7 @@ func check(got payload, key identity.Key, want identity.Claim) error {
 	case claim.Subject != want.Subject:
 		return refusal("the token is for another subject", "sign for this subject")
 	case claim.Digest != want.Digest:
-		return refusal("the token is for another digest than that of what waits", "look again and sign again: the call changed since")
+		return refusal("the token is for another digest than that of the waiting call", "look again and sign again: the call changed since")
 	case claim.Content != want.Content:
 		return refusal("the token is for another content: the decision's content is not what was signed",
 			"sign again with the same input, recipient, grant, value, outcome, result, note and reason as the decision has")
@@ -117,7 +117,7 @@ func explain(err error) error {
 	case errors.Is(err, jwt.ErrTokenMalformed):
 		return refusal("the token is not a JSON Web Token, or it is cut off", "send the token whole, as it was printed")
 	case errors.Is(err, jwt.ErrTokenUnverifiable):
-		return refusal("the token is signed with a method that is not taken", "sign with EdDSA or HS256")
+		return refusal("the token is signed with a method that is not accepted", "sign with EdDSA or HS256")
 	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
 		return refusal("the token is not signed with its key", again)
 	case errors.Is(err, jwt.ErrTokenRequiredClaimMissing):
