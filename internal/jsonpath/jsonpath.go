@@ -2,8 +2,8 @@
 // value at a time, counts the values that it visits, and stops when its context ends, so that no combination of path and document can bring
 // the process down.
 //
-// In addition to the standard, it accepts paths without the leading $, =~ with a regular expression, and in with a list. It must not know
-// where the JSON comes from.
+// In addition to the standard, it accepts paths without the leading $, the operator =~ with a regular expression, and the operator in with a
+// list. It must not know where the JSON comes from.
 package jsonpath
 
 import (
@@ -65,7 +65,7 @@ func tooMuch(format string, args ...any) error {
 	return &LimitError{OfDocument: true, message: fmt.Sprintf(format, args...)}
 }
 
-// Streams reports whether the path can be followed while the JSON is read, without holding all of it in memory. This is possible for paths
+// Streams reports whether Select can follow the path while it reads the JSON, so that the JSON need not fit into memory. That requires a path
 // of names, nonnegative indices and wildcards.
 func (p *Path) Streams() bool {
 	for _, s := range p.segments {

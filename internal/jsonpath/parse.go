@@ -147,7 +147,7 @@ func (p *parser) shorthand() (selector, error) {
 	return name(p.source[begin:p.at]), nil
 }
 
-// nameCharacter reports whether a name without quotes may begin with the character. The dash is an extension of ours.
+// nameCharacter reports whether a name without quotes may begin with the character. The standard does not allow the dash.
 func nameCharacter(c rune) bool {
 	return c == '_' || c == '-' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= utf8.RuneSelf && c != utf8.RuneError
 }

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// object is a JSON object in its original order. A duplicate name has the last of its values.
+// object is a JSON object in its original order. If several members have the same name, the last value counts.
 type object struct {
 	members []member
 	places  map[string]int // only for objects with many members
@@ -19,7 +19,7 @@ type member struct {
 	value any
 }
 
-// indexedFrom is the number of members from which an object is looked up by a map.
+// indexedFrom is the number of members from which on an object has a map for looking up names.
 const indexedFrom = 16
 
 func (o *object) place(key string) (int, bool) {
@@ -129,7 +129,7 @@ func (t *tokens) value() (any, error) {
 // begun reads the rest of a value, given its first token.
 func (t *tokens) begun(token json.Token) (any, error) {
 	if t.held++; t.held > MaxValues {
-		return nil, tooMuch("the JSON holds more than %d values; a path of names, indices and [*] alone needs no whole in memory", MaxValues)
+		return nil, tooMuch("the JSON holds more than %d values; a path with only names, indices and [*] does not load the whole JSON into memory", MaxValues)
 	}
 	switch token {
 	case json.Delim('{'):
