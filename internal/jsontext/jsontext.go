@@ -1,4 +1,4 @@
-// Package jsontext writes JSON that people read: <, > and & stand as they are. It must not know what is written.
+// Package jsontext writes JSON for people: it does not escape <, > and &. It must not know what the JSON means.
 package jsontext
 
 import (
