@@ -13,15 +13,15 @@ type Reserve struct {
 	CallID    string
 	// Version is the version of the tool that this worker would run.
 	Version string
-	// Meaning is the [Tool.Meaning] of that version. A grant used in place of an approval must have been given for the same meaning.
+	// Meaning is the [jig.Tool.Meaning] of that version. A grant used in place of an approval must have been given for the same meaning.
 	Meaning string
 	// Digest is the digest of the call that the worker is about to run, computed by the worker. It must equal the digest in the ledger and the
 	// approved one.
 	Digest string
 	// MaxAttempts bounds the attempts of the call.
 	MaxAttempts int
-	// Attempt identifies the attempt, so that a worker whose reply was lost can ask again and gets the same fence; "" if it never asks
-	// twice.
+	// Attempt identifies the attempt, so that a worker that did not receive the answer can ask again and get the same fence; empty if it never
+	// asks twice.
 	Attempt string
 	// ProofWanted reports that decisions must be proved. An approval that was merely claimed is withdrawn, and a new one is requested.
 	ProofWanted bool
@@ -60,7 +60,7 @@ type Completion struct {
 	SessionID string
 	CallID    string
 	Fence     int
-	// Digest is the digest of what ran.
+	// Digest is the digest of the call that ran.
 	Digest string
 	// Status is succeeded, failed or canceled; unknown when nobody can know whether the effect happened; or reserved to return the call to
 	// the ledger for another attempt.
@@ -68,7 +68,7 @@ type Completion struct {
 	// InDoubt reports, for a call returned as reserved, that its effect may have happened.
 	InDoubt bool
 	Result  jig.ToolResult
-	// Whole is the full result (JSON of a [ToolResult]) when Result was shortened; it is stored as ResultArtifact.
+	// Whole is the full result (JSON of a [jig.ToolResult]) when Result was shortened; it is stored as ResultArtifact.
 	Whole []byte
 }
 
@@ -92,7 +92,7 @@ type QuickCompletion struct {
 
 // MayRetry reports whether jig may repeat a call that failed with err without asking a person. A writing call may be repeated if nothing
 // happened (NotExecuted) or if the tool is idempotent; the repetition uses the same idempotency key and input. Other calls may always be
-// repeated. Whether a repetition is useful is a separate question: see [Code.Retryable].
+// repeated. Whether a repetition is useful is a separate question: see [jig.Code.Retryable].
 func MayRetry(writes, idempotent bool, err *jig.Error) bool {
 	return !writes || idempotent || err != nil && err.NotExecuted
 }

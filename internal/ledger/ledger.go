@@ -19,7 +19,7 @@ type Admission struct {
 	Approvals []jig.Pending
 }
 
-// Window is the part of the open calls of a pass, or of a composition, that a workflow run handles at a time.
+// Window holds the open calls of a pass or a composition that a workflow run handles at one time.
 type Window struct {
 	// Calls are open calls in the order requested: all that wait for a person, and at most the requested number of others. For a composition,
 	// they are all of its open calls.
