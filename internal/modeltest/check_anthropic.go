@@ -180,7 +180,7 @@ func indexOf(list []string, s string) int {
 func unique(list []string) error {
 	for i, s := range list {
 		if indexOf(list[:i], s) >= 0 {
-			return fmt.Errorf("%s is there twice", s)
+			return fmt.Errorf("%s appears twice", s)
 		}
 	}
 	return nil
