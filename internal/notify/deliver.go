@@ -36,7 +36,7 @@ func (d *Dispatcher) deliver(ctx context.Context, one Delivery) {
 	settle, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
 	if err := d.Outbox.SettleDelivery(settle, one, attempt); err != nil {
-		d.tell(settle, slog.LevelWarn, "what became of a notice cannot be written down: it may be sent again", one.Notice, slog.Any("error", err))
+		d.tell(settle, slog.LevelWarn, "the outcome of a delivery cannot be stored: the notice may be sent again", one.Notice, slog.Any("error", err))
 	}
 }
 
@@ -49,7 +49,7 @@ func (d *Dispatcher) attempt(ctx context.Context, one Delivery) Attempt {
 	}
 	at := slices.IndexFunc(settings.Webhooks, func(w tenancy.Webhook) bool { return Target(w) == one.Target && wants(w, n.Kind) })
 	if at < 0 {
-		return Attempt{Status: StatusGivenUp, Held: true, Error: "the settings of the tenant name the webhook no more"}
+		return Attempt{Status: StatusGivenUp, Held: true, Error: "the webhook is no longer in the tenant's settings"}
 	}
 	hook := settings.Webhooks[at]
 	begun := d.now()
@@ -69,11 +69,11 @@ func (d *Dispatcher) attempt(ctx context.Context, one Delivery) Attempt {
 		d.tell(ctx, slog.LevelWarn, "a webhook is gone: it gets nothing more until the settings change", n, about...)
 		return Attempt{Status: StatusGone, Error: failure.Error(), Settings: settings.Version}
 	case one.Attempts >= len(waits):
-		d.tell(ctx, slog.LevelError, "a notice is given up", n, about...)
+		d.tell(ctx, slog.LevelError, "a notice was given up", n, about...)
 		return Attempt{Status: StatusGivenUp, Error: failure.Error(), Rest: rest(took, failure.RetryAfter)}
 	}
 	wait := spread(max(waits[one.Attempts], min(failure.RetryAfter, longestWait)))
-	d.tell(ctx, slog.LevelWarn, "a notice was not delivered and is tried again", n, append(about, slog.Duration("in", wait))...)
+	d.tell(ctx, slog.LevelWarn, "a notice was not delivered and will be sent again", n, append(about, slog.Duration("in", wait))...)
 	return Attempt{Status: StatusPending, Error: failure.Error(), Wait: wait, Rest: rest(took, failure.RetryAfter)}
 }
 

@@ -96,7 +96,7 @@ func (w *Webhooks) request(ctx context.Context, n jig.Notice, to tenancy.Webhook
 		return nil, err
 	}
 	if to.Readable() {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the webhook's address is http, where messages can be read on their way").
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the webhook's address is http, so messages can be read in transit").
 			WithField("webhooks.url").WithHint("use https; http is only for this machine")
 	}
 	body, err := json.Marshal(message{Type: n.Kind, Timestamp: n.At.UTC(), Data: n})
