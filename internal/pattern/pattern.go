@@ -20,8 +20,8 @@ const (
 	MaxBytes = 1_000
 	// MaxSize is the maximum size of the compiled program, in instructions.
 	MaxSize = 2_500
-	// MaxSteps is the maximum number of steps of matching all texts of an entity: instructions of the program times bytes of the text, for
-	// each text. It takes about a second.
+	// MaxSteps is the maximum number of steps of matching all texts of an entity. A text takes as many steps as it has bytes, times the
+	// instructions of the program. That many steps take about a second.
 	MaxSteps = 100_000_000
 	// MaxEffort is the maximum effort of compiling all expressions of a Set, in instructions.
 	MaxEffort = 200_000

@@ -50,7 +50,7 @@ func repeated(size, least, most int) int {
 }
 
 // folding returns an upper bound of the number of characters that the parser goes through one by one because of ranges under (?i). It
-// counts every dash as a range that begins at the first character of all.
+// counts every dash as a range that begins at character 0.
 func folding(source string) int {
 	if !ignoresCase(source) {
 		return 0
