@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Backtest rules on recorded calls, as of the time when they were made, both with the current policies and with others in their place. It
+// Backtest decides recorded calls, as of the time when they were made, both with the current policies and with others in their place. It
 // returns one result for each call, in order. A call whose tool is unknown (nil) gets no verdict. Backtest returns an error only if ctx ends.
 func Backtest(ctx context.Context, inForce, instead Tenant, calls []ledger.RecordedCall) ([]protocol.BacktestResult, error) {
 	results := make([]protocol.BacktestResult, len(calls))

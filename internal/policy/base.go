@@ -8,8 +8,8 @@ import (
 // recomputes it. It changes if a verdict changes, but not if the wording of a reason does.
 const BaseVersion = "da7e2bb375ef78e5da9388e790dbba93b7438d6fa997e142121e2a0e2853d1cf"
 
-// Base rules on calls by the tools' contracts alone. Its verdict applies unless a policy document says otherwise: reads and drafts run; writes,
-// high risk and unknown values ask; destructive tools always ask. Its zero value is ready to use.
+// Base gives verdicts on calls by the contracts of the tools alone. They apply unless a policy document says otherwise: reads and drafts run;
+// writes, high risk and unknown values ask; destructive tools always ask. Its zero value is ready to use.
 type Base struct{}
 
 // Rule returns the verdict on a call, with every reason that leads to it.
@@ -38,7 +38,7 @@ func (b *base) ask(fixed bool, reason string) {
 	b.reasons = append(b.reasons, reason)
 }
 
-// baseVerdict rules by the tool's contract. It starts with run and collects the reasons to ask.
+// baseVerdict decides by the tool's contract. It starts with run and collects the reasons to ask.
 func baseVerdict(tool jig.Tool) base {
 	b := base{verdict: jig.VerdictRun}
 	switch tool.Permission {

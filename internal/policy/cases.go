@@ -60,7 +60,7 @@ func CheckDocument(ctx context.Context, doc spec.Document, tools []jig.Tool) err
 	for _, result := range Test(ctx, rules, find) {
 		if !result.OK {
 			return jig.Errorf(jig.CodeInvalidInput, "policy %s: its case %q does not hold", doc.Name, result.Name).
-				WithHint("`jig policy test " + doc.Path + "` shows what was expected and what came")
+				WithHint("`jig policy test " + doc.Path + "` shows the expected verdict and the actual one")
 		}
 	}
 	return nil
@@ -93,7 +93,7 @@ func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name str
 	}
 	for _, name := range c.Rules {
 		if !slices.Contains(result.Rules, name) {
-			wrong = append(wrong, "the rule "+name+" did not speak")
+			wrong = append(wrong, "the rule "+name+" did not apply")
 		}
 	}
 	if c.Quorum > 0 && result.Got == jig.VerdictAsk && quorum(x.Terms) != c.Quorum {

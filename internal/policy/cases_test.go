@@ -59,7 +59,7 @@ func TestCases(t *testing.T) {
 		{Name: "later", Expect: "deny", Got: "deny", Rules: []string{"late"}, OK: true},
 		{Name: "whose", Expect: "deny", Got: "deny", Rules: []string{"mine"}, OK: true},
 		{Name: "wrong verdict", Expect: "deny", Got: "run", Rules: []string{}, Problem: "the verdict is run, not deny"},
-		{Name: "wrong rule", Expect: "run", Got: "run", Rules: []string{}, Problem: "the rule late did not speak; the rule money did not speak"},
+		{Name: "wrong rule", Expect: "run", Got: "run", Rules: []string{}, Problem: "the rule late did not apply; the rule money did not apply"},
 		{Name: "no input", Expect: "run", Got: "ask", Rules: []string{"docs"}, Failed: []string{"docs"}, Problem: "the verdict is ask, not run"},
 		{Name: "two pay", Expect: "ask", Got: "ask", Rules: []string{"one", "two"}, OK: true, Terms: pay},
 		{Name: "three pay", Expect: "ask", Got: "ask", Rules: []string{"one", "two"}, Problem: "the largest quorum is 2, not 3", Terms: pay},

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Documents is where an engine reads policies.
+// Documents reads the policies of tenants.
 type Documents interface {
 	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
@@ -30,8 +30,8 @@ type EngineOptions struct {
 	Failed func(tenant, policy, rule string)
 }
 
-// Engine rules on calls by the policies that their tenant has at the moment. It compiles each set of versions once, and looks for changes
-// once a second. It is safe for concurrent use.
+// Engine decides calls by the current policies of their tenant. It compiles each set of versions once, and looks for changes once a second.
+// It is safe for concurrent use.
 type Engine struct {
 	options EngineOptions
 	tenants *cache.Cache[compiled]
@@ -79,8 +79,8 @@ func (e *Engine) Policies(ctx context.Context, tenant string) ([]jig.PolicyState
 	return of.States(), nil
 }
 
-// Unreadable counts the policies that cannot be read, by tenant. It knows of the tenants that had calls, and looks again at those that had
-// such a policy, because it may have been replaced since. A tenant whose policies can all be read again counts 0.
+// Unreadable counts the policies that cannot be read, by tenant. It covers only tenants whose policies have been loaded, and looks again at
+// those with such a policy, because it may have been replaced since. A tenant whose policies can all be read again counts 0.
 func (e *Engine) Unreadable(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	for tenant, was := range e.tenants.All() {
@@ -96,8 +96,8 @@ func (e *Engine) Unreadable(ctx context.Context) (map[string]int, error) {
 	return counts, nil
 }
 
-// Backtest rules on recorded calls with the tenant's policies, and with those and the given document, which replaces the policy of the same
-// name if there is one. It returns CONFLICT if a policy of the tenant cannot be read, because then there is nothing to compare with.
+// Backtest decides recorded calls with the tenant's policies, and again with the given document added to them. The document replaces a policy
+// of the same name. It returns CONFLICT if a policy of the tenant cannot be read, because then there is nothing to compare with.
 func (e *Engine) Backtest(ctx context.Context, tenant, document string, calls []ledger.RecordedCall) ([]protocol.BacktestResult, error) {
 	doc, problems := spec.Load("the document", []byte(document))
 	if err := problems.OrNil(); err != nil {

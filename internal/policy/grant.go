@@ -133,12 +133,12 @@ func grantable(req jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Too
 	case req.Tool != "" && req.Tool != tool.Name:
 		return badGrant("tool", "leave it out, or write "+tool.Name, "the standing approval names %s, and the call is of %s", quote(req.Tool), tool.Name)
 	case tool.Permission == jig.PermissionDestructive:
-		return badGrant("tool", "decide each of its calls by itself", "%s is destructive: no standing approval speaks for it", tool.Name)
+		return badGrant("tool", "decide each of its calls by itself", "%s is destructive: no standing approval can cover it", tool.Name)
 	case tool.Approval == jig.ApprovalAlwaysAsk:
-		return badGrant("tool", "decide each of its calls by itself", "%s always asks: no standing approval speaks for it", tool.Name)
+		return badGrant("tool", "decide each of its calls by itself", "%s always asks: no standing approval can cover it", tool.Name)
 	case start.fixed:
 		return badGrant("tool", "decide each of its calls by itself",
-			"the contract of %s says something that is not known: no standing approval speaks for it", tool.Name)
+			"the contract of %s says something that is not known: no standing approval can cover it", tool.Name)
 	}
 	return nil
 }

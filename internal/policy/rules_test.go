@@ -191,7 +191,7 @@ func TestReasons(t *testing.T) {
 			noon, tool, jig.VerdictRun, 0,
 			[]string{
 				"policy shop, rule small: 20 is little",
-				"policy shop, rule broken: it failed, so it is ignored: no such key: 'flag'; has(…) or .?flag asks whether it is there",
+				"policy shop, rule broken: it failed, so it is ignored: no such key: 'flag'; has(…) or .?flag tests whether it is present",
 			},
 		},
 		"what cannot be lifted": {
@@ -366,7 +366,7 @@ func TestReasonsAreOneLine(t *testing.T) {
 	t.Parallel()
 	for template, want := range map[string]string{
 		"${call.input.text}":    "policy p, rule a: # Hello World of \"lines\"",
-		"${call.input.missing}": "policy p, rule a: its reason could not be worked out: no such key: 'missing'; has(…) or .?missing asks whether it is there",
+		"${call.input.missing}": "policy p, rule a: its reason could not be worked out: no such key: 'missing'; has(…) or .?missing tests whether it is present",
 		"${call.input.blank}":   "policy p, rule a: it says deny",
 		"":                      "policy p, rule a: it says deny",
 	} {

@@ -28,8 +28,8 @@ func Unreadable(name, version string, err error) jig.PolicyState {
 	return jig.PolicyState{Name: name, Version: version, Error: clip.Line(err.Error(), maxReason)}
 }
 
-// Decide rules on a call. While a policy cannot be read, its rules for the call are not known, so the call is held back and Ruling.Held says
-// why. The only exceptions are the tools that register policies, which ask; otherwise nobody could replace the unreadable policy. An error
+// Decide returns the ruling on a call. While a policy cannot be read, its rules for the call are not known, so the call is held back and
+// Ruling.Held says why. The only exceptions are the tools that register policies, which ask; otherwise nobody could replace the unreadable policy. An error
 // means that ctx ended; callers must not decide.
 func (t Tenant) Decide(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (Explanation, error) {
 	if held := t.held(tool); held != "" {
@@ -64,7 +64,7 @@ func (t Tenant) Explain(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 			x.Reasons = append(x.Reasons, "calls of the tools that register and remove policies ask; they are never denied")
 		}
 		for _, u := range t.Unreadable {
-			x.Reasons = append(x.Reasons, u.Unreadable()+", so what it says about "+tool.Name+" is left out")
+			x.Reasons = append(x.Reasons, u.Unreadable()+", so its rules for "+tool.Name+" are not applied")
 		}
 	}
 	if x.Verdict == jig.VerdictAsk && Operator(tool.Name) && !t.Owners.Plain() {

@@ -57,7 +57,7 @@ func TestUnreadablePolicyCanBeReplaced(t *testing.T) {
 		require.Equal(t, jig.VerdictAsk, got.Verdict)
 		require.True(t, got.Terms.NotRequester)
 		require.Equal(t, []string{"owners", "two/finance"}, []string{got.Terms.Requirements[0].Rule, got.Terms.Requirements[1].Rule})
-		require.Contains(t, got.Reasons, "policy odd (version v7) cannot be read: unknown, so what it says about "+name+" is left out")
+		require.Contains(t, got.Reasons, "policy odd (version v7) cannot be read: unknown, so its rules for "+name+" are not applied")
 	}
 }
 

@@ -43,7 +43,7 @@ func variables(tool jig.Tool, call jig.Call, session jig.Session, now time.Time)
 	return vars
 }
 
-// list returns texts, or an empty list instead of nil.
+// list returns texts, or an empty list if texts is nil.
 func list(texts []string) []string {
 	if texts == nil {
 		return []string{}
@@ -51,7 +51,7 @@ func list(texts []string) []string {
 	return texts
 }
 
-// object returns raw, or an empty object if there is nothing.
+// object returns raw, or an empty object if raw is blank.
 func object(raw []byte) json.RawMessage {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return json.RawMessage(`{}`)
