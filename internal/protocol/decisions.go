@@ -16,7 +16,7 @@ type Settlement struct {
 type Decisions struct {
 	jig.Decision
 	Decisions []jig.Decision `json:"decisions,omitempty"`
-	// Proof is like [StartSession].Proof, about who decides. Decisions that a person signed carry a token instead.
+	// Proof says who decides; see [StartSession.Proof]. Decisions that a person signed carry a token instead.
 	Proof string `json:"proof,omitempty"`
 }
 

@@ -5,7 +5,7 @@ const TaskQueue = "jig"
 
 // These names are used by other programs and never change.
 const (
-	// PassWorkflow is the workflow type of an agent session, and CallWorkflow the one of a single call.
+	// PassWorkflow is the workflow type of an agent session. CallWorkflow is that of a single call.
 	PassWorkflow = "Pass"
 	CallWorkflow = "Call"
 	// CompositionWorkflow is the type of the workflow that answers a call of an execution spec.
@@ -31,8 +31,8 @@ const (
 	QueryStatus = "status"
 )
 
-// SignalSettled tells a workflow that a call which it considers unknown was settled late. Only activities send it. Its payload is an
-// [activities.Settlement].
+// SignalSettled tells a workflow that a call which it considers unknown was settled late. Only activities send it. Its payload is a
+// [Settlement].
 const SignalSettled = "jig.settled"
 
 // Search attributes that every session carries.

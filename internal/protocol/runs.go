@@ -76,7 +76,7 @@ type CallInput struct {
 	Tenant string `json:"tenant"`
 	// Tool names a tool or a registered execution spec. It is empty when a document is given.
 	Tool string `json:"tool,omitempty"`
-	// Document is an execution spec, and DocumentArtifact the id of one that was uploaded. DocumentName is its file name, for messages.
+	// Document is an execution spec, and DocumentArtifact is the id of an uploaded one. DocumentName is its file name, for messages.
 	Document         string          `json:"document,omitempty"`
 	DocumentArtifact string          `json:"document_artifact,omitempty"`
 	DocumentName     string          `json:"document_name,omitempty"`
@@ -85,13 +85,13 @@ type CallInput struct {
 	Principal        jig.Principal   `json:"principal"`
 	// Pairs are key=value inputs. They are converted according to the tool's input schema.
 	Pairs map[string]string `json:"pairs,omitempty"`
-	// Parent is the session that started this one, and ParentCall the call of that session. Both are empty when a person or a
+	// Parent is the session that started this one, and ParentCall is the call of that session. Both are empty when a person or a
 	// program started it. With a parent, the principal is the parent's.
 	Parent     string `json:"parent,omitempty"`
 	ParentCall string `json:"parent_call,omitempty"`
 	// Source says how a call without a parent was started. Empty means api.
 	Source jig.Source `json:"source,omitempty"`
-	// Proof is like [StartSession].Proof.
+	// Proof says who starts the call; see [StartSession.Proof].
 	Proof string `json:"proof,omitempty"`
 	// Calling and Inbox are passed from one run to the next.
 	Calling bool       `json:"calling,omitempty"`

@@ -13,8 +13,8 @@ const MaxDepth = 5
 type StartSession struct {
 	// Agent names a registered agent. It is empty if a document is given.
 	Agent string `json:"agent,omitempty"`
-	// Document is an agent document (Markdown with front matter), and DocumentArtifact the id of one that was uploaded.
-	// DocumentName is its file name, for error messages.
+	// Document is an agent document (Markdown with front matter), and DocumentArtifact is the id of an uploaded one. DocumentName is its file
+	// name, for error messages.
 	Document         string          `json:"document,omitempty"`
 	DocumentArtifact string          `json:"document_artifact,omitempty"`
 	DocumentName     string          `json:"document_name,omitempty"`
@@ -43,6 +43,6 @@ type Message struct {
 	By   string `json:"by,omitempty"`
 	// ID is chosen by the sender. A session accepts only one message per ID. At most 256 bytes.
 	ID string `json:"id,omitempty"`
-	// Proof is like [StartSession].Proof, about who says this.
+	// Proof says who sends the message; see [StartSession.Proof].
 	Proof string `json:"proof,omitempty"`
 }
