@@ -137,7 +137,7 @@ func (d *decoder) object() (any, error) {
 		}
 		d.path = append(d.path, key)
 		if _, twice := members[key]; twice {
-			return nil, d.fail("the property %q is there twice", clip(key))
+			return nil, d.fail("the property %q appears twice", clip(key))
 		}
 		if d.next() != ':' {
 			return nil, d.fail("want a colon after the property name")

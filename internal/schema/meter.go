@@ -33,7 +33,7 @@ const (
 type meter struct {
 	left    int
 	dynamic []*jsonschema.Schema
-	// depth is the depth of the current value. reported is the size of its errors if it fails everywhere.
+	// depth is the depth of the current value. reported is the size that the errors would have if every subschema failed.
 	depth, reported int
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// maxExactInteger is 2^53: up to it, every integer has its own double.
+// maxExactInteger is 2^53. A double represents every integer up to it exactly.
 const maxExactInteger = 1 << 53
 
 // maxExactDigits is the number of significant decimal digits that a double always distinguishes.

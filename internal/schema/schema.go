@@ -22,7 +22,7 @@ type Schema struct {
 	simple  int
 }
 
-// Object reports whether the schema requires its instances to be objects: its top-level type must be "object" alone.
+// Object reports whether the schema requires its instances to be objects: its top-level type must be "object" and no other.
 func (s *Schema) Object() bool {
 	types := s.compiled.Types
 	return types != nil && len(types.ToStrings()) == 1 && types.ToStrings()[0] == "object"

@@ -69,7 +69,7 @@ func TestValidateReportsEveryViolation(t *testing.T) {
 		}},
 		"top": {`[]`, jig.CodeInvalidInput, []jig.Violation{{Message: "must be of type object, not array"}}},
 		"twice": {`{"name":"a","age":1,"home":{"street/no":"a","street/no":"b"}}`, jig.CodeInvalidInput, []jig.Violation{
-			{Pointer: "/home/street~1no", Message: `the property "street/no" is there twice`},
+			{Pointer: "/home/street~1no", Message: `the property "street/no" appears twice`},
 		}},
 		"large": {`{"name":"a","age":9007199254740993}`, jig.CodeInvalidInput, []jig.Violation{
 			{Pointer: "/age", Message: "a number is beyond 2^53 and would lose digits; write it as a string"},
