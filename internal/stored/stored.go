@@ -1,5 +1,5 @@
-// Package stored brings texts and JSON values into the form in which rows and events hold them: valid UTF-8 without NUL, and previews
-// of a bounded size where the whole value would be too large. It must not know what is stored or where.
+// Package stored converts texts and JSON values to a form that rows and events can hold: valid UTF-8 without NUL, and previews of a bounded
+// size in place of values that are too large. It must not know what is stored or where.
 package stored
 
 import (
