@@ -1,2 +1,2 @@
-// Package tenancy holds the settings of a tenant: its people, keys, owners, webhooks, and the proof that it asks for.
+// Package tenancy holds the settings of a tenant: its people, keys, owners, webhooks, and the proof that decisions need.
 package tenancy

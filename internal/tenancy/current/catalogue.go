@@ -20,21 +20,21 @@ func StoredKind(kind spec.Kind) string {
 	return string(kind)
 }
 
-// Store is where a catalogue reads documents.
+// Store reads documents for a catalogue.
 type Store interface {
 	Documents
 	Document(ctx context.Context, tenant, kind, name string) ([]byte, error)
 	DocumentNames(ctx context.Context, tenant, kind string) ([]string, error)
 }
 
-// Catalogue lists what exists for a tenant, so that documents can be checked against it. It is safe for concurrent use.
+// Catalogue lists the tools and documents of a tenant, so that other documents can be checked against them. It is safe for concurrent use.
 type Catalogue struct {
 	store   Store
 	bundles *bundle.Names
 	tools   func() []jig.Tool
 }
 
-// NewCatalogue returns a catalogue. tools lists the Go tools; it is not called before the first question.
+// NewCatalogue returns a catalogue. tools lists the Go tools; [Catalogue.KnownWith] calls it each time.
 func NewCatalogue(s Store, bundles *bundle.Names, tools func() []jig.Tool) *Catalogue {
 	return &Catalogue{store: s, bundles: bundles, tools: tools}
 }
@@ -52,7 +52,7 @@ func (c *Catalogue) Skill(ctx context.Context, tenant, name string) (spec.Skill,
 	return *doc.Skill, nil
 }
 
-// Known lists what exists for a tenant.
+// Known lists the tools and documents of a tenant.
 func (c *Catalogue) Known(ctx context.Context, tenant string) (spec.Catalogue, error) {
 	return c.KnownWith(ctx, tenant, "")
 }

@@ -1,3 +1,3 @@
-// Package current knows what tenants have at the moment: their settings, which are the document of kind tenant with the secrets in the
-// environment, the worker's defaults and the operator's key, and the catalogue of what exists for them.
+// Package current provides the current settings of tenants and the catalogue of their tools and documents. The settings combine the document
+// of kind tenant with secrets from the environment, the worker's defaults and the operator's key.
 package current

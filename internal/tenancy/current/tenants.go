@@ -28,7 +28,7 @@ const (
 // webhookPrefix marks a webhook secret in base64, as in the Standard Webhooks specification.
 const webhookPrefix = "whsec_"
 
-// Documents is where the tenants' documents are read.
+// Documents reads the documents of tenants.
 type Documents interface {
 	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
@@ -56,13 +56,13 @@ type Tenants struct {
 	known   *cache.Cache[*loaded]
 }
 
-// loaded is what one version of a document says.
+// loaded holds the settings from one version of a tenant's document.
 type loaded struct {
 	version  string
 	settings tenancy.Settings
-	// left lists the keys and webhooks that cannot be used fully, because this worker has no usable key or secret for them.
+	// left lists the keys and webhooks for which this worker has no usable key or secret.
 	left []leftOut
-	// warn logs them once.
+	// warn logs left once.
 	warn sync.Once
 	// broken says why the document cannot be read. Nothing can be decided in the tenant while it is set.
 	broken error
