@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Dirs are the working directories of all tenants. A tool opens the one of its caller with Open(inv.Tenant).
+// Dirs holds the working directories of all tenants. A tool opens its caller's directory with Open(inv.Tenant).
 type Dirs struct {
 	// Base contains a folder for each tenant, named after the tenant and created when first needed.
 	Base string

@@ -77,7 +77,7 @@ func (d *Dir) private(local string) bool {
 	if err != nil {
 		return false
 	}
-	for name := local; name != "."; name = path.Dir(name) { // a missing file is where its folder is
+	for name := local; name != "."; name = path.Dir(name) { // if the file is missing, its folder decides
 		real, err := filepath.EvalSymlinks(filepath.Join(base, filepath.FromSlash(name))) //nolint:revive // the builtin is not used here
 		if err != nil {
 			continue
