@@ -25,7 +25,7 @@ func (o Options) InstallShipped(ctx context.Context, documents Documents, by jig
 	done, err := o.Install(ctx, by, b, nil, false)
 	switch jig.CodeOf(err) { //nolint:exhaustive // any other error keeps the worker from starting
 	case jig.CodeConflict, jig.CodeInvalidInput:
-		by.Logger.WarnContext(ctx, "a shipped bundle is not installed: something else has its place", name,
+		by.Logger.WarnContext(ctx, "a shipped bundle was not installed, because it conflicts with what the tenant has", name,
 			slog.String("tenant", by.Tenant), slog.String("why", err.Error()))
 		return nil
 	}

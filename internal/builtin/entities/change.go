@@ -118,7 +118,7 @@ func (o Options) update(ctx context.Context, inv jig.Invocation, in updateIn) (C
 			return Changed{}, err
 		}
 		if f.Required {
-			return Changed{}, jig.Errorf(jig.CodeInvalidInput, "the field %q is required and cannot be taken away", name).WithField("/set/" + name)
+			return Changed{}, jig.Errorf(jig.CodeInvalidInput, "the field %q is required and cannot be removed", name).WithField("/set/" + name)
 		}
 	}
 	if _, err := o.checked(t, kept, true, "/set"); err != nil {
@@ -158,7 +158,7 @@ func (o Options) relations(
 			case !ok:
 				return nil, notFound(field, id)
 			case found.target[name] != "" && kind != found.target[name]:
-				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, and %q is one of type %s", name, found.target[name], id, kind).
+				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, but %q has type %s", name, found.target[name], id, kind).
 					WithField(field).WithHint("give the id of a " + found.target[name])
 			}
 		}

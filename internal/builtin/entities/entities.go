@@ -174,7 +174,7 @@ func allowed(inv jig.Invocation, kind, action string) error {
 		return nil
 	}
 	return jig.Errorf(jig.CodeNotPermitted, "%s may not %s entities of type %q", inv.Principal.ID, action, kind).
-		WithHint("it takes the permission entities." + kind + "." + action)
+		WithHint("this requires the permission entities." + kind + "." + action)
 }
 
 // entity returns an entity on which the principal may perform an action. An entity that it may not read is NOT_FOUND.

@@ -148,7 +148,7 @@ func (o Options) unreadable(
 	for _, name := range slices.Sorted(maps.Keys(found.ends)) {
 		for _, id := range found.ends[name] {
 			if want := found.target[name]; want != "" && kinds[id] != want {
-				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, and %q is one of type %s", name, want, id, kinds[id]).
+				return nil, jig.Errorf(jig.CodeInvalidInput, "%s points at entities of type %s, but %q has type %s", name, want, id, kinds[id]).
 					WithField(at + "." + name).WithHint("give the id of a " + want)
 			}
 		}

@@ -223,9 +223,9 @@ type Retried struct {
 // Summary implements tools.Summarizer.
 func (r Retried) Summary() string {
 	if r.SessionID == r.Of {
-		return "session " + r.Of + " goes on with its next pass"
+		return "session " + r.Of + " continues with its next pass"
 	}
-	return "session " + r.Of + " is tried again as " + r.SessionID
+	return "session " + r.Of + " is retried as " + r.SessionID
 }
 
 func (o Options) retry(ctx context.Context, inv jig.Invocation, in retryIn) (Retried, error) {
@@ -252,7 +252,7 @@ func (o Options) retry(ctx context.Context, inv jig.Invocation, in retryIn) (Ret
 	if single {
 		return o.again(ctx, inv, s)
 	}
-	text := "Try again: what was asked for has not been done to its end."
+	text := "Try again: the task has not been finished."
 	if s.Error != nil {
 		text += " The last problem was: " + s.Error.Message
 	}

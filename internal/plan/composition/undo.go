@@ -218,7 +218,7 @@ func (r *run) noteAt(ctx context.Context, number int) (noteRecord, error) {
 		return note, err
 	}
 	if err := json.Unmarshal(r.values[path], &note); err != nil {
-		return note, jig.Errorf(jig.CodeInternal, "what undoes step %d of the composition %s is gone: %w", number, r.plan.name, err)
+		return note, jig.Errorf(jig.CodeInternal, "the note on how to undo step %d of the composition %s is gone: %w", number, r.plan.name, err)
 	}
 	return note, nil
 }

@@ -192,7 +192,7 @@ func TestRepair(t *testing.T) {
 
 	w = worldOf(compile(t, kindOf(prompt)), extraction.Input{}, answers(map[string]string{"x": bad}))
 	failed = w.run(t).Tasks["x"]
-	require.Contains(t, failed.Error.Message, "does not fit the field x: this does not fit; the answer could not be mended: it did not work")
+	require.Contains(t, failed.Error.Message, "does not fit the field x: this does not fit; the answer could not be corrected: it did not work")
 
 	prompt.Use = "sum-up"
 	w = worldOf(compile(t, kindOf(prompt)), extraction.Input{}, answers(map[string]string{"x": bad, "x~2": good}))

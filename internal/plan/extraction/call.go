@@ -204,7 +204,7 @@ func (r *run) broke(ctx context.Context, t *task, o *openState, failure *jig.Err
 	}
 	if o.Problem != nil {
 		e := *o.Problem
-		e.Message += "; the answer could not be mended: " + failure.Message
+		e.Message += "; the answer could not be corrected: " + failure.Message
 		failure = &e
 	}
 	return true, r.fail(ctx, t, o, failure)

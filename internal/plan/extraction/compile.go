@@ -149,20 +149,20 @@ func (t *task) at(part string) string { return "tasks." + t.ID + "." + part }
 func (c *compiler) add(number int, defined entity.Task) error {
 	t := &task{Task: defined, number: number}
 	if !taskID.MatchString(t.ID) {
-		return c.plan.fault("tasks", "%q is not an id of a task", jig.Cut(t.ID, 100)).WithHint("letters, digits, _, - and ., a letter first, e.g. risk_class")
+		return c.plan.fault("tasks", "%q is not a task id", jig.Cut(t.ID, 100)).WithHint("letters, digits, _, - and ., a letter first, e.g. risk_class")
 	}
 	if _, twice := c.byID[t.ID]; twice {
 		return c.plan.fault("tasks."+t.ID, "there is a task %q already", t.ID)
 	}
 	if t.Attempts < 0 || t.Attempts > maxAttempts || t.Backoff < 0 {
-		return c.plan.fault(t.at("attempts"), "attempts are 1 to %d, the backoff is not negative", maxAttempts)
+		return c.plan.fault(t.at("attempts"), "attempts must be 1 to %d, and the backoff must not be negative", maxAttempts)
 	}
 	t.Attempts = max(t.Attempts, 1)
 	if t.Backoff == 0 {
 		t.Backoff = defaultBackoff
 	}
 	if t.Kind != entity.TaskCompute && t.Compute != "" || t.Kind != entity.TaskCitations && t.Claims+t.Among != "" {
-		return c.plan.fault("tasks."+t.ID, "a task of kind %s has neither compute nor claims", t.Kind)
+		return c.plan.fault("tasks."+t.ID, "a task of kind %s cannot have these: compute is for kind compute, claims and among are for kind citations", t.Kind)
 	}
 	needs := t.Use
 	switch t.Kind {
@@ -258,11 +258,11 @@ func (c *compiler) fill(fields []entity.Field) error {
 	for _, f := range fields {
 		at := "fields." + f.Name
 		if f.Name == "" || c.plan.fields[f.Name] {
-			return c.plan.fault("fields", "every field has a name of its own; %q has not", f.Name)
+			return c.plan.fault("fields", "every field needs a name of its own: %q is empty or used twice", f.Name)
 		}
 		c.plan.fields[f.Name] = true
 		if inner := nested(f); inner != "" {
-			return c.plan.fault(at, "%s names a task: only a field of the entity type itself is filled by one", inner)
+			return c.plan.fault(at, "%s names a task, but a task can fill only a whole field of the entity type", inner)
 		}
 		if f.Task == "" {
 			continue

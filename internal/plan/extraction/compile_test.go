@@ -53,7 +53,7 @@ func TestCompileRefuses(t *testing.T) {
 		"field without":     {entity.Type{Fields: []entity.Field{{Name: "f", Task: "z"}}}, `no task "z"`},
 		"field twice":       {entity.Type{Fields: []entity.Field{{Name: "f"}, {Name: "f"}}}, "name of its own"},
 		"nested":            {nested, "its part p names a task"},
-		"attempts":          {kindOf(entity.Task{ID: "a", Kind: entity.TaskCompute, Compute: "1", Attempts: 101}), "attempts are 1 to 100"},
+		"attempts":          {kindOf(entity.Task{ID: "a", Kind: entity.TaskCompute, Compute: "1", Attempts: 101}), "attempts must be 1 to 100"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

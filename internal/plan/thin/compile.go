@@ -44,7 +44,7 @@ type requirement struct {
 // checks catch documents that did not go through it.
 func compile(x spec.Execution) (*definition, error) {
 	if x.Thin == nil {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is no thin tool", x.Name).WithField("kind").WithHint("its kind is " + string(x.Kind))
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%s is not a thin tool", x.Name).WithField("kind").WithHint("its kind is " + string(x.Kind))
 	}
 	d := &definition{tool: x.Tool, thin: *x.Thin}
 	d.tool.Timeout, d.tool.MaxAttempts = timeout, maxAttempts

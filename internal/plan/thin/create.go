@@ -74,7 +74,7 @@ func (r *run) create(ctx context.Context) (*made, error) {
 	}
 	if t.Starts != nil && r.inv.Depth >= protocol.MaxDepth {
 		return nil, noEffect(jig.Errorf(jig.CodeBudgetExhausted, "sessions may start sessions at most %d levels deep", protocol.MaxDepth).WithField("starts").
-			WithHint("let the tasks of the extraction not start extractions of the same kind"))
+			WithHint("do not let the tasks of an extraction start extractions of the same kind"))
 	}
 	c, err := r.creation(ctx)
 	if err != nil {
@@ -159,7 +159,7 @@ func (r *run) document(ctx context.Context, d *expr.Document, at string, v any) 
 		return fault(at, err)
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
-		return fault(at, jig.Errorf(jig.CodeInvalidInput, "what it gives has another form: %w", err))
+		return fault(at, jig.Errorf(jig.CodeInvalidInput, "the result has the wrong form: %w", err))
 	}
 	return nil
 }
@@ -241,7 +241,7 @@ func (r *run) result(out spec.ThinResult) jig.ToolResult {
 	if c := r.def.thin.Creates; c != nil {
 		summary = "created " + c.Type + " " + out.EntityID
 		if !out.Created {
-			summary = c.Type + " " + out.EntityID + " was there already"
+			summary = c.Type + " " + out.EntityID + " existed already"
 		}
 		if out.SessionID != "" {
 			summary += "; its fields fill in session " + out.SessionID

@@ -261,11 +261,11 @@ func TestRunRejects(t *testing.T) {
 		},
 		"no id":             {map[string]any{"module": "m"}, nil, jig.CodeInvalidInput, "", "entities.engagement.id", "engagement_id", nil},
 		"an empty id":       {engaged("engagement_id", ""), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id", `there is no engagement ""`, []string{""}},
-		"an id of a number": {engaged("engagement_id", 7), nil, jig.CodeInvalidInput, "", "entities.engagement.id", "where a text must stand", nil},
+		"an id of a number": {engaged("engagement_id", 7), nil, jig.CodeInvalidInput, "", "entities.engagement.id", "but must give a text", nil},
 		"another workspace": {engaged("workspace", "east"), nil, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, "/workspace", `not in the workspace "east"`, nil},
 		"too few": {
 			engaged("engagement_id", "ent_empty"), nil, jig.CodeConflict, jig.ReasonInsufficientGraph, "/engagement_id",
-			"0 entities of type pilot are connected with the engagement \"ent_empty\", it takes at least 1", nil,
+			"0 entities of type pilot are connected with the engagement \"ent_empty\", but at least 1 must be", nil,
 		},
 		"the author's": {engaged(), func(w *world) {
 			w.entities["ent_acme"] = entity.Entity{ID: "ent_acme", Type: "engagement", Title: "Acme", Content: json.RawMessage(`{"size":1}`)}
@@ -353,7 +353,7 @@ func TestRunWithAKey(t *testing.T) {
 	other.SessionID, other.IdempotencyKey = "ses_2", "ses_2/1.1"
 	result, second := w.run(t, document, other, engaged("key", "k"))
 	require.Equal(t, []any{first.EntityID, first.SessionID, false}, []any{second.EntityID, second.SessionID, second.Created})
-	require.Contains(t, result.Summary, "was there already")
+	require.Contains(t, result.Summary, "existed already")
 	require.Equal(t, 1, w.starts)
 
 	// An entity whose extraction was never started is filled now.

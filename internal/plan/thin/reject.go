@@ -61,7 +61,7 @@ func fault(at string, err error) error {
 	}
 	e.Code, e.Field = jig.CodeInvalidInput, at
 	if e.Hint == "" {
-		e.Hint = "the tool works it out from the input and the entities that it names: look at those, or at " + at + " of its document"
+		e.Hint = "the tool computes it from the input and the entities that the input names: check these, and " + at + " in the tool's document"
 	}
 	return &e
 }
@@ -74,7 +74,7 @@ func blamed(err error) error {
 	}
 	e.Field = strings.ReplaceAll(e.Field, "/", ".")
 	if e.Hint == "" {
-		e.Hint = "the tool makes it of the input: look at what stands at " + e.Field + " of its document"
+		e.Hint = "the tool computes it from the input: check the input, and " + e.Field + " in the tool's document"
 	}
 	return &e
 }

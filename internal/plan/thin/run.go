@@ -187,8 +187,8 @@ func (r *run) connected(ctx context.Context, e *entityLookup, found entity.Entit
 		if len(which.Types) > 0 {
 			what = "entities of type " + strings.Join(which.Types, " or ")
 		}
-		return nil, reject(jig.ReasonInsufficientGraph, e.at, "relate more of them to it: entities.createRelation, or a field of type relation",
-			"%d %s are connected with the %s %q, it takes at least %d", len(all), what, e.Type, found.ID, which.AtLeast)
+		return nil, reject(jig.ReasonInsufficientGraph, e.at, "relate more of them to it with entities.createRelation or a field of type relation",
+			"%d %s are connected with the %s %q, but at least %d must be", len(all), what, e.Type, found.ID, which.AtLeast)
 	}
 	list := make([]any, len(all))
 	for i, c := range all {
@@ -214,7 +214,7 @@ func (r *run) require(ctx context.Context) error {
 				return fault(at+".message", err)
 			}
 		}
-		return reject(q.Code, at, "it takes: "+q.Check, "%s", message)
+		return reject(q.Code, at, "this must hold: "+q.Check, "%s", message)
 	}
 	return nil
 }
@@ -234,6 +234,6 @@ func (r *run) text(ctx context.Context, t *expr.Template, at string) (string, er
 	case string:
 		return strings.TrimSpace(v), nil
 	}
-	return "", jig.Errorf(jig.CodeInvalidInput, "it gives %T where a text must stand", v).WithField(at).
-		WithHint("give a text, or null for none")
+	return "", jig.Errorf(jig.CodeInvalidInput, "it gives %T, but must give a text", v).WithField(at).
+		WithHint("give a text, or null for no text")
 }
