@@ -46,7 +46,7 @@ func Tools(options Options) []tools.Tool {
 	f := family{store: options.Store}
 	return []tools.Tool{tools.New(jig.Tool{
 		Name: "artifact.read",
-		Description: "Reads a part of an artifact: a large result that was kept aside and is referred to by id. Use it when a result names an artifact and " +
+		Description: "Reads a part of an artifact: a large result that was stored separately and has an id. Use it when a result names an artifact and " +
 			"its summary is not enough. Choose the part: head or tail count lines, grep (RE2) gives matching lines as number:line, jsonpath selects from JSON, one value a " +
 			"line; head and tail also cut what grep and jsonpath found. Without any of them you get the beginning. At most 32 KiB come back (truncated says that there is more).",
 		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"results"},
@@ -58,8 +58,8 @@ type family struct{ store Store }
 
 type input struct {
 	ID       string `json:"id"                 jsonschema:"id of the artifact"                                       minLength:"1" maxLength:"1000"`
-	Head     int    `json:"head,omitempty"     jsonschema:"the first so many lines"                                  minimum:"1"   maximum:"100000"`
-	Tail     int    `json:"tail,omitempty"     jsonschema:"the last so many lines; not together with head"           minimum:"1"   maximum:"100000"`
+	Head     int    `json:"head,omitempty"     jsonschema:"return this many lines from the beginning"                                  minimum:"1"   maximum:"100000"`
+	Tail     int    `json:"tail,omitempty"     jsonschema:"return this many lines from the end; not together with head"           minimum:"1"   maximum:"100000"`
 	Grep     string `json:"grep,omitempty"     jsonschema:"lines that match this regular expression (RE2)"           maxLength:"1000"`
 	JSONPath string `json:"jsonpath,omitempty" jsonschema:"values at this JSONPath, e.g. $.items[*].id; not together with grep" maxLength:"1000"`
 }

@@ -57,7 +57,7 @@ type File struct {
 // Install is the input of bundle.install.
 type Install struct {
 	Files   []File `json:"files"             jsonschema:"the manifest bundle.yaml and every document of the bundle"                          minItems:"1" maxItems:"500"`
-	Replace bool   `json:"replace,omitempty" jsonschema:"also replace documents that were changed since, and go back to a lower version"`
+	Replace bool   `json:"replace,omitempty" jsonschema:"also replace documents that the tenant has changed, and allow a lower version"`
 }
 
 // Document identifies a document of a bundle, by the kind under which it is stored.
@@ -165,13 +165,13 @@ func Tools(o Options) []tools.Tool {
 		tools.New(jig.Tool{
 			Name: InstallTool,
 			Description: "Installs a bundle (entity types, agents, tools, prompts, skills and policies that belong together) for the tenant, or another version of it, " +
-				"after checking all of it. Either all of it is there afterwards or nothing changed. Returns the version, the documents and what was removed.",
+				"after checking all of it. Either everything is installed or nothing changes. Returns the version, the documents and what was removed.",
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: timeout, Tags: operator,
 		}, o.install),
 		tools.New(jig.Tool{
 			Name: RemoveTool,
-			Description: "Takes all documents of a bundle out of use for the tenant: its types, agents, tools and policies are not there any more. " +
-				"Entities are kept, and are back when the bundle is installed again. Returns what was removed.",
+			Description: "Takes all documents of a bundle out of use for the tenant: its types, agents, tools and policies are no longer available. " +
+				"Entities are kept, and are available again when the bundle is installed again. Returns what was removed.",
 			Permission: jig.PermissionDestructive, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: timeout, Tags: operator,
 		}, o.remove),
 		tools.New(jig.Tool{

@@ -99,7 +99,7 @@ type updateIn struct {
 	ID       string                     `json:"id"              jsonschema:"the entity's id" minLength:"1"`
 	Revision int64                      `json:"revision"        jsonschema:"the revision that you read" minimum:"1"`
 	Title    *string                    `json:"title,omitempty" maxLength:"500"`
-	Set      map[string]json.RawMessage `json:"set,omitempty"   jsonschema:"fields and their new values; null takes a field away"`
+	Set      map[string]json.RawMessage `json:"set,omitempty"   jsonschema:"fields and their new values; null removes a field"`
 }
 
 func (o Options) update(ctx context.Context, inv jig.Invocation, in updateIn) (Changed, error) {
@@ -253,7 +253,7 @@ func (o Options) createRelation(ctx context.Context, inv jig.Invocation, in Rela
 
 type deleteIn struct {
 	ID       string `json:"id"                 jsonschema:"the entity's id" minLength:"1"`
-	Revision int64  `json:"revision,omitempty" jsonschema:"the revision that you read; without it, whatever it is" minimum:"1"`
+	Revision int64  `json:"revision,omitempty" jsonschema:"the revision that you read; without it, the entity is deleted at any revision" minimum:"1"`
 }
 
 func (o Options) delete(ctx context.Context, inv jig.Invocation, in deleteIn) (Changed, error) {

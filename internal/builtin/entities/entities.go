@@ -100,8 +100,8 @@ func Tools(o Options) []tools.Tool {
 		t.Permission, t.Risk = jig.PermissionWrite, jig.RiskModerate
 		return t
 	}
-	remove := write(DeleteTool, "Deletes an entity: it, its texts and its relations are not found any more. Returns its id. "+
-		"Use entities.update to take away a field alone.")
+	remove := write(DeleteTool, "Deletes an entity together with its texts and relations. Returns its id. "+
+		"To remove only a field, use entities.update.")
 	remove.Permission, remove.Risk = jig.PermissionDestructive, jig.RiskHigh
 	return []tools.Tool{
 		tools.New(read(ListTypesTool, "Lists the entity types that you may read. With type, returns that one with its fields; use it before you "+
@@ -113,9 +113,9 @@ func Tools(o Options) []tools.Tool {
 			"values (eq null finds what is missing); gt, lt, gte, lte for texts, numbers and dates; contains for a part of a text, an item of a list, parts of an object. "+
 			"Returns ids, titles, the fields that were asked for, and the cursor of the next page."), o.filter, tools.AdjustInput(filterInput)),
 		tools.New(read(GetTool, "Reads an entity in two steps. Without field, returns its fields with sizes: short values whole, the beginning of long ones. "+
-			"With field, returns that one's value, long ones in parts by offset. Its texts are named, too."), o.get),
+			"With field, returns the value of that field, in parts by offset if it is long. It also lists the entity's texts."), o.get),
 		tools.New(write(CreateTool, "Creates an entity of a type from its fields (see entities.listTypes). Returns its id and revision."), o.create),
-		tools.New(write(UpdateTool, "Changes some fields of an entity; null takes one away, the others stay. Give the revision that you read: "+
+		tools.New(write(UpdateTool, "Changes some fields of an entity; null removes a field, and the other fields stay. Give the revision that you read: "+
 			"if the entity changed since, the call fails with CONFLICT. Returns the new revision."), o.update),
 		tools.New(read(GetTextTool, "Reads a text of an entity in parts by offset; entities.get names the texts. Returns its title and body."), o.getText),
 		tools.New(write(PutTextTool, "Adds a text to an entity, or replaces one of its texts: a document that can be searched and quoted. Use a field for "+

@@ -38,9 +38,9 @@ type extractIn struct {
 func extractTool() tools.Tool {
 	return tools.New(jig.Tool{
 		Name: ExtractTool,
-		Description: "Fills the fields of an entity by the tasks of its type, and returns the values with how each task ended. A task that failed " +
-			"leaves the others be: call again with mode retry for those without a value, or refresh after something changed. It may take long, " +
-			"for tasks may wait for people.",
+		Description: "Fills the fields of an entity by running the tasks of its type, and returns the values and how each task ended. A failed task " +
+			"does not stop the others: call again with mode retry for tasks without a value, or refresh after something changed. It may take " +
+			"long, because tasks may wait for people.",
 		Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: true, Timeout: ExtractTimeout,
 		Implementation: "extraction", Tags: []string{"entities"},
 		OutputSchema: json.RawMessage(`{"type":"object","required":["entity_id","values","provenance","tasks","counts"],"properties":{

@@ -22,29 +22,29 @@ type extractAllIn struct {
 	Type        string                `json:"type"                   jsonschema:"the entity type's name" minLength:"1"`
 	Where       []entity.FilterClause `json:"where,omitempty"        jsonschema:"which of them, as for entities.filter; all when it is left out" maxItems:"50"`
 	Match       entity.FilterMatch    `json:"match,omitempty"        jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
-	Workspace   string                `json:"workspace,omitempty"    jsonschema:"the entities of this workspace alone"`
+	Workspace   string                `json:"workspace,omitempty"    jsonschema:"only entities of this workspace"`
 	Mode        string                `json:"mode,omitempty"         jsonschema:"as for entities.extract" enum:"run,retry,refresh" default:"run"`
 	Fields      []string              `json:"fields,omitempty"       jsonschema:"the only fields to fill, with what they depend on; all when it is left out"`
 	Input       json.RawMessage       `json:"input,omitempty"        jsonschema:"what the tasks of every entity read as input, at most 16 KiB"`
 	MaxParallel int                   `json:"max_parallel,omitempty" jsonschema:"how many entities are filled at once" default:"20" minimum:"1" maximum:"100"`
-	Limit       int                   `json:"limit,omitempty"        jsonschema:"stop after so many entities; none when it is left out" minimum:"1"`
+	Limit       int                   `json:"limit,omitempty"        jsonschema:"stop after this many entities; no limit when it is left out" minimum:"1"`
 }
 
 // extractAllTool returns the contract of entities.extractAll. Like entities.extract, it is answered by a workflow.
 func extractAllTool() tools.Tool {
 	return tools.New(jig.Tool{
 		Name: ExtractAllTool,
-		Description: "Fills the fields of all entities of a type that pass a filter, by the tasks of the type, many at once, and returns how many " +
-			"completed and which did not. Entities that fail leave the others be. Use entities.extract for one; its calls are of entities.filter and " +
-			"entities.extract, which must be allowed beside it.",
+		Description: "Fills the fields of all entities of a type that pass a filter, many at once, by running the tasks of the type. Returns how many " +
+			"completed and which did not. An entity that fails does not stop the others. Use entities.extract for a single entity. It calls " +
+			"entities.filter and entities.extract, which must also be allowed.",
 		Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: true, Timeout: 7 * ExtractTimeout,
 		Implementation: "extraction", Tags: []string{"entities"},
 		OutputSchema: json.RawMessage(`{"type":"object","required":["type","matched","completed","partial","failed","denied","canceled","failures","pages"],"properties":{
 			"type":{"type":"string"},
 			"matched":{"type":"integer","description":"entities that the filter found"},
-			"completed":{"type":"integer","description":"of these, with no task that failed"},
-			"partial":{"type":"integer","description":"with tasks that failed"},
-			"failed":{"type":"integer","description":"with nothing at all"},
+			"completed":{"type":"integer","description":"of these, those with no failed or canceled task"},
+			"partial":{"type":"integer","description":"those with a failed or canceled task"},
+			"failed":{"type":"integer","description":"those whose extraction gave no result"},
 			"denied":{"type":"integer"},
 			"canceled":{"type":"integer"},
 			"failures":{"type":"array","description":"the first 100 that did not complete: {entity_id, outcome, error}","items":{"type":"object"}},

@@ -58,8 +58,8 @@ func (f ExtractedFilter) Summary() string {
 func (o Options) extractFiltersTool() tools.Tool {
 	return tools.New(jig.Tool{
 		Name: ExtractFiltersTool,
-		Description: "Makes a filter for entities.filter of what somebody asked for in words. Returns the filter and, under dropped, conditions that do not " +
-			"fit the type or that the words do not say: ask about those. Asks a language model, which costs tokens (usage).",
+		Description: "Turns a request in natural language into a filter for entities.filter. Returns the filter and, under dropped, conditions that do not " +
+			"fit the type or that the request does not contain: ask about those. Asks a language model, which costs tokens (usage).",
 		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Execution: jig.ExecutionActivity,
 		Timeout: askTimeout, MaxAttempts: askAttempts, Tags: []string{"entities", "model"},
 	}, o.extractFilters)

@@ -113,8 +113,8 @@ func (o Options) stats(ctx context.Context, inv jig.Invocation, _ statsIn) (Stat
 
 type searchIn struct {
 	Query     string   `json:"query"               jsonschema:"words, as one types them into a search engine" minLength:"1" maxLength:"1000"`
-	Types     []string `json:"types,omitempty"     jsonschema:"look at entities of these types alone"         maxItems:"50"`
-	Workspace string   `json:"workspace,omitempty" jsonschema:"look at the entities of this workspace alone"`
+	Types     []string `json:"types,omitempty"     jsonschema:"search only entities of these types"         maxItems:"50"`
+	Workspace string   `json:"workspace,omitempty" jsonschema:"search only entities of this workspace"`
 	Limit     int      `json:"limit,omitempty"     default:"20" minimum:"1" maximum:"100"`
 }
 
@@ -151,7 +151,7 @@ type filterIn struct {
 	Sort      []entity.FilterSort   `json:"sort,omitempty"      jsonschema:"default: $created_at" maxItems:"5"`
 	Limit     int                   `json:"limit,omitempty"     default:"20" minimum:"1" maximum:"100"`
 	Cursor    string                `json:"cursor,omitempty"    jsonschema:"next of the page before, with the same filter"`
-	Workspace string                `json:"workspace,omitempty" jsonschema:"look at the entities of this workspace alone"`
+	Workspace string                `json:"workspace,omitempty" jsonschema:"search only entities of this workspace"`
 	Fields    []string              `json:"fields,omitempty"    jsonschema:"fields to return with each entity, dotted into objects" maxItems:"20"`
 }
 

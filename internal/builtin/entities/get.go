@@ -22,7 +22,7 @@ const (
 type getIn struct {
 	ID     string `json:"id"               jsonschema:"the entity's id" minLength:"1"`
 	Field  string `json:"field,omitempty"  jsonschema:"a field to read, dotted into objects, e.g. address.city"`
-	Offset int    `json:"offset,omitempty" jsonschema:"with field: where to go on, in characters of a text or items of a list" minimum:"0"`
+	Offset int    `json:"offset,omitempty" jsonschema:"with field: where to continue, in characters of a text or items of a list" minimum:"0"`
 }
 
 // FieldInfo is a field of an entity as its structure shows it.

@@ -37,13 +37,13 @@ const (
 
 type researchIn struct {
 	Question  string                `json:"question"            jsonschema:"what you want to know" minLength:"1" maxLength:"2000"`
-	Type      string                `json:"type,omitempty"      jsonschema:"look at entities of this type alone"`
-	Types     []string              `json:"types,omitempty"     jsonschema:"look at entities of these types alone" maxItems:"50"`
-	Where     []entity.FilterClause `json:"where,omitempty"     jsonschema:"with type: look at the entities that pass this filter alone; see entities.filter" maxItems:"50"`
+	Type      string                `json:"type,omitempty"      jsonschema:"search only entities of this type"`
+	Types     []string              `json:"types,omitempty"     jsonschema:"search only entities of these types" maxItems:"50"`
+	Where     []entity.FilterClause `json:"where,omitempty"     jsonschema:"with type: search only entities that pass this filter; see entities.filter" maxItems:"50"`
 	Match     entity.FilterMatch    `json:"match,omitempty"     jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
-	Workspace string                `json:"workspace,omitempty" jsonschema:"look at the entities of this workspace alone"`
-	Limit     int                   `json:"limit,omitempty"     jsonschema:"at most so many entities" default:"10" minimum:"1" maximum:"50"`
-	Passages  int                   `json:"passages,omitempty"  jsonschema:"at most so many passages for each" default:"3" minimum:"1" maximum:"10"`
+	Workspace string                `json:"workspace,omitempty" jsonschema:"search only entities of this workspace"`
+	Limit     int                   `json:"limit,omitempty"     jsonschema:"the maximum number of entities" default:"10" minimum:"1" maximum:"50"`
+	Passages  int                   `json:"passages,omitempty"  jsonschema:"the maximum number of passages of each entity" default:"3" minimum:"1" maximum:"10"`
 	Answer    bool                  `json:"answer,omitempty"    jsonschema:"answer the question for each entity, with claims that name their sources"`
 	Model     string                `json:"model,omitempty"     jsonschema:"provider/model that answers; default: the worker's" maxLength:"256"`
 }
@@ -137,8 +137,8 @@ func (o Options) researchTool() tools.Tool {
 	return tools.New(jig.Tool{
 		Name: ResearchTool,
 		Description: "Finds what the texts of entities say about a question: the best entities with their best passages; where narrows to those that pass a filter. " +
-			"With answer, answers it for each entity with claims that quote the passages, by a language model (which costs tokens) or, without one, by " +
-			"sentences of the texts. Use entities.search to find entities alone.",
+			"With answer, it also answers the question for each entity, with claims that quote the passages: by a language model (which costs tokens) or, " +
+			"without a model, with sentences from the texts. To find entities only, use entities.search.",
 		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Execution: jig.ExecutionActivity,
 		Timeout: askTimeout, MaxAttempts: askAttempts, Tags: []string{"entities", "model"},
 	}, o.research, tools.AdjustInput(filterInput))

@@ -12,7 +12,7 @@ import (
 const maxTexts = 50
 
 type putTextIn struct {
-	ID        string `json:"id"                    jsonschema:"the entity that the text is of" minLength:"1"`
+	ID        string `json:"id"                    jsonschema:"the id of the entity that the text belongs to" minLength:"1"`
 	Title     string `json:"title,omitempty"       jsonschema:"what people call it"            maxLength:"500"`
 	Body      string `json:"body"                  jsonschema:"the text"                       minLength:"1"`
 	MediaType string `json:"media_type,omitempty"  jsonschema:"e.g. text/markdown"             default:"text/plain" maxLength:"100"`
@@ -54,7 +54,7 @@ func (o Options) putText(ctx context.Context, inv jig.Invocation, in putTextIn) 
 
 type getTextIn struct {
 	Document string `json:"document_id"      jsonschema:"the text's id" minLength:"1"`
-	Offset   int    `json:"offset,omitempty" jsonschema:"where to go on, in characters" minimum:"0"`
+	Offset   int    `json:"offset,omitempty" jsonschema:"where to continue, in characters" minimum:"0"`
 }
 
 // TextPart is the output of entities.getText.

@@ -34,7 +34,7 @@ type grepOutput struct {
 type match struct {
 	Path string `json:"path" jsonschema:"relative to the working directory"`
 	Line int    `json:"line" jsonschema:"from 1"`
-	Text string `json:"text" jsonschema:"the line, at most 500 bytes of it"`
+	Text string `json:"text" jsonschema:"the line, cut after 500 bytes"`
 }
 
 // Summary implements tools.Summarizer.

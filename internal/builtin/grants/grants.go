@@ -48,8 +48,8 @@ func (c Created) Summary() string {
 func Tools(o Options) []tools.Tool {
 	return []tools.Tool{tools.New(jig.Tool{
 		Name: CreateTool,
-		Description: "Gives a standing approval: calls of a tool that fit a condition run without being asked about, up to a number and for a time. " +
-			"It is given by whoever approves this call, and counts as their approval.",
+		Description: "Gives a standing approval: calls of a tool that meet a condition run without asking anybody, up to a number of uses and until a time. " +
+			"The people who approve this call give the standing approval.",
 		Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
 	}, o.create)}
 }

@@ -18,8 +18,8 @@ const AgentTimeout = 24 * time.Hour
 // agentTask is the input of agent.run.
 type agentTask struct {
 	Agent string          `json:"agent"           jsonschema:"the agent's name"                                   minLength:"1" maxLength:"128"`
-	Task  string          `json:"task,omitempty"  jsonschema:"what it is to do, with all that it has to know; it sees nothing of this conversation"`
-	Input json.RawMessage `json:"input,omitempty" jsonschema:"its input, as its own input schema has it"`
+	Task  string          `json:"task,omitempty"  jsonschema:"what to do, with everything that it needs to know; it sees nothing of this conversation"`
+	Input json.RawMessage `json:"input,omitempty" jsonschema:"its input, which must fit its own input schema"`
 	Model string          `json:"model,omitempty" jsonschema:"provider/model in place of the agent's own"         minLength:"1" maxLength:"256"`
 }
 
@@ -36,7 +36,7 @@ func agentTool() tools.Tool {
 		Name: toolname.AgentRun,
 		Description: "Hands a task to another agent, which works on it in a session of its own with its own tools, and gives back its whole answer. Use it for " +
 			"a part of the work that another agent is made for; for one question that needs no tools use prompt.direct. Say everything in task: the agent sees " +
-			"nothing of this conversation. It may take long, for its calls may wait for people.",
+			"nothing of this conversation. It may take long, because its calls may wait for people.",
 		Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: true, Timeout: AgentTimeout,
 		Implementation: "agent", Tags: []string{"agent"},
 	}, func(context.Context, jig.Invocation, agentTask) (agentAnswer, error) {

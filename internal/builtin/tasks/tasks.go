@@ -66,14 +66,14 @@ func Tools(o Options) []tools.Tool {
 	return []tools.Tool{
 		tools.New(jig.Tool{
 			Name: GetStatusTool,
-			Description: "Returns how the latest extraction of an entity stands: whether it runs, and of each task whether it is pending, completed, kept, " +
+			Description: "Returns the status of an entity's latest extraction: whether it is running, and for each task whether it is pending, completed, kept, " +
 				"failed (with the error), skipped or canceled. To try failed tasks again, call entities.extract with mode retry.",
 			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"entities"},
 		}, o.getStatus),
 		tools.New(jig.Tool{
 			Name: RetryTool,
-			Description: "Begins a session that failed or was canceled again: an agent gets its next pass, a single call is made anew in a session of its own, " +
-				"for the one whom the session that asks acts for. Returns the session's id. To fill fields that failed, use entities.extract with mode retry instead.",
+			Description: "Retries a session that failed or was canceled: an agent continues with its next pass; a single call is repeated in a new session, " +
+				"on behalf of the requesting session's principal. Returns the session's id. To fill fields that failed, use entities.extract with mode retry instead.",
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second,
 			Tags: []string{"operator"},
 		}, o.retry, tools.Fill(o.show), tools.AdjustInput(func(s *jsonschema.Schema) { s.Properties["retries"].ReadOnly = true })),
@@ -114,9 +114,9 @@ func (o Options) getStatus(ctx context.Context, inv jig.Invocation, in getStatus
 type retryIn struct {
 	SessionID string `json:"session_id" jsonschema:"the session that failed" minLength:"1" maxLength:"128"`
 	// MayHaveHappened must be true if a call of the session may have taken effect.
-	MayHaveHappened bool `json:"may_have_happened,omitempty" jsonschema:"true to try again although a call of the session may have taken effect: nobody knows, and it may be made a second time"`
+	MayHaveHappened bool `json:"may_have_happened,omitempty" jsonschema:"true to retry although a call of the session may have taken effect, which may then happen a second time"`
 	// Retries describes the retry to the reviewer, and the approval is bound to it.
-	Retries *Retry `json:"retries,omitempty" jsonschema:"what is tried again; leave it out: jig fills it in for whoever decides"`
+	Retries *Retry `json:"retries,omitempty" jsonschema:"what is retried; leave it out: jig fills it in for the reviewer"`
 }
 
 // Retry describes what a call of sessions.retry retries.
@@ -130,9 +130,9 @@ type Retry struct {
 	Tool      string     `json:"tool,omitempty"  jsonschema:"the tool of a single call"`
 	Version   string     `json:"version,omitempty" jsonschema:"the version of its contract"`
 	// Input is a preview of at most 16 KiB; InputSHA256 is the hash of the whole input.
-	Input       any      `json:"input,omitempty" jsonschema:"the input, at most 16 KiB of it"`
+	Input       any      `json:"input,omitempty" jsonschema:"the input, cut after 16 KiB"`
 	InputSHA256 string   `json:"input_sha256,omitempty" jsonschema:"the hash of the whole input"`
-	Doubtful    []string `json:"doubtful,omitempty" jsonschema:"calls that may have taken effect: nobody knows"`
+	Doubtful    []string `json:"doubtful,omitempty" jsonschema:"calls that may or may not have taken effect"`
 }
 
 // shownInput bounds the input shown to the reviewer of a retry, in bytes.

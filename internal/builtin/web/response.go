@@ -26,8 +26,8 @@ import (
 type output struct {
 	Status    int               `json:"status"    jsonschema:"HTTP status code"`
 	Headers   map[string]string `json:"headers"   jsonschema:"response headers by name, cookies left out"`
-	Body      string            `json:"body"      jsonschema:"the text, at most 1 MiB of it"`
-	Truncated bool              `json:"truncated" jsonschema:"there is more of the body than this"`
+	Body      string            `json:"body"      jsonschema:"the text, cut after 1 MiB"`
+	Truncated bool              `json:"truncated" jsonschema:"the body is longer than this"`
 }
 
 // Summary implements tools.Summarizer.

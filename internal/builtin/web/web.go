@@ -56,13 +56,13 @@ func Tools(options Options) []tools.Tool {
 			Name: "http.get", Category: "http",
 			Description: "Fetches a web address (http or https) and returns status, headers and the body as text. Use it to read a page or an API; not to " +
 				"change anything, and not for files of the working directory. An answer like 404 is a result, not a failure: look at status. At most 1 MiB of the " +
-				"body (truncated says that there is more); binary bodies are refused; addresses of the inside network are not reachable.",
+				"body (truncated says that there is more); binary bodies are refused; addresses of internal networks cannot be reached.",
 			Permission: jig.PermissionRead, Risk: jig.RiskModerate, Idempotent: true, Timeout: Timeout, Tags: []string{"web"},
 		}, f.get, withoutCredentials[getInput]()),
 		tools.New(jig.Tool{
 			Name: "http.post", Category: "http",
 			Description: "Sends a body to a web address (http or https) by POST and returns status, headers and the body as text. Use it to make another " +
-				"system do something; to read use http.get. A person has to approve it. A string body is sent as it stands, anything else as JSON. An answer like " +
+				"system do something; to read use http.get. A person has to approve it. A string body is sent unchanged, anything else as JSON. An answer like " +
 				"500 is a result, not a failure: look at status. Redirects are not followed.",
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Timeout: Timeout, Tags: []string{"web", "write"},
 		}, f.post, withoutCredentials[postInput]()),
