@@ -181,7 +181,7 @@ func TestDependencyReviewNotWritten(t *testing.T) {
 	}{
 		"denied":    {jig.CallDenied, jig.CodeDenied, "ana denied this: too much", "was not written: writing it was denied (ana denied this: too much)"},
 		"expired":   {jig.CallExpired, jig.CodeExpired, "nobody decided within 7 days", "was not written: nobody allowed it in time (nobody decided"},
-		"cancelled": {jig.CallCanceled, jig.CodeCanceled, "the session was canceled", "was not written: writing it was cancelled ("},
+		"canceled": {jig.CallCanceled, jig.CodeCanceled, "the session was canceled", "was not written: writing it was canceled ("},
 		"failed":    {jig.CallFailed, jig.CodeInternal, "disk full", "was not written: writing it failed (disk full)"},
 	} {
 		t.Run(name, func(t *testing.T) {
