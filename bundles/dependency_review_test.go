@@ -179,10 +179,10 @@ func TestDependencyReviewNotWritten(t *testing.T) {
 		message string
 		want    string
 	}{
-		"denied":    {jig.CallDenied, jig.CodeDenied, "ana denied this: too much", "was not written: writing it was denied (ana denied this: too much)"},
-		"expired":   {jig.CallExpired, jig.CodeExpired, "nobody decided within 7 days", "was not written: nobody allowed it in time (nobody decided"},
+		"denied":   {jig.CallDenied, jig.CodeDenied, "ana denied this: too much", "was not written: writing it was denied (ana denied this: too much)"},
+		"expired":  {jig.CallExpired, jig.CodeExpired, "nobody decided within 7 days", "was not written: nobody allowed it in time (nobody decided"},
 		"canceled": {jig.CallCanceled, jig.CodeCanceled, "the session was canceled", "was not written: writing it was canceled ("},
-		"failed":    {jig.CallFailed, jig.CodeInternal, "disk full", "was not written: writing it failed (disk full)"},
+		"failed":   {jig.CallFailed, jig.CodeInternal, "disk full", "was not written: writing it failed (disk full)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
