@@ -25,7 +25,7 @@ func purposes() map[string]string {
 	return map[string]string{
 		"cel.dev/expr":                               "The conformance suite of CEL, which our expressions must pass.",
 		"charm.land/huh/v2":                          "Prompts on a terminal.",
-		"charm.land/lipgloss/v2":                     "Colours and tables on a terminal.",
+		"charm.land/lipgloss/v2":                     "Colors and tables on a terminal.",
 		"code.dny.dev/ssrf":                          "The list of addresses that tools and webhooks must not reach, kept in step with the registries.",
 		"github.com/anthropics/anthropic-sdk-go":     "Anthropic's own client, which keeps up with its wire format and its streaming.",
 		"github.com/compose-spec/compose-go/v2":      "Loads `docker-compose.yml` as Compose does, so that a test finds what would fail on a user's machine.",
@@ -34,7 +34,7 @@ func purposes() map[string]string {
 		"github.com/google/cel-go":                   "Expressions that always end, are checked before they run and have a cost.",
 		"github.com/google/jsonschema-go": "Derives JSON Schemas from Go types, so that a tool's contract and its code cannot disagree. Its copy of the " +
 			"JSON Schema test suite tests our validation.",
-		"github.com/google/licensecheck":                           "Recognises the licence of a text and how much of the text it covers, as pkg.go.dev does.",
+		"github.com/google/licensecheck":                           "Recognizes the license of a text and how much of the text it covers, as pkg.go.dev does.",
 		"github.com/gowebpki/jcs":                                  "Canonical JSON (RFC 8785), which versions and the digests of approvals rest on. Formatting numbers is easy to get wrong.",
 		"github.com/jackc/pgx/v5":                                  "The PostgreSQL driver with batches, LISTEN and typed rows; `database/sql` has none of the three.",
 		"github.com/openai/openai-go/v3":                           "OpenAI's own client, for its models and for every server that speaks the same protocol.",

@@ -36,7 +36,7 @@ func refundTool(payments *Payments) tools.Tool {
 		Description: "Pays an amount of an invoice back to the customer. Look the invoice up first.",
 		Permission:  jig.PermissionWrite, // so it asks a person
 		Risk:        jig.RiskHigh,
-		Idempotent:  true, // the payment service honours the key
+		Idempotent:  true, // the payment service honors the key
 	}, func(ctx context.Context, inv jig.Invocation, in refund) (refunded, error) {
 		id, err := payments.Refund(ctx, inv.Tenant, in.Invoice, in.Cents, inv.IdempotencyKey)
 		return refunded{ID: id}, err
