@@ -43,10 +43,10 @@ func demoCommand(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Run a real job to its end: a review of a Go module's dependencies, with approvals",
-		Long: `Start everything, with data that are not kept, and review a Go module's direct dependencies in two ways. First the agent
-dependency-review lists them, names their licences, and asks before it writes its report. Then review.start makes a review that is an
-entity: a graph of tasks fills in its modules, its numbers, a summary with claims that are checked, and a report, which
-review.publish asks to write. On a terminal you are asked; with --yes, or without a terminal, the demo approves by itself and says so.`,
+		Long: `Start everything with temporary data, and review a Go module's direct dependencies in two ways. First, the agent
+dependency-review lists them, looks up their licenses, and asks before it writes its report. Then review.start creates a review that
+is an entity: a graph of tasks fills in its modules, figures, a summary with checked claims, and a report; review.publish asks before
+it writes the report. On a terminal you decide; with --yes, or without a terminal, the demo approves by itself and says so.`,
 		Example: `  dev demo
   dev demo --yes --path ../other/go.mod
   OPENAI_BASE_URL=http://localhost:11434/v1 dev demo --model openai/qwen3`,
@@ -55,7 +55,7 @@ review.publish asks to write. On a terminal you are asked; with --yes, or withou
 	}
 	f := cmd.Flags()
 	f.StringVar(&d.path, "path", "go.mod", "the go.mod to review")
-	f.StringVar(&d.report, "report", "reports/dependency-review.md", "where the agent's report goes; the review's is review.md beside it")
+	f.StringVar(&d.report, "report", "reports/dependency-review.md", "file for the agent's report; the review's report is review.md in the same folder")
 	f.StringVar(&d.model, "model", "", "anthropic/… or openai/… instead of the deterministic script")
 	f.BoolVar(&d.yes, "yes", false, "approve without asking")
 	f.StringVar(&d.cli, "jig", "", "the jig program; default: the one next to this program, or else `go run ./cmd/jig`")
@@ -74,7 +74,7 @@ func (d *demo) run(ctx context.Context) error {
 func (d *demo) both(ctx context.Context, r *running) error {
 	if !d.yes && !term.IsTerminal(int(os.Stdin.Fd())) {
 		d.yes = true
-		fmt.Fprintln(os.Stderr, "\nThere is no terminal to ask on: the demo approves by itself.")
+		fmt.Fprintln(os.Stderr, "\nThere is no terminal to ask on, so the demo approves by itself.")
 	}
 	if err := d.byAgent(ctx, r); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (d *demo) byAgent(ctx context.Context, r *running) error {
 		how = "--yes"
 	}
 	fmt.Fprintf(os.Stderr, `
-1. An agent lists the modules that %s requires, looks all their licences up at once, and asks before it writes its report.
+1. An agent lists the modules that %s requires, looks up all their licenses in parallel, and asks before it writes its report.
 
   $ jig %s %s
 `, d.path, said, how)
@@ -141,8 +141,8 @@ func (d *demo) asEntity(ctx context.Context, r *running) error {
 		input["model"] = d.model
 	}
 	fmt.Fprintf(os.Stderr, `
-2. The same as an entity: a tool makes a review and answers at once; a graph of tasks then fills in its fields, each task as soon as
-what it depends on is there.
+2. The same review as an entity: a tool creates it and answers at once. A graph of tasks then fills in its fields; each task runs as
+soon as the tasks it depends on have finished.
 
   $ jig trigger %s --input module=%s
 `, demoStart, d.path)
@@ -161,7 +161,7 @@ what it depends on is there.
 		return err
 	}
 	path := filepath.Join(filepath.Dir(d.report), "review.md")
-	fmt.Fprintf(os.Stderr, "\nIts report is published, when a person allows that:\n\n  $ jig trigger %s --input id=%s --input path=%s\n\n", demoPublish, made.EntityID, path)
+	fmt.Fprintf(os.Stderr, "\nThe report is published after a person has approved it:\n\n  $ jig trigger %s --input id=%s --input path=%s\n\n", demoPublish, made.EntityID, path)
 	args := append(d.program(), "trigger", demoPublish, "--input", "id="+made.EntityID, "--input", "path="+path)
 	if d.yes {
 		args = append(args, "--yes")
@@ -207,11 +207,11 @@ func follow(ctx context.Context, c *client.Client, made spec.ThinResult) error {
 	return nil
 }
 
-// progress is the state of a review as far as the demo has followed it.
+// progress is the state of a review that the demo follows.
 type progress struct {
 	review string
 	began  time.Time
-	// looked counts the modules that were found in the module cache, and blind those that were not.
+	// looked counts the modules that were found in the module cache, blind the modules that were not.
 	looked, blind int
 }
 
@@ -244,7 +244,7 @@ func (p *progress) event(e jig.Event) error {
 	case about.Task == "record":
 		line += fmt.Sprintf(" (%s looked up)", modules(p.looked+p.blind))
 		if p.blind > 0 {
-			line += fmt.Sprintf("; nothing is known of %d: is the module cache filled?", p.blind)
+			line += fmt.Sprintf("; nothing is known about %d: is the module cache filled?", p.blind)
 		}
 	}
 	fmt.Fprintf(os.Stderr, "  %5.1f s  %s\n", time.Since(p.began).Seconds(), line)
@@ -262,7 +262,7 @@ func (p *progress) count(task string, ended jig.EventType) {
 	}
 }
 
-// tell prints the claims of the summary, and that they were checked.
+// tell prints the checked claims of the summary.
 func tell(ctx context.Context, c *client.Client, id string) error {
 	var method struct{ Value string }
 	var checked struct {
@@ -274,11 +274,11 @@ func tell(ctx context.Context, c *client.Client, id string) error {
 		}
 	}
 	if checked.Value == nil {
-		return jig.Errorf(jig.CodeInvalidOutput, "the claims of the review %s were not accepted", id).WithHint("see what its tasks say above")
+		return jig.Errorf(jig.CodeInvalidOutput, "the claims of the review %s were not accepted", id).WithHint("see the errors of its tasks above")
 	}
-	fmt.Fprintf(os.Stderr, "\nThe summary makes %d claims, and each was seen to rest on modules of this review:\n\n", len(checked.Value))
+	fmt.Fprintf(os.Stderr, "\nThe summary makes %d claims, and each cites modules of this review:\n\n", len(checked.Value))
 	for _, claim := range checked.Value {
-		fmt.Fprintf(os.Stderr, "  ✓ %s (rests on %s)\n", claim.Text, modules(len(claim.SourceEntityIDs)))
+		fmt.Fprintf(os.Stderr, "  ✓ %s (cites %s)\n", claim.Text, modules(len(claim.SourceEntityIDs)))
 	}
 	fmt.Fprintf(os.Stderr, "\nMethod: %s.\n", method.Value)
 	return nil
@@ -295,7 +295,7 @@ func modules(n int) string {
 // linger keeps the Web UI running if the demo runs on a terminal, so that the user can look at the session.
 func (d *demo) linger(ctx context.Context, r *running) error {
 	if d.yes || r.UIAddress() == "" {
-		fmt.Fprintln(os.Stderr, "\nThe demo keeps no data and stops now; `make dev` starts a server that stays, with its Web UI.")
+		fmt.Fprintln(os.Stderr, "\nThe demo keeps no data and stops now; `make dev` starts a server that keeps running, with its Web UI.")
 		return nil
 	}
 	fmt.Fprintf(os.Stderr, "\nEverything stays up until Ctrl-C, and the Web UI shows\n  %s\n", strings.Join(d.pages, "\n  "))

@@ -33,12 +33,12 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.StringToStringVar(&o.stack.PGSettings, "pg-setting", nil, "further settings of PostgreSQL, e.g. work_mem=64MB,log_statement=all")
 	f.StringVar(&o.stack.DataDir, "data-dir", ".jig", "folder for data, logs and dev.env")
 	f.StringVar(&o.stack.Namespace, "namespace", "default", "Temporal namespace")
-	f.BoolVar(&o.stack.Fresh, "fresh", false, "begin with empty data")
-	f.BoolVar(&o.stack.Ephemeral, "ephemeral", false, "do not keep data")
-	f.BoolVar(&o.noWorker, "no-worker", false, "leave the worker out")
-	f.BoolVar(&o.stack.NoUI, "no-ui", false, "leave the Web UI out")
-	f.BoolVar(&o.quiet, "quiet", false, "say nothing while starting")
-	f.StringVar(&o.logLevel, "log-level", "error", "what the servers and the worker log: debug, info, warn or error")
+	f.BoolVar(&o.stack.Fresh, "fresh", false, "start with empty data")
+	f.BoolVar(&o.stack.Ephemeral, "ephemeral", false, "keep no data")
+	f.BoolVar(&o.noWorker, "no-worker", false, "start no worker")
+	f.BoolVar(&o.stack.NoUI, "no-ui", false, "start no Web UI")
+	f.BoolVar(&o.quiet, "quiet", false, "print nothing while starting")
+	f.StringVar(&o.logLevel, "log-level", "error", "lowest level that the servers and the worker log: debug, info, warn or error")
 }
 
 // running is everything that was started.

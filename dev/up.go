@@ -21,9 +21,9 @@ func command() *cobra.Command {
 		Short: "Start PostgreSQL, Temporal, its Web UI and a worker",
 		Long: `Start PostgreSQL, Temporal, its Web UI and a worker, until Ctrl-C. Data is stored in .jig/.
 
-PostgreSQL is an installed one, else one that is downloaded; or the database of JIG_DATABASE_OWNER_URL is used.
+If JIG_DATABASE_OWNER_URL is set, its database is used. Otherwise an installed PostgreSQL is started, or a downloaded one.
 The Temporal server is built at the first start and kept in the user's cache directory.
-With a COMMAND, that is run with the settings in its environment, and everything stops when it ends.`,
+If a COMMAND is given, it runs with the settings in its environment, and everything stops when it ends.`,
 		Example: `  dev
   dev --fresh --temporal-addr 127.0.0.1:0 --ui-addr 127.0.0.1:0 --pg-port 0
   dev --ephemeral --no-worker -- go test ./...`,

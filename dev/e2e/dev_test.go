@@ -51,12 +51,12 @@ func TestDemo(t *testing.T) {
 	} {
 		require.Contains(t, got.err, said)
 	}
-	require.Regexp(t, `The summary makes \d+ claims, and each was seen to rest on modules of this review`, got.err)
-	require.Regexp(t, `✓ .+ \(rests on \d+ modules?\)`, got.err)
+	require.Regexp(t, `The summary makes \d+ claims, and each cites modules of this review`, got.err)
+	require.Regexp(t, `✓ .+ \(cites \d+ modules?\)`, got.err)
 	require.NotContains(t, got.err, "✗")
 	review, err := os.ReadFile(filepath.Join(d.dir, "reports", "review.md"))
 	require.NoError(t, err)
-	require.Regexp(t, `(?m)^\d+ claims, each seen to rest on modules of this review\.`, string(review))
+	require.Regexp(t, `(?m)^\d+ claims, each citing modules of this review\.`, string(review))
 	report, err := os.ReadFile(filepath.Join(d.dir, "reports", "dependency-review.md"))
 	require.NoError(t, err)
 	parsed, err := modfile.Parse("go.mod", goMod, nil)

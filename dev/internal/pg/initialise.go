@@ -101,7 +101,7 @@ func dataMajor(dataDir string) (int, error) {
 	}
 	major, err := strconv.Atoi(strings.TrimSpace(string(content)))
 	if err != nil {
-		return 0, fmt.Errorf("%s was made by a PostgreSQL that is too old, or is damaged: start afresh with an empty folder", dataDir)
+		return 0, fmt.Errorf("%s was created by a PostgreSQL version that is too old, or is damaged: start afresh with an empty folder", dataDir)
 	}
 	return major, nil
 }

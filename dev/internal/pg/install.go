@@ -119,7 +119,7 @@ func choose(installs []Install, major int, dir string) (Install, error) {
 		}
 		have = append(have, install.Major)
 	}
-	return Install{}, fmt.Errorf("the data in %s belong to PostgreSQL %d, but installed is %v: "+
+	return Install{}, fmt.Errorf("the data in %s was created by PostgreSQL %d, but the installed versions are %v: "+
 		"install PostgreSQL %d, or start afresh with an empty data folder", dir, major, have, major)
 }
 

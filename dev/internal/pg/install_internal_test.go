@@ -39,7 +39,7 @@ func TestChoose(t *testing.T) {
 	require.Equal(t, 15, matching.Major)
 
 	_, err = choose(installs, 14, "/data")
-	require.EqualError(t, err, "the data in /data belong to PostgreSQL 14, but installed is [17 15]: "+
+	require.EqualError(t, err, "the data in /data was created by PostgreSQL 14, but the installed versions are [17 15]: "+
 		"install PostgreSQL 14, or start afresh with an empty data folder")
 
 	_, err = choose(nil, 0, "/data")

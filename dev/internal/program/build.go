@@ -29,7 +29,7 @@ func arguments(path string) []string {
 func build(ctx context.Context, source, path string, say func(string)) error {
 	scratch, err := os.MkdirTemp(filepath.Dir(path), "build-*")
 	if err != nil {
-		return fmt.Errorf("a place for the Temporal server: %w", err)
+		return fmt.Errorf("create a folder for the Temporal server: %w", err)
 	}
 	defer os.RemoveAll(scratch) // if this fails, prune removes it with the folder
 	say("building the Temporal server, once for this version (minutes, unless much of it is in Go's build cache)")
@@ -111,7 +111,7 @@ func (c *counter) failure() string {
 	return strings.Join(append(c.errors, string(c.rest)), "\n")
 }
 
-// every passes a text to say after five seconds and then every ten seconds, until the returned function is called.
+// every passes a text to say after five seconds, and then every ten seconds, until done is called.
 func every(say func(string), text func(passed time.Duration) string) (done func()) {
 	began := time.Now()
 	stop := make(chan struct{})

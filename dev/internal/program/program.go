@@ -31,7 +31,7 @@ func Temporal(ctx context.Context, say func(string)) (string, error) {
 	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return "", fmt.Errorf("a place for the Temporal server: %w", err)
+		return "", fmt.Errorf("find the cache folder for the Temporal server: %w", err)
 	}
 	return find(ctx, source, filepath.Join(cache, "jig", "temporal"), say)
 }
@@ -84,7 +84,7 @@ func find(ctx context.Context, source, cache string, say func(string)) (string, 
 		return path, nil
 	}
 	if err := os.MkdirAll(cache, 0o755); err != nil { //nolint:gosec // the programs are not secret
-		return "", fmt.Errorf("a place for the Temporal server: %w", err)
+		return "", fmt.Errorf("create a folder for the Temporal server: %w", err)
 	}
 	release, err := lock(ctx, filepath.Join(cache, "build.lock"), say)
 	if err != nil {
@@ -95,7 +95,7 @@ func find(ctx context.Context, source, cache string, say func(string)) (string, 
 		return path, nil
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // see above
-		return "", fmt.Errorf("a place for the Temporal server: %w", err)
+		return "", fmt.Errorf("create a folder for the Temporal server: %w", err)
 	}
 	if err := build(ctx, source, path, say); err != nil {
 		return "", err

@@ -90,8 +90,8 @@ func adoptAppRole(ctx context.Context, ownerURL string) (string, error) {
 	err = makeRole(ctx, conn, AppRole, "nocreatedb nocreaterole", password)
 	var denied *pgconn.PgError
 	if errors.As(err, &denied) && denied.Code == "42501" {
-		return "", fmt.Errorf("the owner of JIG_DATABASE_OWNER_URL may not make the role %s: "+
-			"let an administrator make it and set JIG_DATABASE_URL (%w)", AppRole, err)
+		return "", fmt.Errorf("the owner of JIG_DATABASE_OWNER_URL may not create the role %s: "+
+			"let an administrator create it and set JIG_DATABASE_URL (%w)", AppRole, err)
 	}
 	if err != nil {
 		return "", err

@@ -37,7 +37,7 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 	}
 	if opts.OwnerURL != "" && (opts.Fresh || opts.Ephemeral) {
 		return nil, errors.New("a fresh or ephemeral start would remove databases of the given PostgreSQL server: " +
-			"leave that option out, or unset JIG_DATABASE_OWNER_URL so that a server of our own is started")
+			"leave that option out, or unset JIG_DATABASE_OWNER_URL so that a private server is started")
 	}
 	s := &Stack{opts: opts, failed: make(chan error, 1), stopped: make(chan struct{}), release: func() error { return nil }}
 	if err := s.start(ctx); err != nil {
