@@ -75,7 +75,7 @@ func TestComposeLoads(t *testing.T) {
 	require.ElementsMatch(t, []string{"postgres-data", "work"}, project.VolumeNames())
 	for name, service := range project.Services {
 		once := slices.Contains([]string{"migrate", "temporal-schema", "temporal-setup"}, name)
-		require.Equal(t, !once, service.HealthCheck != nil, "%s: what keeps running has a health check", name)
+		require.Equal(t, !once, service.HealthCheck != nil, "%s: a service that keeps running has a health check", name)
 		for _, mount := range service.Volumes {
 			if mount.Type == types.VolumeTypeBind {
 				require.FileExists(t, mount.Source, name)

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Writes .env with a random password for each database role of docker-compose.yml. Run it once, in the folder of the compose file:
 #   deploy/generate-env.sh
-# It never replaces a file: the passwords are those that the database volume was created with.
+# It never replaces a file, because the database volume was created with the passwords in it.
 set -eu
 file=${1:-.env}
 if [ -e "$file" ]; then
-  echo "error: $file exists; the database volume was created with its passwords. Remove both to begin again." >&2
+  echo "error: $file exists; the database volume was created with its passwords. Remove both to start over." >&2
   exit 2
 fi
 umask 077

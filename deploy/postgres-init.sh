@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs once, when the volume is empty: the roles of jig and of Temporal, and their databases. jig_owner owns jig's tables and
-# runs migrations; jig_app is what the worker connects as and is bound by row-level security.
+# Creates the roles and the databases of jig and Temporal. It runs once, when the volume is empty. jig_owner owns jig's tables and runs
+# migrations; the worker connects as jig_app, to which row-level security applies.
 set -eu
 psql -v ON_ERROR_STOP=1 --username "$POSTGRES_USER" \
   -v owner="$JIG_OWNER_PASSWORD" -v app="$JIG_APP_PASSWORD" -v temporal="$TEMPORAL_DB_PASSWORD" <<'SQL'
