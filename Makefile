@@ -9,21 +9,21 @@ SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
 BIN         := $(CURDIR)/.cache/bin
 export PATH := $(BIN):$(PATH)
-# What the linter remembers holds for one checkout: shared, it reports findings of another one.
+# The linter's cache is valid for one checkout only: a shared cache reports findings of other checkouts.
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci-lint
 
-# A throw-away PostgreSQL and Temporal around a command.
+# Runs a command with a temporary PostgreSQL and Temporal.
 AROUND := $(BIN)/jig-dev --ephemeral --no-worker --no-ui --temporal-addr 127.0.0.1:0 --pg-port 0
 # The same for tests, which do not need their data on disk.
 AROUND_TESTS := $(AROUND) --pg-setting fsync=off,full_page_writes=off --
 
-# How long a suite may take before it is taken to hang. All of them are several times faster on two free cores.
+# The time after which a suite counts as hanging. All suites are several times faster on two idle cores.
 ROOT_TIMEOUT ?= 40m
 E2E_TIMEOUT  ?= 60m
 # The end-to-end tests mostly wait for each other's servers, so several run at once on each core.
 E2E_PARALLEL ?= 8
 E2E_FLAGS    := -timeout $(E2E_TIMEOUT) -parallel $(E2E_PARALLEL)
-# Programs that are there already are not built again by the end-to-end tests.
+# The end-to-end tests use the programs in this folder instead of building them again.
 export JIG_TEST_PROGRAMS := $(BIN)
 
 .DEFAULT_GOAL := help
@@ -50,7 +50,7 @@ temporal-cli: ## build the stock temporal command into .cache/bin, unless it is 
 	@command -v temporal >/dev/null || scripts/tool.sh temporal github.com/temporalio/cli/cmd/temporal $(TEMPORAL_CLI)
 
 # The Temporal server is kept in the user's cache directory, see dev/internal/program. It is built at the same time as jig-dev, whose largest
-# package keeps one core busy for minutes, but after jig, which compiles first what all of them use.
+# package keeps one core busy for minutes, but after jig, which compiles the packages that all of them share.
 jig-dev: fetch
 	@scripts/say.sh "build: jig, jig-dev and the Temporal server (minutes with an empty build cache, seconds afterwards)"
 	@scripts/build.sh $(BIN)/jig cmd/jig
@@ -86,7 +86,7 @@ test-race: fetch temporal-cli jig-dev ## all tests under the race detector
 	@scripts/say.sh "test-race: the dev module"
 	@cd dev && go test -race $(E2E_FLAGS) ./...
 
-chaos: fetch jig-dev ## kill workers and the database at random moments: all of it (long); CHAOS_SEED=n repeats a run
+chaos: fetch jig-dev ## kill workers and the database at random moments, the whole suites (long); CHAOS_SEED=n repeats a run
 	@scripts/say.sh "chaos: the whole suites, seed $(CHAOS_SEED)"
 	@$(AROUND_TESTS) go test -count=1 -timeout 60m ./workflows -run Races -race.seed $(CHAOS_SEED) -race.count 10000
 	@cd dev && JIG_CHAOS=full JIG_CHAOS_SEED=$(CHAOS_SEED) go test -count=1 -timeout 120m -run Chaos ./...
@@ -95,7 +95,7 @@ chaos-sample: fetch jig-dev
 	@scripts/say.sh "chaos: a sample of about five minutes, seed $(CHAOS_SEED)"
 	@cd dev && JIG_CHAOS=sample JIG_CHAOS_SEED=$(CHAOS_SEED) go test -count=1 $(E2E_FLAGS) -run Chaos ./...
 
-histories: fetch jig-dev ## record the workflow histories anew, then replay them
+histories: fetch jig-dev ## record new workflow histories, then replay them
 	@scripts/say.sh "histories: record into workflows/testdata"
 	@cd dev && JIG_RECORD_HISTORIES=1 go test -count=1 $(E2E_FLAGS) -run Histories ./...
 	@scripts/say.sh "histories: replay"
@@ -115,10 +115,10 @@ dependencies: ## write docs/dependencies.md from the imports of all modules
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
-mutate: fetch jig-dev ## disable guards one by one and see that a test fails (MUTATE=word picks some)
+mutate: fetch jig-dev ## disable guards one by one and check that a test fails (MUTATE=word picks some)
 	@$(AROUND_TESTS) scripts/mutate.sh $(MUTATE)
 
-ci: export JIG_CHAOS := sample # the tests' chaos is the sample, so that it does not run twice
+ci: export JIG_CHAOS := sample # makes `test` run the chaos sample, so that it does not run separately
 ci: lint test bench-smoke ## what continuous integration runs
 
 clean: ## remove build output and local state (the tools in .cache stay)

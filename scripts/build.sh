@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build.sh PROGRAM FOLDER: builds the Go program in FOLDER as PROGRAM and says how far it is during a wait. Without debugging
-# information linking takes half as long.
+# build.sh PROGRAM FOLDER: builds the Go program in FOLDER as PROGRAM, and prints its progress if that takes long. Linking takes half as
+# long without debugging information.
 set -euo pipefail
 program=$1 folder=$2
 scripts=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# every.sh WORDS COMMAND...: runs COMMAND and says what the shell command WORDS prints and how long it has taken: after
-# five seconds, then every ten.
+# every.sh WORDS COMMAND...: runs COMMAND. While it runs, every.sh prints the output of the shell command WORDS and the time so far, after
+# five seconds and then every ten.
 set -euo pipefail
 words=$1
 shift

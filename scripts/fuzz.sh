@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# fuzz.sh DURATION: runs every fuzz target of the root module for that long, one after another.
+# fuzz.sh DURATION: runs every fuzz target of the root module for DURATION, one after another.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 duration=${1:-10s}

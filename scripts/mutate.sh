@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# mutate.sh [WORD]: disables the guards of scripts/mutations.tsv one by one and checks that a test fails each time; with WORD, those
-# whose line has it. The working tree is not touched. Tests of the store need a database: `make mutate` runs this around one.
+# mutate.sh [WORD]: disables the guards of scripts/mutations.tsv one by one and checks that a test fails each time; with WORD, only
+# the guards whose line contains it. The working tree is not touched. Tests of the store need a database, which `make mutate` provides.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 word=${1:-}
@@ -20,7 +20,7 @@ while IFS=$'\t' read -r file old new package tests; do
   [[ $what == *"$word"* ]] || continue
   found=$(OLD=$old perl -0ne 'print scalar(() = /\Q$ENV{OLD}\E/g)' "$file")
   if [[ $found != 1 ]]; then
-    fail "$what: the text stands there $found times"
+    fail "$what: the file contains the text $found times"
     continue
   fi
   OLD=$old NEW=$new perl -0pe 's/\Q$ENV{OLD}\E/$ENV{NEW}/' "$file" >"$work/mutated.go"

@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# say.sh TEXT: tells what happens now, on standard error.
+# say.sh TEXT: prints what happens now to standard error.
 set -euo pipefail
 printf '\n==> %s\n' "$*" >&2

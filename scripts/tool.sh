@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tool.sh NAME PACKAGE VERSION: builds a Go tool into .cache/bin unless that version is there already.
+# tool.sh NAME PACKAGE VERSION: builds a Go tool into .cache/bin unless that version is already there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 name=$1 package=$2 version=$3
