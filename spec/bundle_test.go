@@ -98,7 +98,7 @@ func TestBundleHash(t *testing.T) {
 		},
 	} {
 		changed := load(change)
-		require.False(t, seen[changed], "change %d gives a hash that was there", i)
+		require.False(t, seen[changed], "change %d does not give a new hash", i)
 		seen[changed] = true
 	}
 }
@@ -182,7 +182,7 @@ func TestBundleOfFiles(t *testing.T) {
 	broken, problems := spec.Load("bundle.yaml", []byte("kind: bundle\n- x"))
 	require.NotEmpty(t, problems.Errors())
 	_, problems = spec.BundleOf([]spec.Document{broken, doc})
-	require.Empty(t, problems, "reading has said what is wrong with the manifest")
+	require.Empty(t, problems, "the problems were reported when the manifest was read")
 }
 
 func TestExplainBundle(t *testing.T) {

@@ -192,7 +192,7 @@ func TestHarmlessChangesBreakNothing(t *testing.T) {
 	}
 	require.Greater(t, held, types)
 	require.Greater(t, said, types/10)
-	require.Greater(t, broke, said/3, "what is said to break does break for some content, often enough")
+	require.Greater(t, broke, said/3, "changes marked as breaking must often break some content")
 }
 
 func (d fieldDice) content(t *testing.T, entityType entity.Type) json.RawMessage {

@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// The pages that contain documents. The tests of package compose run the compositions of both pages.
+// The pages that contain documents. The tests of package composition run the compositions on both pages.
 const (
 	page       = "../docs/spec.md"
 	otherTools = "../docs/from-other-tools.md"
@@ -82,7 +82,7 @@ func TestExamplesInTheReference(t *testing.T) {
 		require.Empty(t, problems, "%s", e.text)
 		kinds[doc.Kind]++
 		if doc.Agent != nil {
-			require.Equal(t, "text", examples[i+1].language, "the page does not say what jig explain says of %s", doc.Agent.Name)
+			require.Equal(t, "text", examples[i+1].language, "the page does not show the output of jig explain for %s", doc.Agent.Name)
 			explained := strings.ReplaceAll(spec.ExplainAgent(*doc.Agent), jig.ShortVersion(doc.Agent.Version), "VERSION")
 			require.Equal(t, explained, examples[i+1].text)
 		}
@@ -176,7 +176,7 @@ func TestSectionsOfTheReferenceAreFound(t *testing.T) {
 			if link[1] != "" {
 				target = filepath.Join(filepath.Dir(file), link[1])
 			}
-			require.Contains(t, sectionsOf(t, target), link[2], "%s links to a section that %s has not", file, target)
+			require.Contains(t, sectionsOf(t, target), link[2], "%s links to a section that %s does not have", file, target)
 		}
 	}
 }

@@ -29,6 +29,6 @@ func FuzzEntityType(f *testing.F) {
 		spec.FilterFields(*doc.EntityType)
 		require.Empty(t, spec.CompareTypes(*doc.EntityType, *doc.EntityType))
 		whole, partial := spec.CheckContent(*doc.EntityType, []byte(content), false), spec.CheckContent(*doc.EntityType, []byte(content), true)
-		require.True(t, whole != nil || partial == nil, "what fits as a whole fits as a part")
+		require.True(t, whole != nil || partial == nil, "content that fits completely also fits partially")
 	})
 }

@@ -129,7 +129,7 @@ func (d *decoder) contract(x Execution, h ToolHead, tree *node) jig.Tool {
 	return tool
 }
 
-// shape returns the JSON Schema of a prompt's result, which package compose describes for the tools that answer prompts.
+// shape returns the JSON Schema of a prompt's result. Package toolname describes the results of the tools that answer prompts.
 func (p Prompt) shape() json.RawMessage {
 	answer := p.Schema
 	if len(answer) == 0 {

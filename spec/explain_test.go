@@ -155,7 +155,7 @@ func TestExplain_EmptyDocuments(t *testing.T) {
 }
 
 // Every construct that has a test run can be drawn, and Check finds nothing wrong with it without a catalog.
-func TestExplainWhatRuns(t *testing.T) {
+func TestExplain_DrawsEveryConstruct(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/runs/*.yaml")
 	require.NoError(t, err)

@@ -92,7 +92,7 @@ func TestValuesOfFields(t *testing.T) {
 				if hasNUL(v) && strings.HasPrefix(who, "the schema") {
 					continue
 				}
-				require.Error(t, err, "%s: %s takes %s", c.name, who, v)
+				require.Error(t, err, "%s: %s accepts %s", c.name, who, v)
 				require.True(t, jig.CodeOf(err) == jig.CodeInvalidInput || strings.HasPrefix(who, "the schema"), "%v", err)
 			}
 		}

@@ -116,7 +116,7 @@ func (c problemCase) check(t *testing.T) {
 		}
 		problems = append(problems[:found:found], problems[found+1:]...)
 	}
-	require.Empty(t, problems, "more is reported than the case says")
+	require.Empty(t, problems, "the case does not expect these problems")
 	if len(c.Problems) == 0 {
 		require.NotNil(t, doc.Execution)
 		again, err := spec.LoadExecution(name, []byte(c.text()))

@@ -130,7 +130,7 @@ func TestKeptSkillProblems(t *testing.T) {
 	}
 }
 
-// Execution specs of all kinds are called by name, so only one of them can have a name.
+// Execution specs of all kinds are called by name, so no two of them may have the same name.
 func TestLoadFSRefusesAName(t *testing.T) {
 	t.Parallel()
 	_, problems := spec.LoadFS(fstest.MapFS{

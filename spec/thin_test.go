@@ -64,7 +64,7 @@ func TestThinTool(t *testing.T) {
 	require.Equal(t, jig.ImplementationThin, x.Tool.Implementation)
 	require.Equal(t, jig.PermissionDraft, x.Tool.Permission)
 	require.True(t, x.Tool.Idempotent)
-	require.Empty(t, x.Tool.Bundle, "it is the document that the tenant has or has not")
+	require.Empty(t, x.Tool.Bundle, "Tool.Bundle is only for Go tools")
 	require.Equal(t, x.Version, x.Tool.Version)
 	require.Contains(t, string(x.Tool.OutputSchema), "session_id")
 }
