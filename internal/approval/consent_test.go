@@ -43,18 +43,18 @@ func TestEntitled(t *testing.T) {
 		"nobody":                   {jig.Terms{}, jig.Principal{}, 0, nil, nil, "the request does not say who decides"},
 		"the requester":            {jig.Terms{}, ana, 0, nil, []int{0}, ""},
 		"the requester, excluded":  {jig.Terms{NotRequester: true}, ana, 0, nil, nil, "ana asked for this call and may not decide it"},
-		"another, not requester":   {jig.Terms{NotRequester: true}, eve, 0, nil, []int{0}, ""},
-		"of one requirement":       {jig.Terms{Requirements: two}, fay(), 0, nil, []int{0}, ""},
-		"of both":                  {jig.Terms{Requirements: two}, leo(), 0, nil, []int{0, 1}, ""},
-		"of none":                  {jig.Terms{Requirements: two}, eve, 0, nil, nil, "eve may not decide this call: it is for group finance, and permission lead"},
+		"somebody else":            {jig.Terms{NotRequester: true}, eve, 0, nil, []int{0}, ""},
+		"approver for one":         {jig.Terms{Requirements: two}, fay(), 0, nil, []int{0}, ""},
+		"approver for both":        {jig.Terms{Requirements: two}, leo(), 0, nil, []int{0, 1}, ""},
+		"approver for neither":     {jig.Terms{Requirements: two}, eve, 0, nil, nil, "eve may not decide this call: it is for group finance, and permission lead"},
 		"before the escalation":    {jig.Terms{Requirements: two}, eve, time.Hour - 1, nil, nil, "eve may not decide this call"},
 		"at the escalation":        {jig.Terms{Requirements: two}, eve, time.Hour, nil, []int{0}, ""},
 		"long after it":            {jig.Terms{Requirements: two}, eve, 1000 * time.Hour, nil, []int{0}, ""},
 		"a wildcard permission":    {jig.Terms{Requirements: two}, jig.Principal{ID: "root", Permissions: []string{"*"}}, 0, nil, []int{1}, ""},
-		"who delegated":            {jig.Terms{Requirements: two}, fay(), 0, []jig.Delegation{{From: "fay", To: "eve", Counts: []int{0}}}, nil, "fay delegated this approval to eve"},
-		"to whom it was delegated": {jig.Terms{Requirements: two}, eve, 0, []jig.Delegation{{From: "fay", To: "eve", Counts: []int{0}}}, []int{0}, ""},
-		"what was delegated alone": {jig.Terms{Requirements: two}, eve, 0, []jig.Delegation{{From: "leo", To: "eve", Counts: []int{1}}}, []int{1}, ""},
-		"own and delegated":        {jig.Terms{Requirements: two}, fay(), 0, []jig.Delegation{{From: "leo", To: "fay", Counts: []int{0, 1}}}, []int{0, 1}, ""},
+		"the delegator":            {jig.Terms{Requirements: two}, fay(), 0, []jig.Delegation{{From: "fay", To: "eve", Counts: []int{0}}}, nil, "fay delegated this approval to eve"},
+		"the delegate":             {jig.Terms{Requirements: two}, eve, 0, []jig.Delegation{{From: "fay", To: "eve", Counts: []int{0}}}, []int{0}, ""},
+		"the delegate, for a part": {jig.Terms{Requirements: two}, eve, 0, []jig.Delegation{{From: "leo", To: "eve", Counts: []int{1}}}, []int{1}, ""},
+		"own and delegated rights": {jig.Terms{Requirements: two}, fay(), 0, []jig.Delegation{{From: "leo", To: "fay", Counts: []int{0, 1}}}, []int{0, 1}, ""},
 		"delegated to the requester": {
 			jig.Terms{Requirements: two, NotRequester: true}, ana, 0, []jig.Delegation{{From: "fay", To: "ana", Counts: []int{0}}}, nil, "ana asked for this call",
 		},
@@ -127,11 +127,11 @@ func TestMoments(t *testing.T) {
 	}
 	require.Empty(t, moments(0, 4*time.Hour-1))
 	require.Equal(t, []string{"escalate 4h0m0s eve", "remind 4h0m0s"}, moments(0, 4*time.Hour))
-	require.Empty(t, moments(4*time.Hour, 8*time.Hour-1), "what was seen to does not come again")
+	require.Empty(t, moments(4*time.Hour, 8*time.Hour-1), "handled moments are not returned again")
 	require.Equal(t, []string{"remind 8h0m0s"}, moments(4*time.Hour, 8*time.Hour))
 	require.Equal(t, []string{"escalate 9h0m0s permission lead"}, moments(8*time.Hour, 9*time.Hour))
-	require.Equal(t, []string{"escalate 4h0m0s eve", "escalate 9h0m0s permission lead", "remind 100h0m0s"}, moments(0, 101*time.Hour), "reminders that fall together are one")
-	require.Empty(t, moments(-100*time.Hour, 0), "nothing is due when it is asked for")
+	require.Equal(t, []string{"escalate 4h0m0s eve", "escalate 9h0m0s permission lead", "remind 100h0m0s"}, moments(0, 101*time.Hour), "several missed reminders become one")
+	require.Empty(t, moments(-100*time.Hour, 0), "nothing is due before the request")
 	for after, next := range map[time.Duration]time.Duration{
 		-time.Hour: 4 * time.Hour, 0: 4 * time.Hour, 4*time.Hour - 1: 4 * time.Hour, 4 * time.Hour: 8 * time.Hour, 8 * time.Hour: 9 * time.Hour, 9 * time.Hour: 12 * time.Hour,
 	} {
@@ -145,7 +145,7 @@ func TestMoments(t *testing.T) {
 
 // Moments is called at random times. It returns each escalation once and no reminder early or twice, and Next returns the time of the next
 // reminder or escalation.
-func TestMomentsAreSeenOnce(t *testing.T) {
+func TestMoments_AreReturnedOnce(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(4, 7))
 	for range 2000 {
@@ -163,7 +163,7 @@ func TestMomentsAreSeenOnce(t *testing.T) {
 		for seen.Before(noonOf().Add(20 * time.Hour)) {
 			now, next := seen.Add(time.Duration(1+random.IntN(200))*time.Minute), c.Next(seen)
 			list := c.Moments(seen, now)
-			require.Equal(t, !next.IsZero() && !next.After(now), len(list) > 0, "Next says when")
+			require.Equal(t, !next.IsZero() && !next.After(now), len(list) > 0, "Next agrees with Moments")
 			reminders := 0
 			for _, m := range list {
 				require.True(t, m.At.After(seen) && !m.At.After(now))
@@ -256,7 +256,7 @@ func TestGranted_NeedsTheQuorum(t *testing.T) {
 			granted++
 		}
 	}
-	require.Greater(t, min(granted, delegated, refused), 500, "the test sees all of it")
+	require.Greater(t, min(granted, delegated, refused), 500, "the test covers all outcomes")
 }
 
 // requireNotOut checks that a person who was allowed to decide did not request the call (if that matters) and has not delegated the

@@ -224,7 +224,7 @@ func TestDecide_DenyEndsTheCall(t *testing.T) {
 		s := waiting(byFinance(2))
 		s.Open.Votes = []jig.Vote{{By: "fay", Counts: []int{0}}}
 		got := decide(t, s, decides(fay(), jig.Decision{Answer: jig.AnswerDeny, Reason: row.reason}))
-		require.Equal(t, jig.CallDenied, got.Ruled.Status, "%s: who approved may change their mind", name)
+		require.Equal(t, jig.CallDenied, got.Ruled.Status, "%s: an approver may change their mind", name)
 		require.Equal(t, jig.CallDenied, got.Call.Status)
 		require.Equal(t, jig.CodeDenied, got.Call.Result.Error.Code)
 		require.Equal(t, row.message, got.Call.Result.Error.Message)
@@ -270,7 +270,7 @@ func TestDecide_DelegateHandsTheDecisionOn(t *testing.T) {
 	require.Equal(t, "eve", got.Audit[0].Subject)
 
 	s.Open.Delegations = got.Delegations
-	require.True(t, decide(t, s, r).Refused(), "fay has no say any more")
+	require.True(t, decide(t, s, r).Refused(), "fay may no longer decide")
 	require.Equal(t, jig.CallReserved, decide(t, s, decides(eve(), jig.Decision{})).Ruled.Status)
 }
 

@@ -74,11 +74,11 @@ func TestDecide_EditThatNeedsMoreOpensAnotherApproval(t *testing.T) {
 		votes         int
 		missing       string
 	}{
-		"the editor is among them":      {nil, byFinance(2), fay(), 1, "1 of 2 approvals by group finance, 1 missing"},
-		"the editor is not":             {nil, leads, fay(), 0, "0 of 1 approvals by permission lead, 1 missing"},
-		"the editor asked for it":       {nil, &jig.Terms{NotRequester: true}, jig.Principal{ID: "ana"}, 0, "0 of 1 approvals by anybody, 1 missing"},
-		"earlier votes do not count on": {byFinance(2), byFinance(2), fay(), 1, "1 of 2 approvals by group finance, 1 missing"},
-		"nor for other terms":           {byFinance(2), leads, fay(), 0, "0 of 1 approvals by permission lead, 1 missing"},
+		"the editor is among them":        {nil, byFinance(2), fay(), 1, "1 of 2 approvals by group finance, 1 missing"},
+		"the editor is not among them":    {nil, leads, fay(), 0, "0 of 1 approvals by permission lead, 1 missing"},
+		"the editor asked for it":         {nil, &jig.Terms{NotRequester: true}, jig.Principal{ID: "ana"}, 0, "0 of 1 approvals by anybody, 1 missing"},
+		"earlier votes do not carry over": {byFinance(2), byFinance(2), fay(), 1, "1 of 2 approvals by group finance, 1 missing"},
+		"nor under other terms":           {byFinance(2), leads, fay(), 0, "0 of 1 approvals by permission lead, 1 missing"},
 	} {
 		s := waiting(row.before)
 		if row.before != nil {
@@ -98,9 +98,9 @@ func TestDecide_EditThatNeedsMoreOpensAnotherApproval(t *testing.T) {
 		require.Equal(t, []string{"event tool.edited", "event tool.needs_approval", "notice approval.requested", "audit edited " + row.who.ID}, told(got))
 		require.Equal(t, row.missing, got.Events[0].Data["missing"])
 		if row.before != nil && row.after != leads {
-			require.Equal(t, s.Open.ExpiresAt, got.Opens.ExpiresAt, "it does not wait longer for being changed")
+			require.Equal(t, s.Open.ExpiresAt, got.Opens.ExpiresAt, "a change does not extend the wait")
 		} else {
-			require.Equal(t, r.Fresh.ExpiresAt, got.Opens.ExpiresAt, "other terms are another approval")
+			require.Equal(t, r.Fresh.ExpiresAt, got.Opens.ExpiresAt, "other terms need a new approval")
 		}
 	}
 }

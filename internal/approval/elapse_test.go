@@ -33,7 +33,7 @@ func TestElapse_ExpiresAtTheMoment(t *testing.T) {
 		require.Equal(t, jig.CallExpired, got.Call.Status)
 		require.Equal(t, jig.CodeExpired, got.Call.Result.Error.Code)
 		require.Equal(t, "nobody decided before 2026-03-03T12:00:00Z", got.Call.Result.Error.Message)
-		require.Equal(t, []string{"event tool.expired", "notice approval.expired", "audit expired"}, told(got), "time decided, nobody did")
+		require.Equal(t, []string{"event tool.expired", "notice approval.expired", "audit expired"}, told(got), "nobody acted")
 		if outcome.Strictness() > 0 {
 			require.Equal(t, string(outcome), got.Events[0].Data["on_expiry"])
 		} else {
@@ -83,7 +83,7 @@ func TestElapse_RemindsAndEscalatesOnce(t *testing.T) {
 	}
 }
 
-func TestElapse_SaysWhatIsDue(t *testing.T) {
+func TestElapse_RecordsWhatIsDue(t *testing.T) {
 	t.Parallel()
 	got, _ := approval.Elapse(reminded(""), noonOf().Add(90*time.Minute))
 	require.Equal(t, []string{"event approval.reminded", "event approval.escalated", "notice approval.reminder", "notice approval.escalated"}, told(got))
@@ -95,7 +95,7 @@ func TestElapse_SaysWhatIsDue(t *testing.T) {
 	require.Nil(t, got.Notices[0].Approvers)
 }
 
-func TestElapse_LeavesWhatDoesNotWait(t *testing.T) {
+func TestElapse_IgnoresCallsThatDoNotWait(t *testing.T) {
 	t.Parallel()
 	late := noonOf().Add(1000 * time.Hour)
 	for name, row := range map[string]struct {

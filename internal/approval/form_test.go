@@ -74,16 +74,16 @@ func TestDemands_Refuse(t *testing.T) {
 		waits   bool
 		why     string
 	}{
-		"a claim":                       {trusted, approval.Sender{Call: "1.1", By: "ana"}, true, ""},
-		"a claim of what does not wait": {trusted, approval.Sender{Call: "1.1", By: "ana"}, false, ""},
-		"nobody":                        {trusted, approval.Sender{Call: "1.1"}, true, "`by` is missing: give the principal who decides"},
-		"a claim where proof is needed": {signed, approval.Sender{Call: "1.1", By: "ana"}, true, "this tenant accepts only signed decisions"},
-		"a token":                       {signed, token, true, ""},
-		"a token in a signal":           {signed, raw, true, ""},
-		"a signal where none is taken":  {off, raw, true, "this tenant accepts no decisions by signal"},
-		"an update there":               {off, token, true, ""},
-		"a token for nothing":           {trusted, token, false, "call 1.1 is not waiting, so the token proves nothing"},
-		"a token, and no call is named": {trusted, approval.Sender{Token: "t"}, false, ""},
+		"a claim":                               {trusted, approval.Sender{Call: "1.1", By: "ana"}, true, ""},
+		"a claim for a call that does not wait": {trusted, approval.Sender{Call: "1.1", By: "ana"}, false, ""},
+		"nobody":                                {trusted, approval.Sender{Call: "1.1"}, true, "`by` is missing: give the principal who decides"},
+		"a claim where proof is needed":         {signed, approval.Sender{Call: "1.1", By: "ana"}, true, "this tenant accepts only signed decisions"},
+		"a token":                               {signed, token, true, ""},
+		"a token in a signal":                   {signed, raw, true, ""},
+		"a signal where signals are off":        {off, raw, true, "this tenant accepts no decisions by signal"},
+		"an update where signals are off":       {off, token, true, ""},
+		"a token for a call that does not wait": {trusted, token, false, "call 1.1 is not waiting, so the token proves nothing"},
+		"a token, and no call is named":         {trusted, approval.Sender{Token: "t"}, false, ""},
 	} {
 		why := row.demands.Refuse(row.sender, row.waits)
 		require.Equal(t, row.why == "", why == "", name)
@@ -108,8 +108,8 @@ func TestMayDecide(t *testing.T) {
 		want        bool
 	}{
 		"an approver":                     {fay(), nil, func(*jig.Pending) {}, true},
-		"nobody's approver":               {eve(), nil, func(*jig.Pending) {}, false},
-		"who voted":                       {fay(), nil, func(p *jig.Pending) { p.Votes = []jig.Vote{{By: "fay"}} }, false},
+		"not an approver":                 {eve(), nil, func(*jig.Pending) {}, false},
+		"a voter":                         {fay(), nil, func(p *jig.Pending) { p.Votes = []jig.Vote{{By: "fay"}} }, false},
 		"a reconciler of an approval":     {eve(), eves, func(*jig.Pending) {}, false},
 		"a reconciler":                    {eve(), eves, func(p *jig.Pending) { p.Kind = jig.PendingReconcile }, true},
 		"an approver, but no reconciler":  {fay(), eves, func(p *jig.Pending) { p.Kind = jig.PendingReconcile }, false},
@@ -144,16 +144,16 @@ func TestVotesOf(t *testing.T) {
 		proof  bool
 		want   []string
 	}{
-		"one of one":                     {g, []jig.Principal{fay()}, byFinance(1), false, []string{"fay"}},
-		"two of two":                     {g, []jig.Principal{fay(), flo()}, byFinance(2), false, []string{"fay", "flo"}},
-		"one of two":                     {g, []jig.Principal{fay()}, byFinance(2), false, nil},
-		"the same person twice":          {g, []jig.Principal{fay(), fay()}, byFinance(2), false, nil},
-		"who may not decide any more":    {g, []jig.Principal{{ID: "fay"}}, byFinance(1), false, nil},
-		"the requester":                  {g, []jig.Principal{{ID: "ana"}}, &jig.Terms{NotRequester: true}, false, nil},
-		"claimed":                        {claimed, []jig.Principal{fay()}, byFinance(1), false, []string{"fay"}},
-		"claimed, and proof is wanted":   {claimed, []jig.Principal{fay()}, byFinance(1), true, nil},
-		"proved where proof is wanted":   {g, []jig.Principal{fay()}, byFinance(1), true, []string{"fay"}},
-		"only those who may are counted": {g, []jig.Principal{eve(), fay()}, byFinance(1), false, []string{"fay"}},
+		"one of one":                   {g, []jig.Principal{fay()}, byFinance(1), false, []string{"fay"}},
+		"two of two":                   {g, []jig.Principal{fay(), flo()}, byFinance(2), false, []string{"fay", "flo"}},
+		"one of two":                   {g, []jig.Principal{fay()}, byFinance(2), false, nil},
+		"the same person twice":        {g, []jig.Principal{fay(), fay()}, byFinance(2), false, nil},
+		"may no longer decide":         {g, []jig.Principal{{ID: "fay"}}, byFinance(1), false, nil},
+		"the requester":                {g, []jig.Principal{{ID: "ana"}}, &jig.Terms{NotRequester: true}, false, nil},
+		"claimed":                      {claimed, []jig.Principal{fay()}, byFinance(1), false, []string{"fay"}},
+		"claimed, and proof is wanted": {claimed, []jig.Principal{fay()}, byFinance(1), true, nil},
+		"proved where proof is wanted": {g, []jig.Principal{fay()}, byFinance(1), true, []string{"fay"}},
+		"only approvers are counted":   {g, []jig.Principal{eve(), fay()}, byFinance(1), false, []string{"fay"}},
 	} {
 		var got []string
 		for _, v := range approval.VotesOf(row.grant, row.people, asked(row.terms).Pending, row.proof, noonOf().Add(time.Minute)) {

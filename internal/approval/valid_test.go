@@ -17,20 +17,20 @@ func TestCovers(t *testing.T) {
 		change func(*approval.Record)
 		want   bool
 	}{
-		"one vote under the default terms": {func(*approval.Record) {}, true},
-		"used by an earlier attempt":       {func(r *approval.Record) { r.Status = approval.Consumed }, true},
-		"still open":                       {func(r *approval.Record) { r.Status = approval.Open }, false},
-		"denied":                           {func(r *approval.Record) { r.Status = approval.Denied }, false},
-		"expired":                          {func(r *approval.Record) { r.Status = approval.Expired }, false},
-		"canceled":                         {func(r *approval.Record) { r.Status = approval.Canceled }, false},
-		"of something else":                {func(r *approval.Record) { r.ApprovedDigest = "d2" }, false},
-		"decided before votes existed":     {func(r *approval.Record) { r.Votes, r.DecidedBy = nil, "ben" }, true},
-		"decided by nobody":                {func(r *approval.Record) { r.Votes = nil }, false},
-		"one of two votes":                 {func(r *approval.Record) { r.Terms = byFinance(2) }, false},
-		"two of two votes":                 {func(r *approval.Record) { r.Terms, r.Votes = byFinance(2), append(r.Votes, vote("flo", 0)) }, true},
-		"the same person twice":            {func(r *approval.Record) { r.Terms, r.Votes = byFinance(2), append(r.Votes, vote("fay", 0)) }, false},
-		"a decision alone, under terms":    {func(r *approval.Record) { r.Terms, r.Votes, r.DecidedBy = byFinance(1), nil, "fay" }, false},
-		"votes for another requirement":    {func(r *approval.Record) { r.Terms, r.Votes = byFinance(1), []jig.Vote{vote("fay", 1)} }, false},
+		"one vote under the default terms":      {func(*approval.Record) {}, true},
+		"used by an earlier attempt":            {func(r *approval.Record) { r.Status = approval.Consumed }, true},
+		"still open":                            {func(r *approval.Record) { r.Status = approval.Open }, false},
+		"denied":                                {func(r *approval.Record) { r.Status = approval.Denied }, false},
+		"expired":                               {func(r *approval.Record) { r.Status = approval.Expired }, false},
+		"canceled":                              {func(r *approval.Record) { r.Status = approval.Canceled }, false},
+		"of another call":                       {func(r *approval.Record) { r.ApprovedDigest = "d2" }, false},
+		"decided before votes existed":          {func(r *approval.Record) { r.Votes, r.DecidedBy = nil, "ben" }, true},
+		"decided by nobody":                     {func(r *approval.Record) { r.Votes = nil }, false},
+		"one of two votes":                      {func(r *approval.Record) { r.Terms = byFinance(2) }, false},
+		"two of two votes":                      {func(r *approval.Record) { r.Terms, r.Votes = byFinance(2), append(r.Votes, vote("flo", 0)) }, true},
+		"the same person twice":                 {func(r *approval.Record) { r.Terms, r.Votes = byFinance(2), append(r.Votes, vote("fay", 0)) }, false},
+		"a decision without votes, under terms": {func(r *approval.Record) { r.Terms, r.Votes, r.DecidedBy = byFinance(1), nil, "fay" }, false},
+		"votes for another requirement":         {func(r *approval.Record) { r.Terms, r.Votes = byFinance(1), []jig.Vote{vote("fay", 1)} }, false},
 	} {
 		r := asked(nil)
 		r.Status, r.ApprovedDigest, r.Votes = approval.Approved, "d1", []jig.Vote{vote("fay", 0)}
@@ -38,7 +38,7 @@ func TestCovers(t *testing.T) {
 		require.Equal(t, row.want, r.Covers("d1"), name)
 	}
 	var none *approval.Record
-	require.False(t, none.Covers(""), "no approval covers nothing")
+	require.False(t, none.Covers(""), "a missing approval covers nothing")
 }
 
 func TestProved(t *testing.T) {
@@ -47,9 +47,9 @@ func TestProved(t *testing.T) {
 	r.Votes = []jig.Vote{{By: "fay"}, {By: "flo"}}
 	require.True(t, r.Proved())
 	r.Claimed = true
-	require.False(t, r.Proved(), "who decided was not proved")
+	require.False(t, r.Proved(), "the decider was not proved")
 	r.Claimed, r.Votes[1].Claimed = false, true
-	require.False(t, r.Proved(), "who voted earlier was not proved")
+	require.False(t, r.Proved(), "an earlier voter was not proved")
 }
 
 func TestWithdraw(t *testing.T) {
