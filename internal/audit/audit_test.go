@@ -166,17 +166,17 @@ func TestVerify_FindsManipulatedRows(t *testing.T) {
 		n       int64
 		problem string
 	}{
-		"removed":             {slices.Delete(slices.Clone(rows), 6, 7), 7, "is missing; row 8 is in its place"},
-		"first gone":          {rows[1:], 1, "is missing; row 2 is in its place"},
-		"all gone":            {nil, 1, "is missing; the chain continues to row 20"},
-		"tail cut":            {rows[:15], 16, "is missing; the chain continues to row 20"},
-		"swapped":             {swapped, 5, "is missing; row 6 is in its place"},
-		"duplicated":          {slices.Insert(slices.Clone(rows), 8, rows[7]), 9, "row 8 is in its place"},
-		"appended":            {longer, 21, "comes after the chain's end, row 20"},
-		"renumbered":          {renumbered, 7, "it follows"},
-		"of another":          {append(slices.Clone(rows[:9]), others[9]), 10, "it follows"},
-		"rewritten, up to 19": {rewritten, 20, "is missing"},
-		"other tenant":        {others, 1, "it follows"},
+		"removed":                {slices.Delete(slices.Clone(rows), 6, 7), 7, "is missing; row 8 is in its place"},
+		"first gone":             {rows[1:], 1, "is missing; row 2 is in its place"},
+		"all gone":               {nil, 1, "is missing; the chain continues to row 20"},
+		"tail cut":               {rows[:15], 16, "is missing; the chain continues to row 20"},
+		"swapped":                {swapped, 5, "is missing; row 6 is in its place"},
+		"duplicated":             {slices.Insert(slices.Clone(rows), 8, rows[7]), 9, "row 8 is in its place"},
+		"appended":               {longer, 21, "comes after the chain's end, row 20"},
+		"renumbered":             {renumbered, 7, "it follows"},
+		"a row of another chain": {append(slices.Clone(rows[:9]), others[9]), 10, "it follows"},
+		"rewritten, up to 19":    {rewritten, 20, "is missing"},
+		"other tenant":           {others, 1, "it follows"},
 	} {
 		report := verify(t, write(t, header, row.rows))
 		require.NotNil(t, report.Broken, name)
@@ -232,7 +232,7 @@ func TestVerify_NotedHeadMustOccur(t *testing.T) {
 	empty := write(t, audit.Header{Tenant: "acme", From: 1, Head: audit.Head{Hash: hash}, ExportedAt: noon}, nil)
 	report, err := audit.Verify(strings.NewReader(empty), audit.Options{Head: hash})
 	require.NoError(t, err)
-	require.True(t, report.OK, "a record without rows, then and now")
+	require.True(t, report.OK, "the hash was noted while the chain was empty")
 
 	_, err = audit.Verify(strings.NewReader(text), audit.Options{Head: "abc"})
 	require.Equal(t, "head", jig.AsError(err).Field)
