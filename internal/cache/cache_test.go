@@ -129,5 +129,5 @@ func TestCache_IsBounded(t *testing.T) {
 	}
 	_, err := c.Get("24", of.read)
 	require.NoError(t, err)
-	require.Len(t, maps.Collect(c.All()), 5, "a value that is there is replaced")
+	require.Len(t, maps.Collect(c.All()), 5, "replacing a value does not empty the cache")
 }
