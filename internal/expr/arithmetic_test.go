@@ -65,7 +65,7 @@ func TestArithmeticTakesPricesWithAndWithoutCents(t *testing.T) {
 }
 
 // Two ints are computed as in CEL: division drops the remainder, and overflow is an error. One double is enough to keep the remainder.
-func TestArithmeticOfIntsStaysThatOfCEL(t *testing.T) {
+func TestArithmetic_IntsFollowCEL(t *testing.T) {
 	t.Parallel()
 	vars := map[string]any{"input": json.RawMessage(`{"seven":7,"two":2,"whole":7.0,"half":7.5,"zero":0,"max":9007199254740991}`)}
 	for source, want := range map[string]string{

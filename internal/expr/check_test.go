@@ -61,7 +61,7 @@ func pageShapes() expr.Shapes {
 	}
 }
 
-func TestCheckFinds(t *testing.T) {
+func TestCheck_FindsMistakes(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ source, at, want string }{
 		{"input.titel", "titel", "input has no 'titel'; did you mean 'title'?"},
@@ -205,7 +205,7 @@ func TestCheckOfResults(t *testing.T) {
 	require.ErrorContains(t, env.Check("1 +", expr.Any, shapes), "syntax error")
 	require.ErrorContains(t, env.Check("inptu", expr.Any, shapes), "did you mean 'input'?")
 	require.NoError(t, env.Check("input.titel", expr.Any, expr.Shapes{"input": json.RawMessage(`{`)}), "a schema that cannot be read says nothing")
-	require.NoError(t, env.Check("input.titel", expr.Any, expr.Shapes{"input": json.RawMessage(`{"$ref":"#"}`)}), "nor one that means itself")
+	require.NoError(t, env.Check("input.titel", expr.Any, expr.Shapes{"input": json.RawMessage(`{"$ref":"#"}`)}), "neither does one that refers to itself")
 }
 
 func TestCheckOfTemplatesAndDocuments(t *testing.T) {
@@ -251,7 +251,7 @@ func TestDescribe(t *testing.T) {
 	}
 	got, err := env.Describe("input.tree", shapes)
 	require.NoError(t, err)
-	require.Less(t, len(got), 200_000, "a schema that holds itself is cut off")
+	require.Less(t, len(got), 200_000, "a schema that contains itself is cut off")
 	require.ErrorContains(t, env.Check("item.children[0].lef", expr.Any, expr.Shapes{"item": got}), "did you mean 'leaf'?")
 	got, err = env.DescribeTemplate("${input.count}", shapes)
 	require.NoError(t, err)

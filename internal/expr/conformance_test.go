@@ -95,7 +95,7 @@ func TestConformance(t *testing.T) {
 					}
 					err := conforms(t, test)
 					if reason, listed := skips[id]; listed {
-						require.Error(t, err, "%s holds, although it is listed: %s", id, reason)
+						require.Error(t, err, "%s passes, although it is listed as failing: %s", id, reason)
 						delete(skips, id)
 						continue
 					}
@@ -104,7 +104,7 @@ func TestConformance(t *testing.T) {
 				}
 			}
 			for id := range skips {
-				require.False(t, strings.HasPrefix(id, name+"/"), "%s is listed and not in the data", id)
+				require.False(t, strings.HasPrefix(id, name+"/"), "%s is listed but is not in the data", id)
 			}
 			require.Equal(t, needMessages, messages, "cases that need messages")
 			t.Logf("%d cases hold, %d need messages", ran, messages)

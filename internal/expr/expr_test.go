@@ -32,7 +32,7 @@ func eval(t *testing.T, env *expr.Env, source string, vars map[string]any) (stri
 	return string(raw), err
 }
 
-func TestNumbersComeIn(t *testing.T) {
+func TestNumbers_Input(t *testing.T) {
 	t.Parallel()
 	env := scriptEnv(t)
 	cases := []struct{ json, kind, out string }{
@@ -79,7 +79,7 @@ func TestNumbersComeIn(t *testing.T) {
 	}
 }
 
-func TestValuesGoOut(t *testing.T) {
+func TestValues_Output(t *testing.T) {
 	t.Parallel()
 	env := scriptEnv(t)
 	for source, want := range map[string]string{
@@ -109,7 +109,7 @@ func TestValuesGoOut(t *testing.T) {
 	}
 }
 
-func TestGoValuesComeIn(t *testing.T) {
+func TestGoValues_Input(t *testing.T) {
 	t.Parallel()
 	env := scriptEnv(t)
 	type record struct {

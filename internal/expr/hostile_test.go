@@ -116,7 +116,7 @@ func refused(t *testing.T, run func() error) {
 	var err error
 	bytes, objects := allocated(func() { err = run() })
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
-	require.Less(t, len(jig.AsError(err).Message), 1_000, "the reason is for people")
+	require.Less(t, len(jig.AsError(err).Message), 1_000, "the message must be short enough to read")
 	require.Less(t, bytes, uint64(hostileBytes))
 	require.Less(t, objects, uint64(hostileObjects))
 }
@@ -133,7 +133,7 @@ func evaluate(tb testing.TB, env *expr.Env, source string) error {
 	tb.Helper()
 	p, err := env.Compile(source)
 	if strings.HasPrefix(source, "cel.bind(") {
-		require.NoError(tb, err, "it is the evaluation that is refused")
+		require.NoError(tb, err, "only the evaluation is refused")
 	}
 	if err == nil {
 		_, err = p.Eval(tb.Context(), nil)

@@ -12,7 +12,7 @@ import (
 )
 
 // A JSON number is read as an int or a double, and the result of a computation is written as a JSON number.
-func TestNumbersGoThrough(t *testing.T) {
+func TestNumbers_InputAndOutput(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ in, source, out string }{
 		{"9007199254740991", "input + 1", "9007199254740992"},

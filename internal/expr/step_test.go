@@ -24,7 +24,7 @@ func TestStepEnvironmentsAreMadeOnce(t *testing.T) {
 	first, second := stepEnv(t), stepEnv(t)
 	require.Same(t, first, second)
 	require.Same(t, stepEnv(t, a, b), stepEnv(t, b, a))
-	require.Same(t, stepEnv(t), stepEnv(t, expr.Variable{Name: "error"}), "error is there already")
+	require.Same(t, stepEnv(t), stepEnv(t, expr.Variable{Name: "error"}), "error is already declared")
 	require.NotSame(t, stepEnv(t), stepEnv(t, a))
 	require.NotSame(t, stepEnv(t, a), stepEnv(t, expr.Variable{Name: "problem", Type: expr.Map}))
 	limits := stepEnv(t, a).Use().Limits

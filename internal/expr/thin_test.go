@@ -18,7 +18,7 @@ func TestExpressionsOfThinTools(t *testing.T) {
 	require.NoError(t, err)
 	again, err := expr.ThinEnv()
 	require.NoError(t, err)
-	require.Same(t, env, again, "it is made once")
+	require.Same(t, env, again, "the environment is cached")
 	type object = map[string]any
 	vars := object{
 		"input": object{"module": "x"}, "tenant": "acme", "now": time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),

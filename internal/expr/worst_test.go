@@ -37,7 +37,7 @@ var rows = strings.Split(strings.TrimSpace(`
 '''''''''é 'é;   ' é;              a a;                 1 1;                  input .`+"`a`"+`
 `), "\n")
 
-// listed are items for a list with as many of them as fit.
+// listed holds items. For each one, a source is a list with as many copies as fit.
 var listed = strings.Split(strings.TrimSpace(`
 1 [] {} [[]] input input.a 1==1 input[0] input[0][0][0] input['a']['b'] x [].map(x,x) [].all(x,x) [].filter(x,x) {}.transformMap(x,y,x)
 [].transformList(x,y,x) [].sortBy(x,x) input.filter(x,x) input.exists(x,x==1) cel.bind(x,1,x) cel.bind(x,[],x) input.optMap(x,x) input().optMap(x,x)
@@ -47,7 +47,7 @@ math.least(1,2) ''.format([]) '%s'.format([1]) ''.matches('') ''.matches('a{999}
 input.map(a,input.map(a,input.map(a,input.map(a,input.map(a,input.map(a,input.map(a,a)))))))
 `), "\n")
 
-// worstSources returns sources of at most size bytes, each with one construct repeated as often as it fits, and less often.
+// worstSources returns sources of at most size bytes. Each repeats one construct as often as fits, or less often.
 func worstSources(size int) []string {
 	var out []string
 	add := func(first, again, inner, closing, last string) {
@@ -99,7 +99,7 @@ func TestCompilingIsBounded(t *testing.T) { //nolint:paralleltest // as above
 			if err != nil {
 				require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
 				require.Contains(t, err.Error(), "^", source)
-				require.Less(t, len(err.Error()), 1_000, "the reason is for people: %.60s", source)
+				require.Less(t, len(err.Error()), 1_000, "the message must be short enough to read: %.60s", source)
 			}
 			what := fmt.Sprintf("%s: %d bytes that begin with %.60s", name, len(source), source)
 			require.Less(t, bytes, uint64(hostileBytes), what)
