@@ -72,16 +72,16 @@ func TestForDecision(t *testing.T) {
 		decision jig.Decision
 		form     string
 	}{
-		"approve":                {jig.Decision{Answer: jig.AnswerApprove}, ""},
-		"approve with input":     {jig.Decision{Answer: jig.AnswerApprove, Input: input}, `{"input":{"amount":1}}`},
-		"approve with a null":    {jig.Decision{Answer: jig.AnswerApprove, Input: json.RawMessage("null")}, `{"input":null}`},
-		"approve with a grant":   {jig.Decision{Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 3}}, `{"grant":{"max_uses":3}}`},
-		"approve, empty grant":   {jig.Decision{Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{}}, `{"grant":{}}`},
-		"approve with a note":    {jig.Decision{Answer: jig.AnswerApprove, Note: "é"}, `{"note":"é"}`},
-		"deny":                   {jig.Decision{Answer: jig.AnswerDeny}, ""},
-		"deny with words":        {jig.Decision{Answer: jig.AnswerDeny, Reason: "too much", Note: "n"}, `{"note":"n","reason":"too much"}`},
-		"delegate":               {jig.Decision{Answer: jig.AnswerDelegate, To: "ben"}, `{"to":"ben"}`},
-		"everything comes along": {jig.Decision{Answer: jig.AnswerApprove, To: "b", Input: input, Grant: &jig.GrantRequest{}}, `{"grant":{},"input":{"amount":1},"to":"b"}`},
+		"approve":              {jig.Decision{Answer: jig.AnswerApprove}, ""},
+		"approve with input":   {jig.Decision{Answer: jig.AnswerApprove, Input: input}, `{"input":{"amount":1}}`},
+		"approve with a null":  {jig.Decision{Answer: jig.AnswerApprove, Input: json.RawMessage("null")}, `{"input":null}`},
+		"approve with a grant": {jig.Decision{Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 3}}, `{"grant":{"max_uses":3}}`},
+		"approve, empty grant": {jig.Decision{Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{}}, `{"grant":{}}`},
+		"approve with a note":  {jig.Decision{Answer: jig.AnswerApprove, Note: "é"}, `{"note":"é"}`},
+		"deny":                 {jig.Decision{Answer: jig.AnswerDeny}, ""},
+		"deny with words":      {jig.Decision{Answer: jig.AnswerDeny, Reason: "too much", Note: "n"}, `{"note":"n","reason":"too much"}`},
+		"delegate":             {jig.Decision{Answer: jig.AnswerDelegate, To: "ben"}, `{"to":"ben"}`},
+		"everything at once":   {jig.Decision{Answer: jig.AnswerApprove, To: "b", Input: input, Grant: &jig.GrantRequest{}}, `{"grant":{},"input":{"amount":1},"to":"b"}`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestForDecisionRefuses(t *testing.T) {
 	require.Equal(t, "answer", jig.AsError(err).Field)
 }
 
-func TestForTheOthers(t *testing.T) {
+func TestForReplyAndOtherActions(t *testing.T) {
 	t.Parallel()
 	reply, err := token.ForReply("acme", "ses_1", jig.Reply{Call: "3.1", By: "ana", Value: json.RawMessage(`"yes"`), Note: "n"}, "d1")
 	require.NoError(t, err)

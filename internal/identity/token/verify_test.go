@@ -123,7 +123,7 @@ func TestEveryFieldIsBound(t *testing.T) {
 	raw, err := json.Marshal(claim())
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(raw, &fields))
-	require.Len(t, tests, len(fields), "a field of Claim that nothing here mutates")
+	require.Len(t, tests, len(fields), "the test does not change every field of Claim")
 	portal := hmacSigner(t, "")
 	text, keys := sign(t, claim(), portal), []identity.Key{portal.Key()}
 	for name, tt := range tests {
@@ -197,7 +197,7 @@ func TestForgedPayloads(t *testing.T) {
 	s := hmacSigner(t, "")
 	keys, kid := []identity.Key{s.Key()}, map[string]any{"kid": s.ID()}
 	_, _, err := token.Verify(forge(t, jwt.SigningMethodHS256, s.Key().Material, kid, payload(nil)), keys, claim(), monday)
-	require.NoError(t, err, "the payload without changes is taken")
+	require.NoError(t, err, "the payload without changes is accepted")
 	tests := map[string]struct {
 		changes map[string]any
 		why     string
@@ -215,7 +215,7 @@ func TestForgedPayloads(t *testing.T) {
 		"without aud":          {map[string]any{"aud": nil}, "lacks"},
 		"for another service":  {map[string]any{"aud": []string{"billing"}}, "not for jig"},
 		"without id":           {map[string]any{"jti": nil}, "no id"},
-		"of nobody":            {map[string]any{"sub": nil}, "who decides"},
+		"without principal":    {map[string]any{"sub": nil}, "who decides"},
 		"a number for a text":  {map[string]any{"call": 3.1}, "not a JSON Web Token"},
 		"a text for a time":    {map[string]any{"exp": "soon"}, "not a JSON Web Token"},
 		"without all bindings": {map[string]any{"tenant": nil, "action": nil, "session": nil, "call": nil, "subject": nil}, "another tenant"},
@@ -240,32 +240,32 @@ func TestForgedHeaders(t *testing.T) {
 	long := make([]byte, token.MaxBytes+1)
 	none := forge(t, jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, anas, payload(nil))
 	tests := map[string]struct{ text, why string }{
-		"the public key as a secret":    {forge(t, jwt.SigningMethodHS256, public.Material, anas, payload(nil)), "own algorithm"},
-		"the public key in base64":      {forge(t, jwt.SigningMethodHS256, []byte(base64.StdEncoding.EncodeToString(public.Material)), anas, payload(nil)), "own algorithm"},
-		"another hash":                  {forge(t, jwt.SigningMethodHS384, portal.Key().Material, map[string]any{"kid": "portal"}, payload(nil)), "not signed"},
-		"none":                          {none, "not signed"},
-		"none with a signature":         {none + parts[2], "not signed"},
-		"unknown method":                {segment(`{"alg":"X1","kid":"portal"}`) + "." + parts[1] + "." + parts[2], "method that is not accepted"},
-		"no method":                     {segment(`{"kid":"portal"}`) + "." + parts[1] + "." + parts[2], "method that is not accepted"},
-		"no kid":                        {forge(t, jwt.SigningMethodHS256, portal.Key().Material, nil, payload(nil)), "not one of the tenant's"},
-		"empty kid":                     {forge(t, jwt.SigningMethodHS256, portal.Key().Material, map[string]any{"kid": ""}, payload(nil)), "not one of the tenant's"},
-		"kid of a wrong type":           {forge(t, jwt.SigningMethodHS256, portal.Key().Material, map[string]any{"kid": 1}, payload(nil)), "not one of the tenant's"},
-		"unknown kid":                   {sign(t, claim(), signer(t, "ana")), "not one of the tenant's"},
-		"another key under the kid":     {sign(t, claim(), rename(t, ana.ID(), "")), "not signed with its key"},
-		"a kid in capitals":             {sign(t, claim(), rename(t, strings.ToUpper(ana.ID()), "")), "not one of the tenant's"},
-		"crit":                          {forge(t, jwt.SigningMethodHS256, portal.Key().Material, map[string]any{"kid": "portal", "crit": []string{"b64"}}, payload(nil)), "extension"},
-		"signature cut off":             {whole[:len(whole)-1], "the token"},
-		"signature missing":             {parts[0] + "." + parts[1] + ".", "not signed"},
-		"two parts":                     {parts[0] + "." + parts[1], "not a JSON Web Token"},
-		"four parts":                    {whole + ".x", "not a JSON Web Token"},
-		"another token's signature":     {parts[0] + "." + parts[1] + "." + strings.Split(other, ".")[2], "not signed"},
-		"another payload":               {parts[0] + "." + strings.Split(other, ".")[1] + "." + parts[2], "not signed"},
-		"payload null":                  {parts[0] + "." + segment("null") + "." + parts[2], "not signed"},
-		"header null":                   {segment("null") + "." + parts[1] + "." + parts[2], "method that is not accepted"},
-		"a key brought along in header": {forge(t, jwt.SigningMethodHS256, []byte("mine"), map[string]any{"kid": "portal", "jwk": map[string]any{"k": "bWluZQ"}}, payload(nil)), "not signed"},
-		"text":                          {"please", "not a JSON Web Token"},
-		"empty":                         {"", "no token"},
-		"too long":                      {string(long), "4 KiB"},
+		"the public key as a secret": {forge(t, jwt.SigningMethodHS256, public.Material, anas, payload(nil)), "own algorithm"},
+		"the public key in base64":   {forge(t, jwt.SigningMethodHS256, []byte(base64.StdEncoding.EncodeToString(public.Material)), anas, payload(nil)), "own algorithm"},
+		"another hash":               {forge(t, jwt.SigningMethodHS384, portal.Key().Material, map[string]any{"kid": "portal"}, payload(nil)), "not signed"},
+		"none":                       {none, "not signed"},
+		"none with a signature":      {none + parts[2], "not signed"},
+		"unknown method":             {segment(`{"alg":"X1","kid":"portal"}`) + "." + parts[1] + "." + parts[2], "method that is not accepted"},
+		"no method":                  {segment(`{"kid":"portal"}`) + "." + parts[1] + "." + parts[2], "method that is not accepted"},
+		"no kid":                     {forge(t, jwt.SigningMethodHS256, portal.Key().Material, nil, payload(nil)), "not one of the tenant's"},
+		"empty kid":                  {forge(t, jwt.SigningMethodHS256, portal.Key().Material, map[string]any{"kid": ""}, payload(nil)), "not one of the tenant's"},
+		"kid of a wrong type":        {forge(t, jwt.SigningMethodHS256, portal.Key().Material, map[string]any{"kid": 1}, payload(nil)), "not one of the tenant's"},
+		"unknown kid":                {sign(t, claim(), signer(t, "ana")), "not one of the tenant's"},
+		"another key under the kid":  {sign(t, claim(), rename(t, ana.ID(), "")), "not signed with its key"},
+		"a kid in capitals":          {sign(t, claim(), rename(t, strings.ToUpper(ana.ID()), "")), "not one of the tenant's"},
+		"crit":                       {forge(t, jwt.SigningMethodHS256, portal.Key().Material, map[string]any{"kid": "portal", "crit": []string{"b64"}}, payload(nil)), "extension"},
+		"signature cut off":          {whole[:len(whole)-1], "the token"},
+		"signature missing":          {parts[0] + "." + parts[1] + ".", "not signed"},
+		"two parts":                  {parts[0] + "." + parts[1], "not a JSON Web Token"},
+		"four parts":                 {whole + ".x", "not a JSON Web Token"},
+		"another token's signature":  {parts[0] + "." + parts[1] + "." + strings.Split(other, ".")[2], "not signed"},
+		"another payload":            {parts[0] + "." + strings.Split(other, ".")[1] + "." + parts[2], "not signed"},
+		"payload null":               {parts[0] + "." + segment("null") + "." + parts[2], "not signed"},
+		"header null":                {segment("null") + "." + parts[1] + "." + parts[2], "method that is not accepted"},
+		"a key in the header":        {forge(t, jwt.SigningMethodHS256, []byte("mine"), map[string]any{"kid": "portal", "jwk": map[string]any{"k": "bWluZQ"}}, payload(nil)), "not signed"},
+		"text":                       {"please", "not a JSON Web Token"},
+		"empty":                      {"", "no token"},
+		"too long":                   {string(long), "4 KiB"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
