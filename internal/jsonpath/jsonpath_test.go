@@ -97,7 +97,7 @@ func TestSelect(t *testing.T) {
 	}
 	require.Equal(t, "7", selected(t, "$[17]", "["+numbers(17)+",7]"))
 	require.Equal(t, "2", selected(t, "$[?(@.a == 9007199254740993)].b", `[{"a":9007199254740992,"b":1},{"a":9007199254740993,"b":2}]`), "large integers are told apart")
-	require.Equal(t, "2", selected(t, "$..a", `[{"a":1,"a":2}]`), "of a name that occurs twice the last value counts")
+	require.Equal(t, "2", selected(t, "$..a", `[{"a":1,"a":2}]`), "the last of two members with the same name counts")
 	require.Equal(t, "19", selected(t, "$[?@ == 19]", `{`+members(20)+`}`), "large objects")
 	require.Equal(t, "19", selected(t, "$[?@.m19].m19", `[{`+members(20)+`}]`))
 }
@@ -186,7 +186,7 @@ func TestSelect_BoundsTheDocument(t *testing.T) {
 		require.ErrorAs(t, err, &limit, name)
 		require.True(t, limit.OfDocument, name)
 	}
-	require.Equal(t, "1", selected(t, "$[1000000]", "["+numbers(jsonpath.MaxValues+1)+"]"), "what streams by is not held")
+	require.Equal(t, "1", selected(t, "$[1000000]", "["+numbers(jsonpath.MaxValues+1)+"]"), "streamed values are not kept")
 	_, err := jsonpath.Parse(strings.Repeat("[0]", 2_000))
 	require.ErrorContains(t, err, "at most 4000")
 	_, err = jsonpath.Parse("$[?" + strings.Repeat("(", 100))
@@ -223,7 +223,7 @@ func TestSelect_StopsAtTheDeadline(t *testing.T) {
 		ctx := &ending{Context: t.Context(), most: 2}
 		_, err := tried(ctx, c[0], c[1])
 		require.ErrorIs(t, err, context.DeadlineExceeded, c[0])
-		require.LessOrEqual(t, ctx.looks, 10, "%s: it does not go on", c[0])
+		require.LessOrEqual(t, ctx.looks, 10, "%s: it must stop", c[0])
 	}
 }
 
