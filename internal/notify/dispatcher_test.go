@@ -259,7 +259,7 @@ func TestSlowWebhook_DoesNotDelayOthers(t *testing.T) {
 	require.Len(t, slow.messages(), 1, "one at a time for a webhook")
 	stop()
 	running.Wait()
-	require.Equal(t, 0, d.state(t, "ntc_0").Attempts, "what was cut short does not count")
+	require.Equal(t, 0, d.state(t, "ntc_0").Attempts, "an interrupted attempt does not count")
 	require.Equal(t, notify.StatusPending, d.state(t, "ntc_0").status)
 }
 
@@ -276,7 +276,7 @@ func TestWebhook_SlowFailuresBackOff(t *testing.T) {
 	dispatcher := d.dispatcher(0)
 	require.Equal(t, 1, step(t, dispatcher))
 	d.clock.add(19 * time.Second)
-	require.Equal(t, 1, step(t, dispatcher), "the first, whose own time has come")
+	require.Equal(t, 1, step(t, dispatcher), "only the first is due")
 	require.Zero(t, step(t, dispatcher))
 	d.clock.add(2 * time.Second)
 	require.Equal(t, 1, step(t, dispatcher))

@@ -53,7 +53,7 @@ type outbox struct {
 	notices []jig.Notice
 	rows    []*row
 	gone    map[string]string
-	// away is the error of every operation, and mute the error of SettleDelivery alone.
+	// away is the error that every operation returns. mute is the error that only SettleDelivery returns.
 	away, mute error
 	forgets    int
 }
