@@ -115,7 +115,7 @@ func TestMatch_StopsAtTheDeadline(t *testing.T) {
 	ctx := &ending{Context: t.Context(), most: 3}
 	_, err = p.Match(ctx, []byte(strings.Repeat("a", 64<<10)))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.LessOrEqual(t, ctx.looks, 5, "it does not go on")
+	require.LessOrEqual(t, ctx.looks, 5, "it must stop")
 	_, err = p.Match(&ending{Context: t.Context()}, []byte("a"))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
