@@ -20,7 +20,7 @@ func TestBacktest(t *testing.T) {
 	small := spec.PolicyRule{Name: "small", When: "call.input.amount < 10.0 && session.writes == 0", Verdict: jig.VerdictRun, Reason: "small"}
 	inForce := policy.Tenant{Policies: policy.NewSet(compiled(t, "shop", small), compiled(t, "other"))}
 	instead := inForce.With(compiled(t, "shop", night, small))
-	require.Equal(t, "other@v1 shop@v1", instead.Policies.Version(), "in the place of the one of its name")
+	require.Equal(t, "other@v1 shop@v1", instead.Policies.Version(), "it replaces the policy of the same name")
 	require.Equal(t, "more@v1 other@v1 shop@v1", inForce.With(compiled(t, "more")).Policies.Version())
 	require.Len(t, inForce.Policies, 2, "a set never changes")
 

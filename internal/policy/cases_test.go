@@ -92,5 +92,5 @@ func TestCheckDocument_RunsTheCases(t *testing.T) {
 		"cases: [{name: two, tool: {name: a.b}, expect: ask, quorum: 2}]\n"
 	require.NoError(t, check(tested))
 	require.ErrorContains(t, check(strings.Replace(tested, "quorum: 2}]\ncases", "quorum: 3}]\ncases", 1)), `"two" does not hold`)
-	require.NoError(t, check("kind: tenant\nname: acme\n"), "it is no policy")
+	require.NoError(t, check("kind: tenant\nname: acme\n"), "it is not a policy")
 }

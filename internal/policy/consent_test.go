@@ -106,7 +106,7 @@ func termsRules(t *testing.T, names string) policy.Set {
 	return policy.NewSet(set...)
 }
 
-// grantsOf returns the sets of grants that a column of consent.txt means.
+// grantsOf returns the sets of grants that a column of consent.txt stands for.
 func grantsOf(column string) [][]jig.Grant {
 	spoiled := func(spoil func(*jig.Grant)) []jig.Grant {
 		g := standing("ana", "bo", "carl", "dora")

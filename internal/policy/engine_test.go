@@ -128,7 +128,7 @@ func TestEngine_UnreadablePolicyHoldsCallsBackUntilItCanBeRead(t *testing.T) {
 			require.NoError(t, err)
 			return counts
 		}
-		require.Empty(t, unreadable(), "nothing is known of a tenant without calls")
+		require.Empty(t, unreadable(), "the policies of a tenant without calls are not loaded")
 		held := ruledBy(t, e, read)
 		require.Contains(t, held.Held, "policy odd (version "+jig.ShortVersion(versionOf(newer))+") cannot be read: ")
 		require.Contains(t, held.Held, "novelty")
@@ -141,9 +141,9 @@ func TestEngine_UnreadablePolicyHoldsCallsBackUntilItCanBeRead(t *testing.T) {
 		require.Equal(t, map[string]int{"acme": 1}, unreadable())
 
 		shelf["odd"] = strings.ReplaceAll(denyAll, "closed", "odd")
-		require.NotEmpty(t, ruledBy(t, e, read).Held, "what was read counts for a moment")
+		require.NotEmpty(t, ruledBy(t, e, read).Held, "the policies are cached for a second")
 		time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock, not the machine's
-		require.Equal(t, map[string]int{"acme": 0}, unreadable(), "the tenant is looked at again")
+		require.Equal(t, map[string]int{"acme": 0}, unreadable(), "the policies are read again")
 		require.Equal(t, jig.VerdictDeny, ruledBy(t, e, read).Verdict)
 	})
 }
@@ -188,9 +188,9 @@ func TestEngine_Backtest(t *testing.T) {
 		now, new jig.Verdict
 		rules    []string
 	}{
-		"a new one":                    {papers{}, denyAll, jig.VerdictRun, jig.VerdictDeny, []string{"closed/all"}},
-		"in the place of its old self": {papers{"closed": denyAll}, asks, jig.VerdictDeny, jig.VerdictAsk, []string{"closed/all"}},
-		"the same":                     {papers{"closed": denyAll}, denyAll, jig.VerdictDeny, jig.VerdictDeny, []string{"closed/all"}},
+		"a new one":     {papers{}, denyAll, jig.VerdictRun, jig.VerdictDeny, []string{"closed/all"}},
+		"a new version": {papers{"closed": denyAll}, asks, jig.VerdictDeny, jig.VerdictAsk, []string{"closed/all"}},
+		"the same":      {papers{"closed": denyAll}, denyAll, jig.VerdictDeny, jig.VerdictDeny, []string{"closed/all"}},
 	} {
 		got, err := backtested(t, row.inForce, row.document, read, put)
 		require.NoError(t, err, name)

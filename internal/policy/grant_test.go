@@ -30,13 +30,13 @@ func TestNewGrant(t *testing.T) {
 		"defaults below the ceiling": {
 			jig.GrantRequest{}, approval.GrantCeiling{MaxUses: 3, MaxAge: time.Hour}, jig.Grant{When: "true", MaxUses: 3, ExpiresAt: noon.Add(time.Hour)},
 		},
-		"all of it": {
+		"all fields": {
 			jig.GrantRequest{Tool: "billing.pay", Agent: "desk", When: "input.amount < 100 && call.input.to == 'bo'", MaxUses: 5, Expires: "7d", Note: "fine"},
 			week,
 			jig.Grant{Agent: "desk", When: "input.amount < 100 && call.input.to == 'bo'", MaxUses: 5, ExpiresAt: noon.Add(7 * 24 * time.Hour), Note: "fine"},
 		},
 		"all agents":    {jig.GrantRequest{Agent: "*"}, week, jig.Grant{When: "true", MaxUses: 5, ExpiresAt: noon.Add(24 * time.Hour)}},
-		"what is there": {jig.GrantRequest{When: "has(input.amount) && principal.id == 'ana' && now.getHours() < 18"}, week, jig.Grant{When: "has(input.amount) && principal.id == 'ana' && now.getHours() < 18", MaxUses: 5, ExpiresAt: noon.Add(24 * time.Hour)}},
+		"known members": {jig.GrantRequest{When: "has(input.amount) && principal.id == 'ana' && now.getHours() < 18"}, week, jig.Grant{When: "has(input.amount) && principal.id == 'ana' && now.getHours() < 18", MaxUses: 5, ExpiresAt: noon.Add(24 * time.Hour)}},
 	} {
 		got, err := policy.NewGrant(c.req, c.ceiling, payTool, noon)
 		require.NoError(t, err, name)
@@ -58,28 +58,28 @@ func TestNewGrantRefuses(t *testing.T) {
 		field   string
 		says    string
 	}{
-		"another tool":   {jig.GrantRequest{Tool: "billing.refund"}, approval.GrantCeiling{}, payTool, "grant.tool", "billing.refund"},
-		"destructive":    {jig.GrantRequest{}, approval.GrantCeiling{}, destructive, "grant.tool", "destructive"},
-		"always asks":    {jig.GrantRequest{}, approval.GrantCeiling{}, jig.Tool{Name: "a.b", Approval: jig.ApprovalAlwaysAsk}.WithDefaults(), "grant.tool", "always asks"},
-		"unknown":        {jig.GrantRequest{}, approval.GrantCeiling{}, jig.Tool{Name: "a.b", Risk: "low"}.WithDefaults(), "grant.tool", "not known"},
-		"off":            {jig.GrantRequest{}, approval.GrantCeiling{Off: true}, payTool, "grant.tool", "no standing approvals"},
-		"an agent":       {jig.GrantRequest{Agent: "The Desk"}, approval.GrantCeiling{}, payTool, "grant.agent", "The Desk"},
-		"a long agent":   {jig.GrantRequest{Agent: "x" + strings.Repeat("é", 40)}, approval.GrantCeiling{}, payTool, "grant.agent", "x" + strings.Repeat("é", 19) + "… is not"},
-		"no CEL":         {jig.GrantRequest{When: "input.amount <"}, approval.GrantCeiling{}, payTool, "grant.when", "syntax"},
-		"no condition":   {jig.GrantRequest{When: "input.to"}, approval.GrantCeiling{}, payTool, "grant.when", "true or false"},
-		"no such member": {jig.GrantRequest{When: "input.amuont < 1"}, approval.GrantCeiling{}, payTool, "grant.when", "amount"},
-		"nor of calls":   {jig.GrantRequest{When: "call.input.amuont < 1"}, approval.GrantCeiling{}, payTool, "grant.when", "amount"},
-		"nor of tools":   {jig.GrantRequest{When: "tool.permision == 'write'"}, approval.GrantCeiling{}, payTool, "grant.when", "permission"},
-		"no such name":   {jig.GrantRequest{When: "amount < 1"}, approval.GrantCeiling{}, payTool, "grant.when", "amount"},
-		"too long":       {jig.GrantRequest{When: "true" + strings.Repeat(" || true", 600)}, approval.GrantCeiling{}, payTool, "grant.when", "at most 4096"},
-		"negative uses":  {jig.GrantRequest{MaxUses: -1}, approval.GrantCeiling{}, payTool, "grant.max_uses", "-1"},
-		"many uses":      {jig.GrantRequest{MaxUses: 6}, approval.GrantCeiling{MaxUses: 5}, payTool, "grant.max_uses", "ceiling of 5"},
-		"uses by far":    {jig.GrantRequest{MaxUses: 1001}, approval.GrantCeiling{}, payTool, "grant.max_uses", "ceiling of 1000"},
-		"no time":        {jig.GrantRequest{Expires: "0s"}, approval.GrantCeiling{}, payTool, "grant.expires", "expired already"},
-		"no duration":    {jig.GrantRequest{Expires: "a week"}, approval.GrantCeiling{}, payTool, "grant.expires", "not a duration"},
-		"long":           {jig.GrantRequest{Expires: "8d"}, approval.GrantCeiling{MaxAge: 7 * 24 * time.Hour}, payTool, "grant.expires", "ceiling of 7d"},
-		"longer":         {jig.GrantRequest{Expires: "31d"}, approval.GrantCeiling{}, payTool, "grant.expires", "ceiling of 30d"},
-		"a long note":    {jig.GrantRequest{Note: strings.Repeat("é", 2_001)}, approval.GrantCeiling{}, payTool, "grant.note", "2001"},
+		"another tool":             {jig.GrantRequest{Tool: "billing.refund"}, approval.GrantCeiling{}, payTool, "grant.tool", "billing.refund"},
+		"destructive":              {jig.GrantRequest{}, approval.GrantCeiling{}, destructive, "grant.tool", "destructive"},
+		"always asks":              {jig.GrantRequest{}, approval.GrantCeiling{}, jig.Tool{Name: "a.b", Approval: jig.ApprovalAlwaysAsk}.WithDefaults(), "grant.tool", "always asks"},
+		"unknown":                  {jig.GrantRequest{}, approval.GrantCeiling{}, jig.Tool{Name: "a.b", Risk: "low"}.WithDefaults(), "grant.tool", "not known"},
+		"off":                      {jig.GrantRequest{}, approval.GrantCeiling{Off: true}, payTool, "grant.tool", "no standing approvals"},
+		"an agent":                 {jig.GrantRequest{Agent: "The Desk"}, approval.GrantCeiling{}, payTool, "grant.agent", "The Desk"},
+		"a long agent":             {jig.GrantRequest{Agent: "x" + strings.Repeat("é", 40)}, approval.GrantCeiling{}, payTool, "grant.agent", "x" + strings.Repeat("é", 19) + "… is not"},
+		"no CEL":                   {jig.GrantRequest{When: "input.amount <"}, approval.GrantCeiling{}, payTool, "grant.when", "syntax"},
+		"no condition":             {jig.GrantRequest{When: "input.to"}, approval.GrantCeiling{}, payTool, "grant.when", "true or false"},
+		"no such member":           {jig.GrantRequest{When: "input.amuont < 1"}, approval.GrantCeiling{}, payTool, "grant.when", "amount"},
+		"no such member of a call": {jig.GrantRequest{When: "call.input.amuont < 1"}, approval.GrantCeiling{}, payTool, "grant.when", "amount"},
+		"no such member of a tool": {jig.GrantRequest{When: "tool.permision == 'write'"}, approval.GrantCeiling{}, payTool, "grant.when", "permission"},
+		"no such name":             {jig.GrantRequest{When: "amount < 1"}, approval.GrantCeiling{}, payTool, "grant.when", "amount"},
+		"too long":                 {jig.GrantRequest{When: "true" + strings.Repeat(" || true", 600)}, approval.GrantCeiling{}, payTool, "grant.when", "at most 4096"},
+		"negative uses":            {jig.GrantRequest{MaxUses: -1}, approval.GrantCeiling{}, payTool, "grant.max_uses", "-1"},
+		"many uses":                {jig.GrantRequest{MaxUses: 6}, approval.GrantCeiling{MaxUses: 5}, payTool, "grant.max_uses", "ceiling of 5"},
+		"uses above the default":   {jig.GrantRequest{MaxUses: 1001}, approval.GrantCeiling{}, payTool, "grant.max_uses", "ceiling of 1000"},
+		"no time":                  {jig.GrantRequest{Expires: "0s"}, approval.GrantCeiling{}, payTool, "grant.expires", "expired already"},
+		"no duration":              {jig.GrantRequest{Expires: "a week"}, approval.GrantCeiling{}, payTool, "grant.expires", "not a duration"},
+		"long":                     {jig.GrantRequest{Expires: "8d"}, approval.GrantCeiling{MaxAge: 7 * 24 * time.Hour}, payTool, "grant.expires", "ceiling of 7d"},
+		"longer":                   {jig.GrantRequest{Expires: "31d"}, approval.GrantCeiling{}, payTool, "grant.expires", "ceiling of 30d"},
+		"a long note":              {jig.GrantRequest{Note: strings.Repeat("é", 2_001)}, approval.GrantCeiling{}, payTool, "grant.note", "2001"},
 	} {
 		got, err := policy.NewGrant(c.req, c.ceiling, c.tool, noon)
 		require.ErrorIs(t, err, &jig.Error{Code: jig.CodeInvalidInput}, name)
@@ -121,7 +121,7 @@ func TestCovers(t *testing.T) {
 	g.Used = g.MaxUses
 	got, err = rule.With(g).Covers(t.Context(), payTool, jig.Call{Tool: "billing.pay", Input: []byte(`{"amount": 1}`)}, session, noon)
 	require.NoError(t, err)
-	require.False(t, got, "it was used up since it was compiled")
+	require.False(t, got, "it was used up after it was compiled")
 	for name, meanings := range map[string][2]string{"another contract": {"pays", "pays twice"}, "no contract": {"", ""}} {
 		g, tool := rule.Grant(), payTool
 		g.Meaning, tool.Meaning = meanings[0], meanings[1]

@@ -92,8 +92,8 @@ func (q request) hears(t *testing.T, one *policy.Rules) (speaks, failed bool) {
 
 var strictness = map[jig.Verdict]int{jig.VerdictRun: 1, jig.VerdictAsk: 2, jig.VerdictDeny: 3}
 
-// No document lets a tool run unasked that is destructive, always asks, or is unknown. A call does not run if a rule denies it or asks about
-// it, or if such a rule fails. Adding a rule that asks or denies never makes a verdict less strict. The order of rules has no meaning. Only a
+// If a tool is destructive, always asks, or is unknown, no document lets it run without asking. A call does not run if a rule denies it or
+// asks about it, or if such a rule fails. Adding a rule that asks or denies never makes a verdict less strict. The order of rules has no meaning. Only a
 // run rule can lift an ask.
 func TestPolicy_CannotAllowForbiddenCalls(t *testing.T) {
 	t.Parallel()

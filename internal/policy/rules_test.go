@@ -302,7 +302,7 @@ func TestFailingRuleKeepsItsVerdict(t *testing.T) {
 			rules := compile(t, spec.PolicyRule{Name: "fails", When: c.when, Verdict: verdict})
 			x := rules.Explain(t.Context(), read, jig.Call{Input: []byte(c.input)}, jig.Session{}, noon)
 			require.Equal(t, want.read, x.Verdict, name)
-			require.Equal(t, want.person, x.Person, "%s: no grant stands in for a rule that is not evaluated", name)
+			require.Equal(t, want.person, x.Person, "%s: no grant replaces a rule that cannot be evaluated", name)
 			require.Len(t, x.Spoken, 1)
 			require.True(t, x.Spoken[0].Failed)
 			require.Equal(t, verdict, x.Spoken[0].Verdict)
@@ -411,17 +411,17 @@ func TestCompileRefuses(t *testing.T) {
 		rules          []spec.PolicyRule
 		field, message string
 	}{
-		"too many":     {many, "rules", "501 rules"},
-		"names twice":  {[]spec.PolicyRule{good, good}, "rules[1].name", "two rules a"},
-		"no condition": {[]spec.PolicyRule{{Name: "a", Verdict: jig.VerdictAsk}}, "rules[0].when", "rule a"},
-		"bad":          {[]spec.PolicyRule{{Name: "a", When: "user", Verdict: jig.VerdictAsk}}, "rules[0].when", "user"},
-		"no verdict":   {[]spec.PolicyRule{{Name: "a", When: "true"}}, "rules[0].verdict", "not a verdict"},
-		"refuse":       {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictRefuse}}, "rules[0].verdict", "refuse"},
-		"no boolean":   {[]spec.PolicyRule{{Name: "a", When: "'x'", Verdict: jig.VerdictAsk}}, "rules[0].when", "true or false"},
-		"a reason":     {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictAsk, Reason: "${"}}, "rules[0].reason", "closing"},
-		"an expiry":    {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictRun, Expires: 1}}, "rules[0].expires", "expires"},
-		"one of never": {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictAsk, Expires: -1}}, "rules[0].expires", "expires"},
-		"a quorum":     {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictDeny, Quorum: 2}}, "rules[0].quorum", "quorum"},
+		"too many":          {many, "rules", "501 rules"},
+		"names twice":       {[]spec.PolicyRule{good, good}, "rules[1].name", "two rules a"},
+		"no condition":      {[]spec.PolicyRule{{Name: "a", Verdict: jig.VerdictAsk}}, "rules[0].when", "rule a"},
+		"bad":               {[]spec.PolicyRule{{Name: "a", When: "user", Verdict: jig.VerdictAsk}}, "rules[0].when", "user"},
+		"no verdict":        {[]spec.PolicyRule{{Name: "a", When: "true"}}, "rules[0].verdict", "not a verdict"},
+		"refuse":            {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictRefuse}}, "rules[0].verdict", "refuse"},
+		"no boolean":        {[]spec.PolicyRule{{Name: "a", When: "'x'", Verdict: jig.VerdictAsk}}, "rules[0].when", "true or false"},
+		"a reason":          {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictAsk, Reason: "${"}}, "rules[0].reason", "closing"},
+		"an expiry":         {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictRun, Expires: 1}}, "rules[0].expires", "expires"},
+		"a negative expiry": {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictAsk, Expires: -1}}, "rules[0].expires", "expires"},
+		"a quorum":          {[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictDeny, Quorum: 2}}, "rules[0].quorum", "quorum"},
 		"nobody": {
 			[]spec.PolicyRule{{Name: "a", When: "true", Verdict: jig.VerdictAsk, Approvers: &spec.Approvers{}}}, "rules[0].approvers", "names nobody",
 		},

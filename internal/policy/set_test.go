@@ -19,7 +19,7 @@ func compiled(t *testing.T, name string, rules ...spec.PolicyRule) *policy.Rules
 }
 
 // The rules of all documents apply together. The order of the documents has no effect.
-func TestPoliciesHoldTogether(t *testing.T) {
+func TestPolicies_ApplyTogether(t *testing.T) {
 	t.Parallel()
 	lift := compiled(t, "lift", spec.PolicyRule{Name: "small", When: "call.input.amount < 10.0", Verdict: jig.VerdictRun, Reason: "small"})
 	stop := compiled(t, "stop", spec.PolicyRule{Name: "night", When: "tenant == 'asleep'", Verdict: jig.VerdictDeny, Reason: "at night"})

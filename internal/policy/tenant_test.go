@@ -169,7 +169,7 @@ func TestRulesOnlyAddToTheTermsOfOwners(t *testing.T) {
 		}
 	}
 	list := jig.Tool{Name: "bundle.list", Permission: jig.PermissionRead}.WithDefaults()
-	require.Equal(t, jig.VerdictRun, decided(t, owned, list).Verdict, "what only reads needs nobody")
+	require.Equal(t, jig.VerdictRun, decided(t, owned, list).Verdict, "a tool that only reads needs no approval")
 	other := decided(t, owned, operatorTool("file.write"))
 	require.True(t, other.Terms.Plain())
 	require.NotContains(t, other.Reasons, "owners of the tenant decide about file.write")
