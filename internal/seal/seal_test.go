@@ -39,7 +39,7 @@ func TestVersion_IsTheHashOfTheCanonicalContract(t *testing.T) {
 	tool := sealed(t, pay())
 	require.Equal(t, hex.EncodeToString(version[:]), tool.Version)
 	require.Equal(t, hex.EncodeToString(meaning[:]), tool.Meaning)
-	require.Equal(t, tool, sealed(t, tool), "a sealed contract stays as it is")
+	require.Equal(t, tool, sealed(t, tool), "sealing again changes nothing")
 }
 
 func TestVersion_IgnoresSchemaLayout(t *testing.T) {
