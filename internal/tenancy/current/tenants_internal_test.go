@@ -110,7 +110,7 @@ func TestTenantSettings(t *testing.T) {
 }
 
 // Parts that are left out are logged once per version, without the secrets.
-func TestWhatIsLeftOutOfATenant(t *testing.T) {
+func TestSettings_LogsUnusableParts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -134,7 +134,7 @@ func TestWhatIsLeftOutOfATenant(t *testing.T) {
 		c.versions["acme"] = "v2"
 		_, err = of.Settings(t.Context(), "acme")
 		require.NoError(t, err)
-		require.Equal(t, 1, c.opened, "what was read is kept for a moment")
+		require.Equal(t, 1, c.opened, "the settings are cached for a second")
 		read()
 		require.Equal(t, 2, c.opened)
 		require.Equal(t, 8, strings.Count(log.String(), "level=WARN"))
@@ -183,7 +183,7 @@ func TestOperatorCountsAsAnOwner(t *testing.T) {
 }
 
 // In a tenant with a document, only the document grants permissions.
-func TestEverybodyMaySomethingOnlyWithoutADocument(t *testing.T) {
+func TestEverybody_OnlyWithoutADocument(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	c := &cabinet{bodies: map[string]string{"acme": acme}, versions: map[string]string{"acme": "v1"}}
