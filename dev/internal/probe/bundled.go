@@ -9,9 +9,9 @@ import (
 const Bundle = "uqshelf"
 
 func bundledTools() []tools.Tool {
-	stamp := read("uqshelf.stamp", "Stamps a book of the shelf. For tests alone.")
-	glance := local("uqshelf.glance", "Looks at a book of the shelf, beside the workflow. For tests alone.")
-	press := draft("uqshelf.press", "Presses a flower in a book of the shelf. For tests alone.", true)
+	stamp := read("uqshelf.stamp", "Stamps a book of the shelf. Only for tests.")
+	glance := local("uqshelf.glance", "Looks at a book of the shelf in a local activity. Only for tests.")
+	press := draft("uqshelf.press", "Presses a flower in a book of the shelf. Only for tests.", true)
 	press.Permission = jig.PermissionWrite
 	var list []tools.Tool
 	for _, t := range []jig.Tool{stamp, glance, press} {

@@ -8,11 +8,11 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// cutTools returns effects that kill their worker before they can report, like a power failure would.
+// cutTools returns tools that kill their worker before they can report their effect, as a power failure would.
 func cutTools() []tools.Tool {
 	return []tools.Tool{
-		tools.New(draft("test.cut", "Changes something outside under a key and ends its worker the first time. For tests alone.", true), cut),
-		tools.New(draft("test.cut_once", "Changes something outside, must not run twice, and ends its worker the first time. For tests alone.", false), cut),
+		tools.New(draft("test.cut", "Changes something outside under a key and ends its worker the first time. Only for tests.", true), cut),
+		tools.New(draft("test.cut_once", "Changes something outside, must not run twice, and ends its worker the first time. Only for tests.", false), cut),
 	}
 }
 

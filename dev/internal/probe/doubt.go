@@ -15,7 +15,7 @@ import (
 // doubtTools returns a tool that writes, must not run twice, and fails in every way in which a tool can fail.
 func doubtTools() []tools.Tool {
 	return []tools.Tool{tools.Raw(jig.Tool{
-		Name: "test.doubt", Description: "Changes something outside, must not run twice, and fails as it is told. For tests alone.",
+		Name: "test.doubt", Description: "Changes something outside, must not run twice, and fails as the input says. Only for tests.",
 		Permission: jig.PermissionWrite, Risk: jig.RiskModerate, Timeout: time.Second, MaxAttempts: 1,
 		InputSchema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["url","name","ways"],"properties":{
 			"url":{"type":"string"},"name":{"type":"string"},"ways":{"type":"array","minItems":1,"items":{"type":"string"}}}}`),
@@ -24,7 +24,7 @@ func doubtTools() []tools.Tool {
 }
 
 // The ways in which test.doubt ends. The first four happen before the effect, all others after it. With late, the effect happens only after
-// the tool's time-out.
+// the tool's timeout.
 const (
 	wayRefused  = "refused"  // was not executed, and says so
 	wayPromise  = "promise"  // fails with a code that promises that nothing happened
@@ -33,9 +33,9 @@ const (
 	wayError    = "error"    // a plain error
 	wayPanic    = "panic"    // a panic
 	wayOutput   = "output"   // success, with an output that breaks its schema
-	wayTimeout  = "timeout"  // runs until its time-out
+	wayTimeout  = "timeout"  // runs until its timeout
 	wayKilled   = "killed"   // the worker is killed
-	wayLate     = "late"     // succeeds after its time-out
+	wayLate     = "late"     // succeeds after its timeout
 	waySucceeds = "succeeds" // success
 )
 
@@ -46,8 +46,8 @@ func DoubtWays() []string {
 	}
 }
 
-// doubt ends its first attempt in the first of the given ways, the second attempt in the second way, and so on. The last way applies to all
-// further attempts. Attempts of a call and of the calls that retry it are counted together.
+// doubt ends the first attempt in the first of the given ways, the second attempt in the second way, and so on. The last way applies to all
+// further attempts. The attempts of a call and of its retries count together.
 func doubt(ctx context.Context, inv jig.Invocation, raw json.RawMessage) jig.ToolResult {
 	var in struct {
 		URL  string   `json:"url"`

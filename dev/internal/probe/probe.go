@@ -20,28 +20,28 @@ import (
 // Tools returns the probes. The revision changes the contract of test.revised.
 func Tools(revision string) []tools.Tool {
 	list := []tools.Tool{
-		tools.New(read("test.echo", "Gives back what it is given. For tests alone."), echo),
-		tools.New(local("test.quick", "Gives back what it is given, beside the workflow. For tests alone."), echo),
-		tools.New(read("test.sleep", "Waits. For tests alone."), sleep),
-		tools.New(read("test.big", "Gives a large value. For tests alone."), big),
-		tools.New(read("test.whoami", "Says for whom it runs. For tests alone."), whoami),
-		tools.New(read("test.fail", "Fails. For tests alone."), fail),
-		tools.New(read("test.panic", "Panics. For tests alone."), explode),
-		tools.New(needs(read("test.guarded", "Needs a permission. For tests alone."), "secrets.read"), echo),
-		tools.New(hidden(read("test.hidden", "Belongs to another tenant. For tests alone.")), echo),
-		tools.New(keyed(draft("test.serial", "Notes when it runs, one after another for a key. For tests alone.", true)), effect),
+		tools.New(read("test.echo", "Returns its input. Only for tests."), echo),
+		tools.New(local("test.quick", "Returns its input in a local activity. Only for tests."), echo),
+		tools.New(read("test.sleep", "Waits. Only for tests."), sleep),
+		tools.New(read("test.big", "Returns a large value. Only for tests."), big),
+		tools.New(read("test.whoami", "Returns the tenant and the principal of the call. Only for tests."), whoami),
+		tools.New(read("test.fail", "Fails. Only for tests."), fail),
+		tools.New(read("test.panic", "Panics. Only for tests."), explode),
+		tools.New(needs(read("test.guarded", "Needs a permission. Only for tests."), "secrets.read"), echo),
+		tools.New(hidden(read("test.hidden", "Belongs to another tenant. Only for tests.")), echo),
+		tools.New(keyed(draft("test.serial", "Records when it runs; calls with the same key run one after another. Only for tests.", true)), effect),
 	}
 	return slices.Concat(list, effects(), cutTools(), doubtTools(), taskTools(), bundledTools(), revisedTools(revision))
 }
 
 func effects() []tools.Tool {
-	write := draft("test.write", "Changes something outside. For tests alone.", true)
+	write := draft("test.write", "Changes something outside. Only for tests.", true)
 	write.Permission = jig.PermissionWrite
-	risky := draft("test.once", "Changes something outside, once. For tests alone.", false)
+	risky := draft("test.once", "Changes something outside, once. Only for tests.", false)
 	risky.Permission = jig.PermissionWrite
 	return []tools.Tool{
-		tools.New(draft("test.effect", "Changes something outside and must not run twice. For tests alone.", false), effect),
-		tools.New(draft("test.keyed", "Changes something outside under a key. For tests alone.", true), effect),
+		tools.New(draft("test.effect", "Changes something outside and must not run twice. Only for tests.", false), effect),
+		tools.New(draft("test.keyed", "Changes something outside under a key. Only for tests.", true), effect),
 		tools.New(write, effect),
 		tools.New(risky, effect),
 	}
@@ -68,7 +68,7 @@ func hidden(t jig.Tool) jig.Tool { t.Tenants = []string{"somebody_else"}; return
 func keyed(t jig.Tool) jig.Tool { t.ConcurrencyKey = "input.key"; return t }
 
 type echoIn struct {
-	Value string `json:"value" jsonschema:"what to give back"`
+	Value string `json:"value" jsonschema:"value to return"`
 	Count int    `json:"count,omitempty" jsonschema:"a number"`
 }
 
@@ -118,7 +118,7 @@ type whoOut struct {
 }
 
 type whoIn struct {
-	TenantID string `json:"tenant_id,omitempty" jsonschema:"ignored: the session says"`
+	TenantID string `json:"tenant_id,omitempty" jsonschema:"ignored; the session determines the tenant"`
 }
 
 func whoami(_ context.Context, inv jig.Invocation, _ whoIn) (whoOut, error) {

@@ -12,7 +12,7 @@ import (
 // taskTools returns the effects of extraction tasks, which succeed or fail as the receiver decides.
 func taskTools() []tools.Tool {
 	return []tools.Tool{
-		tools.New(draft("test.task", "Changes something outside under a key, and fails when the receiver says so. For tests alone.", true), task),
+		tools.New(draft("test.task", "Changes something outside under a key, and fails when the receiver says so. Only for tests.", true), task),
 	}
 }
 
@@ -31,8 +31,8 @@ type taskOut struct {
 // TaskValue returns the value that test.task computes from a number.
 func TaskValue(n int64) int64 { return (n*17 + 3) % 1_000_003 }
 
-// task posts its name and its number. A conflict fails the task; any other refusal is worth another call, but no other attempt of the same
-// call.
+// task posts its name and its number. A conflict fails the task. Any other refusal may be retried with a new call, but not with another
+// attempt of the same call.
 func task(ctx context.Context, inv jig.Invocation, in taskIn) (taskOut, error) {
 	out, err := effect(ctx, inv, effectIn{URL: in.URL, Name: in.Task + " " + strconv.FormatInt(in.N, 10), Before: in.Before, After: in.After})
 	switch {
