@@ -33,7 +33,7 @@ func listing(ctx context.Context, b *bench) ([]row, error) {
 		{"all", jig.PendingFilter{}},
 		{"of one tool", jig.PendingFilter{Tool: "bench.t7"}},
 		{"of one agent and requester, older than an hour", jig.PendingFilter{Agent: "agent3", RequestedBy: "p3", Before: time.Now().Add(-time.Hour)}},
-		{"that nothing passes", jig.PendingFilter{Tool: "bench.none"}},
+		{"that matches nothing", jig.PendingFilter{Tool: "bench.none"}},
 	} {
 		took, err := b.listPages(ctx, tenant, one.filter)
 		if err != nil {
@@ -49,7 +49,7 @@ func listing(ctx context.Context, b *bench) ([]row, error) {
 	return rows, nil
 }
 
-// listPages reads pages one after another and starts over at the end.
+// listPages reads pages one after another and starts over after the last page.
 func (b *bench) listPages(ctx context.Context, tenant string, filter jig.PendingFilter) ([]time.Duration, error) {
 	took := make([]time.Duration, 0, listedPages)
 	cursor := ""
@@ -57,7 +57,7 @@ func (b *bench) listPages(ctx context.Context, tenant string, filter jig.Pending
 		began := time.Now()
 		_, next, err := b.engine.store.ListPending(ctx, tenant, filter, cursor, 40)
 		if err != nil {
-			return nil, fmt.Errorf("list what waits: %w", err)
+			return nil, fmt.Errorf("list the waiting approvals: %w", err)
 		}
 		took, cursor = append(took, time.Since(began)), next
 	}
@@ -83,7 +83,7 @@ func (b *bench) seedApprovals(ctx context.Context, tenant string, n int) error {
 	}
 	defer func() { _ = tx.Rollback(ctx) }() //nolint:errcheck // an uncommitted transaction is discarded anyway
 	if _, err := tx.Exec(ctx, "select set_config('jig.tenant', $1, true)", tenant); err != nil {
-		return fmt.Errorf("name the tenant: %w", err)
+		return fmt.Errorf("set the tenant: %w", err)
 	}
 	if _, err := tx.Exec(ctx, `with c as (
 			insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status, idempotency_key)

@@ -29,7 +29,7 @@ func TestQuantile(t *testing.T) {
 	require.Equal(t, []float64{4, 1, 3, 2}, values, "the values keep their order")
 }
 
-func TestRatiosAreTakenPairByPair(t *testing.T) {
+func TestRatios_AreTakenPairByPair(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, spread{median: 2, low: 0.5, high: 4}, ratios([]float64{2, 4, 1}, []float64{1, 1, 2}))
 }
@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 	o, err := parse([]string{"-only", "p1,P10"}, io.Discard)
 	require.NoError(t, err)
 	require.True(t, o.wants("p1") && o.wants("p10") && !o.wants("p2"))
-	require.Empty(t, o.out, "a part of the figures does not replace the document")
+	require.Empty(t, o.out, "a part of the benchmarks does not replace the document")
 
 	o, err = parse(nil, io.Discard)
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func TestParse(t *testing.T) {
 	o, err = parse([]string{"-passes-per-run", "3"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, 3, o.passesPerRun)
-	require.Empty(t, o.out, "figures of another setting do not replace the document")
+	require.Empty(t, o.out, "a run with another setting does not replace the document")
 
 	for _, args := range [][]string{{"-only", "p5"}, {"-pairs", "0"}, {"-p3", "1ms"}, {"-passes-per-run", "0"}, {"extra"}} {
 		_, err := parse(args, io.Discard)
@@ -88,14 +88,14 @@ func TestPlannerAsksAndThenAnswers(t *testing.T) {
 	require.Equal(t, chat.StopEnd, answered.Stop)
 }
 
-func TestFiguresHaveTheirPlace(t *testing.T) {
+func TestPlace_OrdersTheTable(t *testing.T) {
 	t.Parallel()
 	ids := []string{"C2", "A1", "P11", "P10", "C1", "P2"}
 	slices.SortFunc(ids, func(x, y string) int { return place(x) - place(y) })
 	require.Equal(t, []string{"P2", "P10", "P11", "A1", "C1", "C2"}, ids)
 }
 
-func TestCompositionsOfTheBenchAreFreeOfProblems(t *testing.T) {
+func TestCompositions_HaveNoProblems(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry(benchTools(func(entry) {})...)
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestCompositionsOfTheBenchAreFreeOfProblems(t *testing.T) {
 	}
 }
 
-func TestEntityTypesOfTheBenchAreFreeOfProblems(t *testing.T) {
+func TestEntityTypes_HaveNoProblems(t *testing.T) {
 	t.Parallel()
 	checks := extraction.Checks{Field: spec.CheckField, Schema: func(_, _ json.RawMessage) error { return nil }}
 	for name, document := range map[string]string{

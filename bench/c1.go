@@ -28,13 +28,13 @@ const (
 	loopLocal     = "loop.local"
 )
 
-// loopAtOnce is how many iterations of a loop run at the same time.
+// loopAtOnce is the number of iterations of a loop that run at the same time.
 const loopAtOnce = 10
 
 // chainDocument returns a composition whose steps run one after another. Each step's input is one more than the previous step's output.
 func chainDocument(name, tool string, steps int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "kind: composition\nname: %s\ndescription: Counts, a step at a time.\nsteps:\n", name)
+	fmt.Fprintf(&b, "kind: composition\nname: %s\ndescription: Counts one per step.\nsteps:\n", name)
 	for n := 1; n <= steps; n++ {
 		value := "1"
 		if n > 1 {
@@ -103,7 +103,7 @@ func startComposition(ctx context.Context, c caller, id string, p plan) error {
 		}
 		var err error
 		if input, err = json.Marshal(map[string]any{"items": items}); err != nil {
-			return fmt.Errorf("write the items: %w", err)
+			return fmt.Errorf("encode the items: %w", err)
 		}
 	}
 	_, err := c.jig.StartCall(ctx, client.CallInput{Tenant: c.tenant, Tool: p.Tool, Input: input, Principal: jig.Principal{ID: "bench"}}, id)
@@ -199,10 +199,10 @@ func compositions(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	what := fmt.Sprintf("steps a second, compositions of %d steps in a row, ", b.size.steps)
+	what := fmt.Sprintf("steps per second, compositions of %d sequential steps, ", b.size.steps)
 	rows := b.compare(what+"one at a time, %s", single, "", 0, judgeSteps)
 	rows = append(rows, b.compare(what+fmt.Sprintf("%d at a time, ", b.size.chainsAtOnce)+"%s", many, "", 0, judgeSteps)...)
-	rows = append(rows, eventsAStep("quick tools local", "≤ 4", events["jig local"], events["B0"]),
+	rows = append(rows, eventsAStep("quick local tools", "≤ 4", events["jig local"], events["B0"]),
 		eventsAStep("activity tools", "– (Temporal's floor is 6)", events["jig"], events["B0"]))
 	loops, err := b.loopEvents(ctx)
 	return append(rows, loops...), err
@@ -237,8 +237,8 @@ func judgeSteps(_ bool, ratio float64) (string, verdict) {
 func eventsAStep(tools, target string, jig, loop *stepEvents) row {
 	own := spreadOf(jig.own)
 	r := row{
-		figure: "history events a step in a row, " + tools, target: target, verdict: notJudged,
-		jig:      fmt.Sprintf("%s; with the session that calls it %.1f", own.show(1, ""), spreadOf(jig.all).median),
+		figure: "history events per sequential step, " + tools, target: target, verdict: notJudged,
+		jig:      fmt.Sprintf("%s; with the calling session %.1f", own.show(1, ""), spreadOf(jig.all).median),
 		baseline: spreadOf(loop.all).show(1, ""),
 	}
 	if strings.HasPrefix(target, "≤") {
@@ -250,7 +250,7 @@ func eventsAStep(tools, target string, jig, loop *stepEvents) row {
 // loopEvents counts the history events per iteration of a loop.
 func (b *bench) loopEvents(ctx context.Context) ([]row, error) {
 	var rows []row
-	for _, one := range []struct{ tool, what string }{{loopActivity, "activity tools"}, {loopLocal, "quick tools local"}} {
+	for _, one := range []struct{ tool, what string }{{loopActivity, "activity tools"}, {loopLocal, "quick local tools"}} {
 		s := side{name: one.tool, tool: one.tool, start: startComposition}
 		events := &stepEvents{}
 		for range b.pairs {
@@ -263,8 +263,8 @@ func (b *bench) loopEvents(ctx context.Context) ([]row, error) {
 			}
 		}
 		rows = append(rows, row{
-			figure: fmt.Sprintf("history events a turn, a loop of %d, %d at a time, %s", b.size.steps, loopAtOnce, one.what),
-			jig:    fmt.Sprintf("%s; with the session that calls it %.1f", spreadOf(events.own).show(1, ""), spreadOf(events.all).median),
+			figure: fmt.Sprintf("history events per iteration, a loop of %d, %d at a time, %s", b.size.steps, loopAtOnce, one.what),
+			jig:    fmt.Sprintf("%s; with the calling session %.1f", spreadOf(events.own).show(1, ""), spreadOf(events.all).median),
 			target: "≤ 4", verdict: judge(spreadOf(events.own).median <= 4),
 		})
 	}

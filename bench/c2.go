@@ -46,7 +46,7 @@ func schedules(ctx context.Context, b *bench) ([]row, error) {
 			return rows, err
 		}
 		rows = append(rows, row{
-			figure: fmt.Sprintf("a schedule's moment → first tool function entered, p50 of %d, %s", len(delays), one.what),
+			figure: fmt.Sprintf("due time of a schedule → first tool function entered, p50 of %d, %s", len(delays), one.what),
 			jig:    spreadOf(delays).show(0, " ms"), verdict: notJudged,
 		})
 	}
@@ -75,7 +75,7 @@ func (b *bench) fire(ctx context.Context, name string, o client.ScheduleOptions)
 			}
 			delays = append(delays, milliseconds(e.At.Sub(due)))
 		case <-late.C:
-			return nil, fmt.Errorf("the schedule made %d of %d calls by now", len(delays), b.size.firings)
+			return nil, fmt.Errorf("the schedule has made only %d of %d calls", len(delays), b.size.firings)
 		case <-ctx.Done():
 			return nil, fmt.Errorf("waiting for the schedule: %w", ctx.Err())
 		}
@@ -88,7 +88,7 @@ func dueAt(session string) (time.Time, error) {
 	const form = "2006-01-02T15:04:05Z"
 	due, err := time.Parse(form, session[max(0, len(session)-len(form)):])
 	if err != nil {
-		return due, fmt.Errorf("the moment of session %s: %w", session, err)
+		return due, fmt.Errorf("the due time of session %s: %w", session, err)
 	}
 	return due, nil
 }

@@ -97,7 +97,7 @@ func (e *engine) close() {
 	e.store.Close()
 }
 
-// cachedSessions is how many sessions a worker keeps in memory; it equals the default of jig's worker.
+// cachedSessions is the number of sessions that a worker keeps in memory; it equals the default of jig's worker.
 const cachedSessions = 1500
 
 // startWorker starts a worker tuned like jig's own: the number of pollers follows the load, as many activities start eagerly as calls run
@@ -208,7 +208,7 @@ func agentDocument(passesPerRun int) (string, error) {
 	return string(b), nil
 }
 
-// storeOf lets the database serve every subject.
+// storeOf returns the store interfaces of the activities, all served by one database.
 func storeOf(db *store.DB) activities.Store {
 	return activities.Store{
 		Sessions:   db,

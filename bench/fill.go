@@ -226,7 +226,7 @@ func (e *engine) FillTask(ctx context.Context, in FillTaskInput) (json.RawMessag
 func (p *pages) write(ctx context.Context, in FillTaskInput, value json.RawMessage) error {
 	read, err := json.Marshal([]any{p.tasks[in.Task], in.Content, in.Values})
 	if err != nil {
-		return fmt.Errorf("write what was read: %w", err)
+		return fmt.Errorf("encode what the task reads: %w", err)
 	}
 	sum := sha256.Sum256(read)
 	provenance, err := json.Marshal(entity.Provenance{Task: in.Task, InputHash: hex.EncodeToString(sum[:]), At: time.Now().UTC()})

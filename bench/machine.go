@@ -46,7 +46,7 @@ func machineTime() (time.Duration, error) {
 	fields := strings.Fields(line)
 	const user, nice, system, interrupts, soft = 1, 2, 3, 6, 7 // see proc(5)
 	if len(fields) <= soft || fields[0] != "cpu" {
-		return 0, errors.New("CPU time of the machine: the file has another form")
+		return 0, errors.New("CPU time of the machine: unexpected file format")
 	}
 	var ticks float64
 	for _, at := range []int{user, nice, system, interrupts, soft} {

@@ -31,7 +31,7 @@ type size struct {
 	latencySessions int
 	// loadSessions is the number of sessions on each side of a pair of P2, at most loadAtOnce at a time.
 	loadSessions, loadAtOnce int
-	// decisions is the number of decisions of P4 with a warm worker, kills the number after the worker was killed.
+	// decisions is the number of decisions of P4 with a warm worker, kills the number of decisions after the worker was killed.
 	decisions, kills int
 	// suspended is the number of suspended sessions of P6, idle the time for which their worker is watched.
 	suspended int
@@ -52,7 +52,7 @@ type size struct {
 	evaluations int
 	// thinFor is how long P3 calls its thin tool.
 	thinFor time.Duration
-	// entities is the number of entities on each side of a pair of P11, manyEntities the number with one task each, and graphTasks the number
+	// entities is the number of entities on each side of a pair of P11, manyEntities the number of entities with one task each, and graphTasks the number
 	// of tasks in one graph.
 	entities, manyEntities, graphTasks int
 }
@@ -83,12 +83,12 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o := options{args: args, size: fullSize()}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	only := flags.String("only", "", "figures to measure, as in p1,p2; all when empty")
-	flags.IntVar(&o.pairs, "pairs", 10, "pairs of both sides, alternating")
-	flags.BoolVar(&o.smoke, "smoke", false, "tiny sizes: show that everything runs, write nothing, judge nothing")
-	flags.StringVar(&o.out, "out", "", "document to write the table to, between its markers (default docs/benchmarks.md when all figures are measured)")
-	flags.StringVar(&o.profile, "profile", "", "folder for CPU profiles of this process, by figure and side")
-	flags.IntVar(&o.passesPerRun, "passes-per-run", 1, "passes of a session that share a workflow run (the agent's passes_per_run); other than 1 writes no document by itself")
+	only := flags.String("only", "", "benchmarks to measure, e.g. p1,p2 (default all)")
+	flags.IntVar(&o.pairs, "pairs", 10, "number of pairs; each pair measures every side once")
+	flags.BoolVar(&o.smoke, "smoke", false, "run everything with tiny sizes; write no document and judge nothing")
+	flags.StringVar(&o.out, "out", "", "document to write the table to, between its markers (default docs/benchmarks.md if all benchmarks are measured)")
+	flags.StringVar(&o.profile, "profile", "", "folder for CPU profiles of this process, by benchmark and side")
+	flags.IntVar(&o.passesPerRun, "passes-per-run", 1, "passes of a session that share a workflow run (the agent's passes_per_run); with a value other than 1, -out has no default")
 	flags.DurationVar(&o.size.thinFor, "p3", o.size.thinFor, "how long P3 calls its thin tool")
 	flags.IntVar(&o.size.suspended, "p6", o.size.suspended, "suspended sessions of P6")
 	flags.IntVar(&o.size.longPasses, "p7", o.size.longPasses, "passes of P7")
@@ -103,7 +103,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	for _, id := range o.only {
 		if !slices.ContainsFunc(figures(), func(f figure) bool { return f.id == id }) {
-			return o, fmt.Errorf("there is no figure %q", id)
+			return o, fmt.Errorf("there is no benchmark %q", id)
 		}
 	}
 	switch {

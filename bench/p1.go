@@ -60,7 +60,7 @@ func judgeAtLeast(local bool, ratio float64) (string, verdict) {
 func (b *bench) compare(what string, values [][]float64, unit string, decimals int, target func(local bool, ratio float64) (string, verdict)) []row {
 	const loop, bare = 2, 3
 	var rows []row
-	for i, tools := range []string{"activity tools", "quick tools local"} {
+	for i, tools := range []string{"activity tools", "quick local tools"} {
 		ratio := ratios(values[i], values[loop])
 		r := row{
 			figure: fmt.Sprintf(what, tools), jig: spreadOf(values[i]).show(decimals, unit),
@@ -70,7 +70,7 @@ func (b *bench) compare(what string, values [][]float64, unit string, decimals i
 		rows = append(rows, r)
 	}
 	return append(rows, row{
-		figure: fmt.Sprintf(what, "bare B0 (no store), beside B0"), jig: spreadOf(values[bare]).show(decimals, unit),
+		figure: fmt.Sprintf(what, "bare B0 (no store), compared with B0"), jig: spreadOf(values[bare]).show(decimals, unit),
 		baseline: spreadOf(values[loop]).show(decimals, unit), ratio: ratios(values[bare], values[loop]).show(2, ""), verdict: notJudged,
 	})
 }

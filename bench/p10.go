@@ -90,7 +90,7 @@ func appending(ctx context.Context, b *bench) ([]row, error) {
 	}
 	ratio := ratios(values[0], values[1])
 	return []row{{
-		figure: fmt.Sprintf("events appended a second, %d sessions at once, one event at a time", appenders), target: "≥ 0.9 × pgx batch",
+		figure: fmt.Sprintf("events appended per second, %d sessions at once, one event at a time", appenders), target: "≥ 0.9 × pgx batch",
 		jig: spreadOf(values[0]).show(0, ""), baseline: spreadOf(values[1]).show(0, ""), ratio: ratio.show(2, ""), verdict: judge(ratio.median >= 0.9),
 	}}, nil
 }
@@ -151,7 +151,7 @@ func delivering(ctx context.Context, b *bench) ([]row, error) {
 	subscribers.Wait()
 	p99 := quantile(delays, 0.99)
 	return []row{{
-		figure: fmt.Sprintf("commit to subscriber p99, %d subscribers, %d events a second", len(ids), deliveriesPerSecond),
+		figure: fmt.Sprintf("commit to subscriber p99, %d subscribers, %d events per second", len(ids), deliveriesPerSecond),
 		target: "≤ 100 ms", jig: fmt.Sprintf("%.1f ms (p50 %.1f, slowest %.1f; %d of %d arrived)", p99, quantile(delays, 0.5),
 			spreadOf(delays).high, len(delays), b.size.deliveries),
 		verdict: judge(p99 <= 100 && len(delays) == b.size.deliveries),

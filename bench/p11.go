@@ -33,7 +33,7 @@ func extractions(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	what := fmt.Sprintf("tasks a second, extraction of %d entities of %d compute tasks, %d at a time", b.size.entities, len(fillSteps()), filledAtOnce)
+	what := fmt.Sprintf("tasks per second, extraction of %d entities of %d compute tasks, %d at a time", b.size.entities, len(fillSteps()), filledAtOnce)
 	rows := compareFill(what, values)
 	many, err := b.manyEntities(ctx)
 	rows = append(rows, many...)
@@ -52,7 +52,7 @@ func compareFill(what string, values [][]float64) []row {
 		figure: what, target: fmt.Sprintf("≥ %g × B0", bound), jig: spreadOf(jig).show(0, ""), baseline: spreadOf(loop).show(0, ""),
 		ratio: ratio.show(2, ""), verdict: judge(ratio.median >= bound),
 	}, {
-		figure: what + ", bare B0 (no store), beside B0", jig: spreadOf(bare).show(0, ""), baseline: spreadOf(loop).show(0, ""),
+		figure: what + ", bare B0 (no store), compared with B0", jig: spreadOf(bare).show(0, ""), baseline: spreadOf(loop).show(0, ""),
 		ratio: ratios(bare, loop).show(2, ""), verdict: notJudged,
 	}}
 }
@@ -110,13 +110,13 @@ func (b *bench) call(ctx context.Context, in client.CallInput, session string, d
 	}
 	result, err := b.jig.WholeResult(ctx, in.Tenant, ended)
 	if err != nil {
-		return fmt.Errorf("read what %s gave: %w", in.Tool, err)
+		return fmt.Errorf("read the result of %s: %w", in.Tool, err)
 	}
 	if result == nil || !result.Success {
 		return fmt.Errorf("%s of session %s is %s: %+v", in.Tool, session, ended.Status, result)
 	}
 	if err := json.Unmarshal(result.Data, data); err != nil {
-		return fmt.Errorf("read what %s gave: %w", in.Tool, err)
+		return fmt.Errorf("read the result of %s: %w", in.Tool, err)
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (b *bench) manyEntities(ctx context.Context) ([]row, error) {
 	}
 	rate := fmt.Sprintf("%.0f", float64(n)/time.Since(began).Seconds())
 	return b.historyRows(ctx, session, fmt.Sprintf("%d entities of one compute task, by one call", n),
-		row{figure: "entities a second", jig: rate, target: "all complete", verdict: met})
+		row{figure: "entities per second", jig: rate, target: "all complete", verdict: met})
 }
 
 // largeGraph fills one entity with a graph of very many tasks.

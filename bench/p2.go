@@ -29,13 +29,13 @@ func throughput(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	what := fmt.Sprintf("passes a second, %d sessions at a time", b.size.loadAtOnce)
+	what := fmt.Sprintf("passes per second, %d sessions at a time", b.size.loadAtOnce)
 	rows := b.compare(what+", %s", values, "", 1, judgeAtLeast)
 	jig, local, loop := loads["jig"], loads["jig local"], loads["B0"]
-	const own, all = "CPU of worker and client a pass, ", "CPU of the whole machine, Temporal and PostgreSQL with it, a pass, "
-	return append(rows, eventRow("activity tools", jig, loop), eventRow("quick tools local", local, loop),
-		cpuRow(own+"activity tools", jig.cpu, loop.cpu), cpuRow(own+"quick tools local", local.cpu, loop.cpu),
-		cpuRow(all+"activity tools", jig.machine, loop.machine), cpuRow(all+"quick tools local", local.machine, loop.machine)), nil
+	const own, all = "CPU of worker and client per pass, ", "CPU of the whole machine, including Temporal and PostgreSQL, per pass, "
+	return append(rows, eventRow("activity tools", jig, loop), eventRow("quick local tools", local, loop),
+		cpuRow(own+"activity tools", jig.cpu, loop.cpu), cpuRow(own+"quick local tools", local.cpu, loop.cpu),
+		cpuRow(all+"activity tools", jig.machine, loop.machine), cpuRow(all+"quick local tools", local.machine, loop.machine)), nil
 }
 
 // underLoad runs many sessions at a time and returns passes per second.
@@ -81,7 +81,7 @@ func (b *bench) underLoad(ctx context.Context, s side, l *load) (float64, error)
 func eventRow(tools string, jig, loop *load) row {
 	more := spreadOf(jig.events).median - spreadOf(loop.events).median
 	return row{
-		figure: "history events a pass, " + tools, target: "≤ B0 + 6", jig: spreadOf(jig.events).show(1, ""),
+		figure: "history events per pass, " + tools, target: "≤ B0 + 6", jig: spreadOf(jig.events).show(1, ""),
 		baseline: spreadOf(loop.events).show(1, ""), ratio: fmt.Sprintf("%+.1f", more), verdict: judge(more <= 6),
 	}
 }

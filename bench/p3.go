@@ -70,7 +70,7 @@ func thinTools(ctx context.Context, b *bench) ([]row, error) {
 		times[i] = milliseconds(one.took)
 	}
 	p50, p99, slowest := quantile(times, 0.5), quantile(times, 0.99), quantile(times, 1)
-	what := fmt.Sprintf("thin tool, %d calls a second for %s: moment of the call → answer, ", time.Second/thinEvery, b.size.thinFor)
+	what := fmt.Sprintf("thin tool, %d calls per second for %s: due time of the call → answer, ", time.Second/thinEvery, b.size.thinFor)
 	return []row{
 		{figure: what + "p50", target: "≤ 60 ms", jig: fmt.Sprintf("%.1f ms", p50), verdict: judge(p50 <= 60)},
 		{figure: what + "p99 (slowest)", target: "< 500 ms", jig: fmt.Sprintf("%.1f ms (%.1f)", p99, slowest), verdict: judge(p99 < 500)},
@@ -140,7 +140,7 @@ func (b *bench) thinCall(ctx context.Context, tenant string, n int, due time.Tim
 	}
 	err = json.Unmarshal(answer.Result.Data, &made)
 	if err == nil && made.SessionID == "" {
-		err = errors.New("it names no session")
+		err = errors.New("the result names no session")
 	}
 	if err != nil {
 		return thinCall{}, fmt.Errorf("session %s gave %s: %w", answer.SessionID, answer.Result.Data, err)

@@ -47,7 +47,7 @@ func (b *bench) warmDecisions(ctx context.Context) ([]row, error) {
 			verdict: judge(p50.median <= 50),
 		},
 		{
-			figure: "the same from the moment the client hears that it was accepted (below 0: the tool was faster)",
+			figure: "the same, measured from the time the client knows that it was accepted (below 0: the tool was faster)",
 			jig:    spreadOf(accepted).show(1, " ms"), verdict: notJudged,
 		},
 	}, nil
@@ -149,7 +149,7 @@ func (b *bench) decisionsAfterKill(ctx context.Context) ([]row, error) {
 	}
 	s := spreadOf(times)
 	return []row{{
-		figure: "the same after SIGKILL of the session's worker, another one up; slowest counts", target: "≤ 2 s",
-		jig: s.show(2, " s"), baseline: "Temporal's sticky time-out: 5 s", verdict: judge(s.high <= 2),
+		figure: "the same after SIGKILL of the session's worker, with another worker running; the slowest counts", target: "≤ 2 s",
+		jig: s.show(2, " s"), baseline: "Temporal's sticky timeout: 5 s", verdict: judge(s.high <= 2),
 	}}, nil
 }

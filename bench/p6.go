@@ -48,7 +48,7 @@ func toFull(n int) float64 { return max(1, float64(cachedSessions)/float64(n)) }
 func growth(mb float64, n int) string {
 	text := fmt.Sprintf("%+.0f MB", mb)
 	if n < cachedSessions {
-		text += fmt.Sprintf(" (a straight line to %d: %+.0f MB)", cachedSessions, mb*toFull(n))
+		text += fmt.Sprintf(" (extrapolated to %d: %+.0f MB)", cachedSessions, mb*toFull(n))
 	}
 	return text
 }
@@ -137,5 +137,5 @@ func (b *bench) untilWaiting(ctx context.Context, tenant string, n int) error {
 			return err
 		}
 	}
-	return fmt.Errorf("not all of %d sessions were suspended by now", n)
+	return fmt.Errorf("not all of the %d sessions were suspended in time", n)
 }

@@ -19,7 +19,7 @@ const turn = 100
 type contender struct {
 	what       string
 	ours, raws func(ctx context.Context) error
-	// beside says that the row is shown for information and has no target.
+	// beside reports that the row is shown for information only and has no target.
 	beside bool
 }
 
@@ -82,7 +82,7 @@ func stepVariables() (ready, native map[string]any, err error) {
 	ready = map[string]any{}
 	for name, value := range native {
 		if ready[name], err = expr.From(value); err != nil {
-			return nil, nil, fmt.Errorf("make %s ready: %w", name, err)
+			return nil, nil, fmt.Errorf("convert %s: %w", name, err)
 		}
 	}
 	return ready, native, nil
@@ -105,7 +105,7 @@ func evaluation(ctx context.Context, b *bench) ([]row, error) {
 		limits       []cel.ProgramOption
 	}{
 		{what: "a condition", source: condition},
-		{what: "the same beside cel-go with its own cost limit", source: condition, limits: []cel.ProgramOption{cel.CostLimit(1_000_000)}},
+		{what: "the same, compared with cel-go with its own cost limit", source: condition, limits: []cel.ProgramOption{cel.CostLimit(1_000_000)}},
 		{what: "a condition over 20 results", source: `input.publish && steps.sections.all(s, s.success && s.data.id >= 0)`},
 		{what: "a list made of 20 results", source: `steps.sections.filter(s, s.data.id > 10).map(s, s.data.url)`},
 	} {

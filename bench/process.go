@@ -58,7 +58,7 @@ func serve(ctx context.Context, args []string, stdout io.Writer) error {
 	_, err = fmt.Fprintln(stdout, ready)
 	mu.Unlock()
 	if err != nil {
-		return fmt.Errorf("tell that the worker is up: %w", err)
+		return fmt.Errorf("report that the worker is ready: %w", err)
 	}
 	<-ctx.Done()
 	return nil
@@ -131,7 +131,7 @@ func (p *process) memory() (float64, error) {
 	}
 	fields := strings.Fields(string(content))
 	if len(fields) < 2 {
-		return 0, errors.New("memory of the worker: the file has another form")
+		return 0, errors.New("memory of the worker: unexpected file format")
 	}
 	pages, err := strconv.ParseFloat(fields[1], 64)
 	if err != nil {
@@ -149,7 +149,7 @@ func (p *process) processor() (time.Duration, error) {
 	_, rest, _ := strings.Cut(string(content), ") ") // the name may contain spaces
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
-		return 0, errors.New("CPU time of the worker: the file has another form")
+		return 0, errors.New("CPU time of the worker: unexpected file format")
 	}
 	var ticks float64
 	for _, field := range fields[11:13] {

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// side is one of the things that a benchmark compares.
+// side is one of the implementations that a benchmark compares.
 type side struct {
 	name string
 	// tool is the tool that its sessions call.

@@ -86,7 +86,7 @@ func (e *engine) AdmitStep(ctx context.Context, in StepInput) (string, error) {
 	}
 	ruling := policy.Base{}.Rule(tool, call, jig.Session{})
 	if ruling.Verdict != jig.VerdictRun {
-		return "", fmt.Errorf("policy says %s to %s", ruling.Verdict, tool.Name)
+		return "", fmt.Errorf("the verdict of policy on %[2]s is %[1]s", ruling.Verdict, tool.Name)
 	}
 	call.Verdict, call.Reasons, call.PolicyVersion = ruling.Verdict, ruling.Reasons, ruling.PolicyVersion
 	if call.Digest, err = stepDigest(e.store.Installation(), call); err != nil {
@@ -109,7 +109,7 @@ func (e *engine) StepOutput(ctx context.Context, in StepInput) (out toolOutput, 
 		return out, fmt.Errorf("call %s is %s", call.ID, call.Status)
 	}
 	if err := json.Unmarshal(call.Result.Data, &out); err != nil {
-		return out, fmt.Errorf("read what %s gave: %w", call.ID, err)
+		return out, fmt.Errorf("read the result of %s: %w", call.ID, err)
 	}
 	return out, nil
 }
