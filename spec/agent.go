@@ -19,11 +19,11 @@ type AgentHead struct {
 	// Description tells people, and agents that delegate, what the agent is for.
 	Description string `json:"description,omitempty" spec:"max=4096" jsonschema:"What the agent is for, in a sentence or two."`
 	Model       string `json:"model" spec:"required,max=256,form=model" hint:"add e.g. model: anthropic/claude-sonnet-4-5" jsonschema:"provider/model: anthropic/…, openai/… or script/…"`
-	// Tools is the whitelist. Without it the agent has no tools.
+	// Tools is the whitelist. By default the agent has no tools.
 	Tools []string `json:"tools,omitempty" spec:"max=512,form=tool" jsonschema:"The tools the agent may use: names, category.* or * for all."`
-	// Agents are the agents that this agent may start. Without it the agent may start none.
+	// Agents are the agents that this agent may start. By default it may start no agents.
 	Agents []string `json:"agents,omitempty" spec:"max=512,form=name" jsonschema:"The agents that the agent may start with agent.run; none by default."`
-	// Models are the models that a caller may choose in place of Model. Without it a caller may choose none.
+	// Models are the models that a caller may choose in place of Model. By default a caller may not choose a model.
 	Models []string `json:"models,omitempty" spec:"max=64,form=model_choice" jsonschema:"The models that an agent or a composition that starts this agent may choose instead of model: provider/model, provider/* or *; none by default."`
 	// InputSchema describes the session's input. Without it any object is accepted.
 	InputSchema json.RawMessage `json:"input_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the session's input; the top level is an object."`

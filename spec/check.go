@@ -81,7 +81,7 @@ type checker struct {
 	tasks     names[bool]
 	// types are the entity types. A type that is not fully known is nil.
 	types names[*entity.Type]
-	// codeTools are the tools of the catalog that are code, and specTools those that are specs.
+	// codeTools are the tools of the catalog that are written in code. specTools are the tools that are specs.
 	codeTools, specTools map[string]bool
 	// taskSpecs are the specs of kind task, which a step may name like a task.
 	taskSpecs map[string]bool

@@ -47,7 +47,7 @@ func (r PolicyRule) says(key string) bool {
 	return r.OnExpiry != ""
 }
 
-// CheckTerms checks the terms of a rule that was made in code, as reading a document checks those of a written rule. The error is
+// CheckTerms checks the terms of a rule that was made in code. The conditions are the same as for a rule in a document. The error is
 // INVALID_INPUT with the rule's key as its field, e.g. quorum.
 func (r PolicyRule) CheckTerms() error {
 	refuse := func(field, hint, format string, args ...any) error {
