@@ -57,8 +57,8 @@ func (p *Program) Check(shapes Shapes) error {
 }
 
 // Describe returns the shape of the expression's result: a JSON Schema with a few hundred places at most, or {} if nothing is known. Callers
-// use it as the shape of a name in further checks, such as the item of a loop (the `items` of the list's schema) or a variable. Errors are
-// those of [Program.Check].
+// use it as the shape of a name in further checks, such as the item of a loop (the `items` of the list's schema) or a variable. It returns
+// the same errors as [Program.Check].
 func (p *Program) Describe(shapes Shapes) (json.RawMessage, error) {
 	found, err := p.infer(shapes)
 	if err != nil {

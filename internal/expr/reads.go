@@ -86,7 +86,7 @@ func (d *Document) Reads() Reads {
 	return all
 }
 
-// Templates iterates over the strings of the document that contain expressions, in the order of the keys. Paths are those of [Problem].
+// Templates iterates over the strings of the document that contain expressions, in the order of the keys. The paths are as in [Problem].
 func (d *Document) Templates() iter.Seq2[string, *Template] {
 	return func(yield func(string, *Template) bool) { slots(d.root, yield) }
 }
