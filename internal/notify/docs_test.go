@@ -24,7 +24,7 @@ func block(t *testing.T, language string) string {
 	return string(found[1])
 }
 
-// The body in the documentation is the one that is sent, and the program there is the one in the example.
+// The documentation shows the body that is sent, and the program from the example.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
