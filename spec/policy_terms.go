@@ -93,7 +93,7 @@ const (
 
 func onlyAsk(key string) string {
 	if key == "expires" {
-		return "only a rule that asks has an approval that can expire"
+		return "only a rule that asks has an approval that expires"
 	}
 	return "only a rule that asks may have " + key
 }
