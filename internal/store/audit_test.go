@@ -139,7 +139,7 @@ func TestWhatTheOwnerChangesIsFound(t *testing.T) {
 		problem string
 	}{
 		"an entry":        {"update audit set entry = replace(entry, 'ana', 'bob') where n = 4", 4, "its entry does not hash to"},
-		"entry and hash":  {"update audit set entry = '{}', hash = sha256(prev || int8send(n) || '{}'::bytea) where n = 4", 4, "of the tenant"},
+		"entry and hash":  {"update audit set entry = '{}', hash = sha256(prev || int8send(n) || '{}'::bytea) where n = 4", 4, "belongs to the tenant"},
 		"a hash":          {"update audit set hash = sha256('x') where n = 4", 4, "does not hash to"},
 		"a link":          {"update audit set prev = sha256('x') where n = 4", 4, "it follows"},
 		"a row gone":      {"delete from audit where n = 5", 5, "is missing; row 6 is in its place"},

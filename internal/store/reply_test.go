@@ -64,7 +64,7 @@ func TestRefusedAnswersChangeNothing(t *testing.T) {
 		"expired at":                         func(r *approval.ReplyRequest) { r.Now = time.Now().Add(2 * time.Hour) },
 		"does not fit":                       func(r *approval.ReplyRequest) { r.Refusal = "the answer does not fit" },
 		"eve may not decide":                 func(r *approval.ReplyRequest) { r.Principal = jig.Principal{ID: "eve"} },
-		"nobody says who":                    func(r *approval.ReplyRequest) { r.Principal = jig.Principal{} },
+		"does not say who decides":           func(r *approval.ReplyRequest) { r.Principal = jig.Principal{} },
 		"the question changed since it was ": func(r *approval.ReplyRequest) { r.Digest = "" },
 	} {
 		before := len(w.log(t))
