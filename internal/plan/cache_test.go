@@ -30,11 +30,11 @@ func TestCache(t *testing.T) {
 		require.Equal(t, "compiled "+strconv.Itoa(i), get(strconv.Itoa(i)))
 		get("used")
 	}
-	require.Equal(t, 1001, compiled, "what is in use stays")
+	require.Equal(t, 1001, compiled, "entries in use stay")
 	get("999")
 	require.Equal(t, 1001, compiled)
 	get("0")
-	require.Equal(t, 1002, compiled, "what was not used for long is dropped")
+	require.Equal(t, 1002, compiled, "the least recently used entries are dropped")
 
 	_, err := cache.Get([]byte("bad"), func() (string, error) { return "", jig.Errorf(jig.CodeInvalidInput, "bad") })
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))

@@ -60,9 +60,9 @@ func TestArtifactInChunks(t *testing.T) {
 	_, _, err := db.ReadArtifact(t.Context(), tenant, id, 0, 1)
 	requireCode(t, jig.CodeNotFound, err)
 	require.NoError(t, add(0, "abcd"))
-	require.NoError(t, add(0, "abcd"), "a chunk that is there is left as it is")
+	require.NoError(t, add(0, "abcd"), "an existing chunk is left alone")
 	require.NoError(t, add(4, "ef"))
-	require.NoError(t, add(0, "abcd"), "also when others followed")
+	require.NoError(t, add(0, "abcd"), "also if other chunks followed")
 	require.NoError(t, add(4, "ef"))
 	for offset, chunk := range map[int64]string{0: "ABCD", 2: "cd", 4: "efg", 7: "h", 5: "fg"} {
 		requireCode(t, jig.CodeConflict, add(offset, chunk))

@@ -68,7 +68,7 @@ func asked(t *testing.T, db *store.DB, tenant string) audittool.Result {
 	return found
 }
 
-func TestAuditBeginsWithTheTenantsGenesis(t *testing.T) {
+func TestAudit_BeginsWithTheTenantsGenesis(t *testing.T) {
 	t.Parallel()
 	db, tenant := audited(t, 0)
 	require.Empty(t, chainOf(t, db, tenant))
@@ -89,7 +89,7 @@ func TestAuditBeginsWithTheTenantsGenesis(t *testing.T) {
 }
 
 // With many concurrent writers, some of which roll back, the numbers have no gap and each row follows the one before.
-func TestAuditFromManyAtOnce(t *testing.T) {
+func TestAudit_ConcurrentWriters(t *testing.T) {
 	t.Parallel()
 	db, tenant := audited(t, 0)
 	const writers, each = 16, 12
@@ -130,7 +130,7 @@ func TestAuditFromManyAtOnce(t *testing.T) {
 }
 
 // The owner of the tables can change everything, and audit.verify detects it.
-func TestWhatTheOwnerChangesIsFound(t *testing.T) {
+func TestAudit_DetectsTampering(t *testing.T) {
 	t.Parallel()
 	db, _ := audited(t, 0)
 	for name, row := range map[string]struct {
@@ -179,7 +179,7 @@ func tamper(t *testing.T, tenant, sql string) {
 	}
 }
 
-func TestTheRoleOnlyAppends(t *testing.T) {
+func TestAudit_RoleCanOnlyAppend(t *testing.T) {
 	t.Parallel()
 	db, tenant := audited(t, 3)
 	for _, sql := range []string{
@@ -208,7 +208,7 @@ func TestTheRoleOnlyAppends(t *testing.T) {
 	require.Len(t, chainOf(t, db, tenant), 3)
 }
 
-func TestAuditsAreKeptApart(t *testing.T) {
+func TestAudit_IsSeparatedByTenant(t *testing.T) {
 	t.Parallel()
 	db, tenant := audited(t, 3)
 	thief := storetest.Tenant(t)
@@ -262,7 +262,7 @@ func TestFindAudit(t *testing.T) {
 }
 
 // A decision is recorded even if its texts are very long or contain invalid characters.
-func TestAuditTakesWhatPeopleWrite(t *testing.T) {
+func TestAudit_AcceptsLongAndInvalidTexts(t *testing.T) {
 	t.Parallel()
 	db, tenant := audited(t, 0)
 	reasons := make([]string, 500)
@@ -277,13 +277,13 @@ func TestAuditTakesWhatPeopleWrite(t *testing.T) {
 	}
 	before := odd.Shown.Summary
 	require.NoError(t, db.Audit(t.Context(), tenant, odd))
-	require.Equal(t, before, odd.Shown.Summary, "the caller's entry is its own")
+	require.Equal(t, before, odd.Shown.Summary, "the caller's entry is not modified")
 	rows := chainOf(t, db, tenant)
 	require.LessOrEqual(t, len(rows[0].Entry), 64<<10)
 	var got audit.Entry
 	require.NoError(t, json.Unmarshal([]byte(rows[0].Entry), &got))
 	require.True(t, strings.HasPrefix(got.Note, "€0123"))
-	require.Equal(t, big(1_500), got.Evidence.Token, "evidence is kept whole")
+	require.Equal(t, big(1_500), got.Evidence.Token, "evidence is not shortened")
 	require.True(t, got.Shown.Truncated)
 	require.JSONEq(t, `"not JSON"`, string(got.Shown.Input))
 	require.True(t, asked(t, db, tenant).OK)
@@ -293,7 +293,7 @@ func TestAuditTakesWhatPeopleWrite(t *testing.T) {
 	require.Contains(t, chainOf(t, db, tenant)[1].Entry, `\u0000\ud800`, "to the byte")
 }
 
-func TestTheAuditOutlivesSessionsAndGoesWithTheTenant(t *testing.T) {
+func TestAudit_OutlivesSessionsButNotTheTenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	e := entry(1)

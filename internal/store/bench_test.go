@@ -49,7 +49,7 @@ func BenchmarkEventAppend(b *testing.B) {
 }
 
 // BenchmarkDelivery measures the time from an append to its arrival at a subscriber of another store, which represents another process.
-// 1,000 subscribers watch: once a session each, and once all of them the same session.
+// 1,000 subscribers watch either one session each, or all of them the same session.
 func BenchmarkDelivery(b *testing.B) {
 	const subscribers = 1000
 	for _, sessions := range []int{subscribers, 1} {

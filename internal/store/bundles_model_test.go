@@ -22,7 +22,7 @@ type bundleModel struct {
 	bundles map[string]bundle.Install
 }
 
-// ownedBy is a version and the bundle that made it current, "" for none.
+// ownedBy is a version and the bundle that made it current, or "" if no bundle did.
 type ownedBy struct{ version, owner string }
 
 func versionsIn(b bundle.Install) map[string]string {
@@ -158,7 +158,7 @@ func randomBundle(r *rand.Rand, m *bundleModel) bundle.Install {
 }
 
 // After any sequence of installing, putting and removing, the documents in use and their owners match a model in memory.
-func TestBundlesAreThoseOfAModel(t *testing.T) {
+func TestBundles_MatchAModel(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(12, 13))
 	seen := map[string]int{}

@@ -135,7 +135,7 @@ func TestBundleIsInstalledAndUpgraded(t *testing.T) {
 	_, err = w.Document(t.Context(), w.tenant, "agent", "z")
 	requireCode(t, jig.CodeNotFound, err)
 	body, err := w.DocumentAt(t.Context(), w.tenant, "agent", "z", "v1")
-	require.NoError(t, err, "sessions under way keep it")
+	require.NoError(t, err, "running sessions keep it")
 	require.Equal(t, "agent/z@v1", string(body))
 	require.Equal(t, []string{
 		"bundle bundle/review@1.0.0+" + one.Hash, "document tool/b@v1", "document agent/z@v1", "document agent/a@v1",
@@ -198,21 +198,21 @@ func TestBundleAndTheTenantsOwnDocuments(t *testing.T) {
 	w.put(t, "agent/same@v1")
 	one := bundleOf("a", "1.0.0", nil, "agent/same@v1", "agent/x@v1", "agent/y@v1", "agent/z@v1")
 	w.install(t, one)
-	require.Equal(t, "agent/same@v1<a>", w.current(t)[0], "the very version is adopted")
+	require.Equal(t, "agent/same@v1<a>", w.current(t)[0], "the identical version is adopted")
 	w.put(t, "agent/x@mine")
 	w.put(t, "agent/y@v1")
 	require.NoError(t, w.PutDocument(t.Context(), w.tenant, "agent", "z", "mine", nil))
-	require.Equal(t, []string{"agent/same@v1<a>", "agent/x@mine", "agent/y@v1", "agent/z@mine"}, w.current(t), "what is put by hand is the tenant's own")
+	require.Equal(t, []string{"agent/same@v1<a>", "agent/x@mine", "agent/y@v1", "agent/z@mine"}, w.current(t), "documents that the tenant puts are its own")
 
 	two := bundleOf("a", "2.0.0", replacing(one), "agent/same@v2", "agent/x@v2", "agent/y@v2")
 	require.Empty(t, w.install(t, two).Removed)
-	require.Equal(t, []string{"agent/same@v2<a>", "agent/x@v2<a>", "agent/y@v2<a>", "agent/z@mine"}, w.current(t), "z is not the bundle's any more")
+	require.Equal(t, []string{"agent/same@v2<a>", "agent/x@v2<a>", "agent/y@v2<a>", "agent/z@mine"}, w.current(t), "z no longer belongs to the bundle")
 
 	w.put(t, "agent/x@mine")
 	require.False(t, w.install(t, bundleOf("a", "2.0.0", over(two), "agent/same@v2", "agent/x@v2", "agent/y@v2")).Changed)
 	require.Contains(t, w.current(t), "agent/x@mine")
 	require.True(t, w.install(t, bundleOf("a", "2.0.0", replacing(two), "agent/same@v2", "agent/x@v2", "agent/y@v2")).Changed)
-	require.Contains(t, w.current(t), "agent/x@v2<a>", "asked to, the same bundle takes its place again")
+	require.Contains(t, w.current(t), "agent/x@v2<a>", "with replace, the bundle's version becomes current again")
 }
 
 func TestBundleIsRemoved(t *testing.T) {
@@ -240,7 +240,7 @@ func TestBundleIsRemoved(t *testing.T) {
 		_, err = w.RemoveBundle(t.Context(), w.operator(), name)
 		requireCode(t, jig.CodeNotFound, err)
 	}
-	require.Equal(t, []string{"agent/shared@v1<c>", "agent/y@mine"}, w.current(t), "what others need, and the tenant's own, stays")
+	require.Equal(t, []string{"agent/shared@v1<c>", "agent/y@mine"}, w.current(t), "documents of other bundles, and the tenant's own, stay")
 	names, err := w.BundleNames(t.Context(), w.tenant)
 	require.NoError(t, err)
 	require.Equal(t, []string{"c"}, names)
@@ -254,11 +254,11 @@ func TestBundleIsRemoved(t *testing.T) {
 
 	done := w.install(t, bundleOf("a", "1.0.0", nil, "agent/x@v1"))
 	require.True(t, done.Changed)
-	require.Empty(t, done.Before, "it was gone")
+	require.Empty(t, done.Before, "it was not installed")
 	require.Contains(t, w.current(t), "agent/x@v1<a>")
 }
 
-func TestBundlesInstalledAtOnce(t *testing.T) {
+func TestInstallBundle_Concurrently(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	same, errs := make([]bundle.Installed, 8), make([]error, 16)
@@ -305,7 +305,7 @@ func TestBundlesInstalledAtOnce(t *testing.T) {
 }
 
 // A failed installation changes nothing.
-func TestBundleIsInstalledWholeOrNotAtAll(t *testing.T) {
+func TestInstallBundle_IsAtomic(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	one := bundleOf("a", "1.0.0", nil, "agent/x@v1", "agent/y@v1")
@@ -323,7 +323,7 @@ func TestBundleIsInstalledWholeOrNotAtAll(t *testing.T) {
 
 // A document is put while a bundle that brings it is installed. The put version always ends up current: either it follows the
 // installation, or the installation sees it and fails.
-func TestBundleAndHandAtOnce(t *testing.T) {
+func TestInstallBundle_ConcurrentWithPut(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	before := bundleOf("a", "1.0.0", nil, "agent/x@v1")
@@ -350,7 +350,7 @@ func TestBundleAndHandAtOnce(t *testing.T) {
 }
 
 // An installation waits for an uncommitted change of one of its documents, and then sees the change.
-func TestBundleWaitsForTheTenantsHand(t *testing.T) {
+func TestInstallBundle_WaitsForAnUncommittedPut(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	one := bundleOf("a", "1.0.0", nil, "agent/x@v1", "agent/y@v1")
@@ -387,13 +387,13 @@ func TestBundleWaitsForTheTenantsHand(t *testing.T) {
 	require.Equal(t, []string{"agent/x@mine", "agent/y@v1<a>"}, w.current(t))
 }
 
-func TestBundlesOfTenantsAreKeptApart(t *testing.T) {
+func TestBundles_AreSeparatedByTenant(t *testing.T) {
 	t.Parallel()
 	w, other := newTenant(t), newTenant(t)
 	w.install(t, bundleOf("a", "1.0.0", nil, "agent/x@v1"))
 	_, err := other.InstallBundle(t.Context(), other.operator(), bundleOf("b", "1.0.0", requiring("a"), "agent/b@v1"))
 	requireReason(t, jig.CodeInvalidInput, jig.ReasonBundleNotInstalled, err)
-	require.True(t, other.install(t, bundleOf("c", "1.0.0", nil, "agent/x@v2")).Changed, "what another tenant has is no obstacle")
+	require.True(t, other.install(t, bundleOf("c", "1.0.0", nil, "agent/x@v2")).Changed, "documents of another tenant do not matter")
 	require.Equal(t, []string{"agent/x@v1<a>"}, w.current(t))
 	require.Equal(t, []string{"agent/x@v2<c>"}, other.current(t))
 	_, err = other.RemoveBundle(t.Context(), other.operator(), "a")

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Joined in order, the chunks are the text; none is too long or empty.
-func TestChunksAreTheText(t *testing.T) {
+// Joined in order, the chunks are the text. No chunk is too long or empty.
+func TestChunks_JoinToTheText(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))
 	parts := []string{"a", "word ", "End. ", "Why? ", "\n\n", "ä", "日本", "。", " ", "\r\n", strings.Repeat("x", 700), "1.5 "}
@@ -31,7 +31,7 @@ func TestChunksAreTheText(t *testing.T) {
 	}
 }
 
-func TestChunksEndWithSentences(t *testing.T) {
+func TestChunks_EndWithSentences(t *testing.T) {
 	t.Parallel()
 	body := strings.Repeat("This is a sentence of fifty characters, or nearly. ", 100)
 	for _, c := range chunks(body) {

@@ -33,7 +33,7 @@ func TestMigrationsUpDownUp(t *testing.T) {
 	require.ErrorContains(t, err, "jig migrate")
 
 	require.NoError(t, store.Migrate(ctx, owner, role(t, app)))
-	require.NoError(t, store.Migrate(ctx, owner, role(t, app)), "again changes nothing")
+	require.NoError(t, store.Migrate(ctx, owner, role(t, app)), "running it again changes nothing")
 	require.NoError(t, store.MigrateDown(ctx, owner, 103))
 	_, err = store.Open(ctx, app, store.Options{})
 	requireCode(t, jig.CodeUnavailable, err)
@@ -132,7 +132,7 @@ func TestEveryTableIsUnderRowLevelSecurity(t *testing.T) {
 	require.False(t, callable, "only migrations call jig_isolate")
 }
 
-func TestOpenRefusesRolesThatAreNotBound(t *testing.T) {
+func TestOpen_RefusesRolesThatCanSeeOtherTenants(t *testing.T) {
 	t.Parallel()
 	storetest.New(t) // so that it is migrated
 	_, err := store.Open(t.Context(), storetest.OwnerURL(t), store.Options{})
@@ -147,7 +147,7 @@ func TestOpenRefusesRolesThatAreNotBound(t *testing.T) {
 	}
 }
 
-func TestOpenSaysWhatIsWrongWithoutThePassword(t *testing.T) {
+func TestOpen_ErrorOmitsThePassword(t *testing.T) {
 	t.Parallel()
 	_, err := store.Open(t.Context(), "postgres://jig:hunter2@127.0.0.1:1/jig", store.Options{})
 	requireCode(t, jig.CodeUnavailable, err)

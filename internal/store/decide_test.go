@@ -71,7 +71,7 @@ func TestApproveWithEdits(t *testing.T) {
 	require.Equal(t, map[string]any{
 		"before": map[string]any{"path": "a"}, "after": map[string]any{"path": "b"}, "digest": "d2", "patch": []any{},
 	}, w.last(t, jig.EventToolApproved)["edited"])
-	require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome, "what was shown does not run any more")
+	require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome, "the input that was shown no longer runs")
 	require.Equal(t, ledger.ReserveRun, w.reserve(t, edited).Outcome)
 }
 
@@ -170,7 +170,7 @@ func TestRefusedSignals_AreCountedAfterTheFirst(t *testing.T) {
 
 	got := w.decide(t, "real", jig.Decision{Call: c.ID, Answer: jig.AnswerDelegate})
 	require.Equal(t, jig.DecisionRefused, got.Outcome)
-	require.Len(t, w.entries(t), store.MaxRefusedSignals+3, "what is said of a call that exists is recorded each time")
+	require.Len(t, w.entries(t), store.MaxRefusedSignals+3, "signals about an existing call are recorded each time")
 	require.Equal(t, jig.CallReserved, w.decide(t, "ok", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}).Status)
 }
 
@@ -187,7 +187,7 @@ func TestLapse(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, jig.CallWaiting, expire(p.ExpiresAt.Add(-time.Microsecond)))
 	require.Equal(t, []string{"tool.needs_approval"}, w.types(t))
-	require.Equal(t, jig.CallExpired, expire(p.ExpiresAt), "the moment itself is too late")
+	require.Equal(t, jig.CallExpired, expire(p.ExpiresAt), "the moment of expiry is too late")
 	require.Equal(t, jig.CallExpired, expire(p.ExpiresAt.Add(time.Hour)))
 	require.Equal(t, []string{"tool.needs_approval", "tool.expired"}, w.types(t))
 	require.Equal(t, jig.CodeExpired, w.row(t, c).Result.Error.Code)
@@ -196,7 +196,7 @@ func TestLapse(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestExpireLeavesWhatWasDecided(t *testing.T) {
+func TestLapse_LeavesDecidedApprovalsAlone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.asking(t)
@@ -206,7 +206,7 @@ func TestExpireLeavesWhatWasDecided(t *testing.T) {
 	require.Equal(t, jig.CallReserved, lapse.Status)
 }
 
-func TestOneOfManyDecisionsIsAccepted(t *testing.T) {
+func TestDecide_AcceptsOneOfManyConcurrentDecisions(t *testing.T) {
 	t.Parallel()
 	for _, keys := range []string{"each its own", "the same"} {
 		t.Run(keys, func(t *testing.T) {

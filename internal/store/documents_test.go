@@ -91,7 +91,7 @@ func TestDocumentVersions(t *testing.T) {
 
 // A version is the hash of a body. After a collision, or a caller's mistake, the stored body must not become current instead of the
 // one that people looked at.
-func TestRegisteringOneDocumentNeverMakesAnotherOneCurrent(t *testing.T) {
+func TestDocuments_RegisteringOneNeverMakesAnotherOneCurrent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	documentA := bundle.StoredDocument{DocumentVersion: bundle.DocumentVersion{Kind: "policy", Name: "shop", Version: "v1"}, Body: []byte("A")}
@@ -122,7 +122,7 @@ func TestRegisteringOneDocumentNeverMakesAnotherOneCurrent(t *testing.T) {
 	require.Empty(t, bundles)
 }
 
-func TestDocumentsForEverybody(t *testing.T) {
+func TestDocuments_OfTheGlobalTenant(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
 	db := storetest.Open(t, owner, app, store.Options{})
@@ -139,7 +139,7 @@ func TestDocumentsForEverybody(t *testing.T) {
 	}
 	require.Equal(t, "global", get("one"))
 	require.NoError(t, db.PutDocument(t.Context(), "one", "agent", "shared", "v1", []byte("own")))
-	require.Equal(t, "own", get("one"), "the tenant's own stands before")
+	require.Equal(t, "own", get("one"), "the tenant's own document takes precedence")
 	require.Equal(t, "global", get("two"))
 	names, err := db.DocumentNames(t.Context(), "one", "agent")
 	require.NoError(t, err)

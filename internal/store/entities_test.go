@@ -64,7 +64,7 @@ func TestEntityIsCreatedOnceForAKey(t *testing.T) {
 	n.Key = ""
 	_, created, err := w.CreateEntity(t.Context(), n)
 	require.NoError(t, err)
-	require.True(t, created, "without a key, each is another")
+	require.True(t, created, "without a key, each creation makes a new entity")
 }
 
 func TestEntityContentIsChecked(t *testing.T) {
@@ -102,7 +102,7 @@ func TestEntityUpdate(t *testing.T) {
 		require.JSONEq(t, `{"name":"b","amount":1,"due":"2026-01-31"}`, string(u.Content))
 		require.Equal(t, int64(2), u.Revision)
 		require.Equal(t, "two v2", u.Title+" "+u.TypeVersion)
-		require.Equal(t, map[string]entity.Provenance{"due": {Task: "d"}, "amount": {Task: "m"}}, u.Provenance, "a person wrote over the name")
+		require.Equal(t, map[string]entity.Provenance{"due": {Task: "d"}, "amount": {Task: "m"}}, u.Provenance, "a person overwrote the name")
 		require.True(t, u.UpdatedAt.After(e.UpdatedAt))
 	}
 	patch.Key = "k2"
@@ -113,10 +113,10 @@ func TestEntityUpdate(t *testing.T) {
 	requireCode(t, jig.CodeInvalidInput, err)
 	u, err := w.Entity(t.Context(), w.tenant, e.ID)
 	require.NoError(t, err)
-	require.Equal(t, int64(2), u.Revision, "what was too large did not stay")
+	require.Equal(t, int64(2), u.Revision, "the change that was too large was not stored")
 
 	require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, e.ID, 2))
-	require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, e.ID, 2), "it is gone already")
+	require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, e.ID, 2), "it is already deleted")
 	_, err = w.UpdateEntity(t.Context(), w.tenant, e.ID, 0, patch)
 	requireCode(t, jig.CodeNotFound, err)
 	_, err = w.Entity(t.Context(), w.tenant, e.ID)
@@ -129,7 +129,7 @@ func TestEntityUpdate(t *testing.T) {
 }
 
 // Concurrent updates of different fields lose nothing.
-func TestEntityUpdatesAtOnce(t *testing.T) {
+func TestUpdateEntity_Concurrently(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	e := w.record(t, `{}`, nil)
@@ -209,7 +209,7 @@ func TestRelationsAndWorkspaces(t *testing.T) {
 	require.ElementsMatch(t, []string{x, d}, connected(a, 1, ""))
 	_, err = w.UpdateEntity(ctx, w.tenant, a, 0, entity.Patch{Relations: map[string][]string{"next": {"ent_none"}}})
 	requireCode(t, jig.CodeNotFound, err)
-	require.ElementsMatch(t, []string{x, d}, connected(a, 1, ""), "nothing of it stayed")
+	require.ElementsMatch(t, []string{x, d}, connected(a, 1, ""), "the failed update changed nothing")
 	require.NoError(t, w.DeleteEntity(ctx, w.tenant, x, 0))
 	require.Equal(t, []string{d}, connected(a, 1, ""))
 	requireCode(t, jig.CodeNotFound, w.Relate(ctx, w.tenant, entity.Relation{From: a, Name: "r", To: x}))
@@ -254,7 +254,7 @@ func TestTextsAreFound(t *testing.T) {
 	require.Contains(t, hits[0].Snippet, "**Quokka**")
 	found, err = w.SearchText(ctx, w.tenant, "quokka", []string{}, 10)
 	require.NoError(t, err)
-	require.Empty(t, found, "of no entity is not of all")
+	require.Empty(t, found, "an empty list does not mean all entities")
 	for _, hostile := range []string{"", "'", `"`, "!!! & | :*", `\`, "a\x00b", "\xff", ":A", "-", "((("} {
 		_, err = w.SearchText(ctx, w.tenant, hostile, nil, 10)
 		require.NoError(t, err, "%q", hostile)
@@ -279,7 +279,7 @@ func TestTextsAreFound(t *testing.T) {
 }
 
 // No tenant can see or change anything of another tenant, through the API with any id or through SQL as the application role.
-func TestEntitiesOfTenantsAreApart(t *testing.T) {
+func TestEntities_AreSeparatedByTenant(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	ctx := t.Context()
@@ -292,7 +292,7 @@ func TestEntitiesOfTenantsAreApart(t *testing.T) {
 
 	thief := world{DB: w.DB, tenant: storetest.Tenant(t)}
 	own := thief.record(t, `{}`, func(n *entity.NewEntity) { n.Key = "k" })
-	require.NotEqual(t, target.ID, own.ID, "keys are the tenant's own")
+	require.NotEqual(t, target.ID, own.ID, "each tenant has its own keys")
 	patch := entity.Patch{Fields: map[string]json.RawMessage{"name": []byte(`"x"`)}}
 	_, get := w.Entity(ctx, thief.tenant, e.ID)
 	_, kind := w.EntityTypeOf(ctx, thief.tenant, e.ID)

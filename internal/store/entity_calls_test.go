@@ -40,12 +40,12 @@ func TestEntityKnowsTheCallThatFillsIt(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.False(t, created)
-	require.Equal(t, e, again, "a second creation under the key finds the first, and who fills it")
+	require.Equal(t, e, again, "a second creation under the key finds the first entity and the call that fills it")
 
 	read := func() string {
 		found, err := w.Entity(t.Context(), w.tenant, e.ID)
 		require.NoError(t, err)
-		require.Equal(t, e.Revision, found.Revision, "that it is being filled is no change of it")
+		require.Equal(t, e.Revision, found.Revision, "starting an extraction does not change the revision")
 		require.Equal(t, e.UpdatedAt, found.UpdatedAt)
 		return found.SessionID + " " + found.Call
 	}
@@ -66,7 +66,7 @@ func TestEntityKnowsTheCallThatFillsIt(t *testing.T) {
 	other.session = storetest.Session(t, w.DB, other.tenant).ID
 	other.begin(t, 1)
 	other.filling(t, 1, e.ID)
-	require.Equal(t, w.session+" 1.2", read(), "another tenant fills nothing of it")
+	require.Equal(t, w.session+" 1.2", read(), "another tenant cannot fill it")
 
 	patch := entity.Patch{Fields: map[string]json.RawMessage{"name": []byte(`"b"`)}}
 	changed, err := w.UpdateEntity(t.Context(), w.tenant, e.ID, 0, patch)
@@ -133,7 +133,7 @@ func TestViolationsAreAuditedOnce(t *testing.T) {
 	require.Len(t, entries, 4, "another call is another attempt")
 	require.Empty(t, entries[2].Tool)
 	require.LessOrEqual(t, len(entries[3].Subject), 256)
-	require.Empty(t, victim.entries(t), "whose it is, is not told")
+	require.Empty(t, victim.entries(t), "the owner of the entity is not told")
 	requireCode(t, jig.CodeInvalidInput, w.RecordViolation(t.Context(), jig.Invocation{Tenant: jig.GlobalTenant}, []string{"x"}))
 	requireCode(t, jig.CodeInvalidInput, w.RecordViolation(t.Context(), jig.Invocation{}, []string{"x"}))
 }

@@ -148,7 +148,7 @@ func randomFilter(r *rand.Rand, fields, sortable []string) entity.Filter {
 }
 
 // The SQL filter finds the same entities as a filter written in Go, in the same order, over all pages.
-func TestFilterIsThatOfGo(t *testing.T) {
+func TestFilter_MatchesTheGoModel(t *testing.T) {
 	t.Parallel()
 	w := world{DB: storetest.New(t), tenant: storetest.Tenant(t)}
 	r := rand.New(rand.NewPCG(10, 11))
@@ -193,7 +193,7 @@ func TestFilterIsThatOfGo(t *testing.T) {
 		require.Equal(t, want, got, string(shown))
 		hits += len(want)
 	}
-	require.Greater(t, hits, 500, "the filters find something")
+	require.Greater(t, hits, 500, "the filters find too little")
 }
 
 func TestFilterRefuses(t *testing.T) {

@@ -30,7 +30,7 @@ func TestCreateByKey_DeletionFreesAReusableKey(t *testing.T) {
 		e, created, err := w.CreateByKey(t.Context(), n, true)
 		require.NoError(t, err)
 		require.True(t, created)
-		require.False(t, seen[e.ID], "it is a new one")
+		require.False(t, seen[e.ID], "it is a new entity")
 		seen[e.ID] = true
 		same, created, err := w.CreateByKey(t.Context(), n, true)
 		require.NoError(t, err)

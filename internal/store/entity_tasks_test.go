@@ -31,7 +31,7 @@ func TestMoveFrameChangesItsEntity(t *testing.T) {
 	requireCode(t, jig.CodeConflict, w.MoveFrame(t.Context(), stale))
 	same, err := w.Entity(t.Context(), w.tenant, e.ID)
 	require.NoError(t, err)
-	require.Equal(t, e, same, "a move that lost changes nothing")
+	require.Equal(t, e, same, "a stale move changes nothing")
 
 	f = w.move(t, m)
 	u, err := w.Entity(t.Context(), w.tenant, e.ID)
@@ -59,7 +59,7 @@ func TestMoveFrameChangesItsEntity(t *testing.T) {
 		"name": []byte(`"` + big(entity.MaxBytes-20) + `"`), "x": []byte(`"` + big(10) + `"`),
 	}}
 	requireCode(t, jig.CodeInvalidInput, w.MoveFrame(t.Context(), m))
-	require.Equal(t, f, w.frameOf(t, f.CallID), "what is too large is not told of either")
+	require.Equal(t, f, w.frameOf(t, f.CallID), "a change that is too large stores nothing of the move")
 
 	require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, e.ID, 0))
 	m = w.moving(f)

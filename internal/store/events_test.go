@@ -48,10 +48,10 @@ func TestEventsAreGapless(t *testing.T) {
 	last := map[int]int{}
 	for i := 3; i < len(list); i += 2 {
 		require.Equal(t, jig.EventType("custom.x"), list[i].Type)
-		require.Equal(t, jig.EventType("custom.y"), list[i+1].Type, "those appended together stay together")
+		require.Equal(t, jig.EventType("custom.y"), list[i+1].Type, "events that were appended together stay together")
 		var d struct{ Of, N int }
 		require.NoError(t, json.Unmarshal(list[i].Data, &d))
-		require.Equal(t, last[d.Of], d.N, "each appender's in its order")
+		require.Equal(t, last[d.Of], d.N, "the events of each appender keep their order")
 		last[d.Of]++
 		require.False(t, list[i].At.IsZero())
 	}
@@ -99,7 +99,7 @@ func TestWaitEventsWakes(t *testing.T) {
 	other := storetest.New(t)
 	found, err := w.WaitEvents(ctx, w.tenant, w.session, 0, 2)
 	require.NoError(t, err)
-	require.Len(t, found, 2, "what is there comes at once")
+	require.Len(t, found, 2, "existing events are returned at once")
 	var waiting []<-chan waited
 	for range 5 {
 		waiting = append(waiting, waitFor(ctx, w.DB, w, 3), waitFor(ctx, other, w, 3))
@@ -122,7 +122,7 @@ func TestWaitEventsEnds(t *testing.T) {
 	waiting := waitFor(ctx, w.DB, w, 3)
 	requireWatching(t, w.DB, w, 1)
 	cancel()
-	require.Equal(t, waited{}, <-waiting, "none, and no error")
+	require.Equal(t, waited{}, <-waiting, "no events and no error")
 
 	db := storetest.New(t)
 	waiting = waitFor(patient(t), db, w, 3)
@@ -132,7 +132,7 @@ func TestWaitEventsEnds(t *testing.T) {
 }
 
 // A watcher that waits for a number far ahead does not keep others from receiving events.
-func TestAWatcherAheadOfTheLogHarmsNobody(t *testing.T) {
+func TestWaitEvents_AheadOfTheLogDoesNotAffectOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := patient(t)

@@ -104,7 +104,7 @@ func TestFigures(t *testing.T) {
 	require.Empty(t, later.Reviewers)
 }
 
-func TestFiguresOfNothing(t *testing.T) {
+func TestFigures_WithoutApprovals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, err := w.Figures(t.Context(), w.tenant, time.Now().Add(-time.Hour))

@@ -97,7 +97,7 @@ func TestBeginFrameOnce(t *testing.T) {
 	again.Version, again.State = "c2", json.RawMessage(`{"at":9}`)
 	got, err := w.BeginFrame(t.Context(), again)
 	require.NoError(t, err)
-	require.Equal(t, f, got, "it is returned as it stands")
+	require.Equal(t, f, got, "it is returned unchanged")
 	require.JSONEq(t, `{"at":1}`, string(got.State))
 
 	for _, fence := range []int{3, 2} {
@@ -153,7 +153,7 @@ func TestFrameWindow(t *testing.T) {
 	steps := []jig.Call{w.step(f, "zoo"), asks(w.step(f, "all[10]")), w.step(f, "all[9]/inner")}
 	f = w.move(t, w.moving(f, steps...))
 	w.move(t, w.moving(f, w.step(f, "all[1]"), w.step(f, "page~2")))
-	require.Equal(t, []string{"1.1/zoo", "1.1/all[10]", "1.1/all[9]/inner", "1.1/all[1]", "1.1/page~2"}, w.open(t, f), "as they were admitted")
+	require.Equal(t, []string{"1.1/zoo", "1.1/all[10]", "1.1/all[9]/inner", "1.1/all[1]", "1.1/page~2"}, w.open(t, f), "in the order of admission")
 	win, err := w.FrameWindow(t.Context(), w.tenant, w.session, f.CallID)
 	require.NoError(t, err)
 	require.Len(t, win.Approvals, 1)
@@ -166,7 +166,7 @@ func TestFrameWindow(t *testing.T) {
 	w.requireWrites(t, 1)
 }
 
-func TestFrameWindowHasAllThatIsOpen(t *testing.T) {
+func TestFrameWindow_HasAllOpenCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, _ := w.frame(t, 1)
@@ -216,7 +216,7 @@ func TestFrameValues(t *testing.T) {
 }
 
 // Calls made by compositions do not appear in their pass.
-func TestPassesIgnoreCallsOfCompositions(t *testing.T) {
+func TestPasses_IgnoreCallsOfCompositions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, root := w.frame(t, 1)
@@ -254,7 +254,7 @@ func TestPassesIgnoreCallsOfCompositions(t *testing.T) {
 }
 
 // Operations on a whole session include the calls made by its compositions.
-func TestSessionsKnowCallsOfCompositions(t *testing.T) {
+func TestSessions_IncludeCallsOfCompositions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, root := w.frame(t, 1)
@@ -285,10 +285,10 @@ func TestSessionsKnowCallsOfCompositions(t *testing.T) {
 	require.Equal(t, jig.StatusWorking, view().Status, "a call of the composition may run")
 	nested, err := w.BeginFrame(t.Context(), w.composition(inner, w.reserve(t, inner).Fence))
 	require.NoError(t, err)
-	require.Equal(t, jig.StatusWorking, view().Status, "a composition that waits for none of its calls is at work")
+	require.Equal(t, jig.StatusWorking, view().Status, "a composition without open calls is working")
 	deep := asks(w.step(nested, "deep"))
 	w.move(t, w.moving(nested, deep))
-	require.Equal(t, jig.StatusInputRequired, view().Status, "nothing is left to do but what waits")
+	require.Equal(t, jig.StatusInputRequired, view().Status, "everything left to do waits for a person")
 
 	w.decide(t, "k", jig.Decision{Call: deep.ID, Answer: jig.AnswerApprove, By: "ben"})
 	require.Equal(t, jig.StatusWorking, view().Status)
@@ -344,14 +344,14 @@ func TestCancelSessionEndsCompositions(t *testing.T) {
 	require.True(t, ended.Done)
 	require.Equal(t, jig.CodeCanceled, ended.Result.Error.Code)
 	require.Contains(t, ended.Result.Summary, "asked to")
-	require.Equal(t, finished, w.frameOf(t, finished.CallID), "what was over stays as it was")
+	require.Equal(t, finished, w.frameOf(t, finished.CallID), "a composition that has ended does not change")
 
 	for _, move := range []plan.FrameMove{w.moving(f, w.step(f, "late")), w.moving(ended)} {
 		requireCode(t, jig.CodeConflict, w.MoveFrame(t.Context(), move))
 	}
 	_, err := w.BeginFrame(t.Context(), w.composition(root, 7))
 	require.NoError(t, err)
-	require.Equal(t, ended, w.frameOf(t, f.CallID), "nobody takes over what is over")
+	require.Equal(t, ended, w.frameOf(t, f.CallID), "a composition that has ended cannot be taken over")
 
 	gone, err := w.PruneTenant(t.Context(), w.tenant, time.Now().Add(time.Hour))
 	require.NoError(t, err)

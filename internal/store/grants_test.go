@@ -58,7 +58,7 @@ func (w world) used(t *testing.T, id string) int {
 	return 0
 }
 
-func TestAGrantIsUsedWhenItsCallBegins(t *testing.T) {
+func TestGrant_IsUsedWhenItsCallBegins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g := w.grant("grt_1", 2)
@@ -70,7 +70,7 @@ func TestAGrantIsUsedWhenItsCallBegins(t *testing.T) {
 	require.Equal(t, 1, w.used(t, g.ID))
 	w.complete(t, c, r.Fence, jig.CallReserved)
 	require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
-	require.Equal(t, 1, w.used(t, g.ID), "another attempt of the call is no other use")
+	require.Equal(t, 1, w.used(t, g.ID), "another attempt at the call is not another use")
 	require.Equal(t, []string{"tool.approved", "grant.used", "tool.started", "tool.started"}, w.types(t))
 	require.Equal(t, map[string]any{"grant": "grt_1", "by": []any{"ben"}, "used": float64(1), "max_uses": float64(2)}, w.last(t, jig.EventGrantUsed))
 	require.Equal(t, []string{"granted ben", "grant_used ben"}, w.audit(t))
@@ -82,7 +82,7 @@ func TestAGrantIsUsedWhenItsCallBegins(t *testing.T) {
 }
 
 // If the grant no longer holds when the call is about to begin, the call does not run and a person is asked again.
-func TestAGrantHoldsWhenTheCallBegins(t *testing.T) {
+func TestGrant_MustBeValidWhenItsCallBegins(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, w world){
 		"revoked": func(t *testing.T, w world) {
@@ -113,7 +113,7 @@ func TestAGrantHoldsWhenTheCallBegins(t *testing.T) {
 }
 
 // Of twenty concurrent calls under a grant for five, five run; the others lose their approval and a person is asked.
-func TestAGrantIsNeverOverdrawn(t *testing.T) {
+func TestGrant_IsNeverOverdrawn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	list := w.granted(t, w.grant("grt_1", 5), 20)
@@ -149,7 +149,7 @@ func TestAGrantIsNeverOverdrawn(t *testing.T) {
 	require.Empty(t, live)
 }
 
-func TestAGrantComesWithAnApproval(t *testing.T) {
+func TestGrant_ComesWithAnApproval(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.under(t, finance(2), nil)
@@ -175,7 +175,7 @@ func TestAGrantComesWithAnApproval(t *testing.T) {
 	require.Equal(t, []string{"refused fay", "voted fay", "approved flo", "granted flo"}, w.audit(t))
 }
 
-func TestRevokeAGrant(t *testing.T) {
+func TestRevokeGrant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	require.NoError(t, w.PutGrant(t.Context(), w.grant("grt_1", 3)))
@@ -185,7 +185,7 @@ func TestRevokeAGrant(t *testing.T) {
 	for _, who := range []string{"zoe", "yan"} {
 		g, err := w.RevokeGrant(t.Context(), w.tenant, "grt_1", jig.Principal{ID: who, Claimed: true}, nil, now)
 		require.NoError(t, err)
-		require.Equal(t, "zoe", g.RevokedBy, "the first counts")
+		require.Equal(t, "zoe", g.RevokedBy, "the first revocation counts")
 		require.Equal(t, 3, g.MaxUses)
 		require.False(t, g.Live(now))
 	}

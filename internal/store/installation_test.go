@@ -13,14 +13,14 @@ import (
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
-func TestInstallationIsMadeOnceAndCanBeReplaced(t *testing.T) {
+func TestInstallation_IsCreatedOnceAndCanBeOverridden(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
 	db := storetest.Open(t, owner, app, store.Options{})
 	require.Regexp(t, "^ins_[0-9a-f]{32}$", db.Installation())
 	require.NoError(t, store.Migrate(t.Context(), owner, role(t, app)))
 	require.Equal(t, db.Installation(), storetest.Open(t, owner, app, store.Options{}).Installation())
-	require.NotEqual(t, db.Installation(), storetest.New(t).Installation(), "another database is another installation")
+	require.NotEqual(t, db.Installation(), storetest.New(t).Installation(), "each database has its own installation id")
 	require.Equal(t, "staging", storetest.Open(t, owner, app, store.Options{Installation: "staging"}).Installation())
 	_, err := store.Open(t.Context(), app, store.Options{Installation: "a/b"})
 	requireCode(t, jig.CodeInvalidInput, err)
@@ -35,7 +35,7 @@ func TestInstallationIsMadeOnceAndCanBeReplaced(t *testing.T) {
 	}
 	direct(t, owner, "", func(tx pgx.Tx) {
 		_, err := tx.Exec(t.Context(), "insert into installation (id) values ('other')")
-		require.ErrorContains(t, err, "installation_pkey", "there is one")
+		require.ErrorContains(t, err, "installation_pkey", "there can be only one row")
 	})
 }
 

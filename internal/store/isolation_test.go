@@ -73,7 +73,7 @@ func (w world) dump(t *testing.T) string {
 }
 
 // A tenant that knows every id of another tenant cannot use them.
-func TestTenantsAreKeptApart(t *testing.T) {
+func TestTenants_AreSeparated(t *testing.T) {
 	t.Parallel()
 	w, c, artifact := owned(t)
 	before := w.dump(t)
@@ -190,7 +190,7 @@ func TestTenantsAreKeptApart(t *testing.T) {
 	names, err := w.DocumentNames(ctx, thief, "agent")
 	require.NoError(t, err)
 	require.NotContains(t, names, "secret")
-	require.NoError(t, w.AppendArtifact(ctx, thief, artifact, 0, []byte("own")), "an artifact of its own, of the same id")
+	require.NoError(t, w.AppendArtifact(ctx, thief, artifact, 0, []byte("own")), "its own artifact with the same id")
 	quick, err := w.FinishQuick(ctx, thief, id, []ledger.QuickCompletion{{CallID: "1.3", Version: "v1", Digest: "d1", Status: jig.CallSucceeded}})
 	require.NoError(t, err)
 	require.Empty(t, quick)
@@ -233,7 +233,7 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 			require.Zero(t, tag.RowsAffected())
 			_, err = tx.Exec(t.Context(), "select set_config('jig.sweep', 'on', true)")
 			require.NoError(t, err)
-			require.Zero(t, count(tx, "sessions"), "the sweeper's switch is the owner's")
+			require.Zero(t, count(tx, "sessions"), "the setting jig.sweep works only for the owner")
 		})
 	}
 	for sql, state := range map[string]string{

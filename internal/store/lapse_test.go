@@ -68,7 +68,7 @@ func TestRemindersAndEscalationsComeOnce(t *testing.T) {
 	require.Empty(t, w.audit(t), "nobody decided anything")
 }
 
-func TestWhoIsReachedByAnEscalation(t *testing.T) {
+func TestEscalation_EntitlesMorePeople(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	asked := w.reminded(t, "")
@@ -82,10 +82,10 @@ func TestWhoIsReachedByAnEscalation(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, jig.CallReserved, got.Status)
 	require.Nil(t, w.lapse(t, asked.Add(2*time.Hour)).Ask)
-	require.Equal(t, []string{"tool.needs_approval", "decision.refused", "tool.approved"}, w.types(t), "nobody is reminded of what is decided")
+	require.Equal(t, []string{"tool.needs_approval", "decision.refused", "tool.approved"}, w.types(t), "nobody is reminded of a decided approval")
 }
 
-func TestWhatExpiryDoes(t *testing.T) {
+func TestExpiry_Outcomes(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []jig.ExpiryOutcome{"", jig.ExpiryDeny, jig.ExpiryCancel, jig.ExpiryFail} {
 		w := newWorld(t)
@@ -104,7 +104,7 @@ func TestWhatExpiryDoes(t *testing.T) {
 		} else {
 			require.NotContains(t, data, "on_expiry")
 		}
-		require.Equal(t, []string{"expired"}, w.audit(t), "time decided, nobody did")
+		require.Equal(t, []string{"expired"}, w.audit(t), "the approval expired without a decision")
 		require.Equal(t, "approval.expired", w.told(t)[len(w.told(t))-1])
 		require.Contains(t, w.says(t, member("fay"), jig.Decision{}).Reason, "it is expired")
 	}

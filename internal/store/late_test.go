@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
-func TestLateCompletion_IsToldOfUntilTheWorkflowKnows(t *testing.T) {
+func TestLateCompletion_IsReportedUntilTheWorkflowKnows(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
 	b := backup{storetest.Open(t, owner, app, store.Options{}), app}
@@ -44,17 +44,17 @@ func TestLateCompletion_IsToldOfUntilTheWorkflowKnows(t *testing.T) {
 		c = onTime.running(t, writes)
 		onTime.ends(t, c, onTime.reserve(t, c).Fence, nil)
 	}
-	require.Empty(t, take(time.Minute, 10), "their own worker is about to tell")
+	require.Empty(t, take(time.Minute, 10), "their own worker is about to tell the workflow")
 	older()
 	first, second := take(time.Minute, 1), take(time.Minute, 1)
 	require.Len(t, first, 1)
-	require.ElementsMatch(t, want, append(first, second...), "of all tenants, each once")
-	require.Empty(t, take(time.Minute, 10), "somebody set out to tell")
+	require.ElementsMatch(t, want, append(first, second...), "the calls of all tenants, each once")
+	require.Empty(t, take(time.Minute, 10), "somebody has already taken them")
 
-	require.NoError(t, b.ToldSettled(t.Context(), "zoo", want[0].SessionID, want[0].ID), "another tenant's has nothing to say")
+	require.NoError(t, b.ToldSettled(t.Context(), "zoo", want[0].SessionID, want[0].ID), "another tenant cannot remove it")
 	require.NoError(t, b.ToldSettled(t.Context(), "zoo", want[1].SessionID, want[1].ID))
 	older()
-	require.Equal(t, want[:1], take(time.Minute, 10), "what could not be told is tried again")
+	require.Equal(t, want[:1], take(time.Minute, 10), "a call whose workflow was not told is taken again")
 	require.NoError(t, b.ToldSettled(t.Context(), "acme", want[0].SessionID, "1.9"), "another call")
 	older()
 	require.Equal(t, want[:1], take(time.Minute, 10))
@@ -63,7 +63,7 @@ func TestLateCompletion_IsToldOfUntilTheWorkflowKnows(t *testing.T) {
 	require.Empty(t, take(time.Minute, 10))
 }
 
-func TestLateCompletion_OfAStepIsToldToItsComposition(t *testing.T) {
+func TestLateCompletion_OfAStepIsReportedToItsComposition(t *testing.T) {
 	t.Parallel()
 	b := newBackup(t)
 	w := b.world(t, "acme")

@@ -73,7 +73,7 @@ func TestAdmitNeedsALiveSession(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestSignaturesOfOtherPasses(t *testing.T) {
+func TestSignatures_OfOtherPasses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first, second := w.call(1), w.call(2)
@@ -125,7 +125,7 @@ func TestWindow(t *testing.T) {
 	require.True(t, win.More)
 }
 
-func TestWindowBoundsThoseThatWait(t *testing.T) {
+func TestWindow_LimitsWaitingCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	calls := make([]jig.Call, 120)
@@ -142,7 +142,7 @@ func TestWindowBoundsThoseThatWait(t *testing.T) {
 	require.True(t, win.More)
 }
 
-func TestCompleteKeepsTheWholeResultAside(t *testing.T) {
+func TestComplete_StoresLargeResultsAsArtifacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, nil)
@@ -191,7 +191,7 @@ func (w world) requireWrites(t *testing.T, n int) {
 	require.Equal(t, n, s.Writes)
 }
 
-func TestCompleteRefusesOddEnds(t *testing.T) {
+func TestComplete_RefusesInvalidStatuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, nil)
@@ -237,7 +237,7 @@ func TestReadmit(t *testing.T) {
 			c.Version = "v3"
 			got, err := w.Readmit(t.Context(), c, &p)
 			require.NoError(t, err)
-			require.Equal(t, "v2", got.Version, "what began stays")
+			require.Equal(t, "v2", got.Version, "a call that has begun is not readmitted")
 		})
 	}
 }

@@ -56,7 +56,7 @@ func TestCallNamesTheSessionThatAnswersIt(t *testing.T) {
 }
 
 // A session waits for people when all its work waits for child sessions that wait for people, at any depth.
-func TestWhatWaitsInAChildShowsInItsParents(t *testing.T) {
+func TestPendingOfAChild_ShowsInItsParents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first, child := w.starts(t, 1)
@@ -98,7 +98,7 @@ func TestWhatWaitsInAChildShowsInItsParents(t *testing.T) {
 }
 
 // When a call has ended, calls that wait in its child session no longer show in the parent.
-func TestPendingOfAnEndedCallDoesNotShow(t *testing.T) {
+func TestPendingOfAChild_OfAnEndedCallDoesNotShow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c, child := w.starts(t, 1)

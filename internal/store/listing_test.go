@@ -79,7 +79,7 @@ func TestListPendingFilters(t *testing.T) {
 		"newer calls":       {jig.PendingFilter{After: at.Add(-3 * time.Hour)}, "1.4 1.5"},
 		"between":           {jig.PendingFilter{After: at.Add(-5 * time.Hour), Before: at.Add(-2 * time.Hour)}, "1.2 1.3"},
 		"several at once":   {jig.PendingFilter{Tool: "file.*", Agent: "writer", RequestedBy: "ana", Kind: jig.PendingApproval}, "1.1"},
-		"several, and none": {jig.PendingFilter{Tool: "file.*", Agent: "cook"}, ""},
+		"several, no match": {jig.PendingFilter{Tool: "file.*", Agent: "cook"}, ""},
 	} {
 		for _, limit := range []int{0, 1, 2} {
 			var calls []string
@@ -100,7 +100,7 @@ func TestListPendingFilters(t *testing.T) {
 	}
 }
 
-func TestListPendingMistakes(t *testing.T) {
+func TestListPending_InvalidFilters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for field, filter := range map[string]jig.PendingFilter{"kind": {Kind: "odd"}, "tool": {Tool: "fi*"}} {
@@ -117,13 +117,13 @@ func TestListPendingMistakes(t *testing.T) {
 	require.Empty(t, list)
 }
 
-func TestListsAreOfOneTenant(t *testing.T) {
+func TestLists_AreSeparatedByTenant(t *testing.T) {
 	t.Parallel()
 	w, other := newWorld(t), newWorld(t)
 	w.asking(t)
 	list, _, err := other.ListPending(t.Context(), w.tenant, jig.PendingFilter{}, "", 0)
 	require.NoError(t, err)
-	require.Len(t, list, 1, "the store filters by the given principal")
+	require.Len(t, list, 1, "the store filters by the given tenant")
 	list, _, err = other.ListPending(t.Context(), other.tenant, jig.PendingFilter{SessionID: w.session}, "", 0)
 	require.NoError(t, err)
 	require.Empty(t, list)

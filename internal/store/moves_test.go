@@ -37,7 +37,7 @@ func TestMoveFrame(t *testing.T) {
 	require.Equal(t, "1.2/publish", w.last(t, jig.EventToolNeedsApproval)["call"])
 
 	require.Equal(t, jig.CallReserved, w.row(t, run).Status)
-	require.Equal(t, 2, w.row(t, run).Ordinal, "that of the call which the composition answers")
+	require.Equal(t, 2, w.row(t, run).Ordinal, "the ordinal of the call that the composition answers")
 	require.Equal(t, jig.CallWaiting, w.row(t, ask).Status)
 	require.Equal(t, []string{"not here"}, w.row(t, deny).Reasons)
 	p, err := w.Pending(t.Context(), w.tenant, w.session, ask.ID)
@@ -57,13 +57,13 @@ func TestMoveFrame(t *testing.T) {
 	require.Equal(t, int64(2), f.Revision)
 	require.Equal(t, m.Result, f.Result)
 	require.Empty(t, f.ResultArtifact)
-	require.Equal(t, jig.CallExecuting, w.row(t, root).Status, "the call's own row is finalised by Complete")
+	require.Equal(t, jig.CallExecuting, w.row(t, root).Status, "Complete finalizes the call's own row")
 	m.Revision = 2
 	requireCode(t, jig.CodeConflict, w.MoveFrame(t.Context(), m))
 	require.Equal(t, f, w.frameOf(t, f.CallID))
 }
 
-func TestMoveFrameKeepsTheWholeResultAside(t *testing.T) {
+func TestMoveFrame_StoresLargeResultsAsArtifacts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, _ := w.frame(t, 1)
@@ -104,7 +104,7 @@ func TestMoveFrameRace(t *testing.T) {
 	winner := -1
 	for i, err := range errs {
 		if err == nil {
-			require.Equal(t, -1, winner, "one alone")
+			require.Equal(t, -1, winner, "exactly one move is stored")
 			winner = i
 			continue
 		}
@@ -187,7 +187,7 @@ func TestMoveFrameRacesWithReserve(t *testing.T) {
 	}
 }
 
-func TestMoveFrameRefusesOddMoves(t *testing.T) {
+func TestMoveFrame_RefusesInvalidMoves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f, root := w.frame(t, 1)

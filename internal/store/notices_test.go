@@ -118,7 +118,7 @@ func TestNoticeIsStoredOnceWithItsTransaction(t *testing.T) {
 	b := newBox(t, "one")
 	n := b.notice("one", "ntc_1")
 	require.NoError(t, b.Notice(t.Context(), "one", true, n))
-	require.Empty(t, b.notices(t, 10), "it went with its transaction")
+	require.Empty(t, b.notices(t, 10), "it was rolled back with its transaction")
 	require.NoError(t, b.Notice(t.Context(), "one", false, n, n))
 	require.NoError(t, b.Notice(t.Context(), "one", false, n))
 	list, err := b.TakeNotices(t.Context(), 10, time.Minute)
@@ -159,7 +159,7 @@ func TestTakeNotices(t *testing.T) {
 	require.NoError(t, b.OpenDeliveries(t.Context(), "one", "ntc_1", "v1", nil))
 	b.owns(t, "one", "update notices set next_at = next_at - interval '61 seconds'")
 	b.owns(t, "two", "update notices set next_at = next_at - interval '61 seconds'")
-	require.ElementsMatch(t, []string{"ntc_2", "ntc_3"}, b.notices(t, 10), "their lease is over")
+	require.ElementsMatch(t, []string{"ntc_2", "ntc_3"}, b.notices(t, 10), "their lease has ended")
 }
 
 func TestDeliveriesOpenOnce(t *testing.T) {
@@ -194,7 +194,7 @@ func TestTakeDeliveriesIsFair(t *testing.T) {
 	names, _ = b.take(t, 10, 3, append(slices.Delete(first, theirs, theirs+1), second...)...)
 	require.Equal(t, []string{"two ntc_4 a"}, names)
 	names, _ = b.take(t, 1, 10)
-	require.Equal(t, []string{"one ntc_2 a"}, names, "another dispatcher has nothing under way")
+	require.Equal(t, []string{"one ntc_2 a"}, names, "the other dispatcher has no unfinished deliveries")
 }
 
 func TestSettleDelivery(t *testing.T) {
@@ -241,10 +241,10 @@ func TestSettleDelivery(t *testing.T) {
 	require.Equal(t, string(store.DeliveryGivenUp), b.state(t, "one", "ntc_2", "a").Status)
 	require.Equal(t, 1, b.state(t, "one", "ntc_2", "a").Attempts)
 	b.settle(t, taken[0], store.Attempt{Status: store.DeliverySent})
-	require.Equal(t, string(store.DeliverySent), b.state(t, "one", "ntc_2", "a").Status, "another got through after all")
+	require.Equal(t, string(store.DeliverySent), b.state(t, "one", "ntc_2", "a").Status, "another dispatcher delivered it after all")
 }
 
-func TestTargetRests(t *testing.T) {
+func TestTarget_OtherDeliveriesAreDelayed(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one", "two")
 	b.open(t, "one", []string{"a", "b"}, "ntc_1", "ntc_2")
@@ -349,7 +349,7 @@ func (b box) ids(t *testing.T, tenant string) (ids []string) {
 }
 
 // A tenant that knows every id of another tenant cannot use them.
-func TestNoticesAreKeptApart(t *testing.T) {
+func TestNotices_AreSeparatedByTenant(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one", "thief")
 	b.open(t, "one", []string{"a"}, "ntc_1")
@@ -366,7 +366,7 @@ func TestNoticesAreKeptApart(t *testing.T) {
 		b.settle(t, stolen, store.Attempt{Status: status, Wait: time.Hour, Rest: time.Hour})
 	}
 	require.NoError(t, b.OpenDeliveries(t.Context(), "thief", "ntc_1", "v1", []string{"b"}))
-	require.Error(t, b.Notice(t.Context(), "thief", false, b.notice("one", "ntc_2")), "a session of another")
+	require.Error(t, b.Notice(t.Context(), "thief", false, b.notice("one", "ntc_2")), "a session of another tenant")
 	require.Equal(t, before, b.state(t, "one", "ntc_1", "a"))
 
 	for _, sql := range []string{"delete from notices", "delete from notice_deliveries", "update notices set tenant_id = 'thief'"} {
@@ -382,11 +382,11 @@ func TestNoticesAreKeptApart(t *testing.T) {
 		require.NoError(t, err)
 		var n int
 		require.NoError(t, tx.QueryRow(t.Context(), "select count(*) from notices").Scan(&n))
-		require.Zero(t, n, "the sweeper's switch is the owner's")
+		require.Zero(t, n, "the setting jig.sweep works only for the owner")
 	})
 }
 
-func TestNoticesGoWithTheirSession(t *testing.T) {
+func TestNotices_AreDeletedWithTheirSession(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one", "two")
 	b.open(t, "one", []string{"a"}, "ntc_1")
@@ -402,7 +402,7 @@ func TestNoticesGoWithTheirSession(t *testing.T) {
 }
 
 // Opening and deciding an approval leave notices.
-func TestApprovalsLeaveNotices(t *testing.T) {
+func TestApprovals_CreateNotices(t *testing.T) {
 	t.Parallel()
 	b := newBox(t, "one")
 	w := world{DB: b.DB, tenant: "one", session: b.sessions["one"]}

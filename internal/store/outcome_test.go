@@ -144,10 +144,10 @@ func TestLateSuccess_CountsUntilTheCallBeginsAgain(t *testing.T) {
 	w := newWorld(t)
 	c := w.doubtful(t)
 	w.reconcile(t, "k", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
-	require.Equal(t, jig.CallReserved, w.ends(t, c, 1, failing(jig.CallFailed, false)).Status, "it runs again as somebody said")
+	require.Equal(t, jig.CallReserved, w.ends(t, c, 1, failing(jig.CallFailed, false)).Status, "it runs again, as a person decided")
 	other := c
 	other.Digest = "d2"
-	require.Equal(t, jig.CallReserved, w.ends(t, other, 1, nil).Status, "what succeeded is not what would run")
+	require.Equal(t, jig.CallReserved, w.ends(t, other, 1, nil).Status, "the input that succeeded is not the one that would run")
 	require.Equal(t, jig.CallSucceeded, w.ends(t, c, 1, nil).Status)
 	require.Equal(t, ledger.ReserveFinal, w.reserve(t, c).Outcome)
 	w.requireWrites(t, 1)
@@ -163,7 +163,7 @@ func TestDoubt_StaysUntilAPersonSaysOtherwise(t *testing.T) {
 	w.ends(t, c, 2, failing(jig.CallReserved, true))
 	require.True(t, w.reserve(t, c).InDoubt)
 	w.ends(t, c, 3, failing(jig.CallReserved, false))
-	require.True(t, w.reserve(t, c).InDoubt, "that the third had none says nothing of the second")
+	require.True(t, w.reserve(t, c).InDoubt, "the third attempt says nothing about the second")
 	w.ends(t, c, 4, failing(jig.CallUnknown, true))
 	w.reconcile(t, "k", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened, Attempt: 4})
 	require.False(t, w.reserve(t, c).InDoubt)
@@ -191,7 +191,7 @@ func TestOrphanedCall_OfAChangedToolIsAdmittedAgain(t *testing.T) {
 	fresh := changed(c)
 	r := w.reserve(t, fresh)
 	require.Equal(t, ledger.ReserveWaiting, r.Outcome)
-	require.Equal(t, jig.CallReserved, r.Call.Status, "another attempt may have it")
+	require.Equal(t, jig.CallReserved, r.Call.Status, "another attempt may begin")
 
 	pending := pendingOf(fresh)
 	stored, err := w.Readmit(t.Context(), fresh, &pending)
@@ -293,7 +293,7 @@ func TestReadmit_KeepsAFinalStatusWithItsResult(t *testing.T) {
 	fresh.Result = &jig.ToolResult{Success: true, Data: json.RawMessage(`{"requiresConfirmation":true}`), Summary: "needs a person's approval"}
 	stored, err := w.Readmit(t.Context(), fresh, nil)
 	require.NoError(t, err)
-	require.Equal(t, jig.CallSucceeded, stored.Status, "nothing runs that is answered already")
+	require.Equal(t, jig.CallSucceeded, stored.Status, "a call that is already answered does not run")
 	require.JSONEq(t, `{"requiresConfirmation":true}`, string(stored.Result.Data))
 	require.Equal(t, ledger.ReserveFinal, w.reserve(t, fresh).Outcome)
 	types := w.types(t)

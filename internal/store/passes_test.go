@@ -33,7 +33,7 @@ func TestEndPassOnce(t *testing.T) {
 	other.Error = jig.Errorf(jig.CodeInternal, "no")
 	got, err = w.EndPass(t.Context(), other)
 	require.NoError(t, err)
-	require.Equal(t, end, got, "the first word counts")
+	require.Equal(t, end, got, "the first end counts")
 	require.Equal(t, []string{"pass.completed", "pass.started", "pass.completed", "session.completed"}, w.types(t))
 	require.Equal(t, map[string]any{"reason": "answered", "answer": "42"}, w.last(t, jig.EventSessionCompleted))
 	s, err := w.Session(t.Context(), w.tenant, w.session)
@@ -91,7 +91,7 @@ func TestEndPassOfACanceledSession(t *testing.T) {
 	require.Equal(t, before, w.types(t))
 }
 
-// A caller that ends a session from outside may act on old knowledge: a session that has changed since is not ended.
+// A caller that ends a session from outside may act on outdated information: a session that has changed since is not ended.
 func TestCancelSession_LeavesASessionThatChangedSince(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -203,7 +203,7 @@ func TestSessionView(t *testing.T) {
 	w.complete(t, run, 1, jig.CallFailed)
 	view, err = w.SessionView(t.Context(), w.tenant, w.session)
 	require.NoError(t, err)
-	require.Equal(t, jig.StatusInputRequired, view.Status, "nothing is left to do but what waits")
+	require.Equal(t, jig.StatusInputRequired, view.Status, "everything left to do waits for a person")
 	require.Len(t, view.Pending, 1)
 	require.Equal(t, []string{"1.1", "1.2"}, []string{view.Calls[0].Call, view.Calls[1].Call})
 	require.Equal(t, jig.CallFailed, view.Calls[0].Status)

@@ -55,7 +55,7 @@ func TestPausesByScope(t *testing.T) {
 		{jig.PauseTenant, "", []jig.PauseScope{jig.PauseTenant, jig.PauseTenant}},
 	} {
 		require.True(t, w.pause(t, row.scope, row.target))
-		require.False(t, w.pause(t, row.scope, row.target), "it holds already")
+		require.False(t, w.pause(t, row.scope, row.target), "it is already in force")
 		require.Equal(t, row.want, w.held(t, "1.1", "1.2"), row.scope)
 		list, err := w.Pauses(t.Context(), w.tenant)
 		require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestPausesByScope(t *testing.T) {
 	require.Equal(t, []string{"resumed", "yan", "k"}, []string{string(rows[1].Kind), rows[1].By, rows[1].Evidence.Key})
 }
 
-func TestAPauseHoldsAgainAfterItWasLifted(t *testing.T) {
+func TestPause_CanBeSetAgainAfterItWasLifted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.running(t, nil)
@@ -83,11 +83,11 @@ func TestAPauseHoldsAgainAfterItWasLifted(t *testing.T) {
 	require.Equal(t, []jig.PauseScope{jig.PauseTenant}, w.held(t, "1.1"))
 	elsewhere := newWorld(t)
 	elsewhere.running(t, nil)
-	require.Equal(t, []jig.PauseScope{""}, elsewhere.held(t, "1.1"), "another tenant goes on")
+	require.Equal(t, []jig.PauseScope{""}, elsewhere.held(t, "1.1"), "another tenant is not affected")
 }
 
 // A pause of a session also holds back its child sessions at any depth, but not its parent.
-func TestAPauseReachesChildren(t *testing.T) {
+func TestPause_CoversChildSessions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	line := []world{w}
@@ -116,7 +116,7 @@ func TestAPauseReachesChildren(t *testing.T) {
 	require.True(t, w.pause(t, jig.PauseSession, w.session))
 	require.Equal(t, []jig.PauseScope{jig.PauseSession, jig.PauseSession, jig.PauseSession, ""}, all())
 	require.True(t, w.resume(t, jig.PauseSession, line[1].session))
-	require.Equal(t, []jig.PauseScope{jig.PauseSession, jig.PauseSession, jig.PauseSession, ""}, all(), "the root's still holds")
+	require.Equal(t, []jig.PauseScope{jig.PauseSession, jig.PauseSession, jig.PauseSession, ""}, all(), "the pause of the root is still in force")
 	require.True(t, w.resume(t, jig.PauseSession, w.session))
 	require.Equal(t, []jig.PauseScope{"", "", "", ""}, all())
 }

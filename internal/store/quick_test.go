@@ -64,7 +64,7 @@ func TestFinishQuick(t *testing.T) {
 }
 
 // FinishQuick ignores everything but first attempts of reads that run without approval and match what was admitted.
-func TestFinishQuickLeavesTheRest(t *testing.T) {
+func TestFinishQuick_IgnoresOtherCalls(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*jig.Call){
 		"write":          func(c *jig.Call) { c.Write = true },

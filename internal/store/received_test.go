@@ -53,7 +53,7 @@ func TestReceive(t *testing.T) {
 	m.Consumed = []int64{2, 3}
 	require.Empty(t, w.move(t, m).Received)
 	other = w.frameOf(t, other.CallID)
-	require.Len(t, other.Received, 1, "what one is through with, another may still wait for")
+	require.Len(t, other.Received, 1, "another composition may still wait for an event that this one consumed")
 	require.Equal(t, int64(4), other.Received[0].ID)
 
 	for field, e := range map[string]plan.ReceivedEvent{"name": {Data: []byte(`1`)}, "data": {Name: "x", Data: []byte(`{`)}} {

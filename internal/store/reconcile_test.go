@@ -74,15 +74,15 @@ func TestReconcileNotHappened(t *testing.T) {
 	got := w.reconcile(t, "k", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened, By: "ben"})
 	require.Equal(t, jig.Ruled{Call: c.ID, Outcome: jig.DecisionAccepted, Status: jig.CallReserved}, got)
 	r := w.reserve(t, c)
-	require.Equal(t, ledger.ReserveRun, r.Outcome, "under the approval that it had")
+	require.Equal(t, ledger.ReserveRun, r.Outcome, "under the approval that it already had")
 	require.Equal(t, 2, r.Fence)
-	require.Equal(t, jig.CallExecuting, w.complete(t, c, 1, jig.CallSucceeded).Status, "the first attempt has no say any more")
+	require.Equal(t, jig.CallExecuting, w.complete(t, c, 1, jig.CallSucceeded).Status, "a report of the first attempt no longer counts")
 	require.Equal(t, jig.CallSucceeded, w.complete(t, c, 2, jig.CallSucceeded).Status)
 	require.Equal(t, append(doubt[:4:4], "tool.reconciled", "tool.started", "tool.completed"), w.types(t))
 	w.requireWrites(t, 1)
 }
 
-// A person who says twice that nothing happened has looked once.
+// A second statement that nothing happened does not cover a later attempt.
 func TestReconcileTwiceRunsTheCallOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

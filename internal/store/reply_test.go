@@ -30,7 +30,7 @@ func (w world) answer(who jig.Principal, value string) approval.ReplyRequest {
 	}
 }
 
-func TestAnAnswerIsTheCallsResult(t *testing.T) {
+func TestReply_IsTheCallsResult(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.question(t, nil)
@@ -88,7 +88,7 @@ func TestRefusedAnswersChangeNothing(t *testing.T) {
 	require.Contains(t, late.Reason, "it is denied")
 }
 
-func TestAnApprovalIsNotAnswered(t *testing.T) {
+func TestReply_RefusesApprovals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.asking(t)
@@ -130,7 +130,7 @@ func TestWhoMayReconcile(t *testing.T) {
 		rows := w.audit(t)
 		if row.why == "" {
 			require.Equal(t, "reconciled "+row.who.ID, rows[len(rows)-1], name)
-			require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome, "under the approval that it had")
+			require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome, "under the approval that it already had")
 			continue
 		}
 		require.Equal(t, "refused "+row.who.ID, rows[len(rows)-1], name)

@@ -89,7 +89,7 @@ func TestReserveByAttempt(t *testing.T) {
 	require.Equal(t, ledger.ReserveUnknown, r.Outcome)
 }
 
-func TestReserveOfWhatBegan(t *testing.T) {
+func TestReserve_OfAStartedCall(t *testing.T) {
 	t.Parallel()
 	t.Run("idempotent read", func(t *testing.T) {
 		t.Parallel()
@@ -115,7 +115,7 @@ func TestReserveOfWhatBegan(t *testing.T) {
 			r := w.reserve(t, c)
 			require.Equal(t, ledger.ReserveRun, r.Outcome)
 			require.Equal(t, fence, r.Fence)
-			require.Equal(t, fence > 1, r.InDoubt, "the attempts before never reported")
+			require.Equal(t, fence > 1, r.InDoubt, "the earlier attempts never reported")
 		}
 		r := w.reserve(t, c)
 		require.Equal(t, ledger.ReserveUnknown, r.Outcome, "the attempts are used up, and each may have taken effect")
@@ -142,7 +142,7 @@ func TestReserveOfWhatBegan(t *testing.T) {
 	})
 }
 
-func TestReserveOfAnotherToolWaits(t *testing.T) {
+func TestReserve_WaitsWhenTheToolChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, nil)
@@ -176,7 +176,7 @@ func TestApprovalIsConsumedOnce(t *testing.T) {
 	require.Equal(t, jig.CallReserved, given.Status)
 	require.Nil(t, given.Result)
 	r = w.reserve(t, c)
-	require.Equal(t, ledger.ReserveRun, r.Outcome, "a retry of what did not happen needs no second approval")
+	require.Equal(t, ledger.ReserveRun, r.Outcome, "a retry of a call that had no effect needs no second approval")
 	require.Equal(t, 2, r.Fence)
 	w.complete(t, c, r.Fence, jig.CallSucceeded)
 	require.Equal(t, ledger.ReserveFinal, w.reserve(t, c).Outcome)

@@ -192,7 +192,7 @@ func TestRestoredCall_RunsOnlyAfterAPersonSaidThatItDidNotHappen(t *testing.T) {
 }
 
 // A worker that was cut off from the database during the restore may still report.
-func TestRestoredCall_IsNotFinalisedByAnAttemptFromBefore(t *testing.T) {
+func TestRestoredCall_IsNotFinalizedByAnAttemptFromBefore(t *testing.T) {
 	t.Parallel()
 	b := newBackup(t)
 	type open struct {
@@ -241,7 +241,7 @@ func TestRestoredCall_ThatIsIdempotentRunsInDoubt(t *testing.T) {
 		r := w.goesOn(t, c)
 		require.Equal(t, ledger.ReserveRun, r.Outcome, state)
 		require.True(t, r.InDoubt, state)
-		require.Less(t, r.Fence, 4, "%s: its attempts are counted on", state)
+		require.Less(t, r.Fence, 4, "%s: its attempt counter continues", state)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestRestoredComposition_AsksBeforeItBegins(t *testing.T) {
 	step := w.step(f, "pay")
 	w.move(t, w.moving(f, step))
 	marked := b.mark(t)
-	require.Equal(t, []bool{false, true}, []bool{marked[0].Asks, marked[1].Asks}, "of one that has begun the step is asked about")
+	require.Equal(t, []bool{false, true}, []bool{marked[0].Asks, marked[1].Asks}, "for a composition that has begun, a person is asked about its step")
 	require.Equal(t, ledger.ReserveUnknown, w.reserve(t, step).Outcome)
 	r := w.reserve(t, c)
 	require.Equal(t, ledger.ReserveRun, r.Outcome)
@@ -313,7 +313,7 @@ func TestRestoredCall_ThatWaitsCannotBeChangedDeniedOrExpire(t *testing.T) {
 	}
 }
 
-func TestRestore_LeavesAloneWhatCannotHaveAnEffectOrIsOver(t *testing.T) {
+func TestRestore_LeavesHarmlessAndEndedCallsAlone(t *testing.T) {
 	t.Parallel()
 	b := newBackup(t)
 	for _, enter := range openStates {
@@ -329,7 +329,7 @@ func TestRestore_LeavesAloneWhatCannotHaveAnEffectOrIsOver(t *testing.T) {
 	require.Equal(t, ledger.ReserveFinal, over.reserve(t, done).Outcome)
 }
 
-func TestRestore_MarksAllTenantsOnceAndForTheRecord(t *testing.T) {
+func TestRestore_MarksAllTenantsOnceAndAuditsIt(t *testing.T) {
 	t.Parallel()
 	b := newBackup(t)
 	var calls []store.Restored
@@ -357,7 +357,7 @@ func TestRestore_MarksAllTenantsOnceAndForTheRecord(t *testing.T) {
 		require.Zero(t, w.count(t, jig.EventToolInDoubt), "a dry run changes nothing")
 	}
 	require.Equal(t, calls, b.mark(t))
-	require.Empty(t, b.mark(t), "they are marked")
+	require.Empty(t, b.mark(t), "they are already marked")
 	for _, w := range worlds {
 		require.Equal(t, 1, w.count(t, jig.EventToolInDoubt))
 		entries := b.column(t, w.tenant, "select entry from audit where session_id = $1", w.session)

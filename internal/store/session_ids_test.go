@@ -70,7 +70,7 @@ func TestDeletedSessionsNeverRunAgain(t *testing.T) {
 				require.Equal(t, jig.ReasonSessionDeleted, jig.AsError(err).Reason)
 			}
 			_, err = create(named(neighbour, name, "d1"))
-			require.NoError(t, err, "another tenant's id is another one")
+			require.NoError(t, err, "another tenant may use the same id")
 			_, err = create(named(w.tenant, name+"-2", "d1"))
 			require.NoError(t, err)
 		}

@@ -39,7 +39,7 @@ func TestCreateSessionOnce(t *testing.T) {
 	}
 	s := got[0]
 	require.Equal(t, jig.StatusWorking, s.Status)
-	require.Equal(t, "tidy\uFFFD up", s.Task[:len(s.Task)-1], "PostgreSQL takes no NUL")
+	require.Equal(t, "tidy\uFFFD up", s.Task[:len(s.Task)-1], "PostgreSQL accepts no NUL")
 	s.Task, s.Status, s.CreatedAt, s.UpdatedAt = want.Task, want.Status, want.CreatedAt, want.UpdatedAt
 	require.Equal(t, want, s)
 	list, err := db.Events(t.Context(), tenant, want.ID, 0, 0)
@@ -91,7 +91,7 @@ func TestCreateCallOnce(t *testing.T) {
 		require.NoError(t, err)
 		ended, err := db.CreateCall(t.Context(), want, turn)
 		require.NoError(t, err)
-		require.Equal(t, jig.StatusCompleted, ended.Status, "one that has ended stays so")
+		require.Equal(t, jig.StatusCompleted, ended.Status, "an ended session stays ended")
 	}
 	_, err := db.CreateCall(t.Context(), jig.Session{Tenant: "No Tenant", ID: jig.NewSessionID()}, chat.Turn{})
 	requireCode(t, jig.CodeInvalidInput, err)

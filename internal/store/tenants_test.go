@@ -38,7 +38,7 @@ func TestExportAndErase(t *testing.T) {
 	require.Equal(t, 2, strings.Count(left, "\n"))
 	require.Contains(t, left, `"kind":"retired_session"`)
 	require.Contains(t, left, `"kind":"used_token"`)
-	require.NotContains(t, left, w.session, "what stays are hashes")
+	require.NotContains(t, left, w.session, "only hashes stay")
 	require.NoError(t, w.EraseTenant(t.Context(), w.tenant))
 	storetest.Session(t, w.DB, w.tenant) // the erased tenant may be used again
 }

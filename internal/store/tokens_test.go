@@ -35,7 +35,7 @@ func (w world) resumeTool(t *testing.T, e *identity.Evidence) (bool, error) {
 	return w.Resume(t.Context(), w.tenant, p, e)
 }
 
-func TestAPauseTakesATokenOnce(t *testing.T) {
+func TestPause_AcceptsATokenOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	changed, err := w.pauseTool(t, proof("t1", "one"))
@@ -55,7 +55,7 @@ func TestAPauseTakesATokenOnce(t *testing.T) {
 	requireCode(t, jig.CodeNotPermitted, err)
 	held, err := w.Pauses(t.Context(), w.tenant)
 	require.NoError(t, err)
-	require.Empty(t, held, "nothing of it was done again")
+	require.Empty(t, held, "the pause was not repeated")
 	var kinds []audit.Kind
 	for _, row := range w.entries(t) {
 		kinds = append(kinds, row.Kind)
@@ -70,11 +70,11 @@ func TestAPauseTakesATokenOnce(t *testing.T) {
 	requireCode(t, jig.CodeNotPermitted, err)
 	for _, other := range []*identity.Evidence{{Key: "ana-2", Token: "t1", Until: time.Now()}, proof("t4", "one"), nil} {
 		_, err = w.pauseTool(t, other)
-		require.NoError(t, err, "another key's token, another token, none")
+		require.NoError(t, err, "a token of another key, another token, and no token")
 	}
 }
 
-func TestATokenIsOneTenantsOwn(t *testing.T) {
+func TestTokens_AreSeparatedByTenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, tenant := range []string{w.tenant, storetest.Tenant(t)} {
@@ -83,7 +83,7 @@ func TestATokenIsOneTenantsOwn(t *testing.T) {
 	}
 }
 
-func TestAtOnceATokenCountsOnce(t *testing.T) {
+func TestToken_IsUsedOnceByConcurrentRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var wg sync.WaitGroup
@@ -104,7 +104,7 @@ func TestAtOnceATokenCountsOnce(t *testing.T) {
 	require.Equal(t, int32(1), passed.Load())
 }
 
-func TestRevokingTakesATokenOnce(t *testing.T) {
+func TestRevokeGrant_AcceptsATokenOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ana := jig.Principal{ID: "ana"}
@@ -123,11 +123,11 @@ func TestRevokingTakesATokenOnce(t *testing.T) {
 	_, err = w.RevokeGrant(t.Context(), w.tenant, "grt_9", ana, proof("t2", "three"), time.Now())
 	requireCode(t, jig.CodeNotFound, err)
 	_, err = w.RevokeGrant(t.Context(), w.tenant, "grt_2", ana, proof("t2", "four"), time.Now())
-	require.NoError(t, err, "what was for nothing is not used up")
+	require.NoError(t, err, "a token whose request failed is not used up")
 }
 
 // When a call becomes unknown a second time, the token for the first answer proves nothing.
-func TestAWordOnADoubtCountsOnce(t *testing.T) {
+func TestReconcile_AcceptsATokenOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.doubtful(t)
@@ -152,7 +152,7 @@ func TestAWordOnADoubtCountsOnce(t *testing.T) {
 }
 
 // Somebody who relays a decision cannot use up its token by sending it with something else.
-func TestARefusedDecisionLeavesItsToken(t *testing.T) {
+func TestRefusedDecision_DoesNotUseUpItsToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.asking(t)

@@ -29,14 +29,14 @@ func requireChanged(t *testing.T, err error) {
 	require.Equal(t, bundle.ReasonTypeChanged, jig.AsError(err).Reason)
 }
 
-func TestTypesAreWhatTheyWereHeldAgainst(t *testing.T) {
+func TestRegisterDocument_RefusesAChangedTypeBasis(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	unused, fits := bundle.TypeBasis{Type: "note"}, bundle.TypeBasis{Type: "note", Version: "v1"}
 	register := func(version string, types ...bundle.TypeBasis) error {
 		return w.RegisterDocument(t.Context(), w.operator(), typeDocument(version), types...)
 	}
-	require.NoError(t, register("v0", fits), "out of use")
+	require.NoError(t, register("v0", fits), "the type has no current version yet")
 	requireChanged(t, register("v2", fits))
 	require.NoError(t, register("v1", unused))
 
@@ -53,14 +53,14 @@ func TestTypesAreWhatTheyWereHeldAgainst(t *testing.T) {
 
 	require.NoError(t, w.DeleteEntity(t.Context(), w.tenant, e.ID, 0))
 	require.NoError(t, register("v2", unused))
-	require.NoError(t, register("v3"), "what is no entity type has no basis")
+	require.NoError(t, register("v3"), "a document that is not an entity type needs no basis")
 }
 
-func TestAnEntityIsOfTheCurrentVersion(t *testing.T) {
+func TestCreateEntity_RequiresTheCurrentTypeVersion(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	_, created, err := w.CreateEntity(t.Context(), w.noteOf("v1", ""))
-	require.NoError(t, err, "its type is out of use")
+	require.NoError(t, err, "its type has no current version")
 	require.True(t, created)
 	w.put(t, "entity_type/note@v1")
 	first, _, err := w.CreateEntity(t.Context(), w.noteOf("v1", "first"))
@@ -79,7 +79,7 @@ func TestAnEntityIsOfTheCurrentVersion(t *testing.T) {
 }
 
 // The defaults that a new version adds to existing entities are stored together with the version or not at all.
-func TestEntitiesGetWhatAVersionAdds(t *testing.T) {
+func TestEntities_GetTheDefaultsOfANewVersion(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	w.put(t, "entity_type/note@v1")
@@ -118,7 +118,7 @@ func TestEntitiesGetWhatAVersionAdds(t *testing.T) {
 }
 
 // A type can change only while it is unused: a changed type and an entity checked against the old version never coexist.
-func TestTypesChangeWhileEntitiesCome(t *testing.T) {
+func TestTypes_ChangeConcurrentlyWithNewEntities(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)
 	w.put(t, "entity_type/note@v0")

@@ -119,11 +119,11 @@ func TestNobodyVotesTwice(t *testing.T) {
 	}
 	require.Equal(t, jig.CallWaiting, w.row(t, c).Status)
 	require.Equal(t, []string{"voted fay", "refused fay", "refused eve", "refused fay", "refused"}, w.audit(t))
-	require.Equal(t, jig.CallDenied, w.says(t, member("fay"), jig.Decision{Answer: jig.AnswerDeny}).Status, "who approved may think better of it")
+	require.Equal(t, jig.CallDenied, w.says(t, member("fay"), jig.Decision{Answer: jig.AnswerDeny}).Status, "a person who approved may still deny")
 }
 
-// Of twelve concurrent approvals where two are needed, two count, the call is approved once, and all others are told why not.
-func TestOneVoteDecides(t *testing.T) {
+// Of twelve concurrent approvals where two are needed, two count, the call is approved once, and the others are told why they do not count.
+func TestVotes_ConcurrentApprovalsDecideOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.under(t, finance(2), nil)
@@ -199,13 +199,13 @@ func without(rows []string, word string) []string {
 	return list
 }
 
-func TestDelegateAfterTheVote(t *testing.T) {
+func TestDelegate_AfterVoting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.under(t, finance(2), nil)
 	w.says(t, member("fay"), jig.Decision{})
 	got := w.says(t, member("fay"), jig.Decision{Answer: jig.AnswerDelegate, To: "eve"})
-	require.Contains(t, got.Reason, "fay approved this call already", "one person is not two")
+	require.Contains(t, got.Reason, "fay approved this call already", "one person counts once")
 	got = w.says(t, member("flo"), jig.Decision{Answer: jig.AnswerDelegate, To: "fay"})
 	require.Contains(t, got.Reason, "fay approved this call already")
 	require.Equal(t, []string{"approval.voted", "decision.refused", "decision.refused"}, w.types(t)[1:])
@@ -225,7 +225,7 @@ func (w world) edit(t *testing.T, who jig.Principal, c jig.Call, digest string, 
 	return got
 }
 
-func TestAnEditTakesTheEarlierVotesAway(t *testing.T) {
+func TestEdit_DiscardsEarlierVotes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	terms := finance(2)
@@ -243,7 +243,7 @@ func TestAnEditTakesTheEarlierVotesAway(t *testing.T) {
 	require.Equal(t, "ana", p.RequestedBy)
 	require.Len(t, p.Votes, 1)
 	require.Equal(t, "flo", p.Votes[0].By)
-	require.Equal(t, before.ExpiresAt, p.ExpiresAt, "it does not wait longer for being changed")
+	require.Equal(t, before.ExpiresAt, p.ExpiresAt, "the edit does not extend the expiry")
 	require.Contains(t, w.says(t, member("fay"), jig.Decision{Digest: "d1"}).Reason, "digest does not match", "fay saw something else")
 	require.Equal(t, jig.CallReserved, w.says(t, member("fay"), jig.Decision{Digest: "d2"}).Status)
 	require.Equal(t, []string{"canceled", "approved"}, w.approvals(t, c))
@@ -258,7 +258,7 @@ func TestAnEditTakesTheEarlierVotesAway(t *testing.T) {
 	require.Equal(t, []string{"voted fay", "edited flo", "refused fay", "approved fay"}, w.audit(t))
 }
 
-func TestAnEditThatKeepsTheTermsIsApprovedAtOnce(t *testing.T) {
+func TestEdit_ThatKeepsTheTermsIsApprovedAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, terms := range map[string]*jig.Terms{"plain": nil, "one of finance": new(finance(1))} {
 		w := newWorld(t)
@@ -271,14 +271,14 @@ func TestAnEditThatKeepsTheTermsIsApprovedAtOnce(t *testing.T) {
 		got := w.edit(t, member("fay"), c, "d2", terms)
 		require.Equal(t, jig.CallReserved, got.Status, name)
 		require.Equal(t, []string{"approved"}, w.approvals(t, c))
-		require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome, "what was shown before does not run")
+		require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome, "the input that was shown before does not run")
 		c.Digest = "d2"
 		require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
 	}
 }
 
 // If the changed input needs fewer approvals, the editor's approval alone can be enough.
-func TestAnEditThatLowersTheTerms(t *testing.T) {
+func TestEdit_ThatLowersTheTerms(t *testing.T) {
 	t.Parallel()
 	for name, lower := range map[string]*jig.Terms{"to anybody": nil, "to one": new(finance(1))} {
 		w := newWorld(t)
@@ -290,7 +290,7 @@ func TestAnEditThatLowersTheTerms(t *testing.T) {
 	}
 }
 
-func TestAnEditThatRaisesTheTerms(t *testing.T) {
+func TestEdit_ThatRaisesTheTerms(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		terms jig.Terms
@@ -321,7 +321,7 @@ func TestAnEditThatRaisesTheTerms(t *testing.T) {
 
 // A decision is stored completely or not at all. If its audit row cannot be written there is no event, no notice and no stored
 // answer, and the call keeps waiting.
-func TestADecisionIsOneTransaction(t *testing.T) {
+func TestDecide_IsAtomic(t *testing.T) {
 	t.Parallel()
 	for name, d := range map[string]jig.Decision{
 		"approve": {}, "deny": {Answer: jig.AnswerDeny}, "delegate": {Answer: jig.AnswerDelegate, To: "eve"}, "refused": {Digest: "stale"},

@@ -88,7 +88,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadIsCut(t *testing.T) {
+func TestRead_IsTruncated(t *testing.T) {
 	t.Parallel()
 	list := "[" + strings.TrimSuffix(strings.Repeat(`"`+strings.Repeat("é", 500)+`",`, 2000), ",") + "]"
 	for name, tc := range map[string]struct {

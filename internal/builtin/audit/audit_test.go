@@ -83,7 +83,7 @@ func TestVerifyReadsTheWholeChain(t *testing.T) {
 	require.True(t, strings.HasPrefix(result.Summary, "3 rows in order, head "), result.Summary)
 }
 
-// Rows that are appended while the chain is read are not an error.
+// Rows may be appended while the chain is read; that is not an error.
 func TestVerifyWhileRowsAreAppended(t *testing.T) {
 	t.Parallel()
 	b := newBook(700)

@@ -166,7 +166,7 @@ fields:
   - {name: stars, type: number}
 `
 
-func TestInstallIsIdempotentAndSaysWhatChanged(t *testing.T) {
+func TestInstall_IsIdempotentAndReportsChanges(t *testing.T) {
 	t.Parallel()
 	s := &shelf{}
 	first, refused := s.install(t, "1.0.0", false, note, composition("notes.read", "file.read"))
@@ -186,7 +186,7 @@ func TestInstallIsIdempotentAndSaysWhatChanged(t *testing.T) {
 	require.Contains(t, strings.Join(other.Warnings, " "), "raise the version")
 }
 
-func TestInstallReportsAllProblemsAndChangesNothing(t *testing.T) {
+func TestInstall_ReportsAllProblemsAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := &shelf{}
 	_, refused := s.install(t, "1.0.0", false,
@@ -211,7 +211,7 @@ func TestInstallReportsAllProblemsAndChangesNothing(t *testing.T) {
 	require.Empty(t, s.asked)
 }
 
-func TestInstallSeesTheToolsThatComeWithTheBundle(t *testing.T) {
+func TestInstall_KnowsTheBundlesOwnTools(t *testing.T) {
 	t.Parallel()
 	s := &shelf{}
 	_, refused := s.install(t, "1.0.0", false, composition("notes.read", "notes.code"))
@@ -224,7 +224,7 @@ func TestUpgrade_IsCheckedAgainstTheNewState(t *testing.T) {
 	_, refused := s.install(t, "1.0.0", false, composition("notes.read", "file.read"), composition("notes.twice", "notes.read"))
 	require.Nil(t, refused)
 	_, refused = s.install(t, "1.1.0", false, composition("notes.twice", "notes.read"))
-	require.NotNil(t, refused, "notes.read goes with the version before")
+	require.NotNil(t, refused, "notes.read is removed with the previous version")
 	require.Contains(t, refused.Message, "notes.read")
 	out, refused := s.install(t, "1.1.0", false, composition("notes.twice", "file.read"))
 	require.Nil(t, refused)
@@ -232,7 +232,7 @@ func TestUpgrade_IsCheckedAgainstTheNewState(t *testing.T) {
 	require.Equal(t, s.asked[0].Hash, s.asked[1].Over)
 }
 
-func TestUpgradeKeepsContentInOrder(t *testing.T) {
+func TestUpgrade_RefusesTypesThatEntitiesDoNotFit(t *testing.T) {
 	t.Parallel()
 	old, problems := spec.Load("note.yaml", []byte(note))
 	require.Empty(t, problems)
@@ -274,7 +274,7 @@ func TestUpgradeKeepsContentInOrder(t *testing.T) {
 
 	for _, body := range []string{numbered, other} {
 		_, refused = base(0).install(t, "2.0.0", false, body)
-		require.Nil(t, refused, "types without entities change freely")
+		require.Nil(t, refused, "a type without entities may change freely")
 	}
 }
 
@@ -293,7 +293,7 @@ func TestDowngrade_NeedsReplace(t *testing.T) {
 	require.True(t, s.asked[len(s.asked)-1].Replace)
 }
 
-// An entity that is created between the check and the installation is noticed.
+// An entity may be created between the check and the installation. The installation then checks again.
 func TestInstall_NoticesNewEntities(t *testing.T) {
 	t.Parallel()
 	old, problems := spec.Load("note.yaml", []byte(note))
@@ -341,7 +341,7 @@ func TestRemoveAndList(t *testing.T) {
 	require.Contains(t, result.Summary, "2 of its entities are kept")
 	result = s.call(t, bundles.RemoveTool, 1, named)
 	require.Equal(t, jig.CodeNotFound, result.Error.Code)
-	require.True(t, s.call(t, bundles.RemoveTool, 2, named).Success, "the attempt before may have removed it")
+	require.True(t, s.call(t, bundles.RemoveTool, 2, named).Success, "the previous attempt may have removed it")
 	require.Equal(t, "no bundle is installed", s.call(t, bundles.ListTool, 1, map[string]any{}).Summary)
 }
 

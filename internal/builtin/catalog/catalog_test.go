@@ -93,7 +93,7 @@ func TestPut_StoresNothingThatIsRefused(t *testing.T) {
 	require.Empty(t, s)
 }
 
-func TestPutChecksAllBeforeItKeepsAny(t *testing.T) {
+func TestPut_ChecksAllDocumentsBeforeStoringAny(t *testing.T) {
 	t.Parallel()
 	s := shelf{}
 	bad := `kind: composition
@@ -131,7 +131,7 @@ fields:
   - {name: seconds, type: number}
 `
 
-func TestPutKeepsContentInOrder(t *testing.T) {
+func TestPut_RefusesTypesThatEntitiesDoNotFit(t *testing.T) {
 	t.Parallel()
 	narrower := strings.ReplaceAll(song, "seconds, type: number", "seconds, type: number, maximum: 600")
 	s := shelf{}

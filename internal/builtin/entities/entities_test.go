@@ -153,7 +153,7 @@ func TestEntityLifecycle(t *testing.T) {
 
 	ids, err := b.db.Connected(t.Context(), b.Invocation.Tenant, id, 1, "")
 	require.NoError(t, err)
-	require.Equal(t, []string{parent}, ids, "what fields point at is related")
+	require.Equal(t, []string{parent}, ids, "the targets of relation fields are related")
 	var changed entities.Changed
 	update := object{"id": id, "revision": 1, "set": object{
 		"size": 5, "stage": nil, "parent": nil, "members": []string{}, "office": object{"city": "Rome"}, "rooms": []object{},
@@ -163,7 +163,7 @@ func TestEntityLifecycle(t *testing.T) {
 	require.Equal(t, int64(2), changed.Revision)
 	ids, err = b.db.Connected(t.Context(), b.Invocation.Tenant, id, 1, "")
 	require.NoError(t, err)
-	require.Empty(t, ids, "and is let go")
+	require.Empty(t, ids, "clearing the fields removes the relations")
 	b.refused(jig.CodeConflict, entities.UpdateTool, update)
 	require.Equal(t, "/set/name", b.refusal(jig.CodeInvalidInput, entities.UpdateTool, object{"id": id, "revision": 2, "set": object{"name": nil}}).Field)
 	require.Equal(t, "/set/nope", b.refusal(jig.CodeInvalidInput, entities.UpdateTool, object{"id": id, "revision": 2, "set": object{"nope": 1}}).Field)

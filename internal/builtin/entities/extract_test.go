@@ -13,7 +13,7 @@ import (
 )
 
 // An extraction requires permission to read and write the entity, and entities that the principal may not read are not sources.
-func TestExtractionAsksWhetherThePrincipalMay(t *testing.T) {
+func TestExtraction_RequiresPermission(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	o := options(b.db)
@@ -74,7 +74,7 @@ func TestExtractionAsksWhetherThePrincipalMay(t *testing.T) {
 }
 
 // A principal without write permission for the type fills nothing, and fields that no task fills are refused before anything begins.
-func TestExtractAllAsksWhetherThePrincipalMay(t *testing.T) {
+func TestExtractAll_RequiresPermission(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	o := options(b.db)

@@ -81,7 +81,7 @@ func TestResearchFindsPassages(t *testing.T) {
 	var r entities.Research
 	b.call(entities.ResearchTool, object{"question": "Who keeps the billing service?"}, &r)
 	require.Equal(t, "search", r.Method)
-	require.Equal(t, alpha, r.Entities[0].ID, "found by its own words and by those of its text")
+	require.Equal(t, alpha, r.Entities[0].ID, "found by its own words and by the words of its text")
 	require.InDelta(t, 2.0/61, r.Entities[0].Score, 1e-3)
 	require.ElementsMatch(t, []string{alpha, beta, report}, idsOf(r))
 	require.Equal(t, entities.Searched{Entities: 3, Documents: 2}, r.Searched)
@@ -92,7 +92,7 @@ func TestResearchFindsPassages(t *testing.T) {
 	require.Empty(t, r.Entities[0].Answer)
 
 	b.call(entities.ResearchTool, object{"question": "billing service", "type": "team", "where": []object{{"field": "size", "op": "gt", "value": 5}}}, &r)
-	require.Equal(t, []string{beta, gamma}, idsOf(r), "the filter narrows; who says nothing comes last")
+	require.Equal(t, []string{beta, gamma}, idsOf(r), "the filter narrows, and entities without a match come last")
 	require.Equal(t, history, r.Entities[0].Passages[0].DocumentID)
 	require.Zero(t, r.Entities[1].Score)
 	require.Empty(t, r.Entities[1].Passages)
@@ -237,7 +237,7 @@ func TestResearchAnswersByModel(t *testing.T) {
 }
 
 // Several entities are answered at the same time. If the model is unavailable, the call fails and is retried.
-func TestResearchOfMany(t *testing.T) {
+func TestResearch_AnswersEntitiesConcurrently(t *testing.T) {
 	t.Parallel()
 	away := false
 	s := modeltest.Func(t, func(r modeltest.Request) modeltest.Reply {
@@ -331,7 +331,7 @@ func withEvery(o *entities.Options) {
 }
 
 // listTypes returns the fields that a type can be filtered by, with their controls, and entities.filter accepts each of their operators.
-func TestFilterFieldsAreThoseOfTheFilter(t *testing.T) {
+func TestFilterFields_MatchTheFilter(t *testing.T) {
 	t.Parallel()
 	b := benchOver(t, withEvery, "*")
 	var list entities.Types

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
-func TestNewEntitiesOfDrafts(t *testing.T) {
+func TestNew_ConvertsDrafts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "*")
 	team, report := b.create("team", object{"name": "a"}), b.create("report", object{"subject": "s"})
@@ -107,7 +107,7 @@ func TestReadableFailsClosed(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, found)
 	_, _, err = o.New(t.Context(), inv, entities.Draft{Type: "team"})
-	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), "what may not be read is not there")
+	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), "an entity that may not be read is not found")
 	inv.Principal.Permissions = []string{"entities.*.read"}
 	_, _, err = o.New(t.Context(), inv, entities.Draft{Type: "team"})
 	require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err))
@@ -115,5 +115,5 @@ func TestReadableFailsClosed(t *testing.T) {
 	inv.Tenant = storetest.Tenant(t)
 	_, found, err = o.Readable(t.Context(), inv, id)
 	require.NoError(t, err)
-	require.False(t, found, "nor is another tenant's")
+	require.False(t, found, "nor is an entity of another tenant")
 }

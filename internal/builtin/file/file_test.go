@@ -184,7 +184,7 @@ func TestList(t *testing.T) {
 	require.Equal(t, jig.CodeNotPermitted, kit.Fail("file.list", object{"path": "../"}).Code)
 }
 
-func TestListIsCut(t *testing.T) {
+func TestList_IsTruncated(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{}
 	for i := range file.MaxEntries + 1 {
@@ -234,7 +234,7 @@ func TestGrep(t *testing.T) {
 	require.Equal(t, jig.CodeNotFound, kit.Fail("file.grep", object{"pattern": "x", "path": "nothing"}).Code)
 }
 
-func TestGrepIsCutAndCancelled(t *testing.T) {
+func TestGrep_IsTruncatedAndCanceled(t *testing.T) {
 	t.Parallel()
 	_, kit := folder(t, map[string]string{"a": strings.Repeat("x\n", file.MaxMatches), "b": "x\n", "c": strings.Repeat("z\n", 5000)})
 	var got grepData

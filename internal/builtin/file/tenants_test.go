@@ -22,7 +22,7 @@ func kitOf(t *testing.T, dirs workdir.Dirs, tenant string) *tooltest.Kit {
 	return kit
 }
 
-func TestEachTenantHasItsOwnFiles(t *testing.T) {
+func TestFiles_AreSeparatedByTenant(t *testing.T) {
 	t.Parallel()
 	base, shared := t.TempDir(), t.TempDir()
 	dirs := workdir.Dirs{Base: filepath.Join(base, "work"), Default: shared}

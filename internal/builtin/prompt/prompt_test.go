@@ -212,7 +212,7 @@ func TestRepairAfterReasoning(t *testing.T) {
 	require.Contains(t, string(s.Requests()[1].Body), "signed:hm")
 }
 
-func TestBadTwice(t *testing.T) {
+func TestRepair_FailsTwice(t *testing.T) {
 	t.Parallel()
 	bothProviders(t, func(t *testing.T, name string) {
 		t.Helper()
@@ -316,7 +316,7 @@ func TestCanceled(t *testing.T) {
 	require.Equal(t, jig.CodeCanceled, result.Error.Code, result.Error)
 }
 
-func TestNotAsked(t *testing.T) {
+func TestInvalidInput_IsNotSentToTheModel(t *testing.T) {
 	t.Parallel()
 	with := func(more map[string]any) map[string]any {
 		input := map[string]any{"prompt": "?", "model": "openai/m"}

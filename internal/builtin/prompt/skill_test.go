@@ -120,7 +120,7 @@ func TestContracts(t *testing.T) {
 	require.Equal(t, again.Version, direct.Version)
 }
 
-func TestAgentRunIsAContract(t *testing.T) {
+func TestAgentRun_OnlyDefinesAContract(t *testing.T) {
 	t.Parallel()
 	kit := kitOver(t, modeltest.New(t))
 	require.NoError(t, kit.Registry.Validate("agent.run", []byte(`{"agent":"reviewer","task":"Look.","input":{"a":[1]},"model":"openai/m"}`)))

@@ -141,7 +141,7 @@ func TestCredentialHeadersAreRefusedAtAdmission(t *testing.T) {
 			require.Equal(t, "/headers/"+name, refused.Field)
 			require.Contains(t, refused.Hint, "a tool of your own")
 			require.NotContains(t, refused.Error(), "secret")
-			require.Equal(t, "header_refused", kit.Fail(tool, json.RawMessage(input)).Reason, "also when nothing filled the input")
+			require.Equal(t, "header_refused", kit.Fail(tool, json.RawMessage(input)).Reason, "also if the input was not checked at admission")
 		}
 	}
 	filled, err := kit.Registry.Fill(t.Context(), "http.post", json.RawMessage(`{"url":"http://a","headers":{"X-A":"<b>"},"body":{"n":1e2,"t":"<&>"}}`), kit.Invocation)
@@ -192,7 +192,7 @@ func TestRedirects(t *testing.T) {
 	kit.Succeed("http.get", object{"url": address + "/other", "headers": secrets}, &got)
 	require.Equal(t, `"" "" "text/html"`, got.Body)
 	kit.Succeed("http.post", object{"url": address + "/other", "headers": secrets, "body": "x"}, &got)
-	require.Equal(t, http.StatusTemporaryRedirect, got.Status, "a post is not sent on")
+	require.Equal(t, http.StatusTemporaryRedirect, got.Status, "the redirect of a POST is not followed")
 	require.Equal(t, other, got.Headers["Location"])
 }
 
@@ -219,7 +219,7 @@ func TestPost(t *testing.T) {
 	require.Equal(t, `POST|text/plain; charset=utf-8|ses_test/1.1|a "b"`, post("/", `"a \"b\""`, object{}).Body)
 	require.Equal(t, `POST|text/csv|ses_test/1.1|a,b`, post("/", `"a,b"`, object{"content-type": "text/csv"}).Body)
 	got := post("/binary", `1`, object{})
-	require.Equal(t, answer{Status: 200, Truncated: true}, strip(got), "it was sent, so it is no failure")
+	require.Equal(t, answer{Status: 200, Truncated: true}, strip(got), "the request was sent, so this is not a failure")
 	e := kit.Fail("http.post", object{"url": address, "body": strings.Repeat("x", web.MaxRequestBody+1)})
 	require.Equal(t, "/body", e.Field)
 	require.True(t, e.NotExecuted)

@@ -85,7 +85,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-func TestThinToolsAreNoCompositions(t *testing.T) {
+func TestCompile_RefusesThinTools(t *testing.T) {
 	t.Parallel()
 	x, err := spec.LoadExecution("a.yaml", []byte("{kind: thin_tool, name: review.start, creates: {type: review}}"))
 	require.NoError(t, err)

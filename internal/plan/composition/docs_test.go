@@ -39,11 +39,11 @@ func runsOf(t *testing.T, file string) []pageRun {
 			example := block[1]
 			switch {
 			case strings.HasPrefix(example, "steps:"):
-				require.True(t, document == "" || runs > 0, "nothing is said of what comes of\n%s", document)
+				require.True(t, document == "" || runs > 0, "there is no run after the example\n%s", document)
 				document, runs = "kind: composition\nname: example\n"+example, 0
 			case regexp.MustCompile(`^kind: (policy|tenant|entity_type|thin_tool|bundle)\n`).MatchString(example): // these do not run as compositions
 			case strings.HasPrefix(example, "kind:"):
-				require.True(t, document == "" || runs > 0, "nothing is said of what comes of\n%s", document)
+				require.True(t, document == "" || runs > 0, "there is no run after the example\n%s", document)
 				document, runs = example, 0
 			case strings.HasPrefix(example, "# run\n"):
 				require.NotEmpty(t, document, "there is no example above this run of %s:\n%s", title, example)
@@ -51,7 +51,7 @@ func runsOf(t *testing.T, file string) []pageRun {
 				runs++
 			}
 		}
-		require.True(t, document == "" || runs > 0, "nothing is said of what comes of\n%s", document)
+		require.True(t, document == "" || runs > 0, "there is no run after the example\n%s", document)
 	}
 	return all
 }
@@ -83,7 +83,7 @@ func TestRunsInTheReference(t *testing.T) {
 	}
 }
 
-// The same holds for the page about other tools.
+// The examples on the page about other tools also do what the page says, even when moves are lost.
 func TestRunsForOtherTools(t *testing.T) {
 	t.Parallel()
 	runs := runsOf(t, "../../../docs/from-other-tools.md")

@@ -22,7 +22,7 @@ func versionOf(body string) string {
 	return version
 }
 
-func TestEngineGivesTheContract(t *testing.T) {
+func TestEngine_LoadReturnsTheContract(t *testing.T) {
 	t.Parallel()
 	e := composition.NewEngine()
 	tool, err := e.Load("a.yaml", []byte(everything))
@@ -38,7 +38,7 @@ func TestEngineGivesTheContract(t *testing.T) {
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
 }
 
-func TestEngineAdvancesTheVersionOfTheRun(t *testing.T) {
+func TestEngine_AdvancesOnlyTheRunsVersion(t *testing.T) {
 	t.Parallel()
 	e := composition.NewEngine()
 	at := composition.Situation{Now: start, Input: json.RawMessage(`{"n":1,"list":[]}`)}
@@ -54,7 +54,7 @@ func TestEngineAdvancesTheVersionOfTheRun(t *testing.T) {
 	require.Equal(t, jig.CodeInternal, jig.CodeOf(err))
 }
 
-func TestEngineIsSharedByMany(t *testing.T) {
+func TestEngine_IsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	e := composition.NewEngine()
 	var wait sync.WaitGroup

@@ -132,7 +132,7 @@ func (w *world) run(t *testing.T) jig.ToolResult {
 		}
 		w.happen(t, move)
 	}
-	require.Fail(t, "the composition does not come to an end")
+	require.Fail(t, "the composition does not end")
 	return jig.ToolResult{}
 }
 
@@ -142,7 +142,7 @@ func (w *world) move(t *testing.T) plan.Move {
 	move := w.advance(t)
 	for w.crash != nil && w.crash.IntN(3) == 0 {
 		again := w.advance(t)
-		require.Equal(t, move, again, "the same state and facts give another move")
+		require.Equal(t, move, again, "the same state and facts give a different move")
 	}
 	w.store(t, move)
 	if w.crash != nil && w.crash.IntN(3) == 0 && !move.Done && move.Wake != w.at.Now {
@@ -151,7 +151,7 @@ func (w *world) move(t *testing.T) plan.Move {
 			require.Empty(t, again.Calls)
 			require.Empty(t, again.Values)
 			require.Empty(t, again.Events)
-			require.JSONEq(t, string(move.State), string(again.State), "a second look changes the state")
+			require.JSONEq(t, string(move.State), string(again.State), "computing the move again changes the state")
 		}
 	}
 	return move
@@ -175,15 +175,15 @@ func (w *world) store(t *testing.T, move plan.Move) {
 	w.biggest = max(w.biggest, len(move.State))
 	for _, ask := range move.Calls {
 		_, twice := w.rows[ask.Path]
-		require.False(t, twice, "the call %s was asked for twice", ask.Path)
+		require.False(t, twice, "the call %s was requested twice", ask.Path)
 		w.asked = append(w.asked, ask.Path)
 		if ask.RetryOf != "" {
 			require.Empty(t, ask.Input)
-			require.NotNil(t, w.rows[ask.RetryOf], "%s tries %s again, which was never asked for", ask.Path, ask.RetryOf)
+			require.NotNil(t, w.rows[ask.RetryOf], "%s retries %s, which was never requested", ask.Path, ask.RetryOf)
 			require.True(t, w.rows[ask.RetryOf].status.Final())
 			ask.Input = w.rows[ask.RetryOf].input
 		}
-		require.True(t, json.Valid(ask.Input), "the input of %s is no JSON: %s", ask.Path, ask.Input)
+		require.True(t, json.Valid(ask.Input), "the input of %s is not JSON: %s", ask.Path, ask.Input)
 		r := &row{path: ask.Path, tool: ask.Tool, retryOf: ask.RetryOf, input: ask.Input, undo: ask.Undoes != "", status: jig.CallReserved}
 		if w.order != nil && len(ask.Path)%3 == 0 {
 			r.status, r.begun = jig.CallExecuting, true
@@ -195,8 +195,8 @@ func (w *world) store(t *testing.T, move plan.Move) {
 	}
 	for _, path := range move.Cancel {
 		r := w.rows[path]
-		require.NotNil(t, r, "%s was never asked for", path)
-		require.False(t, r.status.Final(), "%s is over", path)
+		require.NotNil(t, r, "%s was never requested", path)
+		require.False(t, r.status.Final(), "%s has ended", path)
 		r.canceled = true
 		switch r.status { //nolint:exhaustive // a cancellation does not end an executing call; its worker does
 		case jig.CallWaiting:
@@ -207,14 +207,14 @@ func (w *world) store(t *testing.T, move plan.Move) {
 	}
 	for _, path := range move.Stop {
 		r := w.rows[path]
-		require.NotNil(t, r, "%s was never asked for", path)
+		require.NotNil(t, r, "%s was never requested", path)
 		require.Equal(t, jig.CallExecuting, r.status, path)
 		r.canceled = true
 	}
 	maps.Copy(w.values, move.Values)
 	w.log = append(w.log, move.Events...)
 	for _, id := range move.Consumed {
-		require.NotContains(t, w.consumed, id, "the event was taken twice")
+		require.NotContains(t, w.consumed, id, "the event was consumed twice")
 		w.consumed = append(w.consumed, id)
 	}
 	w.at.Events = slices.DeleteFunc(slices.Clone(w.at.Events), func(e plan.ReceivedEvent) bool { return slices.Contains(w.consumed, e.ID) })
@@ -243,7 +243,7 @@ func (w *world) happen(t *testing.T, move plan.Move) {
 		open = append(open, ask.Path)
 	}
 	for _, path := range open {
-		require.False(t, w.rows[path].status.Final(), "%s is over, and the move says it is open", path)
+		require.False(t, w.rows[path].status.Final(), "%s has ended, but the move says that it is open", path)
 	}
 	slices.Sort(open)
 	if w.order != nil {
@@ -284,7 +284,7 @@ func (w *world) happen(t *testing.T, move plan.Move) {
 		w.at.Events = append(slices.Clone(w.at.Events), w.coming[0].event)
 		w.coming = w.coming[1:]
 	}
-	require.False(t, next.IsZero(), "nothing is left that could happen; under way: %v, state: %s", move.Steps, w.state)
+	require.False(t, next.IsZero(), "nothing more can happen; running: %v, state: %s", move.Steps, w.state)
 	if next.After(w.at.Now) {
 		w.at.Now = next
 	}

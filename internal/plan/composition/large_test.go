@@ -11,7 +11,7 @@ import (
 
 const many = 10_000
 
-func TestALoopOfManyCallsStaysSmall(t *testing.T) {
+func TestLargeLoop_OfCallsKeepsItsStateSmall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
 kind: composition
@@ -36,7 +36,7 @@ output: {size: "${size(steps.each)}", failed: "${steps.each.filter(s, !s.success
 	t.Logf("%d moves, the largest state has %d bytes", w.moves, w.biggest)
 }
 
-func TestALoopOfManyBlocksStaysSmall(t *testing.T) {
+func TestLargeLoop_OfBlocksKeepsItsStateSmall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
 kind: composition

@@ -27,7 +27,7 @@ output: {n: "${vars.n}"}
 
 	w = newWorld(t, document, `{"items":[`+strings.Repeat("1,", 29_999)+`1]}`, echo)
 	require.JSONEq(t, `{"n":29999}`, string(w.run(t).Data))
-	require.Greater(t, w.moves, 29, "one move does it all")
+	require.Greater(t, w.moves, 29, "a single move does all the work")
 	require.Less(t, w.biggest, 8<<10)
 }
 
@@ -65,7 +65,7 @@ output: {n: "${size(steps.both.data)}"}
 }
 
 // A move that reaches its limit stops and asks for another move at once.
-func TestAMoveIsBounded(t *testing.T) {
+func TestMove_IsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `
 kind: composition

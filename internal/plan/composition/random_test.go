@@ -18,9 +18,9 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// TestLostMovesChangeNothing runs random compositions twice with the same order of events: once normally, and once with moves that are lost
+// TestLostMoves_ChangeNothing runs random compositions twice with the same order of events: once normally, and once with moves that are lost
 // before they are stored and then computed again. Both runs must end the same way.
-func TestLostMovesChangeNothing(t *testing.T) {
+func TestLostMoves_ChangeNothing(t *testing.T) {
 	t.Parallel()
 	ends := map[string]int{}
 	for seed := range uint64(150) {

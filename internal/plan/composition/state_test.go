@@ -79,7 +79,7 @@ func statesOf(t testing.TB) (*composition.Plan, []string) {
 	return nil, nil
 }
 
-func TestABadStateIsRefused(t *testing.T) {
+func TestAdvance_RefusesInvalidStates(t *testing.T) {
 	t.Parallel()
 	plan, states := statesOf(t)
 	good := states[len(states)/2]
@@ -128,7 +128,7 @@ func TestFactErrors_AreReturned(t *testing.T) {
 	}
 }
 
-func TestAdvance_MissingCallIsAFault(t *testing.T) {
+func TestAdvance_MissingCallIsAnInternalError(t *testing.T) {
 	t.Parallel()
 	plan, states := statesOf(t)
 	_, err := plan.Advance(t.Context(), json.RawMessage(states[0]), empty{}, composition.Situation{Now: start})

@@ -104,7 +104,7 @@ func TestUndo_CanceledRunWaitsForThePerson(t *testing.T) {
 		require.Equal(t, jig.CallUnknown, w.rows["pay"].status)
 		w.at.Canceled = true
 		move = w.move(t)
-		require.Empty(t, move.Cancel, "the question stays")
+		require.Empty(t, move.Cancel, "the question stays open")
 		require.Equal(t, []string{"pay"}, move.Open)
 		w.happen(t, move)
 		result := w.run(t)
@@ -125,7 +125,7 @@ func TestUndo_CanceledRunLeavesStartedCallsOpen(t *testing.T) {
 	w.at.Canceled = true
 	move := w.move(t)
 	require.Empty(t, move.Cancel)
-	require.Empty(t, move.Stop, "nothing of it runs")
+	require.Empty(t, move.Stop, "there is no attempt to stop")
 	require.Equal(t, []string{"pay"}, move.Open)
 }
 
@@ -199,5 +199,5 @@ steps:
 	w.says(jig.OutcomeHappened)
 	result := w.run(t)
 	require.Equal(t, jig.CodeTimeout, result.Error.Code)
-	require.Equal(t, []string{"pay", "look", "again", "pay.undo"}, w.asked, "nothing of the block goes on")
+	require.Equal(t, []string{"pay", "look", "again", "pay.undo"}, w.asked, "no further step of the block runs")
 }

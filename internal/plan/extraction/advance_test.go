@@ -203,10 +203,10 @@ func TestRepair(t *testing.T) {
 	calling := entity.Task{ID: "x", Kind: entity.TaskTool, Use: "look.up"}
 	w = worldOf(compile(t, kindOf(calling)), extraction.Input{}, answers(map[string]string{"x": `"unfit"`}))
 	w.run(t)
-	require.Equal(t, []string{"x"}, w.asked, "a tool would give the same again")
+	require.Equal(t, []string{"x"}, w.asked, "a tool would give the same answer again")
 }
 
-// The same holds for an agent whose answer must be JSON, but not for one that answers in words.
+// An agent whose answer must be JSON is also asked once more. An agent that answers in words is not.
 func TestRepairOfAnAgent(t *testing.T) {
 	t.Parallel()
 	agent := entity.Task{
@@ -286,7 +286,7 @@ func TestCancel(t *testing.T) {
 	result := w.run(t)
 	require.Equal(t, extraction.Counts{Total: 4, Completed: 1, Canceled: 2, Failed: 1}, result.Counts)
 	require.Equal(t, extraction.TaskCanceled, result.Tasks["slow"].Status)
-	require.Equal(t, extraction.TaskFailed, result.Tasks["waits"].Status, "it is not tried again")
+	require.Equal(t, extraction.TaskFailed, result.Tasks["waits"].Status, "it is not retried")
 	require.Equal(t, jig.CodeCanceled, w.result.Error.Code)
 	require.False(t, w.result.Success)
 	require.JSONEq(t, "1", string(result.Values["done"]))

@@ -55,7 +55,7 @@ func crowdOf(t *testing.T, input extraction.BatchInput, ids []string, fates map[
 	}
 }
 
-// Calls implements jig.Facts.
+// Calls implements plan.Facts.
 func (c *crowd) Calls(_ context.Context, paths []string) (map[string]plan.StepCall, error) {
 	out := map[string]plan.StepCall{}
 	for _, p := range paths {
@@ -66,7 +66,7 @@ func (c *crowd) Calls(_ context.Context, paths []string) (map[string]plan.StepCa
 	return out, nil
 }
 
-// Values implements jig.Facts.
+// Values implements plan.Facts.
 func (c *crowd) Values(_ context.Context, paths []string) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	for _, p := range paths {
@@ -89,7 +89,7 @@ func (c *crowd) store(t *testing.T, move plan.Move) {
 	c.state = move.State
 	c.biggest = max(c.biggest, len(move.State))
 	for _, ask := range move.Calls {
-		require.NotContains(t, c.rows, ask.Path, "the call was asked for twice")
+		require.NotContains(t, c.rows, ask.Path, "the call was requested twice")
 		c.asked = append(c.asked, ask.Path)
 		c.rows[ask.Path] = &row{path: ask.Path, tool: ask.Tool, input: ask.Input, status: jig.CallReserved}
 		if ask.Tool == toolname.EntitiesExtract {
@@ -102,7 +102,7 @@ func (c *crowd) store(t *testing.T, move plan.Move) {
 	}
 	maps.Copy(c.values, move.Values)
 	for _, path := range move.Cancel {
-		require.False(t, c.rows[path].status.Final(), "%s is over", path)
+		require.False(t, c.rows[path].status.Final(), "%s has ended", path)
 		c.rows[path].canceled = true
 	}
 }
@@ -153,11 +153,11 @@ func (c *crowd) happen(t *testing.T, move plan.Move) {
 	for _, ask := range move.Calls {
 		open = append(open, ask.Path)
 	}
-	require.NotEmpty(t, open, "nothing is left that could happen: %s", c.state)
+	require.NotEmpty(t, open, "nothing more can happen: %s", c.state)
 	c.order.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
 	for _, path := range open[:1+c.order.IntN(len(open))] {
 		r := c.rows[path]
-		require.False(t, r.status.Final(), "%s is over, and the move says it is open", path)
+		require.False(t, r.status.Final(), "%s has ended, but the move says that it is open", path)
 		end := c.fates[path]
 		if r.tool == toolname.EntitiesFilter {
 			end = c.page(t, r)
@@ -178,14 +178,14 @@ func (c *crowd) run(t *testing.T) extraction.BatchResult {
 	for range 100_000 {
 		move := c.advance(t)
 		for c.crash && c.order.IntN(3) == 0 {
-			require.Equal(t, move, c.advance(t), "the same state and facts give another move")
+			require.Equal(t, move, c.advance(t), "the same state and facts give a different move")
 		}
 		c.store(t, move)
 		if c.crash && c.order.IntN(3) == 0 {
 			again := c.advance(t)
 			require.Empty(t, again.Calls)
 			require.Empty(t, again.Values)
-			require.JSONEq(t, string(move.State), string(again.State), "a second look changes the state")
+			require.JSONEq(t, string(move.State), string(again.State), "computing the move again changes the state")
 			require.Equal(t, move.Result, again.Result)
 			if !move.Done {
 				move.Calls, move.Open = nil, again.Open // the move as a new run computes it
@@ -200,7 +200,7 @@ func (c *crowd) run(t *testing.T) extraction.BatchResult {
 		require.LessOrEqual(t, len(move.Steps), 20)
 		c.happen(t, move)
 	}
-	require.Fail(t, "it does not come to an end")
+	require.Fail(t, "the batch does not end")
 	return extraction.BatchResult{}
 }
 
@@ -292,14 +292,14 @@ func TestBatch(t *testing.T) {
 			}
 			require.LessOrEqual(t, c.most, most)
 			if taken >= most {
-				require.Equal(t, most, c.most, "all the room is used")
+				require.Equal(t, most, c.most, "as many entities as allowed run at once")
 			}
 			require.Less(t, c.biggest, 12<<10)
 		})
 	}
 }
 
-// A canceled batch begins nothing more, waits for what it began, and reports the cancellation.
+// A canceled batch begins no further extractions, waits for those that are running, and reports the cancellation.
 func TestBatchIsCanceled(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -322,7 +322,7 @@ func TestBatchIsCanceled(t *testing.T) {
 }
 
 // When a page fails, the batch ends once the entities found so far have ended.
-func TestBatchWithoutItsPages(t *testing.T) {
+func TestBatch_EndsWhenAPageFails(t *testing.T) {
 	t.Parallel()
 	for broken, found := range map[int]int{1: 0, 3: 200} {
 		r := rand.New(rand.NewPCG(uint64(broken), 11))
@@ -342,7 +342,7 @@ func TestBatchWithoutItsPages(t *testing.T) {
 }
 
 // The batch passes its own options on to the calls that it makes.
-func TestBatchAsks(t *testing.T) {
+func TestBatch_PassesItsOptionsOn(t *testing.T) {
 	t.Parallel()
 	done := jig.ToolResult{Success: true, Data: []byte(`{"counts":{"total":1,"completed":1}}`)}
 	c := crowdOf(t, extraction.BatchInput{

@@ -140,7 +140,7 @@ func TestCitationsFullList(t *testing.T) {
 }
 
 // Claims may cite what another task of the same extraction found, because the entity points to it by then.
-func TestClaims_OnResultsOfATask(t *testing.T) {
+func TestClaims_MayCiteResultsOfATask(t *testing.T) {
 	t.Parallel()
 	claims := compute("claims", `[{"text": "It is small.", "source_entity_ids": [tasks.parts[0]]}]`, "parts")
 	check := entity.Task{ID: "check", Kind: entity.TaskCitations, Claims: "claims", DependsOn: []string{"parts"}}
@@ -164,7 +164,7 @@ func TestClaims_OnResultsOfATask(t *testing.T) {
 	require.Equal(t, 3, first.Counts.Completed, "%v", first.Tasks["check"].Error)
 	require.Equal(t, []string{"mod_a"}, first.Provenance["check"].Sources)
 	again := through(extraction.Input{Mode: extraction.ModeRefresh, Earlier: first.Earlier()}, map[string]extraction.Source{"mod_a": {Hash: "1"}, "mod_b": {Hash: "2"}})
-	require.Equal(t, 3, again.Counts.Kept, "a source that came during the extraction is no change of it")
+	require.Equal(t, 3, again.Counts.Kept, "a source that was added during the extraction does not count as a change")
 }
 
 // With `among`, a claim may cite only those connected entities that the expression returns. A refresh treats a different result of the

@@ -49,7 +49,7 @@ func strict() extraction.Checks {
 func TestEntityTypesInTheReference(t *testing.T) {
 	t.Parallel()
 	kinds := documented(t)
-	require.Len(t, kinds, 2, "an example of the reference that nothing runs")
+	require.Len(t, kinds, 2, "the reference has an example that no test runs")
 
 	t.Run("module", func(t *testing.T) {
 		t.Parallel()

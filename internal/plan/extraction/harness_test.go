@@ -108,7 +108,7 @@ func (w *world) knowing(sources map[string]extraction.Source) *world {
 	return w
 }
 
-// Sources implements jig.ExtractionFacts.
+// Sources implements plan.ExtractionFacts.
 func (w *world) Sources(context.Context) (entity.Sources, error) {
 	var all entity.Sources
 	for id, s := range w.sources {
@@ -117,7 +117,7 @@ func (w *world) Sources(context.Context) (entity.Sources, error) {
 	return all, nil
 }
 
-// Calls implements jig.Facts.
+// Calls implements plan.Facts.
 func (w *world) Calls(_ context.Context, paths []string) (map[string]plan.StepCall, error) {
 	out := map[string]plan.StepCall{}
 	for _, p := range paths {
@@ -128,7 +128,7 @@ func (w *world) Calls(_ context.Context, paths []string) (map[string]plan.StepCa
 	return out, nil
 }
 
-// Values implements jig.Facts.
+// Values implements plan.Facts.
 func (w *world) Values(_ context.Context, paths []string) (map[string]json.RawMessage, error) {
 	out := map[string]json.RawMessage{}
 	for _, p := range paths {
@@ -154,7 +154,7 @@ func (w *world) run(t *testing.T) extraction.Result {
 		}
 		w.happen(t, move)
 	}
-	require.Fail(t, "the extraction does not come to an end")
+	require.Fail(t, "the extraction does not end")
 	return extraction.Result{}
 }
 
@@ -163,7 +163,7 @@ func (w *world) move(t *testing.T) plan.Move {
 	t.Helper()
 	move := w.advance(t)
 	for w.crash != nil && w.crash.IntN(4) == 0 {
-		require.Equal(t, move, w.advance(t), "the same state and facts give another move")
+		require.Equal(t, move, w.advance(t), "the same state and facts give a different move")
 	}
 	w.store(t, move)
 	if w.crash != nil && w.crash.IntN(4) == 0 && move.Wake != w.at.Now {
@@ -171,7 +171,7 @@ func (w *world) move(t *testing.T) plan.Move {
 		require.Empty(t, again.Calls)
 		require.Empty(t, again.Values)
 		require.Empty(t, again.Events)
-		require.JSONEq(t, string(move.State), string(again.State), "a second look changes the state")
+		require.JSONEq(t, string(move.State), string(again.State), "computing the move again changes the state")
 		require.Equal(t, move.Result, again.Result)
 	}
 	return move
@@ -190,20 +190,20 @@ func (w *world) store(t *testing.T, move plan.Move) {
 	w.state = move.State
 	w.biggest = max(w.biggest, len(move.State))
 	for _, ask := range move.Calls {
-		require.NotContains(t, w.rows, ask.Path, "the call was asked for twice")
+		require.NotContains(t, w.rows, ask.Path, "the call was requested twice")
 		if ask.RetryOf != "" {
 			require.Empty(t, ask.Input)
-			require.NotNil(t, w.rows[ask.RetryOf], "%s tries %s again, which was never asked for", ask.Path, ask.RetryOf)
+			require.NotNil(t, w.rows[ask.RetryOf], "%s retries %s, which was never requested", ask.Path, ask.RetryOf)
 			require.True(t, w.rows[ask.RetryOf].status.Final())
 			ask.Input = w.rows[ask.RetryOf].input
 		}
-		require.True(t, json.Valid(ask.Input), "the input of %s is no JSON: %s", ask.Path, ask.Input)
+		require.True(t, json.Valid(ask.Input), "the input of %s is not JSON: %s", ask.Path, ask.Input)
 		w.asked = append(w.asked, ask.Path)
 		w.rows[ask.Path] = &row{path: ask.Path, tool: ask.Tool, retryOf: ask.RetryOf, input: ask.Input, status: jig.CallReserved}
 	}
 	for _, path := range move.Cancel {
-		require.NotNil(t, w.rows[path], "%s was never asked for", path)
-		require.False(t, w.rows[path].status.Final(), "%s is over", path)
+		require.NotNil(t, w.rows[path], "%s was never requested", path)
+		require.False(t, w.rows[path].status.Final(), "%s has ended", path)
 		w.rows[path].canceled = true
 	}
 	for path := range move.Values {
@@ -242,7 +242,7 @@ func (w *world) happen(t *testing.T, move plan.Move) {
 	}
 	for _, path := range open {
 		r := w.rows[path]
-		require.False(t, r.status.Final(), "%s is over, and the move says it is open", path)
+		require.False(t, r.status.Final(), "%s has ended, but the move says that it is open", path)
 		result, ends := w.tools(r)
 		if r.canceled && len(path)%2 == 0 { // other calls ignore the cancellation
 			result, ends = jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")), true
@@ -253,7 +253,7 @@ func (w *world) happen(t *testing.T, move plan.Move) {
 			return
 		}
 	}
-	require.False(t, move.Wake.IsZero(), "nothing is left that could happen; under way: %v, state: %s", move.Steps, w.state)
+	require.False(t, move.Wake.IsZero(), "nothing more can happen; running: %v, state: %s", move.Steps, w.state)
 	w.at.Now = move.Wake
 }
 

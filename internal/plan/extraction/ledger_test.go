@@ -64,7 +64,7 @@ func (b broken) Values(ctx context.Context, paths []string) (map[string]json.Raw
 }
 
 // If reading the facts fails or the context ends, only the move fails, not the extraction.
-func TestFactsThatCannotBeRead(t *testing.T) {
+func TestFactErrors_FailOnlyTheMove(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
 	claims := entity.Task{ID: "check", Kind: entity.TaskCitations, Claims: "a", DependsOn: []string{"b"}}
@@ -97,7 +97,7 @@ func TestFactsThatCannotBeRead(t *testing.T) {
 }
 
 // The total size of all values is limited.
-func TestTotalOfValues(t *testing.T) {
+func TestValues_TotalSizeIsLimited(t *testing.T) {
 	t.Parallel()
 	var tasks []entity.Task
 	for _, id := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r"} {

@@ -45,11 +45,11 @@ func TestStanding(t *testing.T) {
 	last := w.state
 
 	w.state = nil
-	require.Equal(t, whole, standing(), "before the next one begins, it is as it was")
+	require.Equal(t, whole, standing(), "before the next extraction begins, nothing changes")
 	fresh := worldOf(w.plan, extraction.Input{Fields: []string{"a"}}, echo)
 	fresh.run(t)
 	w.state = fresh.state
-	require.Equal(t, whole, standing(), "what was not asked for is as it was")
+	require.Equal(t, whole, standing(), "tasks that were not requested keep their status")
 
 	for _, state := range []string{`{`, `{"marks":"dd"}`, `{"marks":"dxdd"}`} {
 		_, err := extraction.Standing(kind, json.RawMessage(state), ended)

@@ -203,7 +203,7 @@ func (g graph) watcher() func(*testing.T, *world, plan.Move) {
 			for _, dep := range g.deps[id] {
 				ready = ready && h.ended[dep]
 			}
-			require.False(t, ready && open < g.kind.MaxParallel, "%s could begin and does not", id)
+			require.False(t, ready && open < g.kind.MaxParallel, "%s could begin but does not", id)
 		}
 	}
 }
@@ -303,7 +303,7 @@ func checkFields(t *testing.T, g graph, result extraction.Result) {
 }
 
 // A normal run and one with lost moves end the same way, whether or not they are canceled.
-func TestLostMovesChangeNothing(t *testing.T) {
+func TestLostMoves_ChangeNothing(t *testing.T) {
 	t.Parallel()
 	canceled := 0
 	for seed := range uint64(60) {
@@ -326,7 +326,7 @@ func TestLostMovesChangeNothing(t *testing.T) {
 			canceled++
 			require.Equal(t, jig.CodeCanceled, straight.result.Error.Code)
 			for _, row := range straight.rows {
-				require.True(t, row.status.Final(), "a call is open when the extraction is over")
+				require.True(t, row.status.Final(), "a call is open although the extraction has ended")
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // An announced session that does not exist counts as about to start, and later as lost.
-func TestAnExtractionThatNeverBegan(t *testing.T) {
+func TestExtraction_ThatNeverStarted(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
 	db := storetest.Open(t, owner, app, store.Options{})
@@ -44,5 +44,5 @@ func TestAnExtractionThatNeverBegan(t *testing.T) {
 	require.NoError(t, err)
 	s, err = p.EntityStatus(ctx, tenant, e.ID)
 	require.NoError(t, err)
-	require.Equal(t, []any{jig.ExtractionRunning, "ses_announced"}, []any{s.Status, s.SessionID}, "it began after all")
+	require.Equal(t, []any{jig.ExtractionRunning, "ses_announced"}, []any{s.Status, s.SessionID}, "it started after all")
 }

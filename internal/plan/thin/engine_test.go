@@ -222,7 +222,7 @@ func TestRunCreatesAndStarts(t *testing.T) {
 }
 
 // If the context times out while a not-found answer is being delayed, the result is TIMEOUT and not CANCELED, so that the call can be retried.
-func TestRunOutOfTimeBeforeAnIDIsAnswered(t *testing.T) {
+func TestRun_TimesOutDuringADelayedAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond) // in the bubble's time, and shorter than the delay of the answer
@@ -254,7 +254,7 @@ func TestRunRejects(t *testing.T) {
 			`there is no engagement "ent_pilot"`,
 			[]string{"ent_pilot"},
 		},
-		"not to be read": {
+		"not readable": {
 			engaged(), func(w *world) { w.unseen["ent_acme"] = true }, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id",
 			`there is no engagement "ent_acme"`,
 			[]string{"ent_acme"},
@@ -270,7 +270,7 @@ func TestRunRejects(t *testing.T) {
 		"the author's": {engaged(), func(w *world) {
 			w.entities["ent_acme"] = entity.Entity{ID: "ent_acme", Type: "engagement", Title: "Acme", Content: json.RawMessage(`{"size":1}`)}
 		}, jig.CodeInvalidInput, "too_small", "requires[0]", "Acme has 1", nil},
-		"what cannot be worked out": {engaged(), func(w *world) {
+		"an expression that fails": {engaged(), func(w *world) {
 			w.entities["ent_acme"] = entity.Entity{ID: "ent_acme", Type: "engagement", Title: "Acme"}
 		}, jig.CodeInvalidInput, "", "requires[0].check", "size", nil},
 		"a graph": {
@@ -279,7 +279,7 @@ func TestRunRejects(t *testing.T) {
 		},
 		"a reason of ours":      {engaged("module", "forbidden"), nil, jig.CodeNotPermitted, jig.ReasonBundleNotInstalled, "requires[2]", "", nil},
 		"not for callers":       {engaged("module", "spied"), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "requires[3]", "", nil},
-		"a field that fits not": {engaged("module", "bad"), nil, jig.CodeInvalidInput, "", "creates.fields.module", "it is bad", nil},
+		"a field that misfits":  {engaged("module", "bad"), nil, jig.CodeInvalidInput, "", "creates.fields.module", "it is bad", nil},
 		"a relation to nowhere": {engaged("other", "ent_none"), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations", `"ent_none"`, []string{"ent_none"}},
 		"relations to nowhere": {
 			engaged("other", "ent_none", "more", "ent_foreign"), nil, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations", `"ent_none"`,
@@ -288,7 +288,7 @@ func TestRunRejects(t *testing.T) {
 		"a title that is long":    {engaged("module", strings.Repeat("x", 500)), nil, jig.CodeInvalidInput, "", "creates.title", "510 characters", nil},
 		"a key that is long":      {engaged("key", strings.Repeat("x", 501)), nil, jig.CodeInvalidInput, "", "creates.key", "501 characters", nil},
 		"a workspace with a name": {engaged("workspace", strings.Repeat("x", 129)), func(w *world) { w.holds[strings.Repeat("x", 129)+"/ent_acme"] = true }, jig.CodeInvalidInput, "", "creates.workspaces", "129", nil},
-		"a database that is away": {engaged(), func(w *world) { w.down = jig.Errorf(jig.CodeUnavailable, "away") }, jig.CodeUnavailable, "", "", "away", nil},
+		"an unavailable database": {engaged(), func(w *world) { w.down = jig.Errorf(jig.CodeUnavailable, "away") }, jig.CodeUnavailable, "", "", "away", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -302,7 +302,7 @@ func TestRunRejects(t *testing.T) {
 				if c.trespass != nil {
 					least = 50 * time.Millisecond // the time must not reveal whether the id belongs to another tenant
 				}
-				require.Equal(t, least, time.Since(began), "the bubble's time passes only where an answer is held back")
+				require.Equal(t, least, time.Since(began), "only a delayed answer takes time in the bubble")
 				require.False(t, result.Success)
 				e := result.Error
 				require.Equal(t, []any{c.code, c.reason, c.at}, []any{e.Code, e.Reason, e.Field}, "%+v", e)
@@ -319,7 +319,7 @@ func TestRunRejects(t *testing.T) {
 }
 
 // An attempt after an interrupted one does the remaining work, even if the created entity now violates a requirement.
-func TestRunGoesOnAfterACut(t *testing.T) {
+func TestRun_ResumesAfterAnInterruption(t *testing.T) {
 	t.Parallel()
 	for _, key := range []string{"", "k"} {
 		w := newWorld()
@@ -368,7 +368,7 @@ func TestRunWithAKey(t *testing.T) {
 
 // If a call created an entity but could not start its extraction, the next call with the same key starts it, under the session id that the
 // first call announced.
-func TestRunStartsWhatAnotherCouldNot(t *testing.T) {
+func TestRun_StartsAnExtractionThatAnotherCallCouldNot(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.refuses = jig.Errorf(jig.CodeUnavailable, "away")
@@ -386,11 +386,11 @@ func TestRunStartsWhatAnotherCouldNot(t *testing.T) {
 	require.Contains(t, w.started, announced)
 	require.Equal(t, 2, w.starts)
 	w.run(t, document, other, engaged("key", "k"))
-	require.Equal(t, 2, w.starts, "it is there now")
+	require.Equal(t, 2, w.starts, "the session exists now")
 }
 
 // The expressions that are needed after the creation are evaluated before it, so that a call that fails on them has created nothing.
-func TestRunCreatesNothingItCannotStart(t *testing.T) {
+func TestRun_CreatesNothingIfALaterExpressionFails(t *testing.T) {
 	t.Parallel()
 	for at, body := range map[string]string{
 		"starts.input": strings.Replace(document, `by: "${principal.id}"`, `by: "${input.other}"`, 1),
@@ -408,7 +408,7 @@ func TestRunCreatesNothingItCannotStart(t *testing.T) {
 	}
 }
 
-func TestRunBounds(t *testing.T) {
+func TestRun_RespectsDepthAndCancellation(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	deep := invocation(1)
@@ -424,7 +424,7 @@ func TestRunBounds(t *testing.T) {
 	require.True(t, result.Error.NotExecuted)
 }
 
-func TestRunWithoutACreation(t *testing.T) {
+func TestRun_WithoutCreation(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	const checks = "kind: thin_tool\nname: review.check\ndescription: Checks.\ninput_schema: {type: object, properties: {id: {type: string}}}\n" +
@@ -454,5 +454,5 @@ func TestRun_ErrorsSayWhetherAnythingWasCreated(t *testing.T) {
 	w.refuses = &jig.Error{Code: jig.CodeConflict, Message: "busy", NotExecuted: true}
 	result, _ = w.run(t, document, invocation(1), engaged())
 	require.Len(t, w.created, 1)
-	require.False(t, result.Error.NoEffect(), "the entity is there: %+v", result.Error)
+	require.False(t, result.Error.NoEffect(), "the entity exists: %+v", result.Error)
 }

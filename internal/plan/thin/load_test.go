@@ -51,7 +51,7 @@ func (slow) HasBundle(ctx context.Context, _, _ string) (bool, error) {
 func (broken) HasBundle(context.Context, string, string) (bool, error) { panic("secret") }
 
 // A thin tool runs like a tool in code: its time-out, its panics, its input and its output are handled in the same place.
-func TestThinToolRunsLikeEveryTool(t *testing.T) {
+func TestThinTool_RunsLikeEveryTool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
