@@ -108,7 +108,7 @@ func TestAnswerForPrograms(t *testing.T) {
 	require.Contains(t, got.stdout, "refused: the answer does not fit the question")
 }
 
-func TestWrongAnswers(t *testing.T) {
+func TestAnswer_Mistakes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		args []string
@@ -185,7 +185,7 @@ func TestAnswer_PromptIsInterrupted(t *testing.T) {
 	require.Empty(t, e.replied)
 }
 
-func TestFollowingAsksQuestions(t *testing.T) {
+func TestFollow_AsksQuestions(t *testing.T) {
 	t.Parallel()
 	newEngine := func() *fake {
 		e := waitingEngine()

@@ -100,7 +100,7 @@ func TestPolicyBacktestForPrograms(t *testing.T) {
 	require.Regexp(t, `ses_2  9\.1 .* gone\.tool +unknown tool +recorded: run, failed`, text)
 }
 
-func TestPolicyBacktestOfNothing(t *testing.T) {
+func TestPolicyBacktest_NoCalls(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, &fake{}, nil, "policy", "backtest", writeFile(t, "shop.yaml", shopPolicy))
 	require.Equal(t, exitDone, got.code, got.stderr)
@@ -108,12 +108,12 @@ func TestPolicyBacktestOfNothing(t *testing.T) {
 	require.Contains(t, got.stdout, "the document changes nothing")
 }
 
-func TestPolicyBacktestOfStandardInput(t *testing.T) {
+func TestPolicyBacktest_ReadsStandardInput(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	got := jigCLI(t, f, func(a *app) { a.stdin = strings.NewReader(shopPolicy) }, "policy", "backtest", "-")
 	require.Equal(t, exitDone, got.code, got.stderr)
-	require.Equal(t, shopPolicy, f.document, "it can be read once alone")
+	require.Equal(t, shopPolicy, f.document, "standard input is read only once")
 }
 
 func TestPolicyBacktestMistakes(t *testing.T) {
@@ -128,5 +128,5 @@ func TestPolicyBacktestMistakes(t *testing.T) {
 	}
 	got := jigCLI(t, &fake{reviewFakes: reviewFakes{backtest: twoPages(), failing: jig.Errorf(jig.CodeUnavailable, "down")}}, nil, "policy", "backtest", good)
 	require.Equal(t, exitFailed, got.code)
-	require.Empty(t, got.stdout, "half a test is none")
+	require.Empty(t, got.stdout, "no partial report is printed")
 }

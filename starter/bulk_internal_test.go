@@ -152,7 +152,7 @@ func TestBulkAsksFirst(t *testing.T) {
 	}
 }
 
-func TestBulkOfNothing(t *testing.T) {
+func TestBulk_NoMatchingCalls(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, waitingIn(), nil, "approve", "--all", "--tool", "a.b", "--yes")
 	require.Equal(t, exitDone, got.code)

@@ -152,8 +152,8 @@ func (a *app) reconcileCommand() *cobra.Command {
 		Long: `A call of a tool that must not run twice was interrupted, and jig cannot know whether it took effect. Say what you found out:
 happened (with its --result, if you know it), not_happened (it runs again), or give_up (it fails).
 
-If it runs again and is interrupted again, jig asks again, about the next attempt. The answer to that question needs --attempt with the
-number that "jig approvals" shows, so that no answer counts for an attempt that it was not meant for.`,
+If it runs again and is interrupted again, jig asks about the next attempt. That answer needs --attempt with the number that
+"jig approvals" shows, so that it cannot be applied to another attempt.`,
 		Example: `  jig reconcile ses_… 2.1 --outcome happened --result '{"id": 7}'
   jig reconcile ses_… 2.1 --outcome not_happened
   jig reconcile ses_… 2.1 --outcome not_happened --attempt 2`,
@@ -203,7 +203,7 @@ number that "jig approvals" shows, so that no answer counts for an attempt that 
 	return cmd
 }
 
-// ruledReconciled is the answer that printRuled gets when a call was reconciled.
+// ruledReconciled tells printRuled that a call was reconciled.
 const ruledReconciled = jig.Answer(token.ActionReconcile)
 
 // printRuled prints the outcome of decisions. The exit code is 1 if one was refused.

@@ -46,7 +46,7 @@ func filling() *fake {
 
 // `jig watch ENTITY` follows the session that fills the entity. It shows the entity's own tasks, and not those of other entities in the
 // same session.
-func TestWatchAnEntity(t *testing.T) {
+func TestWatch_Entity(t *testing.T) {
 	t.Parallel()
 	out := jigCLI(t, filling(), nil, "watch", "ent_1")
 	require.Equal(t, exitDone, out.code, out.stderr)
@@ -59,11 +59,11 @@ func TestWatchAnEntity(t *testing.T) {
 		require.Contains(t, out.stdout, line)
 	}
 	require.NotContains(t, out.stdout, "ent_2")
-	require.NotContains(t, out.stdout, "text/page", "what a task's call calls in its turn")
-	require.Contains(t, out.stdout, "text/other", "but for what went wrong")
+	require.NotContains(t, out.stdout, "text/page", "calls that a task's call makes in turn are left out")
+	require.Contains(t, out.stdout, "text/other", "unless something went wrong")
 }
 
-func TestStatusOfAnEntity(t *testing.T) {
+func TestStatus_Entity(t *testing.T) {
 	t.Parallel()
 	out := jigCLI(t, filling(), nil, "status", "ent_1")
 	require.Equal(t, exitDone, out.code, out.stderr)

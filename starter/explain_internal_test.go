@@ -121,7 +121,7 @@ func TestExplainWithoutAWorker(t *testing.T) {
 		require.Equal(t, exitDone, got.code, got.stderr)
 		require.Equal(t, "nobody answers: calls that ask a person are not marked\n", got.stderr)
 		require.NotContains(t, got.stdout, "asks a person")
-		require.NotContains(t, got.stdout, "no such tool", "nobody knows")
+		require.NotContains(t, got.stdout, "no such tool", "without a catalog, tools are not known")
 
 		offline := jigCLI(t, nil, nil, "explain", file, "--offline")
 		require.Equal(t, exitDone, offline.code)
@@ -132,7 +132,7 @@ func TestExplainWithoutAWorker(t *testing.T) {
 	require.Equal(t, exitFailed, jigCLI(t, failing, nil, "explain", file).code)
 }
 
-func TestExplainWhatIsRegistered(t *testing.T) {
+func TestExplain_RegisteredDocuments(t *testing.T) {
 	t.Parallel()
 	skill, err := json.Marshal(map[string]any{
 		"kind": "skill", "name": "notes", "description": "Use it for release notes.", "instructions": strings.Repeat("Do it.\n", 20),
@@ -164,7 +164,7 @@ func TestExplainWhatIsRegistered(t *testing.T) {
 	require.Empty(t, all[2].Mermaid)
 
 	all = explain("notes")
-	require.Len(t, all, 2, "an agent and a skill of one name")
+	require.Len(t, all, 2, "an agent and a skill with the same name")
 	require.Contains(t, all[1].Text, "instructions, 20 lines:\n   Do it.\n")
 	require.Contains(t, all[1].Text, "   …\n")
 	require.Contains(t, all[1].Text, "   style.md, 10 bytes\n")

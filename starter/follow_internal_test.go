@@ -211,7 +211,7 @@ func TestTextOutputIsForPeople(t *testing.T) {
 	require.Equal(t, exitDone, got.code)
 	require.Contains(t, got.stdout, "deps.list")
 	require.Contains(t, got.stdout, "3.1 file.write waits for approval")
-	require.NotContains(t, got.stdout, "\x1b", "neither colours nor a tool's own escapes")
+	require.NotContains(t, got.stdout, "\x1b", "neither colors nor escape sequences from tools")
 }
 
 func TestInputsAreShownToPeople(t *testing.T) {

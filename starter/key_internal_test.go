@@ -67,7 +67,7 @@ func TestKeyNew(t *testing.T) {
 			"id": s.ID(), "algorithm": "ed25519", "principal": principal, "public_key": base64.StdEncoding.EncodeToString(s.Key().Material),
 		}, doc.Keys[0])
 		_, problems := spec.Load("tenant.yaml", []byte("kind: tenant\nname: default\n"+got.stdout))
-		require.NoError(t, problems.OrNil(), "a tenant's document takes the lines as they are")
+		require.NoError(t, problems.OrNil(), "a tenant's document accepts the printed lines")
 		require.Equal(t, token.KeyID(principal, s.Key().Material), s.ID())
 		require.NotContains(t, got.stdout+got.stderr, strings.Split(string(content), "\n")[2], "the private key is printed")
 		if runtime.GOOS != "windows" {
@@ -192,10 +192,10 @@ func TestKeyFiles(t *testing.T) {
 	require.NoError(t, err)
 	bare, err := readKeyFile("openssl.pem", private, "ana")
 	require.NoError(t, err)
-	require.Equal(t, "ana", bare.Principal(), "a file that names nobody is taken for --as")
+	require.Equal(t, "ana", bare.Principal(), "a key without a principal belongs to the principal of --as")
 	late, err := readKeyFile("a.key", append(append([]byte{}, private...), []byte(principalLine+"ben\n")...), "ana")
 	require.NoError(t, err)
-	require.Equal(t, "ana", late.Principal(), "what follows the key does not count")
+	require.Equal(t, "ana", late.Principal(), "lines after the key are ignored")
 	_, err = readKeyFile("a.key", []byte("please"), "ana")
 	require.ErrorContains(t, err, "a.key: ")
 

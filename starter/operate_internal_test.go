@@ -29,7 +29,7 @@ func TestGrantCreate_IsACall(t *testing.T) {
 
 	e = &fake{trigger: done}
 	require.Equal(t, 0, jigCLI(t, e, nil, "grant", "create", "--tool", "file.write").code)
-	require.JSONEq(t, `{"tool":"file.write"}`, string(e.input.Input), "defaults are the worker's")
+	require.JSONEq(t, `{"tool":"file.write"}`, string(e.input.Input), "the worker sets the defaults")
 
 	e = &fake{trigger: done}
 	require.Equal(t, exitUsage, jigCLI(t, e, nil, "grant", "create", "--tool", "file.write", "--id", "a b").code)
@@ -122,7 +122,7 @@ func TestGrantRevoke(t *testing.T) {
 	require.Equal(t, client.GrantsRequest{Tenant: "acme", Revoke: "grt_4", By: "dora"}, e.revoked)
 
 	got = jigCLI(t, e, nil, "grant", "revoke", "grt_4", "--output", "json")
-	require.Equal(t, client.GrantsRequest{Tenant: "default", Revoke: "grt_4", By: "ana"}, e.revoked, "without a key it is a claim")
+	require.Equal(t, client.GrantsRequest{Tenant: "default", Revoke: "grt_4", By: "ana"}, e.revoked, "without a key, the principal is only claimed")
 	var g jig.Grant
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &g))
 	require.Equal(t, "dora", g.RevokedBy)
@@ -187,7 +187,7 @@ func TestPausesAreShown(t *testing.T) {
 
 	e.pauses.Changed = true
 	got = jigCLI(t, e, nil, "pause", "--tool", "file.write")
-	require.Equal(t, "held back: "+allText, got.stderr, "others that hold")
+	require.Equal(t, "held back: "+allText, got.stderr, "only other pauses are listed")
 	got = jigCLI(t, e, nil, "pause", "--tool", "file.wirte")
 	require.Equal(t, 0, got.code)
 	require.Contains(t, got.stderr, "warning: there is no tool file.wirte yet; its calls will be held back\nhint: did you mean \"file.write\"?\n")
@@ -205,7 +205,7 @@ func TestPausesAreShown(t *testing.T) {
 	require.Contains(t, jigCLI(t, &fake{view: view}, nil, "status", "ses_1").stdout, "paused   "+allText)
 }
 
-func TestWrongOperations(t *testing.T) {
+func TestOperations_Mistakes(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
 		"pause nothing":       {"pause"},

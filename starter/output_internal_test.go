@@ -23,7 +23,7 @@ func TestStatus_ShowsWhatACompositionReturned(t *testing.T) {
 	got := jigCLI(t, e, nil, "status", "ses_1")
 	require.Equal(t, exitDone, got.code, got.stderr)
 	require.Contains(t, got.stdout, `"id": "p1"`)
-	require.NotContains(t, got.stdout, "5 steps done", "the output is more than its summary")
+	require.NotContains(t, got.stdout, "5 steps done", "the output replaces its summary")
 
 	got = jigCLI(t, e, nil, "status", "ses_1", "--output", "json")
 	var view jig.SessionView
@@ -56,5 +56,5 @@ func TestWatch_EndsWithWhatACompositionReturned(t *testing.T) {
 
 	e.pages = doneEngine().pages
 	got = jigCLI(t, e, nil, "watch", "ses_1", "--output", "json")
-	require.NotContains(t, got.stdout, "p1", "programs read events, one a line")
+	require.NotContains(t, got.stdout, "p1", "programs read events, one per line")
 }

@@ -74,7 +74,7 @@ func TestPending_Facts(t *testing.T) {
 	p.Kind = jig.PendingReconcile
 	text := newApp("jig", nil, nil, nil, nil).pendingText(palette{}, p)
 	require.Contains(t, text, "3.1 file.write: outcome unknown")
-	require.NotContains(t, text, "anybody may decide", "who may is not known here")
+	require.NotContains(t, text, "anybody may decide", "the tenant's settings decide, which the command does not know")
 }
 
 func TestQuestionsAreShown(t *testing.T) {
@@ -85,7 +85,7 @@ func TestQuestionsAreShown(t *testing.T) {
 	got := jigCLI(t, &fake{pending: []jig.Pending{p}}, nil, "approvals")
 	require.Contains(t, got.stdout, "3.1 person.ask asks a person\n  Which one?\n  Say  [31mso.\n    1. {\"id\": 7}\n    2. null\n"+
 		"  answer schema: {\"type\":[\"object\",\"null\"]}\n")
-	require.NotContains(t, got.stdout, "path: report.md", "the input is the question")
+	require.NotContains(t, got.stdout, "path: report.md", "the question replaces the input")
 	require.Contains(t, got.stderr, `jig answer ses_1 3.1 '{"id": 7}|null'`)
 	require.Contains(t, got.stderr, "jig deny ses_1 3.1 --reason …")
 }
@@ -94,7 +94,7 @@ func TestPending_WithAKeyShowsNoUnsignedSignal(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, &fake{pending: []jig.Pending{reviewed()}}, func(a *app) { a.env[signingKeySetting] = "ana.key" }, "approvals")
 	require.Contains(t, got.stderr, "jig approve ses_1 3.1\n")
-	require.NotContains(t, got.stderr, "temporal workflow signal", "it would lack a token")
+	require.NotContains(t, got.stderr, "temporal workflow signal", "the signal would need a token")
 }
 
 func TestEventsOfApprovalsAreReadable(t *testing.T) {

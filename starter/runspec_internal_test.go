@@ -75,7 +75,7 @@ func TestRun_DistinguishesSpecsFromAgents(t *testing.T) {
 	require.Equal(t, 0, jigCLI(t, e, nil, "run", "some.spec").code)
 	require.Equal(t, "some.spec", e.input.Tool)
 	require.Equal(t, 0, jigCLI(t, e, nil, "run", "nightly").code)
-	require.Equal(t, "nightly", e.input.Tool, "a spec whose name is no tool's")
+	require.Equal(t, "nightly", e.input.Tool, "a spec whose name is not a tool name")
 	require.Equal(t, 0, jigCLI(t, e, nil, "run", "review").code)
 	require.Equal(t, "review", e.started.Agent)
 }
@@ -149,7 +149,7 @@ func TestCatalogAddSendsTheDocuments(t *testing.T) {
 	require.NoError(t, json.Unmarshal(e.input.Input, &sent))
 	require.Len(t, sent.Documents, 1)
 	doc, problems := spec.Load(sent.Documents[0].Path, []byte(sent.Documents[0].Body))
-	require.Empty(t, problems, "the tool reads what was sent")
+	require.Empty(t, problems, "the tool can read what was sent")
 	require.Equal(t, map[string]string{"style.md": "Be short."}, doc.Skill.Files)
 
 	got = jigCLI(t, doneEngine(), nil, "catalog", "add", t.TempDir())

@@ -146,7 +146,7 @@ func TestScheduleCreate_SendsItsFlags(t *testing.T) {
 	}, s.created)
 }
 
-func TestScheduleOfADocument(t *testing.T) {
+func TestScheduleCreate_CopiesADocument(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "mine.md")
 	body := "---\nname: mine\nmodel: script/mine\ntools: [file.read]\nscript:\n  rules:\n    - answer: done\n---\nDo it.\n"
@@ -154,7 +154,7 @@ func TestScheduleOfADocument(t *testing.T) {
 	s := newScheduler()
 	got := jigCLI(t, s, nil, "schedule", "create", "mine", "--agent", file, "--cron", "@daily")
 	require.Equal(t, exitDone, got.code, got.stderr)
-	require.Equal(t, body, s.created.Session.Document, "it is not looked for in the catalogue")
+	require.Equal(t, body, s.created.Session.Document, "the document is not looked up in the catalog")
 
 	require.NoError(t, os.WriteFile(file, []byte("---\nname: [\n---\n"), 0o600))
 	got = jigCLI(t, s, nil, "schedule", "create", "mine", "--agent", file, "--cron", "@daily")
@@ -272,7 +272,7 @@ func TestScheduleForPeople(t *testing.T) {
 	}
 
 	got = jigCLI(t, s, nil, "schedule", "trigger", "nightly")
-	require.Equal(t, s.session+"\n", got.stdout, "data alone goes to stdout")
+	require.Equal(t, s.session+"\n", got.stdout, "only data goes to stdout")
 	require.Contains(t, got.stderr, "jig watch "+s.session)
 	s.session = ""
 	got = jigCLI(t, s, nil, "schedule", "trigger", "nightly")

@@ -23,7 +23,7 @@ func proves(t *testing.T, text string, key identity.Key, want identity.Claim, er
 	return who
 }
 
-func TestDecisionsAreSignedForWhatWaits(t *testing.T) {
+func TestDecide_SignsForTheWaitingCall(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		args []string
@@ -132,7 +132,7 @@ func TestToken_NeedsNoPrincipalFlag(t *testing.T) {
 	require.Equal(t, 2, e.word.Attempt)
 }
 
-func TestWrongProofs(t *testing.T) {
+func TestProof_Mistakes(t *testing.T) {
 	t.Parallel()
 	file, _ := newKey(t, "dora")
 	for name, tt := range map[string]struct {

@@ -119,7 +119,7 @@ func TestRun_SendsItsFlags(t *testing.T) {
 		Pairs: map[string]string{"path": ".", "note": "a=b"}, Model: "script/x", Principal: jig.Principal{ID: "bob", Claimed: true},
 		Source: jig.SourceCLI,
 	}, e.started)
-	require.Equal(t, "all fine <ok>\n", got.stdout, "data alone goes to stdout")
+	require.Equal(t, "all fine <ok>\n", got.stdout, "only data goes to stdout")
 }
 
 func TestRunReadsAnAgentDocument(t *testing.T) {
@@ -257,7 +257,7 @@ func TestHelpIsInSections(t *testing.T) {
 	require.Contains(t, jigCLI(t, &fake{}, nil, "policy", "test", "--help").stdout, "--catalog FILE ")
 }
 
-func TestCatalogNamesWhatIsRegistered(t *testing.T) {
+func TestCatalog_ListsRegisteredDocuments(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, &fake{catalog: known()}, nil, "catalog")
 	require.Equal(t, 0, got.code, got.stderr)
@@ -272,7 +272,7 @@ func TestFlagCompletion(t *testing.T) {
 		require.Equal(t, 0, got.code, got.stderr)
 		require.Contains(t, got.stdout, words)
 	}
-	require.Contains(t, jigCLI(t, &fake{}, nil, "__complete", "explain", "").stdout, ":0\n", "files complete")
+	require.Contains(t, jigCLI(t, &fake{}, nil, "__complete", "explain", "").stdout, ":0\n", "file names are completed")
 }
 
 func TestCompletion(t *testing.T) {

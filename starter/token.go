@@ -202,7 +202,8 @@ func (a *app) grantArgument(value string) (*jig.GrantRequest, error) {
 	return grant, nil
 }
 
-// waitingDigest returns the digest of the waiting call. It is an error if the action does not answer what the call waits for.
+// waitingDigest returns the digest of the waiting call. It returns an error if the action does not fit the kind of the
+// call.
 func (a *app) waitingDigest(ctx context.Context, session, call, action string) (digest string, err error) {
 	kind := jig.PendingApproval
 	switch action {

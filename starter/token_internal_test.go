@@ -72,7 +72,7 @@ func TestToken(t *testing.T) {
 			args := append([]string{"token", "ses_1"}, tt.args...)
 			got := jigCLI(t, waiting(), nil, append(args, "--key", file)...)
 			require.Equal(t, 0, got.code, got.stderr)
-			require.Equal(t, 1, strings.Count(got.stdout, "\n"), "the token alone: $(jig token …) takes it as it is")
+			require.Equal(t, 1, strings.Count(got.stdout, "\n"), "only the token, for use in $(jig token …)")
 			want, err := tt.want()
 			require.NoError(t, err)
 			who, _, err := token.Verify(strings.TrimSpace(got.stdout), []identity.Key{key}, want, time.Now())
@@ -147,5 +147,5 @@ func TestTokenRefuses(t *testing.T) {
 	got = jigCLI(t, unreachable, nil, "token", "ses_1", "3.1", "--action", "approve", "--key", file)
 	require.Equal(t, exitFailed, got.code)
 	got = jigCLI(t, unreachable, nil, "token", "ses_1", "3.1", "--action", "approve", "--key", file, "--digest", "d1")
-	require.Equal(t, 0, got.code, "with a digest nobody is asked")
+	require.Equal(t, 0, got.code, "with a digest, the engine is not asked")
 }

@@ -91,7 +91,7 @@ func TestValidate_ChecksNamesAgainstTheCatalog(t *testing.T) {
 
 	catalog := filepath.Join(t.TempDir(), "catalog.json")
 	require.Equal(t, exitDone, jigCLI(t, e, nil, "catalog", "export", catalog).code)
-	require.Equal(t, problems, validate(t, nil, exitFailed, file, "--catalog", catalog), "a file says the same as the worker")
+	require.Equal(t, problems, validate(t, nil, exitFailed, file, "--catalog", catalog), "a catalog file finds the same problems as the worker")
 
 	got := jigCLI(t, nil, nil, "validate", file, "--offline")
 	require.Equal(t, exitDone, got.code, got.stdout)
@@ -101,7 +101,7 @@ func TestValidate_ChecksNamesAgainstTheCatalog(t *testing.T) {
 	got = jigCLI(t, nil, nil, "validate", file, "--catalog", old)
 	require.Contains(t, got.stderr, "were not checked: the catalog")
 	require.Contains(t, got.stdout, "file.raed")
-	require.NotContains(t, got.stdout, "nightli", "of compositions it says nothing")
+	require.NotContains(t, got.stdout, "nightli", "an old catalog does not list compositions")
 }
 
 func TestValidateChecksDocumentsAgainstEachOther(t *testing.T) {
@@ -127,7 +127,7 @@ func TestValidateChecksDocumentsAgainstEachOther(t *testing.T) {
 	require.Equal(t, filepath.ToSlash(a), problems[0].Document)
 
 	require.Equal(t, problems, validate(t, nil, exitFailed, dir, a, filepath.Join(dir, "notes", "SKILL.md"), "--offline"), "each file is read once")
-	require.Empty(t, validate(t, nil, exitDone, b, filepath.Join(dir, "notes"), "--offline"), "the other may be there")
+	require.Empty(t, validate(t, nil, exitDone, b, filepath.Join(dir, "notes"), "--offline"), "the other spec may be registered")
 
 	twin := writeFile(t, "twin.yaml", spec("loop-b", "whatever"))
 	problems = validate(t, nil, exitFailed, b, twin, "--offline")
@@ -163,8 +163,8 @@ func TestValidateReadsTheSpecsThatAreCalled(t *testing.T) {
 	require.Len(t, problems, 1)
 	require.Equal(t, "steps[0].parallel[0].input.page", problems[0].Path)
 
-	require.Empty(t, validate(t, e, exitDone, writeFile(t, "a.yaml", calls("one", "gone"))), "its name is known")
-	require.Empty(t, validate(t, e, exitDone, writeFile(t, "a.yaml", calls("one", "broken"))), "the engine cannot read it either")
+	require.Empty(t, validate(t, e, exitDone, writeFile(t, "a.yaml", calls("one", "gone"))), "only its name is known")
+	require.Empty(t, validate(t, e, exitDone, writeFile(t, "a.yaml", calls("one", "broken"))), "a document that cannot be read is not checked")
 	e.documents["spec deep"] = calls("deep", "unused")
 	require.Empty(t, validate(t, e, exitDone, writeFile(t, "report.yaml", calls("report", "nightly"))))
 }
@@ -188,7 +188,7 @@ func TestValidateAdvises(t *testing.T) {
 
 	broken := writeFile(t, "broken.yaml", "kind: composition\nname: my.broken\ndescription: Helper.\nstep: []\n")
 	for _, p := range validate(t, nil, exitFailed, broken, "--offline") {
-		require.Equal(t, string(spec.SeverityError), p.Severity, "advice waits until the document can be read")
+		require.Equal(t, string(spec.SeverityError), p.Severity, "there is no advice on a document that cannot be read")
 	}
 }
 
@@ -228,6 +228,6 @@ creates: {type: modul, title: a thing}
 `), 0o600))
 	got := jigCLI(t, &fake{catalog: known()}, nil, "validate", file)
 	require.Equal(t, exitFailed, got.code)
-	require.Contains(t, got.stdout, `"module"`, "the nearest name is the hint")
+	require.Contains(t, got.stdout, `"module"`, "the hint is the nearest name")
 	require.Contains(t, got.stdout, "creates.type")
 }
