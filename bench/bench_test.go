@@ -160,10 +160,10 @@ func TestFollowedEntriesArrive(t *testing.T) {
 	e.enter(entry{Session: "ses_bench-1"})
 	e.enter(entry{Session: "ses_bench-2"})
 	require.Equal(t, "ses_bench-1", (<-arrived).Session)
-	require.Empty(t, arrived, "what does not fit is dropped")
+	require.Empty(t, arrived, "entries beyond the limit are dropped")
 	stop()
 	e.enter(entry{Session: "ses_bench-3"})
-	require.Empty(t, arrived, "nobody follows any more")
+	require.Empty(t, arrived, "the receiver has stopped following")
 }
 
 func TestDueAt(t *testing.T) {

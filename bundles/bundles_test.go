@@ -98,7 +98,7 @@ func TestBundlesAreComplete(t *testing.T) {
 }
 
 // The examples are tools. People see their inputs in forms and models see the tools in menus, so they need descriptions.
-func TestExamplesAreToolsThatExplainThemselves(t *testing.T) {
+func TestExamples_HaveDescriptions(t *testing.T) {
 	t.Parallel()
 	docs, err := bundles.Documents()
 	require.NoError(t, err)

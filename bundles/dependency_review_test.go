@@ -230,7 +230,7 @@ func TestDependencyReviewMessageAfterTheEnd(t *testing.T) {
 	}
 }
 
-func TestDependencyReviewOfManyModules(t *testing.T) {
+func TestDependencyReview_ManyModules(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, `{}`)
 	s.answers["deps.list"] = func(map[string]any) (jig.CallStatus, jig.ToolResult) {

@@ -38,7 +38,7 @@ func TestSetupNamesEverySearchAttribute(t *testing.T) {
 	}
 }
 
-func TestImageRunsAsNobody(t *testing.T) {
+func TestImage_RunsWithoutRoot(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../Dockerfile")
 	require.NoError(t, err)

@@ -242,7 +242,7 @@ func TestOutputMismatch_LeavesAWriteSuccessfulWithAWarning(t *testing.T) {
 			require.Contains(t, got.Warnings[0], "its output schema does not allow")
 			require.Contains(t, got.Summary, "with a warning")
 			_, err := json.Marshal(got)
-			require.NoError(t, err, "whatever the tool gave back can be stored")
+			require.NoError(t, err, "the result can be stored, whatever the tool returned")
 		}
 	}
 }
@@ -308,11 +308,11 @@ func testRunEndsWithItsContext(t *testing.T) {
 
 	got = r.Run(ctx, "test.raw", nil, jig.Invocation{})
 	require.Equal(t, jig.CodeCanceled, got.Error.Code)
-	require.True(t, got.Error.NotExecuted, "the context had ended before")
+	require.True(t, got.Error.NotExecuted, "the context had already ended")
 
 	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	require.True(t, r.Run(ctx, "test.late", nil, jig.Invocation{}).Success, "what was done stays done")
+	require.True(t, r.Run(ctx, "test.late", nil, jig.Invocation{}).Success, "a tool that finished late still succeeded")
 }
 
 func TestPanicIsLoggedWithItsStack(t *testing.T) {

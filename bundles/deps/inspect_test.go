@@ -106,14 +106,14 @@ func TestInspectFindsEveryFact(t *testing.T) {
 	require.Equal(t, "MIT", got.Licenses[0].SPDX)
 	require.Equal(t, "2024-03-01T12:00:00Z", got.PublishedAt)
 	require.Equal(t, 29, *got.AgeDays)
-	require.Equal(t, "v1.2.1", got.LatestKnown, "no preview")
+	require.Equal(t, "v1.2.1", got.LatestKnown, "no prerelease")
 	require.Equal(t, 2, *got.VersionsBehind)
 	require.Equal(t, int64(123), *got.SizeBytes)
 	require.Equal(t, 2, *got.Files)
 	require.True(t, *got.Direct)
 	require.Equal(t, "loses data", got.Retracted.Rationale)
 	require.Equal(t, "use example.com/n", got.Deprecated)
-	require.Equal(t, "v1.2.0", got.ModOf, "the newest version has none")
+	require.Equal(t, "v1.2.0", got.ModOf, "the newest version has no go.mod")
 	require.Empty(t, got.Missing)
 	require.Equal(t, []string{"licenses", "published_at", "latest_known", "versions_behind", "size_bytes", "retracted", "deprecated", "direct"}, got.Known)
 }
@@ -124,7 +124,7 @@ func TestInspectSaysWhatIsMissing(t *testing.T) {
 	s := newShelf(t)
 	s.unpacked("v1.1.0", "main.go", "package m")
 	got := s.inspect("v1.1.0", object{"as_of": "2024-03-31T00:00:00Z"})
-	require.Equal(t, []string{"licenses"}, got.Known, "that it has none is known")
+	require.Equal(t, []string{"licenses"}, got.Known, "it is known that there is no license file")
 	require.Equal(t, []string{"published_at", "latest_known", "versions_behind", "size_bytes", "retracted", "deprecated"}, got.Missing)
 	require.Equal(t, inspected{Module: "example.com/m", Version: "v1.1.0", Risk: "unknown", Known: got.Known, Missing: got.Missing, Licenses: got.Licenses}, got)
 	require.Empty(t, got.Licenses)
@@ -141,7 +141,7 @@ func TestInspectSaysWhatIsMissing(t *testing.T) {
 		"the list is older than the version, and go.mod asks for another one")
 }
 
-func TestInspectOfVersions(t *testing.T) {
+func TestInspect_Versions(t *testing.T) {
 	t.Parallel()
 	none := -1
 	for name, tc := range map[string]struct {
@@ -172,9 +172,9 @@ func TestInspectOfVersions(t *testing.T) {
 				require.Equal(t, tc.behind, *got.VersionsBehind)
 			}
 			if strings.Contains(tc.version, "2024") {
-				require.Equal(t, "2024-01-02T03:04:05Z", got.PublishedAt, "it is in the name")
+				require.Equal(t, "2024-01-02T03:04:05Z", got.PublishedAt, "the version's name contains the time")
 			}
-			require.Contains(t, got.Missing, "licenses", "it is not unpacked")
+			require.Contains(t, got.Missing, "licenses", "the module is not unpacked")
 		})
 	}
 }

@@ -75,7 +75,7 @@ func TestKit_ReportsThatAnErrorLeavesAWriteUnknown(t *testing.T) {
 	}
 }
 
-func TestKit_HonoursTheConfirmationFlag(t *testing.T) {
+func TestKit_HonorsTheConfirmationFlag(t *testing.T) {
 	t.Parallel()
 	type in struct {
 		ID        string `json:"id"`

@@ -75,7 +75,7 @@ func pid(t *testing.T, server *pg.Server) int {
 	return n
 }
 
-func TestServerKeepsDataOverStopAndStart(t *testing.T) {
+func TestServer_KeepsDataAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	server := start(t, pg.Options{})
 	require.Equal(t, "UTF8", query(t, server, "show server_encoding"))
@@ -141,7 +141,7 @@ func TestServerReportsAnUnexpectedEnd(t *testing.T) {
 	}
 }
 
-func TestPidFileOfAnotherProgramIsNoObstacle(t *testing.T) {
+func TestServer_IgnoresAPidFileOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	server := start(t, pg.Options{})
 	require.NoError(t, server.Kill(t.Context()))

@@ -57,7 +57,7 @@ func TestFind_BuildsOnceForEqualSources(t *testing.T) {
 	write(t, filepath.Join(clone, "main_test.go"), "package main\n")
 	again, err := find(t.Context(), clone, cache, discard)
 	require.NoError(t, err)
-	require.Equal(t, paths[0], again, "a second clone uses what was built, and tests change nothing")
+	require.Equal(t, paths[0], again, "a second clone uses the same program, and its tests do not matter")
 }
 
 func TestFind_BuildsAgainWhenASourceChanges(t *testing.T) {
@@ -85,7 +85,7 @@ func TestFind_ShowsWhyABuildFailed(t *testing.T) {
 	require.NoError(t, err, "a failure is not remembered")
 }
 
-func TestFind_GivesUpWaitingWhenCancelled(t *testing.T) {
+func TestFind_StopsWaitingWhenCanceled(t *testing.T) {
 	t.Parallel()
 	source, cache := module(t), t.TempDir()
 	release, err := lock(t.Context(), filepath.Join(cache, "build.lock"), discard)
@@ -97,7 +97,7 @@ func TestFind_GivesUpWaitingWhenCancelled(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-func TestPrune_RemovesProgramsThatNobodyStarts(t *testing.T) {
+func TestPrune_RemovesUnusedPrograms(t *testing.T) {
 	t.Parallel()
 	cache := t.TempDir()
 	for folder, age := range map[string]time.Duration{"kept": 2 * unusedFor, "recent": unusedFor / 2, "old": 2 * unusedFor} {
@@ -130,7 +130,7 @@ func TestCounter_TellsPackagesFromErrors(t *testing.T) {
 	require.Equal(t, "# example.com/quick\n./main.go:3:15: undefined: nothing\ngo: downloading x v1\n", c.failure())
 }
 
-func TestEvery_SpeaksAfterFiveSecondsOfAWait(t *testing.T) {
+func TestEvery_ReportsAfterFiveSeconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var said []string

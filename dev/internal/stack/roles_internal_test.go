@@ -70,7 +70,7 @@ func deployedRoles(t *testing.T) database {
 	script, err := os.ReadFile("../../../deploy/postgres-init.sh")
 	require.NoError(t, err)
 	_, statements, found := strings.Cut(string(script), "<<'SQL'\n")
-	require.True(t, found, "the script feeds psql a here document")
+	require.True(t, found, "the script passes a here-document to psql")
 	statements, _, _ = strings.Cut(statements, "\nSQL\n")
 	for variable, role := range map[string]string{":'owner'": OwnerRole, ":'app'": AppRole, ":'temporal'": temporalRole} {
 		statements = strings.ReplaceAll(statements, variable, "'"+server.Password(role)+"'")
@@ -198,7 +198,7 @@ func requireBound(t *testing.T, super *pgx.Conn) {
 	} {
 		require.Equal(t, "0", read(t, super, "select ("+sql+")::text"), what)
 	}
-	require.NotEqual(t, "0", read(t, super, "select count(*)::text from pg_proc where prosecdef"), "the functions are there")
+	require.NotEqual(t, "0", read(t, super, "select count(*)::text from pg_proc where prosecdef"), "the functions exist")
 }
 
 func read(t *testing.T, conn *pgx.Conn, sql string) string {

@@ -36,7 +36,7 @@ func wait(ctx workflow.Context) (string, error) {
 }
 
 // A waiting workflow still exists after everything was stopped and started again, and continues.
-func TestDataAreKeptOverRestarts(t *testing.T) {
+func TestStack_KeepsDataAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := start(t, stack.Options{DataDir: dir})
@@ -65,7 +65,7 @@ func TestDataAreKeptOverRestarts(t *testing.T) {
 	require.Equal(t, "kept", word)
 }
 
-func TestEphemeralAndFreshDoNotTouchAGivenServer(t *testing.T) {
+func TestStart_EphemeralAndFreshRefuseAGivenServer(t *testing.T) {
 	t.Parallel()
 	for _, o := range []stack.Options{{Fresh: true}, {Ephemeral: true}} {
 		o.DataDir, o.OwnerURL = t.TempDir(), "postgres://owner@127.0.0.1:1/jig"

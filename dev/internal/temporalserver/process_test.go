@@ -129,7 +129,7 @@ func TestStart_ReportsWhatTheProgramReports(t *testing.T) {
 }
 
 // A caller that cancels Start does not have to wait until the server has started.
-func TestStart_EndsTheProgramWhenItIsCancelled(t *testing.T) {
+func TestStart_EndsTheProgramWhenCanceled(t *testing.T) {
 	t.Parallel()
 	database, connected := silentDatabase(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -41,7 +41,7 @@ func TestHeadKeepsTheFirstLines(t *testing.T) {
 	require.Equal(t, headLines, strings.Count(h.String(), "\nline"))
 }
 
-func TestLowest_IsWhatALoggerLogs(t *testing.T) {
+func TestLowest_FollowsTheLogger(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	require.Equal(t, slog.LevelWarn, lowest(ctx, slog.New(slog.NewTextHandler(&bytes.Buffer{}, &slog.HandlerOptions{Level: slog.LevelWarn}))))

@@ -21,7 +21,7 @@ func TestRead_NumbersHaveTheTypesOfDynamicConfiguration(t *testing.T) {
 	}, c.Settings)
 }
 
-func TestRead_RefusesWhatItDoesNotKnow(t *testing.T) {
+func TestRead_RefusesUnknownFields(t *testing.T) {
 	t.Parallel()
 	for _, document := range []string{"", "[]", `{"fronted": "127.0.0.1:7233"}`, `{"settings": {"x": 1e999}}`} {
 		_, err := config.Read(strings.NewReader(document))

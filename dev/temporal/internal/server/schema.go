@@ -24,7 +24,7 @@ func setUp(ctx context.Context, opts Options, main, visibility config.SQL, logge
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) // the lock ends with the connection, even if Close fails
 	if _, err := conn.Exec(ctx, "select pg_advisory_lock($1)", schemaLock); err != nil {
-		return fmt.Errorf("lock the set-up of Temporal's databases: %w", err)
+		return fmt.Errorf("lock the setup of Temporal's databases: %w", err)
 	}
 	for _, cfg := range []config.SQL{main, visibility} {
 		if err := create(ctx, conn, cfg, logger); err != nil {

@@ -14,7 +14,7 @@ func settings(overrides map[string]any) dynamicconfig.StaticClient {
 	values := dynamicconfig.StaticClient{
 		// The default is 20 per second and shard, which makes every step of a workflow wait for 50 ms on its shard.
 		dynamicconfig.TransferProcessorMaxPollRPS.Key(): 1000,
-		// The same limit for timers: retries, time-outs, waits.
+		// The same limit for timers: retries, timeouts, waits.
 		dynamicconfig.TimerProcessorMaxPollRPS.Key(): 1000,
 		// The default of 1 s would be the minimum duration of every run that continues as new.
 		dynamicconfig.WorkflowIdReuseMinimalInterval.Key(): time.Millisecond,
