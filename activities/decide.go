@@ -24,6 +24,9 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 	if name := misplaced(payload); name != "" {
 		return a.refuseSignal(ctx, in, fmt.Sprintf("`%s` stands beside `decisions`: put it into the decision that it is for", name))
 	}
+	if n := len(payload.Decisions); n > protocol.MaxDecisions {
+		return a.refuseSignal(ctx, in, fmt.Sprintf("`decisions` has %d entries; at most %d are allowed in one message", n, protocol.MaxDecisions))
+	}
 	if err := checkProof(payload.Proof); err != nil {
 		return a.refuseSignal(ctx, in, explain(err))
 	}

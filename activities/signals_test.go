@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,10 @@ func TestSignal_UnreadablePayloadIsRefused(t *testing.T) {
 		{"message", `{"body":"hello"}`, `the payload could not be read: unknown field "body"`},
 		{"event", `{"nam":"paid"}`, `the payload could not be read: unknown field "nam"`},
 		{"message", `{"text":"hello","proof":"x"}`, unproved},
+		{
+			"decide", `{"by":"ana","decisions":[` + strings.Repeat(`{"call":"1.1"},`, protocol.MaxDecisions) + `{"call":"1.1"}]}`,
+			"`decisions` has 501 entries; at most 500 are allowed in one message",
+		},
 		{"approve", `{"call":"1.1","by":"ana","proof":"x"}`, unproved},
 		{"aprove", `{}`, `unknown signal "aprove"; use approve, deny, delegate, answer, reconcile, message or event`},
 	} {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 
 	sdk "go.temporal.io/sdk/client"
 
@@ -14,12 +15,21 @@ import (
 )
 
 // Decide decides about calls that wait for approval and returns the outcome of each decision. A decision takes effect once, even if the
-// request has to be retried. An unknown session is NOT_FOUND, an ended one CONFLICT.
+// request has to be retried. More decisions than fit into one request are sent in several: an error comes with the outcomes of those that
+// were sent before it. An unknown session is NOT_FOUND, an ended one CONFLICT.
 func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (protocol.DecideResult, error) {
 	if len(decisions) == 0 {
 		return protocol.DecideResult{}, jig.Errorf(jig.CodeInvalidInput, "no decision is given").WithField("decisions")
 	}
-	return c.update(ctx, tenant, id, protocol.UpdateDecide, protocol.Decisions{Decisions: decisions})
+	var all protocol.DecideResult
+	for part := range slices.Chunk(decisions, protocol.MaxDecisions) {
+		result, err := c.update(ctx, tenant, id, protocol.UpdateDecide, protocol.Decisions{Decisions: part})
+		if err != nil {
+			return all, err
+		}
+		all.SessionID, all.Decisions = result.SessionID, append(all.Decisions, result.Decisions...)
+	}
+	return all, nil
 }
 
 // Reconcile says what happened in a call whose outcome is unknown; it works like [Client.Decide].

@@ -104,6 +104,23 @@ func TestDecideIsOneUpdateHoweverOftenItIsSent(t *testing.T) {
 	require.Len(t, ids, 2, "the same words said again are another update")
 }
 
+func TestDecide_SendsManyDecisionsInSeveralRequests(t *testing.T) {
+	t.Parallel()
+	var sizes []int
+	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {
+		list := as[protocol.Decisions](t, o.Args[0]).All()
+		sizes = append(sizes, len(list))
+		if len(sizes) == 3 {
+			return nil, errors.New("no")
+		}
+		return protocol.DecideResult{SessionID: "ses_a", Decisions: make([]jig.Ruled, len(list))}, nil
+	}}
+	result, err := newTestClient(f).Decide(t.Context(), "default", "ses_a", make([]jig.Decision, 2*protocol.MaxDecisions+1))
+	require.Error(t, err)
+	require.Equal(t, []int{protocol.MaxDecisions, protocol.MaxDecisions, 1}, sizes)
+	require.Len(t, result.Decisions, 2*protocol.MaxDecisions, "the outcomes of the requests before the failure")
+}
+
 // A decision may take long, and meanwhile the client checks whether a worker answers. These checks stop when the request returns.
 func TestDecide_LeavesNoPingBehind(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,12 @@ type Settlement struct {
 	Call string `json:"call"`
 }
 
-// Decisions is the payload of the signals approve and deny and of the update decide: one decision or several. For a signal, the
-// signal's name is the answer. In the update, each decision carries its own answer (default: approve).
+// MaxDecisions is the largest number of decisions in one message. Each is a transaction, and all of them must fit into the time that a
+// worker has for one signal; otherwise it would begin again forever.
+const MaxDecisions = 500
+
+// Decisions is the payload of the signals approve and deny and of the update decide: one decision, or up to [MaxDecisions] of them. For
+// a signal, the signal's name is the answer. In the update, each decision carries its own answer (default: approve).
 type Decisions struct {
 	jig.Decision
 	Decisions []jig.Decision `json:"decisions,omitempty"`
