@@ -107,7 +107,7 @@ func (a *app) listAudit(ctx context.Context, e engine, request client.AuditReque
 	return err
 }
 
-// auditLine formats a row for people: number, time, what was done, by whom and with what proof, to what, and why.
+// auditLine formats a row for people: its number, time, action, principal with the proof of identity, subject, status and reason.
 func (a *app) auditLine(c palette, row audit.Row) string {
 	number := c.dim(fmt.Sprintf("%4d", row.N))
 	var e audit.Entry

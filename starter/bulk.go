@@ -168,8 +168,8 @@ func (a *app) decideEach(ctx context.Context, e engine, list []jig.Pending, like
 	return items
 }
 
-// decideBatch decides about approvals of one session, each with the digest that was listed. An error is returned and also recorded in every
-// item.
+// decideBatch sends the decisions on approvals of one session, each with the digest that was listed. It returns an error and also records
+// it in every item.
 func (a *app) decideBatch(ctx context.Context, e engine, batch []jig.Pending, like jig.Decision) ([]bulkItem, error) {
 	decisions := make([]jig.Decision, len(batch))
 	for i, p := range batch {
@@ -229,6 +229,6 @@ func (a *app) printBulk(items []bulkItem, answer jig.Answer) error {
 			return err
 		}
 	}
-	a.say("%d accepted, %d not", report.Accepted, report.Refused)
+	a.say("%d accepted, %d not accepted", report.Accepted, report.Refused)
 	return silent(code)
 }

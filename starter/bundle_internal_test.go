@@ -29,7 +29,7 @@ func bundleFolder(t *testing.T, files map[string]string) string {
 const (
 	notesManifest = "kind: bundle\nname: notes\nversion: 1.0.0\ndescription: Notes.\n"
 	noteType      = "kind: entity_type\nname: note\ndescription: A note.\nfields:\n  - {name: text, type: text}\n"
-	noteSkill     = "---\nname: tidy\ndescription: How notes are tidied up, for whoever writes many.\n---\nBe short.\n"
+	noteSkill     = "---\nname: tidy\ndescription: How to tidy up notes.\n---\nBe short.\n"
 )
 
 func TestBundleInstallSendsTheFolder(t *testing.T) {

@@ -49,7 +49,7 @@ func (a *app) fill(s jig.EntityStatus) string {
 	case jig.ExtractionNone:
 		return "start one: " + a.command(begin...)
 	case jig.ExtractionPartial, jig.ExtractionFailed:
-		return "fill what is missing: " + a.command(append(begin, "--input", "mode=retry")...)
+		return "fill the missing fields: " + a.command(append(begin, "--input", "mode=retry")...)
 	case jig.ExtractionRunning, jig.ExtractionCompleted:
 	}
 	return ""

@@ -70,7 +70,7 @@ func TestStatus_Entity(t *testing.T) {
 	for _, text := range []string{"ent_1", "Start", "partial", "text", "2 attempts", "TIMEOUT: too slow", "ses_1", "working"} {
 		require.Contains(t, out.stdout, text)
 	}
-	require.Contains(t, out.stderr, "fill what is missing: jig trigger entities.extract --input id=ent_1 --input mode=retry")
+	require.Contains(t, out.stderr, "fill the missing fields: jig trigger entities.extract --input id=ent_1 --input mode=retry")
 	require.Contains(t, out.stdout, "http.get")
 	require.NotContains(t, out.stdout, "file.read")
 	out = jigCLI(t, filling(), nil, "status", "ent_1", "--output", "json")

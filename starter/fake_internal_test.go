@@ -242,7 +242,7 @@ func jigCLI(t *testing.T, e any, change func(*app), args ...string) outcome {
 	return jigCLIWith(t, t.Context(), e, change, args...)
 }
 
-// jigCLIAt is like jigCLI, with a clock that stands still. It returns that clock's time.
+// jigCLIAt is like jigCLI, with a fixed clock. It also returns the clock's time.
 func jigCLIAt(t *testing.T, e any, args ...string) (got outcome, at time.Time) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

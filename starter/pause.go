@@ -88,7 +88,7 @@ Running calls finish, and approvals can still be given. JSON output: {"changed",
 		},
 	}
 	f.add(a, cmd)
-	cmd.Flags().BoolVar(&list, "list", false, "list what is paused")
+	cmd.Flags().BoolVar(&list, "list", false, "list the pauses")
 	return cmd
 }
 

@@ -69,7 +69,7 @@ type scheduleList struct {
 func (a *app) scheduleDescribeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe NAME",
-		Short: "Show a schedule, what it starts and its sessions",
+		Short: "Show a schedule and its sessions",
 		Example: `  jig schedule describe nightly
   jig schedule describe nightly --output json | jq '.recent[-1]'`,
 		Args: a.scheduleArgs,

@@ -22,7 +22,7 @@ type proof struct {
 // addProofFlags adds --key and --token to a command that decides about calls.
 func (a *app) addProofFlags(cmd *cobra.Command, p *proof) {
 	a.addKeyFlag(cmd)
-	cmd.Flags().StringVar(&p.token, "token", "", "token from \"jig token\" that proves who decides; for one call")
+	cmd.Flags().StringVar(&p.token, "token", "", "token from \"jig token\" that proves who decides; valid for one call")
 }
 
 // count returns the number of calls to decide. With --all the number is not known yet; count returns 2, which means several.
