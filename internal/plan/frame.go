@@ -23,7 +23,7 @@ type Frame struct {
 	State json.RawMessage
 	// Revision counts the moves made so far.
 	Revision int64
-	// Done reports that the run is over. Result is its result, with large data stored separately (see ResultArtifact).
+	// Done reports whether the run has ended. Result is then its result, with large data stored separately (see ResultArtifact).
 	Done           bool
 	Result         *jig.ToolResult
 	ResultArtifact string
@@ -63,7 +63,7 @@ type FrameMove struct {
 	// Cancel lists ids of calls of the frame. Those that wait or are reserved become canceled, with their event and their approval; those
 	// whose outcome is unknown fail with OUTCOME_UNKNOWN; those that are executing are left alone.
 	Cancel []string
-	// Abandon reports that nothing of the frame runs anymore. Cancel then also covers executing calls, as ending the session would.
+	// Abandon is set if nothing of the frame runs anymore. Cancel then also covers executing calls, as ending the session would.
 	Abandon bool
 	// Values are stored by path, so that later moves can read them.
 	Values map[string]json.RawMessage

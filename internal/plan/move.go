@@ -37,7 +37,7 @@ type Move struct {
 	Steps []string
 	// Progress tells people how far the run has come; nil when the number of steps is not known.
 	Progress *protocol.Progress
-	// Done reports that the run is over with Result.
+	// Done reports whether the run has ended. Result is then its result.
 	Done   bool
 	Result jig.ToolResult
 }
@@ -54,6 +54,6 @@ type Ask struct {
 	// Undoes is the path of the call whose effect this one reverts; empty for other calls. If Tool is empty, the tool is the Undo tool in
 	// the contract of that call's tool.
 	Undoes string
-	// Named reports that the document contains the literal name of the agent that the call starts, not an expression for it.
+	// Named reports whether the document names the agent that the call starts literally, not by an expression.
 	Named bool
 }

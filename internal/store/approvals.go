@@ -54,7 +54,7 @@ func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Tim
 }
 
 // Approved returns who approved a call: everybody who voted, or the person who decided. by is empty when the call was not approved;
-// claimed reports that at least one of these people only claimed their identity and did not prove it.
+// claimed reports whether at least one of these people only claimed their identity and did not prove it.
 func (db *DB) Approved(ctx context.Context, tenant, id, callID string) (by []string, claimed bool, err error) {
 	var row *whoRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("ApprovalWho", tenant, id, callID), &row) }); err != nil || row == nil {

@@ -15,8 +15,8 @@ import (
 type request struct {
 	tenant, session, key, call string
 	evidence                   *identity.Evidence
-	// edits reports that the request changes the call's input, and reconciles that it settles an unknown outcome. For such a request, load
-	// reads more rows.
+	// edits is set if the request changes the call's input, and reconciles if it settles an unknown outcome. For such a request, load reads
+	// more rows.
 	edits, reconciles bool
 }
 

@@ -37,7 +37,7 @@ type filterColumn struct {
 	path  []string
 	kind  filterKind
 	// sql is the SQL expression of the value. json is the value as jsonb; lists and objects have only this. missing is the condition that the
-	// entity has no value. always reports that every entity has a value.
+	// entity has no value. always reports whether every entity has a value.
 	sql, json, missing string
 	always             bool
 }

@@ -41,7 +41,7 @@ type topic struct {
 	watchers map[*watcher]struct{}
 	// known is the highest sequence number that was announced, and seen the highest that was read for the watchers.
 	known, seen int64
-	// assumed reports that known and seen are only the first watcher's position, because nothing has been announced yet.
+	// assumed is set while known and seen are only the first watcher's position, because nothing has been announced yet.
 	assumed bool
 	// tail holds the latest events read, without gaps, up to seen.
 	tail []jig.Event

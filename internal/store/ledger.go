@@ -45,7 +45,7 @@ func (db *DB) Call(ctx context.Context, tenant, id, callID string) (jig.Call, er
 }
 
 // Window returns the open calls of a pass: up to 100 that wait for a person and up to limit others, with the open approvals of the
-// returned calls. [ledger.Window].More reports that there are more open calls than were returned.
+// returned calls. [ledger.Window].More reports whether there are more open calls than were returned.
 func (db *DB) Window(ctx context.Context, tenant, id string, pass, limit int) (ledger.Window, error) {
 	var rows []callRow
 	var open []approvalRow

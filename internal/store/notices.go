@@ -47,7 +47,7 @@ type DeliveryState struct {
 type Attempt struct {
 	// Status is the delivery's new status; a pending delivery is tried again.
 	Status DeliveryStatus
-	// Held reports that nothing was tried, so that it does not count as an attempt.
+	// Held is set if nothing was tried; it then does not count as an attempt.
 	Held bool
 	// Error says what went wrong, for people.
 	Error string

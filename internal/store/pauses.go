@@ -40,7 +40,7 @@ func pausing(rows []pauseRow, tool string) jig.PauseScope {
 	return ""
 }
 
-// Pause holds back calls that have not begun. A pause that is already in force is left alone. changed reports that the pause is new. The
+// Pause holds back calls that have not begun. A pause that is already in force is left alone. changed reports whether the pause is new. The
 // error is NOT_PERMITTED when the token was used for another request.
 func (db *DB) Pause(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error) {
 	return db.pausing(ctx, tenant, p, audit.AuditPaused, evidence, func(t *tx, n *int64) {
@@ -48,7 +48,7 @@ func (db *DB) Pause(ctx context.Context, tenant string, p jig.Pause, evidence *i
 	})
 }
 
-// Resume lifts a pause. changed reports that the pause was in force. The error is NOT_PERMITTED when the token was used for another
+// Resume lifts a pause. changed reports whether the pause was in force. The error is NOT_PERMITTED when the token was used for another
 // request.
 func (db *DB) Resume(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error) {
 	return db.pausing(ctx, tenant, p, audit.AuditResumed, evidence, func(t *tx, n *int64) {

@@ -26,7 +26,7 @@ type Restored struct {
 	Call      string
 	Tool      string
 	Status    jig.CallStatus
-	// Asks reports that a person must say whether the call happened before it can run. It is false where repeating the call under the
+	// Asks is set if a person must say whether the call happened before it can run. It is false where repeating the call under the
 	// same key changes nothing more: for an idempotent tool, and for a composition whose steps are in the backup.
 	Asks bool
 }

@@ -24,7 +24,7 @@ type tx struct {
 	batch  pgx.Batch
 	begun  bool
 	ended  bool
-	// final reports that the last batch sent makes the work permanent if it reaches the server.
+	// final reports whether the last batch sent makes the work permanent if it reaches the server.
 	final bool
 }
 
@@ -64,7 +64,7 @@ func (db *DB) retried(ctx context.Context, tenant string, work func(t *tx) error
 	}
 }
 
-// attempt runs work once. When it returns an error, stayed reports that the work may have been committed.
+// attempt runs work once. When it returns an error, stayed reports whether the work may have been committed.
 func (db *DB) attempt(ctx context.Context, tenant string, work func(t *tx) error) (stayed bool, err error) {
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {

@@ -34,7 +34,7 @@ type Input struct {
 
 // Result is the output of audit.verify.
 type Result struct {
-	// OK reports that the chain is intact.
+	// OK reports whether the chain is intact.
 	OK bool `json:"ok"`
 	// Rows is the number of valid rows.
 	Rows int64 `json:"rows"`

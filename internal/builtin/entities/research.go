@@ -89,7 +89,7 @@ type Searched struct {
 	// of their texts with a matching passage.
 	Entities  int `json:"entities"`
 	Documents int `json:"documents"`
-	// More reports that there were more entities than could be searched.
+	// More reports whether there were more entities than could be searched.
 	More bool `json:"more,omitempty"`
 }
 

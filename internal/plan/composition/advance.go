@@ -35,7 +35,7 @@ type run struct {
 	held   int
 	// event is set while the condition of a wait_for is evaluated for an event.
 	event *expr.Value
-	// begun counts the steps begun in this move, and stored the bytes that it keeps. paused says that a limit was reached.
+	// begun counts the steps begun in this move, and stored the bytes that it keeps. paused reports whether a limit was reached.
 	begun, stored int
 	paused        bool
 	// news holds the paths of the calls that this move requests.

@@ -33,7 +33,7 @@ type world struct {
 	coming []timed
 	// cancelAfter cancels the run once that many calls have ended; 0 means never.
 	cancelAfter int
-	// heedless says that tools ignore cancellation. person settles a call whose outcome is unknown; if nil, the length of the call's path
+	// heedless reports whether tools ignore cancellation. person settles a call whose outcome is unknown; if nil, the length of the call's path
 	// decides.
 	heedless bool
 	person   func(*row)
@@ -68,7 +68,7 @@ type row struct {
 	status   jig.CallStatus
 	result   *jig.ToolResult
 	canceled bool
-	// begun says that the tool may have had its effect. doubt counts how often the outcome became unknown.
+	// begun reports whether the tool may have had its effect. doubt counts how often the outcome became unknown.
 	begun bool
 	doubt int
 }

@@ -1,6 +1,6 @@
 package composition
 
-// leaf is a running step and the scope that it runs in. inner says that it contains other running steps.
+// leaf is a running step and the scope that it runs in. inner reports whether it contains other running steps.
 type leaf struct {
 	n     *node
 	st    *stepState

@@ -68,7 +68,7 @@ type node struct {
 	retry   *retryPlan
 	onError *errorPlan
 	undo    *callPlan
-	// observed says that the step's result must be kept because an expression reads it or the composition may return it.
+	// observed reports whether the step's result must be kept, because an expression reads it or the composition may return it.
 	observed bool
 }
 
@@ -78,9 +78,9 @@ type callPlan struct {
 	at    string
 	input *document
 	parts []part
-	// parse says that an agent's answer is JSON in text form and must be parsed.
+	// parse reports whether an agent's answer is JSON in text form and must be parsed.
 	parse bool
-	// named says that the document itself names the agent that the call starts.
+	// named reports whether the document itself names the agent that the call starts.
 	named bool
 }
 

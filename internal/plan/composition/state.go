@@ -40,7 +40,7 @@ type state struct {
 	Vars map[string]varState `json:"vars,omitempty"`
 	// Ran counts the steps and items that succeeded.
 	Ran int `json:"ran,omitempty"`
-	// Notes counts the notes on undoing steps, and Left those that are still to be processed. Asked says that the current undo call has been
+	// Notes counts the notes on undoing steps, and Left those that are still to be processed. Asked reports whether the current undo call has been
 	// requested.
 	Notes int  `json:"notes,omitempty"`
 	Left  int  `json:"left,omitempty"`
@@ -128,11 +128,11 @@ type stepState struct {
 	// Ends is the time at which the step times out, and Until the time that it waits for, both in milliseconds since 1970.
 	Ends  int64 `json:"e,omitempty"`
 	Until int64 `json:"u,omitempty"`
-	// Retries counts the attempts after the first. Asked says that the call of the current attempt has been requested.
+	// Retries counts the attempts after the first. Asked reports whether the call of the current attempt has been requested.
 	Retries int  `json:"r,omitempty"`
 	Asked   bool `json:"a,omitempty"`
-	// Late says that the step has timed out. It then ends as soon as the outcomes of those of its calls that can be undone are known. Over
-	// says that the run no longer waits for the call that was open when the step timed out or the run was canceled.
+	// Late is set once the step has timed out. The step then ends as soon as the outcomes of those of its calls that can be undone are known.
+	// Over is set once the run no longer waits for the call that was open when the step timed out or the run was canceled.
 	Late bool `json:"t,omitempty"`
 	Over bool `json:"o,omitempty"`
 	// Block is the state of a block, of the chosen case, or of a catch (when Caught is set).
@@ -144,7 +144,7 @@ type stepState struct {
 	Loop     *loopState    `json:"l,omitempty"`
 	// Seen is the id of the last event that a wait_for has checked.
 	Seen int64 `json:"n,omitempty"`
-	// Begun says that a wait has computed its end.
+	// Begun reports whether a wait has computed its end.
 	Begun bool `json:"w,omitempty"`
 	// Failure is the failure of the first branch, in document order, that failed; FailedAt is its index.
 	Failure  *failure `json:"f,omitempty"`
@@ -169,7 +169,7 @@ type loopState struct {
 	// Next is the index of the first item that has not begun.
 	Next int         `json:"i,omitempty"`
 	Open []itemState `json:"o,omitempty"`
-	// Kept says that the results of some items are kept as values.
+	// Kept reports whether the results of some items are kept as values.
 	Kept bool `json:"k,omitempty"`
 	// Failure is the failure of the failed item with the lowest index; FailedAt is that index.
 	Failure  *failure `json:"f,omitempty"`

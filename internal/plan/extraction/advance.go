@@ -36,11 +36,11 @@ type run struct {
 	values map[string]json.RawMessage
 	ready  map[int]expr.Value
 	sums   map[int]string
-	// connected caches the result of known and is valid if sourcesRead is set. related says that this move changes the relations of the
+	// connected caches the result of known and is valid if sourcesRead is set. related reports whether this move changes the relations of the
 	// entity.
 	connected            map[string]Source
 	sourcesRead, related bool
-	// evaluated counts the evaluations of this move, and stored the bytes that it keeps. paused says that a limit was reached.
+	// evaluated counts the evaluations of this move, and stored the bytes that it keeps. paused reports whether a limit was reached.
 	evaluated, stored int
 	paused            bool
 	// news holds the paths of the calls that this move requests.
@@ -219,7 +219,7 @@ func (r *run) consider(ctx context.Context, t *task) error {
 	return r.begin(ctx, t)
 }
 
-// needs looks at the tasks that t depends on. lacks is the id of one that ended without a value; waits reports that one has not ended yet.
+// needs looks at the tasks that t depends on. lacks is the id of one that ended without a value; waits reports whether one has not ended yet.
 func (r *run) needs(t *task) (lacks string, waits bool) {
 	for _, n := range t.deps {
 		switch m := r.st.marks[n]; {

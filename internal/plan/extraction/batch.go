@@ -83,7 +83,7 @@ type extractInput struct {
 // MaxParallel entities.
 type batchState struct {
 	Format int `json:"v"`
-	// Pages counts the pages requested. Paging says that the call for the latest page is still open, and Last that there are no more pages.
+	// Pages counts the pages requested. Paging reports whether the call for the latest page is still open, and Last whether it was the last page.
 	Pages  int    `json:"pages,omitempty"`
 	Paging bool   `json:"paging,omitempty"`
 	Last   bool   `json:"last,omitempty"`

@@ -60,7 +60,7 @@ type task struct {
 	input                                *expr.Document
 	// reads holds the reads of each part; all combines the reads of the parts that the value depends on.
 	reads struct{ when, compute, input, value, sources, among, all reads }
-	// resultSources says that the sources are not known before the call.
+	// resultSources reports whether the sources are unknown before the call has a result.
 	resultSources bool
 	// definition is the JSON of the task's [definition], for the input hash.
 	definition json.RawMessage
@@ -302,7 +302,7 @@ func (c *compiler) compile(t *task) (err error) {
 		want         expr.Type
 		program      **expr.Program
 		reads        *reads
-		// result says that the part is evaluated after the call and may read result.
+		// result reports whether the part is evaluated after the call and may read result.
 		result bool
 	}{
 		{"when", t.When, expr.Bool, &t.when, &t.reads.when, false},

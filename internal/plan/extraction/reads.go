@@ -5,11 +5,11 @@ import "github.com/jig-run/jig/internal/expr"
 // reads lists the variables and members that the expressions of a task read.
 type reads struct {
 	tasks, content names
-	// entity and input say that these variables are read at all.
+	// entity and input report whether these variables are read at all.
 	entity, input bool
 }
 
-// names lists the members of a map that are read by name. all says that any member may be read.
+// names lists the members of a map that are read by name. all reports whether any member may be read.
 type names struct {
 	list []string
 	all  bool

@@ -20,7 +20,7 @@ const maxTitle, maxKey, maxWorkspace = 500, 500, 128
 // made is the entity that a call created or found under its key.
 type made struct {
 	entity.Entity
-	// own says that this call created the entity, in this attempt or an earlier one.
+	// own reports whether this call created the entity, in this attempt or an earlier one.
 	own bool
 }
 

@@ -41,7 +41,7 @@ type Creation struct {
 	Workspaces []string
 	// Bundle is the bundle that the tool belongs to.
 	Bundle string
-	// Key makes the creation idempotent. Shared says that the key comes from the document and not from the call. Deleting the entity frees
+	// Key makes the creation idempotent. Shared reports whether the key comes from the document and not from the call. Deleting the entity frees
 	// a shared key.
 	Key    string
 	Shared bool
