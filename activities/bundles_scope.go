@@ -79,7 +79,7 @@ const maxNamed = 80
 // noTool returns the error for an unknown tool name. Its hint names only tools that the tenant can see.
 func (a *Activities) noTool(ctx context.Context, tenant, name string) *jig.Error {
 	e := jig.Errorf(jig.CodeToolNotFound, "there is no tool %q", jig.Cut(name, maxNamed))
-	e.Hint = "see the catalogue for the tools there are"
+	e.Hint = "see the catalog for the available tools"
 	e.NotExecuted = true
 	if a.bundles == nil {
 		return e
@@ -92,5 +92,5 @@ func (a *Activities) noTool(ctx context.Context, tenant, name string) *jig.Error
 	for i, tool := range tools {
 		names[i] = tool.Name
 	}
-	return e.WithHint(suggest.Hint(name, names, "see the catalogue for the tools there are"))
+	return e.WithHint(suggest.Hint(name, names, "see the catalog for the available tools"))
 }

@@ -135,7 +135,7 @@ func TestAnswer_Mistakes(t *testing.T) {
 
 func TestAnswer_PromptsOnATerminal(t *testing.T) {
 	t.Parallel()
-	colors := jig.Question{Text: "Which colour?", Options: values(`"red"`, `"dark blue"`, `7`)}
+	colors := jig.Question{Text: "Which color?", Options: values(`"red"`, `"dark blue"`, `7`)}
 	for name, tt := range map[string]struct {
 		question    jig.Question
 		typed, want string
@@ -158,7 +158,7 @@ func TestAnswer_PromptsOnATerminal(t *testing.T) {
 		require.Contains(t, got.stderr, tt.question.Text, name)
 	}
 	got := jigCLI(t, askingEngine(colors), func(a *app) { a.interactive, a.stdin = true, strings.NewReader("1\n") }, "answer", "ses_1", "3.1")
-	require.Contains(t, got.stderr, "Which colour?\n    1. red\n    2. dark blue\n    3. 7\n")
+	require.Contains(t, got.stderr, "Which color?\n    1. red\n    2. dark blue\n    3. 7\n")
 	got = jigCLI(t, askingEngine(colors), func(a *app) { a.interactive = true }, "answer", "ses_1", "3.1", "--output", "json")
 	require.Equal(t, exitUsage, got.code, "programs are not asked")
 }

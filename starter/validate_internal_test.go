@@ -204,7 +204,7 @@ func TestValidate_NeedsACatalogOrOffline(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no such path":   {filepath.Join(t.TempDir(), "none"), "--offline"},
 		"both":           {file, "--offline", "--catalog", "x.json"},
-		"no catalogue":   {file, "--catalog", file},
+		"no catalog":     {file, "--catalog", file},
 		"another object": {file, "--catalog", writeFile(t, "a.json", "{}")},
 		"no file":        {file, "--catalog", "none.json"},
 		"no path":        {},

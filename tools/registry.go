@@ -163,7 +163,7 @@ func (r *Registry) Tools() []jig.Tool {
 func (r *Registry) notFound(name string) *jig.Error {
 	known := slices.Sorted(maps.Keys(r.tools))
 	e := jig.Errorf(jig.CodeToolNotFound, "there is no tool %q", cut(name, 80)).
-		WithHint(suggest.Hint(name, known, "see the catalogue for the tools there are"))
+		WithHint(suggest.Hint(name, known, "see the catalog for the available tools"))
 	e.NotExecuted = true
 	return e
 }
