@@ -75,7 +75,7 @@ func (r *run) bind(ctx context.Context, reads expr.Reads, at string, sc *scope) 
 			return nil, nil, err
 		}
 		if size += n; size > maxRead {
-			return nil, r.plan.located(at, jig.Errorf(jig.CodeInvalidInput, "the results it reads take more than %d MiB", maxRead>>20)), nil
+			return nil, r.plan.located(at, jig.Errorf(jig.CodeInvalidInput, "the values it reads take more than %d MiB", maxRead>>20)), nil
 		}
 	}
 	return vars, nil, nil

@@ -200,7 +200,7 @@ func (w *world) store(t *testing.T, move plan.Move) {
 		r.canceled = true
 		switch r.status { //nolint:exhaustive // a cancellation does not end an executing call; its worker does
 		case jig.CallWaiting:
-			w.finish(r, jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")))
+			w.finish(r, jig.Failure(jig.Errorf(jig.CodeCanceled, "canceled")))
 		case jig.CallUnknown:
 			w.finish(r, jig.Failure(jig.Errorf(jig.CodeOutcomeUnknown, "nobody knows")))
 		}
@@ -251,7 +251,7 @@ func (w *world) happen(t *testing.T, move plan.Move) {
 	}
 	for _, path := range move.Cancel {
 		if r := w.rows[path]; !slices.Contains(open, path) {
-			w.finish(r, jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")))
+			w.finish(r, jig.Failure(jig.Errorf(jig.CodeCanceled, "canceled")))
 			return
 		}
 	}
@@ -269,7 +269,7 @@ func (w *world) happen(t *testing.T, move plan.Move) {
 		}
 		allTheSame := ends && (w.heedless || w.order != nil && len(path)%2 == 0) // some ignore the cancellation
 		if r.canceled && !allTheSame {
-			result, ends = jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")), true
+			result, ends = jig.Failure(jig.Errorf(jig.CodeCanceled, "canceled")), true
 		}
 		r.begun = r.begun || allTheSame || ends && !r.canceled
 		if ends {

@@ -44,7 +44,7 @@ output: {code: "${steps.one.error.code}", message: "${steps.one.error.message}",
 `, `{}`, func(*row) (jig.ToolResult, bool) { return succeed(big), true })
 	result := w.run(t)
 	require.True(t, result.Success, "%v", result.Error)
-	require.JSONEq(t, `{"code":"INVALID_INPUT","field":"steps[1].input","message":"test.reads, steps[1].input: the results it reads take more than 16 MiB"}`, string(result.Data))
+	require.JSONEq(t, `{"code":"INVALID_INPUT","field":"steps[1].input","message":"test.reads, steps[1].input: the values it reads take more than 16 MiB"}`, string(result.Data))
 }
 
 func TestBlockResults_AreBounded(t *testing.T) {

@@ -60,7 +60,7 @@ func (r *run) unwind(fail *failure) {
 // cancel begins to end a canceled run: no other step begins, and open calls are canceled.
 func (r *run) cancel() {
 	r.st.Phase = phaseEnding
-	r.st.Failure = &failure{Error: jig.Errorf(jig.CodeCanceled, "the composition was cancelled")}
+	r.st.Failure = &failure{Error: jig.Errorf(jig.CodeCanceled, "the composition was canceled")}
 }
 
 // giveUp ends the open calls of a step, or of one item, that has timed out. over is false while a call that can be undone is still open: its

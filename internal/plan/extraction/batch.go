@@ -352,7 +352,7 @@ func (b *batch) finish(ctx context.Context, facts plan.Facts) error {
 	b.move.Result = jig.ToolResult{Success: true, Data: data, Summary: out.summary()}
 	switch {
 	case b.at.Canceled && b.st.Canceled > 0:
-		b.move.Result.Error = jig.Errorf(jig.CodeCanceled, "the extraction was cancelled")
+		b.move.Result.Error = jig.Errorf(jig.CodeCanceled, "the extraction was canceled")
 	case b.st.Problem != nil:
 		e := *b.st.Problem
 		e.Message = fmt.Sprintf("page %d of the entities: %s", b.st.Pages, e.Message)

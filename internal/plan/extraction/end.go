@@ -201,7 +201,7 @@ func (r *run) finish(ctx context.Context) error {
 	r.move.Done = true
 	r.move.Result = jig.ToolResult{Success: true, Data: data, Summary: out.Counts.String()}
 	if r.at.Canceled && out.Counts.Canceled > 0 {
-		r.move.Result.Success, r.move.Result.Error = false, jig.Errorf(jig.CodeCanceled, "the extraction was cancelled")
+		r.move.Result.Success, r.move.Result.Error = false, jig.Errorf(jig.CodeCanceled, "the extraction was canceled")
 	}
 	return nil
 }

@@ -245,7 +245,7 @@ func (w *world) happen(t *testing.T, move plan.Move) {
 		require.False(t, r.status.Final(), "%s has ended, but the move says that it is open", path)
 		result, ends := w.tools(r)
 		if r.canceled && len(path)%2 == 0 { // other calls ignore the cancellation
-			result, ends = jig.Failure(jig.Errorf(jig.CodeCanceled, "cancelled")), true
+			result, ends = jig.Failure(jig.Errorf(jig.CodeCanceled, "canceled")), true
 		}
 		if ends {
 			w.finish(r, result)
