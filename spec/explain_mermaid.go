@@ -123,7 +123,7 @@ func (d *drawing) step(s *Step, in []exit) []exit {
 	return append(out, skipped...)
 }
 
-// looped draws a step's action, in a frame if it is repeated. The arrows for a failure and for the undo start at the node at.
+// looped draws a step's action, in a frame if it is repeated. The arrows for a failure and for the undo start at the returned node.
 func (d *drawing) looped(s *Step, in []exit) (at string, out []exit) {
 	if s.ForEach == "" {
 		return d.action(s, in)

@@ -126,8 +126,8 @@ func versionOf(kind Kind, body []byte) string {
 	return version
 }
 
-// meaningOf returns the meaning of the tool that an execution spec defines: the hash of the document's data without the words that describe
-// it. Comments and layout do not count. Data without a canonical form has the version as its meaning.
+// meaningOf returns the meaning of the tool that an execution spec defines: the hash of the document's data without description, title and
+// icon. Comments and layout do not count. Data without a canonical form has the version as its meaning.
 func meaningOf(version string, tree *node) string {
 	members := make(map[string]json.RawMessage, len(tree.entries))
 	for _, e := range tree.entries {

@@ -254,7 +254,7 @@ func (d *decoder) checkWebhook(path, address string) {
 	}
 }
 
-// tenantShape adds the rules that the Go types do not express to the schema of a tenant.
+// tenantShape adds to the schema of a tenant the rules that the Go types do not express.
 func tenantShape(schema *jsonschema.Schema) {
 	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindTenant))
 	schema.Properties["approvals"].Properties["reconcilers"].MinProperties = jsonschema.Ptr(1)

@@ -173,7 +173,7 @@ func (d *decoder) checkList(path string) {
 	}
 }
 
-// thinToolShape adds the rules that the Go types do not express to the schema of a thin tool.
+// thinToolShape adds to the schema of a thin tool the rules that the Go types do not express.
 func thinToolShape(schema *jsonschema.Schema) {
 	schema.DependentRequired = map[string][]string{"starts": {"creates"}}
 	lists := &jsonschema.Schema{Types: []string{"array", "string"}, Items: &jsonschema.Schema{Type: "string"}}
