@@ -33,7 +33,7 @@ const (
 	AuditResumed    Kind = "resumed"
 	AuditDocument   Kind = "document"
 	AuditBundle     Kind = "bundle"
-	// AuditViolation is an attempt to reach another tenant's data or another principal's result. Reason is [ReasonIDORViolation] and
+	// AuditViolation is an attempt to reach another tenant's data or another principal's result. Reason is [jig.ReasonIDORViolation] and
 	// Subject is the id.
 	AuditViolation Kind = "violation"
 )
@@ -73,7 +73,7 @@ func By(who jig.Principal, evidence *identity.Evidence, note string) Entry {
 	return Entry{By: who.ID, Claimed: who.Claimed, Evidence: evidence, Note: note}
 }
 
-// Shown holds the parts of a call that a person saw. Input is a [Preview] of at most PreviewBytes.
+// Shown holds the parts of a call that a person saw. Input is a [jig.Preview] of at most PreviewBytes.
 type Shown struct {
 	Summary   string          `json:"summary,omitempty"`
 	Reasons   []string        `json:"reasons,omitempty"`
