@@ -1,4 +1,5 @@
-// Package clip shortens texts without splitting a character. It must not know what the texts mean. [jig.Cut] is a public function for the same purpose.
+// Package clip shortens texts without splitting a character. It must not know what the texts mean. [jig.Cut] is a public function for the
+// same purpose.
 package clip
 
 import (
