@@ -100,6 +100,6 @@ type Change struct {
 	Provenance map[string]Provenance
 	// Relations replace the relations of the same names. Links to entities that do not exist are left out.
 	Relations map[string][]string
-	// Tasks says how tasks ended, by id, in a format private to package extract. The next extraction of the entity reads it.
+	// Tasks says how tasks ended, by id, in a format private to package extraction. The next extraction of the entity reads it.
 	Tasks map[string]json.RawMessage
 }
