@@ -12,9 +12,10 @@ const (
 	contentName = "content"
 )
 
-// TaskUse returns the use for the expressions of an entity type's tasks. They read the `entity` ({id, type, title, content}, with the content as far as
-// it is known), the values of finished `tasks` by id, the `input` that the extraction was started with, the `tenant` and `now`. The
-// expressions for a task's value and sources also read `result`, which its call returned. The limits are the defaults of [Limits].
+// TaskUse returns the use for the expressions of an entity type's tasks. They read the `entity` ({id, type, title, content}, with the
+// content as far as it is known), the values of finished `tasks` by id, the `input` that the extraction was started with, the `tenant` and
+// `now`. The expressions for a task's value and sources also read `result`, which its call returned. The limits are the defaults of
+// [Limits].
 func TaskUse() Use {
 	return Use{
 		Name: "task",

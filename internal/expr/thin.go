@@ -3,10 +3,10 @@ package expr
 // entitiesName is the variable of thin tools with the entities that the tool starts from.
 const entitiesName = "entities"
 
-// ThinUse returns the use for the expressions of a thin tool. They read the call's `input`, the `entities` that the tool starts from by name ({id, type,
-// title, content, connected}; null for an optional one that was not given), the `tenant`, the calling `principal` ({id, groups,
-// permissions}), and `now`. A person waits for the result of a thin tool, so an evaluation may cost at most 100,000 steps, work on 4 MiB and
-// return 256 KiB. A source may have 4 KiB.
+// ThinUse returns the use for the expressions of a thin tool. They read the call's `input`, the `entities` that the tool starts from by
+// name ({id, type, title, content, connected}; null for an optional one that was not given), the `tenant`, the calling `principal` ({id,
+// groups, permissions}), and `now`. A person waits for the result of a thin tool, so an evaluation may cost at most 100,000 steps, work on
+// 4 MiB and return 256 KiB. A source may have 4 KiB.
 func ThinUse() Use {
 	return Use{
 		Name: "thin",
@@ -21,8 +21,8 @@ func ThinUse() Use {
 	}
 }
 
-// ThinURLUse returns the use for the link that a thin tool returns. In addition to what [ThinUse] offers, it reads the `entity` that the tool has
-// created ({id}) and the `session` of its extraction ({id}, empty if none was started). A result may have 4 KiB.
+// ThinURLUse returns the use for the link that a thin tool returns. In addition to what [ThinUse] offers, it reads the `entity` that the
+// tool has created ({id}) and the `session` of its extraction ({id}, empty if none was started). A result may have 4 KiB.
 func ThinURLUse() Use {
 	use := ThinUse()
 	use.Name = "thin url"

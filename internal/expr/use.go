@@ -70,8 +70,8 @@ func ConcurrencyKeyUse() Use {
 	return Use{Name: "concurrency_key", Variables: []Variable{{Name: "input"}}}
 }
 
-// ScriptUse returns the use for the rules of a script model. For the contents of its variables see package model. A source may have 16 KiB, a result 4
-// MiB, and an evaluation may cost 10,000,000 steps and work on 20 MiB.
+// ScriptUse returns the use for the rules of a script model. For the contents of its variables see package model. A source may have 16 KiB,
+// a result 4 MiB, and an evaluation may cost 10,000,000 steps and work on 20 MiB.
 func ScriptUse() Use {
 	return Use{
 		Name: "script",
@@ -91,10 +91,10 @@ func ScriptUse() Use {
 	}
 }
 
-// StepUse returns the use for the expressions of a composition's steps. They read the composition's `input`, the results of its `steps` by id, its
-// `vars`, `item` and `index` in a loop, `error` where an error is handled, `event` where an event is awaited, and `session`, `tenant`,
-// `principal` and `now`. The extra variables are further names, such as the name that a catch gives to its error; an extra variable replaces
-// a variable of the same name. The limits are the defaults of [Limits].
+// StepUse returns the use for the expressions of a composition's steps. They read the composition's `input`, the results of its `steps` by
+// id, its `vars`, `item` and `index` in a loop, `error` where an error is handled, `event` where an event is awaited, and `session`,
+// `tenant`, `principal` and `now`. The extra variables are further names, such as the name that a catch gives to its error; an extra
+// variable replaces a variable of the same name. The limits are the defaults of [Limits].
 func StepUse(extra ...Variable) Use {
 	use := Use{
 		Name: "step",
