@@ -29,8 +29,8 @@ func Unreadable(name, version string, err error) jig.PolicyState {
 }
 
 // Decide returns the ruling on a call. While a policy cannot be read, its rules for the call are not known, so the call is held back and
-// Ruling.Held says why. The only exceptions are the tools that register policies, which ask; otherwise nobody could replace the unreadable policy. An error
-// means that ctx ended; callers must not decide.
+// Ruling.Held says why. The only exceptions are the tools that register policies, which ask; otherwise nobody could replace the unreadable
+// policy. An error means that ctx ended; callers must not decide.
 func (t Tenant) Decide(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (Explanation, error) {
 	if held := t.held(tool); held != "" {
 		return Explanation{Ruling: Ruling{Held: held}}, nil
