@@ -25,7 +25,7 @@ type PassInput struct {
 	Tools []string `json:"tools,omitempty"`
 	// Inbox holds signals that arrived too late for the previous run.
 	Inbox []Envelope `json:"inbox,omitempty"`
-	// Said counts the byte-identical messages and events of the earlier runs.
+	// Said holds, for every message and event of the earlier runs, how often the same bytes were sent.
 	Said map[string]int `json:"said,omitempty"`
 	// Shown holds the current values of the search attributes.
 	Shown Shown `json:"shown,omitzero"`
