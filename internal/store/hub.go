@@ -11,7 +11,7 @@ import (
 
 // hub tells the watchers in this process about the events that any process commits. Commits are announced, at most once per
 // Options.NotifyEvery for all sessions together. One connection listens for announcements, and announced events are read once for all
-// watchers. Announcements can get lost; polling every Options.PollEvery finds the events of those.
+// watchers. Announcements can get lost; polling every Options.PollEvery finds their events.
 type hub struct {
 	db   *DB
 	stop context.CancelFunc

@@ -21,7 +21,7 @@ func settlesLate(c ledger.Completion, row *callRow) bool {
 }
 
 // completeLate ends a locked call with the outcome that its attempt reported late, and withdraws the question that people were asked. It
-// also records that the workflow must be told, so that the workflow is told even if this worker dies; see [DB.TakeSettled].
+// also records that the workflow must be told, in case this worker dies first; see [DB.TakeSettled].
 func (t *tx) completeLate(ctx context.Context, c ledger.Completion, row *callRow) (**callRow, error) {
 	outcome := jig.OutcomeNotHappened
 	switch { //nolint:staticcheck // one case per line reads like a table

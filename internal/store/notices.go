@@ -29,7 +29,7 @@ type Delivery struct {
 	Notice jig.Notice
 	// Target identifies the webhook: a hash of its address.
 	Target string
-	// Attempts is how many attempts have failed.
+	// Attempts is the number of failed attempts.
 	Attempts int
 }
 

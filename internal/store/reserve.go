@@ -28,7 +28,7 @@ type startedRow struct {
 // A call that [DB.MarkRestored] marked, so that a person is asked first, becomes unknown instead of beginning.
 //
 // What runs must be exactly what was admitted. If the version or digest differs, or a required approval does not cover it, the
-// outcome is [jig.ReserveWaiting] and the caller admits the call again; an idempotent call that was executing goes back to reserved
+// outcome is [ledger.ReserveWaiting] and the caller admits the call again; an idempotent call that was executing goes back to reserved
 // first. The same attempt may ask again and gets the same answer.
 func (db *DB) Reserve(ctx context.Context, r ledger.Reserve) (ledger.Reservation, error) {
 	if r.Child == "" { // most calls start no session, and most of those that need no approval take a single statement

@@ -27,7 +27,7 @@ type Restored struct {
 	Tool      string
 	Status    jig.CallStatus
 	// Asks is set if a person must say whether the call happened before it can run. It is false where repeating the call under the
-	// same key changes nothing more: for an idempotent tool, and for a composition whose steps are in the backup.
+	// same key has no further effect: for an idempotent tool, and for a composition whose steps are in the backup.
 	Asks bool
 }
 

@@ -45,7 +45,7 @@ var exports = [...]struct{ query, name string }{
 	{"ExportTextChunks", "text_chunk"},
 }
 
-// ExportTenant writes everything that a tenant has, as of one moment, as JSON lines {"kind": …, "row": {…}}. Bytes are written in
+// ExportTenant writes everything that a tenant has, in one snapshot, as JSON lines {"kind": …, "row": {…}}. Bytes are written in
 // hexadecimal after "\x".
 func (db *DB) ExportTenant(ctx context.Context, tenant string, w io.Writer) error {
 	conn, err := db.pool.Acquire(ctx)

@@ -13,7 +13,7 @@ import (
 // Engine computes moves for documents and caches the most recently used plans. It is safe for concurrent use.
 type Engine struct{ plans plan.Cache[*compiled] }
 
-// compiled is a document as a plan and as a tool.
+// compiled holds the plan and the tool of a document.
 type compiled struct {
 	plan *Plan
 	tool jig.Tool

@@ -93,7 +93,7 @@ type part struct {
 	doc   *document
 }
 
-// branch is a case of a switch. The one without a condition is the else.
+// branch is a case of a switch. A branch without a condition is the else.
 type branch struct {
 	when  *program
 	steps []*node

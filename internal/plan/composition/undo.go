@@ -57,7 +57,7 @@ func (r *run) unwind(fail *failure) {
 	r.st.Phase = phaseUndoing
 }
 
-// cancel begins to end a canceled run: no other step begins, and open calls are canceled.
+// cancel stops a canceled run: no other step begins, and open calls are canceled. The run's effects are undone afterwards.
 func (r *run) cancel() {
 	r.st.Phase = phaseEnding
 	r.st.Failure = &failure{Error: jig.Errorf(jig.CodeCanceled, "the composition was canceled")}

@@ -48,7 +48,7 @@ type Begin struct {
 	Mode   Mode
 	// Input is the value that expressions read as `input`.
 	Input json.RawMessage
-	// Tasks says how tasks ended in earlier extractions, as stored from EntityChange.Tasks.
+	// Tasks says how tasks ended in earlier extractions, as stored from [entity.Change].Tasks.
 	Tasks map[string]json.RawMessage
 }
 

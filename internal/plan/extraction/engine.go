@@ -19,7 +19,7 @@ type Engine struct {
 	plans  plan.Cache[*Plan]
 }
 
-// NewEngine returns an Engine that parses documents with load. For checks see [Checks].
+// NewEngine returns an Engine that parses documents with load and checks values with checks.
 func NewEngine(load Load, checks Checks) *Engine {
 	return &Engine{load: load, checks: checks}
 }

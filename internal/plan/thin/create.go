@@ -231,7 +231,7 @@ func (r *run) link(ctx context.Context, out spec.ThinResult) (string, error) {
 	).Replace(r.url), nil
 }
 
-// result makes the result of the call, with a summary of one line.
+// result makes the result of the call, with a one-line summary.
 func (r *run) result(out spec.ThinResult) jig.ToolResult {
 	var data json.RawMessage
 	if err := write(out, &data); err != nil {

@@ -23,7 +23,7 @@ type Options struct {
 	Starter Starter
 	// Tools runs the calls.
 	Tools *tools.Registry
-	// URL is the link for tools that define none. It may contain {tenant}, {entity_id} and {session_id}. The default is
+	// URL is the link for tools that define no URL. It may contain {tenant}, {entity_id} and {session_id}. The default is
 	// /entities/{entity_id}.
 	URL string
 	// Now is the clock. The default is [time.Now].

@@ -18,7 +18,7 @@ type run struct {
 	def   *definition
 	inv   jig.Invocation
 	input json.RawMessage
-	// given is the input of the extraction. It is nil if the document defines none.
+	// given is the input of the extraction. It is nil if the document defines no input.
 	given json.RawMessage
 	// entities holds the entities looked up so far, in the form that expressions read.
 	entities map[string]any
