@@ -18,7 +18,7 @@ func (db *DB) Pending(ctx context.Context, tenant, id, callID string) (jig.Pendi
 		return jig.Pending{}, err
 	}
 	if row == nil {
-		return jig.Pending{}, jig.Errorf(jig.CodeNotFound, "call %q of session %q waits for nobody", callID, id).WithField("call")
+		return jig.Pending{}, jig.Errorf(jig.CodeNotFound, "call %q of session %q is not waiting for a person", callID, id).WithField("call")
 	}
 	return row.pending()
 }

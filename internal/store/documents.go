@@ -142,7 +142,7 @@ func (t *tx) sameBodies(ctx context.Context, documents ...bundle.StoredDocument)
 	}
 	if len(differ) > 0 {
 		return jig.Errorf(jig.CodeConflict, "another text is stored under the same version of %s", strings.Join(differ, ", ")).
-			WithField("version").WithReason(reasonDocumentDiffers).WithHint("change the document, a comment say, so that it has a version of its own")
+			WithField("version").WithReason(reasonDocumentDiffers).WithHint("change the document, for example a comment, so that it gets a version of its own")
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func documentOf(kind, name, version string, body []byte) bundle.StoredDocument {
 
 func mayWriteDocuments(tenant string) error {
 	if tenant == jig.GlobalTenant {
-		return jig.Errorf(jig.CodeNotPermitted, "documents of the tenant %s are written by operators", tenant).WithField("tenant")
+		return jig.Errorf(jig.CodeNotPermitted, "only operators can write documents of the tenant %s", tenant).WithField("tenant")
 	}
 	return jig.CheckTenant(tenant)
 }

@@ -63,7 +63,7 @@ func (db *DB) NameChild(ctx context.Context, tenant, id, callID, child string) e
 	var named *string
 	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallChild", tenant, id, callID, text(child)), &named) })
 	if err == nil && named == nil {
-		return jig.Errorf(jig.CodeConflict, "call %s of session %s does not run, or started another session", callID, id)
+		return jig.Errorf(jig.CodeConflict, "call %s of session %s is not running, or has started another session", callID, id)
 	}
 	return err
 }

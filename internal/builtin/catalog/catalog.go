@@ -117,7 +117,7 @@ func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Res
 		if doc.Kind == spec.KindBundle {
 			problems = append(problems, spec.Problem{
 				Document: file.Path, Path: "kind", Line: 1, Column: 1, Code: spec.ProblemUnknownKind, Severity: spec.SeverityError,
-				Message: "the manifest of a bundle is not registered by itself", Hint: "install the bundle: jig bundle install FOLDER",
+				Message: "the manifest of a bundle cannot be registered by itself", Hint: "install the bundle: jig bundle install FOLDER",
 			})
 		}
 	}

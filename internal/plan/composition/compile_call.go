@@ -46,7 +46,7 @@ func (c *compiler) prompt(p spec.Prompt, at string, in within) (*callPlan, error
 		parts.text("system", "system", p.System)
 		parts.text("prompt", "prompt", p.Prompt)
 	default:
-		return nil, c.fault(expr.JoinPath(at, "mode"), "%q is not a mode of prompts", p.Mode)
+		return nil, c.fault(expr.JoinPath(at, "mode"), "%q is not a prompt mode", p.Mode)
 	}
 	if len(p.Schema) > 0 {
 		call.parts = append(call.parts, part{name: "schema", fixed: p.Schema})

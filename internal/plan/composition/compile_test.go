@@ -31,7 +31,7 @@ func TestCompile_RefusesInvalidSpecs(t *testing.T) {
 		"a bad template": {[]spec.Step{{ID: "a", Tool: "x.a", Input: json.RawMessage(`{"n":"${nothing}"}`)}}, "steps[0].input.n"},
 		"a retried wait": {[]spec.Step{{Wait: "1s", Retry: &spec.Retry{MaxAttempts: 2}}}, "only calls can have retry"},
 		"an empty case":  {[]spec.Step{{Switch: []spec.Case{{Steps: []spec.Step{{Wait: "1s"}}}}}}, "either when or else"},
-		"a bad mode":     {[]spec.Step{{ID: "a", Prompt: &spec.Prompt{Mode: "sing"}}}, "not a mode"},
+		"a bad mode":     {[]spec.Step{{ID: "a", Prompt: &spec.Prompt{Mode: "sing"}}}, "not a prompt mode"},
 		"a list to set":  {[]spec.Step{{Set: json.RawMessage(`[1]`)}}, "a mapping"},
 		"too deep":       {[]spec.Step{deep}, "nest deeper"},
 		"too many":       {waits(1_001), "more than 1000 steps"},

@@ -248,7 +248,7 @@ func (c *compiler) visit(t *task, depth []int, path []string) error {
 		deepest = max(deepest, depth[n])
 	}
 	if depth[t.number] = deepest + 1; deepest+1 > maxDepth {
-		return c.plan.fault(t.at("depends_on"), "more than %d tasks wait for one another", maxDepth)
+		return c.plan.fault(t.at("depends_on"), "there is a chain of more than %d tasks that depend on each other", maxDepth)
 	}
 	return nil
 }
