@@ -26,8 +26,8 @@ func (c *call) due() time.Time {
 	return approval.Due(*c.ref.Ask)
 }
 
-// timerDue reports whether a reminder, an escalation or an expiry is being processed or is due now. A run that ended at this point would
-// miss its outcome.
+// timerDue reports whether a reminder, an escalation or an expiry is being processed or is due now. The run must not end before it has
+// seen the outcome.
 func (b *callTable) timerDue(ctx workflow.Context) bool {
 	now := workflow.Now(ctx)
 	return b.lapsing || slices.ContainsFunc(b.calls, func(c *call) bool {
@@ -66,7 +66,7 @@ func (b *callTable) arm(ctx workflow.Context, t *alarm) {
 	})
 }
 
-// expire lets the store process the calls that are due: it reminds, escalates or expires them.
+// expire has the store process the calls that are due: it sends reminders, escalates approvals and expires them.
 func (b *callTable) expire(ctx workflow.Context) {
 	var due []string
 	for _, c := range b.calls {

@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Call runs one tool call from a person or a program, without a model. It has the same admission, approval, ledger and events as a
-// model's call, in a session of its own whose id is the workflow id. It ends when the call has its result.
+// Call runs one tool call from a person or a program, without a model. The call has the same admission, approval, ledger and events as a
+// model's call, and a session of its own whose id is the workflow id. The workflow ends when the call has its result.
 func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, error) {
 	s := &session{
 		callTable: newCallTable(ctx, in.Tenant),
@@ -86,7 +86,7 @@ func (s *session) anyReady() bool {
 	return false
 }
 
-// closeCall settles the session and answers the updates that are still waiting.
+// closeCall settles the session and answers the updates that still wait.
 func (s *session) closeCall(ctx workflow.Context) (*protocol.CallResult, error) {
 	var a *activities.Activities
 	var settled activities.CallSettled
@@ -96,7 +96,7 @@ func (s *session) closeCall(ctx workflow.Context) (*protocol.CallResult, error) 
 	s.settled, s.status = settled.Settled, settled.Status
 	if settled.Call != nil {
 		s.closed = s.resultOf(*settled.Call)
-	} else { // a history or a worker from before SettleCall returned the call
+	} else { // the history or the worker is from before SettleCall returned the call
 		var err error
 		if s.closed, err = s.callResult(ctx); err != nil {
 			return nil, err

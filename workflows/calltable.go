@@ -30,7 +30,7 @@ func (c *call) ready() bool {
 	return !c.running && (c.ref.State == jig.CallReserved || c.ref.State == jig.CallExecuting)
 }
 
-// callTable holds the calls that a run works on: those that may start, that are running, and that wait.
+// callTable holds the calls that a run works on: those that may start, those that are running, and those that wait.
 type callTable struct {
 	ref   protocol.SessionRef
 	calls []*call
@@ -38,11 +38,11 @@ type callTable struct {
 	failure *jig.Error
 	// changes counts the changes to calls, from inside and outside the run.
 	changes int
-	// asks counts changes to what people are asked: an approval was replaced, or a composition or child session sent a new report.
+	// asks counts the changes to the calls that wait for people: an approval was replaced, or a composition or child session sent a report.
 	asks int
 	// ending is set when an approval expires whose terms end the session.
 	ending jig.ExpiryOutcome
-	// lapsing is set while Expire is running: while reminders, escalations and expiries are being stored.
+	// lapsing is set while the activity Expire stores reminders, escalations and expiries.
 	lapsing bool
 	// hold, if set, returns the context that a call runs in.
 	hold func(ctx workflow.Context, id string) workflow.Context
@@ -175,7 +175,7 @@ func (b *callTable) note(decisions []jig.Ruled) {
 	}
 }
 
-// replace stores the new reference of a call, and counts a change if the call now waits for something else.
+// replace stores the new reference of a call. It ignores a reference which says that the call waits if the call no longer does.
 func (b *callTable) replace(c *call, ref activities.CallRef) {
 	if ref.State == jig.CallWaiting || ref.State == jig.CallUnknown {
 		if !c.waiting() {
@@ -195,7 +195,7 @@ func (b *callTable) ran(ctx workflow.Context, c *call, ran activities.Ran, err e
 	}
 	switch {
 	case err == nil && ran.Paused:
-		c.ref.State, c.ref.Local = ran.State, false // if it runs as an activity, retries do not grow the history
+		c.ref.State, c.ref.Local = ran.State, false // from now on it runs as an activity, whose retries do not add to the history
 	case err == nil:
 		c.ref.State, c.ref.Ask, c.summary = ran.State, ran.Ask, ran.Summary
 	case temporal.IsCanceledError(err) || ctx.Err() != nil:
@@ -214,7 +214,7 @@ func (b *callTable) abandon(ctx workflow.Context) error {
 	return ctx.Err()
 }
 
-// progress returns a value that changes whenever a call does. Its first element is the number of running calls.
+// progress returns a value that changes whenever the state of a call does. Its first element is the number of running calls.
 func (b *callTable) progress() [5]int {
 	var p [5]int
 	p[3], p[4] = len(b.calls), b.asks

@@ -21,13 +21,13 @@ type CompositionInput struct {
 	Canceled bool `json:"canceled,omitempty"`
 }
 
-// Waiting is the report that a composition, or a session that answers a call, sends to its session whenever it changes. It lists the
-// calls that wait for a person.
+// Waiting lists the calls that wait for a person in a composition, or in a session that answers a call. The composition or session sends
+// it to the session that made the call whenever the list changes.
 type Waiting struct {
 	// Call is the call that the composition or session answers.
 	Call  string               `json:"call"`
 	Calls []activities.CallRef `json:"calls,omitempty"`
-	// Idle reports whether nothing is running, so that only people can make progress possible.
+	// Idle reports whether nothing is running, so that there is no progress until a person acts.
 	Idle bool `json:"idle,omitempty"`
 	// Ending is set when an approval expires whose terms end the session.
 	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
@@ -50,8 +50,8 @@ const stepsAtOnce = 100
 func FrameWorkflowID(sessionID, call string) string { return jig.QualifiedCallID(sessionID, call) }
 
 // Composition answers a call of an execution spec. An activity works out the next steps from the stored state, so neither the data nor
-// the spec language is part of a replay. The workflow runs the calls that the activity returns, waits for its timers, and asks it again
-// after each change.
+// the spec language is part of a replay. The workflow runs the calls that the activity returns, waits for its timers, and runs the
+// activity again after each change.
 func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
 	return newFrame(protocol.CompositionWorkflow, in).toEnd(ctx)
 }
@@ -131,7 +131,7 @@ type composition struct {
 	steps []string
 	far   *protocol.Progress
 	alarm alarm
-	// timer wakes the composition at the next time that a step needs.
+	// timer wakes the composition when a step is due.
 	timer wakeTimer
 }
 
@@ -157,7 +157,7 @@ func (t *wakeTimer) set(ctx workflow.Context, at time.Time) {
 	ctx, t.cancel = workflow.WithCancel(ctx)
 	workflow.GoNamed(ctx, "timer", func(ctx workflow.Context) {
 		wait := max(at.Sub(workflow.Now(ctx)), time.Millisecond)
-		fired := workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "the next moment of a step"}).Get(ctx, nil) == nil
+		fired := workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "a step is due"}).Get(ctx, nil) == nil
 		if fired && t.at.Equal(at) {
 			t.due = true
 		}
@@ -190,7 +190,7 @@ func (c *composition) compose(ctx workflow.Context) (activities.Composed, error)
 		c.stop(id)
 	}
 	for _, id := range out.Stop {
-		if cancel, ok := c.stops[id]; ok && c.runs(id) { // a call that is not running gets started, which shows how it ended
+		if cancel, ok := c.stops[id]; ok && c.runs(id) { // a call that is not running is started instead, to learn how it ended
 			cancel()
 		}
 	}
@@ -214,7 +214,7 @@ func (c *composition) known() []string {
 	return ids
 }
 
-// stop ends a call that is no longer needed.
+// stop cancels a call that is no longer needed.
 func (c *composition) stop(id string) {
 	if cancel, ok := c.stops[id]; ok {
 		cancel()
@@ -236,7 +236,7 @@ func (c *composition) stoppable(ctx workflow.Context, id string) workflow.Contex
 }
 
 // wait starts calls and waits until something happens that may let the composition continue. seen is the number of changes that the
-// caller has already handled. again reports that this run has grown large enough and the next one should continue.
+// caller has already handled. again reports that this run must end: it has grown large, or another workflow takes over.
 func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen int) (again bool, err error) {
 	if c.canceled { // these calls undo what was done, so nothing may cancel them
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
@@ -253,12 +253,12 @@ func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen i
 	c.timer.set(ctx, out.Wake)
 	err = workflow.Await(ctx, func() bool { return c.timer.due || c.changes != seen })
 	if err != nil && !c.canceled {
-		return false, nil // the run was canceled; the next round handles that
+		return false, nil // the run was canceled; the next call of compose handles that
 	}
 	return false, err //nolint:wrapcheck // fails only when the workflow is ended from outside
 }
 
-// listen receives what the session passes on: decisions on calls of this composition, and notices that an event arrived.
+// listen receives the signals of the session: decisions on calls of this composition, and notices that an event arrived.
 func (c *composition) listen(ctx workflow.Context) {
 	for channel := workflow.GetSignalChannel(ctx, signalWake); ; {
 		var heard activities.Handled
@@ -322,8 +322,8 @@ func sameAsk(x, y activities.CallRef) bool {
 		len(x.Ask.Votes) == len(y.Ask.Votes) && len(x.Ask.Delegations) == len(y.Ask.Delegations))
 }
 
-// frames returns the type of the workflow that answers a call whose progress the store keeps in a frame (a composition or an extraction).
-// It returns "" for other calls.
+// frames returns the type of the workflow that answers a composition or an extraction, the calls whose progress the store keeps in a
+// frame. It returns "" for other calls.
 func frames(child string) string {
 	switch child {
 	case activities.ChildComposition:

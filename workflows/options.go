@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// Time-outs and retries, by class. docs/timeouts.md has the same values in a table, and a test compares the two.
+// Timeouts and retries, by class. docs/timeouts.md has the same values in a table, and a test compares the two.
 const (
 	// heartbeatTimeout is how long it takes to notice that a worker has died.
 	heartbeatTimeout = 10 * time.Second
@@ -17,15 +17,17 @@ const (
 	// asked.
 	modelTimeout  = 15 * time.Minute
 	modelAttempts = 10
-	// toolGrace is added to the tool's own time-out, so that the attempt can store its result.
+	// toolGrace is added to the tool's own timeout, so that the attempt can store its result.
 	toolGrace = 30 * time.Second
-	// databaseTimeout limits one attempt of the bookkeeping in local activities. They are retried until the database is back.
+	// databaseTimeout limits one attempt of a local activity that only reads or writes the database. It is retried until the database is
+	// back.
 	databaseTimeout = 30 * time.Second
 	// sweepTimeout limits one sweep.
 	sweepTimeout = 10 * time.Minute
 )
 
-// modelOptions returns the options for asking the model. A provider that is busy or down is retried, as its Retry-After says.
+// modelOptions returns the options for asking the model. If the provider is busy or down, the activity is retried, after the provider's
+// Retry-After if there is one.
 func modelOptions(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: modelTimeout, HeartbeatTimeout: heartbeatTimeout, WaitForCancellation: true, Summary: summary,
@@ -35,7 +37,7 @@ func modelOptions(ctx workflow.Context, summary string) workflow.Context {
 	})
 }
 
-// pausedOptions returns the options for checking whether a pause has ended. The check is retried until it has.
+// pausedOptions returns the options for checking whether a pause has ended. The check is retried until the pause has ended.
 func pausedOptions(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: databaseTimeout, WaitForCancellation: true, Summary: summary,
@@ -69,7 +71,7 @@ func localToolOptions(ctx workflow.Context, calls []*call) workflow.Context {
 	})
 }
 
-// databaseOptions returns the options for bookkeeping: one idempotent transaction, retried until it succeeds.
+// databaseOptions returns the options for an idempotent transaction, which is retried until it succeeds.
 func databaseOptions(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: databaseTimeout,

@@ -10,8 +10,8 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// parent is the session whose call this session answers. This session tells it which calls wait for people, so that the parent shows them
-// too.
+// parent is the session whose call this session answers. This session tells the parent which calls wait for people, so that the parent
+// shows them too.
 type parent struct {
 	sessionID, call string
 	// told is the latest report to the parent. sent is ready once Temporal has delivered the report or given up.
@@ -34,8 +34,8 @@ func parentOf(ctx workflow.Context, in protocol.PassInput) *parent {
 	return nil
 }
 
-// tell tells the parent which calls wait for a person in this session and below it, if that has changed. Calls keep the ids that they
-// have in their own sessions; Via names the parent's call.
+// tell tells the parent which calls wait for a person in this session and its descendants, if that has changed. Calls keep the ids that
+// they have in their own sessions; Via names the parent's call.
 func (p *parent) tell(ctx workflow.Context, waiting []activities.CallRef, idle bool) {
 	if p == nil {
 		return
@@ -61,8 +61,8 @@ func (p *parent) tell(ctx workflow.Context, waiting []activities.CallRef, idle b
 	p.told, p.earlier = now, false
 }
 
-// handOver returns what the next run must know about the parent. A report that is not delivered when a run ends may be lost, so the next
-// run must not rely on it and reports again.
+// handOver returns what the next run must know about the parent. A report that was not delivered before the run ends may be lost. In that
+// case the next run reports again.
 func (p *parent) handOver() *protocol.ParentCall {
 	if p == nil {
 		return nil

@@ -47,11 +47,11 @@ func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, er
 	}
 }
 
-// step is what follows a pass.
+// step says how a session continues after a pass.
 type step int
 
 const (
-	// sameRun means that the next pass follows, in this run if it has room.
+	// sameRun means that the next pass follows, in the same run unless the run has reached its limits.
 	sameRun step = iota
 	// samePass means that the pass continues in the next run.
 	samePass
@@ -69,7 +69,7 @@ func (s *session) open(ctx workflow.Context, in protocol.PassInput) error {
 			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
 		s.pass, s.agent, s.limits, s.deadline = opened.Pass, opened.Agent, opened.Limits, opened.Deadline
-		if in.Start != nil && in.Start.Agent != s.agent { // a session that is started with a document learns the agent's name from it
+		if in.Start != nil && in.Start.Agent != s.agent { // a session that is started with a document takes the agent's name from it
 			if err := workflow.UpsertTypedSearchAttributes(ctx, temporal.NewSearchAttributeKeyKeyword(protocol.AttrAgent).ValueSet(s.agent)); err != nil {
 				return err //nolint:wrapcheck // fails only on a programming error
 			}
@@ -86,7 +86,8 @@ func (s *session) unopened(err error) error {
 	return failure(err)
 }
 
-// onePass thinks, runs the calls and settles. If calling is true, the pass continues from an earlier run and begins with the calls.
+// onePass asks the model, runs the calls that it requests, and settles the pass. If calling is true, the pass continues from an earlier
+// run and begins with the calls.
 func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
@@ -128,7 +129,7 @@ func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 	return sameRun, nil
 }
 
-// think asks the model. While the session is paused, think waits; it asks once somebody has resumed the session.
+// think asks the model. If the session is paused, it first waits until somebody resumes the session.
 func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
 	var a *activities.Activities
 	for {
@@ -153,9 +154,9 @@ func (s *session) close(ctx workflow.Context, in protocol.PassInput, next step) 
 		switch {
 		case next != finished:
 			return nil, workflow.NewContinueAsNewError(ctx, protocol.PassWorkflow, s.handOver(in, next))
-		case !workflow.AllHandlersFinished(ctx): // an update came while the session was ending; answer it first
+		case !workflow.AllHandlersFinished(ctx): // an update arrived while the session was ending; answer it first
 		case s.spoken || s.hasMessage():
-			// Somebody sent a message to a session that had just ended, which starts its next pass.
+			// A message to a session that has just ended starts the next pass.
 			s.pass++
 			return nil, workflow.NewContinueAsNewError(ctx, protocol.PassWorkflow, s.handOver(in, sameRun))
 		case len(s.inbox) == 0:

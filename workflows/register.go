@@ -14,8 +14,8 @@ import (
 )
 
 // Register registers everything that a worker needs to run jig: the workflows, the engine's activities, the activities that clients start
-// directly, and each of the given tools under its own name, which the Web UI shows. Calls of other tools also run under the names of
-// their tools, but through a dynamic activity, because the tools that are documents are not known in advance.
+// directly, and each of the given tools under its own name, which the Web UI shows. Calls of other tools also run under their tools'
+// names, but through a dynamic activity, because tools that are documents are not known in advance.
 func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	w.RegisterWorkflowWithOptions(Pass, workflow.RegisterOptions{Name: protocol.PassWorkflow})
 	w.RegisterWorkflowWithOptions(Call, workflow.RegisterOptions{Name: protocol.CallWorkflow})
@@ -71,7 +71,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	}, activity.DynamicRegisterOptions{})
 }
 
-// runNamed runs a call under a name that is not registered: a tool that is a document, or one that another worker has. If the input
+// runNamed runs a call of a tool whose name is not registered, because the tool is a document or only another worker has it. If the input
 // is not a call, it returns the error that Temporal returns for an unregistered activity.
 func runNamed(ctx context.Context, a *activities.Activities, args converter.EncodedValues) (activities.Ran, error) {
 	var in activities.RunInput

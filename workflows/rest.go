@@ -22,8 +22,8 @@ func idle(ran activities.Ran, err error) bool {
 	return err == nil && !ran.Paused && (ran.State == jig.CallReserved || ran.State == jig.CallExecuting)
 }
 
-// ended records the end of an attempt. A call that made no progress waits before it starts again, so that nothing loops without a pause.
-// After too many such attempts the call fails.
+// ended records the end of an attempt. A call that made no progress waits before it starts again, so that it does not loop without a
+// pause. After too many such attempts the call fails.
 func (b *callTable) ended(ctx workflow.Context, c *call, ran activities.Ran, err error) {
 	switch {
 	case !idle(ran, err):
@@ -31,7 +31,7 @@ func (b *callTable) ended(ctx workflow.Context, c *call, ran activities.Ran, err
 	case workflow.GetVersion(ctx, changeRest, workflow.DefaultVersion, 1) == workflow.DefaultVersion:
 	case c.idle == maxIdle:
 		err = failure(jig.Errorf(jig.CodeUnavailable, "call %s of %s was started %d times and never ran: it is still %s",
-			c.ref.ID, c.ref.Tool, maxIdle+1, ran.State).WithHint("the log of the workers may say why; a message continues the session"))
+			c.ref.ID, c.ref.Tool, maxIdle+1, ran.State).WithHint("the workers' logs may say why; send a message to continue the session"))
 	default:
 		rest := min(firstRest<<c.idle, longestRest)
 		c.idle++

@@ -18,7 +18,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// session is the state that a run keeps in memory. It holds references and states, never data.
+// session is the state that a run keeps in memory. It holds the references and states of calls, but never their data.
 type session struct {
 	callTable
 	agent    string
@@ -51,9 +51,10 @@ type session struct {
 	said map[string]int
 	// shown holds the current values of the search attributes.
 	shown attributes
-	// frames holds, for each running call that a composition or child session answers, its calls that wait for a person.
+	// frames holds, for each running call that a composition or child session answers, the latest report of the calls that wait for a
+	// person there.
 	frames []Waiting
-	// reported is the sequence number of the latest report that was accepted for each of these calls.
+	// reported holds the sequence number of the latest accepted report, by call.
 	reported map[string]int64
 	// parent is told which calls of this session wait for people. It is nil if this session does not answer another session's call.
 	parent *parent
@@ -70,7 +71,7 @@ type attributes struct {
 	tools   int
 }
 
-// signalNames returns the names of the signals that jig knows. Other signals are refused by name.
+// signalNames returns the names of the signals that jig knows. Signals with other names are refused.
 func signalNames() []string {
 	return []string{protocol.SignalApprove, protocol.SignalDeny, protocol.SignalReconcile, protocol.SignalMessage, protocol.SignalEvent, protocol.SignalDelegate, protocol.SignalAnswer}
 }
@@ -89,7 +90,7 @@ func (s *session) listen(ctx workflow.Context) error {
 		}
 	}
 	workflow.GoNamed(ctx, "signals", s.receive)
-	workflow.GoNamed(ctx, "mailroom", s.handleSignals)
+	workflow.GoNamed(ctx, "handle signals", s.handleSignals)
 	workflow.GoNamed(ctx, "settled", s.listenSettled)
 	return nil
 }
@@ -130,13 +131,13 @@ func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 	s.show(ctx)
 }
 
-// forged reports whether a call in a report cannot come from a child session. Anybody who can reach Temporal can send a report, and
-// people paste commands that contain the session's id into a shell.
+// forged reports whether a call in a report names a malformed session id, so that it cannot come from a child session. Anybody who can
+// reach Temporal can send a report, and people paste commands that contain the session's id into a shell.
 func forged(ref activities.CallRef) bool {
 	return ref.Ask != nil && ref.Ask.SessionID != "" && jig.CheckSessionID(ref.Ask.SessionID) != nil
 }
 
-// outdated reports whether a later report about the same call was already received. If not, it remembers this one as the latest.
+// outdated reports whether a later report about the same call was already received. If not, it records this report as the latest.
 func (s *session) outdated(ctx workflow.Context, waiting Waiting) bool {
 	if waiting.Seq != 0 && waiting.Seq <= s.reported[waiting.Call] &&
 		workflow.GetVersion(ctx, changeTellParent, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
@@ -195,8 +196,8 @@ func countsOf(counts map[string]int) map[string]int {
 const maxSaid = 200
 
 // enqueue puts a signal into the inbox under a key. The key stays the same if the signal is seen again: after a crash, after a reset, or in
-// a retried workflow task. A reset of an earlier run brings the messages and events of later runs to the new run, so those are counted
-// across all runs of the session. Other signals are counted per run, because what they decide takes effect only once anyway.
+// a retried workflow task. A reset of an earlier run delivers the messages and events of later runs to the new run, so those are counted
+// across all runs of the session. Other signals are counted per run, because a decision takes effect only once anyway.
 func (s *session) enqueue(ctx workflow.Context, name string, payload []byte) {
 	sum := sha256.Sum256(payload)
 	same := name + ":" + hex.EncodeToString(sum[:12])
@@ -227,7 +228,7 @@ func (s *session) handleSignals(ctx workflow.Context) {
 	}
 }
 
-// hear applies a signal or an update and wakes the compositions that are affected.
+// handle applies a signal or an update and wakes the compositions that it affects.
 func (s *session) handle(ctx workflow.Context, letter protocol.Envelope) (activities.Handled, error) {
 	pass := s.pass
 	if !s.begun {
@@ -258,28 +259,28 @@ func (s *session) quiet(ctx workflow.Context) bool {
 	return len(s.inbox) == 0 && !s.hearing && workflow.AllHandlersFinished(ctx)
 }
 
-// record makes sure that the effects of updates are in the history before the run ends. If something arrives at the very moment the
-// run ends, Temporal rejects the end and replays the run from its history. An update that was processed in that same workflow task
-// is not in the history yet and would be lost, although the store has already applied it, and the session may have ended because of it.
+// record makes sure that the effects of updates are in the history before the run ends. If an event arrives while the run ends, Temporal
+// rejects the end and replays the run from its history. An update that was processed in that same workflow task is not in the history
+// yet. It would be lost, although the store has already applied it and the session may have ended because of it.
 func (s *session) record(ctx workflow.Context) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	for s.heardAt > 0 && s.heardAt == workflow.GetInfo(ctx).GetCurrentHistoryLength() {
-		options := workflow.TimerOptions{Summary: "what was decided is written down before the run ends"}
+		options := workflow.TimerOptions{Summary: "record the latest decisions before the run ends"}
 		_ = workflow.NewTimerWithOptions(free, time.Millisecond, options).Get(free, nil) //nolint:errcheck // a disconnected wait cannot be canceled
 		s.settleMail(ctx)
 	}
 }
 
-// letOthersRun lets every other coroutine handle what came with the event that woke this one. Temporal hands a signal directly to
-// the coroutine that waits for it, so the signal is no longer in any channel. If the run ended before that coroutine ran, the
-// signal would be lost.
+// letOthersRun lets the other coroutines handle the signals that arrived with the event that woke this one. Temporal hands a signal
+// directly to the coroutine that waits for it, so the signal is no longer in any channel. If the run ended before that coroutine ran,
+// the signal would be lost.
 func letOthersRun(ctx workflow.Context) {
 	ran := false
 	workflow.GoNamed(ctx, "after the others", func(workflow.Context) { ran = true }) // the coroutine that was started last runs last
 	_ = workflow.Await(ctx, func() bool { return ran })                              //nolint:errcheck // a disconnected wait cannot be canceled
 }
 
-// settleMail waits until everything that has arrived is processed.
+// settleMail waits until all signals and updates that have arrived are processed.
 func (s *session) settleMail(ctx workflow.Context) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	letOthersRun(free)

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// listenSettled receives the signals that report late settlements of calls which this run may consider unknown.
+// listenSettled receives the signals which say that a call was settled late. This run may consider such a call unknown.
 func (b *callTable) listenSettled(ctx workflow.Context) {
 	for channel := workflow.GetSignalChannel(ctx, protocol.SignalSettled); ; {
 		var settled protocol.Settlement
@@ -17,8 +17,8 @@ func (b *callTable) listenSettled(ctx workflow.Context) {
 	}
 }
 
-// look reads how a call ended as soon as this run considers the call unknown. The signal may arrive before the attempt returns that made
-// the call unknown. Anybody can send the signal, so the state is read from the store.
+// look waits until this run considers a call unknown, and then reads how the call ended. The signal may arrive while the attempt that made
+// the call unknown has not returned yet. Anybody can send the signal, so look reads the state from the store.
 func (b *callTable) look(ctx workflow.Context, id string) {
 	var c *call
 	unknown := func() bool {

@@ -82,14 +82,14 @@ func (s *session) waiting() []activities.CallRef {
 	return list
 }
 
-// show updates the search attributes, the current details and the parent. Attributes cost a history event, so they are updated only
-// when they changed.
+// show updates the current details and the search attributes, and tells the parent. An update of the attributes costs a history event, so
+// they are updated only when they have changed.
 func (s *session) show(ctx workflow.Context) {
 	now := attributes{status: s.state(), pending: len(s.waiting()), pass: s.pass, tools: len(s.tools)}
 	workflow.SetCurrentDetails(ctx, s.details())
 	s.parent.tell(ctx, s.waiting(), now.status == jig.StatusInputRequired)
 	if now.status == s.shown.status && now.pending == s.shown.pending && now.tools == s.shown.tools {
-		return // the number of the pass is updated along with the others
+		return // the pass number alone is not worth an event; it is updated along with the others
 	}
 	updates := make([]temporal.SearchAttributeUpdate, 0, 4)
 	if now.status != s.shown.status {
@@ -162,7 +162,7 @@ func (c *composition) details() string {
 		for i, step := range c.steps {
 			steps[i] = verbatim(step)
 		}
-		fmt.Fprintf(&b, "\nUnder way: %s\n", strings.Join(steps, ", "))
+		fmt.Fprintf(&b, "\nRunning: %s\n", strings.Join(steps, ", "))
 	}
 	describe(&b, c.ref.SessionID, c.awaitingPeople())
 	return b.String()
@@ -192,7 +192,7 @@ func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 	fmt.Fprintf(b, "Summary: %s\n\n", verbatim(ask.Summary))
 	fmt.Fprintf(b, "```json\n%s\n```\n", pretty(ask.Input))
 	if ask.Truncated {
-		fmt.Fprintf(b, "(cut down at …; the whole: `jig approvals show %s %s`)\n", sessionID, ref.ID)
+		fmt.Fprintf(b, "(cut at …; in full: `jig approvals show %s %s`)\n", sessionID, ref.ID)
 	}
 	b.WriteString("\n")
 	for _, reason := range ask.Reasons {

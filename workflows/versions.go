@@ -1,14 +1,14 @@
 package workflows
 
-// These are the names of changes to the commands of the workflows, for workflow.GetVersion. Runs that began before a change replay
-// without it, and the histories in testdata prove that. Version numbers only grow.
+// These constants name changes to the commands of the workflows, for workflow.GetVersion. Runs that began before a change replay without
+// it, and the histories in testdata prove that. Version numbers only grow.
 const (
 	// changeEndShown (1): a single call that is canceled or fails shows its final status in its search attributes and details
 	// before it closes. Before the change, a call that was canceled while it waited was still listed as waiting for a person. The
 	// history call-cancel-unshown is from before the change.
 	changeEndShown = "2-call-end-shown"
-	// changeRest (1): a call that comes back from an attempt open and unchanged waits before it starts again, and fails the session
-	// after too many such attempts. Before the change, it started again at once.
+	// changeRest (1): a call that an attempt left open and unchanged waits before it starts again, and the session fails after too many
+	// such attempts. Before the change, the call started again at once.
 	changeRest = "3-rest-idle-calls"
 	// changeTellParent (1): a session that answers a call of another session tells that session which calls wait for people, and a report
 	// that arrives after a later one is dropped. Before the change, the parent was shown as working while the child waited. The histories

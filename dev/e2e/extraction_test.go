@@ -205,7 +205,7 @@ func TestExtractionRunsAGraph(t *testing.T) {
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		value, err := shared.temporal.QueryWorkflow(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "", "__temporal_workflow_metadata")
 		var about sdkpb.WorkflowMetadata
-		return err == nil && value.Get(&about) == nil && strings.Contains(about.GetCurrentDetails(), "Under way: `publish`") &&
+		return err == nil && value.Get(&about) == nil && strings.Contains(about.GetCurrentDetails(), "Running: `publish`") &&
 			strings.Contains(about.GetCurrentDetails(), "**extraction**")
 	}), "the page of the workflow shows the tasks under way")
 	half, err := g.db.Entity(t.Context(), g.tenant, e.ID)

@@ -124,7 +124,7 @@ func TestLargeArgumentsStayOutOfTheHistory(t *testing.T) {
 	var page sdkpb.WorkflowMetadata
 	require.NoError(t, value.Get(&page))
 	require.Contains(t, page.GetCurrentDetails(), `"url": "http://127.0.0.1:1/0"`)
-	require.Contains(t, page.GetCurrentDetails(), "(cut down at …; the whole: `jig approvals show "+id+" 1.1`)\n\n- reason: `test.write changes data (permission write)`")
+	require.Contains(t, page.GetCurrentDetails(), "(cut at …; in full: `jig approvals show "+id+" 1.1`)\n\n- reason: `test.write changes data (permission write)`")
 	require.Contains(t, page.GetCurrentDetails(), "  --workflow-id "+id+" --name approve \\\n  --input '{\"call\":\"1.1\",\"by\":\"YOU\"}'")
 	var denials []jig.Decision
 	for _, p := range view.Pending {
