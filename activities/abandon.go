@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig/internal/plan"
 )
 
-// AbandonFrame ends a composition whose workflow was ended from outside. Its open calls are canceled and its own call fails.
+// AbandonFrame ends a composition whose workflow was ended externally. It cancels the composition's open calls and fails its own call.
 func (a *Activities) AbandonFrame(ctx context.Context, in ComposeInput) (Ran, error) {
 	c, ended, err := a.composition(ctx, in)
 	if err != nil {
@@ -27,7 +27,7 @@ func (a *Activities) AbandonFrame(ctx context.Context, in ComposeInput) (Ran, er
 	return ran, temporalError(err)
 }
 
-// abandon ends a composition in its current state. Its open calls are canceled.
+// abandon ends a composition in its current state and cancels its open calls.
 func (c *composition) abandon(ctx context.Context, failed jig.ToolResult) error {
 	window, err := c.store.FrameWindow(ctx, c.root.Tenant, c.root.SessionID, c.root.ID)
 	if err != nil {

@@ -108,7 +108,7 @@ func temporalError(err error) error {
 	e := jig.AsError(err)
 	category := temporal.ApplicationErrorCategoryUnspecified
 	if !e.Code.Retryable() {
-		category = temporal.ApplicationErrorCategoryBenign // an answer for the caller; the worker's log does not need it
+		category = temporal.ApplicationErrorCategoryBenign // the error is an answer for the caller; the worker need not log it
 	}
 	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
 		Category:       category,
@@ -120,7 +120,7 @@ func temporalError(err error) error {
 }
 
 // ErrorFrom returns the [jig.Error] that an activity failed with. Errors without one become INTERNAL, or TIMEOUT and CANCELED for
-// Temporal's own time-outs and cancellations.
+// Temporal's own timeouts and cancellations.
 func ErrorFrom(err error) *jig.Error {
 	if err == nil {
 		return nil

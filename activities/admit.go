@@ -76,7 +76,7 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 }
 
 // inHand returns the calls that the pass's workflow must work on. If the session was started in the background to run an extraction, the
-// extraction is first tried in a local activity, because one that makes no calls needs no workflow of its own.
+// extraction is first tried in a local activity, because an extraction that makes no calls needs no workflow of its own.
 func (a *Activities) inHand(ctx context.Context, session jig.Session, w ledger.Window) (Admitted, error) {
 	admitted, err := a.admitted(ctx, w)
 	if session.ParentID != "" && session.Agent.Name == jig.CallAgent {
@@ -293,7 +293,8 @@ func (a *Activities) resolve(
 	return tool, a.checkQuestion(tool, call.Input), nil
 }
 
-// normalize sets the call's tool version and its input: defaults filled in, validated and canonical.
+// normalize fills in the defaults of an input, validates it and stores it in the call in canonical form. It also sets the tool's version
+// and whether the call writes and is idempotent.
 func (a *Activities) normalize(ctx context.Context, session jig.Session, tool jig.Tool, input json.RawMessage, call *jig.Call) *jig.Error {
 	if len(input) == 0 {
 		input = json.RawMessage(`{}`)
@@ -346,7 +347,7 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 		return ruling, nil
 	}
 	if tool.Implementation == jig.ImplementationPerson && ruling.Verdict == jig.VerdictRun {
-		call.Verdict = jig.VerdictAsk // a person answers it in any case, even if nobody has to approve it
+		call.Verdict = jig.VerdictAsk // a person answers it, even if policy requires no approval
 	}
 	switch call.Verdict {
 	case jig.VerdictRun:

@@ -10,19 +10,19 @@ import (
 
 // Backtester evaluates recorded calls against a policy that is not in force. A Policy may implement it.
 type Backtester interface {
-	// Backtest rules on recorded calls with the tenant's current policies, and again with a document (its text) that replaces the
-	// policy of the same name or is added to them. It returns one result for each call, in the same order, and changes nothing. A
-	// document that cannot be read is INVALID_INPUT.
+	// Backtest evaluates recorded calls twice: with the tenant's current policies, and with document, the text of a policy that replaces
+	// the one of the same name or is added. It returns one result for each call, in the same order, and changes nothing. If the document
+	// cannot be read, it returns INVALID_INPUT.
 	Backtest(ctx context.Context, tenant, document string, calls []ledger.RecordedCall) ([]protocol.BacktestResult, error)
 }
 
-// Limits of a page: how many calls are read, and how many rules a result names.
+// These limits apply to a page: how many calls it covers, and how many rules a result names.
 const (
 	backtestCalls = 500
 	backtestRules = 5
 )
 
-// Backtest rules on a page of recorded calls with a policy document that is not in force.
+// Backtest evaluates a page of recorded calls against a policy document that is not in force.
 func (a *Activities) Backtest(ctx context.Context, in protocol.BacktestRequest) (protocol.BacktestPage, error) {
 	page, err := a.backtest(ctx, in)
 	return page, temporalError(err)
@@ -32,7 +32,7 @@ func (a *Activities) backtest(ctx context.Context, in protocol.BacktestRequest) 
 	page := protocol.BacktestPage{Results: []protocol.BacktestResult{}, Tally: []protocol.BacktestCount{}}
 	tester, ok := a.policy.(Backtester)
 	if !ok {
-		return page, jig.Errorf(jig.CodeUnavailable, "the worker's policy cannot be tried on recorded calls")
+		return page, jig.Errorf(jig.CodeUnavailable, "this worker's policy does not support backtests")
 	}
 	recorded, next, err := a.store.RecordedCalls(ctx, in.Tenant, in.Since, in.Cursor, backtestCalls)
 	if err != nil {

@@ -62,7 +62,7 @@ func (a *Activities) codes(ctx context.Context, tenant string) ([]jig.Tool, erro
 }
 
 // gone returns an error if the tenant can no longer see a Go tool, and nil otherwise. The message is the same as for an unknown name.
-// Documents stay usable until the sessions that started with them end.
+// A document stays usable until the sessions that started with it end.
 func (a *Activities) gone(ctx context.Context, tenant string, tool jig.Tool) (*jig.Error, error) {
 	if isDocument(tool) {
 		return nil, nil //nolint:nilnil // nil means that the tenant can still use the tool

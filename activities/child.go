@@ -19,7 +19,7 @@ type AgentInput struct {
 	Model string          `json:"model,omitempty"`
 }
 
-// AgentOutput is the output of such a tool.
+// AgentOutput is the output of a tool that runs an agent.
 type AgentOutput struct {
 	SessionID string `json:"session_id"`
 	Answer    string `json:"answer"`
@@ -43,7 +43,7 @@ func answeredBy(session jig.Session, call jig.Call, tool jig.Tool) string {
 }
 
 // mayStart returns an error if a call starts an agent that the caller's document does not list. named reports whether the document of a
-// composition or an entity type names the agent; then the caller need not list it.
+// composition or an entity type names the agent, in which case the caller need not list it.
 func mayStart(session jig.Session, tool jig.Tool, call jig.Call, named bool) *jig.Error {
 	if named || childOf(tool) != ChildAgent {
 		return nil

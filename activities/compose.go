@@ -24,7 +24,7 @@ type ComposeInput struct {
 	Known []string `json:"known,omitempty"`
 	// Cancel is set once the run was canceled. Open calls are ended and finished work is undone.
 	Cancel bool `json:"cancel,omitempty"`
-	// alone prevents moves that ask for calls, because nobody would run them.
+	// alone prevents moves that ask for calls, because there is no workflow to run the calls.
 	alone bool
 }
 
@@ -108,7 +108,7 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 		return nil, &ran, nil
 	}
 	if in.Cancel {
-		call.Paused = "" // a pause must not hold it back any more, because it only has to end
+		call.Paused = "" // a pause must not keep a canceled call from ending
 	}
 	c = &composition{Activities: a, session: session, root: call, cover: a.newGrantMatcher(session)}
 	if tool, ok := a.catalogue.Tool(call.Tool); ok && childOf(tool) == ChildExtraction {
@@ -177,7 +177,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 				return out, again
 			}
 			if frame.Revision == stale && !frame.Done {
-				return out, err // nobody did; the session has ended
+				return out, err // no other run stored a move: the session has ended
 			}
 			c.frame, c.at.Events = frame, frame.Received
 			if _, again = c.prepare(ctx); again != nil {
@@ -185,7 +185,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 			}
 			continue
 		}
-		if c.fills && jig.CodeOf(err) == jig.CodeInvalidInput { // the values do not fit into the entity together
+		if c.fills && jig.CodeOf(err) == jig.CodeInvalidInput { // taken together, the values are not valid for the entity
 			if err = c.abandon(ctx, jig.Failure(err)); err == nil {
 				break
 			}
@@ -234,7 +234,7 @@ func (c *composition) move(ctx context.Context) (plan.Move, error) {
 	return plan.Move{State: c.frame.State, Done: true, Result: jig.Failure(err)}, nil
 }
 
-// keep stores a move. final reports that some of its calls already have results, so that the next move can be made at once.
+// keep stores a move. final reports whether some of the move's calls already have results, so that the next move can follow at once.
 func (c *composition) keep(ctx context.Context, move plan.Move) (final bool, err error) {
 	m := plan.FrameMove{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: move.State,
@@ -350,7 +350,7 @@ func (c *composition) conclude(m *plan.FrameMove, r jig.ToolResult) error {
 			e.Code, e.Message = jig.CodeInvalidOutput, "the output does not fit the output schema: "+e.Message
 			if c.spec.tool.Permission == jig.PermissionRead {
 				r = jig.Failure(&e)
-			} else { // the effects of its steps have happened
+			} else { // the steps have already had their effects
 				r.Warnings = append(r.Warnings, e.Message)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig/internal/policy"
 )
 
-// ReasonRequiresConfirmation is the reason of a call that did nothing because its input lacks `confirmed: true`, and that runs
-// outside of a conversation in which somebody could confirm it.
+// ReasonRequiresConfirmation is the error reason of a call that did nothing because its input lacks `confirmed: true` and there is no
+// conversation in which somebody could confirm it.
 const ReasonRequiresConfirmation = "requires_confirmation"
 
 // confirmAgain handles a call that was admitted before its tool got a confirmation flag. A person decides: the call was admitted to
@@ -23,7 +23,7 @@ func (a *Activities) confirmAgain(ctx context.Context, session jig.Session, tool
 		return a.confirm(ctx, session, tool, call, ruling)
 	case call.Status == jig.CallReserved:
 		call.Status, call.Verdict = jig.CallWaiting, jig.VerdictAsk
-		call.Reasons = append(call.Reasons, tool.Name+" asks for confirmation since it changed")
+		call.Reasons = append(call.Reasons, tool.Name+" has required confirmation since its contract changed")
 	}
 	return nil
 }
@@ -33,16 +33,16 @@ func (a *Activities) confirmAgain(ctx context.Context, session jig.Session, tool
 // Without `confirmed: true` the call does nothing. In a conversation its answer says so, and the model can ask a person. In a
 // composition, an extraction or a single call it fails, because whatever comes next must not continue as if the tool had acted.
 //
-// With the flag the call runs if the same call was answered before and a person has sent a message since. Otherwise the verdict of policy
-// applies.
+// With the flag the call runs if the model made the same call without the flag before and a person has sent a message since. Otherwise
+// policy's verdict applies.
 func (a *Activities) confirm(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling policy.Ruling) error {
 	nothing, err := tool.Unconfirmed(call.Input)
 	if err != nil {
 		return err
 	}
 	if nothing != nil && (call.Frame != "" || session.Agent.Name == jig.CallAgent) {
-		refuse(call, jig.Errorf(jig.CodeInvalidInput, "nothing was done: %s acts with confirmed: true alone", tool.Name).WithField("confirmed").
-			WithReason(ReasonRequiresConfirmation).WithHint("set confirmed: true in the input; the call then runs, or asks a person, as policy has it"))
+		refuse(call, jig.Errorf(jig.CodeInvalidInput, "nothing was done: %s acts only with confirmed: true", tool.Name).WithField("confirmed").
+			WithReason(ReasonRequiresConfirmation).WithHint("set confirmed: true in the input; policy then decides whether the call runs or waits for a person"))
 		return nil
 	}
 	if nothing != nil {

@@ -131,7 +131,7 @@ func TestGrants_Refused(t *testing.T) {
 		why    string
 	}{
 		"destructive":      {purgeTool, jig.GrantRequest{}, nil, "the grant cannot be given"},
-		"another tool":     {refundTool, jig.GrantRequest{Tool: purgeTool}, nil, "`grant.tool` is shop.purge, and the call is of shop.refund"},
+		"another tool":     {refundTool, jig.GrantRequest{Tool: purgeTool}, nil, "`grant.tool` is shop.purge, but the call is for shop.refund"},
 		"too many":         {refundTool, jig.GrantRequest{MaxUses: 1001}, nil, "the grant cannot be given"},
 		"too long":         {refundTool, jig.GrantRequest{Expires: "31d"}, nil, "the grant cannot be given"},
 		"no condition":     {refundTool, jig.GrantRequest{When: "input.amoun <"}, nil, "the grant cannot be given"},

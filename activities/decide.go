@@ -22,7 +22,7 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 		return a.unreadable(ctx, in, err)
 	}
 	if name := misplaced(payload); name != "" {
-		return a.refuseSignal(ctx, in, fmt.Sprintf("`%s` stands beside `decisions`: put it into the decision that it is for", name))
+		return a.refuseSignal(ctx, in, fmt.Sprintf("`%s` is outside of `decisions`: put it into the decision that it belongs to", name))
 	}
 	if n := len(payload.Decisions); n > protocol.MaxDecisions {
 		return a.refuseSignal(ctx, in, fmt.Sprintf("`decisions` has %d entries; at most %d are allowed in one message", n, protocol.MaxDecisions))
@@ -98,7 +98,7 @@ func (a *Activities) prepare(ctx context.Context, in Signal, settings tenancy.Se
 	return a.addEditOrGrant(ctx, settings, r)
 }
 
-// addEditOrGrant adds what a decision brings with it: changed input or a grant.
+// addEditOrGrant adds the changed input or the grant that comes with a decision.
 func (a *Activities) addEditOrGrant(ctx context.Context, settings tenancy.Settings, r *approval.DecisionRequest) error {
 	session, call, err := a.callOf(ctx, protocol.SessionRef{Tenant: r.Tenant, SessionID: r.SessionID}, r.Decision.Call)
 	if jig.CodeOf(err) == jig.CodeNotFound {
@@ -112,7 +112,7 @@ func (a *Activities) addEditOrGrant(ctx context.Context, settings tenancy.Settin
 		return err
 	}
 	if !ok {
-		r.Refusal = fmt.Sprintf("the tool %s is not there any more, so what the decision brings along cannot be checked", call.Tool)
+		r.Refusal = fmt.Sprintf("the tool %s no longer exists, so the changed input or the grant cannot be checked", call.Tool)
 		return nil
 	}
 	if r.Decision.Grant != nil {
@@ -135,7 +135,7 @@ func (a *Activities) grantWith(settings tenancy.Settings, r *approval.DecisionRe
 	request := *r.Decision.Grant
 	switch {
 	case request.Tool != "" && request.Tool != tool.Name:
-		return fmt.Sprintf("`grant.tool` is %s, and the call is of %s: leave it out", request.Tool, tool.Name)
+		return fmt.Sprintf("`grant.tool` is %s, but the call is for %s: leave it out", request.Tool, tool.Name)
 	case request.Agent == "":
 		request.Agent = session.Agent.Name
 	}
@@ -228,7 +228,7 @@ func (a *Activities) follow(ctx context.Context, in protocol.SessionRef, ruled j
 	if call.Status != jig.CallReserved {
 		ran, err := a.asked(ctx, call)
 		if jig.CodeOf(err) == jig.CodeNotFound {
-			return nil // somebody else decided it in the meantime, and that decision adds it
+			return nil // somebody else decided it in the meantime, and that decision adds the reference
 		}
 		if err != nil {
 			return err

@@ -44,12 +44,12 @@ func (a *Activities) closeEnded(ctx context.Context) (swept Swept, err error) {
 	return swept, failed
 }
 
-// endFromOutside closes a session whose workflow was terminated or timed out, unless the session has changed after since.
+// endFromOutside closes a session whose workflow was terminated or timed out. It does nothing if the session has changed later than since.
 func (a *Activities) endFromOutside(ctx context.Context, tenant, id string, since time.Time) error {
 	return a.store.CancelSession(ctx, ledger.End{
 		Tenant: tenant, SessionID: id, Status: jig.StatusFailed, Reason: jig.ReasonTerminated, Since: since,
 		Error: jig.Errorf(jig.CodeCanceled, "the workflow was ended externally").WithReason(jig.ReasonTerminated).
-			WithHint("a message continues the session"),
+			WithHint("send a message to continue the session"),
 	})
 }
 

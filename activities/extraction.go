@@ -13,7 +13,8 @@ import (
 // inputPath is the path under which the input of an extraction is stored. No task has such an id.
 const inputPath = "$input"
 
-// beginExtraction determines what the call fills. If the call may not or cannot fill it, the call ends with an error and ended is set.
+// beginExtraction determines which entities the call fills. If the call must not or cannot fill them, it ends with an error, and ended is
+// set.
 func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ran, err error) {
 	begun, err := c.extractor.Begin(ctx, c.root.Tool, c.asCall(), c.root.Input)
 	if err == nil {
@@ -69,7 +70,7 @@ func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
 	return nil, nil //nolint:nilnil // nil means that the call has not ended
 }
 
-// toEntity adds to a move what only extractions store: the input, with the first move, and the change of the entity.
+// toEntity adds to a move what only extractions store: the change of the entity and, with the first move, the input.
 func (c *composition) toEntity(m *plan.FrameMove, change *entity.Change) {
 	if m.Revision == 0 && len(c.at.Input) > 0 {
 		m.Values = maps.Clone(m.Values)

@@ -24,7 +24,7 @@ type facts struct {
 	brief func(tool string) bool
 	// engine determines which calls consist of other calls.
 	engine *Activities
-	// sources reads the result of Sources. It is nil for a composition that fills no entity.
+	// sources reads the sources that Sources returns. It is nil for a composition that fills no entity.
 	sources func(ctx context.Context) (entity.Sources, error)
 }
 

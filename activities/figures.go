@@ -17,8 +17,8 @@ type Reviews interface {
 	ListPending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (list []jig.Pending, next string, err error)
 	// Figures returns statistics of a tenant's approvals: those that wait now, and those decided since a given time.
 	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
-	// RecordedCalls returns calls that were admitted since a given time, with the data needed to rule on them, after a cursor ("" for the
-	// first page). next is "" at the end.
+	// RecordedCalls returns calls that were admitted since a given time, with the data that policy needs to judge them, after a cursor (""
+	// for the first page). next is "" at the end.
 	RecordedCalls(ctx context.Context, tenant string, since time.Time, cursor string, limit int) (list []ledger.RecordedCall, next string, err error)
 }
 

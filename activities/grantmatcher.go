@@ -44,7 +44,7 @@ func (c *grantMatcher) apply(ctx context.Context, tool jig.Tool, call *jig.Call,
 		g.Used += c.taken[g.ID]
 		covers, err := c.grantRules.Covers(ctx, g, tool, *call, c.session, c.now())
 		if err != nil {
-			c.logger.WarnContext(ctx, "a grant's condition could not be worked out: it covers nothing here",
+			c.logger.WarnContext(ctx, "a grant's condition could not be evaluated: the grant does not cover this call",
 				slog.String("grant", g.ID), slog.String("call_id", call.ID), slog.String("error", err.Error()))
 			continue
 		}

@@ -25,8 +25,8 @@ type sender struct {
 	refusal string
 }
 
-// identify finds out who sent a signal. That is the person identified by its token or, if the tenant trusts the claims of signals, the
-// person whom the signal names. prove checks the token against the digest of what was shown.
+// identify finds out who sent a signal: the person whom its token identifies or, if the tenant trusts the claims of signals, the person
+// whom the signal names. prove checks the token against the digest of what the person was shown.
 func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest string) (string, identity.Evidence, error)) error {
 	s.principal = jig.Principal{ID: s.by, Claimed: true}
 	if s.call != "" {
@@ -54,7 +54,7 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 	}
 	proved, evidence, err := prove(digest)
 	if err != nil {
-		s.refusal = "the token does not prove it: " + explain(err)
+		s.refusal = "the token was not accepted: " + explain(err)
 		return nil
 	}
 	if s.refusal = sent.RefuseProved(proved); s.refusal != "" {
@@ -66,5 +66,5 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 	return nil
 }
 
-// signal reports whether the signal came as a signal, not as an update.
+// signal reports whether l arrived as a Temporal signal, not as an update.
 func (l Signal) signal() bool { return strings.HasPrefix(l.Key, "signal:") }

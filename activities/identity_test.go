@@ -424,7 +424,7 @@ func TestTrustedSignal_RecordsTheClaim(t *testing.T) {
 	bad := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
 	bad.Token += "x"
 	bad.By = "fay"
-	require.Contains(t, o.hear(t, "approve", bad).Reason, "the token does not prove it", "a token that is there must hold")
+	require.Contains(t, o.hear(t, "approve", bad).Reason, "the token was not accepted", "a token that is there must hold")
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay"}).Status)
 	_, claimed, err := o.db.Approved(t.Context(), o.tenant, o.session, c.ID)
 	require.NoError(t, err)

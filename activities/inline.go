@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// aloneTimeout is the time limit, in seconds, of an extraction that is tried in a local activity. aloneAtOnce is how many run at a
-	// time.
+	// aloneTimeout is the time limit, in seconds, of an extraction that is tried in a local activity. aloneAtOnce is how many of them run
+	// at the same time.
 	aloneTimeout = 60
 	aloneAtOnce  = 8
 )
@@ -24,8 +24,8 @@ func (a *Activities) isExtraction(name string) bool {
 	return ok && childOf(tool) == ChildExtraction
 }
 
-// markInline marks the extractions among a batch's calls, so that they are first tried in a local activity. It marks none if an extraction of
-// the batch is already known to make calls.
+// markInline marks the extractions among a batch's calls, so that they are first tried in a local activity. It does nothing if an
+// extraction of the batch is already known to make calls.
 func (c *composition) markInline(refs []CallRef) {
 	if c.callers.has(c.root) {
 		return
@@ -41,8 +41,8 @@ func tryAlone(refs []CallRef) {
 	}
 }
 
-// runAlone runs extractions that are steps of a batch or were started by a thin tool. One that makes no calls runs to its end and needs
-// no workflow of its own. For the others only the beginning is stored, and a workflow continues from there.
+// runAlone runs extractions that are steps of a batch or were started by a thin tool. An extraction that makes no calls runs to its end
+// and needs no workflow of its own. An extraction that makes calls stops before its first call, and a workflow continues it.
 func (a *Activities) runAlone(ctx context.Context, ref protocol.SessionRef, calls []jig.Call) (map[string]Ran, error) {
 	var (
 		mu      sync.Mutex
@@ -90,17 +90,17 @@ func (a *Activities) advanceInline(ctx context.Context, ref protocol.SessionRef,
 		case out.Done:
 			return out.Ran, nil
 		case out.Wake.IsZero(): // it makes a call
-			if call.Frame != "" { // the others of its batch probably do too
+			if call.Frame != "" { // the other extractions of its batch probably do too
 				a.callers.put(jig.Call{Tenant: call.Tenant, SessionID: call.SessionID, ID: call.Frame})
 			}
-			return Ran{State: jig.CallExecuting, Paused: true}, nil // report it as held back, so that it runs again, as a workflow
+			return Ran{State: jig.CallExecuting, Paused: true}, nil // reported as paused, so that it runs again, as a workflow
 		case out.Wake.After(a.now()): // a pause holds it back
 			return Ran{State: call.Status, Paused: true}, nil
 		}
 	}
 }
 
-// callers remembers batches whose extractions make calls, so that trying them in a local activity is pointless. It is only a hint.
+// callers remembers the batches whose extractions make calls. Trying those extractions in a local activity is pointless, but does no harm.
 type callers struct {
 	mu    sync.Mutex
 	known map[string]bool

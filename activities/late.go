@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// tellAgain is how long the sweeper waits after the last attempt to tell a workflow about a settled call. By then the process that
+// tellAgain is how long the sweeper waits after the latest attempt to tell a workflow about a settled call. By then the process that
 // settled the call has given up.
 const tellAgain = time.Minute
 
@@ -44,8 +44,8 @@ func (a *Activities) signalSettled(ctx context.Context, call jig.Call) error {
 	return a.runs.Settled(ctx, id, protocol.Settlement{Call: call.ID})
 }
 
-// tellLeftOver tells workflows about calls that were settled late by workers that then failed to tell them. If one workflow cannot be
-// told, the others still are, and a later sweep tries again.
+// tellLeftOver tells workflows about calls that were settled late by workers that did not manage to tell them. If that fails for one
+// workflow, the others are still told, and a later sweep tries again.
 func (a *Activities) tellLeftOver(ctx context.Context) error {
 	if a.runs == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 // place sets a session's place in the tree of sessions: below the call that started it or, without a parent, at the root of a tree
 // of its own. A child session acts for the principal of its parent, whatever its start says. The parent's call must record that it
-// started this very session, so nobody can choose a place whose rules or principal suit them.
+// started this session, so that nobody can choose a place because its rules or its principal suit them.
 func (a *Activities) place(ctx context.Context, parent, call string, source jig.Source, session *jig.Session) error {
 	session.Principal = claimed(session.Principal)
 	if parent == "" {
@@ -52,8 +52,8 @@ func claimed(p jig.Principal) jig.Principal {
 	return p
 }
 
-// acting adds the groups and permissions that the tenant's settings give a session's principal now. It is called wherever calls are
-// admitted or begin, so somebody who is removed from the tenant's document loses them in running sessions too.
+// acting adds the groups and permissions that the tenant's settings give a session's principal now. It is called whenever calls are
+// admitted or begin, so a person who is removed from the tenant's document loses them in running sessions too.
 func (a *Activities) acting(ctx context.Context, session *jig.Session) error {
 	settings, err := a.tenants.Settings(ctx, session.Tenant)
 	if err != nil {
@@ -71,8 +71,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// registration sets whether an agent's document is the one that is registered under its name. Any other document is a draft and
-// gets a name of its own.
+// registration sets agent.Registered if the agent's document is the one that is registered under its name. Any other document is a draft,
+// and its agent's name gets a prefix.
 func (a *Activities) registration(ctx context.Context, tenant string, agent *jig.Agent, body []byte) error {
 	registered, err := a.store.Document(ctx, tenant, documentAgent, agent.Name)
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
@@ -93,6 +93,6 @@ func mayChoose(agent jig.Agent, model string) error {
 	if model == agent.Model || slices.ContainsFunc(agent.Models, matches) {
 		return nil
 	}
-	return jig.Errorf(jig.CodeNotPermitted, "the model %s must not be chosen for agent %s", model, agent.Name).WithField("model").
+	return jig.Errorf(jig.CodeNotPermitted, "callers may not choose the model %s for agent %s", model, agent.Name).WithField("model").
 		WithHint("leave out the model, or add it to `models` in the document of agent " + agent.Name)
 }

@@ -17,8 +17,8 @@ type RunLocalInput struct {
 }
 
 // RunLocal runs calls of quick, read-only, idempotent tools together: it reads the calls once, runs all tools at the same time, and
-// records all results at once. A call that is not that simple (another attempt has begun, the tool changed, the result is large, the
-// failure is worth a retry) runs as in RunTool. Extractions that make no calls run to their end. The results have the order of the input.
+// records all results at once. A call that is not that simple (another attempt has begun, the tool changed, the result is large, or a
+// retry may help) runs as in RunTool. Extractions that make no calls run to their end. The results are in the order of the input.
 func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, error) {
 	session, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, in.Calls)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 	return list, nil
 }
 
-// runQuick runs the calls that have not begun, all at the same time. It returns the records of those for which a single record is enough.
+// runQuick runs the calls that have not begun, all at the same time. It returns the records of those calls that need only one record.
 func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []jig.Call) []ledger.QuickCompletion {
 	records := make([]*ledger.QuickCompletion, len(calls))
 	var running sync.WaitGroup

@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// maxRemembered is how many entities the working memory holds, and maxOfList how many a list in a result adds.
+	// maxRemembered is how many entities the working memory holds. maxOfList is how many of them one list in a result can add.
 	maxRemembered, maxOfList = 20, 3
 	// maxOlderCalls is how many calls from before the summary are searched.
 	maxOlderCalls = 200
 	// maxNamedID and maxNamedTitle are limits in bytes. Longer ids are ignored.
 	maxNamedID, maxNamedTitle = 128, 120
-	// namedKey is the key under which the preview of a large result keeps the entities that the complete result names.
+	// namedKey is the key under which the preview of a large result lists the entities that the complete result names.
 	namedKey = "named"
 )
 
-// remembered is an entity that the result of a call named.
+// remembered is an entity that was named in the result of a call.
 type remembered struct {
 	ID    string `json:"entity_id"`
 	Type  string `json:"type,omitempty"`
 	Title string `json:"title,omitempty"`
-	// Call and Tool say where it was named last.
+	// Call and Tool are the latest call that named the entity, and its tool.
 	Call string `json:"-"`
 	Tool string `json:"-"`
 }
 
-// namingKeys returns the keys under which a result names entities, in the order in which they are searched. Objects under a key
-// with a kind have that kind unless they say otherwise.
+// namingKeys returns the keys under which a result names entities, in the order in which they are searched. kind is the type of an object
+// under the key that names no type itself.
 func namingKeys() []struct{ key, kind string } {
 	return []struct{ key, kind string }{
 		{"entity", ""},
@@ -154,10 +154,10 @@ func wordIn(raw json.RawMessage, n int) string {
 	return jig.Cut(strings.Join(strings.Fields(text), " "), n)
 }
 
-// memory collects what calls named, the latest first.
+// memory collects the entities that calls named, the latest first.
 type memory struct {
 	list []remembered
-	// at maps entities to indexes in list. Deleted ones have -1.
+	// at maps entities to indexes in list. The index of a deleted entity is -1.
 	at map[string]int
 }
 
@@ -173,8 +173,8 @@ func newMemory(exchanges []chat.Exchange) memory {
 
 func (m *memory) full() bool { return len(m.list) >= maxRemembered }
 
-// add takes over what a call's result names. It is called for later calls first: what a later call named is not added again, but a
-// title that it left out is filled in.
+// add adds the entities that a call's result names. It is called for the latest call first: an entity that a later call named is not added
+// again, but gets its title from the earlier call if it has none.
 func (m *memory) add(c jig.Call) {
 	if c.Result == nil || !c.Result.Success || c.Status == jig.CallDuplicate {
 		return
@@ -205,7 +205,7 @@ func (m *memory) add(c jig.Call) {
 	}
 }
 
-// remember returns the working memory of a session: what the exchanges name, then what earlier calls named.
+// remember returns the working memory of a session: the entities named in the exchanges, then those that earlier calls named.
 func (a *Activities) remember(ctx context.Context, session jig.Session, exchanges []chat.Exchange) (memory, error) {
 	m := newMemory(exchanges)
 	if session.SummaryThrough == 0 || m.full() {
@@ -224,7 +224,7 @@ func (m *memory) note() string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString("Working memory: what results named, latest first. The ids are still valid; read again what may have changed.")
+	b.WriteString("Working memory: entities named in results, latest first. The ids are still valid; read an entity again if it may have changed.")
 	for _, e := range m.list {
 		fmt.Fprintf(&b, "\n- %s", e.ID)
 		if e.Type != "" {

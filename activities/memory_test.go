@@ -78,7 +78,7 @@ func TestMemory_IncludesEarlierPasses(t *testing.T) {
 		exchange(5, "entities.get", `{"id":"ent_4"}`, `{"entity_id":"ent_4","type":"team","title":"Delta"}`),
 		exchange(6, "entities.delete", `{"id":"ent_4"}`, `{"entity_id":"ent_4","type":"team"}`),
 	)
-	require.Equal(t, `Working memory: what results named, latest first. The ids are still valid; read again what may have changed.
+	require.Equal(t, `Working memory: entities named in results, latest first. The ids are still valid; read an entity again if it may have changed.
 - ent_3 team "Gamma" (4.1 entities.filter)
 - ent_1 team "Alpha" (3.1 entities.update)
 - ent_2 team "Beta" (2.1 entities.get)`, memory)
@@ -157,7 +157,7 @@ func TestPromptShowsTheMemoryLast(t *testing.T) {
 		}
 		return lines
 	}
-	const golden = "> Working memory: what results named, latest first. The ids are still valid; read again what may have changed.\n" +
+	const golden = "> Working memory: entities named in results, latest first. The ids are still valid; read an entity again if it may have changed.\n" +
 		"- ent_2 team \"Beta\" (3.1 entities.get)\n- ent_1 team \"Alpha\" (1.1 entities.get)"
 	require.Equal(t, []string{"1.1 entities.get", "2.1 files.read", "3.1 entities.get", golden, `> Your task list: ["go on"]`}, prompt())
 	session.Summary, session.SummaryThrough, session.Todo = "Alpha was looked at.", 2, nil

@@ -4,7 +4,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// misplaced names a member of the outer object that only makes sense inside one of several decisions. It returns "" if there is none.
+// misplaced names a member of the outer object that belongs inside one of its decisions. It returns "" if all members are in their place.
 func misplaced(d protocol.Decisions) string {
 	if len(d.Decisions) == 0 {
 		return ""

@@ -132,7 +132,7 @@ func (a *Activities) inputOf(ctx context.Context, tenant string, start protocol.
 	return a.checkedInput(agent.InputSchema, input, start.Pairs)
 }
 
-// checkedInput merges pairs into a document, fills in defaults and validates the result.
+// checkedInput merges pairs into an input, fills in defaults and validates the result.
 func (a *Activities) checkedInput(schema, input json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
 	if len(input) == 0 || string(input) == "null" {
 		input = json.RawMessage(`{}`)

@@ -12,11 +12,11 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// OpenCallInput asks for the session of a single call: of a tool or a registered execution spec by its name, or of a spec in the request.
+// OpenCallInput asks to open the session of a single call. It names a tool or a registered execution spec, or contains an execution spec.
 type OpenCallInput struct {
 	protocol.SessionRef
 	Tool string `json:"tool,omitempty"`
-	// Document is an execution spec, and DocumentArtifact the id of one that was uploaded. DocumentName is its file name, for messages.
+	// Document is the text of an execution spec, and DocumentArtifact the id of an uploaded one. DocumentName is its file name, for messages.
 	Document         string            `json:"document,omitempty"`
 	DocumentArtifact string            `json:"document_artifact,omitempty"`
 	DocumentName     string            `json:"document_name,omitempty"`
@@ -143,7 +143,7 @@ func (a *Activities) named(ctx context.Context, tenant, name string) (jig.Tool, 
 	return jig.Tool{}, a.noTool(ctx, tenant, name)
 }
 
-// callInput assembles the input of a single call and checks it before there is a session.
+// callInput assembles the input of a single call and checks it before the session is created.
 func (a *Activities) callInput(ctx context.Context, in OpenCallInput, tool jig.Tool) (json.RawMessage, error) {
 	input := in.Input
 	if in.InputArtifact != "" {
@@ -169,15 +169,15 @@ func (a *Activities) callInput(ctx context.Context, in OpenCallInput, tool jig.T
 	return input, a.validate(tool, withDefaults(tool.InputSchema, input))
 }
 
-// CallSettled says how the session of a single call ended, with the state of its call.
+// CallSettled says how the session of a single call ended. It includes the state of the call.
 type CallSettled struct {
 	Settled
 	// Call is nil in histories from before the field existed.
 	Call *CallState `json:"call,omitempty"`
 }
 
-// SettleCall ends the session of a single call with the outcome of the call. It is idempotent: a second run returns what the first
-// one returned.
+// SettleCall ends the session of a single call with the outcome of the call. It is idempotent: a second run returns the same result as the
+// first.
 func (a *Activities) SettleCall(ctx context.Context, in PassRef) (CallSettled, error) {
 	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, jig.CallID(in.Pass, 1))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // pauseLook is how long a call that is held back waits before it is tried again.
 const pauseLook = 5 * time.Second
 
-// pausedError makes Temporal retry an activity that is held back, without events in the history and without an error in the
+// pausedError returns an error that makes Temporal retry an activity that is held back. The retries add nothing to the history or the
 // worker's log. held is the reason; empty means a pause.
 func pausedError(what, held string) error {
 	return temporal.NewApplicationErrorWithOptions(what+" is held back: "+cmp.Or(held, "it is paused"), "PAUSED", temporal.ApplicationErrorOptions{
@@ -109,7 +109,7 @@ func (a *Activities) operator(ctx context.Context, tenant, by, token, action, su
 	return settings.Person(proved), &evidence, nil
 }
 
-// requestOf returns an id for the request that an activity handles. The id is the same in each attempt, and "" outside of an activity.
+// requestOf returns an id for the request that an activity handles. It is the same in each attempt. Outside of an activity it is "".
 func requestOf(ctx context.Context) string {
 	if !activity.IsActivity(ctx) {
 		return ""

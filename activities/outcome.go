@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 )
 
-// attempt holds the circumstances of a failure that the ledger's verdict depends on.
+// attempt describes an attempt, as far as the verdict on its outcome depends on it.
 type attempt struct {
 	tool jig.Tool
 	// number counts the attempts of the call, from 1.
@@ -131,7 +131,7 @@ func workerStopping(ctx context.Context) bool {
 // retryLater returns an error that makes Temporal run the activity again. The ledger has already released the attempt.
 func retryLater(e *jig.Error) error {
 	if e == nil {
-		e = jig.Errorf(jig.CodeUnavailable, "the attempt was returned")
+		e = jig.Errorf(jig.CodeUnavailable, "the attempt was released for a retry")
 	}
 	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
 		NextRetryDelay: e.RetryAfter, Details: []any{e},
@@ -152,7 +152,7 @@ func endOf(outcome jig.ToolResult) jig.CallStatus {
 // maxCounts is the maximum size, in bytes, of the counts that a preview keeps.
 const maxCounts = 512
 
-// cutDown keeps a large result out of the row: the complete result is stored separately, and a preview stays.
+// cutDown keeps a large result out of the row: it replaces the result with a preview and has the complete result stored separately.
 func cutDown(c *ledger.Completion) error {
 	r := &c.Result
 	if len(r.Data)+len(r.Markdown) <= jig.InlineBytes {

@@ -91,14 +91,14 @@ type Approvals interface {
 	// Decide applies a decision: one compare-and-set on the approval's row, with its events. It is idempotent by Key. A refused
 	// decision writes decision.refused and changes nothing else.
 	Decide(ctx context.Context, r approval.DecisionRequest) (jig.Ruled, error)
-	// Reconcile applies what a person says about an unknown outcome. It is idempotent by Key.
+	// Reconcile applies a person's statement about an unknown outcome. It is idempotent by Key.
 	Reconcile(ctx context.Context, r approval.ReconcileRequest) (jig.Ruled, error)
 	// Reply answers a question. It is idempotent by Key.
 	Reply(ctx context.Context, r approval.ReplyRequest) (jig.Ruled, error)
 	// Refuse writes decision.refused for a signal that names no call. It is idempotent by key.
 	Refuse(ctx context.Context, tenant, id, key, reason string, data json.RawMessage) error
-	// Lapse applies the passing of time to an open approval: it expires if its time has come by now; otherwise due reminders and
-	// escalations write their events and notices. It returns the state of the call, and is idempotent.
+	// Lapse processes an open approval at the time now. It expires the approval if its time is over; otherwise it writes the events and
+	// notices of due reminders and escalations. It returns the state of the call, and is idempotent.
 	Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (approval.Lapse, error)
 	// Readmit replaces the admission (version, digest, ruling) of a waiting or reserved call, because the tool has changed or
 	// because the call is reserved without a valid approval. An open approval expires and a new one opens. It returns the current call.
@@ -180,7 +180,7 @@ type Views interface {
 	// LiveSessions lists the sessions of all tenants that are not final and were not updated for a minute, for the sweeper. Only
 	// tenant, id, status and the time of the last update are set.
 	LiveSessions(ctx context.Context, limit int) ([]jig.Session, error)
-	// ForgetTokens deletes used tokens of all tenants that expired longer than age ago, at most a thousand, and returns how many.
+	// ForgetTokens deletes at most 1,000 used tokens, of all tenants, that expired more than age ago. It returns how many it deleted.
 	ForgetTokens(ctx context.Context, age time.Duration) (int64, error)
 	// TakeSettled takes calls of all tenants that were settled late and whose workflow nobody has tried to tell within age. It does not
 	// return the same calls again before age has passed.
@@ -228,7 +228,7 @@ type Filler interface {
 	Fill(ctx context.Context, name string, input []byte, inv jig.Invocation) ([]byte, error)
 }
 
-// Policy rules on calls.
+// Policy decides whether calls run, wait for a person or are denied.
 type Policy interface {
 	// Rule returns the verdict on a call that is well-formed and permitted, under the tenant's current policies. An error means that the
 	// policies could not be read; callers must not decide.
@@ -256,7 +256,8 @@ type Proofs interface {
 type GrantRules interface {
 	// New checks a request against the tenant's ceiling. Errors are INVALID_INPUT or NOT_PERMITTED and name the field.
 	New(request jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error)
-	// Covers reports whether a grant covers a call. An error means that its condition could not be evaluated, so it does not.
+	// Covers reports whether a grant covers a call. An error means that the grant's condition could not be evaluated; callers must treat
+	// the call as not covered.
 	Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error)
 }
 
@@ -292,13 +293,13 @@ type Runs interface {
 	Settled(ctx context.Context, workflowID string, call protocol.Settlement) error
 }
 
-// Expressions evaluates CEL, as far as the engine itself needs it.
+// Expressions evaluates the CEL expressions that the engine itself needs.
 type Expressions interface {
 	// ConcurrencyKey evaluates a tool's concurrency key over an input.
 	ConcurrencyKey(ctx context.Context, source string, input json.RawMessage) (string, error)
 }
 
-// Composer reads execution specs and works out what their runs do next.
+// Composer reads execution specs and works out the next moves of their runs.
 type Composer interface {
 	// Load reads an execution spec as a tool. Errors carry line, path and hint.
 	Load(document string, body []byte) (plan.Tool, error)
@@ -307,11 +308,10 @@ type Composer interface {
 	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts plan.Facts, at plan.Situation) (plan.Move, error)
 }
 
-// Extractor reads entity types and works out what the runs that fill entities do next.
+// Extractor reads entity types and works out the next moves of extractions.
 type Extractor interface {
 	// Begin returns the extraction that a call runs, after checking that its principal may run it. tool is a tool that fills entities. An
-	// error becomes the call's result (NOT_FOUND, NOT_PERMITTED or INVALID_INPUT), except UNAVAILABLE, which means that the answer is not
-	// known now.
+	// error becomes the call's result (NOT_FOUND, NOT_PERMITTED or INVALID_INPUT), except UNAVAILABLE, which asks for a retry.
 	Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (plan.Extraction, error)
 	// Sources returns the sources that an entity's values may be based on, as far as the principal may read them. body is the document of
 	// the entity's type.

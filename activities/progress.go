@@ -13,9 +13,9 @@ import (
 // progressTime limits how long writing one report may take.
 const progressTime = 5 * time.Second
 
-// progress returns the function with which a tool reports progress. Reports are merged, so that even a talkative tool writes at most four
-// events a second. Reports are also written while the call is being canceled, because the last ones say how far the tool came. flush
-// writes what is left.
+// progress returns the function with which a tool reports progress. It merges reports, so that a tool writes at most four events a second
+// however often it reports. Reports are also written while the call is being canceled, because the last ones say how far the tool got.
+// flush writes the reports that are left.
 func (a *Activities) progress(ctx context.Context, call jig.Call) (report func(string), flush func()) {
 	const every = 250 * time.Millisecond
 	var (

@@ -2,8 +2,8 @@ package activities
 
 import "github.com/jig-run/jig"
 
-// checkProof refuses a request that carries a proof: this worker knows no server whose statements it could check. A proof that nobody
-// checked must not pass as one, and it must not be dropped silently either.
+// checkProof refuses a request that carries a proof, because this worker knows no server whose proofs it could check. A proof that nobody
+// has checked must be neither accepted nor dropped silently.
 func checkProof(proof string) error {
 	if proof == "" {
 		return nil

@@ -66,7 +66,7 @@ func (a *Activities) checkQuestion(tool jig.Tool, input []byte) *jig.Error {
 		if err := a.schemas.Check(in.Schema); err != nil {
 			e := jig.AsError(err)
 			return jig.Errorf(jig.CodeInvalidInput, "the question's schema is not a valid JSON Schema: %s", e.Message).WithField("/schema").
-				WithHint(`give e.g. {"type": "string"}, or leave it out for a text`)
+				WithHint(`give e.g. {"type": "string"}, or leave it out for plain text`)
 		}
 	}
 	question := jig.Question{Schema: in.Schema}

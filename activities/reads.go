@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Limits of what one read returns, because Temporal carries at most 256 KiB.
+// These constants limit one read. Temporal carries at most 256 KiB in a message.
 const (
 	pageBytes  = 128 << 10
 	maxWait    = 25 * time.Second
@@ -88,7 +88,7 @@ func (a *Activities) ListApprovals(ctx context.Context, in protocol.ApprovalsReq
 	return protocol.ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
 }
 
-// ListEvents returns the events after a sequence number. If asked to, it waits for the first one.
+// ListEvents returns the events after a sequence number. If the request has a Wait, it waits for the first event at most that long.
 func (a *Activities) ListEvents(ctx context.Context, in protocol.EventsRequest) (protocol.EventsPage, error) {
 	if in.Limit <= 0 || in.Limit > 500 {
 		in.Limit = 500
@@ -102,7 +102,7 @@ func (a *Activities) ListEvents(ctx context.Context, in protocol.EventsRequest) 
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, min(in.Wait, maxWait))
 		defer cancel()
-		defer context.AfterFunc(stopping(ctx), cancel)() // a worker that stops does not wait for the next event
+		defer context.AfterFunc(stopping(ctx), cancel)() // a worker that is stopping does not wait for the next event
 		read = a.store.WaitEvents
 	}
 	list, err := read(ctx, in.Tenant, in.SessionID, in.After, in.Limit)
@@ -199,7 +199,8 @@ const (
 	documentSkill = "skill"
 )
 
-// documentNames lists the names of a kind that a tenant sees. The list is empty, not nil, if there are none, because nil means unknown.
+// documentNames lists the names of a kind that a tenant sees. It returns an empty list, not nil, if there are no names, because nil means
+// unknown.
 func (a *Activities) documentNames(ctx context.Context, tenant, kind string) ([]string, error) {
 	names, err := a.store.DocumentNames(ctx, tenant, kind)
 	return append([]string{}, names...), err

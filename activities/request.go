@@ -20,7 +20,7 @@ func (a *Activities) requestOf(ctx context.Context, tenant string, start protoco
 	return a.requestDigest(ctx, tenant, r, start.DocumentArtifact, start.InputArtifact)
 }
 
-// callRequestOf returns the same for a single call. It is empty if the call has a parent.
+// callRequestOf returns the digest of a request to make a single call. It is empty if the call has a parent.
 func (a *Activities) callRequestOf(ctx context.Context, in OpenCallInput) (string, error) {
 	if in.Parent != "" {
 		return "", nil
@@ -29,7 +29,8 @@ func (a *Activities) callRequestOf(ctx context.Context, in OpenCallInput) (strin
 	return a.requestDigest(ctx, in.Tenant, r, in.DocumentArtifact, in.InputArtifact)
 }
 
-// requestDigest includes the contents of uploads, not their ids, because the same request may have been uploaded twice.
+// requestDigest returns the digest of a request. It includes the contents of uploads, not their ids, because the same request may be
+// uploaded twice.
 func (a *Activities) requestDigest(ctx context.Context, tenant string, r jig.SessionRequest, document, input string) (string, error) {
 	if document != "" {
 		body, err := a.readWhole(ctx, tenant, document)

@@ -57,7 +57,7 @@ func (a *Activities) tryTool(ctx context.Context, in RunInput) (Ran, error) {
 			return ran, err
 		}
 	}
-	return Ran{}, jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew %d times and still is not what would run", in.Call, maxAdmissions)
+	return Ran{}, jig.Errorf(jig.CodeUnavailable, "call %s was admitted again %d times and still does not match what would run", in.Call, maxAdmissions)
 }
 
 // attempt reserves and runs the call once. again reports that the call was admitted again and may run immediately.
@@ -115,15 +115,15 @@ func (a *Activities) callOf(ctx context.Context, ref protocol.SessionRef, id str
 	return session, calls[0], a.acting(ctx, &session)
 }
 
-// unclaimed says why a call could not be claimed: it has its result, waits for a person, or is held back. again reports that it was
+// unclaimed says why a call could not be claimed: it has its result, waits for a person, or is held back. again reports that the call was
 // admitted again and may be claimed immediately.
 type unclaimed struct {
 	ran   Ran
 	again bool
 }
 
-// claim reserves a call for an attempt. It computes the digest of what would run and compares it with what was admitted and approved. It
-// also asks policy again, because policy may deny the call now.
+// claim reserves a call for an attempt. It computes the digest of what would run and compares it with the digest of what was admitted and
+// approved. It also asks policy again, because policy may deny the call now.
 func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, attempt string) (ledger.Reservation, *unclaimed, error) {
 	if call.Paused != "" && call.Status == jig.CallReserved {
 		return ledger.Reservation{}, &unclaimed{ran: Ran{State: call.Status, Paused: true}}, nil
@@ -184,7 +184,7 @@ func (a *Activities) proofWanted(ctx context.Context, call jig.Call) (bool, erro
 	return settings.ProofWanted(), err
 }
 
-// frameAttempt is the attempt name of a call that a child workflow answers. It stays the same however often the work is resumed.
+// frameAttempt is the attempt name of a call that a child workflow answers. It stays the same when another run continues the work.
 const frameAttempt = "frame"
 
 // claimWhole claims a call for as long as the workflow that answers it runs. ended is set if there is nothing to begin: the call
@@ -196,7 +196,7 @@ func (a *Activities) claimWhole(ctx context.Context, session jig.Session, call j
 	case err != nil || unclaimed == nil:
 		return r, nil, err
 	case unclaimed.again:
-		return r, nil, jig.Errorf(jig.CodeUnavailable, "call %s was admitted anew", call.ID)
+		return r, nil, jig.Errorf(jig.CodeUnavailable, "call %s was admitted again", call.ID)
 	}
 	return r, &unclaimed.ran, nil
 }
@@ -268,7 +268,7 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 }
 
 // deniedNow reports whether a reserved call must not begin: policy or the tenant denies it now, or its row says that it may run although
-// nothing ever allowed that. held is the reason if the answer is not known now.
+// nothing ever allowed that. held is the reason if the answer cannot be determined now.
 func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (denied bool, held string, err error) {
 	if call.Status != jig.CallReserved {
 		return false, "", nil
@@ -335,7 +335,7 @@ func (a *Activities) execute(ctx context.Context, session jig.Session, found con
 	case jig.CallUnknown:
 		return a.asked(write, stored.Call)
 	case jig.CallExecuting: // a later attempt holds the fence, and its outcome counts
-		return Ran{}, jig.Errorf(jig.CodeUnavailable, "call %s is run by another attempt", call.ID)
+		return Ran{}, jig.Errorf(jig.CodeUnavailable, "another attempt is running call %s", call.ID)
 	case jig.CallWaiting, jig.CallSucceeded, jig.CallFailed, jig.CallDenied, jig.CallExpired, jig.CallCanceled, jig.CallDuplicate:
 	}
 	return result(stored.Call), nil
@@ -353,11 +353,11 @@ func (a *Activities) invocation(session jig.Session, call jig.Call, attempt int,
 	}
 }
 
-// recordTime is how long we try to write the record of an attempt. It is shorter than the attempt's grace period.
+// recordTime is how long a worker tries to write the record of an attempt. It is shorter than the attempt's grace period.
 const recordTime = 25 * time.Second
 
-// retryWhileUnavailable retries a transaction while the database is unavailable, for up to recordTime. So an outage of a few seconds neither loses
-// the outcome of an attempt nor leaves it unknown whether the attempt began.
+// retryWhileUnavailable retries a transaction while the database is unavailable, for up to recordTime, so that an outage of a few seconds
+// neither loses the outcome of an attempt nor leaves it unknown whether the attempt began.
 func retryWhileUnavailable(ctx context.Context, try func() error) error {
 	giveUp := time.After(recordTime)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {

@@ -21,8 +21,8 @@ type Settled struct {
 	Error     *jig.Error `json:"error,omitempty"`
 }
 
-// Settle ends a pass whose calls all have results, and also the session if there is nothing left to do. It is idempotent: a second
-// run returns what the first one returned.
+// Settle ends a pass whose calls all have results. If nothing is left to do, it also ends the session. It is idempotent: a second run
+// returns the same result as the first.
 func (a *Activities) Settle(ctx context.Context, in PassRef) (Settled, error) {
 	state, err := a.store.PassState(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err != nil {
@@ -58,7 +58,7 @@ func next(state ledger.PassState, pass int, now time.Time) ledger.End {
 			WithHint("rephrase the task, or use another model"))
 	case calls == 0 && turn.Stop == chat.StopLength:
 		return failed(jig.ReasonCutOff, turn.Text, jig.Errorf(jig.CodeInvalidOutput, "the answer was cut off at max_tokens (%d)", limits.MaxTokens).
-			WithReason(jig.ReasonCutOff).WithHint("raise the agent's max_tokens; a message continues the session"))
+			WithReason(jig.ReasonCutOff).WithHint("raise the agent's max_tokens, and send a message to continue the session"))
 	case state.Unread > 0:
 		return ledger.End{Status: jig.StatusWorking}
 	case calls == 0:
@@ -72,7 +72,7 @@ func next(state ledger.PassState, pass int, now time.Time) ledger.End {
 func overLimit(state ledger.PassState, pass int, limits jig.Limits, now time.Time) ledger.End {
 	exhausted := func(reason, format string, args ...any) ledger.End {
 		return failed(reason, state.Turn.Text, (&jig.Error{Code: jig.CodeBudgetExhausted, Message: fmt.Sprintf(format, args...)}).
-			WithReason(reason).WithHint("raise the agent's limit; a message continues the session"))
+			WithReason(reason).WithHint("raise the agent's limit, and send a message to continue the session"))
 	}
 	switch {
 	case pass-state.MessagePass >= limits.MaxPasses:
@@ -89,7 +89,7 @@ func failed(reason, answer string, err *jig.Error) ledger.End {
 	return ledger.End{Status: jig.StatusFailed, Reason: reason, Answer: answer, Error: err}
 }
 
-// EndInput ends a session early: canceled, or failed because something in it could not continue.
+// EndInput asks to end a session early, as canceled, or as failed because something in it could not continue.
 type EndInput struct {
 	PassRef
 	Status jig.Status `json:"status"`
@@ -112,12 +112,12 @@ type Swept struct {
 // maxSwept limits how many sessions one sweep looks at.
 const maxSwept = 10_000
 
-// tokensKept is how long a used token is remembered after it expired, because clocks may differ by that much.
+// tokensKept is how long a used token is kept after it expired. Clocks may differ by that much.
 const tokensKept = time.Hour
 
-// Sweep closes the sessions, and their approvals, whose workflow was terminated or timed out. It tells workflows about calls that were
-// settled late by workers that died, and deletes used tokens that have long expired. A failure does not stop the remaining work; all
-// errors are joined and returned.
+// Sweep closes sessions whose workflow was terminated or timed out, and their approvals. It tells workflows about calls that were settled
+// late by workers that died since, and deletes used tokens that expired long ago. A failure does not stop the remaining work; all errors
+// are joined and returned.
 func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	stop := heartbeat(ctx)
 	defer stop()

@@ -23,7 +23,7 @@ func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (protoco
 	}
 	if call.Digest != pending.Digest {
 		return protocol.ShowPage{}, temporalError(jig.Errorf(jig.CodeConflict, "call %s has changed since its approval was requested", in.Call).
-			WithHint("look at it again: a new approval is requested"))
+			WithHint("look at it again: it needs a new approval"))
 	}
 	to := min(len(call.Input), in.Offset+chunkBytes)
 	return protocol.ShowPage{Pending: pending, Input: call.Input[in.Offset:to], Size: len(call.Input)}, nil

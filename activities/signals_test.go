@@ -75,12 +75,12 @@ func TestSignal_ContradictoryPayloadDecidesNothing(t *testing.T) {
 		`{"call":"1.1","by":"ana","answer":"deny"}`:                                         {"approve", "the signal is approve, and `answer` is deny"},
 		`{"by":"ana","answer":"deny","decisions":[{"call":"1.1"}]}`:                         {"approve", "the signal is approve, and `answer` is deny"},
 		`{"call":"1.1","by":"ana","answer":"approve","to":"ben"}`:                           {"delegate", "the signal is delegate, and `answer` is approve"},
-		`{"by":"ana","input":{"order":"a","amount":1},"decisions":[{"call":"1.1"}]}`:        {"decide", "`input` stands beside `decisions`"},
-		`{"by":"ana","digest":"0000","decisions":[{"call":"1.1"}]}`:                         {"decide", "`digest` stands beside `decisions`"},
-		`{"by":"ana","call":"1.2","decisions":[{"call":"1.1"}]}`:                            {"approve", "`call` stands beside `decisions`"},
-		`{"by":"ana","to":"ben","answer":"delegate","decisions":[{"call":"1.1","to":"x"}]}`: {"decide", "`to` stands beside `decisions`"},
-		`{"by":"ana","grant":{"max_uses":2},"decisions":[{"call":"1.1"}]}`:                  {"decide", "`grant` stands beside `decisions`"},
-		`{"by":"ana","token":"t","decisions":[{"call":"1.1"}]}`:                             {"decide", "`token` stands beside `decisions`"},
+		`{"by":"ana","input":{"order":"a","amount":1},"decisions":[{"call":"1.1"}]}`:        {"decide", "`input` is outside of `decisions`"},
+		`{"by":"ana","digest":"0000","decisions":[{"call":"1.1"}]}`:                         {"decide", "`digest` is outside of `decisions`"},
+		`{"by":"ana","call":"1.2","decisions":[{"call":"1.1"}]}`:                            {"approve", "`call` is outside of `decisions`"},
+		`{"by":"ana","to":"ben","answer":"delegate","decisions":[{"call":"1.1","to":"x"}]}`: {"decide", "`to` is outside of `decisions`"},
+		`{"by":"ana","grant":{"max_uses":2},"decisions":[{"call":"1.1"}]}`:                  {"decide", "`grant` is outside of `decisions`"},
+		`{"by":"ana","token":"t","decisions":[{"call":"1.1"}]}`:                             {"decide", "`token` is outside of `decisions`"},
 	} {
 		got := o.sent(t, row.name, "signal:"+payload, json.RawMessage(payload))
 		require.Equal(t, jig.DecisionRefused, got.Outcome, payload)

@@ -18,7 +18,7 @@ const DocumentSpec = bundle.KindSpec
 // DocumentEntityType is the kind of entity types.
 const DocumentEntityType = "entity_type"
 
-// The kinds of tools that run as a workflow of their own. They are derived from Tool.Implementation.
+// The kinds of child workflows that run a call. The kind follows from Tool.Implementation.
 const (
 	// ChildComposition runs an execution spec.
 	ChildComposition = "composition"
@@ -50,7 +50,7 @@ func isDocument(tool jig.Tool) bool {
 	return isSpec(tool) || tool.Implementation == jig.ImplementationThin
 }
 
-// contract is a tool's contract with what answers its calls.
+// contract is a tool's contract, together with the code or the document that answers its calls.
 type contract struct {
 	tool jig.Tool
 	// body is the document of an execution spec.

@@ -13,15 +13,15 @@ import (
 const (
 	// maxSummaryTokens limits the answer of the model that summarizes.
 	maxSummaryTokens = 2048
-	// maxBareLog is the maximum size, in bytes, of the log that replaces a summary if the model gives none.
+	// maxBareLog is the maximum size, in bytes, of the log that replaces the summary if the model returns no text.
 	maxBareLog = 8 << 10
-	// summaryInstructions is the complete system prompt.
+	// summaryInstructions is the system prompt for a summary.
 	summaryInstructions = "Summarise the following work log for the one who continues the work: what was asked, what was found (with ids, names and numbers), " +
 		"what was decided, what is still open. At most 600 words."
 )
 
 // summarize asks the session's own model for a summary of the oldest exchanges, and returns its usage. If the model returns no text, a
-// shortened log takes the place of the summary, so that the request is not silently forgotten.
+// shortened log takes the place of the summary, so that the user's request is not silently forgotten.
 func (a *Activities) summarize(ctx context.Context, session jig.Session, old []chat.Exchange, limits jig.Limits) (string, chat.Usage, error) {
 	log := workLog(session.Summary, old)
 	turn, err := a.model.Answer(ctx, chat.Request{

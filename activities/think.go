@@ -71,8 +71,8 @@ func (a *Activities) ask(ctx context.Context, session jig.Session, pass int) (*c
 	return &stored, nil
 }
 
-// prompt builds the request to the model: instructions, menu, working state, and the transcript within the budget. spent is the
-// usage of a summary that was written on the way.
+// prompt builds the request to the model: instructions, menu, working state, and the transcript within the budget. If the transcript must
+// be summarized for that, spent is the usage of the summary.
 func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) (request chat.Request, spent chat.Usage, err error) {
 	exchanges, err := a.store.Transcript(ctx, session.Tenant, session.ID, session.SummaryThrough)
 	if err != nil {
@@ -113,7 +113,7 @@ func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) 
 }
 
 // menu returns the tools that the session may call, sorted by name: those pinned at its start that this worker still has. The tool
-// that starts agents is included only if the agent's document lists some.
+// that starts agents is included only if the agent's document lists agents to start.
 func (a *Activities) menu(ctx context.Context, session jig.Session) ([]jig.Tool, error) {
 	names := slices.Sorted(maps.Keys(session.Catalogue))
 	tools := make([]jig.Tool, 0, len(names))
@@ -133,7 +133,7 @@ func (a *Activities) menu(ctx context.Context, session jig.Session) ([]jig.Tool,
 }
 
 // heartbeat tells Temporal every two seconds that the activity is alive, so that a dead worker is noticed within the heartbeat
-// time-out. It does nothing in a local activity, which has no heartbeats.
+// timeout. It does nothing in a local activity, which has no heartbeats.
 func heartbeat(ctx context.Context) (stop func()) {
 	if !activity.IsActivity(ctx) || activity.GetInfo(ctx).HeartbeatTimeout == 0 {
 		return func() {}

@@ -10,11 +10,11 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Values reads artifacts, and results of calls by the id <session>/<call>, for the tool artifact.read. So everything that a prompt
-// left out can be read, however it was stored.
+// Values reads artifacts, and results of calls by the id <session>/<call>, for the tool artifact.read. It can read everything that a
+// prompt left out, however it was stored.
 //
-// A call may read what belongs to its own session, and to other sessions of its principal that held no permission which the
-// principal lacks now. For everything else the answer is the same as for an unknown id.
+// A call may read the values of its own session. It may also read those of another session of the same principal if the principal still
+// has every permission that it had in that session. For all other values the answer is the same as for an unknown id.
 type Values struct {
 	// Store keeps artifacts and calls.
 	Store interface {

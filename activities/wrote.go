@@ -7,16 +7,16 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// whole reports whether a call consists of other calls, in a composition or in another session, and may be repeated. Then its own row
-// does not say what it changed. A composition that succeeded is not repeated. An agent is repeated if its answer does not have the
-// required form.
+// whole reports whether a call consists of other calls, in a composition or in another session, and may be repeated. The row of such a
+// call does not say what the call changed. A composition that succeeded is not repeated. An agent is repeated if its answer does not have
+// the required form.
 func (a *Activities) whole(ctx context.Context, call jig.Call) (bool, error) {
 	tool, _, err := a.tool(ctx, call.Tenant, call.Tool, call.Version)
 	child := childOf(tool)
 	return child == ChildAgent || call.Status != jig.CallSucceeded && (child != "" || isDocument(tool)), err
 }
 
-// wrote reports whether any write has begun inside a call: in its steps, in the session that answers it, and so on down.
+// wrote reports whether any write has begun inside a call: in its steps, in the session that answers it, or in the sessions below.
 func (a *Activities) wrote(ctx context.Context, call jig.Call) (bool, error) {
 	var agents []string
 	for _, tool := range a.catalogue.Tools() {
