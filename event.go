@@ -43,7 +43,7 @@ const (
 	EventGrantUsed          EventType = "grant.used"
 	EventSessionPaused      EventType = "session.paused"
 	EventSessionResumed     EventType = "session.resumed"
-	// The events of an extraction; package extract defines the shapes of their data.
+	// The events of an extraction; internal/plan/extraction defines the shapes of their data.
 	EventTaskStarted   EventType = "task.started"
 	EventTaskCompleted EventType = "task.completed"
 	EventTaskFailed    EventType = "task.failed"

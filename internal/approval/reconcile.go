@@ -112,8 +112,8 @@ func reconcileObjection(s State, r ReconcileRequest) string {
 	case s.TokenUsed:
 		return RefusedToken
 	case max(w.Attempt, 1) != max(s.Open.Attempt, 1):
-		return fmt.Sprintf("attempt %d is in doubt, and the statement is about attempt %d: find out about attempt %[1]d, then send \"attempt\": %[1]d",
-			s.Open.Attempt, max(w.Attempt, 1))
+		return fmt.Sprintf("your answer is about attempt %d, but attempt %d is in doubt: find out what attempt %[2]d did, then answer with \"attempt\": %[2]d",
+			max(w.Attempt, 1), s.Open.Attempt)
 	}
 	return ""
 }

@@ -51,9 +51,9 @@ func TestReconcile_Refuses(t *testing.T) {
 		"fay may not say what happened to a call: that is for eve": func(_ *approval.State, r *approval.ReconcileRequest) {
 			r.Reconcilers = &jig.Approvers{People: []string{"eve"}}
 		},
-		"attempt 2 is in doubt, and the statement is about attempt 1": func(s *approval.State, _ *approval.ReconcileRequest) { s.Open.Attempt = 2 },
-		`then send "attempt": 2`: func(s *approval.State, r *approval.ReconcileRequest) { s.Open.Attempt, r.Reconciliation.Attempt = 2, 1 },
-		"attempt 1 is in doubt, and the statement is about attempt 2": func(_ *approval.State, r *approval.ReconcileRequest) { r.Reconciliation.Attempt = 2 },
+		"your answer is about attempt 1, but attempt 2 is in doubt": func(s *approval.State, _ *approval.ReconcileRequest) { s.Open.Attempt = 2 },
+		`then answer with "attempt": 2`:                             func(s *approval.State, r *approval.ReconcileRequest) { s.Open.Attempt, r.Reconciliation.Attempt = 2, 1 },
+		"your answer is about attempt 2, but attempt 1 is in doubt": func(_ *approval.State, r *approval.ReconcileRequest) { r.Reconciliation.Attempt = 2 },
 		"fay asked for this call": func(s *approval.State, _ *approval.ReconcileRequest) {
 			s.Latest.RequestedBy, s.Latest.Terms.NotRequester = "fay", true
 		},

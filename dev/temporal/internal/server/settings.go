@@ -19,6 +19,8 @@ func settings(overrides map[string]any) dynamicconfig.StaticClient {
 		// The default of 1 s would be the minimum duration of every run that continues as new.
 		dynamicconfig.WorkflowIdReuseMinimalInterval.Key(): time.Millisecond,
 		dynamicconfig.EnableActivityEagerExecution.Key():   true,
+		// The check sends the server's version to Temporal's makers.
+		dynamicconfig.EnableServerVersionCheck.Key(): false,
 		// A search attribute can be used as soon as it is registered.
 		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
 
