@@ -36,7 +36,7 @@ func (s PolicyState) Unreadable() string {
 // PendingKind says what a waiting call waits for.
 type PendingKind string
 
-// The kinds of waiting.
+// The kinds of pending calls.
 const (
 	PendingApproval  PendingKind = "approval"
 	PendingReconcile PendingKind = "reconcile"
@@ -74,14 +74,14 @@ type Pending struct {
 	// Votes are the approvals given so far when several are needed. Delegations say who handed their decision to whom.
 	Votes       []Vote       `json:"votes,omitempty"`
 	Delegations []Delegation `json:"delegations,omitempty"`
-	// NextAt is the time of the next reminder or escalation; zero when there is no other before the approval expires.
+	// NextAt is the time of the next reminder or escalation; zero when there is no further one before the approval expires.
 	NextAt time.Time `json:"next_at,omitzero"`
 	// Question is the question to the person; it is set when Kind is [PendingQuestion].
 	Question *Question `json:"question,omitempty"`
 	// Attempt is the number of the attempt whose outcome is unknown, starting at 1; after a restore from a backup it counts from 1000. It
 	// is set when Kind is [PendingReconcile].
 	Attempt int `json:"attempt,omitempty"`
-	// Grant is the id of the standing approval that gave this one; empty when there was none.
+	// Grant is the id of the standing approval that approved the call; empty when people decide about it.
 	Grant string `json:"grant,omitempty"`
 }
 
@@ -155,8 +155,8 @@ const (
 type Reconciliation struct {
 	Call    string           `json:"call"`
 	Outcome ReconcileOutcome `json:"outcome"`
-	// Attempt is the attempt that the statement is about, as in [Pending]; 0 means the first. A statement about another attempt than the
-	// one in doubt is refused: what a person found out about one attempt says nothing about the next.
+	// Attempt is the attempt that the person makes a statement about, as in [Pending]; 0 means the first. A statement about any attempt but
+	// the one in doubt is refused, because it says nothing about that one.
 	Attempt int `json:"attempt,omitempty"`
 	// Result is the effect's return value, if the effect happened: the Data of a [ToolResult].
 	Result json.RawMessage `json:"result,omitempty"`

@@ -71,7 +71,7 @@ type Error struct {
 	Reason string `json:"reason,omitempty"`
 	// Violations lists every place where an input breaks its schema, when there are several.
 	Violations []Violation `json:"violations,omitempty"`
-	// RetryAfter is the shortest wait before a retry, as requested by the remote side; zero when it requested none.
+	// RetryAfter is the shortest wait before a retry, as requested by the remote side; zero when it did not request a wait.
 	RetryAfter time.Duration `json:"-"`
 	// NotExecuted reports that the call had no effect, so that repeating it is safe. Jig sets it when it refuses a call before entering the
 	// tool; a tool sets it when it knows, e.g. because it could not connect. See [Error.NoEffect].
@@ -116,8 +116,8 @@ func (c Code) promises() bool {
 }
 
 // NoEffect reports whether the error says that the call changed nothing: either it is marked NotExecuted, or its code makes that promise. A
-// tool that returns INVALID_INPUT, NOT_FOUND, CONFLICT, NOT_PERMITTED or RATE_LIMITED promises that its effect did not happen. No other
-// code does.
+// tool that returns INVALID_INPUT, NOT_FOUND, CONFLICT, NOT_PERMITTED or RATE_LIMITED promises that its effect did not happen. The other
+// codes promise nothing.
 func (e *Error) NoEffect() bool { return e.NotExecuted || e.Code.promises() }
 
 // AfterEffect returns a copy for a call that had changed something before it failed. The copy no longer promises that nothing happened:

@@ -59,7 +59,7 @@ func CheckSessionID(id string) error {
 func CheckClientID(id string) error {
 	switch {
 	case strings.HasPrefix(id, SessionPrefix):
-		return Errorf(CodeInvalidInput, "the id %q begins with %s: jig makes such ids itself", id, SessionPrefix).WithField("id").
+		return Errorf(CodeInvalidInput, "the id %q begins with %s, which is reserved for ids that jig makes", id, SessionPrefix).WithField("id").
 			WithHint("choose another id, such as order-7")
 	case !clientIDForm.MatchString(id):
 		return Errorf(CodeInvalidInput, "%q cannot be the id of a session", id).WithField("id").

@@ -25,8 +25,8 @@ func (p Permission) Writes() bool { return p != PermissionRead && p != Permissio
 // Risk says how much harm a wrong call can do.
 type Risk string
 
-// The risk levels. High-risk calls ask for approval. Safe and moderate ones run at once and are treated alike; the difference is for people
-// and for policy rules, which can ask for one and not the other.
+// The risk levels. High-risk calls wait for approval. Safe and moderate calls run at once and are treated alike; the difference is for people
+// and for policy rules, which can require approval for one and not for the other.
 const (
 	RiskSafe     Risk = "safe"
 	RiskModerate Risk = "moderate"

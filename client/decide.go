@@ -15,8 +15,8 @@ import (
 )
 
 // Decide decides about calls that wait for approval and returns the outcome of each decision. A decision takes effect once, even if the
-// request has to be retried. More decisions than fit into one request are sent in several: an error comes with the outcomes of those that
-// were sent before it. An unknown session is NOT_FOUND, an ended one CONFLICT.
+// request has to be retried. Decisions that do not fit into one request are sent in several; if one of those fails, Decide returns its
+// error and the outcomes of the earlier ones. An unknown session is NOT_FOUND, an ended one CONFLICT.
 func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (protocol.DecideResult, error) {
 	if len(decisions) == 0 {
 		return protocol.DecideResult{}, jig.Errorf(jig.CodeInvalidInput, "no decision is given").WithField("decisions")
@@ -32,7 +32,7 @@ func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.
 	return all, nil
 }
 
-// Reconcile says what happened in a call whose outcome is unknown; it works like [Client.Decide].
+// Reconcile tells jig what happened in a call whose outcome is unknown; it works like [Client.Decide].
 func (c *Client) Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (protocol.DecideResult, error) {
 	return c.update(ctx, tenant, id, protocol.UpdateReconcile, word)
 }

@@ -116,7 +116,7 @@ func fromService(err error) error {
 	case errors.As(err, &argument):
 		e.Code = jig.CodeInvalidInput
 		if attr := missingAttribute(argument.Message); attr {
-			e.Hint = "create the search attributes that docs/operations.md names, or use `make dev`, which does"
+			e.Hint = "create the search attributes that docs/operations.md names, or use `make dev`, which creates them"
 		}
 	case errors.As(err, &missing):
 		e.Code = jig.CodeUnavailable

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// longPoll is how long a request of a follower waits for the next event.
+// longPoll is how long a request of [Client.Follow] waits for the next event.
 const longPoll = 20 * time.Second
 
 // Events returns a session's events so far with a sequence number greater than after, oldest first.
@@ -111,8 +111,8 @@ func finished(page protocol.EventsPage) bool {
 	return slices.Contains(ends, page.Events[len(page.Events)-1].Type)
 }
 
-// forgive decides whether following continues after an error. A session without a row is just starting, as long as its workflow runs. ended
-// reports that at the previous attempt the row was missing too and the workflow had already ended.
+// forgive decides whether following continues after an error. A session that the store does not know yet is still starting, as long as its
+// workflow runs. ended reports that at the previous attempt the store did not know the session either and its workflow had already ended.
 func (c *Client) forgive(ctx context.Context, o FollowOptions, ended bool, err error) (nowEnded bool, fatal error) {
 	if ctx.Err() != nil {
 		return ended, translate(ctx.Err())

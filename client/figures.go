@@ -40,7 +40,7 @@ func (c *Client) Pending(ctx context.Context, tenant string, filter jig.PendingF
 	}
 }
 
-// Figures returns statistics of a tenant's approvals: what waits now, and what was decided since the given time.
+// Figures returns statistics of a tenant's approvals: those that wait now, and those decided since the given time.
 func (c *Client) Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
 	var f protocol.ApprovalStats
 	err := c.ask(ctx, protocol.ReadFigures, 0, protocol.FiguresRequest{Tenant: tenant, Since: since}, &f)

@@ -37,7 +37,7 @@ func CheckID(tenant, id string) error {
 	return translate(jig.CheckClientID(id))
 }
 
-// named returns a session's tenant and id. The id may be given in either form; the default tenant is "default".
+// named returns a session's tenant and id. The id may be given with or without the tenant prefix; the default tenant is "default".
 func named(tenant, id string) (owner, session string) {
 	if tenant == "" {
 		tenant = jig.DefaultTenant

@@ -86,5 +86,5 @@ func hasEnded(id string, s sighting) *jig.Error {
 	if s.kind == protocol.CallWorkflow {
 		return e
 	}
-	return e.WithHint("`jig message` gives an ended session another pass")
+	return e.WithHint("`jig message` starts another pass of an ended session")
 }

@@ -127,7 +127,7 @@ func CheckScheduleName(tenant, name string) error {
 }
 
 // sessionBase returns the beginning of the ids of the sessions that a schedule starts; Temporal appends the time. All tenants share one
-// space of ids, so the id contains the tenant, except the default one. The colon makes it unambiguous, because neither name contains one.
+// space of ids, so the id contains the tenant, unless it is the default one. Neither name can contain a colon, so the id is unambiguous.
 func sessionBase(tenant, name string) string {
 	if tenant == "" || tenant == jig.DefaultTenant {
 		return jig.SessionPrefix + name
@@ -142,7 +142,7 @@ func tenantPrefix(tenant string) string {
 	return schedulePrefix + tenant + "/"
 }
 
-// starts is the part of a schedule's memo that says what the schedule starts.
+// starts is stored in a schedule's memo and says what the schedule starts.
 type starts struct {
 	Agent string `json:"agent,omitempty"`
 	Tool  string `json:"tool,omitempty"`

@@ -278,8 +278,8 @@ func (c *Client) scheduledStatus(ctx context.Context, session *ScheduledSession)
 	}, busy))
 }
 
-// sessionStatus combines the status of the workflow with the status that the session reported last. A workflow that was ended from outside
-// reported nothing.
+// sessionStatus combines the status of the workflow with the status that the session reported last. A session whose workflow was ended
+// externally has not reported its end.
 func sessionStatus(status enumspb.WorkflowExecutionStatus, said jig.Status) jig.Status {
 	switch {
 	case live(status):
@@ -347,7 +347,7 @@ func untilFree(info sdk.ScheduleInfo, now time.Time) time.Duration {
 	return max(wait, 0)
 }
 
-// newSessions lists the sessions that were started between two readings, without those that were due anyway.
+// newSessions lists the sessions that were started between two readings, except those that the schedule started at its own times.
 func newSessions(before, after sdk.ScheduleInfo) []string {
 	var ids []string
 	for _, action := range after.RecentActions {

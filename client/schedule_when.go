@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/duration"
 )
 
-// Span is a duration that JSON shows in the form of a flag, e.g. "1h30m".
+// Span is a duration that JSON shows as flags of the command line do, e.g. "1h30m".
 type Span time.Duration
 
 // String returns the shortest form that [time.ParseDuration] reads.
@@ -108,7 +108,7 @@ func (w Timetable) complaint(message string) *jig.Error {
 	case !ok:
 		return nil
 	case strings.Contains(reason, "time zone"):
-		return jig.Errorf(jig.CodeInvalidInput, "Temporal knows no time zone %q", w.Timezone).WithField("timezone").
+		return jig.Errorf(jig.CodeInvalidInput, "Temporal does not know the time zone %q", w.Timezone).WithField("timezone").
 			WithHint("use a name such as Europe/Berlin")
 	case len(w.Cron) == 0:
 		return jig.Errorf(jig.CodeInvalidInput, "Temporal rejects the times: %s", reason).WithField("every")

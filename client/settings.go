@@ -29,7 +29,7 @@ const (
 	EnvTaskQueue = "JIG_TASK_QUEUE"
 )
 
-// SettingsRequest lists the sources of the settings. For each setting the first source that has it counts: the field here (a flag), the
+// SettingsRequest lists the sources of the settings. Each setting comes from the first source that has it: the field here (a flag), the
 // JIG_ variable, Temporal's own environment and profile (TEMPORAL_ADDRESS, temporal.toml; these also give TLS and the API key), the file of
 // `make dev`, and the default.
 type SettingsRequest struct {

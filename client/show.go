@@ -8,8 +8,8 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Show returns a waiting call with its whole input; lists of calls contain at most 2 KiB of it. It returns NOT_FOUND if nothing waits under
-// the call's id, and CONFLICT if the call changes while it is being read.
+// Show returns a waiting call with its whole input. Lists of calls show at most 2 KiB of each input. Show returns NOT_FOUND if no call with
+// that id waits, and CONFLICT if the call changes while it is being read.
 func (c *Client) Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error) {
 	tenant, session = named(tenant, session)
 	var input []byte

@@ -30,8 +30,8 @@ const (
 type StartOptions struct {
 	// Tenant owns the session; default "default".
 	Tenant string
-	// ID is the client's own id for the session, such as order-7, unique within the tenant; if it is empty, jig makes one. The session's id is
-	// then "<tenant>.<ID>", which is accepted here as well. See [jig.CheckClientID].
+	// ID is the client's own id for the session, such as order-7; it must be unique within the tenant. The session's id becomes
+	// "<tenant>.<ID>", which is accepted here as well. If ID is empty, jig makes an id. See [jig.CheckClientID].
 	ID string
 	// Agent is the name of a registered agent. With a Document it is only the name that is shown for the session.
 	Agent string

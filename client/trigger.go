@@ -11,7 +11,7 @@ import (
 )
 
 // Trigger runs one tool call without a model and returns as soon as the call has its result or waits for a person; the status says which.
-// id is as for [Client.StartCall].
+// id has the same meaning as in [Client.StartCall].
 //
 // If no worker answers, the call is kept and runs as soon as one does; Trigger then returns an error, and a result that names the session.
 // An input that is too large to travel with the start is uploaded first, which requires a worker that answers.

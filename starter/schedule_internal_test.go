@@ -246,10 +246,10 @@ func TestScheduleErrors(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, "error: schedule nightly already exists\nhint: describe it\n")
 
-	s.err = jig.Errorf(jig.CodeInvalidInput, "Temporal knows no time zone %q", "Nowhere").WithField("timezone")
+	s.err = jig.Errorf(jig.CodeInvalidInput, "Temporal does not know the time zone %q", "Nowhere").WithField("timezone")
 	got = jigCLI(t, s, nil, "schedule", "create", "nightly", "--agent", "review", "--cron", "@daily", "--timezone", "Nowhere")
 	require.Equal(t, exitFailed, got.code)
-	require.Contains(t, got.stderr, `error: --timezone: Temporal knows no time zone "Nowhere"`)
+	require.Contains(t, got.stderr, `error: --timezone: Temporal does not know the time zone "Nowhere"`)
 }
 
 func TestScheduleForPeople(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 	// metricsAge is how long scrapes may reuse the numbers that an earlier scrape read.
 	metricsAge = 10 * time.Second
 	// metricsLag is the minimum age of a decision before it is counted. By then every transaction that could have written an older decision
-	// has ended, so none is missed.
+	// has ended, so no decision is missed.
 	metricsLag = 40 * time.Second
 	// metricsStretch is the period that decision times and the expired ratio cover.
 	metricsStretch = 24 * time.Hour
@@ -59,7 +59,7 @@ func serveMetrics(
 	go func() {
 		defer close(served)
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			logger.ErrorContext(ctx, "metrics are served no more", slog.Any("error", err))
+			logger.ErrorContext(ctx, "metrics are no longer served", slog.Any("error", err))
 		}
 	}()
 	logger.InfoContext(ctx, "metrics are served", slog.String("address", listener.Addr().String()))
@@ -117,10 +117,10 @@ func newApprovalMetrics(ctx context.Context, db measured, age, lag time.Duration
 	return &approvalMetrics{
 		ctx: ctx, db: db, age: age, lag: lag, total: map[outcomeKey]int64{},
 		open:    desc("jig_approvals_open", "Approvals, questions and reconciliations that wait for a person.", "tenant", "kind"),
-		oldest:  desc("jig_approvals_oldest_age_seconds", "How long the oldest has waited.", "tenant", "kind"),
-		decided: desc("jig_approvals_decided_total", "Approvals that ended, by how, since the worker's start.", "tenant", "outcome"),
+		oldest:  desc("jig_approvals_oldest_age_seconds", "How long the oldest of them has waited.", "tenant", "kind"),
+		decided: desc("jig_approvals_decided_total", "Approvals that ended since the worker's start, by outcome.", "tenant", "outcome"),
 		seconds: desc("jig_approval_decision_seconds", "Time to a person's decision over the last 24 hours.", "quantile"),
-		expired: desc("jig_approvals_expired_ratio", "Share that expired of approvals that ended in the last 24 hours."),
+		expired: desc("jig_approvals_expired_ratio", "Share of expired approvals among those that ended in the last 24 hours."),
 	}
 }
 

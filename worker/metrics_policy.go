@@ -58,7 +58,7 @@ type unreadablePolicies struct {
 
 func newUnreadablePolicies(ctx context.Context, p policiesRead) *unreadablePolicies {
 	return &unreadablePolicies{ctx: ctx, policies: p, desc: prometheus.NewDesc("jig_policies_unreadable",
-		"Policies that this worker cannot read; calls of the tenant are held back meanwhile.", []string{"tenant"}, nil)}
+		"Policies that this worker cannot read; the tenant's calls are held back meanwhile.", []string{"tenant"}, nil)}
 }
 
 // Describe implements prometheus.Collector.

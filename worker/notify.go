@@ -30,7 +30,7 @@ const (
 	webhookHeaderBytes = 16 << 10
 )
 
-// webhookTransport returns a guarded transport: people who may write a tenant's document must not reach the worker's own network.
+// webhookTransport returns a guarded transport, because people who may write a tenant's document must not reach the worker's own network.
 func webhookTransport(allowLoopback bool) *http.Transport {
 	t := outbound.Transport(outbound.Options{AllowLoopback: allowLoopback})
 	t.ForceAttemptHTTP2 = true

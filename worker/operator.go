@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// newGrant returns the function that creates grants for the tool that gives them.
+// newGrant returns the function with which the tool grants.create creates grants.
 func newGrant(tenants *current.Tenants, known *current.Catalogue) func(context.Context, string, jig.GrantRequest, time.Time) (jig.Grant, error) {
 	return func(ctx context.Context, tenant string, request jig.GrantRequest, now time.Time) (jig.Grant, error) {
 		settings, err := tenants.Settings(ctx, tenant)

@@ -7,8 +7,8 @@ import (
 	"github.com/jig-run/jig/internal/store"
 )
 
-// MarkRestored marks the open calls that may have run since the backup that the database was restored from. With dry it only lists them. It
-// needs only the database.
+// MarkRestored marks the open calls that may have run since the backup was made from which the database was restored. If dry is true, it
+// only lists them. It needs no connection to Temporal.
 func MarkRestored(ctx context.Context, s Settings, logger *slog.Logger, dry bool) ([]store.Restored, error) {
 	db, err := openStore(ctx, s, logger)
 	if err != nil {

@@ -55,7 +55,7 @@ type Settings struct {
 	DatabaseOwnerURL string
 	// DatabaseMaxConns bounds the number of database connections; 0 means the store's default (4 per CPU, at least 8).
 	DatabaseMaxConns int
-	// Installation replaces the installation id that the database got when it was first migrated. A copy of a database that runs beside the
+	// Installation replaces the installation id that the first migration stored in the database. A copy of a database that runs beside the
 	// original, such as a staging system, needs an id of its own.
 	Installation string
 	// Workdir holds one folder per tenant, in which the tenant's file tools work. Required, and not "/".
@@ -173,29 +173,29 @@ func (s Settings) dirs() workdir.Dirs {
 func Describe() string {
 	rows := [][2]string{
 		{client.EnvAddress, "host:port of Temporal; default: Temporal's own environment and profile, then " + client.DefaultAddress},
-		{client.EnvNamespace, "Temporal namespace; default likewise, then " + client.DefaultNamespace},
+		{client.EnvNamespace, "Temporal namespace; default: the same sources, then " + client.DefaultNamespace},
 		{client.EnvTaskQueue, "task queue to poll; default jig"},
-		{EnvDatabaseURL, "PostgreSQL, as the application's role; needed"},
-		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; needed by migrate"},
+		{EnvDatabaseURL, "PostgreSQL, as the application's role; required"},
+		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; required by migrate"},
 		{EnvDatabaseConns, "most database connections at once; default 4 per CPU, at least 8"},
-		{EnvInstallation, "id of this installation, part of every idempotency key; default: the one that the database was given"},
-		{EnvWorkdir, "folder with one folder for each tenant, which its file tools see; needed"},
-		{EnvAllowLoopback, "true lets the http tools reach this machine; default false"},
-		{EnvAllowHosts, "hosts of the inside network that the http tools reach, host or host:port with commas between them; none without it"},
+		{EnvInstallation, "id of this installation, part of every idempotency key; default: the id in the database"},
+		{EnvWorkdir, "folder that holds one folder for each tenant's file tools; required"},
+		{EnvAllowLoopback, "true lets the http tools connect to this machine; default false"},
+		{EnvAllowHosts, "internal hosts that the http tools may reach, as host or host:port, separated by commas; default none"},
 		{EnvLogLevel, "debug, info, warn or error; default info"},
 		{EnvLogFormat, "text or json; default text"},
 		{EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"},
 		{EnvWorkflowCache, "sessions kept in memory between their tasks; default 1500"},
-		{EnvModel, "model of prompts that name none, e.g. anthropic/claude-sonnet-4-5"},
+		{EnvModel, "model for prompts that name no model, e.g. anthropic/claude-sonnet-4-5"},
 		{EnvSignals, "what decisions must prove: trusted (nothing), signed (a token) or off (a token, no raw signals); default signed"},
-		{EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); none without it"},
-		{EnvPermissions, "permissions of everybody in tenants without a document, with commas between them; none without it"},
-		{EnvMetrics, "host:port for Prometheus metrics; none without it"},
-		{EnvEntityURL, "link to what a thin tool created, with {tenant}, {entity_id}, {session_id} in it; default /entities/{entity_id}"},
-		{EnvAnthropicKey, "key for models anthropic/…; none without it"},
-		{EnvAnthropicURL, "address in place of Anthropic's own"},
+		{EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); default none"},
+		{EnvPermissions, "permissions of everybody in tenants without a document, separated by commas; default none"},
+		{EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"},
+		{EnvEntityURL, "link that thin tools return; may contain {tenant}, {entity_id} and {session_id}; default /entities/{entity_id}"},
+		{EnvAnthropicKey, "key for models anthropic/…, which need it"},
+		{EnvAnthropicURL, "base URL instead of Anthropic's own"},
 		{EnvOpenAIKey, "key for models openai/…; not needed by most local servers"},
-		{EnvOpenAIURL, "address in place of OpenAI's own: Ollama, vLLM, a gateway"},
+		{EnvOpenAIURL, "base URL instead of OpenAI's own, e.g. of Ollama, vLLM or a gateway"},
 	}
 	var b strings.Builder
 	for _, row := range rows {
@@ -251,7 +251,7 @@ func (r *reader) number(name string, otherwise int) int {
 	}
 	n, err := strconv.Atoi(v)
 	if err != nil || n < 1 {
-		r.refuse(name, "a number from 1 on")
+		r.refuse(name, "a whole number of at least 1")
 	}
 	return n
 }

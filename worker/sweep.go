@@ -19,7 +19,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// sweepEvery is how often the sweeper looks for sessions whose workflow was ended from outside, so that they can be closed.
+// sweepEvery is how often the sweeper closes sessions whose workflow was ended externally.
 const sweepEvery = time.Minute
 
 // scheduleSweep makes sure that the sweeper's schedule exists: one for all workers of a task queue.

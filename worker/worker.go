@@ -35,7 +35,7 @@ type Worker struct {
 	worker   sdkworker.Worker
 	logger   *slog.Logger
 	broken   chan error
-	// others holds the functions that stop what runs beside Temporal's worker.
+	// others holds the functions that stop the background work beside Temporal's worker.
 	others []func()
 	stop   sync.Once
 }
@@ -43,12 +43,12 @@ type Worker struct {
 // BrokenError is the error that made a running worker unable to continue.
 type BrokenError struct{ Cause error }
 
-func (e *BrokenError) Error() string { return "the worker cannot go on: " + e.Cause.Error() }
+func (e *BrokenError) Error() string { return "the worker cannot continue: " + e.Cause.Error() }
 
 func (e *BrokenError) Unwrap() error { return e.Cause }
 
-// Start starts a worker with the built-in tools and the given ones, and returns once it polls for work. Its errors address the person who
-// configured the worker; most are a [*jig.Error].
+// Start starts a worker with the built-in tools and the given ones, and returns once it polls for work. Its errors are written for the
+// person who configured the worker; most are a [*jig.Error].
 func Start(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Tool) (*Worker, error) {
 	w := &Worker{logger: logger, broken: make(chan error, 1)}
 	if err := w.start(ctx, s, more); err != nil {
@@ -75,7 +75,7 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	return w.poll(ctx, s, p)
 }
 
-// parts are what a worker runs.
+// parts holds the components that assemble builds and poll runs.
 type parts struct {
 	registry   *tools.Registry
 	tenants    *current.Tenants
@@ -127,7 +127,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 	return p, nil
 }
 
-// poll starts Temporal's worker and what runs beside it.
+// poll starts Temporal's worker and the background work beside it.
 func (w *Worker) poll(ctx context.Context, s Settings, p *parts) error {
 	sdkworker.SetStickyWorkflowCacheSize(s.WorkflowCache)
 	w.worker = sdkworker.New(w.temporal, s.Temporal.TaskQueue, workerOptions(s, w.fail))
@@ -143,7 +143,7 @@ func (w *Worker) poll(ctx context.Context, s Settings, p *parts) error {
 	w.others = append(w.others, stopMetrics)
 	w.beside(ctx, newDispatcher(w.store, p.tenants.Settings, s, w.logger).Run)
 	if err := scheduleSweep(ctx, w.temporal, s.Temporal.TaskQueue); err != nil {
-		w.logger.WarnContext(ctx, "the sweeper is not scheduled: sessions that are ended from outside stay open", slog.Any("error", err))
+		w.logger.WarnContext(ctx, "the sweeper is not scheduled: sessions that are ended externally stay open", slog.Any("error", err))
 	}
 	w.logger.InfoContext(ctx, "worker ready",
 		slog.String("task_queue", s.Temporal.TaskQueue), slog.String("temporal", s.Temporal.Temporal.HostPort),
@@ -204,7 +204,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Too
 	case err := <-w.Broken():
 		return &BrokenError{Cause: err}
 	case <-ctx.Done():
-		logger.InfoContext(ctx, "worker stops: what runs has time to finish", slog.Duration("at_most", s.StopTimeout))
+		logger.InfoContext(ctx, "worker is stopping: running work gets time to finish", slog.Duration("at_most", s.StopTimeout))
 		return nil
 	}
 }
@@ -233,10 +233,10 @@ func dial(ctx context.Context, s Settings, logger *slog.Logger) (sdk.Client, err
 // notStarted returns the error for a namespace or task queue that cannot be polled.
 func notStarted(err error) error {
 	return jig.Errorf(jig.CodeUnavailable, "the worker cannot poll: %w", err).
-		WithHint("is the namespace there? `temporal operator namespace list` says")
+		WithHint("check with `temporal operator namespace list` that the namespace exists")
 }
 
-// storeOf lets the database serve every subject.
+// storeOf returns a store in which the database serves every subject.
 func storeOf(db *store.DB) activities.Store {
 	return activities.Store{
 		Sessions:   db,

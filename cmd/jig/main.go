@@ -1,5 +1,5 @@
-// Command jig is all of jig in one program: the command line, which starts and watches sessions and decides what waits for a person, and
-// the processes that do the work: `jig worker`, `jig migrate` and `jig mark-restored`.
+// Command jig is all of jig in one program: the command line, which starts and watches sessions and decides about calls that wait for a
+// person, and the commands that run jig itself: `jig worker`, `jig migrate` and `jig mark-restored`.
 package main
 
 import (

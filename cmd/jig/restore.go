@@ -19,12 +19,13 @@ func markRestoredCommand(shell starter.Shell) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "mark-restored",
 		Short: "Hold back calls that may have run since a restored backup was made",
-		Long: `Mark the open calls of all tenants that may have run after the backup was made that the database was restored from. Run it after the
-restore and before the first worker starts. A person must then say of each call that is not idempotent whether it happened (jig reconcile)
-before it can run, and so of each composition that writes and had not begun. Other calls that write may run again under their idempotency keys.
+		Long: `Mark the open calls of all tenants that may have run since the backup was made. Run it after the database was restored from the
+backup and before the first worker starts. A marked call that is not idempotent cannot run until a person says whether it happened
+(jig reconcile). The same is true of a composition that writes and had not begun. Other calls that write may run again under their
+idempotency keys.
 
-It needs JIG_DATABASE_URL and may run several times: calls that are marked stay as they are. Do not run it without a restore: what a
-worker is running at that moment would be asked about, too.`,
+It needs JIG_DATABASE_URL. Running it again does not change calls that are already marked. Run it only after a restore: it also marks calls
+that workers are running at that moment.`,
 		Example: `  jig mark-restored --dry-run
   jig mark-restored`,
 		Args: cobra.NoArgs,
@@ -54,7 +55,7 @@ worker is running at that moment would be asked about, too.`,
 	return c
 }
 
-// restoredReport is what the command prints as JSON.
+// restoredReport is the JSON output of the command.
 type restoredReport struct {
 	DryRun bool           `json:"dry_run"`
 	Calls  []restoredCall `json:"calls"`

@@ -15,7 +15,7 @@ func workerCommand(shell starter.Shell) *cobra.Command {
 	return &cobra.Command{
 		Use:   "worker",
 		Short: "Run the worker: it does the work of all sessions on its task queue",
-		Long: `Run the worker until SIGTERM or Ctrl-C: it takes no new work then, and gives what runs time to finish.
+		Long: `Run the worker until SIGTERM or Ctrl-C. It then takes no new work and gives running work time to finish.
 
 Settings come from the flags, then the environment, then .jig/dev.env (written by "make dev"):
 
@@ -44,7 +44,7 @@ func migrateCommand(shell starter.Shell) *cobra.Command {
 		Use:   "migrate",
 		Short: "Bring the database's schema up to date and give the worker's role its rights",
 		Long: `Bring the schema up to date as the role of JIG_DATABASE_OWNER_URL, and give the role that JIG_DATABASE_URL names the rights
-that a worker needs. It may run several times, and several at once.`,
+that a worker needs. It can run repeatedly, and several can run at once.`,
 		Example: `  JIG_DATABASE_OWNER_URL=postgres://owner@db/jig JIG_DATABASE_URL=postgres://jig_app@db/jig jig migrate`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
