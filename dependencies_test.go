@@ -155,7 +155,7 @@ func renderDependencies(list map[string]dependency, purposes map[string]string) 
 	table("In the programs that users run", true)
 	table("Only in development, tests and benchmarks", false)
 	b.WriteString("\nOnly `dev/temporal` requires the Temporal server. A program that uses the client does not download it, and jig's versions do not depend on the\n" +
-		"server's ([decision](decisions/006-temporal-server-as-a-child-process.md)). golangci-lint, workflowcheck and the `temporal` command are no\n" +
+		"server's ([decision](decisions/006-temporal-server-as-a-child-process.md)). golangci-lint, workflowcheck and the `temporal` command are not\n" +
 		"requirements either: `make` builds them at the versions that the Makefile names.\n")
 	return b.String()
 }

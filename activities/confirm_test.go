@@ -108,7 +108,7 @@ func TestConfirmation_DeniedCallIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.govern(t, "  - {name: no, when: 'tool.name == \"shop.close\"', verdict: deny}\n")
-	require.Equal(t, jig.CallDenied, o.asks(t, 1, closeTool, unconfirmed).Status, "nobody is asked about what may not be")
+	require.Equal(t, jig.CallDenied, o.asks(t, 1, closeTool, unconfirmed).Status, "nobody is asked about a call that policy denies")
 	o.says(t, 1, "yes")
 	require.Equal(t, jig.CallDenied, o.asks(t, 2, closeTool, confirmed).Status)
 }

@@ -78,7 +78,7 @@ func TestPatches_DescribeTheChange(t *testing.T) {
 				if from == via && via == to {
 					continue
 				}
-				require.JSONEq(t, to, applied(t, both, json.RawMessage(from)), "one after the other, from what was asked for")
+				require.JSONEq(t, to, applied(t, both, json.RawMessage(from)), "applied in order, starting from the original input")
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func (r *racing) Decide(ctx context.Context, d approval.DecisionRequest) (jig.Ru
 }
 
 // Two people change the same input at the same time. The record of the later change says what it changed relative to the earlier one.
-func TestEdit_ThatRacesIsRecordedAgainstWhatItChanged(t *testing.T) {
+func TestEdit_IsRecordedAgainstTheInputThatItReplaced(t *testing.T) {
 	t.Parallel()
 	var race *racing
 	o := newOffice(t, func(o *office) {
@@ -153,7 +153,7 @@ func TestEdit_ThatRacesIsRecordedAgainstWhatItChanged(t *testing.T) {
 
 	row := o.call(t, c.ID)
 	require.JSONEq(t, `{"order":"b","amount":30}`, string(row.Input))
-	require.JSONEq(t, string(row.Input), applied(t, row.Patch, json.RawMessage(small)), "the changes together lead from what was asked for to what it is")
+	require.JSONEq(t, string(row.Input), applied(t, row.Patch, json.RawMessage(small)), "together the changes lead from the original input to the current one")
 	require.Equal(t, "fay", row.EditedBy)
 	last := o.patches(t)
 	require.Len(t, last, 2)

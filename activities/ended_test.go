@@ -127,7 +127,7 @@ func TestStatus_TerminatedWorkflowIsFailed(t *testing.T) {
 	require.Equal(t, jig.ReasonTerminated, view.Reason)
 	require.Empty(t, view.Pending)
 	require.Len(t, box.ends, 1)
-	require.Equal(t, lastChange, box.ends[0].Since, "a session that goes on meanwhile is left alone")
+	require.Equal(t, lastChange, box.ends[0].Since, "a session that continues in the meantime is left alone")
 }
 
 func TestApprovals_TerminatedWorkflowWaitsForNobody(t *testing.T) {
@@ -157,7 +157,7 @@ func TestEvents_TerminatedWorkflowEndsTheWait(t *testing.T) {
 	request := protocol.EventsRequest{Tenant: "acme", SessionID: "ses_1", Wait: time.Minute}
 	page, err := box.activities().ListEvents(t.Context(), request)
 	require.NoError(t, err)
-	require.Equal(t, jig.StatusInputRequired, page.Status, "something waits for a person in it")
+	require.Equal(t, jig.StatusInputRequired, page.Status, "a call in it waits for a person")
 
 	box.terminate("ses_1")
 	page, err = box.activities().ListEvents(t.Context(), request)

@@ -70,7 +70,7 @@ steps:
   - {id: after, tool: shop.orders, input: {order: a, amount: 1}}
 `
 
-func TestConfirm_AStepWithoutItsFlagFailsAndNothingGoesOn(t *testing.T) {
+func TestConfirm_StepWithoutItsFlagFailsTheComposition(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.begins(t, closing, `{"confirmed":false}`)
@@ -84,13 +84,13 @@ func TestConfirm_AStepWithoutItsFlagFailsAndNothingGoesOn(t *testing.T) {
 
 	o.begins(t, closing, `{"confirmed":true}`)
 	o.composes(t)
-	require.Equal(t, jig.CallWaiting, o.call(t, "1.1/close").Status, "policy asks about it as about any write")
+	require.Equal(t, jig.CallWaiting, o.call(t, "1.1/close").Status, "policy requires approval, as for any write")
 	o.hear(t, "approve", jig.Decision{Call: "1.1/close", By: "fay"})
 	require.Equal(t, jig.CallSucceeded, o.composes(t).Ran.State)
 	require.Equal(t, []string{"1.1/close a true", "1.1/after a 1"}, o.ran)
 }
 
-func TestConfirm_ACallByItselfWithoutItsFlagFails(t *testing.T) {
+func TestConfirm_SingleCallWithoutItsFlagFails(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.calls(t, closeTool, unconfirmed)
@@ -207,7 +207,7 @@ func TestRetry_OfAWriteThatMayHaveHappenedAsksAPerson(t *testing.T) {
 }
 
 // A composition that fails after one of its steps wrote is not retried, because it would write a second time.
-func TestRetry_NotOfACompositionThatWrote(t *testing.T) {
+func TestRetry_CompositionThatWroteIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		first string

@@ -34,7 +34,7 @@ func (o *office) held(t *testing.T, id string) {
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, "PAUSED", failed.Type())
 	require.False(t, failed.NonRetryable())
-	require.Positive(t, failed.NextRetryDelay(), "it is looked at again, not at once")
+	require.Positive(t, failed.NextRetryDelay(), "it is retried, but not at once")
 	require.Equal(t, "call "+id+" is held back: "+whyHeld, failed.Message())
 }
 
@@ -154,7 +154,7 @@ func (h heldComposition) Rule(context.Context, jig.Tool, jig.Call, jig.Session, 
 }
 
 // A composition that is held back waits. If it is canceled in the meantime it ends, so that its session can end.
-func TestHeldCompositionCanBeCancelled(t *testing.T) {
+func TestHeldComposition_CanBeCanceled(t *testing.T) {
 	t.Parallel()
 	h := heldComposition{call: jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "entities.extract", Status: jig.CallReserved, Input: []byte(`{}`)}}
 	a := activities.New(activities.Deps{Store: storeOf(h), Catalogue: h, Policy: h, Tenants: h})

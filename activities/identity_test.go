@@ -343,7 +343,7 @@ func TestToken_CoversExactlyWhatWasSigned(t *testing.T) {
 		"reason removed":           {"deny", no, func(d *jig.Decision) { d.Reason = "" }},
 		"another principal's name": {"approve", plain, func(d *jig.Decision) { d.By = "flo" }},
 		"a token cut off":          {"approve", plain, func(d *jig.Decision) { d.Token = d.Token[:len(d.Token)-4] }},
-		"a token without a sign":   {"approve", plain, func(d *jig.Decision) { d.Token = tampered[0] + "." + tampered[1] + "." }},
+		"an unsigned token":        {"approve", plain, func(d *jig.Decision) { d.Token = tampered[0] + "." + tampered[1] + "." }},
 		"a digest that is stale":   {"approve", plain, func(d *jig.Decision) { d.Digest = "f00d" }},
 		"for another tenant": {"approve", plain, func(d *jig.Decision) {
 			claim, err := token.ForDecision("other", o.session, *d, c.Digest)
@@ -373,7 +373,7 @@ func TestToken_CoversExactlyWhatWasSigned(t *testing.T) {
 	o.clock = 20 * time.Minute
 	require.Contains(t, o.hear(t, "approve", plain).Reason, "expired")
 	o.clock = 0
-	require.Equal(t, jig.CallReserved, o.hear(t, "approve", plain).Status, "unchanged it counts")
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", plain).Status, "unchanged, it counts")
 	require.Equal(t, jig.DecisionRefused, o.hear(t, "approve", plain).Outcome, "once")
 }
 
@@ -424,7 +424,7 @@ func TestTrustedSignal_RecordsTheClaim(t *testing.T) {
 	bad := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
 	bad.Token += "x"
 	bad.By = "fay"
-	require.Contains(t, o.hear(t, "approve", bad).Reason, "the token was not accepted", "a token that is there must hold")
+	require.Contains(t, o.hear(t, "approve", bad).Reason, "the token was not accepted", "a token that is sent must be valid")
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay"}).Status)
 	_, claimed, err := o.db.Approved(t.Context(), o.tenant, o.session, c.ID)
 	require.NoError(t, err)

@@ -78,7 +78,7 @@ func (o *office) delegates(t *testing.T, pass int, input string) activities.Chil
 }
 
 // An unregistered document that uses the name of an agent which a rule trusts is not covered by that rule.
-func TestDraftOfARegisteredAgentIsNotTrustedAsIt(t *testing.T) {
+func TestDraft_IsNotTrustedLikeTheRegisteredAgent(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.govern(t, nightlyMayRefund)
@@ -158,7 +158,7 @@ func TestAgentStartsOnlyWhatItsDocumentLists(t *testing.T) {
 }
 
 // An agent that may not start other agents is not offered the tool for it.
-func TestOnlyAnAgentThatListsAgentsIsOfferedToStartThem(t *testing.T) {
+func TestAgentTool_IsOfferedOnlyToAgentsThatListAgents(t *testing.T) {
 	t.Parallel()
 	for agents, offered := range map[string]bool{"agents: []": false, "agents: [helper]": true} {
 		o := newOffice(t)
@@ -171,7 +171,7 @@ func TestOnlyAnAgentThatListsAgentsIsOfferedToStartThem(t *testing.T) {
 }
 
 // An approver cannot change a call so that it starts an agent which the caller's document does not list.
-func TestNoEditStartsAnAgentThatIsNotListed(t *testing.T) {
+func TestEdit_CannotStartAnUnlistedAgent(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.govern(t, "  - {name: agents, when: \"tool.name == 'agent.run'\", verdict: ask}\n")
@@ -318,7 +318,7 @@ func TestPermissions_RevocationAppliesToRunningSessions(t *testing.T) {
 }
 
 // Rules see the groups that the principal has now.
-func TestRulesSeeThePrincipalAsTheTenantKnowsItNow(t *testing.T) {
+func TestRules_SeeThePrincipalsCurrentGroups(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.govern(t, "  - {name: finance, when: \"'finance' in principal.groups && principal.proof == 'claimed'\", verdict: run}\n")

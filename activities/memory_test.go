@@ -101,7 +101,7 @@ func TestMemory_IncludesEarlierPasses(t *testing.T) {
 	require.Empty(t, activities.MemoryOf(failed, again, open))
 }
 
-// What a large result names is collected while the complete result is available.
+// The entities that a large result names are collected while the complete result is available.
 func TestMemoryOfALargeResult(t *testing.T) {
 	t.Parallel()
 	data := `{"a":"` + strings.Repeat("x", 50_000) + `","entities":[{"entity_id":"ent_1","type":"team"},{"entity_id":"ent_2","title":"B"}],"page":{"id":1,"title":"P"}}`

@@ -231,7 +231,7 @@ func TestLateSuccess_SweeperNotifiesWorkflowOfDeadWorker(t *testing.T) {
 }
 
 // If a new version of a tool asks for confirmation, an approval of the earlier version does not let the call run.
-func TestApproval_OfAVersionWithoutConfirmationDoesNotLetAnotherRun(t *testing.T) {
+func TestApproval_DoesNotCoverALaterVersionWithConfirmation(t *testing.T) {
 	t.Parallel()
 	for name, rules := range map[string]string{
 		"policy asks":            "",
@@ -327,7 +327,7 @@ func (o *office) stops(t *testing.T, stop chat.StopReason, asked ...jig.ToolCall
 
 func TestCutOffAnswer_DoesNotRunItsLastCall(t *testing.T) {
 	t.Parallel()
-	for name, input := range map[string]string{"nothing was written": `{}`, "it happens to be whole": `{"order":"b"}`} {
+	for name, input := range map[string]string{"nothing was written": `{}`, "it happens to be complete": `{"order":"b"}`} {
 		for stop, want := range map[chat.StopReason]jig.CallStatus{chat.StopLength: jig.CallFailed, chat.StopCalls: jig.CallReserved} {
 			t.Run(name+", "+string(stop), func(t *testing.T) {
 				t.Parallel()
@@ -335,7 +335,7 @@ func TestCutOffAnswer_DoesNotRunItsLastCall(t *testing.T) {
 				o := newOffice(t, func(o *office) { o.extra = []tools.Tool{o.payment(draft, paid)} })
 				whole := jig.ToolCall{ProviderID: "a", Name: payTool, Input: json.RawMessage(`{"order":"a"}`)}
 				o.stops(t, stop, whole, jig.ToolCall{ProviderID: "b", Name: payTool, Input: json.RawMessage(input)})
-				require.Equal(t, jig.CallReserved, o.call(t, "1.1").Status, "those before it are whole")
+				require.Equal(t, jig.CallReserved, o.call(t, "1.1").Status, "the calls before it are complete")
 				cut := o.call(t, "1.2")
 				require.Equal(t, want, cut.Status)
 				if want == jig.CallReserved {

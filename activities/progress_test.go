@@ -27,8 +27,8 @@ func (s *said) AppendEvents(ctx context.Context, _, _ string, events ...jig.Even
 	return nil
 }
 
-// A talkative tool writes only a few events, and its last report is kept even if it is canceled.
-func TestReportsAreJoinedAndTheLastIsKept(t *testing.T) {
+// A tool that reports often writes only a few events, and its last report is kept even if the tool is canceled.
+func TestProgress_ReportsAreMergedAndTheLastIsKept(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	store := &said{}

@@ -44,7 +44,7 @@ func TestFitOverflowsToASummary(t *testing.T) {
 	t.Parallel()
 	_, overflow := activities.Fit("ses_1", transcript(200, 4000), 3000)
 	require.Positive(t, overflow)
-	require.Less(t, overflow, 199, "the latest two passes are never summarised")
+	require.Less(t, overflow, 199, "the latest two passes are never summarized")
 }
 
 func TestFitNeverTouchesTheLatestTwo(t *testing.T) {

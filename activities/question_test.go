@@ -40,7 +40,7 @@ func TestQuestion_AcceptsOnlyFittingAnswers(t *testing.T) {
 			got := o.hear(t, "answer", jig.Reply{Call: c.ID, By: "ben", Value: json.RawMessage(value)})
 			require.Equal(t, jig.CallSucceeded, got.Status, "%s %s: %s", name, value, got.Reason)
 			require.JSONEq(t, `{"answer":`+value+`,"by":"ben"}`, string(o.call(t, c.ID).Result.Data))
-			require.Contains(t, o.hear(t, "answer", jig.Reply{Call: c.ID, By: "ben", Value: json.RawMessage(value)}).Reason, "it is succeeded")
+			require.Contains(t, o.hear(t, "answer", jig.Reply{Call: c.ID, By: "ben", Value: json.RawMessage(value)}).Reason, "its status is succeeded")
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (s shelf) activities() *activities.Activities {
 	return activities.New(activities.Deps{Store: storeOf(s), Tenants: who{}, Catalogue: s, Composer: s})
 }
 
-func TestListCatalogNamesWhatIsRegistered(t *testing.T) {
+func TestListCatalog_NamesRegisteredDocuments(t *testing.T) {
 	t.Parallel()
 	s := shelf{
 		tools: []jig.Tool{{Name: "file.read"}, {Name: "file.write", Tenants: []string{"others"}}},
@@ -77,8 +77,8 @@ func TestListCatalogNamesWhatIsRegistered(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"cms.publish", "file.read"}, names(page.Tools))
 	require.Equal(t, []string{"review"}, page.Agents)
-	require.Equal(t, []string{"nightly"}, page.Specs, "it has no tool's name")
-	require.Equal(t, []string{}, page.Skills, "that there is none is known")
+	require.Equal(t, []string{"nightly"}, page.Specs, "its name is not a tool name")
+	require.Equal(t, []string{}, page.Skills, "an empty list means that there are none")
 }
 
 func TestListCatalogInPages(t *testing.T) {
@@ -96,14 +96,14 @@ func TestListCatalogInPages(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, page.Tools)
 		require.LessOrEqual(t, len(page.Tools), 2)
-		require.Equal(t, request.After == "", page.Skills != nil, "documents are named on the first page alone")
+		require.Equal(t, request.After == "", page.Skills != nil, "documents are named only on the first page")
 		seen = append(seen, names(page.Tools)...)
 		more, request.After = page.More, seen[len(seen)-1]
 	}
 	require.Equal(t, []string{"a.a", "b.b", "c.c", "d.d", "e.e"}, seen)
 }
 
-func TestListCatalogGivesADocumentInPieces(t *testing.T) {
+func TestListCatalog_ReturnsADocumentInPieces(t *testing.T) {
 	t.Parallel()
 	s := shelf{body: strings.Repeat("0123456789", 30<<10)}
 	a := s.activities()

@@ -38,7 +38,7 @@ func TestOutcome_FailedWriteIsUnknownUnlessNothingHappened(t *testing.T) {
 				require.Equal(t, jig.CallUnknown, status, "%q: %s", permission, code)
 			}
 			status, _ = activities.VerdictOn(t.Context(), write, fails(code), 2, true)
-			require.Equal(t, jig.CallUnknown, status, "%q: %s says nothing of an earlier attempt", permission, code)
+			require.Equal(t, jig.CallUnknown, status, "%q: %s says nothing about an earlier attempt", permission, code)
 		}
 		status, _ := activities.VerdictOn(t.Context(), write, jig.ToolResult{}, 1, false)
 		require.Equal(t, jig.CallUnknown, status, "it did not say why it failed")
@@ -57,21 +57,21 @@ func TestOutcome_WriteIsRepeatedOnlyIfSafe(t *testing.T) {
 		want    jig.CallStatus
 		doubt   bool
 	}{
-		"nothing happened":                             {once, hadNoEffect(jig.CodeUnavailable), 1, false, jig.CallReserved, false},
-		"nothing happened, the last attempt":           {once, hadNoEffect(jig.CodeUnavailable), 3, false, jig.CallFailed, false},
-		"nothing happened, and never will":             {once, hadNoEffect(jig.CodeNotFound), 1, false, jig.CallFailed, false},
-		"nothing happened, a bug":                      {once, hadNoEffect(jig.CodeInternal), 1, false, jig.CallFailed, false},
-		"a rate limit is a promise, no leave to retry": {once, fails(jig.CodeRateLimited), 1, false, jig.CallFailed, false},
-		"keyed: a rate limit":                          {keyed, fails(jig.CodeRateLimited), 1, false, jig.CallReserved, false},
-		"keyed: a time-out":                            {keyed, fails(jig.CodeTimeout), 1, false, jig.CallReserved, true},
-		"keyed: a plain error":                         {keyed, fails(jig.CodeInternal), 1, false, jig.CallReserved, true},
-		"keyed: the last time-out":                     {keyed, fails(jig.CodeTimeout), 3, true, jig.CallUnknown, true},
-		"keyed: a time-out, then a promise":            {keyed, fails(jig.CodeConflict), 2, true, jig.CallUnknown, true},
-		"keyed: a time-out, then not executed":         {keyed, hadNoEffect(jig.CodeUnavailable), 2, true, jig.CallReserved, true},
-		"keyed: not executed the last time":            {keyed, hadNoEffect(jig.CodeUnavailable), 3, true, jig.CallUnknown, true},
-		"keyed: a promise":                             {keyed, fails(jig.CodeConflict), 1, false, jig.CallFailed, false},
-		"keyed: the tool asks for a person":            {keyed, fails(jig.CodeOutcomeUnknown), 1, false, jig.CallUnknown, true},
-		"success after an unknown outcome":             {keyed, jig.ToolResult{Success: true}, 2, true, jig.CallSucceeded, false},
+		"nothing happened":                                     {once, hadNoEffect(jig.CodeUnavailable), 1, false, jig.CallReserved, false},
+		"nothing happened, the last attempt":                   {once, hadNoEffect(jig.CodeUnavailable), 3, false, jig.CallFailed, false},
+		"nothing happened, and never will":                     {once, hadNoEffect(jig.CodeNotFound), 1, false, jig.CallFailed, false},
+		"nothing happened, a bug":                              {once, hadNoEffect(jig.CodeInternal), 1, false, jig.CallFailed, false},
+		"a rate limit is a promise, not a permission to retry": {once, fails(jig.CodeRateLimited), 1, false, jig.CallFailed, false},
+		"keyed: a rate limit":                                  {keyed, fails(jig.CodeRateLimited), 1, false, jig.CallReserved, false},
+		"keyed: a timeout":                                     {keyed, fails(jig.CodeTimeout), 1, false, jig.CallReserved, true},
+		"keyed: a plain error":                                 {keyed, fails(jig.CodeInternal), 1, false, jig.CallReserved, true},
+		"keyed: the last timeout":                              {keyed, fails(jig.CodeTimeout), 3, true, jig.CallUnknown, true},
+		"keyed: a timeout, then a promise":                     {keyed, fails(jig.CodeConflict), 2, true, jig.CallUnknown, true},
+		"keyed: a timeout, then not executed":                  {keyed, hadNoEffect(jig.CodeUnavailable), 2, true, jig.CallReserved, true},
+		"keyed: not executed the last time":                    {keyed, hadNoEffect(jig.CodeUnavailable), 3, true, jig.CallUnknown, true},
+		"keyed: a promise":                                     {keyed, fails(jig.CodeConflict), 1, false, jig.CallFailed, false},
+		"keyed: the tool asks for a person":                    {keyed, fails(jig.CodeOutcomeUnknown), 1, false, jig.CallUnknown, true},
+		"success after an unknown outcome":                     {keyed, jig.ToolResult{Success: true}, 2, true, jig.CallSucceeded, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +121,7 @@ func TestOutcome_OfReads(t *testing.T) {
 		want    jig.CallStatus
 	}{
 		"success":                        {read, jig.ToolResult{Success: true}, 1, jig.CallSucceeded},
-		"a time-out is tried again":      {read, fails(jig.CodeTimeout), 1, jig.CallReserved},
+		"a timeout is tried again":       {read, fails(jig.CodeTimeout), 1, jig.CallReserved},
 		"the last attempt fails":         {read, fails(jig.CodeTimeout), 3, jig.CallFailed},
 		"a wrong input":                  {read, fails(jig.CodeInvalidInput), 1, jig.CallFailed},
 		"a tool's own bug":               {read, fails(jig.CodeInternal), 1, jig.CallFailed},
@@ -158,7 +158,7 @@ func TestShortenedResult_KeepsTheFullValue(t *testing.T) {
 		Counts map[string]int `json:"counts"`
 	}
 	require.NoError(t, json.Unmarshal(c.Result.Data, &left))
-	require.Equal(t, map[string]int{"total": 3, "failed": 1}, left.Counts, "what an extraction of many counts by")
+	require.Equal(t, map[string]int{"total": 3, "failed": 1}, left.Counts, "the counts of an extraction of many entities")
 
 	small := ledger.Completion{Result: jig.ToolResult{Success: true, Data: json.RawMessage(`{}`)}}
 	require.NoError(t, activities.CutDown(&small))

@@ -30,7 +30,7 @@ func TestNext(t *testing.T) {
 		code   jig.Code
 	}{
 		"an answer completes":              {ledger.PassState{Turn: chat.Turn{Text: "done", Stop: chat.StopEnd}}, 1, jig.StatusCompleted, jig.ReasonAnswered, ""},
-		"calls go on":                      {ledger.PassState{Counts: calls(jig.CallSucceeded, 2)}, 1, jig.StatusWorking, "", ""},
+		"calls continue":                   {ledger.PassState{Counts: calls(jig.CallSucceeded, 2)}, 1, jig.StatusWorking, "", ""},
 		"one duplicate of two continues":   {ledger.PassState{Counts: map[jig.CallStatus]int{jig.CallDuplicate: 1, jig.CallFailed: 1}}, 1, jig.StatusWorking, "", ""},
 		"all duplicates complete":          {ledger.PassState{Counts: calls(jig.CallDuplicate, 2)}, 1, jig.StatusCompleted, jig.ReasonAllToolsDuplicate, ""},
 		"a message outweighs an answer":    {ledger.PassState{Unread: 1, Turn: chat.Turn{Stop: chat.StopEnd}}, 1, jig.StatusWorking, "", ""},

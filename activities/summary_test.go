@@ -116,7 +116,7 @@ func TestSummary_LongLogIsCutInTheMiddle(t *testing.T) {
 }
 
 // If the model returns no summary, the session still remembers what it was asked for.
-func TestSummary_KeepsTheLogIfTheModelGivesNone(t *testing.T) {
+func TestSummary_KeepsTheLogIfTheModelReturnsNoText(t *testing.T) {
 	t.Parallel()
 	l := newLong(30)
 	think(t, l, &writer{summary: " \n"})
@@ -125,8 +125,8 @@ func TestSummary_KeepsTheLogIfTheModelGivesNone(t *testing.T) {
 	require.True(t, utf8.ValidString(l.summary))
 }
 
-// A summary may take longer than the heartbeat time-out, so the worker sends heartbeats in the meantime.
-func TestThinkHeartbeatsWhileItSummarises(t *testing.T) {
+// A summary may take longer than the heartbeat timeout, so the worker sends heartbeats in the meantime.
+func TestThink_SendsHeartbeatsWhileItSummarizes(t *testing.T) {
 	t.Parallel()
 	beats := make(chan struct{}, 1)
 	w := &writer{summary: "short", before: func() {

@@ -32,7 +32,7 @@ func TestToken_CanBeUsedOnce(t *testing.T) {
 		approval := o.vouched(t, who, jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
 		first := o.sent(t, "approve", "update:"+who, approval)
 		require.Equal(t, jig.DecisionAccepted, first.Outcome, first.Reason)
-		require.Equal(t, first, o.sent(t, "approve", "update:"+who, approval), "an attempt that is made again has the same answer")
+		require.Equal(t, first, o.sent(t, "approve", "update:"+who, approval), "a repeated attempt gets the same answer")
 	}
 	doubt := func() {
 		for range 2 {
@@ -76,7 +76,7 @@ func TestToken_OfAPauseCanBeUsedOnce(t *testing.T) {
 	changed := pause
 	changed.Reason = "fay is on holiday"
 	_, err := asks(o.Pause, changed)
-	require.ErrorContains(t, err, "another content", "the words of a pause are bound")
+	require.ErrorContains(t, err, "another content", "the token covers the reason of the pause")
 	got, err := asks(o.Pause, pause)
 	require.NoError(t, err)
 	require.True(t, got.Changed)
@@ -102,7 +102,7 @@ func TestProofRequired_ClaimedVotesDoNotCount(t *testing.T) {
 
 	o.settings.Signals = tenancy.SignalsSigned
 	approve := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}
-	require.Contains(t, o.hear(t, "approve", o.vouched(t, "ana", approve)).Reason, "ana may not decide", "fay handed her nothing that is proved")
+	require.Contains(t, o.hear(t, "approve", o.vouched(t, "ana", approve)).Reason, "ana may not decide", "fay's delegation to ana was not proved")
 	got := o.hear(t, "approve", o.vouched(t, "fay", approve))
 	require.Equal(t, jig.CallWaiting, got.Status, "flo's word was a claim")
 	require.Contains(t, got.Reason, "1 of 2 approvals")
@@ -137,7 +137,7 @@ func TestProofRequired_ApprovalByClaimAsksAgain(t *testing.T) {
 
 	o.settings.Signals = tenancy.SignalsSigned
 	require.Equal(t, jig.CallSucceeded, o.runs(t, proved.ID))
-	require.Equal(t, jig.CallSucceeded, o.runs(t, begun.ID), "what has its result keeps it")
+	require.Equal(t, jig.CallSucceeded, o.runs(t, begun.ID), "a call that has its result keeps it")
 	require.Equal(t, jig.CallWaiting, o.runs(t, claimed.ID))
 	require.NotContains(t, o.ran, claimed.ID+" a 10")
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: claimed.ID, Answer: jig.AnswerApprove})).Status)

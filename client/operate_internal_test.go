@@ -82,7 +82,7 @@ func TestRevokeGrant(t *testing.T) {
 	_, err = newTestClient(f).RevokeGrant(t.Context(), request)
 	require.Equal(t, jig.CodeInternal, jig.CodeOf(err))
 	_, err = newTestClient(f).RevokeGrant(t.Context(), protocol.GrantsRequest{Tenant: "acme"})
-	require.Equal(t, jig.CodeMissingParam, jig.CodeOf(err), "without an id it would list")
+	require.Equal(t, jig.CodeMissingParam, jig.CodeOf(err), "without an id, the request would list grants")
 
 	f.activity = func(sdk.StartActivityOptions, string, any) (any, error) {
 		return nil, applicationError(jig.CodeNotFound, "there is no grant grt_1")
@@ -128,7 +128,7 @@ func TestPauses(t *testing.T) {
 	got, err = c.Pause(t.Context(), request)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	require.Equal(t, 1, begun, "what has begun is not begun again: its token counts once")
+	require.Equal(t, 1, begun, "a started activity is not started again: its token counts only once")
 
 	f.activity = func(sdk.StartActivityOptions, string, any) (any, error) {
 		return nil, applicationError(jig.CodeNotPermitted, "this tenant accepts only signed requests")

@@ -74,7 +74,7 @@ func TestTranslate(t *testing.T) {
 	require.ErrorIs(t, translate(context.Canceled), context.Canceled)
 }
 
-func TestDecideIsOneUpdateHoweverOftenItIsSent(t *testing.T) {
+func TestDecide_RetriesAreOneUpdate(t *testing.T) {
 	t.Parallel()
 	want := protocol.DecideResult{SessionID: "ses_a", Decisions: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted}}}
 	failures := []error{
@@ -101,7 +101,7 @@ func TestDecideIsOneUpdateHoweverOftenItIsSent(t *testing.T) {
 
 	_, err = c.Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
 	require.NoError(t, err)
-	require.Len(t, ids, 2, "the same words said again are another update")
+	require.Len(t, ids, 2, "the same decisions sent again are another update")
 }
 
 func TestDecide_SendsManyDecisionsInSeveralRequests(t *testing.T) {
@@ -203,7 +203,7 @@ func TestPagesAreRead(t *testing.T) {
 	require.Len(t, catalog.Tools, 2)
 	require.Equal(t, []string{"review"}, catalog.Agents)
 	require.Equal(t, []string{"nightly"}, catalog.Specs)
-	require.NotNil(t, catalog.Skills, "that there are none is known")
+	require.NotNil(t, catalog.Skills, "an empty list means that there are none")
 	events, err := c.Events(t.Context(), "default", "ses_a", 0)
 	require.NoError(t, err)
 	require.Len(t, events, 3)

@@ -150,7 +150,7 @@ func (h fakeHandle) Delete(context.Context) error {
 
 func (h fakeHandle) Trigger(_ context.Context, o sdk.ScheduleTriggerOptions) error {
 	if o.Overlap != enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL {
-		return errors.New("a trigger is to start something whatever runs")
+		return errors.New("a trigger must start something even if a session is running")
 	}
 	return h.on(h.f.triggered)
 }

@@ -156,7 +156,7 @@ func TestScheduleOptions_Invalid(t *testing.T) {
 	}
 }
 
-func TestErrorsOfCreating(t *testing.T) {
+func TestCreateSchedule_Errors(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		err   error
@@ -186,7 +186,7 @@ func TestErrorsOfCreating(t *testing.T) {
 	f.errs = []error{exhausted()}
 	_, err := f.client().CreateSchedule(t.Context(), nightly())
 	require.NoError(t, err)
-	require.Len(t, f.created, 2, "what the server refused to take is")
+	require.Len(t, f.created, 2, "a request that the server refused is sent again")
 }
 
 func TestUnknownSchedules(t *testing.T) {
@@ -270,7 +270,7 @@ func TestList_ShowsOnlyTheTenantsSessions(t *testing.T) {
 
 	list, err = c.Schedules(t.Context(), "")
 	require.NoError(t, err)
-	require.Len(t, list, 1, "the sweeper is no user's")
+	require.Len(t, list, 1, "the sweeper's schedule belongs to no tenant")
 	require.Equal(t, "deps.list", list[0].Tool)
 
 	f.errs = []error{serviceerror.NewPermissionDenied("no", "")}
@@ -341,9 +341,9 @@ func TestTriggerFindsTheSession(t *testing.T) {
 		started []sdk.ScheduleActionResult
 		want    string
 	}{
-		"it":                            {[]sdk.ScheduleActionResult{ran("mine", seven.Add(time.Minute))}, "mine"},
-		"beside one whose time came":    {[]sdk.ScheduleActionResult{ran("due", seven), ran("mine", seven.Add(time.Second))}, "mine"},
-		"beside another's, nobody says": {[]sdk.ScheduleActionResult{ran("his", seven.Add(time.Second)), ran("mine", seven.Add(time.Minute))}, ""},
+		"alone":                       {[]sdk.ScheduleActionResult{ran("mine", seven.Add(time.Minute))}, "mine"},
+		"beside a start that was due": {[]sdk.ScheduleActionResult{ran("due", seven), ran("mine", seven.Add(time.Second))}, "mine"},
+		"beside an unknown start":     {[]sdk.ScheduleActionResult{ran("his", seven.Add(time.Second)), ran("mine", seven.Add(time.Minute))}, ""},
 	} {
 		f := newFakeScheduler()
 		c := f.client()

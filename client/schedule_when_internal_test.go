@@ -78,7 +78,7 @@ func TestTimetable_RoundTrips(t *testing.T) {
 	require.Empty(t, text)
 }
 
-func TestOverlapsAreTemporals(t *testing.T) {
+func TestOverlaps_AreTemporalsPolicies(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[enumspb.ScheduleOverlapPolicy]Overlap{
 		enumspb.SCHEDULE_OVERLAP_POLICY_SKIP: OverlapSkip, enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE: OverlapBufferOne,

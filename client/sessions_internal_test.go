@@ -116,7 +116,7 @@ func TestTrigger_SameIDWithAnotherRequestIsConflict(t *testing.T) {
 	}
 	got, err := newTestClient(f).Trigger(t.Context(), call, "order-7")
 	require.NoError(t, err)
-	require.Equal(t, want, got, "the same request gets the call that is there")
+	require.Equal(t, want, got, "the same request gets the existing call")
 
 	for name, change := range map[string]func(*CallInput){
 		"tool":      func(in *CallInput) { in.Tool = "file.list" },
@@ -332,7 +332,7 @@ func TestTrigger(t *testing.T) {
 	got, err = newTestClient(ended).Trigger(t.Context(), protocol.CallInput{Tool: "file.read"}, "order-7")
 	require.NoError(t, err)
 	want.SessionID, want.ClientID = "default.order-7", "order-7"
-	require.Equal(t, want, got, "the call that is there")
+	require.Equal(t, want, got, "the existing call")
 }
 
 func applicationError(code jig.Code, message string) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// optionsOf returns the options of the tools that install bundles, without a catalogue.
+// optionsOf returns the options of the tools that install bundles, without a catalog.
 func optionsOf(db *store.DB) bundletools.Options {
 	names := bundle.NewNames(db.BundleNames)
 	o := bundleOptions(db, names, current.NewCatalogue(db, names, func() []jig.Tool { return nil }))
@@ -63,7 +63,7 @@ func TestShippedBundlesAreInstalledOnce(t *testing.T) {
 
 // The installation itself records that a bundle was installed once. A removed bundle does not come back, even if a worker dies right after
 // installing it or an operator installs it first.
-func TestShippedBundleIsKnownWithItsInstallation(t *testing.T) {
+func TestShippedBundle_IsRecordedWithItsInstallation(t *testing.T) {
 	t.Parallel()
 	owner, app := storetest.NewDatabase(t)
 	db := storetest.Open(t, owner, app, store.Options{})

@@ -99,7 +99,7 @@ func TestApprovalMetrics(t *testing.T) {
 	}
 }
 
-func TestMetricsAreReadOnceInAWhile(t *testing.T) {
+func TestMetrics_AreCached(t *testing.T) {
 	t.Parallel()
 	c := &counter{at: time.Unix(1000, 0), outcomes: func(time.Time, time.Time) []protocol.OutcomeCount { return nil }}
 	url := served(t, newApprovalMetrics(t.Context(), c, time.Hour, 0))
@@ -111,7 +111,7 @@ func TestMetricsAreReadOnceInAWhile(t *testing.T) {
 	require.Equal(t, 2, c.reads)
 }
 
-// Tests the endpoint as a worker serves it, with a real store.
+// The endpoint is served as by a worker, with a real store.
 func TestServeMetrics(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.New(t), storetest.Tenant(t)

@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:7233", s.Temporal.Temporal.HostPort)
 	require.Equal(t, "jig", s.Temporal.TaskQueue)
-	require.Empty(t, s.Workdir, "there is no folder that would be right for everybody")
+	require.Empty(t, s.Workdir, "no default folder would suit everybody")
 	require.Equal(t, slog.LevelInfo, s.LogLevel)
 	require.Equal(t, 20*time.Second, s.StopTimeout)
 	require.Equal(t, 1500, s.WorkflowCache)
@@ -43,7 +43,7 @@ func TestDefaults(t *testing.T) {
 	require.False(t, s.AllowLoopback)
 	require.Empty(t, s.AllowHosts)
 	require.Empty(t, s.DatabaseURL)
-	require.Equal(t, tenancy.SignalsSigned, s.Signals, "nobody's word is taken for granted")
+	require.Equal(t, tenancy.SignalsSigned, s.Signals, "claims of signals are not trusted by default")
 }
 
 func TestEnvironmentBeforeDevFile(t *testing.T) {
@@ -60,7 +60,7 @@ func TestEnvironmentBeforeDevFile(t *testing.T) {
 	require.Equal(t, []string{"/dev", "."}, []string{s.Workdir, s.DefaultWorkdir})
 	own, err := load(t, dev, "JIG_WORKDIR=/own")
 	require.NoError(t, err)
-	require.Equal(t, []string{"/own", ""}, []string{own.Workdir, own.DefaultWorkdir}, "the folder of jig-dev does not go with another one")
+	require.Equal(t, []string{"/own", ""}, []string{own.Workdir, own.DefaultWorkdir}, "jig-dev's folder does not apply together with another base folder")
 	require.True(t, s.AllowLoopback)
 	require.Equal(t, []string{"search.inside", "10.0.0.7:8080"}, s.AllowHosts)
 	require.True(t, s.LogJSON)

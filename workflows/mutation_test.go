@@ -142,7 +142,7 @@ func (v *vault) requireAsksAgain(t *testing.T, name string, in activities.RunInp
 	v.tenant, v.session = in.Tenant, in.SessionID
 	var shown jig.Pending
 	for round := range 3 { // a change from before the first decision is noticed only after it, and is then shown
-		require.Less(t, round, 2, "it is asked about again and again")
+		require.Less(t, round, 2, "people are asked again and again")
 		var err error
 		shown, err = v.db.Pending(t.Context(), in.Tenant, in.SessionID, in.Call)
 		require.NoError(t, err)

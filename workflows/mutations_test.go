@@ -122,16 +122,16 @@ func everywhere() map[string]mutation {
 		return func(t *testing.T, v *vault) { t.Helper(); v.govern(t, rules...) }
 	}
 	return map[string]mutation{
-		"catalogue: another revision":    {change: sell(func(c *jig.Tool) { c.Revision++ }), end: asked},
-		"catalogue: another description": {change: sell(func(c *jig.Tool) { c.Description = "Pays twice." }), end: asked},
-		"catalogue: destructive now":     {change: sell(func(c *jig.Tool) { c.Permission = jig.PermissionDestructive }), end: asked},
-		"catalogue: always asks now":     {change: sell(func(c *jig.Tool) { c.Approval = jig.ApprovalAlwaysAsk }), end: asked},
-		"catalogue: idempotent now":      {change: sell(func(c *jig.Tool) { c.Idempotent = true }), end: asked},
-		"catalogue: another time-out":    {change: sell(func(c *jig.Tool) { c.Timeout = time.Hour }), end: asked},
-		"catalogue: a permission needed": {change: sell(func(c *jig.Tool) { c.RequiredPermission = "money" }), end: failed},
-		"catalogue: others' tool now":    {change: sell(func(c *jig.Tool) { c.Tenants = []string{"others"} }), end: failed},
-		"catalogue: gone":                {change: sell(func(c *jig.Tool) { c.Name = "" }), end: away},
-		"catalogue: a read now":          {change: sell(func(c *jig.Tool) { c.Permission = jig.PermissionRead }), end: unasked},
+		"catalog: another revision":    {change: sell(func(c *jig.Tool) { c.Revision++ }), end: asked},
+		"catalog: another description": {change: sell(func(c *jig.Tool) { c.Description = "Pays twice." }), end: asked},
+		"catalog: destructive now":     {change: sell(func(c *jig.Tool) { c.Permission = jig.PermissionDestructive }), end: asked},
+		"catalog: always asks now":     {change: sell(func(c *jig.Tool) { c.Approval = jig.ApprovalAlwaysAsk }), end: asked},
+		"catalog: idempotent now":      {change: sell(func(c *jig.Tool) { c.Idempotent = true }), end: asked},
+		"catalog: another timeout":     {change: sell(func(c *jig.Tool) { c.Timeout = time.Hour }), end: asked},
+		"catalog: a permission needed": {change: sell(func(c *jig.Tool) { c.RequiredPermission = "money" }), end: failed},
+		"catalog: others' tool now":    {change: sell(func(c *jig.Tool) { c.Tenants = []string{"others"} }), end: failed},
+		"catalog: gone":                {change: sell(func(c *jig.Tool) { c.Name = "" }), end: away},
+		"catalog: a read now":          {change: sell(func(c *jig.Tool) { c.Permission = jig.PermissionRead }), end: unasked},
 
 		"policy: denies now":          {change: govern("  - {name: no, when: 'true', verdict: deny}\n"), end: denied},
 		"policy: denies large ones":   {change: govern("  - {name: no, when: 'input.amount > 100', verdict: deny}\n"), end: same},
@@ -310,10 +310,10 @@ func grantMutations() map[string]mutation {
 	sell := func(change func(*jig.Tool)) func(*testing.T, *vault) {
 		return func(t *testing.T, v *vault) { t.Helper(); v.sell(v.catalogue(t, change)) }
 	}
-	all["catalogue: another revision"] = mutation{change: sell(func(c *jig.Tool) { c.Revision++ }), end: asked}
-	all["catalogue: another time-out"] = mutation{change: sell(func(c *jig.Tool) { c.Timeout = time.Hour }), end: asked}
-	all["catalogue: another description"] = mutation{change: sell(func(c *jig.Tool) { c.Description = "Pays somebody, at once." }), end: same}
-	all["catalogue: another icon"] = mutation{change: sell(func(c *jig.Tool) { c.Icon = "coin" }), end: same}
+	all["catalog: another revision"] = mutation{change: sell(func(c *jig.Tool) { c.Revision++ }), end: asked}
+	all["catalog: another timeout"] = mutation{change: sell(func(c *jig.Tool) { c.Timeout = time.Hour }), end: asked}
+	all["catalog: another description"] = mutation{change: sell(func(c *jig.Tool) { c.Description = "Pays somebody, at once." }), end: same}
+	all["catalog: another icon"] = mutation{change: sell(func(c *jig.Tool) { c.Icon = "coin" }), end: same}
 	maps.Copy(all, columns(same, []string{"grants: used = max_uses - 1"}, []string{"grants: note = 'x'"}, []string{"approvals: grant_id = 'grt_none'"},
 		[]string{"calls: digest = 'f00d'"}, []string{"approvals: status = 'expired'"}, []string{"calls: verdict = 'run'"}))
 	return all

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// The table of time-outs in the documentation matches the code.
+// The table of timeouts in the documentation matches the code.
 func TestTimeoutsTableIsCurrent(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../docs/timeouts.md")

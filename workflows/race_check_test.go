@@ -171,7 +171,7 @@ func (p *play) checkAnswers(r record) {
 		require.LessOrEqual(p.t, answered, sent) // signals to a session that was never opened
 		return
 	}
-	require.Equal(p.t, sent, answered, "decisions that arrived, and audit rows of them")
+	require.Equal(p.t, sent, answered, "decisions that arrived, and their audit rows")
 }
 
 // unopened reports whether the session was canceled before it began.
@@ -282,7 +282,7 @@ func (p *play) checkExpiry(r record) {
 		case jig.EventSessionCanceled, jig.EventSessionFailed:
 			ending = false
 		case jig.EventPassStarted, jig.EventPassCompleted, jig.EventSessionCompleted:
-			require.False(p.t, ending, "event %d: the session goes on", e.Seq)
+			require.False(p.t, ending, "event %d: the session continues", e.Seq)
 		}
 	}
 	require.False(p.t, ending, "the session did not end")
@@ -368,7 +368,7 @@ func (p *play) checkAllowed(r record, id string, call storedCall, ran effect) {
 			if need.allows(v.By, v.At, approval.RequestedAt, delegations) {
 				met[v.By] = true
 			}
-			require.False(p.t, need.notRequester && v.By == raceRequester, "call %s was approved by who asked for it", id)
+			require.False(p.t, need.notRequester && v.By == raceRequester, "call %s was approved by its requester", id)
 			require.True(p.t, approval.GrantID != "" || slices.ContainsFunc(r.audits, func(e audit.Entry) bool {
 				return e.Call == id && e.By == v.By && (e.Kind == audit.AuditApproved || e.Kind == audit.AuditVoted || e.Kind == audit.AuditEdited)
 			}), "call %s: the vote of %s is not in the audit", id, v.By)
@@ -389,7 +389,7 @@ func (p *play) digest(id string, call storedCall, input []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// need is one requirement of the schedule's policy. It is written down again here, independently of the code under test.
+// need is one requirement of the schedule's policy. It is defined again here, independently of the code under test.
 type need struct {
 	group        string // "" for anybody
 	quorum       int

@@ -73,7 +73,7 @@ func requireAll(t *testing.T, all []*arena) {
 		jig.EventApprovalEscalated, jig.EventSessionPaused, jig.EventSessionCanceled, jig.EventSessionFailed, jig.EventSessionCompleted, jig.EventToolSkipped,
 		continued,
 	} {
-		require.NotZero(t, tally[kind], "%s never came about: %v", kind, tally)
+		require.NotZero(t, tally[kind], "%s never happened: %v", kind, tally)
 	}
 }
 
@@ -276,10 +276,10 @@ func (s *schedule) act(denying policy.Set) {
 	case n < 97:
 		s.pause()
 	case n < 98:
-		s.send("", protocol.SignalApprove, func() any { return "not a decision" }, "what cannot be read")
+		s.send("", protocol.SignalApprove, func() any { return "not a decision" }, "an unreadable payload")
 	default:
 		s.at(s.clock, func() { s.policies.Store(&denying) })
-		s.letters[len(s.letters)-1].says = "policy comes to deny"
+		s.letters[len(s.letters)-1].says = "policy starts to deny"
 	}
 }
 
@@ -390,7 +390,7 @@ func (s *schedule) closing() {
 			and not exists (select from pauses p where p.scope = 'session' and p.target = $1 and p.lifted_at is null)`, s.id).Scan(&idle)
 		require.NoError(s.t, err)
 		// A run that has grown starts no more calls, and continues as new once no composition is running.
-		require.True(s.t, len(idle) == 0 || s.estimated && s.composing(), "calls that may run, and nobody runs them: %v", idle)
+		require.True(s.t, len(idle) == 0 || s.estimated && s.composing(), "calls may run, but nothing runs them: %v", idle)
 		list, err := s.db.SessionView(s.t.Context(), s.tenant, s.id)
 		require.NoError(s.t, err)
 		for _, pending := range list.Pending {

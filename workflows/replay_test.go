@@ -16,7 +16,7 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// paths are the courses of a session whose histories must keep replaying. `make histories` records them from a real server, one
+// paths names the scenarios whose histories must keep replaying. `make histories` records them from a real server, one
 // file per run: testdata/<path>.<run>.json.gz.
 var paths = []string{
 	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200",
@@ -27,8 +27,8 @@ var paths = []string{
 	"twenty", "question", "grant", "votes", "paused", "ending-fail", "ending-cancel", "ending-composed", "composition-vote",
 }
 
-// The history of twenty calls that were decided in random order, with mixed answers, replays identically a hundred times. So
-// nothing in a run depends on map order, randomness or the clock.
+// The history of twenty calls that were decided in random order, with mixed answers, replays identically a hundred times. This
+// shows that nothing in a run depends on map order, randomness or the clock.
 func TestTwentyApprovals_ReplayAHundredTimes(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join("testdata", "twenty.*.json.gz"))

@@ -31,7 +31,7 @@ func TestDetails_QuoteCommandArguments(t *testing.T) {
 	}
 }
 
-// A report that somebody else sends in the name of a child session cannot put words into the commands that people paste.
+// A report that somebody else sends in the name of a child session cannot put text into the commands that people paste.
 func TestReportsWithAForgedSessionAreIgnored(t *testing.T) {
 	t.Parallel()
 	for session, ignored := range map[string]bool{

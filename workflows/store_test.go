@@ -21,7 +21,7 @@ func storeOf(v any) activities.Store {
 	}
 }
 
-// as returns v as a T, or nil if it is none.
+// as returns v as a T, or nil if v is not a T.
 func as[T any](v any) T {
 	if t, ok := v.(T); ok {
 		return t

@@ -94,7 +94,7 @@ func (p *play) resultOf(call string) *jig.ToolResult {
 	require.NoError(p.t, err)
 	last := p.asked[len(p.asked)-1]
 	require.Greater(p.t, len(last.Exchanges), pass-1)
-	require.NotNil(p.t, last.Exchanges[pass-1].Calls[ordinal-1].Result, "the model was told nothing of call %s", call)
+	require.NotNil(p.t, last.Exchanges[pass-1].Calls[ordinal-1].Result, "the model got no result of call %s", call)
 	return last.Exchanges[pass-1].Calls[ordinal-1].Result
 }
 
@@ -197,7 +197,7 @@ func TestApproval_Expires(t *testing.T) {
 					require.Equal(t, jig.CodeExpired, session.Error.Code)
 				}
 				if outcome != jig.ExpiryDeny {
-					require.Len(t, p.asked, 1, "the agent went on")
+					require.Len(t, p.asked, 1, "the agent continued")
 				}
 				p.check()
 			})

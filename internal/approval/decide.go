@@ -88,7 +88,7 @@ func objection(s State, r DecisionRequest) string {
 	case s.Call.Status == jig.CallUnknown:
 		return "the outcome of the call is unknown, so it waits for reconcile, not for an approval"
 	case s.Call.Status != jig.CallWaiting || s.Open == nil:
-		return fmt.Sprintf("the call does not wait for a decision: it is %s", s.Call.Status)
+		return fmt.Sprintf("the call does not wait for a decision: its status is %s", s.Call.Status)
 	case s.Open.Kind == jig.PendingQuestion && d.Answer == jig.AnswerApprove:
 		return "the call is a question: reply with answer, or deny it"
 	case expired(s.Open.Pending, r.Now):

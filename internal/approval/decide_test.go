@@ -50,10 +50,10 @@ func TestDecide_Refuses(t *testing.T) {
 		"the outcome of the call is unknown, so it waits for reconcile, not for an approval": {
 			change: func(s *approval.State, _ *approval.DecisionRequest) { s.Call.Status = jig.CallUnknown },
 		},
-		"the call does not wait for a decision: it is executing": {
+		"the call does not wait for a decision: its status is executing": {
 			change: func(s *approval.State, _ *approval.DecisionRequest) { s.Call.Status = jig.CallExecuting },
 		},
-		"the call does not wait for a decision: it is waiting": {change: func(s *approval.State, _ *approval.DecisionRequest) { s.Open = nil }},
+		"the call does not wait for a decision: its status is waiting": {change: func(s *approval.State, _ *approval.DecisionRequest) { s.Open = nil }},
 		"the call is a question: reply with answer, or deny it": {
 			change: func(s *approval.State, _ *approval.DecisionRequest) { s.Open.Kind = jig.PendingQuestion },
 		},

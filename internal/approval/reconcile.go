@@ -106,7 +106,7 @@ func reconcileObjection(s State, r ReconcileRequest) string {
 	case w.Outcome != jig.OutcomeHappened && w.Outcome != jig.OutcomeNotHappened && w.Outcome != jig.OutcomeGiveUp:
 		return fmt.Sprintf("%q is not an outcome: happened, not_happened or give_up", w.Outcome)
 	case s.Call.Status != jig.CallUnknown || s.Open == nil || s.Open.Kind != jig.PendingReconcile:
-		return fmt.Sprintf("the call's outcome is not in doubt: it is %s", s.Call.Status)
+		return fmt.Sprintf("the call's outcome is not in doubt: its status is %s", s.Call.Status)
 	case len(w.Result) > 0 && !json.Valid(w.Result):
 		return "the result is not JSON"
 	case s.TokenUsed:

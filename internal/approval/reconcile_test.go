@@ -39,15 +39,15 @@ func reconcile(t *testing.T, s approval.State, r approval.ReconcileRequest) appr
 func TestReconcile_Refuses(t *testing.T) {
 	t.Parallel()
 	for why, change := range map[string]func(*approval.State, *approval.ReconcileRequest){
-		"it could not be read":                 func(_ *approval.State, r *approval.ReconcileRequest) { r.Refusal = "it could not be read" },
-		`there is no call "1.1"`:               func(s *approval.State, _ *approval.ReconcileRequest) { s.Call, s.Open = nil, nil },
-		`"maybe" is not an outcome`:            func(_ *approval.State, r *approval.ReconcileRequest) { r.Reconciliation.Outcome = "maybe" },
-		"not in doubt: it is succeeded":        func(s *approval.State, _ *approval.ReconcileRequest) { s.Call.Status = jig.CallSucceeded },
-		"the call's outcome is not in doubt":   func(s *approval.State, _ *approval.ReconcileRequest) { s.Open = nil },
-		"the call's outcome is not in doubt: ": func(s *approval.State, _ *approval.ReconcileRequest) { s.Open.Kind = jig.PendingApproval },
-		"the result is not JSON":               func(_ *approval.State, r *approval.ReconcileRequest) { r.Reconciliation.Result = []byte("{") },
-		"the token was used already":           func(s *approval.State, _ *approval.ReconcileRequest) { s.TokenUsed = true },
-		"eve may not decide this call":         func(_ *approval.State, r *approval.ReconcileRequest) { r.Principal = eve() },
+		"it could not be read":                  func(_ *approval.State, r *approval.ReconcileRequest) { r.Refusal = "it could not be read" },
+		`there is no call "1.1"`:                func(s *approval.State, _ *approval.ReconcileRequest) { s.Call, s.Open = nil, nil },
+		`"maybe" is not an outcome`:             func(_ *approval.State, r *approval.ReconcileRequest) { r.Reconciliation.Outcome = "maybe" },
+		"not in doubt: its status is succeeded": func(s *approval.State, _ *approval.ReconcileRequest) { s.Call.Status = jig.CallSucceeded },
+		"the call's outcome is not in doubt":    func(s *approval.State, _ *approval.ReconcileRequest) { s.Open = nil },
+		"the call's outcome is not in doubt: ":  func(s *approval.State, _ *approval.ReconcileRequest) { s.Open.Kind = jig.PendingApproval },
+		"the result is not JSON":                func(_ *approval.State, r *approval.ReconcileRequest) { r.Reconciliation.Result = []byte("{") },
+		"the token was used already":            func(s *approval.State, _ *approval.ReconcileRequest) { s.TokenUsed = true },
+		"eve may not decide this call":          func(_ *approval.State, r *approval.ReconcileRequest) { r.Principal = eve() },
 		"fay may not say what happened to a call: that is for eve": func(_ *approval.State, r *approval.ReconcileRequest) {
 			r.Reconcilers = &jig.Approvers{People: []string{"eve"}}
 		},

@@ -57,7 +57,7 @@ func replyObjection(s State, r ReplyRequest) string {
 	case s.Call == nil:
 		return noCall(r.Reply.Call)
 	case s.Call.Status != jig.CallWaiting || s.Open == nil:
-		return fmt.Sprintf("the call does not wait for an answer: it is %s", s.Call.Status)
+		return fmt.Sprintf("the call does not wait for an answer: its status is %s", s.Call.Status)
 	case s.Open.Kind != jig.PendingQuestion:
 		return fmt.Sprintf("the call waits for %s, not for an answer: approve or deny it", s.Open.Kind)
 	case expired(s.Open.Pending, r.Now):

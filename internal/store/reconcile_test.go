@@ -147,7 +147,7 @@ func TestRefusedReconciliationsChangeNothing(t *testing.T) {
 	w.reconcile(t, "yes", ok)
 	again := w.reconcile(t, "again", ok)
 	require.Equal(t, jig.DecisionRefused, again.Outcome)
-	require.Contains(t, again.Reason, "it is succeeded")
+	require.Contains(t, again.Reason, "its status is succeeded")
 	w.requireWrites(t, 1)
 
 	missing := approval.ReconcileRequest{Tenant: w.tenant, SessionID: "ses_none", Key: "k", Reconciliation: ok}

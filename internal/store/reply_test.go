@@ -85,7 +85,7 @@ func TestRefusedAnswersChangeNothing(t *testing.T) {
 	require.Equal(t, jig.CallDenied, w.says(t, member("fay"), jig.Decision{Answer: jig.AnswerDeny}).Status)
 	late, err := w.Reply(t.Context(), w.answer(member("fay"), `"monday"`))
 	require.NoError(t, err)
-	require.Contains(t, late.Reason, "it is denied")
+	require.Contains(t, late.Reason, "its status is denied")
 }
 
 func TestReply_RefusesApprovals(t *testing.T) {
