@@ -30,18 +30,18 @@ func replies(who jig.Principal, value string) approval.ReplyRequest {
 func TestReply_Refuses(t *testing.T) {
 	t.Parallel()
 	for why, change := range map[string]func(*approval.State, *approval.ReplyRequest){
-		"the answer does not fit":               func(_ *approval.State, r *approval.ReplyRequest) { r.Refusal = "the answer does not fit" },
-		`there is no call "1.1"`:                func(s *approval.State, _ *approval.ReplyRequest) { s.Call, s.Open = nil, nil },
-		"does not wait for an answer: it is":    func(s *approval.State, _ *approval.ReplyRequest) { s.Call.Status = jig.CallDenied },
-		"the call does not wait for an answer":  func(s *approval.State, _ *approval.ReplyRequest) { s.Open = nil },
-		"the call waits for approval, not":      func(s *approval.State, _ *approval.ReplyRequest) { s.Open.Kind = jig.PendingApproval },
-		"the question expired at 2026-03-02T13": func(_ *approval.State, r *approval.ReplyRequest) { r.Now = noonOf().Add(time.Hour) },
-		"the question changed since it was":     func(_ *approval.State, r *approval.ReplyRequest) { r.Digest = "d0" },
-		"the question changed since":            func(s *approval.State, _ *approval.ReplyRequest) { s.Open.Digest = "d0" },
-		"the question changed":                  func(_ *approval.State, r *approval.ReplyRequest) { r.Digest = "" },
-		"the token was used already":            func(s *approval.State, _ *approval.ReplyRequest) { s.TokenUsed = true },
-		"eve may not decide this call":          func(_ *approval.State, r *approval.ReplyRequest) { r.Principal = eve() },
-		"the request does not say who decides":  func(_ *approval.State, r *approval.ReplyRequest) { r.Principal = jig.Principal{} },
+		"the answer does not fit":                    func(_ *approval.State, r *approval.ReplyRequest) { r.Refusal = "the answer does not fit" },
+		`there is no call "1.1"`:                     func(s *approval.State, _ *approval.ReplyRequest) { s.Call, s.Open = nil, nil },
+		"does not wait for an answer: its status is": func(s *approval.State, _ *approval.ReplyRequest) { s.Call.Status = jig.CallDenied },
+		"the call does not wait for an answer":       func(s *approval.State, _ *approval.ReplyRequest) { s.Open = nil },
+		"the call waits for approval, not":           func(s *approval.State, _ *approval.ReplyRequest) { s.Open.Kind = jig.PendingApproval },
+		"the question expired at 2026-03-02T13":      func(_ *approval.State, r *approval.ReplyRequest) { r.Now = noonOf().Add(time.Hour) },
+		"the question changed since it was":          func(_ *approval.State, r *approval.ReplyRequest) { r.Digest = "d0" },
+		"the question changed since":                 func(s *approval.State, _ *approval.ReplyRequest) { s.Open.Digest = "d0" },
+		"the question changed":                       func(_ *approval.State, r *approval.ReplyRequest) { r.Digest = "" },
+		"the token was used already":                 func(s *approval.State, _ *approval.ReplyRequest) { s.TokenUsed = true },
+		"eve may not decide this call":               func(_ *approval.State, r *approval.ReplyRequest) { r.Principal = eve() },
+		"the request does not say who decides":       func(_ *approval.State, r *approval.ReplyRequest) { r.Principal = jig.Principal{} },
 		"eve may not decide this call: it is": func(s *approval.State, r *approval.ReplyRequest) { // the delegation was merely claimed
 			r.Principal, r.ProofWanted = eve(), true
 			s.Open.Delegations = []jig.Delegation{{From: "fay", To: "eve", Claimed: true, Counts: []int{0}}}
