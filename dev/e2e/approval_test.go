@@ -45,7 +45,7 @@ func TestApproveBySignal(t *testing.T) {
 	require.Contains(t, string(pending[0].Input), r.URL)
 	requests, _ := r.count("w")
 	require.Zero(t, requests, "nothing that writes runs before its approval")
-	require.Equal(t, jig.CallSucceeded, byID(d.waiting(id))["1.2"].Status, "the sibling ran at once")
+	require.Equal(t, jig.CallSucceeded, byID(d.waiting(id))["1.2"].Status, "the other call ran without waiting")
 
 	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana", "digest": pending[0].Digest})
 	require.Equal(t, "written", d.finish(id).Answer)
@@ -90,7 +90,7 @@ func TestEditRunsTheChangedInput(t *testing.T) {
 	require.Equal(t, jig.DecisionAccepted, edited.Decisions[0].Outcome)
 	require.Equal(t, "written", d.finish(id).Answer)
 	requests, _ := r.count("w")
-	require.Zero(t, requests, "what was first asked for did not run")
+	require.Zero(t, requests, "the original input did not run")
 	requests, _ = r.count("v")
 	require.Equal(t, 1, requests)
 }
@@ -122,7 +122,7 @@ func TestRefusedDecisions_ChangeNothingAndAreVisible(t *testing.T) {
 	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	require.Equal(t, "written", d.finish(id).Answer)
 	refused := d.events(id, jig.EventDecisionRefused)
-	require.Len(t, refused, 8, "the unknown signal name is refused too, when the pass ends")
+	require.Len(t, refused, 8, "the unknown signal is refused too, at the end of the pass")
 }
 
 func TestSecondDecisionIsRefused(t *testing.T) {
@@ -151,7 +151,7 @@ func TestSecondDecisionIsRefused(t *testing.T) {
 	require.Equal(t, 1, requests)
 }
 
-func TestVisibilityFindsWhatNeedsAPerson(t *testing.T) {
+func TestVisibilityFindsSessionsThatNeedAPerson(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")
@@ -194,7 +194,7 @@ func TestUnknownOutcomeIsReconciled(t *testing.T) {
 			require.Equal(t, jig.PendingReconcile, view.Pending[0].Kind)
 			require.Len(t, d.events(id, jig.EventToolOutcomeUnknown), 1)
 			if outcome == jig.OutcomeNotHappened {
-				// Use the signal of Temporal's own CLI. The tool runs again, so it must not wait as long.
+				// Answer by signal, as Temporal's own CLI does, and give up: after "not happened" the tool would run again for a minute.
 				d.signal(id, protocol.SignalReconcile, map[string]any{"call": "1.1", "outcome": "give_up", "by": "ana"})
 				require.Equal(t, string(jig.CodeOutcomeUnknown), d.finish(id).Answer)
 				return

@@ -85,7 +85,7 @@ func TestApprovalsPage(t *testing.T) {
 			require.Less(t, ran, len(steps), "the page has commands that this test has no step for:\n%s", f.body)
 			s := steps[ran]
 			ran++
-			require.Equal(t, s.section, f.section, "the steps of the test follow the page; it is at:\n%s", f.body)
+			require.Equal(t, s.section, f.section, "the steps of the test must follow the page, which is at:\n%s", f.body)
 			if id = ""; s.given != nil {
 				id = s.given()
 			}
@@ -96,10 +96,10 @@ func TestApprovalsPage(t *testing.T) {
 		case "json":
 			require.True(t, json.Valid([]byte(f.body)), f.body)
 		default:
-			require.Fail(t, "a block of this language is not run", f.language)
+			require.Fail(t, "this test cannot run blocks of this language", f.language)
 		}
 	}
-	require.Equal(t, len(steps), ran, "the page has lost commands that this test has steps for")
+	require.Equal(t, len(steps), ran, "the test has steps for commands that the page no longer has")
 }
 
 // file writes a document of the page to the file that the text before it names.
@@ -124,7 +124,7 @@ func (m *manual) file(f fence) {
 func (m *manual) run(commands, id string, code int) {
 	m.t.Helper()
 	if strings.Contains(commands, "_…") {
-		require.NotEmpty(m.t, id, "these commands are about something:\n%s", commands)
+		require.NotEmpty(m.t, id, "these commands need an id:\n%s", commands)
 	}
 	about := regexp.MustCompile(`(ses|grt)_…`).ReplaceAllLiteralString(commands, id)
 	m.said = m.command("bash", "-c", "set -e\n"+about)
@@ -141,7 +141,7 @@ func (m *manual) shows(f fence) {
 	}
 	lines := strings.Split(heard, "\n")
 	for line := range strings.Lines(f.body) {
-		require.Contains(m.t, lines, strings.TrimSuffix(line, "\n"), "the page shows what nobody said")
+		require.Contains(m.t, lines, strings.TrimSuffix(line, "\n"), "the page shows a line that the commands did not print")
 	}
 }
 
@@ -212,7 +212,7 @@ func (m *manual) over(id string) client.CallResult {
 	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
 	defer cancel()
 	done, err := m.WaitCall(ctx, m.tenant, id)
-	require.NoError(m.t, err, "the call waits on; the commands said\n%s%s", m.said.out, m.said.err)
+	require.NoError(m.t, err, "the call still waits; the commands printed\n%s%s", m.said.out, m.said.err)
 	return done
 }
 

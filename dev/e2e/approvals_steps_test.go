@@ -114,7 +114,7 @@ func (m *manual) provingSteps() []step {
 			waiting := m.waiting(asked).Pending[0]
 			require.Contains(m.t, waiting.Reasons, "owners of the tenant decide about catalog.put")
 			own := m.decided(asked, jig.Decision{By: waiting.RequestedBy, Answer: jig.AnswerApprove})
-			require.Equal(m.t, jig.DecisionRefused, own.Outcome, "the requester does not approve")
+			require.Equal(m.t, jig.DecisionRefused, own.Outcome, "the requester may not approve")
 		}},
 		{proving, func() string { return asked }, 0, func(string) { m.signedNow() }},
 		{proving, hello, 1, m.waits},

@@ -43,7 +43,7 @@ func TestBundlesPage(t *testing.T) {
 	steps, ran := r.steps(), 0
 	for _, f := range fences(t, bundlesPage) {
 		if f.section != firstBundle {
-			require.Equal(t, "yaml", f.language, "nothing else on the page is run")
+			require.Equal(t, "yaml", f.language, "the test runs no other blocks of the page")
 			_, problems := spec.Load("tenant.yaml", []byte(f.body))
 			require.Empty(t, problems)
 			continue
@@ -57,17 +57,17 @@ func TestBundlesPage(t *testing.T) {
 			r.shows(f)
 		case "sh":
 			require.Less(t, ran, len(steps), "the page has commands that this test has no step for:\n%s", f.body)
-			require.Contains(t, f.body, steps[ran].about, "the steps of the test follow the page")
+			require.Contains(t, f.body, steps[ran].about, "the steps of the test must follow the page")
 			r.follow(f.body, steps[ran].code)
 			if steps[ran].then != nil {
 				steps[ran].then()
 			}
 			ran++
 		default:
-			require.Fail(t, "a block of this language is not run", f.language)
+			require.Fail(t, "this test cannot run blocks of this language", f.language)
 		}
 	}
-	require.Equal(t, len(steps), ran, "the page has lost commands that this test has steps for")
+	require.Equal(t, len(steps), ran, "the test has steps for commands that the page no longer has")
 }
 
 // pageStep describes a block of commands: a word in it, its exit code, and what must hold afterwards.

@@ -171,7 +171,7 @@ func (s stranger) lists(commands ...[]string) {
 	}
 }
 
-// seesNothing tries every command and every read.
+// seesNothing checks that no command and no read reveals anything of the bundle.
 func (s stranger) seesNothing() {
 	s.t.Helper()
 	s.lists(
@@ -204,7 +204,7 @@ func (s stranger) seesNothing() {
 	s.asks("uqbook", "xybook", "trigger", "entities.filter", "--input", "type=%s", "--output", "json")
 	s.asks("uqbook", "xybook", "trigger", "entities.create", "--input", `{"type":"%s","content":{"zname":"a"}}`, "--yes", "--output", "json")
 	echoed := s.trigger("test.echo", map[string]any{"value": "forbidden"})
-	require.Equal(s.t, jig.CallSucceeded, echoed.Status, "the bundle's policy is not theirs")
+	require.Equal(s.t, jig.CallSucceeded, echoed.Status, "the bundle's policy does not apply to them")
 	s.seesNoIDs()
 }
 
@@ -350,11 +350,11 @@ func TestBundleUpgradeKeepsEntities(t *testing.T) {
 	require.Contains(t, string(wider.Result.Data), `"before":"1.0.0"`)
 	kept := string(o.trigger("entities.get", map[string]any{"id": theirs["entity"]}).Result.Data)
 	require.Contains(t, kept, "Momo")
-	require.Contains(t, kept, "crimson", "what is required from now on is there")
+	require.Contains(t, kept, "crimson", "the field that is now required has its default")
 	lower := upgrade("1.0.1", "fields:", "fields:\n  - {name: uqshade, type: text}")
 	require.Equal(t, "bundle_downgrade", lower.Result.Error.Reason)
 
-	// A document that the tenant has changed is kept until somebody says otherwise.
+	// A document that the tenant has changed is replaced only with --replace.
 	o.install("uqcareful.yaml", "kind: policy\nname: uqcareful\nrules: [{name: none, when: \"tool.name == 'uq.nothing'\", verdict: ask}]\n", o.trusting)
 	next := shelfBundle()
 	next["bundle.yaml"] = strings.ReplaceAll(next["bundle.yaml"], "1.0.0", "1.2.0")
@@ -368,7 +368,7 @@ func TestBundleUpgradeKeepsEntities(t *testing.T) {
 	require.Contains(t, shown.out, `"version":"1.2.0"`)
 }
 
-func TestBundleInstallIsWholeAndIdempotent(t *testing.T) {
+func TestBundleInstall_IsCompleteAndIdempotent(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, "JIG_PERMISSIONS=*")
 	files := shelfBundle()
@@ -389,7 +389,7 @@ func TestBundleInstallIsWholeAndIdempotent(t *testing.T) {
 	}
 	require.Equal(t, 1, rows)
 
-	// A bundle that is too large to travel with the call is uploaded first.
+	// A bundle that is too large for the call's input is uploaded first.
 	large := shelfBundle()
 	large["skills/uqstyle/most.md"] = strings.Repeat("Be short on the uqshelf.\n", 8_000)
 	large["skills/uqstyle/rest.md"] = strings.Repeat("Be kind on the uqshelf.\n", 8_000)
@@ -447,7 +447,7 @@ func (o office) requireWholeBundle(db *store.DB, latest, documents int) int {
 	require.NoError(o.t, err)
 	if len(installed) == 0 {
 		require.Empty(o.t, current)
-		require.Zero(o.t, latest, "an upgrade takes nothing away")
+		require.Zero(o.t, latest, "an upgrade removes nothing")
 		return -1
 	}
 	require.Len(o.t, installed, 1)

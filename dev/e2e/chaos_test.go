@@ -65,11 +65,11 @@ func TestChaosKillWorker(t *testing.T) { //nolint:paralleltest // it kills the w
 		require.Equal(t, "9 of 9", view.Answer, id)
 		for _, effect := range []string{"e1", "e2", "e3"} {
 			requests, _ := r.count(fmt.Sprintf("s%d-%s", i, effect))
-			require.Equal(t, 1, requests, "%s %s: an unkeyed effect happens once", id, effect)
+			require.Equal(t, 1, requests, "%s %s: an unkeyed effect must happen once", id, effect)
 		}
 		for _, keyed := range []string{"k1", "k2", "k3", "k4"} {
 			requests, keys := r.count(fmt.Sprintf("s%d-%s", i, keyed))
-			require.Equal(t, 1, keys, "%s %s: all attempts have one key", id, keyed)
+			require.Equal(t, 1, keys, "%s %s: all attempts must have the same key", id, keyed)
 			require.GreaterOrEqual(t, requests, 1)
 		}
 		d.requireWhole(id)
@@ -220,7 +220,7 @@ func TestChaosMessagesAndDecisions(t *testing.T) { //nolint:paralleltest // it h
 		}
 	}
 	delete(seen, "stop")
-	require.Len(t, seen, sends, "some were lost")
+	require.Len(t, seen, sends, "some signals or updates were lost")
 	for what, n := range seen {
 		require.Equal(t, 1, n, "%s took effect %d times", what, n)
 	}

@@ -35,7 +35,7 @@ func (d *desk) command(program string, args ...string) said {
 		var exit *exec.ExitError
 		require.ErrorAs(d.t, err, &exit, program)
 	}
-	require.NotContains(d.t, out.String()+errs.String(), "goroutine ", "no stack trace reaches a user")
+	require.NotContains(d.t, out.String()+errs.String(), "goroutine ", "users must not see a stack trace")
 	return said{out: out.String(), err: errs.String(), code: cmd.ProcessState.ExitCode()}
 }
 
@@ -189,5 +189,5 @@ func TestWorkerWithoutDatabaseSaysSo(t *testing.T) {
 	got := d.command(shared.worker)
 	require.NotZero(t, got.code)
 	require.Contains(t, got.err, "127.0.0.1:1")
-	require.NotContains(t, got.err, "secret", "no password reaches a log")
+	require.NotContains(t, got.err, "secret", "the log must not contain a password")
 }

@@ -106,7 +106,7 @@ func TestChaosKillWorkerInCompositions(t *testing.T) { //nolint:paralleltest // 
 		}
 		for _, effect := range once {
 			requests, _ := r.count(name + "-" + effect)
-			require.Equal(t, 1, requests, "%s %s: an unkeyed effect happens once", id, effect)
+			require.Equal(t, 1, requests, "%s %s: an unkeyed effect must happen once", id, effect)
 		}
 		_, keys := r.count(name + "-w")
 		require.Equal(t, 1, keys, "%s w", id)

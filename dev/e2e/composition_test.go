@@ -113,7 +113,7 @@ output:
   caught: "${steps.caught.data.value}"
 `
 
-func TestCompositionTakesEveryWay(t *testing.T) {
+func TestComposition_EveryKindOfStep(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.compose(tour, map[string]any{"url": r.URL, "names": []string{"ana", "ben", "cleo"}})
@@ -217,7 +217,7 @@ func TestAgentCallsAComposition(t *testing.T) {
 
 	d.register(map[string]string{"gated.yaml": strings.ReplaceAll(document, "${string(steps.publish.success)}", "another version")})
 	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.2/publish", "by": "ana"})
-	require.Equal(t, "true", d.finish(id).Answer, "the run keeps the version that it began with")
+	require.Equal(t, "true", d.finish(id).Answer, "the run keeps the version that it started with")
 
 	result, err := d.Trigger(t.Context(), callInput(name, map[string]any{"url": r.URL, "name": "v"}), "")
 	require.NoError(t, err)
@@ -296,7 +296,7 @@ steps:
   - fail: {message: "it cannot go on", reason: nope}
 `
 
-func TestCompositionUndoesWhatItDid(t *testing.T) {
+func TestComposition_UndoesItsSteps(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.compose(undoing, map[string]any{"url": r.URL})
@@ -314,7 +314,7 @@ func TestCompositionUndoesWhatItDid(t *testing.T) {
 	require.Len(t, d.events(id, jig.EventToolUndone), 3)
 }
 
-func TestCanceledCompositionUndoesWhatItDid(t *testing.T) {
+func TestComposition_UndoesItsStepsWhenCanceled(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.compose(undoing, map[string]any{"url": r.URL, "wait": true})

@@ -29,7 +29,7 @@ func blocks(t *testing.T, page, language string) []string {
 }
 
 // Every document and step on the page is valid with the tools that a worker has.
-func TestCompositionsPageIsInOrder(t *testing.T) {
+func TestCompositionsPage_IsValid(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	catalog, err := d.Catalog(t.Context(), jig.DefaultTenant)

@@ -44,13 +44,13 @@ func TestConsultingPage(t *testing.T) {
 	for _, f := range fences(t, consultingPage) {
 		if f.language == "text" {
 			heard := regexp.MustCompile(`ent_\w+`).ReplaceAllString(c.said.out+c.said.err, "ent_…")
-			require.Contains(t, strings.Split(heard, "\n"), strings.TrimSpace(f.body), "the page shows what nobody said")
+			require.Contains(t, strings.Split(heard, "\n"), strings.TrimSpace(f.body), "the page shows a line that the commands did not print")
 			continue
 		}
 		require.Equal(t, "sh", f.language)
 		require.Less(t, ran, len(steps), "the page has commands that this test has no step for:\n%s", f.body)
 		s := steps[ran]
-		require.Contains(t, f.body, s.about, "the steps of the test follow the page")
+		require.Contains(t, f.body, s.about, "the steps of the test must follow the page")
 		if s.given != nil {
 			s.given()
 		}
@@ -63,7 +63,7 @@ func TestConsultingPage(t *testing.T) {
 		}
 		ran++
 	}
-	require.Equal(t, len(steps), ran, "the page has lost commands that this test has steps for")
+	require.Equal(t, len(steps), ran, "the test has steps for commands that the page no longer has")
 }
 
 func (c *consultant) steps() []consultingStep {

@@ -76,7 +76,7 @@ func TestConsultingRejects(t *testing.T) {
 			seen = append(seen, row.Subject)
 		}
 	}
-	require.Equal(t, []string{theirs.ID}, seen, "the tenant's own audit tells another tenant's id from nobody's")
+	require.Equal(t, []string{theirs.ID}, seen, "the tenant's own audit records only the id of another tenant, not the unknown one")
 
 	// A call waits while the bundle is removed.
 	p.install("ask.yaml", "kind: policy\nname: ask\nrules: [{name: all, when: \"tool.name == '"+generate+"'\", verdict: ask}]\n", p.trusting)
@@ -93,7 +93,7 @@ func TestConsultingRejects(t *testing.T) {
 }
 
 // If there are more than a hundred records, the task fails with an error that says so. It does not silently ignore the rest.
-func TestConsultingOfTooManyRecords(t *testing.T) {
+func TestConsulting_TooManyRecords(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	northfield := p.engagements["sample-northfield"]
@@ -110,7 +110,7 @@ func TestConsultingOfTooManyRecords(t *testing.T) {
 	require.Equal(t, "too_many", problem.Reason)
 	require.Contains(t, problem.Message, "more than 100 entities of type pilot")
 	require.Equal(t, extraction.TaskSkipped, out.Tasks["narrative"].Status)
-	require.Equal(t, 4, now.Readiness.Assessments, "what does not read pilots is there")
+	require.Equal(t, 4, now.Readiness.Assessments, "tasks that do not read pilots have values")
 }
 
 // A model's claims are checked: an id that is not connected is named, and nothing is published.
@@ -138,7 +138,7 @@ func TestConsultingRejectsAFabricatedSource(t *testing.T) {
 	out, now := p.filled(made.SessionID, made.EntityID)
 	mu.Lock()
 	require.Len(t, asked, 1)
-	require.Contains(t, asked[0], "Reading of claim forms", "the model is given what is on record")
+	require.Contains(t, asked[0], "Reading of claim forms", "the model gets the records")
 	mu.Unlock()
 	require.Equal(t, "written by openai/gpt-test", now.Method)
 	require.Equal(t, 6, out.Counts.Completed, "%+v", out.Tasks)
@@ -174,7 +174,7 @@ func TestConsultingRejectsAFabricatedSource(t *testing.T) {
 }
 
 // A task that failed because of the model is retried automatically once the model works.
-func TestConsultingRetriesWhatFailed(t *testing.T) {
+func TestConsulting_RetriesFailedTasks(t *testing.T) {
 	t.Parallel()
 	var well atomic.Bool
 	var engagement atomic.Value
@@ -192,7 +192,7 @@ func TestConsultingRetriesWhatFailed(t *testing.T) {
 	require.Equal(t, extraction.TaskFailed, out.Tasks["narrative"].Status)
 	require.Equal(t, extraction.TaskSkipped, out.Tasks["citations"].Status)
 	require.Equal(t, 5, out.Counts.Completed, "%+v", out.Tasks)
-	require.Equal(t, 3, now.Outcomes.Pilots, "what is on record is there")
+	require.Equal(t, 3, now.Outcomes.Pilots, "values computed from records are there")
 	early := p.result("consulting.publishExecutiveSummary", map[string]any{"id": made.EntityID})
 	require.Equal(t, "not_done", early.Error.Reason)
 	well.Store(true)
@@ -203,7 +203,7 @@ func TestConsultingRetriesWhatFailed(t *testing.T) {
 }
 
 // No request of a tenant without the bundle reveals anything about it.
-func TestConsultingIsTheTenantsOwn(t *testing.T) {
+func TestConsulting_IsHiddenFromOtherTenants(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	made := p.made(map[string]any{"engagement_id": p.engagements["sample-harbour"]})

@@ -108,7 +108,7 @@ func (r *dagRun) requireResult(out extraction.Result, now entity.Entity, want []
 	}
 	require.Equal(r.t, counts, out.Counts, r.name)
 	require.Len(r.t, out.Tasks, len(r.tasks))
-	require.Len(r.t, now.Provenance, len(values), "%s: what has no value has no provenance", r.name)
+	require.Len(r.t, now.Provenance, len(values), "%s: only values have provenance", r.name)
 	stored, err := numbers(now.Content)
 	require.NoError(r.t, err)
 	require.Equal(r.t, values, stored, r.name)
@@ -162,7 +162,7 @@ func (r *dagRun) requireEffects(want []dagEnd) {
 			}
 		}
 	}
-	require.Len(r.t, effects, total, "%s: nothing else had an effect", r.name)
+	require.Len(r.t, effects, total, "%s: there were no other effects", r.name)
 }
 
 // log returns all events of the session, as they are stored.
@@ -180,7 +180,8 @@ func (r *dagRun) log() []jig.Event {
 	}
 }
 
-// largeMove is the number of task events from which a move may have left work to the next one, because a move makes at most 200 evaluations.
+// largeMove is the number of task events from which a move may have left tasks for the next move to start, because a move makes at most 200
+// evaluations.
 const largeMove = 100
 
 // requireOrder checks the log: each task starts and ends once, and it starts as soon as everything it depends on has a value, unless the
@@ -194,7 +195,7 @@ func (r *dagRun) requireOrder(want []dagEnd) {
 	together, cutOff := 0, false
 	for _, e := range r.log() {
 		if e.Type == jig.EventToolStarted || e.Type == jig.EventToolCompleted {
-			// Moves do not write these events. The moves before have started every task that could start, unless the last one reached its limit.
+			// Moves do not write these events. The earlier moves have started every task that could start, unless the last move reached its limit.
 			if together > 0 {
 				cutOff = together >= largeMove
 			}
@@ -248,7 +249,7 @@ func (r *dagRun) requireNoneWaits(started, ended map[int]bool) {
 		for _, d := range t.deps {
 			ready = ready && ended[d]
 		}
-		require.False(r.t, ready, "%s %s could start and does not", r.name, t.id)
+		require.False(r.t, ready, "%s %s could start but does not", r.name, t.id)
 	}
 }
 
@@ -257,7 +258,7 @@ func (r *dagRun) requireNoneWaits(started, ended map[int]bool) {
 func (d dags) killAmid(effects, all int, later time.Duration) {
 	d.t.Helper()
 	until := min(d.outside.total()+effects, all)
-	require.True(d.t, eventually(d.t.Context(), patience, func() bool { return d.outside.total() >= until }), "no further effects come")
+	require.True(d.t, eventually(d.t.Context(), patience, func() bool { return d.outside.total() >= until }), "no further effects arrive")
 	eventually(d.t.Context(), later, func() bool { return false })
 	d.kill()
 	d.start()
@@ -299,7 +300,7 @@ func TestChaosDAG(t *testing.T) { //nolint:paralleltest // it kills the worker o
 	t.Logf("%d graphs: %+v; %d calls had been killed between their effect and its record", runs, seen, repeated)
 	require.Positive(t, seen.Completed)
 	if runs >= together {
-		require.Positive(t, repeated, "no kill fell between an effect and its record")
+		require.Positive(t, repeated, "no kill happened between an effect and its record")
 		require.Positive(t, seen.Failed)
 		require.Positive(t, seen.Skipped)
 	}

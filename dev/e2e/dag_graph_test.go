@@ -19,15 +19,15 @@ import (
 // dagSeed is the input of every extraction of a random graph.
 const dagSeed = 7
 
-// dagTask is a task of a random graph, with its fate in the test.
+// dagTask is a task of a random graph, and what happens to it in the test.
 type dagTask struct {
 	id   string
 	deps []int
 	// number is part of the task's value.
 	number int64
-	// calls says that the task calls test.task; otherwise it computes its value.
+	// calls is set if the task calls test.task. Otherwise the task computes its value.
 	calls bool
-	// broken says that the task's computation fails.
+	// broken is set if the task's computation fails.
 	broken bool
 	// unless is a condition: if it is not 0, the task is skipped when it divides the value of the task's first dependency, or the input if
 	// there are no dependencies.

@@ -152,7 +152,7 @@ func (g registry) doubtful(one doubtRun, extraction bool) error {
 	return err
 }
 
-// requireOnce counts what reached the outside for each step and compares it with the people's answers and the log.
+// requireOnce counts the effects of each step and compares them with the people's answers and the log.
 func (o office) requireOnce(r *receiver, all []doubtRun) {
 	o.t.Helper()
 	effects, asked, again, tried := 0, 0, 0, 0
@@ -182,8 +182,8 @@ func (o office) requireOnce(r *receiver, all []doubtRun) {
 		}
 		for _, step := range []string{"a", "b", "c"} {
 			requests, keys := r.count(one.name + "-" + step)
-			require.LessOrEqual(o.t, requests, 1+denied[step], "%s %s %v: one effect, and one more for each time that a person said that there was none", one.session, step, one.input[step])
-			require.LessOrEqual(o.t, keys, 1, "%s %s %v: all attempts have one key", one.session, step, one.input[step])
+			require.LessOrEqual(o.t, requests, 1+denied[step], "%s %s %v: at most one effect, plus one for each time that a person said that there was no effect", one.session, step, one.input[step])
+			require.LessOrEqual(o.t, keys, 1, "%s %s %v: all attempts must have the same key", one.session, step, one.input[step])
 			if succeeded[step] {
 				require.Positive(o.t, requests, "%s %s %v: it succeeded without an effect", one.session, step, one.input[step])
 			}
@@ -193,9 +193,9 @@ func (o office) requireOnce(r *receiver, all []doubtRun) {
 			}
 			switch first := firstWay(one.input[step]); first {
 			case "error", "panic", "nothing":
-				require.True(o.t, unknown[step], "%s %s %v: nobody can know what became of it", one.session, step, one.input[step])
+				require.True(o.t, unknown[step], "%s %s %v: its outcome must be unknown", one.session, step, one.input[step])
 			case "output":
-				require.True(o.t, succeeded[step] || unknown[step], "%s %s %v: bad output of a call that took effect is a success", one.session, step, one.input[step])
+				require.True(o.t, succeeded[step] || unknown[step], "%s %s %v: a call that took effect succeeds despite bad output", one.session, step, one.input[step])
 			}
 		}
 	}

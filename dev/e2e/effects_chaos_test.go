@@ -76,8 +76,8 @@ func (d *desk) supervise(ctx context.Context, workers int, deaths *atomic.Int64)
 	return func() { cancel(); running.Wait() }
 }
 
-// doubt is how long an unknown outcome waits before it is reconciled. On an overloaded machine the worker that was given up may still be
-// about to have the effect.
+// doubt is how long an unknown outcome waits before it is reconciled. On an overloaded machine, a worker that Temporal considers dead may
+// still be about to cause the effect.
 const doubt = 20 * time.Second
 
 // cutCall is a call whose worker is killed after its first effect, before it, or not at all.
@@ -110,8 +110,8 @@ func (o office) cut(r *receiver, c cutCall, before int) protocol.CallResult {
 	return result
 }
 
-// reconcile reconciles the tenant's unknown outcomes truthfully until it is stopped. It waits before it checks an effect. A real person must do
-// so too, because a call already asks when its worker stops sending heartbeats, and that worker may still be running.
+// reconcile reconciles the tenant's unknown outcomes truthfully until it is stopped. It waits before it checks an effect. A real person must
+// wait too, because a call asks as soon as its worker sends no more heartbeats, and that worker may still be running.
 func (o office) reconcile(r *receiver, stop <-chan struct{}) {
 	for {
 		waiting, err := o.Approvals(o.t.Context(), o.tenant, "")
@@ -123,7 +123,7 @@ func (o office) reconcile(r *receiver, stop <-chan struct{}) {
 				o.t.Errorf("%s waits for a person: %+v", p.SessionID, p)
 				continue
 			}
-			// A worker that no longer sends heartbeats may be slow instead of dead, and about to have its effect, so wait before answering.
+			// A worker that no longer sends heartbeats may be slow instead of dead, and about to cause the effect, so wait before answering.
 			if time.Since(p.RequestedAt) > doubt {
 				o.answerOne(r, p.SessionID, p)
 			}
@@ -189,7 +189,7 @@ func (o office) requireEffects(r *receiver, all []cutCall) {
 	again, asked := 0, 0
 	for _, c := range all {
 		requests, keys := r.count(c.name)
-		require.Equal(o.t, 1, keys, "%+v: all attempts have one key, and so one effect", c)
+		require.Equal(o.t, 1, keys, "%+v: all attempts must have the same key, and so one effect", c)
 		told, err := o.Events(o.t.Context(), o.tenant, c.session, 0)
 		require.NoError(o.t, err)
 		unknown, reconciled := 0, 0
@@ -202,20 +202,20 @@ func (o office) requireEffects(r *receiver, all []cutCall) {
 			}
 		}
 		if c.keyed {
-			require.Zero(o.t, unknown, "%+v: nobody is asked about a keyed effect", c)
+			require.Zero(o.t, unknown, "%+v: nobody must be asked about a keyed effect", c)
 			if c.cut == "after" {
-				require.Greater(o.t, requests, 1, "%+v: the attempt that was cut off is made good by another", c)
+				require.Greater(o.t, requests, 1, "%+v: another attempt must follow the interrupted one", c)
 				again++
 			}
 			continue
 		}
-		require.Equal(o.t, 1, requests, "%+v: an unkeyed effect happens once; its events: %+v", c, told)
+		require.Equal(o.t, 1, requests, "%+v: an unkeyed effect must happen once; its events: %+v", c, told)
 		if c.cut != "" {
-			require.Positive(o.t, unknown, "%+v: somebody is asked", c)
-			require.Equal(o.t, unknown, reconciled, "%+v: and answers", c)
+			require.Positive(o.t, unknown, "%+v: a person must be asked", c)
+			require.Equal(o.t, unknown, reconciled, "%+v: every question must be answered", c)
 			asked++
 		}
 	}
-	require.Positive(o.t, again, "no keyed effect was cut off")
-	require.Positive(o.t, asked, "no unkeyed effect was cut off")
+	require.Positive(o.t, again, "no keyed call was interrupted")
+	require.Positive(o.t, asked, "no unkeyed call was interrupted")
 }

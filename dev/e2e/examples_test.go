@@ -202,7 +202,7 @@ func TestExamplePublishPageRefusesABadName(t *testing.T) {
 		require.ErrorContains(t, err, field)
 	}
 	_, err := d.WaitCall(t.Context(), jig.DefaultTenant, d.example("publishPage", map[string]any{"slug": "index", "title": "Index", "body": ""}))
-	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err), "the index is no page: %v", err)
+	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err), "the index is not a page: %v", err)
 }
 
 func TestExampleWaitForPayment(t *testing.T) {
@@ -220,7 +220,7 @@ func TestExampleWaitForPayment(t *testing.T) {
 	pay("2026-0042", 13)
 	d.start()
 	require.JSONEq(t, `{"order":"2026-0042","paid":true,"amount":13}`, string(succeeded[json.RawMessage](d, id)))
-	require.Len(t, d.events(id, "custom.paid"), 4, "what does not fit is kept all the same")
+	require.Len(t, d.events(id, "custom.paid"), 4, "events that do not match are recorded too")
 	require.Empty(t, d.events(id, "custom.payment_missing"))
 	settled := byID(d.stored(id))["1.1/settled"]
 	require.Equal(t, jig.CallSucceeded, settled.Status)
@@ -282,7 +282,7 @@ func TestExampleWatchURL(t *testing.T) {
 		require.Len(t, events, 1)
 		require.Equal(t, c.state == "up", events[0].Type == "custom.url_up")
 	}
-	require.EqualValues(t, 4, asked.Load(), "an answer is a result: nothing is tried again")
+	require.EqualValues(t, 4, asked.Load(), "an answer is a result, so there is no retry")
 }
 
 func TestExampleWatchURLWithoutAnAnswer(t *testing.T) {
@@ -294,7 +294,7 @@ func TestExampleWatchURLWithoutAnAnswer(t *testing.T) {
 	require.JSONEq(t, fmt.Sprintf(`{"url":%q,"state":"down","status":0}`, server.URL), string(succeeded[json.RawMessage](d, id)))
 	calls := byID(d.stored(id))
 	require.Equal(t, jig.CallFailed, calls["1.1/page"].Status)
-	require.Equal(t, jig.CallFailed, calls["1.1/page~2"].Status, "it is tried again")
+	require.Equal(t, jig.CallFailed, calls["1.1/page~2"].Status, "the call is retried")
 	trouble := d.events(id, "custom.url_trouble")
 	require.Len(t, trouble, 1)
 	require.Contains(t, string(trouble[0].Data), string(jig.CodeUnavailable))

@@ -150,7 +150,7 @@ func TestExtractAllComputes(t *testing.T) {
 	g.requireOnce(session, map[jig.EventType]int{jig.EventTaskStarted: 2400, jig.EventTaskCompleted: 2400})
 	g.requireSmallFrame(session, "1.1")
 	_, err := shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(session, "1.1/"+entities[9].ID), "")
-	require.Error(t, err, "what only computes needs no workflow of its own")
+	require.Error(t, err, "an extraction that only computes needs no workflow of its own")
 
 	var progress protocol.Progress
 	value, err := shared.temporal.QueryWorkflow(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "", protocol.QueryStatus)
@@ -160,7 +160,7 @@ func TestExtractAllComputes(t *testing.T) {
 }
 
 // A caller who lacks the permission to write the type, or who names an unknown type or field, gets an error before anything runs.
-func TestExtractAllAsksWhetherItMay(t *testing.T) {
+func TestExtractAll_ChecksPermissionsFirst(t *testing.T) {
 	t.Parallel()
 	g := joinOffice(t).registry(sevenTasks)
 	g.entity(map[string]any{"path": "a/b/c"})

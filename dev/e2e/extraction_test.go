@@ -144,11 +144,11 @@ func TestExtractionComputesAnEntity(t *testing.T) {
 	denied := g.trigger("entities.extract", map[string]any{"id": e.ID})
 	done, err := g.WaitCall(t.Context(), g.tenant, denied.SessionID)
 	require.NoError(t, err)
-	require.Equal(t, jig.CodeNotFound, done.Result.Error.Code, "without permission nothing is there")
+	require.Equal(t, jig.CodeNotFound, done.Result.Error.Code, "without the permission the entity does not exist")
 	stolen := registry{office: office{desk: g.desk, tenant: g.tenant + "x"}, db: g.db}
 	done, err = g.WaitCall(t.Context(), stolen.tenant, stolen.extract(map[string]any{"id": e.ID}))
 	require.NoError(t, err)
-	require.Equal(t, jig.CodeNotFound, done.Result.Error.Code, "nor to another tenant")
+	require.Equal(t, jig.CodeNotFound, done.Result.Error.Code, "for another tenant the entity does not exist")
 }
 
 // A number that a double cannot represent does not affect the results of other tasks.
@@ -210,7 +210,7 @@ func TestExtractionRunsAGraph(t *testing.T) {
 	}), "the page of the workflow shows the tasks under way")
 	half, err := g.db.Entity(t.Context(), g.tenant, e.ID)
 	require.NoError(t, err)
-	require.Contains(t, string(half.Content), `"note": "status 204"`, "what is known is visible before the end")
+	require.Contains(t, string(half.Content), `"note": "status 204"`, "values are visible before the end")
 	g.signal(session, protocol.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
 
 	out, now := g.filled(session, e)
@@ -293,7 +293,7 @@ func TestExtractionRefreshes(t *testing.T) {
 	require.Equal(t, extraction.Counts{Total: 4, Kept: 4}, run("refresh", 2, 2, 1).Counts)
 	_, err = g.db.UpdateEntity(t.Context(), g.tenant, e.ID, 0, entity.Patch{Fields: map[string]json.RawMessage{"beside": []byte("7")}})
 	require.NoError(t, err)
-	require.Equal(t, extraction.Counts{Total: 4, Completed: 1, Kept: 3}, run("refresh", 2, 2, 2).Counts, "what somebody else wrote is not the task's value")
+	require.Equal(t, extraction.Counts{Total: 4, Completed: 1, Kept: 3}, run("refresh", 2, 2, 2).Counts, "a value that somebody else wrote does not count as the task's value")
 }
 
 const citingTasks = `fields:
@@ -373,11 +373,11 @@ func TestChaosExtraction(t *testing.T) { //nolint:paralleltest // it kills the w
 		g.start()
 		hits++
 	}
-	require.Positive(t, hits, "it was over before it was hit")
+	require.Positive(t, hits, "the extraction ended before the first kill")
 	out, now := g.filled(session, e)
 	require.Equal(t, extraction.Counts{Total: 2*wide + 1, Completed: 2*wide + 1}, out.Counts)
 	require.Contains(t, string(now.Content), fmt.Sprintf(`"total": %d`, 3*wide))
-	require.Equal(t, int64(2), now.Revision, "the entity was changed once")
+	require.Equal(t, int64(2), now.Revision, "the entity changed once")
 	for i := range wide {
 		_, keys := r.count(fmt.Sprintf("a%d", i))
 		require.Equal(t, 1, keys, "a%d", i)

@@ -38,7 +38,7 @@ func statuses(s jig.EntityStatus) map[string]string {
 	return out
 }
 
-func TestAnEntityIsFollowed(t *testing.T) {
+func TestFollowingAnEntity(t *testing.T) {
 	t.Parallel()
 	g, r := joinOffice(t).registry(graphTasks), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL, "name": "n"})
@@ -52,7 +52,7 @@ func TestAnEntityIsFollowed(t *testing.T) {
 	require.Equal(t, 1, got.code)
 	require.Contains(t, got.err, "entities.extract")
 	require.Equal(t, 1, g.jig("status", "ent_none", "--tenant", g.tenant).code)
-	require.Equal(t, 1, g.jig("status", e.ID, "--tenant", g.tenant+"x").code, "another tenant's is not there")
+	require.Equal(t, 1, g.jig("status", e.ID, "--tenant", g.tenant+"x").code, "another tenant must not find it")
 	_, denied := g.status(e.ID, "entities.thing.write")
 	require.Equal(t, jig.CodeNotFound, denied.Error.Code)
 
@@ -110,11 +110,11 @@ func TestAnEntityIsFollowed(t *testing.T) {
 	require.Equal(t, extraction.Counts{Total: 2, Failed: 1, Skipped: 1}, out.Counts)
 	s, _ = g.status(e.ID, "*")
 	require.Equal(t, session, s.SessionID)
-	require.Equal(t, "completed", s.Tasks["facts"].Status, "what was not asked for is as it was")
+	require.Equal(t, "completed", s.Tasks["facts"].Status, "tasks that were not requested keep their status")
 }
 
 // Anybody with the permission can restart a failed session, once. A session that is running or has completed cannot be restarted.
-func TestASessionIsRetried(t *testing.T) {
+func TestRetryingASession(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
 	retry := func(id string) (string, *jig.ToolResult) {
@@ -141,7 +141,7 @@ func TestASessionIsRetried(t *testing.T) {
 	require.Equal(t, jig.CallFailed, failed.Status)
 	again, _ := retry(failed.SessionID)
 	require.NotEqual(t, failed.SessionID, again)
-	require.Equal(t, jig.CodeConflict, o.ended(again, jig.CallFailed).Result.Error.Code, "it fails as before")
+	require.Equal(t, jig.CodeConflict, o.ended(again, jig.CallFailed).Result.Error.Code, "the new call fails like the old one")
 	view, err := o.Status(t.Context(), o.tenant, again)
 	require.NoError(t, err)
 	require.Equal(t, "test.fail", view.Calls[0].Tool)
@@ -161,5 +161,5 @@ func TestASessionIsRetried(t *testing.T) {
 	require.Equal(t, jig.CodeConflict, refused(o, id))
 	require.Equal(t, jig.CodeNotFound, refused(o, "ses_none"))
 	other := office{desk: o.desk, tenant: strings.ToLower(o.tenant) + "x"}
-	require.Equal(t, jig.CodeNotFound, refused(other, failed.SessionID), "another tenant's is not there")
+	require.Equal(t, jig.CodeNotFound, refused(other, failed.SessionID), "another tenant must not find it")
 }

@@ -282,7 +282,7 @@ func tail(s string, n int) string {
 // start starts a worker. The previous one must have ended.
 func (d *desk) start() {
 	d.t.Helper()
-	require.False(d.t, d.joined, "the worker is everybody's: open the desk instead of joining")
+	require.False(d.t, d.joined, "other tests share this worker: use open instead of join")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.worker = workerCommand(d.env, d.dir, d.log)
@@ -292,7 +292,7 @@ func (d *desk) start() {
 // kill kills the worker, like a power failure would.
 func (d *desk) kill() {
 	d.t.Helper()
-	require.False(d.t, d.joined, "the worker is everybody's: open the desk instead of joining")
+	require.False(d.t, d.joined, "other tests share this worker: use open instead of join")
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.worker != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// newID returns a new session id that a client chose, with the tenant prefix.
+// newID returns a new client-chosen session id with the tenant's prefix.
 func newID(tenant string) string {
 	return jig.SessionID(tenant, strings.TrimPrefix(jig.NewSessionID(), jig.SessionPrefix))
 }

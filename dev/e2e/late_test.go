@@ -39,7 +39,7 @@ func TestSweepWakesASessionWhoseCallWasSettledLate(t *testing.T) {
 	require.True(t, done.Late)
 	view, err := d.query(id)
 	require.NoError(t, err)
-	require.Len(t, view.Pending, 1, "the session does not know")
+	require.Len(t, view.Pending, 1, "the session does not know the late result yet")
 
 	conn, err := pgx.Connect(t.Context(), shared.stack.OwnerURL())
 	require.NoError(t, err)

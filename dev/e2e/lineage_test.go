@@ -24,8 +24,8 @@ func named(document, name string) string {
 	return strings.Replace(document, "name: probe", "name: "+name, 1)
 }
 
-// A starts B, B starts C, and C's call waits for a person. The call shows in all three sessions and is answered in C. `jig run --no-wait`
-// of A returns.
+// Agent A starts B, B starts C, and C's call waits for a person. All three sessions show the call, which is answered in C, and
+// `jig run --no-wait` of A returns.
 func TestApprovalInAChainOfAgents(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
@@ -64,7 +64,7 @@ func TestApprovalInAChainOfAgents(t *testing.T) {
 	require.Equal(t, 1, requests)
 }
 
-// Agents that start themselves end at most five levels below the first.
+// An agent that starts itself stops five levels below the first session.
 func TestAgentsStartAgentsAtMostFiveLevelsDeep(t *testing.T) {
 	t.Parallel()
 	d := open(t)

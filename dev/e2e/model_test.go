@@ -75,7 +75,7 @@ func TestRefusedCallsSayWhy(t *testing.T) {
 			require.Contains(t, got["1.3"].Error.Violations[0].Pointer, "value")
 			require.GreaterOrEqual(t, len(got["1.4"].Error.Violations), 2, "every violation is listed: %+v", got["1.4"].Error)
 			require.Equal(t, jig.CallSucceeded, got["1.8"].Status)
-			require.Len(t, d.events(id, jig.EventToolStarted), 1, "nothing that was refused ran")
+			require.Len(t, d.events(id, jig.EventToolStarted), 1, "no refused call ran")
 		})
 	}
 }
@@ -135,7 +135,7 @@ func TestWrongKeyFailsAtOnce(t *testing.T) {
 }
 
 // The shipped agent uses the same tools and needs the same approval with a model as with its script.
-func TestDependencyReviewUnderAModel(t *testing.T) {
+func TestDependencyReviewWithAModel(t *testing.T) {
 	t.Parallel()
 	const goMod = "module example.com/m\n\ngo 1.26\n\nrequire github.com/stretchr/testify v1.12.1\n"
 	for _, model := range providers {

@@ -29,7 +29,7 @@ func (d *desk) requireWaits(id, below, call, via string) {
 
 // A call that waits in the last of three sessions shows in the Temporal state of the other two, even on a worker that has only the histories,
 // and disappears when it is answered.
-func TestTemporalShowsWhatWaitsInAChild(t *testing.T) {
+func TestTemporalShowsWaitingCallsOfAChild(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
 	tag := strings.ToLower(d.queue[len(d.queue)-6:])
@@ -57,11 +57,11 @@ func TestTemporalShowsWhatWaitsInAChild(t *testing.T) {
 	}
 	require.Equal(t, "written", d.finish(id).Answer)
 	require.True(t, eventually(t.Context(), patience, func() bool { return d.shows(id, jig.StatusCompleted) }))
-	require.Len(t, d.runs(id), len(d.runs(below)), "neither was restarted")
+	require.Len(t, d.runs(id), len(d.runs(below)), "neither session was restarted")
 }
 
 // A composition with an agent step, and a single call that starts an agent, wait while their agent waits.
-func TestTemporalShowsWhatWaitsInAnAgentOfAStep(t *testing.T) {
+func TestTemporalShowsWaitingCallsOfAnAgentStep(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	last := "last-" + strings.ToLower(d.name[:8])

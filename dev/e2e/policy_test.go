@@ -34,7 +34,7 @@ rules:
 cases:
   - {name: a small one, tool: test.write, input: {url: "http://x", name: small-1}, expect: run, rules: [small]}
 `, denied)}}})
-		require.Equal(t, jig.CallWaiting, result.Status, "registering always asks")
+		require.Equal(t, jig.CallWaiting, result.Status, "registering a policy always asks")
 		d.signal(result.SessionID, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 		registered, err := d.WaitCall(t.Context(), tenant, result.SessionID)
 		require.NoError(t, err)
@@ -54,5 +54,5 @@ cases:
 	require.NoError(t, err)
 	require.Equal(t, jig.CallDenied, result.Status)
 	requests, _ := r.count("later")
-	require.Zero(t, requests, "what policy denies now does not run, even if it was approved before")
+	require.Zero(t, requests, "a call that policy now denies does not run, even if it was approved before")
 }

@@ -91,7 +91,7 @@ func TestResearch(t *testing.T) {
 	require.Empty(t, r.Entities)
 }
 
-// The prompt still names the entities of a result from many passes ago that first became a reference and then part of a summary.
+// The prompt still names the entities of an old result after the result was replaced by a reference, and then by a summary.
 func TestWorkingMemory(t *testing.T) {
 	t.Parallel()
 	const passes = 33
@@ -139,7 +139,7 @@ func TestWorkingMemory(t *testing.T) {
 			}
 			whole := func(r modeltest.Request) bool { return strings.Contains(string(r.Body), `\"city\"`) }
 			require.True(t, whole(asked[1]), string(asked[1].Body))
-			require.False(t, whole(asked[passes-1]), "the result itself is long gone")
+			require.False(t, whole(asked[passes-1]), "the result itself is no longer in the prompt")
 		})
 	}
 }

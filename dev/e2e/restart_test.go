@@ -177,7 +177,7 @@ func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
 	h.open()
 
 	for id, digest := range before {
-		require.Equal(t, digest, h.pending(id).Digest, "what was shown is what waits")
+		require.Equal(t, digest, h.pending(id).Digest, "the call that was shown still waits")
 	}
 	require.Equal(t, jig.DecisionAccepted, h.decided(kept, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Digest: before[kept]}).Outcome)
 	h.ends(kept)
@@ -194,7 +194,7 @@ func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
 	require.Equal(t, jig.DecisionAccepted, ruled.Decisions[0].Outcome, ruled.Decisions[0].Reason)
 	require.JSONEq(t, `{"answer":"blue","by":"ana"}`, string(h.ends(question).Result.Data))
 
-	require.Equal(t, jig.CallSucceeded, h.trigger("test.once", map[string]any{"url": r.URL, "name": "small-1"}).Status, "the grant holds")
+	require.Equal(t, jig.CallSucceeded, h.trigger("test.once", map[string]any{"url": r.URL, "name": "small-1"}).Status, "the grant still covers the call")
 	paused, err := h.Pauses(t.Context(), h.tenant)
 	require.NoError(t, err)
 	require.Len(t, paused.Pauses, 1)
@@ -218,7 +218,7 @@ func (h *house) requireAsksAgain(r *receiver, id, shown string) {
 	h.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Digest: shown})
 	h.waitFor(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Digest != shown })
 	requests, _ := r.count("revised")
-	require.Zero(h.t, requests, "what was approved is not there any more, and the other was not approved")
+	require.Zero(h.t, requests, "the call has not run: the approved contract no longer exists, and the new one was not approved")
 	expired := h.eventsOf(id, jig.EventToolExpired)
 	require.Len(h.t, expired, 1)
 	require.Contains(h.t, string(expired[0].Data), `"readmitted":true`)

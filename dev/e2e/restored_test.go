@@ -71,7 +71,7 @@ func TestCallsMarkedAfterARestoreAskBeforeTheyRun(t *testing.T) {
 	word(once.SessionID, jig.Reconciliation{Outcome: jig.OutcomeNotHappened})
 	word(steps.SessionID, jig.Reconciliation{Outcome: jig.OutcomeNotHappened})
 	require.Zero(t, r.requests("begun"))
-	require.Equal(t, 1, r.requests("waited"), "under the approval that it had")
+	require.Equal(t, 1, r.requests("waited"), "it ran once, under its earlier approval")
 	require.Equal(t, 1, r.requests("steps"))
 	require.Equal(t, 1, r.requests("keyed"))
 	h.requireAudited(h.tenant)

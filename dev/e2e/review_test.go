@@ -132,7 +132,7 @@ func (s study) read(id string) (now content) {
 	return now
 }
 
-// ran returns the completed tasks of a session: those of one entity by name, and the number of those of other entities.
+// ran returns the names of the tasks that a session completed for one entity, and the number of tasks that it completed for other entities.
 func (s study) ran(session, id string) (tasks []string, others int) {
 	s.t.Helper()
 	for _, e := range s.eventsOf(session, jig.EventTaskCompleted) {
@@ -165,7 +165,7 @@ func (s study) publish(id string) protocol.CallResult {
 	return s.trigger("review.publish", map[string]any{"id": id, "path": "out/review.md"})
 }
 
-func TestReviewIsMadeByTasks(t *testing.T) {
+func TestReviewIsFilledByTasks(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t)
 	s.module("example.com/a", "v1.0.0", "v1.1.0", "v1.2.0")
@@ -173,7 +173,7 @@ func TestReviewIsMadeByTasks(t *testing.T) {
 	s.requires("example.com/a v1.0.0", "example.com/b v1.5.0", "example.com/gone v0.1.0", "example.com/here v0.0.0", "example.com/deep v1.0.0 // indirect")
 	made := s.begin(map[string]any{})
 	out, now := s.filled(made.SessionID, made.EntityID)
-	require.Empty(t, failures(out), "a module that is not there is no end of the review")
+	require.Empty(t, failures(out), "a missing module does not end the review")
 	require.Equal(t, out.Counts.Total, out.Counts.Completed)
 	require.Equal(t, "example.com/app", now.Module)
 	require.Equal(t, 4, now.Direct)
@@ -193,7 +193,7 @@ func TestReviewIsMadeByTasks(t *testing.T) {
 	}
 	gone, err := s.db.Entity(t.Context(), s.tenant, now.Modules[2])
 	require.NoError(t, err)
-	require.JSONEq(t, `{"path":"example.com/gone","version":"v0.1.0","direct":true}`, string(gone.Content), "nothing is guessed")
+	require.JSONEq(t, `{"path":"example.com/gone","version":"v0.1.0","direct":true}`, string(gone.Content), "unknown facts are not guessed")
 
 	asked := s.publish(made.EntityID)
 	pending := s.waiting(asked.SessionID).Pending
@@ -234,24 +234,24 @@ func TestReviewIsRefreshed(t *testing.T) {
 		return tasks, others, now
 	}
 	tasks, others, now := refresh()
-	require.Equal(t, []string{"list"}, tasks, "the file is read again, and is as it was")
+	require.Equal(t, []string{"list"}, tasks, "the file is read again, and has not changed")
 	require.Zero(t, others)
 	require.Equal(t, before, now)
 
 	s.requires("example.com/a v1.0.0", "example.com/b v1.5.0", "example.com/deep v1.0.0 // indirect")
 	tasks, others, now = refresh()
 	require.Equal(t, []string{"direct", "go", "indirect", "list", "local", "module", "record", "report"}, tasks,
-		"what reads the list, and of what is downstream of that only what has another value: the report has the new number")
-	require.Zero(t, others, "no module is looked at again")
+		"the tasks that read the list, and the tasks that depend on changed values: the report has the new number")
+	require.Zero(t, others, "no module is inspected again")
 	require.Equal(t, 1, now.Indirect)
 	require.Equal(t, before.Claims, now.Claims)
 
 	s.requires("example.com/a v1.1.0", "example.com/b v1.5.0", "example.com/deep v1.0.0 // indirect")
 	tasks, others, now = refresh()
 	require.Len(t, tasks, 17)
-	require.NotContains(t, tasks, "method", "all but how it was written")
+	require.NotContains(t, tasks, "method", "the way of writing has not changed")
 	const ofModule = 9 // three tasks of the module are skipped: no archive says its size, and it is neither retracted nor deprecated
-	require.Equal(t, ofModule, others, "the new module alone is looked at")
+	require.Equal(t, ofModule, others, "only the new module is inspected")
 	require.Equal(t, before.Modules[1], now.Modules[1])
 	require.NotEqual(t, before.Modules[0], now.Modules[0])
 	require.Equal(t, now.Modules, now.Citations[0].SourceEntityIDs)
@@ -262,7 +262,7 @@ func TestReviewIsRefreshed(t *testing.T) {
 	s.module("example.com/gone", "v1.0.0")
 	s.requires("example.com/a v1.1.0", "example.com/b v1.5.0", "example.com/gone v1.0.0", "example.com/more v1.0.0 // indirect")
 	_, _, now = refresh()
-	require.Empty(t, now.NotInspected, "what could not be found is looked for again")
+	require.Empty(t, now.NotInspected, "a module that could not be found is looked for again")
 	require.Equal(t, 3, now.ByRisk["low"])
 }
 
@@ -291,7 +291,7 @@ func TestReviewRejectsAFabricatedSource(t *testing.T) {
 	made := s.begin(map[string]any{"model": "openai/gpt-test"})
 	out, now := s.filled(made.SessionID, made.EntityID)
 	mu.Lock()
-	require.Len(t, asked, 2, "an answer that is no JSON is asked for once more")
+	require.Len(t, asked, 2, "after an answer that is not JSON, the model is asked once more")
 	require.Contains(t, asked[1], "It was not accepted")
 	mu.Unlock()
 	require.Equal(t, "All is well.", now.Summary)

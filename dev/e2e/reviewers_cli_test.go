@@ -118,7 +118,7 @@ func TestStockCLI_ReportsRefusals(t *testing.T) {
 	view := o.shown(id)
 	require.Equal(t, jig.StatusInputRequired, view.Status)
 	require.Len(t, view.Pending, 1)
-	require.Equal(t, digest, view.Pending[0].Digest, "it waits as it did")
+	require.Equal(t, digest, view.Pending[0].Digest, "the call waits as before")
 	require.Empty(t, view.Pending[0].Votes)
 	requests, _ := r.count("large-1")
 	require.Zero(t, requests)
@@ -128,7 +128,7 @@ func TestStockCLI_ReportsRefusals(t *testing.T) {
 			refused++
 		}
 	}
-	require.Equal(t, count, refused, "each refusal is a row of the audit")
+	require.Equal(t, count, refused, "each refusal has a row in the audit")
 }
 
 // Every documented signal and update works with the stock CLI.
@@ -154,7 +154,7 @@ func TestStockCLIDecides(t *testing.T) {
 	o.ended(id, jig.CallSucceeded)
 	ran("approved", "edited")
 	requests, _ := r.count("first")
-	require.Zero(t, requests, "what was changed did not run")
+	require.Zero(t, requests, "the original input did not run")
 	require.Contains(t, o.came(id, jig.EventToolApproved, 1), `"patch"`)
 
 	id = write("denied")
@@ -215,7 +215,7 @@ func TestStockCLIReconciles(t *testing.T) {
 	t.Cleanup(o.supervise(t.Context(), 1, &deaths))
 	ids := map[jig.ReconcileOutcome]string{}
 	for outcome, cut := range map[jig.ReconcileOutcome]string{jig.OutcomeHappened: "after", jig.OutcomeNotHappened: "before", jig.OutcomeGiveUp: "after"} {
-		require.True(t, eventually(t.Context(), patience, func() bool { return int(deaths.Load()) == len(ids) }), "each call has a worker to itself")
+		require.True(t, eventually(t.Context(), patience, func() bool { return int(deaths.Load()) == len(ids) }), "each call kills its own worker")
 		ids[outcome] = newID(o.tenant)
 		_, err := o.StartCall(t.Context(), callInput("test.cut_once", map[string]any{"url": r.URL, "name": string(outcome), "cut": cut}), ids[outcome])
 		require.NoError(t, err)
@@ -235,5 +235,5 @@ func TestStockCLIReconciles(t *testing.T) {
 	require.Equal(t, jig.CallReserved, o.updated(again, "reconcile", `{"call":"1.1","outcome":"not_happened","by":"ana"}`)[0].Status)
 	o.ended(again, jig.CallSucceeded)
 	requests, _ := r.count(string(jig.OutcomeNotHappened))
-	require.Equal(t, 1, requests, "it ran once it was known that it had not")
+	require.Equal(t, 1, requests, "the call ran once, after somebody said that it had not happened")
 }

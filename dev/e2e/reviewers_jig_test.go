@@ -94,7 +94,7 @@ func TestJigSignsDecisions(t *testing.T) {
 	o.says(0, nil, "answer", id, "1.1", "blue", "--key", ana)
 	require.JSONEq(t, `{"answer":"blue","by":"ana"}`, string(o.ended(id, jig.CallSucceeded).Result.Data))
 
-	require.NotZero(t, o.jig("pause", "--tool", "test.write", "--as", "ana", "--tenant", o.tenant).code, "a pause is signed, too")
+	require.NotZero(t, o.jig("pause", "--tool", "test.write", "--as", "ana", "--tenant", o.tenant).code, "a pause needs a signature too")
 	o.says(0, nil, "pause", "--tool", "test.write", "--reason", "a check", "--key", ana)
 	o.says(0, nil, "resume", "--tool", "test.write", "--key", ben)
 
@@ -182,7 +182,7 @@ func TestJigForReviewers(t *testing.T) {
 	require.Equal(t, 2, figures.Open.Count)
 	require.Equal(t, 1, figures.Decided.Outcomes[protocol.OutcomeDenied])
 	require.Equal(t, 1, figures.Decided.Outcomes[protocol.OutcomeGranted])
-	require.Equal(t, 5, figures.Decided.Outcomes[protocol.OutcomeApproved], "four and the grant itself")
+	require.Equal(t, 5, figures.Decided.Outcomes[protocol.OutcomeApproved], "four calls and the grant")
 	o.requireBacktest()
 	o.requireAuditFiles()
 }
@@ -216,7 +216,7 @@ rules:
 	for _, m := range report.Moves {
 		if m.New == jig.VerdictDeny {
 			require.Equal(o.t, jig.VerdictAsk, m.Now)
-			require.Equal(o.t, 5, m.Count, "the calls that were made")
+			require.Equal(o.t, 5, m.Count, "all calls so far are judged")
 			return
 		}
 	}

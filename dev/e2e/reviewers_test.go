@@ -161,7 +161,7 @@ func TestQuorumDelegationAndEdits(t *testing.T) {
 	id = o.trigger("test.write", map[string]any{"url": r.URL, "name": "plain"}).SessionID
 	ruled = o.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove, Input: json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"large-vast"}`, r.URL))})
 	require.Equal(t, jig.DecisionAccepted, ruled.Outcome, ruled.Reason)
-	require.Equal(t, jig.CallWaiting, ruled.Status, "the change needs more than who made it")
+	require.Equal(t, jig.CallWaiting, ruled.Status, "the person who changed the input cannot approve it alone")
 	require.Equal(t, jig.CallWaiting, o.decided(id, jig.Decision{By: "ben", Answer: jig.AnswerApprove}).Status)
 	ruled = o.decided(id, jig.Decision{By: "cfo", Answer: jig.AnswerApprove})
 	require.Equal(t, jig.CallReserved, ruled.Status, ruled.Reason)
@@ -169,12 +169,12 @@ func TestQuorumDelegationAndEdits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, jig.CallSucceeded, done.Status)
 	requests, _ = r.count("plain")
-	require.Zero(t, requests, "what was asked for first did not run")
+	require.Zero(t, requests, "the original input did not run")
 	requests, _ = r.count("large-vast")
 	require.Equal(t, 1, requests)
 }
 
-// A grant approves on behalf of the people who gave it, up to its maximum number of uses, and not after it was revoked.
+// A grant counts as the approval of the people who gave it, up to its maximum number of uses, and no longer after it was revoked.
 func TestGrants(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
@@ -190,10 +190,10 @@ func TestGrants(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, write("other").Status)
 	require.Equal(t, jig.CallSucceeded, write("small-1").Status)
 	require.Equal(t, jig.CallSucceeded, write("small-2").Status)
-	require.Equal(t, jig.CallWaiting, write("small-3").Status, "it is used up")
+	require.Equal(t, jig.CallWaiting, write("small-3").Status, "the grant is used up")
 
 	created := o.trigger("grants.create", jig.GrantRequest{Tool: "test.write", MaxUses: 5})
-	require.Equal(t, jig.CallWaiting, created.Status, "a grant is given by its approver")
+	require.Equal(t, jig.CallWaiting, created.Status, "a grant needs an approval")
 	require.Equal(t, jig.CallReserved, o.decided(created.SessionID, jig.Decision{By: "ben", Answer: jig.AnswerApprove}).Status)
 	done, err := o.WaitCall(t.Context(), o.tenant, created.SessionID)
 	require.NoError(t, err)
@@ -206,7 +206,7 @@ func TestGrants(t *testing.T) {
 	revoked, err := o.RevokeGrant(t.Context(), protocol.GrantsRequest{Tenant: o.tenant, Revoke: list[0].ID, By: "ana"})
 	require.NoError(t, err)
 	require.NotNil(t, revoked.RevokedAt)
-	require.Equal(t, jig.CallWaiting, write("after").Status, "a revocation holds at once")
+	require.Equal(t, jig.CallWaiting, write("after").Status, "a revocation takes effect immediately")
 }
 
 // A question suspends its call until a person answers with a value that fits.
@@ -248,7 +248,7 @@ func TestPauseAndResume(t *testing.T) {
 		view, err := o.Status(t.Context(), o.tenant, id)
 		return err == nil && len(view.Paused) == 1 && len(view.Calls) == 1
 	}))
-	require.Equal(t, jig.CallSucceeded, o.trigger("test.echo", map[string]any{"value": "x"}).Status, "other tools go on")
+	require.Equal(t, jig.CallSucceeded, o.trigger("test.echo", map[string]any{"value": "x"}).Status, "other tools still run")
 	require.True(t, eventually(t.Context(), patience, func() bool { // the call was attempted more than once, and held back each time
 		described, err := shared.temporal.DescribeWorkflowExecution(t.Context(), id, "")
 		require.NoError(t, err)
@@ -286,10 +286,10 @@ func TestSignedDecisions(t *testing.T) {
 	require.Contains(t, o.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Reason, "only signed decisions")
 	approval := signed(id, jig.Decision{Call: "1.1", Answer: jig.AnswerApprove})
 	other := o.trigger("test.write", map[string]any{"url": r.URL, "name": "v"}).SessionID
-	require.Equal(t, jig.DecisionRefused, o.decided(other, approval).Outcome, "a token is for one call")
+	require.Equal(t, jig.DecisionRefused, o.decided(other, approval).Outcome, "a token is valid for one call only")
 	changed := approval
 	changed.Input = json.RawMessage(fmt.Sprintf(`{"url":%q,"name":"changed"}`, r.URL))
-	require.Equal(t, jig.DecisionRefused, o.decided(id, changed).Outcome, "and for one content")
+	require.Equal(t, jig.DecisionRefused, o.decided(id, changed).Outcome, "a token is valid for one input only")
 	require.Equal(t, jig.CallReserved, o.decided(id, approval).Status)
 	done, err := o.WaitCall(t.Context(), o.tenant, id)
 	require.NoError(t, err)

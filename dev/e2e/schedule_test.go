@@ -84,7 +84,7 @@ func started(n int) func(client.Schedule) bool {
 	return func(s client.Schedule) bool { return s.Counts != nil && s.Counts.Started >= n }
 }
 
-func TestScheduledToolRunsAsOftenAsItMay(t *testing.T) {
+func TestScheduledTool_RunsUpToItsLimit(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	name := d.schedule("--tool", "test.echo", "--input", "value=hello", "--every", "2s", "--limit", "2")
@@ -107,7 +107,7 @@ func TestScheduledToolRunsAsOftenAsItMay(t *testing.T) {
 	require.Contains(t, d.jig("schedule", "describe", name).out, "test.echo")
 }
 
-func TestScheduleSkipsWhileOneWaitsForAPerson(t *testing.T) {
+func TestSchedule_SkipsWhileASessionWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	name := d.schedule("--tool", "test.write", "--input", "url="+r.URL, "--input", "name=due", "--every", "1s")
@@ -123,7 +123,7 @@ func TestScheduleSkipsWhileOneWaitsForAPerson(t *testing.T) {
 	d.signal(first, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
 	require.True(t, d.output(first).Success)
 	s = d.scheduled(name, func(s client.Schedule) bool { return started(2)(s) && len(s.Running) == 1 })
-	require.NotEqual(t, first, s.Running[0].SessionID, "the next one begins when the first is over")
+	require.NotEqual(t, first, s.Running[0].SessionID, "the next session starts after the first has ended")
 	requests, _ = r.count("due")
 	require.Equal(t, 1, requests)
 	require.Zero(t, d.jig("schedule", "delete", name).code)
@@ -269,11 +269,11 @@ func TestSchedulesOfTwoTenants(t *testing.T) {
 		got := d.jig("schedule", "list", "--tenant", tenant, "--output", "json")
 		return got.code == 0 && json.Unmarshal([]byte(got.out), &list) == nil && len(list.Schedules) > 0
 	}))
-	require.Len(t, list.Schedules, 1, "a tenant sees its own alone")
+	require.Len(t, list.Schedules, 1, "a tenant sees only its own schedules")
 	require.Equal(t, name, list.Schedules[0].Name)
 
 	require.Zero(t, d.jig("schedule", "delete", name, "--tenant", tenant).code)
-	require.Equal(t, "test.echo", d.described(name).Tool, "the other tenant's stays")
+	require.Equal(t, "test.echo", d.described(name).Tool, "the other tenant's schedule stays")
 }
 
 // If a schedule fires while no worker is up, its session runs once a worker is back.
@@ -285,7 +285,7 @@ func TestScheduleWhoseWorkerIsDown(t *testing.T) {
 	_, err := d.ResumeSchedule(t.Context(), jig.DefaultTenant, name, "")
 	require.NoError(t, err)
 	s := d.scheduled(name, started(1))
-	require.Len(t, s.Running, 1, "nobody has run it")
+	require.Len(t, s.Running, 1, "no worker has run it")
 	d.start()
 	recent := d.firings(name, 1)
 	require.Equal(t, s.Running[0].SessionID, recent[0].SessionID)

@@ -86,7 +86,7 @@ func TestFailingCall_DoesNotAffectItsSiblings(t *testing.T) {
 	require.Equal(t, jig.CodeConflict, got["1.9"].Error.Code)
 	require.Equal(t, "broken", got["1.9"].Error.Reason)
 	require.Equal(t, jig.CodeInternal, got["1.10"].Error.Code)
-	require.NotContains(t, got["1.10"].Error.Message, "goroutine", "no stack reaches a user")
+	require.NotContains(t, got["1.10"].Error.Message, "goroutine", "users must not see a stack trace")
 }
 
 func TestTenantComesFromTheSession(t *testing.T) {
@@ -110,7 +110,7 @@ func TestSlowTools_RunSideBySide(t *testing.T) {
 	started := d.events(view.SessionID, jig.EventToolStarted)
 	completed := d.events(view.SessionID, jig.EventToolCompleted)
 	require.Len(t, completed, 10)
-	require.True(t, started[9].At.Before(completed[0].At), "the last began before the first had ended")
+	require.True(t, started[9].At.Before(completed[0].At), "the last call began before the first had ended")
 }
 
 func TestIdenticalCallsRunOnce(t *testing.T) {
@@ -194,13 +194,13 @@ func TestConcurrencyKey_KeepsTheOrder(t *testing.T) {
 			continue
 		}
 		if shares {
-			require.Empty(t, inputs, "two calls with one key ran at once")
+			require.Empty(t, inputs, "calls with the same key ran at the same time")
 			inputs[e.CallID] = true
 		}
 		running[e.CallID] = true
 		beside = beside || len(running) > 1
 	}
-	require.True(t, beside, "calls with other keys ran beside them")
+	require.True(t, beside, "calls with other keys ran at the same time")
 }
 
 func TestMessageToAnEndedSessionStartsItsNextPass(t *testing.T) {
@@ -271,7 +271,7 @@ func TestRepeatedIDGivesOneSession(t *testing.T) {
 
 	options.Task = "something else"
 	_, err = d.Start(t.Context(), options)
-	require.Equal(t, jig.CodeConflict, jig.CodeOf(err), "another request under the same id is not the first one")
+	require.Equal(t, jig.CodeConflict, jig.CodeOf(err), "a different request under the same id is refused")
 	_, err = d.Trigger(t.Context(), callInput("test.echo", map[string]any{"value": "x"}), options.ID)
 	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
 }

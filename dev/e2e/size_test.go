@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// The maximum history of every run, far below Temporal's own limits.
+// The limits for the history of every run, far below Temporal's own.
 const (
 	maxEvents = 1000
 	maxBytes  = 1 << 20
@@ -68,7 +68,7 @@ func TestThreeHundredCallsInOnePass(t *testing.T) {
 	view := d.finish(id)
 	require.Equal(t, "300", view.Answer)
 	b := d.requireSmall(id)
-	require.GreaterOrEqual(t, b.runs, int64(4), "a large pass continues as new within itself")
+	require.GreaterOrEqual(t, b.runs, int64(4), "a large pass takes several runs")
 	require.Len(t, d.events(id, jig.EventToolCompleted), 300)
 }
 
@@ -85,7 +85,7 @@ func TestTwoHundredPasses(t *testing.T) {
 	require.Equal(t, int64(200), d.requireSmall(id).runs)
 }
 
-func TestPassesShareARunWhenTheAgentSaysSo(t *testing.T) {
+func TestPassesPerRun(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	id := d.run(agent(`["*"]`, `    - when: pass < 20
@@ -118,7 +118,7 @@ func TestLargeArgumentsStayOutOfTheHistory(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, len(b), 128<<10)
 	require.True(t, view.Pending[0].Truncated)
-	require.Contains(t, string(view.Pending[0].Input), `"url":"http://127.0.0.1:1/0"`, "a long argument hides no other one")
+	require.Contains(t, string(view.Pending[0].Input), `"url":"http://127.0.0.1:1/0"`, "a long argument does not hide the others")
 	value, err := shared.temporal.QueryWorkflow(t.Context(), id, "", "__temporal_workflow_metadata")
 	require.NoError(t, err)
 	var page sdkpb.WorkflowMetadata

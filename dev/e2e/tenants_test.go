@@ -14,7 +14,7 @@ import (
 )
 
 // Two tenants use the same ids for everything that they can name, and each tries to reach the other's sessions and files.
-func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
+func TestTenants_SameIDsAreSeparate(t *testing.T) {
 	t.Parallel()
 	a, r := newOffice(t), newReceiver(t)
 	b := office{desk: a.desk, tenant: a.tenant + "-2"}
@@ -31,11 +31,11 @@ func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 		require.Equal(t, []string{o.tenant + ".order-7", "order-7"}, []string{result.SessionID, result.ClientID})
 		again, err := o.Trigger(ctx, effect(o, "paid"), "order-7")
 		require.NoError(t, err)
-		require.Equal(t, result, again, "the same request gets its own result")
+		require.Equal(t, result, again, "the same request gets the first result")
 		results[o.tenant] = result
 	}
 	requests, keys := r.count("paid")
-	require.Equal(t, []int{2, 2}, []int{requests, keys}, "each tenant's effect has a key of its own")
+	require.Equal(t, []int{2, 2}, []int{requests, keys}, "each tenant's effect has its own key")
 	require.Contains(t, r.keys["paid"], jig.IdempotencyKey(installation, a.tenant, a.tenant+".order-7", "1.1"))
 
 	_, err := a.Trigger(ctx, effect(a, "other"), "order-7")
@@ -43,7 +43,7 @@ func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 	_, err = a.StartCall(ctx, effect(a, "other"), "order-7")
 	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
 
-	// Only the same request joins a call that waits.
+	// Only an identical request returns the waiting call.
 	gated := func(o office, name string) protocol.CallInput {
 		in := callInput("test.write", map[string]any{"url": r.URL, "name": name})
 		in.Tenant = o.tenant
@@ -69,7 +69,7 @@ func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 	}
 	random := a.trigger("test.write", map[string]any{"url": r.URL, "name": "w"}).SessionID
 	_, err = b.Decide(ctx, b.tenant, random, []jig.Decision{{Call: "1.1", By: "thief"}})
-	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), "an id that jig made is no door either")
+	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), "another tenant's id is not found")
 	view, err := a.Status(ctx, a.tenant, "waits")
 	require.NoError(t, err)
 	require.Len(t, view.Pending, 1)
@@ -80,7 +80,7 @@ func TestTenantsThatChooseTheSameIDsNeverMeet(t *testing.T) {
 	raw, err := shared.temporal.ExecuteWorkflow(ctx, sdk.StartWorkflowOptions{ID: a.tenant + ".order-8", TaskQueue: a.queue},
 		protocol.CallWorkflow, effect(b, "squat"))
 	require.NoError(t, err)
-	require.Error(t, raw.Get(ctx, nil), "a session of this id is not that tenant's")
+	require.Error(t, raw.Get(ctx, nil), "another tenant cannot take this session id")
 	requests, _ = r.count("squat")
 	require.Zero(t, requests)
 

@@ -187,7 +187,7 @@ func TestThinToolActs(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, protocol.CallWorkflow, described.GetWorkflowExecutionInfo().GetType().GetName())
 	_, err = shared.temporal.DescribeWorkflowExecution(t.Context(), workflows.FrameWorkflowID(out.SessionID, "1.1"), "")
-	require.Error(t, err, "what calls nothing needs no workflow of its own")
+	require.Error(t, err, "an extraction that makes no calls needs no workflow of its own")
 
 	// Repeating the request with the same id gives the same call.
 	same := map[string]any{"path": module, "engagement_id": engagement, "workspace": "west", "pilot_id": pilot}
@@ -196,7 +196,7 @@ func TestThinToolActs(t *testing.T) {
 }
 
 // An extraction whose tasks call tools continues in a separate workflow.
-func TestThinToolOfTasksThatCall(t *testing.T) {
+func TestThinTool_TasksThatMakeCalls(t *testing.T) {
 	t.Parallel()
 	f := firmOf(joinOffice(t))
 	f.put(map[string]string{"path": "note.yaml", "body": "kind: entity_type\nname: note\nfields:\n" +
@@ -219,7 +219,7 @@ func TestThinToolOfTasksThatCall(t *testing.T) {
 	require.Len(t, f.tasksOf(out.SessionID, jig.EventTaskCompleted), 2)
 }
 
-func TestThinToolsKey(t *testing.T) {
+func TestThinTool_Key(t *testing.T) {
 	t.Parallel()
 	f := firmOf(joinOffice(t))
 	input := map[string]any{"path": module, "key": "one"}
@@ -312,7 +312,7 @@ func TestThinToolRejects(t *testing.T) {
 	in := callInput("review.start", map[string]any{"path": 7})
 	in.Tenant = f.tenant + "-other"
 	_, err := f.Trigger(t.Context(), in, "")
-	require.Equal(t, jig.CodeToolNotFound, jig.CodeOf(err), "another tenant does not have it")
+	require.Equal(t, jig.CodeToolNotFound, jig.CodeOf(err), "another tenant does not have the tool")
 	in.Tenant = f.tenant
 	_, err = f.Trigger(t.Context(), in, "")
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
@@ -364,7 +364,7 @@ func TestThinTool_EntitiesOfAnotherTenant(t *testing.T) {
 	require.Equal(t, len(theirs), violations)
 	rows, err := f.db.AuditRows(t.Context(), other.tenant, 0, 100)
 	require.NoError(t, err)
-	require.Empty(t, rows, "nothing is written into the other's chain")
+	require.Empty(t, rows, "nothing is written to the other tenant's audit")
 	require.Zero(t, f.reviews())
 }
 
@@ -396,7 +396,7 @@ output: {one: "${steps.one.data}", two: "${steps.two.data}"}
 	view := f.finish(started.SessionID)
 	require.Equal(t, jig.StatusCompleted, view.Status, "%+v", view)
 	e, err := f.db.Entity(t.Context(), f.tenant, view.Answer)
-	require.NoError(t, err, "the agent was told its id")
+	require.NoError(t, err, "the agent gets the id")
 	require.Equal(t, jig.ChildSessionID(started.SessionID, "1.1"), e.SessionID)
 	f.filled(e.SessionID, e)
 }

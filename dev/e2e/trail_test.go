@@ -73,20 +73,20 @@ func (m *match) requireOneStory(n int, rows []audit.Entry) {
 			continue
 		}
 		require.LessOrEqual(m.t, s.closed, s.opened, "%s was decided twice; %s", call, done())
-		require.Equal(m.t, 1, s.ends, "%s has one end; %s", call, done())
+		require.Equal(m.t, 1, s.ends, "%s must end once; %s", call, done())
 		if m.names[call] == "" {
 			continue
 		}
 		ran := m.executions(call)
 		require.LessOrEqual(m.t, ran, 1, "%s ran %d times; %s", call, ran, done())
 		if ran > 0 {
-			require.True(m.t, s.approved && !s.denied, "%s ran and was not approved; %s", call, done())
+			require.True(m.t, s.approved && !s.denied, "%s ran without an approval; %s", call, done())
 		}
 		if s.succeeded {
-			require.Equal(m.t, 1, ran, "%s is said to have succeeded; %s", call, done())
+			require.Equal(m.t, 1, ran, "%s succeeded, so it must have run once; %s", call, done())
 		}
 	}
-	require.Empty(m.t, audited, "rows of the audit that the log knows nothing of; %s", done())
+	require.Empty(m.t, audited, "the audit has rows that the log does not have; %s", done())
 }
 
 // story summarizes a session's log about one call.
