@@ -3,9 +3,6 @@ package store_test
 import (
 	"net/url"
 	"os"
-	"regexp"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -177,44 +174,4 @@ func TestMigrateNamesAMissingRole(t *testing.T) {
 	err := store.Migrate(t.Context(), owner, "no_such_role_here")
 	requireCode(t, jig.CodeNotFound, err)
 	require.ErrorContains(t, err, "no_such_role_here")
-}
-
-// The server prepares every query as the application role, and every query name used in the code exists.
-func TestQueriesPrepare(t *testing.T) {
-	t.Parallel()
-	storetest.New(t)
-	list, err := store.Queries()
-	require.NoError(t, err)
-	conn, err := pgx.Connect(t.Context(), storetest.URL(t))
-	require.NoError(t, err)
-	defer func() { _ = conn.Close(t.Context()) }()
-	for name, text := range list {
-		_, err := conn.Prepare(t.Context(), name, text)
-		require.NoError(t, err, name)
-		require.NotContains(t, text, "{{", name)
-	}
-
-	used := map[string]bool{}
-	files, err := os.ReadDir(".")
-	require.NoError(t, err)
-	names := regexp.MustCompile(`(?:queue\(|queries\[|\{)"([A-Z]\w+)"`)
-	for _, f := range files {
-		if !strings.HasSuffix(f.Name(), ".go") || strings.HasSuffix(f.Name(), "_test.go") {
-			continue
-		}
-		text, err := os.ReadFile(f.Name())
-		require.NoError(t, err)
-		for _, m := range names.FindAllStringSubmatch(string(text), -1) {
-			require.Contains(t, list, m[1], f.Name())
-			used[m[1]] = true
-		}
-	}
-	var unused []string
-	for name := range list {
-		if !used[name] {
-			unused = append(unused, name)
-		}
-	}
-	slices.Sort(unused)
-	require.Empty(t, unused)
 }

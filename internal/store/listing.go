@@ -132,23 +132,27 @@ func listing(tenant string, f jig.PendingFilter, after string) ([]any, error) {
 	if !f.Before.IsZero() {
 		before = f.Before
 	}
-	tool := [2]string{f.Tool, f.Tool}
+	tool := only(f.Tool)
 	if category, ok := strings.CutSuffix(f.Tool, "*"); ok {
 		if category != "" && !strings.HasSuffix(category, ".") {
 			return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a tool filter", text(f.Tool)).WithField("tool").
 				WithHint("use a tool's name, or category.* for all tools of a category")
 		}
-		tool = [2]string{category, category + last}
+		tool = bounds{text(category), text(category + last)}
 	}
-	agent, requester := shortened(f.Agent), shortened(f.RequestedBy)
-	args := []any{tenant, from.At, from.ID, before}
-	for _, bounds := range [][2]string{{string(f.Kind), string(f.Kind)}, tool, {f.SessionID, f.SessionID}, {agent, agent}, {requester, requester}} {
-		if bounds[1] == "" {
-			bounds[1] = last
-		}
-		args = append(args, text(bounds[0]), text(bounds[1]))
-	}
-	return append(args, text(f.Agent), text(f.RequestedBy)), nil
+	kind, session, agent, requester := only(string(f.Kind)), only(f.SessionID), only(shortened(f.Agent)), only(shortened(f.RequestedBy))
+	return []any{
+		tenant, from.At, from.ID, before, kind.from, kind.to, tool.from, tool.to, session.from, session.to, agent.from, agent.to,
+		requester.from, requester.to, text(f.Agent), text(f.RequestedBy),
+	}, nil
+}
+
+// bounds is a range of texts.
+type bounds struct{ from, to string }
+
+// only returns the range of one text, or of all texts when s is "".
+func only(s string) bounds {
+	return bounds{text(s), text(cmp.Or(s, last))}
 }
 
 // shortened returns a name as the index stores it.

@@ -6,8 +6,6 @@ import (
 	"encoding/hex"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
@@ -59,5 +57,5 @@ func (t *tx) reused(ctx context.Context, e audit.Entry) error {
 
 // ForgetTokens deletes up to 1,000 used tokens of all tenants that expired longer than age ago. It returns how many it deleted.
 func (db *DB) ForgetTokens(ctx context.Context, age time.Duration) (int64, error) {
-	return db.forget(ctx, func(t *tx) *pgx.QueuedQuery { return t.queue("TokensForget", age, forgetAtOnce) })
+	return db.forget(ctx, func(t *tx, gone **int64) { value(t.queue("TokensForget", age, forgetAtOnce), gone) })
 }

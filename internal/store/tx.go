@@ -94,7 +94,7 @@ func (t *tx) queue(name string, args ...any) *pgx.QueuedQuery {
 	}
 	text, ok := t.db.queries[name]
 	if !ok {
-		panic("store: no query " + name) // one test prepares every query, and another checks every name used in the code
+		panic("store: no query " + name) // a test finds every name that the code uses
 	}
 	return t.batch.Queue(text, args...)
 }

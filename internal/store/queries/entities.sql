@@ -205,7 +205,7 @@ order by e.entity_id collate "C"
 
 -- name: SourceTexts
 -- Returns bodies as long as their total is at most $3 bytes.
-select t.document_id as id, t.entity_id, encode(sha256(convert_to(json_build_array(t.title, t.body)::text, 'UTF8')), 'hex') as hash,
+select t.document_id as id, e.entity_id, encode(sha256(convert_to(json_build_array(t.title, t.body)::text, 'UTF8')), 'hex') as hash,
     case when sum(octet_length(t.body)) over (order by t.created_at, t.document_id collate "C") <= $3::bigint then t.body end as body
 from texts t
 join entities e on e.tenant_id = t.tenant_id and e.entity_id = t.entity_id and e.deleted_at is null
