@@ -25,8 +25,8 @@ const anything = "*"
 // arrows lists, by folder, which of our packages each package may import. A folder that is not listed follows the rule of its nearest
 // listed parent and may import that parent. Nothing may import the packages that put everything together (worker, dev), except the programs. Tests are exempt.
 //
-// The order is that of the layers: the root, leaves, the domains (types with their rules, no I/O), documents, what evaluates documents,
-// adapters, the engine, and the programs.
+// The order is that of the layers: the root, leaves, the domains (types with their rules, no I/O), documents, the packages that
+// evaluate documents, adapters, the engine, and the programs.
 func arrows() map[string][]string {
 	return map[string][]string{
 		".": {},
@@ -91,7 +91,7 @@ func arrows() map[string][]string {
 			"internal/jsonpath", "internal/outbound", "internal/pattern", "internal/schema", "internal/suggest", "internal/toolname", "internal/workdir",
 			"spec", "tools",
 		},
-		// They connect documents with the tools of entities.
+		// These packages connect documents with the entity tools.
 		"internal/plan/thin": {
 			".", "internal/entity", "internal/expr", "internal/plan", "internal/protocol", "spec", "tools", "internal/builtin/entities",
 		},
@@ -111,7 +111,7 @@ func arrows() map[string][]string {
 			"internal/duration", "internal/identity", "internal/ledger", "internal/plan", "internal/policy", "internal/protocol",
 			"internal/suggest", "internal/tenancy",
 		},
-		// Of the domains only approval, which words what an approval lacks and says when it is due.
+		// Of the domains, workflows needs only approval, for the text about missing approvals and for the times at which approvals are due.
 		"workflows": {".", "activities", "internal/approval", "internal/protocol"},
 
 		// The client stays light for the programs that use it.

@@ -332,7 +332,7 @@ func (c *composition) admit(ctx context.Context, ask plan.Ask) (jig.Call, *jig.P
 	return call, approval, err
 }
 
-// undoOf returns the tool of a call, and the tool that undoes it according to its contract. undo is empty if the contract names none.
+// undoOf returns the tool of a call, and the tool that undoes it according to its contract. undo is empty if the contract names no such tool.
 func (c *composition) undoOf(ctx context.Context, path string) (undone, undo string, err error) {
 	_, call, err := c.callOf(ctx, c.ref(), c.root.ID+"/"+path)
 	if err != nil {

@@ -188,7 +188,7 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 		return err
 	}
 	if ruling.Held != "" {
-		r.Refusal = "nobody knows yet whether policy allows the changed input: " + ruling.Held
+		r.Refusal = "policy cannot judge the changed input now: " + ruling.Held
 		return nil
 	}
 	if edited.Status.Final() {

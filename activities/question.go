@@ -45,7 +45,7 @@ func waitOf(text string) (time.Duration, error) {
 	}
 	d, err := duration.Parse(text)
 	if err != nil || d <= 0 || d > maxQuestionWait {
-		return 0, jig.Errorf(jig.CodeInvalidInput, "expires is %q", text).WithField("/expires").WithHint("write e.g. 90m, 48h or 7d, at most 365d")
+		return 0, jig.Errorf(jig.CodeInvalidInput, "expires is %q, which is not a valid time to wait", text).WithField("/expires").WithHint("write e.g. 90m, 48h or 7d, at most 365d")
 	}
 	return d, nil
 }

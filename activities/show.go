@@ -19,7 +19,7 @@ func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (protoco
 		return protocol.ShowPage{}, temporalError(err)
 	}
 	if in.Offset < 0 || in.Offset > len(call.Input) {
-		return protocol.ShowPage{}, temporalError(jig.Errorf(jig.CodeInvalidInput, "the arguments have %d bytes", len(call.Input)).WithField("offset"))
+		return protocol.ShowPage{}, temporalError(jig.Errorf(jig.CodeInvalidInput, "the offset is outside of the arguments, which have %d bytes", len(call.Input)).WithField("offset"))
 	}
 	if call.Digest != pending.Digest {
 		return protocol.ShowPage{}, temporalError(jig.Errorf(jig.CodeConflict, "call %s has changed since its approval was requested", in.Call).

@@ -31,8 +31,8 @@ func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]
 }
 
 // Watch calls fn for each event with a sequence number greater than after, in order. It returns when the session has ended and its last
-// event was delivered, when fn returns an error, or when ctx ends. It waits for a session that was just started, and for a worker while
-// none answers.
+// event was delivered, when fn returns an error, or when ctx ends. It waits for a session that was just started, and for a worker if no
+// worker answers.
 func (c *Client) Watch(ctx context.Context, tenant, id string, after int64, fn func(jig.Event) error) error {
 	return c.Follow(ctx, FollowOptions{Tenant: tenant, SessionID: id, After: after}, func(page protocol.EventsPage) error {
 		for _, event := range page.Events {

@@ -42,7 +42,7 @@ func serveMetrics(
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "metrics cannot be served at %s: %w", address, err).WithField("JIG_METRICS_ADDRESS").
-			WithHint("use a free host:port, e.g. 127.0.0.1:9464, or none to serve no metrics")
+			WithHint("use a free host:port, e.g. 127.0.0.1:9464; without the setting no metrics are served")
 	}
 	registry := prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // stop ends it, like the worker itself

@@ -82,7 +82,7 @@ type Settings struct {
 	Permissions []string
 	// MetricsAddress is the host:port that serves metrics; empty serves none.
 	MetricsAddress string
-	// EntityURL is the link that a thin tool returns if its document has none. It may contain {tenant}, {entity_id} and {session_id}; default
+	// EntityURL is the link that a thin tool returns if its document names no link. It may contain {tenant}, {entity_id} and {session_id}; default
 	// /entities/{entity_id}.
 	EntityURL string
 	// Model answers prompts that name no model, e.g. anthropic/claude-sonnet-4-5; empty means that prompts must name one.

@@ -18,7 +18,7 @@ type alarm struct {
 }
 
 // due returns the next time at which something happens to the pending call without a person: a reminder, an escalation or its
-// expiry. It is zero if there is none.
+// expiry. It is zero if nothing is due.
 func (c *call) due() time.Time {
 	if c.ref.State != jig.CallWaiting || c.ref.Ask == nil {
 		return time.Time{}

@@ -108,7 +108,8 @@ func (s *session) closeCall(ctx workflow.Context) (*protocol.CallResult, error) 
 	return s.closed, nil
 }
 
-// answerLate answers what arrived while the session was ending. Nothing may block between answerLate and the end of the run.
+// answerLate answers the signals and updates that arrived while the session was ending. Nothing may block between answerLate and the end
+// of the run.
 func (s *session) answerLate(ctx workflow.Context) {
 	for {
 		s.settleMail(ctx)
