@@ -102,9 +102,9 @@ func TestRefusedDecisions_ChangeNothingAndAreVisible(t *testing.T) {
 	for name, payload := range map[string]any{
 		"unknown call": map[string]string{"call": "1.9", "by": "ana"},
 		"stale digest": map[string]string{"call": "1.1", "by": "ana", "digest": "0000"},
-		"nobody":       map[string]string{"call": "1.1"},
+		"no person":    map[string]string{"call": "1.1"},
 		"no call":      map[string]string{"by": "ana"},
-		"misspelt":     map[string]string{"cal": "1.1", "by": "ana"},
+		"misspelled":   map[string]string{"cal": "1.1", "by": "ana"},
 		"not waiting":  map[string]string{"call": "1.2", "by": "ana"},
 		"not JSON":     "1.1",
 	} {

@@ -159,20 +159,20 @@ func TestBadInputGetsOneClearMessage(t *testing.T) {
 		code int
 		says string
 	}{
-		"no such agent":     {[]string{"run", "dependency-reveiw"}, 1, "dependency-review"}, //nolint:misspell // on purpose
-		"broken matter":     {[]string{"validate", "--offline", file("broken.md", "---\nname: [\n---\nx")}, 1, "broken.md"},
-		"unknown key":       {[]string{"validate", "--offline", file("key.md", "---\nname: a\ndescription: A test agent.\nmodle: script/a\ntools: [a.b]\n---\nx")}, 1, "model"}, //nolint:misspell // on purpose
-		"yaml bomb":         {[]string{"validate", "--offline", file("bomb.md", bomb+"---\nx")}, 1, "alias"},
-		"wrong type":        {[]string{"validate", "--offline", file("type.md", "---\nname: a\ndescription: A test agent.\nmodel: script/a\ntools: [a.b]\nmax_passes: many\n---\nx")}, 1, "max_passes"},
-		"run a broken file": {[]string{"run", file("broken2.md", "---\nname: [\n---\nx")}, 2, "broken2.md"},
-		"no such file":      {[]string{"run", "nothere.md"}, 2, "nothere.md"},
-		"no such session":   {[]string{"status", "ses_nothere"}, 1, "there is no session \"ses_nothere\"\nhint: list sessions with `temporal workflow list`"},
-		"bad session id":    {[]string{"status", "a b"}, 2, "session"},
-		"bad input":         {[]string{"run", "dependency-review", "--input", "pth=go.mod", "--no-wait"}, 1, "path"},
-		"unknown flag":      {[]string{"run", "--nope"}, 2, "nope"},
-		"no Temporal":       {[]string{"approvals", "--temporal-address", "127.0.0.1:1"}, 2, "127.0.0.1:1"},
-		"unknown provider":  {[]string{"run", "dependency-review", "--model", "closedai/x", "--no-wait"}, 1, "closedai"},
-		"missing key":       {[]string{"run", "dependency-review", "--model", "anthropic/x", "--no-wait"}, 1, "ANTHROPIC_API_KEY"},
+		"no such agent":       {[]string{"run", "dependency-reveiw"}, 1, "dependency-review"}, //nolint:misspell // on purpose
+		"broken front matter": {[]string{"validate", "--offline", file("broken.md", "---\nname: [\n---\nx")}, 1, "broken.md"},
+		"unknown key":         {[]string{"validate", "--offline", file("key.md", "---\nname: a\ndescription: A test agent.\nmodle: script/a\ntools: [a.b]\n---\nx")}, 1, "model"}, //nolint:misspell // on purpose
+		"yaml bomb":           {[]string{"validate", "--offline", file("bomb.md", bomb+"---\nx")}, 1, "alias"},
+		"wrong type":          {[]string{"validate", "--offline", file("type.md", "---\nname: a\ndescription: A test agent.\nmodel: script/a\ntools: [a.b]\nmax_passes: many\n---\nx")}, 1, "max_passes"},
+		"run a broken file":   {[]string{"run", file("broken2.md", "---\nname: [\n---\nx")}, 2, "broken2.md"},
+		"no such file":        {[]string{"run", "nothere.md"}, 2, "nothere.md"},
+		"no such session":     {[]string{"status", "ses_nothere"}, 1, "there is no session \"ses_nothere\"\nhint: list sessions with `temporal workflow list`"},
+		"bad session id":      {[]string{"status", "a b"}, 2, "session"},
+		"bad input":           {[]string{"run", "dependency-review", "--input", "pth=go.mod", "--no-wait"}, 1, "path"},
+		"unknown flag":        {[]string{"run", "--nope"}, 2, "nope"},
+		"no Temporal":         {[]string{"approvals", "--temporal-address", "127.0.0.1:1"}, 2, "127.0.0.1:1"},
+		"unknown provider":    {[]string{"run", "dependency-review", "--model", "closedai/x", "--no-wait"}, 1, "closedai"},
+		"missing key":         {[]string{"run", "dependency-review", "--model", "anthropic/x", "--no-wait"}, 1, "ANTHROPIC_API_KEY"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -56,7 +56,7 @@ func TestConsultingRejects(t *testing.T) {
 		code         jig.Code
 		reason, said string
 	}{
-		"nobody's":             {map[string]any{"engagement_id": jig.NewEntityID()}, jig.CodeNotFound, jig.ReasonEngagementNotFound, ""},
+		"unknown":              {map[string]any{"engagement_id": jig.NewEntityID()}, jig.CodeNotFound, jig.ReasonEngagementNotFound, ""},
 		"another tenant's":     {map[string]any{"engagement_id": theirs.ID}, jig.CodeNotFound, jig.ReasonEngagementNotFound, ""},
 		"another workspace's":  {map[string]any{"engagement_id": harbour, "workspace": "east"}, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, ""},
 		"with too few records": {map[string]any{"engagement_id": few}, jig.CodeConflict, jig.ReasonInsufficientGraph, ""},

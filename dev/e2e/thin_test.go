@@ -281,23 +281,23 @@ func TestThinToolRejects(t *testing.T) {
 	}{
 		"no such entity":    {engaged("ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id"},
 		"another type":      {engaged(pilot), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id"},
-		"not to be read":    {engaged(good), []string{"entities.review.write", "entities.review.read"}, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id"},
+		"not readable":      {engaged(good), []string{"entities.review.write", "entities.review.read"}, jig.CodeNotFound, jig.ReasonEngagementNotFound, "/engagement_id"},
 		"no permission":     {map[string]any{"path": module}, nil, jig.CodeNotFound, "", "creates.type"},
-		"read alone":        {engaged(good), []string{"entities.*.read"}, jig.CodeNotPermitted, "", ""},
+		"only readable":     {engaged(good), []string{"entities.*.read"}, jig.CodeNotPermitted, "", ""},
 		"another workspace": {with(good, "workspace", "east"), entityPermissions, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, "/workspace"},
 		"too few":           {engaged(alone), entityPermissions, jig.CodeConflict, jig.ReasonInsufficientGraph, "/engagement_id"},
-		"the pilots unseen": {
+		"pilots not readable": {
 			engaged(good),
 			[]string{"entities.engagement.read", "entities.review.write", "entities.review.read"},
 			jig.CodeConflict, jig.ReasonInsufficientGraph, "/engagement_id",
 		},
-		"the author's own":       {engaged(shut), entityPermissions, jig.CodeInvalidInput, "pilot_closed", "requires[0]"},
-		"one of the five":        {engaged(nobody), entityPermissions, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, "requires[1]"},
-		"a value that fits not":  {with(good, "stage", "worn"), entityPermissions, jig.CodeInvalidInput, "", "creates.fields.stage"},
-		"a relation to nowhere":  {with(good, "related_id", "ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations"},
-		"a field to nowhere":     {with(good, "pilot_id", "ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations"},
-		"a field of wrong type":  {with(good, "pilot_id", good), entityPermissions, jig.CodeInvalidInput, "", "creates.fields.pilot"},
-		"a key that is too long": {with(good, "key", strings.Repeat("k", 501)), entityPermissions, jig.CodeInvalidInput, "", "creates.key"},
+		"a reason of the author":          {engaged(shut), entityPermissions, jig.CodeInvalidInput, "pilot_closed", "requires[0]"},
+		"a reason with its own code":      {engaged(nobody), entityPermissions, jig.CodeNotPermitted, jig.ReasonWorkspaceViolation, "requires[1]"},
+		"a value that does not fit":       {with(good, "stage", "worn"), entityPermissions, jig.CodeInvalidInput, "", "creates.fields.stage"},
+		"a relation to an unknown entity": {with(good, "related_id", "ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations"},
+		"a field with an unknown entity":  {with(good, "pilot_id", "ent_none"), entityPermissions, jig.CodeNotFound, jig.ReasonEngagementNotFound, "creates.relations"},
+		"a field of the wrong type":       {with(good, "pilot_id", good), entityPermissions, jig.CodeInvalidInput, "", "creates.fields.pilot"},
+		"a key that is too long":          {with(good, "key", strings.Repeat("k", 501)), entityPermissions, jig.CodeInvalidInput, "", "creates.key"},
 	} {
 		result := f.call("review.start", "", c.input, c.permissions...)
 		require.Equal(t, jig.CallFailed, result.Status, name)
