@@ -302,7 +302,7 @@ func (o *outside) again() int {
 func numbers(raw json.RawMessage) (map[string]int64, error) {
 	var members map[string]any
 	if err := json.Unmarshal(raw, &members); err != nil {
-		return nil, fmt.Errorf("reading a content: %w", err)
+		return nil, fmt.Errorf("reading the content: %w", err)
 	}
 	out := map[string]int64{}
 	for name, v := range members {

@@ -245,7 +245,7 @@ func (c *common) start() error {
 		c.log, err = os.Create(filepath.Join(c.dir, "common.log"))
 	}
 	if err != nil {
-		return fmt.Errorf("the common worker: %w", err)
+		return fmt.Errorf("starting the common worker: %w", err)
 	}
 	c.cmd = workerCommand(append(deskEnv(c.queue, workdir), "JIG_DATABASE_MAX_CONNS=20"), workdir, c.log)
 	return c.cmd.Start()
@@ -366,7 +366,7 @@ func (d *desk) query(id string) (jig.SessionView, error) {
 	defer cancel()
 	value, err := shared.temporal.QueryWorkflow(ctx, id, "", protocol.QueryStatus)
 	if err != nil {
-		return view, fmt.Errorf("asking: %w", err)
+		return view, fmt.Errorf("querying the status: %w", err)
 	}
 	return view, value.Get(&view)
 }
