@@ -185,7 +185,31 @@ func (m *manual) question() string {
 
 // doubtful makes a call whose worker is killed while the call runs.
 func (m *manual) doubtful() string {
-	r := newReceiver(m.t)
+	id, _ := m.cutOff()
+	return id
+}
+
+// doubtfulAgain makes a call whose second attempt is in doubt. The same answer about the first attempt, sent again, does not count.
+func (m *manual) doubtfulAgain() string {
+	id, r := m.cutOff()
+	not := jig.Reconciliation{Call: "1.1", Outcome: jig.OutcomeNotHappened, By: "ana"}
+	ruled := func() jig.Ruled {
+		result, err := m.Reconcile(m.t.Context(), m.tenant, id, not)
+		require.NoError(m.t, err)
+		return result.Decisions[0]
+	}
+	require.Equal(m.t, jig.DecisionAccepted, ruled().Outcome)
+	require.True(m.t, eventually(m.t.Context(), patience, func() bool { n, _ := r.count("e"); return n == 2 }))
+	m.kill()
+	m.start()
+	require.Equal(m.t, 2, m.waiting(id).Pending[0].Attempt)
+	require.Contains(m.t, ruled().Reason, "attempt 2 is in doubt")
+	return id
+}
+
+// cutOff kills the worker of a call after the call has had its effect, and waits for the question about it.
+func (m *manual) cutOff() (id string, r *receiver) {
+	r = newReceiver(m.t)
 	in := callInput("test.effect", map[string]any{"url": r.URL, "name": "e", "after": 30_000})
 	in.Tenant = m.tenant
 	started, err := m.StartCall(m.t.Context(), in, "")
@@ -194,7 +218,7 @@ func (m *manual) doubtful() string {
 	m.kill()
 	m.start()
 	require.Equal(m.t, jig.PendingReconcile, m.waiting(started.SessionID).Pending[0].Kind)
-	return started.SessionID
+	return started.SessionID, r
 }
 
 // ends returns a function that waits until a single call has ended with a status.

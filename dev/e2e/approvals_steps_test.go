@@ -80,6 +80,8 @@ func (m *manual) otherSteps() []step {
 		{doubt, m.doubtful, 0, m.ends(jig.CallSucceeded)},
 		{doubt, m.doubtful, 0, m.ends(jig.CallSucceeded)},
 		{doubt, m.doubtful, 0, m.ends(jig.CallFailed)},
+		{doubt, m.doubtfulAgain, 0, m.ends(jig.CallSucceeded)},
+		{doubt, m.doubtfulAgain, 0, m.ends(jig.CallSucceeded)},
 		{grants, hello, 0, m.granted},
 		{grants, hello, 0, m.granted},
 		{grants, nil, 3, func(string) { asked = m.asked() }},

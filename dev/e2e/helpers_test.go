@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	enumspb "go.temporal.io/api/enums/v1"
 	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 	sdk "go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
@@ -44,6 +46,26 @@ func (d *desk) taskFailures(id string) []string {
 		}
 	}
 	return causes
+}
+
+// stuck says what a workflow waits for and what happened in its current run, for the message of a failure.
+func (d *desk) stuck(id string) string {
+	text := []string{"its stacks:"}
+	if answer, err := shared.temporal.QueryWorkflow(d.t.Context(), id, "", sdk.QueryTypeStackTrace); err != nil {
+		text = append(text, err.Error())
+	} else {
+		var stacks string
+		text = append(text, fmt.Sprint(answer.Get(&stacks)), stacks)
+	}
+	text = append(text, "its history:")
+	for iter := shared.temporal.GetWorkflowHistory(d.t.Context(), id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT); iter.HasNext(); {
+		event, err := iter.Next()
+		if err != nil {
+			return strings.Join(append(text, err.Error()), "\n")
+		}
+		text = append(text, protojson.Format(event))
+	}
+	return strings.Join(text, "\n")
 }
 
 // sweep makes a session look as if it had been idle for two minutes, and runs the sweeper.

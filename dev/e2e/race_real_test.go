@@ -290,7 +290,7 @@ func (m *match) end() error {
 	})
 	if !over {
 		view, err := m.Status(m.t.Context(), m.tenant, m.id)
-		return fmt.Errorf("the session does not end: %+v, %w; its workflow tasks failed with %v", view, err, m.taskFailures(m.id))
+		return fmt.Errorf("the session does not end: %+v, %w; its workflow tasks failed with %v; %s", view, err, m.taskFailures(m.id), m.stuck(m.id))
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (h *house) open() {
 	require.NoError(h.t, err)
 	h.temporal, err = sdk.Dial(sdk.Options{HostPort: h.stack.TemporalAddress(), Namespace: h.stack.Namespace(), Logger: quiet{}})
 	require.NoError(h.t, err)
-	h.Client = client.New(h.temporal, client.Options{TaskQueue: h.queue})
+	h.Client = client.New(h.temporal, client.Options{TaskQueue: h.queue, WorkerTimeout: patience, RetryFor: patience})
 	h.env = append(append(os.Environ(), h.stack.Environment()...), "JIG_TASK_QUEUE="+h.queue, "JIG_WORKDIR="+filepath.Join(h.dir, ".jig", "work"), "JIG_WORKDIR_DEFAULT="+h.dir,
 		"JIG_HTTP_ALLOW_LOOPBACK=true", "JIG_LOG_LEVEL=warn")
 	h.begin()
