@@ -45,6 +45,9 @@ func (a *arena) restart() {
 	a.kill()
 	a.start()
 	a.kills.Add(1)
+	// Temporal gives a workflow task more time after each worker that dies with it, at last minutes. On a slow machine no session would end
+	// if workers were killed as soon as they are up.
+	_ = a.answers() //nolint:errcheck // the sessions show whether the worker works
 }
 
 // match plays one schedule: a session, and the concurrent actions on it that the seed determines.
