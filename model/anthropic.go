@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -27,7 +28,7 @@ func (p *anthropicProvider) answer(ctx context.Context, name string, request cha
 	return p.line.ask(ctx, request, service{
 		send:    func(ctx context.Context) (*http.Response, error) { return p.send(ctx, params) },
 		refusal: p.refusal,
-		reader:  &anthropicReader{progress: progress, key: p.settings.APIKey},
+		reader:  &anthropicReader{progress: progress, key: p.settings.APIKey, texts: map[int64]*strings.Builder{}},
 	})
 }
 

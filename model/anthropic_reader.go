@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/jig-run/jig"
@@ -18,57 +19,9 @@ type anthropicReader struct {
 	progress func(string)
 	key      string
 
-	model   string
-	stop    string
-	usage   anthropicUsage
-	content []*anthropicBlock
-	ended   bool
-}
-
-type anthropicUsage struct {
-	Input       int64 `json:"input_tokens"`
-	Output      int64 `json:"output_tokens"`
-	CacheRead   int64 `json:"cache_read_input_tokens"`
-	CacheCreate int64 `json:"cache_creation_input_tokens"`
-}
-
-// merge keeps the larger counts: the first event has the input's counts, later events have the output's.
-func (u *anthropicUsage) merge(v anthropicUsage) {
-	u.Input, u.Output = max(u.Input, v.Input), max(u.Output, v.Output)
-	u.CacheRead, u.CacheCreate = max(u.CacheRead, v.CacheRead), max(u.CacheCreate, v.CacheCreate)
-}
-
-// anthropicBlock is a content block. raw is its initial form, for kinds that are only sent back.
-type anthropicBlock struct {
-	raw       json.RawMessage
-	Type      string          `json:"type"`
-	Text      string          `json:"text"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Input     json.RawMessage `json:"input"`
-	Thinking  string          `json:"thinking"`
-	Signature string          `json:"signature"`
-
-	text, args strings.Builder
-}
-
-type anthropicEvent struct {
-	Type    string `json:"type"`
-	Index   int    `json:"index"`
-	Message struct {
-		Model string         `json:"model"`
-		Usage anthropicUsage `json:"usage"`
-	} `json:"message"`
-	ContentBlock json.RawMessage `json:"content_block"`
-	Delta        struct {
-		Type        string `json:"type"`
-		Text        string `json:"text"`
-		PartialJSON string `json:"partial_json"`
-		Thinking    string `json:"thinking"`
-		Signature   string `json:"signature"`
-		StopReason  string `json:"stop_reason"`
-	} `json:"delta"`
-	Usage anthropicUsage `json:"usage"`
+	message anthropic.Message
+	// texts holds the streamed texts by the index of their block. The SDK would copy a text again for each piece that it adds.
+	texts map[int64]*strings.Builder
 }
 
 func (r *anthropicReader) stream(res *http.Response) error {
@@ -78,18 +31,18 @@ func (r *anthropicReader) stream(res *http.Response) error {
 		if len(data) == 0 {
 			continue
 		}
-		var e anthropicEvent
-		if err := json.Unmarshal(data, &e); err != nil {
-			return jig.Errorf(jig.CodeUnavailable, "the model's provider sent a stream that cannot be read: %w", err)
-		}
-		if e.Type == "error" {
+		var e anthropic.MessageStreamEventUnion
+		err := json.Unmarshal(data, &e)
+		switch {
+		case err == nil && e.Type == "error":
 			return streamFailure(data, r.key)
-		}
-		if err := r.event(e); err != nil {
-			return err
-		}
-		if r.ended {
+		case err == nil && e.Type == "message_stop":
 			return nil
+		case err == nil:
+			err = r.event(e)
+		}
+		if err != nil {
+			return jig.Errorf(jig.CodeUnavailable, "the model's provider sent a stream that cannot be read: %w", err)
 		}
 	}
 	if err := events.Err(); err != nil {
@@ -98,39 +51,28 @@ func (r *anthropicReader) stream(res *http.Response) error {
 	return io.ErrUnexpectedEOF
 }
 
-func (r *anthropicReader) event(e anthropicEvent) error {
-	switch e.Type {
-	case "message_start":
-		r.model = e.Message.Model
-		r.usage.merge(e.Message.Usage)
-	case "content_block_start":
-		block := &anthropicBlock{raw: e.ContentBlock}
-		if err := json.Unmarshal(e.ContentBlock, block); err != nil {
-			return jig.Errorf(jig.CodeUnavailable, "the model's provider sent a block that cannot be read: %w", err)
+func (r *anthropicReader) event(e anthropic.MessageStreamEventUnion) error {
+	isText := e.Index >= 0 && e.Index < int64(len(r.message.Content)) && r.message.Content[e.Index].Type == "text"
+	switch {
+	case e.Type == "content_block_stop":
+		return nil // the SDK would replace the arguments of a call that was cut off by {}
+	case e.Type == "content_block_start" && e.ContentBlock.Type == "text":
+		r.say(e.ContentBlock.Text)
+	case e.Delta.Type == "text_delta" && isText:
+		r.say(e.Delta.Text)
+		text, ok := r.texts[e.Index]
+		if !ok {
+			text = &strings.Builder{}
+			r.texts[e.Index] = text
 		}
-		r.content = append(r.content, block)
-		r.say(block, block.Text)
-	case "content_block_delta":
-		if e.Index < 0 || e.Index >= len(r.content) {
-			return jig.Errorf(jig.CodeUnavailable, "the model's provider sent a piece of a block that it did not begin")
-		}
-		block := r.content[e.Index]
-		r.say(block, e.Delta.Text)
-		block.args.WriteString(e.Delta.PartialJSON)
-		block.Thinking += e.Delta.Thinking
-		block.Signature += e.Delta.Signature
-	case "message_delta":
-		r.stop = e.Delta.StopReason
-		r.usage.merge(e.Usage)
-	case "message_stop":
-		r.ended = true
+		text.WriteString(e.Delta.Text)
+		return nil
 	}
-	return nil
+	return r.message.Accumulate(e) //nolint:wrapcheck // stream says what failed
 }
 
-func (r *anthropicReader) say(b *anthropicBlock, text string) {
-	if text != "" && b.Type == "text" {
-		b.text.WriteString(text)
+func (r *anthropicReader) say(text string) {
+	if text != "" {
 		r.progress(text)
 	}
 }
@@ -141,66 +83,59 @@ func (r *anthropicReader) document(res *http.Response) error {
 	if err != nil {
 		return err //nolint:wrapcheck // service.failure translates it
 	}
-	var m struct {
-		Type       string            `json:"type"`
-		Model      string            `json:"model"`
-		StopReason string            `json:"stop_reason"`
-		Usage      anthropicUsage    `json:"usage"`
-		Content    []json.RawMessage `json:"content"`
-	}
-	if err := json.Unmarshal(raw, &m); err != nil {
+	if err := json.Unmarshal(raw, &r.message); err != nil {
 		return jig.Errorf(jig.CodeUnavailable, "the model's provider sent an answer that cannot be read: %w", err)
 	}
-	if m.Type == "error" {
+	if r.message.Type == "error" {
 		return streamFailure(raw, r.key)
 	}
-	r.model, r.stop, r.usage, r.ended = m.Model, m.StopReason, m.Usage, true
-	for _, block := range m.Content {
-		if err := r.event(anthropicEvent{Type: "content_block_start", ContentBlock: block}); err != nil {
-			return err
-		}
+	for i := range r.message.Content {
+		r.say(r.text(i))
 	}
 	return nil
 }
 
+// text returns the text of a block, or "" if the block is of another type.
+func (r *anthropicReader) text(i int) string {
+	block := &r.message.Content[i]
+	if block.Type != "text" {
+		return ""
+	}
+	if streamed := r.texts[int64(i)]; streamed != nil {
+		return block.Text + streamed.String()
+	}
+	return block.Text
+}
+
 func (r *anthropicReader) turn(names map[string]string, asked int) chat.Turn {
-	t := chat.Turn{Model: r.model, Usage: chat.Usage{
-		InputTokens: r.usage.Input, OutputTokens: r.usage.Output,
-		CacheReadTokens: r.usage.CacheRead, CacheCreateTokens: r.usage.CacheCreate,
+	usage := r.message.Usage
+	t := chat.Turn{Model: r.message.Model, Usage: chat.Usage{
+		InputTokens: usage.InputTokens, OutputTokens: usage.OutputTokens,
+		CacheReadTokens: usage.CacheReadInputTokens, CacheCreateTokens: usage.CacheCreationInputTokens,
 	}}
 	var calls callList
 	var text strings.Builder
-	for i, b := range r.content {
-		switch b.Type {
-		case "text":
-			text.WriteString(b.text.String())
-		case "tool_use":
-			calls.calls = append(calls.calls, &partialCall{index: int64(i), id: b.ID, name: b.Name})
-			calls.calls[len(calls.calls)-1].args.WriteString(b.arguments())
+	for i := range r.message.Content {
+		text.WriteString(r.text(i))
+		if b := &r.message.Content[i]; b.Type == "tool_use" {
+			call := &partialCall{id: b.ID, name: b.Name}
+			call.args.Write(b.Input)
+			calls.calls = append(calls.calls, call)
 		}
 	}
 	t.Text, t.Calls = text.String(), calls.list(names, asked)
-	t.Stop = anthropicStop(r.stop, len(t.Calls) > 0)
+	t.Stop = anthropicStop(r.message.StopReason, len(t.Calls) > 0)
 	t.Opaque = r.opaque(t.Calls)
 	return t
 }
 
-// arguments returns the input of a call as text: either streamed in pieces or contained in the block's initial form.
-func (b *anthropicBlock) arguments() string {
-	if b.args.Len() > 0 {
-		return b.args.String()
-	}
-	return string(b.Input)
-}
-
-func anthropicStop(reason string, calls bool) chat.StopReason {
-	switch reason {
-	case "max_tokens", "model_context_window_exceeded":
+func anthropicStop(reason anthropic.StopReason, calls bool) chat.StopReason {
+	switch {
+	case reason == anthropic.StopReasonMaxTokens, reason == anthropic.StopReasonModelContextWindowExceeded:
 		return chat.StopLength
-	case "refusal":
+	case reason == anthropic.StopReasonRefusal:
 		return chat.StopRefusal
-	}
-	if calls {
+	case calls:
 		return chat.StopCalls
 	}
 	return chat.StopEnd
@@ -210,14 +145,15 @@ func anthropicStop(reason string, calls bool) chat.StopReason {
 func (r *anthropicReader) opaque(calls []jig.ToolCall) json.RawMessage {
 	reasoned, call := false, 0
 	keep := anthropicOpaque{Provider: "anthropic"}
-	for _, b := range r.content {
-		block := any(b.raw)
+	for i := range r.message.Content {
+		b := &r.message.Content[i]
+		block := any(json.RawMessage(b.RawJSON()))
 		switch b.Type {
 		case "text":
-			if b.text.Len() == 0 {
+			if r.text(i) == "" {
 				continue
 			}
-			block = map[string]any{"type": "text", "text": b.text.String()}
+			block = map[string]any{"type": "text", "text": r.text(i)}
 		case "thinking":
 			reasoned = true
 			block = map[string]any{"type": "thinking", "thinking": b.Thinking, "signature": b.Signature}
