@@ -102,6 +102,9 @@ func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 		if err != nil {
 			return nil, err
 		}
+		if c.failed(ctx) {
+			return nil, failure(c.failure)
+		}
 		if again && c.yielding {
 			return &activities.Ran{State: jig.CallExecuting}, nil
 		}
@@ -199,6 +202,17 @@ func (c *composition) compose(ctx workflow.Context) (activities.Composed, error)
 		c.far = out.Progress
 	}
 	return out, nil
+}
+
+// failed reports whether a step failed in a way that no retry can fix, and waits until the other steps have ended. The step is still open
+// in the store; the session fails too, and closes it.
+func (c *composition) failed(ctx workflow.Context) bool {
+	if c.failure == nil || workflow.GetVersion(ctx, changeFailFrame, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return false
+	}
+	free, _ := workflow.NewDisconnectedContext(ctx)
+	_ = workflow.Await(free, func() bool { return c.inFlight() == 0 }) //nolint:errcheck // a disconnected wait cannot be canceled
+	return true
 }
 
 // settle drops the finished calls. Their results are in the store.

@@ -10,8 +10,10 @@ import (
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
@@ -162,4 +164,33 @@ func TestSettledCall_ContinuesItsComposition(t *testing.T) {
 	s.ExecuteWorkflow(protocol.CompositionWorkflow, workflows.CompositionInput{Tenant: "t", SessionID: "ses_solo", Call: "1.1"})
 	require.True(t, s.IsWorkflowCompleted())
 	require.NoError(t, s.GetWorkflowError())
+}
+
+// A step that no retry can run ends its composition and its session, like a call of the session. It does not start again without end.
+func TestStepThatCannotRun_EndsItsComposition(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]func(*solo, func(mock.Arguments)){
+		"error that no retry can fix": func(s *solo, count func(mock.Arguments)) {
+			broken := temporal.NewNonRetryableApplicationError("the row is broken", string(jig.CodeInvalidInput), nil)
+			s.OnActivity(soloTool, mock.Anything, mock.Anything).Run(count).Return(activities.Ran{}, broken)
+		},
+		"no attempt runs": func(s *solo, count func(mock.Arguments)) {
+			s.OnActivity(soloTool, mock.Anything, mock.Anything).Run(count).Return(activities.Ran{State: jig.CallReserved}, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSolo(t, soloCall())
+			step := soloCall()
+			step.ID = "1.1/pay"
+			s.OnActivity("Compose", mock.Anything, mock.Anything).Return(activities.Composed{Calls: []activities.CallRef{step}}, nil)
+			fails(s, func(mock.Arguments) { s.attempts++ })
+			s.ExecuteWorkflow(protocol.CompositionWorkflow, workflows.CompositionInput{Tenant: "t", SessionID: "ses_solo", Call: "1.1"})
+			require.True(t, s.IsWorkflowCompleted())
+			var next *workflow.ContinueAsNewError
+			require.NotErrorAs(t, s.GetWorkflowError(), &next)
+			require.Error(t, s.GetWorkflowError())
+			require.LessOrEqual(t, s.attempts, maxAttempts)
+		})
+	}
 }

@@ -14,4 +14,7 @@ const (
 	// that arrives after a later one is dropped. Before the change, the parent was shown as working while the child waited. The histories
 	// agents-untold are from before the change.
 	changeTellParent = "4-tell-parent"
+	// changeFailFrame (1): a step that no retry can run fails its composition or extraction. Before the change, the step was started again
+	// and again.
+	changeFailFrame = "5-fail-frame"
 )
