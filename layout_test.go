@@ -53,11 +53,11 @@ func arrows() map[string][]string {
 		"internal/identity/token": {".", "internal/canonical", "internal/identity"},
 		"internal/audit":          {".", "internal/identity", "internal/jsontext"},
 		"internal/protocol":       {".", "internal/audit"},
-		"internal/approval":       {".", "internal/audit", "internal/identity", "internal/ledger", "internal/stored"},
+		"internal/approval":       {".", "internal/audit", "internal/identity", "internal/stored"},
 		"internal/bundle":         {".", "internal/cache"},
 		"internal/chat":           {"."},
 		"internal/entity":         {"."},
-		"internal/ledger":         {".", "internal/chat", "internal/stored"},
+		"internal/ledger":         {".", "internal/approval", "internal/audit", "internal/chat", "internal/stored"},
 		"internal/tenancy":        {".", "internal/approval", "internal/identity"},
 		"internal/plan":           {".", "internal/entity", "internal/ledger", "internal/protocol"},
 

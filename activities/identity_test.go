@@ -437,7 +437,7 @@ func TestSignedReconciliation(t *testing.T) {
 	c := o.asks(t, 1, refundTool, small)
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay"}).Status)
 	for range 2 { // the first attempt never finished, so the second one finds the outcome unknown
-		_, err := o.db.Reserve(t.Context(), ledger.Reserve{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest})
+		_, err := o.db.Reserve(t.Context(), ledger.ReserveRequest{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest})
 		require.NoError(t, err)
 	}
 	o.settings.Signals = tenancy.SignalsSigned

@@ -41,7 +41,7 @@ func (f filling) Rule(context.Context, jig.Tool, jig.Call, jig.Session, time.Tim
 	return policy.Ruling{Verdict: jig.VerdictRun}, nil
 }
 
-func (f filling) Reserve(context.Context, ledger.Reserve) (ledger.Reservation, error) {
+func (f filling) Reserve(context.Context, ledger.ReserveRequest) (ledger.Reservation, error) {
 	return ledger.Reservation{Outcome: ledger.ReserveRun, Call: f.call, Fence: 1}, nil
 }
 

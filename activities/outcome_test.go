@@ -52,7 +52,7 @@ func (o *office) approved(t *testing.T) jig.Call {
 // abandoned begins an attempt that never ends, as if its worker had died.
 func (o *office) abandoned(t *testing.T, c jig.Call) {
 	t.Helper()
-	r, err := o.db.Reserve(t.Context(), ledger.Reserve{
+	r, err := o.db.Reserve(t.Context(), ledger.ReserveRequest{
 		Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, MaxAttempts: 3, Attempt: "att_dead",
 	})
 	require.NoError(t, err)

@@ -79,7 +79,7 @@ type Ledger interface {
 	// the calls that it recorded. It leaves alone calls that have changed since their admission.
 	FinishQuick(ctx context.Context, tenant, id string, done []ledger.QuickCompletion) ([]string, error)
 	// Reserve begins an attempt, or returns the reason why it may not begin. See the section on the ledger in the documentation.
-	Reserve(ctx context.Context, r ledger.Reserve) (ledger.Reservation, error)
+	Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error)
 	// Complete finalizes an attempt with its events, in one transaction that matches the fence. A completion with an old fence changes
 	// nothing. A late completion, for a call that is already unknown, settles the call if it says more than is known. Complete always
 	// returns the current row.

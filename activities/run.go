@@ -151,7 +151,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	}
 	var r ledger.Reservation
 	err = retryWhileUnavailable(ctx, func() (err error) {
-		r, err = a.store.Reserve(ctx, ledger.Reserve{
+		r, err = a.store.Reserve(ctx, ledger.ReserveRequest{
 			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested,
 			MaxAttempts: tool.MaxAttempts, Attempt: attempt, ProofWanted: proof, Child: answeredBy(session, call, tool),
 		})

@@ -6,7 +6,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
-	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/stored"
 )
 
@@ -39,7 +38,7 @@ func Reconcile(s State, r ReconcileRequest) (Transition, error) {
 	n.Status, n.By, n.Reason = status, r.Principal.ID, string(w.Outcome)
 	t.Notices = []jig.Notice{n}
 	if status == jig.CallReserved {
-		t.Call.NoEffect = true
+		t.Call.InDoubt = new(false)
 		return t, nil
 	}
 	err := s.end(&t, w.Result)
@@ -64,7 +63,7 @@ func (s State) end(t *Transition, data json.RawMessage) error {
 	if t.Call.Status == jig.CallFailed {
 		result, kind = jig.Failure(jig.Errorf(jig.CodeOutcomeUnknown, "nobody knows whether the call took effect")), jig.EventToolFailed
 	}
-	what := ledger.ResultDetails(result)
+	what := stored.ResultDetails(result)
 	if len(result.Data) > jig.InlineBytes {
 		whole, err := stored.Encode(result)
 		if err != nil {

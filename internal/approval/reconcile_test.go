@@ -120,7 +120,7 @@ func TestReconcile_SettlesTheCall(t *testing.T) {
 			Status: approval.Approved, Answer: string(outcome), By: "fay", Note: "I looked", Key: "k1", Digest: "d1",
 		}, got.Outcome)
 		require.Equal(t, row.status, got.Call.Status)
-		require.Equal(t, outcome == jig.OutcomeNotHappened, got.Call.NoEffect, "the call may run again")
+		require.Equal(t, outcome == jig.OutcomeNotHappened, got.Call.InDoubt != nil && !*got.Call.InDoubt, "the call may run again")
 		require.Equal(t, outcome == jig.OutcomeHappened, got.Call.Wrote)
 		require.Equal(t, string(outcome), got.Audit[0].Reason)
 		require.Equal(t, string(outcome), got.Notices[0].Reason)

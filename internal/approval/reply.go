@@ -7,7 +7,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
-	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/stored"
 )
 
@@ -37,7 +36,7 @@ func Reply(s State, r ReplyRequest) (Transition, error) {
 	}
 	t.Events = []Event{
 		s.Call.event(jig.EventToolAnswered, Details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "note": r.Reply.Note, "value": shown}),
-		s.Call.event(jig.EventToolCompleted, ledger.ResultDetails(result)),
+		s.Call.event(jig.EventToolCompleted, stored.ResultDetails(result)),
 	}
 	entry := s.Entry(audit.AuditAnswered, r.Principal, r.Evidence)
 	entry.Note, entry.Status = r.Reply.Note, jig.CallSucceeded

@@ -75,8 +75,8 @@ type CallChange struct {
 	Whole []byte
 	// Wrote reports that the call counts as a write of the session.
 	Wrote bool
-	// NoEffect reports that it is now certain that no earlier attempt took effect.
-	NoEffect bool
+	// InDoubt, unless nil, reports whether an earlier attempt may have taken effect; nil keeps what is stored.
+	InDoubt *bool
 	// Edited is the call with its changed input; nil when the input was not changed.
 	Edited *jig.Call
 }

@@ -55,26 +55,12 @@ func (db *DB) CancelSession(ctx context.Context, end ledger.End) error {
 	})
 }
 
-// doubtful reports whether an open call may have taken effect: an attempt began, and its outcome is not known. An idempotent tool
-// that changes nothing is never doubtful.
-func (r *callRow) doubtful() bool {
-	began := r.status() == jig.CallExecuting || r.status() == jig.CallUnknown
-	return r.InDoubt || began && (r.Write || !r.Idempotent)
-}
-
-// hadNoEffect reports whether it is certain that no attempt of an open call took effect, because the attempts or a person said so. It
-// returns false for an idempotent call that changes nothing, because such a call goes back to reserved without anybody saying so.
-func (r *callRow) hadNoEffect() bool {
-	waits := r.status() == jig.CallWaiting || r.status() == jig.CallReserved
-	return waits && !r.InDoubt && (r.Write || !r.Idempotent)
-}
-
 // composed returns the ids of the doubtful, idempotent calls that a composition answers. The steps of such a composition show what took
 // effect.
 func (t *tx) composed(ctx context.Context, open []callRow) ([]string, error) {
 	var ids, composed []string
 	for i := range open {
-		if open[i].Idempotent && open[i].doubtful() {
+		if open[i].Idempotent && open[i].ledger(t.tenant).Doubtful() {
 			ids = append(ids, open[i].CallID)
 		}
 	}
@@ -106,7 +92,7 @@ func cancelReason(end ledger.End) string {
 	return "the session was canceled"
 }
 
-// cancelCalls ends open calls whose rows are locked.
+// cancelCalls ends open calls whose rows are locked, by the rules of [ledger.Cancel].
 func (t *tx) cancelCalls(ctx context.Context, open []callRow, l *log, why string) error {
 	if len(open) == 0 {
 		return nil
@@ -120,23 +106,13 @@ func (t *tx) cancelCalls(ctx context.Context, open []callRow, l *log, why string
 	results, errs := make([][]byte, n), make([][]byte, n)
 	for i := range open {
 		row := &open[i]
-		status, kind := jig.CallCanceled, jig.EventToolCancelled
-		failure := jig.Errorf(jig.CodeCanceled, "the call was canceled: %s", why)
-		failure.NotExecuted = row.hadNoEffect()
-		if row.doubtful() && !slices.Contains(composed, row.CallID) {
-			status, kind = jig.CallFailed, jig.EventToolOutcomeUnknown
-			if row.status() == jig.CallUnknown {
-				kind = jig.EventToolFailed
-			}
-			failure = jig.Errorf(jig.CodeOutcomeUnknown, "the call had started, and it is not known whether it took effect: %s", why)
-		}
-		result := jig.Failure(failure)
-		columns, err := columnsOf(result)
+		change := ledger.Cancel(row.ledger(t.tenant), why, slices.Contains(composed, row.CallID))
+		columns, err := columnsOf(*change.Call.Result)
 		if err != nil {
 			return err
 		}
-		ids[i], statuses[i], results[i], summaries[i], errs[i] = row.CallID, string(status), columns.body, columns.summary, columns.err
-		l.of(row, kind, details{"summary": result.Summary, "error": failure})
+		ids[i], statuses[i], results[i], summaries[i], errs[i] = row.CallID, string(change.Call.Status), columns.body, columns.summary, columns.err
+		l.take(change.Transition)
 	}
 	t.queue("CallsFinish", t.tenant, open[0].SessionID, ids, statuses, results, summaries, errs)
 	return nil

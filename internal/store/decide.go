@@ -85,7 +85,7 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 			}
 		}
 		l := &log{}
-		if err := t.save(rows, state, change, l); err != nil {
+		if err := t.save(&rows, state, change, l); err != nil {
 			return err
 		}
 		if stored, err = encode(answer); err != nil {

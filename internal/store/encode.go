@@ -94,11 +94,6 @@ func (l *log) add(e jig.Event) {
 	l.data = append(l.data, string(validUTF8(e.Data)))
 }
 
-// of adds an event of a call.
-func (l *log) of(c *callRow, kind jig.EventType, d details) {
-	l.add(jig.Event{Type: kind, Pass: c.Pass, CallID: c.CallID, Tool: c.Tool, Data: d.json()})
-}
-
 // join appends the contents of another log.
 func (l *log) join(m *log) {
 	l.types = append(l.types, m.types...)

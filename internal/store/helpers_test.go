@@ -89,8 +89,8 @@ func (w world) reserve(t *testing.T, c jig.Call) ledger.Reservation {
 	return r
 }
 
-func (w world) request(c jig.Call) ledger.Reserve {
-	return ledger.Reserve{Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, MaxAttempts: 3}
+func (w world) request(c jig.Call) ledger.ReserveRequest {
+	return ledger.ReserveRequest{Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, MaxAttempts: 3}
 }
 
 func (w world) complete(t *testing.T, c jig.Call, fence int, status jig.CallStatus) jig.Call {

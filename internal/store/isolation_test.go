@@ -105,7 +105,7 @@ func TestTenants_AreSeparated(t *testing.T) {
 		},
 		"Call": func() error { _, err := w.Call(ctx, thief, id, c.ID); return err },
 		"Reserve": func() error {
-			_, err := w.Reserve(ctx, ledger.Reserve{Tenant: thief, SessionID: id, CallID: c.ID, Version: c.Version, Digest: c.Digest})
+			_, err := w.Reserve(ctx, ledger.ReserveRequest{Tenant: thief, SessionID: id, CallID: c.ID, Version: c.Version, Digest: c.Digest})
 			return err
 		},
 		"Complete":      func() error { _, err := w.Complete(ctx, completion); return err },

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/ledger"
 )
 
@@ -170,9 +169,10 @@ func (db *DB) admission(a ledger.Admission) (admitting, error) {
 
 // callColumns returns the arguments of CallsInsert and the events of the admission.
 func callColumns(installation string, a ledger.Admission) ([]any, *log, error) {
-	asked := make(map[string]jig.Pending, len(a.Approvals))
+	asked := make(map[string]*jig.Pending, len(a.Approvals))
 	for _, p := range a.Approvals {
-		asked[p.Call] = p
+		p.Tenant, p.SessionID = a.Tenant, a.SessionID
+		asked[p.Call] = &p
 	}
 	n := len(a.Calls)
 	ids, providers, tools, versions := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
@@ -188,100 +188,28 @@ func callColumns(installation string, a ledger.Admission) ([]any, *log, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		status, result := admitted(c)
+		c.Tenant, c.SessionID, c.Pass = a.Tenant, a.SessionID, a.Pass
+		change := ledger.Admit(c, asked[c.ID])
 		ids[i], providers[i], tools[i], versions[i] = c.ID, text(c.ProviderID), text(c.Tool), c.Version
 		passes[i], ordinals[i] = int32(a.Pass), int32(c.Ordinal) //nolint:gosec // passes and ordinals are small
 		writes[i], idempotents[i], inputs[i] = c.Write, c.Idempotent, c.Input
 		signatures[i], keys[i], digests[i], policies[i] = c.Signature, text(c.ConcurrencyKey), c.Digest, c.PolicyVersion
-		verdicts[i], reasons[i], statuses[i], duplicates[i] = string(c.Verdict), why, string(status), c.DuplicateOf
+		verdicts[i], reasons[i], statuses[i], duplicates[i] = string(c.Verdict), why, string(change.Call.Status), c.DuplicateOf
 		frames[i], effects[i], retries[i] = c.Frame, jig.IdempotencyKey(installation, a.Tenant, a.SessionID, c.ID), c.RetryOf
-		if result != nil {
+		if result := change.Call.Result; result != nil {
 			columns, err := columnsOf(*result)
 			if err != nil {
 				return nil, nil, err
 			}
 			results[i], summaries[i], errs[i] = columns.body, columns.summary, columns.err
 		}
-		row := &callRow{CallID: c.ID, Pass: a.Pass, Tool: c.Tool}
-		if p, ok := asked[c.ID]; ok && (status == jig.CallWaiting || p.Grant != "") {
-			p.Tenant, p.SessionID = a.Tenant, a.SessionID
-			l.opened(approval.Opened(row.facts(), p))
-		} else if kind, ok := refusal(status); ok {
-			l.of(row, kind, refusalDetails(c, result))
-		} else if status == jig.CallSucceeded { // answered without running the tool
-			l.of(row, jig.EventToolCompleted, resultDetails(*result))
-		}
+		l.take(change.Transition)
 	}
 	return []any{
 		a.Tenant, a.SessionID, ids, passes, ordinals, providers, tools, versions, writes, idempotents, inputs, signatures, keys,
 		digests, policies, verdicts, reasons, statuses, duplicates, results, summaries, errs, frames,
 		effects, retries,
 	}, l, nil
-}
-
-// admitted returns the status with which a call enters the ledger, and the result of a call that is already final. A final call always
-// has a result.
-func admitted(c jig.Call) (jig.CallStatus, *jig.ToolResult) {
-	status := c.Status
-	if status == "" {
-		switch c.Verdict {
-		case jig.VerdictRun:
-			status = jig.CallReserved
-		case jig.VerdictAsk:
-			status = jig.CallWaiting
-		case jig.VerdictDeny:
-			status = jig.CallDenied
-		case jig.VerdictRefuse:
-			status = jig.CallFailed
-		}
-	}
-	if !status.Final() {
-		return status, nil
-	}
-	if c.Result != nil {
-		return status, c.Result
-	}
-	code := jig.CodeInternal
-	message := "the call was refused"
-	switch status {
-	case jig.CallDuplicate:
-		code, message = jig.CodeDuplicate, "the same call was made before: "+c.DuplicateOf
-	case jig.CallDenied:
-		code, message = jig.CodeDenied, "the call was denied"
-	case jig.CallWaiting, jig.CallReserved, jig.CallExecuting, jig.CallUnknown, jig.CallSucceeded, jig.CallFailed,
-		jig.CallExpired, jig.CallCanceled:
-	}
-	r := jig.Failure(jig.Errorf(code, "%s", message))
-	return status, &r
-}
-
-// refusal returns the event type for a call that ends without running.
-func refusal(s jig.CallStatus) (jig.EventType, bool) {
-	switch s {
-	case jig.CallFailed:
-		return jig.EventToolFailed, true
-	case jig.CallDenied:
-		return jig.EventToolDenied, true
-	case jig.CallDuplicate:
-		return jig.EventToolSkipped, true
-	case jig.CallExpired:
-		return jig.EventToolExpired, true
-	case jig.CallCanceled:
-		return jig.EventToolCancelled, true
-	case jig.CallWaiting, jig.CallReserved, jig.CallExecuting, jig.CallUnknown, jig.CallSucceeded:
-	}
-	return "", false
-}
-
-func refusalDetails(c jig.Call, result *jig.ToolResult) details {
-	d := details{"summary": result.Summary, "duplicate_of": c.DuplicateOf, "verdict": string(c.Verdict)}
-	if result.Error != nil {
-		d["error"] = result.Error
-	}
-	if len(c.Reasons) > 0 {
-		d["reasons"] = c.Reasons
-	}
-	return d
 }
 
 func encodeReasons(reasons []string) (string, error) {

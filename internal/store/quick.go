@@ -56,11 +56,11 @@ func (db *DB) FinishQuick(ctx context.Context, tenant, id string, done []ledger.
 		if err != nil {
 			return nil, err
 		}
-		kind, d := completed(ledger.Completion{Status: one.Status, Result: one.Result, Fence: 1}, "")
+		kind, d := ledger.Ended(ledger.Completion{Status: one.Status, Result: one.Result, Fence: 1}, "")
 		d["duration_ms"] = one.Finished.Sub(one.Started).Milliseconds()
 		ids[i], versions[i], digests[i], statuses[i] = one.CallID, one.Version, one.Digest, string(one.Status)
 		bodies[i], errs[i], summaries[i] = columns.body, columns.err, columns.summary
-		kinds[i], data[i] = string(kind), string(d.json())
+		kinds[i], data[i] = string(kind), string(details(d).json())
 		started[i], finished[i] = one.Started, one.Finished
 	}
 	var rows []finishedRow

@@ -146,10 +146,10 @@ func TestReserve_WaitsWhenTheToolChanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.running(t, nil)
-	for _, change := range []func(*ledger.Reserve){
-		func(r *ledger.Reserve) { r.Version = "v2" },
-		func(r *ledger.Reserve) { r.Digest = "d2" },
-		func(r *ledger.Reserve) { r.Digest = "" },
+	for _, change := range []func(*ledger.ReserveRequest){
+		func(r *ledger.ReserveRequest) { r.Version = "v2" },
+		func(r *ledger.ReserveRequest) { r.Digest = "d2" },
+		func(r *ledger.ReserveRequest) { r.Digest = "" },
 	} {
 		request := w.request(c)
 		change(&request)

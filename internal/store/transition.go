@@ -1,17 +1,21 @@
 package store
 
 import (
+	"time"
+
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // locked holds the rows that concern a call, read under lock. call is nil when the session has no such call, and open is nil when nobody
-// is being asked about the call. latest is the call's latest approval; it is read only if the rules need it.
+// is being asked about the call. latest is the call's latest approval; it is read only if the rules need it. changed is the call's row
+// after its change, once the change was flushed.
 type locked struct {
-	session      string
-	call         *callRow
-	open, latest *approvalRow
+	session       string
+	call, changed *callRow
+	open, latest  *approvalRow
 }
 
 // state converts the rows for the rules of approvals.
@@ -27,16 +31,27 @@ func (r locked) state(tenant string) (s approval.State, err error) {
 	return s, err
 }
 
-// outline converts the rows without the votes, delegations and terms. It is for approvals that nobody needs to judge, and also works if
-// somebody has made those columns unreadable.
-func (r locked) outline(tenant string) approval.State {
-	shown := r.open.shown()
-	return approval.State{Tenant: tenant, SessionID: r.session, Call: new(r.call.facts()), Open: &approval.Record{
-		Status: r.open.status(),
-		Pending: jig.Pending{
-			Digest: r.open.Digest, Summary: shown.Summary, Reasons: shown.Reasons, Input: shown.Input, Truncated: shown.Truncated,
-		},
-	}}
+// ledger converts the rows for the rules of the ledger.
+func (r locked) ledger(tenant string) ledger.State {
+	s := r.call.ledger(tenant)
+	s.Open, s.Latest = r.open.readable(), r.latest.readable()
+	return s
+}
+
+// ledger converts a call, without its approvals, for the rules of the ledger.
+func (r *callRow) ledger(tenant string) ledger.State {
+	return ledger.State{
+		State:   approval.State{Tenant: tenant, SessionID: r.SessionID, Call: new(r.facts())},
+		Version: r.Version, Verdict: jig.Verdict(r.Verdict), Idempotent: r.Idempotent, Attempt: r.Attempt, Now: time.Now(),
+	}
+}
+
+// now returns the call's row after its change, or as it was read.
+func (r locked) now() *callRow {
+	if r.changed != nil {
+		return r.changed
+	}
+	return r.call
 }
 
 // facts returns the columns that the rules of approvals read.
@@ -63,6 +78,19 @@ func (r *approvalRow) record() (*approval.Record, error) {
 	return record, nil
 }
 
+// readable returns the approval as the rules see it; nil if there is no row. It also works if somebody has made the votes, delegations or
+// terms unreadable: such an approval covers nothing and proves nothing, but it can be withdrawn.
+func (r *approvalRow) readable() *approval.Record {
+	record, err := r.record()
+	if err == nil {
+		return record
+	}
+	shown := r.shown()
+	return &approval.Record{Status: r.status(), Claimed: true, Pending: jig.Pending{
+		Digest: r.Digest, Summary: shown.Summary, Reasons: shown.Reasons, Input: shown.Input, Truncated: shown.Truncated, Grant: r.GrantID,
+	}}
+}
+
 // shown returns the parts of the call that the approver saw.
 func (r *approvalRow) shown() *audit.Shown {
 	shown := &audit.Shown{Summary: r.Summary, Input: r.Input, Truncated: r.Truncated}
@@ -73,7 +101,7 @@ func (r *approvalRow) shown() *audit.Shown {
 }
 
 // save queues everything that a transition changes. Its events, notices and audit rows go to l.
-func (t *tx) save(rows locked, s approval.State, change approval.Transition, l *log) error {
+func (t *tx) save(rows *locked, s approval.State, change approval.Transition, l *log) error {
 	if change.Votes != nil {
 		votes, err := encode(change.Votes)
 		if err != nil {
@@ -138,18 +166,18 @@ func (t *tx) endApproval(row *approvalRow, o approval.Outcome) error {
 }
 
 // changeCall changes the call of an approval. A result that is too large for the row is stored as artifact.
-func (t *tx) changeCall(rows locked, c approval.CallChange, artifact string) error {
+func (t *tx) changeCall(rows *locked, c approval.CallChange, artifact string) error {
 	id := rows.call.CallID
 	switch {
-	case c.NoEffect:
-		t.queue("CallGiveBack", t.tenant, rows.session, id, false)
+	case c.InDoubt != nil:
+		first(t.queue("CallGiveBack", t.tenant, rows.session, id, *c.InDoubt), &rows.changed)
 		return nil
 	case c.Edited != nil:
 		return t.editCall(rows, *c.Edited)
 	case c.Result == nil:
-		t.queue("CallSet", t.tenant, rows.session, id, c.Status, nil, "", nil, "")
+		first(t.queue("CallSet", t.tenant, rows.session, id, c.Status, nil, "", nil, ""), &rows.changed)
 		return nil
-	case c.Whole == nil:
+	case len(c.Whole) == 0:
 		artifact = ""
 	default:
 		t.keepAs(artifact, rows.session, "application/json", c.Whole)
@@ -158,7 +186,7 @@ func (t *tx) changeCall(rows locked, c approval.CallChange, artifact string) err
 	if err != nil {
 		return err
 	}
-	t.queue("CallSet", t.tenant, rows.session, id, c.Status, columns.body, columns.summary, columns.err, artifact)
+	first(t.queue("CallSet", t.tenant, rows.session, id, c.Status, columns.body, columns.summary, columns.err, artifact), &rows.changed)
 	if c.Wrote {
 		t.queue("SessionCountWrite", t.tenant, rows.session)
 	}
@@ -166,13 +194,50 @@ func (t *tx) changeCall(rows locked, c approval.CallChange, artifact string) err
 }
 
 // editCall replaces the input of a call, and what was derived from it.
-func (t *tx) editCall(rows locked, e jig.Call) error {
+func (t *tx) editCall(rows *locked, e jig.Call) error {
 	reasons, err := encodeReasons(e.Reasons)
 	if err != nil {
 		return err
 	}
 	t.queue("CallEdit", t.tenant, rows.session, rows.call.CallID, e.Input, e.Digest, e.Version, e.PolicyVersion,
 		optional([]byte(reasons)), e.Signature, text(e.ConcurrencyKey), e.Status, optional(e.Patch), text(e.EditedBy))
+	return nil
+}
+
+// saveCall queues everything that a transition of the ledger changes.
+func (t *tx) saveCall(rows *locked, s ledger.State, change ledger.Transition, l *log) error {
+	id := rows.call.CallID
+	if a := change.Begins; a != nil {
+		first(t.queue("CallStart", t.tenant, rows.session, id, a.ID, text(a.Child), a.InDoubt), &rows.changed)
+	}
+	if change.Readmits != nil {
+		if err := t.readmit(rows, *change.Readmits); err != nil {
+			return err
+		}
+	}
+	if change.Late {
+		t.queue("ApprovalsCancelOf", t.tenant, rows.session, []string{id}, ledger.WhyLate)
+		t.queue("SettledInsert", t.tenant, rows.session, id, rows.call.Frame)
+	}
+	return t.save(rows, s.State, change.Transition, l)
+}
+
+// readmit queues the new admission of a call.
+func (t *tx) readmit(rows *locked, c jig.Call) error {
+	var columns resultColumns
+	if c.Result != nil {
+		var err error
+		if columns, err = columnsOf(*c.Result); err != nil {
+			return err
+		}
+	}
+	reasons, err := encodeReasons(c.Reasons)
+	if err != nil {
+		return err
+	}
+	first(t.queue("CallReadmit", t.tenant, rows.session, rows.call.CallID, c.Version, c.Write, c.Idempotent, c.Digest, c.PolicyVersion,
+		c.Verdict, optional([]byte(reasons)), c.Status, columns.body, columns.summary, columns.err, c.Signature, text(c.ConcurrencyKey),
+		c.Input), &rows.changed)
 	return nil
 }
 
@@ -202,10 +267,4 @@ func (l *log) event(e approval.Event) {
 		data = pendingData(*e.Asked)
 	}
 	l.add(jig.Event{Type: e.Type, Pass: e.Pass, CallID: e.CallID, Tool: e.Tool, Data: data})
-}
-
-// opened adds the event and notice of an approval that opens.
-func (l *log) opened(o approval.Opening) {
-	l.event(o.Event)
-	l.notices = append(l.notices, o.Notices...)
 }

@@ -66,3 +66,27 @@ func PreviewInput(raw []byte) (shown json.RawMessage, truncated bool) {
 	}
 	return jig.Preview(Valid(raw), jig.PreviewBytes)
 }
+
+// ResultDetails returns the part of a result that the event of a finished call shows. Short data is included whole, longer data as a
+// preview of its beginning.
+func ResultDetails(r jig.ToolResult) map[string]any {
+	d := map[string]any{"summary": Cut(r.Summary, jig.PreviewBytes)}
+	if len(r.Data) > 0 {
+		shown, truncated := Preview(r.Data)
+		if truncated {
+			d["data_preview"] = shown
+		} else {
+			d["data"] = shown
+		}
+	}
+	if len(r.Artifacts) > 0 {
+		d["artifacts"] = r.Artifacts
+	}
+	if len(r.Warnings) > 0 {
+		d["warnings"] = r.Warnings
+	}
+	if r.Error != nil {
+		d["error"] = r.Error
+	}
+	return d
+}

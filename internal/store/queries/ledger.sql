@@ -72,9 +72,8 @@ with c as (
 select {{call}}, n.last_seq from c, n
 
 -- name: CallStart
--- An attempt that replaces one that never reported leaves the call in doubt if the call writes.
 update calls c set status = 'executing', fence = c.fence + 1, attempt = $4, started_at = clock_timestamp(), finished_at = null,
-    child = case when $5 = '' then c.child else $5 end, in_doubt = c.in_doubt or c.status = 'executing' and c.write
+    child = case when $5 = '' then c.child else $5 end, in_doubt = $6
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CallFinishFast

@@ -7,18 +7,6 @@ import (
 	"github.com/jig-run/jig/internal/chat"
 )
 
-// Admission is the request with which a pass submits its calls to the ledger: all of them with their verdicts, in one transaction.
-type Admission struct {
-	Tenant    string
-	SessionID string
-	Pass      int
-	// Calls are in the order requested. A call whose verdict is run is reserved; one whose verdict is ask waits; one whose verdict is deny or
-	// refuse has its result already.
-	Calls []jig.Call
-	// Approvals are the approvals to open, one for each call whose verdict is ask.
-	Approvals []jig.Pending
-}
-
 // Window holds the open calls of a pass or a composition that a workflow run handles at one time.
 type Window struct {
 	// Calls are open calls in the order requested: all that wait for a person, and at most the requested number of others. For a composition,
@@ -65,6 +53,3 @@ type RecordedCall struct {
 	// Tool is the contract that the worker has now; nil if the tool no longer exists.
 	Tool *jig.Tool
 }
-
-// VersionUnreadable is the policy version of calls that are held back because a policy cannot be read.
-const VersionUnreadable = "unreadable"

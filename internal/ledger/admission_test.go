@@ -1,0 +1,211 @@
+package ledger_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
+)
+
+func TestAdmit(t *testing.T) {
+	t.Parallel()
+	asked := &jig.Pending{Kind: jig.PendingApproval, Call: "1.1", Digest: "d1"}
+	question := &jig.Pending{Kind: jig.PendingQuestion, Call: "1.1", Digest: "d1"}
+	granted := &jig.Pending{Kind: jig.PendingApproval, Call: "1.1", Digest: "d1", Grant: "grt_1"}
+	for name, row := range map[string]struct {
+		verdict jig.Verdict
+		status  jig.CallStatus
+		asked   *jig.Pending
+		want    jig.CallStatus
+		code    jig.Code
+		told    []string
+	}{
+		"run":       {jig.VerdictRun, "", nil, jig.CallReserved, "", nil},
+		"ask":       {jig.VerdictAsk, "", asked, jig.CallWaiting, "", []string{"event tool.needs_approval", "notice approval.requested"}},
+		"question":  {jig.VerdictAsk, "", question, jig.CallWaiting, "", []string{"event tool.asked", "notice approval.requested"}},
+		"grant":     {jig.VerdictAsk, jig.CallReserved, granted, jig.CallReserved, "", []string{"event tool.approved"}},
+		"held back": {jig.VerdictAsk, jig.CallReserved, nil, jig.CallReserved, "", nil},
+		"deny":      {jig.VerdictDeny, "", nil, jig.CallDenied, jig.CodeDenied, []string{"event tool.denied"}},
+		"refuse":    {jig.VerdictRefuse, "", nil, jig.CallFailed, jig.CodeInternal, []string{"event tool.failed"}},
+		"duplicate": {jig.VerdictRun, jig.CallDuplicate, nil, jig.CallDuplicate, jig.CodeDuplicate, []string{"event tool.skipped_duplicate"}},
+	} {
+		c := jig.Call{ID: "1.1", Tool: "file.write", Verdict: row.verdict, Status: row.status, Reasons: []string{"it writes"}}
+		got := ledger.Admit(c, row.asked)
+		require.Equal(t, row.want, got.Call.Status, name)
+		require.Equal(t, row.told, told(got), name)
+		if row.code == "" {
+			require.Nil(t, got.Call.Result, name)
+			continue
+		}
+		require.Equal(t, row.code, got.Call.Result.Error.Code, name)
+		require.Equal(t, []string{"it writes"}, got.Events[0].Data["reasons"], name)
+	}
+	answered := jig.ToolResult{Success: true, Summary: "nothing was done"}
+	got := ledger.Admit(jig.Call{Verdict: jig.VerdictRun, Status: jig.CallSucceeded, Result: &answered}, nil)
+	require.Equal(t, &answered, got.Call.Result)
+	require.Equal(t, []string{"event tool.completed"}, told(got), "answered without running the tool")
+}
+
+// fresh returns an admission of the call with a new version of its tool, and the approval that it needs.
+func fresh(verdict jig.Verdict) (jig.Call, *jig.Pending) {
+	c := jig.Call{
+		ID: "1.1", Tool: "file.write", Version: "v2", Digest: "d2", PolicyVersion: "p1", Verdict: verdict, Input: []byte(`{"path":"a"}`), Write: true,
+	}
+	if verdict != jig.VerdictAsk {
+		return c, nil
+	}
+	return c, &jig.Pending{Kind: jig.PendingApproval, Tool: "file.write", Digest: "d2", ExpiresAt: noon().Add(time.Hour)}
+}
+
+// same returns the admission that the call has.
+func same(s ledger.State) jig.Call {
+	return jig.Call{
+		ID: "1.1", Tool: "file.write", Version: s.Version, Digest: s.Call.Digest, PolicyVersion: s.Call.PolicyVersion, Verdict: s.Verdict,
+		Input: s.Call.Input, Write: true,
+	}
+}
+
+func TestReadmit_KeepsTheAdmission(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]ledger.State{
+		"waiting":  asking(jig.CallWaiting, openApproval()),
+		"approved": asking(jig.CallReserved, approvedBy("d1")),
+		"reserved": writing(jig.CallReserved, 0),
+	} {
+		got, err := ledger.Readmit(s, same(s), nil)
+		require.NoError(t, err)
+		require.Zero(t, got, "%s: the same admission again", name)
+	}
+	c, asked := fresh(jig.VerdictAsk)
+	for _, status := range statuses() {
+		if status == jig.CallWaiting || status == jig.CallReserved {
+			continue
+		}
+		got, err := ledger.Readmit(writing(status, 1), c, asked)
+		require.NoError(t, err)
+		require.Zero(t, got, "%s: only a call that has not begun can be admitted again", status)
+	}
+}
+
+func TestReadmit_NoticesEveryChange(t *testing.T) {
+	t.Parallel()
+	s := writing(jig.CallReserved, 0)
+	for name, alter := range map[string]func(*jig.Call){
+		"version": func(c *jig.Call) { c.Version = "v2" },
+		"digest":  func(c *jig.Call) { c.Digest = "d2" },
+		"policy":  func(c *jig.Call) { c.PolicyVersion = "p2" },
+		"input":   func(c *jig.Call) { c.Input = []byte(`{"path":"b"}`) },
+		"verdict": func(c *jig.Call) { c.Verdict = jig.VerdictDeny },
+	} {
+		c := same(s)
+		alter(&c)
+		got, err := ledger.Readmit(s, c, nil)
+		require.NoError(t, err)
+		require.NotNil(t, got.Readmits, name)
+	}
+}
+
+func TestReadmit_AsksAgainIfTheApprovalDoesNotCoverTheCall(t *testing.T) {
+	t.Parallel()
+	for name, latest := range map[string]*approval.Record{"none": nil, "of another input": approvedBy("d0"), "open": openApproval()} {
+		s := asking(jig.CallReserved, latest)
+		got, err := ledger.Readmit(s, same(s), &jig.Pending{Kind: jig.PendingApproval, Digest: "d1"})
+		require.NoError(t, err)
+		require.Equal(t, jig.CallWaiting, statusAfter(s, got), name)
+		require.NotNil(t, got.Opens, name)
+	}
+}
+
+func TestReadmit_ReplacesTheAdmission(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		state   ledger.State
+		verdict jig.Verdict
+		want    jig.CallStatus
+		told    []string
+	}{
+		"waits again": {
+			asking(jig.CallWaiting, openApproval()), jig.VerdictAsk, jig.CallWaiting,
+			[]string{"event tool.expired", "event tool.needs_approval", "notice approval.requested", "audit withdrawn"},
+		},
+		"approved, waits again": {
+			asking(jig.CallReserved, approvedBy("d1")), jig.VerdictAsk, jig.CallWaiting,
+			[]string{"event tool.expired", "event tool.needs_approval", "notice approval.requested", "audit withdrawn"},
+		},
+		"needs no approval any more": {
+			asking(jig.CallWaiting, openApproval()), jig.VerdictRun, jig.CallReserved, []string{"event tool.expired", "audit withdrawn"},
+		},
+		"denied":        {writing(jig.CallReserved, 0), jig.VerdictDeny, jig.CallDenied, []string{"event tool.denied"}},
+		"refused":       {writing(jig.CallReserved, 0), jig.VerdictRefuse, jig.CallFailed, []string{"event tool.failed"}},
+		"runs as other": {writing(jig.CallReserved, 0), jig.VerdictRun, jig.CallReserved, nil},
+	} {
+		c, asked := fresh(row.verdict)
+		c.Status = jig.CallReserved // an open status does not count: the verdict decides
+		got, err := ledger.Readmit(row.state, c, asked)
+		require.NoError(t, err)
+		require.Equal(t, row.want, got.Readmits.Status, name)
+		require.Equal(t, row.told, told(got), name)
+		require.Equal(t, row.want.Final(), got.Readmits.Result != nil, name)
+		if asked != nil {
+			require.Equal(t, []string{"acme", "ses_1", "1.1"}, []string{got.Opens.Tenant, got.Opens.SessionID, got.Opens.Call}, name)
+		}
+		if row.state.Open != nil {
+			require.Equal(t, "file.write changed since the call was admitted", got.Outcome.Reason)
+		}
+	}
+}
+
+func TestReadmit_UnderAGrantIsReserved(t *testing.T) {
+	t.Parallel()
+	c, asked := fresh(jig.VerdictAsk)
+	asked.Grant = "grt_1"
+	got, err := ledger.Readmit(asking(jig.CallWaiting, openApproval()), c, asked)
+	require.NoError(t, err)
+	require.Equal(t, jig.CallReserved, got.Readmits.Status)
+	require.Equal(t, []string{"event tool.expired", "event tool.approved", "audit withdrawn"}, told(got))
+}
+
+func TestReadmit_NeedsAnApprovalToOpen(t *testing.T) {
+	t.Parallel()
+	c, _ := fresh(jig.VerdictAsk)
+	_, err := ledger.Readmit(writing(jig.CallReserved, 0), c, nil)
+	require.Equal(t, jig.CodeInvalidInput, jig.AsError(err).Code)
+}
+
+func TestReadmit_InDoubt(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		verdict    jig.Verdict
+		idempotent bool
+		unknown    bool
+	}{
+		"may be repeated":         {jig.VerdictAsk, true, false},
+		"no longer idempotent":    {jig.VerdictAsk, false, true},
+		"denied":                  {jig.VerdictDeny, true, true},
+		"runs, idempotent":        {jig.VerdictRun, true, false},
+		"runs, not idempotent":    {jig.VerdictRun, false, true},
+		"refused, not idempotent": {jig.VerdictRefuse, false, true},
+	} {
+		s := asking(jig.CallReserved, approvedBy("d1"))
+		s.Call.InDoubt, s.Idempotent = true, true
+		c, asked := fresh(row.verdict)
+		c.Idempotent = row.idempotent
+		got, err := ledger.Readmit(s, c, asked)
+		require.NoError(t, err)
+		if row.unknown {
+			require.Nil(t, got.Readmits, name)
+			requireUnknown(t, got, "cannot be repeated safely")
+			require.Equal(t, approval.Expired, got.Outcome.Status, "the approval is withdrawn first")
+			continue
+		}
+		require.NotNil(t, got.Readmits, name)
+		if asked != nil {
+			require.Zero(t, got.Opens.ExpiresAt, "expiry must not end a call that may have taken effect")
+			require.Contains(t, got.Opens.Reasons[0], "never reported how it ended")
+		}
+	}
+}

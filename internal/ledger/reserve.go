@@ -1,0 +1,148 @@
+package ledger
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/audit"
+)
+
+// ReserveRequest asks the ledger to begin an attempt.
+type ReserveRequest struct {
+	Tenant    string
+	SessionID string
+	CallID    string
+	// Version is the version of the tool that this worker would run.
+	Version string
+	// Meaning is the [jig.Tool.Meaning] of that version. A grant used in place of an approval must have been given for the same meaning.
+	Meaning string
+	// Digest is the digest of the call that the worker is about to run, computed by the worker. It must equal the digest in the ledger and the
+	// approved one.
+	Digest string
+	// MaxAttempts bounds the attempts of the call.
+	MaxAttempts int
+	// Attempt identifies the attempt, so that a worker that did not receive the answer can ask again and get the same fence; empty if it never
+	// asks twice.
+	Attempt string
+	// ProofWanted reports that decisions must be proved. An approval that was merely claimed is withdrawn, and a new one is requested.
+	ProofWanted bool
+	// Child is the session that answers the call; empty for a call that runs as an activity or a composition.
+	Child string
+}
+
+// ReserveOutcome is the ledger's answer to a [ReserveRequest].
+type ReserveOutcome string
+
+// The answers to a ReserveRequest.
+const (
+	// ReserveRun: the attempt may begin under the returned fence.
+	ReserveRun ReserveOutcome = "run"
+	// ReserveFinal: the call already has its result.
+	ReserveFinal ReserveOutcome = "final"
+	// ReserveUnknown: an earlier attempt began and nobody knows how it ended; a person must decide.
+	ReserveUnknown ReserveOutcome = "unknown"
+	// ReserveWaiting: there is no valid approval; the call waits for one.
+	ReserveWaiting ReserveOutcome = "waiting"
+)
+
+// Reservation is the ledger's answer to a [ReserveRequest], with details.
+type Reservation struct {
+	Outcome ReserveOutcome
+	Call    jig.Call
+	// Fence must be passed back with the [Completion].
+	Fence int
+	// InDoubt reports that an earlier attempt of a writing call began and may have taken effect.
+	InDoubt bool
+}
+
+// Reserve begins an attempt of a call, or reports why it cannot begin. What happens depends on the call's status:
+//
+//	reserved   the attempt begins: the fence is raised, and a required approval is consumed in the same transaction
+//	executing  an earlier attempt began and did not report. If the tool is not idempotent, the call becomes unknown. Otherwise a
+//	           new attempt begins while attempts are left; after the last one the call becomes unknown if it writes, else it fails
+//	waiting, unknown, final  no attempt begins
+//
+// A call that [MarkRestored] marked, so that a person is asked first, becomes unknown instead of beginning.
+//
+// What runs must be exactly what was admitted. If the version or digest differs, or a required approval does not cover it, the answer is
+// [ReserveWaiting] and the caller admits the call again; an idempotent call that was executing goes back to reserved first. The same
+// attempt may ask again and gets the same answer.
+func Reserve(s State, r ReserveRequest) Transition {
+	switch status := s.Call.Status; {
+	case status.Final():
+		return Transition{Answer: ReserveFinal}
+	case status == jig.CallUnknown:
+		return Transition{Answer: ReserveUnknown}
+	case status == jig.CallWaiting:
+		return Transition{Answer: ReserveWaiting}
+	case s.asksAfterRestore():
+		return s.unknown(WhyRestored, nil)
+	case status == jig.CallExecuting && r.Attempt != "" && r.Attempt == s.Attempt:
+		return Transition{Answer: ReserveRun} // the same attempt asks again: the first answer was lost
+	case status == jig.CallExecuting && !s.Idempotent:
+		return s.unknown("an attempt began and never reported how it ended", nil)
+	case s.Version != r.Version, s.Call.Digest != r.Digest, s.Verdict == jig.VerdictAsk && !s.Latest.Covers(s.Call.Digest):
+		if status == jig.CallExecuting {
+			return s.giveBack(s.Call.Write)
+		}
+		return Transition{Answer: ReserveWaiting}
+	case status == jig.CallExecuting && s.Call.Fence >= bound(r.MaxAttempts):
+		return s.noMore()
+	}
+	return s.begin(r)
+}
+
+func bound(attempts int) int {
+	if attempts <= 0 {
+		return jig.DefaultMaxAttempts
+	}
+	return attempts
+}
+
+// begin begins an attempt, which uses up an approval that no attempt has used yet. An approval that lacks the proof that is required now
+// is withdrawn instead, and the call must be admitted again.
+func (s State) begin(r ReserveRequest) Transition {
+	a := &Attempt{ID: r.Attempt, Child: r.Child, InDoubt: s.Call.InDoubt || s.Call.Status == jig.CallExecuting && s.Call.Write}
+	if s.Latest != nil && s.Latest.Status == approval.Approved {
+		if r.ProofWanted && !s.Latest.Proved() {
+			return s.withdraw(approval.WithdrawnUnproved, "")
+		}
+		a.Consumes, a.Grant = true, s.Latest.Grant
+	}
+	t := Transition{Answer: ReserveRun, Begins: a}
+	t.event(s.Call, jig.EventToolStarted, approval.Details{"attempt": s.Call.Fence + 1, "child_session_id": r.Child})
+	return t
+}
+
+// UseGrant completes the transition of an attempt that needs a grant. used is the grant after its use was counted; nil if it has ended,
+// because it was used up, expired or revoked, or given for another contract. Then the approval is withdrawn, and the call must be admitted
+// again.
+func UseGrant(s State, t Transition, used *jig.Grant) Transition {
+	if used == nil {
+		return s.withdraw(approval.WithdrawnGrant, s.Latest.Grant)
+	}
+	var granted Transition
+	granted.event(s.Call, jig.EventGrantUsed, approval.Details{"grant": used.ID, "by": used.By, "used": used.Used, "max_uses": used.MaxUses})
+	t.Events = slices.Concat(granted.Events, t.Events)
+	entry := s.Entry(audit.AuditGrantUsed, jig.Principal{ID: strings.Join(used.By, ", "), Claimed: used.Claimed}, nil)
+	entry.Subject, entry.ApprovedDigest, entry.Status = used.ID, s.Call.Digest, jig.CallExecuting
+	t.Audit = append(t.Audit, entry)
+	return t
+}
+
+// noMore ends a call that has used up its attempts. It becomes unknown if it writes, because an attempt may have changed something;
+// otherwise it fails.
+func (s State) noMore() Transition {
+	if s.Call.Write {
+		return s.unknown(fmt.Sprintf("the last of %d attempts never reported how it ended", s.Call.Fence), nil)
+	}
+	failure := jig.Errorf(jig.CodeUnavailable, "gave up after %d attempts: the last one never reported how it ended", s.Call.Fence)
+	result := jig.Failure(failure)
+	t := Transition{Answer: ReserveFinal}
+	t.Call = &approval.CallChange{Status: jig.CallFailed, Result: &result}
+	t.event(s.Call, jig.EventToolFailed, approval.Details{"summary": result.Summary, "error": failure, "attempt": s.Call.Fence})
+	return t
+}

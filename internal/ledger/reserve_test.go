@@ -1,0 +1,170 @@
+package ledger_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ledger"
+)
+
+// request returns a request to begin an attempt of exactly what was admitted.
+func request() ledger.ReserveRequest {
+	return ledger.ReserveRequest{Version: "v1", Digest: "d1", MaxAttempts: 3, Attempt: "att_2"}
+}
+
+// change returns a state with a change.
+func change(s ledger.State, f func(*ledger.State)) ledger.State {
+	f(&s)
+	return s
+}
+
+func idempotent(s *ledger.State) { s.Idempotent = true }
+func reads(s *ledger.State)      { s.Idempotent, s.Call.Write = true, false }
+func inDoubt(s *ledger.State)    { s.Call.InDoubt = true }
+
+func TestReserve_Answers(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		state  ledger.State
+		ask    func(*ledger.ReserveRequest)
+		answer ledger.ReserveOutcome
+		status jig.CallStatus
+	}{
+		"reserved":          {writing(jig.CallReserved, 0), nil, ledger.ReserveRun, jig.CallExecuting},
+		"a later attempt":   {writing(jig.CallReserved, 1), nil, ledger.ReserveRun, jig.CallExecuting},
+		"waiting":           {writing(jig.CallWaiting, 0), nil, ledger.ReserveWaiting, jig.CallWaiting},
+		"unknown":           {writing(jig.CallUnknown, 1), nil, ledger.ReserveUnknown, jig.CallUnknown},
+		"succeeded":         {writing(jig.CallSucceeded, 1), nil, ledger.ReserveFinal, jig.CallSucceeded},
+		"denied":            {writing(jig.CallDenied, 0), nil, ledger.ReserveFinal, jig.CallDenied},
+		"another version":   {writing(jig.CallReserved, 0), func(r *ledger.ReserveRequest) { r.Version = "v2" }, ledger.ReserveWaiting, jig.CallReserved},
+		"another digest":    {writing(jig.CallReserved, 0), func(r *ledger.ReserveRequest) { r.Digest = "d2" }, ledger.ReserveWaiting, jig.CallReserved},
+		"no digest":         {writing(jig.CallReserved, 0), func(r *ledger.ReserveRequest) { r.Digest = "" }, ledger.ReserveWaiting, jig.CallReserved},
+		"no approval":       {asking(jig.CallReserved, nil), nil, ledger.ReserveWaiting, jig.CallReserved},
+		"open approval":     {asking(jig.CallReserved, openApproval()), nil, ledger.ReserveWaiting, jig.CallReserved},
+		"another approval":  {asking(jig.CallReserved, approvedBy("d0")), nil, ledger.ReserveWaiting, jig.CallReserved},
+		"approved":          {asking(jig.CallReserved, approvedBy("d1")), nil, ledger.ReserveRun, jig.CallExecuting},
+		"the same attempt":  {writing(jig.CallExecuting, 1), func(r *ledger.ReserveRequest) { r.Attempt = "att_1" }, ledger.ReserveRun, jig.CallExecuting},
+		"began, no name":    {change(writing(jig.CallExecuting, 1), func(s *ledger.State) { s.Attempt = "" }), func(r *ledger.ReserveRequest) { r.Attempt = "" }, ledger.ReserveUnknown, jig.CallUnknown},
+		"began":             {writing(jig.CallExecuting, 1), nil, ledger.ReserveUnknown, jig.CallUnknown},
+		"began, idempotent": {change(writing(jig.CallExecuting, 2), idempotent), nil, ledger.ReserveRun, jig.CallExecuting},
+		"began, contract changed": {
+			change(writing(jig.CallExecuting, 1), idempotent), func(r *ledger.ReserveRequest) { r.Version = "v2" }, ledger.ReserveWaiting, jig.CallReserved,
+		},
+		"began, last attempt, writes":   {change(writing(jig.CallExecuting, 3), idempotent), nil, ledger.ReserveUnknown, jig.CallUnknown},
+		"began, last attempt, reads":    {change(writing(jig.CallExecuting, 3), reads), nil, ledger.ReserveFinal, jig.CallFailed},
+		"began, last by default":        {change(writing(jig.CallExecuting, jig.DefaultMaxAttempts), reads), func(r *ledger.ReserveRequest) { r.MaxAttempts = 0 }, ledger.ReserveFinal, jig.CallFailed},
+		"restored":                      {change(writing(jig.CallReserved, ledger.RestoredFence), inDoubt), nil, ledger.ReserveUnknown, jig.CallUnknown},
+		"restored while executing":      {change(change(writing(jig.CallExecuting, ledger.RestoredFence+1), inDoubt), idempotent), nil, ledger.ReserveUnknown, jig.CallUnknown},
+		"restored, then not_happened":   {writing(jig.CallReserved, ledger.RestoredFence), nil, ledger.ReserveRun, jig.CallExecuting},
+		"in doubt, but may be repeated": {change(change(writing(jig.CallReserved, 1), inDoubt), idempotent), nil, ledger.ReserveRun, jig.CallExecuting},
+	} {
+		r := request()
+		if row.ask != nil {
+			row.ask(&r)
+		}
+		got := ledger.Reserve(row.state, r)
+		require.Equal(t, row.answer, got.Answer, name)
+		require.Equal(t, row.status, statusAfter(row.state, got), name)
+		if row.status == row.state.Call.Status && got.Begins == nil {
+			require.Equal(t, ledger.Transition{Answer: row.answer}, got, "%s: nothing changes", name)
+		}
+	}
+}
+
+func TestReserve_SaysWhyTheOutcomeIsUnknown(t *testing.T) {
+	t.Parallel()
+	requireUnknown(t, ledger.Reserve(writing(jig.CallExecuting, 1), request()), "an attempt began and never reported how it ended")
+	requireUnknown(t, ledger.Reserve(change(writing(jig.CallExecuting, 3), idempotent), request()), "the last of 3 attempts never reported")
+	requireUnknown(t, ledger.Reserve(change(writing(jig.CallReserved, 1000), inDoubt), request()), ledger.WhyRestored)
+	got := ledger.Reserve(change(writing(jig.CallExecuting, 3), reads), request())
+	require.Equal(t, jig.CodeUnavailable, got.Call.Result.Error.Code)
+	require.Equal(t, "gave up after 3 attempts: the last one never reported how it ended", got.Call.Result.Error.Message)
+	require.Equal(t, []string{"event tool.failed"}, told(got))
+}
+
+func TestReserve_BeginsAnAttempt(t *testing.T) {
+	t.Parallel()
+	r := request()
+	r.Child = "ses_2"
+	got := ledger.Reserve(asking(jig.CallReserved, approvedBy("d1")), r)
+	require.Equal(t, &ledger.Attempt{ID: "att_2", Child: "ses_2", Consumes: true}, got.Begins)
+	require.Equal(t, []string{"event tool.started"}, told(got))
+	require.Equal(t, approval.Details{"attempt": 1, "child_session_id": "ses_2"}, got.Events[0].Data)
+
+	used := approvedBy("d1")
+	used.Status = approval.Consumed
+	got = ledger.Reserve(asking(jig.CallReserved, used), r)
+	require.False(t, got.Begins.Consumes, "an earlier attempt used the approval")
+}
+
+func TestReserve_LeavesDoubtAboutAWriteThatNeverReported(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		state ledger.State
+		doubt bool
+	}{
+		"first":              {change(writing(jig.CallReserved, 0), idempotent), false},
+		"began":              {change(writing(jig.CallExecuting, 1), idempotent), true},
+		"began, reads":       {change(writing(jig.CallExecuting, 1), reads), false},
+		"in doubt":           {change(change(writing(jig.CallReserved, 1), idempotent), inDoubt), true},
+		"in doubt and began": {change(change(writing(jig.CallExecuting, 1), reads), inDoubt), true},
+	} {
+		require.Equal(t, row.doubt, ledger.Reserve(row.state, request()).Begins.InDoubt, name)
+	}
+	r := request()
+	r.Digest = "d2"
+	require.Equal(t, new(true), ledger.Reserve(change(writing(jig.CallExecuting, 1), idempotent), r).Call.InDoubt, "given back after a write")
+	require.Equal(t, new(false), ledger.Reserve(change(writing(jig.CallExecuting, 1), reads), r).Call.InDoubt)
+}
+
+func TestReserve_WithdrawsAnApprovalWithoutProof(t *testing.T) {
+	t.Parallel()
+	claimed := approvedBy("d1")
+	claimed.Claimed = true
+	for name, row := range map[string]struct {
+		latest *approval.Record
+		wanted bool
+		answer ledger.ReserveOutcome
+	}{
+		"claimed":             {claimed, false, ledger.ReserveRun},
+		"claimed, not enough": {claimed, true, ledger.ReserveWaiting},
+		"proved":              {approvedBy("d1"), true, ledger.ReserveRun},
+	} {
+		r := request()
+		r.ProofWanted = row.wanted
+		got := ledger.Reserve(asking(jig.CallReserved, row.latest), r)
+		require.Equal(t, row.answer, got.Answer, name)
+		if row.answer == ledger.ReserveWaiting {
+			require.Nil(t, got.Begins)
+			require.Equal(t, &approval.Outcome{Status: approval.Expired, Reason: approval.WithdrawnUnproved}, got.Outcome)
+			require.Equal(t, []string{"event tool.expired", "audit withdrawn"}, told(got))
+		}
+	}
+}
+
+func TestUseGrant(t *testing.T) {
+	t.Parallel()
+	granted := approvedBy("d1")
+	granted.Grant = "grt_1"
+	s := asking(jig.CallReserved, granted)
+	begins := ledger.Reserve(s, request())
+	require.Equal(t, "grt_1", begins.Begins.Grant)
+
+	got := ledger.UseGrant(s, begins, &jig.Grant{ID: "grt_1", By: []string{"ana", "ben"}, Used: 2, MaxUses: 5})
+	require.Equal(t, ledger.ReserveRun, got.Answer)
+	require.NotNil(t, got.Begins)
+	require.Equal(t, []string{"event grant.used", "event tool.started", "audit grant_used"}, told(got))
+	require.Equal(t, approval.Details{"grant": "grt_1", "by": []string{"ana", "ben"}, "used": 2, "max_uses": 5}, got.Events[0].Data)
+	require.Equal(t, "ana, ben", got.Audit[0].By)
+	require.Equal(t, "d1", got.Audit[0].ApprovedDigest)
+
+	got = ledger.UseGrant(s, begins, nil)
+	require.Equal(t, ledger.ReserveWaiting, got.Answer)
+	require.Nil(t, got.Begins, "the grant has ended")
+	require.Equal(t, approval.WithdrawnGrant, got.Outcome.Reason)
+	require.Equal(t, []string{"event tool.expired", "audit withdrawn"}, told(got))
+	require.Equal(t, "grt_1", got.Audit[0].Subject)
+}
