@@ -11,16 +11,16 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// AgentInput is the input of a tool that runs an agent in a session of its own.
-type AgentInput struct {
+// agentInput is the input of a tool that runs an agent in a session of its own.
+type agentInput struct {
 	Agent string          `json:"agent"`
 	Task  string          `json:"task,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
 	Model string          `json:"model,omitempty"`
 }
 
-// AgentOutput is the output of a tool that runs an agent.
-type AgentOutput struct {
+// agentOutput is the output of a tool that runs an agent.
+type agentOutput struct {
 	SessionID string `json:"session_id"`
 	Answer    string `json:"answer"`
 }
@@ -51,7 +51,7 @@ func mayStart(session jig.Session, tool jig.Tool, call jig.Call, named bool) *ji
 	if session.Agent.Name == jig.CallAgent && call.Frame == "" {
 		return nil // a person or a program starts it, and could do so without the call
 	}
-	var input AgentInput
+	var input agentInput
 	if err := json.Unmarshal(call.Input, &input); err != nil {
 		return jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", call.ID, err)
 	}
@@ -67,7 +67,7 @@ func mayStart(session jig.Session, tool jig.Tool, call jig.Call, named bool) *ji
 
 // startsSame reports whether an edited call starts the same agent as before.
 func startsSame(call, edited jig.Call) bool {
-	var before, after AgentInput
+	var before, after agentInput
 	return json.Unmarshal(call.Input, &before) == nil && json.Unmarshal(edited.Input, &after) == nil && before.Agent == after.Agent
 }
 
@@ -97,7 +97,7 @@ func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error)
 	if ended != nil || err != nil {
 		return Child{Ended: ended}, err
 	}
-	var input AgentInput
+	var input agentInput
 	if err := json.Unmarshal(call.Input, &input); err != nil {
 		return Child{}, jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", in.Call, err)
 	}
@@ -144,7 +144,7 @@ func (a *Activities) EndChild(ctx context.Context, in EndChildInput) (Ran, error
 
 func childResult(session jig.Session, id string, failed *jig.Error) (jig.ToolResult, error) {
 	if session.Status == jig.StatusCompleted {
-		data, err := json.Marshal(AgentOutput{SessionID: id, Answer: session.Answer})
+		data, err := json.Marshal(agentOutput{SessionID: id, Answer: session.Answer})
 		if err != nil {
 			return jig.ToolResult{}, jig.Errorf(jig.CodeInternal, "encoding the answer of session %s: %w", id, err)
 		}

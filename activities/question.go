@@ -9,8 +9,8 @@ import (
 	"github.com/jig-run/jig/internal/duration"
 )
 
-// AskInput is the input of a tool that a person answers.
-type AskInput struct {
+// askInput is the input of a tool that a person answers.
+type askInput struct {
 	Question string            `json:"question"`
 	Schema   json.RawMessage   `json:"schema,omitempty"`
 	Options  []json.RawMessage `json:"options,omitempty"`
@@ -20,7 +20,7 @@ type AskInput struct {
 
 // asQuestion turns a pending approval into a question. The input has already been validated.
 func asQuestion(p *jig.Pending, input []byte) {
-	var in AskInput
+	var in askInput
 	if json.Unmarshal(input, &in) != nil {
 		return
 	}
@@ -55,7 +55,7 @@ func (a *Activities) checkQuestion(tool jig.Tool, input []byte) *jig.Error {
 	if tool.Implementation != jig.ImplementationPerson {
 		return nil
 	}
-	var in AskInput
+	var in askInput
 	if err := json.Unmarshal(input, &in); err != nil {
 		return jig.Errorf(jig.CodeInvalidInput, "reading the question: %w", err)
 	}

@@ -12,42 +12,42 @@ import (
 	"github.com/jig-run/jig/internal/expr"
 )
 
-// Script is a deterministic planner: CEL rules that choose the next calls or the final answer, based on what happened so far. It is for
+// script is a deterministic planner: CEL rules that choose the next calls or the final answer, based on what happened so far. It is for
 // tests and for automations that need no model; it uses no tokens and contacts no service.
 //
 // Its expressions read `input` (the session's input), `session` (its id), `task` (the first message), `pass` (from 1), `calls` (all earlier
 // calls in the order requested, each {id, pass, tool, input, success, status, summary, data, error: {code, message, reason}}), `last` (the
 // calls of the previous pass) and `messages` ({text, by, pass}).
-type Script struct {
+type script struct {
 	// Rules are tried in order; the first rule that matches is used.
-	Rules []Rule `json:"rules"`
+	Rules []scriptRule `json:"rules"`
 }
 
-// Rule yields either calls or an answer.
-type Rule struct {
+// scriptRule yields either calls or an answer.
+type scriptRule struct {
 	// When is a CEL condition; empty means true.
 	When string `json:"when,omitempty"`
 	// Let are values for the rule, evaluated in order. Each one can read those before it as `vars.<name>`.
-	Let []Let `json:"let,omitempty"`
+	Let []letRule `json:"let,omitempty"`
 	// Say is a template for the text that accompanies the calls.
 	Say string `json:"say,omitempty"`
 	// ForEach is a CEL expression that returns a list. The calls are repeated for each element, available as `item`, with `index` from 0. A
 	// rule whose list is empty does not match.
 	ForEach string `json:"for_each,omitempty"`
 	// Calls are the tool calls to request.
-	Calls []CallRule `json:"calls,omitempty"`
+	Calls []callRule `json:"calls,omitempty"`
 	// Answer is a template for the final answer.
 	Answer string `json:"answer,omitempty"`
 }
 
-// Let gives a name to the value of a CEL expression.
-type Let struct {
+// letRule gives a name to the value of a CEL expression.
+type letRule struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// CallRule is a call. Its tool and the strings in its input are templates.
-type CallRule struct {
+// callRule is a call. Its tool and the strings in its input are templates.
+type callRule struct {
 	Tool  string          `json:"tool"`
 	Input json.RawMessage `json:"input,omitempty"`
 }
@@ -123,8 +123,8 @@ func (p *scriptProvider) plan(script json.RawMessage) (*plan, error) {
 	return made, nil
 }
 
-func parseScript(raw json.RawMessage) (Script, error) {
-	var s Script
+func parseScript(raw json.RawMessage) (script, error) {
+	var s script
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {

@@ -58,7 +58,7 @@ func (c *scriptCompiler) fail(path string, err error) {
 	c.problems = append(c.problems, expr.Problem{Path: path, Err: jig.AsError(err)})
 }
 
-func (c *scriptCompiler) rule(r Rule, path string) *plannedRule {
+func (c *scriptCompiler) rule(r scriptRule, path string) *plannedRule {
 	out := &plannedRule{
 		when:    c.program(r.When, expr.Bool, path+".when"),
 		forEach: c.program(r.ForEach, expr.List, path+".for_each"),
@@ -91,7 +91,7 @@ func (c *scriptCompiler) rule(r Rule, path string) *plannedRule {
 	return out
 }
 
-func (c *scriptCompiler) call(r CallRule, path string) plannedCall {
+func (c *scriptCompiler) call(r callRule, path string) plannedCall {
 	if r.Tool == "" {
 		c.fail(path+".tool", jig.Errorf(jig.CodeInvalidInput, "the call names no tool"))
 	}

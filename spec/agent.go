@@ -11,8 +11,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// AgentHead is the front matter of an agent document.
-type AgentHead struct {
+// agentHead is the front matter of an agent document.
+type agentHead struct {
 	// Kind is "agent" or empty; a Markdown file with front matter is an agent by default.
 	Kind string `json:"kind,omitempty" jsonschema:"Always agent; optional."`
 	Name string `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: dependency-review" jsonschema:"The agent's name: lower-case letters, digits, '.', '_' and '-'."`
@@ -27,7 +27,7 @@ type AgentHead struct {
 	Models []string `json:"models,omitempty" spec:"max=64,form=model_choice" jsonschema:"The models that an agent or a composition that starts this agent may choose instead of model: provider/model, provider/* or *; none by default."`
 	// InputSchema describes the session's input. Without it any object is accepted.
 	InputSchema json.RawMessage `json:"input_schema,omitempty" spec:"form=schema" jsonschema:"JSON Schema 2020-12 of the session's input; the top level is an object."`
-	Script      *Script         `json:"script,omitempty" jsonschema:"The rules of a script/… model."`
+	Script      *script         `json:"script,omitempty" jsonschema:"The rules of a script/… model."`
 
 	MaxPasses        int      `json:"max_passes,omitempty" spec:"min=1,max=100000" jsonschema:"The session ends after this many passes; default 50."`
 	MaxParallelCalls int      `json:"max_parallel_calls,omitempty" spec:"min=1,max=1000" jsonschema:"How many calls of a pass run at the same time; default 10."`
@@ -74,7 +74,7 @@ func (d *decoder) agent(body []byte) jig.Agent {
 	if tree == nil {
 		return jig.Agent{}
 	}
-	var h AgentHead
+	var h agentHead
 	d.into(tree, "", reflect.ValueOf(&h).Elem())
 	if tree.kind != kindMap {
 		return jig.Agent{}
@@ -96,7 +96,7 @@ func (d *decoder) agent(body []byte) jig.Agent {
 }
 
 // checkHead checks rules that involve more than one key.
-func (d *decoder) checkHead(h AgentHead, text string) {
+func (d *decoder) checkHead(h agentHead, text string) {
 	if h.Kind != "" && h.Kind != string(KindAgent) {
 		d.at("kind", ProblemUnknownKind, "remove the key", "a Markdown document with front matter is an agent, not %q", h.Kind)
 	}

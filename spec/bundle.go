@@ -20,8 +20,8 @@ const (
 // BundleFile is the manifest at the top of a bundle's folder.
 const BundleFile = "bundle.yaml"
 
-// BundleHead is a document of kind bundle.
-type BundleHead struct {
+// bundleHead is a document of kind bundle.
+type bundleHead struct {
 	Kind        string   `json:"kind" spec:"required" jsonschema:"bundle."`
 	Name        string   `json:"name" spec:"required,max=64,form=bundle" hint:"add e.g. name: dependency-review" jsonschema:"The bundle's name."`
 	Version     string   `json:"version" spec:"required,max=96,form=semver" hint:"add e.g. version: 1.0.0" jsonschema:"The bundle's version, MAJOR.MINOR.PATCH (semver.org)."`
@@ -48,7 +48,7 @@ func (d *decoder) bundle(body []byte) bundle.Manifest {
 	if !d.is(tree, "", kindMap) {
 		return bundle.Manifest{}
 	}
-	var h BundleHead
+	var h bundleHead
 	d.into(tree, "", reflect.ValueOf(&h).Elem())
 	d.distinct("requires", h.Requires)
 	for i, name := range h.Requires {

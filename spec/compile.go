@@ -10,7 +10,7 @@ import (
 )
 
 // compileScript compiles every expression and template of a script and reports those that do not compile, each at its place.
-func (d *decoder) compileScript(s Script) {
+func (d *decoder) compileScript(s script) {
 	env, err := expr.ScriptEnv()
 	if err != nil {
 		d.at("script", ProblemBadCEL, "", "expressions cannot be checked: %v", err)

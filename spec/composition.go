@@ -24,8 +24,8 @@ type Execution struct {
 	Thin *ThinTool
 }
 
-// ToolHead has the keys that all documents callable as tools share.
-type ToolHead struct {
+// toolHead has the keys that all documents callable as tools share.
+type toolHead struct {
 	Kind string `json:"kind" spec:"required" jsonschema:"composition, prompt, task or thin_tool."`
 	// Name must have the form category.actionTarget if the document is to be called as a tool.
 	Name         string          `json:"name" spec:"required,max=64,form=spec_name" hint:"add e.g. name: cms.createPageWithContent" jsonschema:"The document's name; category.actionTarget makes it callable as a tool."`
@@ -42,9 +42,9 @@ type ToolHead struct {
 	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that undoes the effect."`
 }
 
-// CompositionHead is a document of kind composition.
-type CompositionHead struct {
-	ToolHead
+// compositionHead is a document of kind composition.
+type compositionHead struct {
+	toolHead
 	Steps  []Step          `json:"steps" spec:"required,min=1,max=1000" hint:"add at least one step" jsonschema:"The steps, one after another."`
 	Output json.RawMessage `json:"output,omitempty" jsonschema:"The result of the composition; texts in it are templates. Default: the data of the last step."`
 }
@@ -52,15 +52,15 @@ type CompositionHead struct {
 // promptBody is an alias of Prompt whose name does not hide Prompt's field of the same name.
 type promptBody = Prompt
 
-// PromptHead is a document of kind prompt.
-type PromptHead struct {
-	ToolHead
+// promptHead is a document of kind prompt.
+type promptHead struct {
+	toolHead
 	promptBody
 }
 
-// TaskHead is a document of kind task.
-type TaskHead struct {
-	ToolHead
+// taskHead is a document of kind task.
+type taskHead struct {
+	toolHead
 	TaskCall
 }
 

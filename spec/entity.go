@@ -23,31 +23,31 @@ const (
 	DefaultBackoff = time.Second
 )
 
-// EntityTypeHead is a document of kind entity_type.
-type EntityTypeHead struct {
+// entityTypeHead is a document of kind entity_type.
+type entityTypeHead struct {
 	Kind        string       `json:"kind" spec:"required" jsonschema:"entity_type."`
 	Name        string       `json:"name" spec:"required,max=63,form=slug" hint:"add e.g. name: module" jsonschema:"The type's name: lower-case letters, digits, '_' and '-'."`
 	Title       string       `json:"title,omitempty" spec:"max=128" jsonschema:"What people call an entity of the type."`
 	Description string       `json:"description,omitempty" spec:"max=4096" jsonschema:"What entities of the type are."`
-	Fields      []FieldHead  `json:"fields" spec:"required,min=1,max=500" hint:"add at least one field" jsonschema:"The fields."`
-	Tasks       []EntityTask `json:"tasks,omitempty" spec:"max=1000" jsonschema:"The tasks that fill fields."`
+	Fields      []fieldHead  `json:"fields" spec:"required,min=1,max=500" hint:"add at least one field" jsonschema:"The fields."`
+	Tasks       []entityTask `json:"tasks,omitempty" spec:"max=1000" jsonschema:"The tasks that fill fields."`
 	MaxParallel int          `json:"max_parallel,omitempty" spec:"min=1,max=100" jsonschema:"How many tasks of one entity run at once; default 10."`
 }
 
-// FieldHead is a field of an entity or of an object, as the document writes it.
-type FieldHead struct {
+// fieldHead is a field of an entity or of an object, as the document writes it.
+type fieldHead struct {
 	Name     string          `json:"name" spec:"required,max=64,form=variable" hint:"add e.g. name: licence" jsonschema:"The field's name, unique among its siblings: letters, digits and '_', starting with a lower-case letter."`
 	Required bool            `json:"required,omitempty" jsonschema:"Whether every entity (or object) must have it."`
 	Default  json.RawMessage `json:"default,omitempty" jsonschema:"The value if an entity is created without one."`
 	Task     string          `json:"task,omitempty" spec:"max=64,form=variable" jsonschema:"The id of the task that fills it."`
-	FieldShape
+	fieldShape
 }
 
-// ItemHead describes the items of an array.
-type ItemHead struct{ FieldShape }
+// itemHead describes the items of an array.
+type itemHead struct{ fieldShape }
 
-// FieldShape holds the keys that fields and items share.
-type FieldShape struct {
+// fieldShape holds the keys that fields and items share.
+type fieldShape struct {
 	Type        entity.FieldType `json:"type" spec:"required,form=field_type" hint:"add e.g. type: text" jsonschema:"text, number, boolean, date, enum, url, email, phone, media, relation, object or array."`
 	Label       string           `json:"label,omitempty" spec:"max=128" jsonschema:"What people call it; by default derived from the name."`
 	Display     string           `json:"display,omitempty" spec:"max=32" jsonschema:"A variant of the type, for forms and pages; by default the type's first one."`
@@ -62,12 +62,12 @@ type FieldShape struct {
 	Time        bool             `json:"time,omitempty" jsonschema:"For a date: whether it has a time of day and an offset."`
 	Target      string           `json:"target,omitempty" spec:"max=63,form=slug" jsonschema:"For a relation: the entity type that it leads to."`
 	Many        bool             `json:"many,omitempty" jsonschema:"For a relation: whether it holds several entities."`
-	Fields      []FieldHead      `json:"fields,omitempty" spec:"min=1,max=500" jsonschema:"For an object: its fields."`
-	Items       *ItemHead        `json:"items,omitempty" jsonschema:"For an array: the type of its items."`
+	Fields      []fieldHead      `json:"fields,omitempty" spec:"min=1,max=500" jsonschema:"For an object: its fields."`
+	Items       *itemHead        `json:"items,omitempty" jsonschema:"For an array: the type of its items."`
 }
 
-// EntityTask is a task as the document writes it. It has exactly one of Compute, Tool, Prompt, Composition, Agent and Citations.
-type EntityTask struct {
+// entityTask is a task as the document writes it. It has exactly one of Compute, Tool, Prompt, Composition, Agent and Citations.
+type entityTask struct {
 	ID        string     `json:"id" spec:"required,max=64,form=variable" hint:"add e.g. id: risk" jsonschema:"The task's id, unique in the document; its value is read as tasks.<id>."`
 	DependsOn []string   `json:"depends_on,omitempty" spec:"max=1000,form=variable" jsonschema:"Tasks that must end first; the task starts as soon as they have."`
 	When      Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"A condition (CEL); if it is false, the task and all tasks that depend on it are skipped."`
@@ -117,7 +117,7 @@ func (d *decoder) entityType(body []byte) entity.Type {
 	if !d.is(tree, "", kindMap) {
 		return entity.Type{}
 	}
-	var h EntityTypeHead
+	var h entityTypeHead
 	d.into(tree, "", reflect.ValueOf(&h).Elem())
 	if h.Kind != "" && h.Kind != string(KindEntityType) {
 		d.at("kind", ProblemUnknownKind, "write kind: entity_type", "this is read as an entity type, not %q", h.Kind)
@@ -152,7 +152,7 @@ func countFields(fields []entity.Field) int {
 }
 
 // entityTask converts a task from its written form.
-func (d *decoder) entityTask(path string, h EntityTask) entity.Task {
+func (d *decoder) entityTask(path string, h entityTask) entity.Task {
 	t := entity.Task{
 		ID: h.ID, DependsOn: h.DependsOn, When: string(h.When), Input: h.Input, Value: string(h.Value), OutputSchema: h.OutputSchema,
 		Sources: string(h.Sources), Attempts: h.Attempts, Backoff: time.Duration(h.Backoff),
@@ -231,14 +231,14 @@ func strayTaskKeys(kind entity.TaskKind) []string {
 
 // entityTypeShape adds to the schema of an entity type the rules that the Go types do not express.
 func entityTypeShape(schema *jsonschema.Schema) error {
-	// Separate types, so that FieldHead and ItemHead inside them become references.
-	type fieldHead FieldHead
-	type itemHead ItemHead
-	field, err := shapeOf(reflect.TypeFor[fieldHead]())
+	// Separate types, so that fieldHead and itemHead inside them become references.
+	type fieldKeys fieldHead
+	type itemKeys itemHead
+	field, err := shapeOf(reflect.TypeFor[fieldKeys]())
 	if err != nil {
 		return err
 	}
-	item, err := shapeOf(reflect.TypeFor[itemHead]())
+	item, err := shapeOf(reflect.TypeFor[itemKeys]())
 	if err != nil {
 		return err
 	}

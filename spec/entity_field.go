@@ -33,11 +33,11 @@ func neededHint(key string) string {
 }
 
 // entityFields converts fields from their written form. depth is their nesting depth; it is 1 for the fields of the entity itself.
-func (d *decoder) entityFields(path string, heads []FieldHead, depth int) []entity.Field {
+func (d *decoder) entityFields(path string, heads []fieldHead, depth int) []entity.Field {
 	fields := make([]entity.Field, 0, len(heads))
 	for i, h := range heads {
 		at := indexPath(path, i)
-		f := d.fieldShape(at, h.FieldShape, depth)
+		f := d.fieldShape(at, h.fieldShape, depth)
 		f.Name, f.Required, f.Task = h.Name, h.Required, h.Task
 		if d.has(at + ".default") {
 			f.Default = h.Default
@@ -75,7 +75,7 @@ func pointerText(pointer string) string {
 }
 
 // fieldShape converts the keys that fields and items share from their written form, and checks them against the type.
-func (d *decoder) fieldShape(path string, h FieldShape, depth int) entity.Field {
+func (d *decoder) fieldShape(path string, h fieldShape, depth int) entity.Field {
 	f := entity.Field{
 		Type: h.Type, Label: h.Label, Display: h.Display, Description: h.Description, Options: h.Options,
 		Minimum: h.Minimum, Maximum: h.Maximum, Integer: h.Integer, MinLength: h.MinLength, MaxLength: h.MaxLength,
@@ -87,7 +87,7 @@ func (d *decoder) fieldShape(path string, h FieldShape, depth int) entity.Field 
 	}
 	f.Fields = d.innerFields(path, h, depth)
 	if h.Items != nil {
-		item := d.fieldShape(path+".items", h.Items.FieldShape, depth+1)
+		item := d.fieldShape(path+".items", h.Items.fieldShape, depth+1)
 		f.Items = &item
 	}
 	if slices.Contains(entity.FieldTypes(), h.Type) {
@@ -101,7 +101,7 @@ func (d *decoder) fieldShape(path string, h FieldShape, depth int) entity.Field 
 	return f
 }
 
-func (d *decoder) innerFields(path string, h FieldShape, depth int) []entity.Field {
+func (d *decoder) innerFields(path string, h fieldShape, depth int) []entity.Field {
 	if len(h.Fields) == 0 {
 		return nil
 	}

@@ -55,35 +55,35 @@ func (d *decoder) execution(body []byte) Execution {
 }
 
 // executionHead reads the document according to its kind.
-func (d *decoder) executionHead(tree *node) (Execution, ToolHead, bool) {
+func (d *decoder) executionHead(tree *node) (Execution, toolHead, bool) {
 	kind := Kind("")
 	if n := tree.get("kind"); n != nil {
 		kind = Kind(n.text)
 	}
 	switch kind { //nolint:exhaustive // the kinds that can be executed
 	case KindComposition:
-		var h CompositionHead
+		var h compositionHead
 		d.into(tree, "", reflect.ValueOf(&h).Elem())
-		return Execution{Kind: kind, Steps: h.Steps, Output: h.Output}, h.ToolHead, true
+		return Execution{Kind: kind, Steps: h.Steps, Output: h.Output}, h.toolHead, true
 	case KindPrompt:
-		var h PromptHead
+		var h promptHead
 		d.into(tree, "", reflect.ValueOf(&h).Elem())
-		return oneStep(kind, Step{ID: answerStep, Prompt: &h.promptBody}), h.ToolHead, true
+		return oneStep(kind, Step{ID: answerStep, Prompt: &h.promptBody}), h.toolHead, true
 	case KindTask:
-		var h TaskHead
+		var h taskHead
 		d.into(tree, "", reflect.ValueOf(&h).Elem())
-		return oneStep(kind, Step{ID: answerStep, Task: &h.TaskCall}), h.ToolHead, true
+		return oneStep(kind, Step{ID: answerStep, Task: &h.TaskCall}), h.toolHead, true
 	case KindThinTool:
-		var h ThinToolHead
+		var h thinToolHead
 		d.into(tree, "", reflect.ValueOf(&h).Elem())
-		return Execution{Kind: kind, Thin: h.thin()}, h.ToolHead, true
+		return Execution{Kind: kind, Thin: h.thin()}, h.toolHead, true
 	case "":
 		d.at("kind", ProblemMissingKey, "add kind: composition (or prompt, task or thin_tool)", `the key "kind" is missing`)
 	default:
 		d.places["kind"] = tree.get("kind")
 		d.at("kind", ProblemUnknownKind, suggest.OrKnown(string(kind), executionKinds()), "%q is not a kind of execution spec", kind)
 	}
-	return Execution{}, ToolHead{}, false
+	return Execution{}, toolHead{}, false
 }
 
 func executionKinds() []string {
@@ -95,7 +95,7 @@ func oneStep(kind Kind, step Step) Execution {
 }
 
 // checkToolHead checks rules that involve more than one key of the head.
-func (d *decoder) checkToolHead(h ToolHead) {
+func (d *decoder) checkToolHead(h toolHead) {
 	if d.has("input_schema") {
 		d.checkSchema("input_schema", h.InputSchema)
 	}
@@ -106,7 +106,7 @@ func (d *decoder) checkToolHead(h ToolHead) {
 
 // contract returns the tool contract under which the spec is called. Its version and meaning are derived from the document, so that an
 // approval is valid only for the document that was approved.
-func (d *decoder) contract(x Execution, h ToolHead, tree *node) jig.Tool {
+func (d *decoder) contract(x Execution, h toolHead, tree *node) jig.Tool {
 	tool := jig.Tool{
 		Name: h.Name, Description: h.Description, Permission: jig.Permission(h.Permission), Risk: jig.Risk(h.Risk),
 		Approval: jig.ApprovalPolicy(h.Approval), Idempotent: true, InputSchema: h.InputSchema, OutputSchema: h.OutputSchema,

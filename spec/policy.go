@@ -87,8 +87,8 @@ type PolicySession struct {
 	Source      jig.Source `json:"source,omitempty" spec:"form=source" jsonschema:"web, api, mcp, cli, schedule or agent; default api."`
 }
 
-// PolicyHead is a document of kind policy.
-type PolicyHead struct {
+// policyHead is a document of kind policy.
+type policyHead struct {
 	Kind        string       `json:"kind" spec:"required" jsonschema:"policy."`
 	Name        string       `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: production" jsonschema:"The policy's name: lower-case letters, digits, '.', '_' and '-'."`
 	Description string       `json:"description,omitempty" spec:"max=4096" jsonschema:"What the policy is for."`
@@ -167,7 +167,7 @@ func (d *decoder) policy(body []byte) Policy {
 	if !d.is(tree, "", kindMap) {
 		return Policy{}
 	}
-	var h PolicyHead
+	var h policyHead
 	d.into(tree, "", reflect.ValueOf(&h).Elem())
 	if h.Kind != "" && h.Kind != string(KindPolicy) {
 		d.at("kind", ProblemUnknownKind, "write kind: policy", "this is read as a policy, not %q", h.Kind)

@@ -66,25 +66,25 @@ func SchemaOf(kind Kind) ([]byte, error) {
 func headOf(kind Kind) (reflect.Type, string) {
 	switch kind {
 	case KindAgent:
-		return reflect.TypeFor[AgentHead](), "jig agent (front matter)"
+		return reflect.TypeFor[agentHead](), "jig agent (front matter)"
 	case KindComposition:
-		return reflect.TypeFor[CompositionHead](), "jig composition"
+		return reflect.TypeFor[compositionHead](), "jig composition"
 	case KindPrompt:
-		return reflect.TypeFor[PromptHead](), "jig prompt"
+		return reflect.TypeFor[promptHead](), "jig prompt"
 	case KindTask:
-		return reflect.TypeFor[TaskHead](), "jig task"
+		return reflect.TypeFor[taskHead](), "jig task"
 	case KindSkill:
-		return reflect.TypeFor[SkillHead](), "jig skill (front matter of SKILL.md)"
+		return reflect.TypeFor[skillHead](), "jig skill (front matter of SKILL.md)"
 	case KindPolicy:
-		return reflect.TypeFor[PolicyHead](), "jig policy"
+		return reflect.TypeFor[policyHead](), "jig policy"
 	case KindTenant:
 		return reflect.TypeFor[Tenant](), "jig tenant"
 	case KindEntityType:
-		return reflect.TypeFor[EntityTypeHead](), "jig entity type"
+		return reflect.TypeFor[entityTypeHead](), "jig entity type"
 	case KindThinTool:
-		return reflect.TypeFor[ThinToolHead](), "jig thin tool"
+		return reflect.TypeFor[thinToolHead](), "jig thin tool"
 	case KindBundle:
-		return reflect.TypeFor[BundleHead](), "jig bundle (bundle.yaml)"
+		return reflect.TypeFor[bundleHead](), "jig bundle (bundle.yaml)"
 	}
 	return nil, ""
 }
@@ -97,8 +97,8 @@ func shapeOf(t reflect.Type) (*jsonschema.Schema, error) {
 		reflect.TypeFor[json.RawMessage](): {},
 		reflect.TypeFor[Step]():            {Ref: "#/$defs/step"},
 		reflect.TypeFor[OnError]():         {Ref: "#/$defs/on_error"},
-		reflect.TypeFor[FieldHead]():       {Ref: "#/$defs/field"},
-		reflect.TypeFor[ItemHead]():        {Ref: "#/$defs/item"},
+		reflect.TypeFor[fieldHead]():       {Ref: "#/$defs/field"},
+		reflect.TypeFor[itemHead]():        {Ref: "#/$defs/item"},
 	}})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller names the kind

@@ -11,42 +11,42 @@ import (
 	"github.com/jig-run/jig/internal/toolname"
 )
 
-// Script holds the rules of a script model. In each pass, the first rule whose condition holds applies. This package compiles the expressions
+// script holds the rules of a script model. In each pass, the first rule whose condition holds applies. This package compiles the expressions
 // only to find mistakes before anything runs; package model runs them and documents their variables.
-type Script struct {
-	Rules []ScriptRule `json:"rules" spec:"required,min=1,max=256" hint:"add at least one rule" jsonschema:"The first rule whose condition holds is used."`
+type script struct {
+	Rules []scriptRule `json:"rules" spec:"required,min=1,max=256" hint:"add at least one rule" jsonschema:"The first rule whose condition holds is used."`
 }
 
-// ScriptRule makes calls or gives the final answer.
-type ScriptRule struct {
+// scriptRule makes calls or gives the final answer.
+type scriptRule struct {
 	// When is the condition (CEL). A rule without one always applies.
 	When Expression `json:"when,omitempty" spec:"max=16384" jsonschema:"The condition (CEL); a rule without one always holds."`
 	// Let names values for the expressions that follow, in order.
-	Let []ScriptLet `json:"let,omitempty" spec:"max=64" jsonschema:"Named values for the expressions that follow, in order."`
+	Let []scriptLet `json:"let,omitempty" spec:"max=64" jsonschema:"Named values for the expressions that follow, in order."`
 	// Say is the text of the model's turn, next to its calls.
 	Say string `json:"say,omitempty" spec:"max=65536" jsonschema:"Text that accompanies the calls; a template."`
 	// ForEach gives a list (CEL). The calls are made for each item.
 	ForEach Expression   `json:"for_each,omitempty" spec:"max=16384" jsonschema:"A list (CEL); the calls are made once per element."`
-	Calls   []ScriptCall `json:"calls,omitempty" spec:"max=64" jsonschema:"The calls to make."`
+	Calls   []scriptCall `json:"calls,omitempty" spec:"max=64" jsonschema:"The calls to make."`
 	// Answer ends the session.
 	Answer string `json:"answer,omitempty" spec:"max=65536" jsonschema:"The final answer; a template."`
 }
 
-// ScriptLet names a value.
-type ScriptLet struct {
+// scriptLet names a value.
+type scriptLet struct {
 	Name  string     `json:"name" spec:"required,max=64,form=variable" jsonschema:"The name that later expressions use, as vars.name."`
 	Value Expression `json:"value" spec:"required,max=16384" jsonschema:"The value (CEL)."`
 }
 
-// ScriptCall is one call of a rule.
-type ScriptCall struct {
+// scriptCall is one call of a rule.
+type scriptCall struct {
 	Tool string `json:"tool" spec:"required,max=16384,form=call" jsonschema:"The tool's name; a template may choose it."`
 	// Input is a value whose texts are templates.
 	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input; texts in it are templates."`
 }
 
 // json returns the script in the form that the model reads.
-func (s Script) json() json.RawMessage {
+func (s script) json() json.RawMessage {
 	raw, err := jsontext.Encode(s)
 	if err != nil {
 		panic("spec: cannot marshal a script: " + err.Error()) // its raw parts were made by node.json
@@ -56,7 +56,7 @@ func (s Script) json() json.RawMessage {
 
 // checkScript checks that each rule either makes calls or answers, that the agent may use the tools that are called, and that the
 // expressions compile.
-func (d *decoder) checkScript(s Script, agent AgentHead) {
+func (d *decoder) checkScript(s script, agent agentHead) {
 	for i, rule := range s.Rules {
 		path := indexPath("script.rules", i)
 		switch {
@@ -74,7 +74,7 @@ func (d *decoder) checkScript(s Script, agent AgentHead) {
 	d.compileScript(s)
 }
 
-func (d *decoder) checkScriptCall(path string, call ScriptCall, agent AgentHead) {
+func (d *decoder) checkScriptCall(path string, call scriptCall, agent agentHead) {
 	if raw := bytes.TrimSpace(call.Input); len(raw) > 0 && raw[0] != '{' && !isTemplate(raw) {
 		d.at(path+".input", ProblemWrongType, "", "the input must be a mapping")
 	}

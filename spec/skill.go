@@ -33,9 +33,9 @@ type Skill struct {
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// SkillHead is the front matter of a SKILL.md. Skills that were made for other programs may have the keys License, Compatibility, Metadata
+// skillHead is the front matter of a SKILL.md. Skills that were made for other programs may have the keys License, Compatibility, Metadata
 // and AllowedTools. They are accepted and ignored; the caller's whitelist decides which tools may be called.
-type SkillHead struct {
+type skillHead struct {
 	Kind          string          `json:"kind,omitempty" jsonschema:"Always skill; optional."`
 	Name          string          `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: release-notes" jsonschema:"The skill's name: lower-case letters, digits, '.', '_' and '-'."`
 	Description   string          `json:"description" spec:"required,min=1,max=4096" hint:"say when to use the skill" jsonschema:"When to use the skill."`
@@ -64,7 +64,7 @@ func (d *decoder) skill(file string, body []byte) Skill {
 	if tree == nil {
 		return Skill{}
 	}
-	var h SkillHead
+	var h skillHead
 	d.into(tree, "", reflect.ValueOf(&h).Elem())
 	if tree.kind != kindMap {
 		return Skill{}

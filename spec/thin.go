@@ -24,43 +24,43 @@ const thinResult = `{"type":"object","properties":{` +
 	`"created":{"type":"boolean","description":"False when an earlier call with the same key made the entity."}},` +
 	`"required":["created"],"additionalProperties":false}`
 
-// ThinToolHead is a document of kind thin_tool.
-type ThinToolHead struct {
-	ToolHead
+// thinToolHead is a document of kind thin_tool.
+type thinToolHead struct {
+	toolHead
 	Bundle   string                `json:"bundle,omitempty" spec:"max=64,form=bundle" jsonschema:"The bundle that must be installed."`
-	Entities []ThinEntityHead      `json:"entities,omitempty" spec:"max=20" jsonschema:"The entities that it reads, in the order in which they are looked up."`
-	Requires []ThinRequirementHead `json:"requires,omitempty" spec:"max=50" jsonschema:"Conditions that must hold once all entities are found, checked in this order."`
-	Creates  *ThinCreationHead     `json:"creates,omitempty" jsonschema:"The entity that it creates; none by default."`
-	Starts   *ThinStartHead        `json:"starts,omitempty" jsonschema:"The extraction of the created entity; none by default."`
+	Entities []thinEntityHead      `json:"entities,omitempty" spec:"max=20" jsonschema:"The entities that it reads, in the order in which they are looked up."`
+	Requires []thinRequirementHead `json:"requires,omitempty" spec:"max=50" jsonschema:"Conditions that must hold once all entities are found, checked in this order."`
+	Creates  *thinCreationHead     `json:"creates,omitempty" jsonschema:"The entity that it creates; none by default."`
+	Starts   *thinStartHead        `json:"starts,omitempty" jsonschema:"The extraction of the created entity; none by default."`
 	URL      string                `json:"url,omitempty" spec:"max=4096" jsonschema:"The link that it returns: a template that also reads entity.id and session.id."`
 }
 
-// ThinEntityHead is an entity that a thin tool starts from, as the document writes it.
-type ThinEntityHead struct {
+// thinEntityHead is an entity that a thin tool starts from, as the document writes it.
+type thinEntityHead struct {
 	Name      string             `json:"name" spec:"required,max=64,form=variable" hint:"add e.g. name: engagement" jsonschema:"Its name, unique in the document; read as entities.<name>."`
 	ID        string             `json:"id" spec:"required,min=1,max=4096" hint:"add e.g. id: ${input.engagement_id}" jsonschema:"The entity's id; a template."`
 	Type      string             `json:"type" spec:"required,max=63,form=slug" hint:"add the entity type that it must have" jsonschema:"The entity type that it must have."`
 	Optional  bool               `json:"optional,omitempty" jsonschema:"Whether it is optional: it is null if the id is null or empty."`
 	Workspace string             `json:"workspace,omitempty" spec:"max=4096" jsonschema:"The workspace that it must be in; a template. Not checked if null or empty."`
-	Connected *ThinConnectedHead `json:"connected,omitempty" jsonschema:"Which connected entities are read as connected; none by default."`
+	Connected *thinConnectedHead `json:"connected,omitempty" jsonschema:"Which connected entities are read as connected; none by default."`
 }
 
-// ThinConnectedHead says which connected entities are read, as the document writes it.
-type ThinConnectedHead struct {
+// thinConnectedHead says which connected entities are read, as the document writes it.
+type thinConnectedHead struct {
 	Types   []string `json:"types,omitempty" spec:"max=50,form=slug" jsonschema:"The entity types to include; default: all."`
 	Depth   int      `json:"depth,omitempty" spec:"min=1,max=10" jsonschema:"How many relations away they may be; default 1."`
 	AtLeast int      `json:"at_least,omitempty" spec:"min=0,max=10000" jsonschema:"How many there must be; with fewer, the call is rejected with insufficient_graph."`
 }
 
-// ThinRequirementHead is a requirement as the document writes it.
-type ThinRequirementHead struct {
+// thinRequirementHead is a requirement as the document writes it.
+type thinRequirementHead struct {
 	Check   Expression `json:"check" spec:"required,min=1,max=4096" hint:"add a condition (CEL)" jsonschema:"A condition (CEL) that must hold."`
 	Code    string     `json:"code" spec:"required,max=64,form=reason" hint:"add e.g. code: insufficient_graph" jsonschema:"The reason of the rejection, snake_case."`
 	Message string     `json:"message,omitempty" spec:"max=4096" jsonschema:"What the caller should do; a template."`
 }
 
-// ThinCreationHead is the entity to create, as the document writes it.
-type ThinCreationHead struct {
+// thinCreationHead is the entity to create, as the document writes it.
+type thinCreationHead struct {
 	Type       string          `json:"type" spec:"required,max=63,form=slug" hint:"add the entity type" jsonschema:"The entity type."`
 	Title      string          `json:"title,omitempty" spec:"max=4096" jsonschema:"Its title; a template."`
 	Fields     json.RawMessage `json:"fields,omitempty" spec:"form=mapping" jsonschema:"Its content; texts in it are templates."`
@@ -69,14 +69,14 @@ type ThinCreationHead struct {
 	Workspaces json.RawMessage `json:"workspaces,omitempty" spec:"form=list" jsonschema:"A list of the workspaces that it joins; texts in it are templates."`
 }
 
-// ThinStartHead is the extraction to start, as the document writes it.
-type ThinStartHead struct {
+// thinStartHead is the extraction to start, as the document writes it.
+type thinStartHead struct {
 	Fields []string        `json:"fields,omitempty" spec:"min=1,max=500,form=variable" jsonschema:"The fields to fill; default: all."`
 	Input  json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"What the tasks read as input; texts in it are templates."`
 }
 
 // thin converts the document's head to a thin tool, with defaults filled in.
-func (h ThinToolHead) thin() *ThinTool {
+func (h thinToolHead) thin() *ThinTool {
 	t := &ThinTool{Bundle: h.Bundle, URL: h.URL}
 	for _, e := range h.Entities {
 		one := ThinEntity{Name: e.Name, ID: e.ID, Type: e.Type, Optional: e.Optional, Workspace: e.Workspace}
