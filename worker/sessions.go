@@ -10,6 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/builtin/tasks"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/plan/extractor"
+	"github.com/jig-run/jig/internal/plan/thin"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/tools"
@@ -36,17 +37,8 @@ func (s sessions) Message(ctx context.Context, tenant, session string, m tasks.M
 
 // StartCall starts a session for a single call. If the call runs a document that was sent along with the original call and is not
 // registered, the document is sent along with this call too.
-func (s sessions) StartCall(ctx context.Context, tenant, session string, c tasks.Start) (err error) {
-	if err := s.db.NameChild(ctx, tenant, c.Parent, c.ParentCall, session); err != nil {
-		return err
-	}
+func (s sessions) StartCall(ctx context.Context, tenant, session string, c tasks.Start) error {
 	call := protocol.CallInput{Tenant: tenant, Tool: c.Tool, Input: c.Input, Parent: c.Parent, ParentCall: c.ParentCall}
-	if len(c.Input) > protocol.MaxChildInput {
-		if call.InputArtifact, err = s.db.PutArtifact(ctx, tenant, c.Parent, "application/json", c.Input); err != nil {
-			return err
-		}
-		call.Input = nil
-	}
 	body, err := s.brought(ctx, tenant, c)
 	if err != nil {
 		return err
@@ -57,7 +49,7 @@ func (s sessions) StartCall(ctx context.Context, tenant, session string, c tasks
 			return err
 		}
 	}
-	return s.client.StartChild(ctx, call, session)
+	return thin.StartChild(ctx, s.db, s.client, session, call)
 }
 
 // brought returns the document that was sent along with a call. It returns nil if the call's tool is written in Go or registered.

@@ -18,7 +18,7 @@ type Starter interface {
 	Begun(ctx context.Context, tenant, session string) (bool, error)
 }
 
-// Sessions is the database access that [NewStarter] needs.
+// Sessions is the database access that [StartChild] and [NewStarter] need.
 type Sessions interface {
 	// NameChild records which session a running call starts. It returns CONFLICT if the call has started another session.
 	NameChild(ctx context.Context, tenant, id, callID, child string) error
@@ -43,20 +43,24 @@ type starter struct {
 // NewStarter returns a Starter that starts extractions with client, as children of the calling sessions.
 func NewStarter(db Sessions, client Client) Starter { return starter{sessions: db, client: client} }
 
-func (s starter) Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) (err error) {
-	if err := s.sessions.NameChild(ctx, inv.Tenant, inv.SessionID, inv.CallID, session); err != nil {
+func (s starter) Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) error {
+	return StartChild(ctx, s.sessions, s.client, session, protocol.CallInput{
+		Tenant: inv.Tenant, Tool: entities.ExtractTool, Input: input, Parent: inv.SessionID, ParentCall: inv.CallID,
+	})
+}
+
+// StartChild starts the session of a call that another call makes. An input that is too large for a message is passed as an artifact.
+func StartChild(ctx context.Context, db Sessions, client Client, session string, call protocol.CallInput) (err error) {
+	if err := db.NameChild(ctx, call.Tenant, call.Parent, call.ParentCall, session); err != nil {
 		return err
 	}
-	call := protocol.CallInput{
-		Tenant: inv.Tenant, Tool: entities.ExtractTool, Input: input, Parent: inv.SessionID, ParentCall: inv.CallID,
-	}
-	if len(input) > protocol.MaxChildInput {
-		if call.InputArtifact, err = s.sessions.PutArtifact(ctx, inv.Tenant, inv.SessionID, "application/json", input); err != nil {
+	if len(call.Input) > protocol.MaxChildInput {
+		if call.InputArtifact, err = db.PutArtifact(ctx, call.Tenant, call.Parent, "application/json", call.Input); err != nil {
 			return err
 		}
 		call.Input = nil
 	}
-	return s.client.StartChild(ctx, call, session)
+	return client.StartChild(ctx, call, session)
 }
 
 func (s starter) Begun(ctx context.Context, tenant, session string) (bool, error) {
