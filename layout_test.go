@@ -107,9 +107,9 @@ func arrows() map[string][]string {
 		"internal/store/storetest": {".", "internal/store"},
 
 		"activities": {
-			".", "internal/approval", "internal/audit", "internal/bundle", "internal/canonical", "internal/chat", "internal/entity",
-			"internal/duration", "internal/identity", "internal/ledger", "internal/plan", "internal/policy", "internal/protocol",
-			"internal/suggest", "internal/tenancy",
+			".", "internal/approval", "internal/audit", "internal/bundle", "internal/canonical", "internal/chat", "internal/duration",
+			"internal/entity", "internal/expr", "internal/identity", "internal/identity/token", "internal/ledger", "internal/plan",
+			"internal/policy", "internal/protocol", "internal/schema", "internal/suggest", "internal/tenancy",
 		},
 		// Of the domains, workflows needs only approval, for the text about missing approvals and for the times at which approvals are due.
 		"workflows": {".", "activities", "internal/approval", "internal/protocol"},

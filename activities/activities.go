@@ -8,7 +8,10 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/schema"
 )
 
 // Store is the database access that the activities need, grouped by subject. One value may serve several subjects.
@@ -35,17 +38,16 @@ type Deps struct {
 	Catalogue   Catalogue
 	Policy      Policy
 	Model       Model
-	Expressions Expressions
+	Expressions *expr.Engine
 	Composer    Composer
 	Extractor   Extractor
 	Entities    Entities
-	Agents      Agents
-	Schemas     Schemas
+	Schemas     schema.Checker
 	Tenants     Tenants
-	Proofs      Proofs
-	GrantRules  GrantRules
 	Runs        Runs
 	Bundles     Bundles
+	// ParseAgent reads an agent document. Errors carry line, path and hint.
+	ParseAgent func(document string, body []byte) (jig.Agent, error)
 	// Logger receives one line for each failure that is not recorded as an event. The default is slog.Default.
 	Logger *slog.Logger
 	// Now is the clock. The default is time.Now.
@@ -58,17 +60,16 @@ type Activities struct {
 	catalogue   Catalogue
 	policy      Policy
 	model       Model
-	expressions Expressions
+	expressions *expr.Engine
 	composer    Composer
 	extractor   Extractor
 	entities    Entities
 	contracts   contracts
 	callers     callers
-	agents      Agents
-	schemas     Schemas
+	parseAgent  func(document string, body []byte) (jig.Agent, error)
+	schemas     schema.Checker
 	tenants     Tenants
-	proofs      Proofs
-	grantRules  GrantRules
+	grants      *policy.Grants
 	runs        Runs
 	bundles     Bundles
 	logger      *slog.Logger
@@ -85,8 +86,8 @@ func New(d Deps) *Activities {
 	}
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
-		composer: d.Composer, extractor: d.Extractor, entities: d.Entities, agents: d.Agents, schemas: d.Schemas, tenants: d.Tenants, proofs: d.Proofs, grantRules: d.GrantRules,
-		runs: d.Runs, bundles: d.Bundles, logger: d.Logger, now: d.Now,
+		composer: d.Composer, extractor: d.Extractor, entities: d.Entities, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
+		grants: policy.NewGrants(), runs: d.Runs, bundles: d.Bundles, logger: d.Logger, now: d.Now,
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/token"
 )
 
 // reply applies a person's answer to a question.
@@ -23,7 +24,7 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 	request.Refusal = approval.CheckReply(r)
 	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
-		return a.proofs.Reply(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
+		return token.VerifyReply(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
 	})
 	if err != nil {
 		return Handled{}, err
@@ -58,7 +59,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 	}
 	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
-		return a.proofs.Reconciliation(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
+		return token.VerifyReconciliation(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
 	})
 	if err != nil {
 		return Handled{}, err

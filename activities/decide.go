@@ -12,6 +12,8 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -87,7 +89,7 @@ func (a *Activities) prepare(ctx context.Context, in Signal, settings tenancy.Se
 	s := sender{signal: in, settings: settings, by: d.By, token: d.Token, call: d.Call}
 	err := a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		d.Digest = cmp.Or(d.Digest, digest)
-		return a.proofs.Decision(settings.Keys, in.Tenant, in.SessionID, *d, digest, r.Now)
+		return token.VerifyDecision(settings.Keys, in.Tenant, in.SessionID, *d, digest, r.Now)
 	})
 	r.Principal, r.Evidence = s.principal, s.evidence
 	d.By, d.Token = s.principal.ID, ""
@@ -140,11 +142,11 @@ func (a *Activities) grantWith(settings tenancy.Settings, r *approval.DecisionRe
 		request.Agent = session.Agent.Name
 	}
 	request.Tool = tool.Name
-	g, err := a.grantRules.New(request, settings.Grants.WithDefaults(), tool, r.Now)
+	g, err := policy.NewGrant(request, settings.Grants.WithDefaults(), tool, r.Now)
 	if err == nil && r.Decision.Grant.Agent == "" && !session.Agent.Registered && session.Agent.Name != jig.CallAgent {
 		// Any document may use the name of a draft, so restrict the grant to this version.
 		request.When = fmt.Sprintf("agent.version == %q && (%s)", session.Agent.Version, g.When)
-		g, err = a.grantRules.New(request, settings.Grants.WithDefaults(), tool, r.Now)
+		g, err = policy.NewGrant(request, settings.Grants.WithDefaults(), tool, r.Now)
 	}
 	if err != nil {
 		return "the grant cannot be given: " + explain(err)

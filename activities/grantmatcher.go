@@ -42,7 +42,7 @@ func (c *grantMatcher) apply(ctx context.Context, tool jig.Tool, call *jig.Call,
 	ended := ""
 	for _, g := range list {
 		g.Used += c.taken[g.ID]
-		covers, err := c.grantRules.Covers(ctx, g, tool, *call, c.session, c.now())
+		covers, err := c.grants.Covers(ctx, g, tool, *call, c.session, c.now())
 		if err != nil {
 			c.logger.WarnContext(ctx, "a grant's condition could not be evaluated: the grant does not cover this call",
 				slog.String("grant", g.ID), slog.String("call_id", call.ID), slog.String("error", err.Error()))
@@ -80,7 +80,7 @@ func (c *grantMatcher) endedWithContract(ctx context.Context, g jig.Grant, tool 
 		return false
 	}
 	g.Meaning = tool.Meaning
-	covers, err := c.grantRules.Covers(ctx, g, tool, call, c.session, c.now())
+	covers, err := c.grants.Covers(ctx, g, tool, call, c.session, c.now())
 	return err == nil && covers
 }
 

@@ -141,8 +141,8 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 	require.NoError(t, err)
 	o.Registry = registry
 	o.Activities = activities.New(activities.Deps{
-		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Proofs: token.Proofs{}, GrantRules: policy.NewGrants(), Schemas: o.schemas,
-		Expressions: expressions, Composer: composition.NewEngine(), Agents: spec.Parser{}, Model: anyModel{}, Now: o.now,
+		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Schemas: o.schemas,
+		Expressions: expressions, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent, Model: anyModel{}, Now: o.now,
 		Runs: o.temporal,
 	})
 }

@@ -347,7 +347,7 @@ func TestPausedSessionDoesNotCallTheModel(t *testing.T) {
 	for _, pause := range []jig.Pause{{Scope: jig.PauseSession}, {Scope: jig.PauseTenant}} {
 		o, model := newOffice(t), &countedModel{}
 		o.Activities = activities.New(activities.Deps{
-			Store: storeOf(o.db), Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Model: model, Agents: spec.Parser{}, Now: o.now,
+			Store: storeOf(o.db), Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Model: model, ParseAgent: spec.ParseAgent, Now: o.now,
 		})
 		o.register(t, document())
 		_, err := o.launches(t, protocol.StartSession{Agent: "nightly"})

@@ -104,7 +104,7 @@ func (a *Activities) agentOf(ctx context.Context, tenant string, start protocol.
 	if err != nil {
 		return jig.Agent{}, err
 	}
-	agent, err := a.agents.ParseAgent(name, body)
+	agent, err := a.parseAgent(name, body)
 	if err != nil {
 		return jig.Agent{}, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -81,12 +82,12 @@ func (a *Activities) checkPause(ctx context.Context, in protocol.PauseRequest) e
 }
 
 // operator identifies the person who makes a request that concerns no call.
-func (a *Activities) operator(ctx context.Context, tenant, by, token, action, subject, reason string) (jig.Principal, *identity.Evidence, error) {
+func (a *Activities) operator(ctx context.Context, tenant, by, proof, action, subject, reason string) (jig.Principal, *identity.Evidence, error) {
 	settings, err := a.tenants.Settings(ctx, tenant)
 	if err != nil {
 		return jig.Principal{}, nil, err
 	}
-	if token == "" {
+	if proof == "" {
 		switch {
 		case settings.ProofWanted():
 			return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "this tenant accepts only signed requests").WithField("token").
@@ -98,7 +99,7 @@ func (a *Activities) operator(ctx context.Context, tenant, by, token, action, su
 		who.Claimed = true
 		return who, nil, nil
 	}
-	proved, evidence, err := a.proofs.Subject(settings.Keys, token, tenant, action, subject, reason, a.now())
+	proved, evidence, err := token.VerifySubject(settings.Keys, proof, tenant, action, subject, reason, a.now())
 	if err != nil {
 		return jig.Principal{}, nil, err
 	}

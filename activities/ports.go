@@ -242,25 +242,6 @@ type Tenants interface {
 	Settings(ctx context.Context, tenant string) (tenancy.Settings, error)
 }
 
-// Proofs checks the tokens that come with decisions. A token must be for exactly the decision that it comes with, and for the digest of
-// what was shown. The methods return the id of the person whom the token identifies. Errors are NOT_PERMITTED and say what is wrong.
-type Proofs interface {
-	Decision(keys []identity.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, identity.Evidence, error)
-	Reply(keys []identity.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, identity.Evidence, error)
-	Reconciliation(keys []identity.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, identity.Evidence, error)
-	// Subject checks a token for a request that concerns no call: pause, resume, revoke.
-	Subject(keys []identity.Key, token, tenant, action, subject, reason string, now time.Time) (string, identity.Evidence, error)
-}
-
-// GrantRules creates and matches grants.
-type GrantRules interface {
-	// New checks a request against the tenant's ceiling. Errors are INVALID_INPUT or NOT_PERMITTED and name the field.
-	New(request jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error)
-	// Covers reports whether a grant covers a call. An error means that the grant's condition could not be evaluated; callers must treat
-	// the call as not covered.
-	Covers(ctx context.Context, g jig.Grant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (bool, error)
-}
-
 // Model answers prompts.
 type Model interface {
 	// Answer asks the model once. It calls progress as text streams in. Errors are *jig.Error: RATE_LIMITED and UNAVAILABLE (with
@@ -268,18 +249,6 @@ type Model interface {
 	Answer(ctx context.Context, request chat.Request, progress func(text string)) (chat.Turn, error)
 	// Check returns an error for a model name that no provider serves or that lacks its settings, before a session starts.
 	Check(model string) error
-}
-
-// Schemas checks values against schemas that belong to no tool.
-type Schemas interface {
-	// Validate checks an input against a JSON Schema. It returns nil if the input fits, and otherwise one Error with every violation.
-	Validate(schema json.RawMessage, document []byte) error
-	// ValidateOutput is like Validate, but for output. Numbers may be larger than in inputs.
-	ValidateOutput(schema json.RawMessage, document []byte) error
-	// Check returns an error if schema is not a JSON Schema.
-	Check(schema json.RawMessage) error
-	// FromPairs converts key=value pairs to a document according to a schema. Errors name the field.
-	FromPairs(schema json.RawMessage, pairs map[string]string) (json.RawMessage, error)
 }
 
 // Runs finds workflow runs and sends signals to them.
@@ -291,12 +260,6 @@ type Runs interface {
 	Ended(ctx context.Context, workflowIDs []string) ([]string, error)
 	// Settled tells a workflow that a call which it considers unknown was settled. It returns no error if the workflow has ended.
 	Settled(ctx context.Context, workflowID string, call protocol.Settlement) error
-}
-
-// Expressions evaluates the CEL expressions that the engine itself needs.
-type Expressions interface {
-	// ConcurrencyKey evaluates a tool's concurrency key over an input.
-	ConcurrencyKey(ctx context.Context, source string, input json.RawMessage) (string, error)
 }
 
 // Composer reads execution specs and works out the next moves of their runs.
@@ -325,10 +288,4 @@ type Extractor interface {
 type Entities interface {
 	// EntityStatus returns the state of the latest extraction of an entity, or NOT_FOUND if the tenant has no entity with that id.
 	EntityStatus(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
-}
-
-// Agents parses agent documents.
-type Agents interface {
-	// ParseAgent reads an agent document. Errors carry line, path and hint.
-	ParseAgent(document string, body []byte) (jig.Agent, error)
 }

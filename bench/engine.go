@@ -85,7 +85,7 @@ func (e *engine) wire(ctx context.Context, url string, entered func(entry), logg
 	e.activities = activities.New(activities.Deps{
 		Store: storeOf(e.store), Catalogue: e.registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
 		Composer: e.specs, Extractor: extractor.New(own, newSchemas().ValidateOutput),
-		Agents: plain{}, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
+		ParseAgent: parseAgent, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})
 	return nil
 }
@@ -179,11 +179,8 @@ func (planner) Answer(_ context.Context, r chat.Request, _ func(string)) (chat.T
 	return turn, nil
 }
 
-// plain parses the agent documents of this program, which are JSON.
-type plain struct{}
-
-// ParseAgent parses an agent written by agentDocument.
-func (plain) ParseAgent(_ string, body []byte) (jig.Agent, error) {
+// parseAgent parses an agent written by agentDocument, in JSON.
+func parseAgent(_ string, body []byte) (jig.Agent, error) {
 	var a jig.Agent
 	if err := json.Unmarshal(body, &a); err != nil {
 		return a, jig.Errorf(jig.CodeInvalidInput, "reading the agent: %w", err)

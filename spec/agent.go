@@ -39,14 +39,6 @@ type agentHead struct {
 	ApprovalExpires  Duration `json:"approval_expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long a call waits for a decision; default 7d."`
 }
 
-// Parser reads documents for the engine. Its zero value is ready to use.
-type Parser struct{}
-
-// ParseAgent calls the function [ParseAgent].
-func (Parser) ParseAgent(document string, body []byte) (jig.Agent, error) {
-	return ParseAgent(document, body)
-}
-
 // ParseAgent reads an agent document: Markdown with YAML front matter. document is the file name for error messages. The error is a
 // [Problems] with everything that is wrong.
 func ParseAgent(document string, body []byte) (jig.Agent, error) {

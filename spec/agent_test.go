@@ -52,7 +52,7 @@ Look at everything.
 
 func TestParseAgent(t *testing.T) {
 	t.Parallel()
-	agent, err := spec.Parser{}.ParseAgent("reviewer.md", []byte(fullAgent))
+	agent, err := spec.ParseAgent("reviewer.md", []byte(fullAgent))
 	require.NoError(t, err)
 	require.Equal(t, "reviewer", agent.Name)
 	require.Len(t, agent.Version, 64)

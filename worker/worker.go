@@ -17,7 +17,6 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/expr"
-	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/store"
@@ -111,14 +110,12 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		Catalogue:   p.registry,
 		Policy:      p.rules,
 		Tenants:     tenants,
-		Proofs:      token.Proofs{},
-		GrantRules:  policy.NewGrants(),
 		Model:       models,
 		Expressions: expressions,
 		Composer:    newExecutions(w.store, w.temporal, s, p.registry),
 		Extractor:   newExtractor(w.store),
 		Entities:    extractor.NewProgress(w.store),
-		Agents:      spec.Parser{},
+		ParseAgent:  spec.ParseAgent,
 		Schemas:     newSchemas(),
 		Runs:        runs{temporal: w.temporal},
 		Bundles:     names,

@@ -152,8 +152,8 @@ func (a *arena) Answer(_ context.Context, r chat.Request, _ func(string)) (chat.
 	return turn, nil
 }
 
-// ParseAgent reads an agent from JSON.
-func (a *arena) ParseAgent(_ string, body []byte) (jig.Agent, error) {
+// parseAgent reads an agent from JSON.
+func (a *arena) parseAgent(_ string, body []byte) (jig.Agent, error) {
 	var agent jig.Agent
 	err := json.Unmarshal(body, &agent)
 	return agent, err

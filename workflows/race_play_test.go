@@ -106,9 +106,9 @@ func (a *arena) play(t *testing.T, rules policy.Set) *play {
 	p.agent = "agent-" + strings.ToLower(strings.TrimPrefix(p.id, "ses_"))
 	p.policies.Store(&rules)
 	p.acts = activities.New(activities.Deps{
-		Store: storeOf(a.db), Catalogue: a.registry, Policy: p, Model: a, Expressions: a.expressions, Composer: a.composer, Agents: a,
+		Store: storeOf(a.db), Catalogue: a.registry, Policy: p, Model: a, Expressions: a.expressions, Composer: a.composer, ParseAgent: a.parseAgent,
 		Schemas: schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true}), Tenants: p,
-		GrantRules: policy.NewGrants(), Logger: slog.New(slog.DiscardHandler), Now: p.now,
+		Logger: slog.New(slog.DiscardHandler), Now: p.now,
 	})
 	a.mu.Lock()
 	a.plays[p.id] = p

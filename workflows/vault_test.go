@@ -161,7 +161,7 @@ func (v *vault) serve(t *testing.T, db any) {
 	expressions, err := expr.NewEngine()
 	require.NoError(t, err)
 	v.Activities = activities.New(activities.Deps{
-		Store: storeOf(db), Catalogue: v, Policy: v, Tenants: v, GrantRules: policy.NewGrants(), Expressions: expressions, Composer: composition.NewEngine(),
+		Store: storeOf(db), Catalogue: v, Policy: v, Tenants: v, Expressions: expressions, Composer: composition.NewEngine(),
 	})
 }
 

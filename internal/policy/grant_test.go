@@ -140,7 +140,7 @@ func TestGrants_CoverByTheCurrentState(t *testing.T) {
 	g := policy.NewGrants()
 	call := jig.Call{ID: "1.1", Tool: payTool.Name, Input: []byte(`{"amount":1}`)}
 	session := jig.Session{ID: "ses_1", Tenant: "acme"}
-	grant, err := g.New(jig.GrantRequest{When: "input.amount < 100", MaxUses: 2}, approval.GrantCeiling{}, payTool, noon)
+	grant, err := policy.NewGrant(jig.GrantRequest{When: "input.amount < 100", MaxUses: 2}, approval.GrantCeiling{}, payTool, noon)
 	require.NoError(t, err)
 	grant.Tenant, grant.ID = "acme", "grt_1"
 	covers := func() bool {

@@ -14,17 +14,12 @@ import (
 // maxCompiledGrants bounds the cache of compiled grants.
 const maxCompiledGrants = 10_000
 
-// Grants creates and matches standing approvals. It compiles each condition once. It is safe for concurrent use.
+// Grants matches standing approvals. It compiles each condition once. It is safe for concurrent use.
 type Grants struct{ compiled *cache.Cache[*GrantRule] }
 
 // NewGrants returns a matcher of grants.
 func NewGrants() *Grants {
 	return &Grants{compiled: cache.New[*GrantRule](0, maxCompiledGrants)}
-}
-
-// New checks a grant request against the tenant's ceiling and returns the grant.
-func (*Grants) New(request jig.GrantRequest, ceiling approval.GrantCeiling, tool jig.Tool, now time.Time) (jig.Grant, error) {
-	return NewGrant(request, ceiling, tool, now)
 }
 
 // Covers reports whether a grant covers a call. It uses the grant's current state, which includes uses counted after the compilation.

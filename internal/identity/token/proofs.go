@@ -7,29 +7,26 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 )
 
-// Proofs verifies that the token of a request is for exactly that request. Each method returns the principal that signed the token.
-type Proofs struct{}
-
-// Decision verifies the token of a decision.
-func (Proofs) Decision(keys []identity.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, identity.Evidence, error) {
+// VerifyDecision verifies the token of a decision.
+func VerifyDecision(keys []identity.Key, tenant, session string, d jig.Decision, digest string, now time.Time) (string, identity.Evidence, error) {
 	want, err := ForDecision(tenant, session, d, digest)
 	return verifyFor(d.Token, keys, want, err, now)
 }
 
-// Reply verifies the token of an answer.
-func (Proofs) Reply(keys []identity.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, identity.Evidence, error) {
+// VerifyReply verifies the token of an answer.
+func VerifyReply(keys []identity.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, identity.Evidence, error) {
 	want, err := ForReply(tenant, session, r, digest)
 	return verifyFor(r.Token, keys, want, err, now)
 }
 
-// Reconciliation verifies the token of a reconciliation.
-func (Proofs) Reconciliation(keys []identity.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, identity.Evidence, error) {
+// VerifyReconciliation verifies the token of a reconciliation.
+func VerifyReconciliation(keys []identity.Key, tenant, session string, r jig.Reconciliation, digest string, now time.Time) (string, identity.Evidence, error) {
 	want, err := ForReconciliation(tenant, session, r, digest)
 	return verifyFor(r.Token, keys, want, err, now)
 }
 
-// Subject verifies the token of an action that concerns no call.
-func (Proofs) Subject(keys []identity.Key, text, tenant, action, subject, reason string, now time.Time) (string, identity.Evidence, error) {
+// VerifySubject verifies the token of an action that concerns no call.
+func VerifySubject(keys []identity.Key, text, tenant, action, subject, reason string, now time.Time) (string, identity.Evidence, error) {
 	want, err := ForSubject(tenant, action, subject, reason)
 	return verifyFor(text, keys, want, err, now)
 }
