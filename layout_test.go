@@ -44,7 +44,7 @@ func arrows() map[string][]string {
 		"internal/toolname":  {},
 		"internal/jsonpath":  {"internal/clip", "internal/jsontext", "internal/pattern"},
 		"internal/seal":      {".", "internal/canonical"},
-		"internal/expr":      {".", "internal/jsontext", "internal/pattern", "internal/suggest"},
+		"internal/expr":      {".", "internal/cache", "internal/jsontext", "internal/pattern", "internal/suggest"},
 		"internal/schema":    {".", "internal/pattern", "internal/suggest"},
 		"internal/stored":    {".", "internal/clip"},
 		"internal/workdir":   {".", "internal/suggest"},
@@ -59,7 +59,7 @@ func arrows() map[string][]string {
 		"internal/entity":         {"."},
 		"internal/ledger":         {".", "internal/approval", "internal/audit", "internal/chat", "internal/stored"},
 		"internal/tenancy":        {".", "internal/approval", "internal/identity"},
-		"internal/plan":           {".", "internal/entity", "internal/ledger", "internal/protocol"},
+		"internal/plan":           {".", "internal/cache", "internal/entity", "internal/ledger", "internal/protocol"},
 
 		// Documents become values of the domains.
 		"spec": {
@@ -98,7 +98,7 @@ func arrows() map[string][]string {
 		"internal/plan/extractor": {
 			".", "internal/bundle", "internal/entity", "internal/plan", "internal/plan/extraction", "spec", "internal/builtin/entities",
 		},
-		"model":           {".", "internal/chat", "internal/expr"},
+		"model":           {".", "internal/cache", "internal/chat", "internal/expr"},
 		"internal/notify": {".", "internal/approval", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/bundle", "internal/chat", "internal/entity", "internal/identity",
@@ -107,9 +107,9 @@ func arrows() map[string][]string {
 		"internal/store/storetest": {".", "internal/store"},
 
 		"activities": {
-			".", "internal/approval", "internal/audit", "internal/bundle", "internal/canonical", "internal/chat", "internal/duration",
-			"internal/entity", "internal/expr", "internal/identity", "internal/identity/token", "internal/ledger", "internal/plan",
-			"internal/policy", "internal/protocol", "internal/schema", "internal/suggest", "internal/tenancy",
+			".", "internal/approval", "internal/audit", "internal/bundle", "internal/cache", "internal/canonical", "internal/chat",
+			"internal/duration", "internal/entity", "internal/expr", "internal/identity", "internal/identity/token", "internal/ledger",
+			"internal/plan", "internal/policy", "internal/protocol", "internal/schema", "internal/suggest", "internal/tenancy",
 		},
 		// Of the domains, workflows needs only approval, for the text about missing approvals and for the times at which approvals are due.
 		"workflows": {".", "activities", "internal/approval", "internal/protocol"},
@@ -141,6 +141,7 @@ func keepers() map[string][]string {
 	return map[string][]string{
 		"github.com/google/cel-go":                   {"internal/expr", "bench"},
 		"github.com/gowebpki/jcs":                    {"internal/canonical"},
+		"github.com/hashicorp/golang-lru":            {"internal/cache", "internal/schema"},
 		"github.com/jackc/pgx/v5":                    {"internal/store", "dev", "bench"},
 		"github.com/pressly/goose/v3":                {"internal/store"},
 		"github.com/openai/openai-go/v3":             {"model"},

@@ -3,11 +3,13 @@ package activities
 import (
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
@@ -64,8 +66,8 @@ type Activities struct {
 	composer    Composer
 	extractor   Extractor
 	entities    Entities
-	contracts   contracts
-	callers     callers
+	contracts   *cache.Cache[contractKey, contract]
+	callers     *cache.Cache[string, *atomic.Bool]
 	parseAgent  func(document string, body []byte) (jig.Agent, error)
 	schemas     schema.Checker
 	tenants     Tenants
@@ -87,7 +89,7 @@ func New(d Deps) *Activities {
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
 		composer: d.Composer, extractor: d.Extractor, entities: d.Entities, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
-		grants: policy.NewGrants(), runs: d.Runs, bundles: d.Bundles, logger: d.Logger, now: d.Now,
+		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, bundles: d.Bundles, logger: d.Logger, now: d.Now,
 	}
 }
 

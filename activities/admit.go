@@ -80,7 +80,7 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 func (a *Activities) inHand(ctx context.Context, session jig.Session, w ledger.Window) (Admitted, error) {
 	admitted, err := a.admitted(ctx, w)
 	if session.ParentID != "" && session.Agent.Name == jig.CallAgent {
-		tryAlone(admitted.Calls)
+		tryInline(admitted.Calls)
 	}
 	return admitted, err
 }

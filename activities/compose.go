@@ -24,8 +24,8 @@ type ComposeInput struct {
 	Known []string `json:"known,omitempty"`
 	// Cancel is set once the run was canceled. Open calls are ended and finished work is undone.
 	Cancel bool `json:"cancel,omitempty"`
-	// alone prevents moves that ask for calls, because there is no workflow to run the calls.
-	alone bool
+	// noCalls prevents moves that ask for calls, because there is no workflow to run the calls.
+	noCalls bool
 }
 
 // Composed is the state of a composition after Compose.
@@ -166,7 +166,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 		if err != nil {
 			return out, err
 		}
-		if in.alone && !move.Done && len(move.Calls) > 0 {
+		if in.noCalls && !move.Done && len(move.Calls) > 0 {
 			return out, nil
 		}
 		final, err := c.keep(ctx, move)

@@ -59,12 +59,12 @@ func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
 		c.at.Input = c.begun.Input
 	}
 	key := contractKey{c.root.Tenant, DocumentEntityType + "/" + c.frame.Name, c.frame.Version}
-	found, ok := c.contracts.get(key)
-	if !ok {
-		if found.body, err = c.store.DocumentAt(ctx, c.root.Tenant, DocumentEntityType, c.frame.Name, c.frame.Version); err != nil {
-			return nil, err
-		}
-		c.contracts.put(key, found)
+	found, err := c.contracts.Get(key, func(contract, bool) (contract, error) {
+		body, err := c.store.DocumentAt(ctx, c.root.Tenant, DocumentEntityType, c.frame.Name, c.frame.Version)
+		return contract{body: body}, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	c.spec.body = found.body
 	return nil, nil //nolint:nilnil // nil means that the call has not ended

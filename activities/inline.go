@@ -6,16 +6,17 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 const (
-	// aloneTimeout is the time limit, in seconds, of an extraction that is tried in a local activity. aloneAtOnce is how many of them run
+	// inlineTimeout is the time limit, in seconds, of an extraction that is tried in a local activity. maxInline is how many of them run
 	// at the same time.
-	aloneTimeout = 60
-	aloneAtOnce  = 8
+	inlineTimeout = 60
+	maxInline     = 8
 )
 
 // isExtraction reports whether the calls of a tool fill entities.
@@ -27,28 +28,27 @@ func (a *Activities) isExtraction(name string) bool {
 // markInline marks the extractions among a batch's calls, so that they are first tried in a local activity. It does nothing if an
 // extraction of the batch is already known to make calls.
 func (c *composition) markInline(refs []CallRef) {
-	if c.callers.has(c.root) {
-		return
+	if !c.makesCalls(c.root.Tenant, c.root.SessionID, c.root.ID).Load() {
+		tryInline(refs)
 	}
-	tryAlone(refs)
 }
 
-func tryAlone(refs []CallRef) {
+func tryInline(refs []CallRef) {
 	for i := range refs {
 		if refs[i].Child == ChildExtraction {
-			refs[i].Local, refs[i].Timeout = true, aloneTimeout
+			refs[i].Local, refs[i].Timeout = true, inlineTimeout
 		}
 	}
 }
 
-// runAlone runs extractions that are steps of a batch or were started by a thin tool. An extraction that makes no calls runs to its end
+// runInline runs extractions that are steps of a batch or were started by a thin tool. An extraction that makes no calls runs to its end
 // and needs no workflow of its own. An extraction that makes calls stops before its first call, and a workflow continues it.
-func (a *Activities) runAlone(ctx context.Context, ref protocol.SessionRef, calls []jig.Call) (map[string]Ran, error) {
+func (a *Activities) runInline(ctx context.Context, ref protocol.SessionRef, calls []jig.Call) (map[string]Ran, error) {
 	var (
 		mu      sync.Mutex
 		failed  error
 		running sync.WaitGroup
-		room    = make(chan struct{}, aloneAtOnce)
+		room    = make(chan struct{}, maxInline)
 		done    = map[string]Ran{}
 	)
 	for _, call := range calls {
@@ -83,7 +83,7 @@ func (a *Activities) advanceInline(ctx context.Context, ref protocol.SessionRef,
 		}
 	}()
 	for {
-		out, err := a.Compose(ctx, ComposeInput{SessionRef: ref, Call: call.ID, Now: a.now(), alone: true})
+		out, err := a.Compose(ctx, ComposeInput{SessionRef: ref, Call: call.ID, Now: a.now(), noCalls: true})
 		switch {
 		case err != nil:
 			return Ran{}, err
@@ -91,7 +91,7 @@ func (a *Activities) advanceInline(ctx context.Context, ref protocol.SessionRef,
 			return out.Ran, nil
 		case out.Wake.IsZero(): // it makes a call
 			if call.Frame != "" { // the other extractions of its batch probably do too
-				a.callers.put(jig.Call{Tenant: call.Tenant, SessionID: call.SessionID, ID: call.Frame})
+				a.makesCalls(call.Tenant, call.SessionID, call.Frame).Store(true)
 			}
 			return Ran{State: jig.CallExecuting, Paused: true}, nil // reported as paused, so that it runs again, as a workflow
 		case out.Wake.After(a.now()): // a pause holds it back
@@ -100,28 +100,13 @@ func (a *Activities) advanceInline(ctx context.Context, ref protocol.SessionRef,
 	}
 }
 
-// callers remembers the batches whose extractions make calls. Trying those extractions in a local activity is pointless, but does no harm.
-type callers struct {
-	mu    sync.Mutex
-	known map[string]bool
-}
-
 // maxCallers limits how many batches are remembered.
 const maxCallers = 1000
 
-func callerKey(c jig.Call) string { return c.Tenant + "\x00" + jig.QualifiedCallID(c.SessionID, c.ID) }
-
-func (c *callers) has(call jig.Call) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.known[callerKey(call)]
-}
-
-func (c *callers) put(call jig.Call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil || len(c.known) >= maxCallers {
-		c.known = map[string]bool{}
-	}
-	c.known[callerKey(call)] = true
+// makesCalls remembers whether the extractions of a batch make calls, so that trying them in a local activity is pointless. It is only a hint.
+func (a *Activities) makesCalls(tenant, session, batch string) *atomic.Bool {
+	key := tenant + "\x00" + jig.QualifiedCallID(session, batch)
+	//nolint:errcheck // the function returns no error
+	known, _ := a.callers.Get(key, func(*atomic.Bool, bool) (*atomic.Bool, error) { return new(atomic.Bool), nil })
+	return known
 }

@@ -29,7 +29,7 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 	}
 	quick := a.runQuick(ctx, session, calls)
 	finished := map[string]Ran{}
-	alone, err := a.runAlone(ctx, in.SessionRef, calls)
+	inline, err := a.runInline(ctx, in.SessionRef, calls)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 	for i, id := range in.Calls {
 		ran, ok := finished[id]
 		if !ok {
-			ran, ok = alone[id]
+			ran, ok = inline[id]
 		}
 		if paused(calls, id) {
 			list[i] = Ran{State: jig.CallReserved, Paused: true}

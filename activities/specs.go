@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
@@ -59,33 +58,11 @@ type contract struct {
 	run func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult
 }
 
-// contracts caches execution specs by version, so that each is read only once. Versions never change, so entries never become stale. When
-// the cache is full, it is cleared.
-type contracts struct {
-	mu    sync.Mutex
-	known map[contractKey]contract
-}
-
+// contractKey names a version of a document. Versions never change, so what is cached under a key never becomes stale.
 type contractKey struct{ tenant, name, version string }
 
-// maxContracts is the maximum number of cached specs.
+// maxContracts is the maximum number of cached documents.
 const maxContracts = 1000
-
-func (c *contracts) get(key contractKey) (contract, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	found, ok := c.known[key]
-	return found, ok
-}
-
-func (c *contracts) put(key contractKey, found contract) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil || len(c.known) >= maxContracts {
-		c.known = map[contractKey]contract{}
-	}
-	c.known[key] = found
-}
 
 // tool finds a tool's contract; see find.
 func (a *Activities) tool(ctx context.Context, tenant, name, version string) (jig.Tool, bool, error) {
@@ -117,21 +94,14 @@ func (a *Activities) inCode(tool jig.Tool) contract {
 
 // specAt reads a version of an execution spec.
 func (a *Activities) specAt(ctx context.Context, tenant, name, version string) (contract, error) {
-	key := contractKey{tenant, name, version}
-	if found, ok := a.contracts.get(key); ok {
-		return found, nil
-	}
-	body, err := a.store.DocumentAt(ctx, tenant, DocumentSpec, name, version)
-	if err != nil {
-		return contract{}, err
-	}
-	loaded, err := a.composer.Load(name, body)
-	if err != nil {
-		return contract{}, err
-	}
-	found := contract{tool: loaded.Contract, body: body, run: loaded.Run}
-	a.contracts.put(key, found)
-	return found, nil
+	return a.contracts.Get(contractKey{tenant, name, version}, func(contract, bool) (contract, error) {
+		body, err := a.store.DocumentAt(ctx, tenant, DocumentSpec, name, version)
+		if err != nil {
+			return contract{}, err
+		}
+		loaded, err := a.composer.Load(name, body)
+		return contract{tool: loaded.Contract, body: body, run: loaded.Run}, err
+	})
 }
 
 // specs returns the execution specs that a tenant sees now, as tools, sorted by name. A spec that can no longer be read (because it

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/expr"
 )
@@ -54,18 +55,15 @@ type callRule struct {
 
 // scriptProvider plans with scripts and compiles each script once.
 type scriptProvider struct {
-	env func() (*expr.Env, error)
-
-	mu       sync.Mutex
-	compiled map[[sha256.Size]byte]*plan
-	order    [][sha256.Size]byte
+	env      func() (*expr.Env, error)
+	compiled *cache.Cache[[sha256.Size]byte, *plan]
 }
 
 // maxScripts is the number of compiled scripts that are cached.
 const maxScripts = 256
 
 func newScriptProvider() *scriptProvider {
-	return &scriptProvider{env: sync.OnceValues(expr.ScriptEnv), compiled: map[[sha256.Size]byte]*plan{}}
+	return &scriptProvider{env: sync.OnceValues(expr.ScriptEnv), compiled: cache.New[[sha256.Size]byte, *plan](0, maxScripts)}
 }
 
 func (p *scriptProvider) check(string) error { return nil }
@@ -95,32 +93,18 @@ func (p *scriptProvider) answer(ctx context.Context, name string, request chat.R
 }
 
 func (p *scriptProvider) plan(script json.RawMessage) (*plan, error) {
-	key := sha256.Sum256(script)
-	p.mu.Lock()
-	found := p.compiled[key]
-	p.mu.Unlock()
-	if found != nil {
-		return found, nil
-	}
-	env, err := p.env()
-	if err != nil {
-		return nil, jig.AsError(err)
-	}
-	made, problems := compileScript(env, script)
-	if len(problems) > 0 {
-		first := problems[0]
-		return nil, first.Err.WithField(first.Path)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.compiled[key] == nil {
-		p.compiled[key] = made
-		if p.order = append(p.order, key); len(p.order) > maxScripts {
-			delete(p.compiled, p.order[0])
-			p.order = p.order[1:]
+	return p.compiled.Get(sha256.Sum256(script), func(*plan, bool) (*plan, error) {
+		env, err := p.env()
+		if err != nil {
+			return nil, jig.AsError(err)
 		}
-	}
-	return made, nil
+		made, problems := compileScript(env, script)
+		if len(problems) > 0 {
+			first := problems[0]
+			return nil, first.Err.WithField(first.Path)
+		}
+		return made, nil
+	})
 }
 
 func parseScript(raw json.RawMessage) (script, error) {

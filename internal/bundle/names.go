@@ -11,7 +11,7 @@ import (
 // Names lists the bundles that tenants have installed. It caches each list for a second. It is safe for concurrent use.
 type Names struct {
 	read  func(ctx context.Context, tenant string) ([]string, error)
-	known *cache.Cache[[]string]
+	known *cache.Cache[string, []string]
 }
 
 // NewNames returns a Names that calls read for the bundles of a tenant.

@@ -1,11 +1,13 @@
-// Package cache keeps values in memory for a while and then reads them again. It is for values that are needed often and change rarely.
+// Package cache keeps values in memory that are needed often and change rarely. It drops the least recently used values first, and reads a
+// value again after a while.
 package cache
 
 import (
 	"iter"
-	"maps"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // Bounds of a cache for tenants.
@@ -17,12 +19,11 @@ const (
 )
 
 // Cache holds one value for each key. It is safe for concurrent use.
-type Cache[V any] struct {
+type Cache[K comparable, V any] struct {
 	age time.Duration
-	max int
 
 	mu      sync.Mutex
-	entries map[string]entry[V]
+	entries *simplelru.LRU[K, entry[V]]
 	// forgotten counts the calls of Forget, so that a value read before a change is not cached after it.
 	forgotten int
 }
@@ -32,20 +33,24 @@ type entry[V any] struct {
 	value V
 }
 
-// New returns a cache of up to most values, which are fresh for age; 0 means forever. A full cache is emptied.
-func New[V any](age time.Duration, most int) *Cache[V] {
-	return &Cache[V]{age: age, max: most, entries: map[string]entry[V]{}}
+// New returns a cache of up to most values, which are fresh for age; 0 means forever. most must be positive.
+func New[K comparable, V any](age time.Duration, most int) *Cache[K, V] {
+	entries, err := simplelru.NewLRU[K, entry[V]](most, nil)
+	if err != nil {
+		panic("cache: " + err.Error()) // most is a constant
+	}
+	return &Cache[K, V]{age: age, entries: entries}
 }
 
 // OfTenants returns a cache whose keys are tenants. Its values are fresh for a second.
-func OfTenants[V any]() *Cache[V] { return New[V](tenantAge, maxTenants) }
+func OfTenants[V any]() *Cache[string, V] { return New[string, V](tenantAge, maxTenants) }
 
 // Get returns the value of a key. If the cache has no fresh value, Get calls read and caches the result. read gets the stale value, which it
 // may return again; known is false if no value was cached. If several callers read a key at the same time, all get the value that was read
 // first. If read fails, Get returns its error and caches nothing. The value is shared; callers must not modify it.
-func (c *Cache[V]) Get(key string, read func(stale V, known bool) (V, error)) (V, error) {
+func (c *Cache[K, V]) Get(key K, read func(stale V, known bool) (V, error)) (V, error) {
 	c.mu.Lock()
-	stale, known := c.entries[key]
+	stale, known := c.entries.Get(key)
 	forgotten := c.forgotten
 	c.mu.Unlock()
 	if known && c.fresh(stale) {
@@ -59,38 +64,36 @@ func (c *Cache[V]) Get(key string, read func(stale V, known bool) (V, error)) (V
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	other, there := c.entries[key]
+	other, there := c.entries.Peek(key)
 	switch {
 	case c.forgotten != forgotten:
 		return value, nil
 	case there && c.fresh(other):
 		return other.value, nil
-	case !there && len(c.entries) >= c.max:
-		clear(c.entries)
 	}
-	c.entries[key] = entry[V]{read: began, value: value}
+	c.entries.Add(key, entry[V]{read: began, value: value})
 	return value, nil
 }
 
 // fresh reports whether a value may be used without reading it again.
-func (c *Cache[V]) fresh(e entry[V]) bool { return c.age == 0 || time.Since(e.read) < c.age }
+func (c *Cache[K, V]) fresh(e entry[V]) bool { return c.age == 0 || time.Since(e.read) < c.age }
 
 // Forget discards the value of a key, and the values that are being read.
-func (c *Cache[V]) Forget(key string) {
+func (c *Cache[K, V]) Forget(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.entries, key)
+	c.entries.Remove(key)
 	c.forgotten++
 }
 
 // All returns the cached values, fresh or not.
-func (c *Cache[V]) All() iter.Seq2[string, V] {
+func (c *Cache[K, V]) All() iter.Seq2[K, V] {
 	c.mu.Lock()
-	entries := maps.Clone(c.entries)
+	keys, entries := c.entries.Keys(), c.entries.Values()
 	c.mu.Unlock()
-	return func(yield func(string, V) bool) {
-		for key, e := range entries {
-			if !yield(key, e.value) {
+	return func(yield func(K, V) bool) {
+		for i, key := range keys {
+			if !yield(key, entries[i].value) {
 				return
 			}
 		}

@@ -24,7 +24,7 @@ func (c *counter) read(int, bool) (int, error) {
 func TestCache_ReadsAgainWhenStale(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, of := cache.New[int](time.Second, 10), &counter{}
+		c, of := cache.New[string, int](time.Second, 10), &counter{}
 		get := func(key string) int {
 			got, err := c.Get(key, of.read)
 			require.NoError(t, err)
@@ -43,7 +43,7 @@ func TestCache_ReadsAgainWhenStale(t *testing.T) {
 func TestCache_PassesTheStaleValue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := cache.New[string](time.Second, 10)
+		c := cache.New[string, string](time.Second, 10)
 		for _, want := range []string{"", "x", "xx"} {
 			got, err := c.Get("a", func(stale string, known bool) (string, error) {
 				require.Equal(t, want, stale)
@@ -60,7 +60,7 @@ func TestCache_PassesTheStaleValue(t *testing.T) {
 func TestCache_KeepsForever(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, of := cache.New[int](0, 10), &counter{}
+		c, of := cache.New[string, int](0, 10), &counter{}
 		for range 3 {
 			got, err := c.Get("a", of.read)
 			require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestCache_KeepsForever(t *testing.T) {
 
 func TestCache_KeepsNoFailure(t *testing.T) {
 	t.Parallel()
-	c := cache.New[int](time.Hour, 10)
+	c := cache.New[string, int](time.Hour, 10)
 	failure := errors.New("no database")
 	got, err := c.Get("a", func(int, bool) (int, error) { return 7, failure })
 	require.ErrorIs(t, err, failure)
@@ -82,7 +82,7 @@ func TestCache_KeepsNoFailure(t *testing.T) {
 
 func TestCache_Forget(t *testing.T) {
 	t.Parallel()
-	c, of := cache.New[int](time.Hour, 10), &counter{}
+	c, of := cache.New[string, int](time.Hour, 10), &counter{}
 	_, err := c.Get("a", of.read)
 	require.NoError(t, err)
 	c.Forget("a")
@@ -94,7 +94,7 @@ func TestCache_Forget(t *testing.T) {
 // A value that was read before a change is not cached after it.
 func TestCache_ForgetWhileReading(t *testing.T) {
 	t.Parallel()
-	c, of := cache.New[int](time.Hour, 10), &counter{}
+	c, of := cache.New[string, int](time.Hour, 10), &counter{}
 	_, err := c.Get("a", func(stale int, known bool) (int, error) {
 		c.Forget("a")
 		return of.read(stale, known)
@@ -108,7 +108,7 @@ func TestCache_ForgetWhileReading(t *testing.T) {
 // Calls that read at the same time get the same value.
 func TestCache_FirstReadWins(t *testing.T) {
 	t.Parallel()
-	c, of := cache.New[int](time.Hour, 10), &counter{}
+	c, of := cache.New[string, int](time.Hour, 10), &counter{}
 	got, err := c.Get("a", func(stale int, known bool) (int, error) {
 		first, err := c.Get("a", of.read)
 		require.NoError(t, err)
@@ -121,7 +121,7 @@ func TestCache_FirstReadWins(t *testing.T) {
 
 func TestCache_IsBounded(t *testing.T) {
 	t.Parallel()
-	c, of := cache.New[int](time.Nanosecond, 10), &counter{}
+	c, of := cache.New[string, int](time.Nanosecond, 10), &counter{}
 	for i := range 25 {
 		_, err := c.Get(strconv.Itoa(i), of.read)
 		require.NoError(t, err)
@@ -129,5 +129,21 @@ func TestCache_IsBounded(t *testing.T) {
 	}
 	_, err := c.Get("24", of.read)
 	require.NoError(t, err)
-	require.Len(t, maps.Collect(c.All()), 5, "replacing a value does not empty the cache")
+	require.Len(t, maps.Collect(c.All()), 10, "a value that is there is replaced")
+}
+
+func TestCache_DropsTheLeastRecentlyUsed(t *testing.T) {
+	t.Parallel()
+	c, of := cache.New[int, int](0, 3), &counter{}
+	get := func(key int) int {
+		got, err := c.Get(key, of.read)
+		require.NoError(t, err)
+		return got
+	}
+	for i := range 100 {
+		get(i)
+		require.Equal(t, 1, get(0), "what is in use stays")
+	}
+	require.Equal(t, 100, get(99))
+	require.Equal(t, 101, get(1))
 }

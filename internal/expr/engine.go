@@ -3,12 +3,17 @@ package expr
 import (
 	"context"
 	"encoding/json"
+
+	"github.com/jig-run/jig/internal/cache"
 )
+
+// maxPrograms is the number of compiled expressions that an Engine keeps.
+const maxPrograms = 1_000
 
 // Engine evaluates the expressions that jig itself uses, each compiled once. It is safe for concurrent use.
 type Engine struct {
-	cache *Cache
-	keys  *Env
+	keys     *Env
+	programs *cache.Cache[string, *Program]
 }
 
 // NewEngine returns an Engine with an empty cache.
@@ -17,7 +22,7 @@ func NewEngine() (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{cache: NewCache(0), keys: keys}, nil
+	return &Engine{keys: keys, programs: cache.New[string, *Program](0, maxPrograms)}, nil
 }
 
 // ConcurrencyKey evaluates a tool's concurrency key for a call's input. If the result is a string, it is the key; otherwise the key is the JSON
@@ -26,7 +31,7 @@ func (e *Engine) ConcurrencyKey(ctx context.Context, source string, input json.R
 	if source == "" {
 		return "", nil
 	}
-	p, err := e.cache.Compile(e.keys, source, Any)
+	p, err := e.programs.Get(source, func(*Program, bool) (*Program, error) { return e.keys.CompileAs(source, Any) })
 	if err != nil {
 		return "", err
 	}

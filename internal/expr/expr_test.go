@@ -3,7 +3,6 @@ package expr_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -239,22 +238,4 @@ func TestEngine(t *testing.T) {
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
 	_, err = engine.ConcurrencyKey(t.Context(), "inptu", input)
 	require.ErrorContains(t, err, "did you mean 'input'?")
-}
-
-func TestCacheIsBounded(t *testing.T) {
-	t.Parallel()
-	cache, env := expr.NewCache(3), scriptEnv(t)
-	first, err := cache.Compile(env, "1", expr.Any)
-	require.NoError(t, err)
-	for i := range 10 {
-		_, err := cache.Compile(env, fmt.Sprint(i), expr.Any)
-		require.NoError(t, err)
-		again, err := cache.Compile(env, "1", expr.Any)
-		require.NoError(t, err)
-		require.Same(t, first, again)
-	}
-	require.Equal(t, 3, cache.Len())
-	_, err = cache.Compile(env, "1 +", expr.Any)
-	require.Error(t, err)
-	require.Equal(t, 3, cache.Len())
 }

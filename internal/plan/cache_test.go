@@ -12,7 +12,7 @@ import (
 
 func TestCache(t *testing.T) {
 	t.Parallel()
-	var cache plan.Cache[string]
+	cache := plan.NewCache[string]()
 	compiled := 0
 	get := func(body string) string {
 		value, err := cache.Get([]byte(body), func() (string, error) {

@@ -34,7 +34,7 @@ type EngineOptions struct {
 // It is safe for concurrent use.
 type Engine struct {
 	options EngineOptions
-	tenants *cache.Cache[compiled]
+	tenants *cache.Cache[string, compiled]
 }
 
 // compiled are a tenant's policies and the versions they were compiled from.

@@ -15,11 +15,13 @@ import (
 const maxCompiledGrants = 10_000
 
 // Grants matches standing approvals. It compiles each condition once. It is safe for concurrent use.
-type Grants struct{ compiled *cache.Cache[*GrantRule] }
+type Grants struct {
+	compiled *cache.Cache[string, *GrantRule]
+}
 
 // NewGrants returns a matcher of grants.
 func NewGrants() *Grants {
-	return &Grants{compiled: cache.New[*GrantRule](0, maxCompiledGrants)}
+	return &Grants{compiled: cache.New[string, *GrantRule](0, maxCompiledGrants)}
 }
 
 // Covers reports whether a grant covers a call. It uses the grant's current state, which includes uses counted after the compilation.

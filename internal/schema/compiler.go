@@ -2,12 +2,12 @@ package schema
 
 import (
 	"bytes"
-	"container/list"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/jig-run/jig"
@@ -66,14 +66,12 @@ func orDefault(v, d int) int {
 type Compiler struct {
 	options Options
 
-	mu     sync.Mutex
-	byHash map[[sha256.Size]byte]*list.Element
-	recent *list.List // of *entry, most recently used first
-	values int
+	mu      sync.Mutex
+	entries *simplelru.LRU[[sha256.Size]byte, *entry]
+	values  int // in all entries
 }
 
 type entry struct {
-	hash   [sha256.Size]byte
 	values int // an upper bound, estimated from the text
 	once   sync.Once
 	schema *Schema
@@ -82,7 +80,13 @@ type entry struct {
 
 // NewCompiler returns a compiler with an empty cache.
 func NewCompiler(options Options) *Compiler {
-	return &Compiler{options: options.withDefaults(), byHash: map[[sha256.Size]byte]*list.Element{}, recent: list.New()}
+	c := &Compiler{options: options.withDefaults()}
+	entries, err := simplelru.NewLRU(c.options.CacheSize, func(_ [sha256.Size]byte, e *entry) { c.values -= e.values })
+	if err != nil {
+		panic("schema: " + err.Error()) // the size is positive
+	}
+	c.entries = entries
+	return c
 }
 
 // Compile returns a compiled schema. The error is an INVALID_INPUT with all violations of the metaschema; their pointers point into the
@@ -101,17 +105,14 @@ func (c *Compiler) entry(raw []byte) *entry {
 	hash := sha256.Sum256(raw)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if found, ok := c.byHash[hash]; ok {
-		c.recent.MoveToFront(found)
-		return found.Value.(*entry) //nolint:errcheck // the list holds only *entry
+	if found, ok := c.entries.Get(hash); ok {
+		return found
 	}
-	e := &entry{hash: hash, values: min(1+bytes.Count(raw, []byte(":"))+bytes.Count(raw, []byte(",")), MaxSchemaValues)}
-	c.byHash[hash] = c.recent.PushFront(e)
+	e := &entry{values: min(1+bytes.Count(raw, []byte(":"))+bytes.Count(raw, []byte(",")), MaxSchemaValues)}
 	c.values += e.values
-	for c.recent.Len() > c.options.CacheSize || c.values > MaxCachedValues {
-		last := c.recent.Remove(c.recent.Back()).(*entry) //nolint:errcheck // the list holds only *entry
-		delete(c.byHash, last.hash)
-		c.values -= last.values
+	c.entries.Add(hash, e)
+	for c.values > MaxCachedValues {
+		c.entries.RemoveOldest()
 	}
 	return e
 }

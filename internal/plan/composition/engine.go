@@ -20,7 +20,7 @@ type compiled struct {
 }
 
 // NewEngine returns an Engine with an empty cache.
-func NewEngine() *Engine { return &Engine{} }
+func NewEngine() *Engine { return &Engine{plans: plan.NewCache[*compiled]()} }
 
 // Load reads an execution spec and returns its tool, whose calls run as workflows. document is the file name for error messages. The error
 // is a [spec.Problems] if the spec is not valid.

@@ -21,7 +21,7 @@ type Engine struct {
 
 // NewEngine returns an Engine that parses documents with load and checks values with checks.
 func NewEngine(load Load, checks Checks) *Engine {
-	return &Engine{load: load, checks: checks}
+	return &Engine{load: load, checks: checks, plans: plan.NewCache[*Plan]()}
 }
 
 // Advance calls [Plan.Advance] for the document with this body. version is the version of the entity type that the extraction began with; a

@@ -48,7 +48,7 @@ func NewEngine(o Options) *Engine {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Engine{records: o.Records, starter: o.Starter, tools: o.Tools, url: o.URL, now: o.Now}
+	return &Engine{records: o.Records, starter: o.Starter, tools: o.Tools, url: o.URL, now: o.Now, compiled: plan.NewCache[tools.Tool]()}
 }
 
 // Load reads the document of a thin tool. Calls of the tool run as an activity. ok is false for an execution spec of another kind. document

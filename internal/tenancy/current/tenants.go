@@ -53,7 +53,7 @@ type Options struct {
 // Tenants returns the current settings of tenants. A change takes effect on every worker within a second. It is safe for concurrent use.
 type Tenants struct {
 	options Options
-	known   *cache.Cache[*loaded]
+	known   *cache.Cache[string, *loaded]
 }
 
 // loaded holds the settings from one version of a tenant's document.
