@@ -61,7 +61,9 @@ func TestCallsMarkedAfterARestoreAskBeforeTheyRun(t *testing.T) {
 	require.Zero(t, r.requests("begun")+r.requests("waited")+r.requests("steps"), "nothing ran")
 
 	word := func(id string, w jig.Reconciliation) {
-		w.Call, w.By, w.Attempt = "1.1", "ana", h.waiting(id).Pending[0].Attempt
+		view, err := h.Status(t.Context(), h.tenant, id)
+		require.NoError(t, err)
+		w.Call, w.By, w.Attempt = "1.1", "ana", view.Pending[0].Attempt
 		ruled, err := h.Reconcile(t.Context(), h.tenant, id, w)
 		require.NoError(t, err)
 		require.Equal(t, jig.DecisionAccepted, ruled.Decisions[0].Outcome, ruled.Decisions[0].Reason)
