@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
@@ -49,7 +50,7 @@ func (l library) CurrentDocuments(context.Context, string, string) ([]bundle.Doc
 func (l library) DocumentNames(context.Context, string, string) ([]string, error) { return nil, nil }
 
 func (l library) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: storeOf(l), Tenants: who{}, Catalogue: l, Bundles: l})
+	return activities.New(activities.Deps{Store: activitiestest.StoreOf(l), Tenants: who{}, Catalogue: l, Bundles: l})
 }
 
 func TestBundleTools_AreVisibleWithTheBundle(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/approval"
 )
 
@@ -140,8 +141,8 @@ func TestEdit_IsRecordedAgainstTheInputThatItReplaced(t *testing.T) {
 	t.Parallel()
 	var race *racing
 	o := newOffice(t, func(o *office) {
-		race = &racing{Store: storeOf(o.db)}
-		o.store = storeOf(race)
+		race = &racing{Store: activitiestest.StoreOf(o.db)}
+		o.store = activitiestest.StoreOf(race)
 	})
 	o.govern(t, "  - {name: all, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
 	c := o.asks(t, 1, refundTool, small)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -101,7 +102,7 @@ func (b *inbox) Ended(_ context.Context, ids []string) ([]string, error) {
 }
 
 func (b *inbox) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: storeOf(b), Runs: b, Logger: slog.New(slog.DiscardHandler)})
+	return activities.New(activities.Deps{Store: activitiestest.StoreOf(b), Runs: b, Logger: slog.New(slog.DiscardHandler)})
 }
 
 func sessionsOf(list []jig.Pending) []string {

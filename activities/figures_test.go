@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
@@ -74,7 +75,7 @@ func (r *reviewed) Backtest(_ context.Context, tenant, document string, calls []
 }
 
 func (r *reviewed) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: storeOf(r), Tenants: who{}, Catalogue: r, Policy: r})
+	return activities.New(activities.Deps{Store: activitiestest.StoreOf(r), Tenants: who{}, Catalogue: r, Policy: r})
 }
 
 // failed returns the error code that an activity failed with.
@@ -133,7 +134,7 @@ func TestListPendingForOnePerson(t *testing.T) {
 		{Call: "1.5", Delegations: []jig.Delegation{{From: "ana", To: "ben"}}},
 		{Call: "1.6", Kind: jig.PendingReconcile},
 	}}
-	a := activities.New(activities.Deps{Store: storeOf(d), Tenants: who{}})
+	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(d), Tenants: who{}})
 	for person, want := range map[string][]string{"ana": {"1.1", "1.2", "1.6"}, "ben": {"1.1", "1.4", "1.5", "1.6"}} {
 		var got []string
 		request := protocol.PendingRequest{Tenant: "acme", Filter: jig.PendingFilter{For: person}, Limit: 2}

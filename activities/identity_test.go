@@ -14,6 +14,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/builtin/person"
 	"github.com/jig-run/jig/internal/builtin/prompt"
 	"github.com/jig-run/jig/internal/chat"
@@ -116,7 +117,7 @@ func newOffice(t *testing.T, change ...func(*office)) *office {
 		require.NoError(t, err)
 		o.settings.Keys = append(o.settings.Keys, o.signers[id].Key())
 	}
-	o.store = storeOf(o.db)
+	o.store = activitiestest.StoreOf(o.db)
 	o.schemas = schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
 	for _, c := range change {
 		c(o)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/policy"
@@ -54,7 +55,7 @@ func TestLocalActivity_PanicIsAnError(t *testing.T) {
 	t.Parallel()
 	f := filling{call: jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "entities.extract", Status: jig.CallReserved, Input: []byte(`{}`)}}
 	var log bytes.Buffer
-	a := activities.New(activities.Deps{Store: storeOf(f), Tenants: who{}, Catalogue: f, Extractor: f, Policy: f, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(f), Tenants: who{}, Catalogue: f, Extractor: f, Policy: f, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	_, err := a.RunLocal(t.Context(), activities.RunLocalInput{
 		SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Calls: []string{"1.1"},
 	})

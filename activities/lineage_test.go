@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
@@ -347,7 +348,7 @@ func TestPausedSessionDoesNotCallTheModel(t *testing.T) {
 	for _, pause := range []jig.Pause{{Scope: jig.PauseSession}, {Scope: jig.PauseTenant}} {
 		o, model := newOffice(t), &countedModel{}
 		o.Activities = activities.New(activities.Deps{
-			Store: storeOf(o.db), Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Model: model, ParseAgent: spec.ParseAgent, Now: o.now,
+			Store: activitiestest.StoreOf(o.db), Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Model: model, ParseAgent: spec.ParseAgent, Now: o.now,
 		})
 		o.register(t, document())
 		_, err := o.launches(t, protocol.StartSession{Agent: "nightly"})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/tools"
@@ -141,7 +142,7 @@ func TestPromptShowsTheMemoryLast(t *testing.T) {
 		exchange(2, "files.read", `{}`, `{"text":"`+strings.Repeat("x", 4000)+`"}`),
 		exchange(3, "entities.get", `{"id":"ent_2"}`, `{"entity_id":"ent_2","type":"team","title":"Beta"}`),
 	}}
-	a := activities.New(activities.Deps{Store: storeOf(k), Tenants: who{}, Catalogue: registry})
+	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(k), Tenants: who{}, Catalogue: registry})
 	session := jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Model: "anthropic/m"}, Todo: json.RawMessage(`["go on"]`)}
 	prompt := func() []string {
 		request, err := a.Prompt(t.Context(), session, 4)

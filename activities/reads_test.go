@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/protocol"
@@ -64,7 +65,7 @@ func (s shelf) Document(_ context.Context, tenant, kind, name string) ([]byte, e
 }
 
 func (s shelf) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: storeOf(s), Tenants: who{}, Catalogue: s, Composer: s})
+	return activities.New(activities.Deps{Store: activitiestest.StoreOf(s), Tenants: who{}, Catalogue: s, Composer: s})
 }
 
 func TestListCatalog_NamesRegisteredDocuments(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
@@ -88,7 +89,7 @@ func think(t *testing.T, l *long, w *writer) {
 	t.Helper()
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
-	a := activities.New(activities.Deps{Store: storeOf(l), Tenants: who{}, Catalogue: registry, Model: w})
+	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(l), Tenants: who{}, Catalogue: registry, Model: w})
 	_, err = a.Think(t.Context(), activities.PassRef{SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: len(l.exchanges) + 1})
 	require.NoError(t, err)
 }
@@ -138,7 +139,7 @@ func TestThink_SendsHeartbeatsWhileItSummarizes(t *testing.T) {
 	}}
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
-	a := activities.New(activities.Deps{Store: storeOf(newLong(30)), Tenants: who{}, Catalogue: registry, Model: w})
+	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(newLong(30)), Tenants: who{}, Catalogue: registry, Model: w})
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetTestTimeout(5 * time.Minute)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/chat"
@@ -83,7 +84,7 @@ func (e *engine) wire(ctx context.Context, url string, entered func(entry), logg
 		thin:   thin.NewEngine(thin.Options{Records: records{store: e.store, entities: own}, Starter: e.starter, Tools: e.registry}),
 	}
 	e.activities = activities.New(activities.Deps{
-		Store: storeOf(e.store), Catalogue: e.registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
+		Store: activitiestest.StoreOf(e.store), Catalogue: e.registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
 		Composer: e.specs, Extractor: extractor.New(own, newSchemas().ValidateOutput),
 		ParseAgent: parseAgent, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})
@@ -203,23 +204,4 @@ func agentDocument(passesPerRun int) (string, error) {
 		return "", fmt.Errorf("write the agent: %w", err)
 	}
 	return string(b), nil
-}
-
-// storeOf returns the store interfaces of the activities, all served by one database.
-func storeOf(db *store.DB) activities.Store {
-	return activities.Store{
-		Sessions:   db,
-		Passes:     db,
-		Ledger:     db,
-		Approvals:  db,
-		EventLog:   db,
-		Artifacts:  db,
-		Views:      db,
-		Documents:  db,
-		Frames:     db,
-		GrantStore: db,
-		PauseStore: db,
-		Audits:     db,
-		Reviews:    db,
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"go.temporal.io/sdk/workflow"
 
@@ -84,7 +85,10 @@ func (e *engine) AdmitStep(ctx context.Context, in StepInput) (string, error) {
 	if err := e.registry.Validate(tool.Name, call.Input); err != nil {
 		return "", err
 	}
-	ruling := policy.Base{}.Rule(tool, call, jig.Session{})
+	ruling, err := policy.NewSet().Rule(ctx, tool, call, jig.Session{}, time.Now())
+	if err != nil {
+		return "", err
+	}
 	if ruling.Verdict != jig.VerdictRun {
 		return "", fmt.Errorf("the verdict of policy on %[2]s is %[1]s", ruling.Verdict, tool.Name)
 	}

@@ -24,10 +24,21 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
+// documents returns the documents of all bundles.
+func documents(t *testing.T) []spec.Document {
+	t.Helper()
+	list, err := bundles.Bundles()
+	require.NoError(t, err)
+	var docs []spec.Document
+	for _, b := range list {
+		docs = append(docs, b.Documents...)
+	}
+	return docs
+}
+
 func TestAgents(t *testing.T) {
 	t.Parallel()
-	agents, err := bundles.Documents()
-	require.NoError(t, err)
+	agents := documents(t)
 	names := make([]string, 0, len(agents))
 	for _, doc := range agents {
 		if doc.Kind != spec.KindAgent {
@@ -44,8 +55,7 @@ func TestAgents(t *testing.T) {
 // Users copy what ships, so it must not cause even a warning, with only the tools that ship.
 func TestShippedDocumentsAreValid(t *testing.T) {
 	t.Parallel()
-	docs, err := bundles.Documents()
-	require.NoError(t, err)
+	docs := documents(t)
 	registry, err := tools.NewRegistry(slices.Concat(
 		file.Tools(file.Options{Dirs: workdir.Dirs{Default: t.TempDir()}}), todo.Tools(todo.Options{}), web.Tools(web.Options{}),
 		artifact.Tools(artifact.Options{}), deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: t.TempDir()}}), prompt.Tools(prompt.Options{}), entities.Tools(entities.Options{}),
@@ -100,8 +110,7 @@ func TestBundlesAreComplete(t *testing.T) {
 // The examples are tools. People see their inputs in forms and models see the tools in menus, so they need descriptions.
 func TestExamples_HaveDescriptions(t *testing.T) {
 	t.Parallel()
-	docs, err := bundles.Documents()
-	require.NoError(t, err)
+	docs := documents(t)
 	kinds := map[spec.Kind]int{}
 	for _, doc := range docs {
 		kinds[doc.Kind]++

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/bundles"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/model"
 )
@@ -32,8 +31,7 @@ type session struct {
 
 func newSession(t *testing.T, input string) *session {
 	t.Helper()
-	agents, err := bundles.Documents()
-	require.NoError(t, err)
+	agents := documents(t)
 	s := &session{t: t, input: input, models: model.NewRouter(model.Settings{}), answers: map[string]func(map[string]any) (jig.CallStatus, jig.ToolResult){
 		"deps.list":    listed,
 		"deps.license": licensed,

@@ -15,9 +15,6 @@ import (
 //go:embed consulting dependency-review examples
 var files embed.FS
 
-// Document is a document of a bundle, with its kind, name and version. Its path begins with the bundle's name.
-type Document = spec.Document
-
 // Bundles returns all bundles, sorted by name. Every folder with a bundle.yaml is a bundle. It returns an error if a bundle has problems,
 // which a test rules out.
 func Bundles() ([]spec.Bundle, error) {
@@ -32,14 +29,4 @@ func Bundles() ([]spec.Bundle, error) {
 		list, all = append(list, b), append(all, problems...)
 	}
 	return list, all.OrNil()
-}
-
-// Documents returns the documents of all bundles except the manifests, sorted by path. It fails like [Bundles].
-func Documents() ([]Document, error) {
-	list, err := Bundles()
-	var docs []Document
-	for _, b := range list {
-		docs = append(docs, b.Documents...)
-	}
-	return docs, err
 }

@@ -26,6 +26,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
@@ -106,7 +107,7 @@ func (a *arena) play(t *testing.T, rules policy.Set) *play {
 	p.agent = "agent-" + strings.ToLower(strings.TrimPrefix(p.id, "ses_"))
 	p.policies.Store(&rules)
 	p.acts = activities.New(activities.Deps{
-		Store: storeOf(a.db), Catalogue: a.registry, Policy: p, Model: a, Expressions: a.expressions, Composer: a.composer, ParseAgent: a.parseAgent,
+		Store: activitiestest.StoreOf(a.db), Catalogue: a.registry, Policy: p, Model: a, Expressions: a.expressions, Composer: a.composer, ParseAgent: a.parseAgent,
 		Schemas: schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true}), Tenants: p,
 		Logger: slog.New(slog.DiscardHandler), Now: p.now,
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/plan/composition"
@@ -161,7 +162,7 @@ func (v *vault) serve(t *testing.T, db any) {
 	expressions, err := expr.NewEngine()
 	require.NoError(t, err)
 	v.Activities = activities.New(activities.Deps{
-		Store: storeOf(db), Catalogue: v, Policy: v, Tenants: v, Expressions: expressions, Composer: composition.NewEngine(),
+		Store: activitiestest.StoreOf(db), Catalogue: v, Policy: v, Tenants: v, Expressions: expressions, Composer: composition.NewEngine(),
 	})
 }
 

@@ -241,11 +241,13 @@ func TestExampleWaitForPaymentThatDoesNotCome(t *testing.T) {
 // shipped returns the text of a document that ships with the worker.
 func shipped(t *testing.T, name string) string {
 	t.Helper()
-	docs, err := bundles.Documents()
+	list, err := bundles.Bundles()
 	require.NoError(t, err)
-	for _, doc := range docs {
-		if doc.Name == name {
-			return string(doc.Body)
+	for _, b := range list {
+		for _, doc := range b.Documents {
+			if doc.Name == name {
+				return string(doc.Body)
+			}
 		}
 	}
 	require.Fail(t, "no document "+name)

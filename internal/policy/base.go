@@ -1,23 +1,13 @@
 package policy
 
-import (
-	"github.com/jig-run/jig"
-)
+import "github.com/jig-run/jig"
 
 // BaseVersion is the policy version of the base rules. It is the SHA-256 of their truth table (testdata/base.json) as RFC 8785 JSON; a test
 // recomputes it. It changes if a verdict changes, but not if the wording of a reason does.
 const BaseVersion = "da7e2bb375ef78e5da9388e790dbba93b7438d6fa997e142121e2a0e2853d1cf"
 
-// Base gives verdicts on calls by the contracts of the tools alone. They apply unless a policy document says otherwise: reads and drafts run;
-// writes, high risk and unknown values ask; destructive tools always ask. Its zero value is ready to use.
-type Base struct{}
-
-// Rule returns the verdict on a call, with every reason that leads to it.
-func (Base) Rule(tool jig.Tool, _ jig.Call, _ jig.Session) Ruling {
-	return baseVerdict(tool).ruling()
-}
-
-// base is the base verdict on a call, to which policy rules are then applied.
+// base is the verdict on a call by the tool's contract alone, to which policy rules are then applied: reads and drafts run; writes, high risk
+// and unknown values ask; destructive tools always ask.
 type base struct {
 	verdict jig.Verdict
 	reasons []string

@@ -42,7 +42,7 @@ func TestBaseRule(t *testing.T) {
 		{"raed", jig.RiskSafe, jig.ApprovalAuto, jig.VerdictAsk, []string{"file.act has a permission that is not known: raed"}},
 	} {
 		tool := jig.Tool{Name: "file.act", Permission: c.permission, Risk: c.risk, Approval: c.approval}
-		got := policy.Base{}.Rule(tool, jig.Call{}, jig.Session{})
+		got := policy.BaseRuling(tool)
 		require.Equal(t, policy.Ruling{Verdict: c.want, Reasons: c.reasons, PolicyVersion: policy.BaseVersion, Base: c.want == jig.VerdictAsk}, got)
 	}
 }
@@ -54,7 +54,7 @@ func TestBaseVersionIsTheHashOfTheTruthTable(t *testing.T) {
 	for _, permission := range []jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive, "?"} {
 		for _, risk := range []jig.Risk{jig.RiskSafe, jig.RiskModerate, jig.RiskHigh, "?"} {
 			for _, approval := range []jig.ApprovalPolicy{jig.ApprovalAuto, jig.ApprovalAlwaysAsk, "?"} {
-				ruling := policy.Base{}.Rule(jig.Tool{Permission: permission, Risk: risk, Approval: approval}, jig.Call{}, jig.Session{})
+				ruling := policy.BaseRuling(jig.Tool{Permission: permission, Risk: risk, Approval: approval})
 				table[fmt.Sprintf("%s %s %s", permission, risk, approval)] = ruling.Verdict
 			}
 		}
@@ -86,7 +86,7 @@ func TestVerdict_HarmfulCallsDoNotRun(t *testing.T) {
 			tool.Risk, tool.Approval = jig.RiskSafe, jig.ApprovalAuto
 		}
 		session.Principal.Permissions = append(session.Principal.Permissions, "*")
-		ruling := policy.Base{}.Rule(tool, call, session)
+		ruling := policy.BaseRuling(tool)
 		harmless := tool.Permission == jig.PermissionRead || tool.Permission == jig.PermissionDraft
 		return (harmless || ruling.Verdict == jig.VerdictAsk) && len(ruling.Reasons) > 0 && ruling.PolicyVersion != ""
 	}

@@ -123,7 +123,7 @@ func TestPolicy_CannotAllowForbiddenCalls(t *testing.T) {
 			}
 			require.Equal(t, speaks, strings.Contains(fmt.Sprint(got.Reasons), "rule "+rule.Name+":"), says)
 		}
-		base := policy.Base{}.Rule(q.tool, q.call, q.session)
+		base := policy.BaseRuling(q.tool)
 		require.GreaterOrEqual(t, strictness[got.Verdict], strictest, says)
 		if classOf(q.tool) == "fixed" {
 			require.NotEqual(t, jig.VerdictRun, got.Verdict, says)

@@ -128,7 +128,7 @@ func TestWithoutRules(t *testing.T) {
 	silent := compile(t, spec.PolicyRule{Name: "never", When: "false", Verdict: jig.VerdictDeny})
 	require.Equal(t, "p", silent.Name())
 	for _, tool := range everyTool() {
-		base := policy.Base{}.Rule(tool, jig.Call{}, jig.Session{})
+		base := policy.BaseRuling(tool)
 		require.Equal(t, base, none.Rule(t.Context(), tool, jig.Call{}, jig.Session{}, noon))
 		base.PolicyVersion = silent.Version()
 		require.Equal(t, base, silent.Rule(t.Context(), tool, jig.Call{}, jig.Session{}, noon))

@@ -47,5 +47,5 @@ func TestPolicies_ApplyTogether(t *testing.T) {
 	}
 	ruling, err := policy.NewSet().Rule(t.Context(), write, jig.Call{Input: []byte(`{}`)}, jig.Session{}, time.Unix(0, 0))
 	require.NoError(t, err)
-	require.Equal(t, policy.Base{}.Rule(write, jig.Call{}, jig.Session{}), ruling)
+	require.Equal(t, policy.BaseRuling(write), ruling)
 }

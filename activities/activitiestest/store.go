@@ -1,9 +1,10 @@
-package activities_test
+// Package activitiestest helps to test activities with stores that serve only some subjects.
+package activitiestest
 
 import "github.com/jig-run/jig/activities"
 
-// storeOf returns a store in which v serves every subject that it can.
-func storeOf(v any) activities.Store {
+// StoreOf returns a store in which v serves every subject that it can.
+func StoreOf(v any) activities.Store {
 	return activities.Store{
 		Sessions:   as[activities.Sessions](v),
 		Passes:     as[activities.Passes](v),
