@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"sync/atomic"
@@ -43,11 +44,12 @@ type Deps struct {
 	Expressions *expr.Engine
 	Composer    Composer
 	Extractor   Extractor
-	Entities    Entities
 	Schemas     schema.Checker
 	Tenants     Tenants
 	Runs        Runs
 	Bundles     Bundles
+	// EntityStatus returns the state of the latest extraction of an entity, or NOT_FOUND if the tenant has no entity with that id.
+	EntityStatus func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	// ParseAgent reads an agent document. Errors carry line, path and hint.
 	ParseAgent func(document string, body []byte) (jig.Agent, error)
 	// Logger receives one line for each failure that is not recorded as an event. The default is slog.Default.
@@ -58,24 +60,24 @@ type Deps struct {
 
 // Activities implements the engine's activities. Register it with a worker, and register RunTool again under the name of each tool.
 type Activities struct {
-	store       Store
-	catalogue   Catalogue
-	policy      Policy
-	model       Model
-	expressions *expr.Engine
-	composer    Composer
-	extractor   Extractor
-	entities    Entities
-	contracts   *cache.Cache[contractKey, contract]
-	callers     *cache.Cache[string, *atomic.Bool]
-	parseAgent  func(document string, body []byte) (jig.Agent, error)
-	schemas     schema.Checker
-	tenants     Tenants
-	grants      *policy.Grants
-	runs        Runs
-	bundles     Bundles
-	logger      *slog.Logger
-	now         func() time.Time
+	store        Store
+	catalogue    Catalogue
+	policy       Policy
+	model        Model
+	expressions  *expr.Engine
+	composer     Composer
+	extractor    Extractor
+	contracts    *cache.Cache[contractKey, contract]
+	callers      *cache.Cache[string, *atomic.Bool]
+	entityStatus func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
+	parseAgent   func(document string, body []byte) (jig.Agent, error)
+	schemas      schema.Checker
+	tenants      Tenants
+	grants       *policy.Grants
+	runs         Runs
+	bundles      Bundles
+	logger       *slog.Logger
+	now          func() time.Time
 }
 
 // New returns activities that use the given dependencies.
@@ -88,7 +90,7 @@ func New(d Deps) *Activities {
 	}
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
-		composer: d.Composer, extractor: d.Extractor, entities: d.Entities, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
+		composer: d.Composer, extractor: d.Extractor, entityStatus: d.EntityStatus, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
 		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, bundles: d.Bundles, logger: d.Logger, now: d.Now,
 	}
 }

@@ -303,8 +303,8 @@ func (a *Activities) normalize(ctx context.Context, session jig.Session, tool ji
 	if err := a.validate(tool, input); err != nil {
 		return jig.AsError(err)
 	}
-	if filler, ok := a.catalogue.(Filler); ok && !isDocument(tool) {
-		filled, err := filler.Fill(ctx, tool.Name, input, a.invocation(session, *call, 0, nil))
+	if c, ok := a.catalogue.(filler); ok && !isDocument(tool) {
+		filled, err := c.Fill(ctx, tool.Name, input, a.invocation(session, *call, 0, nil))
 		if err != nil {
 			return jig.AsError(err)
 		}

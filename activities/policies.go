@@ -7,8 +7,8 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// PolicyLister lists the policies in force. A Policy may implement it.
-type PolicyLister interface {
+// policyLister lists the policies in force. A Policy may implement it.
+type policyLister interface {
 	// Policies lists a tenant's policies by name, including those that cannot be read.
 	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
 }
@@ -32,7 +32,7 @@ func (a *Activities) ListPolicies(ctx context.Context, in protocol.PoliciesReque
 }
 
 func (a *Activities) policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
-	lister, ok := a.policy.(PolicyLister)
+	lister, ok := a.policy.(policyLister)
 	if !ok {
 		return nil, nil
 	}

@@ -222,8 +222,8 @@ type Catalogue interface {
 	Run(ctx context.Context, name string, input []byte, inv jig.Invocation) jig.ToolResult
 }
 
-// Filler is a catalog whose tools complete their inputs when calls are admitted.
-type Filler interface {
+// filler is a catalog whose tools complete their inputs when calls are admitted.
+type filler interface {
 	// Fill completes an input that fits the tool's schema; see tools.Fill.
 	Fill(ctx context.Context, name string, input []byte, inv jig.Invocation) ([]byte, error)
 }
@@ -282,10 +282,4 @@ type Extractor interface {
 	// Advance works out the next move for the document of an entity type, like Composer.Advance. An extraction of many entities has
 	// no version and no document. The situation's input is the input of the Extraction or, for many entities, that of the call.
 	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts plan.ExtractionFacts, at plan.Situation) (plan.Move, error)
-}
-
-// Entities returns the state of entities.
-type Entities interface {
-	// EntityStatus returns the state of the latest extraction of an entity, or NOT_FOUND if the tenant has no entity with that id.
-	EntityStatus(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 }

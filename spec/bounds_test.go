@@ -31,7 +31,7 @@ func allOf(body string) spec.Problems {
 	case doc.EntityType != nil:
 		e := spec.ExplainEntityType(*doc.EntityType)
 		_, _ = e.Text(), e.Mermaid()
-		spec.FilterFields(*doc.EntityType)
+		entity.FilterFields(*doc.EntityType)
 		spec.ContentSchema(*doc.EntityType)
 	}
 	return problems

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -26,7 +27,7 @@ func FuzzEntityType(f *testing.F) {
 		requirePlain(t, e.Text())
 		requireMermaid(t, e.Mermaid())
 		require.True(t, json.Valid(spec.ContentSchema(*doc.EntityType)))
-		spec.FilterFields(*doc.EntityType)
+		entity.FilterFields(*doc.EntityType)
 		require.Empty(t, spec.CompareTypes(*doc.EntityType, *doc.EntityType))
 		whole, partial := spec.CheckContent(*doc.EntityType, []byte(content), false), spec.CheckContent(*doc.EntityType, []byte(content), true)
 		require.True(t, whole != nil || partial == nil, "content that fits completely also fits partially")

@@ -169,15 +169,3 @@ func typesWith(key string) string {
 	}
 	return strings.Join(names, " or ")
 }
-
-// FieldLabel returns what people see for a field: its label, or its name with spaces and a capital letter.
-func FieldLabel(f entity.Field) string {
-	if f.Label != "" || f.Name == "" {
-		return f.Label
-	}
-	words := strings.Join(strings.FieldsFunc(f.Name, func(r rune) bool { return r == '_' }), " ")
-	if words == "" {
-		return f.Name
-	}
-	return strings.ToUpper(words[:1]) + words[1:]
-}

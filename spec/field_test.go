@@ -222,7 +222,7 @@ func TestFilterFields(t *testing.T) {
 	doc, err := spec.LoadEntityType("a.yaml", []byte(head.String()))
 	require.NoError(t, err)
 	var got []string
-	for _, f := range spec.FilterFields(doc) {
+	for _, f := range entity.FilterFields(doc) {
 		got = append(got, fmt.Sprintf("%s|%s|%s|%t|%s|%v", f.Field, f.Label, f.Type, f.List, f.Control, f.Operators))
 	}
 	const texts, ordered, some = "[eq neq in contains]", "[eq neq gt lt gte lte in]", "[eq neq in]"
@@ -237,7 +237,7 @@ func TestFilterFields(t *testing.T) {
 		"tags|Tags|text|true|text|[contains]", "kinds|Kinds|enum|true|multi_select|[contains]", "sizes|Sizes|number|true|text|[contains]",
 		"home.city|Home: City|text|false|text|" + texts, "home.geo.lat|Home: Geo: Lat|number|false|number|" + ordered,
 	}, got)
-	require.Len(t, spec.FilterFields(doc, "home", "name"), 3)
+	require.Len(t, entity.FilterFields(doc, "home", "name"), 3)
 }
 
 func entityTypeOf(t *testing.T, file string) entity.Type {

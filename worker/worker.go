@@ -106,20 +106,20 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 	}
 	p.rules = policy.NewEngine(policy.EngineOptions{Documents: w.store, Settings: tenants.Settings, Failed: p.failures.count})
 	p.activities = activities.New(activities.Deps{
-		Store:       storeOf(w.store),
-		Catalogue:   p.registry,
-		Policy:      p.rules,
-		Tenants:     tenants,
-		Model:       models,
-		Expressions: expressions,
-		Composer:    newExecutions(w.store, w.temporal, s, p.registry),
-		Extractor:   newExtractor(w.store),
-		Entities:    extractor.NewProgress(w.store),
-		ParseAgent:  spec.ParseAgent,
-		Schemas:     newSchemas(),
-		Runs:        runs{temporal: w.temporal},
-		Bundles:     names,
-		Logger:      w.logger,
+		Store:        storeOf(w.store),
+		Catalogue:    p.registry,
+		Policy:       p.rules,
+		Tenants:      tenants,
+		Model:        models,
+		Expressions:  expressions,
+		Composer:     newExecutions(w.store, w.temporal, s, p.registry),
+		Extractor:    newExtractor(w.store),
+		EntityStatus: extractor.NewProgress(w.store).EntityStatus,
+		ParseAgent:   spec.ParseAgent,
+		Schemas:      newSchemas(),
+		Runs:         runs{temporal: w.temporal},
+		Bundles:      names,
+		Logger:       w.logger,
 	})
 	return p, nil
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
-	"github.com/jig-run/jig/spec"
 )
 
 type listIn struct {
@@ -32,7 +31,7 @@ type TypeInfo struct {
 	FieldCount int               `json:"field_count"`
 	// FilterFields are set only if the type was requested by name: the fields that its entities can be filtered by, with the words that
 	// people use for them.
-	FilterFields []spec.FilterField `json:"filter_fields,omitempty"`
+	FilterFields []entity.FilterField `json:"filter_fields,omitempty"`
 }
 
 // Types is the output of entities.listTypes.
@@ -75,7 +74,7 @@ func (o Options) listTypes(ctx context.Context, inv jig.Invocation, in listIn) (
 			info.Fields = append(info.Fields, b)
 		}
 		if in.Type != "" {
-			info.FilterFields = spec.FilterFields(t)
+			info.FilterFields = entity.FilterFields(t)
 		}
 		out.Types = append(out.Types, info)
 	}

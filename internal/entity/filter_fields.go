@@ -1,10 +1,8 @@
-package spec
+package entity
 
 import (
 	"slices"
 	"strings"
-
-	"github.com/jig-run/jig/internal/entity"
 )
 
 // FilterControl is the form control with which people enter the value of a filter.
@@ -32,11 +30,11 @@ type FilterField struct {
 	Field string `json:"field"`
 	Label string `json:"label"`
 	// Type is the type of the values that the field is compared with. For a list, it is the type of the items.
-	Type entity.FieldType `json:"type"`
+	Type FieldType `json:"type"`
 	// List is true if the field has several values.
-	List      bool              `json:"list,omitempty"`
-	Control   FilterControl     `json:"control"`
-	Operators []entity.FilterOp `json:"operators"`
+	List      bool          `json:"list,omitempty"`
+	Control   FilterControl `json:"control"`
+	Operators []FilterOp    `json:"operators"`
 	// Options are the options of an enum. Target is the entity type of a relation.
 	Options []string `json:"options,omitempty"`
 	Target  string   `json:"target,omitempty"`
@@ -49,7 +47,7 @@ type FilterField struct {
 // FilterFields lists the fields by which entities of a type can be filtered, in the order of the type's fields. It lists the fields of an
 // object separately. It leaves out lists of objects and lists of lists, because nothing can be compared with them. If visible has names, only
 // these fields of the entity are considered.
-func FilterFields(t entity.Type, visible ...string) []FilterField {
+func FilterFields(t Type, visible ...string) []FilterField {
 	var all []FilterField
 	for i := range t.Fields {
 		if len(visible) == 0 || slices.Contains(visible, t.Fields[i].Name) {
@@ -59,19 +57,19 @@ func FilterFields(t entity.Type, visible ...string) []FilterField {
 	return all
 }
 
-func filterFields(all []FilterField, f *entity.Field, path, labels []string) []FilterField {
-	path, labels = append(slices.Clone(path), f.Name), append(slices.Clone(labels), FieldLabel(*f))
-	if f.Type == entity.FieldObject {
+func filterFields(all []FilterField, f *Field, path, labels []string) []FilterField {
+	path, labels = append(slices.Clone(path), f.Name), append(slices.Clone(labels), labelOf(*f))
+	if f.Type == FieldObject {
 		for i := range f.Fields {
 			all = filterFields(all, &f.Fields[i], path, labels)
 		}
 		return all
 	}
-	value, several := f, f.Type == entity.FieldRelation && f.Many
-	if f.Type == entity.FieldArray {
+	value, several := f, f.Type == FieldRelation && f.Many
+	if f.Type == FieldArray {
 		value, several = f.Items, true
 	}
-	if value == nil || several && (value.Type == entity.FieldObject || value.Type == entity.FieldArray || value != f && value.Many) {
+	if value == nil || several && (value.Type == FieldObject || value.Type == FieldArray || value != f && value.Many) {
 		return all
 	}
 	return append(all, FilterField{
@@ -81,47 +79,59 @@ func filterFields(all []FilterField, f *entity.Field, path, labels []string) []F
 	})
 }
 
-func operatorsOf(f *entity.Field, several bool) []entity.FilterOp {
+func operatorsOf(f *Field, several bool) []FilterOp {
 	if several {
-		return []entity.FilterOp{entity.FilterContains}
+		return []FilterOp{FilterContains}
 	}
 	switch f.Type {
-	case entity.FieldText, entity.FieldURL, entity.FieldEmail, entity.FieldPhone, entity.FieldMedia:
-		return []entity.FilterOp{entity.FilterEq, entity.FilterNeq, entity.FilterIn, entity.FilterContains}
-	case entity.FieldNumber, entity.FieldDate:
-		return []entity.FilterOp{entity.FilterEq, entity.FilterNeq, entity.FilterGt, entity.FilterLt, entity.FilterGte, entity.FilterLte, entity.FilterIn}
-	case entity.FieldBoolean:
-		return []entity.FilterOp{entity.FilterEq, entity.FilterNeq}
-	case entity.FieldEnum, entity.FieldRelation:
-		return []entity.FilterOp{entity.FilterEq, entity.FilterNeq, entity.FilterIn}
-	case entity.FieldObject, entity.FieldArray:
+	case FieldText, FieldURL, FieldEmail, FieldPhone, FieldMedia:
+		return []FilterOp{FilterEq, FilterNeq, FilterIn, FilterContains}
+	case FieldNumber, FieldDate:
+		return []FilterOp{FilterEq, FilterNeq, FilterGt, FilterLt, FilterGte, FilterLte, FilterIn}
+	case FieldBoolean:
+		return []FilterOp{FilterEq, FilterNeq}
+	case FieldEnum, FieldRelation:
+		return []FilterOp{FilterEq, FilterNeq, FilterIn}
+	case FieldObject, FieldArray:
 	}
 	return nil
 }
 
-func controlOf(f *entity.Field, several bool) FilterControl {
+func controlOf(f *Field, several bool) FilterControl {
 	switch f.Type {
-	case entity.FieldEnum:
+	case FieldEnum:
 		if several || len(f.Options) > maxSelect {
 			return ControlMultiSelect
 		}
 		return ControlSelect
-	case entity.FieldRelation:
+	case FieldRelation:
 		return ControlEntity
-	case entity.FieldNumber, entity.FieldBoolean, entity.FieldDate:
+	case FieldNumber, FieldBoolean, FieldDate:
 		if several {
 			return ControlText
 		}
-	case entity.FieldText, entity.FieldURL, entity.FieldEmail, entity.FieldPhone, entity.FieldMedia, entity.FieldObject, entity.FieldArray:
+	case FieldText, FieldURL, FieldEmail, FieldPhone, FieldMedia, FieldObject, FieldArray:
 		return ControlText
 	}
 	switch {
-	case f.Type == entity.FieldBoolean:
+	case f.Type == FieldBoolean:
 		return ControlToggle
-	case f.Type == entity.FieldDate:
+	case f.Type == FieldDate:
 		return ControlDate
 	case f.Minimum != nil && f.Maximum != nil:
 		return ControlRange
 	}
 	return ControlNumber
+}
+
+// labelOf returns what people see for a field: its label, or its name with spaces and a capital letter.
+func labelOf(f Field) string {
+	if f.Label != "" || f.Name == "" {
+		return f.Label
+	}
+	words := strings.Join(strings.FieldsFunc(f.Name, func(r rune) bool { return r == '_' }), " ")
+	if words == "" {
+		return f.Name
+	}
+	return strings.ToUpper(words[:1]) + words[1:]
 }
