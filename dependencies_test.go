@@ -36,7 +36,6 @@ func purposes() map[string]string {
 			"JSON Schema test suite tests our validation.",
 		"github.com/google/licensecheck":                           "Recognizes the license of a text and how much of the text it covers, as pkg.go.dev does.",
 		"github.com/gowebpki/jcs":                                  "Canonical JSON (RFC 8785), which versions and the digests of approvals rest on. Formatting numbers is easy to get wrong.",
-		"github.com/hashicorp/golang-lru/v2":                       "Drops what was used least recently from a full cache.",
 		"github.com/jackc/pgx/v5":                                  "The PostgreSQL driver with batches, LISTEN and typed rows; `database/sql` has none of the three.",
 		"github.com/openai/openai-go/v3":                           "OpenAI's own client, for its models and for every server that speaks the same protocol.",
 		"github.com/pressly/goose/v3":                              "Numbered, embedded migrations, with a lock so that two processes cannot migrate at the same time.",

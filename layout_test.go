@@ -141,7 +141,6 @@ func keepers() map[string][]string {
 	return map[string][]string{
 		"github.com/google/cel-go":                   {"internal/expr", "bench"},
 		"github.com/gowebpki/jcs":                    {"internal/canonical"},
-		"github.com/hashicorp/golang-lru":            {"internal/cache", "internal/schema"},
 		"github.com/jackc/pgx/v5":                    {"internal/store", "dev", "bench"},
 		"github.com/pressly/goose/v3":                {"internal/store"},
 		"github.com/openai/openai-go/v3":             {"model"},

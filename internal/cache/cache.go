@@ -3,11 +3,10 @@
 package cache
 
 import (
+	"container/list"
 	"iter"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
 // Bounds of a cache for tenants.
@@ -21,25 +20,24 @@ const (
 // Cache holds one value for each key. It is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	age time.Duration
+	max int
 
 	mu      sync.Mutex
-	entries *simplelru.LRU[K, entry[V]]
+	entries map[K]*list.Element
+	recent  list.List // of entry[K, V], the most recently used first
 	// forgotten counts the calls of Forget, so that a value read before a change is not cached after it.
 	forgotten int
 }
 
-type entry[V any] struct {
+type entry[K comparable, V any] struct {
+	key   K
 	read  time.Time
 	value V
 }
 
 // New returns a cache of up to most values, which are fresh for age; 0 means forever. most must be positive.
 func New[K comparable, V any](age time.Duration, most int) *Cache[K, V] {
-	entries, err := simplelru.NewLRU[K, entry[V]](most, nil)
-	if err != nil {
-		panic("cache: " + err.Error()) // most is a constant
-	}
-	return &Cache[K, V]{age: age, entries: entries}
+	return &Cache[K, V]{age: age, max: most, entries: map[K]*list.Element{}}
 }
 
 // OfTenants returns a cache whose keys are tenants. Its values are fresh for a second.
@@ -50,7 +48,7 @@ func OfTenants[V any]() *Cache[string, V] { return New[string, V](tenantAge, max
 // first. If read fails, Get returns its error and caches nothing. The value is shared; callers must not modify it.
 func (c *Cache[K, V]) Get(key K, read func(stale V, known bool) (V, error)) (V, error) {
 	c.mu.Lock()
-	stale, known := c.entries.Get(key)
+	stale, known := c.find(key)
 	forgotten := c.forgotten
 	c.mu.Unlock()
 	if known && c.fresh(stale) {
@@ -64,36 +62,65 @@ func (c *Cache[K, V]) Get(key K, read func(stale V, known bool) (V, error)) (V, 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	other, there := c.entries.Peek(key)
+	other, there := c.find(key)
 	switch {
 	case c.forgotten != forgotten:
 		return value, nil
 	case there && c.fresh(other):
 		return other.value, nil
 	}
-	c.entries.Add(key, entry[V]{read: began, value: value})
+	c.add(entry[K, V]{key: key, read: began, value: value})
 	return value, nil
 }
 
+// find returns the entry of a key and marks it as used.
+func (c *Cache[K, V]) find(key K) (e entry[K, V], ok bool) {
+	element, ok := c.entries[key]
+	if !ok {
+		return e, false
+	}
+	c.recent.MoveToFront(element)
+	return element.Value.(entry[K, V]), true //nolint:errcheck,forcetypeassert // the list holds nothing else
+}
+
+// add stores an entry. If the cache is full, the least recently used one is dropped.
+func (c *Cache[K, V]) add(e entry[K, V]) {
+	if element, ok := c.entries[e.key]; ok {
+		element.Value = e
+		return
+	}
+	c.entries[e.key] = c.recent.PushFront(e)
+	if c.recent.Len() > c.max {
+		last := c.recent.Remove(c.recent.Back()).(entry[K, V]) //nolint:errcheck,forcetypeassert // the list holds nothing else
+		delete(c.entries, last.key)
+	}
+}
+
 // fresh reports whether a value may be used without reading it again.
-func (c *Cache[K, V]) fresh(e entry[V]) bool { return c.age == 0 || time.Since(e.read) < c.age }
+func (c *Cache[K, V]) fresh(e entry[K, V]) bool { return c.age == 0 || time.Since(e.read) < c.age }
 
 // Forget discards the value of a key, and the values that are being read.
 func (c *Cache[K, V]) Forget(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entries.Remove(key)
+	if element, ok := c.entries[key]; ok {
+		c.recent.Remove(element)
+		delete(c.entries, key)
+	}
 	c.forgotten++
 }
 
 // All returns the cached values, fresh or not.
 func (c *Cache[K, V]) All() iter.Seq2[K, V] {
 	c.mu.Lock()
-	keys, entries := c.entries.Keys(), c.entries.Values()
+	all := make([]entry[K, V], 0, c.recent.Len())
+	for element := c.recent.Front(); element != nil; element = element.Next() {
+		all = append(all, element.Value.(entry[K, V])) //nolint:errcheck,forcetypeassert // the list holds nothing else
+	}
 	c.mu.Unlock()
 	return func(yield func(K, V) bool) {
-		for i, key := range keys {
-			if !yield(key, entries[i].value) {
+		for _, e := range all {
+			if !yield(e.key, e.value) {
 				return
 			}
 		}

@@ -2,12 +2,12 @@ package schema
 
 import (
 	"bytes"
+	"container/list"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/jig-run/jig"
@@ -66,12 +66,14 @@ func orDefault(v, d int) int {
 type Compiler struct {
 	options Options
 
-	mu      sync.Mutex
-	entries *simplelru.LRU[[sha256.Size]byte, *entry]
-	values  int // in all entries
+	mu     sync.Mutex
+	byHash map[[sha256.Size]byte]*list.Element
+	recent *list.List // of *entry, most recently used first
+	values int
 }
 
 type entry struct {
+	hash   [sha256.Size]byte
 	values int // an upper bound, estimated from the text
 	once   sync.Once
 	schema *Schema
@@ -80,13 +82,7 @@ type entry struct {
 
 // NewCompiler returns a compiler with an empty cache.
 func NewCompiler(options Options) *Compiler {
-	c := &Compiler{options: options.withDefaults()}
-	entries, err := simplelru.NewLRU(c.options.CacheSize, func(_ [sha256.Size]byte, e *entry) { c.values -= e.values })
-	if err != nil {
-		panic("schema: " + err.Error()) // the size is positive
-	}
-	c.entries = entries
-	return c
+	return &Compiler{options: options.withDefaults(), byHash: map[[sha256.Size]byte]*list.Element{}, recent: list.New()}
 }
 
 // Compile returns a compiled schema. The error is an INVALID_INPUT with all violations of the metaschema; their pointers point into the
@@ -105,14 +101,17 @@ func (c *Compiler) entry(raw []byte) *entry {
 	hash := sha256.Sum256(raw)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if found, ok := c.entries.Get(hash); ok {
-		return found
+	if found, ok := c.byHash[hash]; ok {
+		c.recent.MoveToFront(found)
+		return found.Value.(*entry) //nolint:errcheck // the list holds only *entry
 	}
-	e := &entry{values: min(1+bytes.Count(raw, []byte(":"))+bytes.Count(raw, []byte(",")), MaxSchemaValues)}
+	e := &entry{hash: hash, values: min(1+bytes.Count(raw, []byte(":"))+bytes.Count(raw, []byte(",")), MaxSchemaValues)}
+	c.byHash[hash] = c.recent.PushFront(e)
 	c.values += e.values
-	c.entries.Add(hash, e)
-	for c.values > MaxCachedValues {
-		c.entries.RemoveOldest()
+	for c.recent.Len() > c.options.CacheSize || c.values > MaxCachedValues {
+		last := c.recent.Remove(c.recent.Back()).(*entry) //nolint:errcheck // the list holds only *entry
+		delete(c.byHash, last.hash)
+		c.values -= last.values
 	}
 	return e
 }
