@@ -31,7 +31,7 @@ type Changed struct {
 func (c Changed) Summary() string { return c.did + " " + c.Type + " " + c.ID }
 
 func (o Options) create(ctx context.Context, inv jig.Invocation, in createIn) (Changed, error) {
-	t, err := o.typeFor(ctx, inv, "/type", in.Type, actionWrite)
+	t, err := o.typeFor(ctx, inv, "/type", in.Type, entity.ActionWrite)
 	if err != nil {
 		return Changed{}, err
 	}
@@ -103,7 +103,7 @@ type updateIn struct {
 }
 
 func (o Options) update(ctx context.Context, inv jig.Invocation, in updateIn) (Changed, error) {
-	e, t, err := o.entity(ctx, inv, "/id", in.ID, actionWrite)
+	e, t, err := o.entity(ctx, inv, "/id", in.ID, entity.ActionWrite)
 	if err != nil {
 		return Changed{}, err
 	}
@@ -177,10 +177,8 @@ func (o Options) kinds(ctx context.Context, inv jig.Invocation, ids []string) (m
 		return nil, err
 	}
 	kinds := make(map[string]string, len(there))
-	for _, e := range there {
-		if _, ok := types[e.Type]; ok {
-			kinds[e.ID] = e.Type
-		}
+	for _, e := range entity.Visible(types, there) {
+		kinds[e.ID] = e.Type
 	}
 	return kinds, nil
 }
@@ -236,11 +234,11 @@ type Related struct {
 func (r Related) Summary() string { return r.From + " " + r.Name + " " + r.To }
 
 func (o Options) createRelation(ctx context.Context, inv jig.Invocation, in Related) (Related, error) {
-	_, to, err := o.entity(ctx, inv, "/to", in.To, actionRead)
+	_, to, err := o.entity(ctx, inv, "/to", in.To, entity.ActionRead)
 	if err != nil {
 		return Related{}, err
 	}
-	_, t, err := o.entity(ctx, inv, "/from", in.From, actionWrite)
+	_, t, err := o.entity(ctx, inv, "/from", in.From, entity.ActionWrite)
 	if err != nil {
 		return Related{}, err
 	}
@@ -269,7 +267,7 @@ func (o Options) delete(ctx context.Context, inv jig.Invocation, in deleteIn) (C
 	if err != nil {
 		return Changed{}, err
 	}
-	if err := allowed(inv, kind, actionDelete); err != nil {
+	if err := entity.Permit(inv.Principal, kind, entity.ActionDelete); err != nil {
 		return Changed{}, err
 	}
 	return Changed{ID: in.ID, Type: kind, did: "deleted"}, o.Store.DeleteEntity(ctx, inv.Tenant, in.ID, in.Revision)

@@ -130,34 +130,17 @@ func Tools(o Options) []tools.Tool {
 	}
 }
 
-// The actions that can be permitted, by the permission entities.<type>.<action> or entities.*.<action>.
-const (
-	actionRead   = "read"
-	actionWrite  = "write"
-	actionDelete = "delete"
-)
-
-func may(p jig.Principal, kind, action string) bool {
-	return p.Holds("entities."+kind+"."+action) || p.Holds("entities.*."+action)
-}
-
 // readable returns the types of the call's tenant that its principal may read, by name.
 func (o Options) readable(ctx context.Context, inv jig.Invocation) (map[string]entity.Type, error) {
 	all, err := o.Types(ctx, inv.Tenant)
 	if err != nil {
 		return nil, err
 	}
-	types := map[string]entity.Type{}
-	for _, t := range all {
-		if may(inv.Principal, t.Name, actionRead) {
-			types[t.Name] = t
-		}
-	}
-	return types, nil
+	return entity.Readable(inv.Principal, all), nil
 }
 
 // typeFor returns a type on which the principal may perform an action. A type that it may not read is NOT_FOUND.
-func (o Options) typeFor(ctx context.Context, inv jig.Invocation, at, name, action string) (entity.Type, error) {
+func (o Options) typeFor(ctx context.Context, inv jig.Invocation, at, name string, action entity.Action) (entity.Type, error) {
 	types, err := o.readable(ctx, inv)
 	if err != nil {
 		return entity.Type{}, err
@@ -166,19 +149,11 @@ func (o Options) typeFor(ctx context.Context, inv jig.Invocation, at, name, acti
 	if !ok {
 		return t, jig.Errorf(jig.CodeNotFound, "there is no entity type %q", name).WithField(at).WithHint(ListTypesTool + " shows those that you may read")
 	}
-	return t, allowed(inv, name, action)
-}
-
-func allowed(inv jig.Invocation, kind, action string) error {
-	if may(inv.Principal, kind, action) {
-		return nil
-	}
-	return jig.Errorf(jig.CodeNotPermitted, "%s may not %s entities of type %q", inv.Principal.ID, action, kind).
-		WithHint("this requires the permission entities." + kind + "." + action)
+	return t, entity.Permit(inv.Principal, name, action)
 }
 
 // entity returns an entity on which the principal may perform an action. An entity that it may not read is NOT_FOUND.
-func (o Options) entity(ctx context.Context, inv jig.Invocation, at, id, action string) (entity.Entity, entity.Type, error) {
+func (o Options) entity(ctx context.Context, inv jig.Invocation, at, id string, action entity.Action) (entity.Entity, entity.Type, error) {
 	types, err := o.readable(ctx, inv)
 	if err != nil {
 		return entity.Entity{}, entity.Type{}, err
@@ -187,12 +162,11 @@ func (o Options) entity(ctx context.Context, inv jig.Invocation, at, id, action 
 	if err != nil {
 		return entity.Entity{}, entity.Type{}, err
 	}
-	if len(found) == 1 {
-		if t, ok := types[found[0].Type]; ok {
-			return found[0], t, allowed(inv, t.Name, action)
-		}
+	found = entity.Visible(types, found)
+	if len(found) != 1 {
+		return entity.Entity{}, entity.Type{}, notFound(at, id)
 	}
-	return entity.Entity{}, entity.Type{}, notFound(at, id)
+	return found[0], types[found[0].Type], entity.Permit(inv.Principal, found[0].Type, action)
 }
 
 func notFound(at, id string) *jig.Error {

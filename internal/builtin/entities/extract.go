@@ -87,7 +87,7 @@ func (o Options) Extraction(ctx context.Context, inv jig.Invocation, input json.
 	if err != nil || !readable {
 		return Extraction{}, notFound("/id", in.ID)
 	}
-	if err := allowed(inv, t.Name, actionWrite); err != nil {
+	if err := entity.Permit(inv.Principal, t.Name, entity.ActionWrite); err != nil {
 		return Extraction{}, err
 	}
 	if err := extractable(t, "/id", in.Fields); err != nil {
@@ -115,23 +115,7 @@ func (o Options) Sources(ctx context.Context, inv jig.Invocation, t entity.Type,
 	if err != nil {
 		return entity.Sources{}, err
 	}
-	readable := map[string]bool{id: true}
-	for _, e := range all.Entities {
-		_, ok := types[e.Type]
-		readable[e.ID] = ok
-	}
-	var out entity.Sources
-	for _, e := range all.Entities {
-		if e.ID != id && readable[e.ID] {
-			out.Entities = append(out.Entities, e)
-		}
-	}
-	for _, text := range all.Texts {
-		if readable[text.EntityID] {
-			out.Texts = append(out.Texts, text)
-		}
-	}
-	return out, nil
+	return all.Visible(types, id), nil
 }
 
 // Links returns the targets of the relation fields among the values, by the dotted names of those fields.

@@ -67,7 +67,7 @@ func (o Options) CheckExtractAll(ctx context.Context, inv jig.Invocation, input 
 	if err := json.Unmarshal(input, &in); err != nil {
 		return jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
 	}
-	t, err := o.typeFor(ctx, inv, "/type", in.Type, actionWrite)
+	t, err := o.typeFor(ctx, inv, "/type", in.Type, entity.ActionWrite)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ type TypeInfo struct {
 	Title       string `json:"title,omitempty"`
 	Description string `json:"description,omitempty"`
 	// May lists what the principal may do: read, write, delete.
-	May []string `json:"may"`
+	May []entity.Action `json:"may"`
 	// Fields are set only if the type was requested by name; FieldCount is always set.
 	Fields     []json.RawMessage `json:"fields,omitempty"`
 	FieldCount int               `json:"field_count"`
@@ -48,7 +48,7 @@ func (o Options) listTypes(ctx context.Context, inv jig.Invocation, in listIn) (
 		return Types{}, err
 	}
 	if in.Type != "" {
-		t, err := o.typeFor(ctx, inv, "/type", in.Type, actionRead)
+		t, err := o.typeFor(ctx, inv, "/type", in.Type, entity.ActionRead)
 		if err != nil {
 			return Types{}, err
 		}
@@ -58,8 +58,8 @@ func (o Options) listTypes(ctx context.Context, inv jig.Invocation, in listIn) (
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		t := types[name]
 		info := TypeInfo{Name: t.Name, Title: t.Title, Description: t.Description, FieldCount: len(t.Fields)}
-		for _, action := range []string{actionRead, actionWrite, actionDelete} {
-			if may(inv.Principal, name, action) {
+		for _, action := range entity.Actions() {
+			if entity.May(inv.Principal, name, action) {
 				info.May = append(info.May, action)
 			}
 		}
@@ -133,7 +133,7 @@ func (o Options) search(ctx context.Context, inv jig.Invocation, in searchIn) (H
 	names := slices.Sorted(maps.Keys(types))
 	if len(in.Types) > 0 {
 		for i, name := range in.Types {
-			if _, err := o.typeFor(ctx, inv, fmt.Sprintf("/types/%d", i), name, actionRead); err != nil {
+			if _, err := o.typeFor(ctx, inv, fmt.Sprintf("/types/%d", i), name, entity.ActionRead); err != nil {
 				return Hits{}, err
 			}
 		}
@@ -195,7 +195,7 @@ func (p Page) Summary() string {
 const maxListed = 1000
 
 func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (Page, error) {
-	t, err := o.typeFor(ctx, inv, "/type", in.Type, actionRead)
+	t, err := o.typeFor(ctx, inv, "/type", in.Type, entity.ActionRead)
 	if err != nil {
 		return Page{}, err
 	}

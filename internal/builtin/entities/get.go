@@ -68,7 +68,7 @@ func (r Reading) Summary() string {
 }
 
 func (o Options) get(ctx context.Context, inv jig.Invocation, in getIn) (Reading, error) {
-	e, t, err := o.entity(ctx, inv, "/id", in.ID, actionRead)
+	e, t, err := o.entity(ctx, inv, "/id", in.ID, entity.ActionRead)
 	if err != nil {
 		return Reading{}, err
 	}

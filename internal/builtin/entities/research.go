@@ -198,7 +198,7 @@ func (o Options) researched(ctx context.Context, inv jig.Invocation, in research
 	}
 	types := make([]entity.Type, len(names))
 	for i, name := range names {
-		if types[i], err = o.typeFor(ctx, inv, at, name, actionRead); err != nil {
+		if types[i], err = o.typeFor(ctx, inv, at, name, entity.ActionRead); err != nil {
 			return nil, err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // Readable returns an entity that the call's principal may read. found is false for every other id, whether or not such an entity exists.
 func (o Options) Readable(ctx context.Context, inv jig.Invocation, id string) (e entity.Entity, found bool, err error) {
-	e, _, err = o.entity(ctx, inv, "id", id, actionRead)
+	e, _, err = o.entity(ctx, inv, "id", id, entity.ActionRead)
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		return entity.Entity{}, false, nil
 	}
@@ -41,7 +41,7 @@ type Draft struct {
 // checks the content. missing lists ids of relation targets that do not exist or that the principal may not read; if there are any, no
 // entity is returned.
 func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n entity.NewEntity, missing []string, err error) {
-	t, err := o.typeFor(ctx, inv, "creates.type", d.Type, actionWrite)
+	t, err := o.typeFor(ctx, inv, "creates.type", d.Type, entity.ActionWrite)
 	if err != nil {
 		return n, nil, err
 	}
