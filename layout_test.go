@@ -71,7 +71,8 @@ func arrows() map[string][]string {
 		"internal/tenancy/current": {
 			".", "internal/approval", "internal/bundle", "internal/cache", "internal/entity", "internal/identity", "internal/tenancy", "spec",
 		},
-		"internal/entity/retype": {".", "internal/bundle", "internal/entity", "spec"},
+		"internal/entity/guarded": {".", "internal/entity", "internal/toolname"},
+		"internal/entity/retype":  {".", "internal/bundle", "internal/entity", "spec"},
 		"internal/plan/composition": {
 			".", "internal/duration", "internal/expr", "internal/jsontext", "internal/plan", "internal/toolname", "spec",
 		},
@@ -87,16 +88,18 @@ func arrows() map[string][]string {
 		"tools":          {".", "internal/schema", "internal/seal", "internal/suggest"},
 		"tools/tooltest": {".", "spec", "tools"},
 		"internal/builtin": {
-			".", "internal/audit", "internal/bundle", "internal/chat", "internal/clip", "internal/entity", "internal/entity/retype",
-			"internal/jsonpath", "internal/outbound", "internal/pattern", "internal/schema", "internal/suggest", "internal/toolname", "internal/workdir",
-			"spec", "tools",
+			".", "internal/audit", "internal/bundle", "internal/chat", "internal/clip", "internal/entity", "internal/entity/guarded",
+			"internal/entity/retype", "internal/jsonpath", "internal/outbound", "internal/pattern", "internal/schema", "internal/suggest",
+			"internal/toolname", "internal/workdir", "spec", "tools",
 		},
-		// These packages connect documents with the entity tools.
+		// These packages connect plans with stored entities. Like the rest of internal/plan, they know no built-in tools.
 		"internal/plan/thin": {
-			".", "internal/entity", "internal/expr", "internal/plan", "internal/protocol", "spec", "tools", "internal/builtin/entities",
+			".", "internal/entity", "internal/entity/guarded", "internal/expr", "internal/plan", "internal/protocol", "internal/toolname", "spec",
+			"tools",
 		},
 		"internal/plan/extractor": {
-			".", "internal/bundle", "internal/entity", "internal/plan", "internal/plan/extraction", "spec", "internal/builtin/entities",
+			".", "internal/bundle", "internal/entity", "internal/entity/guarded", "internal/plan", "internal/plan/extraction", "internal/toolname",
+			"spec",
 		},
 		"model":           {".", "internal/cache", "internal/chat", "internal/expr"},
 		"internal/notify": {".", "internal/approval", "internal/tenancy"},

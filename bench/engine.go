@@ -65,7 +65,7 @@ func newEngine(ctx context.Context, url string, entered func(entry)) (*engine, e
 }
 
 func (e *engine) wire(ctx context.Context, url string, entered func(entry), logger *slog.Logger) (err error) {
-	own := entityOptions(e.store)
+	own := entities.Options{Entities: guardedEntities(e.store), Store: entities.Store{Records: e.store, Texts: e.store, Finder: e.store}}
 	if e.registry, err = tools.NewRegistry(append(benchTools(entered), entities.Tools(own)...)...); err != nil {
 		return fmt.Errorf("register the tools: %w", err)
 	}
@@ -81,11 +81,11 @@ func (e *engine) wire(ctx context.Context, url string, entered func(entry), logg
 	}
 	e.specs = executions{
 		Engine: composition.NewEngine(),
-		thin:   thin.NewEngine(thin.Options{Records: records{store: e.store, entities: own}, Starter: e.starter, Tools: e.registry}),
+		thin:   thin.NewEngine(thin.Options{Records: records{store: e.store, entities: own.Entities}, Starter: e.starter, Tools: e.registry}),
 	}
 	e.activities = activities.New(activities.Deps{
 		Store: activitiestest.StoreOf(e.store), Catalogue: e.registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
-		Composer: e.specs, Extractor: extractor.New(own, newSchemas().ValidateOutput),
+		Composer: e.specs, Extractor: extractor.New(own.Entities, newSchemas().ValidateOutput),
 		ParseAgent: parseAgent, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})
 	return nil

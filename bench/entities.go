@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/entity/guarded"
 	jigplan "github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/internal/plan/extractor"
@@ -20,8 +21,8 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-func entityOptions(db *store.DB) entities.Options {
-	return entities.Options{Store: entities.Store{Records: db, Texts: db, Finder: db}, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
+func guardedEntities(db *store.DB) guarded.Entities {
+	return guarded.Entities{Store: db, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
 }
 
 // executions reads execution specs as tools, and computes the moves of compositions.
@@ -43,7 +44,7 @@ func (x executions) Load(document string, body []byte) (jigplan.Tool, error) {
 type records struct {
 	thin.Records
 	store    *store.DB
-	entities entities.Options
+	entities guarded.Entities
 }
 
 // Made returns the entity under a key. Each call has a different key, so entities are not shared.
@@ -53,7 +54,7 @@ func (r records) Made(ctx context.Context, tenant, key string) (entity.Entity, b
 
 // Create creates the entity of a call, once.
 func (r records) Create(ctx context.Context, inv jig.Invocation, c thin.Creation) (entity.Entity, bool, []string, error) {
-	n, missing, err := r.entities.New(ctx, inv, entities.Draft{Type: c.Type, Title: c.Title, Content: c.Content, Relations: c.Relations})
+	n, missing, err := r.entities.New(ctx, inv, guarded.Draft{Type: c.Type, Title: c.Title, Content: c.Content, Relations: c.Relations})
 	if err != nil || len(missing) > 0 {
 		return entity.Entity{}, false, missing, err
 	}

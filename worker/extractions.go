@@ -2,21 +2,24 @@ package worker
 
 import (
 	"github.com/jig-run/jig/internal/builtin/entities"
+	"github.com/jig-run/jig/internal/entity/guarded"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/spec"
 )
 
-func entityOptions(db *store.DB) entities.Options {
-	return entities.Options{Store: entities.Store{Records: db, Texts: db, Finder: db}, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
+func guardedEntities(db *store.DB) guarded.Entities {
+	return guarded.Entities{Store: db, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
 }
 
-// withModel lets the entity tools ask a model. The model's claims must pass the same checks as the claims of extractions.
-func withModel(o entities.Options, model entities.Model, byDefault string) entities.Options {
-	o.Model, o.DefaultModel, o.CheckClaims = model, byDefault, extractor.CheckClaims
-	return o
+// entityOptions returns the settings of the entity tools. A model's claims must pass the same checks as the claims of extractions.
+func entityOptions(db *store.DB, model entities.Model, byDefault string) entities.Options {
+	return entities.Options{
+		Entities: guardedEntities(db), Store: entities.Store{Records: db, Texts: db, Finder: db},
+		Model: model, DefaultModel: byDefault, CheckClaims: extractor.CheckClaims,
+	}
 }
 
 func newExtractor(db *store.DB) extractor.Extractor {
-	return extractor.New(entityOptions(db), newSchemas().ValidateOutput)
+	return extractor.New(guardedEntities(db), newSchemas().ValidateOutput)
 }

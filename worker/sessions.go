@@ -19,7 +19,7 @@ import (
 // taskTools returns the tools that show the state of an entity's tasks and retry sessions.
 func taskTools(db *store.DB, temporal sdk.Client, s Settings) []tools.Tool {
 	return tasks.Tools(tasks.Options{
-		Readable: entityOptions(db).Readable, Status: extractor.NewProgress(db).EntityStatus, Session: db.Session, Call: db.Call, Doubtful: db.DoubtfulCalls, Said: db.HasMessage,
+		Readable: guardedEntities(db).Readable, Status: extractor.NewProgress(db).EntityStatus, Session: db.Session, Call: db.Call, Doubtful: db.DoubtfulCalls, Said: db.HasMessage,
 		Starter: sessions{db: db, client: client.New(temporal, client.Options{TaskQueue: s.Temporal.TaskQueue})},
 	})
 }

@@ -19,7 +19,7 @@ type executions struct {
 
 func newExecutions(db *store.DB, temporal sdk.Client, s Settings, registry *tools.Registry) executions {
 	return executions{Engine: composition.NewEngine(), thin: thin.NewEngine(thin.Options{
-		Records: thin.NewRecords(db, entityOptions(db)),
+		Records: thin.NewRecords(db, guardedEntities(db)),
 		Starter: thin.NewStarter(db, client.New(temporal, client.Options{TaskQueue: s.Temporal.TaskQueue})),
 		Tools:   registry, URL: s.EntityURL,
 	})}

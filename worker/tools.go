@@ -37,7 +37,7 @@ func builtins(
 		web.Tools(web.Options{AllowLoopback: s.AllowLoopback, AllowHosts: s.AllowHosts}),
 		prompt.Tools(prompt.Options{Model: models, Skills: known, DefaultModel: s.Model}),
 		person.Tools(),
-		entities.Tools(withModel(entityOptions(db), models, s.Model)),
+		entities.Tools(entityOptions(db, models, s.Model)),
 		audittool.Tools(audittool.Options{Rows: db.AuditRows, Head: db.AuditHead}),
 		grants.Tools(grants.Options{New: newGrant(tenants, known), Approved: db.Approved, Put: db.PutGrant, ID: activities.GrantID}),
 		catalog.Tools(catalog.Options{Store: db, Known: known.Known, KindOf: current.StoredKind, Check: checkDocument, TypeOf: extractor.TypeInUse(db)}),

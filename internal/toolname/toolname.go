@@ -1,5 +1,5 @@
-// Package toolname holds the names of built-in tools that the engine, the language of documents or the command line call themselves. It
-// must not know how the tools work.
+// Package toolname holds the names of built-in tools that the engine, the language of documents or the command line call themselves, or that
+// hints mention. It must not know how the tools work.
 package toolname
 
 // The tools behind prompts, agents and tasks.
@@ -21,6 +21,13 @@ const (
 	EntitiesFilter = "entities.filter"
 	// EntitiesExtract takes {id, mode?, fields?, input?} and returns the result of an extraction.
 	EntitiesExtract = "entities.extract"
+	// EntitiesExtractAll takes {type, where?, match?, workspace?, mode?, fields?, input?, max_parallel?, limit?} and returns how many
+	// extractions completed.
+	EntitiesExtractAll = "entities.extractAll"
+	// These are named in hints.
+	EntitiesListTypes = "entities.listTypes"
+	EntitiesSearch    = "entities.search"
+	EntitiesUpdate    = "entities.update"
 )
 
 // The tools that set up a tenant.

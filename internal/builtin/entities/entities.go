@@ -6,11 +6,11 @@ package entities
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/entity/guarded"
 	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/tools"
 )
@@ -24,14 +24,11 @@ type Store struct {
 
 // Records keeps entities and their relations.
 type Records interface {
-	Entities(ctx context.Context, tenant string, ids []string) ([]entity.Entity, error)
 	EntityTypeOf(ctx context.Context, tenant, id string) (string, error)
 	CreateEntity(ctx context.Context, n entity.NewEntity) (e entity.Entity, created bool, err error)
 	UpdateEntity(ctx context.Context, tenant, id string, revision int64, patch entity.Patch) (entity.Entity, error)
 	DeleteEntity(ctx context.Context, tenant, id string, revision int64) error
 	Relate(ctx context.Context, tenant string, r entity.Relation) error
-	// EntityProgress returns an entity and how its tasks ended in earlier extractions, by task id.
-	EntityProgress(ctx context.Context, tenant, id string) (entity.Entity, map[string]json.RawMessage, error)
 }
 
 // Texts keeps texts, which may belong to an entity.
@@ -49,20 +46,13 @@ type Finder interface {
 	FilterEntities(ctx context.Context, tenant string, t entity.Type, f entity.Filter) (entity.Page, error)
 	// SearchText finds chunks in the texts of the given entities, the best first.
 	SearchText(ctx context.Context, tenant, query string, entityIDs []string, limit int) ([]entity.TextHit, error)
-	// Connected lists the entities that can be reached along relations in either direction.
-	Connected(ctx context.Context, tenant, id string, depth int, workspace string) ([]string, error)
-	// Sources returns the given entities and their texts, with hashes and at most the given number of bytes of bodies.
-	Sources(ctx context.Context, tenant string, ids []string, bytes int) (entity.Sources, error)
 }
 
-// Options are the settings of the tools. Store, Types and Check are required.
+// Options are the settings of the tools. Entities and Store are required.
 type Options struct {
+	// Entities decides what the tools may read and write for a principal.
+	guarded.Entities
 	Store Store
-	// Types returns a tenant's entity types. Entities of other types do not exist for the tools.
-	Types func(ctx context.Context, tenant string) ([]entity.Type, error)
-	// Check returns INVALID_INPUT, with pointers into the content, if the content does not fit the type. If partial is true, required fields
-	// may be missing.
-	Check func(t entity.Type, content json.RawMessage, partial bool) error
 	// Model answers questions in natural language; DefaultModel (provider/model) is used if a call names no model. Without a Model,
 	// entities.extractFilters fails, and research answers with sentences from the texts.
 	Model        Model
@@ -74,13 +64,13 @@ type Options struct {
 
 // The names of the tools.
 const (
-	ListTypesTool      = "entities.listTypes"
+	ListTypesTool      = toolname.EntitiesListTypes
 	StatsTool          = "entities.stats"
-	SearchTool         = "entities.search"
+	SearchTool         = toolname.EntitiesSearch
 	FilterTool         = toolname.EntitiesFilter
 	GetTool            = "entities.get"
 	CreateTool         = "entities.create"
-	UpdateTool         = "entities.update"
+	UpdateTool         = toolname.EntitiesUpdate
 	CreateRelationTool = "entities.createRelation"
 	DeleteTool         = "entities.delete"
 	GetTextTool        = "entities.getText"
@@ -128,48 +118,4 @@ func Tools(o Options) []tools.Tool {
 		o.researchTool(),
 		extractAllTool(),
 	}
-}
-
-// readable returns the types of the call's tenant that its principal may read, by name.
-func (o Options) readable(ctx context.Context, inv jig.Invocation) (map[string]entity.Type, error) {
-	all, err := o.Types(ctx, inv.Tenant)
-	if err != nil {
-		return nil, err
-	}
-	return entity.Readable(inv.Principal, all), nil
-}
-
-// typeFor returns a type on which the principal may perform an action. A type that it may not read is NOT_FOUND.
-func (o Options) typeFor(ctx context.Context, inv jig.Invocation, at, name string, action entity.Action) (entity.Type, error) {
-	types, err := o.readable(ctx, inv)
-	if err != nil {
-		return entity.Type{}, err
-	}
-	t, ok := types[name]
-	if !ok {
-		return t, jig.Errorf(jig.CodeNotFound, "there is no entity type %q", name).WithField(at).WithHint(ListTypesTool + " shows those that you may read")
-	}
-	return t, entity.Permit(inv.Principal, name, action)
-}
-
-// entity returns an entity on which the principal may perform an action. An entity that it may not read is NOT_FOUND.
-func (o Options) entity(ctx context.Context, inv jig.Invocation, at, id string, action entity.Action) (entity.Entity, entity.Type, error) {
-	types, err := o.readable(ctx, inv)
-	if err != nil {
-		return entity.Entity{}, entity.Type{}, err
-	}
-	found, err := o.Store.Entities(ctx, inv.Tenant, []string{id})
-	if err != nil {
-		return entity.Entity{}, entity.Type{}, err
-	}
-	found = entity.Visible(types, found)
-	if len(found) != 1 {
-		return entity.Entity{}, entity.Type{}, notFound(at, id)
-	}
-	return found[0], types[found[0].Type], entity.Permit(inv.Principal, found[0].Type, action)
-}
-
-func notFound(at, id string) *jig.Error {
-	return jig.Errorf(jig.CodeNotFound, "there is no entity %q", id).WithField(at).
-		WithHint(FilterTool + " and " + SearchTool + " find those that you may read")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/entity/guarded"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/tools/tooltest"
@@ -75,7 +76,8 @@ func newBench(t *testing.T, permissions ...string) *bench {
 
 func options(db *store.DB) entities.Options {
 	return entities.Options{
-		Store: entities.Store{Records: db, Texts: db, Finder: db}, Check: check, Types: func(context.Context, string) ([]entity.Type, error) { return types, nil },
+		Entities: guarded.Entities{Store: db, Check: check, Types: func(context.Context, string) ([]entity.Type, error) { return types, nil }},
+		Store:    entities.Store{Records: db, Texts: db, Finder: db},
 	}
 }
 

@@ -65,7 +65,7 @@ func (o Options) extractFiltersTool() tools.Tool {
 }
 
 func (o Options) extractFilters(ctx context.Context, inv jig.Invocation, in extractFiltersIn) (ExtractedFilter, error) {
-	t, err := o.typeFor(ctx, inv, "/type", in.Type, entity.ActionRead)
+	t, err := o.Type(ctx, inv, "/type", in.Type, entity.ActionRead)
 	if err != nil {
 		return ExtractedFilter{}, err
 	}

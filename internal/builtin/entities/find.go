@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/entity/guarded"
 )
 
 type listIn struct {
@@ -43,12 +44,12 @@ type Types struct {
 func (t Types) Summary() string { return fmt.Sprintf("%d entity types", len(t.Types)) }
 
 func (o Options) listTypes(ctx context.Context, inv jig.Invocation, in listIn) (Types, error) {
-	types, err := o.readable(ctx, inv)
+	types, err := o.ReadableTypes(ctx, inv)
 	if err != nil {
 		return Types{}, err
 	}
 	if in.Type != "" {
-		t, err := o.typeFor(ctx, inv, "/type", in.Type, entity.ActionRead)
+		t, err := o.Type(ctx, inv, "/type", in.Type, entity.ActionRead)
 		if err != nil {
 			return Types{}, err
 		}
@@ -93,7 +94,7 @@ type Stats struct {
 func (s Stats) Summary() string { return fmt.Sprintf("%d entities of %d types", s.Total, len(s.Types)) }
 
 func (o Options) stats(ctx context.Context, inv jig.Invocation, _ statsIn) (Stats, error) {
-	types, err := o.readable(ctx, inv)
+	types, err := o.ReadableTypes(ctx, inv)
 	if err != nil {
 		return Stats{}, err
 	}
@@ -126,14 +127,14 @@ type Hits struct {
 func (h Hits) Summary() string { return fmt.Sprintf("%d entities found", len(h.Hits)) }
 
 func (o Options) search(ctx context.Context, inv jig.Invocation, in searchIn) (Hits, error) {
-	types, err := o.readable(ctx, inv)
+	types, err := o.ReadableTypes(ctx, inv)
 	if err != nil {
 		return Hits{}, err
 	}
 	names := slices.Sorted(maps.Keys(types))
 	if len(in.Types) > 0 {
 		for i, name := range in.Types {
-			if _, err := o.typeFor(ctx, inv, fmt.Sprintf("/types/%d", i), name, entity.ActionRead); err != nil {
+			if _, err := o.Type(ctx, inv, fmt.Sprintf("/types/%d", i), name, entity.ActionRead); err != nil {
 				return Hits{}, err
 			}
 		}
@@ -195,12 +196,12 @@ func (p Page) Summary() string {
 const maxListed = 1000
 
 func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (Page, error) {
-	t, err := o.typeFor(ctx, inv, "/type", in.Type, entity.ActionRead)
+	t, err := o.Type(ctx, inv, "/type", in.Type, entity.ActionRead)
 	if err != nil {
 		return Page{}, err
 	}
 	for i, name := range in.Fields {
-		if _, err := fieldAt(t, fmt.Sprintf("/fields/%d", i), name); err != nil {
+		if _, err := guarded.FieldAt(t, fmt.Sprintf("/fields/%d", i), name); err != nil {
 			return Page{}, err
 		}
 	}
@@ -227,22 +228,6 @@ func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (P
 		page.Entities = append(page.Entities, row)
 	}
 	return page, nil
-}
-
-// fieldAt finds a field of a type by its dotted name.
-func fieldAt(t entity.Type, at, name string) (entity.Field, error) {
-	fields, found := t.Fields, entity.Field{}
-	for part := range strings.SplitSeq(name, ".") {
-		i := slices.IndexFunc(fields, func(f entity.Field) bool { return f.Name == part })
-		if i < 0 || part == "" {
-			return found, jig.Errorf(jig.CodeInvalidInput, "the type %s has no field %q", t.Name, name).WithField(at).
-				WithHint(ListTypesTool + " with the type shows its fields")
-		}
-		if found, fields = fields[i], nil; found.Type == entity.FieldObject {
-			fields = found.Fields
-		}
-	}
-	return found, nil
 }
 
 // valueAt returns the value of a field in a content; nil if it is missing or null.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/entity/guarded"
 )
 
 const (
@@ -68,7 +69,7 @@ func (r Reading) Summary() string {
 }
 
 func (o Options) get(ctx context.Context, inv jig.Invocation, in getIn) (Reading, error) {
-	e, t, err := o.entity(ctx, inv, "/id", in.ID, entity.ActionRead)
+	e, t, err := o.Entity(ctx, inv, "/id", in.ID, entity.ActionRead)
 	if err != nil {
 		return Reading{}, err
 	}
@@ -77,7 +78,7 @@ func (o Options) get(ctx context.Context, inv jig.Invocation, in getIn) (Reading
 		r.structure(t.Fields, e.Content, "")
 		return r, o.withTexts(ctx, inv.Tenant, &r)
 	}
-	if _, err := fieldAt(t, "/field", in.Field); err != nil {
+	if _, err := guarded.FieldAt(t, "/field", in.Field); err != nil {
 		return Reading{}, err
 	}
 	r.Value, r.Next, err = window(valueAt(e.Content, in.Field), in.Offset)

@@ -180,7 +180,7 @@ func (o Options) research(ctx context.Context, inv jig.Invocation, in researchIn
 
 // researched returns the types to search: the named ones, or all that the principal may read.
 func (o Options) researched(ctx context.Context, inv jig.Invocation, in researchIn) ([]entity.Type, error) {
-	readable, err := o.readable(ctx, inv)
+	readable, err := o.ReadableTypes(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (o Options) researched(ctx context.Context, inv jig.Invocation, in research
 	}
 	types := make([]entity.Type, len(names))
 	for i, name := range names {
-		if types[i], err = o.typeFor(ctx, inv, at, name, entity.ActionRead); err != nil {
+		if types[i], err = o.Type(ctx, inv, at, name, entity.ActionRead); err != nil {
 			return nil, err
 		}
 	}

@@ -38,7 +38,7 @@ func (p TextPut) Summary() string {
 
 // putText adds a text to an entity, or replaces one of its texts. A second attempt at the same call writes the same text again.
 func (o Options) putText(ctx context.Context, inv jig.Invocation, in putTextIn) (TextPut, error) {
-	e, _, err := o.entity(ctx, inv, "/id", in.ID, entity.ActionWrite)
+	e, _, err := o.Entity(ctx, inv, "/id", in.ID, entity.ActionWrite)
 	if err != nil {
 		return TextPut{}, err
 	}
@@ -77,7 +77,7 @@ func (o Options) getText(ctx context.Context, inv jig.Invocation, in getTextIn) 
 	if err != nil {
 		return TextPart{}, noText(err, "/document_id", in.Document)
 	}
-	if _, _, err := o.entity(ctx, inv, "/document_id", text.EntityID, entity.ActionRead); err != nil {
+	if _, _, err := o.Entity(ctx, inv, "/document_id", text.EntityID, entity.ActionRead); err != nil {
 		return TextPart{}, noText(err, "/document_id", in.Document)
 	}
 	out := TextPart{Document: text.ID, ID: text.EntityID, Title: text.Title, MediaType: text.MediaType}

@@ -1,4 +1,4 @@
-// Package extractor connects the interpreter of extractions with the entity tools. It decides how an extraction begins, which sources its
+// Package extractor connects the interpreter of extractions with stored entities. It decides how an extraction begins, which sources its
 // values may be based on, and what its moves write. It must not know how entities are stored or what executes the moves.
 package extractor
 
@@ -7,29 +7,30 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/entity/guarded"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/extraction"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 )
 
-// Extractor fills entities, with the permissions of the entity tools. It is safe for concurrent use.
+// Extractor fills entities, within the permissions of the principals. It is safe for concurrent use.
 type Extractor struct {
-	entities entities.Options
+	entities guarded.Entities
 	engine   *extraction.Engine
 }
 
 // New returns an Extractor. check validates a value against the JSON Schema of a task's output.
-func New(o entities.Options, check func(schema json.RawMessage, value []byte) error) Extractor {
-	return Extractor{entities: o, engine: extraction.NewEngine(spec.LoadEntityType, extraction.Checks{
+func New(entities guarded.Entities, check func(schema json.RawMessage, value []byte) error) Extractor {
+	return Extractor{entities: entities, engine: extraction.NewEngine(spec.LoadEntityType, extraction.Checks{
 		Field: checkField, Schema: func(schema, value json.RawMessage) error { return check(schema, value) },
 	})}
 }
 
 // Begin checks a call of a tool that fills entities and returns the extraction to run.
 func (x Extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (plan.Extraction, error) {
-	if tool == entities.ExtractAllTool {
+	if tool == toolname.EntitiesExtractAll {
 		return plan.Extraction{}, x.entities.CheckExtractAll(ctx, inv, input)
 	}
 	begun, err := x.entities.Extraction(ctx, inv, input)
@@ -66,7 +67,7 @@ func (x Extractor) Advance(
 	if err != nil {
 		return move, err
 	}
-	move.Entity.Relations = entities.Links(t, move.Entity.Fields)
+	move.Entity.Relations = guarded.Links(t, move.Entity.Fields)
 	return move, nil
 }
 

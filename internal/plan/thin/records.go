@@ -3,11 +3,12 @@ package thin
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/entity/guarded"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -67,14 +68,16 @@ type Store interface {
 	CreateByKey(ctx context.Context, n entity.NewEntity, reusable bool) (e entity.Entity, created bool, err error)
 }
 
-// stored implements Records with the permissions of the entity tools.
+// stored implements Records with the permissions of the principals.
 type stored struct {
 	store    Store
-	entities entities.Options
+	entities guarded.Entities
 }
 
-// NewRecords returns access to stored entities, within what the principals may do with the entity tools.
-func NewRecords(db Store, o entities.Options) Records { return stored{store: db, entities: o} }
+// NewRecords returns access to stored entities, within the permissions of the principals.
+func NewRecords(db Store, entities guarded.Entities) Records {
+	return stored{store: db, entities: entities}
+}
 
 func (s stored) HasBundle(ctx context.Context, tenant, bundle string) (bool, error) {
 	names, err := s.store.BundleNames(ctx, tenant)
@@ -92,10 +95,11 @@ func (s stored) InWorkspace(ctx context.Context, tenant, workspace, id string) (
 
 // Connected lists the connected entities of the requested types that the caller may read.
 func (s stored) Connected(ctx context.Context, inv jig.Invocation, id string, which spec.ThinConnected) ([]entity.Entity, error) {
-	types, err := s.entities.ReadableTypes(ctx, inv)
+	readable, err := s.entities.ReadableTypes(ctx, inv)
 	if err != nil {
 		return nil, err
 	}
+	types := slices.Sorted(maps.Keys(readable))
 	if len(which.Types) > 0 {
 		types = slices.DeleteFunc(types, func(name string) bool { return !slices.Contains(which.Types, name) })
 	}
@@ -122,7 +126,7 @@ func (s stored) Made(ctx context.Context, tenant, key string) (entity.Entity, bo
 }
 
 func (s stored) Create(ctx context.Context, inv jig.Invocation, c Creation) (e entity.Entity, created bool, missing []string, err error) {
-	n, missing, err := s.entities.New(ctx, inv, entities.Draft{
+	n, missing, err := s.entities.New(ctx, inv, guarded.Draft{
 		Type: c.Type, Title: c.Title, Content: c.Content, Relations: c.Relations, At: "creates.fields", RelationsAt: "creates.relations",
 	})
 	if err != nil || len(missing) > 0 {

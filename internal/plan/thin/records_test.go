@@ -10,10 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/entity/guarded"
 	"github.com/jig-run/jig/internal/plan/thin"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -72,7 +73,7 @@ func (l *ledger) StartChild(_ context.Context, input protocol.CallInput, _ strin
 func TestRecords_ConnectedListsOnlyTypesThatTheCallerMayRead(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	records := thin.NewRecords(l, entities.Options{Types: func(context.Context, string) ([]entity.Type, error) {
+	records := thin.NewRecords(l, guarded.Entities{Types: func(context.Context, string) ([]entity.Type, error) {
 		return []entity.Type{{Name: "pilot"}, {Name: "review"}, {Name: "secret"}}, nil
 	}})
 	inv := invocation(1)
@@ -100,7 +101,7 @@ func TestRecords_TrespassesOfOneCallAreBounded(t *testing.T) {
 	for i := range 100 {
 		l.foreign = append(l.foreign, fmt.Sprint("ent_", i))
 	}
-	require.NoError(t, thin.NewRecords(l, entities.Options{}).Trespassed(t.Context(), invocation(1), []string{"ent_0"}))
+	require.NoError(t, thin.NewRecords(l, guarded.Entities{}).Trespassed(t.Context(), invocation(1), []string{"ent_0"}))
 	require.Equal(t, l.foreign[:20], l.recorded)
 }
 
@@ -113,7 +114,7 @@ func TestStarter(t *testing.T) {
 	require.NoError(t, s.Start(t.Context(), invocation(1), "ses_large", large))
 	require.Equal(t, []string{"ses_small", "ses_large"}, l.children, "the call names its child before the child starts")
 	require.Equal(t, []string{string(large)}, l.artifacts)
-	call := protocol.CallInput{Tenant: "acme", Tool: entities.ExtractTool, Parent: "ses_1", ParentCall: "1.1"}
+	call := protocol.CallInput{Tenant: "acme", Tool: toolname.EntitiesExtract, Parent: "ses_1", ParentCall: "1.1"}
 	first, second := call, call
 	first.Input, second.InputArtifact = small, "art_1"
 	require.Equal(t, []protocol.CallInput{first, second}, l.started)

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // Starter starts extractions.
@@ -45,7 +45,7 @@ func NewStarter(db Sessions, client Client) Starter { return starter{sessions: d
 
 func (s starter) Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) error {
 	return StartChild(ctx, s.sessions, s.client, session, protocol.CallInput{
-		Tenant: inv.Tenant, Tool: entities.ExtractTool, Input: input, Parent: inv.SessionID, ParentCall: inv.CallID,
+		Tenant: inv.Tenant, Tool: toolname.EntitiesExtract, Input: input, Parent: inv.SessionID, ParentCall: inv.CallID,
 	})
 }
 

@@ -1,4 +1,4 @@
-package entities_test
+package guarded_test
 
 import (
 	"context"
@@ -8,16 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/entity/guarded"
 )
 
 // An extraction requires permission to read and write the entity, and entities that the principal may not read are not sources.
 func TestExtraction_RequiresPermission(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "*")
-	o := options(b.db)
-	o.Types = func(context.Context, string) ([]entity.Type, error) {
+	f := newFixture(t)
+	f.Types = func(context.Context, string) ([]entity.Type, error) {
 		return []entity.Type{
 			{
 				Name: "page", Fields: []entity.Field{{Name: "words", Type: entity.FieldNumber, Task: "words"}, {Name: "url", Type: entity.FieldURL}},
@@ -30,19 +29,19 @@ func TestExtraction_RequiresPermission(t *testing.T) {
 	}
 	ids := map[string]string{}
 	for _, kind := range []string{"page", "open", "secret", "bare"} {
-		e, _, err := b.db.CreateEntity(t.Context(), entity.NewEntity{Entity: entity.Entity{Tenant: b.Invocation.Tenant, Type: kind}})
+		e, _, err := f.db.CreateEntity(t.Context(), entity.NewEntity{Entity: entity.Entity{Tenant: f.inv.Tenant, Type: kind}})
 		require.NoError(t, err)
 		ids[kind] = e.ID
-		_, err = b.db.PutText(t.Context(), entity.Text{Tenant: b.Invocation.Tenant, EntityID: e.ID, Title: kind, Body: "of " + kind})
+		_, err = f.db.PutText(t.Context(), entity.Text{Tenant: f.inv.Tenant, EntityID: e.ID, Title: kind, Body: "of " + kind})
 		require.NoError(t, err)
 	}
 	for _, kind := range []string{"open", "secret"} {
-		require.NoError(t, b.db.Relate(t.Context(), b.Invocation.Tenant, entity.Relation{From: ids[kind], Name: "about", To: ids["page"]}))
+		require.NoError(t, f.db.Relate(t.Context(), f.inv.Tenant, entity.Relation{From: ids[kind], Name: "about", To: ids["page"]}))
 	}
-	begin := func(input string, permissions ...string) (entities.Extraction, jig.Code) {
-		inv := b.Invocation
+	begin := func(input string, permissions ...string) (guarded.Extraction, jig.Code) {
+		inv := f.inv
 		inv.Principal.Permissions = permissions
-		x, err := o.Extraction(t.Context(), inv, []byte(input))
+		x, err := f.Extraction(t.Context(), inv, []byte(input))
 		return x, jig.CodeOf(err)
 	}
 	page := `{"id":"` + ids["page"] + `"`
@@ -60,9 +59,9 @@ func TestExtraction_RequiresPermission(t *testing.T) {
 	x, _ := begin(page+`,"mode":"retry"}`, may...)
 	require.Equal(t, ids["page"], x.Entity.ID)
 	require.Equal(t, "retry", x.Mode)
-	inv := b.Invocation
+	inv := f.inv
 	inv.Principal.Permissions = may
-	sources, err := o.Sources(t.Context(), inv, x.Type, x.Entity.ID)
+	sources, err := f.Sources(t.Context(), inv, x.Type, x.Entity.ID)
 	require.NoError(t, err)
 	require.Len(t, sources.Entities, 1)
 	require.Equal(t, ids["open"], sources.Entities[0].ID)
@@ -76,9 +75,8 @@ func TestExtraction_RequiresPermission(t *testing.T) {
 // A principal without write permission for the type fills nothing, and fields that no task fills are refused before anything begins.
 func TestExtractAll_RequiresPermission(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "*")
-	o := options(b.db)
-	o.Types = func(context.Context, string) ([]entity.Type, error) {
+	f := newFixture(t)
+	f.Types = func(context.Context, string) ([]entity.Type, error) {
 		return []entity.Type{
 			{
 				Name: "page", Fields: []entity.Field{{Name: "words", Type: entity.FieldNumber, Task: "words"}, {Name: "url", Type: entity.FieldURL}},
@@ -88,9 +86,9 @@ func TestExtractAll_RequiresPermission(t *testing.T) {
 		}, nil
 	}
 	check := func(input string, permissions ...string) error {
-		inv := b.Invocation
+		inv := f.inv
 		inv.Principal.Permissions = permissions
-		return o.CheckExtractAll(t.Context(), inv, []byte(input))
+		return f.CheckExtractAll(t.Context(), inv, []byte(input))
 	}
 	require.NoError(t, check(`{"type":"page","fields":["words"]}`, "entities.page.read", "entities.page.write"))
 	for _, tt := range []struct {

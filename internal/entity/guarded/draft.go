@@ -1,4 +1,4 @@
-package entities
+package guarded
 
 import (
 	"context"
@@ -10,21 +10,6 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 )
-
-// Readable returns an entity that the call's principal may read. found is false for every other id, whether or not such an entity exists.
-func (o Options) Readable(ctx context.Context, inv jig.Invocation, id string) (e entity.Entity, found bool, err error) {
-	e, _, err = o.entity(ctx, inv, "id", id, entity.ActionRead)
-	if jig.CodeOf(err) == jig.CodeNotFound {
-		return entity.Entity{}, false, nil
-	}
-	return e, err == nil, err
-}
-
-// ReadableTypes returns the names of the entity types that the call's principal may read, sorted.
-func (o Options) ReadableTypes(ctx context.Context, inv jig.Invocation) ([]string, error) {
-	types, err := o.readable(ctx, inv)
-	return slices.Sorted(maps.Keys(types)), err
-}
 
 // Draft is a document's description of an entity to create.
 type Draft struct {
@@ -40,8 +25,8 @@ type Draft struct {
 // New turns a draft into an entity to be created: it checks that the principal may write entities of the type, fills in defaults, and
 // checks the content. missing lists ids of relation targets that do not exist or that the principal may not read; if there are any, no
 // entity is returned.
-func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n entity.NewEntity, missing []string, err error) {
-	t, err := o.typeFor(ctx, inv, "creates.type", d.Type, entity.ActionWrite)
+func (g Entities) New(ctx context.Context, inv jig.Invocation, d Draft) (n entity.NewEntity, missing []string, err error) {
+	t, err := g.Type(ctx, inv, "creates.type", d.Type, entity.ActionWrite)
 	if err != nil {
 		return n, nil, err
 	}
@@ -59,12 +44,12 @@ func (o Options) New(ctx context.Context, inv jig.Invocation, d Draft) (n entity
 			others[name] = ids
 		}
 	}
-	raw, content, err := o.complete(t, content, d.At)
+	raw, content, err := g.Complete(t, content, d.At)
 	if err != nil {
 		return n, nil, err
 	}
 	found := linksOf(t, content)
-	if missing, err = o.unreadable(ctx, inv, found, others, d.At); len(missing) > 0 || err != nil {
+	if missing, err = g.unreadable(ctx, inv, found, others, d.At); len(missing) > 0 || err != nil {
 		return n, missing, err
 	}
 	n.Entity = entity.Entity{Tenant: inv.Tenant, Type: t.Name, TypeVersion: t.Version, Title: d.Title, Content: raw}
@@ -121,7 +106,7 @@ func encodeTo(content map[string]json.RawMessage, name string, v any) error {
 
 // unreadable returns the ids of relation targets that the principal may not read. If there are none, it checks that each target has the
 // type that its field requires.
-func (o Options) unreadable(
+func (g Entities) unreadable(
 	ctx context.Context, inv jig.Invocation, found links, others map[string][]string, at string,
 ) (missing []string, err error) {
 	var ids []string
@@ -133,7 +118,7 @@ func (o Options) unreadable(
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	kinds, err := o.kinds(ctx, inv, ids)
+	kinds, err := g.kinds(ctx, inv, ids)
 	if err != nil {
 		return nil, err
 	}

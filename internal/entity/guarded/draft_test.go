@@ -1,4 +1,4 @@
-package entities_test
+package guarded_test
 
 import (
 	"encoding/json"
@@ -7,22 +7,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/builtin/entities"
-	"github.com/jig-run/jig/internal/store/storetest"
+	"github.com/jig-run/jig/internal/entity/guarded"
 )
 
 func TestNew_ConvertsDrafts(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "*")
-	team, report := b.create("team", object{"name": "a"}), b.create("report", object{"subject": "s"})
-	o := options(b.db)
-	draft := func(content string, relations map[string][]string) entities.Draft {
-		d := entities.Draft{Type: "team", Title: "T", Relations: relations, At: "creates.fields", RelationsAt: "creates.relations"}
+	f := newFixture(t)
+	team, report := f.create(t, "team", `{"name":"a"}`), f.create(t, "report", `{"subject":"s"}`)
+	draft := func(content string, relations map[string][]string) guarded.Draft {
+		d := guarded.Draft{Type: "team", Title: "T", Relations: relations, At: "creates.fields", RelationsAt: "creates.relations"}
 		require.NoError(t, json.Unmarshal([]byte(content), &d.Content))
 		return d
 	}
 	for name, c := range map[string]struct {
-		draft   entities.Draft
+		draft   guarded.Draft
 		content string
 		points  map[string][]string
 		missing []string
@@ -64,7 +62,7 @@ func TestNew_ConvertsDrafts(t *testing.T) {
 		"below a value": {draft(`{"name":"n"}`, map[string][]string{"notes.owner": {team}}), "", nil, nil, "creates.relations.notes.owner"},
 		"no field":      {draft(`{"name":"n","colour":"red"}`, nil), "", nil, nil, "creates.fields/colour"},
 	} {
-		n, missing, err := o.New(t.Context(), b.Invocation, c.draft)
+		n, missing, err := f.New(t.Context(), f.inv, c.draft)
 		require.Equal(t, c.missing, missing, name)
 		if c.field != "" {
 			require.Equal(t, []any{jig.CodeInvalidInput, c.field}, []any{jig.CodeOf(err), jig.AsError(err).Field}, "%s: %v", name, err)
@@ -81,39 +79,6 @@ func TestNew_ConvertsDrafts(t *testing.T) {
 		for relation := range c.points {
 			require.Contains(t, n.Relations, relation, name)
 		}
-		require.Equal(t, []string{b.Invocation.Tenant, "team", "v1", "T"}, []string{n.Tenant, n.Type, n.TypeVersion, n.Title}, name)
+		require.Equal(t, []string{f.inv.Tenant, "team", "v1", "T"}, []string{n.Tenant, n.Type, n.TypeVersion, n.Title}, name)
 	}
-}
-
-func TestReadableFailsClosed(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, "*")
-	id := b.create("team", object{"name": "a"})
-	o := options(b.db)
-	types, err := o.ReadableTypes(t.Context(), b.Invocation)
-	require.NoError(t, err)
-	require.Equal(t, []string{"report", "team"}, types)
-	e, found, err := o.Readable(t.Context(), b.Invocation, id)
-	require.NoError(t, err)
-	require.True(t, found)
-	require.Equal(t, "team", e.Type)
-
-	inv := b.Invocation
-	inv.Principal.Permissions = []string{"entities.report.read", "entities.team.write"}
-	types, err = o.ReadableTypes(t.Context(), inv)
-	require.NoError(t, err)
-	require.Equal(t, []string{"report"}, types)
-	_, found, err = o.Readable(t.Context(), inv, id)
-	require.NoError(t, err)
-	require.False(t, found)
-	_, _, err = o.New(t.Context(), inv, entities.Draft{Type: "team"})
-	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), "an entity that may not be read is not found")
-	inv.Principal.Permissions = []string{"entities.*.read"}
-	_, _, err = o.New(t.Context(), inv, entities.Draft{Type: "team"})
-	require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err))
-	inv = b.Invocation
-	inv.Tenant = storetest.Tenant(t)
-	_, found, err = o.Readable(t.Context(), inv, id)
-	require.NoError(t, err)
-	require.False(t, found, "nor is an entity of another tenant")
 }

@@ -1,0 +1,140 @@
+package guarded
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/toolname"
+)
+
+const (
+	// connectedDepth is the maximum distance of entities that claims may cite. maxQuotable bounds the texts that are loaded for quotes, in
+	// bytes.
+	connectedDepth = 2
+	maxQuotable    = 4 << 20
+	// maxBatchInput bounds the input that the tasks of every entity read, in bytes: it is stored once for each entity.
+	maxBatchInput = 16 << 10
+)
+
+// ExtractInput is the input of entities.extract.
+type ExtractInput struct {
+	ID     string          `json:"id"               jsonschema:"the entity's id" minLength:"1"`
+	Fields []string        `json:"fields,omitempty" jsonschema:"the only fields to fill, with what they depend on; all when it is left out"`
+	Input  json.RawMessage `json:"input,omitempty" jsonschema:"what the tasks read as input"`
+	Mode   string          `json:"mode,omitempty"   jsonschema:"run: every task; retry: those without a value; refresh: those whose sources or inputs changed" enum:"run,retry,refresh" default:"run"`
+}
+
+// ExtractAllInput is the input of entities.extractAll.
+type ExtractAllInput struct {
+	Type        string                `json:"type"                   jsonschema:"the entity type's name" minLength:"1"`
+	Where       []entity.FilterClause `json:"where,omitempty"        jsonschema:"which of them, as for entities.filter; all when it is left out" maxItems:"50"`
+	Match       entity.FilterMatch    `json:"match,omitempty"        jsonschema:"whether all of where must hold, or any" enum:"all,any" default:"all"`
+	Workspace   string                `json:"workspace,omitempty"    jsonschema:"only entities of this workspace"`
+	Mode        string                `json:"mode,omitempty"         jsonschema:"as for entities.extract" enum:"run,retry,refresh" default:"run"`
+	Fields      []string              `json:"fields,omitempty"       jsonschema:"the only fields to fill, with what they depend on; all when it is left out"`
+	Input       json.RawMessage       `json:"input,omitempty"        jsonschema:"what the tasks of every entity read as input, at most 16 KiB"`
+	MaxParallel int                   `json:"max_parallel,omitempty" jsonschema:"how many entities are filled at once" default:"20" minimum:"1" maximum:"100"`
+	Limit       int                   `json:"limit,omitempty"        jsonschema:"stop after this many entities; no limit when it is left out" minimum:"1"`
+}
+
+// Extraction is the input for starting an extraction of an entity.
+type Extraction struct {
+	Entity entity.Entity
+	Type   entity.Type
+	Fields []string
+	Mode   string
+	Input  json.RawMessage
+	// Tasks says how tasks ended in earlier extractions, by id.
+	Tasks map[string]json.RawMessage
+}
+
+// Extraction returns the input for the extraction that a call of entities.extract starts. The principal must be permitted to read and write
+// entities of the type.
+func (g Entities) Extraction(ctx context.Context, inv jig.Invocation, input json.RawMessage) (Extraction, error) {
+	var in ExtractInput
+	if err := json.Unmarshal(input, &in); err != nil {
+		return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
+	}
+	types, err := g.ReadableTypes(ctx, inv)
+	if err != nil {
+		return Extraction{}, err
+	}
+	e, tasks, err := g.Store.EntityProgress(ctx, inv.Tenant, in.ID)
+	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
+		return Extraction{}, err
+	}
+	t, readable := types[e.Type]
+	if err != nil || !readable {
+		return Extraction{}, NotFound("/id", in.ID)
+	}
+	if err := entity.Permit(inv.Principal, t.Name, entity.ActionWrite); err != nil {
+		return Extraction{}, err
+	}
+	if err := extractable(t, "/id", in.Fields); err != nil {
+		return Extraction{}, err
+	}
+	return Extraction{Entity: e, Type: t, Fields: in.Fields, Mode: in.Mode, Input: in.Input, Tasks: tasks}, nil
+}
+
+// CheckExtractAll checks whether the principal may read and write entities of the type that a call of entities.extractAll names, and whether
+// there is anything to extract. The filter itself is checked when the first page is read.
+func (g Entities) CheckExtractAll(ctx context.Context, inv jig.Invocation, input json.RawMessage) error {
+	var in ExtractAllInput
+	if err := json.Unmarshal(input, &in); err != nil {
+		return jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
+	}
+	t, err := g.Type(ctx, inv, "/type", in.Type, entity.ActionWrite)
+	if err != nil {
+		return err
+	}
+	if len(in.Input) > maxBatchInput {
+		return jig.Errorf(jig.CodeInvalidInput, "the input of the tasks takes %d KiB; at most %d are allowed", len(in.Input)>>10, maxBatchInput>>10).
+			WithField("/input").WithHint("store large values separately and pass their ids")
+	}
+	return extractable(t, "/type", in.Fields)
+}
+
+// extractable returns an error for a type without tasks, and for fields that no task fills.
+func extractable(t entity.Type, at string, fields []string) error {
+	if len(t.Tasks) == 0 {
+		return jig.Errorf(jig.CodeInvalidInput, "the type %s has no tasks: there is nothing to extract", t.Name).WithField(at)
+	}
+	for i, name := range fields {
+		place := fmt.Sprintf("/fields/%d", i)
+		f, err := FieldAt(t, place, name)
+		if err != nil {
+			return err
+		}
+		if f.Task == "" {
+			return jig.Errorf(jig.CodeInvalidInput, "no task fills the field %q", name).WithField(place).
+				WithHint("leave it out, or set it with " + toolname.EntitiesUpdate)
+		}
+	}
+	return nil
+}
+
+// Sources returns the texts of an entity, and the entities connected with it that the principal may read, with their texts. It loads the
+// bodies of texts only if the type has a task that checks claims.
+func (g Entities) Sources(ctx context.Context, inv jig.Invocation, t entity.Type, id string) (entity.Sources, error) {
+	types, err := g.ReadableTypes(ctx, inv)
+	if err != nil {
+		return entity.Sources{}, err
+	}
+	ids, err := g.Store.Connected(ctx, inv.Tenant, id, connectedDepth, "")
+	if err != nil {
+		return entity.Sources{}, err
+	}
+	bytes := 0
+	if slices.ContainsFunc(t.Tasks, func(t entity.Task) bool { return t.Kind == entity.TaskCitations }) {
+		bytes = maxQuotable
+	}
+	all, err := g.Store.Sources(ctx, inv.Tenant, append([]string{id}, ids...), bytes)
+	if err != nil {
+		return entity.Sources{}, err
+	}
+	return all.Visible(types, id), nil
+}
