@@ -7,3 +7,5 @@ temporal operator search-attribute create --namespace "$NAMESPACE" \
   --name JigTenant --type Keyword --name JigAgent --type Keyword --name JigStatus --type Keyword \
   --name JigTool --type KeywordList --name JigPass --type Int --name JigPending --type Int ||
   temporal operator search-attribute list --namespace "$NAMESPACE" | grep -q JigPending
+# Each service of the server reads namespaces every two seconds (system.namespaceCacheRefreshInterval) and rejects attributes until then.
+sleep 3

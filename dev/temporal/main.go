@@ -71,7 +71,8 @@ func run(ctx context.Context, cfg config.Config, logger *slog.Logger) error {
 	temporal, err := server.Start(ctx, server.Options{
 		DatabaseURL: cfg.DatabaseURL,
 		Frontend:    cfg.Frontend, History: cfg.History, Matching: cfg.Matching, Worker: cfg.Worker,
-		Settings: cfg.Settings, Log: logger,
+		Namespace: server.Namespace{Name: cfg.Namespace, Retention: cfg.Retention, SearchAttributes: cfg.SearchAttributes},
+		Settings:  cfg.Settings, Log: logger,
 		OnFatal: func(err error) { report(config.Report{Failed: err.Error()}) },
 	})
 	if err != nil {

@@ -6,9 +6,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	enumspb "go.temporal.io/api/enums/v1"
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 	sdk "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/jig-run/jig/dev/internal/stack"
 )
@@ -63,6 +67,61 @@ func TestStack_KeepsDataAcrossRestarts(t *testing.T) {
 	var word string
 	require.NoError(t, client.GetWorkflow(t.Context(), "waits", "").Get(t.Context(), &word))
 	require.Equal(t, "kept", word)
+}
+
+// countUp upserts a search attribute in its first workflow task.
+func countUp(ctx workflow.Context) error {
+	return workflow.UpsertTypedSearchAttributes(ctx, temporal.NewSearchAttributeKeyInt64("JigPass").ValueSet(7))
+}
+
+// requireAttributes checks that workflows can be started with search attributes, set them, and be found by them, without a retry.
+func requireAttributes(t *testing.T, client sdk.Client) {
+	t.Helper()
+	w := worker.New(client, "q", worker.Options{})
+	w.RegisterWorkflowWithOptions(countUp, workflow.RegisterOptions{Name: "countUp"})
+	require.NoError(t, w.Start())
+	defer w.Stop()
+	run, err := client.ExecuteWorkflow(t.Context(), sdk.StartWorkflowOptions{
+		ID: "counts", TaskQueue: "q",
+		TypedSearchAttributes: temporal.NewSearchAttributes(temporal.NewSearchAttributeKeyKeyword("JigStatus").ValueSet("working")),
+	}, "countUp")
+	require.NoError(t, err)
+	require.NoError(t, run.Get(t.Context(), nil))
+	events := client.GetWorkflowHistory(t.Context(), "counts", "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for events.HasNext() {
+		event, err := events.Next()
+		require.NoError(t, err)
+		require.NotEqual(t, enumspb.EVENT_TYPE_WORKFLOW_TASK_FAILED, event.GetEventType(), "%s", event)
+	}
+	require.Eventually(t, func() bool {
+		count, err := client.CountWorkflow(t.Context(), &workflowservicepb.CountWorkflowExecutionsRequest{
+			Query: "JigStatus = 'working' AND JigPass = 7 AND ExecutionStatus = 'Completed'",
+		})
+		require.NoError(t, err)
+		return count.GetCount() == 1
+	}, time.Minute, 20*time.Millisecond)
+}
+
+// The server's services read a namespace when they start and then every two seconds, so the search attributes must be there before.
+func TestStack_SearchAttributesWorkAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := start(t, stack.Options{DataDir: dir})
+	client, err := sdk.Dial(sdk.Options{HostPort: s.TemporalAddress(), Namespace: s.Namespace()})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	requireAttributes(t, client)
+
+	_, err = client.WorkflowService().RegisterNamespace(t.Context(), &workflowservicepb.RegisterNamespaceRequest{
+		Namespace: "older", WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+	})
+	require.NoError(t, err)
+	stop(t, s)
+	s = start(t, stack.Options{DataDir: dir, Namespace: "older"})
+	older, err := sdk.Dial(sdk.Options{HostPort: s.TemporalAddress(), Namespace: s.Namespace()})
+	require.NoError(t, err)
+	t.Cleanup(older.Close)
+	requireAttributes(t, older)
 }
 
 func TestStart_EphemeralAndFreshRefuseAGivenServer(t *testing.T) {

@@ -12,15 +12,17 @@ import (
 
 // config is the document that the program reads from standard input; Config in dev/temporal/internal/config describes the fields.
 type config struct {
-	DatabaseURL string         `json:"database_url"`
-	Frontend    string         `json:"frontend"`
-	History     string         `json:"history"`
-	Matching    string         `json:"matching"`
-	Worker      string         `json:"worker"`
-	UI          string         `json:"ui,omitempty"`
-	Namespace   string         `json:"namespace,omitempty"`
-	Settings    map[string]any `json:"settings,omitempty"`
-	LogLevel    slog.Level     `json:"log_level"`
+	DatabaseURL      string            `json:"database_url"`
+	Frontend         string            `json:"frontend"`
+	History          string            `json:"history"`
+	Matching         string            `json:"matching"`
+	Worker           string            `json:"worker"`
+	UI               string            `json:"ui,omitempty"`
+	Namespace        string            `json:"namespace"`
+	Retention        time.Duration     `json:"retention"`
+	SearchAttributes map[string]string `json:"search_attributes"`
+	Settings         map[string]any    `json:"settings,omitempty"`
+	LogLevel         slog.Level        `json:"log_level"`
 }
 
 // report is a line of the program's standard output; Report in dev/temporal/internal/config describes the fields.
@@ -34,8 +36,9 @@ type report struct {
 func configure(ctx context.Context, opts Options) (config, error) {
 	cfg := config{
 		DatabaseURL: opts.DatabaseURL, Frontend: opts.Address, History: "127.0.0.1:0", Matching: "127.0.0.1:0",
-		Worker: "127.0.0.1:0", UI: opts.UIAddress, Namespace: opts.Namespace,
-		Settings: make(map[string]any, len(opts.Settings)), LogLevel: lowest(ctx, opts.Log),
+		Worker: "127.0.0.1:0", UI: opts.UIAddress, Namespace: opts.Namespace, Retention: opts.Retention,
+		SearchAttributes: searchAttributes(),
+		Settings:         make(map[string]any, len(opts.Settings)), LogLevel: lowest(ctx, opts.Log),
 	}
 	for name, addr := range map[string]*string{
 		"Temporal": &cfg.Frontend, "Temporal's history service": &cfg.History, "Temporal's matching service": &cfg.Matching,

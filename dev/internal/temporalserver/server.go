@@ -20,8 +20,8 @@ type Server struct {
 	process *process
 }
 
-// Start starts the program, which creates missing databases and tables, and returns when the namespace and the search attributes
-// can be used. If a port is in use, the error is a *port.TakenError.
+// Start starts the program, which creates missing databases and tables, the namespace and its search attributes, and returns when
+// all of them can be used. If a port is in use, the error is a *port.TakenError.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	opts = opts.withDefaults()
 	cfg, err := configure(ctx, opts)
@@ -40,7 +40,7 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// ready waits until the program reports that it has started, and registers the namespace and the search attributes.
+// ready waits until the program reports that it has started, and until the frontend answers.
 func (s *Server) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
@@ -53,7 +53,7 @@ func (s *Server) ready(ctx context.Context) error {
 	case !r.Ready:
 		return fmt.Errorf("start Temporal: %s", r.Failed)
 	}
-	return register(ctx, dialable(s.config.Frontend), s.opts)
+	return usable(ctx, dialable(s.config.Frontend), s.opts)
 }
 
 // watch calls OnFatal if the server cannot continue, until its process has ended.

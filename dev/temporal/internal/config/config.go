@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 )
 
 // Config is the document on standard input.
@@ -19,8 +20,12 @@ type Config struct {
 	Worker   string `json:"worker"`
 	// UI is the address of the Web UI, host:port. If it is empty, there is no Web UI.
 	UI string `json:"ui,omitempty"`
-	// Namespace is the namespace that the Web UI shows first.
+	// Namespace is the namespace to register, which the Web UI shows first. If it is empty, none is registered.
 	Namespace string `json:"namespace,omitempty"`
+	// Retention is how long closed workflows are kept, in nanoseconds. It applies only when Namespace is created.
+	Retention time.Duration `json:"retention,omitempty"`
+	// SearchAttributes maps the names of the namespace's search attributes to Temporal's types, such as "Keyword".
+	SearchAttributes map[string]string `json:"search_attributes,omitempty"`
 	// Settings holds dynamic configuration by Temporal's names.
 	Settings map[string]any `json:"settings,omitempty"`
 	// LogLevel is the lowest level that is logged.

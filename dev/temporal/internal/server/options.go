@@ -25,6 +25,8 @@ type Options struct {
 	Shards int32
 	// MaxConns limits the connections of each of the four services to each of the two databases. Default 8.
 	MaxConns int
+	// Namespace is the namespace to register, with its search attributes.
+	Namespace Namespace
 	// Settings holds dynamic configuration by Temporal's names. It overrides the settings of this package.
 	Settings map[string]any
 	// Log receives the warnings and errors of the server. Required.

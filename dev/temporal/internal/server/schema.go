@@ -15,7 +15,7 @@ import (
 // schemaLock is the key of the advisory lock that makes one process at a time set up the databases ("jig" in ASCII).
 const schemaLock = 0x6a6967
 
-// setUp creates the two databases if they do not exist and brings their tables up to date. It holds an advisory lock, so that
+// setUp creates the two databases if they do not exist, brings their tables up to date and registers the namespace. It holds an advisory lock, so that
 // several processes can start on one PostgreSQL server at the same time.
 func setUp(ctx context.Context, opts Options, main, visibility config.SQL, logger log.Logger) error {
 	conn, err := pgx.Connect(ctx, opts.DatabaseURL)
@@ -27,18 +27,21 @@ func setUp(ctx context.Context, opts Options, main, visibility config.SQL, logge
 		return fmt.Errorf("lock the setup of Temporal's databases: %w", err)
 	}
 	for _, cfg := range []config.SQL{main, visibility} {
-		if err := create(ctx, conn, cfg, logger); err != nil {
+		if err := createDatabase(ctx, conn, cfg, logger); err != nil {
 			return err
 		}
 	}
 	updated := make(chan error, 2)
 	go func() { updated <- update(main, "postgresql/v12/temporal", logger) }()
 	go func() { updated <- update(visibility, "postgresql/v12/visibility", logger) }()
-	return errors.Join(<-updated, <-updated)
+	if err := errors.Join(<-updated, <-updated); err != nil {
+		return err
+	}
+	return register(ctx, opts.Namespace, main, logger)
 }
 
-// create creates a database unless it exists.
-func create(ctx context.Context, conn *pgx.Conn, cfg config.SQL, logger log.Logger) error {
+// createDatabase creates a database unless it exists.
+func createDatabase(ctx context.Context, conn *pgx.Conn, cfg config.SQL, logger log.Logger) error {
 	var exists bool
 	err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", cfg.DatabaseName).Scan(&exists)
 	if err != nil {

@@ -21,8 +21,6 @@ func settings(overrides map[string]any) dynamicconfig.StaticClient {
 		dynamicconfig.EnableActivityEagerExecution.Key():   true,
 		// The check sends the server's version to Temporal's makers.
 		dynamicconfig.EnableServerVersionCheck.Key(): false,
-		// A search attribute can be used as soon as it is registered.
-		dynamicconfig.ForceSearchAttributesCacheRefreshOnRead.Key(): true,
 
 		// These limits divide a cluster among its users. This server has only one user.
 		dynamicconfig.FrontendRPS.Key():                                         100_000,
