@@ -27,7 +27,7 @@ E2E_FLAGS    := -timeout $(E2E_TIMEOUT) -parallel $(E2E_PARALLEL)
 export JIG_TEST_PROGRAMS := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories mutate bench bench-smoke dependencies fuzz ci clean
+.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories mutate bench bench-rivals bench-smoke dependencies fuzz ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -102,8 +102,12 @@ histories: fetch jig-dev ## record new workflow histories, then replay them
 	@go test -count=1 -run Replay ./workflows/...
 
 bench: fetch jig-dev ## measure against the named baselines and write docs/benchmarks.md
-	@scripts/say.sh "bench: about half an hour"
-	@$(AROUND) -- go run ./bench --out docs/benchmarks.md
+	@scripts/say.sh "bench: about an hour"
+	@$(AROUND) -- go run ./bench --out docs/benchmarks.md $(ARGS)
+
+bench-rivals: fetch jig-dev ## measure jig beside a bare loop and, with ARGS="-agent-sdk-go PROGRAM", beside agent-sdk-go
+	@scripts/say.sh "bench: P18, about half an hour"
+	@$(AROUND) -- go run ./bench --only p18 $(ARGS)
 
 bench-smoke: fetch jig-dev
 	@scripts/say.sh "bench: a smoke run, nothing is written"

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
@@ -35,6 +36,8 @@ type bench struct {
 	jig      *client.Client
 	engine   *engine
 	worker   worker.Worker
+	// model stands in for a language model in P18.
+	model *httptest.Server
 	// entries receives the times at which bench.write and bench.mark were entered, in this process and in separate worker processes.
 	entries  *entries
 	profiles int
@@ -82,8 +85,9 @@ func open(ctx context.Context, o options, stderr io.Writer) (*bench, error) {
 			return nil, fmt.Errorf("migrate: %w", err)
 		}
 	}
-	b := &bench{options: o, environment: e, stderr: stderr, entries: newEntries()}
-	if b.engine, err = newEngine(ctx, e.database, b.entries.enter); err != nil {
+	b := &bench{options: o, environment: e, stderr: stderr, entries: newEntries(), model: startStandIn()}
+	if b.engine, err = newEngine(ctx, e.database, b.model.URL+"/v1/", b.entries.enter); err != nil {
+		b.close()
 		return nil, err
 	}
 	if b.temporal, err = dial(ctx, e); err != nil {
@@ -108,6 +112,7 @@ func (b *bench) close() {
 	if b.engine != nil {
 		b.engine.close()
 	}
+	b.model.Close()
 }
 
 // say reports progress on stderr.
@@ -135,6 +140,7 @@ func figures() []figure {
 		{"c1", compositions},
 		{"c2", schedules},
 		{"p11", extractions},
+		{"p18", beside},
 		{"p6", suspension},
 		{"p7", histories},
 	}
@@ -172,7 +178,7 @@ func (b *bench) measure(ctx context.Context) ([]row, error) {
 	return rows, errors.Join(errs...)
 }
 
-// place returns a benchmark's position in the table: P1 to P11, then A1, then C1 and C2.
+// place returns a benchmark's position in the table: P1 to P18, then A1, then C1 and C2.
 func place(id string) int {
 	n, err := strconv.Atoi(id[1:])
 	if err != nil {

@@ -16,7 +16,7 @@ const firesEvery = 2 * time.Second
 
 // schedules measures C2: the time from a schedule's due time until the first tool function is entered in the session that it starts.
 func schedules(ctx context.Context, b *bench) ([]row, error) {
-	document, err := agentDocument(b.passesPerRun)
+	document, err := b.caller().agent.document()
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/jig-run/jig/internal/schema"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/tenancy"
+	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/workflows"
 )
@@ -36,9 +37,11 @@ type engine struct {
 	activities *activities.Activities
 	tools      []string
 	// specs reads documents as tools, starter starts the extractions of thin tools, and pages is for the baseline of P11.
-	specs   executions
-	starter *starter
-	pages   *pages
+	specs    executions
+	starter  *starter
+	pages    *pages
+	models   models
+	bareLoop *bareLoop
 }
 
 // trusting provides tenant settings in which decisions need no proof.
@@ -49,14 +52,18 @@ func (trusting) Settings(context.Context, string) (tenancy.Settings, error) {
 	return tenancy.Settings{Signals: tenancy.SignalsTrusted}, nil
 }
 
-// newEngine opens the store and wires the activities. It calls entered for each call of bench.write and bench.mark.
-func newEngine(ctx context.Context, url string, entered func(entry)) (*engine, error) {
+// newEngine opens the store and wires the activities. Models openai/… are served at modelURL, unless that is empty. It calls entered for each
+// call of bench.write and bench.mark.
+func newEngine(ctx context.Context, url, modelURL string, entered func(entry)) (*engine, error) {
 	quiet := slog.New(slog.DiscardHandler)
 	db, err := store.Open(ctx, url, store.Options{Logger: quiet})
 	if err != nil {
 		return nil, fmt.Errorf("open the store: %w", err)
 	}
-	e := &engine{store: db, starter: &starter{store: db}}
+	e := &engine{
+		store: db, starter: &starter{store: db}, bareLoop: newBareLoop(modelURL),
+		models: models{providers: model.NewRouter(model.Settings{OpenAI: model.Provider{BaseURL: modelURL}})},
+	}
 	if err := e.wire(ctx, url, entered, quiet); err != nil {
 		e.close()
 		return nil, err
@@ -84,7 +91,7 @@ func (e *engine) wire(ctx context.Context, url string, entered func(entry), logg
 		thin:   thin.NewEngine(thin.Options{Records: records{store: e.store, entities: own.Entities}, Starter: e.starter, Tools: e.registry}),
 	}
 	e.activities = activities.New(activities.Deps{
-		Store: activitiestest.StoreOf(e.store), Catalogue: e.registry, Policy: policy.NewSet(), Model: planner{}, Expressions: expressions,
+		Store: activitiestest.StoreOf(e.store), Catalogue: e.registry, Policy: policy.NewSet(), Model: e.models, Expressions: expressions,
 		Composer: e.specs, Extractor: extractor.New(own.Entities, newSchemas().ValidateOutput),
 		ParseAgent: parseAgent, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})
@@ -127,6 +134,7 @@ func startWorker(c sdk.Client, queue string, e *engine) (worker.Worker, error) {
 func registerBaseline(w worker.Registry, e *engine) {
 	w.RegisterWorkflow(Loop)
 	w.RegisterWorkflow(Bare)
+	w.RegisterWorkflow(BareLoop)
 	w.RegisterWorkflow(Steps)
 	w.RegisterWorkflow(BareSteps)
 	w.RegisterWorkflow(Fill)
@@ -136,6 +144,8 @@ func registerBaseline(w worker.Registry, e *engine) {
 	w.RegisterActivityWithOptions(e.FillTask, activity.RegisterOptions{Name: "FillTask"})
 	w.RegisterActivityWithOptions(e.AdmitStep, activity.RegisterOptions{Name: "AdmitStep"})
 	w.RegisterActivityWithOptions(e.StepOutput, activity.RegisterOptions{Name: "StepOutput"})
+	w.RegisterActivityWithOptions(e.bareLoop.think, activity.RegisterOptions{Name: bareThink})
+	w.RegisterActivityWithOptions(e.bareLoop.call, activity.RegisterOptions{Name: bareCall})
 	w.RegisterActivityWithOptions(nothing, activity.RegisterOptions{Name: nothingActivity})
 }
 
@@ -180,7 +190,7 @@ func (planner) Answer(_ context.Context, r chat.Request, _ func(string)) (chat.T
 	return turn, nil
 }
 
-// parseAgent parses an agent written by agentDocument, in JSON.
+// parseAgent parses an agent written by agentSettings.document, in JSON.
 func parseAgent(_ string, body []byte) (jig.Agent, error) {
 	var a jig.Agent
 	if err := json.Unmarshal(body, &a); err != nil {
@@ -194,11 +204,45 @@ func newSchemas() schema.Checker {
 	return schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
 }
 
-// agentDocument returns the agent of every session; passesPerRun of its passes share a workflow run.
-func agentDocument(passesPerRun int) (string, error) {
+// plannerModel is the model that planner serves.
+const plannerModel = "bench/planner"
+
+// models serves plannerModel by planner and every other model by jig's own providers.
+type models struct {
+	planner
+	providers *model.Router
+}
+
+// Check returns an error for a model that nothing serves.
+func (m models) Check(name string) error {
+	if name == plannerModel {
+		return nil
+	}
+	return m.providers.Check(name)
+}
+
+// Answer asks the model for the next turn.
+func (m models) Answer(ctx context.Context, r chat.Request, progress func(string)) (chat.Turn, error) {
+	if r.Model == plannerModel {
+		return m.planner.Answer(ctx, r, progress)
+	}
+	return m.providers.Answer(ctx, r, progress)
+}
+
+// agentSettings are the parts of an agent document that differ between benchmarks.
+type agentSettings struct {
+	model string
+	// tools is the name or the pattern of the tools that the agent may use.
+	tools string
+	// passesPerRun is the number of passes of a session that share a workflow run; 0 means jig's default.
+	passesPerRun int
+}
+
+// document returns the agent as a document.
+func (s agentSettings) document() (string, error) {
 	b, err := json.Marshal(jig.Agent{
-		Name: "bench", Version: "1", Model: "bench/planner", Instructions: "Do as the input says.", Tools: []string{"bench.*"},
-		Limits: jig.Limits{MaxPasses: 1_000_000, PassesPerRun: passesPerRun},
+		Name: "bench", Version: "1", Model: s.model, Instructions: "Do as the input says.", Tools: []string{s.tools},
+		Limits: jig.Limits{MaxPasses: 1_000_000, PassesPerRun: s.passesPerRun},
 	})
 	if err != nil {
 		return "", fmt.Errorf("write the agent: %w", err)

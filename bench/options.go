@@ -19,8 +19,10 @@ type options struct {
 	profile string
 	// passesPerRun applies to the sessions of all benchmarks; jig's default is 1.
 	passesPerRun int
-	args         []string
-	size         size
+	// rival is the program that runs agent-sdk-go for P18; "" leaves it out.
+	rival string
+	args  []string
+	size  size
 }
 
 // size is the amount of work in each benchmark.
@@ -55,6 +57,12 @@ type size struct {
 	// entities is the number of entities on each side of a pair of P11, manyEntities the number of entities with one task each, and graphTasks the number
 	// of tasks in one graph.
 	entities, manyEntities, graphTasks int
+	// contestSessions is the number of sessions on each side of a pair of P18, one after another, contestAnswers the number of approvals.
+	// countedSessions is the number of sessions whose work is counted, after waiting for settle. Sessions of one pass have contestCalls
+	// calls; contestWide of them run on each side of a pair.
+	contestSessions, contestAnswers, countedSessions, contestWide int
+	settle                                                        time.Duration
+	contestCalls                                                  []int
 }
 
 func fullSize() size {
@@ -64,6 +72,7 @@ func fullSize() size {
 		appends: 4000, subscribers: 1000, deliveries: 5000,
 		steps: 100, chains: 3, chainLoad: 10, chainsAtOnce: 10, firings: 30, evaluations: 10_000,
 		thinFor: time.Minute, entities: 500, manyEntities: 10_000, graphTasks: 1000,
+		contestSessions: 5, contestAnswers: 10, countedSessions: 20, contestWide: 3, settle: 11 * time.Second, contestCalls: []int{5, 50},
 	}
 }
 
@@ -75,6 +84,7 @@ func smokeSize() size {
 		appends: 50, subscribers: 20, deliveries: 50,
 		steps: 10, chains: 1, chainLoad: 2, chainsAtOnce: 2, firings: 2, evaluations: 1000,
 		thinFor: 3 * time.Second, entities: 10, manyEntities: 150, graphTasks: 60,
+		contestSessions: 1, contestAnswers: 1, countedSessions: 1, contestWide: 1, contestCalls: []int{5},
 	}
 }
 
@@ -89,6 +99,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.out, "out", "", "document to write the table to, between its markers (default docs/benchmarks.md if all benchmarks are measured)")
 	flags.StringVar(&o.profile, "profile", "", "folder for CPU profiles of this process, by benchmark and side")
 	flags.IntVar(&o.passesPerRun, "passes-per-run", 1, "passes of a session that share a workflow run (the agent's passes_per_run); with a value other than 1, -out has no default")
+	flags.StringVar(&o.rival, "agent-sdk-go", "", "program that runs agent-sdk-go for P18, with the commands that bench/rival.go describes")
 	flags.DurationVar(&o.size.thinFor, "p3", o.size.thinFor, "how long P3 calls its thin tool")
 	flags.IntVar(&o.size.suspended, "p6", o.size.suspended, "suspended sessions of P6")
 	flags.IntVar(&o.size.longPasses, "p7", o.size.longPasses, "passes of P7")
@@ -96,7 +107,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, fmt.Errorf("read the command line: %w", err)
 	}
 	if flags.NArg() > 0 || o.pairs < 1 || o.passesPerRun < 1 || o.size.suspended < 1 || o.size.longPasses < 1 || o.size.thinFor < thinEvery {
-		return o, errors.New("unknown argument, or a number below 1; see -help")
+		return o, errors.New("unknown argument, or a number out of range; see -help")
 	}
 	if *only != "" {
 		o.only = strings.Split(strings.ToLower(*only), ",")

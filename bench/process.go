@@ -35,7 +35,7 @@ func serve(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	var mu sync.Mutex
 	out := json.NewEncoder(stdout)
-	engine, err := newEngine(ctx, e.database, func(one entry) {
+	engine, err := newEngine(ctx, e.database, "", func(one entry) {
 		mu.Lock()
 		defer mu.Unlock()
 		_ = out.Encode(one) //nolint:errcheck // the reader has gone

@@ -30,12 +30,14 @@ type caller struct {
 	jig      *client.Client
 	queue    string
 	tenant   string
-	// passesPerRun is the number of passes of a session that share a workflow run.
-	passesPerRun int
+	agent    agentSettings
 }
 
 func (b *bench) caller() caller {
-	return caller{temporal: b.temporal, jig: b.jig, queue: taskQueue, tenant: jig.DefaultTenant, passesPerRun: b.passesPerRun}
+	return caller{
+		temporal: b.temporal, jig: b.jig, queue: taskQueue, tenant: jig.DefaultTenant,
+		agent: agentSettings{model: plannerModel, tools: "bench.*", passesPerRun: b.passesPerRun},
+	}
 }
 
 // at returns a copy of c for another task queue and tenant.
@@ -54,7 +56,7 @@ func bareSide() side  { return side{name: "bare B0", tool: noopTool, start: star
 func allSides() []side { return []side{jigSide(), localSide(), loopSide(), bareSide()} }
 
 func startJig(ctx context.Context, c caller, id string, p plan) error {
-	document, err := agentDocument(c.passesPerRun)
+	document, err := c.agent.document()
 	if err != nil {
 		return err
 	}
@@ -74,7 +76,7 @@ func startJig(ctx context.Context, c caller, id string, p plan) error {
 
 func startBaseline(workflow string) func(context.Context, caller, string, plan) error {
 	return func(ctx context.Context, c caller, id string, p plan) error {
-		document, err := agentDocument(c.passesPerRun)
+		document, err := c.agent.document()
 		if err != nil {
 			return err
 		}
@@ -101,8 +103,13 @@ func newID(tenant string) string {
 
 // runSession runs one session to its end and returns its id.
 func (b *bench) runSession(ctx context.Context, s side, p plan) (string, error) {
-	id := newID(b.caller().tenant)
-	if err := s.start(ctx, b.caller(), id, p); err != nil {
+	return b.runSessionOf(ctx, s, b.caller(), p)
+}
+
+// runSessionOf runs one session of a caller's agent to its end and returns its id.
+func (b *bench) runSessionOf(ctx context.Context, s side, c caller, p plan) (string, error) {
+	id := newID(c.tenant)
+	if err := s.start(ctx, c, id, p); err != nil {
 		return id, err
 	}
 	if err := b.temporal.GetWorkflow(ctx, id, "").Get(ctx, nil); err != nil {
