@@ -201,3 +201,18 @@ func TestCounters_LeaveOutWhatAnIdleServerCounts(t *testing.T) {
 	later := counters{at: began.Add(10 * time.Second), xids: 240, commits: 400, visibility: 325}
 	require.Equal(t, counters{xids: 10, commits: 10, visibility: 2}, later.since(earlier, idle).per(10))
 }
+
+func TestFlush_StartsItsOwnServers(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, serverFlags(1500*time.Microsecond), "commit_delay=1500,commit_siblings=0")
+	environ := []string{"PATH=/bin", "JIG_DATABASE_URL=x", "JIG_DATABASE_OWNER_URL=y", "JIG_TEMPORAL_ADDRESS=z"}
+	require.Equal(t, []string{"PATH=/bin"}, withoutServers(environ))
+	require.Len(t, environ, 4)
+
+	o, err := parse([]string{"-flush", "1ms"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, time.Millisecond, o.flush)
+	require.Empty(t, o.out, "a run with a slow disk does not replace the document")
+	_, err = parse([]string{"-flush", "101ms"}, io.Discard)
+	require.Error(t, err)
+}

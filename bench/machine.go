@@ -17,8 +17,8 @@ import (
 // machine describes the machine, the software, the date and the command of the measurement.
 func (b *bench) machine(ctx context.Context) string {
 	command := strings.TrimSpace("go run ./bench " + strings.Join(b.args, " "))
-	return fmt.Sprintf("%s, %d cores · %s · PostgreSQL %s · Temporal %s · %s\n\n`%s`, %d pairs; medians with (lowest–highest)\n\n",
-		processor(), runtime.NumCPU(), runtime.Version(), b.postgresVersion(ctx), b.temporalVersion(ctx),
+	return fmt.Sprintf("%s, %d cores · %s · PostgreSQL %s · Temporal %s%s · %s\n\n`%s`, %d pairs; medians with (lowest–highest)\n\n",
+		processor(), runtime.NumCPU(), runtime.Version(), b.postgresVersion(ctx), b.temporalVersion(ctx), b.flushDelay(ctx),
 		time.Now().UTC().Format(time.DateOnly), command, b.pairs)
 }
 

@@ -31,6 +31,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if o.flush > 0 && os.Getenv(flushedVariable) == "" {
+		return flushing(ctx, o.flush, args, stdout, stderr)
+	}
 	b, err := open(ctx, o, stderr)
 	if err != nil {
 		return err

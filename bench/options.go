@@ -21,6 +21,8 @@ type options struct {
 	passesPerRun int
 	// rival is the program that runs agent-sdk-go for P18; "" leaves it out.
 	rival string
+	// flush is the delay of each flush of PostgreSQL's write-ahead log; 0 means none.
+	flush time.Duration
 	args  []string
 	size  size
 }
@@ -100,13 +102,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.profile, "profile", "", "folder for CPU profiles of this process, by benchmark and side")
 	flags.IntVar(&o.passesPerRun, "passes-per-run", 1, "passes of a session that share a workflow run (the agent's passes_per_run); with a value other than 1, -out has no default")
 	flags.StringVar(&o.rival, "agent-sdk-go", "", "program that runs agent-sdk-go for P18, with the commands that bench/rival.go describes")
+	flags.DurationVar(&o.flush, "flush", 0, "delay each flush of PostgreSQL's write-ahead log, like a slow disk; starts servers of its own; -out has no default then")
 	flags.DurationVar(&o.size.thinFor, "p3", o.size.thinFor, "how long P3 calls its thin tool")
 	flags.IntVar(&o.size.suspended, "p6", o.size.suspended, "suspended sessions of P6")
 	flags.IntVar(&o.size.longPasses, "p7", o.size.longPasses, "passes of P7")
 	if err := flags.Parse(args); err != nil {
 		return o, fmt.Errorf("read the command line: %w", err)
 	}
-	if flags.NArg() > 0 || o.pairs < 1 || o.passesPerRun < 1 || o.size.suspended < 1 || o.size.longPasses < 1 || o.size.thinFor < thinEvery {
+	if flags.NArg() > 0 || o.pairs < 1 || o.passesPerRun < 1 || o.size.suspended < 1 || o.size.longPasses < 1 || o.size.thinFor < thinEvery || o.flush < 0 || o.flush > longestFlush {
 		return o, errors.New("unknown argument, or a number out of range; see -help")
 	}
 	if *only != "" {
@@ -120,7 +123,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	switch {
 	case o.smoke:
 		o.pairs, o.size, o.out = 1, smokeSize(), ""
-	case o.out == "" && len(o.only) == 0 && o.passesPerRun == 1:
+	case o.out == "" && len(o.only) == 0 && o.passesPerRun == 1 && o.flush == 0:
 		o.out = "docs/benchmarks.md"
 	}
 	return o, nil
