@@ -16,6 +16,9 @@ func settings(overrides map[string]any) dynamicconfig.StaticClient {
 		dynamicconfig.TransferProcessorMaxPollRPS.Key(): 1000,
 		// The same limit for timers: retries, timeouts, waits.
 		dynamicconfig.TimerProcessorMaxPollRPS.Key(): 1000,
+		// Each row that is written for searches costs several milliseconds of PostgreSQL. A shard writes them in batches, at most this many
+		// a second, instead of 20. Rows of runs that have ended by then are written once. Searches lag behind by 200 ms at most.
+		dynamicconfig.VisibilityProcessorMaxPollRPS.Key(): 5,
 		// The default of 1 s would be the minimum duration of every run that continues as new.
 		dynamicconfig.WorkflowIdReuseMinimalInterval.Key(): time.Millisecond,
 		dynamicconfig.EnableActivityEagerExecution.Key():   true,
