@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	"time"
 
 	sdk "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/jig-run/jig/client"
@@ -61,9 +59,8 @@ func readEnvironment() (environment, error) {
 }
 
 func dial(ctx context.Context, e environment) (sdk.Client, error) {
-	c, err := sdk.DialContext(ctx, sdk.Options{
-		HostPort: e.address, Namespace: e.namespace, Logger: log.NewStructuredLogger(slog.New(slog.DiscardHandler)),
-	})
+	// jig and the baselines share this connection, so both send requests as jig's programs do.
+	c, err := client.DialTemporal(ctx, sdk.Options{HostPort: e.address, Namespace: e.namespace}, 0)
 	if err != nil {
 		return nil, fmt.Errorf("connect to Temporal: %w", err)
 	}

@@ -84,7 +84,8 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// DialTemporal connects like [Dial], for programs that need Temporal's client itself. A timeout of 0 means 3 s.
+// DialTemporal connects like [Dial], for programs that need Temporal's client itself. A timeout of 0 means 3 s. If the options do not say
+// whether requests are compressed, they are compressed unless the server is on this machine.
 func DialTemporal(ctx context.Context, options sdk.Options, timeout time.Duration) (sdk.Client, error) {
 	if timeout <= 0 {
 		timeout = 3 * time.Second
@@ -94,6 +95,9 @@ func DialTemporal(ctx context.Context, options sdk.Options, timeout time.Duratio
 	}
 	if options.ConnectionOptions.GetSystemInfoTimeout == 0 {
 		options.ConnectionOptions.GetSystemInfoTimeout = timeout
+	}
+	if options.ConnectionOptions.GrpcCompression == nil && loopback(options.HostPort) {
+		options.ConnectionOptions.GrpcCompression = &sdk.GrpcCompressionNone{}
 	}
 	dialCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -52,7 +52,8 @@ type Settings struct {
 	Source string
 }
 
-// LoadSettings determines the settings. It returns INVALID_INPUT if Temporal's own settings cannot be used.
+// LoadSettings determines the settings. It returns INVALID_INPUT if Temporal's own settings cannot be used, or if [EnvCompression] has
+// another value than auto, on or off.
 func LoadSettings(r SettingsRequest) (Settings, error) {
 	env := ParseEnviron(r.Environ)
 	profile, err := envconfig.LoadClientConfigProfile(envconfig.LoadClientConfigProfileOptions{EnvLookup: environment(env)})
@@ -73,6 +74,10 @@ func LoadSettings(r SettingsRequest) (Settings, error) {
 		choice{value: r.DevEnv[EnvNamespace]}, choice{value: DefaultNamespace})
 	s.TaskQueue, _ = first(
 		choice{value: r.TaskQueue}, choice{value: env[EnvTaskQueue]}, choice{value: r.DevEnv[EnvTaskQueue]}, choice{value: protocol.TaskQueue})
+	compress, _ := first(choice{value: env[EnvCompression]}, choice{value: r.DevEnv[EnvCompression]})
+	if s.Temporal.ConnectionOptions.GrpcCompression, err = compression(compress); err != nil {
+		return Settings{}, err
+	}
 	return s, nil
 }
 

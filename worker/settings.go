@@ -174,6 +174,7 @@ func Describe() string {
 	rows := [][2]string{
 		{client.EnvAddress, "host:port of Temporal; default: Temporal's own environment and profile, then " + client.DefaultAddress},
 		{client.EnvNamespace, "Temporal namespace; default: the same sources, then " + client.DefaultNamespace},
+		{client.EnvCompression, "auto, on or off: gzip for requests to Temporal; default auto, which is off for addresses of this machine"},
 		{client.EnvTaskQueue, "task queue to poll; default jig"},
 		{EnvDatabaseURL, "PostgreSQL, as the application's role; required"},
 		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; required by migrate"},
