@@ -193,13 +193,38 @@ func TestContest_JudgesEachSetting(t *testing.T) {
 	}
 }
 
-func TestCounters_LeaveOutWhatAnIdleServerCounts(t *testing.T) {
+func TestWork_LeavesOutWhatAnIdleServerCounts(t *testing.T) {
 	t.Parallel()
-	began := time.Now()
-	idle := counters{xids: 4, commits: 10, visibility: 0.5}
-	earlier := counters{at: began, xids: 100, commits: 200, visibility: 300}
-	later := counters{at: began.Add(10 * time.Second), xids: 240, commits: 400, visibility: 325}
-	require.Equal(t, counters{xids: 10, commits: 10, visibility: 2}, later.since(earlier, idle).per(10))
+	at := time.Now()
+	began := counters{at: at, xids: 100, commits: 200, visibility: 300}
+	done := counters{at: at.Add(5 * time.Second), xids: 220}
+	ended := counters{at: at.Add(20 * time.Second), xids: 280, commits: 500, visibility: 330}
+	later := counters{at: at.Add(30 * time.Second), xids: 320, commits: 600, visibility: 330}
+	require.Equal(t, counters{xids: 10, commits: 10, visibility: 3}, work(began, done, ended, later).times(0.1))
+	ended.commits = 350
+	require.Zero(t, work(began, done, ended, later).commits, "a side that does not use jig's database")
+}
+
+func TestQuiet_ReadsUntilNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	var rows []float64
+	read := func(context.Context) (counters, error) {
+		c := counters{at: time.Now(), visibility: rows[0]}
+		rows = rows[1:]
+		return c, nil
+	}
+	rows = []float64{3, 5, 9, 9, 10}
+	before, latest, err := quiet(t.Context(), 0, read)
+	require.NoError(t, err)
+	require.InDelta(t, 9, before.visibility, 0)
+	require.InDelta(t, 9, latest.visibility, 0)
+	require.True(t, before.at.Before(latest.at))
+	require.Equal(t, []float64{10}, rows)
+
+	rows = []float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
+	_, latest, err = quiet(t.Context(), 0, read)
+	require.NoError(t, err)
+	require.InDelta(t, 10, latest.visibility, 0, "it stops waiting for a server that is never quiet")
 }
 
 func TestFlush_StartsItsOwnServers(t *testing.T) {

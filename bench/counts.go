@@ -14,37 +14,85 @@ import (
 type counters struct {
 	at time.Time
 	// xids is the number of transactions that wrote, in all databases; commits that of all transactions of jig's database; visibility that of
-	// rows inserted or updated in Temporal's visibility database.
+	// rows inserted or updated in the table with Temporal's visibility records.
 	xids, commits, visibility float64
 }
 
-// readCounters reads the counters. A connection reports its statistics after its first transaction in a second and, when it is idle, after ten
-// seconds, so callers wait for that long first.
-func readCounters(ctx context.Context, conn *pgx.Conn) (counters, error) {
+// statistics reads counters.
+type statistics struct{ jig, visibility *pgx.Conn }
+
+// openStatistics connects to jig's database and, with the same role, to Temporal's visibility database on the same server.
+func (b *bench) openStatistics(ctx context.Context) (*statistics, error) {
+	config, err := pgx.ParseConfig(b.database)
+	if err != nil {
+		return nil, fmt.Errorf("read the database's URL: %w", err)
+	}
+	s := &statistics{}
+	if s.jig, err = pgx.ConnectConfig(ctx, config.Copy()); err != nil {
+		return nil, fmt.Errorf("connect to the database: %w", err)
+	}
+	config.Database = "temporal_visibility"
+	if s.visibility, err = pgx.ConnectConfig(ctx, config); err != nil {
+		b.say("writes to Temporal's visibility store are not counted: %v", err)
+	}
+	return s, nil
+}
+
+func (s *statistics) close(ctx context.Context) {
+	for _, conn := range []*pgx.Conn{s.jig, s.visibility} {
+		if conn != nil {
+			_ = conn.Close(ctx) // nothing can be lost
+		}
+	}
+}
+
+// read reads the counters. A connection reports its statistics at most once a second and, when it becomes idle, ten seconds later.
+func (s *statistics) read(ctx context.Context) (counters, error) {
 	c := counters{at: time.Now()}
-	err := conn.QueryRow(ctx, `select pg_snapshot_xmax(pg_current_snapshot())::text::float8,
-		(select xact_commit::float8 from pg_stat_database where datname = current_database()),
-		coalesce((select (tup_inserted + tup_updated)::float8 from pg_stat_database where datname = 'temporal_visibility'), 0)`).
-		Scan(&c.xids, &c.commits, &c.visibility)
+	err := s.jig.QueryRow(ctx, `select pg_snapshot_xmax(pg_current_snapshot())::text::float8,
+		(select xact_commit::float8 from pg_stat_database where datname = current_database())`).Scan(&c.xids, &c.commits)
+	if err == nil && s.visibility != nil {
+		err = s.visibility.QueryRow(ctx, `select coalesce(sum(n_tup_ins + n_tup_upd), 0)::float8 from pg_stat_user_tables
+			where relname = 'executions_visibility'`).Scan(&c.visibility)
+	}
 	if err != nil {
 		return c, fmt.Errorf("read PostgreSQL's statistics: %w", err)
 	}
 	return c, nil
 }
 
-// since returns the difference to earlier counters, less what an idle server would have counted in that time. idle is per second.
-func (c counters) since(earlier, idle counters) counters {
-	seconds := c.at.Sub(earlier.at).Seconds()
-	return counters{
-		xids:       c.xids - earlier.xids - idle.xids*seconds,
-		commits:    c.commits - earlier.commits - idle.commits*seconds,
-		visibility: c.visibility - earlier.visibility - idle.visibility*seconds,
+// quiet reads counters until no visibility record was written for the time settle, because Temporal writes these records later than it
+// answers. It returns the last two readings. It gives up waiting after ten readings.
+func quiet(ctx context.Context, settle time.Duration, read func(context.Context) (counters, error)) (before, latest counters, err error) {
+	for range 10 {
+		if err := pause(ctx, settle); err != nil {
+			return before, latest, err
+		}
+		before = latest
+		if latest, err = read(ctx); err != nil || !before.at.IsZero() && before.visibility == latest.visibility {
+			return before, latest, err
+		}
 	}
+	return before, latest, nil
 }
 
-// per divides the counts by n.
-func (c counters) per(n float64) counters {
-	return counters{xids: c.xids / n, commits: c.commits / n, visibility: c.visibility / n}
+// since returns the difference to earlier counters.
+func (c counters) since(earlier counters) counters {
+	return counters{xids: c.xids - earlier.xids, commits: c.commits - earlier.commits, visibility: c.visibility - earlier.visibility}
+}
+
+// times multiplies the counts by f.
+func (c counters) times(f float64) counters {
+	return counters{xids: c.xids * f, commits: c.commits * f, visibility: c.visibility * f}
+}
+
+// work returns what was counted from began to ended, less what the idle server would have counted in that time. The sessions ran from began to
+// done; transaction ids need no settling, so they are counted until then. The server was idle from ended to later.
+func work(began, done, ended, later counters) counters {
+	idle := later.since(ended).times(1 / later.at.Sub(ended.at).Seconds())
+	counted := ended.since(began).since(idle.times(ended.at.Sub(began.at).Seconds()))
+	counted.xids = done.xids - began.xids - idle.xids*done.at.Sub(began.at).Seconds()
+	return counters{xids: max(0, counted.xids), commits: max(0, counted.commits), visibility: max(0, counted.visibility)}
 }
 
 // workCount says what a session of a side costs.
@@ -55,42 +103,36 @@ type workCount struct {
 
 // countWork counts, for each side, the work of a session of a plan.
 func (b *bench) countWork(ctx context.Context, sides []contestant, p plan) (map[string]workCount, error) {
-	conn, err := pgx.Connect(ctx, b.database)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the database: %w", err)
-	}
-	defer func() { _ = conn.Close(ctx) }() // nothing can be lost
-	read := func() (counters, error) {
-		if err := pause(ctx, b.size.settle); err != nil {
-			return counters{}, err
-		}
-		return readCounters(ctx, conn)
-	}
-	before, err := read()
+	statistics, err := b.openStatistics(ctx)
 	if err != nil {
 		return nil, err
 	}
-	latest, err := read()
+	defer statistics.close(ctx)
+	_, began, err := quiet(ctx, b.size.settle, statistics.read)
 	if err != nil {
 		return nil, err
 	}
-	idle := latest.since(before, counters{}).per(latest.at.Sub(before.at).Seconds())
+	n := b.size.countedSessions
 	counts := map[string]workCount{}
 	for _, s := range sides {
-		began := time.Now()
-		if _, _, err := s.sessions(ctx, p, b.size.countedSessions, 1); err != nil {
+		start := time.Now()
+		if _, _, err := s.sessions(ctx, p, n, 1); err != nil {
 			return nil, err
 		}
-		before = latest
-		if latest, err = read(); err != nil {
+		done, err := statistics.read(ctx)
+		if err != nil {
 			return nil, err
 		}
-		c := workCount{counters: latest.since(before, idle).per(float64(b.size.countedSessions))}
-		if c.events, err = b.eventsSince(ctx, s.queue, began); err != nil {
+		ended, later, err := quiet(ctx, b.size.settle, statistics.read)
+		if err != nil {
 			return nil, err
 		}
-		c.events /= float64(b.size.countedSessions)
-		counts[s.name] = c
+		events, err := b.eventsSince(ctx, s.queue, start)
+		if err != nil {
+			return nil, err
+		}
+		counts[s.name] = workCount{counters: work(began, done, ended, later).times(1 / float64(n)), events: events / float64(n)}
+		began = later
 	}
 	return counts, nil
 }

@@ -60,8 +60,8 @@ type size struct {
 	// of tasks in one graph.
 	entities, manyEntities, graphTasks int
 	// contestSessions is the number of sessions on each side of a pair of P18, one after another, contestAnswers the number of approvals.
-	// countedSessions is the number of sessions whose work is counted, after waiting for settle. Sessions of one pass have contestCalls
-	// calls; contestWide of them run on each side of a pair.
+	// countedSessions is the number of sessions whose work is counted, once PostgreSQL's statistics have not changed for settle. Sessions of one
+	// pass have contestCalls calls; contestWide of them run on each side of a pair.
 	contestSessions, contestAnswers, countedSessions, contestWide int
 	settle                                                        time.Duration
 	contestCalls                                                  []int
