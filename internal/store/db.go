@@ -20,6 +20,10 @@ type Options struct {
 	MaxConns int
 	// NotifyEvery is the shortest time between two notifications sent by this process. Default: 10 ms.
 	NotifyEvery time.Duration
+	// AskEvery is the shortest time between two questions whether another process listens, while none does. Default: 250 ms.
+	AskEvery time.Duration
+	// ListenIdle is how long this process listens after the last watcher has left. Default: 30 s.
+	ListenIdle time.Duration
 	// PollEvery is how often watched sessions are polled in case a notification was lost. Default: 1 s.
 	PollEvery time.Duration
 	// Installation overrides the installation id stored in the database, so that a copy of a database gets its own. "" keeps the
@@ -35,6 +39,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.NotifyEvery <= 0 {
 		o.NotifyEvery = 10 * time.Millisecond
+	}
+	if o.AskEvery <= 0 {
+		o.AskEvery = 250 * time.Millisecond
+	}
+	if o.ListenIdle <= 0 {
+		o.ListenIdle = 30 * time.Second
 	}
 	if o.PollEvery <= 0 {
 		o.PollEvery = time.Second

@@ -4,27 +4,35 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jig-run/jig"
 )
 
-// hub tells the watchers in this process about the events that any process commits. Commits are announced, at most once per
-// Options.NotifyEvery for all sessions together. One connection listens for announcements, and announced events are read once for all
-// watchers. Announcements can get lost; polling every Options.PollEvery finds their events.
+// hub tells the watchers in this process about the events that any process commits. While another process listens, commits are
+// announced, at most once per Options.NotifyEvery for all sessions together. One connection listens for announcements, and announced
+// events are read once for all watchers. Announcements can get lost; polling every Options.PollEvery finds their events.
 type hub struct {
-	db   *DB
-	stop context.CancelFunc
-	done sync.WaitGroup
-	// wanted is closed when somebody watches for the first time, and listening when the connection first listens.
-	wanted    chan struct{}
-	listening chan struct{}
-	want      sync.Once
-	heard     sync.Once
-	over      chan struct{}
-	closed    sync.Once
+	db     *DB
+	stop   context.CancelFunc
+	done   sync.WaitGroup
+	over   chan struct{}
+	closed sync.Once
+	// wanted receives a value when somebody watches while no connection listens.
+	wanted chan struct{}
+	// pid is the backend of the latest connection that listens, or 0 when it stopped because nobody watches. It outlives the connection,
+	// because PostgreSQL may hold the connection's lock a little longer.
+	pid atomic.Uint32
+	// listenedUntil ends the time for which the last answer about listeners counts. Only notify uses it.
+	listenedUntil time.Time
 
-	mu       sync.Mutex
+	mu sync.Mutex
+	// listening is closed when the connection listens. It is replaced when the connection stops listening because nobody watches.
+	listening chan struct{}
+	// unwatched is when the last watcher left.
+	unwatched time.Time
+
 	topics   map[topicKey]*topic
 	dirty    map[*topic]struct{}
 	announce map[topicKey]int64
@@ -61,7 +69,7 @@ type watcher struct {
 func newHub(ctx context.Context, db *DB) *hub {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the hub outlives ctx, which limits only the opening
 	h := &hub{
-		db: db, stop: stop, wanted: make(chan struct{}), listening: make(chan struct{}), over: make(chan struct{}),
+		db: db, stop: stop, wanted: make(chan struct{}, 1), listening: make(chan struct{}), over: make(chan struct{}),
 		topics: map[topicKey]*topic{}, dirty: map[*topic]struct{}{}, announce: map[topicKey]int64{},
 		fetch: make(chan struct{}, 1), send: make(chan struct{}, 1),
 	}
@@ -125,10 +133,16 @@ func (h *hub) watch(ctx context.Context, key topicKey, after int64) *watcher {
 		h.topics[key] = t
 	}
 	t.watchers[w] = struct{}{}
+	listening := h.listening
 	h.mu.Unlock()
-	h.want.Do(func() { close(h.wanted) })
 	select {
-	case <-h.listening:
+	case <-listening:
+		return w
+	default:
+		nudge(h.wanted)
+	}
+	select {
+	case <-listening:
 	case <-ctx.Done():
 	case <-h.over:
 	case <-time.After(h.db.options.PollEvery):
@@ -147,7 +161,39 @@ func (h *hub) leave(w *watcher) {
 	if len(t.watchers) == 0 {
 		delete(h.topics, w.key)
 		delete(h.dirty, t)
+		h.unwatched = time.Now()
 	}
+}
+
+// watched reports whether anybody watches.
+func (h *hub) watched() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.topics) > 0
+}
+
+// listens records that the connection listens.
+func (h *hub) listens() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-h.listening: // it listened before it was interrupted
+	default:
+		close(h.listening)
+	}
+}
+
+// retire reports whether nobody has watched for Options.ListenIdle, so that the connection should stop listening. Then the next watcher
+// waits until another connection listens.
+func (h *hub) retire() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.topics) > 0 || time.Since(h.unwatched) < h.db.options.ListenIdle {
+		return false
+	}
+	h.listening = make(chan struct{})
+	h.pid.Store(0)
+	return true
 }
 
 // wait waits for new events. It returns false when ctx ends or the store closes first.

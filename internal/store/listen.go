@@ -16,7 +16,15 @@ import (
 // payloadBytes is the maximum size of one notification. PostgreSQL accepts less than 8,000 bytes.
 const payloadBytes = 7900
 
-// notify announces the commits of this process: immediately after a quiet period, else every Options.NotifyEvery.
+// listenerLock is the key of the advisory lock that each listening connection holds, shared, so that announcers know that somebody
+// listens. PostgreSQL releases it when the connection ends.
+const listenerLock = 7106935
+
+// listenedFor is how long the answer that another process listens counts.
+const listenedFor = 2 * time.Second
+
+// notify announces the commits of this process. While another process listens, it does so immediately after a quiet period, else every
+// Options.NotifyEvery. While nobody does, it asks every Options.AskEvery, if there was a commit, and announces nothing.
 func (h *hub) notify(ctx context.Context) {
 	for {
 		select {
@@ -27,26 +35,68 @@ func (h *hub) notify(ctx context.Context) {
 			return
 		case <-h.send:
 		}
-		h.announceAll(ctx)
-		pause(ctx, h.db.options.NotifyEvery)
+		every := h.db.options.NotifyEvery
+		if !h.announceAll(ctx) {
+			every = h.db.options.AskEvery
+		}
+		pause(ctx, every)
 	}
 }
 
-func (h *hub) announceAll(ctx context.Context) {
+// announceAll announces what is waiting, and reports whether another process listens. If none does, nothing is lost by not announcing: a
+// process reads what was committed after it has started to listen.
+func (h *hub) announceAll(ctx context.Context) (listened bool) {
 	h.mu.Lock()
 	waiting := h.announce
 	h.announce = map[topicKey]int64{}
 	h.mu.Unlock()
 	if len(waiting) == 0 {
-		return
+		return true
 	}
-	err := h.db.once(ctx, "", func(t *tx) {
-		for _, payload := range payloads(waiting) {
-			t.queue("Notify", payload)
-		}
-	})
-	if err != nil && ctx.Err() == nil {
+	listened, err := h.listened(ctx)
+	if err == nil && listened {
+		err = h.db.once(ctx, "", func(t *tx) {
+			for _, payload := range payloads(waiting) {
+				t.queue("Notify", payload)
+			}
+		})
+	}
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		h.announceLater(waiting) // the store is closing, and announces once more
+	default:
 		h.db.options.Logger.WarnContext(ctx, "announcing new events failed", slog.Any("error", err))
+	}
+	return listened
+}
+
+// announceLater puts back what could not be announced.
+func (h *hub) announceLater(waiting map[topicKey]int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key, seq := range waiting {
+		h.announce[key] = max(h.announce[key], seq)
+	}
+}
+
+// listened reports whether another process listens. The watchers of this process hear of its commits without announcements.
+func (h *hub) listened(ctx context.Context) (bool, error) {
+	if time.Now().Before(h.listenedUntil) {
+		return true, nil
+	}
+	for {
+		var found *bool
+		own := h.pid.Load()
+		err := h.db.once(ctx, "", func(t *tx) { value(t.queue("Listened", listenerLock, int(own)), &found) })
+		switch {
+		case err != nil || found == nil || !*found:
+			return false, err
+		case own == h.pid.Load():
+			h.listenedUntil = time.Now().Add(listenedFor)
+			return true, nil
+		}
+		// This process has begun to listen in the meantime, so the lock may be its own.
 	}
 }
 
@@ -80,21 +130,34 @@ func (h *hub) heardPayload(payload string) {
 	}
 }
 
-// listen keeps one listening connection open, starting with the first watcher.
+// listen keeps one connection listening while somebody watches, and for Options.ListenIdle afterwards.
 func (h *hub) listen(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-		return
-	case <-h.wanted:
-	}
-	for ctx.Err() == nil {
-		if err := h.listenOnce(ctx); err != nil && ctx.Err() == nil {
-			h.db.options.Logger.WarnContext(ctx, "listening for events was interrupted", slog.Any("error", err))
-			pause(ctx, h.db.options.PollEvery)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.wanted:
+		}
+		if !h.watched() {
+			continue // the watcher has left, or this is the request of one that was served already
+		}
+		for ctx.Err() == nil {
+			err := h.listenOnce(ctx)
+			if err == nil {
+				break // nobody has watched for long
+			}
+			if ctx.Err() == nil {
+				h.db.options.Logger.WarnContext(ctx, "listening for events was interrupted", slog.Any("error", err))
+				pause(ctx, h.db.options.PollEvery)
+			}
+			if h.retire() {
+				break
+			}
 		}
 	}
 }
 
+// listenOnce listens with a new connection until it breaks or retires.
 func (h *hub) listenOnce(ctx context.Context) error {
 	conn, err := pgx.ConnectConfig(ctx, h.db.pool.Config().ConnConfig)
 	if err != nil {
@@ -105,17 +168,37 @@ func (h *hub) listenOnce(ctx context.Context) error {
 		defer cancel()
 		_ = conn.Close(ctx)
 	}()
-	if _, err := conn.Exec(ctx, "listen jig_events"); err != nil {
-		return h.db.translate(err)
-	}
-	h.heard.Do(func() { close(h.listening) })
-	h.look(ctx) // for what was committed while no connection listened
-	for {
-		n, err := conn.WaitForNotification(ctx)
-		if err != nil {
+	h.pid.Store(conn.PgConn().PID())
+	// The lock comes before listening, and reading what was committed comes after it: an announcer that does not see the lock has
+	// committed before.
+	for _, statement := range []string{"select pg_advisory_lock_shared(" + strconv.Itoa(listenerLock) + ")", "listen jig_events"} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
 			return h.db.translate(err)
 		}
+	}
+	h.listens()
+	h.look(ctx)
+	for !h.retire() {
+		if err := h.hearOne(ctx, conn); err != nil {
+			return h.db.translate(err)
+		}
+	}
+	return nil
+}
+
+// hearOne waits for an announcement, for Options.ListenIdle at most.
+func (h *hub) hearOne(ctx context.Context, conn *pgx.Conn) error {
+	waiting, cancel := context.WithTimeout(ctx, h.db.options.ListenIdle)
+	defer cancel()
+	n, err := conn.WaitForNotification(waiting)
+	switch {
+	case err == nil:
 		h.heardPayload(n.Payload)
+		return nil
+	case waiting.Err() != nil && ctx.Err() == nil && !conn.IsClosed():
+		return nil // nothing was announced; the connection is still good
+	default:
+		return err //nolint:wrapcheck // translated by the caller
 	}
 }
 

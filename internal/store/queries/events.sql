@@ -28,5 +28,13 @@ cross join lateral (
 -- name: LastSeqs
 select q.tenant_id, q.session_id, q.last_seq from jig_last_seqs($1::text[], $2::text[]) q
 
+-- name: Listened
+-- Whether a connection other than that of backend $2 listens for announcements: each holds the advisory lock $1, shared.
+select exists (
+    select from pg_locks l
+    where l.locktype = 'advisory' and l.classid = 0 and l.objid::bigint = $1 and l.objsubid = 1 and l.granted and l.pid <> $2::int
+        and l.database = (select d.oid from pg_database d where d.datname = current_database())
+)
+
 -- name: Notify
 select pg_notify('jig_events', $1)
