@@ -117,13 +117,17 @@ type Agent struct {
 	Limits Limits `json:"limits"`
 }
 
+// PassesAuto as [Limits].PassesPerRun lets passes share a workflow run until its history has grown long. A pass that takes longer than a
+// few seconds, for example because it waits for a person, is the last of its run.
+const PassesAuto = -1
+
 // Limits bound a session. Zero values mean the defaults.
 type Limits struct {
 	// MaxPasses is the number of passes after which the session ends; default 50.
 	MaxPasses int `json:"max_passes,omitempty"`
 	// MaxParallelCalls bounds the calls of a pass that run at once; default 10.
 	MaxParallelCalls int `json:"max_parallel_calls,omitempty"`
-	// PassesPerRun is how many passes share a workflow run; default 1.
+	// PassesPerRun is how many passes share a workflow run; default 1. See also PassesAuto.
 	PassesPerRun int `json:"passes_per_run,omitempty"`
 	// TokenBudget bounds the prompt, estimated at four bytes per token; default 100,000.
 	TokenBudget int `json:"token_budget,omitempty"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
@@ -57,120 +56,25 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 		if err := a.acting(ctx, &state.Session); err != nil {
 			return Admitted{}, temporalError(err)
 		}
-		admission, err := a.admission(ctx, state.Session, in.Pass, state.Turn)
+		admission, err := a.admission(ctx, state.Session, in.Pass, state.Turn, nil)
 		if err != nil {
 			return Admitted{}, temporalError(err)
 		}
 		if err := a.store.Admit(ctx, admission); err != nil {
 			return Admitted{}, temporalError(err)
 		}
-		if len(admission.Calls) <= in.Limit {
-			return a.inHand(ctx, state.Session, ledger.Window{Calls: open(admission.Calls), Approvals: byCall(admission.Approvals)})
-		}
+		admitted, err := a.admittedNow(ctx, state.Session, admission, in.Limit)
+		return admitted, temporalError(err)
 	}
-	window, err := a.store.Window(ctx, in.Tenant, in.SessionID, in.Pass, in.Limit)
-	if err != nil {
-		return Admitted{}, temporalError(err)
-	}
-	return a.inHand(ctx, state.Session, window)
+	admitted, err := a.admittedBefore(ctx, state.Session, in.Pass, in.Limit)
+	return admitted, temporalError(err)
 }
 
-// inHand returns the calls that the pass's workflow must work on. If the session was started in the background to run an extraction, the
-// extraction is first tried in a local activity, because an extraction that makes no calls needs no workflow of its own.
-func (a *Activities) inHand(ctx context.Context, session jig.Session, w ledger.Window) (Admitted, error) {
-	admitted, err := a.admitted(ctx, w)
-	if session.ParentID != "" && session.Agent.Name == jig.CallAgent {
-		tryInline(admitted.Calls)
-	}
-	return admitted, err
-}
-
-func open(calls []jig.Call) []jig.Call {
-	var list []jig.Call
-	for _, c := range calls {
-		if !c.Status.Final() {
-			list = append(list, c)
-		}
-	}
-	return list
-}
-
-func byCall(list []jig.Pending) map[string]jig.Pending {
-	m := make(map[string]jig.Pending, len(list))
-	for _, p := range list {
-		m[p.Call] = p
-	}
-	return m
-}
-
-// shownBytes limits the total size of a pass's previews, in bytes, so that many approvals do not fill a history.
-const shownBytes = 48 << 10
-
-func (a *Activities) admitted(ctx context.Context, w ledger.Window) (Admitted, error) {
-	refs, err := a.refs(ctx, w)
-	return Admitted{More: w.More, Calls: refs}, temporalError(err)
-}
-
-// refs returns references to calls. The reference to a call that waits for a person includes the question or approval.
-func (a *Activities) refs(ctx context.Context, w ledger.Window) ([]CallRef, error) {
-	list := make([]CallRef, len(w.Calls))
-	room := shownBytes / max(1, len(w.Approvals))
-	for i, c := range w.Calls {
-		ref, err := a.ref(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		if p, ok := w.Approvals[c.ID]; ok && p.Grant == "" {
-			ref.Ask = shorten(p, room)
-		}
-		list[i] = ref
-	}
-	return list, nil
-}
-
-// ref returns the reference to a call. It returns one even if this worker lacks the tool; running the call then reports the error.
-func (a *Activities) ref(ctx context.Context, c jig.Call) (CallRef, error) {
-	tool, ok, err := a.tool(ctx, c.Tenant, c.Tool, c.Version)
-	if err != nil {
-		return CallRef{}, err
-	}
-	if !ok {
-		tool = jig.Tool{Name: c.Tool}.WithDefaults()
-	}
-	ref := CallRef{
-		ID: c.ID, Tool: c.Tool, State: c.Status, Title: title(c.Input),
-		Local: localTool(tool), Child: childOf(tool),
-		Timeout: int((tool.Timeout + time.Second - 1) / time.Second),
-	}
-	if c.ConcurrencyKey != "" {
-		ref.Key = shortHash(c.Tool + "\x00" + c.ConcurrencyKey)
-	}
-	return ref, nil
-}
-
-// title returns the beginning of an input without JSON punctuation. It returns "" for an input that is not an object.
-func title(input []byte) string {
-	var members map[string]any
-	if json.Unmarshal(input, &members) != nil {
-		return ""
-	}
-	s := strings.NewReplacer("\n", " ", "{", "", "}", "", `"`, "").Replace(string(input))
-	return jig.Cut(s, 60)
-}
-
-// shorten cuts a pending approval or question so that it fits into a workflow's history. The store keeps the complete text.
-func shorten(p jig.Pending, room int) *jig.Pending {
-	p.Tenant, p.SessionID = "", ""
-	input, truncated := jig.Preview(p.Input, room)
-	p.Input, p.Truncated = input, p.Truncated || truncated
-	if p.Question != nil && sizeOf(p.Question) > room {
-		p.Question, p.Truncated = &jig.Question{Text: jig.Cut(p.Question.Text, room)}, true
-	}
-	p.Summary = jig.Cut(p.Summary, 200)
-	return &p
-}
-
-func (a *Activities) admission(ctx context.Context, session jig.Session, pass int, turn chat.Turn) (ledger.Admission, error) {
+// admission decides on every call of a turn. earlier maps the signatures of all calls of earlier passes to the first call that has each; if it
+// is nil, the store is asked.
+func (a *Activities) admission(
+	ctx context.Context, session jig.Session, pass int, turn chat.Turn, earlier map[string]string,
+) (ledger.Admission, error) {
 	asked := turn.Calls
 	out := ledger.Admission{Tenant: session.Tenant, SessionID: session.ID, Pass: pass, Calls: make([]jig.Call, len(asked))}
 	tools := make([]jig.Tool, len(asked))
@@ -196,9 +100,15 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 		}
 		out.Calls[i] = call
 	}
-	seen, err := a.store.Signatures(ctx, session.Tenant, session.ID, pass, signatures)
-	if err != nil {
-		return out, err
+	seen := earlier
+	if seen == nil {
+		var err error
+		if seen, err = a.store.Signatures(ctx, session.Tenant, session.ID, pass, signatures); err != nil {
+			return out, err
+		}
+	}
+	if seen == nil {
+		seen = map[string]string{}
 	}
 	cover := a.newGrantMatcher(session)
 	for i := range out.Calls {
@@ -209,9 +119,6 @@ func (a *Activities) admission(ctx context.Context, session jig.Session, pass in
 		if earlier, ok := seen[call.Signature]; ok {
 			duplicate(call, earlier)
 			continue
-		}
-		if seen == nil {
-			seen = map[string]string{}
 		}
 		seen[call.Signature] = call.ID
 		approval, err := a.decideOn(ctx, cover, tools[i], call)
@@ -406,4 +313,18 @@ func duplicate(call *jig.Call, earlier string) {
 		WithHint("use the earlier result, or call with other arguments"))
 	call.Verdict, call.Status, call.Result, call.DuplicateOf = jig.VerdictRefuse, jig.CallDuplicate, &r, earlier
 	call.Signature = ""
+}
+
+// earlierCalls maps the signatures of the calls in exchanges to the first call that has each. Calls that were themselves duplicates do not
+// count.
+func earlierCalls(exchanges []chat.Exchange) map[string]string {
+	seen := map[string]string{}
+	for _, x := range exchanges {
+		for _, c := range x.Calls {
+			if _, ok := seen[c.Signature]; !ok && c.Signature != "" && c.Status != jig.CallDuplicate {
+				seen[c.Signature] = c.ID
+			}
+		}
+	}
+	return seen
 }

@@ -58,7 +58,7 @@ func TestGrant_CoversLaterCallsOfThePass(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.grants(t, "fay", jig.GrantRequest{MaxUses: 2})
-	_, _, err := o.db.BeginPass(t.Context(), o.tenant, o.session, 2)
+	_, err := o.db.BeginPass(t.Context(), o.tenant, o.session, 2)
 	require.NoError(t, err)
 	turn := chat.Turn{Stop: chat.StopCalls}
 	for _, input := range []string{`{"order":"b","amount":1}`, `{"order":"c","amount":1}`, `{"order":"d","amount":1}`} {

@@ -187,9 +187,9 @@ func TestPrompt_TellsTheModelAboutEdits(t *testing.T) {
 	got := o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay", Input: json.RawMessage(`{"order":"a","amount":5}`)})
 	require.Equal(t, jig.CallReserved, got.Status)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
-	exchanges, err := o.db.Transcript(t.Context(), o.tenant, o.session, 0)
+	begun, err := o.db.BeginPass(t.Context(), o.tenant, o.session, 1)
 	require.NoError(t, err)
-	fitted, _ := activities.Fit(o.session, exchanges, 100_000)
+	fitted, _ := activities.Fit(o.session, begun.Exchanges, 100_000)
 	var told string
 	for _, e := range fitted {
 		for _, call := range e.Calls {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // These are exported for the tests of this package.
@@ -27,8 +28,8 @@ var (
 )
 
 // Prompt returns the request to the model for a pass.
-func (a *Activities) Prompt(ctx context.Context, session jig.Session, pass int) (chat.Request, error) {
-	request, _, err := a.prompt(ctx, session, pass)
+func (a *Activities) Prompt(ctx context.Context, session jig.Session, exchanges []chat.Exchange, pass int) (chat.Request, error) {
+	request, _, err := a.prompt(ctx, ledger.Beginning{Session: session, Exchanges: exchanges}, pass)
 	return request, err
 }
 

@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -49,7 +50,8 @@ type office struct {
 	schemas         schema.Checker
 	extra           []tools.Tool
 	temporal        activities.Runs
-	clock           time.Duration // how far the engine's clock is ahead
+	model           activities.Model // anyModel, unless a test sets it
+	clock           time.Duration    // how far the engine's clock is ahead
 
 	mu  sync.Mutex
 	ran []string
@@ -143,7 +145,7 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 	o.Registry = registry
 	o.Activities = activities.New(activities.Deps{
 		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Schemas: o.schemas,
-		Expressions: expressions, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent, Model: anyModel{}, Now: o.now,
+		Expressions: expressions, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent, Model: cmp.Or(o.model, activities.Model(anyModel{})), Now: o.now,
 		Runs: o.temporal,
 	})
 }
@@ -180,7 +182,7 @@ func (o *office) open(t *testing.T) string {
 // asks makes the model ask for a call of a tool in a pass, and admits it.
 func (o *office) asks(t *testing.T, pass int, tool, input string) jig.Call {
 	t.Helper()
-	_, _, err := o.db.BeginPass(t.Context(), o.tenant, o.session, pass)
+	_, err := o.db.BeginPass(t.Context(), o.tenant, o.session, pass)
 	require.NoError(t, err)
 	_, err = o.db.SaveTurn(t.Context(), o.tenant, o.session, pass, chat.Turn{
 		Stop: chat.StopCalls, Calls: []jig.ToolCall{{ProviderID: "c", Name: tool, Input: json.RawMessage(input)}},

@@ -165,7 +165,7 @@ func TestAgentTool_IsOfferedOnlyToAgentsThatListAgents(t *testing.T) {
 		o := newOffice(t)
 		_, err := o.launches(t, protocol.StartSession{Document: document(agents)})
 		require.NoError(t, err)
-		request, err := o.Prompt(t.Context(), o.stored(t, o.session), 1)
+		request, err := o.Prompt(t.Context(), o.stored(t, o.session), nil, 1)
 		require.NoError(t, err)
 		require.Equal(t, offered, slices.ContainsFunc(request.Tools, func(tool jig.Tool) bool { return tool.Name == "agent.run" }), agents)
 	}
@@ -359,7 +359,7 @@ func TestPausedSessionDoesNotCallTheModel(t *testing.T) {
 		_, err = o.db.Pause(t.Context(), o.tenant, pause, nil)
 		require.NoError(t, err)
 		pass := activities.PassRef{SessionRef: o.ref(), Pass: 1}
-		thought, err := o.Think(t.Context(), pass)
+		thought, err := o.Think(t.Context(), activities.ThinkInput{PassRef: pass})
 		require.NoError(t, err)
 		require.True(t, thought.Paused)
 		require.Equal(t, jig.Code("PAUSED"), failed(t, o.AwaitResume(t.Context(), pass)))
@@ -368,7 +368,7 @@ func TestPausedSessionDoesNotCallTheModel(t *testing.T) {
 		_, err = o.db.Resume(t.Context(), o.tenant, pause, nil)
 		require.NoError(t, err)
 		require.NoError(t, o.AwaitResume(t.Context(), pass))
-		thought, err = o.Think(t.Context(), pass)
+		thought, err = o.Think(t.Context(), activities.ThinkInput{PassRef: pass})
 		require.NoError(t, err)
 		require.False(t, thought.Paused)
 		require.Equal(t, 1, model.asked)

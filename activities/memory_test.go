@@ -120,10 +120,6 @@ type kept struct {
 	exchanges []chat.Exchange
 }
 
-func (k *kept) Transcript(_ context.Context, _, _ string, after int) ([]chat.Exchange, error) {
-	return k.exchanges[after:], nil
-}
-
 func (k *kept) OlderCalls(_ context.Context, _, _ string, through, limit int) ([]jig.Call, error) {
 	var found []jig.Call
 	for i := through - 1; i >= 0 && len(found) < limit; i-- {
@@ -145,7 +141,7 @@ func TestPromptShowsTheMemoryLast(t *testing.T) {
 	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(k), Tenants: who{}, Catalogue: registry})
 	session := jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Model: "anthropic/m"}, Todo: json.RawMessage(`["go on"]`)}
 	prompt := func() []string {
-		request, err := a.Prompt(t.Context(), session, 4)
+		request, err := a.Prompt(t.Context(), session, k.exchanges[session.SummaryThrough:], 4)
 		require.NoError(t, err)
 		var lines []string
 		for _, x := range request.Exchanges {

@@ -27,9 +27,9 @@ func TestMessage_SameIDIsAcceptedOnce(t *testing.T) {
 	}
 	count := func() (n int) {
 		t.Helper()
-		list, err := o.db.Transcript(t.Context(), o.tenant, o.session, 0)
+		begun, err := o.db.BeginPass(t.Context(), o.tenant, o.session, 1)
 		require.NoError(t, err)
-		for _, x := range list {
+		for _, x := range begun.Exchanges {
 			for _, m := range x.Messages {
 				if m.Text == "go on" {
 					n++

@@ -25,6 +25,10 @@ type OpenInput struct {
 type Opened struct {
 	Agent  string     `json:"agent"`
 	Limits jig.Limits `json:"limits"`
+	// Revision is the [protocol.Revision] that the run follows.
+	Revision int `json:"revision,omitempty"`
+	// Quick reports that the agent's model is known to answer quickly.
+	Quick bool `json:"quick,omitempty"`
 	// Pass is the number of the first pass to run.
 	Pass     int       `json:"pass"`
 	Deadline time.Time `json:"deadline,omitzero"`
@@ -41,7 +45,9 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (Opened, error) {
 		return Opened{}, temporalError(err)
 	}
 	limits := session.Agent.Limits.WithDefaults()
-	opened := Opened{Agent: session.Agent.Name, Limits: limits, Pass: session.Pass + 1}
+	opened := Opened{
+		Agent: session.Agent.Name, Limits: limits, Pass: session.Pass + 1, Revision: protocol.Revision, Quick: scripted(session.Agent.Model),
+	}
 	if in.Start != nil {
 		opened.Pass = 1
 	}

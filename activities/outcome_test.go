@@ -317,7 +317,7 @@ func TestOrphanedCall_DeniedAsksForTheOutcome(t *testing.T) {
 // stops makes the model ask for calls in an answer with the given stop reason, and admits them.
 func (o *office) stops(t *testing.T, stop chat.StopReason, asked ...jig.ToolCall) {
 	t.Helper()
-	_, _, err := o.db.BeginPass(t.Context(), o.tenant, o.session, 1)
+	_, err := o.db.BeginPass(t.Context(), o.tenant, o.session, 1)
 	require.NoError(t, err)
 	_, err = o.db.SaveTurn(t.Context(), o.tenant, o.session, 1, chat.Turn{Stop: stop, Calls: asked})
 	require.NoError(t, err)

@@ -28,13 +28,15 @@ type Sessions interface {
 	CreateCall(ctx context.Context, s jig.Session, turn chat.Turn) (jig.Session, error)
 	// Session returns a session, or NOT_FOUND if the tenant has none with that id.
 	Session(ctx context.Context, tenant, id string) (jig.Session, error)
-	// BeginPass sets the session's pass and the status working, and writes pass.started. A second call for the same pass changes
-	// nothing. It returns the session, including the pause that holds it back, and the turn of the pass if the model has already answered.
-	BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *chat.Turn, error)
-	// Transcript returns the exchanges after the given pass, oldest first, with calls and results as their rows store them.
-	Transcript(ctx context.Context, tenant, id string, after int) ([]chat.Exchange, error)
+	// BeginPass sets the session's pass and the status working, and writes pass.started, after pass.completed of the pass before unless that
+	// has ended already. A second call for the same pass changes nothing.
+	BeginPass(ctx context.Context, tenant, id string, pass int) (ledger.Beginning, error)
 	// OlderCalls returns the successful calls of the passes up to and including through: at most limit, the latest first.
 	OlderCalls(ctx context.Context, tenant, id string, through, limit int) ([]jig.Call, error)
+	// StoreAnswer stores the turn of a pass, the admission of its calls and, if a.End is set, the end of the session, in one transaction. It
+	// returns the end as recorded; nil if the session continues. The error is CONFLICT, and nothing is stored, if the pass has a turn or
+	// the session has ended.
+	StoreAnswer(ctx context.Context, a ledger.Answer) (*ledger.End, error)
 	// SaveTurn stores the model's answer under (session, pass) and adds its usage to the session. If a turn is already stored, that
 	// one is returned and nothing changes.
 	SaveTurn(ctx context.Context, tenant, id string, pass int, turn chat.Turn) (chat.Turn, error)

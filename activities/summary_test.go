@@ -18,6 +18,7 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
@@ -42,12 +43,8 @@ func newLong(passes int) *long {
 	return l
 }
 
-func (l *long) BeginPass(context.Context, string, string, int) (jig.Session, *chat.Turn, error) {
-	return l.session, nil, nil
-}
-
-func (l *long) Transcript(context.Context, string, string, int) ([]chat.Exchange, error) {
-	return l.exchanges, nil
+func (l *long) BeginPass(context.Context, string, string, int) (ledger.Beginning, error) {
+	return ledger.Beginning{Session: l.session, Exchanges: l.exchanges}, nil
 }
 
 func (l *long) OlderCalls(context.Context, string, string, int, int) ([]jig.Call, error) {
@@ -90,7 +87,9 @@ func think(t *testing.T, l *long, w *writer) {
 	registry, err := tools.NewRegistry()
 	require.NoError(t, err)
 	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(l), Tenants: who{}, Catalogue: registry, Model: w})
-	_, err = a.Think(t.Context(), activities.PassRef{SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: len(l.exchanges) + 1})
+	_, err = a.Think(t.Context(), activities.ThinkInput{PassRef: activities.PassRef{
+		SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: len(l.exchanges) + 1,
+	}})
 	require.NoError(t, err)
 }
 

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,72 +13,135 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
-// Thought tells the workflow how many calls a model's answer asks for. It holds nothing of the answer's content.
+// ThinkInput asks for the turn of a pass.
+type ThinkInput struct {
+	PassRef
+	// Limit is the maximum number of calls in [Thought].Admitted, not counting those that wait for a person. At 0, as in older workflow
+	// code, Think neither admits calls nor ends the session.
+	Limit int `json:"limit,omitempty"`
+}
+
+// Thought tells the workflow what follows from a model's answer. It holds nothing of the answer's content.
 type Thought struct {
+	// Calls is how many calls the answer asks for.
 	Calls int `json:"calls"`
 	// Paused reports that a pause holds the session back and that the model was not asked.
 	Paused bool `json:"paused,omitempty"`
+	// Admitted lists the open calls; nil if the workflow must have them admitted.
+	Admitted *Admitted `json:"admitted,omitempty"`
+	// Continues reports that another pass follows once the calls have their results. Otherwise the workflow must settle the pass.
+	Continues bool `json:"continues,omitempty"`
+	// Ended says how the answer ended the session; nil if it did not.
+	Ended *Settled `json:"ended,omitempty"`
 }
 
-// Think asks the model for the turn of the pass and stores it. If the pass already has a turn, the model is not asked again, so a
-// retry after a crash does not pay for the model twice.
-func (a *Activities) Think(ctx context.Context, in PassRef) (Thought, error) {
-	session, turn, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
+// Think asks the model for the turn of the pass and stores it, together with the admission of its calls or, if it has none to run, the end
+// of the session. If the pass already has a turn, the model is not asked again, so a retry after a crash does not pay for the model twice.
+func (a *Activities) Think(ctx context.Context, in ThinkInput) (Thought, error) {
+	begun, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
+	switch {
+	case err != nil:
+		return Thought{}, temporalError(err)
+	case begun.Turn != nil:
+		return Thought{Calls: len(begun.Turn.Calls)}, nil
+	case begun.Session.Paused != "":
+		return Thought{Paused: true}, nil
+	}
+	stop := heartbeat(ctx)
+	defer stop()
+	turn, err := a.ask(ctx, begun, in.Pass)
 	if err != nil {
 		return Thought{}, temporalError(err)
 	}
-	if turn == nil && session.Paused != "" {
-		return Thought{Paused: true}, nil
-	}
-	if turn == nil {
-		if turn, err = a.ask(ctx, session, in.Pass); err != nil {
-			return Thought{}, temporalError(err)
+	if in.Limit > 0 {
+		thought, err := a.conclude(ctx, begun, in, turn)
+		if err == nil {
+			return thought, nil
 		}
+		// The answer is paid for, so it is kept, and the workflow has its calls admitted.
+		a.logger.WarnContext(ctx, "an answer could not be stored together with what follows from it",
+			slog.String("session_id", in.SessionID), slog.Int("pass", in.Pass), slog.Any("error", err))
 	}
-	return Thought{Calls: len(turn.Calls)}, nil
+	err = retryWhileUnavailable(ctx, func() (err error) {
+		turn, err = a.store.SaveTurn(ctx, in.Tenant, in.SessionID, in.Pass, turn)
+		return err
+	})
+	return Thought{Calls: len(turn.Calls)}, temporalError(err)
+}
+
+// conclude stores a turn with the admission of its calls. If no call is left to run, it also ends the session as [next] decides, unless a
+// message has arrived.
+func (a *Activities) conclude(ctx context.Context, begun ledger.Beginning, in ThinkInput, turn chat.Turn) (Thought, error) {
+	session := begun.Session
+	session.Tokens += turn.Usage.InputTokens + turn.Usage.OutputTokens
+	if err := a.acting(ctx, &session); err != nil { // the answer may have taken minutes
+		return Thought{}, err
+	}
+	earlier := earlierCalls(begun.Exchanges)
+	if session.SummaryThrough > 0 {
+		earlier = nil // the exchanges do not include all calls
+	}
+	admission, err := a.admission(ctx, session, in.Pass, turn, earlier)
+	if err != nil {
+		return Thought{}, err
+	}
+	state := ledger.PassState{Session: session, Turn: turn, MessagePass: begun.MessagePass, Counts: map[jig.CallStatus]int{}}
+	for _, c := range admission.Calls {
+		state.Counts[c.Status]++
+	}
+	answer := ledger.Answer{Admission: admission, Turn: turn}
+	end := next(state, in.Pass, a.now())
+	settles := end.Status.Final()
+	if settles && state.Counts[jig.CallDuplicate] == len(admission.Calls) && len(end.Answer) <= jig.InlineBytes {
+		state.Unread = 1
+		end.Tenant, end.SessionID, end.Pass = in.Tenant, in.SessionID, in.Pass
+		answer.End, answer.EndsAnyway = &end, next(state, in.Pass, a.now()).Status.Final()
+	}
+	ended, err := a.store.StoreAnswer(ctx, answer)
+	if err != nil {
+		return Thought{}, err
+	}
+	thought := Thought{Calls: len(turn.Calls), Continues: !settles || answer.End != nil && ended == nil}
+	if ended != nil {
+		thought.Ended = new(settled(*ended))
+		return thought, nil
+	}
+	admitted, err := a.admittedNow(ctx, session, admission, in.Limit)
+	thought.Admitted = &admitted
+	return thought, err
 }
 
 // AwaitResume succeeds once nothing holds the session back any more. Until then each attempt fails, and Temporal retries it without
 // growing the history.
 func (a *Activities) AwaitResume(ctx context.Context, in PassRef) error {
-	session, _, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
-	if err == nil && session.Paused != "" {
+	begun, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
+	if err == nil && begun.Session.Paused != "" {
 		return pausedError("pass "+strconv.Itoa(in.Pass), "")
 	}
 	return temporalError(err)
 }
 
-func (a *Activities) ask(ctx context.Context, session jig.Session, pass int) (*chat.Turn, error) {
-	stop := heartbeat(ctx)
-	defer stop()
-	if err := a.acting(ctx, &session); err != nil {
-		return nil, err
+// ask asks the model for the turn of a pass.
+func (a *Activities) ask(ctx context.Context, begun ledger.Beginning, pass int) (chat.Turn, error) {
+	if err := a.acting(ctx, &begun.Session); err != nil {
+		return chat.Turn{}, err
 	}
-	request, spent, err := a.prompt(ctx, session, pass)
+	request, spent, err := a.prompt(ctx, begun, pass)
 	if err != nil {
-		return nil, err
+		return chat.Turn{}, err
 	}
 	answer, err := a.model.Answer(ctx, request, func(string) {})
-	if err != nil {
-		return nil, err
-	}
 	answer.Usage = answer.Usage.Plus(spent)
-	stored, err := a.store.SaveTurn(ctx, session.Tenant, session.ID, pass, answer)
-	if err != nil {
-		return nil, err
-	}
-	return &stored, nil
+	return answer, err
 }
 
 // prompt builds the request to the model: instructions, menu, working state, and the transcript within the budget. If the transcript must
 // be summarized for that, spent is the usage of the summary.
-func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) (request chat.Request, spent chat.Usage, err error) {
-	exchanges, err := a.store.Transcript(ctx, session.Tenant, session.ID, session.SummaryThrough)
-	if err != nil {
-		return request, spent, err
-	}
+func (a *Activities) prompt(ctx context.Context, begun ledger.Beginning, pass int) (request chat.Request, spent chat.Usage, err error) {
+	session, exchanges := begun.Session, begun.Exchanges
 	menu, err := a.menu(ctx, session)
 	if err != nil {
 		return request, spent, err
@@ -88,7 +152,7 @@ func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) 
 		SessionID: session.ID, Pass: pass, Input: session.Input, Script: session.Agent.Script,
 	}
 	request.System = systemPrompt(session, request.Tools)
-	if strings.HasPrefix(request.Model, "script/") {
+	if scripted(request.Model) {
 		request.Exchanges, err = a.wholeResults(ctx, session, exchanges)
 		return request, spent, err
 	}
@@ -111,6 +175,9 @@ func (a *Activities) prompt(ctx context.Context, session jig.Session, pass int) 
 	request.Exchanges = withTodo(session, withMemory(known, withSummary(session, fitted)))
 	return request, spent, nil
 }
+
+// scripted reports whether a model is a script, which answers at once.
+func scripted(model string) bool { return strings.HasPrefix(model, "script/") }
 
 // menu returns the tools that the session may call, sorted by name: those pinned at its start that this worker still has. The tool
 // that starts agents is included only if the agent's document lists agents to start.

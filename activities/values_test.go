@@ -23,7 +23,7 @@ func keeps(t *testing.T, db *store.DB, tenant, id string, who jig.Principal) hol
 	ctx := t.Context()
 	_, err := db.CreateSession(ctx, jig.Session{Tenant: tenant, ID: id, Agent: jig.Agent{Name: "tester"}, Principal: who})
 	require.NoError(t, err)
-	_, _, err = db.BeginPass(ctx, tenant, id, 1)
+	_, err = db.BeginPass(ctx, tenant, id, 1)
 	require.NoError(t, err)
 	result := jig.ToolResult{Success: true, Summary: "the secret of " + id}
 	require.NoError(t, db.Admit(ctx, ledger.Admission{Tenant: tenant, SessionID: id, Pass: 1, Calls: []jig.Call{{

@@ -33,7 +33,7 @@ func Loop(ctx workflow.Context, in LoopInput) (string, error) {
 	for pass := opened.Pass; ; pass++ {
 		this := activities.PassRef{SessionRef: ref, Pass: pass}
 		var thought activities.Thought
-		if err := workflow.ExecuteActivity(ctx, a.Think, this).Get(ctx, &thought); err != nil {
+		if err := workflow.ExecuteActivity(ctx, a.Think, activities.ThinkInput{PassRef: this}).Get(ctx, &thought); err != nil {
 			return "", err //nolint:wrapcheck // as above
 		}
 		if thought.Calls > 0 {
@@ -84,11 +84,11 @@ func approved(ctx workflow.Context, pass activities.PassRef, call activities.Cal
 	}
 	var a *activities.Activities
 	var heard activities.Handled
-	letter := activities.Signal{
+	signal := activities.Signal{
 		SessionRef: pass.SessionRef, Name: protocol.SignalApprove, Key: "signal:" + call.ID, Pass: pass.Pass,
 		Payload: []byte(`{"call":"` + call.ID + `","by":"bench"}`),
 	}
-	err := workflow.ExecuteLocalActivity(ctx, a.Hear, letter).Get(ctx, &heard)
+	err := workflow.ExecuteLocalActivity(ctx, a.Hear, signal).Get(ctx, &heard)
 	return err == nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -31,12 +32,27 @@ type agentHead struct {
 
 	MaxPasses        int      `json:"max_passes,omitempty" spec:"min=1,max=100000" jsonschema:"The session ends after this many passes; default 50."`
 	MaxParallelCalls int      `json:"max_parallel_calls,omitempty" spec:"min=1,max=1000" jsonschema:"How many calls of a pass run at the same time; default 10."`
-	PassesPerRun     int      `json:"passes_per_run,omitempty" spec:"min=1,max=100" jsonschema:"How many passes share a workflow run; default 1."`
+	PassesPerRun     passes   `json:"passes_per_run,omitempty" spec:"form=passes" jsonschema:"How many passes share a workflow run, or auto: quick passes share a run until its history has grown long; default 1."`
 	TokenBudget      int      `json:"token_budget,omitempty" spec:"min=1000,max=10000000" jsonschema:"Limit of the prompt in tokens; default 100000."`
 	MaxTokens        int      `json:"max_tokens,omitempty" spec:"min=1,max=1000000" jsonschema:"Limit of one answer in tokens; default 8192."`
 	MaxTotalTokens   int64    `json:"max_total_tokens,omitempty" spec:"min=1,max=1000000000000" jsonschema:"Limit of the whole session in tokens; no limit by default."`
 	Deadline         Duration `json:"deadline,omitempty" spec:"min=1s,max=3650d" jsonschema:"How long the session may last, e.g. 48h or 3d; no limit by default."`
 	ApprovalExpires  Duration `json:"approval_expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long a call waits for a decision; default 7d."`
+}
+
+// passes is a number of passes as documents write it, or auto.
+type passes string
+
+// number returns the number of passes; 0 if there is none, [jig.PassesAuto] for auto.
+func (p passes) number() int {
+	if p == "auto" {
+		return jig.PassesAuto
+	}
+	n, err := strconv.Atoi(string(p))
+	if err != nil { // it is empty, or was reported
+		return 0
+	}
+	return n
 }
 
 // ParseAgent reads an agent document: Markdown with YAML front matter. document is the file name for error messages. The error is a
@@ -76,7 +92,7 @@ func (d *decoder) agent(body []byte) jig.Agent {
 		Name: h.Name, Description: h.Description, Version: versionOf(KindAgent, body), Model: h.Model, Instructions: text,
 		Tools: h.Tools, Agents: h.Agents, Models: h.Models, InputSchema: h.InputSchema,
 		Limits: jig.Limits{
-			MaxPasses: h.MaxPasses, MaxParallelCalls: h.MaxParallelCalls, PassesPerRun: h.PassesPerRun, TokenBudget: h.TokenBudget,
+			MaxPasses: h.MaxPasses, MaxParallelCalls: h.MaxParallelCalls, PassesPerRun: h.PassesPerRun.number(), TokenBudget: h.TokenBudget,
 			MaxTokens: h.MaxTokens, MaxTotalTokens: h.MaxTotalTokens,
 			Deadline: time.Duration(h.Deadline), ApprovalExpires: time.Duration(h.ApprovalExpires),
 		},

@@ -282,3 +282,20 @@ func FuzzParseAgent(f *testing.F) {
 		}
 	})
 }
+
+func TestAgent_PassesPerRun(t *testing.T) {
+	t.Parallel()
+	agent := func(passes string) (jig.Agent, error) {
+		return spec.ParseAgent("a.md", []byte("---\nname: a\nmodel: openai/small\npasses_per_run: "+passes+"\n---\nGo.\n"))
+	}
+	for text, want := range map[string]int{"1": 1, "100": 100, "auto": jig.PassesAuto} {
+		got, err := agent(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got.Limits.PassesPerRun, text)
+		require.Equal(t, want, got.Limits.WithDefaults().PassesPerRun, text)
+	}
+	for _, text := range []string{"0", "-1", "101", "often", "1.5", "[1]"} {
+		_, err := agent(text)
+		require.ErrorContains(t, err, "passes_per_run", text)
+	}
+}

@@ -119,6 +119,11 @@ func (d *decoder) into(n *node, path string, v reflect.Value) {
 	case Duration:
 		d.duration(n, path, v)
 		return
+	case passes:
+		if n.kind == kindInt || d.is(n, path, kindString) {
+			v.SetString(n.text)
+		}
+		return
 	case OnError:
 		if d.onErrorWord(n, path, v) {
 			return

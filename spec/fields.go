@@ -54,6 +54,8 @@ func formOf(name string) form {
 		return form{pattern: specNamePattern, hint: "use category.actionTarget to make it callable as a tool; otherwise lower-case letters, digits, '.', '_' and '-'"}
 	case "tool_name":
 		return form{pattern: toolNamePattern, hint: "use category.actionTarget, e.g. file.read"}
+	case "passes":
+		return form{pattern: passesPattern, hint: "use a number from 1 to 100, or auto", value: true}
 	case "permission":
 		return oneOf("read", "draft", "write", "destructive")
 	case "risk":
@@ -134,6 +136,7 @@ var (
 	toolPattern        = regexp.MustCompile(`^([a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+|(?s:.*\$\{.+))$`)
 	specNamePattern    = regexp.MustCompile(`^([a-z][a-z0-9._-]*|[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+)$`)
 	toolNamePattern    = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+$`)
+	passesPattern      = regexp.MustCompile(`^([1-9][0-9]?|100|auto)$`)
 	variablePattern    = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
 	labelPattern       = regexp.MustCompile(`^\S(.{0,126}\S)?$`)
 	reasonPattern      = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)

@@ -94,6 +94,7 @@ func shapeOf(t reflect.Type) (*jsonschema.Schema, error) {
 	schema, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[Duration]():        {Type: "string", Pattern: duration.Pattern},
 		reflect.TypeFor[Expression]():      {Types: []string{"string", "boolean", "number"}},
+		reflect.TypeFor[passes]():          {AnyOf: []*jsonschema.Schema{{Type: "integer", Minimum: new(1.0), Maximum: new(100.0)}, {Enum: []any{"auto"}}}},
 		reflect.TypeFor[json.RawMessage](): {},
 		reflect.TypeFor[Step]():            {Ref: "#/$defs/step"},
 		reflect.TypeFor[OnError]():         {Ref: "#/$defs/on_error"},

@@ -116,7 +116,7 @@ func TestServeMetrics(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.New(t), storetest.Tenant(t)
 	session := storetest.Session(t, db, tenant)
-	_, _, err := db.BeginPass(t.Context(), tenant, session.ID, 1)
+	_, err := db.BeginPass(t.Context(), tenant, session.ID, 1)
 	require.NoError(t, err)
 	call := jig.Call{
 		Tenant: tenant, SessionID: session.ID, ID: "1.1", Pass: 1, Ordinal: 1, Tool: "a.write", Digest: "d", Input: []byte(`{}`),

@@ -35,7 +35,7 @@ func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, er
 	}
 	var pass workflow.Context
 	pass, s.stopPass = workflow.WithCancel(ctx)
-	more, err := s.runCalls(pass)
+	more, err := s.runCalls(pass, nil)
 	if err == nil && s.failure != nil {
 		err = s.failure
 	}
@@ -51,7 +51,7 @@ func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, er
 		_, err := s.result()
 		return nil, err
 	case more:
-		s.settleMail(ctx)
+		s.settleInbox(ctx)
 		s.record(ctx)
 		s.drain(ctx)
 		return nil, workflow.NewContinueAsNewError(ctx, protocol.CallWorkflow, protocol.CallInput{Tenant: in.Tenant, Calling: true, Inbox: s.inbox, Said: s.said})
@@ -102,7 +102,7 @@ func (s *session) closeCall(ctx workflow.Context) (*protocol.CallResult, error) 
 			return nil, err
 		}
 	}
-	s.settleMail(ctx)
+	s.settleInbox(ctx)
 	s.show(ctx)
 	s.answerLate(ctx)
 	return s.closed, nil
@@ -112,7 +112,7 @@ func (s *session) closeCall(ctx workflow.Context) (*protocol.CallResult, error) 
 // of the run.
 func (s *session) answerLate(ctx workflow.Context) {
 	for {
-		s.settleMail(ctx)
+		s.settleInbox(ctx)
 		s.record(ctx)
 		s.drain(ctx)
 		if len(s.inbox) == 0 {

@@ -20,17 +20,19 @@ const (
 )
 
 // runCalls runs the calls of the pass until each has its result, or until the history of the run has grown too long. In the second case
-// it waits until no call is in flight and returns more = true. Each call is decided and run on its own.
-func (s *session) runCalls(ctx workflow.Context) (more bool, err error) {
-	var a *activities.Activities
-	var admitted activities.Admitted
-	err = workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Admit, activities.AdmitInput{
-		PassRef: s.passRef(), Limit: callsPerRun,
-	}).Get(ctx, &admitted)
-	if err != nil {
-		return false, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+// it waits until no call is in flight and returns more = true. Each call is decided and run on its own. If admitted is nil, the calls are
+// admitted first.
+func (s *session) runCalls(ctx workflow.Context, admitted *activities.Admitted) (more bool, err error) {
+	if admitted == nil {
+		var a *activities.Activities
+		err = workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Admit, activities.AdmitInput{
+			PassRef: s.passRef(), Limit: callsPerRun,
+		}).Get(ctx, &admitted)
+		if err != nil {
+			return false, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+		}
 	}
-	s.take(admitted)
+	s.take(*admitted)
 
 	expiry := &alarm{}
 	started := 0

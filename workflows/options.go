@@ -17,6 +17,8 @@ const (
 	// asked.
 	modelTimeout  = 15 * time.Minute
 	modelAttempts = 10
+	// quickModelTimeout limits an answer of a model that is known to be quick. Beyond it, the model is asked in an activity.
+	quickModelTimeout = 5 * time.Second
 	// toolGrace is added to the tool's own timeout, so that the attempt can store its result.
 	toolGrace = 30 * time.Second
 	// databaseTimeout limits one attempt of a local activity that only reads or writes the database. It is retried until the database is
@@ -34,6 +36,13 @@ func modelOptions(ctx workflow.Context, summary string) workflow.Context {
 		RetryPolicy: &temporal.RetryPolicy{
 			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute, MaximumAttempts: modelAttempts,
 		},
+	})
+}
+
+// quickModelOptions returns the options for asking a model that is known to be quick.
+func quickModelOptions(ctx workflow.Context, summary string) workflow.Context {
+	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
+		StartToCloseTimeout: quickModelTimeout, Summary: summary, RetryPolicy: &temporal.RetryPolicy{MaximumAttempts: 1},
 	})
 }
 

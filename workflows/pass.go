@@ -18,7 +18,8 @@ import (
 func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, error) {
 	s := &session{
 		callTable: newCallTable(ctx, in.Tenant),
-		pass:      in.Pass, begun: in.Calling, agent: in.Agent, limits: in.Limits, deadline: in.Deadline,
+		revision:  in.Revision,
+		pass:      in.Pass, begun: in.Calling, agent: in.Agent, quick: in.Quick, limits: in.Limits, deadline: in.Deadline,
 		tools: in.Tools, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking, shown: shownAttributes(in),
 		parent: parentOf(ctx, in),
 	}
@@ -29,12 +30,13 @@ func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, er
 		return nil, s.unopened(err)
 	}
 	for passes := 1; ; passes++ {
+		began := workflow.Now(ctx)
 		next, err := s.onePass(ctx, in.Calling && passes == 1)
-		if err == nil && next == sameRun && passes < s.limits.PassesPerRun && !grown(ctx) {
+		if err == nil && next == sameRun && s.shares(ctx, passes, began) {
 			continue
 		}
 		if err == nil && next != finished {
-			s.settleMail(ctx)
+			s.settleInbox(ctx)
 			err = ctx.Err()
 		}
 		if err != nil {
@@ -69,7 +71,8 @@ func (s *session) open(ctx workflow.Context, in protocol.PassInput) error {
 			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
 		s.pass, s.agent, s.limits, s.deadline = opened.Pass, opened.Agent, opened.Limits, opened.Deadline
-		if in.Start != nil && in.Start.Agent != s.agent { // a session that is started with a document takes the agent's name from it
+		s.quick, s.revision = opened.Quick, opened.Revision
+		if s.revision == 0 && in.Start != nil && in.Start.Agent != s.agent {
 			if err := workflow.UpsertTypedSearchAttributes(ctx, temporal.NewSearchAttributeKeyKeyword(protocol.AttrAgent).ValueSet(s.agent)); err != nil {
 				return err //nolint:wrapcheck // fails only on a programming error
 			}
@@ -86,25 +89,37 @@ func (s *session) unopened(err error) error {
 	return failure(err)
 }
 
+// slowPass is how long a pass may take so that the next one may share its run, if the agent leaves that to the engine.
+const slowPass = 5 * time.Second
+
+// shares reports whether the next pass runs in the same workflow run. passes is the number of passes that the run has had, began the time at
+// which the latest of them began.
+func (s *session) shares(ctx workflow.Context, passes int, began time.Time) bool {
+	if s.limits.PassesPerRun == jig.PassesAuto {
+		return workflow.Now(ctx).Sub(began) < slowPass && !grown(ctx)
+	}
+	return passes < s.limits.PassesPerRun && !grown(ctx)
+}
+
 // onePass asks the model, runs the calls that it requests, and settles the pass. If calling is true, the pass continues from an earlier
 // run and begins with the calls.
 func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
 	s.stopPass = cancel
-	var a *activities.Activities
+	var thought activities.Thought
 	if !calling {
-		s.settleMail(ctx)
-		s.calls, s.more, s.begun = nil, false, true
+		s.settleInbox(ctx)
+		s.calls, s.more, s.begun, s.spoken = nil, false, true, false
 		s.show(ctx)
-		thought, err := s.think(ctx)
-		if err != nil {
+		var err error
+		if thought, err = s.think(ctx); err != nil {
 			return finished, err
 		}
-		calling = thought.Calls > 0
+		calling = thought.Calls > 0 && thought.Ended == nil
 	}
 	if calling {
-		more, err := s.runCalls(ctx)
+		more, err := s.runCalls(ctx, thought.Admitted)
 		if err != nil {
 			return finished, err
 		}
@@ -115,10 +130,13 @@ func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 			return samePass, nil
 		}
 	}
-	s.settleMail(ctx)
-	s.spoken = false
-	if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Settle, s.passRef()).Get(ctx, &s.settled); err != nil {
-		return finished, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+	switch {
+	case thought.Ended != nil:
+		s.settled = *thought.Ended
+	case !thought.Continues:
+		if err := s.settle(ctx); err != nil {
+			return finished, err
+		}
 	}
 	if s.settled.Status.Final() {
 		s.status = s.settled.Status
@@ -129,12 +147,19 @@ func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 	return sameRun, nil
 }
 
+// settle decides how the session continues after a pass, if that was not known when its calls were admitted.
+func (s *session) settle(ctx workflow.Context) error {
+	s.settleInbox(ctx)
+	s.spoken = false
+	var a *activities.Activities
+	return workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Settle, s.passRef()).Get(ctx, &s.settled) //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+}
+
 // think asks the model. If the session is paused, it first waits until somebody resumes the session.
 func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
 	var a *activities.Activities
 	for {
-		var thought activities.Thought
-		err := workflow.ExecuteActivity(modelOptions(ctx, "pass "+itoa(s.pass)), a.Think, s.passRef()).Get(ctx, &thought)
+		thought, err := s.ask(ctx)
 		if err != nil || !thought.Paused {
 			return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
@@ -145,11 +170,25 @@ func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
 	}
 }
 
+// ask runs Think: as a local activity if the model is known to be quick, and as an activity if it is not, or if it was not quick this time.
+func (s *session) ask(ctx workflow.Context) (thought activities.Thought, err error) {
+	var a *activities.Activities
+	in := activities.ThinkInput{PassRef: s.passRef(), Limit: callsPerRun}
+	if s.quick {
+		err = workflow.ExecuteLocalActivity(quickModelOptions(ctx, "pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
+		if err == nil || ctx.Err() != nil {
+			return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+		}
+	}
+	err = workflow.ExecuteActivity(modelOptions(ctx, "pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
+	return thought, err //nolint:wrapcheck // as above
+}
+
 // close ends the run. It processes what has arrived in the meantime, and then either continues as new or ends the workflow.
 func (s *session) close(ctx workflow.Context, in protocol.PassInput, next step) (*protocol.PassResult, error) {
 	for {
 		s.record(ctx)
-		s.show(ctx)
+		s.showAll(ctx)
 		s.drain(ctx) // nothing may block between here and the end of the run
 		switch {
 		case next != finished:
@@ -162,7 +201,7 @@ func (s *session) close(ctx workflow.Context, in protocol.PassInput, next step) 
 		case len(s.inbox) == 0:
 			return s.result()
 		}
-		s.settleMail(ctx) // late decisions are refused, so that their senders get an answer
+		s.settleInbox(ctx) // late decisions are refused, so that their senders get an answer
 	}
 }
 
@@ -178,8 +217,9 @@ func (s *session) hasMessage() bool {
 // handOver returns the input of the next run.
 func (s *session) handOver(in protocol.PassInput, next step) protocol.PassInput {
 	return protocol.PassInput{
-		Tenant: in.Tenant, Pass: s.pass, Calling: next == samePass, Agent: s.agent, Limits: s.limits, Deadline: s.deadline,
-		Tools: s.tools, Inbox: s.inbox, Shown: protocol.Shown{Status: s.shown.status, Pending: s.shown.pending, Pass: s.shown.pass, Tools: s.shown.tools},
+		Tenant: in.Tenant, Revision: protocol.Revision, Pass: s.pass, Calling: next == samePass, Agent: s.agent, Quick: s.quick, Limits: s.limits,
+		Deadline: s.deadline,
+		Tools:    s.tools, Inbox: s.inbox, Shown: protocol.Shown{Status: s.shown.status, Pending: s.shown.pending, Pass: s.shown.pass, Tools: s.shown.tools},
 		Parent: s.parent.handOver(), Said: s.said,
 	}
 }
@@ -216,7 +256,7 @@ func (s *session) end(ctx workflow.Context, cause error) error {
 		in.Error = &jig.Error{Code: jig.CodeBudgetExhausted, Message: "the session did not end within its deadline", Reason: jig.ReasonDeadline}
 	}
 	free, _ := workflow.NewDisconnectedContext(ctx)
-	s.settleMail(free)
+	s.settleInbox(free)
 	s.spoken = false
 	var a *activities.Activities
 	if err := workflow.ExecuteLocalActivity(databaseOptions(free), a.End, in).Get(free, nil); err != nil {

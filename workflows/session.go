@@ -21,7 +21,11 @@ import (
 // session is the state that a run keeps in memory. It holds the references and states of calls, but never their data.
 type session struct {
 	callTable
+	// revision is the [protocol.Revision] of the code that began the run; 0 in runs from before there were revisions.
+	revision int
 	agent    string
+	// quick reports whether the model is known to answer quickly.
+	quick    bool
 	limits   jig.Limits
 	deadline time.Time
 	// pass is the number of the current pass, or of the next one between passes. begun reports whether the prompt of the pass may
@@ -65,6 +69,7 @@ type session struct {
 }
 
 type attributes struct {
+	agent   string
 	status  jig.Status
 	pending int
 	pass    int
@@ -218,10 +223,10 @@ func (s *session) handleSignals(ctx workflow.Context) {
 		if workflow.Await(ctx, func() bool { return s.opened && len(s.inbox) > 0 }) != nil {
 			return
 		}
-		letter := s.inbox[0]
+		signal := s.inbox[0]
 		s.hearing = true
-		if _, err := s.handle(ctx, letter); err != nil {
-			workflow.GetLogger(ctx).Error("a signal could not be processed", "name", letter.Name, "error", err.Error())
+		if _, err := s.handle(ctx, signal); err != nil {
+			workflow.GetLogger(ctx).Error("a signal could not be processed", "name", signal.Name, "error", err.Error())
 		}
 		s.inbox = s.inbox[1:]
 		s.hearing = false
@@ -229,7 +234,7 @@ func (s *session) handleSignals(ctx workflow.Context) {
 }
 
 // handle applies a signal or an update and wakes the compositions that it affects.
-func (s *session) handle(ctx workflow.Context, letter protocol.Envelope) (activities.Handled, error) {
+func (s *session) handle(ctx workflow.Context, signal protocol.Envelope) (activities.Handled, error) {
 	pass := s.pass
 	if !s.begun {
 		pass--
@@ -237,7 +242,7 @@ func (s *session) handle(ctx workflow.Context, letter protocol.Envelope) (activi
 	var a *activities.Activities
 	var heard activities.Handled
 	err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Hear, activities.Signal{
-		SessionRef: s.ref, Name: letter.Name, Key: letter.Key, Payload: letter.Payload, Pass: pass,
+		SessionRef: s.ref, Name: signal.Name, Key: signal.Key, Payload: signal.Payload, Pass: pass,
 		Composing: s.composing(),
 	}).Get(ctx, &heard)
 	if err != nil {
@@ -267,7 +272,7 @@ func (s *session) record(ctx workflow.Context) {
 	for s.heardAt > 0 && s.heardAt == workflow.GetInfo(ctx).GetCurrentHistoryLength() {
 		options := workflow.TimerOptions{Summary: "record the latest decisions before the run ends"}
 		_ = workflow.NewTimerWithOptions(free, time.Millisecond, options).Get(free, nil) //nolint:errcheck // a disconnected wait cannot be canceled
-		s.settleMail(ctx)
+		s.settleInbox(ctx)
 	}
 }
 
@@ -280,8 +285,8 @@ func letOthersRun(ctx workflow.Context) {
 	_ = workflow.Await(ctx, func() bool { return ran })                              //nolint:errcheck // a disconnected wait cannot be canceled
 }
 
-// settleMail waits until all signals and updates that have arrived are processed.
-func (s *session) settleMail(ctx workflow.Context) {
+// settleInbox waits until all signals and updates that have arrived are processed.
+func (s *session) settleInbox(ctx workflow.Context) {
 	free, _ := workflow.NewDisconnectedContext(ctx)
 	letOthersRun(free)
 	_ = workflow.Await(free, func() bool { return s.quiet(ctx) }) //nolint:errcheck // a disconnected wait cannot be canceled

@@ -20,9 +20,13 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 func shownAttributes(in protocol.PassInput) attributes {
 	if in.Pass == 0 { // the values that the client set
-		return attributes{status: jig.StatusWorking, pass: 1}
+		shown := attributes{status: jig.StatusWorking, pass: 1}
+		if in.Start != nil {
+			shown.agent = in.Start.Agent
+		}
+		return shown
 	}
-	return attributes{status: in.Shown.Status, pending: in.Shown.Pending, pass: in.Shown.Pass, tools: in.Shown.Tools}
+	return attributes{agent: in.Shown.Agent, status: in.Shown.Status, pending: in.Shown.Pending, pass: in.Shown.Pass, tools: in.Shown.Tools}
 }
 
 // state returns the status to show. The session needs input if nothing is running and something waits for a person.
@@ -82,16 +86,40 @@ func (s *session) waiting() []activities.CallRef {
 	return list
 }
 
-// show updates the current details and the search attributes, and tells the parent. An update of the attributes costs a history event, so
-// they are updated only when they have changed.
+// show updates the current details, tells the parent, and updates the search attributes if people wait for the change. Each update costs a
+// history event, and while the run is open a write to Temporal's visibility store, so other changes are left to showAll.
 func (s *session) show(ctx workflow.Context) {
-	now := attributes{status: s.state(), pending: len(s.waiting()), pass: s.pass, tools: len(s.tools)}
+	now := s.attributes()
 	workflow.SetCurrentDetails(ctx, s.details())
 	s.parent.tell(ctx, s.waiting(), now.status == jig.StatusInputRequired)
-	if now.status == s.shown.status && now.pending == s.shown.pending && now.tools == s.shown.tools {
-		return // the pass number alone is not worth an event; it is updated along with the others
+	if now.status != s.shown.status || now.pending != s.shown.pending || s.revision == 0 && now.tools != s.shown.tools {
+		s.upsert(ctx, now)
 	}
-	updates := make([]temporal.SearchAttributeUpdate, 0, 4)
+}
+
+// showAll is show for the end of a run. It updates every search attribute that has changed. Temporal writes those of a closing run only
+// once.
+func (s *session) showAll(ctx workflow.Context) {
+	s.show(ctx)
+	if now := s.attributes(); s.revision > 0 && now != s.shown {
+		s.upsert(ctx, now)
+	}
+}
+
+func (s *session) attributes() attributes {
+	now := attributes{agent: s.shown.agent, status: s.state(), pending: len(s.waiting()), pass: s.pass, tools: len(s.tools)}
+	if s.revision > 0 {
+		now.agent = s.agent
+	}
+	return now
+}
+
+// upsert sets the search attributes that have changed.
+func (s *session) upsert(ctx workflow.Context, now attributes) {
+	updates := make([]temporal.SearchAttributeUpdate, 0, 5)
+	if now.agent != s.shown.agent {
+		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(protocol.AttrAgent).ValueSet(now.agent))
+	}
 	if now.status != s.shown.status {
 		updates = append(updates, temporal.NewSearchAttributeKeyKeyword(protocol.AttrStatus).ValueSet(string(now.status)))
 	}

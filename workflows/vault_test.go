@@ -183,7 +183,7 @@ func (v *vault) open(t *testing.T, tenant string) string {
 		Agent: jig.Agent{Name: "payer", Version: "0123456789abcdef", Model: "script/payer", Tools: []string{"*"}},
 	})
 	require.NoError(t, err)
-	_, _, err = v.db.BeginPass(t.Context(), tenant, s.ID, 1)
+	_, err = v.db.BeginPass(t.Context(), tenant, s.ID, 1)
 	require.NoError(t, err)
 	_, err = v.db.SaveTurn(t.Context(), tenant, s.ID, 1, chat.Turn{Stop: chat.StopCalls, Calls: []jig.ToolCall{
 		{ProviderID: "a", Name: ledgerPay, Input: json.RawMessage(`{"to":"bob","amount":10}`)},

@@ -20,7 +20,7 @@ func TestMarkRestored_ListsMarkedCallsByTenant(t *testing.T) {
 	db := storetest.Open(t, owner, app, store.Options{})
 	first, second := storetest.Session(t, db, "acme").ID, storetest.Session(t, db, "zoo").ID
 	for session, of := range map[string]string{first: "acme", second: "zoo"} {
-		_, _, err := db.BeginPass(t.Context(), of, session, 1)
+		_, err := db.BeginPass(t.Context(), of, session, 1)
 		require.NoError(t, err)
 		require.NoError(t, db.Admit(t.Context(), ledger.Admission{Tenant: of, SessionID: session, Pass: 1, Calls: []jig.Call{
 			{ID: "1.1", Pass: 1, Ordinal: 1, Tool: "shop.pay", Version: "v1", Write: true, Verdict: jig.VerdictRun, Digest: "d"},

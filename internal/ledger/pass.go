@@ -18,6 +18,28 @@ type Window struct {
 	More bool
 }
 
+// Beginning is a pass as it begins, with everything that its prompt is built from.
+type Beginning struct {
+	// Session is the session, including what pauses it.
+	Session jig.Session
+	// Turn is the turn of the pass; nil if the model has not answered yet.
+	Turn *chat.Turn
+	// Exchanges are the exchanges that the session's summary does not cover, oldest first, with calls and results as stored.
+	Exchanges []chat.Exchange
+	// MessagePass is the pass that was running when the latest user message arrived; 0 when the task is the only message.
+	MessagePass int
+}
+
+// Answer is the model's turn of a pass, with the admission of its calls and, if it has no call to run, the end of the session.
+type Answer struct {
+	Admission
+	Turn chat.Turn
+	// End ends the session; nil if the session continues.
+	End *End
+	// EndsAnyway reports that End applies even if a message has arrived that the turn does not answer.
+	EndsAnyway bool
+}
+
 // PassState holds the data needed to settle a pass.
 type PassState struct {
 	Session jig.Session

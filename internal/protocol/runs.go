@@ -7,11 +7,19 @@ import (
 	"github.com/jig-run/jig"
 )
 
+// Revision numbers the changes of the commands that a run of the workflow Pass issues, where the run's own data says which of them it
+// follows. Unlike a version marker, that costs neither an event nor a search attribute. Recorded histories prove that older runs replay.
+//
+//   - 1: search attributes that nobody waits for are set when the run ends.
+const Revision = 1
+
 // PassInput is the input of a run of Pass. A client sets Tenant and Start to begin a session, or Tenant alone to send a message to
 // a session that has ended. The other fields are passed from one run to the next.
 type PassInput struct {
 	Tenant string        `json:"tenant"`
 	Start  *StartSession `json:"start,omitempty"`
+	// Revision is the [Revision] of the code that started this run. A run that a client started gets it from the worker that opens the session.
+	Revision int `json:"revision,omitempty"`
 	// Pass is the number of the first pass of this run. It is 0 in a run that a client started.
 	Pass int `json:"pass,omitempty"`
 	// Calling reports that an earlier run admitted the calls of this pass and that some of them are still open.
@@ -19,6 +27,8 @@ type PassInput struct {
 	// Agent and Limits belong to the session. They are passed on so that a run need not query them.
 	Agent  string     `json:"agent,omitempty"`
 	Limits jig.Limits `json:"limits,omitzero"`
+	// Quick reports that the agent's model is known to answer quickly.
+	Quick bool `json:"quick,omitempty"`
 	// Deadline is the deadline of the session, or zero if it has none.
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Tools lists the tools that the session has used, sorted. It is the value of the search attribute JigTool.
@@ -43,6 +53,7 @@ type ParentCall struct {
 
 // Shown holds the values of a session's search attributes. Tools is a count.
 type Shown struct {
+	Agent   string     `json:"agent,omitempty"`
 	Status  jig.Status `json:"status,omitempty"`
 	Pending int        `json:"pending,omitempty"`
 	Pass    int        `json:"pass,omitempty"`

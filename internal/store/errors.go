@@ -16,6 +16,7 @@ import (
 // SQLSTATE codes that the store handles.
 const (
 	stateUniqueViolation      = "23505"
+	stateNotNullViolation     = "23502"
 	stateForeignKeyViolation  = "23503"
 	stateSerializationFailure = "40001"
 	stateDeadlock             = "40P01"

@@ -234,10 +234,10 @@ func TestPasses_IgnoreCallsOfCompositions(t *testing.T) {
 	state, err := w.PassState(t.Context(), w.tenant, w.session, 1)
 	require.NoError(t, err)
 	require.Equal(t, map[jig.CallStatus]int{jig.CallExecuting: 1}, state.Counts)
-	exchanges, err := w.Transcript(t.Context(), w.tenant, w.session, 0)
+	begun, err := w.BeginPass(t.Context(), w.tenant, w.session, 1)
 	require.NoError(t, err)
 	n := 0
-	for _, x := range exchanges {
+	for _, x := range begun.Exchanges {
 		n += len(x.Calls)
 	}
 	require.Equal(t, 1, n)

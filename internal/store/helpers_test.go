@@ -34,7 +34,7 @@ func newWorld(t *testing.T) world {
 
 func (w world) begin(t *testing.T, pass int) {
 	t.Helper()
-	_, _, err := w.BeginPass(t.Context(), w.tenant, w.session, pass)
+	_, err := w.BeginPass(t.Context(), w.tenant, w.session, pass)
 	require.NoError(t, err)
 }
 

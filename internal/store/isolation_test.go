@@ -90,8 +90,11 @@ func TestTenants_AreSeparated(t *testing.T) {
 	decision := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}
 	for name, try := range map[string]func() error{
 		"Session":       func() error { _, err := w.Session(ctx, thief, id); return err },
-		"BeginPass":     func() error { _, _, err := w.BeginPass(ctx, thief, id, 7); return err },
-		"Transcript":    func() error { _, err := w.Transcript(ctx, thief, id, 0); return err },
+		"BeginPass":     func() error { _, err := w.BeginPass(ctx, thief, id, 7); return err },
+		"StoreAnswer": func() error {
+			_, err := w.StoreAnswer(ctx, ledger.Answer{Admission: ledger.Admission{Tenant: thief, SessionID: id, Pass: 2}})
+			return err
+		},
 		"SaveTurn":      func() error { _, err := w.SaveTurn(ctx, thief, id, 2, chat.Turn{}); return err },
 		"SaveTurn big":  func() error { _, err := w.SaveTurn(ctx, thief, id, 2, chat.Turn{Text: big(50_000)}); return err },
 		"SaveSummary":   func() error { return w.SaveSummary(ctx, thief, id, 1, "x") },

@@ -108,7 +108,7 @@ func TestPassStateCounts(t *testing.T) {
 }
 
 // A message is read by the pass after the one that was running when it arrived.
-func TestTranscript(t *testing.T) {
+func TestBeginPass_ReturnsWhatTheSummaryDoesNotCover(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.say(t, "m1", "during the first")
@@ -121,11 +121,12 @@ func TestTranscript(t *testing.T) {
 	w.begin(t, 2)
 	w.say(t, "m3", "during the second")
 
-	shape := func(after int) []string {
-		list, err := w.Transcript(t.Context(), w.tenant, w.session, after)
+	shape := func(summarized int) []string {
+		require.NoError(t, w.SaveSummary(t.Context(), w.tenant, w.session, summarized, "before"))
+		begun, err := w.BeginPass(t.Context(), w.tenant, w.session, 2)
 		require.NoError(t, err)
 		var lines []string
-		for _, x := range list {
+		for _, x := range begun.Exchanges {
 			for _, m := range x.Messages {
 				lines = append(lines, fmt.Sprintf("%d %s: %s", x.Pass, m.Role, m.Text))
 			}
@@ -145,6 +146,4 @@ func TestTranscript(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, append(second, "2 turn: second", "3 user: during the second"), shape(1), "the turn did not see the message")
 	require.Equal(t, []string{"3 user: during the second"}, shape(2))
-	_, err = w.Transcript(t.Context(), w.tenant, "ses_none", 0)
-	requireCode(t, jig.CodeNotFound, err)
 }

@@ -1,12 +1,133 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
 )
+
+// BeginPass sets the session's pass, sets its status to working, clears the answer of an earlier end and records pass.started, after
+// pass.completed of the pass before unless that has ended already. A second call for the same pass changes nothing.
+func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (ledger.Beginning, error) {
+	var ending, last *int64
+	var row *sessionRow
+	var answered *turnRow
+	var paused []pauseRow
+	var turns []turnRow
+	var called []callRow
+	var messages []messageRow
+	var latest *int
+	err := db.transact(ctx, tenant, func(t *tx) error {
+		if pass > 1 {
+			if err := t.endPass(ledger.End{Tenant: tenant, SessionID: id, Pass: pass - 1, Status: jig.StatusWorking}, false, &ending); err != nil {
+				return err
+			}
+		}
+		value(t.queue("PassBegin", tenant, id, pass), &last)
+		list(t.queue("PausesOfSession", tenant, id), &paused)
+		first(t.queue("SessionGet", tenant, id), &row)
+		first(t.queue("TurnGet", tenant, id, pass), &answered)
+		list(t.queue("TurnsUnsummarized", tenant, id), &turns)
+		list(t.queue("CallsUnsummarized", tenant, id), &called)
+		list(t.queue("MessagesUnsummarized", tenant, id), &messages)
+		value(t.queue("MessageLatestPass", tenant, id), &latest)
+		return t.commit(ctx)
+	})
+	if err != nil {
+		return ledger.Beginning{}, err
+	}
+	if row == nil {
+		return ledger.Beginning{}, noSession(id)
+	}
+	db.touched(tenant, id, cmp.Or(last, ending))
+	b := ledger.Beginning{MessagePass: number(latest)}
+	if b.Session, err = row.session(); err != nil {
+		return ledger.Beginning{}, err
+	}
+	b.Session.Paused = pausing(paused, "")
+	if answered != nil {
+		turn, err := answered.turn()
+		if err != nil {
+			return ledger.Beginning{}, err
+		}
+		b.Turn = &turn
+	}
+	b.Exchanges, err = exchanges(turns, called, messages)
+	return b, err
+}
+
+func number(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// StoreAnswer stores the model's turn of a pass, the admission of its calls and, if [ledger.Answer].End is set, the end of the session, in
+// one transaction. It returns the end as recorded; nil if the session continues, for example because a message has arrived. The error is
+// CONFLICT if the pass already has a turn or the session has ended, and then nothing is stored.
+func (db *DB) StoreAnswer(ctx context.Context, a ledger.Answer) (*ledger.End, error) {
+	body, err := encode(a.Turn)
+	if err != nil {
+		return nil, err
+	}
+	ready, err := db.admission(a.Admission)
+	if err != nil {
+		return nil, err
+	}
+	var ended *endedRow
+	var last, ending *int64
+	err = db.transact(ctx, a.Tenant, func(t *tx) error {
+		t.storeTurn(a, body)
+		if len(ready.ids) > 0 {
+			t.admit(ready)
+		}
+		if ready.log.len() > 0 {
+			t.record(ready.log, a.SessionID, &last)
+		}
+		if a.End != nil {
+			if err := t.endPass(*a.End, !a.EndsAnyway, &ending); err != nil {
+				return err
+			}
+			first(t.queue("PassEndGet", a.Tenant, a.SessionID, a.Pass), &ended)
+		}
+		if err := t.tell(ready.log); err != nil {
+			return err
+		}
+		return t.commit(ctx)
+	})
+	switch {
+	case state(err) == stateUniqueViolation:
+		return nil, jig.Errorf(jig.CodeConflict, "pass %d of session %q already has a turn", a.Pass, a.SessionID)
+	case state(err) == stateNotNullViolation:
+		session, err := db.Session(ctx, a.Tenant, a.SessionID)
+		if err != nil {
+			return nil, err
+		}
+		return nil, sessionEndedAs(a.SessionID, string(session.Status))
+	case err != nil:
+		return nil, err
+	}
+	db.touched(a.Tenant, a.SessionID, cmp.Or(ending, last))
+	if ended == nil {
+		return nil, nil //nolint:nilnil // nil means that the session continues
+	}
+	end, err := ended.end()
+	return &end, err
+}
+
+// storeTurn stores a turn whose JSON is body, as an artifact if it is large.
+func (t *tx) storeTurn(a ledger.Answer, body []byte) {
+	var artifact *string
+	if len(body) > jig.InlineBytes {
+		artifact, body = new(t.keep(a.SessionID, "application/json", body)), nil
+	}
+	tokens := a.Turn.Usage.InputTokens + a.Turn.Usage.OutputTokens
+	t.queue("TurnStore", t.tenant, a.SessionID, a.Pass, body, artifact, tokens)
+}
 
 // PassState returns the data that settling a pass needs. A pass without a turn (a call that a person made) has the zero Turn.
 func (db *DB) PassState(ctx context.Context, tenant, id string, pass int) (ledger.PassState, error) {
@@ -27,10 +148,7 @@ func (db *DB) PassState(ctx context.Context, tenant, id string, pass int) (ledge
 	if row == nil {
 		return ledger.PassState{}, noSession(id)
 	}
-	state := ledger.PassState{Counts: counts(tally), Unread: *unread}
-	if messagePass != nil {
-		state.MessagePass = *messagePass
-	}
+	state := ledger.PassState{Counts: counts(tally), Unread: *unread, MessagePass: number(messagePass)}
 	if state.Session, err = row.session(); err != nil {
 		return ledger.PassState{}, err
 	}
@@ -64,13 +182,9 @@ func (db *DB) EndPass(ctx context.Context, end ledger.End) (ledger.End, error) {
 				return err
 			}
 		}
-		columns, err := t.endColumns(end)
-		if err != nil {
+		if err := t.endPass(end, false, &last); err != nil {
 			return err
 		}
-		l := endEvents(end)
-		args := append([]any{end.Tenant, end.SessionID, end.Pass}, columns...)
-		value(t.queue("PassEnd", append(args, l.types, l.data)...), &last)
 		first(t.queue("PassEndGet", end.Tenant, end.SessionID, end.Pass), &ended)
 		first(t.queue("SessionGet", end.Tenant, end.SessionID), &row)
 		return t.commit(ctx)
@@ -101,6 +215,18 @@ func (r *endedRow) end() (ledger.End, error) {
 		end.Answer = string(r.Answer)
 	}
 	return end, nil
+}
+
+// endPass queues the end of a pass. If unlessUnread is set, nothing happens while the session has messages that no turn has followed.
+func (t *tx) endPass(end ledger.End, unlessUnread bool, last **int64) error {
+	columns, err := t.endColumns(end)
+	if err != nil {
+		return err
+	}
+	l := endEvents(end)
+	args := append([]any{t.tenant, end.SessionID, end.Pass}, columns...)
+	value(t.queue("PassEnd", append(args, l.types, l.data, unlessUnread)...), last)
+	return nil
 }
 
 // endColumns returns arguments of PassEnd: the body, the answer's artifact, and the status, reason, answer and error of the session.

@@ -157,36 +157,6 @@ func (db *DB) Session(ctx context.Context, tenant, id string) (jig.Session, erro
 	return row.session()
 }
 
-// BeginPass sets the session's pass, sets its status to working, clears the answer of an earlier end and records pass.started. A
-// second call for the same pass changes nothing. It returns the session, including what pauses it, and the pass's turn if the model
-// has already answered.
-func (db *DB) BeginPass(ctx context.Context, tenant, id string, pass int) (jig.Session, *chat.Turn, error) {
-	var last *int64
-	var row *sessionRow
-	var answered *turnRow
-	var paused []pauseRow
-	err := db.once(ctx, tenant, func(t *tx) {
-		value(t.queue("PassBegin", tenant, id, pass), &last)
-		list(t.queue("PausesOfSession", tenant, id), &paused)
-		first(t.queue("SessionGet", tenant, id), &row)
-		first(t.queue("TurnGet", tenant, id, pass), &answered)
-	})
-	if err != nil {
-		return jig.Session{}, nil, err
-	}
-	if row == nil {
-		return jig.Session{}, nil, noSession(id)
-	}
-	db.touched(tenant, id, last)
-	session, err := row.session()
-	session.Paused = pausing(paused, "")
-	if err != nil || answered == nil {
-		return session, nil, err
-	}
-	turn, err := answered.turn()
-	return session, &turn, err
-}
-
 // SaveSummary stores the summary that replaces the passes up to through. It never replaces a later summary by an earlier one.
 func (db *DB) SaveSummary(ctx context.Context, tenant, id string, through int, summary string) error {
 	var done *string

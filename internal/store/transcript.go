@@ -86,31 +86,10 @@ type messageRow struct {
 	At   time.Time
 }
 
-// Transcript returns the exchanges after pass `after`, oldest first, with calls and results as stored.
+// exchanges combines turns, calls and messages, each of which is sorted by pass.
 //
 // A message that arrived during pass n comes before the turn of pass n+1, so that it is never placed before a turn that did not see it.
 // Messages that no turn has followed come in trailing exchanges without a turn: for the running pass and the one after it.
-func (db *DB) Transcript(ctx context.Context, tenant, id string, after int) ([]chat.Exchange, error) {
-	var turns []turnRow
-	var rows []callRow
-	var messages []messageRow
-	var status *string
-	err := db.once(ctx, tenant, func(t *tx) {
-		value(t.queue("SessionStatus", tenant, id), &status)
-		list(t.queue("TurnsAfter", tenant, id, after), &turns)
-		list(t.queue("CallsAfter", tenant, id, after), &rows)
-		list(t.queue("MessagesFrom", tenant, id, after), &messages)
-	})
-	if err != nil {
-		return nil, err
-	}
-	if status == nil {
-		return nil, noSession(id)
-	}
-	return exchanges(turns, rows, messages)
-}
-
-// exchanges combines turns, calls and messages, each of which is sorted by pass.
 func exchanges(turns []turnRow, rows []callRow, messages []messageRow) ([]chat.Exchange, error) {
 	var all []chat.Exchange
 	at := map[int]int{}

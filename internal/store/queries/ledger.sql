@@ -1,5 +1,7 @@
--- name: CallsAfter
-select {{call}} from calls c where c.tenant_id = $1 and c.session_id = $2 and c.frame = '' and c.pass > $3
+-- name: CallsUnsummarized
+select {{call}} from calls c
+where c.tenant_id = $1 and c.session_id = $2 and c.frame = ''
+    and c.pass > (select s.summary_through from sessions s where s.tenant_id = $1 and s.session_id = $2)
 order by c.pass, c.ordinal, c.call_id
 
 -- name: CallSignatures

@@ -60,11 +60,25 @@ select t.pass, coalesce(t.body, (
     where k.tenant_id = t.tenant_id and k.artifact_id = t.artifact)) as body
 from turns t where t.tenant_id = $1 and t.session_id = $2 and t.pass = $3
 
--- name: TurnsAfter
+-- name: TurnStore
+-- Stores the turn of a pass and counts its tokens. It fails if the pass has a turn, or if the session has ended or does not exist: then
+-- session_id is null.
+with s as (
+    update sessions s set tokens = s.tokens + $6::bigint, updated_at = clock_timestamp()
+    where s.tenant_id = $1 and s.session_id = $2 and s.status in ('working', 'input_required')
+    returning s.session_id
+)
+insert into turns (tenant_id, session_id, pass, body, artifact, tokens)
+values ($1, (select s.session_id from s), $3, $4, $5, $6)
+
+-- name: TurnsUnsummarized
 select t.pass, coalesce(t.body, (
     select string_agg(k.data, ''::bytea order by k.at) from artifact_chunks k
     where k.tenant_id = t.tenant_id and k.artifact_id = t.artifact)) as body
-from turns t where t.tenant_id = $1 and t.session_id = $2 and t.pass > $3 order by t.pass
+from turns t
+where t.tenant_id = $1 and t.session_id = $2
+    and t.pass > (select s.summary_through from sessions s where s.tenant_id = $1 and s.session_id = $2)
+order by t.pass
 
 -- name: MessageInsert
 -- Locks the session's row first, so that the message belongs to the pass that has begun when it is stored.
@@ -91,9 +105,11 @@ select exists (select from messages m where m.tenant_id = $1 and m.session_id = 
 insert into messages (tenant_id, session_id, key, role, body, by, pass, at)
 values ($1, $2, $3, 'user', $4, $5, 0, clock_timestamp())
 
--- name: MessagesFrom
+-- name: MessagesUnsummarized
 select m.role, m.body, m.by, m.pass, m.at from messages m
-where m.tenant_id = $1 and m.session_id = $2 and m.pass >= $3 order by m.n
+where m.tenant_id = $1 and m.session_id = $2
+    and m.pass >= (select s.summary_through from sessions s where s.tenant_id = $1 and s.session_id = $2)
+order by m.n
 
 -- name: MessagesUnread
 select count(*) from messages m where m.tenant_id = $1 and m.session_id = $2 and m.role = 'user' and m.pass >= $3
@@ -102,10 +118,14 @@ select count(*) from messages m where m.tenant_id = $1 and m.session_id = $2 and
 select m.pass from messages m where m.tenant_id = $1 and m.session_id = $2 and m.role = 'user' order by m.n desc limit 1
 
 -- name: PassEnd
--- Ends a pass once, and its session if the status is final.
+-- Ends a pass once, and its session if the status is final. If $12 is true, it does nothing while the session has messages that no turn
+-- has followed.
 with s as (
     select s.session_id from sessions s
-    where s.tenant_id = $1 and s.session_id = $2 and s.status in ('working', 'input_required') for no key update
+    where s.tenant_id = $1 and s.session_id = $2 and s.status in ('working', 'input_required')
+        and not ($12::boolean and exists (select from messages m
+            where m.tenant_id = $1 and m.session_id = $2 and m.role = 'user' and m.pass >= $3))
+    for no key update
 ), p as (
     insert into pass_ends (tenant_id, session_id, pass, body, answer) select $1, $2, $3, $4, $5 from s
     on conflict do nothing returning pass
