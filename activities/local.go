@@ -73,18 +73,20 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 	var running sync.WaitGroup
 	for i, call := range calls {
 		tool, ok := a.catalogue.Tool(call.Tool) // only Go tools are quick
-		if !ok || call.Status != jig.CallReserved || call.Verdict != jig.VerdictRun || call.Fence != 0 || !localTool(tool) || call.Paused != "" {
+		if !ok || !localTool(tool) {
 			continue
 		}
-		fresh := call
-		fresh.Version = tool.Version
-		if digested, err := digest(a.store.Installation(), fresh); err != nil || digested != call.Digest || fresh.Version != call.Version {
+		if unreserved, err := a.mayRunUnreserved(ctx, session, tool, call); err != nil || !unreserved {
 			continue
 		}
-		if denied, held, err := a.deniedNow(ctx, session, tool, call); err != nil || denied || held != "" {
-			continue
-		}
-		running.Go(func() { records[i] = a.quickly(ctx, session, tool, call) })
+		running.Go(func() {
+			progress, flush := a.progress(ctx, call)
+			record := a.firstAttempt(ctx, session, a.inCode(tool), call, progress)
+			flush()
+			if recordable(record) {
+				records[i] = &record
+			}
+		})
 	}
 	running.Wait()
 	list := make([]ledger.QuickCompletion, 0, len(records))
@@ -96,27 +98,10 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 	return list
 }
 
-// quickly runs one call. It returns nil if the call needs more than a single record.
-func (a *Activities) quickly(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) *ledger.QuickCompletion {
-	progress, flush := a.progress(ctx, call)
-	started := a.now()
-	outcome := a.catalogue.Run(ctx, tool.Name, call.Input, a.invocation(session, call, 1, progress))
-	flush()
-	status, _ := attempt{tool: tool, number: 1, ended: interruptionOf(ctx)}.verdict(outcome)
-	if len(outcome.Data)+len(outcome.Markdown) > jig.InlineBytes || (status != jig.CallSucceeded && status != jig.CallFailed) {
-		return nil
-	}
-	return &ledger.QuickCompletion{
-		CallID: call.ID, Version: call.Version, Digest: call.Digest, Status: status, Result: outcome, Started: started, Finished: a.now(),
-	}
-}
-
 // paused reports whether a pause holds back a call that has not begun.
 func paused(calls []jig.Call, id string) bool {
 	return slices.ContainsFunc(calls, func(c jig.Call) bool { return c.ID == id && c.Paused != "" && c.Status == jig.CallReserved })
 }
 
 // localTool reports whether a tool may run in a local activity.
-func localTool(t jig.Tool) bool {
-	return t.Execution == jig.ExecutionLocal && t.Idempotent && t.Permission == jig.PermissionRead
-}
+func localTool(t jig.Tool) bool { return t.Execution == jig.ExecutionLocal && repeatable(t) }

@@ -73,6 +73,13 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	if err != nil {
 		return Ran{}, false, err
 	}
+	unreserved, err := a.runsUnreserved(ctx, session, found, call)
+	if err != nil {
+		return Ran{}, false, err
+	}
+	if unreserved {
+		return a.read(ctx, session, found, call, name)
+	}
 	reservation, ended, err := a.claim(ctx, session, call, found.tool, name)
 	if err != nil {
 		return Ran{}, false, err
@@ -82,7 +89,10 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	}
 	// Run exactly the input that was digested, even if the row has changed since.
 	reservation.Call.Input = call.Input
-	ran, err = a.execute(ctx, session, found, reservation)
+	progress, flush := a.progress(ctx, call)
+	outcome := found.run(ctx, call.Input, a.invocation(session, reservation.Call, reservation.Fence, progress))
+	flush()
+	ran, err = a.record(ctx, found.tool, reservation, outcome)
 	return ran, false, err
 }
 
@@ -153,7 +163,8 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	err = retryWhileUnavailable(ctx, func() (err error) {
 		r, err = a.store.Reserve(ctx, ledger.ReserveRequest{
 			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested,
-			MaxAttempts: tool.MaxAttempts, Attempt: attempt, ProofWanted: proof, Child: answeredBy(session, call, tool),
+			MaxAttempts: tool.MaxAttempts, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, ProofWanted: proof,
+			Child: answeredBy(session, call, tool),
 		})
 		return err
 	})
@@ -299,14 +310,10 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 	return asked.Status != jig.CallReserved, "", err // confirm may finish the call without running it; that does not permit it to run
 }
 
-// execute runs the tool under a reservation and finalizes the attempt.
-func (a *Activities) execute(ctx context.Context, session jig.Session, found contract, r ledger.Reservation) (Ran, error) {
+// record finalizes a reserved attempt.
+func (a *Activities) record(ctx context.Context, tool jig.Tool, r ledger.Reservation, outcome jig.ToolResult) (Ran, error) {
 	call := r.Call
-	progress, flush := a.progress(ctx, call)
-	outcome := found.run(ctx, call.Input, a.invocation(session, call, r.Fence, progress))
-	flush()
-
-	ended := attempt{tool: found.tool, number: r.Fence, doubt: r.InDoubt, ended: interruptionOf(ctx)}
+	ended := attempt{tool: tool, number: r.Fence, doubt: r.InDoubt, ended: interruptionOf(ctx)}
 	status, doubt := ended.verdict(outcome)
 	completion := ledger.Completion{
 		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Fence: r.Fence, Digest: call.Digest,

@@ -27,6 +27,9 @@ type ReserveRequest struct {
 	// Attempt identifies the attempt, so that a worker that did not receive the answer can ask again and get the same fence; empty if it never
 	// asks twice.
 	Attempt string
+	// Asked reports that the call was admitted with the verdict ask, so that it needs an approval. It only saves the store an attempt to begin
+	// the call without one.
+	Asked bool
 	// ProofWanted reports that decisions must be proved. An approval that was merely claimed is withdrawn, and a new one is requested.
 	ProofWanted bool
 	// Child is the session that answers the call; empty for a call that runs as an activity or a composition.

@@ -35,7 +35,7 @@ func (db *DB) completeFast(ctx context.Context, c ledger.Completion) (*callRow, 
 	}
 	kind, d := ledger.Ended(c, "")
 	var done *startedRow
-	err = db.once(ctx, c.Tenant, func(t *tx) {
+	err = db.gather(ctx, c.Tenant, c.SessionID, []string{c.CallID}, func(t *tx) {
 		first(t.queue("CallFinishFast", c.Tenant, c.SessionID, c.CallID, c.Fence, c.Status, columns.body, columns.summary,
 			columns.err, string(details(d).json()), kind), &done)
 	})

@@ -61,6 +61,8 @@ type DB struct {
 	queries queries
 	options Options
 	hub     *hub
+	// gatherer joins transactions on the calls of one session.
+	gatherer gatherer
 	// installation scopes the idempotency keys of the calls that this DB admits.
 	installation string
 }
@@ -83,7 +85,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, unavailable(config.ConnConfig, err)
 	}
-	db := &DB{pool: pool, queries: list, options: options}
+	db := &DB{pool: pool, queries: list, options: options, gatherer: gatherer{under: map[topicKey][]*gathered{}}}
 	if err := db.check(ctx); err != nil {
 		pool.Close()
 		return nil, err

@@ -1,5 +1,11 @@
 package store
 
+import (
+	"context"
+
+	"github.com/jig-run/jig/internal/ledger"
+)
+
 // Queries returns every query by name.
 func Queries() (map[string]string, error) { return loadQueries() }
 
@@ -11,4 +17,21 @@ func (db *DB) Watching(tenant, session string) int {
 		return len(t.watchers)
 	}
 	return 0
+}
+
+// CompleteFast exposes completeFast.
+func (db *DB) CompleteFast(ctx context.Context, c ledger.Completion) (bool, error) {
+	row, err := db.completeFast(ctx, c)
+	return row != nil, err
+}
+
+// Gathered returns how many transactions of a session are under way in gather or wait for their turn there.
+func (db *DB) Gathered(tenant, session string) int {
+	db.gatherer.mu.Lock()
+	defer db.gatherer.mu.Unlock()
+	waiting, busy := db.gatherer.under[topicKey{tenant, session}]
+	if !busy {
+		return 0
+	}
+	return 1 + len(waiting)
 }

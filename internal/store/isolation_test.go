@@ -89,8 +89,8 @@ func TestTenants_AreSeparated(t *testing.T) {
 	given.Status = jig.CallReserved
 	decision := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}
 	for name, try := range map[string]func() error{
-		"Session":       func() error { _, err := w.Session(ctx, thief, id); return err },
-		"BeginPass":     func() error { _, err := w.BeginPass(ctx, thief, id, 7); return err },
+		"Session":   func() error { _, err := w.Session(ctx, thief, id); return err },
+		"BeginPass": func() error { _, err := w.BeginPass(ctx, thief, id, 7); return err },
 		"StoreAnswer": func() error {
 			_, err := w.StoreAnswer(ctx, ledger.Answer{Admission: ledger.Admission{Tenant: thief, SessionID: id, Pass: 2}})
 			return err

@@ -64,7 +64,7 @@ func (db *DB) FinishQuick(ctx context.Context, tenant, id string, done []ledger.
 		started[i], finished[i] = one.Started, one.Finished
 	}
 	var rows []finishedRow
-	err := db.once(ctx, tenant, func(t *tx) {
+	err := db.gather(ctx, tenant, id, ids, func(t *tx) {
 		list(t.queue("CallsFinishQuick", tenant, id, ids, versions, digests, statuses, bodies, summaries, errs, started, finished, kinds, data), &rows)
 	})
 	if err != nil {

@@ -55,6 +55,11 @@ select {{call}} from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.status in ('waiting', 'reserved', 'executing', 'unknown')
 order by {{call_order}} for no key update
 
+-- name: CallsHold
+-- Locks calls in the order in which every transaction locks them.
+select c.call_id from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[])
+order by {{call_order}} for no key update
+
 -- name: CallStartFast
 -- Begins the first attempt of a call that needed no approval, with its event, in one statement. It does nothing unless the call is exactly
 -- as expected.
