@@ -24,9 +24,6 @@ type contestant struct {
 // thinkingTime is how long a person of P18 takes to answer.
 const thinkingTime = 50 * time.Millisecond
 
-// autoPasses stands for `passes_per_run: auto`, until agent documents have it: more passes than any session of P18 has.
-const autoPasses = 100
-
 // setting is a way to configure jig in P18.
 type setting struct {
 	name         string
@@ -37,9 +34,9 @@ type setting struct {
 func contestSettings() []setting {
 	return []setting{
 		{name: "default", tool: noopTool},
-		{name: "auto", tool: noopTool, passesPerRun: autoPasses},
+		{name: "auto", tool: noopTool, passesPerRun: jig.PassesAuto},
 		{name: "local", tool: quickTool},
-		{name: "local and auto", tool: quickTool, passesPerRun: autoPasses},
+		{name: "local and auto", tool: quickTool, passesPerRun: jig.PassesAuto},
 	}
 }
 
