@@ -19,7 +19,7 @@ import (
 // paths names the scenarios whose histories must keep replaying. `make histories` records them from a real server, one
 // file per run: testdata/<path>.<run>.json.gz.
 var paths = []string{
-	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200",
+	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200", "shared-run",
 	"call", "call-answered", "call-cancel", "call-cancel-unshown", "many-calls", "unknown", "parallel",
 	"composition", "composition-approval", "composition-denial", "composition-undo", "composition-cancel", "composition-wait",
 	"composition-loop", "composition-nested", "agents", "agents-child", "agents-untold", "agents-untold-child",
@@ -31,8 +31,7 @@ var paths = []string{
 // shows that nothing in a run depends on map order, randomness or the clock.
 func TestTwentyApprovals_ReplayAHundredTimes(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob(filepath.Join("testdata", "twenty.*.json.gz"))
-	require.NoError(t, err)
+	files := recorded(t, "twenty.*")
 	require.NotEmpty(t, files)
 	for range 100 {
 		for _, file := range files {
@@ -45,19 +44,28 @@ func TestTwentyApprovals_ReplayAHundredTimes(t *testing.T) {
 func TestRecordedHistoriesReplay(t *testing.T) {
 	t.Parallel()
 	for _, path := range paths {
-		files, err := filepath.Glob(filepath.Join("testdata", path+".*.json.gz"))
-		require.NoError(t, err)
-		frames, err := filepath.Glob(filepath.Join("testdata", path+"-1.1*.json.gz")) // of its compositions
-		require.NoError(t, err)
-		files = append(files, frames...)
+		files := append(recorded(t, path+".*"), recorded(t, path+"-1.1*")...) // the session's, and those of its compositions
 		require.NotEmpty(t, files, "no history of %q is recorded: run `make histories`", path)
 		for _, file := range files {
-			t.Run(strings.TrimSuffix(filepath.Base(file), ".json.gz"), func(t *testing.T) {
+			name, err := filepath.Rel("testdata", strings.TrimSuffix(file, ".json.gz"))
+			require.NoError(t, err)
+			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				replay(t, file)
 			})
 		}
 	}
+}
+
+// recorded returns the histories whose names match a pattern: those that the current code records, and those of earlier revisions
+// ([protocol.Revision]), which have folders of their own.
+func recorded(t *testing.T, pattern string) []string {
+	t.Helper()
+	current, err := filepath.Glob(filepath.Join("testdata", pattern+".json.gz"))
+	require.NoError(t, err)
+	earlier, err := filepath.Glob(filepath.Join("testdata", "before-*", pattern+".json.gz"))
+	require.NoError(t, err)
+	return append(current, earlier...)
 }
 
 func replay(t *testing.T, file string) {

@@ -55,6 +55,12 @@ func TestHistories(t *testing.T) {
     - answer: done
 `, "max_passes: 250"), nil)
 		},
+		"shared-run": func(d *desk, _ *receiver) string {
+			return d.run(agent(`["*"]`, `    - when: pass < 5
+      calls: [{tool: test.quick, input: {value: "v${pass}"}}, {tool: test.echo, input: {value: "v${pass}"}}]
+    - answer: done
+`, "passes_per_run: auto"), nil)
+		},
 		"many-calls": func(d *desk, _ *receiver) string {
 			return d.run(agent(`["*"]`, `    - when: pass == 1
       for_each: "lists.range(130)"
