@@ -52,8 +52,7 @@ func (o *office) thinks(t *testing.T, pass, limit int) activities.Thought {
 func pays(orders ...string) chat.Turn {
 	turn := chat.Turn{Stop: chat.StopCalls}
 	for _, order := range orders {
-		input, _ := json.Marshal(map[string]string{"order": order})
-		turn.Calls = append(turn.Calls, jig.ToolCall{ProviderID: order, Name: payTool, Input: input})
+		turn.Calls = append(turn.Calls, jig.ToolCall{ProviderID: order, Name: payTool, Input: json.RawMessage(`{"order":"` + order + `"}`)})
 	}
 	return turn
 }

@@ -177,11 +177,11 @@ func (s *session) ask(ctx workflow.Context) (thought activities.Thought, err err
 	if s.quick {
 		err = workflow.ExecuteLocalActivity(quickModelOptions(ctx, "pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
 		if err == nil || ctx.Err() != nil {
-			return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+			return thought, err
 		}
 	}
 	err = workflow.ExecuteActivity(modelOptions(ctx, "pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
-	return thought, err //nolint:wrapcheck // as above
+	return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 }
 
 // close ends the run. It processes what has arrived in the meantime, and then either continues as new or ends the workflow.

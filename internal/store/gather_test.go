@@ -80,8 +80,8 @@ func TestCallsThatAreReadyTogether_ShareACommit(t *testing.T) {
 			Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Fence: 1, Status: jig.CallSucceeded,
 			Result: jig.ToolResult{Success: true, Summary: "done " + c.ID},
 		})
-		if err == nil && done.Call.Result.Summary != "done "+c.ID {
-			err = fmt.Errorf("%s: %s", c.ID, done.Call.Result.Summary)
+		if err == nil && done.Result.Summary != "done "+c.ID {
+			err = fmt.Errorf("%s: %s", c.ID, done.Result.Summary)
 		}
 		return err
 	})
