@@ -161,7 +161,7 @@ func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
 	for {
 		thought, err := s.ask(ctx)
 		if err != nil || !thought.Paused {
-			return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+			return thought, err
 		}
 		held := pausedOptions(ctx, "pass "+itoa(s.pass)+" is held back by a pause")
 		if err := workflow.ExecuteActivity(held, a.AwaitResume, s.passRef()).Get(ctx, nil); err != nil {
@@ -177,7 +177,7 @@ func (s *session) ask(ctx workflow.Context) (thought activities.Thought, err err
 	if s.quick {
 		err = workflow.ExecuteLocalActivity(quickModelOptions(ctx, "pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
 		if err == nil || ctx.Err() != nil {
-			return thought, err
+			return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
 	}
 	err = workflow.ExecuteActivity(modelOptions(ctx, "pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
