@@ -315,13 +315,12 @@ func duplicate(call *jig.Call, earlier string) {
 	call.Signature = ""
 }
 
-// earlierCalls maps the signatures of the calls in exchanges to the first call that has each. Calls that were themselves duplicates do not
-// count.
+// earlierCalls maps the signatures of the calls in exchanges to the first call that has each. Refused calls and duplicates have none.
 func earlierCalls(exchanges []chat.Exchange) map[string]string {
 	seen := map[string]string{}
 	for _, x := range exchanges {
 		for _, c := range x.Calls {
-			if _, ok := seen[c.Signature]; !ok && c.Signature != "" && c.Status != jig.CallDuplicate {
+			if _, ok := seen[c.Signature]; !ok && c.Signature != "" {
 				seen[c.Signature] = c.ID
 			}
 		}

@@ -143,6 +143,23 @@ func TestRead_OfACanceledSessionIsNotRecorded(t *testing.T) {
 	require.Nil(t, o.call(t, "1.1").Result.Data)
 }
 
+// A read that a policy denies, or that a pause holds back, does not run, although it was admitted.
+func TestRead_ThatMayNotRunDoesNotRun(t *testing.T) {
+	t.Parallel()
+	none := func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult { return found(`{}`) }
+	o, _, runs := reading(t, none)
+	_, err := o.db.Pause(t.Context(), o.tenant, jig.Pause{Scope: jig.PauseTenant, By: "ana"}, nil)
+	require.NoError(t, err)
+	_, err = o.RunTool(t.Context(), activities.RunInput{SessionRef: o.ref(), Call: "1.1"})
+	require.Equal(t, jig.Code("PAUSED"), failed(t, err))
+	require.Zero(t, runs.Load())
+
+	o, _, runs = reading(t, none)
+	o.govern(t, "  - {name: no, when: \"true\", verdict: deny}\n")
+	require.Equal(t, jig.CallDenied, o.runs(t, "1.1"))
+	require.Zero(t, runs.Load())
+}
+
 // Temporal's retries reserve the call before it runs, so that the ledger limits the attempts of a tool that kills its workers.
 func TestRead_IsReservedWhenItIsTriedAgain(t *testing.T) {
 	t.Parallel()

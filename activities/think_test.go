@@ -80,6 +80,19 @@ func TestThink_AdmitsTheCallsOfTheAnswer(t *testing.T) {
 	require.Equal(t, "1.2", o.call(t, "2.1").DuplicateOf)
 }
 
+// A call from before the session's summary is still known.
+func TestThink_KnowsTheCallsThatASummaryCovers(t *testing.T) {
+	t.Parallel()
+	o, m := thinking(t, pays("a"))
+	require.Len(t, o.thinks(t, 1, 100).Admitted.Calls, 1)
+	m.answer = pays("b")
+	require.Len(t, o.thinks(t, 2, 100).Admitted.Calls, 1)
+	require.NoError(t, o.db.SaveSummary(t.Context(), o.tenant, o.session, 1, "a was paid"))
+	m.answer = pays("a")
+	require.Equal(t, jig.ReasonAllToolsDuplicate, o.thinks(t, 3, 100).Ended.Reason)
+	require.Equal(t, "1.1", o.call(t, "3.1").DuplicateOf)
+}
+
 func TestThink_ReturnsAtMostTheLimit(t *testing.T) {
 	t.Parallel()
 	o, _ := thinking(t, pays("a", "b", "c"))

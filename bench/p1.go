@@ -40,17 +40,17 @@ func (b *bench) sessionPlan(s side) plan {
 // judgeAtMost and judgeAtLeast return the targets of P1 and P2 for the ratio to B0, and the verdicts. local selects the target for local
 // tools.
 func judgeAtMost(local bool, ratio float64) (string, verdict) {
-	bound := 1.35
+	bound := 1.2
 	if local {
-		bound = 0.8
+		bound = 0.7
 	}
 	return fmt.Sprintf("≤ %g × B0", bound), judge(ratio <= bound)
 }
 
 func judgeAtLeast(local bool, ratio float64) (string, verdict) {
-	bound := 0.7
+	bound := 0.85
 	if local {
-		bound = 1.3
+		bound = 1.5
 	}
 	return fmt.Sprintf("≥ %g × B0", bound), judge(ratio >= bound)
 }
