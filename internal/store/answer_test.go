@@ -103,3 +103,12 @@ func TestBeginPass_EndsThePassBefore(t *testing.T) {
 	w.begin(t, 3)
 	require.Equal(t, []string{"pass.completed", "pass.started", "pass.completed", "session.completed", "pass.started"}, w.types(t))
 }
+
+// A session that is canceled between two passes has completed the first of them.
+func TestCancelSession_BetweenPassesEndsTheLatest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	end := w.end(2, jig.StatusCanceled)
+	require.NoError(t, w.CancelSession(t.Context(), end))
+	require.Equal(t, []string{"pass.completed", "session.canceled"}, w.types(t))
+}

@@ -51,6 +51,13 @@ func (db *DB) CancelSession(ctx context.Context, end ledger.End) error {
 		if end.Pass == 0 {
 			end.Pass = row.Pass
 		}
+		if end.Pass > row.Pass && row.Pass > 0 { // the latest pass has ended, which is otherwise recorded when the next one begins
+			var last *int64
+			done := ledger.End{Tenant: end.Tenant, SessionID: end.SessionID, Pass: row.Pass, Status: jig.StatusWorking}
+			if err := t.endPass(done, false, &last); err != nil {
+				return err
+			}
+		}
 		return t.endSession(ctx, end, l)
 	})
 }
