@@ -65,11 +65,18 @@ func (a *Activities) tellLeftOver(ctx context.Context) error {
 	return failed
 }
 
-// Standing returns the state of a call, for a workflow that was told that the call was settled.
+// Standing returns the state of a call, for a workflow that was told that the call was settled, or that heard a decision on the call early.
 func (a *Activities) Standing(ctx context.Context, in RunInput) (Ran, error) {
 	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, in.Call)
 	if err != nil {
 		return Ran{}, temporalError(err)
+	}
+	if call.Status == jig.CallWaiting || call.Status == jig.CallUnknown {
+		ran, err := a.asked(ctx, call)
+		if jig.CodeOf(err) == jig.CodeNotFound { // it was decided a moment ago
+			return result(call), nil
+		}
+		return ran, temporalError(err)
 	}
 	return result(call), nil
 }

@@ -17,6 +17,8 @@ type call struct {
 	// running reports whether an attempt is running in this run.
 	running bool
 	summary string
+	// decided reports whether a decision about the call arrived while the attempt was running. What the attempt returns may be older.
+	decided bool
 	// idle counts the latest consecutive attempts that left the call unchanged.
 	idle int
 }
@@ -30,10 +32,16 @@ func (c *call) ready() bool {
 	return !c.running && (c.ref.State == jig.CallReserved || c.ref.State == jig.CallExecuting)
 }
 
+// maxEarly limits how many decisions on unknown calls a run remembers. A session also hears those on the steps of its compositions, which it
+// never knows.
+const maxEarly = 10_000
+
 // callTable holds the calls that a run works on: those that may start, those that are running, and those that wait.
 type callTable struct {
 	ref   protocol.SessionRef
 	calls []*call
+	// early holds the states that decisions gave to calls which the run does not know yet: people learn of a call from the store.
+	early map[string]jig.CallStatus
 	// failure is an error that no retry can fix.
 	failure *jig.Error
 	// changes counts the changes to calls, from inside and outside the run.
@@ -161,18 +169,41 @@ func (b *callTable) runQuick(ctx workflow.Context, calls []*call) {
 func (b *callTable) note(decisions []jig.Ruled) {
 	b.changes++
 	for _, ruled := range decisions {
-		c := b.find(ruled.Call)
-		if c == nil || c.running || c.ref.State.Final() || ruled.Status == "" {
-			continue
-		}
-		if ruled.Status == jig.CallWaiting || ruled.Status == jig.CallUnknown {
+		if ruled.Status == "" || ruled.Status == jig.CallWaiting || ruled.Status == jig.CallUnknown {
 			continue // no decision makes a call wait, so this may be older than a decision that was already applied
+		}
+		c := b.find(ruled.Call)
+		switch {
+		case c == nil:
+			if b.early == nil {
+				b.early = map[string]jig.CallStatus{}
+			}
+			if len(b.early) < maxEarly {
+				b.early[ruled.Call] = ruled.Status
+			}
+			continue
+		case c.running:
+			c.decided = true
+			continue
+		case c.ref.State.Final():
+			continue
 		}
 		c.ref.State = ruled.Status
 		if !c.waiting() {
 			c.ref.Ask = nil
 		}
 	}
+}
+
+// decided returns the reference to a call that the run does not know yet, as a decision that arrived before it left the call.
+func (b *callTable) decided(ctx workflow.Context, ref activities.CallRef) activities.CallRef {
+	status, ok := b.early[ref.ID]
+	if !ok || ref.State != jig.CallWaiting && ref.State != jig.CallUnknown ||
+		workflow.GetVersion(ctx, changeDecidedEarly, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
+		return ref
+	}
+	ref.State, ref.Ask = status, nil
+	return ref
 }
 
 // replace stores the new reference of a call. It ignores a reference which says that the call waits if the call no longer does.
@@ -188,7 +219,7 @@ func (b *callTable) replace(c *call, ref activities.CallRef) {
 
 // ran records the state of a call after an attempt.
 func (b *callTable) ran(ctx workflow.Context, c *call, ran activities.Ran, err error) {
-	c.running = false
+	c.running, c.decided = false, false
 	b.changes++
 	if ran.Ending.Strictness() > b.ending.Strictness() {
 		b.ending = ran.Ending

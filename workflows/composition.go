@@ -186,7 +186,7 @@ func (c *composition) compose(ctx workflow.Context) (activities.Composed, error)
 	}
 	for _, ref := range out.Calls {
 		if c.find(ref.ID) == nil {
-			c.calls = append(c.calls, &call{ref: ref})
+			c.calls = append(c.calls, &call{ref: c.decided(ctx, ref)})
 		}
 	}
 	for _, id := range out.Cancel {

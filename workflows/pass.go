@@ -110,7 +110,7 @@ func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 	var thought activities.Thought
 	if !calling {
 		s.settleInbox(ctx)
-		s.calls, s.more, s.begun, s.spoken = nil, false, true, false
+		s.calls, s.early, s.more, s.begun, s.spoken = nil, nil, false, true, false
 		s.show(ctx)
 		var err error
 		if thought, err = s.think(ctx); err != nil {

@@ -25,6 +25,11 @@ func idle(ran activities.Ran, err error) bool {
 // ended records the end of an attempt. A call that made no progress waits before it starts again, so that it does not loop without a
 // pause. After too many such attempts the call fails.
 func (b *callTable) ended(ctx workflow.Context, c *call, ran activities.Ran, err error) {
+	if err == nil && b.superseded(ctx, c, &ran) {
+		c.idle = 0
+		b.ran(ctx, c, ran, nil)
+		return
+	}
 	switch {
 	case !idle(ran, err):
 		c.idle = 0
@@ -38,4 +43,24 @@ func (b *callTable) ended(ctx workflow.Context, c *call, ran activities.Ran, err
 		err = workflow.Sleep(ctx, rest)
 	}
 	b.ran(ctx, c, ran, err)
+}
+
+// superseded reports whether people decided, before an attempt returned, on the question with which it ended. ran becomes the state that the
+// store has now.
+func (b *callTable) superseded(ctx workflow.Context, c *call, ran *activities.Ran) bool {
+	changed := false
+	for c.decided && (ran.State == jig.CallWaiting || ran.State == jig.CallUnknown) &&
+		workflow.GetVersion(ctx, changeDecidedEarly, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
+		c.decided = false
+		var a *activities.Activities
+		var stands activities.Ran
+		in := activities.RunInput{SessionRef: b.ref, Call: c.ref.ID}
+		if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Standing, in).Get(ctx, &stands); err != nil {
+			return changed // the session is being canceled
+		}
+		if stands.State != ran.State || stands.Ask != nil {
+			*ran, changed = stands, true
+		}
+	}
+	return changed
 }

@@ -17,4 +17,8 @@ const (
 	// changeFailFrame (1): a step that no retry can run fails its composition or extraction. Before the change, the step was started again
 	// and again.
 	changeFailFrame = "5-fail-frame"
+	// changeDecidedEarly (1): a decision that arrives before the run knows that the call waits takes effect as soon as the run learns of it: when
+	// the attempt returns that asked, or when the admission of the call does. Before the change, the run missed the decision, and the call
+	// waited until it expired.
+	changeDecidedEarly = "6-decided-early"
 )
