@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -129,6 +130,9 @@ func someWays(random *rand.Rand) []string {
 	return append(ways, "succeeds") // a call that people let run repeatedly must end at last
 }
 
+// stuckAfter is the time after which a run no longer goes on. A run that people answer at once ends within two minutes.
+const stuckAfter = 10 * time.Minute
+
 // doubtful starts a run and waits for its end.
 func (g registry) doubtful(one doubtRun, extraction bool) error {
 	raw, err := json.Marshal(one.input)
@@ -148,7 +152,11 @@ func (g registry) doubtful(one doubtRun, extraction bool) error {
 	if _, err := g.StartCall(g.t.Context(), in, one.session); err != nil {
 		return err
 	}
-	_, err = g.WaitCall(g.t.Context(), g.tenant, one.session)
+	ctx, cancel := context.WithTimeout(g.t.Context(), stuckAfter)
+	defer cancel()
+	if _, err = g.WaitCall(ctx, g.tenant, one.session); ctx.Err() != nil {
+		err = fmt.Errorf("%w: %s\nof its composition: %s", err, g.stuck(one.session), g.stuck(jig.QualifiedCallID(one.session, "1.1")))
+	}
 	return err
 }
 
