@@ -15,8 +15,8 @@ import (
 // begins.
 func repeatable(t jig.Tool) bool { return t.Idempotent && t.Permission == jig.PermissionRead }
 
-// mayRunUnreserved reports whether a call may run now, and its begin and its end be recorded together afterwards: no attempt of it has
-// begun, nothing holds it back or denies it, and it is still what was admitted.
+// mayRunUnreserved reports whether a call may run before the ledger knows of the attempt. That is so if the call has had no attempt, nothing
+// holds it back or denies it, and it has not changed since it was admitted.
 func (a *Activities) mayRunUnreserved(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (bool, error) {
 	if !repeatable(tool) || call.Status != jig.CallReserved || call.Verdict != jig.VerdictRun || call.Fence != 0 || call.Paused != "" {
 		return false, nil
@@ -38,7 +38,7 @@ func (a *Activities) runsUnreserved(ctx context.Context, session jig.Session, fo
 	return a.mayRunUnreserved(ctx, session, found.tool, call)
 }
 
-// firstAttempt runs the first attempt of a call and returns what to record of it.
+// firstAttempt runs the first attempt of a call and returns the record of its start and its end.
 func (a *Activities) firstAttempt(
 	ctx context.Context, session jig.Session, found contract, call jig.Call, progress func(string),
 ) ledger.QuickCompletion {
@@ -50,15 +50,15 @@ func (a *Activities) firstAttempt(
 	}
 }
 
-// recordable reports whether begin and end of an attempt can be recorded together: the attempt ends the call, and its result is small.
+// recordable reports whether one record is enough for an attempt: the attempt ended the call, and its result is small.
 func recordable(c ledger.QuickCompletion) bool {
 	return len(c.Result.Data)+len(c.Result.Markdown) <= jig.InlineBytes && (c.Status == jig.CallSucceeded || c.Status == jig.CallFailed)
 }
 
-// unreservedTime is how long a read may run before its begin is recorded, so that people see it executing.
+// unreservedTime is how long a read may run before it is reserved, so that people see it executing.
 const unreservedTime = time.Second
 
-// read runs a call that need not be reserved, and records its begin and its end together. The call is reserved after all if it takes
+// read runs a call that need not be reserved, and records its start and its end together. The call is reserved after all if it takes
 // long, if it reports progress, or if it needs more than one record. name is the attempt's name.
 func (a *Activities) read(ctx context.Context, session jig.Session, found contract, call jig.Call, name string) (Ran, bool, error) {
 	type claimed struct {

@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -85,7 +86,7 @@ func found(data string) jig.ToolResult {
 	return jig.ToolResult{Success: true, Summary: "read", Data: json.RawMessage(data)}
 }
 
-// A tool that only reads needs one transaction: its begin and its end are recorded together.
+// A call that only reads needs one transaction, which records its start and its end.
 func TestRead_IsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	o, ledger, runs := reading(t, func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult { return found(`{}`) })
@@ -103,13 +104,12 @@ func TestRead_ThatTakesLongIsReserved(t *testing.T) {
 	t.Parallel()
 	var o *office
 	long := func(ctx context.Context, _ jig.Invocation, _ json.RawMessage) jig.ToolResult {
-		for {
-			c, err := o.db.Call(ctx, o.tenant, o.session, "1.1")
-			if err != nil || c.Status == jig.CallExecuting {
-				return found(`{}`)
+		for events := range o.db.Subscribe(ctx, o.tenant, o.session, 0) {
+			if slices.ContainsFunc(events, func(e jig.Event) bool { return e.Type == jig.EventToolStarted }) {
+				break
 			}
-			time.Sleep(10 * time.Millisecond)
 		}
+		return found(`{}`)
 	}
 	talkative := func(_ context.Context, inv jig.Invocation, _ json.RawMessage) jig.ToolResult {
 		inv.Progress("half")

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/activities"
 )
 
-// A workflow that asks how a call stands also learns what people are asked about it now.
+// The state of a call that waits includes the open question.
 func TestStanding_NamesTheOpenQuestion(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

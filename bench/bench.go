@@ -34,7 +34,7 @@ type bench struct {
 	jig      *client.Client
 	engine   *engine
 	worker   worker.Worker
-	// model stands in for a language model in P18.
+	// model is the HTTP server that P18 uses as its language model.
 	model *httptest.Server
 	// entries receives the times at which bench.write and bench.mark were entered, in this process and in separate worker processes.
 	entries  *entries

@@ -10,7 +10,7 @@ import (
 	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 )
 
-// counters are what PostgreSQL has counted so far.
+// counters holds the values of PostgreSQL's counters at one time.
 type counters struct {
 	at time.Time
 	// xids is the number of transactions that wrote, in all databases; commits that of all transactions of jig's database; visibility that of

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// contest is what P18 measures: for each side by name, its values by pair.
+// contest holds the measurements of P18: the values of each pair, by the name of the side.
 type contest struct {
 	latency, rate map[string][]float64
 }

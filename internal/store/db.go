@@ -85,7 +85,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, unavailable(config.ConnConfig, err)
 	}
-	db := &DB{pool: pool, queries: list, options: options, gatherer: gatherer{under: map[topicKey][]*gathered{}}}
+	db := &DB{pool: pool, queries: list, options: options, gatherer: gatherer{waiting: map[topicKey][]*gathered{}}}
 	if err := db.check(ctx); err != nil {
 		pool.Close()
 		return nil, err

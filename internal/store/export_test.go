@@ -25,11 +25,11 @@ func (db *DB) CompleteFast(ctx context.Context, c ledger.Completion) (bool, erro
 	return row != nil, err
 }
 
-// Gathered returns how many transactions of a session are under way in gather or wait for their turn there.
+// Gathered returns how many transactions of a session are running or waiting in gather.
 func (db *DB) Gathered(tenant, session string) int {
 	db.gatherer.mu.Lock()
 	defer db.gatherer.mu.Unlock()
-	waiting, busy := db.gatherer.under[topicKey{tenant, session}]
+	waiting, busy := db.gatherer.waiting[topicKey{tenant, session}]
 	if !busy {
 		return 0
 	}

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// gatherer joins short transactions on the calls of one session that are ready at the same time. Each of them raises the session's event
-// counter and so waits for the commit of the one before: one flush to disk after another. Those that arrive while a commit is under way
-// are sent together as the next one, as a database groups the commits of its clients.
+// gatherer combines short transactions of a session that are ready at the same time. Each of them updates the session's event counter. On
+// their own they would wait for each other's commits, and each commit waits until the disk has written it. So while one transaction of a
+// session runs, the others wait, and then they are sent as one.
 type gatherer struct {
 	mu sync.Mutex
-	// under holds the sessions with a transaction under way, and the transactions that wait for its end.
-	under map[topicKey][]*gathered
+	// waiting has an entry for each session with a running transaction. It lists the transactions that wait until that one has finished.
+	waiting map[topicKey][]*gathered
 }
 
 // gathered is a transaction that waits for its turn.
@@ -68,32 +68,32 @@ func (db *DB) together(ctx context.Context, tenant, session string, batch []*gat
 	})
 }
 
-// first reports whether no transaction of the session is under way. Otherwise g waits.
+// first reports whether a transaction may run at once because no other of its session is running. Otherwise the transaction is listed as waiting.
 func (g *gatherer) first(key topicKey, one *gathered) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	waiting, busy := g.under[key]
+	waiting, busy := g.waiting[key]
 	if busy {
-		g.under[key] = append(waiting, one)
+		g.waiting[key] = append(waiting, one)
 		return false
 	}
-	g.under[key] = nil
+	g.waiting[key] = nil
 	return true
 }
 
 // maxGathered limits how many transactions are sent together.
 const maxGathered = 50
 
-// next gives the turn to the transactions that wait, the first of which sends them.
+// next lets the first of the waiting transactions send all of them.
 func (g *gatherer) next(key topicKey) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	waiting := g.under[key]
+	waiting := g.waiting[key]
 	if len(waiting) == 0 {
-		delete(g.under, key)
+		delete(g.waiting, key)
 		return
 	}
 	n := min(len(waiting), maxGathered)
-	g.under[key] = waiting[n:]
+	g.waiting[key] = waiting[n:]
 	waiting[0].turn <- waiting[:n:n]
 }

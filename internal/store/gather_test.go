@@ -26,22 +26,30 @@ func (w world) together(t *testing.T, calls []jig.Call, do func(c jig.Call) erro
 		for i, c := range calls {
 			all.Go(func() { errs[i] = do(c) })
 			if i == 0 {
-				waitUntil(t, func() bool { return w.Gathered(w.tenant, w.session) == 1 })
+				w.requireGathered(t, 1)
 			}
 		}
-		waitUntil(t, func() bool { return w.Gathered(w.tenant, w.session) == len(calls) })
+		w.requireGathered(t, len(calls))
 	})
 	all.Wait()
 	return errs
 }
 
-// waitUntil waits for a condition, for as long as the test may take.
-func waitUntil(t *testing.T, holds func() bool) {
+// admitted returns n calls that may run.
+func (w world) admitted(t *testing.T, n int) []jig.Call {
 	t.Helper()
-	for !holds() {
-		require.NoError(t, t.Context().Err())
-		time.Sleep(time.Millisecond)
+	calls := make([]jig.Call, n)
+	for i := range calls {
+		calls[i] = w.call(i + 1)
 	}
+	w.admit(t, calls...)
+	return calls
+}
+
+// requireGathered waits until n transactions of the session are running or waiting.
+func (w world) requireGathered(t *testing.T, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return w.Gathered(w.tenant, w.session) == n }, 2*time.Minute, time.Millisecond)
 }
 
 // commits counts the transactions of the session's events.
@@ -56,11 +64,7 @@ func TestCallsThatAreReadyTogether_ShareACommit(t *testing.T) {
 	t.Parallel()
 	const n = 20
 	w := newWorld(t)
-	calls := make([]jig.Call, n)
-	for i := range calls {
-		calls[i] = w.call(i + 1)
-	}
-	w.admit(t, calls...)
+	calls := w.admitted(t, n)
 	together := func(do func(c jig.Call) error) {
 		for _, err := range w.together(t, calls, do) {
 			require.NoError(t, err)
@@ -95,11 +99,7 @@ func TestCallsThatAreReadyTogether_FailAlone(t *testing.T) {
 	t.Parallel()
 	const n = 5
 	w := newWorld(t)
-	calls := make([]jig.Call, n)
-	for i := range calls {
-		calls[i] = w.call(i + 1)
-	}
-	w.admit(t, calls...)
+	calls := w.admitted(t, n)
 	for _, c := range calls {
 		w.reserve(t, c)
 	}
