@@ -49,6 +49,7 @@ func arrows() map[string][]string {
 		"internal/stored":    {".", "internal/clip"},
 		"internal/workdir":   {".", "internal/suggest"},
 
+		"internal/dataflow":       {"internal/clip"},
 		"internal/identity":       {},
 		"internal/identity/token": {".", "internal/canonical", "internal/identity"},
 		"internal/audit":          {".", "internal/identity", "internal/jsontext"},

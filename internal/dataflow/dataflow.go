@@ -1,0 +1,66 @@
+package dataflow
+
+import "encoding/json"
+
+// Knowledge is what a session has seen before a call.
+type Knowledge struct {
+	// Typed holds what the authenticated root principal typed.
+	Typed []string
+	// Trusted holds the results that outsiders cannot have written.
+	Trusted []Result
+	// Untrusted holds the results that an outsider may have written.
+	Untrusted []Result
+	// Incomplete says that the session has read untrusted texts that are not in Untrusted, for example because they are no longer stored.
+	Incomplete bool
+}
+
+// Result is the text of one call's result, or any other text that the model has read.
+type Result struct {
+	// Call is the id of the call, or another name under which a person finds the text.
+	Call string
+	// Tool is the name of the tool that returned the text.
+	Tool string
+	// Text is everything that the model saw of the result. It may be JSON.
+	Text string
+}
+
+// Findings are the arguments of a call that cannot be traced to typed or trusted texts. They are ordered by path. They do not depend on
+// whether the session has read anything untrusted: the caller asks about them only if it has.
+type Findings struct {
+	// Untrusted are the arguments that stand in untrusted results or in no text at all.
+	Untrusted []Argument `json:"untrusted,omitempty"`
+	// UnknownDestinations are the arguments that say where data goes and that cannot be traced: those that the schema marks with
+	// x-destination, and URLs and addresses anywhere. They are listed in Untrusted, too.
+	UnknownDestinations []Argument `json:"unknown_destinations,omitempty"`
+	// Computed are numbers, dates and times that stand in no text at all, so that the model computed or chose them. They are not in Untrusted.
+	Computed []Argument `json:"computed,omitempty"`
+}
+
+// Argument is a value in a call's input.
+type Argument struct {
+	// Path is the JSON Pointer of the value, for example /recipients/0.
+	Path string `json:"path"`
+	// Value is the value, shortened to 120 characters. Strings are without quotes.
+	Value string `json:"value"`
+	// Calls are the untrusted results that hold the value or a part of it, in the order of Knowledge.Untrusted; at most ten. If it is
+	// empty, the value stands in no result.
+	Calls []string `json:"calls,omitempty"`
+}
+
+// Tracer compares the input of calls with the texts of a session. It is safe for concurrent use.
+type Tracer struct {
+	k Knowledge
+}
+
+// NewTracer prepares the texts of k for comparison.
+func NewTracer(k Knowledge) *Tracer {
+	return &Tracer{k: k}
+}
+
+// Trace returns the arguments of input that cannot be traced. schema is the JSON Schema of the input; it says which values are constants
+// and which arguments are destinations. An input that is not JSON is untrusted as a whole.
+func (t *Tracer) Trace(input, schema json.RawMessage) Findings {
+	w := walk{tracer: t, root: parseSchema(schema)}
+	w.input(input)
+	return w.findings
+}

@@ -1,0 +1,150 @@
+package dataflow
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// object is a JSON object of a schema.
+type object map[string]any
+
+// places are the parts of a schema that apply to one value, including the branches of allOf, anyOf and oneOf.
+type places []object
+
+// maxPlaces is the number of parts of a schema that may apply to one value. The others are ignored, so that a constant there counts as data.
+const maxPlaces = 64
+
+// parseSchema reads a JSON Schema. Of a schema that is not an object, nothing is known.
+func parseSchema(schema json.RawMessage) object {
+	var o object
+	if json.Unmarshal(schema, &o) != nil {
+		return nil
+	}
+	return o
+}
+
+// places returns the parts of the schema that apply to the whole input.
+func (o object) places() places {
+	return places{}.with(o, o, 0)
+}
+
+// with adds a part of the schema and everything that it refers to.
+func (p places) with(root, part object, depth int) places {
+	if part == nil || depth > maxDepth || len(p) >= maxPlaces {
+		return p
+	}
+	p = append(p, part)
+	if name, ok := part["$ref"].(string); ok {
+		p = p.with(root, root.resolve(name), depth+1)
+	}
+	for _, key := range []string{"allOf", "anyOf", "oneOf"} {
+		for _, branch := range list(part[key]) {
+			p = p.with(root, asObject(branch), depth+1)
+		}
+	}
+	for _, key := range []string{"then", "else"} {
+		p = p.with(root, asObject(part[key]), depth+1)
+	}
+	return p
+}
+
+// resolve returns the part that a reference within the document names, or nil.
+func (o object) resolve(ref string) object {
+	pointer, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return nil
+	}
+	at := o
+	for name := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if name == "" {
+			continue
+		}
+		at = asObject(at[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)])
+	}
+	return at
+}
+
+// property returns what applies to a property, and whether the schema names it.
+func (p places) property(root object, name string) (inner places, known bool) {
+	for _, part := range p {
+		if property, ok := asObject(part["properties"])[name]; ok {
+			inner, known = inner.with(root, asObject(property), 0), true
+		}
+	}
+	if known {
+		return inner, true
+	}
+	for _, part := range p {
+		for _, pattern := range slices.Sorted(maps.Keys(asObject(part["patternProperties"]))) {
+			inner = inner.with(root, asObject(asObject(part["patternProperties"])[pattern]), 0)
+		}
+		inner = inner.with(root, asObject(part["additionalProperties"]), 0)
+	}
+	return inner, false
+}
+
+// item returns what applies to the item of an array.
+func (p places) item(root object, i int) places {
+	var inner places
+	for _, part := range p {
+		if prefix := list(part["prefixItems"]); i < len(prefix) {
+			inner = inner.with(root, asObject(prefix[i]), 0)
+		} else {
+			inner = inner.with(root, asObject(part["items"]), 0)
+		}
+		// A mark on the array is a mark on its items.
+		if part[destinationKey] == true {
+			inner = append(inner, object{destinationKey: true})
+		}
+	}
+	return inner
+}
+
+// destinationKey marks arguments that say where data goes.
+const destinationKey = "x-destination"
+
+// destination reports whether the schema marks the value as a destination.
+func (p places) destination() bool {
+	return slices.ContainsFunc(p, func(part object) bool { return part[destinationKey] == true })
+}
+
+// constant reports whether the author of the schema wrote the value: a member of an enum, a const or a default. Such a value is a choice and
+// carries no data of its own.
+func (p places) constant(v any) bool {
+	for _, part := range p {
+		if part.constant("const", v) || part.constant("default", v) || slices.ContainsFunc(list(part["enum"]), func(e any) bool { return same(e, v) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// constant reports whether the keyword's value is v.
+func (o object) constant(keyword string, v any) bool {
+	c, ok := o[keyword]
+	return ok && same(c, v)
+}
+
+// same compares a value of the schema with a value of the input, whose numbers are json.Number.
+func same(constant, v any) bool {
+	if n, ok := v.(json.Number); ok {
+		f, err := n.Float64()
+		return err == nil && constant == f
+	}
+	return reflect.DeepEqual(constant, v)
+}
+
+// asObject returns v as an object, or nil.
+func asObject(v any) object {
+	o, _ := v.(map[string]any)
+	return o
+}
+
+// list returns v as a list, or nil.
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
