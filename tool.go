@@ -97,6 +97,8 @@ type Tool struct {
 	Confirm bool `json:"confirm,omitempty"`
 	// Undo names the tool that reverts this tool's effect. A composition step calls it if the step's `undo` names no tool.
 	Undo string `json:"undo,omitempty"`
+	// Labels say which kinds of data the tool reads and whether it sends data away. Nil means that its results are not trusted.
+	Labels *Labels `json:"labels,omitempty"`
 	// Revision is raised by the author when the behavior changes but the contract does not.
 	Revision int `json:"revision,omitempty"`
 	// Implementation is "go" for a Go tool, "person" for a tool that a person answers, or the kind of the execution spec.
@@ -105,6 +107,9 @@ type Tool struct {
 
 // ImplementationPerson is the implementation of a tool that a person answers: its calls wait for a reply and never run.
 const ImplementationPerson = "person"
+
+// implementationGo is the implementation of a tool that is written in Go.
+const implementationGo = "go"
 
 // Defaults of a tool.
 const (
@@ -132,7 +137,7 @@ func (t Tool) WithDefaults() Tool {
 	setDefault(&t.Execution, ExecutionActivity)
 	setDefault(&t.Timeout, DefaultToolTimeout)
 	setDefault(&t.MaxAttempts, DefaultMaxAttempts)
-	setDefault(&t.Implementation, "go")
+	setDefault(&t.Implementation, implementationGo)
 	if t.Category == "" {
 		t.Category = categoryOf(t.Name)
 	}

@@ -40,6 +40,21 @@ type toolHead struct {
 	Tags               []string `json:"tags,omitempty" spec:"max=32" jsonschema:"Keywords for searching."`
 	Icon               string   `json:"icon,omitempty" spec:"max=64" jsonschema:"An icon's name."`
 	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that undoes the effect."`
+	Labels             *labels  `json:"labels,omitempty" jsonschema:"Which kinds of data the tool reads, and whether it sends data away. Without labels, its result is not trusted."`
+}
+
+// labels are the labels of a contract as documents write them.
+type labels struct {
+	Reads []string `json:"reads,omitempty" spec:"max=2,form=reads" jsonschema:"What the result may contain: private, untrusted, or both."`
+	Sends bool     `json:"sends,omitempty" jsonschema:"Whether a call can carry data out of the tenant."`
+}
+
+// contract returns the labels as a contract has them.
+func (l *labels) contract() *jig.Labels {
+	if l == nil {
+		return nil
+	}
+	return &jig.Labels{Reads: l.Reads, Sends: l.Sends}
 }
 
 // compositionHead is a document of kind composition.

@@ -111,6 +111,7 @@ func (d *decoder) contract(x Execution, h toolHead, tree *node) jig.Tool {
 		Name: h.Name, Description: h.Description, Permission: jig.Permission(h.Permission), Risk: jig.Risk(h.Risk),
 		Approval: jig.ApprovalPolicy(h.Approval), Idempotent: true, InputSchema: h.InputSchema, OutputSchema: h.OutputSchema,
 		Tags: h.Tags, Icon: h.Icon, RequiredPermission: h.RequiredPermission, Undo: h.Undo, Implementation: string(x.Kind),
+		Labels: h.Labels.contract(),
 	}
 	if tool.Permission == "" {
 		tool.Permission = jig.PermissionDraft

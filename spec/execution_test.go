@@ -23,6 +23,7 @@ required_permission: cms.edit
 tags: [cms, pages]
 icon: page
 undo: cms.archivePage
+labels: {reads: [private], sends: true}
 input_schema:
   type: object
   required: [title]
@@ -100,6 +101,7 @@ func TestLoadExecution(t *testing.T) {
 	require.True(t, tool.Idempotent)
 	require.Equal(t, "composition", tool.Implementation)
 	require.Equal(t, []any{"cms", "cms.edit", "page", "cms.archivePage"}, []any{tool.Category, tool.RequiredPermission, tool.Icon, tool.Undo})
+	require.Equal(t, &jig.Labels{Reads: []string{jig.ReadsPrivate}, Sends: true}, tool.Labels)
 	require.Equal(t, jig.DefaultToolTimeout, tool.Timeout)
 	require.JSONEq(t, `{"type": "object"}`, string(tool.OutputSchema))
 

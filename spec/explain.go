@@ -45,6 +45,9 @@ func (e Explanation) Text() string {
 	if asks := asksText(x.Tool); asks != "" {
 		o.line(0, "a call of it %s", asks)
 	}
+	if flow := flowText(x.Tool.Labels); flow != "" {
+		o.line(0, "%s", flow)
+	}
 	if members := membersText(x.Tool.InputSchema); members != "" {
 		o.line(0, "input: %s", members)
 	}
@@ -281,6 +284,21 @@ func asksText(t jig.Tool) string {
 		return ""
 	}
 	return "asks a person first: " + strings.Join(why, ", ")
+}
+
+// flowText says which data flows through a tool, by its labels. It is empty for a tool without labels.
+func flowText(l *jig.Labels) string {
+	if l == nil {
+		return ""
+	}
+	words := make([]string, 0, len(l.Reads)+1)
+	for _, kind := range l.Reads {
+		words = append(words, "reads "+kind+" data")
+	}
+	if l.Sends {
+		words = append(words, "can send data out of the tenant")
+	}
+	return strings.Join(words, ", ")
 }
 
 // retriesRarely reports whether a failed call of a tool is repeated only if it was not executed, because the tool writes and is not

@@ -62,6 +62,8 @@ func formOf(name string) form {
 		return oneOf("safe", "moderate", "high")
 	case "approval":
 		return oneOf("auto", "always_ask")
+	case "reads":
+		return oneOf(jig.ReadsPrivate, jig.ReadsUntrusted)
 	case "prompt_mode":
 		return oneOf("direct", "skill", "agent")
 	case "on_expiry":

@@ -11,6 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/jig-run/jig"
 )
 
 // schemaURL is the URL under which a document's own schema is compiled. Nothing is ever loaded from it.
@@ -39,6 +41,10 @@ func (d *decoder) checkSchema(path string, raw json.RawMessage) {
 		d.at(keyPath(path, "type"), ProblemBadSchema, "add type: object", "the schema must describe an object")
 	}
 	d.compileSchema(path, value)
+	if err := jig.CheckDestinations(raw); err != nil {
+		e := jig.AsError(err)
+		d.at(path, ProblemBadSchema, e.Hint, "%s", e.Message)
+	}
 }
 
 // checkAnySchema checks that the value at a path is a JSON Schema (2020-12) for any type of value.

@@ -144,6 +144,7 @@ type policyTool struct {
 	Confirm            bool     `json:"confirm,omitempty" jsonschema:"Whether its input must be confirmed before it acts."`
 	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that undoes the effect."`
 	Implementation     string   `json:"implementation,omitempty" spec:"max=64" jsonschema:"go (the default), or the kind of the tool's execution spec."`
+	Labels             *labels  `json:"labels,omitempty" jsonschema:"Which kinds of data the tool reads, and whether it sends data away."`
 }
 
 // LoadPolicy reads a document of kind policy, in YAML or JSON. document is the file name for error messages. The error is a [Problems] with
@@ -310,7 +311,7 @@ func (d *decoder) policyTool(path string) (tool jig.Tool, lookup bool) {
 	tool, err := seal.Tool(jig.Tool{
 		Name: t.Name, Description: t.Description, Category: t.Category, Permission: jig.Permission(t.Permission), Risk: jig.Risk(t.Risk),
 		Approval: jig.ApprovalPolicy(t.Approval), Idempotent: t.Idempotent, Tags: t.Tags, RequiredPermission: t.RequiredPermission,
-		Confirm: t.Confirm, Undo: t.Undo, Implementation: t.Implementation,
+		Confirm: t.Confirm, Undo: t.Undo, Implementation: t.Implementation, Labels: t.Labels.contract(),
 	})
 	if err != nil {
 		d.at(path, ProblemBadValue, "", "%v", err)

@@ -38,5 +38,11 @@ func checkContract(t Tool) error {
 	case c.OutputSections != nil && !json.Valid(c.OutputSections):
 		return bad("output_sections", "it is not JSON")
 	}
+	if err := c.Labels.Check(); err != nil {
+		return unfit(c, "", jig.AsError(err))
+	}
+	if err := jig.CheckDestinations(c.InputSchema); err != nil {
+		return unfit(c, "input_schema", jig.AsError(err))
+	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/jig-run/jig"
 )
 
 // schemaOf derives the schema of a type and the defaults of its top-level fields; defaults is nil if there are none.
@@ -156,6 +158,11 @@ func tagField(s *jsonschema.Schema, tags reflect.StructTag) error {
 			problems = append(problems, wrapTag("enum", err))
 			value.Enum = append(value.Enum, v)
 		}
+	}
+	if text, ok := tags.Lookup("destination"); ok {
+		destination, err := strconv.ParseBool(text)
+		problems = append(problems, wrapTag("destination", err))
+		value.Extra = map[string]any{jig.DestinationKey: destination}
 	}
 	if text, ok := tags.Lookup("default"); ok {
 		v, err := literal(s, text)

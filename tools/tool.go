@@ -95,6 +95,7 @@ func AdjustOutput(adjust func(*jsonschema.Schema)) Option {
 //	minimum, maximum              of a number
 //	minLength, maxLength, pattern, format   of a string
 //	minItems, maxItems            of a slice; the tags above then go to its items
+//	destination:"true"            data is sent to this address, account or person (x-destination)
 //	default:"…"                   decoded into the field when the input lacks it (only for fields of In itself)
 //
 // Slices and pointers are not nullable: a nil slice or map in Out is written as [] or {}, and a pointer field of Out needs omitempty.

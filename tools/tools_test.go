@@ -363,6 +363,8 @@ func TestRegistrationRefuses(t *testing.T) {
 		"bad schema":       {change(func(c *jig.Tool) { c.InputSchema = json.RawMessage(`{"type":"objekt"}`) }), "input_schema/type"},
 		"remote schema":    {change(func(c *jig.Tool) { c.InputSchema = json.RawMessage(`{"type":"object","$ref":"http://x/y"}`) }), "input_schema"},
 		"schema text":      {change(func(c *jig.Tool) { c.InputSchema = json.RawMessage(`{`) }), "input_schema"},
+		"labels":           {change(func(c *jig.Tool) { c.Labels = &jig.Labels{Reads: []string{"secret"}} }), "labels.reads"},
+		"destination":      {change(func(c *jig.Tool) { c.InputSchema = json.RawMessage(`{"type":"object","x-destination":"yes"}`) }), "input_schema/x-destination"},
 		"no handler":       {tools.Raw(ok, nil), "implementation"},
 		"timeout":          {change(func(c *jig.Tool) { c.Timeout = -1 }), "timeout"},
 		"attempts":         {change(func(c *jig.Tool) { c.MaxAttempts = -1 }), "max_attempts"},

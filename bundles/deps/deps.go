@@ -22,6 +22,7 @@ type Options struct {
 
 // Tools returns deps.list, deps.license and deps.inspect.
 func Tools(options Options) []tools.Tool {
+	outside := &jig.Labels{Reads: []string{jig.ReadsUntrusted}} // the authors of modules write what these tools read
 	f := &family{dirs: options.Dirs, cache: cache{set: options.ModCache}, forms: newForms()}
 	return []tools.Tool{
 		tools.New(jig.Tool{
@@ -30,14 +31,14 @@ func Tools(options Options) []tools.Tool {
 				"look for licenses (deps.license does) or newer versions. Returns the module, its Go version and, sorted by path, each required module with " +
 				"its version and whether it is indirect. If another module replaces a module, that one is listed; if a local folder does, the version is \"\".",
 			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Execution: jig.ExecutionLocal, Timeout: 10 * time.Second,
-			Tags: []string{"go", "dependencies"},
+			Tags: []string{"go", "dependencies"}, Labels: outside,
 		}, f.list),
 		tools.New(jig.Tool{
 			Name: "deps.license",
 			Description: "Finds the licenses of one version of a Go module in the license files of the module cache. Use it for each module that " +
 				"deps.list returned; it does not use the network and returns NOT_FOUND for a module that was not downloaded. Returns each SPDX id with its file and " +
 				"how much of the file it covers (percent), and the strictest risk: low (permissive), medium (weak copyleft), high (strong copyleft), unknown.",
-			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Tags: []string{"go", "dependencies", "licences"},
+			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Tags: []string{"go", "dependencies", "licences"}, Labels: outside,
 			Timeout: 2 * time.Minute, // the first call compiles the patterns of all licenses: 2 s, far more on a busy machine
 		}, f.license),
 		tools.New(jig.Tool{
@@ -46,7 +47,7 @@ func Tools(options Options) []tools.Tool {
 				"how many newer releases are known, its size, whether its authors retracted or deprecated it, and, with main, whether a go.mod requires it " +
 				"directly. Use it to judge a dependency. It does not use the network: facts may be old, and unknown facts are listed in missing, never guessed. " +
 				"Returns NOT_FOUND for a module that was not downloaded.",
-			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Tags: []string{"go", "dependencies"},
+			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Tags: []string{"go", "dependencies"}, Labels: outside,
 			Timeout: 2 * time.Minute, // as for deps.license
 		}, f.inspect),
 	}

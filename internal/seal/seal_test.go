@@ -68,6 +68,7 @@ func TestDescriptions_ChangeTheVersionButNotTheMeaning(t *testing.T) {
 		"revision":   func(tool *jig.Tool) { tool.Revision = 1 },
 		"undo":       func(tool *jig.Tool) { tool.Undo = "billing.refund" },
 		"tags":       func(tool *jig.Tool) { tool.Tags = nil },
+		"labels":     func(tool *jig.Tool) { tool.Labels = &jig.Labels{} },
 		"a field's meaning": func(tool *jig.Tool) {
 			tool.InputSchema = json.RawMessage(`{"type":"object","properties":{"amount":{"type":"number","maximum":100,"description":"In cents."}}}`)
 		},

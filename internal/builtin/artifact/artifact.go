@@ -50,6 +50,7 @@ func Tools(options Options) []tools.Tool {
 			"its summary is not enough. Choose the part: head or tail count lines, grep (RE2) gives matching lines as number:line, jsonpath selects from JSON, one value a " +
 			"line; head and tail also cut what grep and jsonpath found. Without any of them you get the beginning. At most 32 KiB come back (truncated says that there is more).",
 		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"results"},
+		Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate, jig.ReadsUntrusted}},
 	}, f.read)}
 }
 

@@ -59,7 +59,7 @@ func Tools(o Options) []tools.Tool {
 		Description: "Checks the tenant's audit chain in the database: that no row was changed, taken out, added or moved. Returns how many rows are in order, " +
 			"the chain's head to be noted elsewhere, and the first row that is broken, with what is wrong.",
 		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Execution: jig.ExecutionActivity, Idempotent: true, Timeout: 5 * time.Minute,
-		Tags: []string{"operator"},
+		Tags: []string{"operator"}, Labels: &jig.Labels{},
 	}, func(ctx context.Context, inv jig.Invocation, in Input) (Result, error) {
 		c := checker{Options: o, tenant: inv.Tenant, chain: audit.NewChain(inv.Tenant, 1), noted: in.Head}
 		found, err := c.check(ctx)

@@ -82,7 +82,7 @@ func Tools(o Options) []tools.Tool {
 	read := func(name, description string) jig.Tool {
 		return jig.Tool{
 			Name: name, Description: description, Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true,
-			Timeout: 30 * time.Second, Tags: []string{"entities"},
+			Timeout: 30 * time.Second, Tags: []string{"entities"}, Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate}},
 		}
 	}
 	write := func(name, description string) jig.Tool {

@@ -28,7 +28,7 @@ func extractTool() tools.Tool {
 			"does not stop the others: call again with mode retry for tasks without a value, or refresh after something changed. It may take " +
 			"long, because tasks may wait for people.",
 		Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: true, Timeout: ExtractTimeout,
-		Implementation: "extraction", Tags: []string{"entities"},
+		Implementation: "extraction", Tags: []string{"entities"}, Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate}},
 		OutputSchema: json.RawMessage(`{"type":"object","required":["entity_id","values","provenance","tasks","counts"],"properties":{
 			"entity_id":{"type":"string"},
 			"values":{"type":"object","description":"by field"},

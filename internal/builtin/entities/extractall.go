@@ -23,7 +23,7 @@ func extractAllTool() tools.Tool {
 			"completed and which did not. An entity that fails does not stop the others. Use entities.extract for a single entity. It calls " +
 			"entities.filter and entities.extract, which must also be allowed.",
 		Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: true, Timeout: 7 * ExtractTimeout,
-		Implementation: "extraction", Tags: []string{"entities"},
+		Implementation: "extraction", Tags: []string{"entities"}, Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate}},
 		OutputSchema: json.RawMessage(`{"type":"object","required":["type","matched","completed","partial","failed","denied","canceled","failures","pages"],"properties":{
 			"type":{"type":"string"},
 			"matched":{"type":"integer","description":"entities that the filter found"},

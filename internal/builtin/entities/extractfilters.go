@@ -60,7 +60,7 @@ func (o Options) extractFiltersTool() tools.Tool {
 		Description: "Turns a request in natural language into a filter for entities.filter. Returns the filter and, under dropped, conditions that do not " +
 			"fit the type or that the request does not contain: ask about those. Asks a language model, which costs tokens (usage).",
 		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Execution: jig.ExecutionActivity,
-		Timeout: askTimeout, MaxAttempts: askAttempts, Tags: []string{"entities", "model"},
+		Timeout: askTimeout, MaxAttempts: askAttempts, Tags: []string{"entities", "model"}, Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate}},
 	}, o.extractFilters)
 }
 

@@ -34,7 +34,8 @@ type Options struct {
 // Tools returns the tools of this package.
 func Tools(options Options) []tools.Tool {
 	f := family{dirs: options.Dirs}
-	read := jig.Tool{Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Category: "file", Timeout: 30 * time.Second}
+	read := jig.Tool{Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Category: "file", Timeout: 30 * time.Second,
+		Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate, jig.ReadsUntrusted}}}
 	with := func(name, description string, tags ...string) jig.Tool {
 		t := read
 		t.Name, t.Description, t.Tags = name, description, tags
@@ -43,7 +44,7 @@ func Tools(options Options) []tools.Tool {
 	write := with("file.write", "Writes a whole text file in the working directory, creating it and its folders or replacing what it "+
 		"held; the change appears at once or not at all. Use it to save a result for people. Not for appending or for changing a part: "+
 		"read the file first and give its whole new content. Returns the path, the bytes written and whether the file is new.", "files", "write")
-	write.Permission, write.Risk = jig.PermissionWrite, jig.RiskModerate
+	write.Permission, write.Risk, write.Labels = jig.PermissionWrite, jig.RiskModerate, &jig.Labels{}
 	return []tools.Tool{
 		tools.New(with("file.read", "Reads a text file in the working directory. Use it when you know the path; to find files use file.list, to find "+
 			"text in many files use file.grep. offset and limit are bytes; without them you get the first 256 KiB. Returns the content, the file's "+

@@ -51,6 +51,7 @@ func Tools(o Options) []tools.Tool {
 		Description: "Gives a standing approval: calls of a tool that meet a condition run without asking anybody, up to a number of uses and until a time. " +
 			"The people who approve this call give the standing approval.",
 		Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
+		Labels: &jig.Labels{},
 	}, o.create)}
 }
 

@@ -35,6 +35,7 @@ func Tools() []tools.Tool {
 		Description: "Asks a person and waits, for days if need be, until somebody answers; gives back the answer and who gave it. " +
 			"Use it when only a person knows or may decide, and ask one thing at a time.",
 		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Implementation: jig.ImplementationPerson,
+		Labels: &jig.Labels{},
 	}, func(context.Context, jig.Invocation, Ask) (Answer, error) {
 		return Answer{}, jig.Errorf(jig.CodeInternal, "a question is answered by a person, never run")
 	})}

@@ -38,7 +38,7 @@ func agentTool() tools.Tool {
 			"a part of the work that another agent is made for; for one question that needs no tools use prompt.direct. Say everything in task: the agent sees " +
 			"nothing of this conversation. It may take long, because its calls may wait for people.",
 		Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: true, Timeout: AgentTimeout,
-		Implementation: "agent", Tags: []string{"agent"},
+		Implementation: "agent", Tags: []string{"agent"}, Labels: &jig.Labels{},
 	}, func(context.Context, jig.Invocation, agentTask) (agentAnswer, error) {
 		e := jig.Errorf(jig.CodeInternal, "agent.run is answered by a session of the agent, and was called as a function").
 			WithHint("run it through a workflow; this worker's program is at fault, not the input")

@@ -59,6 +59,7 @@ func Tools(options Options) []tools.Tool {
 	asking := jig.Tool{
 		OutputSchema: json.RawMessage(answerSchema), Permission: jig.PermissionDraft, Risk: jig.RiskSafe, Approval: jig.ApprovalAuto,
 		Idempotent: true, Execution: jig.ExecutionActivity, Timeout: Timeout, MaxAttempts: MaxAttempts, Tags: []string{"model"},
+		Labels: &jig.Labels{},
 	}
 	direct, skilled := asking, asking
 	direct.Name, direct.InputSchema = toolname.PromptDirect, inputSchema("prompt")

@@ -69,13 +69,14 @@ func Tools(o Options) []tools.Tool {
 			Description: "Returns the status of an entity's latest extraction: whether it is running, and for each task whether it is pending, completed, kept, " +
 				"failed (with the error), skipped or canceled. To try failed tasks again, call entities.extract with mode retry.",
 			Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"entities"},
+			Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate}},
 		}, o.getStatus),
 		tools.New(jig.Tool{
 			Name: RetryTool,
 			Description: "Retries a session that failed or was canceled: an agent continues with its next pass; a single call is repeated in a new session, " +
 				"on behalf of the requesting session's principal. Returns the session's id. To fill fields that failed, use entities.extract with mode retry instead.",
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second,
-			Tags: []string{"operator"},
+			Tags: []string{"operator"}, Labels: &jig.Labels{},
 		}, o.retry, tools.Fill(o.show), tools.AdjustInput(func(s *jsonschema.Schema) { s.Properties["retries"].ReadOnly = true })),
 	}
 }

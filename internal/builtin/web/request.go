@@ -17,12 +17,12 @@ import (
 )
 
 type getInput struct {
-	URL     string            `json:"url"               jsonschema:"address to fetch, http or https" minLength:"1" maxLength:"8192"`
+	URL     string            `json:"url"               jsonschema:"address to fetch, http or https" minLength:"1" maxLength:"8192" destination:"true"`
 	Headers map[string]string `json:"headers,omitempty" jsonschema:"request headers by name"`
 }
 
 type postInput struct {
-	URL     string            `json:"url"               jsonschema:"address to send to, http or https" minLength:"1" maxLength:"8192"`
+	URL     string            `json:"url"               jsonschema:"address to send to, http or https" minLength:"1" maxLength:"8192" destination:"true"`
 	Headers map[string]string `json:"headers,omitempty" jsonschema:"request headers by name; Content-Type replaces the default"`
 	Body    json.RawMessage   `json:"body"              jsonschema:"a string is sent as text, anything else as JSON"`
 }

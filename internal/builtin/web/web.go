@@ -58,6 +58,7 @@ func Tools(options Options) []tools.Tool {
 				"change anything, and not for files of the working directory. An answer like 404 is a result, not a failure: look at status. At most 1 MiB of the " +
 				"body (truncated says that there is more); binary bodies are refused; addresses of internal networks cannot be reached.",
 			Permission: jig.PermissionRead, Risk: jig.RiskModerate, Idempotent: true, Timeout: Timeout, Tags: []string{"web"},
+			Labels: &jig.Labels{Reads: []string{jig.ReadsUntrusted}, Sends: true},
 		}, f.get, withoutCredentials[getInput]()),
 		tools.New(jig.Tool{
 			Name: "http.post", Category: "http",
@@ -65,6 +66,7 @@ func Tools(options Options) []tools.Tool {
 				"system do something; to read use http.get. A person has to approve it. A string body is sent unchanged, anything else as JSON. An answer like " +
 				"500 is a result, not a failure: look at status. Redirects are not followed.",
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Timeout: Timeout, Tags: []string{"web", "write"},
+			Labels: &jig.Labels{Reads: []string{jig.ReadsUntrusted}, Sends: true},
 		}, f.post, withoutCredentials[postInput]()),
 	}
 }

@@ -1,0 +1,105 @@
+package jig
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// Labels describe how data flows through a tool; see docs/data-flow.md. Labels that are given but empty say that the tool reads nothing
+// private, that its results can be trusted, and that it sends nothing away.
+type Labels struct {
+	// Reads lists what the tool's results may contain: ReadsPrivate, ReadsUntrusted, or both.
+	Reads []string `json:"reads,omitempty"`
+	// Sends reports that a call can carry data out of the tenant, e.g. in a message or in the address of a request.
+	Sends bool `json:"sends,omitempty"`
+}
+
+// What a tool may read.
+const (
+	// ReadsPrivate is data that must not leave the tenant.
+	ReadsPrivate = "private"
+	// ReadsUntrusted is text that outsiders may have written, such as web pages and incoming mail. It may contain instructions to a model.
+	ReadsUntrusted = "untrusted"
+)
+
+// Reads reports whether the tool's own results may contain data of a kind, ReadsPrivate or ReadsUntrusted. A tool without labels reads
+// untrusted data, unless a document defines it: then it reads what the calls that it makes read.
+func (t Tool) Reads(kind string) bool {
+	if t.Labels == nil {
+		return kind == ReadsUntrusted && (t.Implementation == "" || t.Implementation == implementationGo || t.Implementation == ImplementationPerson)
+	}
+	return slices.Contains(t.Labels.Reads, kind)
+}
+
+// Sends reports whether a call of the tool can carry data out of the tenant.
+func (t Tool) Sends() bool { return t.Labels != nil && t.Labels.Sends }
+
+// Check returns INVALID_INPUT if labels contain an unknown or repeated word.
+func (l *Labels) Check() error {
+	if l == nil {
+		return nil
+	}
+	for i, kind := range l.Reads {
+		if kind != ReadsPrivate && kind != ReadsUntrusted {
+			return Errorf(CodeInvalidInput, "%q is not something that a tool reads", Cut(kind, 64)).WithField("labels.reads").
+				WithHint("use private, untrusted, or both")
+		}
+		if slices.Contains(l.Reads[:i], kind) {
+			return Errorf(CodeInvalidInput, "%q is listed twice", kind).WithField("labels.reads").WithHint("remove one of them")
+		}
+	}
+	return nil
+}
+
+// DestinationKey is the keyword that marks, in an input schema, an argument that data is sent to: an address, an account or a person. Its value
+// is true or false.
+const DestinationKey = "x-destination"
+
+// CheckDestinations returns INVALID_INPUT if DestinationKey has a value other than true or false anywhere in a JSON Schema. A schema that is
+// not JSON is left to others.
+func CheckDestinations(schema json.RawMessage) error {
+	var node any
+	if json.Unmarshal(schema, &node) != nil {
+		return nil
+	}
+	if at := badDestination(node, ""); at != "" {
+		return Errorf(CodeInvalidInput, "%s is neither true nor false", at).WithField(at).
+			WithHint("write " + DestinationKey + ": true in the schema of an argument that data is sent to")
+	}
+	return nil
+}
+
+// badDestination returns the JSON pointer of a DestinationKey that is not a boolean, or "".
+func badDestination(node any, path string) string {
+	switch node := node.(type) {
+	case []any:
+		for i, item := range node {
+			if at := badDestination(item, path+"/"+strconv.Itoa(i)); at != "" {
+				return at
+			}
+		}
+	case map[string]any:
+		for key, value := range node {
+			switch key {
+			case DestinationKey:
+				if _, ok := value.(bool); !ok {
+					return path + "/" + key
+				}
+			case "const", "default", "enum", "examples": // data, not schemas
+			case "properties", "patternProperties", "$defs", "dependentSchemas": // the members have names of their own
+				named, _ := value.(map[string]any)
+				for name, one := range named {
+					if at := badDestination(one, path+"/"+key+"/"+name); at != "" {
+						return at
+					}
+				}
+			default:
+				if at := badDestination(value, path+"/"+key); at != "" {
+					return at
+				}
+			}
+		}
+	}
+	return ""
+}
