@@ -72,7 +72,7 @@ func arrows() map[string][]string {
 		"internal/tenancy/current": {
 			".", "internal/approval", "internal/bundle", "internal/cache", "internal/entity", "internal/identity", "internal/tenancy", "spec",
 		},
-		"internal/entity/guarded": {".", "internal/entity", "internal/toolname"},
+		"internal/entity/guarded": {".", "internal/entity", "internal/suggest", "internal/toolname"},
 		"internal/entity/retype":  {".", "internal/bundle", "internal/entity", "spec"},
 		"internal/plan/composition": {
 			".", "internal/duration", "internal/expr", "internal/jsontext", "internal/plan", "internal/toolname", "spec",

@@ -101,7 +101,8 @@ type Tool struct {
 	Labels *Labels `json:"labels,omitempty"`
 	// Revision is raised by the author when the behavior changes but the contract does not.
 	Revision int `json:"revision,omitempty"`
-	// Implementation is "go" for a Go tool, "person" for a tool that a person answers, or the kind of the execution spec.
+	// Implementation is "go" for a Go tool, "person" for a tool that a person answers, or the kind of the execution spec. Tools of the engine
+	// that a workflow answers, or that start one for their caller, have other values.
 	Implementation string `json:"implementation,omitempty"`
 }
 

@@ -25,6 +25,8 @@ var (
 	// Progress is the function that gives tools their report function. It is not exported as a method because every exported method
 	// is an activity.
 	Progress = (*Activities).progress
+	// StepTools returns the whitelist of a session that a call starts. It is not exported as a method for the same reason.
+	StepTools = (*Activities).stepTools
 )
 
 // Prompt returns the request to the model for a pass.

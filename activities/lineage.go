@@ -11,25 +11,28 @@ import (
 
 // place sets a session's place in the tree of sessions: below the call that started it or, without a parent, at the root of a tree
 // of its own. A child session acts for the principal of its parent, whatever its start says. The parent's call must record that it
-// started this session, so that nobody can choose a place because its rules or its principal suit them.
-func (a *Activities) place(ctx context.Context, parent, call string, source jig.Source, session *jig.Session) error {
+// started this session, so that nobody can choose a place because its rules or its principal suit them. place returns the parent and its
+// call, if there are any.
+func (a *Activities) place(
+	ctx context.Context, parent, call string, source jig.Source, session *jig.Session,
+) (above jig.Session, by jig.Call, err error) {
 	session.Principal = claimed(session.Principal)
 	if parent == "" {
 		session.RootAgent, session.Source = session.Agent.Name, source
-		return checkSource(&session.Source)
+		return above, by, checkSource(&session.Source)
 	}
 	above, calls, err := a.store.CallsOf(ctx, session.Tenant, parent, []string{call})
 	if err != nil {
-		return err
+		return above, by, err
 	}
 	if len(calls) == 0 || calls[0].Child != session.ID {
-		return jig.Errorf(jig.CodeNotPermitted, "call %q of session %s did not start session %s", call, parent, session.ID).WithField("parent_call").
+		return above, by, jig.Errorf(jig.CodeNotPermitted, "call %q of session %s did not start session %s", call, parent, session.ID).WithField("parent_call").
 			WithHint("leave out the parent")
 	}
 	session.ParentID, session.ParentCall, session.ParentAgent = above.ID, call, above.Agent.Name
 	session.RootAgent, session.Depth, session.Source = above.RootAgent, above.Depth+1, jig.SourceAgent
 	session.Principal = above.Principal
-	return nil
+	return above, calls[0], nil
 }
 
 // checkSource fills in how a session without a parent was started, and refuses unknown sources.

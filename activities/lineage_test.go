@@ -16,6 +16,7 @@ import (
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools"
 )
 
 // anyModel accepts every model name.
@@ -373,4 +374,20 @@ func TestPausedSessionDoesNotCallTheModel(t *testing.T) {
 		require.False(t, thought.Paused)
 		require.Equal(t, 1, model.asked)
 	}
+}
+
+// An extraction that a call starts for its caller may use only the caller's tools. One that a thin tool starts may use what the principal may.
+func TestStepTools_OfAnExtractionThatWasStartedForItsCaller(t *testing.T) {
+	t.Parallel()
+	type none struct{}
+	registry, err := tools.NewRegistry(tools.New(jig.Tool{
+		Name: "tasks.start", Description: "Starts a task.", Permission: jig.PermissionDraft, Implementation: "extraction_start",
+	}, func(context.Context, jig.Invocation, none) (none, error) { return none{}, nil }))
+	require.NoError(t, err)
+	a := activities.New(activities.Deps{Catalogue: registry})
+	caller := jig.Session{Agent: jig.Agent{Tools: []string{"tasks.start", "http.*"}}}
+	fills := jig.Tool{Name: "tasks.run", Implementation: activities.ChildExtraction}
+	require.Equal(t, []string{"tasks.start", "http.*", "tasks.run"}, activities.StepTools(a, caller, jig.Call{Tool: "tasks.start"}, fills))
+	require.Equal(t, []string{"*"}, activities.StepTools(a, caller, jig.Call{Tool: "page.review"}, fills))
+	require.Equal(t, []string{"*"}, activities.StepTools(a, jig.Session{}, jig.Call{}, fills))
 }

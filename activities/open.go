@@ -85,7 +85,7 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 	if session.RequestDigest, err = a.requestOf(ctx, in.Tenant, *in.Start); err != nil {
 		return jig.Session{}, err
 	}
-	if err := a.place(ctx, in.Start.ParentID, in.Start.ParentCall, in.Start.Source, &session); err != nil {
+	if _, _, err := a.place(ctx, in.Start.ParentID, in.Start.ParentCall, in.Start.Source, &session); err != nil {
 		return jig.Session{}, err
 	}
 	if session.Catalogue, err = a.pin(ctx, session); err != nil {

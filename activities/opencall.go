@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
@@ -53,12 +54,13 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 		Tenant: in.Tenant, ID: in.SessionID, Principal: in.Principal, Status: jig.StatusWorking,
 		Agent: jig.Agent{Name: jig.CallAgent, Tools: []string{tool.Name}, Version: tool.Version, Registered: known},
 	}
-	if err := a.place(ctx, in.Parent, in.ParentCall, in.Source, &session); err != nil {
+	parent, by, err := a.place(ctx, in.Parent, in.ParentCall, in.Source, &session)
+	if err != nil {
 		return Opened{}, err
 	}
 	session.Catalogue = map[string]string{tool.Name: tool.Version}
-	if runsSteps(tool) { // its steps may call every other tool that the principal may use
-		session.Agent.Tools = []string{"*"}
+	if runsSteps(tool) {
+		session.Agent.Tools = a.stepTools(parent, by, tool)
 		if session.Catalogue, err = a.pin(ctx, session); err != nil {
 			return Opened{}, err
 		}
@@ -78,6 +80,15 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 		return Opened{}, err
 	}
 	return Opened{Agent: jig.CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1, SettlesWithCall: true}, nil
+}
+
+// stepTools returns the whitelist of a session whose call makes calls. These may use every tool that the principal may use. An extraction
+// that a call starts for its caller may use only what the caller may use, as if it had waited for the extraction.
+func (a *Activities) stepTools(parent jig.Session, by jig.Call, tool jig.Tool) []string {
+	if starter, ok := a.catalogue.Tool(by.Tool); ok && starter.Implementation == startsExtraction {
+		return append(slices.Clone(parent.Agent.Tools), tool.Name)
+	}
+	return []string{"*"}
 }
 
 // permitted returns an error if a session may not use a tool, by the permissions that the tenant gives its principal now.

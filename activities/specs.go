@@ -38,8 +38,13 @@ func childOf(tool jig.Tool) string {
 	return ""
 }
 
-// runsSteps reports whether the calls of a tool make calls of other tools.
-func runsSteps(tool jig.Tool) bool { return isSpec(tool) || childOf(tool) == ChildExtraction }
+// startsExtraction is the implementation of a tool that runs as an activity and starts an extraction in a separate session, for its caller.
+const startsExtraction = "extraction_start"
+
+// runsSteps reports whether the calls of a tool make calls of other tools, or start a session that does so for their caller.
+func runsSteps(tool jig.Tool) bool {
+	return isSpec(tool) || childOf(tool) == ChildExtraction || tool.Implementation == startsExtraction
+}
 
 // isSpec reports whether a tool is an execution spec whose calls run as workflows.
 func isSpec(tool jig.Tool) bool { return childOf(tool) == ChildComposition }

@@ -61,7 +61,7 @@ func TestShippedDocumentsAreValid(t *testing.T) {
 		artifact.Tools(artifact.Options{}), deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: t.TempDir()}}), prompt.Tools(prompt.Options{}), entities.Tools(entities.Options{}),
 	)...)
 	require.NoError(t, err)
-	catalogue := spec.Catalogue{Tools: registry.Tools(), Agents: []string{}, Skills: []string{}, Tasks: []string{}, Specs: []spec.Execution{}, EntityTypes: []entity.Type{}}
+	catalogue := spec.Catalogue{Tools: registry.Tools(), Agents: []string{}, Skills: []string{}, Specs: []spec.Execution{}, EntityTypes: []entity.Type{}}
 	for _, doc := range docs {
 		_, problems := spec.Load(doc.Path, doc.Body)
 		if doc.Kind == spec.KindSkill { // a skill's body is not its file

@@ -119,7 +119,7 @@ func (a *advisor) knownNames(docs []Document, c Catalogue) map[string]bool {
 	for i := range c.Tools {
 		addNames(a.names, c.Tools[i].Name)
 	}
-	for _, list := range [][]string{c.Agents, c.Skills, c.Tasks} {
+	for _, list := range [][]string{c.Agents, c.Skills} {
 		for _, name := range list {
 			addNames(a.names, name)
 		}

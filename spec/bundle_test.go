@@ -24,7 +24,7 @@ func bundleFiles() map[string]string {
 		"other.yaml":            "{kind: thin_tool, name: module.other, bundle: consulting, creates: {type: module}}",
 		"flows/publish.yml":     "{kind: composition, name: module.publish, steps: [{set: {a: 1}}]}",
 		"flows/ask.json":        `{"kind": "prompt", "name": "module.ask", "model": "openai/x", "prompt": "Why?"}`,
-		"flows/find.yaml":       "{kind: task, name: module.find, task: find}",
+		"flows/find.yaml":       "{kind: task, name: module.find, task: find, entity: e}",
 		"policy.yaml":           "{kind: policy, name: module-rules, rules: [{name: all, when: 'true', verdict: ask}]}",
 		"agents/writer.md":      "---\nname: writer\nmodel: openai/x\n---\nWrite.",
 		"skills/notes/SKILL.md": "---\nname: notes\ndescription: Use it to write notes.\n---\nWrite.",
@@ -92,7 +92,9 @@ func TestBundleHash(t *testing.T) {
 		func(files map[string]string) { files["start.yaml"] += " " },
 		func(files map[string]string) { files["bundle.yaml"] += "description: x\n" },
 		func(files map[string]string) { files["skills/notes/more.md"] = "x" },
-		func(files map[string]string) { files["more.yaml"] = "{kind: task, name: more.find, task: find}" },
+		func(files map[string]string) {
+			files["more.yaml"] = "{kind: task, name: more.find, task: find, entity: e}"
+		},
 		func(files map[string]string) {
 			files["bundle.yaml"] = "kind: bundle\nname: dependency-review\nversion: 1.4.1\nrequires: [consulting]\n"
 		},
@@ -111,7 +113,7 @@ func TestBundleProblems(t *testing.T) {
 		hint   string
 	}{
 		"no manifest":                  {func(files map[string]string) { delete(files, "bundle.yaml") }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
-		"a manifest of another kind":   {func(files map[string]string) { files["bundle.yaml"] = "{kind: task, name: a, task: b}" }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
+		"a manifest of another kind":   {func(files map[string]string) { files["bundle.yaml"] = "{kind: task, name: a, task: b, entity: e}" }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
 		"a manifest that says no kind": {func(files map[string]string) { files["bundle.yaml"] = "name: a\nversion: 1.0.0\n" }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
 		"manifest nested too deeply":   {func(files map[string]string) { files["a/bundle.yaml"] = manifest; delete(files, "bundle.yaml") }, []string{"bundle.yaml  NO_MANIFEST"}, "kind: bundle"},
 		"a bundle in a bundle": {
@@ -171,7 +173,7 @@ func TestBundleOfFiles(t *testing.T) {
 
 	first, problems := spec.Load("x/bundle.yaml", []byte(manifest))
 	require.Empty(t, problems)
-	doc, problems := spec.Load("x/a.yaml", []byte("{kind: task, name: a.b, task: c}"))
+	doc, problems := spec.Load("x/a.yaml", []byte("{kind: task, name: a.b, task: c, entity: e}"))
 	require.Empty(t, problems)
 	second, problems := spec.Load("x/y/bundle.yaml", []byte(manifest))
 	require.Empty(t, problems)

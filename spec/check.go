@@ -2,6 +2,7 @@ package spec
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -33,17 +34,15 @@ const (
 type Catalogue struct {
 	// Tools are the contracts of all tools, including those of execution specs.
 	Tools []jig.Tool
-	// Agents, Skills and Tasks are names.
-	Agents, Skills, Tasks []string
+	// Agents and Skills are names.
+	Agents, Skills []string
 	// Specs are the registered compositions, prompts, tasks and thin tools. A document replaces the spec with the same name.
 	Specs []Execution
-	// EntityTypes are the registered entity types. If a type has no fields, only its name is known. A document replaces the type with the
-	// same name.
+	// EntityTypes are the registered entity types. If a type has no fields, only its name is known, so that it may have any task. A document
+	// replaces the type with the same name.
 	EntityTypes []entity.Type
-	// Whitelists maps registered agents to the tools they may use, and TaskSteps maps registered tasks to the steps they run. Both are used
-	// only to find cycles.
+	// Whitelists maps registered agents to the tools they may use. It is used only to find cycles.
 	Whitelists map[string][]string
-	TaskSteps  map[string][]Step
 }
 
 // maxHints limits the number of unknown names that get a suggestion, because computing a thousand suggestions would take a minute.
@@ -78,13 +77,11 @@ type checker struct {
 	specs     names[*Execution]
 	agents    names[*jig.Agent]
 	skills    names[bool]
-	tasks     names[bool]
-	// types are the entity types. A type that is not fully known is nil.
+	// types are the entity types. A type that is not fully known is nil. tasks are the ids of the tasks of all types.
 	types names[*entity.Type]
+	tasks names[bool]
 	// codeTools are the tools of the catalog that are written in code. specTools are the tools that are specs.
 	codeTools, specTools map[string]bool
-	// taskSpecs are the specs of kind task, which a step may name like a task.
-	taskSpecs map[string]bool
 	// outputs maps tools and specs to their output schemas. Some have none.
 	outputs map[string]json.RawMessage
 	// inputs maps specs, by name, and agents, as "agent <name>", to the contracts of their inputs.
@@ -126,10 +123,9 @@ func newChecker(docs []Document, c Catalogue) *checker {
 	k := &checker{
 		docs: docs, catalogue: c,
 		tools: newNames[*contract](c.Tools == nil), specs: newNames[*Execution](c.Specs == nil),
-		agents: newNames[*jig.Agent](c.Agents == nil), skills: newNames[bool](c.Skills == nil), tasks: newNames[bool](c.Tasks == nil),
-		types:     newNames[*entity.Type](c.EntityTypes == nil),
-		codeTools: map[string]bool{}, specTools: map[string]bool{}, taskSpecs: map[string]bool{},
-		inputs: map[string]*contract{}, outputs: map[string]json.RawMessage{}, hints: map[string]string{},
+		agents: newNames[*jig.Agent](c.Agents == nil), skills: newNames[bool](c.Skills == nil),
+		types: newNames[*entity.Type](c.EntityTypes == nil), tasks: newNames[bool](c.EntityTypes == nil),
+		codeTools: map[string]bool{}, specTools: map[string]bool{}, inputs: map[string]*contract{}, outputs: map[string]json.RawMessage{}, hints: map[string]string{},
 		contracts: map[string]*jig.Tool{},
 	}
 	for i := range c.Tools {
@@ -147,9 +143,6 @@ func newChecker(docs []Document, c Catalogue) *checker {
 	}
 	for _, name := range c.Skills {
 		k.skills.all[name] = true
-	}
-	for _, name := range c.Tasks {
-		k.tasks.all[name] = true
 	}
 	for i := range c.EntityTypes {
 		t := &c.EntityTypes[i]
@@ -170,6 +163,7 @@ func newChecker(docs []Document, c Catalogue) *checker {
 			k.skills.all[doc.Name] = true
 		}
 	}
+	k.addTasks()
 	k.tools.sort()
 	k.specs.sort()
 	k.agents.sort()
@@ -186,12 +180,22 @@ func (k *checker) addType(doc *Document) {
 	}
 }
 
+// addTasks adds the tasks of all entity types to the known tasks. If a type is not fully known, it may have any task.
+func (k *checker) addTasks() {
+	for _, t := range k.types.all {
+		if t == nil {
+			k.tasks.open = true
+			continue
+		}
+		for i := range t.Tasks {
+			k.tasks.all[t.Tasks[i].ID] = true
+		}
+	}
+}
+
 // addSpec adds a spec to the known specs, and to the tools if its name is that of a tool.
 func (k *checker) addSpec(x *Execution) {
 	k.specs.all[x.Name] = x
-	if x.Kind == KindTask {
-		k.taskSpecs[x.Name] = true
-	}
 	k.outputs[x.Name] = x.Tool.OutputSchema
 	k.inputs[x.Name] = &contract{raw: x.Tool.InputSchema, of: "the input of " + x.Name}
 	if callable(x) {
@@ -360,8 +364,9 @@ func (k *checker) checkName(doc *Document, c call) bool {
 		}
 		return false
 	case callTask:
-		if own := doc.Execution.Kind == KindTask && doc.Execution.Name == c.name; k.tasks.missing(c.name) && (own || !k.taskSpecs[c.name]) {
-			k.report(doc, c.at(), ProblemUnknownTask, k.suggest("task", c.name, k.tasks.sorted), "there is no task %q", c.name)
+		if k.tasks.missing(c.name) {
+			hint := cmp.Or(k.suggest("task", c.name, k.tasks.sorted), "add the document of the entity type that has this task")
+			k.report(doc, c.at(), ProblemUnknownTask, hint, "no entity type has a task %q", c.name)
 		}
 		return false
 	}

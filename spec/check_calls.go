@@ -125,7 +125,7 @@ func inputCalls(s *Step, at *place, visit func(call)) {
 		kind, key = callAgent, "agent"
 	case toolname.PromptSkill:
 		kind, key = callSkill, "skill"
-	case toolname.TaskRun:
+	case toolname.TasksRun, toolname.TasksStart:
 		kind, key = callTask, "task"
 	default:
 		return

@@ -4,12 +4,14 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/jig-run/jig/internal/entity"
 )
 
 // maxCycles limits the cycles that are reported. A thousand documents that all call each other have more cycles than anybody can read.
 const maxCycles = 20
 
-// graph says what can call what: specs, agents, tasks and, if extractions are started, entity types.
+// graph says what can call what: specs, agents, the tasks of entity types and, if extractions are started, entity types.
 type graph struct {
 	nodes []graphNode
 	// seen holds, for each node, the node that last got an edge to it, so that no edge is added twice.
@@ -88,7 +90,7 @@ func (k *checker) checkCycles() {
 // graph builds the graph, with the documents first, in their order.
 func (k *checker) graph() *graph {
 	g := &graph{}
-	specs, agents, tasks, types := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	specs, agents, types := map[string]int{}, map[string]int{}, map[string]int{}
 	for i := range k.docs {
 		switch doc := &k.docs[i]; {
 		case doc.Execution != nil && k.specs.all[doc.Execution.Name] == doc.Execution:
@@ -114,15 +116,13 @@ func (k *checker) graph() *graph {
 			agents[name] = g.add("agent "+name, nil)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(k.catalogue.TaskSteps)) {
-		tasks[name] = g.add("task "+name, nil)
-	}
+	tasks := k.taskNodes(g, types)
 	link := func(from int) func(call) {
 		return func(c call) {
 			if c.undoes != "" {
 				k.undo(&c)
 			}
-			if to, ok := k.callee(c, from, specs, agents, tasks); ok {
+			for _, to := range k.callees(c, specs, agents, tasks) {
 				g.connect(from, graphEdge{to, c.within, c.key})
 			}
 		}
@@ -134,8 +134,12 @@ func (k *checker) graph() *graph {
 	for name, from := range types {
 		walkTasks(k.types.all[name], link(from))
 	}
-	for name, from := range tasks {
-		walkBlock(k.catalogue.TaskSteps[name], nil, "steps", link(from))
+	for _, nodes := range tasks {
+		for _, one := range nodes {
+			if c, calls := taskCall(one.task, one.at); calls {
+				link(one.node)(c)
+			}
+		}
 	}
 	for name, from := range agents {
 		whitelist := k.catalogue.Whitelists[name]
@@ -157,8 +161,40 @@ func (k *checker) linkThin(g *graph, from int, t *ThinTool, types map[string]int
 	}
 }
 
-// callee returns the node that a call leads to, or false if it is not known.
-func (k *checker) callee(c call, from int, specs, agents, tasks map[string]int) (to int, ok bool) {
+// taskNode is a task of an entity type in the graph, with its place in the document of the type.
+type taskNode struct {
+	node int
+	task *entity.Task
+	at   *place
+}
+
+// taskNodes adds the tasks of the entity types to the graph, connects them to the tasks that they depend on, and returns them by id. Types
+// may have tasks with the same id.
+func (k *checker) taskNodes(g *graph, types map[string]int) map[string][]taskNode {
+	nodes := map[string][]taskNode{}
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		t, own := k.types.all[name], map[string]int{}
+		for i := range t.Tasks {
+			task := &t.Tasks[i]
+			node := g.add("task "+name+"."+task.ID, g.nodes[types[name]].doc)
+			own[task.ID] = node
+			nodes[task.ID] = append(nodes[task.ID], taskNode{node: node, task: task, at: (*place)(nil).key("tasks").item(i)})
+		}
+		for i := range t.Tasks {
+			for j, need := range t.Tasks[i].DependsOn {
+				if to, known := own[need]; known {
+					g.connect(own[t.Tasks[i].ID], graphEdge{to: to, within: (*place)(nil).key("tasks").item(i).key("depends_on").item(j)})
+				}
+			}
+		}
+	}
+	return nodes
+}
+
+// callees returns the nodes that a call leads to, as far as they are known. A task's name leads to the tasks of all types that have one.
+func (k *checker) callees(c call, specs, agents map[string]int, tasks map[string][]taskNode) []int {
+	var to int
+	ok := false
 	switch c.kind {
 	case callTool:
 		if to, ok = specs[c.name]; ok {
@@ -169,15 +205,17 @@ func (k *checker) callee(c call, from int, specs, agents, tasks map[string]int) 
 	case callAgent:
 		to, ok = agents[c.name]
 	case callTask:
-		if to, ok = tasks[c.name]; ok || !k.taskSpecs[c.name] || k.tasks.all[c.name] {
-			return to, ok
+		var all []int
+		for _, one := range tasks[c.name] {
+			all = append(all, one.node)
 		}
-		// A spec of kind task may have the same name as the task that it runs.
-		to = specs[c.name]
-		ok = to != from
+		return all
 	case callSkill:
 	}
-	return to, ok
+	if !ok {
+		return nil
+	}
+	return []int{to}
 }
 
 // linkAgent connects an agent to the specs that its whitelist lets it call as tools.

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -23,18 +24,17 @@ type checkCatalogue struct {
 	Tools  []jig.Tool        `json:"tools"`
 	Agents []string          `json:"agents"`
 	Skills []string          `json:"skills"`
-	Tasks  []string          `json:"tasks"`
 	Specs  map[string]string `json:"specs"`
 	// EntityTypes are documents. Without any, no entity type is known.
-	EntityTypes []string            `json:"entity_types"`
-	Whitelists  map[string][]string `json:"whitelists"`
-	// TaskCalls are the compositions that tasks run.
-	TaskCalls map[string]string `json:"task_calls"`
+	EntityTypes []string `json:"entity_types"`
+	// TypeNames are entity types of which only the names are known.
+	TypeNames  []string            `json:"type_names"`
+	Whitelists map[string][]string `json:"whitelists"`
 }
 
 func (c checkCatalogue) build(t *testing.T) spec.Catalogue {
 	t.Helper()
-	catalogue := spec.Catalogue{Tools: c.Tools, Agents: c.Agents, Skills: c.Skills, Tasks: c.Tasks, Whitelists: c.Whitelists, TaskSteps: map[string][]spec.Step{}}
+	catalogue := spec.Catalogue{Tools: c.Tools, Agents: c.Agents, Skills: c.Skills, Whitelists: c.Whitelists}
 	if c.Specs != nil {
 		catalogue.Specs = []spec.Execution{}
 	}
@@ -48,8 +48,8 @@ func (c checkCatalogue) build(t *testing.T) spec.Catalogue {
 		require.NoError(t, err)
 		catalogue.EntityTypes = append(catalogue.EntityTypes, entityType)
 	}
-	for task, composition := range c.TaskCalls {
-		catalogue.TaskSteps[task] = []spec.Step{{Composition: composition}}
+	for _, name := range c.TypeNames {
+		catalogue.EntityTypes = append(catalogue.EntityTypes, entity.Type{Name: name})
 	}
 	return catalogue
 }
@@ -186,7 +186,7 @@ func many(t *testing.T, n int, calls func(i int) []int) []spec.Document {
 }
 
 func strict() spec.Catalogue {
-	return spec.Catalogue{Tools: []jig.Tool{}, Agents: []string{}, Skills: []string{}, Tasks: []string{}, Specs: []spec.Execution{}}
+	return spec.Catalogue{Tools: []jig.Tool{}, Agents: []string{}, Skills: []string{}, Specs: []spec.Execution{}, EntityTypes: []entity.Type{}}
 }
 
 func TestCheckFindsLongCycles(t *testing.T) {
@@ -270,7 +270,7 @@ func TestCheckWithAPartOfTheCatalogue(t *testing.T) {
 	t.Parallel()
 	docs := load(t, map[string]string{
 		"a.yaml": `{kind: composition, name: a, steps: [{id: x, tool: b.c}, {id: y, composition: d}, {id: z, prompt: {mode: agent, agent: e}},
-		  {id: t, task: {task: f}}, {id: s, prompt: {mode: skill, skill: g, model: openai/x, prompt: hi}}]}`,
+		  {id: t, task: {task: f, entity: e}}, {id: s, prompt: {mode: skill, skill: g, model: openai/x, prompt: hi}}]}`,
 		"b.md": "---\nname: b\nmodel: openai/x\ntools: [no.such]\n---\nDo it.",
 	})
 	require.Empty(t, spec.Check(docs, spec.Catalogue{}))

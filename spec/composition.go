@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // Execution is a parsed execution spec. A composition has steps. A prompt or a task is represented as a composition with one step, `answer`,
@@ -95,7 +96,7 @@ type Step struct {
 	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input of the tool or composition; texts in it are templates."`
 	// Prompt asks a model, a skill or an agent.
 	Prompt *Prompt   `json:"prompt,omitempty" jsonschema:"A question to a model, a skill or an agent."`
-	Task   *TaskCall `json:"task,omitempty" jsonschema:"An extraction task to run."`
+	Task   *TaskCall `json:"task,omitempty" jsonschema:"A task of an entity to run."`
 	// Composition runs another execution spec, by name.
 	Composition string `json:"composition,omitempty" spec:"max=64,form=spec_name" jsonschema:"The execution spec to run, by name."`
 	// Steps is a block of steps that run one after another, such as the body of a loop or a branch of parallel.
@@ -141,14 +142,24 @@ type Prompt struct {
 	MaxTokens int             `json:"max_tokens,omitempty" spec:"min=1,max=1000000" jsonschema:"Limit of the answer in tokens; default 4096."`
 }
 
-// TaskCall runs an extraction task of an entity.
+// TaskCall runs one task of an entity, after those that it depends on and that have no value yet.
 type TaskCall struct {
-	Task string `json:"task" spec:"required,max=128,form=name" jsonschema:"The task's name."`
+	// Task is the id of a task of the entity's type.
+	Task string `json:"task" spec:"required,max=64,form=variable" hint:"add the id of a task of the entity's type, e.g. task: risk" jsonschema:"The id of a task of the entity's type."`
 	// Entity is a template that gives the entity's id.
-	Entity string          `json:"entity,omitempty" spec:"max=4096" jsonschema:"The entity's id; a template."`
-	Values json.RawMessage `json:"values,omitempty" spec:"form=mapping" jsonschema:"Values for the task; texts in them are templates."`
-	// Wait says whether the step waits for the task, whose result is then the step's. The default is true.
-	Wait *bool `json:"wait,omitempty" jsonschema:"Whether the step waits for the task's result; default true."`
+	Entity string          `json:"entity" spec:"required,min=1,max=4096" hint:"add e.g. entity: ${input.id}" jsonschema:"The entity's id; a template."`
+	Values json.RawMessage `json:"values,omitempty" spec:"form=mapping" jsonschema:"What the tasks read as input; texts in it are templates."`
+	// Wait says whether the step waits for the task, whose result is then the step's. The default is true. Otherwise, the task runs in a
+	// separate session, and the result names that session.
+	Wait *bool `json:"wait,omitempty" jsonschema:"Whether the step waits for the task's result; default true. If not, the result names the session that runs the task."`
+}
+
+// Tool returns the name of the tool that the step calls.
+func (t TaskCall) Tool() string {
+	if t.Wait != nil && !*t.Wait {
+		return toolname.TasksStart
+	}
+	return toolname.TasksRun
 }
 
 // Case is a branch of a switch. It has a When or, if it is the last, Else.

@@ -153,9 +153,9 @@ func (d *decoder) into(n *node, path string, v reflect.Value) {
 		v.Set(reflect.New(v.Type().Elem()))
 		d.into(n, path, v.Elem())
 	case reflect.Struct:
-		switch wanted := d.fieldSet(v.Type()).requiredText(); {
+		switch wanted := d.fieldSet(v.Type()).requiredTexts(); {
 		case n.kind == kindString && wanted != "":
-			d.at(path, ProblemWrongType, fmt.Sprintf("write {%s: …}", wanted), "this must be %s, not %s", kindMap, n.kind)
+			d.at(path, ProblemWrongType, "write {"+wanted+"}", "this must be %s, not %s", kindMap, n.kind)
 		case d.is(n, path, kindMap):
 			d.structure(n, path, v)
 		}
@@ -179,18 +179,19 @@ func (d *decoder) onErrorWord(n *node, path string, v reflect.Value) bool {
 	return true
 }
 
-// requiredText returns the only required key of a mapping if its value is a text. Otherwise it returns an empty string.
-func (s fieldSet) requiredText() string {
-	name := ""
+// requiredTexts returns the required keys of a mapping as they would be written if all their values are texts. Otherwise it returns an empty
+// string.
+func (s fieldSet) requiredTexts() string {
+	var keys []string
 	for _, f := range s.list {
-		if f.required && (name != "" || f.kind.Kind() != reflect.String) {
+		if f.required && f.kind.Kind() != reflect.String {
 			return ""
 		}
 		if f.required {
-			name = f.name
+			keys = append(keys, f.name+": …")
 		}
 	}
-	return name
+	return strings.Join(keys, ", ")
 }
 
 // remember records the places inside a value that is kept as raw JSON.

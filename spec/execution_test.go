@@ -217,7 +217,7 @@ output: {ids: "${steps.each.map(s, s.data.idd)}", any: "${steps.other.data.x.y}"
 
 func FuzzLoadExecution(f *testing.F) {
 	for _, seed := range []string{
-		fullComposition, "kind: prompt\nname: a\nmodel: openai/x\nprompt: ${input.x}", "kind: task\nname: a.b\ntask: t",
+		fullComposition, "kind: prompt\nname: a\nmodel: openai/x\nprompt: ${input.x}", "kind: task\nname: a.b\ntask: t\nentity: e",
 		compositionHead + "  - &s {id: a, steps: [*s]}", compositionHead + "  - {for_each: '[1]', id: a, steps: [{id: b, set: {x: '${item}'}}], output: '${steps.b}'}",
 		compositionHead + "  - {id: a, tool: a.b, on_error: {as: e, catch: [{fail: {message: '${e.code}'}}]}, undo: {tool: a.b, input: '${steps.a.data}'}}",
 		`{"kind": "composition", "name": "a", "steps": [{"wait": "\ud83d\ude00"}]}`, "kind: composition\nsteps: [{switch: [{else: true}]}]",

@@ -94,6 +94,10 @@ func (s *sites) data(p *placed) json.RawMessage {
 	switch {
 	case p.Prompt != nil:
 		return p.Prompt.shape()
+	case p.Task != nil && s.shapes.tools != nil:
+		if output, ok := s.shapes.tools(p.Task.Tool()); ok {
+			return output
+		}
 	case p.Tool != "" || p.Composition != "":
 		if s.shapes.tools == nil {
 			return nil

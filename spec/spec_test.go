@@ -139,9 +139,10 @@ func TestPublishedSchemasOfExecutionsAgreeWithTheReader(t *testing.T) {
 		},
 		spec.KindTask: {
 			"{kind: task, name: a, task: b, entity: x, values: {a: 1}, wait: false}": true,
-			"{kind: task, name: a, task: B}":                                         false,
-			"{kind: task, name: a}":                                                  false,
-			"{kind: task, name: a, task: b, wait: 1h}":                               false,
+			"{kind: task, name: a, task: B, entity: x}":                              false,
+			"{kind: task, name: a, entity: x}":                                       false,
+			"{kind: task, name: a, task: b}":                                         false,
+			"{kind: task, name: a, task: b, entity: x, wait: 1h}":                    false,
 		},
 		spec.KindThinTool: {
 			fullThinTool: true,

@@ -2,16 +2,19 @@ package starter
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 )
 
-// maxCalled bounds how many registered execution specs are read to check documents against them.
+// maxCalled bounds how many registered execution specs, and how many entity types, are read to check documents against them.
 const maxCalled = 100
 
 // readCalled completes the catalog with the registered execution specs that the documents call, directly or indirectly. Their steps reveal
-// cycles, and their contracts reveal inputs that do not fit. If a spec cannot be read, the catalog has only its name.
+// cycles, and their contracts reveal inputs that do not fit. If a step runs a task of an entity, readCalled also reads the entity types. If
+// a document cannot be read, the catalog has only its name.
 func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, known *spec.Catalogue) error {
 	registered := map[string]int{}
 	for i, x := range known.Specs {
@@ -19,7 +22,9 @@ func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, kn
 	}
 	var waiting []string
 	seen := map[string]bool{}
+	runsTasks := false
 	call := func(name string) {
+		runsTasks = runsTasks || name == toolname.TasksRun || name == toolname.TasksStart
 		if _, ok := registered[name]; ok && !seen[name] {
 			seen[name] = true
 			waiting = append(waiting, name)
@@ -49,6 +54,31 @@ func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, kn
 		known.Specs[registered[name]] = x
 		eachCall(x.Steps, call)
 	}
+	if !runsTasks {
+		return nil
+	}
+	return a.readTypes(ctx, e, docs, known)
+}
+
+// readTypes completes the catalog with the registered entity types, so that the tasks of entities are known. It leaves out types that one of
+// the documents replaces.
+func (a *app) readTypes(ctx context.Context, e engine, docs []spec.Document, known *spec.Catalogue) error {
+	for i := range min(len(known.EntityTypes), maxCalled) {
+		name := known.EntityTypes[i].Name
+		if slices.ContainsFunc(docs, func(doc spec.Document) bool { return doc.Kind == spec.KindEntityType && doc.Name == name }) {
+			continue
+		}
+		body, err := e.Document(ctx, a.flags.tenant, string(spec.KindEntityType), name)
+		if err != nil {
+			if jig.CodeOf(err) == jig.CodeNotFound { // it was removed meanwhile
+				continue
+			}
+			return err
+		}
+		if t, err := spec.LoadEntityType(name, body); err == nil { // otherwise it is written in an older version of the language
+			known.EntityTypes[i] = t
+		}
+	}
 	return nil
 }
 
@@ -58,6 +88,9 @@ func eachCall(steps []spec.Step, visit func(name string)) {
 		s := &steps[i]
 		visit(s.Tool)
 		visit(s.Composition)
+		if s.Task != nil {
+			visit(s.Task.Tool())
+		}
 		if s.Undo != nil {
 			visit(s.Undo.Tool)
 		}

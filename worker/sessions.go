@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 
 	sdk "go.temporal.io/sdk/client"
 
@@ -16,10 +17,16 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// taskTools returns the tools that show the state of an entity's tasks and retry sessions.
+// taskTools returns the tools that run the tasks of entities, show their state, and retry sessions.
 func taskTools(db *store.DB, temporal sdk.Client, s Settings) []tools.Tool {
+	entities := guardedEntities(db)
 	return tasks.Tools(tasks.Options{
-		Readable: guardedEntities(db).Readable, Status: extractor.NewProgress(db).EntityStatus, Session: db.Session, Call: db.Call, Doubtful: db.DoubtfulCalls, Said: db.HasMessage,
+		Readable: entities.Readable,
+		CheckTask: func(ctx context.Context, inv jig.Invocation, input json.RawMessage) error {
+			_, err := entities.TaskExtraction(ctx, inv, input)
+			return err
+		},
+		Status: extractor.NewProgress(db).EntityStatus, Session: db.Session, Call: db.Call, Doubtful: db.DoubtfulCalls, Said: db.HasMessage,
 		Starter: sessions{db: db, client: client.New(temporal, client.Options{TaskQueue: s.Temporal.TaskQueue})},
 	})
 }

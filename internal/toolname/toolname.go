@@ -11,8 +11,10 @@ const (
 	PromptSkill = "prompt.skill"
 	// AgentRun takes {agent, task?, input?, model?} and returns {session_id, answer}.
 	AgentRun = "agent.run"
-	// TaskRun takes {task, entity?, values?, wait}.
-	TaskRun = "task.run"
+	// TasksRun takes {entity, task, values?} and returns {entity_id, task, status, value}.
+	TasksRun = "tasks.run"
+	// TasksStart takes the same as [TasksRun], does not wait, and returns {entity_id, task, session_id}.
+	TasksStart = "tasks.start"
 )
 
 // The tools of entities.

@@ -1,5 +1,5 @@
-// Package tasks contains tools about sessions and extractions: one shows the state of an entity's tasks, the other retries a session. It
-// must not know how they are stored, nor how a session is started.
+// Package tasks contains tools about the tasks of entities and about sessions: they run a task, start one, show the state of an entity's
+// tasks, and retry a session. It must not know how they are stored, nor how a session is started.
 package tasks
 
 import (
@@ -31,6 +31,8 @@ type Options struct {
 	Readable func(ctx context.Context, inv jig.Invocation, id string) (e entity.Entity, found bool, err error)
 	// Status returns the state of an entity's latest extraction.
 	Status func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
+	// CheckTask checks whether the call's principal may run the task that a [guarded.TaskInput] names, and whether the task exists.
+	CheckTask func(ctx context.Context, inv jig.Invocation, input json.RawMessage) error
 	// Session and Call read the session or call to retry; NOT_FOUND if it does not exist.
 	Session func(ctx context.Context, tenant, id string) (jig.Session, error)
 	Call    func(ctx context.Context, tenant, session, call string) (jig.Call, error)
@@ -64,6 +66,7 @@ type Start struct {
 // Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
 	return []tools.Tool{
+		runTool(), o.startTool(),
 		tools.New(jig.Tool{
 			Name: GetStatusTool,
 			Description: "Returns the status of an entity's latest extraction: whether it is running, and for each task whether it is pending, completed, kept, " +

@@ -1,6 +1,7 @@
 package guarded
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/internal/toolname"
 )
 
@@ -41,13 +43,22 @@ type ExtractAllInput struct {
 	Limit       int                   `json:"limit,omitempty"        jsonschema:"stop after this many entities; no limit when it is left out" minimum:"1"`
 }
 
+// TaskInput is the input of tasks.run and tasks.start.
+type TaskInput struct {
+	Entity string          `json:"entity"           jsonschema:"the entity's id" minLength:"1"`
+	Task   string          `json:"task"             jsonschema:"the id of a task of the entity's type" minLength:"1"`
+	Values json.RawMessage `json:"values,omitempty" jsonschema:"what the tasks read as input"`
+}
+
 // Extraction is the input for starting an extraction of an entity.
 type Extraction struct {
 	Entity entity.Entity
 	Type   entity.Type
 	Fields []string
 	Mode   string
-	Input  json.RawMessage
+	// Task is the only task to run, with those that it depends on. If it is empty, Fields and Mode say what to run.
+	Task  string
+	Input json.RawMessage
 	// Tasks says how tasks ended in earlier extractions, by id.
 	Tasks map[string]json.RawMessage
 }
@@ -59,25 +70,55 @@ func (g Entities) Extraction(ctx context.Context, inv jig.Invocation, input json
 	if err := json.Unmarshal(input, &in); err != nil {
 		return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
 	}
+	x, err := g.toFill(ctx, inv, "/id", in.ID)
+	if err != nil {
+		return Extraction{}, err
+	}
+	if err := extractable(x.Type, "/id", in.Fields); err != nil {
+		return Extraction{}, err
+	}
+	x.Fields, x.Mode, x.Input = in.Fields, in.Mode, in.Input
+	return x, nil
+}
+
+// TaskExtraction returns the input for the extraction that a call of tasks.run starts. The principal must be permitted to read and write
+// entities of the type, and the type must have the task.
+func (g Entities) TaskExtraction(ctx context.Context, inv jig.Invocation, input json.RawMessage) (Extraction, error) {
+	var in TaskInput
+	if err := json.Unmarshal(input, &in); err != nil {
+		return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the input cannot be read: %w", err)
+	}
+	x, err := g.toFill(ctx, inv, "/entity", in.Entity)
+	if err != nil {
+		return Extraction{}, err
+	}
+	ids := make([]string, len(x.Type.Tasks))
+	for i, task := range x.Type.Tasks {
+		ids[i] = task.ID
+	}
+	if !slices.Contains(ids, in.Task) {
+		return Extraction{}, jig.Errorf(jig.CodeInvalidInput, "the type %s has no task %q", x.Type.Name, jig.Cut(in.Task, 100)).WithField("/task").
+			WithHint(cmp.Or(suggest.OrKnown(in.Task, ids), "give the id of an entity whose type has this task"))
+	}
+	x.Task, x.Input = in.Task, in.Values
+	return x, nil
+}
+
+// toFill returns an entity whose fields the principal may fill, with its type and the outcomes of earlier tasks.
+func (g Entities) toFill(ctx context.Context, inv jig.Invocation, at, id string) (Extraction, error) {
 	types, err := g.ReadableTypes(ctx, inv)
 	if err != nil {
 		return Extraction{}, err
 	}
-	e, tasks, err := g.Store.EntityProgress(ctx, inv.Tenant, in.ID)
+	e, tasks, err := g.Store.EntityProgress(ctx, inv.Tenant, id)
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 		return Extraction{}, err
 	}
 	t, readable := types[e.Type]
 	if err != nil || !readable {
-		return Extraction{}, NotFound("/id", in.ID)
+		return Extraction{}, NotFound(at, id)
 	}
-	if err := entity.Permit(inv.Principal, t.Name, entity.ActionWrite); err != nil {
-		return Extraction{}, err
-	}
-	if err := extractable(t, "/id", in.Fields); err != nil {
-		return Extraction{}, err
-	}
-	return Extraction{Entity: e, Type: t, Fields: in.Fields, Mode: in.Mode, Input: in.Input, Tasks: tasks}, nil
+	return Extraction{Entity: e, Type: t, Tasks: tasks}, entity.Permit(inv.Principal, t.Name, entity.ActionWrite)
 }
 
 // CheckExtractAll checks whether the principal may read and write entities of the type that a call of entities.extractAll names, and whether

@@ -76,12 +76,11 @@ func (c *compiler) answerAs(call *callPlan, schema json.RawMessage) {
 }
 
 func (c *compiler) task(t spec.TaskCall, at string, in within) (*callPlan, error) {
-	call := &callPlan{tool: toolname.TaskRun, at: at}
+	call := &callPlan{tool: t.Tool(), at: at}
 	parts := partsOf{compiler: c, call: call, at: at, in: in}
 	parts.fixed("task", t.Task)
 	parts.text("entity", "entity", t.Entity)
 	parts.document("values", "values", t.Values)
-	parts.fixed("wait", t.Wait == nil || *t.Wait)
 	return call, parts.err
 }
 

@@ -56,7 +56,7 @@ func FuzzCompile(f *testing.F) {
 	for _, one := range []string{
 		`{"kind":"composition","name":"x.y","steps":[{"wait":"1s"}]}`,
 		"kind: prompt\nname: x.y\nmodel: openai/x\nprompt: ${input.a}\n",
-		"kind: task\nname: x.y\ntask: t\n",
+		"kind: task\nname: x.y\ntask: t\nentity: ${input.id}\n",
 		"kind: composition\nname: x.y\nsteps:\n  - {id: a, for_each: '[1]', tool: x.a, on_error: {catch: [{set: {a: '${error.code}'}}]}}\n",
 	} {
 		f.Add(one)

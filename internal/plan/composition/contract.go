@@ -17,7 +17,7 @@ type (
 	// Move is the result of [Plan.Advance]. The caller stores it in one transaction, as a whole or not at all.
 	Move = plan.Move
 	// Ask is a call to admit. A prompt step calls prompt.direct, prompt.skill or agent.run, a composition step calls the composition by name,
-	// and a task step calls task.run. If a prompt step that calls agent.run has a schema, the agent is sent the schema with its task, and the
+	// and a task step calls tasks.run or tasks.start. If a prompt step that calls agent.run has a schema, the agent is sent the schema with its task, and the
 	// answer in the step's data is parsed JSON.
 	Ask = plan.Ask
 )

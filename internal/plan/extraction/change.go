@@ -46,6 +46,8 @@ type Begin struct {
 	Entity entity.Entity
 	Fields []string
 	Mode   Mode
+	// Task is the only task to run; see [Input].
+	Task string
 	// Input is the value that expressions read as `input`.
 	Input json.RawMessage
 	// Tasks says how tasks ended in earlier extractions, as stored from [entity.Change].Tasks.
@@ -56,7 +58,7 @@ type Begin struct {
 // else has changed one of these fields, or if a field's provenance names another task.
 func InputOf(kind entity.Type, b Begin) (json.RawMessage, error) {
 	in := Input{
-		EntityID: b.Entity.ID, Entity: Target{Type: b.Entity.Type, Title: b.Entity.Title, Content: b.Entity.Content}, Fields: b.Fields, Mode: b.Mode, Input: b.Input,
+		EntityID: b.Entity.ID, Entity: Target{Type: b.Entity.Type, Title: b.Entity.Title, Content: b.Entity.Content}, Fields: b.Fields, Mode: b.Mode, Task: b.Task, Input: b.Input,
 		Earlier: map[string]Earlier{},
 	}
 	content := map[string]json.RawMessage{}

@@ -68,6 +68,9 @@ type Input struct {
 	// Fields limits the extraction to these fields and what they depend on. Empty means all fields.
 	Fields []string `json:"fields,omitempty"`
 	Mode   Mode     `json:"mode,omitempty"`
+	// Task limits the extraction to one task, which runs in any case, and to those that it depends on, which run only if they have no value.
+	// Fields and Mode are then empty, and the result is a [TaskOutcome].
+	Task string `json:"task,omitempty"`
 	// Earlier says how the tasks ended in earlier extractions, by id; see [Result.Earlier].
 	Earlier map[string]Earlier `json:"earlier,omitempty"`
 }
@@ -141,6 +144,20 @@ type TaskResult struct {
 	Fields []string        `json:"fields,omitempty"`
 	Value  json.RawMessage `json:"value,omitempty"`
 	Record
+}
+
+// TaskOutcome is the data of an extraction of a single task that has ended.
+type TaskOutcome struct {
+	EntityID string `json:"entity_id"`
+	Task     string `json:"task"`
+	// Status is completed or skipped, and Because says why the task was skipped, as in [TaskResult].
+	Status  TaskStatus `json:"status"`
+	Because string     `json:"because,omitempty"`
+	// Fields are the fields that the task fills.
+	Fields []string `json:"fields,omitempty"`
+	// Value is null if the task was skipped.
+	Value      json.RawMessage    `json:"value"`
+	Provenance *entity.Provenance `json:"provenance,omitempty"`
 }
 
 // Counts counts tasks by status.

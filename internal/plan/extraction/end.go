@@ -14,7 +14,7 @@ import (
 // asBefore keeps the earlier outcome of a task if the mode says so, and reports whether it did.
 func (r *run) asBefore(ctx context.Context, t *task) (bool, error) {
 	before, ok := r.given.Earlier[t.ID]
-	if !ok || r.given.Mode == ModeRun {
+	if !ok || r.given.Mode == ModeRun || r.given.single == t.number {
 		return false, nil
 	}
 	r.evaluated++
@@ -194,16 +194,61 @@ func (r *run) finish(ctx context.Context) error {
 			}
 		}
 	}
-	data, err := jsontext.Encode(out)
-	if err != nil {
+	var err error
+	if r.move.Result, err = r.result(out); err != nil {
 		return err
 	}
 	r.move.Done = true
-	r.move.Result = jig.ToolResult{Success: true, Data: data, Summary: out.Counts.String()}
 	if r.at.Canceled && out.Counts.Canceled > 0 {
 		r.move.Result.Success, r.move.Result.Error = false, jig.Errorf(jig.CodeCanceled, "the extraction was canceled")
 	}
 	return nil
+}
+
+// result returns the result of an extraction.
+func (r *run) result(out Result) (jig.ToolResult, error) {
+	if r.given.single >= 0 {
+		return r.resultOfTask(out)
+	}
+	data, err := jsontext.Encode(out)
+	return jig.ToolResult{Success: true, Data: data, Summary: out.Counts.String()}, err
+}
+
+// resultOfTask returns the result of an extraction of a single task. It is a failure if the task failed, or could not run because one that
+// it depends on failed. A task that was skipped because of a condition has no value, and that is not a failure.
+func (r *run) resultOfTask(out Result) (jig.ToolResult, error) {
+	t := r.plan.tasks[r.given.single]
+	one := out.Tasks[t.ID]
+	if failed, cause := out.failureOf(t.ID); cause != nil {
+		e := *cause
+		if e.Message = "task " + t.ID + " failed: " + cause.Message; failed != t.ID {
+			e.Message = "task " + t.ID + " needs task " + failed + ", which failed: " + cause.Message
+		}
+		return jig.Failure(&e), nil
+	}
+	about := TaskOutcome{
+		EntityID: out.EntityID, Task: t.ID, Status: one.Status, Because: one.Because, Fields: one.Fields, Value: orNull(one.Value),
+		Provenance: one.Provenance,
+	}
+	if len(t.fields) > 0 && one.Status == TaskCompleted {
+		p := out.Provenance[t.fields[0].Name]
+		about.Value, about.Provenance = out.Values[t.fields[0].Name], &p
+	}
+	data, err := jsontext.Encode(about)
+	return jig.ToolResult{Success: true, Data: data, Summary: "task " + t.ID + ": " + string(one.Status)}, err
+}
+
+// failureOf returns the task because of whose failure a task has no value, which may be the task itself, and the error of that failure. The
+// error is nil if there was no failure.
+func (out Result) failureOf(id string) (failed string, cause *jig.Error) {
+	for range out.Tasks {
+		one := out.Tasks[id]
+		if one.Status == TaskFailed || one.Status != TaskSkipped || one.Because == "condition" {
+			return id, one.Error
+		}
+		id = one.Because
+	}
+	return id, nil
 }
 
 // report adds the outcome of a task to the result.

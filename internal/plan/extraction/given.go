@@ -22,8 +22,9 @@ type given struct {
 	content map[string]expr.Value
 	order   []string
 	input   expr.Value
-	// asked says, by index, which tasks the extraction must complete.
-	asked []bool
+	// asked says, by index, which tasks the extraction must complete. single is the index of the only task to run, or -1.
+	asked  []bool
+	single int
 }
 
 // given reads the input. The error says what is wrong with it.
@@ -31,7 +32,7 @@ func (p *Plan) given(raw json.RawMessage) (*given, *jig.Error) {
 	if last := p.last.Load(); last != nil && bytes.Equal(last.raw.all, raw) {
 		return last, nil
 	}
-	g := &given{content: map[string]expr.Value{}}
+	g := &given{content: map[string]expr.Value{}, single: -1}
 	g.raw.all = bytes.Clone(raw)
 	if err := json.Unmarshal(raw, &g.Input); err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the input of the extraction cannot be read: %w", err)
@@ -54,7 +55,11 @@ func (p *Plan) given(raw json.RawMessage) (*given, *jig.Error) {
 		return nil, jig.AsError(err).WithField("/input")
 	}
 	var problem *jig.Error
-	if g.asked, problem = p.askedFor(g.Fields); problem != nil {
+	if g.asked, problem = p.askedFor(g.Fields); problem == nil && g.Task != "" {
+		g.Mode = ModeRetry // for the tasks that it depends on
+		g.asked, g.single, problem = p.askedForTask(g.Task)
+	}
+	if problem != nil {
 		return nil, problem
 	}
 	p.last.Store(g)
@@ -100,4 +105,17 @@ func (p *Plan) askedFor(fields []string) ([]bool, *jig.Error) {
 		}
 	}
 	return asked, nil
+}
+
+// askedForTask returns which tasks one task needs, and the index of that task.
+func (p *Plan) askedForTask(id string) ([]bool, int, *jig.Error) {
+	n := slices.IndexFunc(p.tasks, func(t *task) bool { return t.ID == id })
+	if n < 0 {
+		return nil, -1, jig.Errorf(jig.CodeInvalidInput, "%s has no task %q", p.name, jig.Cut(id, 100)).WithField("/task")
+	}
+	asked := make([]bool, len(p.tasks))
+	for i := range asked {
+		asked[i] = i == n || p.tasks[n].ancestors.has(i)
+	}
+	return asked, n, nil
 }

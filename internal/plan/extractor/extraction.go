@@ -30,15 +30,21 @@ func New(entities guarded.Entities, check func(schema json.RawMessage, value []b
 
 // Begin checks a call of a tool that fills entities and returns the extraction to run.
 func (x Extractor) Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (plan.Extraction, error) {
-	if tool == toolname.EntitiesExtractAll {
+	var begun guarded.Extraction
+	var err error
+	switch tool {
+	case toolname.EntitiesExtractAll:
 		return plan.Extraction{}, x.entities.CheckExtractAll(ctx, inv, input)
+	case toolname.TasksRun:
+		begun, err = x.entities.TaskExtraction(ctx, inv, input)
+	default:
+		begun, err = x.entities.Extraction(ctx, inv, input)
 	}
-	begun, err := x.entities.Extraction(ctx, inv, input)
 	if err != nil {
 		return plan.Extraction{}, err
 	}
 	raw, err := extraction.InputOf(begun.Type, extraction.Begin{
-		Entity: begun.Entity, Fields: begun.Fields, Mode: extraction.Mode(begun.Mode), Input: begun.Input, Tasks: begun.Tasks,
+		Entity: begun.Entity, Fields: begun.Fields, Mode: extraction.Mode(begun.Mode), Task: begun.Task, Input: begun.Input, Tasks: begun.Tasks,
 	})
 	return plan.Extraction{Entity: begun.Entity.ID, Type: begun.Type.Name, Version: begun.Type.Version, Input: raw}, err
 }
