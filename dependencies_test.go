@@ -54,7 +54,7 @@ func purposes() map[string]string {
 		"golang.org/x/mod":                                         "Reads `go.mod` files and compares versions as the `go` command does.",
 		"golang.org/x/net":                                         "Character encodings of web pages, and which HTTP headers are valid.",
 		"golang.org/x/term":                                        "Tells whether a terminal is attached.",
-		"golang.org/x/text":                                        "The printer that the schema validator needs for its messages.",
+		"golang.org/x/text":                                        "The printer that the schema validator needs for its messages, and the Unicode forms in which texts are compared.",
 		"google.golang.org/protobuf":                               "Reads the conformance suite of CEL, and makes the durations in Temporal's messages.",
 	}
 }

@@ -49,18 +49,36 @@ type Argument struct {
 
 // Tracer compares the input of calls with the texts of a session. It is safe for concurrent use.
 type Tracer struct {
-	k Knowledge
+	k     Knowledge
+	words vocabulary
+	// trusted has what was typed and the trusted results; typed is what the typed texts alone say.
+	trusted, untrusted *corpus
+	typed              facts
 }
 
-// NewTracer prepares the texts of k for comparison.
+// NewTracer prepares the texts of k for comparison. It takes time and memory in proportion to their length, up to 4 MB of trusted and
+// 4 MB of untrusted texts.
 func NewTracer(k Knowledge) *Tracer {
-	return &Tracer{k: k}
+	words := vocabulary{}
+	t := &Tracer{k: k, words: words, trusted: newCorpus(words), untrusted: newCorpus(words)}
+	for _, text := range k.Typed {
+		t.trusted.add(text)
+	}
+	t.untrusted.items = true
+	t.typed = t.trusted.facts.clone()
+	for _, r := range k.Trusted {
+		t.trusted.add(r.Text)
+	}
+	for _, r := range k.Untrusted {
+		t.untrusted.add(r.Text)
+	}
+	return t
 }
 
 // Trace returns the arguments of input that cannot be traced. schema is the JSON Schema of the input; it says which values are constants
 // and which arguments are destinations. An input that is not JSON is untrusted as a whole.
 func (t *Tracer) Trace(input, schema json.RawMessage) Findings {
-	w := walk{tracer: t, root: parseSchema(schema)}
+	w := walk{judge: &judge{Tracer: t, work: maxWork}, root: parseSchema(schema), schema: string(schema)}
 	w.input(input)
 	return w.findings
 }

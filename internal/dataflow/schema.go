@@ -111,6 +111,13 @@ func (p places) destination() bool {
 	return slices.ContainsFunc(p, func(part object) bool { return part[destinationKey] == true })
 }
 
+// magnitude reports whether the schema says that the value is a number that need not be whole: an amount or a measure, never an id.
+func (p places) magnitude() bool {
+	return slices.ContainsFunc(p, func(part object) bool {
+		return part["type"] == "number" || slices.Contains(list(part["type"]), any("number"))
+	})
+}
+
 // constant reports whether the author of the schema wrote the value: a member of an enum, a const or a default. Such a value is a choice and
 // carries no data of its own.
 func (p places) constant(v any) bool {
@@ -139,12 +146,16 @@ func same(constant, v any) bool {
 
 // asObject returns v as an object, or nil.
 func asObject(v any) object {
-	o, _ := v.(map[string]any)
-	return o
+	if o, ok := v.(map[string]any); ok {
+		return o
+	}
+	return nil
 }
 
 // list returns v as a list, or nil.
 func list(v any) []any {
-	l, _ := v.([]any)
-	return l
+	if l, ok := v.([]any); ok {
+		return l
+	}
+	return nil
 }

@@ -25,8 +25,9 @@ const (
 
 // walk goes through the values of one input.
 type walk struct {
-	tracer   *Tracer
+	judge    *judge
 	root     object
+	schema   string
 	findings Findings
 }
 
@@ -52,8 +53,7 @@ func (w *walk) input(input json.RawMessage) {
 // value judges v, which stands at path. schema is what the schema says about it.
 func (w *walk) value(path string, v any, schema places, depth int) {
 	if depth > maxDepth {
-		text, _ := json.Marshal(v) //nolint:errchkjson // it was decoded from JSON
-		w.add(&w.findings.Untrusted, path, string(text), nil)
+		w.add(&w.findings.Untrusted, path, "(nested too deeply)", nil)
 		return
 	}
 	switch v := v.(type) {
@@ -61,8 +61,8 @@ func (w *walk) value(path string, v any, schema places, depth int) {
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			at := path + "/" + escape.Replace(name)
 			inner, known := schema.property(w.root, name)
-			if !known {
-				w.leaf(at, name, places{})
+			if !known && !strings.Contains(w.schema, name) {
+				w.name(at, name)
 			}
 			w.value(at, v[name], inner, depth+1)
 		}
@@ -75,6 +75,14 @@ func (w *walk) value(path string, v any, schema places, depth int) {
 	}
 }
 
+// name judges the name of a property that the schema does not know. Such a name may be a value, as in a list of recipients. One that stands in
+// no text is the model's.
+func (w *walk) name(path, name string) {
+	if j := w.judge.text(name, false); j.destination || len(j.calls) > 0 {
+		w.report(path, name, j)
+	}
+}
+
 // escape writes a name as a part of a JSON Pointer.
 var escape = strings.NewReplacer("~", "~0", "/", "~1") //nolint:gochecknoglobals // immutable
 
@@ -83,12 +91,19 @@ func (w *walk) leaf(path string, v any, schema places) {
 	if schema.constant(v) {
 		return
 	}
-	text, number := v.(string)
-	number = !number
-	if number {
-		text = string(v.(json.Number)) //nolint:forcetypeassert // the callers pass nothing else
+	var j judgement
+	var text string
+	switch v := v.(type) {
+	case string:
+		text, j = v, w.judge.text(v, schema.destination())
+	case json.Number:
+		text, j = string(v), w.judge.number(v, schema.destination(), schema.magnitude())
 	}
-	j := w.tracer.judge(text, number, schema.destination())
+	w.report(path, text, j)
+}
+
+// report adds what is known about a value to the findings.
+func (w *walk) report(path, text string, j judgement) {
 	switch {
 	case j.computed:
 		w.add(&w.findings.Computed, path, text, nil)

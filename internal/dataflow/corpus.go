@@ -1,0 +1,198 @@
+package dataflow
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxCorpus is how many bytes of trusted and of untrusted texts are compared. A text that does not fit is left out. If an untrusted text
+	// is left out, no value is taken for one that stands in no text; a trusted text that is left out traces nothing.
+	maxCorpus = 4 << 20
+	// maxWork bounds the comparisons of tokens for one input.
+	maxWork = 4 << 20
+)
+
+// vocabulary numbers the tokens of all texts, from 1.
+type vocabulary map[string]int32
+
+// id returns the number of a token, which it adds if it is new.
+func (v vocabulary) id(text string) int32 {
+	id, ok := v[text]
+	if !ok {
+		id = int32(len(v)) + 1 //nolint:gosec // there are fewer tokens than bytes in a corpus
+		v[strings.Clone(text)] = id
+	}
+	return id
+}
+
+// corpus is a sequence of texts and an index of their tokens.
+type corpus struct {
+	words vocabulary
+	// items says that the number of a list's item is a number like any other.
+	items bool
+	// sequence are the tokens of all texts, with 0 between texts.
+	sequence []int32
+	// ends are the positions after the last token of each text.
+	ends []int32
+	// first is the first position of each token, plus one; next is the next position of the same token, plus one; count is how often it stands.
+	first, count, next []int32
+	// facts is what the texts say.
+	facts facts
+	size  int
+	// cut says that texts were left out.
+	cut bool
+}
+
+func newCorpus(words vocabulary) *corpus {
+	return &corpus{words: words, facts: newFacts()}
+}
+
+// add adds a text, with its parts if it is JSON.
+func (c *corpus) add(text string) {
+	if c.size+len(text) > maxCorpus {
+		c.cut = true
+	} else if c.size += len(text); !c.document(text) {
+		c.plain(text)
+	}
+	c.push(0)
+	c.ends = append(c.ends, int32(len(c.sequence))) //nolint:gosec // bounded by maxCorpus
+}
+
+// document adds the names, strings and numbers of a JSON document. It reports whether text is one.
+func (c *corpus) document(text string) bool {
+	if text = strings.TrimSpace(text); text == "" || !strings.ContainsRune(`{["`, rune(text[0])) || !json.Valid([]byte(text)) {
+		return false
+	}
+	for at := 0; at < len(text); {
+		end := at + 1
+		switch {
+		case text[at] == '"':
+			end = closing(text, at)
+			c.plain(unquoted(text[at:end]))
+		case text[at] == '-' || digit(text[at]):
+			for end < len(text) && strings.IndexByte("0123456789.eE+-", text[end]) >= 0 {
+				end++
+			}
+			c.plain(text[at:end])
+		}
+		at = end
+	}
+	return true
+}
+
+// closing returns the position after the string of a JSON document that begins at a position.
+func closing(text string, at int) int {
+	for at++; text[at] != '"'; at++ {
+		if text[at] == '\\' {
+			at++
+		}
+	}
+	return at + 1
+}
+
+// unquoted returns the value of a JSON string.
+func unquoted(quoted string) string {
+	if !strings.Contains(quoted, `\`) {
+		return quoted[1 : len(quoted)-1]
+	}
+	var value string
+	if json.Unmarshal([]byte(quoted), &value) != nil {
+		return quoted
+	}
+	return value
+}
+
+// plain adds a text that is not JSON.
+func (c *corpus) plain(text string) {
+	tokens := scan(text)
+	for i, t := range tokens {
+		if t.item {
+			tokens[i].item = !c.items
+			continue
+		}
+		c.push(c.words.id(t.text))
+	}
+	c.facts.add(tokens)
+}
+
+// push appends a token. 0 takes a place and is never found.
+func (c *corpus) push(id int32) {
+	c.sequence = append(c.sequence, id)
+	c.next = append(c.next, 0)
+	if id == 0 {
+		return
+	}
+	for int(id) >= len(c.count) {
+		c.count, c.first = append(c.count, 0), append(c.first, 0)
+	}
+	at := int32(len(c.sequence)) //nolint:gosec // bounded by maxCorpus
+	c.next[at-1], c.first[id] = c.first[id], at
+	c.count[id]++
+}
+
+// ids returns the numbers of tokens; 0 for a token that stands in no text.
+func (v vocabulary) ids(tokens []token) []int32 {
+	ids := make([]int32, len(tokens))
+	for i, t := range tokens {
+		ids[i] = v[t.text]
+	}
+	return ids
+}
+
+// find returns the position of a sequence of tokens, or -1. It spends from work, and returns ok false if that does not suffice.
+func (c *corpus) find(ids []int32, work *int) (position int, ok bool) {
+	rarest := -1
+	for i, id := range ids {
+		if !c.has(id) {
+			return -1, true
+		}
+		n := c.count[id]
+		if rarest < 0 || n < c.count[ids[rarest]] {
+			rarest = i
+		}
+	}
+	if rarest < 0 {
+		return -1, true
+	}
+	for at := c.first[ids[rarest]]; at != 0; at = c.next[at-1] {
+		begin := int(at) - 1 - rarest
+		if *work--; *work < 0 {
+			return -1, false
+		}
+		if begin < 0 || begin+len(ids) > len(c.sequence) {
+			continue
+		}
+		same := 0
+		for same < len(ids) && c.sequence[begin+same] == ids[same] {
+			same++
+		}
+		*work -= same
+		if same == len(ids) {
+			return begin, true
+		}
+	}
+	return -1, true
+}
+
+// has reports whether a token stands in a text.
+func (c *corpus) has(id int32) bool {
+	return int(id) < len(c.count) && c.count[id] > 0
+}
+
+// texts counts a token in the texts that hold it. It spends from work.
+func (c *corpus) texts(id int32, marked map[int]int, work *int) {
+	last := -1
+	if !c.has(id) {
+		return
+	}
+	for at := c.first[id]; at != 0 && *work > 0; at = c.next[at-1] {
+		*work--
+		text, _ := slices.BinarySearch(c.ends, at)
+		if text != last {
+			marked[text]++
+			last = text
+		}
+	}
+}

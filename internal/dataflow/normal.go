@@ -1,0 +1,51 @@
+package dataflow
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/cases"
+	"golang.org/x/text/unicode/norm"
+)
+
+// normal returns the text in the form in which texts are compared, except for upper and lower case: Unicode NFKC, with plain dashes and
+// quotes and without invisible characters. Letters that only look alike stay different.
+func normal(text string) string {
+	if ascii(text) {
+		return text
+	}
+	text = norm.NFKC.String(strings.ToValidUTF8(text, " "))
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r < utf8.RuneSelf:
+			return r
+		case r >= '\u2010' && r <= '\u2015' || r == '\u2212':
+			return '-'
+		case r == '\u2018' || r == '\u2019':
+			return '\''
+		case unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r):
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// fold removes the difference between upper and lower case.
+func fold(text string) string {
+	if ascii(text) {
+		return strings.ToLower(text)
+	}
+	// Folding may undo the normal form.
+	return norm.NFKC.String(cases.Fold().String(text))
+}
+
+// ascii reports whether the text has only ASCII characters.
+func ascii(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
