@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 )
 
 // Options are the settings of a DB.
@@ -61,8 +62,10 @@ type DB struct {
 	queries queries
 	options Options
 	hub     *hub
-	// gatherer joins transactions on the calls of one session.
-	gatherer gatherer
+	// gatherer, reads and finishes combine what is asked about the calls of one session at the same time.
+	gatherer combiner[gathered, struct{}]
+	reads    combiner[[]string, callsRead]
+	finishes combiner[[]*ledger.QuickCompletion, quickFinished]
 	// installation scopes the idempotency keys of the calls that this DB admits.
 	installation string
 }
@@ -85,7 +88,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, unavailable(config.ConnConfig, err)
 	}
-	db := &DB{pool: pool, queries: list, options: options, gatherer: gatherer{waiting: map[topicKey][]*gathered{}}}
+	db := &DB{pool: pool, queries: list, options: options}
 	if err := db.check(ctx); err != nil {
 		pool.Close()
 		return nil, err

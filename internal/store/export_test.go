@@ -33,5 +33,9 @@ func (db *DB) Gathered(tenant, session string) int {
 	if !busy {
 		return 0
 	}
-	return 1 + len(waiting)
+	n := 1
+	for _, all := range waiting {
+		n += len(all.parts)
+	}
+	return n
 }

@@ -2,36 +2,51 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
 )
 
+// callsRead holds the rows that CallsOf reads.
+type callsRead struct {
+	session *sessionRow
+	calls   []callRow
+	paused  []pauseRow
+}
+
 // CallsOf returns a session and the given calls, each with the pause that holds it back, if any. It returns NOT_FOUND when there is no
 // such session.
 func (db *DB) CallsOf(ctx context.Context, tenant, id string, ids []string) (jig.Session, []jig.Call, error) {
-	var session *sessionRow
-	var rows []callRow
-	var paused []pauseRow
-	err := db.once(ctx, tenant, func(t *tx) {
-		first(t.queue("SessionGet", tenant, id), &session)
-		list(t.queue("CallsGet", tenant, id, ids), &rows)
-		list(t.queue("PausesOfSession", tenant, id), &paused)
+	read, err := db.reads.do(topicKey{tenant, id}, ids, func(parts [][]string) (read callsRead, err error) {
+		all := slices.Concat(parts...)
+		err = db.once(ctx, tenant, func(t *tx) {
+			first(t.queue("SessionGet", tenant, id), &read.session)
+			list(t.queue("CallsGet", tenant, id, all), &read.calls)
+			list(t.queue("PausesOfSession", tenant, id), &read.paused)
+		})
+		return read, err
 	})
 	if err != nil {
 		return jig.Session{}, nil, err
 	}
-	if session == nil {
+	if read.session == nil {
 		return jig.Session{}, nil, noSession(id)
 	}
-	s, err := session.session()
+	s, err := read.session.session()
 	if err != nil {
 		return jig.Session{}, nil, err
 	}
+	var rows []callRow
+	for _, row := range read.calls {
+		if slices.Contains(ids, row.CallID) {
+			rows = append(rows, row)
+		}
+	}
 	some, err := calls(rows)
 	for i := range some {
-		some[i].Paused = pausing(paused, some[i].Tool)
+		some[i].Paused = pausing(read.paused, some[i].Tool)
 	}
 	return s, some, err
 }
@@ -46,11 +61,40 @@ type finishedRow struct {
 // them in one statement. It returns the ids of the calls that it finished. The others have changed since they were read, and must be
 // executed in the ordinary way.
 func (db *DB) FinishQuick(ctx context.Context, tenant, id string, done []ledger.QuickCompletion) ([]string, error) {
+	records := make([]*ledger.QuickCompletion, len(done))
+	for i := range done {
+		records[i] = &done[i]
+	}
+	finished, err := db.finishes.do(topicKey{tenant, id}, records, func(parts [][]*ledger.QuickCompletion) (quickFinished, error) {
+		return db.finishQuick(ctx, tenant, id, slices.Concat(parts...))
+	})
+	var names []string
+	for _, one := range records {
+		if finished[one.CallID] == one {
+			names = append(names, one.CallID)
+		}
+	}
+	return names, err
+}
+
+// quickFinished holds the record with which each call was finished.
+type quickFinished map[string]*ledger.QuickCompletion
+
+// finishQuick stores records. If several are of the same call, only the first counts.
+func (db *DB) finishQuick(ctx context.Context, tenant, id string, records []*ledger.QuickCompletion) (quickFinished, error) {
+	byCall := quickFinished{}
+	done := slices.DeleteFunc(slices.Clone(records), func(one *ledger.QuickCompletion) bool {
+		_, twice := byCall[one.CallID]
+		if !twice {
+			byCall[one.CallID] = one
+		}
+		return twice
+	})
 	n := len(done)
 	ids, versions, digests, statuses := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	bodies, errs := make([][]byte, n), make([][]byte, n)
 	summaries, kinds, data := make([]string, n), make([]string, n), make([]string, n)
-	started, finished := make([]time.Time, n), make([]time.Time, n)
+	began, ended := make([]time.Time, n), make([]time.Time, n)
 	for i, one := range done {
 		columns, err := columnsOf(one.Result)
 		if err != nil {
@@ -61,19 +105,19 @@ func (db *DB) FinishQuick(ctx context.Context, tenant, id string, done []ledger.
 		ids[i], versions[i], digests[i], statuses[i] = one.CallID, one.Version, one.Digest, string(one.Status)
 		bodies[i], errs[i], summaries[i] = columns.body, columns.err, columns.summary
 		kinds[i], data[i] = string(kind), string(details(d).json())
-		started[i], finished[i] = one.Started, one.Finished
+		began[i], ended[i] = one.Started, one.Finished
 	}
 	var rows []finishedRow
 	err := db.gather(ctx, tenant, id, ids, func(t *tx) {
-		list(t.queue("CallsFinishQuick", tenant, id, ids, versions, digests, statuses, bodies, summaries, errs, started, finished, kinds, data), &rows)
+		list(t.queue("CallsFinishQuick", tenant, id, ids, versions, digests, statuses, bodies, summaries, errs, began, ended, kinds, data), &rows)
 	})
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, len(rows))
-	for i, row := range rows {
-		names[i] = row.CallID
+	finished := quickFinished{}
+	for _, row := range rows {
+		finished[row.CallID] = byCall[row.CallID]
 		db.touched(tenant, id, &row.LastSeq)
 	}
-	return names, nil
+	return finished, nil
 }
