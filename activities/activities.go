@@ -64,6 +64,7 @@ type Activities struct {
 	catalogue    Catalogue
 	policy       Policy
 	model        Model
+	pace         pace
 	expressions  *expr.Engine
 	composer     Composer
 	extractor    Extractor

@@ -51,6 +51,7 @@ type office struct {
 	extra           []tools.Tool
 	temporal        activities.Runs
 	model           activities.Model // anyModel, unless a test sets it
+	modelName       string           // the model of the session's agent; script/clerk, unless a test sets it
 	clock           time.Duration    // how far the engine's clock is ahead
 
 	mu  sync.Mutex
@@ -173,7 +174,7 @@ func (o *office) open(t *testing.T) string {
 	}
 	s, err := o.db.CreateSession(t.Context(), jig.Session{
 		Tenant: o.tenant, ID: jig.NewSessionID(), Task: "help", Catalogue: pinned, Principal: jig.Principal{ID: "ana", Claimed: true},
-		Agent: jig.Agent{Name: "clerk", Version: "0123456789abcdef", Model: "script/clerk", Tools: []string{"*"}},
+		Agent: jig.Agent{Name: "clerk", Version: "0123456789abcdef", Model: cmp.Or(o.modelName, "script/clerk"), Tools: []string{"*"}},
 	})
 	require.NoError(t, err)
 	return s.ID

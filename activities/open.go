@@ -46,7 +46,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (Opened, error) {
 	}
 	limits := session.Agent.Limits.WithDefaults()
 	opened := Opened{
-		Agent: session.Agent.Name, Limits: limits, Pass: session.Pass + 1, Revision: protocol.Revision, Quick: scripted(session.Agent.Model),
+		Agent: session.Agent.Name, Limits: limits, Pass: session.Pass + 1, Revision: protocol.Revision, Quick: a.pace.quick(session.Agent.Model),
 	}
 	if in.Start != nil {
 		opened.Pass = 1

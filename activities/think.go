@@ -34,6 +34,8 @@ type Thought struct {
 	Admitted *Admitted `json:"admitted,omitempty"`
 	// Continues reports that another pass follows once the calls have their results. Otherwise the workflow must settle the pass.
 	Continues bool `json:"continues,omitempty"`
+	// Quick reports whether the model has been quick on this worker; nil if the model is a script or was not asked.
+	Quick *bool `json:"quick,omitempty"`
 	// Ended says how the answer ended the session; nil if it did not.
 	Ended *Settled `json:"ended,omitempty"`
 }
@@ -56,9 +58,14 @@ func (a *Activities) Think(ctx context.Context, in ThinkInput) (Thought, error) 
 	if err != nil {
 		return Thought{}, temporalError(err)
 	}
+	var quick *bool
+	if model := begun.Session.Agent.Model; !scripted(model) {
+		quick = new(a.pace.quick(model))
+	}
 	if in.Limit > 0 {
 		thought, err := a.conclude(ctx, begun, in, turn)
 		if err == nil {
+			thought.Quick = quick
 			return thought, nil
 		}
 		// The answer is paid for, so it is kept, and the workflow has its calls admitted.
@@ -69,7 +76,7 @@ func (a *Activities) Think(ctx context.Context, in ThinkInput) (Thought, error) 
 		turn, err = a.store.SaveTurn(ctx, in.Tenant, in.SessionID, in.Pass, turn)
 		return err
 	})
-	return Thought{Calls: len(turn.Calls)}, temporalError(err)
+	return Thought{Calls: len(turn.Calls), Quick: quick}, temporalError(err)
 }
 
 // conclude stores a turn with the admission of its calls. If no call is left to run, it also ends the session as [next] decides, unless a
@@ -133,7 +140,9 @@ func (a *Activities) ask(ctx context.Context, begun ledger.Beginning, pass int) 
 	if err != nil {
 		return chat.Turn{}, err
 	}
+	asked := a.now()
 	answer, err := a.model.Answer(ctx, request, func(string) {})
+	a.pace.note(request.Model, a.now().Sub(asked), err)
 	answer.Usage = answer.Usage.Plus(spent)
 	return answer, err
 }

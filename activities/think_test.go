@@ -3,7 +3,9 @@ package activities_test
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -158,4 +160,21 @@ func TestThink_KeepsAnAnswerWhoseCallsCannotBeAdmitted(t *testing.T) {
 	admitted, err := o.Admit(t.Context(), in)
 	require.NoError(t, err)
 	require.Len(t, admitted.Calls, 1)
+}
+
+// The workflow learns from a turn whether the model is quick.
+func TestThink_SaysHowQuickTheModelIs(t *testing.T) {
+	t.Parallel()
+	o, m := thinking(t, chat.Turn{}, func(o *office) { o.modelName = "openai/small" })
+	pass := 0
+	quick := func() bool {
+		pass++
+		m.answer = pays("order " + strconv.Itoa(pass))
+		return *o.thinks(t, pass, 100).Quick
+	}
+	require.False(t, quick(), "nothing is known yet")
+	require.Eventually(t, quick, 2*time.Minute, time.Nanosecond)
+	m.before = func() { o.clock += time.Minute }
+	require.False(t, quick())
+	require.Nil(t, o.thinks(t, pass, 100).Quick, "a retry did not ask the model")
 }

@@ -25,7 +25,7 @@ func Forged(p jig.Pending) bool { return forged(activities.CallRef{ID: p.Call, T
 func TimeoutRows() []string {
 	return []string{
 		fmt.Sprintf("| model | one answer of a model provider (`Think`) | %s | %s | %d |", modelTimeout, heartbeatTimeout, modelAttempts),
-		fmt.Sprintf("| script | one answer of a `script/…` model, beside the workflow; then as class model | %s | none | 1 |", quickModelTimeout),
+		fmt.Sprintf("| quick model | one answer of a script, or of a model whose last ten answers took less than a second each, beside the workflow; then as class model | %s | none | 1 |", quickModelTimeout),
 		fmt.Sprintf("| tool | one attempt of a tool, as an activity under the tool's name | the tool's `timeout` + %s | %s |", toolGrace, heartbeatTimeout),
 		fmt.Sprintf("| database | bookkeeping: open, admit, hear, compose, settle, end | %s |", databaseTimeout),
 		fmt.Sprintf("| sweep | closing sessions that were ended from outside | %s | %s |", sweepTimeout, heartbeatTimeout),

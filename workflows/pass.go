@@ -19,7 +19,7 @@ func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, er
 	s := &session{
 		callTable: newCallTable(ctx, in.Tenant),
 		revision:  in.Revision,
-		pass:      in.Pass, begun: in.Calling, agent: in.Agent, quick: in.Quick, limits: in.Limits, deadline: in.Deadline,
+		pass:      in.Pass, begun: in.Calling, continues: in.Continues, agent: in.Agent, quick: in.Quick, limits: in.Limits, deadline: in.Deadline,
 		tools: in.Tools, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking, shown: shownAttributes(in),
 		parent: parentOf(ctx, in),
 	}
@@ -29,11 +29,13 @@ func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, er
 	if err := s.open(ctx, in); err != nil {
 		return nil, s.unopened(err)
 	}
-	for passes := 1; ; passes++ {
+	for passes, calls := 1, true; ; passes++ {
 		began := workflow.Now(ctx)
-		next, err := s.onePass(ctx, in.Calling && passes == 1)
-		if err == nil && next == sameRun && s.shares(ctx, passes, began) {
-			continue
+		next, err := s.onePass(ctx, in.Calling && passes == 1, calls)
+		if err == nil && next == sameRun {
+			if calls = s.shares(ctx, passes, began); calls || s.asksAhead(ctx) {
+				continue
+			}
 		}
 		if err == nil && next != finished {
 			s.settleInbox(ctx)
@@ -101,9 +103,15 @@ func (s *session) shares(ctx workflow.Context, passes int, began time.Time) bool
 	return passes < s.limits.PassesPerRun && !grown(ctx)
 }
 
+// asksAhead reports whether the model is asked for the next turn although its calls belong to the next run. If the turn ends the session,
+// no other run is needed.
+func (s *session) asksAhead(ctx workflow.Context) bool {
+	return s.quick && s.revision >= 2 && !grown(ctx)
+}
+
 // onePass asks the model, runs the calls that it requests, and settles the pass. If calling is true, the pass continues from an earlier
-// run and begins with the calls.
-func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
+// run and begins with the calls. If calls is false, the calls are left to the next run.
+func (s *session) onePass(ctx workflow.Context, calling, calls bool) (step, error) {
 	ctx, cancel := s.withDeadline(ctx)
 	defer cancel()
 	s.stopPass = cancel
@@ -116,7 +124,11 @@ func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 		if thought, err = s.think(ctx); err != nil {
 			return finished, err
 		}
+		s.continues = thought.Continues
 		calling = thought.Calls > 0 && thought.Ended == nil
+	}
+	if calling && !calls {
+		return samePass, nil
 	}
 	if calling {
 		more, err := s.runCalls(ctx, thought.Admitted)
@@ -133,7 +145,7 @@ func (s *session) onePass(ctx workflow.Context, calling bool) (step, error) {
 	switch {
 	case thought.Ended != nil:
 		s.settled = *thought.Ended
-	case !thought.Continues:
+	case !s.continues:
 		if err := s.settle(ctx); err != nil {
 			return finished, err
 		}
@@ -176,11 +188,16 @@ func (s *session) ask(ctx workflow.Context) (thought activities.Thought, err err
 	in := activities.ThinkInput{PassRef: s.passRef(), Limit: callsPerRun}
 	if s.quick {
 		err = workflow.ExecuteLocalActivity(quickModelOptions(ctx, "pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
-		if err == nil || ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
 	}
-	err = workflow.ExecuteActivity(modelOptions(ctx, "pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
+	if !s.quick || err != nil {
+		err = workflow.ExecuteActivity(modelOptions(ctx, "pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
+	}
+	if thought.Quick != nil {
+		s.quick = *thought.Quick
+	}
 	return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 }
 
@@ -217,7 +234,7 @@ func (s *session) hasMessage() bool {
 // handOver returns the input of the next run.
 func (s *session) handOver(in protocol.PassInput, next step) protocol.PassInput {
 	return protocol.PassInput{
-		Tenant: in.Tenant, Revision: protocol.Revision, Pass: s.pass, Calling: next == samePass, Agent: s.agent, Quick: s.quick, Limits: s.limits,
+		Tenant: in.Tenant, Revision: protocol.Revision, Pass: s.pass, Calling: next == samePass, Continues: next == samePass && s.continues, Agent: s.agent, Quick: s.quick, Limits: s.limits,
 		Deadline: s.deadline,
 		Tools:    s.tools, Inbox: s.inbox, Shown: protocol.Shown{Status: s.shown.status, Pending: s.shown.pending, Pass: s.shown.pass, Tools: s.shown.tools},
 		Parent: s.parent.handOver(), Said: s.said,

@@ -32,6 +32,8 @@ type session struct {
 	// already have been built; a message that arrives from then on belongs to the next pass.
 	pass  int
 	begun bool
+	// continues reports that another pass follows once the calls of the current one have their results.
+	continues bool
 	// spoken reports whether a message was added since the session was last settled or ended.
 	spoken  bool
 	status  jig.Status

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -132,6 +133,41 @@ func TestWrongKeyFailsAtOnce(t *testing.T) {
 	require.Equal(t, jig.StatusFailed, view.Status)
 	require.Equal(t, jig.CodeNotPermitted, view.Error.Code)
 	require.Contains(t, view.Error.Hint, "ANTHROPIC_API_KEY")
+}
+
+// A model that has been quick is asked beside the workflow, and its last answer needs no run of its own. The first answers of a model, and all
+// answers of one that has been slow, are activities.
+func TestQuickModel_IsAskedBesideTheWorkflow(t *testing.T) {
+	t.Parallel()
+	d := withModel(t, func(r modeltest.Request) modeltest.Reply {
+		if n := len(r.Turns); n < 4 {
+			return modeltest.Calls(ask("test.echo", fmt.Sprintf(`{"value":"v%d"}`, n)))
+		}
+		return modeltest.Text("done")
+	})
+	asked := func() (activities, runs int) {
+		id := d.converse(providers[1], `["test.*"]`)
+		require.Equal(t, "done", d.finish(id).Answer)
+		require.Len(t, d.events(id, jig.EventToolCompleted), 2)
+		for _, run := range d.runs(id) {
+			runs++
+			for iter := shared.temporal.GetWorkflowHistory(t.Context(), id, run, false, 0); iter.HasNext(); {
+				event, err := iter.Next()
+				require.NoError(t, err)
+				if event.GetActivityTaskScheduledEventAttributes().GetActivityType().GetName() == "Think" {
+					activities++
+				}
+			}
+		}
+		return activities, runs
+	}
+	first, runs := asked()
+	require.Equal(t, 3, first, "nothing is known of the model yet")
+	require.Equal(t, 3, runs)
+	require.Eventually(t, func() bool {
+		activities, runs := asked()
+		return activities == 0 && runs == 2
+	}, 3*time.Minute, time.Millisecond, "the model answers at once")
 }
 
 // The shipped agent uses the same tools and needs the same approval with a model as with its script.

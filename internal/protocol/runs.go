@@ -11,7 +11,8 @@ import (
 // follows. Unlike a version marker, that costs neither an event nor a search attribute. Recorded histories prove that older runs replay.
 //
 //   - 1: search attributes that nobody waits for are set when the run ends.
-const Revision = 1
+//   - 2: a model that is known to be quick is asked for the next turn before the run ends.
+const Revision = 2
 
 // PassInput is the input of a run of Pass. A client sets Tenant and Start to begin a session, or Tenant alone to send a message to
 // a session that has ended. The other fields are passed from one run to the next.
@@ -24,6 +25,8 @@ type PassInput struct {
 	Pass int `json:"pass,omitempty"`
 	// Calling reports that an earlier run admitted the calls of this pass and that some of them are still open.
 	Calling bool `json:"calling,omitempty"`
+	// Continues reports, if Calling is true, that another pass follows once the calls have their results.
+	Continues bool `json:"continues,omitempty"`
 	// Agent and Limits belong to the session. They are passed on so that a run need not query them.
 	Agent  string     `json:"agent,omitempty"`
 	Limits jig.Limits `json:"limits,omitzero"`
