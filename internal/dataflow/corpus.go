@@ -10,6 +10,8 @@ const (
 	// maxCorpus is how many bytes of trusted and of untrusted texts are compared. A text that does not fit is left out. If an untrusted text
 	// is left out, no value is taken for one that stands in no text; a trusted text that is left out traces nothing.
 	maxCorpus = 4 << 20
+	// maxDocuments is how many JSON documents at the beginning of a text are read as such. The rest is read as plain text.
+	maxDocuments = 16
 	// maxWork bounds the comparisons of tokens for one input.
 	maxWork = 4 << 20
 )
@@ -49,22 +51,38 @@ func newCorpus(words vocabulary) *corpus {
 	return &corpus{words: words, facts: newFacts()}
 }
 
-// add adds a text, with its parts if it is JSON.
+// add adds a text.
 func (c *corpus) add(text string) {
 	if c.size+len(text) > maxCorpus {
 		c.cut = true
-	} else if c.size += len(text); !c.document(text) {
-		c.plain(text)
+	} else {
+		c.size += len(text)
+		c.document(text)
 	}
 	c.push(0)
 	c.ends = append(c.ends, int32(len(c.sequence))) //nolint:gosec // bounded by maxCorpus
 }
 
-// document adds the names, strings and numbers of a JSON document. It reports whether text is one.
-func (c *corpus) document(text string) bool {
-	if text = strings.TrimSpace(text); text == "" || !strings.ContainsRune(`{["`, rune(text[0])) || !json.Valid([]byte(text)) {
-		return false
+// document adds the names, strings and numbers of the JSON documents that a text begins with, and then the rest of the text.
+func (c *corpus) document(text string) {
+	for range maxDocuments {
+		text = strings.TrimSpace(text)
+		if text == "" || strings.IndexByte(`{["`, text[0]) < 0 {
+			break
+		}
+		d := json.NewDecoder(strings.NewReader(text))
+		var whole json.RawMessage
+		if d.Decode(&whole) != nil {
+			break
+		}
+		c.values(text[:d.InputOffset()])
+		text = text[d.InputOffset():]
 	}
+	c.plain(text)
+}
+
+// values adds the names, strings and numbers of a JSON document.
+func (c *corpus) values(text string) {
 	for at := 0; at < len(text); {
 		end := at + 1
 		switch {
@@ -79,7 +97,6 @@ func (c *corpus) document(text string) bool {
 		}
 		at = end
 	}
-	return true
 }
 
 // closing returns the position after the string of a JSON document that begins at a position.

@@ -83,7 +83,7 @@ func judge(tracer *dataflow.Tracer, value, schema string) traced {
 	return known
 }
 
-// The documentation lists these cases in docs/data-flow.md, under "What is caught and what is not".
+// Each of these disguises is either caught or documented as one that is not.
 func TestTrace_Disguises(t *testing.T) {
 	t.Parallel()
 	tracer := dataflow.NewTracer(dataflow.Knowledge{
@@ -122,6 +122,7 @@ func TestTrace_Disguises(t *testing.T) {
 		"typed, with the usual scheme left out":        {`"example.org/Report"`, `{}`, known},
 		"a code that was typed":                        {`"inv-77"`, `{}`, known},
 		"a part of a code that was typed":              {`"77"`, `{}`, untrusted},
+		"a code made of typed words":                   {`"bob-ready"`, `{}`, untrusted},
 		"a choice":                                     {`true`, `{"type":"boolean"}`, known},
 	} {
 		require.Equal(t, c.want, judge(tracer, c.value, c.schema), name)
