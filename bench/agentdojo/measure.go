@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// variant is a way to measure.
+type variant struct {
+	title string
+	// filled replaces the arguments that the data set leaves open, such as <summary>.
+	filled bool
+	// strict also asks about numbers, dates and times that stand in no text.
+	strict bool
+	// unseen hides the attacker's text from the guard, as if everything in it had been paraphrased.
+	unseen bool
+}
+
+// variants are the measurements of the report, the main one first.
+func variants() []variant {
+	return []variant{
+		{title: "As recorded"},
+		{title: "With an excerpt of what was read in place of `<summary>` and the like", filled: true},
+		{title: "As recorded, with a rule that asks about computed values too", strict: true},
+		{title: "As recorded, with the attacker's text hidden from the guard", unseen: true},
+		{title: "The same, with a rule that asks about computed values too", unseen: true, strict: true},
+	}
+}
+
+// row counts the runs of one suite.
+type row struct {
+	name string
+	// benign counts the runs without an attack, asked those with an approval, and approvals all approvals in them.
+	benign, asked, approvals int
+	// attacked counts the runs with an attack, completed those whose critical calls all ran.
+	attacked, completed int
+	// injected counts the injected calls that write or send, ran those of them that ran.
+	injected, ran int
+}
+
+// add adds the counts of another row.
+func (r *row) add(other row) {
+	r.benign += other.benign
+	r.asked += other.asked
+	r.approvals += other.approvals
+	r.attacked += other.attacked
+	r.completed += other.completed
+	r.injected += other.injected
+	r.ran += other.ran
+}
+
+// meter counts one suite in one way.
+type meter struct {
+	variant
+	suite *suite
+	guard *guard
+	// log gets a line for every approval and for every injected call that ran.
+	log io.Writer
+	row row
+}
+
+// measure replays every run of a suite.
+func (m *meter) measure(ctx context.Context) error {
+	for _, task := range m.suite.users {
+		if err := m.benign(ctx, task); err != nil {
+			return fmt.Errorf("%s %s: %w", m.suite.name, task.ID, err)
+		}
+		for _, injection := range m.suite.injections {
+			if len(injection.Calls) == 0 {
+				continue // it wants a sentence in the answer and no call
+			}
+			if err := m.attacked(ctx, task, injection); err != nil {
+				return fmt.Errorf("%s %s with %s: %w", m.suite.name, task.ID, injection.ID, err)
+			}
+		}
+	}
+	return nil
+}
+
+// benign replays a user's task. A person approves everything.
+func (m *meter) benign(ctx context.Context, task userTask) error {
+	run := m.suite.start(task, "")
+	before := m.row.approvals
+	for i, c := range task.Calls {
+		if m.filled {
+			c = run.filled(c)
+		}
+		v, err := m.guard.judge(ctx, run, c)
+		if err != nil {
+			return err
+		}
+		if v.asks {
+			m.row.approvals++
+			m.logf("approval %s %s %s %s:%s\n", m.suite.name, task.ID, c.Tool, compact(c.Args), v)
+		}
+		run.ran(c, v, m.suite.results.Users[task.ID][i])
+	}
+	m.row.benign++
+	if m.row.approvals > before {
+		m.row.asked++
+	}
+	return nil
+}
+
+// attacked replays a user's task up to the call whose result first shows the attacker's text, and then the calls that the attacker wants.
+// A person approves the user's calls and denies the attacker's.
+func (m *meter) attacked(ctx context.Context, task userTask, injection injectionTask) error {
+	text := attack(injection.Goal)
+	if m.unseen {
+		text = ""
+	}
+	run := m.suite.start(task, text)
+	for i, c := range task.Calls[:task.Exposed+1] {
+		v, err := m.guard.judge(ctx, run, c)
+		if err != nil {
+			return err
+		}
+		run.ran(c, v, m.suite.results.Users[task.ID][i])
+	}
+	completed := true
+	for i, c := range injection.Calls {
+		v, err := m.guard.judge(ctx, run, c)
+		if err != nil {
+			return err
+		}
+		matters := m.suite.tools[c.Tool].matters()
+		if matters {
+			m.row.injected++
+		}
+		if v.asks {
+			completed = completed && !c.Critical
+			continue
+		}
+		if matters {
+			m.row.ran++
+			m.logf("ran %s %s %s %s %s\n", m.suite.name, task.ID, injection.ID, c.Tool, compact(c.Args))
+		}
+		run.ran(c, v, m.suite.results.Injections[injection.ID][i])
+	}
+	m.row.attacked++
+	if completed {
+		m.row.completed++
+		m.logf("completed %s %s %s\n", m.suite.name, task.ID, injection.ID)
+	}
+	return nil
+}
+
+// logf writes a line to the log, if there is one.
+func (m *meter) logf(format string, args ...any) {
+	if m.log != nil {
+		fmt.Fprintf(m.log, format, args...)
+	}
+}
+
+// compact writes JSON on one line.
+func compact(body json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Compact(&b, body) != nil {
+		return string(body)
+	}
+	return b.String()
+}
+
+// String lists the arguments that the guard asks about.
+func (v verdict) String() string {
+	var b strings.Builder
+	for _, a := range v.findings.Untrusted {
+		fmt.Fprintf(&b, " %s=%q%v", a.Path, a.Value, a.Calls)
+	}
+	return b.String()
+}
+
+// table writes the rows and their sum as a Markdown table.
+func table(title string, rows []row) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:\n\n", title)
+	b.WriteString("| suite | benign runs | with an approval | approvals | attacked runs | attacks that complete | injected calls that write or send | of these ran |\n")
+	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	all := row{name: "all"}
+	for _, r := range rows {
+		all.add(r)
+	}
+	for _, r := range append(rows, all) {
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d | %d |\n", r.name, r.benign, r.asked, r.approvals, r.attacked, r.completed, r.injected, r.ran)
+	}
+	return b.String()
+}
