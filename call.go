@@ -75,7 +75,7 @@ type Call struct {
 	// RetryOf is set at admission only and is not stored. It names an earlier call of the same session that this one retries; the new call
 	// gets the idempotency key of the earlier one.
 	RetryOf string `json:"-"`
-	// ConcurrencyKey is the evaluated key; calls with the same key run one after another.
+	// ConcurrencyKey is the evaluated key of the tool's contract; calls with the same key run one after another.
 	ConcurrencyKey string `json:"concurrency_key,omitempty"`
 	// Digest binds what a person sees to what runs; see the documentation of approvals.
 	Digest        string     `json:"digest,omitempty"`

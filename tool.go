@@ -87,7 +87,9 @@ type Tool struct {
 	Timeout time.Duration `json:"timeout,omitempty"`
 	// MaxAttempts bounds the attempts of one call, across all workers and runs.
 	MaxAttempts int `json:"max_attempts,omitempty"`
-	// ConcurrencyKey is a CEL expression over input; calls with the same key run one after another.
+	// ConcurrencyKey is a CEL expression over input. Among the calls of one pass, and among those of one composition or extraction, calls with
+	// the same key run one after another, in the order in which they were requested. Keys are compared across tools, so a key should begin with
+	// a word for what the tool changes, e.g. 'file ' + input.path. A call whose key is null or empty waits for no other. Empty means no key.
 	ConcurrencyKey string `json:"concurrency_key,omitempty"`
 	// OutputSections says how parts of the output are shown to people. So far it is only checked to be JSON and kept in the contract, for a
 	// console.

@@ -91,7 +91,7 @@ func (a *Activities) ref(ctx context.Context, c jig.Call) (CallRef, error) {
 		Timeout: int((tool.Timeout + time.Second - 1) / time.Second),
 	}
 	if c.ConcurrencyKey != "" {
-		ref.Key = shortHash(c.Tool + "\x00" + c.ConcurrencyKey)
+		ref.Key = shortHash(c.ConcurrencyKey)
 	}
 	return ref, nil
 }

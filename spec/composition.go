@@ -41,7 +41,9 @@ type toolHead struct {
 	Tags               []string `json:"tags,omitempty" spec:"max=32" jsonschema:"Keywords for searching."`
 	Icon               string   `json:"icon,omitempty" spec:"max=64" jsonschema:"An icon's name."`
 	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that undoes the effect."`
-	Labels             *labels  `json:"labels,omitempty" jsonschema:"Which kinds of data the tool reads, and whether it sends data away. Without labels, its result is not trusted."`
+	// ConcurrencyKey is evaluated when a call is admitted.
+	ConcurrencyKey Expression `json:"concurrency_key,omitempty" spec:"max=4096" jsonschema:"CEL over input: calls of a pass with the same key run one after another, in the order in which they were requested."`
+	Labels         *labels    `json:"labels,omitempty" jsonschema:"Which kinds of data the tool reads, and whether it sends data away. Without labels, its result is not trusted."`
 }
 
 // labels are the labels of a contract as documents write them.

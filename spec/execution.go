@@ -7,6 +7,7 @@ import (
 	"regexp"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/suggest"
 )
 
@@ -102,6 +103,26 @@ func (d *decoder) checkToolHead(h toolHead) {
 	if d.has("output_schema") {
 		d.checkSchema("output_schema", h.OutputSchema)
 	}
+	d.checkConcurrencyKey(h)
+}
+
+// checkConcurrencyKey checks that the key is an expression over the input.
+func (d *decoder) checkConcurrencyKey(h toolHead) {
+	if h.ConcurrencyKey == "" {
+		return
+	}
+	env, err := expr.ConcurrencyKeyEnv()
+	if err != nil {
+		d.at("concurrency_key", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
+		return
+	}
+	shapes := expr.Shapes{}
+	if len(h.InputSchema) > 0 {
+		shapes["input"] = h.InputSchema
+	}
+	if err := env.Check(string(h.ConcurrencyKey), expr.Any, shapes); err != nil {
+		compiler{decoder: d, env: env}.report("concurrency_key", err)
+	}
 }
 
 // contract returns the tool contract under which the spec is called. Its version and meaning are derived from the document, so that an
@@ -110,7 +131,7 @@ func (d *decoder) contract(x Execution, h toolHead, tree *node) jig.Tool {
 	tool := jig.Tool{
 		Name: h.Name, Description: h.Description, Permission: jig.Permission(h.Permission), Risk: jig.Risk(h.Risk),
 		Approval: jig.ApprovalPolicy(h.Approval), Idempotent: true, InputSchema: h.InputSchema, OutputSchema: h.OutputSchema,
-		Tags: h.Tags, Icon: h.Icon, RequiredPermission: h.RequiredPermission, Undo: h.Undo, Implementation: string(x.Kind),
+		Tags: h.Tags, Icon: h.Icon, RequiredPermission: h.RequiredPermission, ConcurrencyKey: string(h.ConcurrencyKey), Undo: h.Undo, Implementation: string(x.Kind),
 		Labels: h.Labels.contract(),
 	}
 	if tool.Permission == "" {

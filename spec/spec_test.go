@@ -138,6 +138,7 @@ func TestPublishedSchemasOfExecutionsAgreeWithTheReader(t *testing.T) {
 			"{kind: prompt, name: a, model: openai/x, prompt: hi, steps: [{wait: 1h}]}": false,
 		},
 		spec.KindTask: {
+			"{kind: task, name: a, task: b, entity: x, concurrency_key: input.id}":   true,
 			"{kind: task, name: a, task: b, entity: x, values: {a: 1}, wait: false}": true,
 			"{kind: task, name: a, task: B, entity: x}":                              false,
 			"{kind: task, name: a, entity: x}":                                       false,

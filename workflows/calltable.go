@@ -90,7 +90,7 @@ func (b *callTable) startReady(ctx workflow.Context, limit int) int {
 		if busy >= limit {
 			break
 		}
-		if !c.ready() || b.blocked(i) {
+		if !c.ready() || b.blocked(ctx, i) {
 			continue
 		}
 		c.running = true
@@ -113,17 +113,34 @@ func (b *callTable) startReady(ctx workflow.Context, limit int) int {
 	return started
 }
 
-func (b *callTable) blocked(i int) bool {
-	key := b.calls[i].ref.Key
-	if key == "" {
+// blocked reports whether an earlier call with the same concurrency key has not ended. Calls of a pass are ordered by their ordinals: a
+// decision may add one to the table before those that were requested earlier. Other calls are in the order of the table.
+func (b *callTable) blocked(ctx workflow.Context, i int) bool {
+	this := b.calls[i]
+	if this.ref.Key == "" {
 		return false
 	}
-	for _, earlier := range b.calls[:i] {
-		if earlier.ref.Key == key && !earlier.ref.State.Final() {
+	for j, other := range b.calls {
+		if j == i || other.ref.Key != this.ref.Key || other.ref.State.Final() {
+			continue
+		}
+		earlier, requested := j < i, requestedBefore(other, this)
+		if requested != earlier && requested != requestedBefore(this, other) && // the table has them in another order
+			workflow.GetVersion(ctx, changeKeyOrder, workflow.DefaultVersion, 1) >= 1 {
+			earlier = requested
+		}
+		if earlier {
 			return true
 		}
 	}
 	return false
+}
+
+// requestedBefore reports whether both calls belong to a pass and c has the lower ordinal.
+func requestedBefore(c, other *call) bool {
+	_, n, path, err := jig.ParseCallID(c.ref.ID)
+	_, m, otherPath, otherErr := jig.ParseCallID(other.ref.ID)
+	return err == nil && otherErr == nil && path == "" && otherPath == "" && n < m
 }
 
 // run executes one call, as an activity or as a child workflow, and records its state afterwards.

@@ -21,4 +21,7 @@ const (
 	// the attempt returns that asked, or when the admission of the call does. Before the change, the run missed the decision, and the call
 	// waited until it expired.
 	changeDecidedEarly = "6-decided-early"
+	// changeKeyOrder (1): calls with the same concurrency key run in the order of their ordinals. Before the change, a call that somebody
+	// approved before the run knew of the calls of the pass ran before earlier ones.
+	changeKeyOrder = "7-key-order"
 )

@@ -26,7 +26,7 @@ func NewEngine() (*Engine, error) {
 }
 
 // ConcurrencyKey evaluates a tool's concurrency key for a call's input. If the result is a string, it is the key; otherwise the key is the JSON
-// of the result. An empty source gives the empty key.
+// of the result. An empty source, an empty text and null give the empty key, which means that the call waits for no other.
 func (e *Engine) ConcurrencyKey(ctx context.Context, source string, input json.RawMessage) (string, error) {
 	if source == "" {
 		return "", nil
@@ -36,7 +36,7 @@ func (e *Engine) ConcurrencyKey(ctx context.Context, source string, input json.R
 		return "", err
 	}
 	v, err := p.Eval(ctx, map[string]any{"input": input})
-	if err != nil {
+	if err != nil || v == nil {
 		return "", err
 	}
 	return asText(v)

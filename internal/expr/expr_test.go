@@ -228,7 +228,8 @@ func TestEngine(t *testing.T) {
 	require.NoError(t, err)
 	input := json.RawMessage(`{"path":"a/b","n":3,"l":[1,"x"]}`)
 	for source, want := range map[string]string{
-		"": "", "input.path": "a/b", "'file:' + input.path": "file:a/b", "input.n": "3", "input.l": `[1,"x"]`, "null": "null",
+		"": "", "input.path": "a/b", "'file:' + input.path": "file:a/b", "input.n": "3", "input.l": `[1,"x"]`, "null": "", "''": "",
+		"input.?gone.orValue(null)": "",
 	} {
 		got, err := engine.ConcurrencyKey(t.Context(), source, input)
 		require.NoError(t, err, source)

@@ -167,14 +167,14 @@ func Tools(o Options) []tools.Tool {
 			Description: "Installs a bundle (entity types, agents, tools, prompts, skills and policies that belong together) for the tenant, or another version of it, " +
 				"after checking all of it. Either everything is installed or nothing changes. Returns the version, the documents and what was removed.",
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: timeout, Tags: operator,
-			Labels: &jig.Labels{},
+			Labels: &jig.Labels{}, ConcurrencyKey: `'catalog'`,
 		}, o.install),
 		tools.New(jig.Tool{
 			Name: RemoveTool,
 			Description: "Takes all documents of a bundle out of use for the tenant: its types, agents, tools and policies are no longer available. " +
 				"Entities are kept, and are available again when the bundle is installed again. Returns what was removed.",
 			Permission: jig.PermissionDestructive, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: timeout, Tags: operator,
-			Labels: &jig.Labels{},
+			Labels: &jig.Labels{}, ConcurrencyKey: `'catalog'`,
 		}, o.remove),
 		tools.New(jig.Tool{
 			Name:        ListTool,

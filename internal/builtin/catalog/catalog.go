@@ -85,7 +85,7 @@ func Tools(o Options) []tools.Tool {
 		Description: "Registers agents, execution specs, skills, policies and the settings of the tenant, or new versions of them, after checking them against what is there. " +
 			"Sessions that run keep the versions they began with. Returns the kind, name and version of each document.",
 		Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
-		Labels: &jig.Labels{},
+		Labels: &jig.Labels{}, ConcurrencyKey: `'catalog'`,
 	}, o.put)}
 }
 

@@ -90,7 +90,13 @@ func Tools(o Options) []tools.Tool {
 		t.Permission, t.Risk = jig.PermissionWrite, jig.RiskModerate
 		return t
 	}
-	remove := write(DeleteTool, "Deletes an entity together with its texts and relations. Returns its id. "+
+	// Changes of one entity run in order. Key is the input that names the entity.
+	change := func(key, name, description string) jig.Tool {
+		t := write(name, description)
+		t.ConcurrencyKey = "'entity ' + input." + key
+		return t
+	}
+	remove := change("id", DeleteTool, "Deletes an entity together with its texts and relations. Returns its id. "+
 		"To remove only a field, use entities.update.")
 	remove.Permission, remove.Risk = jig.PermissionDestructive, jig.RiskHigh
 	return []tools.Tool{
@@ -105,12 +111,12 @@ func Tools(o Options) []tools.Tool {
 		tools.New(read(GetTool, "Reads an entity in two steps. Without field, returns its fields with sizes: short values whole, the beginning of long ones. "+
 			"With field, returns the value of that field, in parts by offset if it is long. It also lists the entity's texts."), o.get),
 		tools.New(write(CreateTool, "Creates an entity of a type from its fields (see entities.listTypes). Returns its id and revision."), o.create),
-		tools.New(write(UpdateTool, "Changes some fields of an entity; null removes a field, and the other fields stay. Give the revision that you read: "+
+		tools.New(change("id", UpdateTool, "Changes some fields of an entity; null removes a field, and the other fields stay. Give the revision that you read: "+
 			"if the entity changed since, the call fails with CONFLICT. Returns the new revision."), o.update),
 		tools.New(read(GetTextTool, "Reads a text of an entity in parts by offset; entities.get names the texts. Returns its title and body."), o.getText),
-		tools.New(write(PutTextTool, "Adds a text to an entity, or replaces one of its texts: a document that can be searched and quoted. Use a field for "+
+		tools.New(change("id", PutTextTool, "Adds a text to an entity, or replaces one of its texts: a document that can be searched and quoted. Use a field for "+
 			"short values. Returns the text's id."), o.putText),
-		tools.New(write(CreateRelationTool, "Makes an entity point at another, by a name of your choice. Use entities.update for fields of type relation. "+
+		tools.New(change("from", CreateRelationTool, "Makes an entity point at another, by a name of your choice. Use entities.update for fields of type relation. "+
 			"Returns the relation."), o.createRelation),
 		tools.New(remove, o.delete),
 		extractTool(),

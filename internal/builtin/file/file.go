@@ -25,6 +25,9 @@ const (
 	maxVisited = 200_000
 )
 
+// writeKey makes writes of one file run in order, however its path is spelled: a/b, ./a/b and a//b are the same file.
+const writeKey = `'file ' + input.path.split('/').filter(part, part != '' && part != '.').join('/')`
+
 // Options are the settings of the tools.
 type Options struct {
 	// Dirs are the working directories.
@@ -44,6 +47,7 @@ func Tools(options Options) []tools.Tool {
 	write := with("file.write", "Writes a whole text file in the working directory, creating it and its folders or replacing what it "+
 		"held; the change appears at once or not at all. Use it to save a result for people. Not for appending or for changing a part: "+
 		"read the file first and give its whole new content. Returns the path, the bytes written and whether the file is new.", "files", "write")
+	write.ConcurrencyKey = writeKey
 	write.Permission, write.Risk, write.Labels = jig.PermissionWrite, jig.RiskModerate, &jig.Labels{}
 	return []tools.Tool{
 		tools.New(with("file.read", "Reads a text file in the working directory. Use it when you know the path; to find files use file.list, to find "+

@@ -24,7 +24,7 @@ func runTool() tools.Tool {
 		Description: "Runs one task of an entity and returns its value. Tasks that it depends on run first if they have no value yet. If a field " +
 			"belongs to the task, the value is written to it. It may take long, because tasks may wait for people; tasks.start does not wait.",
 		Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: true, Timeout: runTimeout,
-		Implementation: "extraction", Tags: []string{"entities"},
+		Implementation: "extraction", Tags: []string{"entities"}, Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate}},
 		OutputSchema: json.RawMessage(`{"type":"object","required":["entity_id","task","status","value"],"properties":{
 			"entity_id":{"type":"string"},
 			"task":{"type":"string"},
@@ -51,7 +51,7 @@ func (o Options) startTool() tools.Tool {
 		Description: "Starts one task of an entity in a separate session and returns that session's id at once. Tasks that it depends on run first if " +
 			"they have no value yet. Use tasks.getStatus to follow it, or tasks.run to wait for the value.",
 		Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: true, Timeout: 30 * time.Second,
-		Implementation: "extraction_start", Tags: []string{"entities"},
+		Implementation: "extraction_start", Tags: []string{"entities"}, Labels: &jig.Labels{},
 	}, o.start, tools.AdjustInput(objectValues))
 }
 

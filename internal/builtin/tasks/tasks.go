@@ -79,7 +79,7 @@ func Tools(o Options) []tools.Tool {
 			Description: "Retries a session that failed or was canceled: an agent continues with its next pass; a single call is repeated in a new session, " +
 				"on behalf of the requesting session's principal. Returns the session's id. To fill fields that failed, use entities.extract with mode retry instead.",
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second,
-			Tags: []string{"operator"}, Labels: &jig.Labels{},
+			Tags: []string{"operator"}, Labels: &jig.Labels{}, ConcurrencyKey: `'session ' + input.session_id`,
 		}, o.retry, tools.Fill(o.show), tools.AdjustInput(func(s *jsonschema.Schema) { s.Properties["retries"].ReadOnly = true })),
 	}
 }

@@ -54,7 +54,8 @@ func Tools(options Options) []tools.Tool {
 		Description: "Replaces the session's list of things to do. Use it to plan work of more than two steps and to mark steps as you begin and " +
 			"finish them; not for a single step and not to talk to people. Give the whole list each time, ids unchanged. Returns the list as stored.",
 		Permission: jig.PermissionDraft, Risk: jig.RiskSafe, Idempotent: true, Timeout: 10 * time.Second, Tags: []string{"planning"},
-		Labels: &jig.Labels{},
+		ConcurrencyKey: `'todo'`,
+		Labels:         &jig.Labels{},
 	}, func(ctx context.Context, inv jig.Invocation, in List) (List, error) {
 		return in, write(ctx, options.Store, inv, in)
 	})}

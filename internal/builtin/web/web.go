@@ -66,7 +66,8 @@ func Tools(options Options) []tools.Tool {
 				"system do something; to read use http.get. A person has to approve it. A string body is sent unchanged, anything else as JSON. An answer like " +
 				"500 is a result, not a failure: look at status. Redirects are not followed.",
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Timeout: Timeout, Tags: []string{"web", "write"},
-			Labels: &jig.Labels{Reads: []string{jig.ReadsUntrusted}, Sends: true},
+			ConcurrencyKey: `'http ' + input.url`,
+			Labels:         &jig.Labels{Reads: []string{jig.ReadsUntrusted}, Sends: true},
 		}, f.post, withoutCredentials[postInput]()),
 	}
 }
