@@ -93,6 +93,13 @@ type Call struct {
 	Paused PauseScope `json:"paused,omitempty"`
 	// Child is the session that the call started; empty when it started none.
 	Child string `json:"child_session_id,omitempty"`
+	// ReadsPrivate and ReadsUntrusted say what the result may contain: by the labels of the tool and, once there is a result, by what the call
+	// has really read.
+	ReadsPrivate   bool `json:"reads_private,omitempty"`
+	ReadsUntrusted bool `json:"reads_untrusted,omitempty"`
+	// Flow says what was known about the origin of the arguments when the call was admitted. It is nil if the session had read neither private
+	// nor untrusted data.
+	Flow *DataFlow `json:"flow,omitempty"`
 	// DuplicateOf is the earlier call with the same signature.
 	DuplicateOf string      `json:"duplicate_of,omitempty"`
 	Result      *ToolResult `json:"result,omitempty"`

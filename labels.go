@@ -23,9 +23,25 @@ const (
 	ReadsUntrusted = "untrusted"
 )
 
+// DataFlow says what a session had read when one of its calls was admitted and, if the call writes or sends and the session had read untrusted
+// data, which of the call's arguments cannot be traced.
+type DataFlow struct {
+	ReadPrivate   bool `json:"read_private,omitempty"`
+	ReadUntrusted bool `json:"read_untrusted,omitempty"`
+	// UntrustedArguments are the arguments, as JSON pointers, that stand neither in what the principal typed nor in trusted results.
+	// UnknownDestinations are those of them that data is sent to.
+	UntrustedArguments  []string `json:"untrusted_arguments,omitempty"`
+	UnknownDestinations []string `json:"unknown_destinations,omitempty"`
+	// Notes describe the untrusted arguments to people: each with its value and the results that contain it.
+	Notes []string `json:"notes,omitempty"`
+}
+
 // Reads reports whether the tool's own results may contain data of a kind, ReadsPrivate or ReadsUntrusted. A tool without labels reads
-// untrusted data, unless a document defines it: then it reads what the calls that it makes read.
+// untrusted data, unless a document defines it: then it reads what the calls that it makes read, and a thin tool reads entities.
 func (t Tool) Reads(kind string) bool {
+	if t.Labels == nil && t.Implementation == implementationThin {
+		return kind == ReadsPrivate
+	}
 	if t.Labels == nil {
 		return kind == ReadsUntrusted && (t.Implementation == "" || t.Implementation == implementationGo || t.Implementation == ImplementationPerson)
 	}

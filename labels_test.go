@@ -18,6 +18,7 @@ func TestLabels_AToolWithoutLabelsReadsUntrustedData(t *testing.T) {
 		"without labels":          {tool: jig.Tool{Implementation: "go"}, untrusted: true},
 		"answered by a person":    {tool: jig.Tool{Implementation: jig.ImplementationPerson}, untrusted: true},
 		"a document":              {tool: jig.Tool{Implementation: "composition"}},
+		"a thin tool":             {tool: jig.Tool{Implementation: "thin_tool"}, private: true},
 		"a document with labels":  {tool: jig.Tool{Implementation: "composition", Labels: &jig.Labels{Reads: []string{jig.ReadsUntrusted}}}, untrusted: true},
 		"empty labels":            {tool: jig.Tool{Labels: &jig.Labels{}}},
 		"private":                 {tool: jig.Tool{Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate}}}, private: true},

@@ -112,7 +112,7 @@ func arrows() map[string][]string {
 
 		"activities": {
 			".", "internal/approval", "internal/audit", "internal/bundle", "internal/cache", "internal/canonical", "internal/chat",
-			"internal/duration", "internal/entity", "internal/expr", "internal/identity", "internal/identity/token", "internal/ledger",
+			"internal/dataflow", "internal/duration", "internal/entity", "internal/expr", "internal/identity", "internal/identity/token", "internal/ledger",
 			"internal/plan", "internal/policy", "internal/protocol", "internal/schema", "internal/suggest", "internal/tenancy",
 		},
 		// Of the domains, workflows needs only approval, for the text about missing approvals and for the times at which approvals are due.

@@ -170,6 +170,9 @@ type Session struct {
 	Pass int `json:"pass"`
 	// Writes counts the successful write calls. It is part of the signature of a read.
 	Writes int `json:"writes"`
+	// ReadPrivate and ReadUntrusted say what the session has read so far, including what the session that started it had read by then.
+	ReadPrivate   bool `json:"read_private,omitempty"`
+	ReadUntrusted bool `json:"read_untrusted,omitempty"`
 	// Tokens is the total usage of all passes so far, input plus output.
 	Tokens int64           `json:"tokens"`
 	Todo   json.RawMessage `json:"todo,omitempty"`

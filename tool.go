@@ -111,8 +111,11 @@ type Tool struct {
 // ImplementationPerson is the implementation of a tool that a person answers: its calls wait for a reply and never run.
 const ImplementationPerson = "person"
 
-// implementationGo is the implementation of a tool that is written in Go.
-const implementationGo = "go"
+// Further implementations: a tool that is written in Go, and a thin tool.
+const (
+	implementationGo   = "go"
+	implementationThin = "thin_tool"
+)
 
 // Defaults of a tool.
 const (

@@ -4,12 +4,13 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/plan"
 )
 
 // AbandonFrame ends a composition whose workflow was ended externally. It cancels the composition's open calls and fails its own call.
 func (a *Activities) AbandonFrame(ctx context.Context, in ComposeInput) (Ran, error) {
-	c, ended, err := a.composition(ctx, in)
+	c, ended, err := a.composition(ctx, in, &entity.Taint{})
 	if err != nil {
 		return Ran{}, temporalError(err)
 	}

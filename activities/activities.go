@@ -32,6 +32,7 @@ type Store struct {
 	PauseStore
 	Audits
 	Reviews
+	TextStore
 }
 
 // Deps holds the dependencies of the activities. Runs, Bundles, Logger and Now may be left out; all others are required. Without Runs the

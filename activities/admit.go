@@ -142,7 +142,7 @@ func (a *Activities) decideOn(ctx context.Context, cover *grantMatcher, tool jig
 type confirmation func(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling policy.Ruling) error
 
 func (a *Activities) decideWith(ctx context.Context, cover *grantMatcher, tool jig.Tool, call *jig.Call, confirm confirmation) (*jig.Pending, error) {
-	ruling, err := a.rule(ctx, cover.session, tool, call)
+	ruling, err := a.rule(ctx, cover.session, tool, call, cover.origins)
 	if err != nil || ruling.Held != "" {
 		return nil, err
 	}
@@ -225,11 +225,15 @@ func (a *Activities) normalize(ctx context.Context, session jig.Session, tool ji
 	call.Version = tool.Version
 	call.Idempotent = tool.Idempotent
 	call.Write = tool.Permission.Writes()
+	call.ReadsPrivate, call.ReadsUntrusted = tool.Reads(jig.ReadsPrivate), tool.Reads(jig.ReadsUntrusted)
 	return nil
 }
 
-// rule applies policy to a call. It sets the verdict, the digest and the state and, if the call is denied, the result.
-func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call) (policy.Ruling, error) {
+// rule traces the arguments of a call and applies policy to it. It sets the verdict, the digest and the state and, if the call is denied, the result.
+func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, from *origins) (policy.Ruling, error) {
+	if err := from.trace(ctx, session, tool, call); err != nil {
+		return policy.Ruling{}, err
+	}
 	ruling, err := a.policy.Rule(ctx, tool, *call, session, a.now())
 	if err != nil {
 		return ruling, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -104,7 +105,7 @@ func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error)
 	if reservation.Call.Child == "" {
 		tooDeep := jig.Errorf(jig.CodeBudgetExhausted, "agents may start agents at most %d levels deep", protocol.MaxDepth).WithField("agent")
 		tooDeep.NotExecuted = true
-		ran, err := a.completeChild(ctx, call, reservation.Fence, jig.Failure(tooDeep))
+		ran, err := a.completeChild(ctx, call, reservation.Fence, jig.Failure(tooDeep), approval.Reads{})
 		return Child{Ended: &ran}, err
 	}
 	return Child{
@@ -138,7 +139,8 @@ func (a *Activities) EndChild(ctx context.Context, in EndChildInput) (Ran, error
 	if err != nil {
 		return Ran{}, temporalError(err)
 	}
-	ran, err := a.completeChild(ctx, call, call.Fence, outcome)
+	reads := approval.Reads{Private: session.ReadPrivate, Untrusted: session.ReadUntrusted}
+	ran, err := a.completeChild(ctx, call, call.Fence, outcome, reads)
 	return ran, temporalError(err)
 }
 
@@ -163,9 +165,10 @@ func childResult(session jig.Session, id string, failed *jig.Error) (jig.ToolRes
 	return outcome, nil
 }
 
-func (a *Activities) completeChild(ctx context.Context, call jig.Call, fence int, outcome jig.ToolResult) (Ran, error) {
+func (a *Activities) completeChild(ctx context.Context, call jig.Call, fence int, outcome jig.ToolResult, reads approval.Reads) (Ran, error) {
 	completion := ledger.Completion{
 		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Fence: fence, Status: endOf(outcome), Result: outcome,
+		Reads: reads,
 	}
 	if err := cutDown(&completion); err != nil {
 		return Ran{}, err

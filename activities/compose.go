@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
@@ -56,9 +57,14 @@ const (
 // asks for, stores both in one transaction, and repeats this until calls are open or nothing is left to do. A second run, even one
 // on another worker at the same time, continues from what was stored.
 func (a *Activities) Compose(ctx context.Context, in ComposeInput) (Composed, error) {
-	c, ended, err := a.composition(ctx, in)
+	taint := &entity.Taint{}
+	ctx = entity.WithTaint(ctx, taint)
+	c, ended, err := a.composition(ctx, in, taint)
 	if err == nil && ended == nil {
 		ended, err = c.prepare(ctx)
+	}
+	if err == nil && ended == nil {
+		err = c.distrust(ctx)
 	}
 	if err != nil {
 		return Composed{}, temporalError(err)
@@ -90,6 +96,8 @@ type composition struct {
 	at              plan.Situation
 	// grantMatcher finds the grants for the composition's calls.
 	cover *grantMatcher
+	// taint records whether the entity that it fills can be trusted.
+	taint *entity.Taint
 	// told lists the calls that this run of Compose canceled. A call that is executing stays open until its worker ends it.
 	told []string
 	// fresh are the open calls that this run of Compose admitted, with their approvals.
@@ -98,7 +106,7 @@ type composition struct {
 
 // composition loads the frame, or begins it. ended is set if there is nothing to compose: the call has its result, waits for a
 // person again, or is held back.
-func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *composition, ended *Ran, err error) {
+func (a *Activities) composition(ctx context.Context, in ComposeInput, taint *entity.Taint) (c *composition, ended *Ran, err error) {
 	session, call, err := a.callOf(ctx, in.SessionRef, in.Call)
 	if err != nil {
 		return nil, nil, err
@@ -110,7 +118,8 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput) (c *compo
 	if in.Cancel {
 		call.Paused = "" // a pause must not keep a canceled call from ending
 	}
-	c = &composition{Activities: a, session: session, root: call, cover: a.newGrantMatcher(session)}
+	taint.Session = session.ReadUntrusted
+	c = &composition{Activities: a, session: session, root: call, cover: a.newGrantMatcher(session), taint: taint}
 	if tool, ok := a.catalogue.Tool(call.Tool); ok && childOf(tool) == ChildExtraction {
 		c.extracts, c.spec.tool = true, tool
 	} else if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
@@ -211,6 +220,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 // move works out the next move. If that fails permanently, the composition ends as failed, because no retry would help.
 func (c *composition) move(ctx context.Context) (plan.Move, error) {
 	facts := &facts{store: c.store, ref: c.ref(), root: c.root.ID, engine: c.Activities}
+	defer c.note(facts)
 	var move plan.Move
 	var err error
 	switch {
@@ -232,6 +242,27 @@ func (c *composition) move(ctx context.Context) (plan.Move, error) {
 		return plan.Move{}, err
 	}
 	return plan.Move{State: c.frame.State, Done: true, Result: jig.Failure(err)}, nil
+}
+
+// note takes over what the calls have read whose results a move used. The session may have been loaded before they ended.
+func (c *composition) note(used *facts) {
+	c.session.ReadPrivate = c.session.ReadPrivate || used.private
+	c.session.ReadUntrusted = c.session.ReadUntrusted || used.untrusted || len(c.at.Events) > 0
+	c.taint.Session = c.session.ReadUntrusted
+	c.cover.session, c.cover.origins = c.session, &origins{Activities: c.Activities}
+}
+
+// distrust records at once that an extraction has read an entity that is not trusted, because later runs of Compose do not read it again.
+func (c *composition) distrust(ctx context.Context) error {
+	if !c.taint.Read() || c.session.ReadUntrusted {
+		return nil
+	}
+	if err := c.store.MarkUntrusted(ctx, c.root.Tenant, c.root.SessionID, c.root.ID); err != nil {
+		return err
+	}
+	c.session.ReadUntrusted, c.root.ReadsUntrusted = true, true
+	c.note(&facts{})
+	return nil
 }
 
 // keep stores a move. final reports whether some of the move's calls already have results, so that the next move can follow at once.
@@ -372,7 +403,7 @@ func (c *composition) conclude(m *plan.FrameMove, r jig.ToolResult) error {
 func (c *composition) finish(ctx context.Context) (Ran, error) {
 	completion := ledger.Completion{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Fence: c.frame.Fence,
-		Result: jig.Failure(jig.Errorf(jig.CodeCanceled, "the session ended")),
+		Result: jig.Failure(jig.Errorf(jig.CodeCanceled, "the session ended")), Reads: approval.Reads{Steps: true},
 	}
 	if c.frame.Result != nil {
 		completion.Result = *c.frame.Result

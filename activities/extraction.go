@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/plan"
 )
@@ -26,7 +27,7 @@ func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ra
 	}
 	refused := *jig.AsError(err)
 	refused.NotExecuted = true // nothing has begun
-	ran, err := c.completeChild(ctx, c.root, fence, jig.Failure(&refused))
+	ran, err := c.completeChild(ctx, c.root, fence, jig.Failure(&refused), approval.Reads{})
 	return &ran, err
 }
 

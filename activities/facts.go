@@ -20,6 +20,8 @@ type facts struct {
 	ref   protocol.SessionRef
 	root  string
 	read  int64
+	// private and untrusted say what the calls have read whose results were used.
+	private, untrusted bool
 	// brief reports whether only the summary of a tool's large results matters. If it is nil, all results are read completely.
 	brief func(tool string) bool
 	// engine determines which calls consist of other calls.
@@ -43,6 +45,9 @@ func (f *facts) Calls(ctx context.Context, paths []string) (map[string]plan.Step
 	}
 	found := make(map[string]plan.StepCall, len(calls))
 	for _, call := range calls {
+		if call.Result != nil {
+			f.private, f.untrusted = f.private || call.ReadsPrivate, f.untrusted || call.ReadsUntrusted
+		}
 		if call.ResultArtifact != "" && (f.brief == nil || !f.brief(call.Tool)) {
 			whole, err := readArtifact(ctx, f.store, f.ref.Tenant, call.ResultArtifact, maxFacts-f.read)
 			if err != nil {

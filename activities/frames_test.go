@@ -111,8 +111,8 @@ func charges(o *office) {
 		return in, nil
 	}
 	o.extra = append(o.extra,
-		tools.New(jig.Tool{Name: "shop.charge", Description: "Charges an order.", Permission: jig.PermissionDraft, Undo: "shop.uncharge"}, run),
-		tools.New(jig.Tool{Name: "shop.uncharge", Description: "Takes a charge back.", Permission: jig.PermissionDraft}, run))
+		tools.New(jig.Tool{Name: "shop.charge", Description: "Charges an order.", Permission: jig.PermissionDraft, Undo: "shop.uncharge", Labels: &jig.Labels{}}, run),
+		tools.New(jig.Tool{Name: "shop.uncharge", Description: "Takes a charge back.", Permission: jig.PermissionDraft, Labels: &jig.Labels{}}, run))
 }
 
 func TestUndo_IsTheToolThatTheContractNames(t *testing.T) {
@@ -147,7 +147,7 @@ func flaky(idempotent bool, problem jig.Error) func(*office) {
 	return func(o *office) {
 		calls := 0
 		o.extra = append(o.extra, tools.New(
-			jig.Tool{Name: "shop.flaky", Description: "Pays an order, or not.", Permission: jig.PermissionWrite, Idempotent: idempotent, MaxAttempts: 1},
+			jig.Tool{Name: "shop.flaky", Description: "Pays an order, or not.", Permission: jig.PermissionWrite, Labels: &jig.Labels{}, Idempotent: idempotent, MaxAttempts: 1},
 			func(_ context.Context, inv jig.Invocation, in refund) (refund, error) {
 				o.did(in.Order+" "+inv.IdempotencyKey, inv)
 				if calls++; calls <= 2 {

@@ -19,10 +19,12 @@ type grantMatcher struct {
 	known    map[string][]jig.Grant
 	taken    map[string]int
 	settings *tenancy.Settings
+	// origins traces the arguments of the calls.
+	origins *origins
 }
 
 func (a *Activities) newGrantMatcher(session jig.Session) *grantMatcher {
-	return &grantMatcher{Activities: a, session: session, known: map[string][]jig.Grant{}, taken: map[string]int{}}
+	return &grantMatcher{Activities: a, session: session, known: map[string][]jig.Grant{}, taken: map[string]int{}, origins: &origins{Activities: a}}
 }
 
 // apply lets a grant stand in for a person if one covers the call and the people who gave it could have approved it. Then the call

@@ -119,7 +119,7 @@ func TestUnreadablePolicy_PreventsReadmission(t *testing.T) {
 	o := newOffice(t)
 	c := o.asks(t, 1, refundTool, small)
 	o.lose()
-	changed, err := tools.NewRegistry(tools.New(jig.Tool{Name: refundTool, Description: "Refunds an order, now.", Permission: jig.PermissionWrite},
+	changed, err := tools.NewRegistry(tools.New(jig.Tool{Name: refundTool, Description: "Refunds an order, now.", Permission: jig.PermissionWrite, Labels: &jig.Labels{}},
 		func(context.Context, jig.Invocation, refund) (refund, error) { return refund{}, nil }))
 	require.NoError(t, err)
 	o.equip(t, changed)

@@ -86,7 +86,7 @@ func (o *office) did(what string, inv jig.Invocation) {
 
 func (o *office) toolbox() []tools.Tool {
 	refunds := func(name string, permission jig.Permission) tools.Tool {
-		contract := jig.Tool{Name: name, Description: "Refunds an order.", Permission: permission}
+		contract := jig.Tool{Name: name, Description: "Refunds an order.", Permission: permission, Labels: &jig.Labels{}}
 		if name == guardedTool {
 			contract.RequiredPermission = guardedTool
 		}
@@ -97,7 +97,7 @@ func (o *office) toolbox() []tools.Tool {
 			})
 	}
 	flags := func(name string, permission jig.Permission) tools.Tool {
-		return tools.New(jig.Tool{Name: name, Description: "Closes an order. For good.", Permission: permission, Confirm: true},
+		return tools.New(jig.Tool{Name: name, Description: "Closes an order. For good.", Permission: permission, Confirm: true, Labels: &jig.Labels{}},
 			func(_ context.Context, inv jig.Invocation, in flagged) (flagged, error) {
 				o.did(fmt.Sprintf("%s %v", in.Order, in.Confirmed), inv)
 				return in, nil

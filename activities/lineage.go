@@ -32,6 +32,7 @@ func (a *Activities) place(
 	session.ParentID, session.ParentCall, session.ParentAgent = above.ID, call, above.Agent.Name
 	session.RootAgent, session.Depth, session.Source = above.RootAgent, above.Depth+1, jig.SourceAgent
 	session.Principal = above.Principal
+	session.ReadPrivate, session.ReadUntrusted = above.ReadPrivate, above.ReadUntrusted
 	return above, calls[0], nil
 }
 

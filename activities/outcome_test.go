@@ -26,6 +26,9 @@ const payTool = "shop.pay"
 func (o *office) payment(contract jig.Tool, end tools.Handler) tools.Tool {
 	const object = `{"type":"object","additionalProperties":false,"properties":{"order":{"type":"string"},"confirmed":{"type":"boolean"}}}`
 	contract.Name, contract.InputSchema, contract.OutputSchema = payTool, json.RawMessage(object), json.RawMessage(object)
+	if contract.Labels == nil {
+		contract.Labels = &jig.Labels{}
+	}
 	if contract.Description == "" {
 		contract.Description = "Pays an order."
 	}

@@ -8,6 +8,8 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/ledger"
 )
 
@@ -43,10 +45,12 @@ func (a *Activities) firstAttempt(
 	ctx context.Context, session jig.Session, found contract, call jig.Call, progress func(string),
 ) ledger.QuickCompletion {
 	started := a.now()
-	outcome := found.run(ctx, call.Input, a.invocation(session, call, 1, progress))
+	taint := &entity.Taint{Session: session.ReadUntrusted}
+	outcome := found.run(entity.WithTaint(ctx, taint), call.Input, a.invocation(session, call, 1, progress))
 	status, _ := attempt{tool: found.tool, number: 1, ended: interruptionOf(ctx)}.verdict(outcome)
 	return ledger.QuickCompletion{
 		CallID: call.ID, Version: call.Version, Digest: call.Digest, Status: status, Result: outcome, Started: started, Finished: a.now(),
+		Reads: approval.Reads{Untrusted: taint.Read()},
 	}
 }
 
@@ -95,6 +99,6 @@ func (a *Activities) read(ctx context.Context, session jig.Session, found contra
 	case r.ended != nil: // somebody canceled it, paused it or changed its rules, so the result is not used
 		return r.ended.ran, r.ended.again, nil
 	}
-	ran, err := a.record(ctx, found.tool, r.Reservation, record.Result)
+	ran, err := a.record(ctx, found.tool, r.Reservation, record.Result, record.Reads)
 	return ran, false, err
 }

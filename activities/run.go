@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -90,9 +92,10 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	// Run exactly the input that was digested, even if the row has changed since.
 	reservation.Call.Input = call.Input
 	progress, flush := a.progress(ctx, call)
-	outcome := found.run(ctx, call.Input, a.invocation(session, reservation.Call, reservation.Fence, progress))
+	taint := &entity.Taint{Session: session.ReadUntrusted}
+	outcome := found.run(entity.WithTaint(ctx, taint), call.Input, a.invocation(session, reservation.Call, reservation.Fence, progress))
 	flush()
-	ran, err = a.record(ctx, found.tool, reservation, outcome)
+	ran, err = a.record(ctx, found.tool, reservation, outcome, approval.Reads{Untrusted: taint.Read()})
 	return ran, false, err
 }
 
@@ -311,13 +314,15 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 }
 
 // record finalizes a reserved attempt.
-func (a *Activities) record(ctx context.Context, tool jig.Tool, r ledger.Reservation, outcome jig.ToolResult) (Ran, error) {
+func (a *Activities) record(
+	ctx context.Context, tool jig.Tool, r ledger.Reservation, outcome jig.ToolResult, reads approval.Reads,
+) (Ran, error) {
 	call := r.Call
 	ended := attempt{tool: tool, number: r.Fence, doubt: r.InDoubt, ended: interruptionOf(ctx)}
 	status, doubt := ended.verdict(outcome)
 	completion := ledger.Completion{
 		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Fence: r.Fence, Digest: call.Digest,
-		Status: status, InDoubt: doubt, Result: outcome,
+		Status: status, InDoubt: doubt, Result: outcome, Reads: reads,
 	}
 	if err := cutDown(&completion); err != nil {
 		return Ran{}, err

@@ -87,6 +87,13 @@ func (a *Activities) conclude(ctx context.Context, begun ledger.Beginning, in Th
 	if err := a.acting(ctx, &session); err != nil { // the answer may have taken minutes
 		return Thought{}, err
 	}
+	for _, x := range begun.Exchanges { // a call that ended late may not be counted in the session as it was read
+		for _, c := range x.Calls {
+			if c.Result != nil && c.Fence > 0 {
+				session.ReadPrivate, session.ReadUntrusted = session.ReadPrivate || c.ReadsPrivate, session.ReadUntrusted || c.ReadsUntrusted
+			}
+		}
+	}
 	earlier := earlierCalls(begun.Exchanges)
 	if session.SummaryThrough > 0 {
 		earlier = nil // the exchanges do not include all calls

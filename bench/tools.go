@@ -38,7 +38,7 @@ func benchTools(entered func(entry)) []tools.Tool {
 		return toolOutput{N: in.N}, nil
 	}
 	read := jig.Tool{
-		Name: noopTool, Description: "Does nothing.", Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true,
+		Name: noopTool, Description: "Does nothing.", Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Labels: &jig.Labels{},
 		Execution: jig.ExecutionActivity,
 	}
 	marked := func(_ context.Context, inv jig.Invocation, in toolInput) (toolOutput, error) {

@@ -64,6 +64,8 @@ func formOf(name string) form {
 		return oneOf("auto", "always_ask")
 	case "reads":
 		return oneOf(jig.ReadsPrivate, jig.ReadsUntrusted)
+	case "pointer":
+		return form{pattern: pointerPattern, hint: "write a JSON pointer, e.g. /to or /recipients/0", value: true}
 	case "prompt_mode":
 		return oneOf("direct", "skill", "agent")
 	case "on_expiry":
@@ -140,6 +142,7 @@ var (
 	toolNamePattern    = regexp.MustCompile(`^[a-z][a-z0-9_]*(\.[a-zA-Z][a-zA-Z0-9_]*)+$`)
 	passesPattern      = regexp.MustCompile(`^([1-9][0-9]?|100|auto)$`)
 	variablePattern    = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
+	pointerPattern     = regexp.MustCompile(`^(/.*)?$`)
 	labelPattern       = regexp.MustCompile(`^\S(.{0,126}\S)?$`)
 	reasonPattern      = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	semverPattern      = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){2}(-[0-9A-Za-z.-]{1,64})?$`)

@@ -35,6 +35,8 @@ type PolicyRule struct {
 	Verdict jig.Verdict `json:"verdict" spec:"required" hint:"add verdict: run, ask or deny" jsonschema:"run, ask or deny. The strictest rule whose condition holds wins."`
 	// Reason is a template over the same names. People read it.
 	Reason string `json:"reason,omitempty" spec:"max=4096" jsonschema:"The reason, for people; a template that reads the same variables."`
+	// Untraced lets the rule run calls whose arguments cannot be traced, which otherwise ask a person; see docs/data-flow.md.
+	Untraced bool `json:"untraced,omitempty" jsonschema:"Whether calls with untrusted arguments run, too, after the session has read untrusted data; only with verdict: run."`
 	// Expires is how long an approval that the rule asks for may wait. If zero, the agent's setting applies.
 	Expires Duration `json:"expires,omitempty" spec:"min=1s,max=365d" jsonschema:"How long the approval waits, e.g. 48h; only with verdict: ask."`
 	// Approvers lists who may decide. If nil, everybody may.
@@ -64,6 +66,9 @@ type PolicyCase struct {
 	Agent   jig.Agent
 	Tenant  string
 	Session PolicySession
+	// UntrustedArguments and UnknownDestinations are JSON pointers of arguments that cannot be traced.
+	UntrustedArguments  []string
+	UnknownDestinations []string
 	// Now is the time of the call.
 	Now time.Time
 	// Expect is the verdict. Rules are the names of rules that must hold for the call; other rules may hold as well.
@@ -85,6 +90,9 @@ type PolicySession struct {
 	ParentAgent string     `json:"parent_agent,omitempty" spec:"max=134" jsonschema:"The agent of the session that started this one; none by default."`
 	Depth       int        `json:"depth,omitempty" spec:"min=0,max=100" jsonschema:"How many sessions are above this one; default 0."`
 	Source      jig.Source `json:"source,omitempty" spec:"form=source" jsonschema:"web, api, mcp, cli, schedule or agent; default api."`
+	// ReadPrivate and ReadUntrusted say what the session has read.
+	ReadPrivate   bool `json:"read_private,omitempty" jsonschema:"Whether the session has read private data."`
+	ReadUntrusted bool `json:"read_untrusted,omitempty" jsonschema:"Whether the session has read untrusted data."`
 }
 
 // policyHead is a document of kind policy.
@@ -107,10 +115,13 @@ type policyCase struct {
 	Agent   json.RawMessage `json:"agent,omitempty" jsonschema:"The agent that makes the call: the name of a registered agent, or its properties."`
 	Tenant  string          `json:"tenant,omitempty" spec:"max=128" jsonschema:"The tenant; by default the one named default."`
 	Session *PolicySession  `json:"session,omitempty" jsonschema:"The session that makes the call."`
-	Now     string          `json:"now,omitempty" spec:"max=64" jsonschema:"When the call is made (RFC 3339); default 2026-01-01T12:00:00Z."`
-	Expect  jig.Verdict     `json:"expect" spec:"required" hint:"add expect: run, ask or deny" jsonschema:"The verdict: run, ask or deny."`
-	Rules   []string        `json:"rules,omitempty" spec:"max=500" jsonschema:"Rules that must apply; others may apply too."`
-	Quorum  int             `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many people must approve, according to the rule that requires most; only with expect: ask."`
+	// Arguments that cannot be traced.
+	UntrustedArguments  []string    `json:"untrusted_arguments,omitempty" spec:"max=1000,form=pointer" jsonschema:"The arguments that cannot be traced, as JSON pointers, e.g. /to; only with session.read_untrusted."`
+	UnknownDestinations []string    `json:"unknown_destinations,omitempty" spec:"max=1000,form=pointer" jsonschema:"Those of them that data is sent to."`
+	Now                 string      `json:"now,omitempty" spec:"max=64" jsonschema:"When the call is made (RFC 3339); default 2026-01-01T12:00:00Z."`
+	Expect              jig.Verdict `json:"expect" spec:"required" hint:"add expect: run, ask or deny" jsonschema:"The verdict: run, ask or deny."`
+	Rules               []string    `json:"rules,omitempty" spec:"max=500" jsonschema:"Rules that must apply; others may apply too."`
+	Quorum              int         `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many people must approve, according to the rule that requires most; only with expect: ask."`
 }
 
 // policyPrincipal is the principal of a case.
@@ -196,6 +207,9 @@ func (d *decoder) checkPolicyRules(rules []PolicyRule) []string {
 		path := indexPath("rules", i)
 		names = append(names, rule.Name)
 		d.checkVerdict(path+".verdict", rule.Verdict)
+		if rule.Untraced && rule.Verdict != jig.VerdictRun {
+			d.at(path+".untraced", ProblemBadShape, "remove it, or write verdict: run", "only a rule with verdict run may have untraced")
+		}
 		d.checkTerms(path, rule)
 	}
 	d.unique("rules", "name", len(rules), func(i int) string { return rules[i].Name })
@@ -256,6 +270,7 @@ func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCa
 		setDefault(&out.Session.ID, caseSession)
 		setDefault(&out.Session.Pass, 1)
 	}
+	d.caseFlow(path, c, &out)
 	setDefault(&out.Tenant, jig.DefaultTenant)
 	setDefault(&c.Now, caseNow)
 	now, err := time.Parse(time.RFC3339, c.Now)
@@ -269,6 +284,20 @@ func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCa
 		}
 	}
 	return out
+}
+
+// caseFlow reads where the arguments of a case come from.
+func (d *decoder) caseFlow(path string, c policyCase, out *PolicyCase) {
+	out.UntrustedArguments, out.UnknownDestinations = c.UntrustedArguments, c.UnknownDestinations
+	if len(c.UntrustedArguments) > 0 && !out.Session.ReadUntrusted {
+		d.at(path+".untrusted_arguments", ProblemBadShape, "add session: {read_untrusted: true}",
+			"arguments are traced only after the session has read untrusted data")
+	}
+	for i, pointer := range c.UnknownDestinations {
+		if !slices.Contains(c.UntrustedArguments, pointer) {
+			d.at(indexPath(path+".unknown_destinations", i), ProblemBadValue, "add it to untrusted_arguments", "%s is not one of untrusted_arguments", pointer)
+		}
+	}
 }
 
 // policyAgent reads the agent of a case: the name of a registered one, or a mapping.

@@ -27,15 +27,17 @@ func PolicyShapes() expr.Shapes {
 	return expr.Shapes{
 		"tool": object(map[string]string{
 			"name": text, "version": text, "description": text, "category": text, "permission": text, "risk": text, "approval": text,
-			"idempotent": flag, "execution": text, "tags": texts, "required_permission": text, "confirm": flag, "undo": text, "implementation": text,
+			"idempotent": flag, "execution": text, "tags": texts, "reads": texts, "sends": flag, "required_permission": text, "confirm": flag, "undo": text, "implementation": text,
 		}),
-		"input":     json.RawMessage(`{"type":"object"}`),
-		"call":      object(map[string]string{"id": text, "tool": text, "input": `{"type":"object"}`, "pass": number}),
+		"input": json.RawMessage(`{"type":"object"}`),
+		"call": object(map[string]string{
+			"id": text, "tool": text, "input": `{"type":"object"}`, "pass": number, "untrusted_arguments": texts, "unknown_destinations": texts,
+		}),
 		"agent":     object(map[string]string{"name": text, "registered": flag, "version": text}),
 		"principal": object(map[string]string{"id": text, "groups": texts, "permissions": texts, "proof": text}),
 		"session": object(map[string]string{
 			"id": text, "task": text, "input": `{"type":"object"}`, "pass": number, "writes": number,
-			"root_agent": text, "parent_agent": text, "depth": number, "source": text,
+			"root_agent": text, "parent_agent": text, "depth": number, "source": text, "read_private": flag, "read_untrusted": flag,
 		}),
 	}
 }
@@ -95,6 +97,14 @@ func policyShape(schema *jsonschema.Schema) error {
 	}
 	rules.Then = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{
 		"verdict": {Const: jsonschema.Ptr[any]("ask"), Description: "A rule with terms of approval has verdict: ask."},
+	}}
+	rules.AllOf = []*jsonschema.Schema{{
+		If: &jsonschema.Schema{Required: []string{"untraced"}, Properties: map[string]*jsonschema.Schema{
+			"untraced": {Const: jsonschema.Ptr[any](true), Description: "The rule also runs calls with arguments that cannot be traced."},
+		}},
+		Then: &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{
+			"verdict": {Const: jsonschema.Ptr[any]("run"), Description: "A rule with untraced has verdict: run."},
+		}},
 	}}
 	rules.DependentRequired = map[string][]string{"escalate": {"approvers"}}
 	rules.Properties["approvers"].MinProperties = jsonschema.Ptr(1)

@@ -249,5 +249,6 @@ func storeOf(db *store.DB) activities.Store {
 		PauseStore: db,
 		Audits:     db,
 		Reviews:    db,
+		TextStore:  db,
 	}
 }

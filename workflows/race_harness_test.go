@@ -113,7 +113,7 @@ type (
 func (a *arena) tools() []tools.Tool {
 	return []tools.Tool{
 		tools.New(jig.Tool{
-			Name: raceWrite, Description: "Writes.", Permission: jig.PermissionWrite, Risk: jig.RiskModerate, Execution: jig.ExecutionActivity,
+			Name: raceWrite, Description: "Writes.", Permission: jig.PermissionWrite, Risk: jig.RiskModerate, Labels: &jig.Labels{}, Execution: jig.ExecutionActivity,
 		}, func(_ context.Context, inv jig.Invocation, in paying) (piece, error) {
 			if a.of(inv.SessionID).effect(inv, in) {
 				return piece{}, jig.Errorf(jig.CodeTimeout, "the connection was cut off")
@@ -121,7 +121,7 @@ func (a *arena) tools() []tools.Tool {
 			return piece{Item: in.Item}, nil
 		}),
 		tools.New(jig.Tool{
-			Name: raceRead, Description: "Reads.", Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Execution: jig.ExecutionLocal,
+			Name: raceRead, Description: "Reads.", Permission: jig.PermissionRead, Risk: jig.RiskSafe, Labels: &jig.Labels{}, Idempotent: true, Execution: jig.ExecutionLocal,
 		}, func(_ context.Context, _ jig.Invocation, in piece) (piece, error) { return in, nil }),
 	}
 }

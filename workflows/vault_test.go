@@ -60,14 +60,14 @@ const (
 // catalogue returns the three tools. change is applied to the tool under test.
 func (v *vault) catalogue(t *testing.T, change func(*jig.Tool)) *tools.Registry {
 	t.Helper()
-	pay := jig.Tool{Name: ledgerPay, Description: "Pays somebody.", Permission: jig.PermissionWrite}
+	pay := jig.Tool{Name: ledgerPay, Description: "Pays somebody.", Permission: jig.PermissionWrite, Labels: &jig.Labels{}}
 	if change != nil {
 		change(&pay)
 	}
 	var list []tools.Tool
 	for _, contract := range []jig.Tool{
 		pay,
-		{Name: ledgerRead, Description: "Reads an account.", Permission: jig.PermissionRead, Idempotent: true, Execution: jig.ExecutionLocal},
+		{Name: ledgerRead, Description: "Reads an account.", Permission: jig.PermissionRead, Idempotent: true, Execution: jig.ExecutionLocal, Labels: &jig.Labels{}},
 		{Name: ledgerWipe, Description: "Wipes an account.", Permission: jig.PermissionDestructive},
 	} {
 		if contract.Name == "" {

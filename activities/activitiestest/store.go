@@ -19,6 +19,7 @@ func StoreOf(v any) activities.Store {
 		PauseStore: as[activities.PauseStore](v),
 		Audits:     as[activities.Audits](v),
 		Reviews:    as[activities.Reviews](v),
+		TextStore:  as[activities.TextStore](v),
 	}
 }
 

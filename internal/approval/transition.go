@@ -75,11 +75,17 @@ type CallChange struct {
 	Whole []byte
 	// Wrote reports that the call counts as a write of the session.
 	Wrote bool
+	// Reads says what the call has read, in addition to what its row says.
+	Reads Reads
 	// InDoubt, unless nil, reports whether an earlier attempt may have taken effect; nil keeps what is stored.
 	InDoubt *bool
 	// Edited is the call with its changed input; nil when the input was not changed.
 	Edited *jig.Call
 }
+
+// Reads says what a call has read beyond the labels of its tool: private data, and data that outsiders may have written. Steps adds what the
+// calls of its composition have read.
+type Reads struct{ Private, Untrusted, Steps bool }
 
 // Event is an event of a session's log, before it is encoded.
 type Event struct {

@@ -23,6 +23,8 @@ type Completion struct {
 	// InDoubt reports, for a call returned as reserved, that its effect may have happened.
 	InDoubt bool
 	Result  jig.ToolResult
+	// Reads says what the attempt has read, in addition to what the call's row says.
+	Reads approval.Reads
 	// Whole is the full result (JSON of a [jig.ToolResult]) when Result was shortened; it is stored as ResultArtifact.
 	Whole []byte
 }
@@ -43,6 +45,8 @@ type QuickCompletion struct {
 	Status            jig.CallStatus
 	Result            jig.ToolResult
 	Started, Finished time.Time
+	// Reads says what the attempt has read, in addition to what the call's row says.
+	Reads approval.Reads
 }
 
 // MayRetry reports whether jig may repeat a call that failed with err without asking a person. A writing call may be repeated if nothing
@@ -96,6 +100,7 @@ func (s State) complete(c Completion) Transition {
 	var t Transition
 	t.Call = &approval.CallChange{
 		Status: c.Status, Result: &c.Result, Whole: c.Whole, Wrote: s.Call.Write && c.Status == jig.CallSucceeded,
+		Reads: c.Reads,
 	}
 	t.event(s.Call, kind, data)
 	return t

@@ -1,10 +1,15 @@
 package policy
 
-import "github.com/jig-run/jig"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
 
 // BaseVersion is the policy version of the base rules. It is the SHA-256 of their truth table (testdata/base.json) as RFC 8785 JSON; a test
 // recomputes it. It changes if a verdict changes, but not if the wording of a reason does.
-const BaseVersion = "da7e2bb375ef78e5da9388e790dbba93b7438d6fa997e142121e2a0e2853d1cf"
+const BaseVersion = "59f2bec81aa8022cae4c1277fe7380a6ed3dbcb608e7f8ad61167937115fde69"
 
 // base is the verdict on a call by the tool's contract alone, to which policy rules are then applied: reads and drafts run; writes, high risk
 // and unknown values ask; destructive tools always ask.
@@ -14,6 +19,8 @@ type base struct {
 	// fixed says that no rule and no grant may lift the verdict: the tool is destructive, its approval is always_ask, or its contract has
 	// an unknown value.
 	fixed bool
+	// untraced are the reasons to ask because of where the call's arguments come from; see [base.trace].
+	untraced []string
 }
 
 // ruling returns the ruling for a call that no rule applies to.
@@ -26,6 +33,30 @@ func (b *base) ask(fixed bool, reason string) {
 	b.verdict = jig.VerdictAsk
 	b.fixed = b.fixed || fixed
 	b.reasons = append(b.reasons, reason)
+}
+
+// trace adds the base rule on data flow: once a session has read untrusted data, a call that writes or sends asks a person if it has arguments
+// that cannot be traced. Only a rule that says so (untraced: true) can lift it.
+func (b *base) trace(tool jig.Tool, call jig.Call) {
+	f := call.Flow
+	if f == nil || !f.ReadUntrusted || len(f.UntrustedArguments) == 0 || !tool.Permission.Writes() && !tool.Sends() {
+		return
+	}
+	b.untraced = append([]string{"the session has read untrusted data, and " + arguments(f.UntrustedArguments) +
+		" of " + tool.Name + " cannot be traced to what was typed or to trusted results"}, f.Notes...)
+}
+
+// arguments names arguments, at most five of them.
+func arguments(paths []string) string {
+	const shown = 5
+	names := strings.Join(paths[:min(len(paths), shown)], ", ")
+	switch more := len(paths) - shown; {
+	case more > 0:
+		return fmt.Sprintf("the arguments %s and %d more", names, more)
+	case len(paths) > 1:
+		return "the arguments " + names
+	}
+	return "the argument " + names
 }
 
 // baseVerdict decides by the tool's contract. It starts with run and collects the reasons to ask.

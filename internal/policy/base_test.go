@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 	"testing/quick"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,6 +58,15 @@ func TestBaseVersionIsTheHashOfTheTruthTable(t *testing.T) {
 				ruling := policy.BaseRuling(jig.Tool{Permission: permission, Risk: risk, Approval: approval})
 				table[fmt.Sprintf("%s %s %s", permission, risk, approval)] = ruling.Verdict
 			}
+		}
+	}
+	flow := &jig.DataFlow{ReadUntrusted: true, UntrustedArguments: []string{"/to"}}
+	for _, permission := range []jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive, "?"} {
+		for kind, labels := range map[string]*jig.Labels{"": nil, " sends": {Sends: true}} {
+			tool := jig.Tool{Permission: permission, Risk: jig.RiskSafe, Approval: jig.ApprovalAuto, Labels: labels}
+			ruling, err := policy.Set(nil).Rule(t.Context(), tool, jig.Call{Flow: flow}, jig.Session{}, time.Time{})
+			require.NoError(t, err)
+			table[fmt.Sprintf("%s%s, untrusted arguments", permission, kind)] = ruling.Verdict
 		}
 	}
 	const golden = "testdata/base.json"

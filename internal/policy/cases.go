@@ -114,8 +114,15 @@ func quorum(t jig.Terms) int {
 
 func callOf(c spec.PolicyCase) jig.Call {
 	pass := max(c.Session.Pass, 1)
+	var flow *jig.DataFlow
+	if c.Session.ReadPrivate || c.Session.ReadUntrusted {
+		flow = &jig.DataFlow{
+			ReadPrivate: c.Session.ReadPrivate, ReadUntrusted: c.Session.ReadUntrusted,
+			UntrustedArguments: c.UntrustedArguments, UnknownDestinations: c.UnknownDestinations,
+		}
+	}
 	return jig.Call{
-		Tenant: c.Tenant, SessionID: c.Session.ID, ID: fmt.Sprintf("%d.1", pass), Pass: pass, Ordinal: 1, Tool: c.Tool.Name, Input: c.Input,
+		Tenant: c.Tenant, SessionID: c.Session.ID, ID: fmt.Sprintf("%d.1", pass), Pass: pass, Ordinal: 1, Tool: c.Tool.Name, Input: c.Input, Flow: flow,
 	}
 }
 

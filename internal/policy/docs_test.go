@@ -17,6 +17,21 @@ import (
 
 const page = "../../docs/policy.md"
 
+// Every example of the page about data flow holds, too.
+func TestExamplesOfTheDataFlowPage(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../docs/data-flow.md")
+	require.NoError(t, err)
+	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(raw), -1)
+	require.NotEmpty(t, examples)
+	for _, example := range examples {
+		rules := load(t, example[1])
+		for _, r := range policy.Test(t.Context(), rules, nil) {
+			require.True(t, r.OK, "%s: %s: %s\n%s", rules.Name(), r.Name, r.Problem, strings.Join(r.Reasons, "\n"))
+		}
+	}
+}
+
 // Every example on the page loads without problems, and each of its cases gives the expected verdict.
 func TestExamplesOfThePage(t *testing.T) {
 	t.Parallel()

@@ -27,8 +27,10 @@ type rule struct {
 	name    string
 	verdict jig.Verdict
 	terms   terms
-	when    *expr.Program
-	reason  *expr.Template
+	// untraced says that the rule also lets calls run whose arguments cannot be traced.
+	untraced bool
+	when     *expr.Program
+	reason   *expr.Template
 }
 
 // Compile compiles a policy. version is the version of the document, the hash of its content. A document that was loaded without problems
@@ -67,9 +69,12 @@ func Compile(p spec.Policy, version string) (*Rules, error) {
 }
 
 func compileRule(env *expr.Env, policy string, one spec.PolicyRule) (made rule, field string, err error) {
-	made = rule{name: one.Name, verdict: one.Verdict, terms: termsOf(policy, one)}
+	made = rule{name: one.Name, verdict: one.Verdict, terms: termsOf(policy, one), untraced: one.Untraced}
 	if strictness(one.Verdict) == 0 {
 		return made, "verdict", jig.Errorf(jig.CodeInvalidInput, "%q is not a verdict", one.Verdict).WithHint("use run, ask or deny")
+	}
+	if one.Untraced && one.Verdict != jig.VerdictRun {
+		return made, "untraced", jig.Errorf(jig.CodeInvalidInput, "only a rule with verdict run may have untraced").WithHint("remove untraced")
 	}
 	if err := one.CheckTerms(); err != nil {
 		return made, jig.AsError(err).Field, err
@@ -124,6 +129,8 @@ type Spoken struct {
 	Failed bool `json:"failed,omitempty"`
 
 	terms terms
+	// untraced says that the rule also lets calls run whose arguments cannot be traced.
+	untraced bool
 }
 
 // counts reports whether the rule takes part in the verdict. A failing ask or deny rule still counts; a failing run rule does not.
@@ -172,8 +179,22 @@ func (r *Rules) Explain(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 	return Set{r}.Explain(ctx, tool, call, session, now)
 }
 
-// decide combines the base verdict with the rules that apply.
+// asksUntraced reports whether the call asks because of arguments that cannot be traced: they are there, and no rule that applies lifts that.
+func (b base) asksUntraced(spoken []Spoken) bool {
+	return len(b.untraced) > 0 && !slices.ContainsFunc(spoken, func(s Spoken) bool { return s.untraced && s.counts() })
+}
+
+// decide combines the base verdict with the rules that apply. Arguments that cannot be traced make a verdict of run ask.
 func decide(start base, spoken []Spoken) jig.Verdict {
+	verdict := combine(start, spoken)
+	if verdict == jig.VerdictRun && start.asksUntraced(spoken) {
+		return jig.VerdictAsk
+	}
+	return verdict
+}
+
+// combine applies the rules to the verdict of the tool's contract.
+func combine(start base, spoken []Spoken) jig.Verdict {
 	strictest := jig.Verdict("")
 	for _, s := range spoken {
 		if s.strictness() > strictness(strictest) {
@@ -202,9 +223,10 @@ func (r *Rules) speak(ctx context.Context, tool jig.Tool, call jig.Call, session
 		case err != nil:
 			all = append(all, Spoken{
 				Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: clip.Line(failed(one.verdict)+why(err), maxReason), Failed: true, terms: one.terms,
+				untraced: one.untraced,
 			})
 		case holds:
-			all = append(all, Spoken{Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: one.because(ctx, vars), terms: one.terms})
+			all = append(all, Spoken{Policy: r.name, Rule: one.name, Verdict: one.verdict, Reason: one.because(ctx, vars), terms: one.terms, untraced: one.untraced})
 		}
 	}
 	return all

@@ -47,6 +47,7 @@ func (s Set) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig
 // Explain is like [Set.Rule] and also returns the base verdict and the rules that led to the ruling. It does not check whether ctx has ended.
 func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
 	start := baseVerdict(tool)
+	start.trace(tool, call)
 	x := Explanation{Base: start.ruling()}
 	for _, r := range s {
 		x.Spoken = append(x.Spoken, r.speak(ctx, tool, call, session, now)...)
@@ -68,6 +69,10 @@ func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session 
 	if x.Verdict == jig.VerdictAsk {
 		ask(&x.Ruling, x.Spoken)
 	}
-	x.Person = slices.ContainsFunc(x.Spoken, func(s Spoken) bool { return s.Failed && s.counts() })
+	if asks := start.asksUntraced(x.Spoken); asks && x.Verdict != jig.VerdictDeny {
+		x.Reasons = append(x.Reasons, start.untraced...)
+		x.Ruling.Base, x.Person = false, true
+	}
+	x.Person = x.Person || slices.ContainsFunc(x.Spoken, func(s Spoken) bool { return s.Failed && s.counts() })
 	return x
 }

@@ -37,7 +37,7 @@ func (db *DB) completeFast(ctx context.Context, c ledger.Completion) (*callRow, 
 	var done *startedRow
 	err = db.gather(ctx, c.Tenant, c.SessionID, []string{c.CallID}, func(t *tx) {
 		first(t.queue("CallFinishFast", c.Tenant, c.SessionID, c.CallID, c.Fence, c.Status, columns.body, columns.summary,
-			columns.err, string(details(d).json()), kind), &done)
+			columns.err, string(details(d).json()), kind, c.Reads.Private, c.Reads.Untrusted, c.Reads.Steps), &done)
 	})
 	if err != nil || done == nil {
 		return nil, err

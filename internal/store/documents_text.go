@@ -51,6 +51,9 @@ func (db *DB) PutText(ctx context.Context, d entity.Text) (entity.Text, error) {
 		t.queue("TenantEnsure", d.Tenant)
 		first(t.queue("TextPut", d.Tenant, id, text(d.EntityID), text(d.Title), text(cmp.Or(d.MediaType, "text/plain")), body), &row)
 		t.queue("TextChunksPut", d.Tenant, id, parts)
+		if entity.Tainted(ctx) {
+			t.queue("EntityDistrust", d.Tenant, text(d.EntityID))
+		}
 		t.queue("TextChunksEmpty", d.Tenant, id, len(parts))
 		if err := t.flush(ctx); err != nil {
 			return err
@@ -75,14 +78,17 @@ func (db *DB) Text(ctx context.Context, tenant, id string) (entity.Text, error) 
 	if row == nil {
 		return entity.Text{}, noText(id)
 	}
-	return row.text(), nil
+	return row.text(), db.markRead(ctx, tenant, row.EntityID)
 }
 
 // TextInfos lists up to limit texts of an entity without their bodies, oldest first.
 func (db *DB) TextInfos(ctx context.Context, tenant, entityID string, limit int) ([]entity.TextInfo, error) {
 	var infos []entity.TextInfo
 	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("TextInfos", tenant, text(entityID), limit), &infos) })
-	return infos, err
+	if err != nil {
+		return nil, err
+	}
+	return infos, db.markRead(ctx, tenant, text(entityID))
 }
 
 // DeleteText hides a text; NOT_FOUND when it does not exist.
@@ -110,7 +116,14 @@ func (db *DB) SearchText(ctx context.Context, tenant, query string, entityIDs []
 	err := db.once(ctx, tenant, func(t *tx) {
 		list(t.queue("TextsSearched", tenant, text(query), entityIDs, page(limit)), &hits)
 	})
-	return hits, err
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(hits))
+	for i, hit := range hits {
+		ids[i] = hit.EntityID
+	}
+	return hits, db.markRead(ctx, tenant, ids...)
 }
 
 // chunks splits a text into consecutive parts of at most chunkRunes characters. It splits at the end of a sentence if possible, else

@@ -23,9 +23,14 @@ type entityRow struct {
 	CallID      string
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
+	Untrusted   bool
 }
 
-func (r *entityRow) entity() (entity.Entity, error) {
+// entity converts a row that is read for a caller.
+func (r *entityRow) entity(ctx context.Context) (entity.Entity, error) {
+	if r.Untrusted {
+		entity.MarkRead(ctx)
+	}
 	e := entity.Entity{
 		Tenant: r.TenantID, ID: r.EntityID, Type: r.Type, TypeVersion: r.TypeVersion, Title: r.Title, Content: r.Content,
 		Revision: r.Revision, SessionID: r.SessionID, Call: r.CallID, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
@@ -37,15 +42,28 @@ func (r *entityRow) entity() (entity.Entity, error) {
 	return e, err
 }
 
-func entities(rows []entityRow) ([]entity.Entity, error) {
+func entities(ctx context.Context, rows []entityRow) ([]entity.Entity, error) {
 	list := make([]entity.Entity, len(rows))
 	for i := range rows {
 		var err error
-		if list[i], err = rows[i].entity(); err != nil {
+		if list[i], err = rows[i].entity(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return list, nil
+}
+
+// markRead records in the context that a caller reads one of these entities or their texts, if one of them is not trusted.
+func (db *DB) markRead(ctx context.Context, tenant string, ids ...string) error {
+	if len(ids) == 0 || !entity.Traced(ctx) {
+		return nil
+	}
+	var untrusted *bool
+	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("EntitiesUntrusted", tenant, ids), &untrusted) })
+	if err == nil && untrusted != nil && *untrusted {
+		entity.MarkRead(ctx)
+	}
+	return err
 }
 
 func noEntity(id string) *jig.Error {
@@ -81,7 +99,7 @@ func (db *DB) CreateEntity(ctx context.Context, n entity.NewEntity) (e entity.En
 		t.queue("Beside", typesOf(n.Tenant))
 		value(t.queue("EntityTypeVersion", n.Tenant, text(n.Type)), &version)
 		first(t.queue("EntityInsert", n.Tenant, id, text(n.Type), text(n.TypeVersion), text(n.Title), content, provenance,
-			text(n.Bundle), text(n.Key), text(n.SessionID), text(n.Call)), &row)
+			text(n.Bundle), text(n.Key), text(n.SessionID), text(n.Call), entity.Tainted(ctx)), &row)
 		first(t.queue("EntityByKey", n.Tenant, text(n.Key)), &have)
 		if len(ends) > 0 {
 			affected(t.queue("RelationsPut", n.Tenant, id, names, ends), &related)
@@ -112,7 +130,7 @@ func (db *DB) CreateEntity(ctx context.Context, n entity.NewEntity) (e entity.En
 	if created = row != nil; !created {
 		row = have
 	}
-	e, err = row.entity()
+	e, err = row.entity(ctx)
 	return e, created, err
 }
 
@@ -155,7 +173,7 @@ func (db *DB) Entities(ctx context.Context, tenant string, ids []string) ([]enti
 		place[id] = i
 	}
 	slices.SortFunc(rows, func(a, b entityRow) int { return place[a.EntityID] - place[b.EntityID] })
-	return entities(rows)
+	return entities(ctx, rows)
 }
 
 // EntityTypeOf returns the type of an entity, even of a deleted one; NOT_FOUND when it never existed.
@@ -185,7 +203,7 @@ func (db *DB) UpdateEntity(ctx context.Context, tenant, id string, revision int6
 		var now []entityRow
 		var key *string
 		var related int64
-		first(t.queue("EntityUpdate", append(append([]any{tenant, id}, args...), revision)...), &row)
+		first(t.queue("EntityUpdate", append(append([]any{tenant, id}, args...), revision, entity.Tainted(ctx))...), &row)
 		list(t.queue("EntitiesGet", tenant, []string{id}), &now)
 		value(t.queue("EntityPatchKey", tenant, id), &key)
 		if err := t.flush(ctx); err != nil {
@@ -217,7 +235,7 @@ func (db *DB) UpdateEntity(ctx context.Context, tenant, id string, revision int6
 	if err != nil {
 		return entity.Entity{}, err
 	}
-	return row.entity()
+	return row.entity(ctx)
 }
 
 func stale(id string, now, revision int64) *jig.Error {
@@ -281,5 +299,12 @@ func (db *DB) SearchEntities(ctx context.Context, tenant string, types []string,
 	err := db.once(ctx, tenant, func(t *tx) {
 		list(t.queue("EntitiesSearched", tenant, texts(types), text(query), text(workspace), page(limit)), &hits)
 	})
-	return hits, err
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(hits))
+	for i, hit := range hits {
+		ids[i] = hit.EntityID
+	}
+	return hits, db.markRead(ctx, tenant, ids...)
 }

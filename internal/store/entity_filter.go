@@ -35,7 +35,7 @@ func (db *DB) FilterEntities(ctx context.Context, tenant string, t entity.Type, 
 	}
 	var page entity.Page
 	more := len(rows) > limit
-	if page.Entities, err = entities(rows[:min(len(rows), limit)]); err != nil {
+	if page.Entities, err = entities(ctx, rows[:min(len(rows), limit)]); err != nil {
 		return entity.Page{}, err
 	}
 	if more {

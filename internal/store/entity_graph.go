@@ -98,11 +98,11 @@ func (db *DB) ConnectedEntities(
 	if err != nil {
 		return nil, err
 	}
-	found := make([]entity.Entity, len(rows))
+	found, ids := make([]entity.Entity, len(rows)), make([]string, len(rows))
 	for i, r := range rows {
-		found[i] = entity.Entity{Tenant: tenant, ID: r.EntityID, Type: r.Type, Title: r.Title}
+		found[i], ids[i] = entity.Entity{Tenant: tenant, ID: r.EntityID, Type: r.Type, Title: r.Title}, r.EntityID
 	}
-	return found, nil
+	return found, db.markRead(ctx, tenant, ids...)
 }
 
 // reach is [DB.Connected] within a transaction.

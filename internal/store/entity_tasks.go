@@ -30,7 +30,7 @@ func (db *DB) EntityProgress(ctx context.Context, tenant, id string) (entity.Ent
 	for i, name := range row.Tasks {
 		ended[name] = row.Ended[i]
 	}
-	e, err := row.entity()
+	e, err := row.entity(ctx)
 	return e, ended, err
 }
 
@@ -43,7 +43,10 @@ func (db *DB) Sources(ctx context.Context, tenant string, ids []string, bytes in
 		list(t.queue("SourceEntities", tenant, ids), &found.Entities)
 		list(t.queue("SourceTexts", tenant, ids, bytes), &found.Texts)
 	})
-	return found, err
+	if err != nil {
+		return entity.Sources{}, err
+	}
+	return found, db.markRead(ctx, tenant, ids...)
 }
 
 // changing is a change to an entity whose field update is already queued.
@@ -55,7 +58,7 @@ type changing struct {
 }
 
 // changeFields queues the field update that a move of an extraction makes to an entity. It returns nil when the move changes no entity.
-func (t *tx) changeFields(c *entity.Change) *changing {
+func (t *tx) changeFields(ctx context.Context, c *entity.Change) *changing {
 	if c == nil {
 		return nil
 	}
@@ -65,7 +68,7 @@ func (t *tx) changeFields(c *entity.Change) *changing {
 		if args, e.err = patchColumns(entity.Patch{Fields: c.Fields, Provenance: c.Provenance}); e.err != nil {
 			return e
 		}
-		first(t.queue("EntityUpdate", append(append([]any{t.tenant, text(c.ID)}, args...), int64(0))...), &e.row)
+		first(t.queue("EntityUpdate", append(append([]any{t.tenant, text(c.ID)}, args...), int64(0), entity.Tainted(ctx))...), &e.row)
 	}
 	value(t.queue("EntityPatchKey", t.tenant, text(c.ID)), &e.there)
 	return e

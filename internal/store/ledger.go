@@ -181,6 +181,7 @@ func callColumns(installation string, a ledger.Admission) ([]any, *log, error) {
 	inputs, results, errs := make([][]byte, n), make([][]byte, n), make([][]byte, n)
 	signatures, keys, digests, policies := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	verdicts, reasons, statuses, duplicates, summaries := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	private, untrusted, flows := make([]bool, n), make([]bool, n), make([]string, n)
 	frames, effects, retries := make([]string, n), make([]string, n), make([]string, n)
 	l := &log{}
 	for i, c := range a.Calls {
@@ -188,6 +189,10 @@ func callColumns(installation string, a ledger.Admission) ([]any, *log, error) {
 		if err != nil {
 			return nil, nil, err
 		}
+		if flows[i], err = encodeFlow(c.Flow); err != nil {
+			return nil, nil, err
+		}
+		private[i], untrusted[i] = c.ReadsPrivate, c.ReadsUntrusted
 		c.Tenant, c.SessionID, c.Pass = a.Tenant, a.SessionID, a.Pass
 		change := ledger.Admit(c, asked[c.ID])
 		ids[i], providers[i], tools[i], versions[i] = c.ID, text(c.ProviderID), text(c.Tool), c.Version
@@ -208,7 +213,7 @@ func callColumns(installation string, a ledger.Admission) ([]any, *log, error) {
 	return []any{
 		a.Tenant, a.SessionID, ids, passes, ordinals, providers, tools, versions, writes, idempotents, inputs, signatures, keys,
 		digests, policies, verdicts, reasons, statuses, duplicates, results, summaries, errs, frames,
-		effects, retries,
+		effects, retries, private, untrusted, flows,
 	}, l, nil
 }
 
@@ -217,6 +222,15 @@ func encodeReasons(reasons []string) (string, error) {
 		return "", nil
 	}
 	b, err := encode(reasons)
+	return string(b), err
+}
+
+// encodeFlow returns what is known about the origin of a call's arguments as JSON, or "".
+func encodeFlow(f *jig.DataFlow) (string, error) {
+	if f == nil {
+		return "", nil
+	}
+	b, err := encode(f)
 	return string(b), err
 }
 

@@ -45,7 +45,7 @@ func (db *DB) MoveFrame(ctx context.Context, m plan.FrameMove) error {
 			}
 			list(t.queue("FrameCallsLock", m.Tenant, m.SessionID, m.CallID, m.Cancel, statuses), &dropped)
 		}
-		entity := t.changeFields(m.Entity)
+		entity := t.changeFields(ctx, m.Entity)
 		if err := t.flush(ctx); err != nil {
 			return err
 		}

@@ -95,6 +95,7 @@ func (db *DB) finishQuick(ctx context.Context, tenant, id string, records []*led
 	bodies, errs := make([][]byte, n), make([][]byte, n)
 	summaries, kinds, data := make([]string, n), make([]string, n), make([]string, n)
 	began, ended := make([]time.Time, n), make([]time.Time, n)
+	private, untrusted := make([]bool, n), make([]bool, n)
 	for i, one := range done {
 		columns, err := columnsOf(one.Result)
 		if err != nil {
@@ -106,10 +107,12 @@ func (db *DB) finishQuick(ctx context.Context, tenant, id string, records []*led
 		bodies[i], errs[i], summaries[i] = columns.body, columns.err, columns.summary
 		kinds[i], data[i] = string(kind), string(details(d).json())
 		began[i], ended[i] = one.Started, one.Finished
+		private[i], untrusted[i] = one.Reads.Private, one.Reads.Untrusted
 	}
 	var rows []finishedRow
 	err := db.gather(ctx, tenant, id, ids, func(t *tx) {
-		list(t.queue("CallsFinishQuick", tenant, id, ids, versions, digests, statuses, bodies, summaries, errs, began, ended, kinds, data), &rows)
+		list(t.queue("CallsFinishQuick", tenant, id, ids, versions, digests, statuses, bodies, summaries, errs, began, ended, kinds, data,
+			private, untrusted), &rows)
 	})
 	if err != nil {
 		return nil, err

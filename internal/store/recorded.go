@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -24,6 +25,7 @@ type recordedRow struct {
 	Input                    []byte
 	Verdict, Status          string
 	CreatedAt                time.Time
+	Flow                     []byte
 	AgentName                string
 	AgentVersion             string
 	Registered               bool
@@ -88,6 +90,6 @@ func (r *recordedRow) recorded(tenant string) (ledger.RecordedCall, error) {
 			RootAgent: r.RootAgent, ParentAgent: r.ParentAgent, Depth: r.Depth, Source: jig.Source(r.Source),
 		},
 	}
-	err := decode(r.Principal, &c.Session.Principal)
+	err := errors.Join(decode(r.Principal, &c.Session.Principal), decode(r.Flow, &c.Call.Flow))
 	return c, err
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -21,6 +22,8 @@ type sessionRow struct {
 	Status         string
 	Pass           int
 	Writes         int
+	ReadPrivate    bool
+	ReadUntrusted  bool
 	Tokens         int64
 	Todo           []byte
 	Answer         string
@@ -46,7 +49,7 @@ func (r *sessionRow) session() (jig.Session, error) {
 		Writes: r.Writes, Tokens: r.Tokens, Todo: r.Todo, Answer: r.Answer, Reason: r.Reason, ParentID: r.ParentID, ParentCall: r.ParentCall, ParentAgent: r.ParentAgent,
 		RootAgent: r.RootAgent, Depth: r.Depth, Source: jig.Source(r.Source),
 		SummaryThrough: r.SummaryThrough, Summary: r.Summary, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
-		RequestDigest: r.RequestDigest,
+		RequestDigest: r.RequestDigest, ReadPrivate: r.ReadPrivate, ReadUntrusted: r.ReadUntrusted,
 	}
 	for _, part := range []struct {
 		text []byte
@@ -88,6 +91,9 @@ type callRow struct {
 	Frame          string
 	Patch          []byte
 	EditedBy       string
+	ReadsPrivate   bool
+	ReadsUntrusted bool
+	Flow           []byte
 	IdempotencyKey string
 	Child          string
 	CreatedAt      time.Time
@@ -104,12 +110,12 @@ func (r *callRow) call() (jig.Call, error) {
 		ConcurrencyKey: r.ConcurrencyKey, Digest: r.Digest, PolicyVersion: r.PolicyVersion, Verdict: jig.Verdict(r.Verdict),
 		Status: r.status(), Fence: r.Fence, DuplicateOf: r.DuplicateOf, ResultArtifact: r.ResultArtifact,
 		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt), Patch: r.Patch, EditedBy: r.EditedBy,
-		IdempotencyKey: r.IdempotencyKey, Child: r.Child,
+		IdempotencyKey: r.IdempotencyKey, Child: r.Child, ReadsPrivate: r.ReadsPrivate, ReadsUntrusted: r.ReadsUntrusted,
 	}
-	if err := decode(r.Reasons, &c.Reasons); err != nil {
+	err := errors.Join(decode(r.Reasons, &c.Reasons), decode(r.Flow, &c.Flow))
+	if err != nil {
 		return jig.Call{}, err
 	}
-	var err error
 	c.Result, err = r.result()
 	return c, err
 }

@@ -106,7 +106,7 @@ func sessionColumns(s jig.Session) ([]any, error) {
 	return []any{
 		s.Tenant, s.ID, agent, text(s.Agent.Name), principal, []byte(s.Input), text(s.Task), catalogue, optional(s.Todo),
 		text(s.ParentID), s.Depth, text(s.ParentCall), text(s.ParentAgent), text(cmp.Or(s.RootAgent, s.Agent.Name)),
-		cmp.Or(s.Source, jig.SourceAPI), s.RequestDigest,
+		cmp.Or(s.Source, jig.SourceAPI), s.RequestDigest, s.ReadPrivate, s.ReadUntrusted,
 	}, nil
 }
 

@@ -190,6 +190,10 @@ func (t *tx) changeCall(rows *locked, c approval.CallChange, artifact string) er
 	if c.Wrote {
 		t.queue("SessionCountWrite", t.tenant, rows.session)
 	}
+	read := c.Status == jig.CallSucceeded || c.Status == jig.CallFailed
+	if read && (rows.call.ReadsPrivate || rows.call.ReadsUntrusted || c.Reads != approval.Reads{}) {
+		t.queue("CallRead", t.tenant, rows.session, id, c.Reads.Private, c.Reads.Untrusted, c.Reads.Steps)
+	}
 	return nil
 }
 
@@ -199,8 +203,13 @@ func (t *tx) editCall(rows *locked, e jig.Call) error {
 	if err != nil {
 		return err
 	}
+	flow, err := encodeFlow(e.Flow)
+	if err != nil {
+		return err
+	}
 	t.queue("CallEdit", t.tenant, rows.session, rows.call.CallID, e.Input, e.Digest, e.Version, e.PolicyVersion,
-		optional([]byte(reasons)), e.Signature, text(e.ConcurrencyKey), e.Status, optional(e.Patch), text(e.EditedBy))
+		optional([]byte(reasons)), e.Signature, text(e.ConcurrencyKey), e.Status, optional(e.Patch), text(e.EditedBy),
+		optional([]byte(flow)), e.ReadsPrivate, e.ReadsUntrusted)
 	return nil
 }
 
@@ -235,9 +244,13 @@ func (t *tx) readmit(rows *locked, c jig.Call) error {
 	if err != nil {
 		return err
 	}
+	flow, err := encodeFlow(c.Flow)
+	if err != nil {
+		return err
+	}
 	first(t.queue("CallReadmit", t.tenant, rows.session, rows.call.CallID, c.Version, c.Write, c.Idempotent, c.Digest, c.PolicyVersion,
 		c.Verdict, optional([]byte(reasons)), c.Status, columns.body, columns.summary, columns.err, c.Signature, text(c.ConcurrencyKey),
-		c.Input), &rows.changed)
+		c.Input, c.ReadsPrivate, c.ReadsUntrusted, optional([]byte(flow))), &rows.changed)
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 func doubtTools() []tools.Tool {
 	return []tools.Tool{tools.Raw(jig.Tool{
 		Name: "test.doubt", Description: "Changes something outside, must not run twice, and fails as the input says. Only for tests.",
-		Permission: jig.PermissionWrite, Risk: jig.RiskModerate, Timeout: time.Second, MaxAttempts: 1,
+		Permission: jig.PermissionWrite, Risk: jig.RiskModerate, Labels: &jig.Labels{}, Timeout: time.Second, MaxAttempts: 1,
 		InputSchema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["url","name","ways"],"properties":{
 			"url":{"type":"string"},"name":{"type":"string"},"ways":{"type":"array","minItems":1,"items":{"type":"string"}}}}`),
 		OutputSchema: json.RawMessage(`{"type":"object","required":["status"],"properties":{"status":{"type":"integer"}}}`),

@@ -48,7 +48,7 @@ func effects() []tools.Tool {
 }
 
 func read(name, description string) jig.Tool {
-	return jig.Tool{Name: name, Description: description, Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true}
+	return jig.Tool{Name: name, Description: description, Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Labels: &jig.Labels{}}
 }
 
 func local(name, description string) jig.Tool {
@@ -58,7 +58,7 @@ func local(name, description string) jig.Tool {
 }
 
 func draft(name, description string, idempotent bool) jig.Tool {
-	return jig.Tool{Name: name, Description: description, Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: idempotent, MaxAttempts: 1000}
+	return jig.Tool{Name: name, Description: description, Permission: jig.PermissionDraft, Risk: jig.RiskModerate, Idempotent: idempotent, MaxAttempts: 1000, Labels: &jig.Labels{}}
 }
 
 func needs(t jig.Tool, permission string) jig.Tool { t.RequiredPermission = permission; return t }

@@ -25,6 +25,8 @@ create table sessions (
     -- What the session has done so far.
     pass            integer not null default 0 check (pass >= 0),
     writes          integer not null default 0 check (writes >= 0),
+    read_private    boolean not null default false, -- whether it has read private data, and data that outsiders may have written
+    read_untrusted  boolean not null default false,
     tokens          bigint not null default 0 check (tokens >= 0),
     todo            json,
     summary_through integer not null default 0, -- the last pass that summary covers

@@ -19,6 +19,9 @@ create table calls (
     input           bytea,
     signature       text not null default '',
     concurrency_key text not null default '',
+    reads_private   boolean not null default false, -- what its result may contain
+    reads_untrusted boolean not null default false,
+    flow            json, -- where its arguments come from; null if the session had read neither private nor untrusted data
     idempotency_key text not null check (idempotency_key <> '' and octet_length(idempotency_key) <= 255),
     duplicate_of    text not null default '',
     -- What policy and people decided.

@@ -47,6 +47,7 @@ create table entities (
     bundle       text not null default '',
     key          text not null default '', -- of the request that created the entity
     patch_key    text not null default '', -- of the request that last changed it
+    untrusted    boolean not null default false, -- whether a session wrote it that had read untrusted data
     session_id   text not null default '', -- the session and call of its latest extraction
     call_id      text not null default '',
     words        tsvector generated always as

@@ -1,10 +1,10 @@
 -- fragment: entity
 e.tenant_id, e.entity_id, e.type, e.type_version, e.title, e.content, e.provenance, e.revision, e.session_id, e.call_id,
-    e.created_at, e.updated_at
+    e.created_at, e.updated_at, e.untrusted
 
 -- name: EntityInsert
-insert into entities as e (tenant_id, entity_id, type, type_version, title, content, provenance, bundle, key, session_id, call_id)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+insert into entities as e (tenant_id, entity_id, type, type_version, title, content, provenance, bundle, key, session_id, call_id, untrusted)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 on conflict (tenant_id, key) where key <> '' do nothing
 returning {{entity}}
 
@@ -27,10 +27,16 @@ select e.type from entities e where e.tenant_id = $1 and e.entity_id = $2
 update entities e
 set content = (e.content || $3::jsonb) - $4::text[], provenance = (e.provenance - $5::text[]) || $6::jsonb,
     title = coalesce($7::text, e.title), type_version = coalesce(nullif($8::text, ''), e.type_version),
-    revision = e.revision + 1, patch_key = $9::text, updated_at = clock_timestamp()
+    revision = e.revision + 1, patch_key = $9::text, untrusted = e.untrusted or $11, updated_at = clock_timestamp()
 where e.tenant_id = $1 and e.entity_id = $2 and e.deleted_at is null
     and ($10::bigint = 0 or e.revision = $10) and ($9 = '' or e.patch_key <> $9)
 returning {{entity}}
+
+-- name: EntityDistrust
+update entities e set untrusted = true where e.tenant_id = $1 and e.entity_id = $2 and not e.untrusted
+
+-- name: EntitiesUntrusted
+select exists (select from entities e where e.tenant_id = $1 and e.entity_id = any($2::text[]) and e.untrusted)
 
 -- name: EntityPatchKey
 select e.patch_key from entities e where e.tenant_id = $1 and e.entity_id = $2 and e.deleted_at is null

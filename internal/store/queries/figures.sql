@@ -82,7 +82,7 @@ with picked as materialized (
     window w as (order by q.session_id, q.call_id)
 )
 select c.session_id, c.call_id, c.frame, c.pass, c.ordinal, c.tool, c.version, c.write, c.input, c.verdict, c.status,
-    c.created_at, s.agent_name, coalesce(s.agent->>'version', '') as agent_version,
+    c.created_at, c.flow, s.agent_name, coalesce(s.agent->>'version', '') as agent_version,
     coalesce((s.agent->>'registered')::boolean, false) as registered, s.root_agent, s.parent_agent, s.depth, s.source, s.principal, s.task,
     s.input as session_input,
     (select count(*) from calls w where w.tenant_id = $1 and w.session_id = c.session_id and w.write and w.status = 'succeeded'

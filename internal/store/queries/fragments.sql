@@ -1,14 +1,14 @@
 -- Texts that several queries share. {{name}} in a query is replaced by the fragment.
 
 -- fragment: session
-s.tenant_id, s.session_id, s.agent, s.principal, s.input, s.task, s.catalogue, s.status, s.pass, s.writes, s.tokens, s.todo,
+s.tenant_id, s.session_id, s.agent, s.principal, s.input, s.task, s.catalogue, s.status, s.pass, s.writes, s.read_private, s.read_untrusted, s.tokens, s.todo,
 s.answer, s.answer_artifact, s.reason, s.error, s.parent_id, s.parent_call, s.parent_agent, s.root_agent, s.depth, s.source,
 s.summary_through, s.summary, s.created_at, s.updated_at, s.request_digest
 
 -- fragment: call
 c.tenant_id, c.session_id, c.call_id, c.pass, c.ordinal, c.provider_id, c.tool, c.version, c.write, c.idempotent, c.input,
 c.signature, c.concurrency_key, c.digest, c.policy_version, c.verdict, c.reasons, c.status, c.fence, c.attempt, c.duplicate_of,
-c.in_doubt, c.result, c.result_artifact, c.frame, c.patch, c.edited_by, c.idempotency_key, c.child, c.created_at, c.started_at, c.finished_at
+c.in_doubt, c.result, c.result_artifact, c.frame, c.patch, c.edited_by, c.reads_private, c.reads_untrusted, c.flow, c.idempotency_key, c.child, c.created_at, c.started_at, c.finished_at
 
 -- fragment: call_order
 c.pass, c.ordinal, c.created_at, c.nth, c.call_id

@@ -74,7 +74,7 @@ select $1, $2, $3, q.n from unnest($4::bigint[]) as q(n)
 on conflict do nothing
 
 -- name: ReceivedInsert
--- Stores an event that was sent to a session, once per key, and numbers it. An earlier statement locks the session's row, so that this
+-- Stores an event that was sent to a session, once per key, and numbers it. Its data are not trusted. An earlier statement locks the session's row, so that this
 -- one sees the latest number.
 with r as (
     insert into received (tenant_id, session_id, n, key, name, data, by, at)
@@ -83,7 +83,7 @@ with r as (
     from sessions s where s.tenant_id = $1 and s.session_id = $2
     on conflict (tenant_id, session_id, key) do nothing returning n
 ), n as (
-    update sessions s set last_seq = s.last_seq + 1, updated_at = clock_timestamp()
+    update sessions s set last_seq = s.last_seq + 1, read_untrusted = true, updated_at = clock_timestamp()
     from r where s.tenant_id = $1 and s.session_id = $2
     returning s.last_seq, s.pass
 ), e as (

@@ -21,17 +21,20 @@ limit 1
 -- A call that retries another call takes over its idempotency key. If that call does not exist, the key is null and the statement fails.
 insert into calls (tenant_id, session_id, call_id, pass, ordinal, provider_id, tool, version, write, idempotent, input,
     signature, concurrency_key, digest, policy_version, verdict, reasons, status, duplicate_of, result, summary, error, frame, nth,
-    finished_at, idempotency_key)
+    reads_private, reads_untrusted, flow, finished_at, idempotency_key)
 select $1, $2, q.call_id, q.pass, q.ordinal, q.provider_id, q.tool, q.version, q.write, q.idempotent, q.input,
     q.signature, q.concurrency_key, q.digest, q.policy_version, q.verdict, nullif(q.reasons, '')::json, q.status, q.duplicate_of,
-    q.result, q.summary, q.error, q.frame, q.nth, case when q.result is not null then clock_timestamp() end,
+    q.result, q.summary, q.error, q.frame, q.nth, q.reads_private, q.reads_untrusted, nullif(q.flow, '')::json,
+    case when q.result is not null then clock_timestamp() end,
     case when q.retry_of = '' then q.idempotency_key else (select c.idempotency_key from calls c
         where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.retry_of) end
 from unnest($3::text[], $4::int[], $5::int[], $6::text[], $7::text[], $8::text[], $9::boolean[], $10::boolean[], $11::bytea[],
     $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::bytea[],
-    $21::text[], $22::bytea[], $23::text[], $24::text[], $25::text[]) with ordinality
+    $21::text[], $22::bytea[], $23::text[], $24::text[], $25::text[],
+    $26::boolean[], $27::boolean[], $28::text[]) with ordinality
     as q(call_id, pass, ordinal, provider_id, tool, version, write, idempotent, input, signature, concurrency_key, digest,
-        policy_version, verdict, reasons, status, duplicate_of, result, summary, error, frame, idempotency_key, retry_of, nth)
+        policy_version, verdict, reasons, status, duplicate_of, result, summary, error, frame, idempotency_key, retry_of,
+        reads_private, reads_untrusted, flow, nth)
 
 -- name: CallsWindow
 -- Open calls of a pass: up to 100 that wait for a person and up to $4 others, plus one of each if there are more.
@@ -84,14 +87,18 @@ update calls c set status = 'executing', fence = c.fence + 1, attempt = $4, star
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CallFinishFast
--- Finalizes the attempt that holds the fence, with its event, in one statement. $9 is the event's data, a JSON object.
+-- Finalizes the attempt that holds the fence, with its event, in one statement. $9 is the event's data, a JSON object. If $13 is true, the
+-- result is made from the results of the calls of the call's composition.
 with c as (
-    update calls c set status = $5, result = $6, summary = $7, error = $8, finished_at = clock_timestamp()
+    update calls c set status = $5, result = $6, summary = $7, error = $8, finished_at = clock_timestamp(),
+        reads_private = c.reads_private or $11, reads_untrusted = c.reads_untrusted or $12
+            or $13 and exists (select from calls o where o.tenant_id = $1 and o.session_id = $2 and o.frame = $3 and o.reads_untrusted)
     where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.fence = $4 and c.status = 'executing'
     returning {{call}}
 ), n as (
     update sessions s set last_seq = s.last_seq + 1, updated_at = clock_timestamp(),
-        writes = s.writes + case when c.write and c.status = 'succeeded' then 1 else 0 end
+        writes = s.writes + case when c.write and c.status = 'succeeded' then 1 else 0 end,
+        read_private = s.read_private or c.reads_private, read_untrusted = s.read_untrusted or c.reads_untrusted
     from c where s.tenant_id = $1 and s.session_id = $2
     returning s.last_seq
 ), e as (
@@ -112,6 +119,17 @@ where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = '
 update calls c set status = $4, result = $5, summary = $6, error = $7, result_artifact = $8,
     finished_at = case when $5::bytea is null then null else clock_timestamp() end
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
+
+-- name: CallRead
+-- Records what a call has read, for the call and for its session. $4, $5 and $6 are as $11, $12 and $13 of CallFinishFast.
+with c as (
+    update calls c set reads_private = c.reads_private or $4, reads_untrusted = c.reads_untrusted or $5
+        or $6 and exists (select from calls o where o.tenant_id = $1 and o.session_id = $2 and o.frame = $3 and o.reads_untrusted)
+    where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3
+    returning c.reads_private, c.reads_untrusted
+)
+update sessions s set read_private = s.read_private or c.reads_private, read_untrusted = s.read_untrusted or c.reads_untrusted
+from c where s.tenant_id = $1 and s.session_id = $2
 
 -- name: CallGiveBack
 -- Lets an open call begin again. $4 is true if an earlier attempt may have taken effect.
@@ -143,12 +161,14 @@ select exists (select from calls c where c.tenant_id = $1 and c.session_id = $2 
 -- name: CallEdit
 -- Stores what a decision changed in a call. The call may run, or waits for another decision.
 update calls c set status = $11, input = $4, digest = $5, version = $6, policy_version = $7, reasons = $8,
-    signature = $9, concurrency_key = $10, patch = $12, edited_by = $13
+    signature = $9, concurrency_key = $10, patch = $12, edited_by = $13, flow = $14,
+    reads_private = $15, reads_untrusted = $16
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CallReadmit
 update calls c set version = $4, write = $5, idempotent = $6, digest = $7, policy_version = $8, verdict = $9, reasons = $10,
     status = $11, result = $12, summary = $13, error = $14, signature = $15, concurrency_key = $16, input = $17,
+    reads_private = $18, reads_untrusted = $19, flow = $20,
     finished_at = case when $12::bytea is null then null else clock_timestamp() end
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
@@ -185,19 +205,23 @@ order by {{call_order}}
 -- Records first attempts that have already run, with their events, in one statement. Only for idempotent reads that needed no approval.
 with q as (
     select * from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::bytea[],
-        $10::timestamptz[], $11::timestamptz[], $12::text[], $13::text[])
-        with ordinality as q(call_id, version, digest, status, result, summary, error, started_at, finished_at, kind, data, place)
+        $10::timestamptz[], $11::timestamptz[], $12::text[], $13::text[], $14::boolean[], $15::boolean[])
+        with ordinality as q(call_id, version, digest, status, result, summary, error, started_at, finished_at, kind, data,
+            reads_private, reads_untrusted, place)
 ), c as (
     update calls c set status = q.status, fence = 1, started_at = q.started_at, finished_at = q.finished_at,
-        result = q.result, summary = q.summary, error = q.error
+        result = q.result, summary = q.summary, error = q.error,
+        reads_private = c.reads_private or q.reads_private, reads_untrusted = c.reads_untrusted or q.reads_untrusted
     from q
     where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.call_id and c.status = 'reserved' and c.verdict = 'run'
         and c.version = q.version and c.digest = q.digest and c.fence = 0 and c.idempotent and not c.write
-    returning c.call_id, c.pass, c.tool, q.place, q.started_at, q.finished_at, q.kind, q.data
+    returning c.call_id, c.pass, c.tool, q.place, q.started_at, q.finished_at, q.kind, q.data, c.reads_private, c.reads_untrusted
 ), r as (
     select c.*, row_number() over (order by c.place) as rank, count(*) over () as total from c
 ), n as (
-    update sessions s set last_seq = s.last_seq + 2 * (select count(*) from c), updated_at = clock_timestamp()
+    update sessions s set last_seq = s.last_seq + 2 * (select count(*) from c), updated_at = clock_timestamp(),
+        read_private = s.read_private or exists (select from c where c.reads_private),
+        read_untrusted = s.read_untrusted or exists (select from c where c.reads_untrusted)
     where s.tenant_id = $1 and s.session_id = $2 and exists (select from c)
     returning s.last_seq
 ), e as (

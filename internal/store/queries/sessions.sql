@@ -3,8 +3,8 @@ insert into tenants (tenant_id) values ($1) on conflict do nothing
 
 -- name: SessionCreate
 insert into sessions (tenant_id, session_id, agent, agent_name, principal, input, task, catalogue, status, todo, parent_id, depth,
-    parent_call, parent_agent, root_agent, source, request_digest)
-values ($1, $2, $3, $4, $5, $6, $7, $8, 'working', $9, $10, $11, $12, $13, $14, $15, $16)
+    parent_call, parent_agent, root_agent, source, request_digest, read_private, read_untrusted)
+values ($1, $2, $3, $4, $5, $6, $7, $8, 'working', $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 
 -- name: SessionRetired
 select exists (select from retired_sessions r where r.tenant_id = $1 and r.id_hash = sha256(convert_to($2, 'UTF8')))
@@ -81,16 +81,17 @@ where t.tenant_id = $1 and t.session_id = $2
 order by t.pass
 
 -- name: MessageInsert
--- Locks the session's row first, so that the message belongs to the pass that has begun when it is stored.
+-- Locks the session's row first, so that the message belongs to the pass that has begun when it is stored. What others than the session's
+-- principal write is not trusted.
 with s as (
-    select s.pass from sessions s where s.tenant_id = $1 and s.session_id = $2 for no key update
+    select s.pass, $4 = 'user' and $6 is distinct from s.principal ->> 'id' as untrusted from sessions s where s.tenant_id = $1 and s.session_id = $2 for no key update
 ), m as (
     insert into messages (tenant_id, session_id, key, role, body, by, pass, at)
     select $1, $2, $3, $4, $5, $6, s.pass, coalesce($7, clock_timestamp()) from s
     on conflict do nothing returning pass
 ), n as (
-    update sessions set last_seq = last_seq + 1, updated_at = clock_timestamp()
-    from m where tenant_id = $1 and session_id = $2
+    update sessions set last_seq = last_seq + 1, read_untrusted = read_untrusted or s.untrusted, updated_at = clock_timestamp()
+    from m, s where tenant_id = $1 and session_id = $2
     returning last_seq, m.pass
 ), e as (
     insert into events (tenant_id, session_id, seq, at, type, pass, data)
