@@ -35,10 +35,17 @@ func (j *judge) number(n json.Number, destination, magnitude bool) judgement {
 	switch {
 	case j.trusted.has(j.words[positive]) || !destination && (j.trusted.facts.numbers[positive] || positive == "0"):
 		return judgement{}
-	case !destination && (magnitude && len(positive) == 1 || !j.untrusted.facts.numbers[positive] && !j.incomplete()):
+	case !destination && (magnitude && len(positive) == 1 || !code(positive) && !j.untrusted.facts.numbers[positive] && !j.incomplete()):
 		return judgement{computed: true}
 	}
 	return j.bad([]token{{text: positive, kind: number}}, destination)
+}
+
+// code reports whether a number is too long to be computed: an account, a telephone number, or text in disguise.
+func code(number string) bool {
+	const longest = 8
+	whole, _, _ := strings.Cut(number, ".")
+	return len(whole) > longest
 }
 
 // text judges a string.

@@ -15,7 +15,7 @@ func normal(text string) string {
 	if ascii(text) {
 		return text
 	}
-	text = norm.NFKC.String(strings.ToValidUTF8(text, " "))
+	text = dots(norm.NFKC.String(strings.ToValidUTF8(text, " ")))
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r < utf8.RuneSelf:
@@ -29,6 +29,30 @@ func normal(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// dots replaces an ideographic full stop between ASCII letters or digits by a dot. In the name of a host it is one.
+func dots(text string) string {
+	const stop = "\u3002"
+	parts := strings.Split(text, stop)
+	var b strings.Builder
+	for i, part := range parts {
+		b.WriteString(part)
+		if i+1 == len(parts) {
+			break
+		}
+		if next := parts[i+1]; part != "" && next != "" && alphanumeric(part[len(part)-1]) && alphanumeric(next[0]) {
+			b.WriteByte('.')
+		} else {
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
+// alphanumeric reports whether b is an ASCII letter or digit.
+func alphanumeric(b byte) bool {
+	return digit(b) || b|0x20 >= 'a' && b|0x20 <= 'z'
 }
 
 // fold removes the difference between upper and lower case.
