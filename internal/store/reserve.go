@@ -67,11 +67,7 @@ func (t *tx) reserve(ctx context.Context, r ledger.ReserveRequest, rows *locked)
 		change = ledger.UseGrant(s, change, used)
 	}
 	if a := change.Begins; a != nil && a.Consumes {
-		var consumed int64
-		affected(t.queue("ApprovalConsume", t.tenant, rows.open.ID), &consumed)
-		if err := t.flush(ctx); err != nil || consumed != 1 {
-			return ledger.ReserveWaiting, err
-		}
+		t.queue("ApprovalConsume", t.tenant, rows.open.ID) // its row has been locked since the rules saw that it is approved
 	}
 	if !change.Changes() {
 		return change.Answer, nil

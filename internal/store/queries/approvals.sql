@@ -46,7 +46,6 @@ where a.tenant_id = $1 and a.status = 'open' and (a.requested_at, a.id) > ($2, $
 order by a.requested_at, a.id limit $4
 
 -- name: ApprovalConsume
--- Succeeds for only one attempt: the one that finds the approval still approved.
 update approvals a set status = 'consumed', consumed_at = clock_timestamp()
 where a.tenant_id = $1 and a.id = $2 and a.status = 'approved'
 
