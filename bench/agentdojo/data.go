@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/jig-run/jig"
 )
 
 // suite is one of the benchmark's suites.
@@ -145,6 +147,24 @@ func (s *suite) check() error {
 // matters reports whether a call of the tool writes or sends.
 func (t tool) matters() bool {
 	return t.Effect != "read" || t.Sends
+}
+
+// contract returns the tool as jig knows it. What destroys something counts as a write, because jig asks about the former without the guard.
+func (t tool) contract() jig.Tool {
+	labels := jig.Labels{Sends: t.Sends}
+	if t.ReadsPrivate {
+		labels.Reads = append(labels.Reads, jig.ReadsPrivate)
+	}
+	if t.ReadsUntrusted {
+		labels.Reads = append(labels.Reads, jig.ReadsUntrusted)
+	}
+	permission := jig.PermissionWrite
+	if t.Effect == "read" {
+		permission = jig.PermissionRead
+	}
+	return jig.Tool{
+		Name: "dojo." + t.Name, Permission: permission, Risk: jig.RiskSafe, Approval: jig.ApprovalAuto, Labels: &labels, InputSchema: t.schema(),
+	}.WithDefaults()
 }
 
 // schema returns the JSON Schema of a tool's input.

@@ -58,7 +58,10 @@ func log(list bool, out io.Writer) io.Writer {
 
 // measure measures every suite in one way.
 func measure(ctx context.Context, v variant, suites []suite, log io.Writer) ([]row, error) {
-	g := &guard{strict: v.strict}
+	g, err := newGuard(v.strict)
+	if err != nil {
+		return nil, err
+	}
 	rows := make([]row, 0, len(suites))
 	for i := range suites {
 		m := meter{variant: v, suite: &suites[i], guard: g, log: log, row: row{name: suites[i].name}}

@@ -97,7 +97,7 @@ func (m *meter) benign(ctx context.Context, task userTask) error {
 			m.row.approvals++
 			m.logf("approval %s %s %s %s:%s\n", m.suite.name, task.ID, c.Tool, compact(c.Args), v)
 		}
-		run.ran(c, v, m.suite.results.Users[task.ID][i])
+		run.ran(c, m.suite.results.Users[task.ID][i])
 	}
 	m.row.benign++
 	if m.row.approvals > before {
@@ -115,11 +115,7 @@ func (m *meter) attacked(ctx context.Context, task userTask, injection injection
 	}
 	run := m.suite.start(task, text)
 	for i, c := range task.Calls[:task.Exposed+1] {
-		v, err := m.guard.judge(ctx, run, c)
-		if err != nil {
-			return err
-		}
-		run.ran(c, v, m.suite.results.Users[task.ID][i])
+		run.ran(c, m.suite.results.Users[task.ID][i])
 	}
 	completed := true
 	for i, c := range injection.Calls {
@@ -139,7 +135,7 @@ func (m *meter) attacked(ctx context.Context, task userTask, injection injection
 			m.row.ran++
 			m.logf("ran %s %s %s %s %s\n", m.suite.name, task.ID, injection.ID, c.Tool, compact(c.Args))
 		}
-		run.ran(c, v, m.suite.results.Injections[injection.ID][i])
+		run.ran(c, m.suite.results.Injections[injection.ID][i])
 	}
 	m.row.attacked++
 	if completed {
