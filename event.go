@@ -43,6 +43,7 @@ const (
 	EventGrantUsed          EventType = "grant.used"
 	EventSessionPaused      EventType = "session.paused"
 	EventSessionResumed     EventType = "session.resumed"
+	EventBudgetExhausted    EventType = "budget.exhausted"
 	// The events of an extraction; internal/plan/extraction defines the shapes of their data.
 	EventTaskStarted   EventType = "task.started"
 	EventTaskCompleted EventType = "task.completed"

@@ -57,6 +57,7 @@ func arrows() map[string][]string {
 		"internal/approval":       {".", "internal/audit", "internal/identity", "internal/stored"},
 		"internal/bundle":         {".", "internal/cache"},
 		"internal/chat":           {"."},
+		"internal/budget":         {".", "internal/chat"},
 		"internal/entity":         {"."},
 		"internal/ledger":         {".", "internal/approval", "internal/audit", "internal/chat", "internal/stored"},
 		"internal/tenancy":        {".", "internal/approval", "internal/identity"},
@@ -64,13 +65,17 @@ func arrows() map[string][]string {
 
 		// Documents become values of the domains.
 		"spec": {
-			".", "internal/approval", "internal/bundle", "internal/canonical", "internal/clip", "internal/duration", "internal/entity",
-			"internal/expr", "internal/identity", "internal/jsontext", "internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
+			".", "internal/approval", "internal/budget", "internal/bundle", "internal/canonical", "internal/clip", "internal/duration",
+			"internal/entity", "internal/expr", "internal/identity", "internal/jsontext", "internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
 			"internal/toolname",
 		},
 
 		"internal/tenancy/current": {
 			".", "internal/approval", "internal/bundle", "internal/cache", "internal/entity", "internal/identity", "internal/tenancy", "spec",
+		},
+		"internal/budget/meter": {
+			".", "internal/budget", "internal/bundle", "internal/cache", "internal/chat", "internal/expr",
+			"internal/protocol", "spec",
 		},
 		"internal/entity/guarded": {".", "internal/entity", "internal/suggest", "internal/toolname"},
 		"internal/entity/retype":  {".", "internal/bundle", "internal/entity", "spec"},
@@ -105,13 +110,13 @@ func arrows() map[string][]string {
 		"model":           {".", "internal/cache", "internal/chat", "internal/expr"},
 		"internal/notify": {".", "internal/approval", "internal/tenancy"},
 		"internal/store": {
-			".", "internal/approval", "internal/audit", "internal/bundle", "internal/chat", "internal/entity", "internal/identity",
-			"internal/ledger", "internal/plan", "internal/protocol", "internal/stored", "internal/suggest",
+			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/entity",
+			"internal/identity", "internal/ledger", "internal/plan", "internal/protocol", "internal/stored", "internal/suggest",
 		},
 		"internal/store/storetest": {".", "internal/store"},
 
 		"activities": {
-			".", "internal/approval", "internal/audit", "internal/bundle", "internal/cache", "internal/canonical", "internal/chat",
+			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/cache", "internal/canonical", "internal/chat",
 			"internal/dataflow", "internal/duration", "internal/entity", "internal/expr", "internal/identity", "internal/identity/token", "internal/ledger",
 			"internal/plan", "internal/policy", "internal/protocol", "internal/schema", "internal/suggest", "internal/tenancy",
 		},

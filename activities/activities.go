@@ -17,7 +17,8 @@ import (
 	"github.com/jig-run/jig/internal/schema"
 )
 
-// Store is the database access that the activities need, grouped by subject. One value may serve several subjects.
+// Store is the database access that the activities need, grouped by subject. One value may serve several subjects. BudgetStore may be nil if
+// no budgets are used.
 type Store struct {
 	Sessions
 	Passes
@@ -33,6 +34,7 @@ type Store struct {
 	Audits
 	Reviews
 	TextStore
+	BudgetStore
 }
 
 // Deps holds the dependencies of the activities. Runs, Bundles, Logger and Now may be left out; all others are required. Without Runs the
@@ -49,6 +51,8 @@ type Deps struct {
 	Tenants     Tenants
 	Runs        Runs
 	Bundles     Bundles
+	// Budgets may be nil: then calls of tools cost nothing, and no session waits for a budget.
+	Budgets Budgets
 	// EntityStatus returns the state of the latest extraction of an entity, or NOT_FOUND if the tenant has no entity with that id.
 	EntityStatus func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	// ParseAgent reads an agent document. Errors carry line, path and hint.
@@ -78,6 +82,7 @@ type Activities struct {
 	grants       *policy.Grants
 	runs         Runs
 	bundles      Bundles
+	budgets      Budgets
 	logger       *slog.Logger
 	now          func() time.Time
 }
@@ -87,13 +92,16 @@ func New(d Deps) *Activities {
 	if d.Logger == nil {
 		d.Logger = slog.Default()
 	}
+	if d.Budgets == nil {
+		d.Budgets = unlimited{}
+	}
 	if d.Now == nil {
 		d.Now = time.Now
 	}
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
 		composer: d.Composer, extractor: d.Extractor, entityStatus: d.EntityStatus, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
-		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, bundles: d.Bundles, logger: d.Logger, now: d.Now,
+		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, bundles: d.Bundles, budgets: d.Budgets, logger: d.Logger, now: d.Now,
 	}
 }
 

@@ -93,7 +93,9 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	reservation.Call.Input = call.Input
 	progress, flush := a.progress(ctx, call)
 	taint := &entity.Taint{Session: session.ReadUntrusted}
-	outcome := found.run(entity.WithTaint(ctx, taint), call.Input, a.invocation(session, reservation.Call, reservation.Fence, progress))
+	outcome := a.budgets.Charge(ctx, reservation.Call, func() jig.ToolResult {
+		return found.run(entity.WithTaint(ctx, taint), call.Input, a.invocation(session, reservation.Call, reservation.Fence, progress))
+	})
 	flush()
 	ran, err = a.record(ctx, found.tool, reservation, outcome, approval.Reads{Untrusted: taint.Read()})
 	return ran, false, err
@@ -139,7 +141,8 @@ type unclaimed struct {
 // approved. It also asks policy again, because policy may deny the call now.
 func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, attempt string) (ledger.Reservation, *unclaimed, error) {
 	if call.Paused != "" && call.Status == jig.CallReserved {
-		return ledger.Reservation{}, &unclaimed{ran: Ran{State: call.Status, Paused: true}}, nil
+		why, err := a.budgets.Resume(ctx, call.Tenant, call.SessionID)
+		return ledger.Reservation{}, &unclaimed{ran: held(call, why)}, err
 	}
 	running := call
 	running.Version = tool.Version

@@ -116,7 +116,7 @@ const maxSwept = 10_000
 const tokensKept = time.Hour
 
 // Sweep closes sessions whose workflow was terminated or timed out, and their approvals. It tells workflows about calls that were settled
-// late by workers that died since, and deletes used tokens that expired long ago. A failure does not stop the remaining work; all errors
+// late by workers that died since, deletes used tokens that expired long ago, and releases what dead workers reserved in budgets. A failure does not stop the remaining work; all errors
 // are joined and returned.
 func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	stop := heartbeat(ctx)
@@ -124,5 +124,5 @@ func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	swept, unclosed := a.closeEnded(ctx)
 	untold := a.tellLeftOver(ctx)
 	_, kept := a.store.ForgetTokens(ctx, tokensKept)
-	return swept, temporalError(errors.Join(unclosed, untold, kept))
+	return swept, temporalError(errors.Join(unclosed, untold, kept, a.releaseBudgets(ctx)))
 }

@@ -22,7 +22,7 @@ const (
 
 // summarize asks the session's own model for a summary of the oldest exchanges, and returns its usage. If the model returns no text, a
 // shortened log takes the place of the summary, so that the user's request is not silently forgotten.
-func (a *Activities) summarize(ctx context.Context, session jig.Session, old []chat.Exchange, limits jig.Limits) (string, chat.Usage, error) {
+func (a *Activities) summarize(ctx context.Context, session jig.Session, pass int, old []chat.Exchange, limits jig.Limits) (string, chat.Usage, error) {
 	log := workLog(session.Summary, old)
 	turn, err := a.model.Answer(ctx, chat.Request{
 		Model:  session.Agent.Model,
@@ -30,7 +30,7 @@ func (a *Activities) summarize(ctx context.Context, session jig.Session, old []c
 		Exchanges: []chat.Exchange{
 			{Messages: []chat.Message{{Role: chat.RoleUser, Text: cutMiddle(log, bytesOf(limits.TokenBudget))}}},
 		},
-		MaxTokens: min(limits.MaxTokens, maxSummaryTokens), SessionID: session.ID,
+		MaxTokens: min(limits.MaxTokens, maxSummaryTokens), SessionID: session.ID, Pass: pass, Tenant: session.Tenant, Summary: true,
 	}, func(string) {})
 	if err != nil {
 		return "", chat.Usage{}, err

@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
 )
@@ -55,7 +57,10 @@ func (a *Activities) Think(ctx context.Context, in ThinkInput) (Thought, error) 
 	stop := heartbeat(ctx)
 	defer stop()
 	turn, err := a.ask(ctx, begun, in.Pass)
-	if err != nil {
+	switch {
+	case budget.Waits(err):
+		return Thought{Paused: true}, nil
+	case err != nil:
 		return Thought{}, temporalError(err)
 	}
 	var quick *bool
@@ -131,9 +136,13 @@ func (a *Activities) conclude(ctx context.Context, begun ledger.Beginning, in Th
 // AwaitResume succeeds once nothing holds the session back any more. Until then each attempt fails, and Temporal retries it without
 // growing the history.
 func (a *Activities) AwaitResume(ctx context.Context, in PassRef) error {
+	held, err := a.budgets.Resume(ctx, in.Tenant, in.SessionID)
+	if err != nil {
+		return temporalError(err)
+	}
 	begun, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err == nil && begun.Session.Paused != "" {
-		return pausedError("pass "+strconv.Itoa(in.Pass), "")
+		return pausedError("pass "+strconv.Itoa(in.Pass), held)
 	}
 	return temporalError(err)
 }
@@ -150,7 +159,7 @@ func (a *Activities) ask(ctx context.Context, begun ledger.Beginning, pass int) 
 	asked := a.now()
 	answer, err := a.model.Answer(ctx, request, func(string) {})
 	a.pace.note(request.Model, a.now().Sub(asked), err)
-	answer.Usage = answer.Usage.Plus(spent)
+	answer.Usage, answer.Asked = answer.Usage.Plus(spent), cmp.Or(answer.Asked, request.Model)
 	return answer, err
 }
 
@@ -165,7 +174,7 @@ func (a *Activities) prompt(ctx context.Context, begun ledger.Beginning, pass in
 	limits := session.Agent.Limits.WithDefaults()
 	request = chat.Request{
 		Model: session.Agent.Model, MaxTokens: limits.MaxTokens, Tools: menu,
-		SessionID: session.ID, Pass: pass, Input: session.Input, Script: session.Agent.Script,
+		SessionID: session.ID, Pass: pass, Input: session.Input, Script: session.Agent.Script, Tenant: session.Tenant,
 	}
 	request.System = systemPrompt(session, request.Tools)
 	if scripted(request.Model) {
@@ -180,7 +189,7 @@ func (a *Activities) prompt(ctx context.Context, begun ledger.Beginning, pass in
 	budget := limits.TokenBudget - tokens(len(request.System)) - toolTokens(request.Tools) - tokens(len(known.note()))
 	fitted, overflow := fit(session.ID, exchanges, budget)
 	if overflow > 0 {
-		if session.Summary, spent, err = a.summarize(ctx, session, exchanges[:overflow], limits); err != nil {
+		if session.Summary, spent, err = a.summarize(ctx, session, pass, exchanges[:overflow], limits); err != nil {
 			return request, spent, err
 		}
 		if err := a.store.SaveSummary(ctx, session.Tenant, session.ID, exchanges[overflow-1].Pass, session.Summary); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/identity"
@@ -99,7 +100,7 @@ func entityFormOf(name string) form {
 	return tenantFormOf(name)
 }
 
-// tenantFormOf returns a form used by documents of kind tenant. The form label is also used by rules of policies.
+// tenantFormOf returns a form used by documents of kind tenant or budget. The form label is also used by rules of policies.
 func tenantFormOf(name string) form {
 	switch name {
 	case "label":
@@ -114,6 +115,14 @@ func tenantFormOf(name string) form {
 		return oneOf(string(tenancy.SignalsTrusted), string(tenancy.SignalsSigned), string(tenancy.SignalsOff))
 	case "algorithm":
 		return oneOf(identity.AlgorithmEd25519, identity.AlgorithmHMAC)
+	case "currency":
+		return form{pattern: currencyPattern, hint: "write a currency's three capital letters, e.g. EUR", value: true}
+	case "budget_level":
+		return oneOf(string(budget.LevelTenant), string(budget.LevelAgent), string(budget.LevelSession), string(budget.LevelPass))
+	case "budget_window":
+		return oneOf(string(budget.WindowDay), string(budget.WindowTotal))
+	case "budget_action":
+		return oneOf(string(budget.ActionStop), string(budget.ActionAsk), string(budget.ActionDegrade))
 	case "notice":
 		words := make([]string, 0, len(jig.NoticeKinds()))
 		for _, kind := range jig.NoticeKinds() {
@@ -146,6 +155,7 @@ var (
 	labelPattern       = regexp.MustCompile(`^\S(.{0,126}\S)?$`)
 	reasonPattern      = regexp.MustCompile(`^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 	semverPattern      = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})(\.(0|[1-9][0-9]{0,8})){2}(-[0-9A-Za-z.-]{1,64})?$`)
+	currencyPattern    = regexp.MustCompile(`^[A-Z]{3}$`)
 	slugPattern        = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 	tenantPattern      = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 	keyPattern         = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)

@@ -22,6 +22,7 @@ const (
 	KindSkill       Kind = "skill"
 	KindPolicy      Kind = "policy"
 	KindTenant      Kind = "tenant"
+	KindBudget      Kind = "budget"
 	KindEntityType  Kind = "entity_type"
 	KindThinTool    Kind = jig.ImplementationThin
 	KindBundle      Kind = "bundle"
@@ -29,7 +30,7 @@ const (
 
 // Kinds lists the kinds that this version reads.
 func Kinds() []Kind {
-	return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill, KindPolicy, KindTenant, KindEntityType, KindThinTool, KindBundle}
+	return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill, KindPolicy, KindTenant, KindBudget, KindEntityType, KindThinTool, KindBundle}
 }
 
 // IsExecution reports whether documents of the kind are execution specs, which can be called like tools.

@@ -41,6 +41,9 @@ func SchemaOf(kind Kind) ([]byte, error) {
 	if kind == KindTenant {
 		tenantShape(schema)
 	}
+	if kind == KindBudget {
+		budgetShape(schema)
+	}
 	if kind == KindEntityType {
 		if err := entityTypeShape(schema); err != nil {
 			return nil, fmt.Errorf("schema of %s: %w", kind, err)
@@ -79,6 +82,8 @@ func headOf(kind Kind) (reflect.Type, string) {
 		return reflect.TypeFor[policyHead](), "jig policy"
 	case KindTenant:
 		return reflect.TypeFor[Tenant](), "jig tenant"
+	case KindBudget:
+		return reflect.TypeFor[Budget](), "jig budget"
 	case KindEntityType:
 		return reflect.TypeFor[entityTypeHead](), "jig entity type"
 	case KindThinTool:

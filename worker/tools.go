@@ -5,6 +5,7 @@ import (
 
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/bundles/deps"
+	"github.com/jig-run/jig/internal/budget/meter"
 	"github.com/jig-run/jig/internal/builtin/artifact"
 	audittool "github.com/jig-run/jig/internal/builtin/audit"
 	bundletools "github.com/jig-run/jig/internal/builtin/bundles"
@@ -21,13 +22,12 @@ import (
 	"github.com/jig-run/jig/internal/schema"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/tenancy/current"
-	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/tools"
 )
 
 // builtins returns most of the tools that ship with jig; taskTools has the others.
 func builtins(
-	s Settings, db *store.DB, names *bundle.Names, known *current.Catalogue, tenants *current.Tenants, models *model.Router,
+	s Settings, db *store.DB, names *bundle.Names, known *current.Catalogue, tenants *current.Tenants, models *meter.Meter,
 ) []tools.Tool {
 	return slices.Concat(
 		file.Tools(file.Options{Dirs: s.dirs()}),

@@ -15,6 +15,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/budget/meter"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/plan/extractor"
@@ -85,7 +86,9 @@ type parts struct {
 
 // assemble connects the parts with each other, the store and Temporal.
 func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_ *parts, err error) {
-	models := model.NewRouter(model.Settings{Anthropic: s.Anthropic, OpenAI: s.OpenAI})
+	models := meter.New(meter.Options{
+		Documents: w.store, Counters: w.store, Model: model.NewRouter(model.Settings{Anthropic: s.Anthropic, OpenAI: s.OpenAI}), Logger: w.logger,
+	})
 	tenants := current.NewTenants(current.Options{
 		Documents: w.store, Signals: s.Signals, Environ: os.Getenv, Operator: s.OperatorKey, Everybody: s.Permissions, Logger: w.logger,
 	})
@@ -111,6 +114,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		Policy:       p.rules,
 		Tenants:      tenants,
 		Model:        models,
+		Budgets:      models,
 		Expressions:  expressions,
 		Composer:     newExecutions(w.store, w.temporal, s, p.registry),
 		Extractor:    newExtractor(w.store),
@@ -236,19 +240,20 @@ func notStarted(err error) error {
 // storeOf returns a store in which the database serves every subject.
 func storeOf(db *store.DB) activities.Store {
 	return activities.Store{
-		Sessions:   db,
-		Passes:     db,
-		Ledger:     db,
-		Approvals:  db,
-		EventLog:   db,
-		Artifacts:  db,
-		Views:      db,
-		Documents:  db,
-		Frames:     db,
-		GrantStore: db,
-		PauseStore: db,
-		Audits:     db,
-		Reviews:    db,
-		TextStore:  db,
+		Sessions:    db,
+		Passes:      db,
+		Ledger:      db,
+		Approvals:   db,
+		EventLog:    db,
+		Artifacts:   db,
+		Views:       db,
+		Documents:   db,
+		Frames:      db,
+		GrantStore:  db,
+		PauseStore:  db,
+		Audits:      db,
+		Reviews:     db,
+		BudgetStore: db,
+		TextStore:   db,
 	}
 }

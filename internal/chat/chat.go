@@ -33,6 +33,8 @@ type Usage struct {
 	OutputTokens      int64 `json:"output_tokens"`
 	CacheReadTokens   int64 `json:"cache_read_tokens,omitempty"`
 	CacheCreateTokens int64 `json:"cache_create_tokens,omitempty"`
+	// Cost is in billionths of the tenant's currency; 0 if nothing has a price.
+	Cost int64 `json:"cost,omitempty"`
 }
 
 // Plus returns the sum of two usages.
@@ -40,6 +42,7 @@ func (u Usage) Plus(more Usage) Usage {
 	return Usage{
 		InputTokens: u.InputTokens + more.InputTokens, OutputTokens: u.OutputTokens + more.OutputTokens,
 		CacheReadTokens: u.CacheReadTokens + more.CacheReadTokens, CacheCreateTokens: u.CacheCreateTokens + more.CacheCreateTokens,
+		Cost: u.Cost + more.Cost,
 	}
 }
 
@@ -62,6 +65,8 @@ type Turn struct {
 	Stop  StopReason     `json:"stop"`
 	// Model is the provider's name for the model.
 	Model string `json:"model,omitempty"`
+	// Asked is the model that was asked, as provider/name. It is not the agent's own model if a budget chose another one.
+	Asked string `json:"asked,omitempty"`
 	// Opaque is provider state that must be sent back with the turn, e.g. signed reasoning blocks.
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
@@ -91,4 +96,9 @@ type Request struct {
 	Pass      int             `json:"pass"`
 	Input     json.RawMessage `json:"input,omitempty"`
 	Script    json.RawMessage `json:"script,omitempty"`
+	// Tenant and Call say for whom the model is asked, for budgets: the session's tenant and, if a tool asks the model, its call. Summary is
+	// set for the request for a summary. Providers do not see them.
+	Tenant  string `json:"-"`
+	Call    string `json:"-"`
+	Summary bool   `json:"-"`
 }

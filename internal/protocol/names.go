@@ -68,4 +68,5 @@ const (
 	ReadFigures  = "jig.figures"
 	ReadBacktest = "jig.backtest"
 	ReadPolicies = "jig.policies"
+	ReadUsage    = "jig.usage"
 )

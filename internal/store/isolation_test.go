@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/identity"
@@ -59,6 +60,11 @@ func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	_, err = w.Pause(t.Context(), w.tenant, jig.Pause{Scope: jig.PauseTool, Target: "secret.tool", By: "ana", At: time.Now()},
 		&identity.Evidence{Key: "secret", Token: "secret", Until: time.Now(), Request: "secret"})
 	require.NoError(t, err)
+	held := budget.Reservation{Tenant: w.tenant, SessionID: w.session, Key: "call 1.2", Attempt: "secret", Claims: []budget.Claim{claim(1, 2)}}
+	require.True(t, w.book(t, held))
+	require.NoError(t, w.SettleBudget(t.Context(), budget.Settlement{
+		Reservation: held, Spent: []budget.Amount{{Tokens: 1}}, Record: &budget.Record{Pass: 1, CallID: "1.2", Model: "secret"},
+	}))
 	notice := w.column(t, "select id from notices")[0]
 	require.NoError(t, w.OpenDeliveries(t.Context(), w.tenant, notice, "v1", []string{"secret"}))
 	return w, asking, artifact
@@ -95,8 +101,21 @@ func TestTenants_AreSeparated(t *testing.T) {
 			_, err := w.StoreAnswer(ctx, ledger.Answer{Admission: ledger.Admission{Tenant: thief, SessionID: id, Pass: 2}})
 			return err
 		},
-		"SaveTurn":      func() error { _, err := w.SaveTurn(ctx, thief, id, 2, chat.Turn{}); return err },
-		"SaveTurn big":  func() error { _, err := w.SaveTurn(ctx, thief, id, 2, chat.Turn{Text: big(50_000)}); return err },
+		"SaveTurn":     func() error { _, err := w.SaveTurn(ctx, thief, id, 2, chat.Turn{}); return err },
+		"SaveTurn big": func() error { _, err := w.SaveTurn(ctx, thief, id, 2, chat.Turn{Text: big(50_000)}); return err },
+		"ReserveBudget": func() error {
+			_, err := w.ReserveBudget(ctx, budget.Request{Reservation: budget.Reservation{Tenant: thief, SessionID: id, Key: "k", Claims: []budget.Claim{claim(1, 2)}}})
+			return err
+		},
+		"SettleBudget": func() error {
+			return w.SettleBudget(ctx, budget.Settlement{
+				Reservation: budget.Reservation{Tenant: thief, SessionID: id, Key: "k", Claims: []budget.Claim{claim(1, 2)}}, Spent: []budget.Amount{{}},
+			})
+		},
+		"RefuseBudget": func() error {
+			return w.RefuseBudget(ctx, budget.Refusal{Reservation: budget.Reservation{Tenant: thief, SessionID: id, Key: "k"}, Reason: "x"})
+		},
+		"SessionRoot":   func() error { _, err := w.SessionRoot(ctx, thief, id); return err },
 		"SaveSummary":   func() error { return w.SaveSummary(ctx, thief, id, 1, "x") },
 		"SetTodo":       func() error { return w.SetTodo(ctx, thief, id, []byte("[]")) },
 		"AddMessage":    func() error { _, err := w.AddMessage(ctx, thief, id, "x", chat.Message{Text: "x"}); return err },
@@ -216,6 +235,7 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 		"tenants", "sessions", "messages", "turns", "pass_ends", "events", "calls", "approvals", "decisions", "artifacts",
 		"artifact_chunks", "documents", "frames", "frame_values", "received", "received_consumed",
 		"grants", "pauses", "notices", "notice_deliveries", "audit", "audit_heads", "bundles", "used_tokens",
+		"budget_counters", "budget_reservations", "usage_records",
 	}
 	count := func(tx pgx.Tx, table string) (n int) {
 		require.NoError(t, tx.QueryRow(t.Context(), "select count(*) from "+table+" where tenant_id <> '_global'").Scan(&n), table)
@@ -246,6 +266,8 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 		"insert into retired_sessions (tenant_id, id_hash) values ('x', sha256('x'))": "42501",
 		"update installation set id = 'other'":                                        "42501",
 		"delete from used_tokens":                                                     "42501",
+		"delete from budget_counters":                                                 "42501",
+		"update usage_records set cost = 0":                                           "42501",
 		"update used_tokens set token = 'another'":                                    "42501",
 		"delete from settled_calls":                                                   "42501",
 		"update settled_calls set told_at = now()":                                    "42501",

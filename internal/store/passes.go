@@ -125,8 +125,7 @@ func (t *tx) storeTurn(a ledger.Answer, body []byte) {
 	if len(body) > jig.InlineBytes {
 		artifact, body = new(t.keep(a.SessionID, "application/json", body)), nil
 	}
-	tokens := a.Turn.Usage.InputTokens + a.Turn.Usage.OutputTokens
-	t.queue("TurnStore", t.tenant, a.SessionID, a.Pass, body, artifact, tokens)
+	t.queue("TurnStore", append([]any{t.tenant, a.SessionID, a.Pass, body, artifact}, turnUsage(a.Turn)...)...)
 }
 
 // PassState returns the data that settling a pass needs. A pass without a turn (a call that a person made) has the zero Turn.

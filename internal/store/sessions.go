@@ -73,7 +73,7 @@ func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn chat.Turn) (ji
 		}
 		value(t.queue("PassBegin", s.Tenant, s.ID, 1), &last)
 		if len(body) <= jig.InlineBytes {
-			t.queue("TurnInsert", s.Tenant, s.ID, 1, body, nil, turn.Usage.InputTokens+turn.Usage.OutputTokens)
+			t.queue("TurnInsert", append([]any{s.Tenant, s.ID, 1, body, nil}, turnUsage(turn)...)...)
 		}
 		first(t.queue("SessionGet", s.Tenant, s.ID), &row)
 		return t.commit(ctx)

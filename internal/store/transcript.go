@@ -9,6 +9,12 @@ import (
 	"github.com/jig-run/jig/internal/chat"
 )
 
+// turnUsage returns the columns of a turn that say what it used: the tokens of input and output, the model, and the parts.
+func turnUsage(turn chat.Turn) []any {
+	u := turn.Usage
+	return []any{u.InputTokens + u.OutputTokens, text(turn.Asked), u.OutputTokens, u.CacheReadTokens, u.CacheCreateTokens, u.Cost}
+}
+
 // SaveTurn stores the model's answer for a pass of a session and adds its usage to the session. If there already is one, it is
 // returned and nothing changes. A large answer is stored as an artifact.
 func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn chat.Turn) (chat.Turn, error) {
@@ -16,11 +22,10 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ch
 	if err != nil {
 		return chat.Turn{}, err
 	}
-	tokens := turn.Usage.InputTokens + turn.Usage.OutputTokens
 	var saved *turnRow
 	if len(body) <= jig.InlineBytes {
 		err = db.once(ctx, tenant, func(t *tx) {
-			t.queue("TurnInsert", tenant, id, pass, body, nil, tokens)
+			t.queue("TurnInsert", append([]any{tenant, id, pass, body, nil}, turnUsage(turn)...)...)
 			first(t.queue("TurnGet", tenant, id, pass), &saved)
 		})
 	} else {
@@ -31,7 +36,7 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ch
 				return err
 			}
 			artifact := t.keep(id, "application/json", body)
-			t.queue("TurnInsert", tenant, id, pass, nil, artifact, tokens)
+			t.queue("TurnInsert", append([]any{tenant, id, pass, nil, artifact}, turnUsage(turn)...)...)
 			first(t.queue("TurnGet", tenant, id, pass), &saved)
 			return t.commit(ctx)
 		})

@@ -63,7 +63,7 @@ func (o Options) modelFor(name string) (string, error) {
 // error is INVALID_OUTPUT.
 func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take func(answer json.RawMessage) (wrong []string, err error)) (asked, error) {
 	request := chat.Request{
-		Model: q.model, MaxTokens: maxAnswerTokens, SessionID: inv.SessionID, Pass: 1,
+		Model: q.model, MaxTokens: maxAnswerTokens, SessionID: inv.SessionID, Pass: 1, Tenant: inv.Tenant, Call: inv.CallID,
 		System: q.system + "\n\nAnswer with one JSON object that fits the JSON Schema below, and with nothing else: no explanation, no code fence.\n\n" +
 			string(q.schema),
 		Exchanges: []chat.Exchange{{Pass: 1, Messages: []chat.Message{{Role: chat.RoleUser, Text: q.prompt}}}},

@@ -183,7 +183,7 @@ func (f *family) answer(ctx context.Context, inv jig.Invocation, q question, sys
 		return notAsked(err, "/model")
 	}
 	t := talk{model: f.Model, progress: inv.Progress, request: chat.Request{
-		Model: name, System: system, MaxTokens: q.MaxTokens, SessionID: inv.SessionID, Pass: 1,
+		Model: name, System: system, MaxTokens: q.MaxTokens, SessionID: inv.SessionID, Pass: 1, Tenant: inv.Tenant, Call: inv.CallID,
 		Exchanges: []chat.Exchange{{Pass: 1, Messages: []chat.Message{{Role: chat.RoleUser, Text: q.Prompt}}}},
 	}}
 	if len(q.Schema) > 0 {

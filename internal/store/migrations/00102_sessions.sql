@@ -75,8 +75,14 @@ create table turns (
     pass       integer not null check (pass > 0),
     body       bytea,
     artifact   text,
-    tokens     bigint not null check (tokens >= 0),
-    created_at timestamptz not null default now(),
+    tokens     bigint not null check (tokens >= 0), -- input and output
+    -- The model that was asked, and what it used; the cost is in billionths of the tenant's currency.
+    model               text not null default '',
+    output_tokens       bigint not null default 0,
+    cache_read_tokens   bigint not null default 0,
+    cache_create_tokens bigint not null default 0,
+    cost                bigint not null default 0,
+    created_at          timestamptz not null default now(),
     primary key (tenant_id, session_id, pass),
     foreign key (tenant_id, session_id) references sessions on delete cascade,
     check ((body is null) <> (artifact is null))

@@ -48,7 +48,9 @@ select n.last_seq from n
 -- name: TurnInsert
 -- Stores the turn of a pass and counts its tokens, once.
 with t as (
-    insert into turns (tenant_id, session_id, pass, body, artifact, tokens) values ($1, $2, $3, $4, $5, $6)
+    insert into turns (tenant_id, session_id, pass, body, artifact, tokens, model, output_tokens, cache_read_tokens,
+        cache_create_tokens, cost)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
     on conflict do nothing returning tokens
 )
 update sessions s set tokens = s.tokens + t.tokens, updated_at = clock_timestamp()
@@ -68,8 +70,8 @@ with s as (
     where s.tenant_id = $1 and s.session_id = $2 and s.status in ('working', 'input_required')
     returning s.session_id
 )
-insert into turns (tenant_id, session_id, pass, body, artifact, tokens)
-values ($1, (select s.session_id from s), $3, $4, $5, $6)
+insert into turns (tenant_id, session_id, pass, body, artifact, tokens, model, output_tokens, cache_read_tokens, cache_create_tokens, cost)
+values ($1, (select s.session_id from s), $3, $4, $5, $6, $7, $8, $9, $10, $11)
 
 -- name: TurnsUnsummarized
 select t.pass, coalesce(t.body, (

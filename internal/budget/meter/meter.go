@@ -1,0 +1,257 @@
+package meter
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/budget"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/cache"
+	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/spec"
+)
+
+// Documents reads the budgets of tenants.
+type Documents interface {
+	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
+	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
+}
+
+// Counters keeps what is spent and reserved.
+type Counters interface {
+	// ReserveBudget reserves all claims or none, and returns those that do not fit.
+	ReserveBudget(ctx context.Context, r budget.Request) ([]budget.Exhausted, error)
+	// RefuseBudget records that a call does not fit and, if the refusal has a reason, pauses the session.
+	RefuseBudget(ctx context.Context, r budget.Refusal) error
+	// SettleBudget charges what a call used and releases what it had reserved.
+	SettleBudget(ctx context.Context, s budget.Settlement) error
+	// WaitingForBudget returns the calls of a session that wait for room in a budget.
+	WaitingForBudget(ctx context.Context, tenant, session string) ([]budget.Waiting, error)
+	// ResumeBudget lifts the pause of a session that a budget made, if the claims fit now.
+	ResumeBudget(ctx context.Context, tenant, session string, claims []budget.Claim) (bool, error)
+	// SessionRoot returns the id of the first session of the tree that a session belongs to.
+	SessionRoot(ctx context.Context, tenant, session string) (string, error)
+	// Session returns a session, or NOT_FOUND.
+	Session(ctx context.Context, tenant, id string) (jig.Session, error)
+}
+
+// Model answers prompts.
+type Model interface {
+	Answer(ctx context.Context, request chat.Request, progress func(text string)) (chat.Turn, error)
+	Check(model string) error
+}
+
+// Options configure a meter. All but Now are required.
+type Options struct {
+	Documents Documents
+	Counters  Counters
+	Model     Model
+	Logger    *slog.Logger
+	// Now is the clock. The default is time.Now.
+	Now func() time.Time
+}
+
+// Meter asks models within the budgets of tenants. It reads each tenant's documents once and looks for changes once a second. It is safe for
+// concurrent use.
+type Meter struct {
+	options Options
+	tenants *cache.Cache[string, *book]
+}
+
+// New returns a meter.
+func New(o Options) *Meter {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Meter{options: o, tenants: cache.OfTenants[*book]()}
+}
+
+// Check returns an error for a model name that no provider serves.
+func (m *Meter) Check(model string) error { return m.options.Model.Check(model) }
+
+// reservedFor is how long a reservation lasts that nobody settles. It is longer than an attempt to get an answer may take.
+const reservedFor = 20 * time.Minute
+
+// Answer asks the model once. Budgets may choose another model, which the turn names. The error is BUDGET_EXHAUSTED if the budget is used up;
+// [budget.Waits] reports whether the session waits for a person instead.
+func (m *Meter) Answer(ctx context.Context, request chat.Request, progress func(text string)) (chat.Turn, error) {
+	at, err := m.situation(ctx, request.Tenant, request.SessionID)
+	if err != nil {
+		return chat.Turn{}, err
+	}
+	at.pass, at.call, at.key = passOf(request), request.Call, keyOf(request)
+	var r reserved
+	if at.book.active() {
+		ask := wish{Model: request.Model, Input: inputTokens(request), Output: int64(request.MaxTokens)}
+		if r, err = m.reserve(ctx, at, ask); err != nil {
+			return chat.Turn{}, err
+		}
+		request.Model = r.wish.Model
+	}
+	turn, failed := m.options.Model.Answer(ctx, request, progress)
+	turn.Asked = request.Model
+	price, _ := at.book.price(request.Model)
+	if turn.Usage.Cost = 0; failed == nil || budget.TokensOf(turn.Usage) > 0 {
+		turn.Usage.Cost = int64(price.Of(turn.Usage))
+	}
+	settlement := budget.Settlement{Reservation: r.Reservation}
+	settlement.Tenant, settlement.SessionID = request.Tenant, request.SessionID
+	for range r.Claims {
+		settlement.Spent = append(settlement.Spent, budget.Amount{Tokens: budget.TokensOf(turn.Usage), Cost: budget.Money(turn.Usage.Cost)})
+	}
+	if request.Call != "" && request.Tenant != "" && failed == nil {
+		settlement.Record = &budget.Record{Pass: at.pass, CallID: request.Call, Model: request.Model, Usage: turn.Usage}
+	}
+	m.settle(ctx, settlement)
+	return turn, failed
+}
+
+// keyOf names a request to a model within its session. Requests of a tool follow one after the other, so they share a key.
+func keyOf(r chat.Request) string {
+	switch {
+	case r.Call != "":
+		return "model " + r.Call
+	case r.Summary:
+		return "summary " + strconv.Itoa(r.Pass)
+	}
+	return "turn " + strconv.Itoa(r.Pass)
+}
+
+// passOf returns the pass of a request. The requests of a tool are numbered by themselves; their call begins with the pass.
+func passOf(r chat.Request) int {
+	pass, _, _ := strings.Cut(r.Call, ".")
+	if n, err := strconv.Atoi(pass); err == nil {
+		return n
+	}
+	return r.Pass
+}
+
+// settleFor is how long the outcome of a call is written while the database is unavailable.
+const settleFor = 25 * time.Second
+
+// settle charges what a call used, even if its activity was canceled meanwhile. If that fails, the reservation expires.
+func (m *Meter) settle(ctx context.Context, s budget.Settlement) {
+	if len(s.Claims) == 0 && s.Record == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
+	defer cancel()
+	err := m.options.Counters.SettleBudget(ctx, s)
+	for wait := 100 * time.Millisecond; jig.CodeOf(err) == jig.CodeUnavailable && ctx.Err() == nil; wait = min(2*wait, 2*time.Second) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+			err = m.options.Counters.SettleBudget(ctx, s)
+		}
+	}
+	if err != nil {
+		m.options.Logger.WarnContext(ctx, "what a call used is not charged to its budget", slog.String("tenant", s.Tenant),
+			slog.String("session_id", s.SessionID), slog.String("key", s.Key), slog.Any("error", err))
+	}
+}
+
+// active reports whether calls must be reserved.
+func (b *book) active() bool { return b != nil && (len(b.limits) > 0 || b.broken != nil) }
+
+// of returns a tenant's book.
+func (m *Meter) of(ctx context.Context, tenant string) (*book, error) {
+	return m.tenants.Get(tenant, func(stale *book, known bool) (*book, error) {
+		versions, err := m.options.Documents.CurrentDocuments(ctx, tenant, string(spec.KindBudget))
+		if err != nil || known && slices.Equal(versions, stale.versions) {
+			return stale, err
+		}
+		return m.read(ctx, tenant, versions)
+	})
+}
+
+func (m *Meter) read(ctx context.Context, tenant string, versions []bundle.DocumentVersion) (*book, error) {
+	documents := make([]spec.Budget, 0, len(versions))
+	for _, v := range versions {
+		body, err := m.options.Documents.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
+		if err != nil {
+			return nil, err
+		}
+		d, err := spec.LoadBudget(v.Name, body)
+		if err != nil {
+			broken := jig.Errorf(jig.CodeUnavailable, "the budget %s (version %s) cannot be read, so no model is called: %w", v.Name, jig.ShortVersion(v.Version), err).
+				WithHint("register one that this worker reads: jig validate FILE, then jig catalog add FILE")
+			return &book{versions: versions, broken: broken}, nil
+		}
+		documents = append(documents, d)
+	}
+	return newBook(versions, documents)
+}
+
+// situation is a call of a model or tool, for which budgets are asked.
+type situation struct {
+	book    *book
+	session jig.Session
+	pass    int
+	// call is the call of a tool, tool its name, and key what names the reservation.
+	call, tool, key string
+}
+
+func (m *Meter) situation(ctx context.Context, tenant, session string) (*situation, error) {
+	at := &situation{book: &book{}}
+	if tenant == "" {
+		return at, nil
+	}
+	var err error
+	if at.book, err = m.of(ctx, tenant); err != nil || !at.book.active() {
+		return at, err
+	}
+	if at.book.broken != nil {
+		return at, at.book.broken
+	}
+	at.session, err = m.options.Counters.Session(ctx, tenant, session)
+	return at, err
+}
+
+// variables returns what conditions read; see [spec.BudgetShapes].
+func (at *situation) variables(w wish, now time.Time) map[string]any {
+	s := at.session
+	return map[string]any{
+		"model": w.Model, "tool": at.tool, "tenant": s.Tenant, "now": now.UTC(),
+		"agent":     map[string]any{"name": s.Agent.Name, "registered": s.Agent.Registered, "version": s.Agent.Version},
+		"principal": map[string]any{"id": s.Principal.ID},
+		"session": map[string]any{
+			"id": s.ID, "pass": at.pass, "root_agent": cmp.Or(s.RootAgent, s.Agent.Name), "parent_agent": s.ParentAgent, "depth": s.Depth,
+			"source": string(cmp.Or(s.Source, jig.SourceAPI)),
+		},
+		"limit": map[string]any{},
+	}
+}
+
+// bytesPerToken is a low estimate of how many bytes of a prompt make a token, so that the estimate of the tokens is high.
+const bytesPerToken = 3
+
+// inputTokens estimates the tokens of a request. A script reads none.
+func inputTokens(r chat.Request) int64 {
+	n := len(r.System)
+	for _, t := range r.Tools {
+		n += len(t.Name) + len(t.Description) + len(t.InputSchema)
+	}
+	for _, x := range r.Exchanges {
+		for _, message := range x.Messages {
+			n += len(message.Text)
+		}
+		if x.Turn != nil {
+			n += max(len(x.Turn.Text), len(x.Turn.Opaque))
+			for _, c := range x.Turn.Calls {
+				n += len(c.Name) + len(c.Input)
+			}
+		}
+		for _, c := range x.Calls {
+			if c.Result != nil {
+				n += len(c.Result.Data) + len(c.Result.Markdown) + len(c.Result.Summary)
+			}
+		}
+	}
+	return int64((n + bytesPerToken - 1) / bytesPerToken)
+}

@@ -1,0 +1,104 @@
+-- Budgets: what has been spent, what is reserved for running calls, and the usage of calls of tools.
+
+-- +goose Up
+
+-- What a limit counts together. Costs are in billionths of the tenant's currency.
+create table budget_counters (
+    tenant_id    text not null references tenants on delete cascade,
+    budget       text not null check (budget <> ''),
+    limit_name   text not null check (limit_name <> ''),
+    scope        text not null,
+    period       text not null, -- a date, or '' for a limit without a window
+    spent_tokens bigint not null default 0 check (spent_tokens >= 0),
+    spent_cost   bigint not null default 0 check (spent_cost >= 0),
+    held_tokens  bigint not null default 0 check (held_tokens >= 0),
+    held_cost    bigint not null default 0 check (held_cost >= 0),
+    primary key (tenant_id, budget, limit_name, scope, period)
+) with (fillfactor = 50);
+select jig_isolate('budget_counters');
+-- Only the owner sees the counters of all tenants, and only in functions that set jig.sweep.
+create policy sweep on budget_counters to current_role using (current_setting('jig.sweep', true) = 'on');
+
+-- The latest reservation of each call of a model or priced tool.
+create table budget_reservations (
+    tenant_id  text not null,
+    session_id text not null,
+    key        text not null check (key <> ''), -- the call within its session
+    attempt    text not null default '',
+    -- new: nothing is reserved; reserved; settled: spent; waiting: it does not fit, and a person is asked; refused; released
+    state      text not null default 'new' check (state in ('new', 'reserved', 'settled', 'waiting', 'refused', 'released')),
+    claims     json not null default '[]',
+    asked      json not null default '[]', -- the limits that a person may allow the call to exceed
+    call       bytea, -- what a waiting call needs to be tried again
+    expires_at timestamptz, -- when a reservation that nobody settled is released
+    changed_at timestamptz not null default clock_timestamp(),
+    primary key (tenant_id, session_id, key),
+    foreign key (tenant_id, session_id) references sessions on delete cascade
+);
+create index budget_reservations_open on budget_reservations (expires_at) where state = 'reserved';
+select jig_isolate('budget_reservations');
+create policy sweep on budget_reservations to current_role using (current_setting('jig.sweep', true) = 'on');
+
+-- The usage of models that tools asked, and of priced tools. Turns record the usage of sessions' own models.
+create table usage_records (
+    tenant_id           text not null,
+    session_id          text not null,
+    n                   bigint generated always as identity,
+    pass                integer not null,
+    call_id             text not null,
+    tool                text not null,
+    model               text not null default '', -- '': the price of the tool itself
+    input_tokens        bigint not null default 0,
+    output_tokens       bigint not null default 0,
+    cache_read_tokens   bigint not null default 0,
+    cache_create_tokens bigint not null default 0,
+    cost                bigint not null default 0,
+    created_at          timestamptz not null default clock_timestamp(),
+    primary key (tenant_id, session_id, n),
+    foreign key (tenant_id, session_id) references sessions on delete cascade
+);
+select jig_isolate('usage_records');
+
+-- Releases up to max_rows reservations, of all tenants, that expired before they were settled: their workers are dead. Returns how many
+-- it released.
+-- +goose StatementBegin
+create function jig_release_reservations(max_rows integer) returns bigint
+language plpgsql volatile security definer
+set search_path from current
+as $$
+declare
+    r record;
+    gone bigint := 0;
+begin
+    perform set_config('jig.sweep', 'on', true);
+    for r in
+        select q.tenant_id, q.session_id, q.key, q.claims from budget_reservations q
+        where q.state = 'reserved' and q.expires_at < clock_timestamp()
+        order by q.expires_at
+        limit max_rows
+        for update skip locked
+    loop
+        perform 1 from budget_counters c
+        where c.tenant_id = r.tenant_id and (c.budget, c.limit_name, c.scope, c.period) in (
+            select a.value ->> 'budget', a.value ->> 'limit', a.value ->> 'scope', a.value ->> 'period'
+            from json_array_elements(r.claims) a)
+        order by c.budget, c.limit_name, c.scope, c.period for no key update;
+        update budget_counters c set
+            held_tokens = greatest(0, c.held_tokens - coalesce((a.value -> 'reserved' ->> 'tokens')::bigint, 0)),
+            held_cost = greatest(0, c.held_cost - coalesce((a.value -> 'reserved' ->> 'cost')::bigint, 0))
+        from json_array_elements(r.claims) a
+        where c.tenant_id = r.tenant_id and c.budget = a.value ->> 'budget' and c.limit_name = a.value ->> 'limit'
+            and c.scope = a.value ->> 'scope' and c.period = a.value ->> 'period';
+        update budget_reservations q set state = 'released', changed_at = clock_timestamp()
+        where q.tenant_id = r.tenant_id and q.session_id = r.session_id and q.key = r.key;
+        gone := gone + 1;
+    end loop;
+    perform set_config('jig.sweep', '', true);
+    return gone;
+end $$;
+-- +goose StatementEnd
+revoke all on function jig_release_reservations(integer) from public;
+
+-- +goose Down
+drop function jig_release_reservations(integer);
+drop table usage_records, budget_reservations, budget_counters;
