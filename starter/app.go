@@ -152,7 +152,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 		a.answerCommand(), a.reconcileCommand(), a.grantCommand(), a.keyCommand(), a.tokenCommand())
 	section(root, "Write and register documents:", a.validateCommand(), a.explainCommand(), a.catalogCommand(), a.bundleCommand(),
 		a.policyCommand())
-	section(root, "Operate:", a.pauseCommand(), a.resumeCommand(), a.auditCommand())
+	section(root, "Operate:", a.pauseCommand(), a.resumeCommand(), a.auditCommand(), a.usageCommand())
 	if a.processes != nil {
 		section(root, "Run jig itself:", a.processes(Shell{a})...)
 	}

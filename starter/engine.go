@@ -50,6 +50,7 @@ type reviews interface {
 	Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error)
 	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error)
 	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
+	Usage(ctx context.Context, request protocol.UsageRequest) (protocol.Usage, error)
 	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
 	Backtest(ctx context.Context, tenant string, document []byte, since time.Time, all bool, fn func(client.BacktestPage) error) error
 }

@@ -174,7 +174,7 @@ func mark(c palette, t jig.EventType) string {
 	}
 	asks := []jig.EventType{
 		jig.EventToolNeedsApproval, jig.EventToolOutcomeUnknown, jig.EventToolAsked, jig.EventToolEdited, jig.EventApprovalReminded,
-		jig.EventApprovalEscalated, jig.EventSessionPaused,
+		jig.EventApprovalEscalated, jig.EventSessionPaused, jig.EventBudgetExhausted,
 	}
 	switch {
 	case slices.Contains(good, t):

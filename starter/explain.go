@@ -256,6 +256,8 @@ func explainOne(doc spec.Document, tools []jig.Tool) explained {
 	case doc.EntityType != nil:
 		e := spec.ExplainEntityType(*doc.EntityType, tools...)
 		x.Text, x.Mermaid = e.Text(), e.Mermaid()
+	case doc.Budget != nil:
+		x.Text = spec.ExplainBudget(*doc.Budget)
 	default:
 		x.Text = fmt.Sprintf("%s %s (version %s)\n", doc.Kind, doc.Name, jig.ShortVersion(doc.Version))
 	}

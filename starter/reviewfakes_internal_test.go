@@ -19,6 +19,8 @@ type reviewFakes struct {
 	since    time.Time
 	backtest []client.BacktestPage
 	policies []jig.PolicyState
+	usage    protocol.Usage
+	asked    protocol.UsageRequest
 	document string
 	all      bool
 	failing  error
@@ -32,6 +34,11 @@ func (f *reviewFakes) Pending(_ context.Context, _ string, filter jig.PendingFil
 func (f *reviewFakes) Figures(_ context.Context, _ string, since time.Time) (protocol.ApprovalStats, error) {
 	f.since = since
 	return f.figures, f.failing
+}
+
+func (f *reviewFakes) Usage(_ context.Context, request protocol.UsageRequest) (protocol.Usage, error) {
+	f.asked = request
+	return f.usage, f.failing
 }
 
 func (f *reviewFakes) Policies(context.Context, string) ([]jig.PolicyState, error) {

@@ -60,6 +60,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named(protocol.ReadEntity, a.Entity)
 	named(protocol.ReadBacktest, a.Backtest)
 	named(protocol.ReadPolicies, a.ListPolicies)
+	named(protocol.ReadUsage, a.Usage)
 	named(protocol.WritePause, a.Pause)
 	named(protocol.WriteResume, a.Resume)
 
