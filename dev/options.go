@@ -87,7 +87,10 @@ func (o *options) ready(ctx context.Context, r *running, logger *slog.Logger) er
 	}
 	began := time.Now()
 	o.progress("starting the worker", 0)
-	if r.worker, err = worker.Start(ctx, settings, logger); err != nil {
+	if r.worker, err = worker.Start(ctx, settings, logger); err == nil {
+		err = r.worker.MakeCurrent(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	o.progress("starting the worker", time.Since(began))

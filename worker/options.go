@@ -40,5 +40,6 @@ func workerOptions(s Settings, fatal func(error)) sdkworker.Options {
 		DeadlockDetectionTimeout:                    deadlockTimeout,
 		DisableRegistrationAliasing:                 true,
 		OnFatalError:                                fatal,
+		DeploymentOptions:                           deploymentOptions(s),
 	}
 }

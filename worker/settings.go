@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	sdkworker "go.temporal.io/sdk/worker"
+
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity"
@@ -39,6 +41,7 @@ const (
 	EnvMetrics          = "JIG_METRICS_ADDRESS"
 	EnvEntityURL        = "JIG_ENTITY_URL"
 	EnvModel            = "JIG_MODEL"
+	EnvDeployment       = "JIG_DEPLOYMENT"
 	EnvAnthropicKey     = model.EnvAnthropicKey
 	EnvAnthropicURL     = "ANTHROPIC_BASE_URL"
 	EnvOpenAIKey        = model.EnvOpenAIKey
@@ -58,6 +61,9 @@ type Settings struct {
 	// Installation replaces the installation id that the first migration stored in the database. A copy of a database that runs beside the
 	// original, such as a staging system, needs an id of its own.
 	Installation string
+	// Deployment is the version of the worker in Temporal's worker versioning. A worker with a version gets no work until its version is made
+	// current; see [Worker.MakeCurrent]. Empty means that the worker has no version.
+	Deployment sdkworker.WorkerDeploymentVersion
 	// Workdir holds one folder per tenant, in which the tenant's file tools work. Required, and not "/".
 	Workdir string
 	// DefaultWorkdir is the folder of the tenant "default", instead of the one in Workdir; default none. jig-dev sets it.
@@ -127,6 +133,7 @@ func (r *reader) settings(temporal client.Settings) (Settings, error) {
 		DatabaseOwnerURL: r.text(EnvDatabaseOwnerURL, ""),
 		DatabaseMaxConns: r.number(EnvDatabaseConns, 0),
 		Installation:     r.text(EnvInstallation, ""),
+		Deployment:       r.deployment(EnvDeployment),
 		Workdir:          r.text(EnvWorkdir, ""),
 		AllowLoopback:    r.flag(EnvAllowLoopback),
 		AllowHosts:       r.list(EnvAllowHosts),
@@ -180,6 +187,7 @@ func Describe() string {
 		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; required by migrate"},
 		{EnvDatabaseConns, "most database connections at once; default 4 per CPU, at least 8"},
 		{EnvInstallation, "id of this installation, part of every idempotency key; default: the id in the database"},
+		{EnvDeployment, "NAME:BUILD, the worker's version, which gets no work until it is made current; default none"},
 		{EnvWorkdir, "folder that holds one folder for each tenant's file tools; required"},
 		{EnvAllowLoopback, "true lets the http tools connect to this machine; default false"},
 		{EnvAllowHosts, "internal hosts that the http tools may reach, as host or host:port, separated by commas; default none"},

@@ -34,6 +34,7 @@ type Worker struct {
 	temporal sdk.Client
 	worker   sdkworker.Worker
 	logger   *slog.Logger
+	version  sdkworker.WorkerDeploymentVersion
 	broken   chan error
 	// others holds the functions that stop the background work beside Temporal's worker.
 	others []func()
@@ -50,7 +51,7 @@ func (e *BrokenError) Unwrap() error { return e.Cause }
 // Start starts a worker with the built-in tools and the given ones, and returns once it polls for work. Its errors are written for the
 // person who configured the worker; most are a [*jig.Error].
 func Start(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Tool) (*Worker, error) {
-	w := &Worker{logger: logger, broken: make(chan error, 1)}
+	w := &Worker{logger: logger, version: s.Deployment, broken: make(chan error, 1)}
 	if err := w.start(ctx, s, more); err != nil {
 		w.Stop()
 		return nil, err
@@ -201,6 +202,7 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Too
 		return err
 	}
 	defer w.Stop()
+	w.sayCurrent(ctx)
 	select {
 	case err := <-w.Broken():
 		return &BrokenError{Cause: err}

@@ -91,6 +91,17 @@ func TestDevServer_ReportsProblems(t *testing.T) {
 	require.NotContains(t, got.err, "secret")
 }
 
+// A versioned worker gets no work until its version is current.
+func TestDevServer_MakesItsVersionCurrent(t *testing.T) {
+	t.Parallel()
+	d := alone(t)
+	d.env = append(d.env, "JIG_DEPLOYMENT=dev:1")
+	args := append([]string{"--ephemeral", "--quiet"}, anywhere...)
+	got := d.command(shared.dev.path(t), append(args, "--", shared.cli.path(t), "trigger", "file.list", "--input", "path=.")...)
+	require.Zero(t, got.code, got.out+got.err)
+	require.Contains(t, got.out, `"entries"`)
+}
+
 // When a development server is killed, its servers end with it, and the next one can use the same ports and data at once.
 func TestKilledDevServerLeavesNoServersBehind(t *testing.T) {
 	t.Parallel()
