@@ -32,6 +32,8 @@ type DataFlow struct {
 	// UnknownDestinations are those of them that data is sent to.
 	UntrustedArguments  []string `json:"untrusted_arguments,omitempty"`
 	UnknownDestinations []string `json:"unknown_destinations,omitempty"`
+	// ComputedArguments are numbers, dates and times that stand in no text that the session has seen. They are not among the untrusted arguments.
+	ComputedArguments []string `json:"computed_arguments,omitempty"`
 	// Notes describe the untrusted arguments to people: each with its value and the results that contain it.
 	Notes []string `json:"notes,omitempty"`
 }

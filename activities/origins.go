@@ -41,6 +41,9 @@ func (o *origins) trace(ctx context.Context, session jig.Session, tool jig.Tool,
 	for _, argument := range found.UnknownDestinations {
 		call.Flow.UnknownDestinations = append(call.Flow.UnknownDestinations, argument.Path)
 	}
+	for _, argument := range found.Computed {
+		call.Flow.ComputedArguments = append(call.Flow.ComputedArguments, argument.Path)
+	}
 	return nil
 }
 

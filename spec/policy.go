@@ -69,6 +69,8 @@ type PolicyCase struct {
 	// UntrustedArguments and UnknownDestinations are JSON pointers of arguments that cannot be traced.
 	UntrustedArguments  []string
 	UnknownDestinations []string
+	// ComputedArguments are JSON pointers of numbers, dates and times that stand in no text.
+	ComputedArguments []string
 	// Now is the time of the call.
 	Now time.Time
 	// Expect is the verdict. Rules are the names of rules that must hold for the call; other rules may hold as well.
@@ -118,6 +120,7 @@ type policyCase struct {
 	// Arguments that cannot be traced.
 	UntrustedArguments  []string    `json:"untrusted_arguments,omitempty" spec:"max=1000,form=pointer" jsonschema:"The arguments that cannot be traced, as JSON pointers, e.g. /to; only with session.read_untrusted."`
 	UnknownDestinations []string    `json:"unknown_destinations,omitempty" spec:"max=1000,form=pointer" jsonschema:"Those of them that data is sent to."`
+	ComputedArguments   []string    `json:"computed_arguments,omitempty" spec:"max=1000,form=pointer" jsonschema:"Numbers, dates and times that stand in no text, as JSON pointers; only with session.read_untrusted."`
 	Now                 string      `json:"now,omitempty" spec:"max=64" jsonschema:"When the call is made (RFC 3339); default 2026-01-01T12:00:00Z."`
 	Expect              jig.Verdict `json:"expect" spec:"required" hint:"add expect: run, ask or deny" jsonschema:"The verdict: run, ask or deny."`
 	Rules               []string    `json:"rules,omitempty" spec:"max=500" jsonschema:"Rules that must apply; others may apply too."`
@@ -288,10 +291,13 @@ func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCa
 
 // caseFlow reads where the arguments of a case come from.
 func (d *decoder) caseFlow(path string, c policyCase, out *PolicyCase) {
-	out.UntrustedArguments, out.UnknownDestinations = c.UntrustedArguments, c.UnknownDestinations
+	out.UntrustedArguments, out.UnknownDestinations, out.ComputedArguments = c.UntrustedArguments, c.UnknownDestinations, c.ComputedArguments
+	const hint, message = "add session: {read_untrusted: true}", "arguments are traced only after the session has read untrusted data"
 	if len(c.UntrustedArguments) > 0 && !out.Session.ReadUntrusted {
-		d.at(path+".untrusted_arguments", ProblemBadShape, "add session: {read_untrusted: true}",
-			"arguments are traced only after the session has read untrusted data")
+		d.at(path+".untrusted_arguments", ProblemBadShape, hint, message)
+	}
+	if len(c.ComputedArguments) > 0 && !out.Session.ReadUntrusted {
+		d.at(path+".computed_arguments", ProblemBadShape, hint, message)
 	}
 	for i, pointer := range c.UnknownDestinations {
 		if !slices.Contains(c.UntrustedArguments, pointer) {

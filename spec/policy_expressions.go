@@ -32,6 +32,7 @@ func PolicyShapes() expr.Shapes {
 		"input": json.RawMessage(`{"type":"object"}`),
 		"call": object(map[string]string{
 			"id": text, "tool": text, "input": `{"type":"object"}`, "pass": number, "untrusted_arguments": texts, "unknown_destinations": texts,
+			"computed_arguments": texts,
 		}),
 		"agent":     object(map[string]string{"name": text, "registered": flag, "version": text}),
 		"principal": object(map[string]string{"id": text, "groups": texts, "permissions": texts, "proof": text}),

@@ -119,6 +119,7 @@ func callOf(c spec.PolicyCase) jig.Call {
 		flow = &jig.DataFlow{
 			ReadPrivate: c.Session.ReadPrivate, ReadUntrusted: c.Session.ReadUntrusted,
 			UntrustedArguments: c.UntrustedArguments, UnknownDestinations: c.UnknownDestinations,
+			ComputedArguments: c.ComputedArguments,
 		}
 	}
 	return jig.Call{

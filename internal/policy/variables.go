@@ -29,6 +29,7 @@ func variables(tool jig.Tool, call jig.Call, session jig.Session, now time.Time)
 		"call": map[string]any{
 			"id": call.ID, "tool": call.Tool, "input": object(call.Input), "pass": call.Pass,
 			"untrusted_arguments": list(flow.UntrustedArguments), "unknown_destinations": list(flow.UnknownDestinations),
+			"computed_arguments": list(flow.ComputedArguments),
 		},
 		"agent": map[string]any{"name": session.Agent.Name, "registered": session.Agent.Registered, "version": session.Agent.Version},
 		"principal": map[string]any{
