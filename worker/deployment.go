@@ -9,9 +9,9 @@ import (
 
 	sdk "go.temporal.io/sdk/client"
 	sdkworker "go.temporal.io/sdk/worker"
-	"go.temporal.io/sdk/workflow"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/workflows"
 )
 
 // deploymentForm matches the name of a deployment and the id of a build. Temporal reserves '.' and ':' in names.
@@ -34,14 +34,13 @@ func (r *reader) deployment(name string) sdkworker.WorkerDeploymentVersion {
 // versioned reports whether the workers have a version, so that they get no work until it is current.
 func (s Settings) versioned() bool { return s.Deployment != sdkworker.WorkerDeploymentVersion{} }
 
-// deploymentOptions returns the options of a versioned worker. Every workflow moves to the current version with its next task, so an approval
-// that waits for days does not pin an old worker.
+// deploymentOptions returns the options of a versioned worker.
 func deploymentOptions(s Settings) sdkworker.DeploymentOptions {
 	if !s.versioned() {
 		return sdkworker.DeploymentOptions{}
 	}
 	return sdkworker.DeploymentOptions{
-		UseVersioning: true, Version: s.Deployment, DefaultVersioningBehavior: workflow.VersioningBehaviorAutoUpgrade,
+		UseVersioning: true, Version: s.Deployment, DefaultVersioningBehavior: workflows.Moves,
 	}
 }
 

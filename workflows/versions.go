@@ -1,5 +1,11 @@
 package workflows
 
+import "go.temporal.io/sdk/workflow"
+
+// Moves says how runs move between versions of workers: each moves to the current version with its next task, so an approval that waits for days
+// does not pin an old worker. The constants below make that safe.
+const Moves = workflow.VersioningBehaviorAutoUpgrade
+
 // These constants name changes to the commands of the workflows, for workflow.GetVersion. Runs that began before a change replay without
 // it, and the histories in testdata prove that. Version numbers only grow.
 const (
