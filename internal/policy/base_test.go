@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"testing/quick"
 	"time"
@@ -62,11 +63,11 @@ func TestBaseVersionIsTheHashOfTheTruthTable(t *testing.T) {
 	}
 	flow := &jig.DataFlow{ReadUntrusted: true, UntrustedArguments: []string{"/to"}}
 	for _, permission := range []jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive, "?"} {
-		for kind, labels := range map[string]*jig.Labels{"": nil, " sends": {Sends: true}} {
+		for kind, labels := range map[string]*jig.Labels{"": nil, "sends": {Sends: true}} {
 			tool := jig.Tool{Permission: permission, Risk: jig.RiskSafe, Approval: jig.ApprovalAuto, Labels: labels}
 			ruling, err := policy.Set(nil).Rule(t.Context(), tool, jig.Call{Flow: flow}, jig.Session{}, time.Time{})
 			require.NoError(t, err)
-			table[fmt.Sprintf("%s%s, untrusted arguments", permission, kind)] = ruling.Verdict
+			table[strings.TrimSpace(fmt.Sprintf("%s %s", permission, kind))+", untrusted arguments"] = ruling.Verdict
 		}
 	}
 	const golden = "testdata/base.json"
