@@ -78,10 +78,8 @@ const DestinationKey = "x-destination"
 // not JSON is left to others.
 func CheckDestinations(schema json.RawMessage) error {
 	var node any
-	if json.Unmarshal(schema, &node) != nil {
-		return nil
-	}
-	if at := badDestination(node, ""); at != "" {
+	err := json.Unmarshal(schema, &node)
+	if at := badDestination(node, ""); err == nil && at != "" {
 		return Errorf(CodeInvalidInput, "%s is neither true nor false", at).WithField(at).
 			WithHint("write " + DestinationKey + ": true in the schema of an argument that data is sent to")
 	}
@@ -106,10 +104,11 @@ func badDestination(node any, path string) string {
 				}
 			case "const", "default", "enum", "examples": // data, not schemas
 			case "properties", "patternProperties", "$defs", "dependentSchemas": // the members have names of their own
-				named, _ := value.(map[string]any)
-				for name, one := range named {
-					if at := badDestination(one, path+"/"+key+"/"+name); at != "" {
-						return at
+				if named, ok := value.(map[string]any); ok {
+					for name, one := range named {
+						if at := badDestination(one, path+"/"+key+"/"+name); at != "" {
+							return at
+						}
 					}
 				}
 			default:

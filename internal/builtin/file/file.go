@@ -37,8 +37,10 @@ type Options struct {
 // Tools returns the tools of this package.
 func Tools(options Options) []tools.Tool {
 	f := family{dirs: options.Dirs}
-	read := jig.Tool{Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Category: "file", Timeout: 30 * time.Second,
-		Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate, jig.ReadsUntrusted}}}
+	read := jig.Tool{
+		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Category: "file", Timeout: 30 * time.Second,
+		Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate, jig.ReadsUntrusted}},
+	}
 	with := func(name, description string, tags ...string) jig.Tool {
 		t := read
 		t.Name, t.Description, t.Tags = name, description, tags
