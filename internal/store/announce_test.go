@@ -31,6 +31,7 @@ func newAudience(t *testing.T) audience {
 	db := a.open(t, store.Options{})
 	a.session = storetest.Session(t, db, a.tenant).ID
 	db.Close()
+	a.requireListeners(t, a.connect(t), 0) // a connection is gone a moment after it was closed
 	return a
 }
 
