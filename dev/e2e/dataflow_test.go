@@ -69,7 +69,7 @@ func pageReader(then string) string {
         - {tool: file.read, input: {path: secret.txt}}
     - when: pass == 2
       calls: [%s]
-    - answer: "${calls[0].success ? 'done' : calls[0].error.code}"
+    - answer: "${last[0].success ? 'done' : last[0].error.code}"
 `, then), "agents: [poster, fetcher]")
 }
 

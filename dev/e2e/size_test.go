@@ -68,7 +68,7 @@ func TestThreeHundredCallsInOnePass(t *testing.T) {
 	view := d.finish(id)
 	require.Equal(t, "300", view.Answer)
 	b := d.requireSmall(id)
-	require.GreaterOrEqual(t, b.runs, int64(4), "a large pass takes several runs")
+	require.GreaterOrEqual(t, b.runs, int64(3), "a large pass takes several runs")
 	require.Len(t, d.events(id, jig.EventToolCompleted), 300)
 }
 
