@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// A number that stands in no text does not ask, but a rule sees it and can.
+// A call with a computed number runs without approval, unless a rule about computed arguments requires one.
 func TestDataFlow_RulesSeeComputedArguments(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, correspondents)

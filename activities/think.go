@@ -158,7 +158,9 @@ func (a *Activities) ask(ctx context.Context, begun ledger.Beginning, pass int) 
 	}
 	asked := a.now()
 	answer, err := a.model.Answer(ctx, request, func(string) {})
-	a.pace.note(request.Model, a.now().Sub(asked), err)
+	if !budget.Waits(err) && jig.CodeOf(err) != jig.CodeBudgetExhausted { // otherwise the model was not asked
+		a.pace.note(request.Model, a.now().Sub(asked), err)
+	}
 	answer.Usage, answer.Asked = answer.Usage.Plus(spent), cmp.Or(answer.Asked, request.Model)
 	return answer, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/tools"
@@ -20,6 +21,7 @@ import (
 type answering struct {
 	anyModel
 	answer chat.Turn
+	err    error
 	asked  int
 	// before is called before it answers, if set.
 	before func()
@@ -30,7 +32,7 @@ func (m *answering) Answer(context.Context, chat.Request, func(string)) (chat.Tu
 	if m.before != nil {
 		m.before()
 	}
-	return m.answer, nil
+	return m.answer, m.err
 }
 
 // thinking sets up an office whose model gives an answer, with a tool that runs without asking.
@@ -174,6 +176,13 @@ func TestThink_SaysHowQuickTheModelIs(t *testing.T) {
 	}
 	require.False(t, quick(), "nothing is known yet")
 	require.Eventually(t, quick, 2*time.Minute, time.Nanosecond)
+	m.err = budget.Held("nothing is left")
+	require.True(t, o.thinks(t, pass+1, 100).Paused)
+	m.err = jig.Errorf(jig.CodeBudgetExhausted, "nothing is left")
+	_, err := o.Think(t.Context(), activities.ThinkInput{PassRef: activities.PassRef{SessionRef: o.ref(), Pass: pass + 1}, Limit: 100})
+	require.Error(t, err)
+	m.err = nil
+	require.True(t, quick(), "a budget says nothing about the model")
 	m.before = func() { o.clock += time.Minute }
 	require.False(t, quick())
 	require.Nil(t, o.thinks(t, pass, 100).Quick, "a retry did not ask the model")
