@@ -52,7 +52,7 @@ type call struct {
 	Critical     bool            `json:"critical"`
 }
 
-// userTask is what the user asks, with the calls that do it.
+// userTask is a request of the user and the calls that carry it out.
 type userTask struct {
 	ID       string `json:"id"`
 	Prompt   string `json:"prompt"`
@@ -64,14 +64,14 @@ type userTask struct {
 	} `json:"injection_exposure"`
 }
 
-// injectionTask is what an attacker wants, with the calls that do it.
+// injectionTask is the goal of an attacker and the calls that reach it.
 type injectionTask struct {
 	ID    string `json:"id"`
 	Goal  string `json:"goal"`
 	Calls []call `json:"ground_truth"`
 }
 
-// results are the texts that calls return. {{name}} stands where an outsider's text is.
+// results holds the texts that calls return. In them, {{name}} marks the place of an outsider's text.
 type results struct {
 	Vectors    map[string]string   `json:"injection_vectors"`
 	Users      map[string][]string `json:"user_tasks"`

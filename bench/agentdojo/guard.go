@@ -26,7 +26,7 @@ type guard struct {
 	strict bool
 }
 
-// verdict is what the guard says about a call.
+// verdict is the guard's answer to a call.
 type verdict struct {
 	asks     bool
 	findings dataflow.Findings

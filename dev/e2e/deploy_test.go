@@ -133,7 +133,7 @@ output: {}
 
 	// The new version is current: sessions that wait move to it, and new ones have the changed workflow.
 	current(makeCurrent[1], "v2")
-	require.True(t, eventually(t.Context(), patience, func() bool { // the queues learn of it one by one
+	require.True(t, eventually(t.Context(), patience, func() bool { // each task queue is told separately
 		done, err := d.Trigger(t.Context(), callInput("test.echo", map[string]any{"value": jig.NewSessionID()}), "")
 		require.NoError(t, err)
 		return d.builtBy(done.SessionID) == "v2"

@@ -29,7 +29,7 @@ const (
 	WindowTotal Window = "total"
 )
 
-// Action is what happens to a call that does not fit into a limit.
+// Action says how a limit treats a call for which no room is left.
 type Action string
 
 // The actions, from the mildest to the strictest.
@@ -77,7 +77,7 @@ func (m Money) String() string {
 // Float returns the amount in whole units of the currency.
 func (m Money) Float() float64 { return float64(m) / unit }
 
-// Amount is what a call uses: tokens and money.
+// Amount is a quantity of tokens and money.
 type Amount struct {
 	Tokens int64 `json:"tokens,omitempty"`
 	Cost   Money `json:"cost,omitempty"`
@@ -86,7 +86,7 @@ type Amount struct {
 // Plus returns the sum of two amounts.
 func (a Amount) Plus(b Amount) Amount { return Amount{a.Tokens + b.Tokens, a.Cost + b.Cost} }
 
-// Price is what a model or a tool costs. Prices of tokens are for a million of them.
+// Price is the price of a model or a tool. Tokens are priced per million.
 type Price struct {
 	Input, Output, CachedInput, CacheWrite Money
 	// Call is the price of one request or call, whatever it returns.
@@ -216,7 +216,7 @@ const Actor = "jig:budget"
 // Settlement says what a call really used.
 type Settlement struct {
 	Reservation
-	// Spent is what each claim is charged, in the order of the claims.
+	// Spent holds the amount that each claim is charged, in the order of the claims.
 	Spent []Amount
 	// Record is kept for statistics; nil if the usage is recorded elsewhere.
 	Record *Record

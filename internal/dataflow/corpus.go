@@ -40,7 +40,7 @@ type corpus struct {
 	ends []int32
 	// first is the first position of each token, plus one; next is the next position of the same token, plus one; count is how often it stands.
 	first, count, next []int32
-	// facts is what the texts say.
+	// facts holds the numbers, dates and times of the texts.
 	facts facts
 	size  int
 	// cut says that texts were left out.

@@ -9,7 +9,7 @@ import (
 // run is the number of tokens in a row that count as a quotation of an untrusted text.
 const run = 4
 
-// judgement is what is known about one value.
+// judgement is the result of judging one value.
 type judgement struct {
 	untrusted, computed, destination bool
 	calls                            []string

@@ -8,7 +8,7 @@ type Origins struct {
 	Source jig.Source
 	Task   string
 	Input  []byte
-	// Messages are what the principal said later, to any session from the root to this one.
+	// Messages holds the later messages of the principal to any session from the root to this one.
 	Messages []string
 	// Calls are the calls that have a result, the oldest first, of all these sessions. More reports that there are older ones.
 	Calls []OriginCall

@@ -23,7 +23,7 @@ type UsageRequest struct {
 // UsageDimensions lists what usage can be grouped by.
 func UsageDimensions() []string { return []string{"agent", "model", "tool", "day"} }
 
-// UsageRow is what was used by the calls with the same agent, model, tool and day, as far as rows are grouped by them.
+// UsageRow sums up the usage of calls with the same agent, model, tool and day, as far as rows are grouped by these.
 type UsageRow struct {
 	Agent string `json:"agent,omitempty"`
 	Model string `json:"model,omitempty"`
@@ -58,7 +58,7 @@ type BudgetState struct {
 	ReservedCost   json.Number `json:"reserved_cost"`
 }
 
-// Usage is what a tenant's sessions used.
+// Usage is the usage of a tenant's sessions.
 type Usage struct {
 	Since time.Time `json:"since"`
 	// Currency is the currency of all amounts; empty if the tenant has no budgets.

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/budget"
 )
 
-// wish is what a call needs: a model with an estimate of its tokens, or a tool with a price.
+// wish describes a call that is to be paid for: a model with an estimate of its tokens, or a tool with a price.
 type wish struct {
 	Model  string `json:"model,omitempty"`
 	Tool   string `json:"tool,omitempty"`
