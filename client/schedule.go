@@ -214,7 +214,7 @@ func (c *Client) scheduleAction(ctx context.Context, o ScheduleOptions) (*sdk.Sc
 func startAction(o sdk.StartWorkflowOptions, workflow string, input any) *sdk.ScheduleWorkflowAction {
 	return &sdk.ScheduleWorkflowAction{
 		ID: o.ID, Workflow: workflow, Args: []any{input}, TaskQueue: o.TaskQueue, StaticSummary: o.StaticSummary,
-		TypedSearchAttributes: o.TypedSearchAttributes,
+		TypedSearchAttributes: o.TypedSearchAttributes, Priority: o.Priority,
 	}
 }
 

@@ -61,7 +61,7 @@ func TestSchedule_StartsTheSameSessionAsStart(t *testing.T) {
 	input.Start.Source = jig.SourceSchedule
 	require.Equal(t, &sdk.ScheduleWorkflowAction{
 		ID: "ses_acme:nightly", Workflow: protocol.PassWorkflow, Args: []any{input}, TaskQueue: direct.TaskQueue,
-		StaticSummary: direct.StaticSummary, TypedSearchAttributes: direct.TypedSearchAttributes,
+		StaticSummary: direct.StaticSummary, TypedSearchAttributes: direct.TypedSearchAttributes, Priority: direct.Priority,
 	}, action)
 	tenant, ok := f.created[0].TypedSearchAttributes.GetKeyword(sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant))
 	require.True(t, ok, "lists ask for it")
@@ -90,7 +90,7 @@ func TestSchedule_RunsTheSameCallAsTrigger(t *testing.T) {
 	direct := f.client().callStart("ses_hourly", input)
 	require.Equal(t, &sdk.ScheduleWorkflowAction{
 		ID: "ses_hourly", Workflow: protocol.CallWorkflow, Args: []any{input}, TaskQueue: protocol.TaskQueue,
-		StaticSummary: direct.StaticSummary, TypedSearchAttributes: direct.TypedSearchAttributes,
+		StaticSummary: direct.StaticSummary, TypedSearchAttributes: direct.TypedSearchAttributes, Priority: direct.Priority,
 	}, action)
 	three := 3
 	require.Equal(t, Schedule{

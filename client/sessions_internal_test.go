@@ -20,6 +20,7 @@ func TestStartSetsWhatListsShow(t *testing.T) {
 	f := &fake{start: func(o sdk.StartWorkflowOptions, in protocol.PassInput) error {
 		require.Equal(t, "acme.order-7", o.ID)
 		require.Equal(t, "jig", o.TaskQueue)
+		require.Equal(t, "acme", o.Priority.FairnessKey)
 		require.Equal(t, "review: check it", o.StaticSummary)
 		require.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, o.WorkflowIDReusePolicy)
 		tenant, ok := o.TypedSearchAttributes.GetKeyword(sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant))

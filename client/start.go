@@ -195,6 +195,8 @@ func (c *Client) workflowOptions(id, tenant, agent, summary string) sdk.StartWor
 		TaskQueue:             c.queue,
 		StaticSummary:         summary,
 		TypedSearchAttributes: sdktemporal.NewSearchAttributes(attributes...),
+		// Activities, child workflows and later runs inherit the key, so that the backlog of one tenant does not delay the others.
+		Priority: sdktemporal.Priority{FairnessKey: tenant},
 	}
 }
 

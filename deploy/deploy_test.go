@@ -19,7 +19,7 @@ func TestDynamicConfigIsWellFormed(t *testing.T) {
 		Value any `yaml:"value"`
 	}
 	require.NoError(t, yaml.Load(raw, &settings, yaml.WithKnownFields()))
-	for _, name := range []string{"history.transferProcessorMaxPollRPS", "history.visibilityProcessorMaxPollRPS", "history.workflowIdReuseMinimalInterval", "system.enableActivityEagerExecution"} {
+	for _, name := range []string{"history.transferProcessorMaxPollRPS", "history.visibilityProcessorMaxPollRPS", "history.workflowIdReuseMinimalInterval", "system.enableActivityEagerExecution", "matching.enableFairness"} {
 		require.Len(t, settings[name], 1, name)
 		require.NotNil(t, settings[name][0].Value, name)
 	}

@@ -22,6 +22,8 @@ func settings(overrides map[string]any) dynamicconfig.StaticClient {
 		// The default of 1 s would be the minimum duration of every run that continues as new.
 		dynamicconfig.WorkflowIdReuseMinimalInterval.Key(): time.Millisecond,
 		dynamicconfig.EnableActivityEagerExecution.Key():   true,
+		// Task queues with a backlog serve tenants in turn: each start has its tenant as fairness key.
+		dynamicconfig.MatchingEnableFairness.Key(): true,
 		// The check sends the server's version to Temporal's makers.
 		dynamicconfig.EnableServerVersionCheck.Key(): false,
 
