@@ -67,6 +67,15 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 	if in.Start == nil {
 		return a.store.Session(ctx, in.Tenant, in.SessionID)
 	}
+	session, err := a.draft(ctx, in)
+	if err != nil {
+		return jig.Session{}, err
+	}
+	return a.store.CreateSession(ctx, session)
+}
+
+// draft returns the session that a start describes, with everything that must not change while it runs, without storing it.
+func (a *Activities) draft(ctx context.Context, in OpenInput) (jig.Session, error) {
 	if err := checkProof(in.Start.Proof); err != nil {
 		return jig.Session{}, err
 	}
@@ -88,10 +97,8 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 	if _, _, err := a.place(ctx, in.Start.ParentID, in.Start.ParentCall, in.Start.Source, &session); err != nil {
 		return jig.Session{}, err
 	}
-	if session.Catalogue, err = a.pin(ctx, session); err != nil {
-		return jig.Session{}, err
-	}
-	return a.store.CreateSession(ctx, session)
+	session.Catalogue, err = a.pin(ctx, session)
+	return session, err
 }
 
 // agentOf returns the agent that a session is started with: a registered one, or the document in the request.

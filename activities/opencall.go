@@ -43,43 +43,57 @@ func (a *Activities) OpenCall(ctx context.Context, in OpenCallInput) (Opened, er
 }
 
 func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, error) {
-	if err := errors.Join(jig.CheckTenant(in.Tenant), jig.CheckOwner(in.Tenant, in.SessionID), checkProof(in.Proof)); err != nil {
-		return Opened{}, err
-	}
-	tool, known, err := a.callee(ctx, in)
+	session, called, err := a.draftCall(ctx, in)
 	if err != nil {
 		return Opened{}, err
 	}
-	session := jig.Session{
+	if len(called.body) > 0 {
+		if err := a.store.KeepDocument(ctx, in.Tenant, DocumentSpec, called.tool.Name, called.tool.Version, called.body); err != nil {
+			return Opened{}, err
+		}
+	}
+	turn := chat.Turn{Stop: chat.StopCalls, Calls: []jig.ToolCall{{ProviderID: "call", Name: called.tool.Name, Input: session.Input}}}
+	if session, err = a.store.CreateCall(ctx, session, turn); err != nil {
+		return Opened{}, err
+	}
+	return Opened{Agent: jig.CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1, SettlesWithCall: true}, nil
+}
+
+// draftCall returns the session of a single call, with its tool, without storing anything.
+func (a *Activities) draftCall(ctx context.Context, in OpenCallInput) (session jig.Session, called callee, err error) {
+	if err := errors.Join(jig.CheckTenant(in.Tenant), jig.CheckOwner(in.Tenant, in.SessionID), checkProof(in.Proof)); err != nil {
+		return session, called, err
+	}
+	if called, err = a.calleeOf(ctx, in); err != nil {
+		return session, called, err
+	}
+	tool := called.tool
+	session = jig.Session{
 		Tenant: in.Tenant, ID: in.SessionID, Principal: in.Principal, Status: jig.StatusWorking,
-		Agent: jig.Agent{Name: jig.CallAgent, Tools: []string{tool.Name}, Version: tool.Version, Registered: known},
+		Agent: jig.Agent{Name: jig.CallAgent, Tools: []string{tool.Name}, Version: tool.Version, Registered: called.registered},
 	}
 	parent, by, err := a.place(ctx, in.Parent, in.ParentCall, in.Source, &session)
 	if err != nil {
-		return Opened{}, err
+		return session, called, err
 	}
 	session.Catalogue = map[string]string{tool.Name: tool.Version}
 	if runsSteps(tool) {
 		session.Agent.Tools = a.stepTools(parent, by, tool)
 		if session.Catalogue, err = a.pin(ctx, session); err != nil {
-			return Opened{}, err
+			return session, called, err
 		}
 		session.Catalogue[tool.Name] = tool.Version
 	}
 	if err := a.permitted(ctx, tool, session); err != nil {
-		return Opened{}, err
+		return session, called, err
 	}
 	if session.Input, err = a.callInput(ctx, in, tool); err != nil {
-		return Opened{}, err
+		return session, called, err
 	}
 	if session.RequestDigest, err = a.callRequestOf(ctx, in); err != nil {
-		return Opened{}, err
+		return session, called, err
 	}
-	turn := chat.Turn{Stop: chat.StopCalls, Calls: []jig.ToolCall{{ProviderID: "call", Name: tool.Name, Input: session.Input}}}
-	if session, err = a.store.CreateCall(ctx, session, turn); err != nil {
-		return Opened{}, err
-	}
-	return Opened{Agent: jig.CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1, SettlesWithCall: true}, nil
+	return session, called, nil
 }
 
 // stepTools returns the whitelist of a session whose call makes calls. These may use every tool that the principal may use. An extraction
@@ -102,39 +116,49 @@ func (a *Activities) permitted(ctx context.Context, tool jig.Tool, session jig.S
 	return nil
 }
 
-// callee finds the tool to call. known reports that it is registered in exactly this form. A spec in the request is stored under
-// its version, so that it does not change while the call runs; that does not register it.
-func (a *Activities) callee(ctx context.Context, in OpenCallInput) (tool jig.Tool, known bool, err error) {
+// callee is the tool that a single call calls.
+type callee struct {
+	tool jig.Tool
+	// registered reports that the tool is registered in exactly this form.
+	registered bool
+	// body is the execution spec that came with the request. It is kept under its version, so that it does not change while the call runs;
+	// that does not register it.
+	body []byte
+}
+
+// calleeOf finds the tool to call.
+func (a *Activities) calleeOf(ctx context.Context, in OpenCallInput) (callee, error) {
 	body := []byte(in.Document)
+	var err error
 	if in.DocumentArtifact != "" {
 		if body, err = a.readWhole(ctx, in.Tenant, in.DocumentArtifact); err != nil {
-			return tool, false, err
+			return callee{}, err
 		}
 	}
 	if len(body) == 0 {
-		tool, err = a.named(ctx, in.Tenant, in.Tool)
-		return tool, err == nil, err
+		tool, err := a.named(ctx, in.Tenant, in.Tool)
+		return callee{tool: tool, registered: err == nil}, err
 	}
 	loaded, err := a.composer.Load(in.DocumentName, body)
 	if err != nil {
-		return tool, false, err
+		return callee{}, err
 	}
-	if tool = loaded.Contract; loaded.Run != nil { // only registration checks what it does
-		return tool, false, jig.Errorf(jig.CodeNotPermitted, "the thin tool %s must be registered before it is called", tool.Name).WithField("document").
+	tool := loaded.Contract
+	if loaded.Run != nil { // only registration checks what it does
+		return callee{}, jig.Errorf(jig.CodeNotPermitted, "the thin tool %s must be registered before it is called", tool.Name).WithField("document").
 			WithHint("jig catalog add FILE, or jig bundle install FOLDER; then call it by its name")
 	}
 	if _, taken, err := a.code(ctx, in.Tenant, tool.Name); err != nil {
-		return tool, false, err
+		return callee{}, err
 	} else if taken {
-		return tool, false, jig.Errorf(jig.CodeConflict, "a tool %s already exists", tool.Name).WithField("name").
+		return callee{}, jig.Errorf(jig.CodeConflict, "a tool %s already exists", tool.Name).WithField("name").
 			WithHint("rename the document")
 	}
 	current, err := a.store.Document(ctx, in.Tenant, DocumentSpec, tool.Name)
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
-		return tool, false, err
+		return callee{}, err
 	}
-	known = err == nil && bytes.Equal(current, body)
-	return tool, known, a.store.KeepDocument(ctx, in.Tenant, DocumentSpec, tool.Name, tool.Version, body)
+	return callee{tool: tool, registered: err == nil && bytes.Equal(current, body), body: body}, nil
 }
 
 // named finds a Go tool or a registered execution spec by name.

@@ -13,7 +13,8 @@ import (
 // is sent along. [Client.WaitCall] waits for its result; [Client.Follow] shows what happens.
 //
 // id is the client's own id for the call's session, as in [StartOptions]; if it is empty, jig makes one. If the id is taken, StartCall
-// returns the existing call if the same request started it, and CONFLICT otherwise.
+// returns the existing call if the same request started it, and CONFLICT otherwise. The input's Check has the same meaning as in
+// [StartOptions].
 func (c *Client) StartCall(ctx context.Context, input protocol.CallInput, id string) (Started, error) {
 	var err error
 	fresh := id == ""
@@ -21,7 +22,7 @@ func (c *Client) StartCall(ctx context.Context, input protocol.CallInput, id str
 		return Started{}, err
 	}
 	request := callRequest(input)
-	started, err := c.beginCall(ctx, input, id)
+	started, err := c.beginCall(ctx, input, id, fresh)
 	if started.Existing && fresh { // an earlier attempt of this request started it
 		started.Existing = false
 	} else if started.Existing {
@@ -39,21 +40,26 @@ func (c *Client) StartChild(ctx context.Context, input protocol.CallInput, sessi
 	if err := errors.Join(jig.CheckTenant(input.Tenant), jig.CheckSessionID(session)); err != nil {
 		return translate(err)
 	}
-	started, err := c.beginCall(ctx, input, session)
+	started, err := c.beginCall(ctx, input, session, false)
 	if err == nil && started.Existing {
 		_, err = c.look(ctx, input.Tenant, session) // NOT_FOUND if the id belongs to another tenant's session
 	}
 	return err
 }
 
-// beginCall starts the workflow of a single call unless it exists.
-func (c *Client) beginCall(ctx context.Context, input protocol.CallInput, id string) (Started, error) {
+// beginCall starts the workflow of a single call unless it exists. fresh reports that the id is new.
+func (c *Client) beginCall(ctx context.Context, input protocol.CallInput, id string, fresh bool) (Started, error) {
 	if input.Tool == "" && input.Document == "" && input.DocumentArtifact == "" {
 		return Started{}, jig.Errorf(jig.CodeInvalidInput, "give a tool or an execution spec").WithField("tool")
 	}
 	options := c.callStart(id, input)
 	if err := c.stageCall(ctx, &input); err != nil {
 		return Started{}, err
+	}
+	if input.Check {
+		if err := c.check(ctx, protocol.CheckRequest{Tenant: input.Tenant, SessionID: id, Call: &input}, fresh); err != nil {
+			return Started{}, err
+		}
 	}
 	return c.startOnce(ctx, options, protocol.CallWorkflow, input)
 }

@@ -49,6 +49,9 @@ type StartOptions struct {
 	Principal jig.Principal
 	// Source says how the session is started; empty means api.
 	Source jig.Source
+	// Check makes Start refuse a session that cannot work, such as one of an unknown agent, before anything is started. It takes one more
+	// request. If no worker answers, the session is started all the same.
+	Check bool
 }
 
 // Started is a session that was started, now or by an earlier request.
@@ -71,6 +74,11 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	start, err := c.stage(ctx, o)
 	if err != nil {
 		return Started{}, err
+	}
+	if o.Check {
+		if err := c.check(ctx, protocol.CheckRequest{Tenant: o.Tenant, SessionID: o.ID, Start: &start}, fresh); err != nil {
+			return Started{}, err
+		}
 	}
 	options, input := c.sessionStart(o, start)
 	options.Memo = requestMemo(request)

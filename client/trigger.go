@@ -10,7 +10,8 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Trigger runs one tool call without a model and returns as soon as the call has its result or waits for a person; the status says which.
+// Trigger runs one tool call without a model and returns as soon as the call has its result or waits for a person; the status says which,
+// and Pending names the calls that wait.
 // id has the same meaning as in [Client.StartCall].
 //
 // If no worker answers, the call is kept and runs as soon as one does; Trigger then returns an error, and a result that names the session.
@@ -47,12 +48,25 @@ func (c *Client) Trigger(ctx context.Context, input protocol.CallInput, id strin
 	}
 	switch {
 	case err == nil:
-		return withClientID(result), nil
+		return c.withPending(ctx, input.Tenant, withClientID(result))
 	case isNoWorker(err):
 		return withClientID(protocol.CallResult{SessionID: id}), c.noWorker()
 	default:
 		return protocol.CallResult{}, translate(err)
 	}
+}
+
+// withPending adds the calls that wait for a person to the result of a call that has not ended.
+func (c *Client) withPending(ctx context.Context, tenant string, r protocol.CallResult) (protocol.CallResult, error) {
+	if r.Status.Final() {
+		return r, nil
+	}
+	view, err := c.Status(ctx, tenant, r.SessionID)
+	if err != nil {
+		return r, err
+	}
+	r.Pending = protocol.WaitingCalls(view)
+	return r, nil
 }
 
 func withClientID(r protocol.CallResult) protocol.CallResult {

@@ -128,7 +128,7 @@ With --output json, the result goes to stdout as one JSON document (JSON lines f
 result; its last line on stderr is {"error": {"code", "message", "field"?, "hint"?, "reason"?, "violations"?}}. A session or
 call that failed is a result and is printed like any other.
 
-Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-wait), 4 denied or expired, 130 interrupted.`,
+Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-wait) or not ended yet (result), 4 denied or expired, 130 interrupted.`,
 		Example: `  jig run dependency-review --input path=. --follow
   jig approvals
   jig approve ses_… 3.1`,
@@ -146,7 +146,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	f.StringVar(&a.flags.taskQueue, "task-queue", "", "task queue of the workers (JIG_TASK_QUEUE; default jig)")
 	f.BoolVar(&a.flags.noColor, "no-color", false, "no colors, even on a terminal (NO_COLOR)")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputText, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) //nolint:errcheck // fails only for an unknown flag
-	section(root, "Run and watch:", a.runCommand(), a.triggerCommand(), a.statusCommand(), a.watchCommand(), a.eventsCommand(),
+	section(root, "Run and watch:", a.runCommand(), a.triggerCommand(), a.statusCommand(), a.resultCommand(), a.watchCommand(), a.eventsCommand(),
 		a.messageCommand(), a.cancelCommand(), a.scheduleCommand())
 	section(root, "Approve and decide:", a.approvalsCommand(), a.approveCommand(), a.denyCommand(), a.delegateCommand(),
 		a.answerCommand(), a.reconcileCommand(), a.grantCommand(), a.keyCommand(), a.tokenCommand())

@@ -59,6 +59,8 @@ type reviews interface {
 type readings interface {
 	Status(ctx context.Context, tenant, id string) (jig.SessionView, error)
 	Answer(ctx context.Context, tenant string, view jig.SessionView) (string, error)
+	SessionResult(ctx context.Context, tenant, id string) (protocol.SessionResult, error)
+	Record(ctx context.Context, tenant, session, call string) (protocol.CallRecord, error)
 	Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error)
 	Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	Catalog(ctx context.Context, tenant string) (client.Catalog, error)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // fake is an engine with prepared answers that records its requests.
@@ -59,6 +60,9 @@ type fake struct {
 	// whole is the result that an artifact holds; fetched lists the artifacts that were read.
 	whole   *jig.ToolResult
 	fetched []string
+	// outcome is what a session has come to, and record a call of it.
+	outcome protocol.SessionResult
+	record  protocol.CallRecord
 	// arguments is the whole input of a waiting call.
 	arguments json.RawMessage
 }
@@ -193,6 +197,14 @@ func (f *fake) Resume(_ context.Context, request client.PauseRequest) (client.Pa
 }
 
 func (f *fake) Pauses(context.Context, string) (client.PauseResult, error) { return f.pauses, f.err }
+
+func (f *fake) SessionResult(context.Context, string, string) (protocol.SessionResult, error) {
+	return f.outcome, f.err
+}
+
+func (f *fake) Record(context.Context, string, string, string) (protocol.CallRecord, error) {
+	return f.record, f.err
+}
 
 func (f *fake) Status(context.Context, string, string) (jig.SessionView, error) {
 	return f.view, f.viewErr

@@ -52,7 +52,8 @@ func TestNoWait(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, waitingEngine(), nil, "run", "review", "--no-wait", "--output", "json")
 	require.Equal(t, exitWaiting, got.code)
-	require.JSONEq(t, `{"session_id":"ses_1","status":"input_required","passes":3,"calls":{"succeeded":0,"failed":0,"denied":0}}`, got.stdout)
+	require.JSONEq(t, `{"session_id":"ses_1","status":"input_required","passes":3,"calls":{"succeeded":0,"failed":0,"denied":0},
+		"pending":[{"session_id":"ses_1","call":"3.1","tool":"file.write","kind":"approval","digest":"d1"}]}`, got.stdout)
 }
 
 func TestFollow_PromptsOnATerminal(t *testing.T) {
@@ -98,7 +99,8 @@ func TestTrigger_CallThatWaits(t *testing.T) {
 	}
 	got := jigCLI(t, newEngine(), nil, "trigger", "file.write", "--no-wait", "--output", "json")
 	require.Equal(t, exitWaiting, got.code, got.stderr)
-	require.JSONEq(t, `{"session_id":"ses_1","call":"1.1","status":"waiting"}`, got.stdout)
+	require.JSONEq(t, `{"session_id":"ses_1","call":"1.1","status":"waiting",
+		"pending":[{"session_id":"ses_1","call":"1.1","tool":"file.write","kind":"approval","digest":"d1"}]}`, got.stdout)
 
 	e := newEngine()
 	got = jigCLI(t, e, nil, "trigger", "file.write", "--input", "path=x", "--yes")
@@ -160,7 +162,8 @@ func TestTrigger_ShowsAnUnknownOutcomeAfterTheApproval(t *testing.T) {
 			require.Contains(t, got.stdout, `"succeeded"`, "it waits for the result")
 		} else {
 			require.Equal(t, exitWaiting, got.code, got.stderr)
-			require.JSONEq(t, `{"session_id":"ses_1","call":"1.1","status":"waiting"}`, got.stdout)
+			require.JSONEq(t, `{"session_id":"ses_1","call":"1.1","status":"waiting",
+				"pending":[{"session_id":"ses_1","call":"1.1","tool":"file.write","kind":"reconcile","digest":"d1"}]}`, got.stdout)
 		}
 	}
 }

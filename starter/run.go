@@ -2,7 +2,6 @@ package starter
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -47,7 +47,7 @@ durable: it continues if this program is interrupted. Repeating a request with t
 			if err != nil {
 				return err
 			}
-			options.Source = jig.SourceCLI
+			options.Source, options.Check = jig.SourceCLI, true
 			return a.with(cmd.Context(), func(e engine) error { return a.runAny(cmd.Context(), e, options, f) })
 		},
 	}
@@ -59,7 +59,7 @@ durable: it continues if this program is interrupted. Repeating a request with t
 	flags.BoolVar(&f.follow, "follow", false, "print events as they happen; on a terminal, prompt for approvals")
 	flags.BoolVar(&f.detach, "detach", false, "print the session id and return at once")
 	flags.BoolVar(&f.yes, "yes", false, "approve every call of this session that needs approval")
-	flags.BoolVar(&f.noWait, "no-wait", false, "exit with code 3 if the session waits for a person")
+	flags.BoolVar(&f.noWait, "no-wait", false, "exit with code 3 if the session waits for a person; the result lists the calls that wait")
 	return cmd
 }
 
@@ -117,7 +117,7 @@ func (a *app) runAny(ctx context.Context, e engine, o client.StartOptions, f run
 	}
 	input := client.CallInput{
 		Tenant: o.Tenant, Tool: o.Agent, Document: o.Document, DocumentName: o.DocumentName, Input: o.Input, Pairs: o.Pairs,
-		Principal: o.Principal, Source: o.Source,
+		Principal: o.Principal, Source: o.Source, Check: o.Check,
 	}
 	if o.Document != "" {
 		input.Tool = ""
@@ -232,34 +232,11 @@ func (a *app) leave(ctx context.Context, id string, err error) error {
 // printWaiting prints the result of --no-wait.
 func (a *app) printWaiting(view jig.SessionView) error {
 	if a.json() {
-		r := runReport{SessionID: view.SessionID, ClientID: jig.ClientID(view.SessionID), Status: view.Status, Passes: view.Pass, Calls: counts(view.Counts)}
-		if err := a.printJSON(r); err != nil {
+		if err := a.printJSON(protocol.ResultOf(view)); err != nil {
 			return err
 		}
 	}
 	return silent(exitWaiting)
-}
-
-// runReport is the JSON output of `run`.
-type runReport struct {
-	SessionID string                 `json:"session_id"`
-	ClientID  string                 `json:"client_id,omitempty"`
-	Status    jig.Status             `json:"status"`
-	Answer    string                 `json:"answer,omitempty"`
-	Output    json.RawMessage        `json:"output,omitempty"`
-	Reason    string                 `json:"reason,omitempty"`
-	Passes    int                    `json:"passes"`
-	Calls     map[jig.CallStatus]int `json:"calls"`
-	Error     *jig.Error             `json:"error,omitempty"`
-}
-
-// counts returns a copy of c that always contains the three outcomes that programs ask for, with 0 for those that c lacks.
-func counts(c jig.CallCounts) map[jig.CallStatus]int {
-	all := map[jig.CallStatus]int{jig.CallSucceeded: 0, jig.CallFailed: 0, jig.CallDenied: 0}
-	for status, n := range c {
-		all[status] = n
-	}
-	return all
 }
 
 // report prints how a session ended and returns its exit code as an error.
@@ -268,13 +245,13 @@ func (a *app) report(ctx context.Context, e engine, result client.PassResult) er
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 		return err
 	}
-	return a.printReport(runReport{
+	return a.printReport(protocol.SessionResult{
 		SessionID: result.SessionID, Status: result.Status, Answer: result.Answer, Reason: result.Reason,
-		Passes: max(result.Passes, view.Pass), Calls: counts(view.Counts), Error: result.Error,
+		Passes: max(result.Passes, view.Pass), Calls: protocol.Counts(view.Counts), Error: result.Error,
 	})
 }
 
-func (a *app) printReport(r runReport) error {
+func (a *app) printReport(r protocol.SessionResult) error {
 	var err error
 	r.ClientID = jig.ClientID(r.SessionID)
 	if a.json() {
@@ -288,7 +265,7 @@ func (a *app) printReport(r runReport) error {
 	return silent(runExit(r))
 }
 
-func (a *app) printRun(r runReport) error {
+func (a *app) printRun(r protocol.SessionResult) error {
 	a.say("%s after %s; %s", a.statusWord(a.err, string(r.Status)), plural(r.Passes, "pass", "passes"), callsInWords(r.Calls))
 	if r.Error != nil {
 		a.complain(r.Error)
@@ -305,7 +282,7 @@ func (a *app) printRun(r runReport) error {
 }
 
 // runExit returns the exit code of an ended session: 4 if one of its calls was denied or expired.
-func runExit(r runReport) int {
+func runExit(r protocol.SessionResult) int {
 	if r.Error != nil {
 		if code := exitOf(r.Error); code == exitDenied {
 			return code

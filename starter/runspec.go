@@ -5,6 +5,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // runSpec calls an execution spec and prints its output.
@@ -24,7 +25,7 @@ func (a *app) runSpec(ctx context.Context, e engine, input client.CallInput, f r
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 		return err
 	}
-	r := runReport{SessionID: started.SessionID, Status: view.Status, Passes: view.Pass, Calls: counts(view.Counts)}
+	r := protocol.SessionResult{SessionID: started.SessionID, Status: view.Status, Passes: view.Pass, Calls: protocol.Counts(view.Counts)}
 	whole, err := e.WholeResult(ctx, a.flags.tenant, result)
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func TestRunCallsAnExecutionSpec(t *testing.T) {
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Equal(t, client.CallInput{
 		Tenant: "default", Document: specDocument, DocumentName: file, Pairs: map[string]string{"who": "ana"}, Principal: e.input.Principal,
-		Source: jig.SourceCLI,
+		Source: jig.SourceCLI, Check: true,
 	}, e.input)
 	var report struct {
 		SessionID string          `json:"session_id"`

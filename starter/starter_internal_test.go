@@ -117,7 +117,7 @@ func TestRun_SendsItsFlags(t *testing.T) {
 	require.Equal(t, client.StartOptions{
 		Tenant: "acme", ID: "mine", Agent: "review", Task: "check", Input: json.RawMessage(`{"a": 1}`),
 		Pairs: map[string]string{"path": ".", "note": "a=b"}, Model: "script/x", Principal: jig.Principal{ID: "bob", Claimed: true},
-		Source: jig.SourceCLI,
+		Source: jig.SourceCLI, Check: true,
 	}, e.started)
 	require.Equal(t, "all fine <ok>\n", got.stdout, "only data goes to stdout")
 }

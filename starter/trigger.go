@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // triggerFlags set a call's id and determine what happens if the call waits for a person.
@@ -23,7 +24,7 @@ func (f *triggerFlags) add(cmd *cobra.Command, yes string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.id, "id", "", "your own id for the call, e.g. order-7; repeating a request with its id returns the existing call")
 	flags.BoolVar(&f.yes, "yes", false, yes)
-	flags.BoolVar(&f.noWait, "no-wait", false, "exit with code 3 if the call waits for a person")
+	flags.BoolVar(&f.noWait, "no-wait", false, "exit with code 3 if the call waits for a person; the result lists the calls that wait")
 }
 
 func (a *app) triggerCommand() *cobra.Command {
@@ -85,11 +86,13 @@ func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, 
 	fo := &follower{app: a, engine: e, id: result.SessionID, noWait: f.noWait, mode: a.answerMode(true, f.yes)}
 	waiting := result
 	err = fo.attend(ctx)
+	waiting.Pending = protocol.WaitingCalls(fo.view)
 	if errors.Is(err, errWaiting) || err == nil && f.noWait && !f.yes {
 		return a.printWaitingCall(waiting)
 	}
 	if err == nil { // it may wait again, for example for a reconciliation
 		err = fo.follow(ctx, 0)
+		waiting.Pending = protocol.WaitingCalls(fo.view)
 	}
 	if errors.Is(err, errWaiting) {
 		return a.printWaitingCall(waiting)

@@ -61,6 +61,8 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named(protocol.ReadBacktest, a.Backtest)
 	named(protocol.ReadPolicies, a.ListPolicies)
 	named(protocol.ReadUsage, a.Usage)
+	named(protocol.CheckStart, a.CheckStart)
+	named(protocol.ReadRecord, a.Record)
 	named(protocol.WritePause, a.Pause)
 	named(protocol.WriteResume, a.Resume)
 

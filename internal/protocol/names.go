@@ -70,3 +70,9 @@ const (
 	ReadPolicies = "jig.policies"
 	ReadUsage    = "jig.usage"
 )
+
+// Activity types that clients start directly, to check a start before anything is started and to read what became of one.
+const (
+	CheckStart = "jig.check"
+	ReadRecord = "jig.record"
+)

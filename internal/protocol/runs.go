@@ -112,6 +112,8 @@ type CallInput struct {
 	Inbox   []Envelope `json:"inbox,omitempty"`
 	// Said has the same meaning as in [PassInput].
 	Said map[string]int `json:"said,omitempty"`
+	// Check makes the client refuse a call that cannot work before anything is started. It is not sent.
+	Check bool `json:"-"`
 }
 
 // CallResult is the result of a Call workflow and the answer of its update wait.
@@ -123,4 +125,6 @@ type CallResult struct {
 	Status   jig.CallStatus `json:"status"`
 	// Result is set once the call is final. Its data is cut to 32 KiB.
 	Result *jig.ToolResult `json:"result,omitempty"`
+	// Pending lists the calls that wait for a person, while the call waits for them. The client sets it; workflows do not.
+	Pending []WaitingCall `json:"pending,omitempty"`
 }
