@@ -22,7 +22,7 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 	}
 	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now(), ProofWanted: settings.ProofWanted()}
 	request.Refusal = approval.CheckReply(r)
-	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
+	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, call: r.Call, answers: true}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		return token.VerifyReply(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
 	})
@@ -40,8 +40,9 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 	if err != nil {
 		return Handled{}, err
 	}
-	heard := Handled{Decisions: []jig.Ruled{ruled}}
-	return heard, a.follow(ctx, in.SessionRef, ruled, &heard)
+	var heard Handled
+	err = a.follow(ctx, ruled, &heard)
+	return heard, err
 }
 
 func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) {
@@ -70,6 +71,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 	if err != nil {
 		return Handled{}, err
 	}
-	heard := Handled{Decisions: []jig.Ruled{ruled}}
-	return heard, a.follow(ctx, in.SessionRef, ruled, &heard)
+	var heard Handled
+	err = a.follow(ctx, ruled, &heard)
+	return heard, err
 }

@@ -55,8 +55,7 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 		if err != nil {
 			return heard, err
 		}
-		heard.Decisions = append(heard.Decisions, ruled)
-		if err := a.follow(ctx, in.SessionRef, ruled, &heard); err != nil {
+		if err := a.follow(ctx, ruled, &heard); err != nil {
 			return heard, err
 		}
 	}
@@ -68,11 +67,11 @@ const maxEditRaces = 5
 
 // rulingOn applies a decision. An edit is checked and compared with the current input before the store locks the call. If another edit
 // was stored in between, the edit is recomputed, so that the record shows what really changed.
-func (a *Activities) rulingOn(ctx context.Context, in Signal, settings tenancy.Settings, asked approval.DecisionRequest) (jig.Ruled, error) {
+func (a *Activities) rulingOn(ctx context.Context, in Signal, settings tenancy.Settings, asked approval.DecisionRequest) (approval.Applied, error) {
 	for race := 0; ; race++ {
 		request := asked
 		if err := a.prepare(ctx, in, settings, &request); err != nil {
-			return jig.Ruled{}, err
+			return approval.Applied{}, err
 		}
 		ruled, err := a.store.Decide(ctx, request)
 		if err == nil || race == maxEditRaces || jig.AsError(err).Reason != approval.ReasonInputChanged {
@@ -206,28 +205,26 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 	return nil
 }
 
-// follow adds to heard the composition of a decided call and, if the call may run now or still waits, a reference to the call.
-func (a *Activities) follow(ctx context.Context, in protocol.SessionRef, ruled jig.Ruled, heard *Handled) error {
-	inFrame := strings.Contains(ruled.Call, "/")
-	waits := (ruled.Status == jig.CallWaiting || ruled.Status == jig.CallUnknown) && ruled.Outcome == jig.DecisionAccepted
-	if ruled.Status == "" || (ruled.Status != jig.CallReserved && !waits && !inFrame) {
+// follow adds to heard the answer to a request, the composition of its call and, if the call may run now or still waits, a reference to
+// the call.
+func (a *Activities) follow(ctx context.Context, ruled approval.Applied, heard *Handled) error {
+	heard.Decisions = append(heard.Decisions, ruled.Ruled)
+	if ruled.Call == nil || ruled.Status == "" {
 		return nil
 	}
-	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, ruled.Call)
-	if err != nil {
-		return err
-	}
+	call, accepted := *ruled.Call, ruled.Outcome == jig.DecisionAccepted
+	waits := accepted && call.Status == ruled.Status && (call.Status == jig.CallWaiting || call.Status == jig.CallUnknown)
 	if call.Frame != "" && !slices.Contains(heard.Frames, call.Frame) {
 		heard.Frames = append(heard.Frames, call.Frame)
 	}
-	if call.Status != jig.CallReserved && (!waits || call.Status != ruled.Status) {
+	if !waits && call.Status != jig.CallReserved {
 		return nil
 	}
 	ref, err := a.ref(ctx, call)
 	if err != nil {
 		return err
 	}
-	if call.Status != jig.CallReserved {
+	if waits {
 		ran, err := a.asked(ctx, call)
 		if jig.CodeOf(err) == jig.CodeNotFound {
 			return nil // somebody else decided it in the meantime, and that decision adds the reference

@@ -128,7 +128,7 @@ type racing struct {
 	between func()
 }
 
-func (r *racing) Decide(ctx context.Context, d approval.DecisionRequest) (jig.Ruled, error) {
+func (r *racing) Decide(ctx context.Context, d approval.DecisionRequest) (approval.Applied, error) {
 	if between := r.between; between != nil && d.Edited != nil {
 		r.between = nil
 		between()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -25,12 +26,15 @@ func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Handled, error
 		if err != nil {
 			return heard, temporalError(err)
 		}
-		ruled := jig.Ruled{Call: id, Outcome: jig.DecisionAccepted, Status: lapse.Status}
-		heard.Decisions = append(heard.Decisions, ruled)
+		call, err := a.store.Call(ctx, in.Tenant, in.SessionID, id)
+		if err != nil {
+			return heard, temporalError(err)
+		}
 		if lapse.Status == jig.CallExpired && lapse.OnExpiry.Strictness() > heard.Ending.Strictness() {
 			heard.Ending = lapse.OnExpiry
 		}
-		if err := a.follow(ctx, in.SessionRef, ruled, &heard); err != nil {
+		ruled := jig.Ruled{Call: id, Outcome: jig.DecisionAccepted, Status: lapse.Status}
+		if err := a.follow(ctx, approval.Applied{Ruled: ruled, Call: &call}, &heard); err != nil {
 			return heard, temporalError(err)
 		}
 	}

@@ -16,10 +16,13 @@ type sender struct {
 	settings tenancy.Settings
 	// by and token come from the signal. call is the call that the signal is about.
 	by, token, call string
+	// answers reports that the signal answers a question, which pending must then hold.
+	answers bool
 
 	principal jig.Principal
 	evidence  *identity.Evidence
-	// pending is the call's open approval or question. It is nil if the call does not wait for a person.
+	// pending is the call's open approval or question. It is nil if the call does not wait for a person, and it is read only for a token or
+	// an answer.
 	pending *jig.Pending
 	// refusal says why the sender may not decide.
 	refusal string
@@ -29,7 +32,7 @@ type sender struct {
 // whom the signal names. prove checks the token against the digest of what the person was shown.
 func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest string) (string, identity.Evidence, error)) error {
 	s.principal = jig.Principal{ID: s.by, Claimed: true}
-	if s.call != "" {
+	if s.call != "" && (s.token != "" || s.answers) {
 		pending, err := a.store.Pending(ctx, s.signal.Tenant, s.signal.SessionID, s.call)
 		switch {
 		case err == nil:

@@ -92,11 +92,11 @@ type Ledger interface {
 type Approvals interface {
 	// Decide applies a decision: one compare-and-set on the approval's row, with its events. It is idempotent by Key. A refused
 	// decision writes decision.refused and changes nothing else.
-	Decide(ctx context.Context, r approval.DecisionRequest) (jig.Ruled, error)
+	Decide(ctx context.Context, r approval.DecisionRequest) (approval.Applied, error)
 	// Reconcile applies a person's statement about an unknown outcome. It is idempotent by Key.
-	Reconcile(ctx context.Context, r approval.ReconcileRequest) (jig.Ruled, error)
+	Reconcile(ctx context.Context, r approval.ReconcileRequest) (approval.Applied, error)
 	// Reply answers a question. It is idempotent by Key.
-	Reply(ctx context.Context, r approval.ReplyRequest) (jig.Ruled, error)
+	Reply(ctx context.Context, r approval.ReplyRequest) (approval.Applied, error)
 	// Refuse writes decision.refused for a signal that names no call. It is idempotent by key.
 	Refuse(ctx context.Context, tenant, id, key, reason string, data json.RawMessage) error
 	// Lapse processes an open approval at the time now. It expires the approval if its time is over; otherwise it writes the events and

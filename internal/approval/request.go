@@ -72,3 +72,10 @@ type ReplyRequest struct {
 	Refusal     string
 	Now         time.Time
 }
+
+// Applied is the result of a request about a call.
+type Applied struct {
+	jig.Ruled
+	// Call is the call after the request. It is nil if the session has no such call.
+	Call *jig.Call
+}

@@ -90,7 +90,7 @@ func TestEdit_OfARetryIsRefusedBecauseItsKeyStandsForOneRequest(t *testing.T) {
 			Fresh: &fresh, Patch: []byte(`[]`), Now: clock(t), Decision: jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: edited.Input},
 		})
 		require.NoError(t, err)
-		return ruled
+		return ruled.Ruled
 	}
 	require.Equal(t, jig.DecisionAccepted, edit(first, "d2").Outcome, "the first attempt")
 	first.Digest = "d2"

@@ -23,7 +23,7 @@ type request struct {
 // Decide applies a decision: one compare-and-set on the approval's row, with its events, its audit row and its notice. The rules are
 // those of [approval.Decide]. It is idempotent by Key. A refused decision is recorded (a decision.refused event, an audit row and the
 // answer under its key; see also [MaxRefusedSignals]) and changes nothing else.
-func (db *DB) Decide(ctx context.Context, r approval.DecisionRequest) (jig.Ruled, error) {
+func (db *DB) Decide(ctx context.Context, r approval.DecisionRequest) (approval.Applied, error) {
 	if r.Now.IsZero() {
 		r.Now = time.Now()
 	}
@@ -33,14 +33,14 @@ func (db *DB) Decide(ctx context.Context, r approval.DecisionRequest) (jig.Ruled
 
 // Reply answers a question: the call succeeds with the value. The rules are those of [approval.Reply]. It is idempotent by Key. A
 // refused answer is recorded like a refused decision.
-func (db *DB) Reply(ctx context.Context, r approval.ReplyRequest) (jig.Ruled, error) {
+func (db *DB) Reply(ctx context.Context, r approval.ReplyRequest) (approval.Applied, error) {
 	q := request{tenant: r.Tenant, session: r.SessionID, key: r.Key, call: r.Reply.Call, evidence: r.Evidence}
 	return db.ruling(ctx, q, func(s approval.State) (approval.Transition, error) { return approval.Reply(s, r) })
 }
 
 // Reconcile applies a person's statement about an unknown outcome. The rules are those of [approval.Reconcile]. It is idempotent by Key. A
 // refused statement is recorded like a refused decision.
-func (db *DB) Reconcile(ctx context.Context, r approval.ReconcileRequest) (jig.Ruled, error) {
+func (db *DB) Reconcile(ctx context.Context, r approval.ReconcileRequest) (approval.Applied, error) {
 	q := request{tenant: r.Tenant, session: r.SessionID, key: r.Key, call: r.Reconciliation.Call, evidence: r.Evidence, reconciles: true}
 	return db.ruling(ctx, q, func(s approval.State) (approval.Transition, error) { return approval.Reconcile(s, r) })
 }
@@ -58,19 +58,20 @@ func (db *DB) Refuse(ctx context.Context, tenant, id, key, reason string, data j
 }
 
 // ruling reads the state of a call under lock, passes it to the rules, and saves the transition with its answer. If the key was answered
-// before, the stored answer is returned instead. A token sent with the request is used up only when the request is accepted.
-func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) (approval.Transition, error)) (jig.Ruled, error) {
+// before, the stored answer is returned instead, with the call as it is now. A token sent with the request is used up only when the request is accepted.
+func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) (approval.Transition, error)) (approval.Applied, error) {
 	if q.key == "" {
-		return jig.Ruled{}, jig.Errorf(jig.CodeInvalidInput, "a decision needs a key").WithField("key")
+		return approval.Applied{}, jig.Errorf(jig.CodeInvalidInput, "a decision needs a key").WithField("key")
 	}
 	var answer jig.Ruled
+	var call *callRow
 	err := db.transact(ctx, q.tenant, func(t *tx) error {
 		rows := locked{session: q.session}
 		stored, state, err := t.load(ctx, q, &rows)
 		if err != nil {
 			return err
 		}
-		if stored != nil {
+		if call = rows.call; stored != nil {
 			return decode(stored, &answer)
 		}
 		change, err := rules(state)
@@ -95,9 +96,16 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 			t.useToken(q.evidence, true)
 		}
 		t.queue("DecisionInsert", q.tenant, q.session, q.key, stored)
+		if call != nil {
+			first(t.queue("CallGet", q.tenant, q.session, q.call), &call)
+		}
 		return t.finish(ctx, l, q.session)
 	})
-	return answer, err
+	if err != nil || call == nil {
+		return approval.Applied{Ruled: answer}, err
+	}
+	after, err := call.call()
+	return approval.Applied{Ruled: answer, Call: &after}, err
 }
 
 // load locks the rows that a request is about and reads what the rules need. stored is the answer to an earlier request with the same

@@ -213,7 +213,7 @@ func TestDecide_AcceptsOneOfManyConcurrentDecisions(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			c := w.asking(t)
-			got, errs := make([]jig.Ruled, 12), make([]error, 12)
+			got, errs := make([]approval.Applied, 12), make([]error, 12)
 			var wg sync.WaitGroup
 			for i := range got {
 				r := approval.DecisionRequest{

@@ -166,7 +166,7 @@ func TestGrant_ComesWithAnApproval(t *testing.T) {
 	last.Grant = &g
 	got, err = w.Decide(t.Context(), last)
 	require.NoError(t, err)
-	require.Equal(t, jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallReserved, Grant: "grt_1"}, got)
+	require.Equal(t, jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallReserved, Grant: "grt_1"}, got.Ruled)
 	live, err := w.LiveGrants(t.Context(), w.tenant, []string{"file.write", "x.y"}, time.Now())
 	require.NoError(t, err)
 	require.Len(t, live, 1)

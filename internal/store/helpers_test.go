@@ -109,7 +109,20 @@ func (w world) decide(t *testing.T, key string, d jig.Decision) jig.Ruled {
 		Tenant: w.tenant, SessionID: w.session, Key: key, Principal: jig.Principal{ID: cmp.Or(d.By, "somebody"), Claimed: true}, Decision: d, Now: time.Now(),
 	})
 	require.NoError(t, err)
-	return r
+	w.isCurrent(t, r)
+	return r.Ruled
+}
+
+// isCurrent checks that a result has the call as the store has it now.
+func (w world) isCurrent(t *testing.T, r approval.Applied) {
+	t.Helper()
+	row, err := w.Call(t.Context(), w.tenant, w.session, r.Ruled.Call)
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		require.Nil(t, r.Call)
+		return
+	}
+	require.NoError(t, err)
+	require.Equal(t, &row, r.Call)
 }
 
 func (w world) row(t *testing.T, c jig.Call) jig.Call {

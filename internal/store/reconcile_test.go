@@ -28,7 +28,8 @@ func (w world) reconcile(t *testing.T, key string, r jig.Reconciliation) jig.Rul
 		Tenant: w.tenant, SessionID: w.session, Key: key, Principal: jig.Principal{ID: cmp.Or(r.By, "somebody"), Claimed: true}, Reconciliation: r,
 	})
 	require.NoError(t, err)
-	return got
+	w.isCurrent(t, got)
+	return got.Ruled
 }
 
 var doubt = []string{"tool.needs_approval", "tool.approved", "tool.started", "tool.outcome_unknown"}

@@ -42,7 +42,8 @@ func TestReply_IsTheCallsResult(t *testing.T) {
 	for range 2 {
 		got, err := w.Reply(t.Context(), r)
 		require.NoError(t, err)
-		require.Equal(t, jig.Ruled{Call: c.ID, Outcome: jig.DecisionAccepted, Status: jig.CallSucceeded}, got)
+		require.Equal(t, jig.Ruled{Call: c.ID, Outcome: jig.DecisionAccepted, Status: jig.CallSucceeded}, got.Ruled)
+		w.isCurrent(t, got)
 	}
 	row := w.row(t, c)
 	require.Equal(t, jig.CallSucceeded, row.Status)

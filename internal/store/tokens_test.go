@@ -137,7 +137,7 @@ func TestReconcile_AcceptsATokenOnce(t *testing.T) {
 			Reconciliation: jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened},
 		})
 		require.NoError(t, err)
-		return ruled
+		return ruled.Ruled
 	}
 	accepted := say("one")
 	require.Equal(t, jig.CallReserved, accepted.Status)
@@ -162,7 +162,7 @@ func TestRefusedDecision_DoesNotUseUpItsToken(t *testing.T) {
 			Decision: jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Digest: digest},
 		})
 		require.NoError(t, err)
-		return ruled
+		return ruled.Ruled
 	}
 	require.Contains(t, decide("one", "stale").Reason, "digest")
 	require.Equal(t, jig.CallReserved, decide("two", "").Status)

@@ -44,7 +44,8 @@ func (w world) says(t *testing.T, who jig.Principal, d jig.Decision) jig.Ruled {
 	t.Helper()
 	got, err := w.Decide(t.Context(), w.decision(who, d))
 	require.NoError(t, err)
-	return got
+	w.isCurrent(t, got)
+	return got.Ruled
 }
 
 func (w world) decision(who jig.Principal, d jig.Decision) approval.DecisionRequest {
@@ -127,7 +128,7 @@ func TestVotes_ConcurrentApprovalsDecideOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.under(t, finance(2), nil)
-	got, errs := make([]jig.Ruled, 12), make([]error, 12)
+	got, errs := make([]approval.Applied, 12), make([]error, 12)
 	var all sync.WaitGroup
 	for i := range got {
 		all.Go(func() {
@@ -222,7 +223,8 @@ func (w world) edit(t *testing.T, who jig.Principal, c jig.Call, digest string, 
 	r.Edited, r.Fresh, r.Patch, r.EditedFrom = &edited, &fresh, edited.Patch, w.row(t, c).Digest
 	got, err := w.Decide(t.Context(), r)
 	require.NoError(t, err)
-	return got
+	w.isCurrent(t, got)
+	return got.Ruled
 }
 
 func TestEdit_DiscardsEarlierVotes(t *testing.T) {
