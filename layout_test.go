@@ -124,7 +124,7 @@ func arrows() map[string][]string {
 		"workflows": {".", "activities", "internal/approval", "internal/protocol"},
 
 		// The client stays light for the programs that use it.
-		"client": {".", "internal/audit", "internal/duration", "internal/protocol"},
+		"client": {".", "internal/audit", "internal/cache", "internal/duration", "internal/protocol"},
 		"starter": {
 			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
 			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/suggest",

@@ -12,6 +12,7 @@ import (
 	sdklog "go.temporal.io/sdk/log"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -52,6 +53,8 @@ type Client struct {
 	queue         string
 	workerTimeout time.Duration
 	retryFor      time.Duration
+	// owned holds the sessions that are known to belong to a tenant.
+	owned *cache.Cache[ownKey, struct{}]
 	// close closes a connection that this client opened; nil if the caller opened it.
 	close func()
 }
@@ -60,7 +63,7 @@ type Client struct {
 func New(temporalClient sdk.Client, o Options) *Client { return newClient(temporalClient, o) }
 
 func newClient(t temporal, o Options) *Client {
-	c := &Client{temporal: t, queue: o.TaskQueue, workerTimeout: o.WorkerTimeout, retryFor: o.RetryFor}
+	c := &Client{temporal: t, queue: o.TaskQueue, workerTimeout: o.WorkerTimeout, retryFor: o.RetryFor, owned: cache.New[ownKey, struct{}](ownFor, maxOwn)}
 	if c.queue == "" {
 		c.queue = protocol.TaskQueue
 	}

@@ -42,10 +42,8 @@ func (c *Client) Reconcile(ctx context.Context, tenant, id string, word jig.Reco
 func (c *Client) update(ctx context.Context, tenant, id, name string, payload any) (protocol.DecideResult, error) {
 	var result protocol.DecideResult
 	tenant, id = named(tenant, id)
-	if sighted, err := c.look(ctx, tenant, id); err != nil { // nobody may decide in another tenant's session
+	if err := c.own(ctx, tenant, id); err != nil { // nobody may decide in another tenant's session
 		return result, err
-	} else if !sighted.live {
-		return result, hasEnded(id, sighted)
 	}
 	options := sdk.UpdateWorkflowOptions{
 		UpdateID: updateID(name, payload), WorkflowID: id, UpdateName: name, Args: []any{payload},

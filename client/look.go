@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
@@ -20,6 +21,29 @@ type sighting struct {
 	request string
 	status  enumspb.WorkflowExecutionStatus
 	live    bool
+}
+
+// How many sessions a client remembers as a tenant's own, and for how long. A session never changes its tenant, and its id is not free again
+// before Temporal's retention is over, which is a day at least.
+const (
+	maxOwn = 10_000
+	ownFor = 10 * time.Minute
+)
+
+// ownKey names a session and a tenant that it belongs to.
+type ownKey struct{ tenant, id string }
+
+// own makes sure that a session belongs to a tenant: it has ended or is unknown otherwise. It asks Temporal unless this client started the
+// session or looked at it a short time ago.
+func (c *Client) own(ctx context.Context, tenant, id string) error {
+	_, err := c.owned.Get(ownKey{tenant, id}, func(struct{}, bool) (struct{}, error) {
+		sighted, err := c.look(ctx, tenant, id)
+		if err == nil && !sighted.live {
+			err = hasEnded(id, sighted)
+		}
+		return struct{}{}, err
+	})
+	return err
 }
 
 // look asks Temporal for a session's workflow. For another tenant's session it returns NOT_FOUND, as for an unknown one.
@@ -49,6 +73,7 @@ func (c *Client) look(ctx context.Context, tenant, id string) (sighting, error) 
 	}
 	agent, _ := keyword(attributes, protocol.AttrAgent)
 	request, _ := keyword(info.GetMemo().GetFields(), memoRequest)
+	c.owned.Put(ownKey{tenant, id}, struct{}{})
 	return sighting{kind: kind, agent: agent, request: request, status: info.GetStatus(), live: live(info.GetStatus())}, nil
 }
 

@@ -104,6 +104,42 @@ func TestDecide_RetriesAreOneUpdate(t *testing.T) {
 	require.Len(t, ids, 2, "the same decisions sent again are another update")
 }
 
+// A client does not ask Temporal again who owns a session that it has just started or seen. It always asks about another tenant's session.
+func TestDecide_RemembersWhoOwnsASession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		looked := 0
+		f := &fake{
+			start: func(sdk.StartWorkflowOptions, protocol.PassInput) error { return nil },
+			describe: func(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
+				looked++
+				return protocol.PassWorkflow, "acme", enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, nil
+			},
+			update: func(sdk.UpdateWorkflowOptions) (any, error) { return protocol.DecideResult{}, nil },
+		}
+		c := newTestClient(f)
+		decide := func(tenant, id string) error {
+			_, err := c.Decide(t.Context(), tenant, id, []jig.Decision{{Call: "3.1"}})
+			return err
+		}
+		started, err := c.Start(t.Context(), StartOptions{Tenant: "acme", Agent: "a", Task: "t"})
+		require.NoError(t, err)
+		require.NoError(t, decide("acme", started.SessionID))
+		require.Zero(t, looked, "this client started it")
+		require.NoError(t, decide("acme", "ses_seen"))
+		require.NoError(t, decide("acme", "ses_seen"))
+		require.Equal(t, 1, looked, "this client has seen it")
+		for range 2 {
+			require.ErrorIs(t, decide("zeta", started.SessionID), &jig.Error{Code: jig.CodeNotFound})
+			require.ErrorIs(t, decide("zeta", "ses_seen"), &jig.Error{Code: jig.CodeNotFound})
+		}
+		require.Equal(t, 5, looked)
+		time.Sleep(ownFor)
+		require.NoError(t, decide("acme", "ses_seen"))
+		require.Equal(t, 6, looked)
+	})
+}
+
 func TestDecide_SendsManyDecisionsInSeveralRequests(t *testing.T) {
 	t.Parallel()
 	var sizes []int

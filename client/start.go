@@ -91,6 +91,7 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
+	c.owned.Put(ownKey{o.Tenant, started.SessionID}, struct{}{})
 	return started, nil
 }
 

@@ -73,6 +73,13 @@ func (c *Cache[K, V]) Get(key K, read func(stale V, known bool) (V, error)) (V, 
 	return value, nil
 }
 
+// Put caches a value that the caller has just learnt.
+func (c *Cache[K, V]) Put(key K, value V) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(entry[K, V]{key: key, read: time.Now(), value: value})
+}
+
 // find returns the entry of a key and marks it as used.
 func (c *Cache[K, V]) find(key K) (e entry[K, V], ok bool) {
 	element, ok := c.entries[key]

@@ -147,3 +147,17 @@ func TestCache_DropsTheLeastRecentlyUsed(t *testing.T) {
 	require.Equal(t, 100, get(99))
 	require.Equal(t, 101, get(1))
 }
+
+func TestCache_KeepsWhatItIsGiven(t *testing.T) {
+	t.Parallel()
+	c, of := cache.New[string, int](0, 1), &counter{}
+	for _, key := range []string{"a", "b"} {
+		c.Put(key, 7)
+		got, err := c.Get(key, of.read)
+		require.NoError(t, err)
+		require.Equal(t, 7, got)
+	}
+	got, err := c.Get("a", of.read)
+	require.NoError(t, err)
+	require.Equal(t, 1, got, "it was dropped for b")
+}
