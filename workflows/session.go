@@ -57,6 +57,8 @@ type session struct {
 	said map[string]int
 	// shown holds the current values of the search attributes.
 	shown attributes
+	// showing reports that a timer runs after which shown is brought up to date.
+	showing bool
 	// frames holds, for each running call that a composition or child session answers, the latest report of the calls that wait for a
 	// person there.
 	frames []Waiting

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"go.temporal.io/sdk/temporal"
@@ -87,14 +88,48 @@ func (s *session) waiting() []activities.CallRef {
 }
 
 // show updates the current details, tells the parent, and updates the search attributes if people wait for the change. Each update costs a
-// history event, and while the run is open a write to Temporal's visibility store, so other changes are left to showAll.
+// history event, and while the run is open a write to Temporal's visibility store, so other changes are left to showLater and showAll.
 func (s *session) show(ctx workflow.Context) {
 	now := s.attributes()
 	workflow.SetCurrentDetails(ctx, s.details())
 	s.parent.tell(ctx, s.waiting(), now.status == jig.StatusInputRequired)
-	if now.status != s.shown.status || now.pending != s.shown.pending || s.revision == 0 && now.tools != s.shown.tools {
+	switch {
+	case s.revision == 0 && now.tools != s.shown.tools, s.revision < 3 && s.shown.outdated(now), s.shown.missing(now):
 		s.upsert(ctx, now)
+	case s.shown.outdated(now):
+		s.showLater(ctx)
 	}
+}
+
+// outdated reports whether the attributes show another state than now.
+func (a attributes) outdated(now attributes) bool {
+	return now.status != a.status || now.pending != a.pending
+}
+
+// missing reports whether people wait for what the attributes do not show yet: more calls that wait for them, or any state but working.
+func (a attributes) missing(now attributes) bool {
+	return now.pending > a.pending || now.status != a.status && now.status != jig.StatusWorking
+}
+
+// showAfter is how long the search attributes may say that people are asked although they have answered. The write to the visibility store
+// would delay the calls that were approved, and it is not needed if the run ends before.
+const showAfter = 2 * time.Second
+
+// showLater updates the search attributes after a while, unless they have been updated until then.
+func (s *session) showLater(ctx workflow.Context) {
+	if s.showing {
+		return
+	}
+	s.showing = true
+	free, _ := workflow.NewDisconnectedContext(ctx) // it outlives the pass
+	workflow.GoNamed(free, "show that people have answered", func(ctx workflow.Context) {
+		options := workflow.TimerOptions{Summary: "show that people have answered"}
+		_ = workflow.NewTimerWithOptions(ctx, showAfter, options).Get(ctx, nil) //nolint:errcheck // a disconnected wait cannot be canceled
+		s.showing = false
+		if now := s.attributes(); s.shown.outdated(now) {
+			s.upsert(ctx, now)
+		}
+	})
 }
 
 // showAll is show for the end of a run. It updates every search attribute that has changed. Temporal writes those of a closing run only

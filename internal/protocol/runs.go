@@ -12,7 +12,8 @@ import (
 //
 //   - 1: search attributes that nobody waits for are set when the run ends.
 //   - 2: a model that is known to be quick is asked for the next turn before the run ends.
-const Revision = 2
+//   - 3: search attributes show that people have answered when the run ends or two seconds later.
+const Revision = 3
 
 // PassInput is the input of a run of Pass. A client sets Tenant and Start to begin a session, or Tenant alone to send a message to
 // a session that has ended. The other fields are passed from one run to the next.
