@@ -107,7 +107,7 @@ bench: fetch jig-dev ## measure against the named baselines and write docs/bench
 
 bench-rivals: fetch jig-dev ## measure jig beside a bare loop and, with ARGS="-agent-sdk-go PROGRAM", beside agent-sdk-go
 	@scripts/say.sh "bench: P18, about half an hour"
-	@$(AROUND) -- go run ./bench --only p18 $(ARGS)
+	@$(AROUND) -- go run ./bench --only p18,p18-answers,p18-wide $(ARGS)
 
 bench-smoke: fetch jig-dev
 	@scripts/say.sh "bench: a smoke run, nothing is written"

@@ -138,6 +138,8 @@ func figures() []figure {
 		{"c2", schedules},
 		{"p11", extractions},
 		{"p18", beside},
+		{"p18-answers", besideAnswers},
+		{"p18-wide", besideWide},
 		{"p6", suspension},
 		{"p7", histories},
 	}

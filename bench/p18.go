@@ -35,7 +35,33 @@ func contestJobs() []contestJob {
 }
 
 // beside measures P18: jig beside a bare loop and beside agent-sdk-go, on the same jobs, with the same model.
-func beside(ctx context.Context, b *bench) (rows []row, err error) {
+func beside(ctx context.Context, b *bench) ([]row, error) {
+	return b.withRival(ctx, func(sides []contestant) ([]row, error) {
+		var rows []row
+		for _, job := range contestJobs() {
+			measured, err := b.contest(ctx, sides, job)
+			rows = append(rows, measured...)
+			if err != nil {
+				return rows, err
+			}
+		}
+		counted, err := b.contestCounts(ctx, sides)
+		return append(rows, counted...), err
+	})
+}
+
+// besideAnswers measures the part of P18 in which people answer.
+func besideAnswers(ctx context.Context, b *bench) ([]row, error) {
+	return b.withRival(ctx, func(sides []contestant) ([]row, error) { return b.contestApprovals(ctx, sides) })
+}
+
+// besideWide measures the part of P18 in which the calls of a pass wait for each other's commits.
+func besideWide(ctx context.Context, b *bench) ([]row, error) {
+	return b.wideContest(ctx, b.contestants(nil)[:2])
+}
+
+// withRival measures with all contestants. agent-sdk-go is among them if there is a program that runs it.
+func (b *bench) withRival(ctx context.Context, measure func(sides []contestant) ([]row, error)) (rows []row, err error) {
 	var r *rival
 	if b.rival == "" {
 		b.say("%s is not measured: it needs a program of its own, see -help and docs/benchmarks.md", rivalName)
@@ -45,22 +71,7 @@ func beside(ctx context.Context, b *bench) (rows []row, err error) {
 		}
 		defer func() { err = errors.Join(err, r.close()) }()
 	}
-	sides := b.contestants(r)
-	for _, job := range contestJobs() {
-		measured, err := b.contest(ctx, sides, job)
-		rows = append(rows, measured...)
-		if err != nil {
-			return rows, err
-		}
-	}
-	for _, measure := range []func(context.Context, []contestant) ([]row, error){b.contestApprovals, b.contestCounts, b.wideContest} {
-		more, err := measure(ctx, sides)
-		rows = append(rows, more...)
-		if err != nil {
-			return rows, err
-		}
-	}
-	return rows, nil
+	return measure(b.contestants(r))
 }
 
 // contestPairs measures each contestant once per pair, with rotation, and returns the values by name.
@@ -223,7 +234,7 @@ func (b *bench) wideContest(ctx context.Context, sides []contestant) ([]row, err
 	var rows []row
 	for _, calls := range b.size.contestCalls {
 		job := contestJob{plan: plan{Passes: 1, Calls: calls}}
-		values, err := b.latencies(ctx, sides[:2], job.plan, b.size.contestWide)
+		values, err := b.latencies(ctx, sides, job.plan, b.size.contestWide)
 		if err != nil {
 			return rows, err
 		}
