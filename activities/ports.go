@@ -176,6 +176,13 @@ type Artifacts interface {
 type Views interface {
 	// SessionView returns a session with its pending approvals and its latest calls (at most 500).
 	SessionView(ctx context.Context, tenant, id string) (jig.SessionView, error)
+	// ListSessions lists the sessions of a tenant that match a filter, the newest first, after a cursor ("" for the first page). next is
+	// "" at the end.
+	ListSessions(ctx context.Context, tenant string, filter protocol.SessionFilter, cursor string, limit int) (
+		list []protocol.SessionItem, next string, err error)
+	// ReadPass returns what was said and done in a pass, with up to limit of its calls after the first skip. The error is NOT_FOUND if the
+	// tenant has no such session.
+	ReadPass(ctx context.Context, tenant, id string, pass, skip, limit int) (ledger.PassRead, error)
 	// PendingApprovals lists the calls of a tenant that wait for a person, oldest first, after a cursor ("" for the first page). next is
 	// "" at the end.
 	PendingApprovals(ctx context.Context, tenant, cursor string, limit int) (list []jig.Pending, next string, err error)

@@ -88,7 +88,7 @@ func keyword(attributes map[string]*commonpb.Payload, name string) (value string
 }
 
 // otherSessions is a hint for finding the right session.
-const otherSessions = "list sessions with `temporal workflow list` or in the Web UI; --tenant selects another tenant"
+const otherSessions = "list sessions with `jig sessions`; --tenant selects another tenant"
 
 func noSession(id string) *jig.Error {
 	return jig.Errorf(jig.CodeNotFound, "there is no session %s", id).WithField("session").

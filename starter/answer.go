@@ -81,6 +81,11 @@ func (a *app) answer(cmd *cobra.Command, session, call string, f answerFlags) er
 		}
 	}
 	return a.with(ctx, func(e engine) error {
+		var err error
+		if session, call, err = a.locatedOne(ctx, e, session, call); err != nil {
+			return err
+		}
+		said.Call = call
 		if !exact || said.Token == "" && a.signs() {
 			p, err := a.waitingQuestion(ctx, e, session, call)
 			if err != nil {

@@ -55,12 +55,21 @@ func ago(flag, text string, now time.Time) (time.Time, error) {
 }
 
 func (a *app) approvalsCommand() *cobra.Command {
+	cmd := a.approvalsListCommand("approvals")
+	list := a.approvalsListCommand("list")
+	list.Example = `  jig approvals list --mine`
+	cmd.AddCommand(list, a.showCommand(), a.figuresCommand())
+	return cmd
+}
+
+// approvalsListCommand returns the command that lists waiting calls, under a name.
+func (a *app) approvalsListCommand(name string) *cobra.Command {
 	var f pendingFlags
 	var limit int
 	var after string
 	var mine bool
 	cmd := &cobra.Command{
-		Use:   "approvals",
+		Use:   name,
 		Short: "List the calls that wait for a person, oldest first",
 		Long: `List the calls that wait for a person, oldest first. --limit prints one page; pass its cursor to --after to get the next one.
 JSON output: {"approvals": […], "next"?}.`,
@@ -103,7 +112,6 @@ JSON output: {"approvals": […], "next"?}.`,
 	cmd.Flags().BoolVar(&mine, "mine", false, "only calls that you (--as, or the signing key's principal) may decide and have not decided yet")
 	cmd.Flags().IntVar(&limit, "limit", 0, "print at most this many (default all)")
 	cmd.Flags().StringVar(&after, "after", "", "continue after this cursor")
-	cmd.AddCommand(a.showCommand(), a.figuresCommand())
 	return cmd
 }
 

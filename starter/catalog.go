@@ -56,7 +56,7 @@ specs that only people and other compositions can run.`,
 			})
 		},
 	})
-	cmd.AddCommand(a.catalogAddCommand())
+	cmd.AddCommand(a.catalogAddCommand(), a.catalogShowCommand())
 	return cmd
 }
 

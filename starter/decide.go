@@ -9,6 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 func (a *app) approveCommand() *cobra.Command {
@@ -17,27 +18,30 @@ func (a *app) approveCommand() *cobra.Command {
 	grant := grantFlags{prefix: "grant-"}
 	var p proof
 	cmd := &cobra.Command{
-		Use:   "approve SESSION CALL…",
+		Use:   "approve [SESSION [CALL…]]",
 		Short: "Approve waiting calls, as they are or with changed input",
 		Long: `Approve waiting calls, as they are or with changed input. With one of the --grant flags the approval also creates a standing
 approval: matching calls of the tool then run without asking, by default 10 calls of the same agent within 24 hours. See
 "jig grant --help". If a call needs more approvals, the command says which, and the call keeps waiting.
+
+Without CALL, the command shows and approves the only call that waits in the session or, without SESSION, the only one that you may
+decide. On a terminal it asks first.
 
 With a key (--key or JIG_SIGNING_KEY) the approval is signed for exactly what is waiting now. --token takes a token from "jig token".`,
 		Example: `  jig approve ses_… 3.1
   jig approve ses_… 3.1 --input @edited.json --note "shorter"
   jig approve ses_… 3.1 --grant-when 'input.amount < 100' --grant-uses 20 --grant-expires 7d
   jig approve --all --tool 'file.*' --agent docs --older 1h`,
-		Args: bulk.args(sessionArgs(2, 0)),
+		Args: bulk.args(sessionArgs(0, 0)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 && (input != "" || digest != "") {
+			if (several(args) || bulk.all) && (input != "" || digest != "") {
 				return usagef("--input and --digest need exactly one call")
 			}
 			request, err := grant.request(cmd)
 			if err != nil {
 				return err
 			}
-			if len(args) != 2 && request != nil {
+			if (several(args) || bulk.all) && request != nil {
 				return usagef("a grant needs exactly one call")
 			}
 			if err := p.settle(a, cmd, bulk.count(args)); err != nil {
@@ -52,7 +56,7 @@ With a key (--key or JIG_SIGNING_KEY) the approval is signed for exactly what is
 			if bulk.all {
 				return a.decideAll(cmd.Context(), bulk, decision)
 			}
-			return a.decide(cmd, a.session(args[0]), args[1:], decision)
+			return a.decide(cmd, args, decision)
 		},
 	}
 	bulk.add(cmd)
@@ -70,12 +74,15 @@ func (a *app) denyCommand() *cobra.Command {
 	var bulk bulkFlags
 	var p proof
 	cmd := &cobra.Command{
-		Use:     "deny SESSION CALL…",
-		Short:   "Deny waiting calls; the agent sees the reason",
-		Example: `  jig deny ses_… 3.1 --reason "not before the release"`,
-		Args:    bulk.args(sessionArgs(2, 0)),
+		Use:   "deny [SESSION [CALL…]]",
+		Short: "Deny waiting calls; the agent sees the reason",
+		Long: `Deny waiting calls; the agent sees the reason. Without CALL, the command shows and denies the only call that waits in the session or,
+without SESSION, the only one that you may decide. On a terminal it asks first.`,
+		Example: `  jig deny ses_… 3.1 --reason "not before the release"
+  jig deny ses_… --reason "not before the release"`,
+		Args: bulk.args(sessionArgs(0, 0)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 && digest != "" {
+			if (several(args) || bulk.all) && digest != "" {
 				return usagef("--digest needs exactly one call")
 			}
 			if err := p.settle(a, cmd, bulk.count(args)); err != nil {
@@ -85,7 +92,7 @@ func (a *app) denyCommand() *cobra.Command {
 			if bulk.all {
 				return a.decideAll(cmd.Context(), bulk, decision)
 			}
-			return a.decide(cmd, a.session(args[0]), args[1:], decision)
+			return a.decide(cmd, args, decision)
 		},
 	}
 	bulk.add(cmd)
@@ -114,7 +121,7 @@ these calls yourself.`,
 				return err
 			}
 			decision := jig.Decision{By: p.by, Token: p.token, Answer: jig.AnswerDelegate, To: to, Note: note}
-			return a.decide(cmd, a.session(args[0]), args[1:], decision)
+			return a.decide(cmd, args, decision)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "principal who decides in your place")
@@ -123,22 +130,29 @@ these calls yourself.`,
 	return cmd
 }
 
-// decide sends the same decision about several calls.
-func (a *app) decide(cmd *cobra.Command, session string, calls []string, like jig.Decision) error {
-	list := make([]jig.Decision, len(calls))
-	for i, call := range calls {
-		list[i] = like
-		list[i].Call = call
-	}
+// several reports whether arguments name more than one call.
+func several(args []string) bool { return len(args) > 2 }
+
+// decide sends the same decision about the calls that the arguments name or, if they name none, about the only one that waits.
+func (a *app) decide(cmd *cobra.Command, args []string, like jig.Decision) error {
 	return a.with(cmd.Context(), func(e engine) error {
-		if err := a.signDecisions(cmd.Context(), e, session, list); err != nil {
-			return err
+		session := ""
+		if len(args) > 0 {
+			session = a.session(args[0])
 		}
-		result, err := e.Decide(cmd.Context(), a.flags.tenant, session, list)
+		if len(args) > 1 {
+			targets, err := a.located(cmd.Context(), e, session, args[1:])
+			if err != nil {
+				return err
+			}
+			return a.decideThere(cmd.Context(), e, targets, like)
+		}
+		target, err := a.onlyWaiting(cmd.Context(), e, session, like.Answer)
 		if err != nil {
 			return err
 		}
-		return a.printRuled(session, result, like.Answer)
+		like.Digest = cmp.Or(like.Digest, target.Digest)
+		return a.decideThere(cmd.Context(), e, []protocol.WaitingCall{target}, like)
 	})
 }
 
@@ -178,8 +192,12 @@ If it runs again and is interrupted again, jig asks about the next attempt. That
 				return err
 			}
 			word.By, word.Token = p.by, p.token
-			session := a.session(args[0])
 			return a.with(cmd.Context(), func(e engine) error {
+				session, call, err := a.locatedOne(cmd.Context(), e, a.session(args[0]), args[1])
+				if err != nil {
+					return err
+				}
+				word.Call = call
 				if err := a.signWord(cmd.Context(), e, session, &word); err != nil {
 					return err
 				}

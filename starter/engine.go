@@ -18,6 +18,7 @@ type sessions interface {
 	Follow(ctx context.Context, o client.FollowOptions, fn func(client.EventsPage) error) error
 	Message(ctx context.Context, tenant, id, text, by string) error
 	Cancel(ctx context.Context, tenant, id string) error
+	Sessions(ctx context.Context, tenant string, filter protocol.SessionFilter, cursor string, limit int) (protocol.SessionsPage, error)
 }
 
 // calls runs single tool calls.
@@ -31,6 +32,7 @@ type calls interface {
 // decisions lists and answers calls that wait for a person.
 type decisions interface {
 	Approvals(ctx context.Context, tenant, sessionID string) ([]jig.Pending, error)
+	Locate(ctx context.Context, tenant, session string, calls []string) ([]protocol.WaitingCall, error)
 	Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (client.DecideResult, error)
 	Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (client.DecideResult, error)
 	Reply(ctx context.Context, tenant, id string, reply jig.Reply) (client.DecideResult, error)
@@ -61,6 +63,7 @@ type readings interface {
 	Answer(ctx context.Context, tenant string, view jig.SessionView) (string, error)
 	SessionResult(ctx context.Context, tenant, id string) (protocol.SessionResult, error)
 	Record(ctx context.Context, tenant, session, call string) (protocol.CallRecord, error)
+	Transcript(ctx context.Context, tenant, id, cursor string) (protocol.TranscriptPage, error)
 	Events(ctx context.Context, tenant, id string, after int64) ([]jig.Event, error)
 	Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	Catalog(ctx context.Context, tenant string) (client.Catalog, error)

@@ -15,6 +15,7 @@ import (
 type eventData struct {
 	Summary    string     `json:"summary"`
 	Text       string     `json:"text"`
+	Role       string     `json:"role"`
 	Reason     string     `json:"reason"`
 	Reasons    []string   `json:"reasons"`
 	By         names      `json:"by"`
@@ -71,8 +72,12 @@ func (a *app) eventLine(c palette, e jig.Event) string {
 	if e.Tool != "" || e.CallID != "" {
 		columns = append(columns, c.bold(oneLine(e.CallID+" "+e.Tool, 160)))
 	}
-	columns = append(columns, oneLine(eventWord(e.Type), 0))
-	if text := oneLine(d.words(e), 160); text != "" {
+	word, limit := eventWord(e.Type), 160
+	if e.Type == jig.EventMessageAdded && d.Role == "assistant" {
+		word, limit, d.By = "model says", 1000, nil
+	}
+	columns = append(columns, oneLine(word, 0))
+	if text := oneLine(d.words(e), limit); text != "" {
 		columns = append(columns, "· "+text)
 	}
 	if took := shortDuration(max(time.Duration(d.DurationMS)*time.Millisecond, a.tasks.took(e))); took != "" {

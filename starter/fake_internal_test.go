@@ -63,6 +63,13 @@ type fake struct {
 	// outcome is what a session has come to, and record a call of it.
 	outcome protocol.SessionResult
 	record  protocol.CallRecord
+	// sessionPages are the pages of the list of sessions, and filters the filters that were asked for. transcripts are those of a transcript.
+	sessionPages []protocol.SessionsPage
+	filters      []protocol.SessionFilter
+	transcripts  []protocol.TranscriptPage
+	// below says where the calls wait that the session's calls wait for.
+	below     map[string]protocol.WaitingCall
+	locateErr error
 	// arguments is the whole input of a waiting call.
 	arguments json.RawMessage
 }
@@ -123,6 +130,20 @@ func (f *fake) WaitCall(context.Context, string, string) (client.CallResult, err
 
 func (f *fake) Approvals(context.Context, string, string) ([]jig.Pending, error) {
 	return f.pending, f.err
+}
+
+func (f *fake) Locate(_ context.Context, _, session string, calls []string) ([]protocol.WaitingCall, error) {
+	if f.locateErr != nil {
+		return nil, f.locateErr
+	}
+	list := make([]protocol.WaitingCall, len(calls))
+	for i, call := range calls {
+		list[i] = protocol.WaitingCall{SessionID: session, Call: call}
+		if below, ok := f.below[call]; ok {
+			list[i] = below
+		}
+	}
+	return list, nil
 }
 
 func (f *fake) Show(_ context.Context, _, _, call string) (jig.Pending, json.RawMessage, error) {
@@ -200,6 +221,22 @@ func (f *fake) Pauses(context.Context, string) (client.PauseResult, error) { ret
 
 func (f *fake) SessionResult(context.Context, string, string) (protocol.SessionResult, error) {
 	return f.outcome, f.err
+}
+
+// Sessions returns the page whose number is the cursor.
+func (f *fake) Sessions(_ context.Context, _ string, filter protocol.SessionFilter, cursor string, _ int) (protocol.SessionsPage, error) {
+	f.filters = append(f.filters, filter)
+	if n := len(cursor); n < len(f.sessionPages) {
+		return f.sessionPages[n], f.err
+	}
+	return protocol.SessionsPage{}, f.err
+}
+
+func (f *fake) Transcript(_ context.Context, _, _, cursor string) (protocol.TranscriptPage, error) {
+	if n := len(cursor); n < len(f.transcripts) {
+		return f.transcripts[n], f.err
+	}
+	return protocol.TranscriptPage{}, f.err
 }
 
 func (f *fake) Record(context.Context, string, string, string) (protocol.CallRecord, error) {

@@ -254,3 +254,13 @@ func TestFollow_AnswersChildSessions(t *testing.T) {
 	require.Regexp(t, `1\.1 +agent\.run +executing.*→ ses_child`, got.stdout)
 	require.Contains(t, got.stderr, "jig approve ses_child 3.1\n")
 }
+
+func TestFollow_ShowsWhatTheModelSays(t *testing.T) {
+	t.Parallel()
+	e := doneEngine()
+	e.pages = []client.EventsPage{{Status: jig.StatusCompleted, Events: []jig.Event{
+		{Type: jig.EventMessageAdded, Pass: 1, Data: json.RawMessage(`{"role":"assistant","by":"openai/x","text":"I create it.\u001b[2J"}`)},
+	}}}
+	got := jigCLI(t, e, nil, "run", "review", "--follow")
+	require.Contains(t, got.stderr, "pass 1   · model says · I create it. [2J\n")
+}

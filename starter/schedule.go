@@ -68,8 +68,9 @@ type scheduleList struct {
 
 func (a *app) scheduleDescribeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "describe NAME",
-		Short: "Show a schedule and its sessions",
+		Use:     "describe NAME",
+		Aliases: []string{"show"},
+		Short:   "Show a schedule and its sessions",
 		Example: `  jig schedule describe nightly
   jig schedule describe nightly --output json | jq '.recent[-1]'`,
 		Args: a.scheduleArgs,

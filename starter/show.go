@@ -28,11 +28,15 @@ JSON output: {"pending": …, "input": …}.`,
 		Args: sessionArgs(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
-				pending, input, err := e.Show(cmd.Context(), a.flags.tenant, a.session(args[0]), args[1])
+				session, call, err := a.locatedOne(cmd.Context(), e, a.session(args[0]), args[1])
 				if err != nil {
 					return err
 				}
-				pending.SessionID = cmp.Or(pending.SessionID, a.session(args[0]))
+				pending, input, err := e.Show(cmd.Context(), a.flags.tenant, session, call)
+				if err != nil {
+					return err
+				}
+				pending.SessionID = cmp.Or(pending.SessionID, session)
 				if a.json() {
 					return a.printJSON(shownCall{Pending: pending, Input: input})
 				}

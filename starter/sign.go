@@ -30,7 +30,7 @@ func (f *bulkFlags) count(args []string) int {
 	if f.all {
 		return 2
 	}
-	return len(args) - 1
+	return max(len(args)-1, 1)
 }
 
 // settle determines who decides and checks the flags; calls is the number of calls, and a token is valid for only one. A token already

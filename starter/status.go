@@ -187,7 +187,7 @@ func (a *app) session(arg string) string { return jig.SessionID(a.flags.tenant, 
 // sessionArgs accepts a session id followed by call ids: between least and most arguments in total; if most is 0, there is no upper limit.
 func sessionArgs(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := arguments(least, most)(cmd, args); err != nil {
+		if err := arguments(least, most)(cmd, args); err != nil || len(args) == 0 {
 			return err
 		}
 		if err := jig.CheckSessionID(args[0]); err != nil {

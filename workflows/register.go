@@ -63,6 +63,8 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named(protocol.ReadUsage, a.Usage)
 	named(protocol.CheckStart, a.CheckStart)
 	named(protocol.ReadRecord, a.Record)
+	named(protocol.ReadSessions, a.ListSessions)
+	named(protocol.ReadTranscript, a.Transcript)
 	named(protocol.WritePause, a.Pause)
 	named(protocol.WriteResume, a.Resume)
 

@@ -166,7 +166,7 @@ func TestBadInputGetsOneClearMessage(t *testing.T) {
 		"wrong type":          {[]string{"validate", "--offline", file("type.md", "---\nname: a\ndescription: A test agent.\nmodel: script/a\ntools: [a.b]\nmax_passes: many\n---\nx")}, 1, "max_passes"},
 		"run a broken file":   {[]string{"run", file("broken2.md", "---\nname: [\n---\nx")}, 2, "broken2.md"},
 		"no such file":        {[]string{"run", "nothere.md"}, 2, "nothere.md"},
-		"no such session":     {[]string{"status", "ses_nothere"}, 1, "there is no session \"ses_nothere\"\nhint: list sessions with `temporal workflow list`"},
+		"no such session":     {[]string{"status", "ses_nothere"}, 1, "there is no session \"ses_nothere\"\nhint: list sessions with `jig sessions`"},
 		"bad session id":      {[]string{"status", "a b"}, 2, "session"},
 		"bad input":           {[]string{"run", "dependency-review", "--input", "pth=go.mod", "--no-wait"}, 1, "path"},
 		"unknown flag":        {[]string{"run", "--nope"}, 2, "nope"},

@@ -30,6 +30,17 @@ type Beginning struct {
 	MessagePass int
 }
 
+// PassRead is what was said and done in a pass, as people read it later.
+type PassRead struct {
+	// Session is the session that the pass belongs to.
+	Session jig.Session
+	// Exchange has the messages before the turn, the turn, and some of the calls with their results as stored, those of compositions
+	// included.
+	Exchange chat.Exchange
+	// TurnAt is when the turn was stored; nil if the model has not answered.
+	TurnAt *time.Time
+}
+
 // Answer is the model's turn of a pass, with the admission of its calls and, if it has no call to run, the end of the session.
 type Answer struct {
 	Admission

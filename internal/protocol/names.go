@@ -73,6 +73,8 @@ const (
 
 // Activity types that clients start directly, to check a start before anything is started and to read what became of one.
 const (
-	CheckStart = "jig.check"
-	ReadRecord = "jig.record"
+	CheckStart     = "jig.check"
+	ReadRecord     = "jig.record"
+	ReadSessions   = "jig.sessions"
+	ReadTranscript = "jig.transcript"
 )

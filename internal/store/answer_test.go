@@ -112,3 +112,37 @@ func TestCancelSession_BetweenPassesEndsTheLatest(t *testing.T) {
 	require.NoError(t, w.CancelSession(t.Context(), end))
 	require.Equal(t, []string{"pass.completed", "session.canceled"}, w.types(t))
 }
+
+// What a model says beside its calls is an event, once, before the events of the calls.
+func TestTurn_TextBesideCallsIsAnEvent(t *testing.T) {
+	t.Parallel()
+	said := func(w world) (n int) {
+		for _, e := range w.log(t) {
+			if e.Type == jig.EventMessageAdded && e.Pass == 1 {
+				require.Contains(t, string(e.Data), `"I write it now."`)
+				require.Contains(t, string(e.Data), `"assistant"`)
+				n++
+			}
+		}
+		return n
+	}
+	asked := []jig.ToolCall{{ProviderID: "a", Name: "file.write", Input: []byte(`{}`)}}
+	w := newWorld(t)
+	answer := w.turn(1, "I write it now.", w.call(1))
+	answer.Turn.Calls = asked
+	_, err := w.StoreAnswer(t.Context(), answer)
+	require.NoError(t, err)
+	require.Equal(t, 1, said(w))
+
+	w = newWorld(t)
+	for range 2 {
+		_, err = w.SaveTurn(t.Context(), w.tenant, w.session, 1, chat.Turn{Text: "I write it now.", Calls: asked})
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, said(w), "the second turn of a pass is not stored")
+
+	w = newWorld(t)
+	_, err = w.SaveTurn(t.Context(), w.tenant, w.session, 1, chat.Turn{Text: "I write it now."})
+	require.NoError(t, err)
+	require.Zero(t, said(w), "the answer is in the event that ends the session")
+}

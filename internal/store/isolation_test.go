@@ -19,6 +19,7 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
 
@@ -148,6 +149,7 @@ func TestTenants_AreSeparated(t *testing.T) {
 		"AppendEvents": func() error { return w.AppendEvents(ctx, thief, id, jig.Event{Type: "custom.x"}) },
 		"ReadArtifact": func() error { _, _, err := w.ReadArtifact(ctx, thief, artifact, 0, 10); return err },
 		"SessionView":  func() error { _, err := w.SessionView(ctx, thief, id); return err },
+		"ReadPass":     func() error { _, err := w.ReadPass(ctx, thief, id, 1, 0, 10); return err },
 		"CallsOf":      func() error { _, _, err := w.CallsOf(ctx, thief, id, []string{c.ID}); return err },
 		"Document":     func() error { _, err := w.Document(ctx, thief, "agent", "secret"); return err },
 		"DocumentAt":   func() error { _, err := w.DocumentAt(ctx, thief, "agent", "secret", "v1"); return err },
@@ -209,6 +211,14 @@ func TestTenants_AreSeparated(t *testing.T) {
 	waiting, _, err := w.PendingApprovals(ctx, thief, "", 0)
 	require.NoError(t, err)
 	require.Empty(t, waiting)
+	for _, filter := range []protocol.SessionFilter{{}, {ParentID: id}, {RequestedBy: "ana"}} {
+		sessions, _, err := w.ListSessions(ctx, thief, filter, "", 0)
+		require.NoError(t, err)
+		for _, s := range sessions {
+			require.NotEqual(t, id, s.SessionID)
+			require.NotEqual(t, id, s.ParentID)
+		}
+	}
 	names, err := w.DocumentNames(ctx, thief, "agent")
 	require.NoError(t, err)
 	require.NotContains(t, names, "secret")

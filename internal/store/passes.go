@@ -78,6 +78,12 @@ func (db *DB) StoreAnswer(ctx context.Context, a ledger.Answer) (*ledger.End, er
 	if err != nil {
 		return nil, err
 	}
+	if text := said(a.Turn); text != nil {
+		l := &log{}
+		l.add(jig.Event{Type: jig.EventMessageAdded, Pass: a.Pass, Data: json.RawMessage(*text)})
+		l.join(ready.log)
+		ready.log = l
+	}
 	var ended *endedRow
 	var last, ending *int64
 	err = db.transact(ctx, a.Tenant, func(t *tx) error {

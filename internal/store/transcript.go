@@ -23,9 +23,10 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ch
 		return chat.Turn{}, err
 	}
 	var saved *turnRow
+	var last *int64
 	if len(body) <= jig.InlineBytes {
 		err = db.once(ctx, tenant, func(t *tx) {
-			t.queue("TurnInsert", append([]any{tenant, id, pass, body, nil}, turnUsage(turn)...)...)
+			value(t.queue("TurnInsert", append(append([]any{tenant, id, pass, body, nil}, turnUsage(turn)...), said(turn))...), &last)
 			first(t.queue("TurnGet", tenant, id, pass), &saved)
 		})
 	} else {
@@ -36,7 +37,7 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ch
 				return err
 			}
 			artifact := t.keep(id, "application/json", body)
-			t.queue("TurnInsert", append([]any{tenant, id, pass, nil, artifact}, turnUsage(turn)...)...)
+			value(t.queue("TurnInsert", append(append([]any{tenant, id, pass, nil, artifact}, turnUsage(turn)...), said(turn))...), &last)
 			first(t.queue("TurnGet", tenant, id, pass), &saved)
 			return t.commit(ctx)
 		})
@@ -47,7 +48,17 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ch
 	if err != nil {
 		return chat.Turn{}, err
 	}
+	db.touched(tenant, id, last)
 	return saved.turn()
+}
+
+// said returns the data of the event that says what the model said beside its calls, or nil if it said nothing. A turn without calls needs
+// no such event, because its text is the answer that ends the session.
+func said(turn chat.Turn) *string {
+	if turn.Text == "" || len(turn.Calls) == 0 {
+		return nil
+	}
+	return new(string(messageDetails(chat.Message{Role: chat.RoleAssistant, Text: turn.Text, By: turn.Asked})))
 }
 
 // AddMessage appends a message once per key, with its event, and reports whether it was new. The role defaults to user. The message

@@ -46,6 +46,8 @@ create table sessions (
 ) with (fillfactor = 60);
 create index sessions_live on sessions (tenant_id, session_id) where status in ('working', 'input_required');
 create index sessions_id on sessions (session_id); -- for jig_value_elsewhere
+create index sessions_newest on sessions (tenant_id, created_at, session_id);
+create index sessions_children on sessions (tenant_id, parent_id, created_at, session_id) where parent_id <> '';
 select jig_isolate('sessions');
 -- Only the owner sees the sessions of all tenants, and only in functions that set jig.sweep.
 create policy sweep_read on sessions for select to current_role using (current_setting('jig.sweep', true) = 'on');

@@ -46,15 +46,22 @@ with n as (
 select n.last_seq from n
 
 -- name: TurnInsert
--- Stores the turn of a pass and counts its tokens, once.
+-- Stores the turn of a pass and counts its tokens, once. $12 is the data of the event that says what the model said, or null.
 with t as (
     insert into turns (tenant_id, session_id, pass, body, artifact, tokens, model, output_tokens, cache_read_tokens,
         cache_create_tokens, cost)
     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
     on conflict do nothing returning tokens
+), n as (
+    update sessions s set tokens = s.tokens + t.tokens, last_seq = s.last_seq + case when $12::text is null then 0 else 1 end,
+        updated_at = clock_timestamp()
+    from t where s.tenant_id = $1 and s.session_id = $2
+    returning s.last_seq
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, data)
+    select $1, $2, n.last_seq, clock_timestamp(), 'message.added', $3, $12::json from n where $12::text is not null
 )
-update sessions s set tokens = s.tokens + t.tokens, updated_at = clock_timestamp()
-from t where s.tenant_id = $1 and s.session_id = $2
+select n.last_seq from n
 
 -- name: TurnGet
 select t.pass, coalesce(t.body, (
@@ -167,3 +174,39 @@ with n as (
     from n, unnest($8::text[], $9::int[], $10::text[], $11::text[], $12::text[]) with ordinality as e(type, pass, call_id, tool, data, ord)
 )
 select n.last_seq from n
+
+-- name: SessionsListed
+-- A page of sessions that started before ($2, $3), the newest first. waiting, busy and held count calls as in the query Delegated; nested
+-- reports that another session answers a call of this one.
+select s.session_id, s.agent_name, coalesce(c.tool, '') as tool, s.status, s.pass, left(s.task, 300) as task,
+    coalesce(s.principal ->> 'id', '') as requested_by, s.source, s.parent_id, s.parent_call, s.reason, s.error, s.created_at, s.updated_at,
+    coalesce(n.waiting, 0) as waiting, coalesce(n.busy, 0) as busy, coalesce(n.held, 0) as held, coalesce(n.nested, false) as nested
+from sessions s
+left join calls c on c.tenant_id = s.tenant_id and c.session_id = s.session_id and c.call_id = '1.1' and s.agent_name = 'call'
+left join lateral (
+    select count(*) filter (where o.status in ('waiting', 'unknown')) as waiting,
+        count(*) filter (where o.status in ('reserved', 'executing')) as busy,
+        count(*) filter (where o.status = 'executing' and o.call_id = any(array(
+            select distinct f.open_frame from calls f
+            where f.tenant_id = s.tenant_id and f.session_id = s.session_id and f.open_frame is not null))) as held,
+        bool_or(o.status = 'executing' and o.child <> '') as nested
+    from calls o
+    where o.tenant_id = s.tenant_id and o.session_id = s.session_id and o.status in ('waiting', 'unknown', 'reserved', 'executing')
+) n on s.status in ('working', 'input_required')
+where s.tenant_id = $1 and (s.created_at, s.session_id) < ($2, $3) and s.created_at > $4
+    and s.status = any($5::text[]) and ($6 = '' or s.agent_name = $6) and ($7 = '' or s.principal ->> 'id' = $7)
+    and ($8 = '' or s.parent_id = $8) and (not $9::boolean or s.parent_id = '')
+order by s.created_at desc, s.session_id desc limit $10
+
+-- name: MessagesOfPass
+select m.role, m.body, m.by, m.pass, m.at from messages m
+where m.tenant_id = $1 and m.session_id = $2 and m.pass = $3
+order by m.n
+
+-- name: TurnTime
+select t.created_at from turns t where t.tenant_id = $1 and t.session_id = $2 and t.pass = $3
+
+-- name: CallsOfPass
+select {{call}} from calls c
+where c.tenant_id = $1 and c.session_id = $2 and c.pass = $3
+order by {{call_order}} offset $4 limit $5
