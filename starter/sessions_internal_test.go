@@ -43,9 +43,12 @@ func TestSessions_Filters(t *testing.T) {
 		"--tenant", "acme")
 	require.Equal(t, exitDone, got.code, got.stderr)
 	filter := e.filters[0]
-	require.WithinDuration(t, time.Now().Add(-48*time.Hour), filter.After, time.Hour)
+	require.False(t, filter.After.IsZero())
 	filter.After = time.Time{}
 	require.Equal(t, protocol.SessionFilter{Status: jig.StatusFailed, Agent: "lead", RequestedBy: "ana", ParentID: "acme.order-7"}, filter)
+	young, err := (&sessionFlags{newer: "2d", older: "1h"}).filter(&app{}, noon)
+	require.NoError(t, err)
+	require.Equal(t, protocol.SessionFilter{Roots: true, After: noon.Add(-48 * time.Hour).UTC(), Before: noon.Add(-time.Hour).UTC()}, young)
 	for _, args := range [][]string{{"--status", "done"}, {"--newer", "soon"}, {"--limit", "-1"}, {"--parent", "a b"}} {
 		require.Equal(t, exitUsage, jigCLI(t, e, nil, append([]string{"sessions"}, args...)...).code, args)
 	}
