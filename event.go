@@ -18,6 +18,7 @@ const (
 	EventPassStarted        EventType = "pass.started"
 	EventPassCompleted      EventType = "pass.completed"
 	EventToolStarted        EventType = "tool.started"
+	EventToolHeld           EventType = "tool.held"
 	EventToolOutput         EventType = "tool.output_appended"
 	EventToolCompleted      EventType = "tool.completed"
 	EventToolFailed         EventType = "tool.failed"

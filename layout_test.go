@@ -58,6 +58,7 @@ func arrows() map[string][]string {
 		"internal/bundle":         {".", "internal/cache"},
 		"internal/chat":           {"."},
 		"internal/budget":         {".", "internal/chat"},
+		"internal/ratelimit":      {".", "internal/duration"},
 		"internal/entity":         {"."},
 		"internal/ledger":         {".", "internal/approval", "internal/audit", "internal/chat", "internal/stored"},
 		"internal/tenancy":        {".", "internal/approval", "internal/identity"},
@@ -77,8 +78,9 @@ func arrows() map[string][]string {
 			".", "internal/budget", "internal/bundle", "internal/cache", "internal/chat", "internal/expr",
 			"internal/protocol", "spec",
 		},
-		"internal/entity/guarded": {".", "internal/entity", "internal/suggest", "internal/toolname"},
-		"internal/entity/retype":  {".", "internal/bundle", "internal/entity", "spec"},
+		"internal/ratelimit/limiter": {".", "internal/bundle", "internal/cache", "internal/expr", "internal/ratelimit", "internal/toolname", "spec"},
+		"internal/entity/guarded":    {".", "internal/entity", "internal/suggest", "internal/toolname"},
+		"internal/entity/retype":     {".", "internal/bundle", "internal/entity", "spec"},
 		"internal/plan/composition": {
 			".", "internal/duration", "internal/expr", "internal/jsontext", "internal/plan", "internal/toolname", "spec",
 		},
@@ -111,14 +113,15 @@ func arrows() map[string][]string {
 		"internal/notify": {".", "internal/approval", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/entity",
-			"internal/identity", "internal/ledger", "internal/plan", "internal/protocol", "internal/stored", "internal/suggest",
+			"internal/identity", "internal/ledger", "internal/plan", "internal/protocol", "internal/ratelimit", "internal/stored", "internal/suggest",
 		},
 		"internal/store/storetest": {".", "internal/store"},
 
 		"activities": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/cache", "internal/canonical", "internal/chat",
 			"internal/dataflow", "internal/duration", "internal/entity", "internal/expr", "internal/identity", "internal/identity/token", "internal/ledger",
-			"internal/plan", "internal/policy", "internal/protocol", "internal/schema", "internal/suggest", "internal/tenancy",
+			"internal/plan", "internal/policy", "internal/protocol", "internal/ratelimit", "internal/schema", "internal/suggest", "internal/tenancy",
+			"internal/toolname",
 		},
 		// Of the domains, workflows needs only approval, for the text about missing approvals and for the times at which approvals are due.
 		"workflows": {".", "activities", "internal/approval", "internal/protocol"},

@@ -10,10 +10,11 @@ type CallCounts map[CallStatus]int
 
 // CallView is a call as the session's status shows it.
 type CallView struct {
-	Call    string     `json:"call"`
-	Tool    string     `json:"tool"`
-	Status  CallStatus `json:"status"`
-	Summary string     `json:"summary,omitempty"`
+	Call   string     `json:"call"`
+	Tool   string     `json:"tool"`
+	Status CallStatus `json:"status"`
+	// Summary says how the call ended, or what holds it back.
+	Summary string `json:"summary,omitempty"`
 	// Child is the session that the call started; empty when it started none.
 	Child      string `json:"child_session_id,omitempty"`
 	DurationMS int64  `json:"duration_ms"`

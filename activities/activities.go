@@ -17,8 +17,8 @@ import (
 	"github.com/jig-run/jig/internal/schema"
 )
 
-// Store is the database access that the activities need, grouped by subject. One value may serve several subjects. BudgetStore may be nil if
-// no budgets are used.
+// Store is the database access that the activities need, grouped by subject. One value may serve several subjects. BudgetStore and
+// RateStore may be nil if no budgets and no rate limits are used.
 type Store struct {
 	Sessions
 	Passes
@@ -35,6 +35,7 @@ type Store struct {
 	Reviews
 	TextStore
 	BudgetStore
+	RateStore
 }
 
 // Deps holds the dependencies of the activities. Runs, Bundles, Logger and Now may be left out; all others are required. Without Runs the
@@ -53,6 +54,8 @@ type Deps struct {
 	Bundles     Bundles
 	// Budgets may be nil: then calls of tools cost nothing, and no session waits for a budget.
 	Budgets Budgets
+	// RateLimits may be nil: then no call waits for a rate limit.
+	RateLimits RateLimits
 	// EntityStatus returns the state of the latest extraction of an entity, or NOT_FOUND if the tenant has no entity with that id.
 	EntityStatus func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	// ParseAgent reads an agent document. Errors carry line, path and hint.
@@ -83,6 +86,7 @@ type Activities struct {
 	runs         Runs
 	bundles      Bundles
 	budgets      Budgets
+	rates        RateLimits
 	logger       *slog.Logger
 	now          func() time.Time
 }
@@ -95,13 +99,16 @@ func New(d Deps) *Activities {
 	if d.Budgets == nil {
 		d.Budgets = unlimited{}
 	}
+	if d.RateLimits == nil {
+		d.RateLimits = boundless{}
+	}
 	if d.Now == nil {
 		d.Now = time.Now
 	}
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
 		composer: d.Composer, extractor: d.Extractor, entityStatus: d.EntityStatus, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
-		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, bundles: d.Bundles, budgets: d.Budgets, logger: d.Logger, now: d.Now,
+		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, bundles: d.Bundles, budgets: d.Budgets, rates: d.RateLimits, logger: d.Logger, now: d.Now,
 	}
 }
 

@@ -68,25 +68,6 @@ func TestDigestCoversEverythingShown(t *testing.T) {
 	require.Equal(t, same, other, "RFC 8785: white space and number form do not matter")
 }
 
-func TestListed(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		whitelist []string
-		name      string
-		want      bool
-	}{
-		{[]string{"*"}, "a.b", true},
-		{[]string{"a.b"}, "a.b", true},
-		{[]string{"a.*"}, "a.b", true},
-		{[]string{"a.*"}, "ab.c", false},
-		{[]string{"a.b"}, "a.bc", false},
-		{[]string{"a*"}, "a.b", false},
-		{nil, "a.b", false},
-	} {
-		require.Equal(t, row.want, activities.Listed(row.whitelist, row.name), "%v %s", row.whitelist, row.name)
-	}
-}
-
 func TestWithDefaults(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","default":3},"o":{"type":"object","properties":{"p":{"default":"x"}}},"s":{"type":"string"}}}`)

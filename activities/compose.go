@@ -73,7 +73,7 @@ func (a *Activities) Compose(ctx context.Context, in ComposeInput) (Composed, er
 		return Composed{Done: true, Ran: Ran{State: jig.CallCanceled}}, nil
 	}
 	if ended != nil && ended.Paused {
-		return Composed{Wake: in.Now.Add(pauseLook)}, nil
+		return Composed{Wake: in.Now.Add(max(time.Second, ended.lookAgain()))}, nil
 	}
 	if ended != nil {
 		return Composed{Done: true, Ran: *ended}, nil

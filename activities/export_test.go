@@ -15,7 +15,6 @@ var (
 	WithDefaults = withDefaults
 	Signature    = signature
 	Digest       = digest
-	Listed       = listed
 	StrictJSON   = strictJSON
 	CutDown      = cutDown
 	FitView      = fitView

@@ -52,8 +52,9 @@ type office struct {
 	temporal        activities.Runs
 	model           activities.Model   // anyModel, unless a test sets it
 	budgets         activities.Budgets // nil, unless a test sets it
-	modelName       string             // the model of the session's agent; script/clerk, unless a test sets it
-	clock           time.Duration      // how far the engine's clock is ahead
+	rates           activities.RateLimits
+	modelName       string        // the model of the session's agent; script/clerk, unless a test sets it
+	clock           time.Duration // how far the engine's clock is ahead
 
 	mu  sync.Mutex
 	ran []string
@@ -148,7 +149,7 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 	o.Activities = activities.New(activities.Deps{
 		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Schemas: o.schemas,
 		Expressions: expressions, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent, Model: cmp.Or(o.model, activities.Model(anyModel{})), Now: o.now,
-		Runs: o.temporal, Budgets: o.budgets,
+		Runs: o.temporal, Budgets: o.budgets, RateLimits: o.rates,
 	})
 }
 

@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // maxDocument is the maximum size, in bytes, of an uploaded agent document or input.
@@ -213,7 +213,7 @@ func allowed(tool jig.Tool, s jig.Session) *jig.Error {
 	case len(tool.Tenants) > 0 && !slices.Contains(tool.Tenants, s.Tenant):
 		// Answer as if the tool did not exist: a tenant must not learn of tools of other tenants.
 		return jig.Errorf(jig.CodeToolNotFound, "there is no tool %s", tool.Name).WithField("name")
-	case !listed(s.Agent.Tools, tool.Name):
+	case !toolname.Listed(s.Agent.Tools, tool.Name):
 		return jig.Errorf(jig.CodeNotPermitted, "agent %s may not use %s", s.Agent.Name, tool.Name).
 			WithHint("use one of the tools offered, or add the tool to the agent's `tools`")
 	case !s.Principal.Holds(tool.RequiredPermission):
@@ -221,19 +221,6 @@ func allowed(tool jig.Tool, s jig.Session) *jig.Error {
 			WithHint("ask somebody who has it to start the session")
 	}
 	return nil
-}
-
-// listed reports whether a whitelist of names, "category.*" and "*" contains a tool.
-func listed(whitelist []string, name string) bool {
-	for _, entry := range whitelist {
-		if entry == "*" || entry == name {
-			return true
-		}
-		if prefix, ok := strings.CutSuffix(entry, "*"); ok && strings.HasSuffix(prefix, ".") && strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
 }
 
 // readWhole reads a complete artifact of at most maxDocument bytes.

@@ -20,10 +20,10 @@ import (
 const pauseLook = 5 * time.Second
 
 // pausedError returns an error that makes Temporal retry an activity that is held back. The retries add nothing to the history or the
-// worker's log. held is the reason; empty means a pause.
-func pausedError(what, held string) error {
+// worker's log. held is the reason; empty means a pause. again is when to try the next time.
+func pausedError(what, held string, again time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(what+" is held back: "+cmp.Or(held, "it is paused"), "PAUSED", temporal.ApplicationErrorOptions{
-		NextRetryDelay: pauseLook, Category: temporal.ApplicationErrorCategoryBenign,
+		NextRetryDelay: again, Category: temporal.ApplicationErrorCategoryBenign,
 	})
 }
 

@@ -18,12 +18,15 @@ import (
 func repeatable(t jig.Tool) bool { return t.Idempotent && t.Permission == jig.PermissionRead }
 
 // mayRunUnreserved reports whether a call may run before the ledger knows of the attempt. That is so if the call has had no attempt, nothing
-// holds it back or denies it, it has no price, and it has not changed since it was admitted.
+// holds it back or denies it, it has no price, no rate limit concerns it, and it has not changed since it was admitted.
 func (a *Activities) mayRunUnreserved(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (bool, error) {
 	if !repeatable(tool) || call.Status != jig.CallReserved || call.Verdict != jig.VerdictRun || call.Fence != 0 || call.Paused != "" {
 		return false, nil
 	}
 	if priced, err := a.budgets.Priced(ctx, call.Tenant, call.Tool); err != nil || priced {
+		return false, err
+	}
+	if limited, err := a.rates.Limited(ctx, call.Tenant, call.Tool); err != nil || limited {
 		return false, err
 	}
 	digested, err := digest(a.store.Installation(), call)

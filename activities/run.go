@@ -27,6 +27,8 @@ type Ran struct {
 	// Paused reports that the call is held back and must be tried again later. Held says why, unless the reason is a pause.
 	Paused bool   `json:"paused,omitempty"`
 	Held   string `json:"held,omitempty"`
+	// again is how long a call that is held back waits before it is tried again; 0 for the time that pauses take.
+	again time.Duration
 	// Ending is set if an approval inside the call's composition expired and its terms end the session.
 	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
 }
@@ -45,7 +47,7 @@ func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 		return Ran{}, temporalError(err)
 	}
 	if ran.Paused {
-		return Ran{}, pausedError("call "+in.Call, ran.Held)
+		return Ran{}, pausedError("call "+in.Call, ran.Held, ran.lookAgain())
 	}
 	return ran, nil
 }
@@ -164,6 +166,11 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	proof, err := a.proofWanted(ctx, call)
 	if err != nil {
 		return ledger.Reservation{}, nil, err
+	}
+	if call.Status == jig.CallReserved || call.Status == jig.CallExecuting {
+		if ended, err := a.limited(ctx, session, call, attempt); ended != nil || err != nil {
+			return ledger.Reservation{}, ended, err
+		}
 	}
 	var r ledger.Reservation
 	err = retryWhileUnavailable(ctx, func() (err error) {

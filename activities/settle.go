@@ -124,5 +124,5 @@ func (a *Activities) Sweep(ctx context.Context) (Swept, error) {
 	swept, unclosed := a.closeEnded(ctx)
 	untold := a.tellLeftOver(ctx)
 	_, kept := a.store.ForgetTokens(ctx, tokensKept)
-	return swept, temporalError(errors.Join(unclosed, untold, kept, a.releaseBudgets(ctx)))
+	return swept, temporalError(errors.Join(unclosed, untold, kept, a.releaseBudgets(ctx), a.forgetRates(ctx)))
 }

@@ -142,7 +142,7 @@ func (a *Activities) AwaitResume(ctx context.Context, in PassRef) error {
 	}
 	begun, err := a.store.BeginPass(ctx, in.Tenant, in.SessionID, in.Pass)
 	if err == nil && begun.Session.Paused != "" {
-		return pausedError("pass "+strconv.Itoa(in.Pass), held)
+		return pausedError("pass "+strconv.Itoa(in.Pass), held, pauseLook)
 	}
 	return temporalError(err)
 }

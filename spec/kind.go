@@ -23,6 +23,7 @@ const (
 	KindPolicy      Kind = "policy"
 	KindTenant      Kind = "tenant"
 	KindBudget      Kind = "budget"
+	KindRateLimit   Kind = "rate_limit"
 	KindEntityType  Kind = "entity_type"
 	KindThinTool    Kind = jig.ImplementationThin
 	KindBundle      Kind = "bundle"
@@ -30,7 +31,7 @@ const (
 
 // Kinds lists the kinds that this version reads.
 func Kinds() []Kind {
-	return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill, KindPolicy, KindTenant, KindBudget, KindEntityType, KindThinTool, KindBundle}
+	return []Kind{KindAgent, KindComposition, KindPrompt, KindTask, KindSkill, KindPolicy, KindTenant, KindBudget, KindRateLimit, KindEntityType, KindThinTool, KindBundle}
 }
 
 // IsExecution reports whether documents of the kind are execution specs, which can be called like tools.

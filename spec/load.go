@@ -37,6 +37,8 @@ type Document struct {
 	Tenant *Tenant
 	// Budget is the parsed document if Kind is [KindBudget].
 	Budget *Budget
+	// RateLimit is the parsed document if Kind is [KindRateLimit].
+	RateLimit *RateLimit
 	// EntityType is the parsed document if Kind is [KindEntityType].
 	EntityType *entity.Type
 	// Bundle is the parsed document if Kind is [KindBundle].
@@ -84,6 +86,9 @@ func Load(file string, body []byte) (Document, Problems) {
 	case kind == KindBudget && !markdown:
 		b := d.budget(body)
 		doc.Budget, doc.Name = &b, b.Name
+	case kind == KindRateLimit && !markdown:
+		r := d.rateLimit(body)
+		doc.RateLimit, doc.Name = &r, r.Name
 	case kind == KindEntityType && !markdown:
 		t := d.entityType(body)
 		doc.EntityType, doc.Name = &t, t.Name
@@ -98,7 +103,7 @@ func Load(file string, body []byte) (Document, Problems) {
 	case kind == "":
 		d.add(Problem{
 			Line: 1, Column: 1, Code: ProblemUnknownKind, Message: "the file does not say what it describes",
-			Hint: "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: composition, prompt, task, thin_tool, entity_type, policy, tenant, budget or bundle",
+			Hint: "an agent is a Markdown file that begins with front matter between --- lines; a YAML or JSON file says kind: composition, prompt, task, thin_tool, entity_type, policy, tenant, budget, rate_limit or bundle",
 		})
 	default:
 		d.add(Problem{
@@ -116,7 +121,7 @@ func (k Kind) home() string {
 	switch k {
 	case KindSkill:
 		return "write a skill as " + skillFile + " in a folder of its own"
-	case KindAgent, KindComposition, KindPrompt, KindTask, KindPolicy, KindTenant, KindBudget, KindEntityType, KindThinTool, KindBundle:
+	case KindAgent, KindComposition, KindPrompt, KindTask, KindPolicy, KindTenant, KindBudget, KindRateLimit, KindEntityType, KindThinTool, KindBundle:
 	}
 	return "write it in a .yaml or .json file"
 }

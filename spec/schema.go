@@ -44,6 +44,9 @@ func SchemaOf(kind Kind) ([]byte, error) {
 	if kind == KindBudget {
 		budgetShape(schema)
 	}
+	if kind == KindRateLimit {
+		rateLimitShape(schema)
+	}
 	if kind == KindEntityType {
 		if err := entityTypeShape(schema); err != nil {
 			return nil, fmt.Errorf("schema of %s: %w", kind, err)
@@ -84,6 +87,8 @@ func headOf(kind Kind) (reflect.Type, string) {
 		return reflect.TypeFor[Tenant](), "jig tenant"
 	case KindBudget:
 		return reflect.TypeFor[Budget](), "jig budget"
+	case KindRateLimit:
+		return reflect.TypeFor[RateLimit](), "jig rate limit"
 	case KindEntityType:
 		return reflect.TypeFor[entityTypeHead](), "jig entity type"
 	case KindThinTool:

@@ -256,6 +256,8 @@ func explainOne(doc spec.Document, tools []jig.Tool) explained {
 	case doc.EntityType != nil:
 		e := spec.ExplainEntityType(*doc.EntityType, tools...)
 		x.Text, x.Mermaid = e.Text(), e.Mermaid()
+	case doc.RateLimit != nil:
+		x.Text = spec.ExplainRateLimit(*doc.RateLimit)
 	case doc.Budget != nil:
 		x.Text = spec.ExplainBudget(*doc.Budget)
 	default:

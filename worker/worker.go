@@ -20,6 +20,7 @@ import (
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/ratelimit/limiter"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/tenancy/current"
 	"github.com/jig-run/jig/model"
@@ -116,6 +117,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		Tenants:      tenants,
 		Model:        models,
 		Budgets:      models,
+		RateLimits:   limiter.New(w.store, w.store),
 		Expressions:  expressions,
 		Composer:     newExecutions(w.store, w.temporal, s, p.registry),
 		Extractor:    newExtractor(w.store),
@@ -256,6 +258,7 @@ func storeOf(db *store.DB) activities.Store {
 		Audits:      db,
 		Reviews:     db,
 		BudgetStore: db,
+		RateStore:   db,
 		TextStore:   db,
 	}
 }

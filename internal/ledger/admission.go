@@ -138,7 +138,11 @@ func Readmit(s State, c jig.Call, asked *jig.Pending) (Transition, error) {
 	}
 	var t Transition
 	if s.Open != nil && (s.Open.Status == approval.Open || s.Open.Status == approval.Approved) {
-		t = s.withdraw(fmt.Sprintf("%s changed since the call was admitted", s.Call.Tool), "")
+		why := fmt.Sprintf("%s changed since the call was admitted", s.Call.Tool)
+		if c.Status == jig.CallFailed && c.Result != nil && c.Version == s.Version && c.Digest == s.Call.Digest {
+			why = c.Result.Summary // nothing has changed, but the call cannot run
+		}
+		t = s.withdraw(why, "")
 	}
 	admitted := admit(s.Call, c, asked)
 	if s.Call.InDoubt && (admitted.Call.Status.Final() || !c.Idempotent) {

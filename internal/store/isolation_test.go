@@ -66,6 +66,8 @@ func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	require.NoError(t, w.SettleBudget(t.Context(), budget.Settlement{
 		Reservation: held, Spent: []budget.Amount{{Tokens: 1}}, Record: &budget.Record{Pass: 1, CallID: "1.2", Model: "secret"},
 	}))
+	_, err = w.AskRateLimits(t.Context(), w.wants("1.2", slots("secret", 1)))
+	require.NoError(t, err)
 	notice := w.column(t, "select id from notices")[0]
 	require.NoError(t, w.OpenDeliveries(t.Context(), w.tenant, notice, "v1", []string{"secret"}))
 	return w, asking, artifact
@@ -115,6 +117,12 @@ func TestTenants_AreSeparated(t *testing.T) {
 		},
 		"RefuseBudget": func() error {
 			return w.RefuseBudget(ctx, budget.Refusal{Reservation: budget.Reservation{Tenant: thief, SessionID: id, Key: "k"}, Reason: "x"})
+		},
+		"AskRateLimits": func() error {
+			r := w.wants("1.2", slots("secret", 1))
+			r.Tenant = thief
+			_, err := w.AskRateLimits(ctx, r)
+			return err
 		},
 		"SessionRoot":   func() error { _, err := w.SessionRoot(ctx, thief, id); return err },
 		"SaveSummary":   func() error { return w.SaveSummary(ctx, thief, id, 1, "x") },
@@ -245,7 +253,7 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 		"tenants", "sessions", "messages", "turns", "pass_ends", "events", "calls", "approvals", "decisions", "artifacts",
 		"artifact_chunks", "documents", "frames", "frame_values", "received", "received_consumed",
 		"grants", "pauses", "notices", "notice_deliveries", "audit", "audit_heads", "bundles", "used_tokens",
-		"budget_counters", "budget_reservations", "usage_records",
+		"budget_counters", "budget_reservations", "usage_records", "rate_buckets", "rate_calls",
 	}
 	count := func(tx pgx.Tx, table string) (n int) {
 		require.NoError(t, tx.QueryRow(t.Context(), "select count(*) from "+table+" where tenant_id <> '_global'").Scan(&n), table)
@@ -277,6 +285,7 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 		"update installation set id = 'other'":                                        "42501",
 		"delete from used_tokens":                                                     "42501",
 		"delete from budget_counters":                                                 "42501",
+		"delete from rate_calls":                                                      "42501",
 		"update usage_records set cost = 0":                                           "42501",
 		"update used_tokens set token = 'another'":                                    "42501",
 		"delete from settled_calls":                                                   "42501",

@@ -223,7 +223,7 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 			"documents, frames, frame_values, received, received_consumed, grants, pauses, notices, notice_deliveries" + to,
 		"grant update on sessions, calls, approvals, frames, frame_values, grants, pauses, notices, notice_deliveries" + to,
 		"grant select, insert on used_tokens, settled_calls, usage_records" + to,
-		"grant select, insert, update on budget_counters, budget_reservations" + to,
+		"grant select, insert, update on budget_counters, budget_reservations, rate_buckets, rate_calls" + to,
 		"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks, bundles" + to,
 		"grant select on audit, audit_heads, installation, retired_sessions" + to,
 		"grant update (size) on artifacts" + to,
@@ -234,7 +234,7 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 			"jig_take_notices(integer, interval), jig_take_deliveries(integer, integer, text[], text[], interval), " +
 			"jig_forget_notices(interval, integer), jig_forget_tokens(interval, integer), jig_audit(text, text, text, text), " +
 			"jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz), " +
-			"jig_release_reservations(integer), jig_entity_elsewhere(text), jig_value_elsewhere(text, text)" + to,
+			"jig_release_reservations(integer), jig_forget_rates(integer), jig_entity_elsewhere(text), jig_value_elsewhere(text, text)" + to,
 	} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return migrationError(err, config)

@@ -21,6 +21,8 @@ var exports = [...]struct{ query, name string }{
 	{"ExportBudgetCounters", "budget_counter"},
 	{"ExportBudgetReservations", "budget_reservation"},
 	{"ExportUsageRecords", "usage_record"},
+	{"ExportRateBuckets", "rate_bucket"},
+	{"ExportRateCalls", "rate_call"},
 	{"ExportCalls", "call"},
 	{"ExportSettledCalls", "settled_call"},
 	{"ExportFrames", "frame"},

@@ -46,6 +46,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	var paused []pauseRow
 	var delegated []delegatedRow
 	var below []delegatedApprovalRow
+	var waiting []rateWaitingRow
 	err := db.once(ctx, tenant, func(t *tx) {
 		first(t.queue("SessionGet", tenant, id), &row)
 		list(t.queue("ApprovalsOpenOfSession", tenant, id, maxViewPending), &open)
@@ -55,6 +56,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 		list(t.queue("PausesOfSession", tenant, id), &paused)
 		list(t.queue("Delegated", tenant, id, maxDelegated), &delegated)
 		list(t.queue("DelegatedApprovals", tenant, id, maxViewPending), &below)
+		list(t.queue("RateWaiting", tenant, id, maxViewCalls), &waiting)
 	})
 	if err != nil {
 		return jig.SessionView{}, err
@@ -85,6 +87,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 			return jig.SessionView{}, err
 		}
 	}
+	heldBack(v.Calls, waiting)
 	c, idle := v.Counts, idleChildren(delegated)[s.ID]
 	if v.Status == jig.StatusWorking && onlyPeople(c[jig.CallWaiting]+c[jig.CallUnknown], c[jig.CallReserved]+c[jig.CallExecuting], *held, idle) {
 		v.Status = jig.StatusInputRequired

@@ -15,7 +15,7 @@ func StoredKind(kind spec.Kind) string {
 	switch kind {
 	case spec.KindComposition, spec.KindPrompt, spec.KindTask, spec.KindThinTool:
 		return bundle.KindSpec
-	case spec.KindAgent, spec.KindSkill, spec.KindPolicy, spec.KindTenant, spec.KindBudget, spec.KindEntityType, spec.KindBundle:
+	case spec.KindAgent, spec.KindSkill, spec.KindPolicy, spec.KindTenant, spec.KindBudget, spec.KindRateLimit, spec.KindEntityType, spec.KindBundle:
 	}
 	return string(kind)
 }

@@ -1,0 +1,102 @@
+package activities
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ratelimit"
+)
+
+// RateLimits holds back calls that would exceed the rate limits of their tenants.
+type RateLimits interface {
+	// Limited reports whether a limit may concern the calls of a tool, so that each attempt must ask before it begins.
+	Limited(ctx context.Context, tenant, tool string) (bool, error)
+	// Ask lets an attempt of a call begin, or says how long it should wait before it asks again. whole reports that a composition, an
+	// extraction or a session answers the call.
+	Ask(ctx context.Context, session jig.Session, call jig.Call, whole bool) (ratelimit.Answer, error)
+}
+
+// RateStore forgets what rate limits do not need any more.
+type RateStore interface {
+	// ForgetRates deletes at most limit rows of each kind, of all tenants. It returns how many it deleted.
+	ForgetRates(ctx context.Context, limit int) (int64, error)
+}
+
+// boundless is for engines without rate limits.
+type boundless struct{}
+
+func (boundless) Limited(context.Context, string, string) (bool, error) { return false, nil }
+
+func (boundless) Ask(context.Context, jig.Session, jig.Call, bool) (ratelimit.Answer, error) {
+	return ratelimit.Answer{}, nil
+}
+
+// waitsHere is how long an attempt waits for rate limits on its worker. A call that must wait longer is handed back to Temporal, so that it
+// occupies no worker.
+const waitsHere = time.Second
+
+// limited asks the rate limits whether an attempt of a call may begin. ended is set if the call must wait, or has waited too long and failed.
+func (a *Activities) limited(ctx context.Context, session jig.Session, call jig.Call, attempt string) (ended *unclaimed, err error) {
+	concerned, err := a.rates.Limited(ctx, call.Tenant, call.Tool)
+	if err != nil || !concerned {
+		return nil, err
+	}
+	room := time.Duration(0)
+	if activity.IsActivity(ctx) && !activity.GetInfo(ctx).IsLocalActivity {
+		room = waitsHere
+	}
+	for {
+		var answer ratelimit.Answer
+		err := retryWhileUnavailable(ctx, func() (err error) {
+			answer, err = a.rates.Ask(ctx, session, call, attempt == frameAttempt)
+			return err
+		})
+		switch {
+		case err != nil:
+			return nil, err
+		case answer.Expired:
+			return a.outwaited(ctx, call, answer.Why)
+		case answer.Wait == 0:
+			return nil, nil
+		case answer.Wait > room:
+			return &unclaimed{ran: Ran{State: call.Status, Paused: true, Held: answer.Why, again: answer.Wait}}, nil
+		}
+		room -= answer.Wait
+		select {
+		case <-ctx.Done():
+			return nil, jig.Errorf(jig.CodeUnavailable, "the attempt was interrupted while call %s waited for a rate limit", call.ID)
+		case <-time.After(answer.Wait):
+		}
+	}
+}
+
+// outwaited fails a call that has waited too long for a rate limit.
+func (a *Activities) outwaited(ctx context.Context, call jig.Call, why string) (*unclaimed, error) {
+	fresh := call
+	refuse(&fresh, ratelimit.Expired(why))
+	stored, err := a.store.Readmit(ctx, fresh, nil)
+	if err != nil {
+		return nil, err
+	}
+	if stored.Status == jig.CallWaiting || stored.Status == jig.CallUnknown {
+		ran, err := a.asked(ctx, stored)
+		return &unclaimed{ran: ran}, err
+	}
+	return &unclaimed{ran: result(stored), again: !stored.Status.Final()}, nil
+}
+
+// lookAgain returns how long a call that is held back waits before it is tried again.
+func (r Ran) lookAgain() time.Duration { return cmp.Or(r.again, pauseLook) }
+
+// forgetRates deletes what rate limits do not need any more.
+func (a *Activities) forgetRates(ctx context.Context) error {
+	if a.store.RateStore == nil {
+		return nil
+	}
+	_, err := a.store.ForgetRates(ctx, releasedAtOnce)
+	return err
+}

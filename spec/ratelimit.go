@@ -1,0 +1,142 @@
+package spec
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/jig-run/jig/internal/expr"
+)
+
+// RateLimit is a parsed document of kind rate_limit: how often calls may begin, and how many may run at the same time.
+type RateLimit struct {
+	Kind        string     `json:"kind" spec:"required" jsonschema:"rate_limit."`
+	Name        string     `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: apis" jsonschema:"The document's name: lower-case letters, digits, '.', '_' and '-'."`
+	Description string     `json:"description,omitempty" spec:"max=4096" jsonschema:"What the limits are for."`
+	Limits      []rateRule `json:"limits" spec:"required,max=100" hint:"add e.g. limits: [{name: all, rate: 10, per: 1s}]" jsonschema:"The limits. A call must fit into all that concern it, and waits until it does."`
+}
+
+// rateRule is a limit of a document.
+type rateRule struct {
+	Name        string     `json:"name" spec:"required,max=64,form=name" hint:"add e.g. name: per-host" jsonschema:"The limit's name, unique in the document. Status, events and errors name it."`
+	Tools       []string   `json:"tools,omitempty" spec:"max=512,form=tool" jsonschema:"The tools whose calls count: names, category.* or * for all (the default)."`
+	When        Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"The calls that count (CEL over tool, input, agent, principal, tenant and session); default: all calls of the tools."`
+	Key         Expression `json:"key,omitempty" spec:"max=4096" jsonschema:"Calls for which this gives the same value share the limit (CEL over the same variables), e.g. principal.id; default: all calls share it."`
+	Rate        int        `json:"rate,omitempty" spec:"min=1,max=1000000" jsonschema:"How many calls may begin in the time per, spread evenly."`
+	Per         Duration   `json:"per,omitempty" spec:"min=1s,max=31d" jsonschema:"The time for which rate counts, e.g. 1s, 1m or 1d."`
+	Burst       int        `json:"burst,omitempty" spec:"min=1,max=1000000" jsonschema:"How many calls may begin at once after a quiet time; default 1."`
+	Concurrency int        `json:"concurrency,omitempty" spec:"min=1,max=10000" jsonschema:"How many calls may run at the same time."`
+	MaxWait     Duration   `json:"max_wait,omitempty" spec:"min=1s,max=31d" jsonschema:"How long a call may wait before it fails with RATE_LIMITED; default 1h."`
+}
+
+// defaultMaxWait is how long a call waits for a rate limit that does not say so.
+const defaultMaxWait = time.Hour
+
+// LoadRateLimit reads a document of kind rate_limit, in YAML or JSON, with its defaults. document is the file name for error messages. The error
+// is a [Problems] with everything that is wrong.
+func LoadRateLimit(document string, body []byte) (RateLimit, error) {
+	d := newDecoder(document)
+	r := d.rateLimit(body)
+	d.problems.Sort()
+	if err := d.problems.OrNil(); err != nil {
+		return RateLimit{}, err
+	}
+	return r, nil
+}
+
+func (d *decoder) rateLimit(body []byte) RateLimit {
+	tree := d.parseTree(plainJSON(body))
+	if tree == nil {
+		return RateLimit{}
+	}
+	d.places[""] = tree
+	if !d.is(tree, "", kindMap) {
+		return RateLimit{}
+	}
+	var r RateLimit
+	d.into(tree, "", reflect.ValueOf(&r).Elem())
+	if r.Kind != "" && r.Kind != string(KindRateLimit) {
+		d.at("kind", ProblemUnknownKind, "write kind: rate_limit", "this is read as a rate limit, not %q", r.Kind)
+	}
+	if len(r.Limits) == 0 && len(d.problems) == 0 {
+		d.at("limits", ProblemMissingKey, "add e.g. {name: all, rate: 10, per: 1s}", "the document has no limits")
+	}
+	for i := range r.Limits {
+		d.checkRate(indexPath("limits", i))
+		r.Limits[i].setDefaults()
+	}
+	d.unique("limits", "name", len(r.Limits), func(i int) string { return r.Limits[i].Name })
+	d.checkRateExpressions(r.Limits)
+	return r
+}
+
+func (r *rateRule) setDefaults() {
+	if len(r.Tools) == 0 {
+		r.Tools = []string{"*"}
+	}
+	if r.Burst == 0 {
+		r.Burst = 1
+	}
+	if r.MaxWait == 0 {
+		r.MaxWait = Duration(defaultMaxWait)
+	}
+}
+
+func (d *decoder) checkRate(path string) {
+	rate, per := d.has(path+".rate"), d.has(path+".per")
+	switch {
+	case !rate && !per && !d.has(path+".concurrency"):
+		d.at(path, ProblemMissingKey, "add rate and per, or concurrency", "the limit bounds nothing")
+	case rate && !per:
+		d.at(path, ProblemMissingKey, "add e.g. per: 1m", "rate needs the time for which it counts")
+	case per && !rate:
+		d.at(path, ProblemMissingKey, "add e.g. rate: 30", "per needs the number of calls")
+	}
+	if d.has(path+".burst") && !rate {
+		d.at(path+".burst", ProblemBadShape, "remove it, or add rate and per", "only a limit with a rate has a burst")
+	}
+}
+
+// RateLimitShapes returns the JSON Schemas of the variables that rate limits can read, by name.
+func RateLimitShapes() expr.Shapes {
+	policy := PolicyShapes()
+	return expr.Shapes{
+		"input": policy["input"],
+		"agent": policy["agent"],
+		"principal": []byte(`{"type":"object","additionalProperties":false,"properties":{"id":{"type":"string"},` +
+			`"groups":{"type":"array","items":{"type":"string"}}}}`),
+		"session": []byte(`{"type":"object","additionalProperties":false,"properties":{"id":{"type":"string"},` +
+			`"root_agent":{"type":"string"},"parent_agent":{"type":"string"},"depth":{"type":"integer"},"source":{"type":"string"}}}`),
+	}
+}
+
+func (d *decoder) checkRateExpressions(limits []rateRule) {
+	env, err := expr.RateLimitEnv()
+	if err != nil {
+		d.at("limits", ProblemBadCEL, "", "expressions cannot be checked: %v", err)
+		return
+	}
+	c, shapes := compiler{decoder: d, env: env}, RateLimitShapes()
+	check := func(path string, source Expression, want expr.Type) {
+		if source == "" {
+			return
+		}
+		if err := env.Check(string(source), want, shapes); err != nil {
+			c.report(path, err)
+		}
+	}
+	for i, limit := range limits {
+		check(indexPath("limits", i)+".when", limit.When, expr.Bool)
+		check(indexPath("limits", i)+".key", limit.Key, expr.Any)
+	}
+}
+
+// rateLimitShape adds to the schema of a rate limit the rules that the Go types do not express.
+func rateLimitShape(schema *jsonschema.Schema) {
+	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindRateLimit))
+	schema.Properties["limits"].MinItems = new(1)
+	limit := schema.Properties["limits"].Items
+	limit.AnyOf = []*jsonschema.Schema{{Required: []string{"rate"}}, {Required: []string{"concurrency"}}}
+	limit.DependentRequired = map[string][]string{"rate": {"per"}, "per": {"rate"}, "burst": {"rate"}}
+}
