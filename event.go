@@ -42,6 +42,7 @@ const (
 	EventToolAnswered       EventType = "tool.answered"
 	EventGrantCreated       EventType = "grant.created"
 	EventGrantUsed          EventType = "grant.used"
+	EventToolPaused         EventType = "tool.paused"
 	EventSessionPaused      EventType = "session.paused"
 	EventSessionResumed     EventType = "session.resumed"
 	EventBudgetExhausted    EventType = "budget.exhausted"

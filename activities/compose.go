@@ -417,6 +417,9 @@ func (c *composition) finish(ctx context.Context) (Ran, error) {
 		completion.Whole = whole
 	}
 	stored, err := c.store.Complete(ctx, completion)
+	if err == nil {
+		c.logCall(ctx, stored.Call)
+	}
 	return result(stored.Call), err
 }
 

@@ -44,6 +44,11 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 		for _, done := range quick {
 			if _, ok := finished[done.CallID]; ok {
 				finished[done.CallID] = Ran{State: done.Status, Summary: jig.Cut(done.Result.Summary, 120)}
+				for _, call := range calls {
+					if call.ID == done.CallID {
+						a.logQuick(ctx, call, done)
+					}
+				}
 			}
 		}
 	}
@@ -54,6 +59,9 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 			ran, ok = inline[id]
 		}
 		if paused(calls, id) {
+			if err := a.store.NoteHeld(ctx, in.Tenant, in.SessionID, id); err != nil {
+				return nil, temporalError(err)
+			}
 			list[i] = Ran{State: jig.CallReserved, Paused: true}
 			continue
 		}

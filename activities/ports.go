@@ -130,6 +130,8 @@ type PauseStore interface {
 	Resume(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error)
 	// Pauses lists the pauses of a tenant, the oldest first.
 	Pauses(ctx context.Context, tenant string) ([]jig.Pause, error)
+	// NoteHeld records, once for each pause, the event that a pause holds back a call or, if callID is empty, the session's next pass.
+	NoteHeld(ctx context.Context, tenant, id, callID string) error
 }
 
 // EventLog is the append-only log of each session.

@@ -144,6 +144,9 @@ type unclaimed struct {
 func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, attempt string) (ledger.Reservation, *unclaimed, error) {
 	if call.Paused != "" && call.Status == jig.CallReserved {
 		why, err := a.budgets.Resume(ctx, call.Tenant, call.SessionID)
+		if err == nil {
+			err = a.store.NoteHeld(ctx, call.Tenant, call.SessionID, call.ID)
+		}
 		return ledger.Reservation{}, &unclaimed{ran: held(call, why)}, err
 	}
 	running := call
@@ -348,6 +351,7 @@ func (a *Activities) record(
 	if err != nil {
 		return Ran{}, err
 	}
+	a.logCall(ctx, stored.Call)
 	if stored.Late {
 		a.tellSettled(ctx, stored.Call)
 	}

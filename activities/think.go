@@ -52,7 +52,7 @@ func (a *Activities) Think(ctx context.Context, in ThinkInput) (Thought, error) 
 	case begun.Turn != nil:
 		return Thought{Calls: len(begun.Turn.Calls)}, nil
 	case begun.Session.Paused != "":
-		return Thought{Paused: true}, nil
+		return Thought{Paused: true}, temporalError(a.store.NoteHeld(ctx, in.Tenant, in.SessionID, ""))
 	}
 	stop := heartbeat(ctx)
 	defer stop()
@@ -123,6 +123,7 @@ func (a *Activities) conclude(ctx context.Context, begun ledger.Beginning, in Th
 	if err != nil {
 		return Thought{}, err
 	}
+	a.logRefused(ctx, admission)
 	thought := Thought{Calls: len(turn.Calls), Continues: !settles || answer.End != nil && ended == nil}
 	if ended != nil {
 		thought.Ended = new(settled(*ended))

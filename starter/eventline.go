@@ -41,6 +41,9 @@ type approvalData struct {
 	Used      int             `json:"used"`
 	MaxUses   int             `json:"max_uses"`
 	ExpiresAt time.Time       `json:"expires_at"`
+	Scope     string          `json:"scope"`
+	Target    string          `json:"target"`
+	Reason    string          `json:"reason"`
 	Edited    *struct {
 		After json.RawMessage `json:"after"`
 	} `json:"edited"`
@@ -146,10 +149,20 @@ func approvalWords(e jig.Event) string {
 			text += ", when " + d.When
 		}
 		return text
+	case jig.EventToolPaused, jig.EventSessionPaused:
+		return d.pauseWords()
 	case jig.EventGrantUsed:
 		return fmt.Sprintf("%s: %d of %s", d.Grant, d.Used, plural(d.MaxUses, "call", "calls"))
 	}
 	return ""
+}
+
+// pauseWords says what is paused, and why, if the event names what.
+func (d approvalData) pauseWords() string {
+	if d.Scope == "" {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimSpace(d.Scope+" "+d.Target)+": "+d.Reason, ": ")
 }
 
 // editWords describes how a call was changed, which approvals are still missing, and which grant covered the call.
@@ -179,7 +192,7 @@ func mark(c palette, t jig.EventType) string {
 	}
 	asks := []jig.EventType{
 		jig.EventToolNeedsApproval, jig.EventToolOutcomeUnknown, jig.EventToolAsked, jig.EventToolEdited, jig.EventApprovalReminded,
-		jig.EventApprovalEscalated, jig.EventSessionPaused, jig.EventBudgetExhausted,
+		jig.EventApprovalEscalated, jig.EventSessionPaused, jig.EventToolPaused, jig.EventBudgetExhausted,
 	}
 	switch {
 	case slices.Contains(good, t):
@@ -201,7 +214,7 @@ func eventWord(t jig.EventType) string {
 		jig.EventApprovalVoted: "approved in part", jig.EventApprovalDelegated: "approval delegated",
 		jig.EventApprovalReminded: "still waits for approval", jig.EventApprovalEscalated: "more people may approve",
 		jig.EventGrantCreated: "standing approval given", jig.EventGrantUsed: "standing approval used",
-		jig.EventToolSkipped: "skipped, a duplicate", jig.EventToolOutput: "says", jig.EventDecisionRefused: "decision refused",
+		jig.EventToolPaused: "held back by a pause", jig.EventToolSkipped: "skipped, a duplicate", jig.EventToolOutput: "says", jig.EventDecisionRefused: "decision refused",
 	}
 	if word, ok := words[t]; ok {
 		return word

@@ -73,10 +73,8 @@ func (f *follower) follow(ctx context.Context, after int64) error {
 	return f.engine.Follow(ctx, o, func(page client.EventsPage) error {
 		f.worried = ""
 		for _, event := range page.Events {
-			if f.show != nil {
-				if err := f.show(event); err != nil {
-					return err
-				}
+			if err := f.print(event); err != nil {
+				return err
 			}
 			f.stale = f.stale || slices.Contains(asking, event.Type)
 		}
@@ -85,6 +83,17 @@ func (f *follower) follow(ctx context.Context, after int64) error {
 		}
 		return f.attend(ctx)
 	})
+}
+
+// print shows an event. Without --follow it shows only pauses, because a person would otherwise wait without knowing for what.
+func (f *follower) print(event jig.Event) error {
+	if f.show != nil {
+		return f.show(event)
+	}
+	if !f.quiet && (event.Type == jig.EventToolPaused || event.Type == jig.EventSessionPaused) {
+		f.say("%s", f.eventLine(f.err, event))
+	}
+	return nil
 }
 
 // trouble prints that the engine does not answer, unless it has just printed the same message. It returns nil, because the session is

@@ -264,3 +264,17 @@ func TestFollow_ShowsWhatTheModelSays(t *testing.T) {
 	got := jigCLI(t, e, nil, "run", "review", "--follow")
 	require.Contains(t, got.stderr, "pass 1   · model says · I create it. [2J\n")
 }
+
+func TestRun_SaysThatItIsPaused(t *testing.T) {
+	t.Parallel()
+	e := doneEngine()
+	e.pages = []client.EventsPage{{Status: jig.StatusCompleted, Events: []jig.Event{
+		{Type: jig.EventPassStarted, Pass: 1},
+		{Type: jig.EventToolPaused, Pass: 1, CallID: "1.1", Tool: "a.b", Data: json.RawMessage(`{"scope":"tool","target":"a.b","by":"zoe","reason":"moving"}`)},
+		{Type: jig.EventSessionPaused, Pass: 1, Data: json.RawMessage(`{"by":"zoe","reason":"look first"}`)},
+	}}}
+	got := jigCLI(t, e, nil, "run", "review")
+	require.Contains(t, got.stderr, "? 1.1 a.b held back by a pause · tool a.b: moving (by zoe)\n")
+	require.Contains(t, got.stderr, "? session paused · look first (by zoe)\n")
+	require.NotContains(t, got.stderr, "pass started", "only --follow shows the other events")
+}

@@ -219,6 +219,8 @@ func TestTenants_AreSeparated(t *testing.T) {
 	waiting, _, err := w.PendingApprovals(ctx, thief, "", 0)
 	require.NoError(t, err)
 	require.Empty(t, waiting)
+	require.NoError(t, w.NoteHeld(ctx, thief, id, "1.4"))
+	require.NoError(t, w.NoteHeld(ctx, thief, id, ""))
 	for _, filter := range []protocol.SessionFilter{{}, {ParentID: id}, {RequestedBy: "ana"}} {
 		sessions, _, err := w.ListSessions(ctx, thief, filter, "", 0)
 		require.NoError(t, err)

@@ -33,6 +33,7 @@ create table sessions (
     summary         text not null default '',
     refused_signals bigint not null default 0, -- signals that named no call of the session, including those that have no event
     last_seq        bigint not null default 0 check (last_seq >= 0), -- the number of the latest event
+    held_by         text not null default '', -- the latest pause of the tenant that held a pass back, so that it has one event
     -- How the latest pass ended.
     answer          text not null default '',
     answer_artifact text not null default '',

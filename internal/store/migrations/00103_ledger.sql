@@ -36,6 +36,7 @@ create table calls (
                                                     'succeeded', 'failed', 'denied', 'expired', 'canceled', 'duplicate')),
     fence           integer not null default 0 check (fence >= 0),
     attempt         text not null default '', -- the name of the attempt that holds the fence
+    held_by         text not null default '', -- the latest pause that held the call back, so that it has one event
     in_doubt        boolean not null default false, -- an earlier attempt may have taken effect, or may have begun since the backup that was restored
     child           text not null default '', -- the session that the call started
     -- How it ended.

@@ -55,3 +55,35 @@ select p.scope, p.target, p.by, p.claimed, p.reason, p.at from pauses p
 where p.tenant_id = $1 and p.lifted_at is null
     and (p.scope <> 'session' or p.target in (select l.session_id from line l))
 order by p.at, p.scope, p.target
+
+-- name: CallHeld
+-- The tool of a call that has not begun, and the pause that last held it back.
+select c.tool, c.held_by from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = 'reserved'
+
+-- name: CallHeldBy
+-- Records the event that a pause holds back a call, once for each pause.
+with c as (
+    update calls c set held_by = $4
+    where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = 'reserved' and c.held_by <> $4
+    returning c.pass, c.tool
+), n as (
+    update sessions s set last_seq = s.last_seq + 1, updated_at = clock_timestamp()
+    from c where s.tenant_id = $1 and s.session_id = $2
+    returning s.last_seq, c.pass, c.tool
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, call_id, tool, data)
+    select $1, $2, n.last_seq, clock_timestamp(), 'tool.paused', n.pass, $3, n.tool, $5::json from n
+)
+select n.last_seq from n
+
+-- name: SessionHeldBy
+-- Records the event that a pause holds back the next pass of a session, once for each pause.
+with n as (
+    update sessions s set held_by = $3, last_seq = s.last_seq + 1, updated_at = clock_timestamp()
+    where s.tenant_id = $1 and s.session_id = $2 and s.held_by <> $3 and s.status in ('working', 'input_required')
+    returning s.last_seq, s.pass
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, data)
+    select $1, $2, n.last_seq, clock_timestamp(), 'session.paused', n.pass, $4::json from n
+)
+select n.last_seq from n

@@ -1,0 +1,72 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+)
+
+// lines returns the lines of the worker's log, which is JSON, about a session.
+func (d *desk) lines(session string) []map[string]any {
+	d.t.Helper()
+	out, err := os.ReadFile(d.log.Name())
+	require.NoError(d.t, err)
+	var list []map[string]any
+	for line := range strings.Lines(string(out)) {
+		var entry map[string]any
+		if strings.Contains(line, session) && json.Unmarshal([]byte(line), &entry) == nil {
+			list = append(list, entry)
+		}
+	}
+	return list
+}
+
+// A call that a pause holds back says so once in the session's log and to whoever waits for it, and not as an error in the worker's log, which
+// has one line for each call that ended.
+func TestPauseIsSeenByWhoeverWaits(t *testing.T) {
+	t.Parallel()
+	d := open(t, "JIG_LOG_LEVEL=info", "JIG_LOG_FORMAT=json")
+	file := d.file("probe.md", agent(`["test.*"]`, `    - when: pass == 1
+      calls:
+        - {tool: test.nothere, input: {}}
+        - {tool: test.echo, input: {value: beside}}
+        - {tool: test.fail, input: {name: broken}}
+    - answer: done
+`))
+	request := client.PauseRequest{Tenant: jig.DefaultTenant, Scope: jig.PauseTool, Target: "test.echo", By: "ana", Reason: "the other side moves"}
+	_, err := d.Pause(t.Context(), request)
+	require.NoError(t, err)
+	id := newID(jig.DefaultTenant)
+	ended := make(chan said, 1)
+	go func() { ended <- d.jig("run", file, "--id", jig.ClientID(id)) }()
+	tried := func() int { return len(d.eventsSoFar(id, jig.EventToolPaused)) }
+	require.True(t, eventually(t.Context(), patience, func() bool { return tried() == 1 }))
+	d.kill() // another worker that tries the call again does not repeat the event
+	d.start()
+	_, err = d.Resume(t.Context(), request)
+	require.NoError(t, err)
+	got := <-ended
+	require.Equal(t, "done\n", got.out, got.err)
+	require.Contains(t, got.err, "? 1.2 test.echo held back by a pause · tool test.echo: the other side moves (by ana, claimed)")
+	require.Equal(t, 1, tried())
+
+	calls := map[string]string{}
+	for _, line := range d.lines(id) {
+		require.NotEqual(t, "ERROR", line["level"], "%v", line)
+		if line["msg"] == "call ended" {
+			call, _ := line["call_id"].(string)
+			require.Empty(t, calls[call], "one line for each call")
+			calls[call], _ = line["status"].(string)
+			require.Equal(t, "INFO", line["level"])
+		}
+	}
+	require.Equal(t, map[string]string{ // the first was refused and never ran
+		"1.1": "failed", "1.2": "succeeded", "1.3": "failed",
+	}, calls)
+}
