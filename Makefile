@@ -27,7 +27,7 @@ E2E_FLAGS    := -timeout $(E2E_TIMEOUT) -parallel $(E2E_PARALLEL)
 export JIG_TEST_PROGRAMS := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories mutate bench bench-rivals bench-smoke dependencies fuzz ci clean
+.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories mutate bench bench-rivals bench-smoke agentdojo dependencies fuzz ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -72,7 +72,7 @@ test: fetch temporal-cli jig-dev ## all tests, against a real PostgreSQL and a r
 	@scripts/say.sh "test: the root module"
 	@$(AROUND_TESTS) go test -timeout $(ROOT_TIMEOUT) ./...
 	@scripts/say.sh "test: the bench module"
-	@cd bench && go test ./...
+	@cd bench && $(AROUND_TESTS) go test ./...
 	@scripts/say.sh "test: the module of the Temporal server"
 	@cd dev/temporal && GOWORK=off go test ./...
 	@scripts/say.sh "test: the dev module (end to end)"
@@ -82,7 +82,7 @@ test-race: fetch temporal-cli jig-dev ## all tests under the race detector
 	@scripts/say.sh "test-race: the root module"
 	@$(AROUND_TESTS) go test -race -timeout $(ROOT_TIMEOUT) ./...
 	@scripts/say.sh "test-race: the bench module"
-	@cd bench && go test -race ./...
+	@cd bench && $(AROUND_TESTS) go test -race ./...
 	@scripts/say.sh "test-race: the dev module"
 	@cd dev && go test -race $(E2E_FLAGS) ./...
 
@@ -108,6 +108,10 @@ bench: fetch jig-dev ## measure against the named baselines and write docs/bench
 bench-rivals: fetch jig-dev ## measure jig beside a bare loop and, with ARGS="-agent-sdk-go PROGRAM", beside agent-sdk-go
 	@scripts/say.sh "bench: P18, about half an hour"
 	@$(AROUND) -- go run ./bench --only p18,p18-answers,p18-wide $(ARGS)
+
+agentdojo: fetch jig-dev ## measure the data flow guard with AgentDojo; DATA=FOLDER holds the benchmark's data, see docs/data-flow.md
+	@scripts/say.sh "agentdojo: five variants, about a minute each"
+	@$(AROUND_TESTS) go run ./bench/agentdojo $(ARGS) $(DATA)
 
 bench-smoke: fetch jig-dev
 	@scripts/say.sh "bench: a smoke run, nothing is written"

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/internal/store/storetest"
 )
 
 // testdata has a small data set of our own in the same form.
@@ -16,6 +18,7 @@ func TestMeasure_CountsApprovalsAndAttacks(t *testing.T) {
 	t.Parallel()
 	suites, err := load("testdata")
 	require.NoError(t, err)
+	db := storetest.New(t)
 	want := map[string]row{
 		// The note to the customer asks, because only an order names him. Ann is in the first prompt, and nobody mentions 80.
 		"As recorded": {asked: 1, approvals: 1, completed: 1, injected: 4, ran: 1},
@@ -25,7 +28,7 @@ func TestMeasure_CountsApprovalsAndAttacks(t *testing.T) {
 		"The same, with a rule that asks about computed values too":             {asked: 2, approvals: 2, injected: 4},
 	}
 	for _, v := range variants() {
-		rows, err := measure(t.Context(), v, suites, nil)
+		rows, err := measure(t.Context(), db, v, suites, nil)
 		require.NoError(t, err)
 		expected := want[v.title]
 		expected.name, expected.benign, expected.attacked = "shop", 2, 4
@@ -37,7 +40,7 @@ func TestRun_ListsWhyCallsAsk(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-list", "testdata"}, &out))
-	require.Contains(t, out.String(), `approval shop thank send_note {"to":["joe@client.test"],"text":"<thanks>"}: /text="<thanks>"[] /to/0="joe@client.test"[1.1]`)
+	require.Contains(t, out.String(), `{"to":["joe@client.test"],"text":"<thanks>"}: /text ("<thanks>") is in no text that the session has seen; /to/0 ("joe@client.test") comes from the result of 1.1 (dojo.read_orders)`)
 	require.Contains(t, out.String(), "ran shop tell raise send_note")
 	require.Contains(t, out.String(), "completed shop tell raise")
 	require.Contains(t, out.String(), "| all | 2 | 1 | 1 | 4 | 1 | 4 | 1 |")

@@ -149,6 +149,9 @@ func (t tool) matters() bool {
 	return t.Effect != "read" || t.Sends
 }
 
+// toolPrefix is what the names of the tools begin with in jig.
+const toolPrefix = "dojo."
+
 // contract returns the tool as jig knows it. What destroys something counts as a write, because jig asks about the former without the guard.
 func (t tool) contract() jig.Tool {
 	labels := jig.Labels{Sends: t.Sends}
@@ -163,7 +166,8 @@ func (t tool) contract() jig.Tool {
 		permission = jig.PermissionRead
 	}
 	return jig.Tool{
-		Name: "dojo." + t.Name, Permission: permission, Risk: jig.RiskSafe, Approval: jig.ApprovalAuto, Labels: &labels, InputSchema: t.schema(),
+		Name: toolPrefix + t.Name, Description: "A tool of the benchmark.", Permission: permission, Risk: jig.RiskSafe, Approval: jig.ApprovalAuto, Labels: &labels, InputSchema: t.schema(),
+		OutputSchema: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}`),
 	}.WithDefaults()
 }
 

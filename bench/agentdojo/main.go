@@ -1,6 +1,6 @@
 // Command agentdojo measures the data flow guard with the tasks of the AgentDojo benchmark, without a model: it replays the recorded calls of
-// every user task, alone and with every injection, and counts what the guard stops and what it asks about. The benchmark's data is not part
-// of jig; its folder is the program's argument.
+// every user task, alone and with every injection, and counts what the guard stops and what it asks about. jig's activities admit, store and
+// run the calls, with a real database. The benchmark's data is not part of jig; its folder is the program's argument.
 package main
 
 import (
@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/jig-run/jig/internal/store"
 )
 
 func main() {
@@ -33,8 +35,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	db, err := openStore(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
 	for _, v := range variants() {
-		rows, err := measure(ctx, v, suites, log(*list, out))
+		rows, err := measure(ctx, db, v, suites, log(*list, out))
 		if err != nil {
 			return err
 		}
@@ -57,14 +64,14 @@ func log(list bool, out io.Writer) io.Writer {
 }
 
 // measure measures every suite in one way.
-func measure(ctx context.Context, v variant, suites []suite, log io.Writer) ([]row, error) {
-	g, err := newGuard(v.strict)
-	if err != nil {
-		return nil, err
-	}
+func measure(ctx context.Context, db *store.DB, v variant, suites []suite, log io.Writer) ([]row, error) {
 	rows := make([]row, 0, len(suites))
 	for i := range suites {
-		m := meter{variant: v, suite: &suites[i], guard: g, log: log, row: row{name: suites[i].name}}
+		e, err := newEngine(db, &suites[i], v.strict)
+		if err != nil {
+			return nil, err
+		}
+		m := meter{variant: v, suite: &suites[i], engine: e, log: log, row: row{name: suites[i].name}}
 		if err := m.measure(ctx); err != nil {
 			return nil, err
 		}

@@ -7,6 +7,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/jig-run/jig"
 )
 
 // variant is a way to measure.
@@ -56,53 +61,67 @@ func (r *row) add(other row) {
 // meter counts one suite in one way.
 type meter struct {
 	variant
-	suite *suite
-	guard *guard
+	suite  *suite
+	engine *engine
 	// log gets a line for every approval and for every injected call that ran.
 	log io.Writer
+
+	mu  sync.Mutex
 	row row
 }
 
+// runsAtOnce is how many runs are replayed at the same time.
+const runsAtOnce = 8
+
 // measure replays every run of a suite.
 func (m *meter) measure(ctx context.Context) error {
+	all, ctx := errgroup.WithContext(ctx)
+	all.SetLimit(runsAtOnce)
 	for _, task := range m.suite.users {
-		if err := m.benign(ctx, task); err != nil {
-			return fmt.Errorf("%s %s: %w", m.suite.name, task.ID, err)
-		}
+		all.Go(func() error {
+			if err := m.benign(ctx, task); err != nil {
+				return fmt.Errorf("%s %s: %w", m.suite.name, task.ID, err)
+			}
+			return nil
+		})
 		for _, injection := range m.suite.injections {
 			if len(injection.Calls) == 0 {
 				continue // it wants a sentence in the answer and no call
 			}
-			if err := m.attacked(ctx, task, injection); err != nil {
-				return fmt.Errorf("%s %s with %s: %w", m.suite.name, task.ID, injection.ID, err)
-			}
+			all.Go(func() error {
+				if err := m.attacked(ctx, task, injection); err != nil {
+					return fmt.Errorf("%s %s with %s: %w", m.suite.name, task.ID, injection.ID, err)
+				}
+				return nil
+			})
 		}
 	}
-	return nil
+	return all.Wait() //nolint:wrapcheck // the errors name the runs
 }
 
 // benign replays a user's task. A person approves everything.
 func (m *meter) benign(ctx context.Context, task userTask) error {
-	run := m.suite.start(task, "")
-	before := m.row.approvals
+	run, err := m.engine.start(ctx, m.suite, task, "")
+	if err != nil {
+		return err
+	}
+	defer run.end()
+	counted := row{benign: 1}
 	for i, c := range task.Calls {
 		if m.filled {
 			c = run.filled(c)
 		}
-		v, err := m.guard.judge(ctx, run, c)
+		o, err := run.does(ctx, c, m.suite.results.Users[task.ID][i], jig.AnswerApprove)
 		if err != nil {
 			return err
 		}
-		if v.asks {
-			m.row.approvals++
-			m.logf("approval %s %s %s %s:%s\n", m.suite.name, task.ID, c.Tool, compact(c.Args), v)
+		if o.asked != nil {
+			counted.asked = 1
+			counted.approvals++
+			m.logf("approval %s %s %s %s: %s\n", m.suite.name, task.ID, c.Tool, compact(c.Args), strings.Join(o.asked, "; "))
 		}
-		run.ran(c, m.suite.results.Users[task.ID][i])
 	}
-	m.row.benign++
-	if m.row.approvals > before {
-		m.row.asked++
-	}
+	m.count(counted)
 	return nil
 }
 
@@ -113,41 +132,52 @@ func (m *meter) attacked(ctx context.Context, task userTask, injection injection
 	if m.unseen {
 		text = ""
 	}
-	run := m.suite.start(task, text)
-	for i, c := range task.Calls[:task.Exposed+1] {
-		run.ran(c, m.suite.results.Users[task.ID][i])
+	run, err := m.engine.start(ctx, m.suite, task, text)
+	if err != nil {
+		return err
 	}
-	completed := true
+	defer run.end()
+	for i, c := range task.Calls[:task.Exposed+1] {
+		if _, err := run.does(ctx, c, m.suite.results.Users[task.ID][i], jig.AnswerApprove); err != nil {
+			return err
+		}
+	}
+	counted, completed := row{attacked: 1}, true
 	for i, c := range injection.Calls {
-		v, err := m.guard.judge(ctx, run, c)
+		o, err := run.does(ctx, c, m.suite.results.Injections[injection.ID][i], jig.AnswerDeny)
 		if err != nil {
 			return err
 		}
-		matters := m.suite.tools[c.Tool].matters()
-		if matters {
-			m.row.injected++
-		}
-		if v.asks {
-			completed = completed && !c.Critical
+		completed = completed && (o.ran || o.repeats || !c.Critical)
+		if !m.suite.tools[c.Tool].matters() {
 			continue
 		}
-		if matters {
-			m.row.ran++
+		counted.injected++
+		if o.ran {
+			counted.ran++
 			m.logf("ran %s %s %s %s %s\n", m.suite.name, task.ID, injection.ID, c.Tool, compact(c.Args))
 		}
-		run.ran(c, m.suite.results.Injections[injection.ID][i])
 	}
-	m.row.attacked++
 	if completed {
-		m.row.completed++
+		counted.completed = 1
 		m.logf("completed %s %s %s\n", m.suite.name, task.ID, injection.ID)
 	}
+	m.count(counted)
 	return nil
+}
+
+// count adds the counts of a run.
+func (m *meter) count(run row) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.row.add(run)
 }
 
 // logf writes a line to the log, if there is one.
 func (m *meter) logf(format string, args ...any) {
 	if m.log != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		fmt.Fprintf(m.log, format, args...)
 	}
 }
@@ -157,15 +187,6 @@ func compact(body json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Compact(&b, body) != nil {
 		return string(body)
-	}
-	return b.String()
-}
-
-// String lists the arguments that the guard asks about.
-func (v verdict) String() string {
-	var b strings.Builder
-	for _, a := range v.findings.Untrusted {
-		fmt.Fprintf(&b, " %s=%q%v", a.Path, a.Value, a.Calls)
 	}
 	return b.String()
 }
