@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
@@ -13,8 +14,14 @@ import (
 // origins traces the arguments of a session's calls. It reads the texts that they are compared with when the first call needs them.
 type origins struct {
 	*Activities
-	tracer *dataflow.Tracer
+	// typed and calls are the session's texts; loaded reports that they have been read.
+	typed  []string
+	calls  []dataflow.Call
+	more   bool
+	loaded bool
 	tools  map[string]string
+	// tracers holds a tracer for each composition whose calls were traced, by the id of its call; "" is for the session's own calls.
+	tracers map[string]*dataflow.Tracer
 }
 
 // trace sets call.Flow. It does nothing in a session that has read neither private nor untrusted data, and compares the arguments only of
@@ -28,10 +35,11 @@ func (o *origins) trace(ctx context.Context, session jig.Session, tool jig.Tool,
 	if !session.ReadUntrusted || !tool.Permission.Writes() && !tool.Sends() {
 		return nil
 	}
-	if err := o.load(ctx, session); err != nil {
+	tracer, err := o.tracerOf(ctx, session, call.Frame)
+	if err != nil {
 		return err
 	}
-	found := o.tracer.Trace(call.Input, tool.InputSchema)
+	found := tracer.Trace(call.Input, tool.InputSchema)
 	for _, argument := range found.Untrusted {
 		call.Flow.UntrustedArguments = append(call.Flow.UntrustedArguments, argument.Path)
 		if len(call.Flow.Notes) < maxNotes {
@@ -50,16 +58,59 @@ func (o *origins) trace(ctx context.Context, session jig.Session, tool jig.Tool,
 // maxNotes is how many untrusted arguments are described to people.
 const maxNotes = 10
 
+// tracerOf returns the tracer of a session's own calls or, if frame names the call of a composition, of that composition's calls.
+func (o *origins) tracerOf(ctx context.Context, session jig.Session, frame string) (*dataflow.Tracer, error) {
+	if t, ok := o.tracers[frame]; ok {
+		return t, nil
+	}
+	if err := o.load(ctx, session); err != nil {
+		return nil, err
+	}
+	typed := o.typed
+	if frame != "" {
+		document, err := o.documentOf(ctx, session, frame)
+		if err != nil {
+			return nil, err
+		}
+		typed = append(slices.Clone(typed), document)
+	}
+	known := dataflow.NewKnowledge(typed, o.calls)
+	known.Incomplete = o.more
+	if o.tracers == nil {
+		o.tracers = map[string]*dataflow.Tracer{}
+	}
+	o.tracers[frame] = dataflow.NewTracer(known)
+	return o.tracers[frame], nil
+}
+
+// documentOf returns the document of a composition. What its author wrote into the inputs of its steps is trusted, because a person has
+// registered the document. It returns "" for a document that was not registered, unless the principal has started it.
+func (o *origins) documentOf(ctx context.Context, session jig.Session, frame string) (string, error) {
+	root, err := o.store.Call(ctx, session.Tenant, session.ID, frame)
+	if err != nil {
+		return "", err
+	}
+	draft := session.Agent.Name == jig.CallAgent && !session.Agent.Registered && root.Version == session.Agent.Version
+	if draft && (session.ParentID != "" || !ledger.Typed(session.Source)) {
+		return "", nil
+	}
+	found, _, err := o.find(ctx, session.Tenant, root.Tool, root.Version)
+	if jig.CodeOf(err) == jig.CodeInvalidInput { // a document in an older version of the language
+		return "", nil
+	}
+	return string(found.body), err
+}
+
 // load reads the texts that the arguments are compared with.
 func (o *origins) load(ctx context.Context, session jig.Session) error {
-	if o.tracer != nil {
+	if o.loaded {
 		return nil
 	}
 	texts, err := o.store.Origins(ctx, session.Tenant, session.ID)
 	if err != nil {
 		return err
 	}
-	calls := make([]dataflow.Call, len(texts.Calls))
+	o.typed, o.more, o.calls = texts.Typed(), texts.More, make([]dataflow.Call, len(texts.Calls))
 	o.tools = make(map[string]string, len(texts.Calls))
 	for i, c := range texts.Calls {
 		o.tools[c.ID] = c.Tool
@@ -67,14 +118,12 @@ func (o *origins) load(ctx context.Context, session jig.Session) error {
 		if err != nil && jig.CodeOf(err) != jig.CodeInvalidInput { // a document in an older version of the language
 			return err
 		}
-		calls[i] = dataflow.Call{
+		o.calls[i] = dataflow.Call{
 			Result: dataflow.Result{Call: c.ID, Tool: c.Tool, Text: originText(c.Result)}, Untrusted: c.Untrusted, Tainted: c.Tainted,
 			Input: c.Input, Schema: tool.InputSchema,
 		}
 	}
-	known := dataflow.NewKnowledge(texts.Typed(), calls)
-	known.Incomplete = texts.More
-	o.tracer = dataflow.NewTracer(known)
+	o.loaded = true
 	return nil
 }
 

@@ -153,6 +153,75 @@ func TestDataFlow_ThroughAChild(t *testing.T) {
 	require.Zero(t, w.posts("/steal"))
 }
 
+// relay reads a page and posts to an address: the one on the page, or the one that its caller typed.
+const relay = `kind: composition
+name: flow.relay
+description: Reads a page and posts a greeting.
+input_schema:
+  type: object
+  required: [page]
+  properties: {page: {type: string}, to: {type: string, default: ""}}
+steps:
+  - {id: page, tool: http.get, input: {url: "${input.page}"}}
+  - id: post
+    tool: http.post
+    input: {url: "${input.to == '' ? steps.page.data.body : input.to}", body: hello}
+output: {posted: "${steps.post.success}"}
+`
+
+// A text that the author of a composition wrote into a step is trusted, because a person has registered the document. In a document that
+// comes with a start, it is as trusted as the start.
+func TestDataFlow_TrustsWhatACompositionSays(t *testing.T) {
+	t.Parallel()
+	o, w := guarded(t)
+	fixed := fmt.Sprintf(`kind: composition
+name: flow.fixed
+description: Reads a page and posts a greeting.
+steps:
+  - {id: page, tool: http.get, input: {url: "%[1]s"}}
+  - {id: post, tool: http.post, input: {url: "%[1]s/fixed", body: hello}}
+output: {posted: "${steps.post.success}"}
+`, w.URL)
+	o.install("fixed.yaml", fixed, o.trusting)
+	call := func(source jig.Source, document string) string {
+		in := callInput("flow.fixed", map[string]any{})
+		in.Tenant, in.Source, in.Document = o.tenant, source, document
+		result, err := o.Trigger(t.Context(), in, "")
+		require.NoError(t, err)
+		return result.SessionID
+	}
+	runs := func(source jig.Source, document string) {
+		done, err := o.WaitCall(t.Context(), o.tenant, call(source, document))
+		require.NoError(t, err)
+		require.Equal(t, jig.CallSucceeded, done.Status, "%+v", done.Result)
+	}
+	draft := strings.ReplaceAll(fixed, "a greeting", "another greeting")
+	runs(jig.SourceCLI, "")
+	runs(jig.SourceWeb, "")
+	runs(jig.SourceCLI, draft)
+	require.Equal(t, 3, w.posts("/fixed"))
+	require.Equal(t, "1.1/post", o.onlyApproval(call(jig.SourceWeb, draft)).Call, "nobody has registered it, and the principal has not typed it")
+}
+
+// A step of a composition is a call of its session: what an earlier step has read does not choose where a later one sends.
+func TestDataFlow_ThroughAComposition(t *testing.T) {
+	t.Parallel()
+	o, w := guarded(t)
+	o.install("relay.yaml", relay, o.trusting)
+	typed, err := o.WaitCall(t.Context(), o.tenant, o.trigger("flow.relay", map[string]any{"page": w.URL, "to": w.URL + "/typed"}).SessionID)
+	require.NoError(t, err)
+	require.Equal(t, jig.CallSucceeded, typed.Status, "%+v", typed.Result)
+	require.Equal(t, 1, w.posts("/typed"))
+
+	stopped := o.trigger("flow.relay", map[string]any{"page": w.URL})
+	waits := o.onlyApproval(stopped.SessionID)
+	require.Equal(t, []string{"1.1/post", "http.post"}, []string{waits.Call, waits.Tool})
+	require.Contains(t, strings.Join(waits.Reasons, "\n"), "1.1/page (http.get)")
+	require.Equal(t, jig.CallDenied, o.decided(stopped.SessionID, jig.Decision{Call: waits.Call, By: "ana", Answer: jig.AnswerDeny}).Status)
+	o.finish(stopped.SessionID)
+	require.Zero(t, w.posts("/steal"))
+}
+
 // A session writes what it has read into a file and into an entity, with the approval of a person. The worker is killed. Another session that
 // reads the file or the entity has read untrusted data; a session that reads an entity that was written before is not held up.
 func TestDataFlow_ThroughAFileAndAnEntity(t *testing.T) {

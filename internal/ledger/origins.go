@@ -29,10 +29,18 @@ type OriginCall struct {
 // Typed returns what the principal typed. The text of a session that was started by another program than the command line or the API, or by an
 // agent, was not typed by the principal.
 func (o Origins) Typed() []string {
-	switch o.Source {
+	if !Typed(o.Source) {
+		return nil
+	}
+	return append([]string{o.Task, string(o.Input)}, o.Messages...)
+}
+
+// Typed reports whether what starts a session was typed by its principal.
+func Typed(source jig.Source) bool {
+	switch source {
 	case jig.SourceCLI, jig.SourceAPI, jig.SourceSchedule:
-		return append([]string{o.Task, string(o.Input)}, o.Messages...)
+		return true
 	case jig.SourceWeb, jig.SourceMCP, jig.SourceAgent:
 	}
-	return nil
+	return false
 }
