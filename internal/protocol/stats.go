@@ -106,3 +106,17 @@ type Pace struct {
 	P50, P90, P99 float64
 	ExpiredShare  float64
 }
+
+// SessionCount is the number of a tenant's sessions in one status.
+type SessionCount struct {
+	Tenant string
+	Status jig.Status
+	Count  int64
+}
+
+// DeliveryCount is the number of notices that a tenant's webhooks have not received yet. Oldest is when the oldest was written.
+type DeliveryCount struct {
+	Tenant string
+	Count  int64
+	Oldest time.Time
+}

@@ -80,6 +80,7 @@ func (db *DB) ReserveBudget(ctx context.Context, r budget.Request) (exhausted []
 		for _, e := range r.Events {
 			l.add(e)
 		}
+		t.observeExhausted(r.Events)
 		return t.finish(ctx, l, r.SessionID)
 	})
 	return exhausted, err
@@ -168,6 +169,7 @@ func (db *DB) RefuseBudget(ctx context.Context, r budget.Refusal) error {
 		for _, e := range r.Events {
 			l.add(e)
 		}
+		t.observeExhausted(r.Events)
 		if r.Reason != "" {
 			t.queue("PausePut", r.Tenant, string(jig.PauseSession), r.SessionID, budget.Actor, false, text(r.Reason), time.Now())
 			l.add(jig.Event{Type: jig.EventSessionPaused, Data: details{"by": budget.Actor, "reason": r.Reason}.json()})

@@ -38,6 +38,11 @@ func (db *DB) completeFast(ctx context.Context, c ledger.Completion) (*callRow, 
 	err = db.gather(ctx, c.Tenant, c.SessionID, []string{c.CallID}, func(t *tx) {
 		first(t.queue("CallFinishFast", c.Tenant, c.SessionID, c.CallID, c.Fence, c.Status, columns.body, columns.summary,
 			columns.err, string(details(d).json()), kind, c.Reads.Private, c.Reads.Untrusted, c.Reads.Steps), &done)
+		t.observe(func(o Observer) {
+			if done != nil {
+				o.CallEnded(done.Tool, c.Status, codeOf(&c.Result), done.took())
+			}
+		})
 	})
 	if err != nil || done == nil {
 		return nil, err
@@ -67,7 +72,7 @@ func (db *DB) completeLocked(ctx context.Context, c ledger.Completion) (ledger.C
 			s.Withdrawable = append(s.Withdrawable, asked[i].readable())
 		}
 		change := ledger.Complete(s, c)
-		row, late = rows.call, change.Late
+		row, late, rows.timed = rows.call, change.Late, !change.Late
 		if !change.Changes() {
 			return nil
 		}

@@ -30,6 +30,8 @@ type Options struct {
 	// Installation overrides the installation id stored in the database, so that a copy of a database gets its own. "" keeps the
 	// stored id.
 	Installation string
+	// Observer is told what this process stores. The default is nobody.
+	Observer Observer
 	// Logger receives failures that cannot be returned to a caller (listening, notifying). Default: slog.Default().
 	Logger *slog.Logger
 }

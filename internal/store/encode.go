@@ -84,6 +84,15 @@ type log struct {
 	// audits and notices are written after the events, in the same transaction.
 	audits  []audit.Entry
 	notices []jig.Notice
+	// ended holds the calls of an admission that have their final status already.
+	ended []endedCall
+}
+
+// endedCall is a call that has its final status when it is admitted.
+type endedCall struct {
+	tool   string
+	status jig.CallStatus
+	code   jig.Code
 }
 
 func (l *log) add(e jig.Event) {

@@ -39,3 +39,32 @@ func (db *DB) Gathered(tenant, session string) int {
 	}
 	return n
 }
+
+// Observable counts a tenant's sessions and attempts and, by status and tool, its calls that have ended, as the rows say.
+func (db *DB) Observable(ctx context.Context, tenant string) (map[string]int, error) {
+	counts := map[string]int{}
+	return counts, db.transact(ctx, tenant, func(t *tx) error {
+		t.begun = true
+		for _, statement := range []string{"begin", "set local jig.tenant = '" + tenant + "'"} {
+			if _, err := t.conn.Exec(ctx, statement); err != nil {
+				return err
+			}
+		}
+		rows, err := t.conn.Query(ctx, `select 'sessions', count(*) from sessions having count(*) > 0
+			union all select 'attempts', sum(fence) from calls where fence > 0 having sum(fence) > 0
+			union all select status || ' ' || tool, count(*) from calls
+			where status in ('succeeded', 'failed', 'denied', 'expired', 'canceled', 'duplicate') group by 1`)
+		if err != nil {
+			return err
+		}
+		for rows.Next() {
+			var name string
+			var n int
+			if err := rows.Scan(&name, &n); err != nil {
+				return err
+			}
+			counts[name] = n
+		}
+		return rows.Err()
+	})
+}

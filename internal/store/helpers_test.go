@@ -26,9 +26,12 @@ type world struct {
 
 func newWorld(t *testing.T) world {
 	t.Helper()
-	w := world{DB: storetest.New(t), tenant: storetest.Tenant(t)}
-	w.session = storetest.Session(t, w.DB, w.tenant).ID
-	w.begin(t, 1)
+	w, y := observed(t)
+	t.Cleanup(func() {
+		if !t.Failed() {
+			y.agrees(t, w)
+		}
+	})
 	return w
 }
 

@@ -143,6 +143,11 @@ type admitting struct {
 // admit queues the calls and approvals of an admission. The caller records the events.
 func (t *tx) admit(a admitting) {
 	t.queue("CallsInsert", a.calls...)
+	t.observe(func(o Observer) {
+		for _, c := range a.log.ended {
+			o.CallEnded(c.tool, c.status, c.code, 0)
+		}
+	})
 	if len(a.approvals) > 0 {
 		t.queue("ApprovalsInsert", a.approvals...)
 	}
@@ -209,6 +214,9 @@ func callColumns(installation string, a ledger.Admission) ([]any, *log, error) {
 			results[i], summaries[i], errs[i] = columns.body, columns.summary, columns.err
 		}
 		l.take(change.Transition)
+		if change.Call.Status.Final() {
+			l.ended = append(l.ended, endedCall{c.Tool, change.Call.Status, codeOf(change.Call.Result)})
+		}
 	}
 	return []any{
 		a.Tenant, a.SessionID, ids, passes, ordinals, providers, tools, versions, writes, idempotents, inputs, signatures, keys,

@@ -231,6 +231,13 @@ func (t *tx) endPass(end ledger.End, unlessUnread bool, last **int64) error {
 	l := endEvents(end)
 	args := append([]any{t.tenant, end.SessionID, end.Pass}, columns...)
 	value(t.queue("PassEnd", append(args, l.types, l.data, unlessUnread)...), last)
+	if end.Status.Final() {
+		t.observe(func(o Observer) {
+			if *last != nil {
+				o.SessionEnded(end.Tenant, end.Status)
+			}
+		})
+	}
 	return nil
 }
 
@@ -296,6 +303,7 @@ func (t *tx) endSession(ctx context.Context, end ledger.End, l *log) error {
 	var last *int64
 	args := []any{t.tenant, end.SessionID, columns[2], columns[3], columns[4], columns[1], columns[5]}
 	value(t.queue("SessionEnd", append(args, l.columns()...)...), &last)
+	t.observe(func(o Observer) { o.SessionEnded(end.Tenant, end.Status) })
 	if err := t.tell(l); err != nil {
 		return err
 	}

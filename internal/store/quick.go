@@ -51,10 +51,10 @@ func (db *DB) CallsOf(ctx context.Context, tenant, id string, ids []string) (jig
 	return s, some, err
 }
 
-// finishedRow names a call that FinishQuick finished.
+// finishedRow names a call that FinishQuick finished, and its tool.
 type finishedRow struct {
-	CallID  string
-	LastSeq int64
+	CallID, Tool string
+	LastSeq      int64
 }
 
 // FinishQuick records first attempts of read-only, idempotent calls that have already run: begin, end and both events, for all of
@@ -113,6 +113,13 @@ func (db *DB) finishQuick(ctx context.Context, tenant, id string, records []*led
 	err := db.gather(ctx, tenant, id, ids, func(t *tx) {
 		list(t.queue("CallsFinishQuick", tenant, id, ids, versions, digests, statuses, bodies, summaries, errs, began, ended, kinds, data,
 			private, untrusted), &rows)
+		t.observe(func(o Observer) {
+			for _, row := range rows {
+				one := byCall[row.CallID]
+				o.CallStarted(row.Tool, 1)
+				o.CallEnded(row.Tool, one.Status, codeOf(&one.Result), one.Finished.Sub(one.Started))
+			}
+		})
 	})
 	if err != nil {
 		return nil, err

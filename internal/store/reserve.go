@@ -19,6 +19,11 @@ func (db *DB) Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Rese
 		var begun *startedRow
 		err := db.gather(ctx, r.Tenant, r.SessionID, []string{r.CallID}, func(t *tx) {
 			first(t.queue("CallStartFast", r.Tenant, r.SessionID, r.CallID, r.Version, r.Digest, r.Attempt), &begun)
+			t.observe(func(o Observer) {
+				if begun != nil {
+					o.CallStarted(begun.Tool, 1)
+				}
+			})
 		})
 		if err != nil {
 			return ledger.Reservation{}, err

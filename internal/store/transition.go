@@ -11,11 +11,12 @@ import (
 
 // locked holds the rows that concern a call, read under lock. call is nil when the session has no such call, and open is nil when nobody
 // is being asked about the call. latest is the call's latest approval; it is read only if the rules need it. changed is the call's row
-// after its change, once the change was flushed.
+// after its change, once the change was flushed. timed is set if that change ends an attempt.
 type locked struct {
 	session       string
 	call, changed *callRow
 	open, latest  *approvalRow
+	timed         bool
 }
 
 // state converts the rows for the rules of approvals.
@@ -128,6 +129,7 @@ func (t *tx) save(rows *locked, s approval.State, change approval.Transition, l 
 		if err := t.changeCall(rows, *change.Call, s.ArtifactID); err != nil {
 			return err
 		}
+		t.observeCall(rows, *change.Call)
 	}
 	if change.Grant != nil {
 		t.queue("GrantInsert", grantColumns(t.tenant, *change.Grant)...)
@@ -218,11 +220,13 @@ func (t *tx) saveCall(rows *locked, s ledger.State, change ledger.Transition, l 
 	id := rows.call.CallID
 	if a := change.Begins; a != nil {
 		first(t.queue("CallStart", t.tenant, rows.session, id, a.ID, text(a.Child), a.InDoubt), &rows.changed)
+		t.observe(func(o Observer) { o.CallStarted(rows.call.Tool, rows.call.Fence+1) })
 	}
 	if change.Readmits != nil {
 		if err := t.readmit(rows, *change.Readmits); err != nil {
 			return err
 		}
+		t.observe(func(o Observer) { observeStatus(o, rows.call.Tool, change.Readmits.Status, change.Readmits.Result, 0) })
 	}
 	if change.Late {
 		t.queue("ApprovalsCancelOf", t.tenant, rows.session, []string{id}, ledger.WhyLate)

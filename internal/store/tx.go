@@ -26,6 +26,8 @@ type tx struct {
 	ended  bool
 	// final reports whether the last batch sent makes the work permanent if it reaches the server.
 	final bool
+	// changes is what the observer is told once the transaction is committed.
+	changes []func(o Observer)
 }
 
 // once runs the queued statements as one transaction in one round trip. A pipeline without BEGIN is a transaction by itself.
@@ -73,7 +75,9 @@ func (db *DB) attempt(ctx context.Context, tenant string, work func(t *tx) error
 	defer conn.Release()
 	t := &tx{db: db, conn: conn, tenant: tenant}
 	defer t.rollback(ctx)
-	err = work(t)
+	if err = work(t); err == nil && t.ended {
+		t.observed()
+	}
 	return t.final && !refused(err), err
 }
 

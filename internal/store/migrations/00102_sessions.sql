@@ -185,8 +185,21 @@ begin
 end $$;
 -- +goose StatementEnd
 
-revoke all on function jig_live_sessions(integer), jig_sessions_after(text, text, integer), jig_last_seqs(text[], text[]) from public;
+-- Counts the sessions of all tenants that have not ended.
+-- +goose StatementBegin
+create function jig_sessions_open() returns table (tenant text, status text, count bigint)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+begin
+    perform set_config('jig.sweep', 'on', true);
+    return query select s.tenant_id, s.status, count(*) from sessions s where s.status in ('working', 'input_required') group by 1, 2;
+    perform set_config('jig.sweep', '', true);
+end $$;
+-- +goose StatementEnd
+
+revoke all on function jig_sessions_open(), jig_live_sessions(integer), jig_sessions_after(text, text, integer), jig_last_seqs(text[], text[]) from public;
 
 -- +goose Down
-drop function jig_last_seqs(text[], text[]), jig_sessions_after(text, text, integer), jig_live_sessions(integer);
+drop function jig_sessions_open(), jig_last_seqs(text[], text[]), jig_sessions_after(text, text, integer), jig_live_sessions(integer);
 drop table events, pass_ends, turns, messages, sessions;

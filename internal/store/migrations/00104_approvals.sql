@@ -317,11 +317,26 @@ begin
 end $$;
 -- +goose StatementEnd
 
-revoke all on function jig_take_notices(integer, interval), jig_take_deliveries(integer, integer, text[], text[], interval),
+-- Counts the deliveries of all tenants that are still to be made, with the time of the oldest notice.
+-- +goose StatementBegin
+create function jig_deliveries_pending() returns table (tenant text, count bigint, oldest timestamptz)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+begin
+    perform set_config('jig.sweep', 'on', true);
+    return query select d.tenant_id, count(*), min(n.created_at)
+    from notice_deliveries d join notices n on n.tenant_id = d.tenant_id and n.id = d.notice_id
+    where d.status = 'pending' group by 1;
+    perform set_config('jig.sweep', '', true);
+end $$;
+-- +goose StatementEnd
+
+revoke all on function jig_deliveries_pending(), jig_take_notices(integer, interval), jig_take_deliveries(integer, integer, text[], text[], interval),
     jig_forget_notices(interval, integer) from public;
 
 -- +goose Down
-drop function jig_forget_notices(interval, integer), jig_take_deliveries(integer, integer, text[], text[], interval),
+drop function jig_deliveries_pending(), jig_forget_notices(interval, integer), jig_take_deliveries(integer, integer, text[], text[], interval),
     jig_take_notices(integer, interval);
 drop table notice_deliveries, notices, pauses, grants, decisions;
 drop function jig_approvals_pace(timestamptz), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_open();

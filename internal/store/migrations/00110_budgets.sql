@@ -97,8 +97,30 @@ begin
     return gone;
 end $$;
 -- +goose StatementEnd
-revoke all on function jig_release_reservations(integer) from public;
+
+-- For jig_budgets_used: the counters that belong to no session. The scope of the others is a session's id, with or without a pass.
+create index budget_counters_lasting on budget_counters (tenant_id, period)
+    where not starts_with(scope, 'ses_') and not starts_with(scope, tenant_id || '.');
+
+-- Lists up to max_rows counters, of all tenants, of limits of tenants and agents: those without a window and those of one day.
+-- +goose StatementBegin
+create function jig_budgets_used(today text, max_rows integer)
+returns table (tenant text, budget text, limit_name text, scope text, period text,
+    spent_tokens bigint, spent_cost bigint, held_tokens bigint, held_cost bigint)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+begin
+    perform set_config('jig.sweep', 'on', true);
+    return query select c.tenant_id, c.budget, c.limit_name, c.scope, c.period, c.spent_tokens, c.spent_cost, c.held_tokens, c.held_cost
+    from budget_counters c
+    where not starts_with(c.scope, 'ses_') and not starts_with(c.scope, c.tenant_id || '.') and c.period in ('', today)
+    order by c.tenant_id, c.budget, c.limit_name, c.scope, c.period limit max_rows;
+    perform set_config('jig.sweep', '', true);
+end $$;
+-- +goose StatementEnd
+revoke all on function jig_release_reservations(integer), jig_budgets_used(text, integer) from public;
 
 -- +goose Down
-drop function jig_release_reservations(integer);
+drop function jig_budgets_used(text, integer), jig_release_reservations(integer);
 drop table usage_records, budget_reservations, budget_counters;

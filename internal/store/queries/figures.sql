@@ -59,6 +59,16 @@ select q.tenant, q.outcome, q.count from jig_approvals_decided($1, $2) q
 -- name: ApprovalsPaceEverywhere
 select q.p50, q.p90, q.p99, q.expired_share from jig_approvals_pace($1) q
 
+-- name: SessionsOpenEverywhere
+select q.tenant, q.status, q.count from jig_sessions_open() q
+
+-- name: DeliveriesPendingEverywhere
+select q.tenant, q.count, q.oldest from jig_deliveries_pending() q
+
+-- name: BudgetsUsedEverywhere
+select q.tenant, q.budget, q.limit_name, q.scope, q.period, q.spent_tokens, q.spent_cost, q.held_tokens, q.held_cost
+from jig_budgets_used($1, $2) q
+
 -- name: DatabaseNow
 select clock_timestamp()
 

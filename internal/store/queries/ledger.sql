@@ -232,7 +232,7 @@ with q as (
     select $1, $2, n.last_seq - r.total + r.rank, r.finished_at, r.kind, r.pass, r.call_id, r.tool, r.data::json
     from n, r
 )
-select r.call_id, n.last_seq from r, n
+select r.call_id, r.tool, n.last_seq from r, n
 
 -- name: CallTool
 select c.tool from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3
