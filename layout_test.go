@@ -110,6 +110,7 @@ func arrows() map[string][]string {
 			"spec",
 		},
 		"model":           {".", "internal/cache", "internal/chat", "internal/expr"},
+		"internal/metrics": {".", "internal/budget", "internal/chat", "internal/protocol"},
 		"internal/notify": {".", "internal/approval", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/entity",
@@ -167,7 +168,7 @@ func keepers() map[string][]string {
 		"github.com/golang-jwt/jwt":                  {"internal/identity/token"},
 		"github.com/fergusstrange/embedded-postgres": {"dev"},
 		"github.com/standard-webhooks/":              {"internal/notify"},
-		"github.com/prometheus/client_golang":        {"worker"},
+		"github.com/prometheus/client_golang":        {"internal/metrics"},
 		"code.dny.dev/ssrf":                          {"internal/outbound"},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/notify"
 	"github.com/jig-run/jig/internal/outbound"
 	"github.com/jig-run/jig/internal/store"
@@ -14,12 +15,14 @@ import (
 
 // newDispatcher returns the dispatcher that sends stored notices to the webhooks in the tenants' settings.
 func newDispatcher(
-	db *store.DB, settings func(ctx context.Context, tenant string) (tenancy.Settings, error), s Settings, logger *slog.Logger,
+	db *store.DB, settings func(ctx context.Context, tenant string) (tenancy.Settings, error), s Settings,
+	m *metrics.Metrics, logger *slog.Logger,
 ) *notify.Dispatcher {
 	return &notify.Dispatcher{
 		Outbox:   outbox{db},
 		Settings: settings,
 		Sender:   notify.NewWebhooks(notify.WebhookOptions{Transport: webhookTransport(s.AllowLoopback)}),
+		Counted:  m.Delivered,
 		Logger:   logger,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 	"github.com/jig-run/jig/internal/tenancy"
@@ -43,7 +44,7 @@ func TestDispatcherSendsWhatIsStored(t *testing.T) {
 			settings := func(context.Context, string) (tenancy.Settings, error) {
 				return tenancy.Settings{Webhooks: []tenancy.Webhook{hook}}, nil
 			}
-			dispatcher := newDispatcher(db, settings, Settings{AllowLoopback: tc.loopback}, slog.New(slog.DiscardHandler))
+			dispatcher := newDispatcher(db, settings, Settings{AllowLoopback: tc.loopback}, metrics.New(), slog.New(slog.DiscardHandler))
 			for _, want := range []int{1, 0} {
 				n, err := dispatcher.Step(t.Context())
 				require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 // MarkRestored marks the open calls that may have run since the backup was made from which the database was restored. If dry is true, it
 // only lists them. It needs no connection to Temporal.
 func MarkRestored(ctx context.Context, s Settings, logger *slog.Logger, dry bool) ([]store.Restored, error) {
-	db, err := openStore(ctx, s, logger)
+	db, err := openStore(ctx, s, nil, logger)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/jig-run/jig/internal/budget/meter"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/ratelimit/limiter"
@@ -32,6 +33,7 @@ import (
 // Worker is a running worker.
 type Worker struct {
 	store    *store.DB
+	metrics  *metrics.Metrics
 	temporal sdk.Client
 	worker   sdkworker.Worker
 	logger   *slog.Logger
@@ -52,7 +54,7 @@ func (e *BrokenError) Unwrap() error { return e.Cause }
 // Start starts a worker with the built-in tools and the given ones, and returns once it polls for work. Its errors are written for the
 // person who configured the worker; most are a [*jig.Error].
 func Start(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Tool) (*Worker, error) {
-	w := &Worker{logger: logger, version: s.Deployment, broken: make(chan error, 1)}
+	w := &Worker{logger: logger, metrics: metrics.New(), version: s.Deployment, broken: make(chan error, 1)}
 	if err := w.start(ctx, s, more); err != nil {
 		w.Stop()
 		return nil, err
@@ -64,10 +66,10 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	if err := s.check(); err != nil {
 		return err
 	}
-	if w.store, err = openStore(ctx, s, w.logger); err != nil {
+	if w.store, err = openStore(ctx, s, w.metrics, w.logger); err != nil {
 		return err
 	}
-	if w.temporal, err = dial(ctx, s, w.logger); err != nil {
+	if w.temporal, err = dial(ctx, s, w.metrics, w.logger); err != nil {
 		return err
 	}
 	p, err := w.assemble(ctx, s, more)
@@ -82,20 +84,21 @@ type parts struct {
 	registry   *tools.Registry
 	tenants    *current.Tenants
 	rules      *policy.Engine
-	failures   *ruleFailures
+	budgets    *meter.Meter
 	activities *activities.Activities
 }
 
 // assemble connects the parts with each other, the store and Temporal.
 func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_ *parts, err error) {
 	models := meter.New(meter.Options{
-		Documents: w.store, Counters: w.store, Model: model.NewRouter(model.Settings{Anthropic: s.Anthropic, OpenAI: s.OpenAI}), Logger: w.logger,
+		Documents: w.store, Counters: w.store, Logger: w.logger,
+		Model: w.metrics.Model(model.NewRouter(model.Settings{Anthropic: s.Anthropic, OpenAI: s.OpenAI})),
 	})
 	tenants := current.NewTenants(current.Options{
 		Documents: w.store, Signals: s.Signals, Environ: os.Getenv, Operator: s.OperatorKey, Everybody: s.Permissions, Logger: w.logger,
 	})
 	names := bundle.NewNames(w.store.BundleNames)
-	p := &parts{tenants: tenants, failures: newRuleFailures()}
+	p := &parts{tenants: tenants, budgets: models}
 	known := current.NewCatalogue(w.store, names, func() []jig.Tool { return p.registry.Tools() })
 	own := slices.Concat(builtins(s, w.store, names, known, tenants, models), taskTools(w.store, w.temporal, s), more)
 	if p.registry, err = tools.NewRegistry(own...); err != nil {
@@ -109,7 +112,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 	if err := installBundles(ctx, w.store, bundleOptions(w.store, names, known), w.logger); err != nil {
 		return nil, err
 	}
-	p.rules = policy.NewEngine(policy.EngineOptions{Documents: w.store, Settings: tenants.Settings, Failed: p.failures.count})
+	p.rules = policy.NewEngine(policy.EngineOptions{Documents: w.store, Settings: tenants.Settings, Failed: w.metrics.RuleFailed})
 	p.activities = activities.New(activities.Deps{
 		Store:        storeOf(w.store),
 		Catalogue:    p.registry,
@@ -140,12 +143,10 @@ func (w *Worker) poll(ctx context.Context, s Settings, p *parts) error {
 		w.worker = nil
 		return notStarted(err)
 	}
-	stopMetrics, err := serveMetrics(ctx, s.MetricsAddress, w.store, p.rules, p.failures, w.logger)
-	if err != nil {
+	if err := w.serveMetrics(ctx, s, p); err != nil {
 		return err
 	}
-	w.others = append(w.others, stopMetrics)
-	w.beside(ctx, newDispatcher(w.store, p.tenants.Settings, s, w.logger).Run)
+	w.beside(ctx, newDispatcher(w.store, p.tenants.Settings, s, w.metrics, w.logger).Run)
 	if err := scheduleSweep(ctx, w.temporal, s.Temporal.TaskQueue); err != nil {
 		w.logger.WarnContext(ctx, "the sweeper is not scheduled: sessions that are ended externally stay open", slog.Any("error", err))
 	}
@@ -154,6 +155,21 @@ func (w *Worker) poll(ctx context.Context, s Settings, p *parts) error {
 		slog.String("namespace", s.Temporal.Temporal.Namespace), slog.Int("tools", len(p.registry.Tools())),
 		slog.String("installation", w.store.Installation()))
 	return nil
+}
+
+// serveMetrics serves the worker's metrics if the settings ask for it.
+func (w *Worker) serveMetrics(ctx context.Context, s Settings, p *parts) error {
+	reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	w.others = append(w.others, cancel)
+	w.metrics.KnowTools(toolNames(p.registry))
+	w.metrics.Read(reading, metrics.Sources{
+		Store: w.store, Budgets: p.budgets, Policies: p.rules, Pool: poolOf(w.store), Backlogs: backlogsOf(w.temporal, s),
+	})
+	stop, err := w.metrics.Serve(ctx, s.MetricsAddress, w.logger)
+	if err == nil {
+		w.others = append(w.others, stop)
+	}
+	return err
 }
 
 // beside runs a function in the background until the worker stops.
@@ -214,17 +230,20 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger, more ...tools.Too
 	}
 }
 
-func openStore(ctx context.Context, s Settings, logger *slog.Logger) (*store.DB, error) {
+func openStore(ctx context.Context, s Settings, observer store.Observer, logger *slog.Logger) (*store.DB, error) {
 	if err := s.needsDatabase(); err != nil {
 		return nil, err
 	}
-	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Installation: s.Installation, Logger: logger})
+	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Installation: s.Installation, Observer: observer, Logger: logger})
 }
 
 // dial connects to Temporal. If nothing answers, its error says where the address came from.
-func dial(ctx context.Context, s Settings, logger *slog.Logger) (sdk.Client, error) {
+func dial(ctx context.Context, s Settings, m *metrics.Metrics, logger *slog.Logger) (sdk.Client, error) {
 	options := s.Temporal.Temporal
 	options.Logger = sdklog.NewStructuredLogger(logger)
+	if s.MetricsAddress != "" {
+		options.MetricsHandler = m.Temporal()
+	}
 	t, err := client.DialTemporal(ctx, options, 0)
 	if err != nil {
 		e := *jig.AsError(err)

@@ -37,6 +37,8 @@ func (d *Dispatcher) deliver(ctx context.Context, one Delivery) {
 	defer cancel()
 	if err := d.Outbox.SettleDelivery(settle, one, attempt); err != nil {
 		d.tell(settle, slog.LevelWarn, "the outcome of a delivery cannot be stored: the notice may be sent again", one.Notice, slog.Any("error", err))
+	} else if d.Counted != nil && !attempt.Held {
+		d.Counted(attempt.outcome())
 	}
 }
 

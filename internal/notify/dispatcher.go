@@ -38,6 +38,9 @@ type Dispatcher struct {
 	Settings func(ctx context.Context, tenant string) (tenancy.Settings, error)
 	// Sender sends notices to webhooks. Required.
 	Sender Sender
+	// Counted is told of each message to a webhook how it went, once the outcome is stored: sent, retried, given_up or gone. The default is
+	// nobody.
+	Counted func(outcome string)
 	// Logger gets one line per notice (info), and all failures. Default: slog.Default().
 	Logger *slog.Logger
 	// Now is the clock. Default: time.Now.

@@ -67,3 +67,11 @@ func Target(w tenancy.Webhook) string {
 	sum := sha256.Sum256([]byte(w.URL))
 	return hex.EncodeToString(sum[:16])
 }
+
+// outcome names how an attempt went, for statistics.
+func (a Attempt) outcome() string {
+	if a.Status == StatusPending {
+		return "retried"
+	}
+	return string(a.Status)
+}

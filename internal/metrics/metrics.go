@@ -1,0 +1,111 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+)
+
+// Scope says over how many workers a metric counts.
+type Scope string
+
+// The scopes of metrics.
+const (
+	// ScopeProcess is of metrics about this process: take the sum over all workers.
+	ScopeProcess Scope = "process"
+	// ScopeStore is of metrics that every worker reads from what all workers share: take the maximum over all workers.
+	ScopeStore Scope = "store"
+)
+
+// Family describes the metrics of one name.
+type Family struct {
+	Name, Kind, Help string
+	Labels           []string
+	Scope            Scope
+}
+
+// The kinds of metrics.
+const (
+	counter   = "counter"
+	gauge     = "gauge"
+	histogram = "histogram"
+)
+
+// Metrics holds the metrics of one worker. Its methods are safe for concurrent use.
+type Metrics struct {
+	registry *prometheus.Registry
+	families []Family
+	sdk      *sdkMetrics
+
+	tenants, tools, models *names
+	limits, rules          *names
+
+	sessionsStarted, sessionsEnded                             *prometheus.CounterVec
+	callsEnded, callErrors, callAttempts, callRetries, unknown *prometheus.CounterVec
+	callSeconds                                                *prometheus.HistogramVec
+	modelRequests, modelTokens                                 *prometheus.CounterVec
+	modelSeconds                                               *prometheus.HistogramVec
+	budgetExhausted                                            *prometheus.CounterVec
+	deliveries                                                 *prometheus.CounterVec
+	ruleFailures                                               *prometheus.CounterVec
+}
+
+// New returns metrics that count from now on.
+func New() *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(), sdk: newSDKMetrics(),
+		tenants: newNames(maxTenants), tools: newNames(maxTools), models: newNames(maxModels), limits: newNames(maxLimits), rules: newNames(maxRules),
+	}
+	m.registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.sdk,
+	)
+	m.sessionsStarted = m.counter("jig_sessions_started_total", "Sessions that this worker has started.", "tenant")
+	m.sessionsEnded = m.counter("jig_sessions_ended_total", "Sessions that this worker has ended, by status.", "tenant", "status")
+	m.callsEnded = m.counter("jig_calls_ended_total", "Calls that have their final status, by status.", "tool", "status")
+	m.callErrors = m.counter("jig_call_errors_total", "Calls that failed, by the code of their error.", "code")
+	m.callAttempts = m.counter("jig_call_attempts_total", "Attempts of calls that have begun.", "tool")
+	m.callRetries = m.counter("jig_call_retries_total", "Attempts of calls that have begun and were not the first of their call.", "tool")
+	m.unknown = m.counter("jig_calls_unknown_total", "How often the outcome of a call became unknown, so that a person must say what happened.", "tool")
+	m.callSeconds = m.histogram("jig_call_duration_seconds", "How long the last attempt of a call took.", callBuckets(), "tool")
+	m.modelRequests = m.counter("jig_model_requests_total", "Requests to models, by outcome: ok or the code of the error.", "model", "outcome")
+	m.modelTokens = m.counter("jig_model_tokens_total", "Tokens that models used, by kind.", "model", "kind")
+	m.modelSeconds = m.histogram("jig_model_request_duration_seconds", "How long models took to answer, errors included.", modelBuckets(), "model")
+	m.budgetExhausted = m.counter("jig_budget_exhausted_total",
+		"How often a call did not fit into a limit of a budget, by what was done: stop, ask or degrade.", "tenant", "budget", "limit", "action")
+	m.deliveries = m.counter("jig_notice_deliveries_total", "Attempts to send a notice to a webhook, by outcome: sent, retried, given_up or gone.", "outcome")
+	for _, outcome := range []string{"sent", "retried", "given_up", "gone"} {
+		m.deliveries.WithLabelValues(outcome)
+	}
+	m.ruleFailures = m.counter("jig_policy_rule_failures_total", "How often a rule of a policy could not be evaluated.", "tenant", "policy", "rule")
+	return m
+}
+
+// callBuckets are the upper bounds of jig_call_duration_seconds, from quick reads to compositions that wait for people.
+func callBuckets() []float64 { return []float64{.005, .025, .1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800} }
+
+// modelBuckets are the upper bounds of jig_model_request_duration_seconds.
+func modelBuckets() []float64 { return []float64{.1, .25, .5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300} }
+
+func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.own(Family{Name: name, Kind: counter, Help: help, Labels: labels, Scope: ScopeProcess})
+	m.registry.MustRegister(v)
+	return v
+}
+
+func (m *Metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	m.own(Family{Name: name, Kind: histogram, Help: help, Labels: labels, Scope: ScopeProcess})
+	m.registry.MustRegister(v)
+	return v
+}
+
+// desc describes a metric that is read when it is scraped.
+func (m *Metrics) desc(scope Scope, kind, name, help string, labels ...string) *prometheus.Desc {
+	m.own(Family{Name: name, Kind: kind, Help: help, Labels: labels, Scope: scope})
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+func (m *Metrics) own(f Family) { m.families = append(m.families, f) }
+
+// Families lists jig's own metrics, without those of Go, the process and Temporal's SDK.
+func (m *Metrics) Families() []Family { return m.families }

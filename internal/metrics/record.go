@@ -1,0 +1,138 @@
+package metrics
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
+)
+
+// The methods below make Metrics the observer of a store: each is called once for each change, when it has been committed. To count
+// another change, add a method here and to the store's interface.
+//
+// A counter that alerts watch begins at 0 where its labels are known, because Prometheus sees no increase in a series that begins at 1.
+
+// KnowTools gives tools series of their own, whatever the number of others. Call it with the tools that the program is built with.
+func (m *Metrics) KnowTools(names []string) {
+	m.tools.keep(names)
+	for _, name := range names {
+		m.unknown.WithLabelValues(name)
+	}
+}
+
+// SessionStarted counts a session.
+func (m *Metrics) SessionStarted(tenant string) {
+	tenant = m.tenants.of(tenant)
+	m.sessionsStarted.WithLabelValues(tenant).Inc()
+	for _, status := range []jig.Status{jig.StatusCompleted, jig.StatusFailed, jig.StatusCanceled} {
+		m.sessionsEnded.WithLabelValues(tenant, string(status))
+	}
+}
+
+// SessionEnded counts the end of a session.
+func (m *Metrics) SessionEnded(tenant string, status jig.Status) {
+	m.sessionsEnded.WithLabelValues(m.tenants.of(tenant), string(status)).Inc()
+}
+
+// CallStarted counts an attempt of a call.
+func (m *Metrics) CallStarted(tool string, attempt int) {
+	tool = m.tools.of(tool)
+	m.callAttempts.WithLabelValues(tool).Inc()
+	m.unknown.WithLabelValues(tool)
+	if attempt > 1 {
+		m.callRetries.WithLabelValues(tool).Inc()
+	}
+}
+
+// CallEnded counts a call with its final status. took is 0 for a call that no attempt has ended.
+func (m *Metrics) CallEnded(tool string, status jig.CallStatus, code jig.Code, took time.Duration) {
+	if code == jig.CodeToolNotFound && took == 0 {
+		tool = noTool
+	} else {
+		tool = m.tools.of(tool)
+	}
+	m.callsEnded.WithLabelValues(tool, string(status)).Inc()
+	if status == jig.CallFailed {
+		m.callErrors.WithLabelValues(codeLabel(code)).Inc()
+	}
+	if took > 0 {
+		m.callSeconds.WithLabelValues(tool).Observe(took.Seconds())
+	}
+}
+
+// CallUnknown counts a call whose outcome has become unknown.
+func (m *Metrics) CallUnknown(tool string) { m.unknown.WithLabelValues(m.tools.of(tool)).Inc() }
+
+// BudgetExhausted counts a call that did not fit into a limit.
+func (m *Metrics) BudgetExhausted(tenant, budget, limit, action string) {
+	if m.limits.of(tenant+"\x00"+budget+"\x00"+limit) == other {
+		tenant, budget, limit = other, other, other
+	}
+	m.budgetExhausted.WithLabelValues(tenant, budget, limit, action).Inc()
+}
+
+// RuleFailed counts a rule of a policy that could not be evaluated.
+func (m *Metrics) RuleFailed(tenant, policy, rule string) {
+	if m.rules.of(tenant+"\x00"+policy+"\x00"+rule) == other {
+		tenant, policy, rule = other, other, other
+	}
+	m.ruleFailures.WithLabelValues(tenant, policy, rule).Inc()
+}
+
+// Delivered counts an attempt to send a notice to a webhook: sent, retried, given_up or gone.
+func (m *Metrics) Delivered(outcome string) { m.deliveries.WithLabelValues(outcome).Inc() }
+
+// Model answers prompts.
+type Model interface {
+	Answer(ctx context.Context, request chat.Request, progress func(text string)) (chat.Turn, error)
+	Check(model string) error
+}
+
+// Model returns a model that counts the requests to next. Every request counts, also one that a retried activity repeats, because each of
+// them is paid for.
+func (m *Metrics) Model(next Model) Model { return &countedModel{Model: next, metrics: m} }
+
+// countedModel counts requests, tokens and durations of a model.
+type countedModel struct {
+	Model
+
+	metrics *Metrics
+}
+
+// Answer asks the model.
+func (c *countedModel) Answer(ctx context.Context, request chat.Request, progress func(text string)) (chat.Turn, error) {
+	began := time.Now()
+	turn, err := c.Model.Answer(ctx, request, progress)
+	c.metrics.answered(request.Model, time.Since(began), turn.Usage, err)
+	return turn, err
+}
+
+func (m *Metrics) answered(model string, took time.Duration, usage chat.Usage, err error) {
+	model = m.models.of(model)
+	outcome := "ok"
+	if err != nil {
+		outcome = codeLabel(jig.CodeOf(err))
+	}
+	m.modelRequests.WithLabelValues(model, outcome).Inc()
+	m.modelSeconds.WithLabelValues(model).Observe(took.Seconds())
+	for _, t := range [...]struct {
+		kind string
+		n    int64
+	}{
+		{"input", usage.InputTokens}, {"output", usage.OutputTokens}, {"cache_read", usage.CacheReadTokens}, {"cache_write", usage.CacheCreateTokens},
+	} {
+		if t.n > 0 {
+			m.modelTokens.WithLabelValues(model, t.kind).Add(float64(t.n))
+		}
+	}
+}
+
+// codeLabel returns the label for the code of an error. Tools may return codes of their own.
+func codeLabel(code jig.Code) string {
+	if slices.Contains(jig.Codes(), code) {
+		return string(code)
+	}
+	return other
+}
