@@ -40,6 +40,8 @@ func purposes() map[string]string {
 		"github.com/openai/openai-go/v3":                           "OpenAI's own client, for its models and for every server that speaks the same protocol.",
 		"github.com/pressly/goose/v3":                              "Numbered, embedded migrations, with a lock so that two processes cannot migrate at the same time.",
 		"github.com/prometheus/client_golang":                      "Metrics in the format that Prometheus scrapes.",
+		"github.com/prometheus/common":                             "How Prometheus checks names, for its parser of rules.",
+		"github.com/prometheus/prometheus":                         "Prometheus' own parser and engine, with which tests check the alert rules and let them fire.",
 		"github.com/santhosh-tekuri/jsonschema/v6":                 "JSON Schema 2020-12. It passes every required case of the official suite; a partial validator would let through what a schema forbids.",
 		"github.com/spf13/cobra":                                   "Commands, help, and completion for four shells.",
 		"github.com/standard-webhooks/standard-webhooks/libraries": "Signs webhooks in the way that their receivers' libraries verify.",
@@ -155,7 +157,7 @@ func renderDependencies(list map[string]dependency, purposes map[string]string) 
 	}
 	table("In the programs that users run", true)
 	table("Only in development, tests and benchmarks", false)
-	b.WriteString("\nOnly `dev/temporal` requires the Temporal server. A program that uses the client does not download it, and jig's versions do not depend on the\n" +
+	b.WriteString("\nOnly `dev/alerts` requires Prometheus, and only `dev/temporal` the Temporal server. A program that uses the client does not download it, and jig's versions do not depend on the\n" +
 		"server's ([decision](decisions/006-temporal-server-as-a-child-process.md)). golangci-lint, workflowcheck and the `temporal` command are not\n" +
 		"requirements either: `make` builds them at the versions that the Makefile names.\n")
 	return b.String()

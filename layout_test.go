@@ -109,9 +109,9 @@ func arrows() map[string][]string {
 			".", "internal/bundle", "internal/entity", "internal/entity/guarded", "internal/plan", "internal/plan/extraction", "internal/toolname",
 			"spec",
 		},
-		"model":           {".", "internal/cache", "internal/chat", "internal/expr"},
+		"model":            {".", "internal/cache", "internal/chat", "internal/expr"},
 		"internal/metrics": {".", "internal/budget", "internal/chat", "internal/protocol"},
-		"internal/notify": {".", "internal/approval", "internal/tenancy"},
+		"internal/notify":  {".", "internal/approval", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/entity",
 			"internal/identity", "internal/ledger", "internal/plan", "internal/protocol", "internal/ratelimit", "internal/stored", "internal/suggest",
@@ -141,6 +141,8 @@ func arrows() map[string][]string {
 		"deploy":       {},
 		"worker":       {anything},
 		"dev":          {anything},
+		// Tests of the alert rules, in a module of their own.
+		"dev/alerts": {},
 		// The Temporal server and its Web UI: a separate module and process, without anything from jig.
 		"dev/temporal": {},
 		// A separate module, too.
@@ -169,6 +171,7 @@ func keepers() map[string][]string {
 		"github.com/fergusstrange/embedded-postgres": {"dev"},
 		"github.com/standard-webhooks/":              {"internal/notify"},
 		"github.com/prometheus/client_golang":        {"internal/metrics"},
+		"github.com/prometheus/prometheus":           {"dev/alerts"},
 		"code.dny.dev/ssrf":                          {"internal/outbound"},
 	}
 }

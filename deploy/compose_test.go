@@ -13,12 +13,12 @@ import (
 )
 
 // load reads docker-compose.yml like Docker Compose, with only the passwords that the script generates as its environment.
-func load(t *testing.T) *types.Project {
+func load(t *testing.T, profiles ...string) *types.Project {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "env")
 	out, err := exec.CommandContext(t.Context(), "./generate-env.sh", file).CombinedOutput()
 	require.NoError(t, err, string(out))
-	project, err := project(t, cli.WithEnvFiles(file), cli.WithDotEnv)
+	project, err := project(t, cli.WithEnvFiles(file), cli.WithDotEnv, cli.WithProfiles(profiles))
 	require.NoError(t, err)
 	return project
 }
@@ -70,15 +70,18 @@ func TestGeneratedPasswordsAreNotReplaced(t *testing.T) {
 
 func TestComposeLoads(t *testing.T) {
 	t.Parallel()
-	project := load(t)
-	require.ElementsMatch(t, []string{"migrate", "postgres", "temporal", "temporal-schema", "temporal-setup", "ui", "worker"}, project.ServiceNames())
-	require.ElementsMatch(t, []string{"postgres-data", "work"}, project.VolumeNames())
+	always := []string{"migrate", "postgres", "temporal", "temporal-schema", "temporal-setup", "ui", "worker"}
+	require.ElementsMatch(t, always, load(t).ServiceNames())
+	project := load(t, "metrics")
+	require.ElementsMatch(t, append(always, "grafana", "prometheus"), project.ServiceNames())
+	require.ElementsMatch(t, []string{"postgres-data", "prometheus-data", "work"}, project.VolumeNames())
 	for name, service := range project.Services {
 		once := slices.Contains([]string{"migrate", "temporal-schema", "temporal-setup"}, name)
 		require.Equal(t, !once, service.HealthCheck != nil, "%s: a service that keeps running has a health check", name)
 		for _, mount := range service.Volumes {
 			if mount.Type == types.VolumeTypeBind {
-				require.FileExists(t, mount.Source, name)
+				_, err := os.Stat(mount.Source)
+				require.NoError(t, err, name)
 			}
 		}
 		for on, dependency := range service.DependsOn {
@@ -100,4 +103,22 @@ func TestWorkerIsNotTheOwner(t *testing.T) {
 	require.NotContains(t, worker, "JIG_DATABASE_OWNER_URL")
 	require.Contains(t, *worker["JIG_DATABASE_URL"], "jig_app:")
 	require.Contains(t, *project.Services["migrate"].Environment["JIG_DATABASE_OWNER_URL"], "jig_owner:")
+}
+
+// Prometheus finds the workers where they serve their metrics, nobody outside reaches them, and nobody can change anything in Grafana.
+func TestMetricsProfile(t *testing.T) {
+	t.Parallel()
+	project := load(t, "metrics")
+	worker := project.Services["worker"]
+	require.Equal(t, ":9464", *worker.Environment["JIG_METRICS_ADDRESS"])
+	require.Empty(t, worker.Ports)
+	config, err := os.ReadFile("prometheus/prometheus.yml")
+	require.NoError(t, err)
+	require.Contains(t, string(config), "names: [worker]")
+	require.Contains(t, string(config), "port: 9464")
+	require.Contains(t, string(config), "job_name: jig")
+	grafana := project.Services["grafana"].Environment
+	require.Equal(t, "Viewer", *grafana["GF_AUTH_ANONYMOUS_ORG_ROLE"])
+	require.Equal(t, "true", *grafana["GF_AUTH_DISABLE_LOGIN_FORM"])
+	require.Equal(t, "true", *grafana["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"])
 }

@@ -2,10 +2,11 @@ package worker
 
 import (
 	"context"
+	"fmt"
 
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/taskqueue/v1"
-	"go.temporal.io/api/workflowservice/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig/internal/metrics"
@@ -21,17 +22,17 @@ func poolOf(db *store.DB) func() metrics.Pool {
 func backlogsOf(temporal sdk.Client, s Settings) func(ctx context.Context) ([]metrics.Backlog, error) {
 	kinds := []struct {
 		name string
-		kind enums.TaskQueueType
-	}{{"workflow", enums.TASK_QUEUE_TYPE_WORKFLOW}, {"activity", enums.TASK_QUEUE_TYPE_ACTIVITY}}
+		kind enumspb.TaskQueueType
+	}{{"workflow", enumspb.TASK_QUEUE_TYPE_WORKFLOW}, {"activity", enumspb.TASK_QUEUE_TYPE_ACTIVITY}}
 	return func(ctx context.Context) ([]metrics.Backlog, error) {
 		backlogs := make([]metrics.Backlog, 0, len(kinds))
 		for _, k := range kinds {
-			described, err := temporal.WorkflowService().DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
-				Namespace: s.Temporal.Temporal.Namespace, TaskQueue: &taskqueue.TaskQueue{Name: s.Temporal.TaskQueue},
+			described, err := temporal.WorkflowService().DescribeTaskQueue(ctx, &workflowservicepb.DescribeTaskQueueRequest{
+				Namespace: s.Temporal.Temporal.Namespace, TaskQueue: &taskqueuepb.TaskQueue{Name: s.Temporal.TaskQueue},
 				TaskQueueType: k.kind, ReportStats: true,
 			})
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("reading the backlog of the task queue: %w", err)
 			}
 			stats := described.GetStats()
 			backlogs = append(backlogs, metrics.Backlog{

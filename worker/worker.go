@@ -159,7 +159,7 @@ func (w *Worker) poll(ctx context.Context, s Settings, p *parts) error {
 
 // serveMetrics serves the worker's metrics if the settings ask for it.
 func (w *Worker) serveMetrics(ctx context.Context, s Settings, p *parts) error {
-	reading, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	reading, cancel := context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // Stop cancels it
 	w.others = append(w.others, cancel)
 	w.metrics.KnowTools(toolNames(p.registry))
 	w.metrics.Read(reading, metrics.Sources{

@@ -27,7 +27,9 @@ func BenchmarkModel(b *testing.B) {
 	model := metrics.New().Model(answering{})
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = model.Answer(b.Context(), chat.Request{Model: "test/model"}, nil)
+		if _, err := model.Answer(b.Context(), chat.Request{Model: "test/model"}, nil); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -62,17 +62,16 @@ func (sources) BudgetsUsed(_ context.Context, day string) (map[string][]budget.U
 
 // Limits returns two agents' accounts of one limit and the account of another.
 func (sources) Limits(_ context.Context, _ string, used []budget.Used) (string, []protocol.BudgetState, error) {
-	state := func(limit, agent string, tokens, cost string) protocol.BudgetState {
-		n, _ := strconv.ParseInt(tokens, 10, 64)
-		s := protocol.BudgetState{Budget: "spending", Limit: limit, Scope: agent, Day: used[0].Period, UsedTokens: n, ReservedTokens: 5}
-		if cost == "" {
+	state := func(limit, agent string, tokens int64) protocol.BudgetState {
+		s := protocol.BudgetState{Budget: "spending", Limit: limit, Scope: agent, Day: used[0].Period, UsedTokens: tokens, ReservedTokens: 5}
+		if agent != "" {
 			s.Tokens = 100
 			return s
 		}
 		s.UsedCost, s.ReservedCost, s.Cost = "1.5", "0.5", "4"
 		return s
 	}
-	return "USD", []protocol.BudgetState{state("agents", "a", "10", ""), state("agents", "b", "70", ""), state("day", "", "0", "4")}, nil
+	return "USD", []protocol.BudgetState{state("agents", "a", 10), state("agents", "b", 70), state("day", "", 0)}, nil
 }
 
 func (sources) Unreadable(context.Context) (map[string]int, error) {
@@ -222,7 +221,8 @@ func TestSeries_AreBounded(t *testing.T) {
 		m.CallEnded("doc.tool"+n, jig.CallSucceeded, "", time.Second)
 		m.BudgetExhausted("t"+n, "b", "l", "ask")
 		m.RuleFailed("t"+n, "p", "r")
-		_, _ = m.Model(answering{}).Answer(t.Context(), chat.Request{Model: "model" + n}, nil)
+		_, err := m.Model(answering{}).Answer(t.Context(), chat.Request{Model: "model" + n}, nil)
+		require.NoError(t, err)
 	}
 	m.CallEnded("file.write", jig.CallSucceeded, "", time.Second)
 	url, _ := serve(t, m)

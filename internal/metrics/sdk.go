@@ -42,7 +42,11 @@ func (s *sdkMetrics) Collect(ch chan<- prometheus.Metric) {
 
 // sdkSeries returns the series with a name and tags, which create makes if it is new.
 func sdkSeries[M prometheus.Metric](s *sdkMetrics, name string, h sdkHandler, create func(name, help string, labels prometheus.Labels) M) M {
-	key := name + h.key
+	tags, key := h.tags, h.key
+	if strings.HasPrefix(name, "temporal_request") || strings.HasPrefix(name, "temporal_long_request") {
+		tags, key = h.requestTags, h.requestKey
+	}
+	key = name + key
 	s.mu.RLock()
 	found, ok := s.series[key]
 	s.mu.RUnlock()
@@ -50,7 +54,7 @@ func sdkSeries[M prometheus.Metric](s *sdkMetrics, name string, h sdkHandler, cr
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		labels := prometheus.Labels{}
-		for _, tag := range h.tags {
+		for _, tag := range tags {
 			labels[tag.name] = tag.value
 		}
 		if s.counts[name] >= maxSDKSeries {
@@ -65,7 +69,7 @@ func sdkSeries[M prometheus.Metric](s *sdkMetrics, name string, h sdkHandler, cr
 			s.counts[name]++
 		}
 	}
-	one, _ := found.(M) // a name has one kind of metric
+	one, _ := found.(M) //nolint:errcheck // a name has one kind of metric
 	return one
 }
 
@@ -74,6 +78,10 @@ type sdkHandler struct {
 	metrics *sdkMetrics
 	tags    []sdkTag // sorted by name
 	key     string
+	// requestTags and requestKey are those of metrics about requests to Temporal, which do not tell types of activities and workflows apart:
+	// their number times that of operations would be large.
+	requestTags []sdkTag
+	requestKey  string
 }
 
 type sdkTag struct{ name, value string }
@@ -101,14 +109,18 @@ func (h sdkHandler) WithTags(tags map[string]string) sdk.MetricsHandler {
 		delete(merged, "workflow_type") // activities run on behalf of any workflow
 	}
 	next := sdkHandler{metrics: h.metrics}
-	var key strings.Builder
 	for _, name := range keptTags() {
-		if value, ok := merged[name]; ok {
-			next.tags = append(next.tags, sdkTag{name, value})
-			key.WriteString("\x00" + name + "=" + value)
+		value, ok := merged[name]
+		if !ok {
+			continue
+		}
+		next.tags = append(next.tags, sdkTag{name, value})
+		next.key += "\x00" + name + "=" + value
+		if name != "activity_type" && name != "workflow_type" {
+			next.requestTags = append(next.requestTags, sdkTag{name, value})
+			next.requestKey += "\x00" + name + "=" + value
 		}
 	}
-	next.key = key.String()
 	return next
 }
 

@@ -24,10 +24,11 @@ func TestTemporal_MetricsOfTheSDK(t *testing.T) {
 	h.Gauge("temporal_sticky_cache_size").Update(5)
 	activity := h.WithTags(map[string]string{"workflow_type": "Pass"}).WithTags(map[string]string{"activity_type": "file.write"})
 	activity.Timer("temporal_activity_execution_latency").Record(2 * time.Second)
+	activity.WithTags(map[string]string{"operation": "Signal"}).Counter("temporal_request").Inc(1)
 	url, _ := serve(t, m)
 	text := scrape(t, url)
 	for _, line := range []string{
-		`temporal_request_total{operation="StartWorkflowExecution"} 3`, `temporal_request_failure_total{operation="Signal",status_code="UNAVAILABLE"} 1`,
+		`temporal_request_total{operation="Signal"} 1`, `temporal_request_total{operation="StartWorkflowExecution"} 3`, `temporal_request_failure_total{operation="Signal",status_code="UNAVAILABLE"} 1`,
 		`temporal_sticky_cache_size 5`, `temporal_activity_execution_latency_seconds_bucket{activity_type="file.write",le="1"} 0`,
 		`temporal_activity_execution_latency_seconds_bucket{activity_type="file.write",le="5"} 1`,
 		`temporal_activity_execution_latency_seconds_count{activity_type="file.write"} 1`,

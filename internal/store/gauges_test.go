@@ -22,6 +22,8 @@ func TestOpenSessions(t *testing.T) {
 		return slices.DeleteFunc(all, func(c protocol.SessionCount) bool { return c.Tenant != w.tenant })
 	}
 	require.Equal(t, []protocol.SessionCount{{Tenant: w.tenant, Status: jig.StatusWorking, Count: 1}}, mine())
+	w.asking(t)
+	require.Equal(t, []protocol.SessionCount{{Tenant: w.tenant, Status: jig.StatusInputRequired, Count: 1}}, mine(), "a call waits for a person")
 	require.NoError(t, w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: w.session}))
 	require.Empty(t, mine(), "a session that has ended is not open")
 }
@@ -51,8 +53,10 @@ func TestBudgetsUsed(t *testing.T) {
 		{Budget: "spending", Limit: "agents", Scope: "writer", Period: "2026-01-02"}, {Budget: "spending", Limit: "all"},
 	}
 	brief := []budget.Account{
-		{Budget: "spending", Limit: "agents", Scope: "writer", Period: "2026-01-01"}, {Budget: "spending", Limit: "tree", Scope: w.session},
-		{Budget: "spending", Limit: "tree", Scope: w.tenant + ".order-7"}, {Budget: "spending", Limit: "pass", Scope: w.session + "/1"},
+		{Budget: "spending", Limit: "agents", Scope: "writer", Period: "2026-01-01"},
+		{Budget: "spending", Limit: "tree", Scope: w.session},
+		{Budget: "spending", Limit: "tree", Scope: w.tenant + ".order-7"},
+		{Budget: "spending", Limit: "pass", Scope: w.session + "/1"},
 	}
 	var claims []budget.Claim
 	for _, a := range slices.Concat(lasting, brief) {

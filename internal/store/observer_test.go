@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -79,12 +80,12 @@ func (y *tally) agrees(t *testing.T, w world) {
 	require.NoError(t, err)
 	got := map[string]int{"sessions": told["started"]}
 	for name, n := range told {
-		var status, tool, code string
-		var attempt int
-		if k, err := fmt.Sscanf(name, "attempt %d %s", &attempt, &tool); err == nil && k == 2 {
+		words := strings.Fields(name)
+		switch {
+		case words[0] == "attempt":
 			got["attempts"] += n
-		} else if k, _ := fmt.Sscanf(name, "%s %s %s", &status, &tool, &code); k >= 2 && jig.CallStatus(status).Final() {
-			got[status+" "+tool] += n
+		case jig.CallStatus(words[0]).Final():
+			got[words[0]+" "+words[1]] += n
 		}
 	}
 	require.Equal(t, want, got, "what the observer was told")
@@ -139,6 +140,21 @@ func TestObserver_DurationIsThatOfTheAttempt(t *testing.T) {
 	w.ends(t, first, w.reserve(t, first).Fence, nil)
 	w.ends(t, second, w.reserve(t, second).Fence, func(c *ledger.Completion) { c.Whole = []byte(`{"success":true}`) })
 	require.Equal(t, 2, y.timed)
+	y.agrees(t, w)
+}
+
+// An attempt that reports late ends its call once. How long it took is not known: it counted as over before.
+func TestObserver_LateReport(t *testing.T) {
+	t.Parallel()
+	w, y := observed(t)
+	c := w.running(t, nil)
+	fence := w.reserve(t, c).Fence
+	w.ends(t, c, fence, failing(jig.CallUnknown, true))
+	for range 2 {
+		w.ends(t, c, fence, nil)
+	}
+	require.Equal(t, map[string]int{"started": 1, "attempt 1 file.write": 1, "unknown file.write": 1, "succeeded file.write ": 1}, y.all())
+	require.Zero(t, y.timed)
 	y.agrees(t, w)
 }
 

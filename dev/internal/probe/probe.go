@@ -26,6 +26,7 @@ func Tools(revision string) []tools.Tool {
 		tools.New(read("test.big", "Returns a large value. Only for tests."), big),
 		tools.New(read("test.whoami", "Returns the tenant and the principal of the call. Only for tests."), whoami),
 		tools.New(read("test.fail", "Fails. Only for tests."), fail),
+		tools.New(read("test.twice", "Fails at its first attempt. Only for tests."), twice),
 		tools.New(read("test.panic", "Panics. Only for tests."), explode),
 		tools.New(needs(read("test.guarded", "Needs a permission. Only for tests."), "secrets.read"), echo),
 		tools.New(hidden(read("test.hidden", "Belongs to another tenant. Only for tests.")), echo),
@@ -131,6 +132,14 @@ type nameIn struct {
 
 func fail(context.Context, jig.Invocation, nameIn) (nothing, error) {
 	return nothing{}, jig.Errorf(jig.CodeConflict, "it does not work").WithHint("do not try").WithReason("broken")
+}
+
+// twice needs a second attempt.
+func twice(_ context.Context, inv jig.Invocation, _ nameIn) (nothing, error) {
+	if inv.Attempt == 1 {
+		return nothing{}, jig.Errorf(jig.CodeUnavailable, "not yet")
+	}
+	return nothing{}, nil
 }
 
 func explode(context.Context, jig.Invocation, nameIn) (nothing, error) {

@@ -185,7 +185,7 @@ begin
 end $$;
 -- +goose StatementEnd
 
--- Counts the sessions of all tenants that have not ended.
+-- Counts the sessions of all tenants that have not ended. A session of which a call waits for a person needs input.
 -- +goose StatementBegin
 create function jig_sessions_open() returns table (tenant text, status text, count bigint)
 language plpgsql volatile security definer
@@ -193,7 +193,11 @@ set search_path from current
 as $$
 begin
     perform set_config('jig.sweep', 'on', true);
-    return query select s.tenant_id, s.status, count(*) from sessions s where s.status in ('working', 'input_required') group by 1, 2;
+    return query select s.tenant_id, case when a.session_id is null then s.status else 'input_required' end, count(*)
+    from sessions s
+    left join (select distinct o.tenant_id, o.session_id from approvals o where o.status = 'open') a
+        on a.tenant_id = s.tenant_id and a.session_id = s.session_id
+    where s.status in ('working', 'input_required') group by 1, 2;
     perform set_config('jig.sweep', '', true);
 end $$;
 -- +goose StatementEnd
