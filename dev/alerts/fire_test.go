@@ -92,6 +92,13 @@ func cases() map[string]struct {
 			`{tool="http.get"}`,
 			[]series{{`jig_call_retries_total{tool="http.get",instance="a"}`: "0+1x180", `jig_call_attempts_total{tool="http.get",instance="a"}`: "0+9x180"}},
 		},
+		"JigCallsHeld": {
+			series{
+				`jig_call_held_seconds_bucket{le="60",instance="a"}`: "0+1x180", `jig_call_held_seconds_bucket{le="300",instance="a"}`: "0+3x180",
+				`jig_call_held_seconds_bucket{le="+Inf",instance="a"}`: "0+3x180",
+			}, `{}`,
+			[]series{{`jig_call_held_seconds_bucket{le="60",instance="a"}`: "0+3x180", `jig_call_held_seconds_bucket{le="+Inf",instance="a"}`: "0+3x180"}},
+		},
 		"JigOutcomeUnknown": {
 			series{`jig_approvals_open{tenant="acme",kind="reconcile",instance="a"}`: "0x170 1x10"},
 			`{tenant="acme"}`,

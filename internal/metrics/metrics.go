@@ -37,11 +37,13 @@ type Metrics struct {
 	sdk      *sdkMetrics
 
 	tenants, tools, models *names
-	limits, rules          *names
+	limits, rules, rates   *names
 
 	sessionsStarted, sessionsEnded                             *prometheus.CounterVec
 	callsEnded, callErrors, callAttempts, callRetries, unknown *prometheus.CounterVec
 	callSeconds                                                *prometheus.HistogramVec
+	callsHeld                                                  *prometheus.CounterVec
+	heldSeconds                                                *prometheus.HistogramVec
 	modelRequests, modelTokens                                 *prometheus.CounterVec
 	modelSeconds                                               *prometheus.HistogramVec
 	budgetExhausted                                            *prometheus.CounterVec
@@ -53,7 +55,7 @@ type Metrics struct {
 func New() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), sdk: newSDKMetrics(),
-		tenants: newNames(maxTenants), tools: newNames(maxTools), models: newNames(maxModels), limits: newNames(maxLimits), rules: newNames(maxRules),
+		tenants: newNames(maxTenants), tools: newNames(maxTools), models: newNames(maxModels), limits: newNames(maxLimits), rules: newNames(maxRules), rates: newNames(maxLimits),
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.sdk,
@@ -66,6 +68,8 @@ func New() *Metrics {
 	m.callRetries = m.counter("jig_call_retries_total", "Attempts of calls that have begun and were not the first of their call.", "tool")
 	m.unknown = m.counter("jig_calls_unknown_total", "How often the outcome of a call became unknown, so that a person must say what happened.", "tool")
 	m.callSeconds = m.histogram("jig_call_duration_seconds", "How long the last attempt of a call took.", callBuckets(), "tool")
+	m.callsHeld = m.counter("jig_calls_held_total", "Calls that began to wait for a rate limit.", "tenant", "rate_limit", "limit")
+	m.heldSeconds = m.histogram("jig_call_held_seconds", "How long calls waited for rate limits before they began or gave up.", callBuckets())
 	m.modelRequests = m.counter("jig_model_requests_total", "Requests to models, by outcome: ok or the code of the error.", "model", "outcome")
 	m.modelTokens = m.counter("jig_model_tokens_total", "Tokens that models used, by kind.", "model", "kind")
 	m.modelSeconds = m.histogram("jig_model_request_duration_seconds", "How long models took to answer, errors included.", modelBuckets(), "model")

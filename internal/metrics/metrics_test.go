@@ -136,6 +136,8 @@ func use(t *testing.T, m *metrics.Metrics) {
 	m.CallEnded("file.write", jig.CallFailed, jig.CodeTimeout, 0)
 	m.CallEnded("made.up", jig.CallFailed, jig.CodeToolNotFound, 0)
 	m.CallUnknown("file.write")
+	m.CallHeld("acme", "polite", "per-host")
+	m.CallReleased(3 * time.Second)
 	m.BudgetExhausted("acme", "spending", "day", "stop")
 	m.RuleFailed("acme", "shop", "large")
 	m.Delivered("sent")
@@ -169,6 +171,7 @@ func TestMetrics_ShowWhatHappened(t *testing.T) {
 		`jig_budget_reserved_tokens{budget="spending",limit="agents",tenant="acme"} 5`, `jig_budget_limit_tokens{budget="spending",limit="agents",tenant="acme"} 100`,
 		`jig_budget_used_ratio{budget="spending",limit="day",tenant="acme"} 0.5`, `jig_budget_spent_cost{budget="spending",limit="day",tenant="acme"} 1.5`,
 		`jig_budget_reserved_cost{budget="spending",limit="day",tenant="acme"} 0.5`, `jig_budget_limit_cost{budget="spending",limit="day",tenant="acme"} 4`,
+		`jig_calls_held_total{limit="per-host",rate_limit="polite",tenant="acme"} 1`, `jig_call_held_seconds_bucket{le="5"} 1`, `jig_call_held_seconds_sum 3`,
 		`jig_policy_rule_failures_total{policy="shop",rule="large",tenant="acme"} 1`, `jig_policies_unreadable{tenant="acme"} 1`,
 		`jig_notice_deliveries_total{outcome="sent"} 1`, `jig_notice_deliveries_pending{tenant="acme"} 4`,
 		`jig_task_queue_backlog{type="workflow"} 7`, `jig_task_queue_backlog_age_seconds{type="workflow"} 2`,
@@ -220,6 +223,7 @@ func TestSeries_AreBounded(t *testing.T) {
 		m.SessionStarted("t" + n)
 		m.CallEnded("doc.tool"+n, jig.CallSucceeded, "", time.Second)
 		m.BudgetExhausted("t"+n, "b", "l", "ask")
+		m.CallHeld("t"+n, "b", "l")
 		m.RuleFailed("t"+n, "p", "r")
 		_, err := m.Model(answering{}).Answer(t.Context(), chat.Request{Model: "model" + n}, nil)
 		require.NoError(t, err)
@@ -229,7 +233,7 @@ func TestSeries_AreBounded(t *testing.T) {
 	text := scrape(t, url)
 	for name, most := range map[string]int{
 		"jig_sessions_started_total": 501, "jig_sessions_open": 502, "jig_calls_ended_total": 202, "jig_call_duration_seconds_count": 202,
-		"jig_model_requests_total": 101, "jig_budget_exhausted_total": 501, "jig_policy_rule_failures_total": 1001,
+		"jig_model_requests_total": 101, "jig_budget_exhausted_total": 501, "jig_calls_held_total": 501, "jig_policy_rule_failures_total": 1001,
 	} {
 		require.Equal(t, most, strings.Count(text, "\n"+name+"{"), name)
 	}

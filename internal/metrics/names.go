@@ -2,7 +2,7 @@ package metrics
 
 import "sync"
 
-// Bounds of labels: how many tenants, models, budgets' limits and rules have series of their own. Tools that are written in Go always have;
+// Bounds of labels: how many tenants, models, limits and rules have series of their own. Tools that are written in Go always have;
 // maxTools bounds the others, which come from documents.
 const (
 	maxTenants = 500

@@ -65,6 +65,19 @@ func (m *Metrics) CallEnded(tool string, status jig.CallStatus, code jig.Code, t
 // CallUnknown counts a call whose outcome has become unknown.
 func (m *Metrics) CallUnknown(tool string) { m.unknown.WithLabelValues(m.tools.of(tool)).Inc() }
 
+// CallHeld counts a call that begins to wait for a rate limit.
+func (m *Metrics) CallHeld(tenant, document, limit string) {
+	if m.rates.of(tenant+"\x00"+document+"\x00"+limit) == other {
+		tenant, document, limit = other, other, other
+	}
+	m.callsHeld.WithLabelValues(tenant, document, limit).Inc()
+}
+
+// CallReleased counts a call that has waited for rate limits.
+func (m *Metrics) CallReleased(waited time.Duration) {
+	m.heldSeconds.WithLabelValues().Observe(waited.Seconds())
+}
+
 // BudgetExhausted counts a call that did not fit into a limit.
 func (m *Metrics) BudgetExhausted(tenant, budget, limit, action string) {
 	if m.limits.of(tenant+"\x00"+budget+"\x00"+limit) == other {

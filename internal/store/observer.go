@@ -21,6 +21,10 @@ type Observer interface {
 	CallEnded(tool string, status jig.CallStatus, code jig.Code, took time.Duration)
 	// CallUnknown reports a call whose outcome has become unknown, so that a person is asked what happened.
 	CallUnknown(tool string)
+	// CallHeld reports that a call begins to wait for a limit of a document of kind rate_limit.
+	CallHeld(tenant, document, limit string)
+	// CallReleased reports that a call has stopped waiting for such limits after a while, because it begins or because it has waited too long.
+	CallReleased(waited time.Duration)
 	// BudgetExhausted reports that a call did not fit into a limit, and what is done about it. budget and limit may be empty.
 	BudgetExhausted(tenant, budget, limit, action string)
 }

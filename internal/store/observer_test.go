@@ -45,6 +45,8 @@ func (y *tally) SessionStarted(string)                    { y.add("started") }
 func (y *tally) SessionEnded(_ string, status jig.Status) { y.add("session %s", status) }
 func (y *tally) CallStarted(tool string, attempt int)     { y.add("attempt %d %s", attempt, tool) }
 func (y *tally) CallUnknown(tool string)                  { y.add("unknown %s", tool) }
+func (y *tally) CallHeld(_, document, limit string)       { y.add("held %s %s", document, limit) }
+func (y *tally) CallReleased(time.Duration)               { y.add("released") }
 func (y *tally) BudgetExhausted(_, budget, limit, a string) {
 	y.add("budget %s %s %s", budget, limit, a)
 }
@@ -187,6 +189,21 @@ func TestObserver_Budgets(t *testing.T) {
 	_, err := w.ReserveBudget(t.Context(), request)
 	require.NoError(t, err)
 	require.Equal(t, 1, y.all()["budget spending all stop"], "nothing was reserved, so nothing was degraded")
+}
+
+// A call that waits for a limit is held once, however often it asks, and released once.
+func TestObserver_RateLimits(t *testing.T) {
+	t.Parallel()
+	w, y := observed(t)
+	w.several(t, 2)
+	require.Zero(t, w.asksLimits(t, "1.1", hourly("k", 1)).Wait)
+	for range 3 {
+		require.Positive(t, w.asksLimits(t, "1.2", hourly("k", 1)).Wait)
+	}
+	require.Equal(t, map[string]int{"started": 1, "held apis hourly": 1}, y.all())
+	w.passes(t, 61*time.Minute)
+	require.Zero(t, w.asksLimits(t, "1.2", hourly("k", 1)).Wait)
+	require.Equal(t, map[string]int{"started": 1, "held apis hourly": 1, "released": 1}, y.all())
 }
 
 // A transaction that is rolled back is not reported.

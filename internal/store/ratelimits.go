@@ -91,6 +91,13 @@ func (t *tx) rateStates(ctx context.Context, r ratelimit.Request) ([]ratelimit.S
 func (t *tx) rateLeave(ctx context.Context, r ratelimit.Request, states []ratelimit.State, a ratelimit.Answer) error {
 	if slices.ContainsFunc(states, func(s ratelimit.State) bool { return !s.Since.IsZero() }) {
 		t.queue("RateCallsLeave", t.tenant, r.SessionID, r.CallID)
+		waited := time.Duration(0)
+		for _, s := range states {
+			if !s.Since.IsZero() {
+				waited = max(waited, s.Now.Sub(s.Since))
+			}
+		}
+		t.observe(func(o Observer) { o.CallReleased(waited) })
 	}
 	if a.Expired {
 		return t.commit(ctx)
@@ -137,6 +144,8 @@ func (t *tx) rateWait(ctx context.Context, r ratelimit.Request, states []ratelim
 	t.queue("RateCallsWait", t.tenant, r.SessionID, r.CallID, blocks.documents, blocks.limits, blocks.keys, text(v.Why), v.Lives.Seconds())
 	l := &log{}
 	if began {
+		b := r.Claims[slices.Index(v.Blocks, true)].Bucket
+		t.observe(func(o Observer) { o.CallHeld(r.Tenant, b.Document, b.Limit) })
 		l.add(jig.Event{Type: jig.EventToolHeld, Pass: r.Pass, CallID: r.CallID, Tool: r.Tool, Data: details{"reason": v.Why}.json()})
 	}
 	return t.finish(ctx, l, r.SessionID)
