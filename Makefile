@@ -27,7 +27,7 @@ E2E_FLAGS    := -timeout $(E2E_TIMEOUT) -parallel $(E2E_PARALLEL)
 export JIG_TEST_PROGRAMS := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories mutate bench bench-rivals bench-smoke agentdojo dependencies fuzz ci clean
+.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories mutate bench bench-rivals rivals bench-smoke agentdojo dependencies fuzz ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -64,6 +64,7 @@ lint: ## golangci-lint on all modules, workflowcheck on the workflows
 	@golangci-lint run --allow-parallel-runners ./...
 	@cd bench && golangci-lint run --allow-parallel-runners --config ../.golangci.yml ./...
 	@cd dev && golangci-lint run --allow-parallel-runners --config ../.golangci.yml ./...
+	@cd bench/agentsdk && GOWORK=off golangci-lint run --allow-parallel-runners --config ../../.golangci.yml ./...
 	@cd dev/temporal && GOWORK=off golangci-lint run --allow-parallel-runners --config ../../.golangci.yml ./...
 	@cd dev/alerts && GOWORK=off golangci-lint run --allow-parallel-runners --config ../../.golangci.yml ./...
 	@scripts/say.sh "lint: workflowcheck"
@@ -104,21 +105,26 @@ histories: fetch jig-dev ## record new workflow histories, then replay them
 	@scripts/say.sh "histories: replay"
 	@go test -count=1 -run Replay ./workflows/...
 
-bench: fetch jig-dev ## measure against the named baselines and write docs/benchmarks.md
+bench: fetch jig-dev rivals ## measure against the named baselines and write docs/benchmarks.md
 	@scripts/say.sh "bench: about an hour"
-	@$(AROUND) -- go run ./bench --out docs/benchmarks.md $(ARGS)
+	@$(AROUND) -- go run ./bench --out docs/benchmarks.md -agent-sdk-go $(BIN)/agentsdk $(ARGS)
 
-bench-rivals: fetch jig-dev ## measure jig beside a bare loop and, with ARGS="-agent-sdk-go PROGRAM", beside agent-sdk-go
+bench-rivals: fetch jig-dev rivals ## measure jig beside a bare loop and beside agent-sdk-go
 	@scripts/say.sh "bench: P18, about half an hour"
-	@$(AROUND) -- go run ./bench --only p18,p18-answers,p18-wide $(ARGS)
+	@$(AROUND) -- go run ./bench --only p18,p18-answers,p18-wide -agent-sdk-go $(BIN)/agentsdk $(ARGS)
+
+# agent-sdk-go has a module of its own, because it needs other versions of some modules.
+rivals:
+	@scripts/say.sh "build: the program that runs agent-sdk-go"
+	@GOWORK=off scripts/build.sh $(BIN)/agentsdk bench/agentsdk
 
 agentdojo: fetch jig-dev ## measure the data flow guard with AgentDojo; DATA=FOLDER holds the benchmark's data, see docs/data-flow.md
 	@scripts/say.sh "agentdojo: five variants, about a minute each"
 	@$(AROUND_TESTS) go run ./bench/agentdojo $(ARGS) $(DATA)
 
-bench-smoke: fetch jig-dev
+bench-smoke: fetch jig-dev rivals
 	@scripts/say.sh "bench: a smoke run, nothing is written"
-	@$(AROUND) -- go run ./bench --smoke
+	@$(AROUND) -- go run ./bench --smoke -agent-sdk-go $(BIN)/agentsdk
 
 dependencies: ## write docs/dependencies.md from the imports of all modules
 	@go test -count=1 -run DependenciesPage . -update
