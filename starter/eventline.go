@@ -13,19 +13,24 @@ import (
 
 // eventData holds the fields of an event's data that a log line shows.
 type eventData struct {
-	Summary    string     `json:"summary"`
-	Text       string     `json:"text"`
-	Role       string     `json:"role"`
-	Reason     string     `json:"reason"`
-	Reasons    []string   `json:"reasons"`
-	By         names      `json:"by"`
-	Claimed    bool       `json:"claimed"`
-	Model      string     `json:"model"`
-	Answer     string     `json:"answer"`
-	Message    string     `json:"message"`
-	Agent      string     `json:"agent"`
-	DurationMS int64      `json:"duration_ms"`
-	Error      *jig.Error `json:"error"`
+	Summary    string   `json:"summary"`
+	Text       string   `json:"text"`
+	Role       string   `json:"role"`
+	Reason     string   `json:"reason"`
+	Reasons    []string `json:"reasons"`
+	By         names    `json:"by"`
+	Claimed    bool     `json:"claimed"`
+	Model      string   `json:"model"`
+	Answer     string   `json:"answer"`
+	Message    string   `json:"message"`
+	Agent      string   `json:"agent"`
+	DurationMS int64    `json:"duration_ms"`
+	// SessionID and Call say where a call waits that concerns the call Via of this session. Child is the session that a call started.
+	SessionID string     `json:"session_id"`
+	Call      string     `json:"call"`
+	Via       string     `json:"via"`
+	Child     string     `json:"child_session_id"`
+	Error     *jig.Error `json:"error"`
 }
 
 // approvalData is the data of approval, question and grant events.
@@ -103,6 +108,12 @@ func (d eventData) words(e jig.Event) string {
 		failure = string(d.Error.Code) + ": " + d.Error.Message
 	}
 	text := cmp.Or(approvalWords(e), taskWords(e), failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent)
+	if d.Via != "" && d.SessionID != "" {
+		text = strings.TrimSuffix("in "+d.SessionID+" "+d.Call+": "+text, ": ")
+	}
+	if text == "" && d.Child != "" && e.Type == jig.EventToolStarted {
+		text = "→ " + d.Child
+	}
 	if len(d.By) == 0 {
 		return text
 	}

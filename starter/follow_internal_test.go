@@ -278,3 +278,18 @@ func TestRun_SaysThatItIsPaused(t *testing.T) {
 	require.Contains(t, got.stderr, "? session paused · look first (by zoe)\n")
 	require.NotContains(t, got.stderr, "pass started", "only --follow shows the other events")
 }
+
+func TestFollow_NamesTheChildThatACallWaitsFor(t *testing.T) {
+	t.Parallel()
+	e := doneEngine()
+	e.pages = []client.EventsPage{{Status: jig.StatusCompleted, Events: []jig.Event{
+		{Type: jig.EventToolStarted, Pass: 1, CallID: "1.1", Tool: "agent.run", Data: json.RawMessage(`{"child_session_id":"ses_child"}`)},
+		{
+			Type: jig.EventToolNeedsApproval, Pass: 1, CallID: "1.1", Tool: "file.write",
+			Data: json.RawMessage(`{"session_id":"ses_child","call":"3.1","via":"1.1","summary":"Writes a file."}`),
+		},
+	}}}
+	got := jigCLI(t, e, nil, "run", "review", "--follow")
+	require.Contains(t, got.stderr, "1.1 agent.run started · → ses_child\n")
+	require.Contains(t, got.stderr, "? 1.1 file.write waits for approval · in ses_child 3.1: Writes a file.\n")
+}

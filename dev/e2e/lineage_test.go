@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/protocol"
 )
 
 // delegating returns an agent that passes its task to another agent and gives that agent's answer.
@@ -24,8 +23,8 @@ func named(document, name string) string {
 	return strings.Replace(document, "name: probe", "name: "+name, 1)
 }
 
-// Agent A starts B, B starts C, and C's call waits for a person. All three sessions show the call, which is answered in C, and
-// `jig run --no-wait` of A returns.
+// Agent A starts B, B starts C, and C's call waits for a person. All three sessions show the call, also in their events; it is answered
+// through A, and `jig run --no-wait` of A returns.
 func TestApprovalInAChainOfAgents(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
@@ -58,7 +57,18 @@ func TestApprovalInAChainOfAgents(t *testing.T) {
 	require.Len(t, begun, 1)
 	require.Contains(t, string(begun[0].Data), view.Calls[0].Child)
 
-	d.signal(waits.SessionID, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+	for _, session := range []string{id, waits.ParentID} {
+		heard := d.events(session, jig.EventToolNeedsApproval)
+		require.Len(t, heard, 1)
+		require.Equal(t, []string{"1.1", "test.write"}, []string{heard[0].CallID, heard[0].Tool})
+		require.Contains(t, string(heard[0].Data), waits.SessionID)
+	}
+	got := d.jig("events", id)
+	require.Contains(t, got.out, "1.1 agent.run started · → "+view.Calls[0].Child)
+	require.Contains(t, got.out, "1.1 test.write waits for approval · in "+waits.SessionID+" 1.1")
+
+	got = d.jig("approve", id, "1.1", "--as", "ana")
+	require.Zero(t, got.code, got.err)
 	require.Equal(t, "written", d.finish(id).Answer)
 	requests, _ := r.count("w")
 	require.Equal(t, 1, requests)

@@ -119,9 +119,31 @@ func (l *log) columns() []any { return []any{l.types, l.passes, l.calls, l.tools
 
 func (l *log) len() int { return len(l.types) }
 
-// record queues the session's events. last is set to the session's new event counter, or stays nil when there is no such session.
+// record queues the session's events. last is set to the session's new event counter, or stays nil when there is no such session. The
+// sessions above it hear of the calls that wait for a person.
 func (t *tx) record(l *log, session string, last **int64) {
 	value(t.queue("EventsAppend", append([]any{t.tenant, session}, l.columns()...)...), last)
+	if a := l.asking(); a.len() > 0 {
+		list(t.queue("EventsAbove", t.tenant, session, a.types, a.calls, a.tools, a.data), &t.above)
+	}
+}
+
+// asking returns the events that say that a call waits for a person.
+func (l *log) asking() *log {
+	a := &log{}
+	for i, kind := range l.types {
+		switch jig.EventType(kind) { //nolint:exhaustive // the others ask nobody
+		case jig.EventToolNeedsApproval, jig.EventToolOutcomeUnknown, jig.EventToolAsked, jig.EventToolEdited:
+			a.add(jig.Event{Type: jig.EventType(kind), CallID: l.calls[i], Tool: l.tools[i], Data: json.RawMessage(l.data[i])})
+		}
+	}
+	return a
+}
+
+// aboveRow is a row of the query EventsAbove: a session that got events of a session below it, with its new event counter.
+type aboveRow struct {
+	SessionID string
+	LastSeq   int64
 }
 
 // finish records the events, then the notices and last the audit rows, whose lock must be the last that the transaction takes. It commits

@@ -1,7 +1,10 @@
 package store_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -153,4 +156,39 @@ func TestDoubtfulCalls(t *testing.T) {
 	doubtful, err := w.DoubtfulCalls(t.Context(), w.tenant, w.session)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1.1 file.write"}, doubtful)
+}
+
+// When a call waits for a person, the sessions above hear of it, with the session and the call to answer, as long as they wait for it.
+func TestPendingOfAChild_IsAnEventOfItsParents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, middle := w.starts(t, 1)
+	_, last := middle.starts(t, 1)
+	background, other := w.starts(t, 2)
+	w.complete(t, background, 1, jig.CallSucceeded)
+	other.asking(t)
+	heard := func(w world) (list []string) {
+		for _, e := range w.log(t) {
+			if e.Type == jig.EventToolNeedsApproval {
+				d := w.last(t, e.Type)
+				list = append(list, fmt.Sprintf("%s %v %v %v %v", e.CallID, e.Tool, d["session_id"], d["call"], d["digest"]))
+			}
+		}
+		return list
+	}
+	require.Empty(t, heard(w), "nothing waits for a session that runs in the background")
+	watched, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	seen := w.Subscribe(watched, w.tenant, w.session, int64(len(w.log(t))))
+	asked := last.asking(t)
+	want := []string{"1.1 file.write " + last.session + " " + asked.ID + " " + asked.Digest}
+	require.Equal(t, want, heard(w))
+	require.Equal(t, want, heard(middle))
+	require.Len(t, heard(last), 1)
+	require.Equal(t, jig.EventToolNeedsApproval, (<-seen)[0].Type, "who watches the parent hears of it")
+	for _, one := range []world{w, middle, last} {
+		for i, e := range one.log(t) {
+			require.EqualValues(t, i+1, e.Seq, "no log has a gap")
+		}
+	}
 }

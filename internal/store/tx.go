@@ -24,6 +24,8 @@ type tx struct {
 	batch  pgx.Batch
 	begun  bool
 	ended  bool
+	// above lists the sessions that got events of the transaction's session because they wait for it.
+	above []aboveRow
 	// final reports whether the last batch sent makes the work permanent if it reaches the server.
 	final bool
 	// changes is what the observer is told once the transaction is committed.
@@ -77,6 +79,9 @@ func (db *DB) attempt(ctx context.Context, tenant string, work func(t *tx) error
 	defer t.rollback(ctx)
 	if err = work(t); err == nil && t.ended {
 		t.observed()
+		for _, row := range t.above {
+			db.touched(tenant, row.SessionID, &row.LastSeq)
+		}
 	}
 	return t.final && !refused(err), err
 }

@@ -12,6 +12,30 @@ with n as (
 )
 select n.last_seq from n
 
+-- name: EventsAbove
+-- Adds events of a session to the logs of the sessions whose running calls it answers, at every level: under the call of that session, and
+-- with the session and the call in which it happened.
+with recursive above(session_id, via, depth) as (
+    select s.parent_id, s.parent_call, 1 from sessions s
+    join calls c on c.tenant_id = $1 and c.session_id = s.parent_id and c.call_id = s.parent_call and c.status = 'executing'
+    where s.tenant_id = $1 and s.session_id = $2 and s.parent_id <> ''
+    union all
+    select s.parent_id, s.parent_call, a.depth + 1 from above a
+    join sessions s on s.tenant_id = $1 and s.session_id = a.session_id and s.parent_id <> ''
+    join calls c on c.tenant_id = $1 and c.session_id = s.parent_id and c.call_id = s.parent_call and c.status = 'executing'
+    where a.depth < 10
+), n as (
+    update sessions s set last_seq = s.last_seq + cardinality($3::text[]), updated_at = clock_timestamp()
+    from above a where s.tenant_id = $1 and s.session_id = a.session_id and s.status in ('working', 'input_required')
+    returning s.session_id, s.last_seq, s.pass, a.via
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, call_id, tool, data)
+    select $1, n.session_id, n.last_seq - cardinality($3::text[]) + e.ord, clock_timestamp(), e.type, n.pass, n.via, e.tool,
+        (coalesce(nullif(e.data, ''), '{}')::jsonb || jsonb_build_object('session_id', $2::text, 'call', e.call_id, 'via', n.via))::json
+    from n, unnest($3::text[], $4::text[], $5::text[], $6::text[]) with ordinality as e(type, call_id, tool, data, ord)
+)
+select n.session_id, n.last_seq from n
+
 -- name: EventsAfter
 select e.session_id, e.seq, e.at, e.type, e.pass, e.call_id, e.tool, e.data from events e
 where e.tenant_id = $1 and e.session_id = $2 and e.seq > $3 order by e.seq limit $4
