@@ -92,7 +92,7 @@ func open(ctx context.Context, o options, stderr io.Writer) (*bench, error) {
 		return nil, err
 	}
 	b.jig = client.New(b.temporal, client.Options{TaskQueue: taskQueue})
-	if b.worker, err = startWorker(b.temporal, taskQueue, b.engine); err != nil {
+	if b.worker, err = startWorker(b.temporal, taskQueue, b.engine, o.workflowTasks); err != nil {
 		b.close()
 		return nil, err
 	}
@@ -140,6 +140,7 @@ func figures() []figure {
 		{"p18", beside},
 		{"p18-answers", besideAnswers},
 		{"p18-wide", besideWide},
+		{"f1", fairness},
 		{"p6", suspension},
 		{"p7", histories},
 	}

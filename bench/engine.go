@@ -109,8 +109,8 @@ func (e *engine) close() {
 const cachedSessions = 1500
 
 // startWorker starts a worker tuned like jig's own: the number of pollers follows the load, as many activities start eagerly as calls run
-// in parallel, and a session moves to another worker after a second.
-func startWorker(c sdk.Client, queue string, e *engine) (worker.Worker, error) {
+// in parallel, and a session moves to another worker after a second. It executes up to tasks workflow tasks at the same time.
+func startWorker(c sdk.Client, queue string, e *engine, tasks int) (worker.Worker, error) {
 	worker.SetStickyWorkflowCacheSize(cachedSessions)
 	eager := 10
 	pollers := worker.NewPollerBehaviorAutoscaling(worker.PollerBehaviorAutoscalingOptions{
@@ -119,7 +119,7 @@ func startWorker(c sdk.Client, queue string, e *engine) (worker.Worker, error) {
 	w := worker.New(c, queue, worker.Options{
 		StickyScheduleToStartTimeout: time.Second, MaxEagerActivityReservationsPerWorkflowTask: &eager,
 		MaxHeartbeatThrottleInterval: 2 * time.Second, WorkflowTaskPollerBehavior: pollers, ActivityTaskPollerBehavior: pollers,
-		DisableRegistrationAliasing: true,
+		DisableRegistrationAliasing: true, MaxConcurrentWorkflowTaskExecutionSize: tasks,
 	})
 	e.starter.client = client.New(c, client.Options{TaskQueue: queue})
 	workflows.Register(w, e.activities, e.tools)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,8 @@ type options struct {
 	profile string
 	// passesPerRun applies to the sessions of all benchmarks; jig's default is 1.
 	passesPerRun int
+	// workflowTasks is how many workflow tasks a worker executes at the same time.
+	workflowTasks int
 	// rival is the program that runs agent-sdk-go for P18; "" leaves it out.
 	rival string
 	// flush is the delay of each flush of PostgreSQL's write-ahead log; 0 means none.
@@ -64,7 +67,9 @@ type size struct {
 	// pass have contestCalls calls; contestWide of them run on each side of a pair.
 	contestSessions, contestAnswers, countedSessions, contestWide int
 	settle                                                        time.Duration
-	contestCalls                                                  []int
+	// flood is the number of sessions that the busy tenant of F1 starts, fairAnswers the number of decisions measured meanwhile.
+	flood, fairAnswers int
+	contestCalls       []int
 }
 
 func fullSize() size {
@@ -75,6 +80,7 @@ func fullSize() size {
 		steps: 100, chains: 3, chainLoad: 10, chainsAtOnce: 10, firings: 30, evaluations: 10_000,
 		thinFor: time.Minute, entities: 500, manyEntities: 10_000, graphTasks: 1000,
 		contestSessions: 5, contestAnswers: 10, countedSessions: 20, contestWide: 3, settle: 11 * time.Second, contestCalls: []int{5, 50},
+		flood: 5000, fairAnswers: 100,
 	}
 }
 
@@ -87,8 +93,12 @@ func smokeSize() size {
 		steps: 10, chains: 1, chainLoad: 2, chainsAtOnce: 2, firings: 2, evaluations: 1000,
 		thinFor: 3 * time.Second, entities: 10, manyEntities: 150, graphTasks: 60,
 		contestSessions: 1, contestAnswers: 1, countedSessions: 1, contestWide: 1, contestCalls: []int{5},
+		flood: 40, fairAnswers: 2,
 	}
 }
+
+// defaultWorkflowTasks is the default of jig's worker.
+func defaultWorkflowTasks() int { return max(16, 8*runtime.NumCPU()) }
 
 // parse parses the command line.
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -101,6 +111,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.out, "out", "", "document to write the table to, between its markers (default docs/benchmarks.md if all benchmarks are measured)")
 	flags.StringVar(&o.profile, "profile", "", "folder for CPU profiles of this process, by benchmark and side")
 	flags.IntVar(&o.passesPerRun, "passes-per-run", 1, "passes of a session that share a workflow run (the agent's passes_per_run); with a value other than 1, -out has no default")
+	flags.IntVar(&o.workflowTasks, "workflow-tasks", defaultWorkflowTasks(), "workflow tasks that a worker executes at the same time (JIG_WORKFLOW_TASKS); with another value than jig's default, -out has no default")
 	flags.StringVar(&o.rival, "agent-sdk-go", "", "program that runs agent-sdk-go for P18, with the commands that bench/rival.go describes")
 	flags.DurationVar(&o.flush, "flush", 0, "delay each flush of PostgreSQL's write-ahead log, like a slow disk; starts servers of its own; -out has no default then")
 	flags.DurationVar(&o.size.thinFor, "p3", o.size.thinFor, "how long P3 calls its thin tool")
@@ -109,7 +120,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, fmt.Errorf("read the command line: %w", err)
 	}
-	if flags.NArg() > 0 || o.pairs < 1 || o.passesPerRun < 1 || o.size.suspended < 1 || o.size.longPasses < 1 || o.size.thinFor < thinEvery || o.flush < 0 || o.flush > longestFlush {
+	if flags.NArg() > 0 || o.pairs < 1 || o.workflowTasks < 2 || o.passesPerRun < 1 || o.size.suspended < 1 || o.size.longPasses < 1 || o.size.thinFor < thinEvery || o.flush < 0 || o.flush > longestFlush {
 		return o, errors.New("unknown argument, or a number out of range; see -help")
 	}
 	if *only != "" {
@@ -123,7 +134,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	switch {
 	case o.smoke:
 		o.pairs, o.size, o.out = 1, smokeSize(), ""
-	case o.out == "" && len(o.only) == 0 && o.passesPerRun == 1 && o.flush == 0:
+	case o.out == "" && len(o.only) == 0 && o.passesPerRun == 1 && o.flush == 0 && o.workflowTasks == defaultWorkflowTasks():
 		o.out = "docs/benchmarks.md"
 	}
 	return o, nil

@@ -26,6 +26,7 @@ const ready = "ready"
 func serve(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet(workerCommand, flag.ContinueOnError)
 	queue := flags.String("queue", taskQueue, "task queue")
+	tasks := flags.Int("workflow-tasks", defaultWorkflowTasks(), "workflow tasks at the same time")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("read the command line: %w", err)
 	}
@@ -49,7 +50,7 @@ func serve(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	defer temporal.Close()
-	w, err := startWorker(temporal, *queue, engine)
+	w, err := startWorker(temporal, *queue, engine, *tasks)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (b *bench) spawn(ctx context.Context, queue string) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, self, workerCommand, "-queue", queue) //nolint:gosec // this program itself
+	cmd := exec.CommandContext(ctx, self, workerCommand, "-queue", queue, "-workflow-tasks", strconv.Itoa(b.workflowTasks)) //nolint:gosec // this program itself
 	cmd.Stderr = b.stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

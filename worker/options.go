@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"runtime"
 	"time"
 
 	sdkworker "go.temporal.io/sdk/worker"
@@ -24,6 +25,19 @@ const (
 	fewestPollers, firstPollers, mostPollers = 2, 5, 50
 )
 
+// A worker executes tasksPerCPU workflow tasks for each CPU at the same time, and at least fewestTasks. Further tasks wait in Temporal's queues, which
+// hand out those of all tenants in turn. With Temporal's default of 1,000, the tasks of a tenant with many sessions compete on the worker with each
+// other and with those of all other tenants, which makes all of them slower.
+const tasksPerCPU, fewestTasks = 8, 16
+
+// workflowTasks returns how many workflow tasks a worker executes at the same time. Temporal's SDK needs at least two.
+func workflowTasks(s Settings) int {
+	if s.WorkflowTasks > 0 {
+		return max(2, s.WorkflowTasks)
+	}
+	return max(fewestTasks, tasksPerCPU*runtime.NumCPU())
+}
+
 // workerOptions returns the options of Temporal's worker. It calls fatal with the error that ends the worker.
 func workerOptions(s Settings, fatal func(error)) sdkworker.Options {
 	eager := eagerActivities
@@ -34,6 +48,7 @@ func workerOptions(s Settings, fatal func(error)) sdkworker.Options {
 		StickyScheduleToStartTimeout:                stickyTimeout,
 		MaxEagerActivityReservationsPerWorkflowTask: &eager,
 		MaxHeartbeatThrottleInterval:                heartbeatThrottle,
+		MaxConcurrentWorkflowTaskExecutionSize:      workflowTasks(s),
 		WorkflowTaskPollerBehavior:                  pollers,
 		ActivityTaskPollerBehavior:                  pollers,
 		WorkerStopTimeout:                           s.StopTimeout,

@@ -35,6 +35,7 @@ const (
 	EnvStopTimeout      = "JIG_STOP_TIMEOUT"
 	EnvWorkflowCache    = "JIG_WORKFLOW_CACHE"
 	EnvDatabaseConns    = "JIG_DATABASE_MAX_CONNS"
+	EnvWorkflowTasks    = "JIG_WORKFLOW_TASKS"
 	EnvSignals          = "JIG_APPROVALS_SIGNALS"
 	EnvOperatorKey      = "JIG_OPERATOR_KEY"
 	EnvPermissions      = "JIG_PERMISSIONS"
@@ -80,6 +81,8 @@ type Settings struct {
 	StopTimeout time.Duration
 	// WorkflowCache is how many sessions stay in memory between their workflow tasks; default 1,500.
 	WorkflowCache int
+	// WorkflowTasks bounds how many sessions a worker advances at the same time; 0 means the default (8 per CPU, at least 16).
+	WorkflowTasks int
 	// Signals says what proof decisions must carry in tenants whose document does not say: trusted, signed or off; default signed.
 	Signals tenancy.SignalMode
 	// OperatorKey is a key that every tenant accepts, so that a tenant's first document can be approved; nil means no such key.
@@ -141,6 +144,7 @@ func (r *reader) settings(temporal client.Settings) (Settings, error) {
 		LogJSON:          r.choice(EnvLogFormat, "text", "json") == "json",
 		StopTimeout:      r.duration(EnvStopTimeout, defaultStopTimeout),
 		WorkflowCache:    r.number(EnvWorkflowCache, defaultWorkflowCache),
+		WorkflowTasks:    r.number(EnvWorkflowTasks, 0),
 		Signals:          tenancy.SignalMode(r.choice(EnvSignals, string(tenancy.SignalsSigned), string(tenancy.SignalsTrusted), string(tenancy.SignalsOff))),
 		OperatorKey:      r.key(EnvOperatorKey),
 		Permissions:      r.list(EnvPermissions),
@@ -195,6 +199,7 @@ func Describe() string {
 		{EnvLogFormat, "text or json; default text"},
 		{EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"},
 		{EnvWorkflowCache, "sessions kept in memory between their tasks; default 1500"},
+		{EnvWorkflowTasks, "sessions that advance at the same time, not counting tools and models that take long; default 8 per CPU, at least 16"},
 		{EnvModel, "model for prompts that name no model, e.g. anthropic/claude-sonnet-4-5"},
 		{EnvSignals, "what decisions must prove: trusted (nothing), signed (a token) or off (a token, no raw signals); default signed"},
 		{EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); default none"},

@@ -64,6 +64,7 @@ type DB struct {
 	queries queries
 	options Options
 	hub     *hub
+	turns   *turns
 	// gatherer, reads and finishes combine what is asked about the calls of one session at the same time.
 	gatherer combiner[gathered, struct{}]
 	reads    combiner[[]string, callsRead]
@@ -90,7 +91,7 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, unavailable(config.ConnConfig, err)
 	}
-	db := &DB{pool: pool, queries: list, options: options}
+	db := &DB{pool: pool, queries: list, options: options, turns: newTurns(options.MaxConns)}
 	if err := db.check(ctx); err != nil {
 		pool.Close()
 		return nil, err

@@ -70,6 +70,10 @@ func (db *DB) retried(ctx context.Context, tenant string, work func(t *tx) error
 
 // attempt runs work once. When it returns an error, stayed reports whether the work may have been committed.
 func (db *DB) attempt(ctx context.Context, tenant string, work func(t *tx) error) (stayed bool, err error) {
+	if err := db.turns.take(ctx, tenant); err != nil {
+		return false, err
+	}
+	defer db.turns.give()
 	conn, err := db.pool.Acquire(ctx)
 	if err != nil {
 		return false, err //nolint:wrapcheck // translated by retried
