@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
@@ -131,7 +130,7 @@ func TestEveryMetric_IsExported(t *testing.T) {
 			names, ok := known[selector.Name]
 			require.True(t, ok, "%s: there is no metric %s", where, selector.Name)
 			for _, m := range selector.LabelMatchers {
-				if m.Name != labels.MetricName {
+				if m.Name != model.MetricNameLabel {
 					require.Contains(t, append(names, "job", "instance"), m.Name, "%s: %s has no such label", where, selector.Name)
 				}
 			}

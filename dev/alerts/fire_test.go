@@ -96,7 +96,8 @@ func cases() map[string]struct {
 			series{
 				`jig_call_held_seconds_bucket{le="60",instance="a"}`: "0+1x180", `jig_call_held_seconds_bucket{le="300",instance="a"}`: "0+3x180",
 				`jig_call_held_seconds_bucket{le="+Inf",instance="a"}`: "0+3x180",
-			}, `{}`,
+			},
+			`{}`,
 			[]series{{`jig_call_held_seconds_bucket{le="60",instance="a"}`: "0+3x180", `jig_call_held_seconds_bucket{le="+Inf",instance="a"}`: "0+3x180"}},
 		},
 		"JigOutcomeUnknown": {
