@@ -126,13 +126,14 @@ func TestMetrics(t *testing.T) {
 	s.completes(policy)
 
 	// Three calls of which one is in doubt, one needs a second attempt, and one fails.
-	require.True(t, eventually(t.Context(), patience, func() bool { // until the workers know the policy
+	require.True(t, eventually(t.Context(), patience, func() bool { // until both workers know the policy
 		in := callInput("test.echo", map[string]any{"value": "x"})
 		in.Tenant = s.tenant
 		result, err := d.Trigger(t.Context(), in, "")
 		require.NoError(t, err)
 		require.Equal(t, jig.CallSucceeded, result.Status)
-		return sum(`jig_policy_rule_failures_total{policy="metrics",rule="broken",tenant="`+s.tenant+`"}`, scrape(t, addresses[0]), scrape(t, addresses[1])) > 0
+		broken := `jig_policy_rule_failures_total{policy="metrics",rule="broken",tenant="` + s.tenant + `"}`
+		return scrape(t, addresses[0])[broken] > 0 && scrape(t, addresses[1])[broken] > 0
 	}), "a rule that cannot be evaluated is counted")
 	doubtful := call("test.doubt", map[string]any{"url": r.URL, "name": "doubt", "ways": []string{"error"}}, jig.CallUnknown)
 	call("test.twice", map[string]any{"name": "a"}, jig.CallSucceeded)
@@ -202,6 +203,6 @@ func TestMetrics(t *testing.T) {
 	require.InDelta(t, 1, sum(`jig_calls_ended_total{status="succeeded",tool="test.doubt"}`, a, b), 0)
 	require.InDelta(t, before, sum(`jig_call_duration_seconds_count{tool="test.doubt"}`, a, b), 0)
 	for name := range a {
-		require.False(t, strings.Contains(name, d.queue), "the name of the task queue is no label: %s", name)
+		require.NotContains(t, name, d.queue, "the name of the task queue is no label")
 	}
 }
