@@ -50,12 +50,14 @@ type Pending struct {
 	Kind      PendingKind `json:"kind"`
 	Call      string      `json:"call"`
 	Tool      string      `json:"tool"`
-	// Input is a [Preview] of at most PreviewBytes; Truncated reports that values were cut.
+	// Input is an [Excerpt] of at most ExcerptBytes; Truncated reports that values were cut.
 	Input     json.RawMessage `json:"input"`
 	Truncated bool            `json:"truncated,omitempty"`
 	Summary   string          `json:"summary"`
-	Reasons   []string        `json:"reasons"`
-	Digest    string          `json:"digest"`
+	// Preview describes what the call will change; nil if its tool has no previews. Lists shorten it.
+	Preview *Preview `json:"preview,omitempty"`
+	Reasons []string `json:"reasons"`
+	Digest  string   `json:"digest"`
 	// RequestedBy is the principal on whose behalf the call is made. Agent is the agent that made the call.
 	RequestedBy string `json:"requested_by,omitempty"`
 	Agent       string `json:"agent,omitempty"`
@@ -94,8 +96,8 @@ type Question struct {
 	Options []json.RawMessage `json:"options,omitempty"`
 }
 
-// PreviewBytes bounds the arguments shown with an approval, in bytes.
-const PreviewBytes = 2048
+// ExcerptBytes bounds the arguments shown with an approval, in bytes.
+const ExcerptBytes = 2048
 
 // Answer is a person's answer to an approval.
 type Answer string

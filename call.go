@@ -77,6 +77,10 @@ type Call struct {
 	RetryOf string `json:"-"`
 	// ConcurrencyKey is the evaluated key of the tool's contract; calls with the same key run one after another.
 	ConcurrencyKey string `json:"concurrency_key,omitempty"`
+	// Preview is what people were shown of the call's effect; nil if the tool has no previews or nobody was asked. Previews counts how
+	// often it turned out to be different before the call ran.
+	Preview  *Preview `json:"preview,omitempty"`
+	Previews int      `json:"previews,omitempty"`
 	// Digest binds what a person sees to what runs; see the documentation of approvals.
 	Digest        string     `json:"digest,omitempty"`
 	PolicyVersion string     `json:"policy_version,omitempty"`
@@ -129,8 +133,11 @@ type Invocation struct {
 	// IdempotencyKey stays the same across retries, new workflow runs, resets and deploys. No other tenant or installation uses it. It is
 	// at most 255 printable ASCII characters, so it fits an Idempotency-Key header.
 	IdempotencyKey string
-	// Attempt counts from 1, across all workers and runs.
+	// Attempt counts from 1, across all workers and runs. It is 0 while a preview is computed.
 	Attempt int
+	// Precondition is the precondition of the preview that people approved; empty if there is none. The tool must act only if it still
+	// holds, checked together with the effect, and fail with CONFLICT otherwise.
+	Precondition string
 	// Logger writes to the worker's log, with session, call and tool already set.
 	Logger *slog.Logger
 	// Progress reports progress to people who are watching, as an event tool.output_appended. It is safe to call often.

@@ -29,6 +29,7 @@ func purposes() map[string]string {
 		"code.dny.dev/ssrf":                          "The list of addresses that tools and webhooks must not reach, kept in step with the registries.",
 		"github.com/agenticenv/agent-sdk-go":         "The closest framework on Temporal, with which the benchmarks compare jig.",
 		"github.com/anthropics/anthropic-sdk-go":     "Anthropic's own client, which keeps up with its wire format and its streaming.",
+		"github.com/aymanbagabas/go-udiff":           "Diffs of texts for previews: the implementation of Go's own tools, with bounded work.",
 		"github.com/compose-spec/compose-go/v2":      "Loads `docker-compose.yml` as Compose does, so that a test finds what would fail on a user's machine.",
 		"github.com/fergusstrange/embedded-postgres": "Downloads PostgreSQL where none is installed.",
 		"github.com/golang-jwt/jwt/v5":               "Signs and parses JSON Web Tokens, without dependencies of its own.",

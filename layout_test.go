@@ -34,11 +34,12 @@ func arrows() map[string][]string {
 		"internal/cache":     {},
 		"internal/canonical": {},
 		"internal/clip":      {},
+		"internal/confine":   {},
 		"internal/costtest":  {},
 		"internal/duration":  {},
 		"internal/jsontext":  {},
 		"internal/modeltest": {},
-		"internal/outbound":  {},
+		"internal/outbound":  {"internal/confine"},
 		"internal/pattern":   {},
 		"internal/suggest":   {},
 		"internal/toolname":  {},
@@ -46,6 +47,7 @@ func arrows() map[string][]string {
 		"internal/seal":      {".", "internal/canonical"},
 		"internal/expr":      {".", "internal/cache", "internal/jsontext", "internal/pattern", "internal/suggest"},
 		"internal/schema":    {".", "internal/pattern", "internal/suggest"},
+		"internal/preview":   {".", "internal/clip"},
 		"internal/stored":    {".", "internal/clip"},
 		"internal/workdir":   {".", "internal/suggest"},
 
@@ -94,10 +96,10 @@ func arrows() map[string][]string {
 		},
 
 		"tools":          {".", "internal/schema", "internal/seal", "internal/suggest"},
-		"tools/tooltest": {".", "spec", "tools"},
+		"tools/tooltest": {".", "internal/confine", "internal/preview", "spec", "tools"},
 		"internal/builtin": {
 			".", "internal/audit", "internal/bundle", "internal/chat", "internal/clip", "internal/entity", "internal/entity/guarded",
-			"internal/entity/retype", "internal/jsonpath", "internal/outbound", "internal/pattern", "internal/schema", "internal/suggest",
+			"internal/entity/retype", "internal/jsonpath", "internal/outbound", "internal/pattern", "internal/preview", "internal/schema", "internal/suggest",
 			"internal/toolname", "internal/workdir", "spec", "tools",
 		},
 		// These packages connect plans with stored entities. Like the rest of internal/plan, they know no built-in tools.
@@ -113,16 +115,17 @@ func arrows() map[string][]string {
 		"internal/metrics": {".", "internal/budget", "internal/chat", "internal/protocol"},
 		"internal/notify":  {".", "internal/approval", "internal/tenancy"},
 		"internal/store": {
-			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/entity",
-			"internal/identity", "internal/ledger", "internal/plan", "internal/protocol", "internal/ratelimit", "internal/stored", "internal/suggest",
+			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/confine", "internal/entity",
+			"internal/identity", "internal/ledger", "internal/plan", "internal/preview", "internal/protocol", "internal/ratelimit", "internal/stored",
+			"internal/suggest",
 		},
 		"internal/store/storetest": {".", "internal/store"},
 
 		"activities": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/cache", "internal/canonical", "internal/chat",
-			"internal/dataflow", "internal/duration", "internal/entity", "internal/expr", "internal/identity", "internal/identity/token", "internal/ledger",
-			"internal/plan", "internal/policy", "internal/protocol", "internal/ratelimit", "internal/schema", "internal/suggest", "internal/tenancy",
-			"internal/toolname",
+			"internal/confine", "internal/dataflow", "internal/duration", "internal/entity", "internal/expr", "internal/identity",
+			"internal/identity/token", "internal/ledger", "internal/plan", "internal/policy", "internal/preview", "internal/protocol", "internal/ratelimit",
+			"internal/schema", "internal/suggest", "internal/tenancy", "internal/toolname",
 		},
 		// Of the domains, workflows needs only approval, for the text about missing approvals and for the times at which approvals are due.
 		"workflows": {".", "activities", "internal/approval", "internal/protocol"},
@@ -155,6 +158,7 @@ func arrows() map[string][]string {
 func keepers() map[string][]string {
 	return map[string][]string{
 		"github.com/google/cel-go":                   {"internal/expr", "bench"},
+		"github.com/aymanbagabas/go-udiff":           {"internal/preview"},
 		"github.com/gowebpki/jcs":                    {"internal/canonical"},
 		"github.com/jackc/pgx/v5":                    {"internal/store", "dev", "bench"},
 		"github.com/pressly/goose/v3":                {"internal/store"},

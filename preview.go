@@ -1,112 +1,29 @@
 package jig
 
-import (
-	"bytes"
-	"encoding/json"
-	"maps"
-	"slices"
-	"strings"
-	"unicode/utf8"
-)
-
-// Bounds of Preview: the minimum size of a member of an object, in bytes, and the number of levels of nested objects that keep their
-// structure.
-const (
-	previewMember = 16
-	previewDepth  = 4
-)
-
-// Preview returns a JSON input as it is shown to people, in at most n bytes (but never fewer than an empty string needs). An input that
-// fits is returned unchanged. Otherwise its longest values are cut so that every argument is still visible: strings lose their ends, and
-// other values become strings that are cut in the same way. A cut value ends in "…", and cut reports that something was cut.
-func Preview(input json.RawMessage, n int) (shown json.RawMessage, cut bool) {
-	if len(input) <= n {
-		return input, false
-	}
-	return previewOf(input, n, previewDepth), true
+// Preview describes what a call will change, for the people who decide about it. The call's tool computes it before they are asked, and
+// again before the call runs; see tools.WithPreview. It is part of the call's digest.
+type Preview struct {
+	// Title says in one line what will happen.
+	Title string `json:"title,omitempty"`
+	// Changes lists what will change: each entry is a line, or a heading with a diff below it.
+	Changes []string `json:"changes,omitempty"`
+	// Markdown says more. It is shown as text: no program follows its links or loads its images.
+	Markdown string `json:"markdown,omitempty"`
+	// Precondition names the state that the preview was computed from, such as a version or an etag. The tool gets it as
+	// [Invocation.Precondition] and promises to act only on exactly that state. A preview without it promises nothing about what
+	// happens between the approval and the call.
+	Precondition string `json:"precondition,omitempty"`
+	// Missing says why there is no preview; the other fields are then empty.
+	Missing string `json:"missing,omitempty"`
 }
 
-func previewOf(value json.RawMessage, n, depth int) json.RawMessage {
-	if len(value) <= n {
-		return value
+// Binding describes in one line what an approval of the previewed call promises.
+func (p Preview) Binding() string {
+	switch {
+	case p.Missing != "":
+		return "there is no preview of what the call will change: " + p.Missing
+	case p.Precondition != "":
+		return "exactly this happens, or nothing: the tool acts only on " + p.Precondition
 	}
-	if depth > 0 {
-		if shown := previewObject(value, n, depth); shown != nil {
-			return shown
-		}
-	}
-	var s string
-	if json.Unmarshal(value, &s) != nil {
-		s = string(value)
-	}
-	return previewText(s, n)
-}
-
-// previewObject gives each member of an object its share of n bytes. It returns nil if the value is not an object or has too many members.
-func previewObject(value json.RawMessage, n, depth int) json.RawMessage {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(value, &members) != nil || len(members) == 0 {
-		return nil
-	}
-	names := slices.Sorted(maps.Keys(members))
-	room := n - len("{}")
-	keys := make([][]byte, len(names))
-	sizes := make([]int, len(names))
-	for i, name := range names {
-		keys[i], sizes[i] = quote(name), len(members[name])
-		room -= len(keys[i]) + len(":,")
-	}
-	if room < previewMember*len(names) {
-		return nil
-	}
-	share := fairShare(sizes, room)
-	var b bytes.Buffer
-	for i, name := range names {
-		b.WriteByte("{,"[min(i, 1)])
-		b.Write(keys[i])
-		b.WriteByte(':')
-		b.Write(previewOf(members[name], share, depth-1))
-	}
-	b.WriteByte('}')
-	return b.Bytes()
-}
-
-// fairShare returns the size above which values must be cut so that all of them fit into room. Room that small values leave goes to larger
-// ones.
-func fairShare(sizes []int, room int) int {
-	sorted := slices.Sorted(slices.Values(sizes))
-	for i, size := range sorted {
-		if share := room / (len(sorted) - i); size > share {
-			return share
-		}
-		room -= size
-	}
-	return room
-}
-
-// previewText returns the beginning of a text as JSON, in at most n bytes.
-func previewText(s string, n int) json.RawMessage {
-	begin := s
-	for {
-		shown := quote(begin + "…")
-		if len(shown) <= n || begin == "" {
-			return shown
-		}
-		end := len(begin) * n / len(shown)
-		for end > 0 && !utf8.RuneStart(begin[end]) {
-			end--
-		}
-		begin = begin[:end]
-	}
-}
-
-// quote encodes a text as JSON without HTML escapes.
-func quote(s string) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(strings.ToValidUTF8(s, "\uFFFD")) != nil { // texts can always be encoded
-		return []byte(`""`)
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return "this is computed again before the call runs, but the tool does not promise that nothing changes in between"
 }

@@ -97,6 +97,8 @@ type Tool struct {
 	// Confirm reports that the tool has a boolean input `confirmed` and acts only when it is true. An agent's call without it is answered
 	// with requiresConfirmation, so that the agent asks first; in a composition, an extraction or a single call it fails.
 	Confirm bool `json:"confirm,omitempty"`
+	// Previews reports that the tool can describe what a call will change; see [Preview].
+	Previews bool `json:"previews,omitempty"`
 	// Undo names the tool that reverts this tool's effect. A composition step calls it if the step's `undo` names no tool.
 	Undo string `json:"undo,omitempty"`
 	// Labels say which kinds of data the tool reads and whether it sends data away. Nil means that its results are not trusted.

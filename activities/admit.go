@@ -136,13 +136,17 @@ func (a *Activities) admission(
 // decideOn applies policy to a call and sets its state. It returns the approval to ask for, or the one that a grant gave. If an
 // unreadable policy holds the call back, the call is reserved without an approval, so that it must be admitted again before it can run.
 func (a *Activities) decideOn(ctx context.Context, cover *grantMatcher, tool jig.Tool, call *jig.Call) (*jig.Pending, error) {
-	return a.decideWith(ctx, cover, tool, call, a.confirm)
+	return a.decideWith(ctx, cover, tool, call, a.confirm, nil)
 }
 
 // confirmation handles a call of a tool with a confirmation flag.
 type confirmation func(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call, ruling policy.Ruling) error
 
-func (a *Activities) decideWith(ctx context.Context, cover *grantMatcher, tool jig.Tool, call *jig.Call, confirm confirmation) (*jig.Pending, error) {
+// decideWith is decideOn with a choice of how to confirm the call, and with the preview of the call that asks. Without previews, a call that
+// would ask and whose tool has previews is reserved without an approval: the first attempt to run it computes the preview and asks.
+func (a *Activities) decideWith(
+	ctx context.Context, cover *grantMatcher, tool jig.Tool, call *jig.Call, confirm confirmation, previews *previews,
+) (*jig.Pending, error) {
 	ruling, err := a.rule(ctx, cover.session, tool, call, cover.origins)
 	if err != nil || ruling.Held != "" {
 		return nil, err
@@ -160,6 +164,16 @@ func (a *Activities) decideWith(ctx context.Context, cover *grantMatcher, tool j
 		return &pending, nil
 	}
 	if err := cover.apply(ctx, tool, call, &pending); err != nil {
+		return nil, err
+	}
+	if pending.Grant != "" || !tool.Previews {
+		return &pending, nil
+	}
+	if previews == nil {
+		call.Status = jig.CallReserved
+		return nil, nil //nolint:nilnil // nil means that nobody is asked yet
+	}
+	if err := previews.show(ctx, call, &pending); err != nil || call.Status.Final() {
 		return nil, err
 	}
 	return &pending, nil
@@ -286,7 +300,7 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 		Tenant: session.Tenant, SessionID: session.ID, Kind: jig.PendingApproval, Call: call.ID, Tool: call.Tool,
 		Input: json.RawMessage(call.Input), Summary: firstSentence(tool.Description), Reasons: call.Reasons, Digest: call.Digest,
 		RequestedBy: session.Principal.ID, Agent: session.Agent.Name, RequestedAt: now, ExpiresAt: now.Add(expires),
-		PolicyVersion: call.PolicyVersion,
+		PolicyVersion: call.PolicyVersion, Preview: call.Preview,
 	}
 	if !ruling.Terms.Plain() && ruling.Verdict == jig.VerdictAsk {
 		terms := ruling.Terms
@@ -296,7 +310,7 @@ func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, 
 	if tool.Implementation == jig.ImplementationPerson {
 		asQuestion(&p, call.Input)
 	}
-	p.Input, p.Truncated = jig.Preview(p.Input, jig.PreviewBytes)
+	p.Input, p.Truncated = jig.Excerpt(p.Input, jig.ExcerptBytes)
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/preview"
 )
 
 // admittedNow returns the calls of a stored admission that the pass's workflow must work on.
@@ -109,7 +110,12 @@ func title(input []byte) string {
 // shorten cuts a pending approval or question so that it fits into a workflow's history. The store keeps the complete text.
 func shorten(p jig.Pending, room int) *jig.Pending {
 	p.Tenant, p.SessionID = "", ""
-	input, truncated := jig.Preview(p.Input, room)
+	if p.Preview != nil {
+		room /= 2
+		fit, cut := preview.Fit(*p.Preview, room)
+		p.Preview, p.Truncated = &fit, p.Truncated || cut
+	}
+	input, truncated := jig.Excerpt(p.Input, room)
 	p.Input, p.Truncated = input, p.Truncated || truncated
 	if p.Question != nil && sizeOf(p.Question) > room {
 		p.Question, p.Truncated = &jig.Question{Text: jig.Cut(p.Question.Text, room)}, true

@@ -184,6 +184,7 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 	if call.Frame == "" { // calls of compositions are identified by their id
 		edited.Signature = signature(tool, edited.Input, session.Writes)
 	}
+	edited.Preview = previewOfEdited(tool)
 	ruling, err := a.rule(ctx, session, tool, &edited, &origins{Activities: a})
 	if err != nil {
 		return err

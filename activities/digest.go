@@ -23,8 +23,8 @@ func canonicalJSON(raw []byte) ([]byte, error) {
 const digestVersion = 2
 
 // digest binds what a person is shown to what runs. It is the SHA-256 of the RFC 8785 JSON of the digest version, the installation,
-// the tenant, the session, the call's id, the tool's name and version, the input, the policy version and the preview, which is null
-// for now. The input is already canonical.
+// the tenant, the session, the call's id, the tool's name and version, the input, the policy version and the preview that people are
+// shown, which is null for a call without one. The input is already canonical.
 func digest(installation string, c jig.Call) (string, error) {
 	sum, err := canonical.Hash(struct {
 		V            int             `json:"v"`
@@ -36,8 +36,8 @@ func digest(installation string, c jig.Call) (string, error) {
 		Version      string          `json:"version"`
 		Input        json.RawMessage `json:"input"`
 		Policy       string          `json:"policy_version"`
-		Preview      json.RawMessage `json:"preview"`
-	}{digestVersion, installation, c.Tenant, c.SessionID, c.ID, c.Tool, c.Version, json.RawMessage(c.Input), c.PolicyVersion, nil})
+		Preview      *jig.Preview    `json:"preview"`
+	}{digestVersion, installation, c.Tenant, c.SessionID, c.ID, c.Tool, c.Version, json.RawMessage(c.Input), c.PolicyVersion, c.Preview})
 	if err != nil {
 		return "", jig.Errorf(jig.CodeInvalidInput, "the input is not JSON: %w", err)
 	}

@@ -239,6 +239,12 @@ type filler interface {
 	Fill(ctx context.Context, name string, input []byte, inv jig.Invocation) ([]byte, error)
 }
 
+// previewer is a catalog whose tools describe what their calls will change.
+type previewer interface {
+	// Preview describes what a call of a tool will change; see tools.WithPreview. The error says why there is no preview.
+	Preview(ctx context.Context, name string, input []byte, inv jig.Invocation) (jig.Preview, error)
+}
+
 // Policy decides whether calls run, wait for a person or are denied.
 type Policy interface {
 	// Rule returns the verdict on a call that is well-formed and permitted, under the tenant's current policies. An error means that the

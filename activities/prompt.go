@@ -121,7 +121,7 @@ func shown(sessionID string, e chat.Exchange, reference bool) chat.Exchange {
 		case reference && r.Success && len(r.Data)+len(r.Markdown) > len(r.Summary)+200:
 			r.Data, r.Markdown = nil, fmt.Sprintf("%s (left out; artifact.read with id %q gives it)", r.Summary, id)
 		case c.ResultArtifact != "":
-			r.Markdown = fmt.Sprintf("%s\n%s\n(cut down; artifact.read with id %q gives the rest)", r.Summary, preview(r), id)
+			r.Markdown = fmt.Sprintf("%s\n%s\n(cut down; artifact.read with id %q gives the rest)", r.Summary, body(r), id)
 		}
 		calls[i].Result = &r
 	}
@@ -134,10 +134,10 @@ func resultText(r jig.ToolResult) string {
 	if r.Error != nil && r.Markdown == "" {
 		return r.Error.Error()
 	}
-	return preview(r)
+	return body(r)
 }
 
-func preview(r jig.ToolResult) string {
+func body(r jig.ToolResult) string {
 	if r.Markdown != "" {
 		return r.Markdown
 	}
@@ -164,7 +164,7 @@ func exchangeTokens(e chat.Exchange) int {
 	for _, c := range e.Calls {
 		n += len(c.Tool) + len(c.Input) + 40
 		if c.Result != nil {
-			n += len(preview(*c.Result)) + len(c.Result.Summary)
+			n += len(body(*c.Result)) + len(c.Result.Summary)
 		}
 	}
 	return tokens(n)

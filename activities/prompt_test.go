@@ -59,8 +59,8 @@ func TestFitNeverTouchesTheLatestTwo(t *testing.T) {
 func TestAPreviewIsShortenedOnce(t *testing.T) {
 	t.Parallel()
 	input := `{"text":"` + strings.Repeat(`\"é`, 2000) + `"}`
-	p := activities.Shorten(jig.Pending{Input: json.RawMessage(input)}, jig.PreviewBytes)
-	again := activities.Shorten(*p, jig.PreviewBytes)
+	p := activities.Shorten(jig.Pending{Input: json.RawMessage(input)}, jig.ExcerptBytes)
+	again := activities.Shorten(*p, jig.ExcerptBytes)
 	require.Equal(t, p, again)
 	less := activities.Shorten(*again, 100)
 	var whole, shown struct{ Text string }

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -58,11 +59,19 @@ func fitView(v jig.SessionView) jig.SessionView {
 
 // fitPending shortens all previews evenly until the list fits or almost nothing is left of them.
 func fitPending(list []jig.Pending, fits func() bool) {
-	for room := jig.PreviewBytes; room > 16 && !fits(); room /= 2 {
+	for room := jig.ExcerptBytes; room > 16 && !fits(); room /= 2 {
 		for i, p := range list {
 			list[i] = *shorten(p, room)
 			list[i].Tenant, list[i].SessionID = p.Tenant, p.SessionID
 		}
+	}
+}
+
+// shortPreview shortens the preview of a pending approval for a list.
+func shortPreview(p *jig.Pending) {
+	if p.Preview != nil {
+		fit, cut := preview.Fit(*p.Preview, jig.ExcerptBytes)
+		p.Preview, p.Truncated = &fit, p.Truncated || cut
 	}
 }
 
@@ -85,6 +94,9 @@ func (a *Activities) ListApprovals(ctx context.Context, in protocol.ApprovalsReq
 		return protocol.ApprovalsPage{Approvals: view.Pending}, temporalError(err)
 	}
 	list, next, err := a.store.PendingApprovals(ctx, in.Tenant, in.Cursor, in.Limit)
+	for i := range list {
+		shortPreview(&list[i])
+	}
 	return protocol.ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
 }
 

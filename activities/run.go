@@ -139,8 +139,8 @@ type unclaimed struct {
 	again bool
 }
 
-// claim reserves a call for an attempt. It computes the digest of what would run and compares it with the digest of what was admitted and
-// approved. It also asks policy again, because policy may deny the call now.
+// claim reserves a call for an attempt. It computes the digest of what would run, with a new preview of what it would change, and compares it
+// with the digest of what was admitted and approved. It also asks policy again, because policy may deny the call now.
 func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, attempt string) (ledger.Reservation, *unclaimed, error) {
 	if call.Paused != "" && call.Status == jig.CallReserved {
 		why, err := a.budgets.Resume(ctx, call.Tenant, call.SessionID)
@@ -149,12 +149,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 		}
 		return ledger.Reservation{}, &unclaimed{ran: held(call, why)}, err
 	}
-	running := call
-	running.Version = tool.Version
-	digested, err := digest(a.store.Installation(), running)
-	if err != nil {
-		return ledger.Reservation{}, nil, err
-	}
+	previews := &previews{Activities: a, session: session, tool: tool}
 	denied, why, err := a.deniedNow(ctx, session, tool, call)
 	if err != nil {
 		return ledger.Reservation{}, nil, err
@@ -162,18 +157,31 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	if why != "" {
 		return ledger.Reservation{}, &unclaimed{ran: held(call, why)}, nil
 	}
-	if denied {
-		ran, again, err := a.readmit(ctx, session, call, tool)
-		return ledger.Reservation{}, &unclaimed{ran: ran, again: again}, err
-	}
-	proof, err := a.proofWanted(ctx, call)
+	unasked, err := previews.unasked(ctx, call)
 	if err != nil {
 		return ledger.Reservation{}, nil, err
+	}
+	if denied || unasked {
+		ran, again, err := a.readmit(ctx, session, call, tool, previews)
+		return ledger.Reservation{}, &unclaimed{ran: ran, again: again}, err
 	}
 	if call.Status == jig.CallReserved || call.Status == jig.CallExecuting {
 		if ended, err := a.limited(ctx, session, call, attempt); ended != nil || err != nil {
 			return ledger.Reservation{}, ended, err
 		}
+	}
+	running, err := previews.again(ctx, call)
+	if err != nil {
+		return ledger.Reservation{}, nil, err
+	}
+	running.Version = tool.Version
+	digested, err := digest(a.store.Installation(), running)
+	if err != nil {
+		return ledger.Reservation{}, nil, err
+	}
+	proof, err := a.proofWanted(ctx, call)
+	if err != nil {
+		return ledger.Reservation{}, nil, err
 	}
 	var r ledger.Reservation
 	err = retryWhileUnavailable(ctx, func() (err error) {
@@ -189,6 +197,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	}
 	switch r.Outcome {
 	case ledger.ReserveRun:
+		r.Call.Preview = running.Preview // the one that the digest is of
 		return r, nil, nil
 	case ledger.ReserveFinal:
 		return r, &unclaimed{ran: result(r.Call)}, nil
@@ -196,7 +205,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 		ran, err := a.asked(ctx, r.Call)
 		return r, &unclaimed{ran: ran}, err
 	case ledger.ReserveWaiting:
-		ran, again, err := a.readmit(ctx, session, r.Call, tool)
+		ran, again, err := a.readmit(ctx, session, r.Call, tool, previews)
 		return r, &unclaimed{ran: ran, again: again}, err
 	}
 	return r, nil, jig.Errorf(jig.CodeInternal, "the ledger answered %q", r.Outcome)
@@ -249,13 +258,14 @@ func (a *Activities) asked(ctx context.Context, call jig.Call) (Ran, error) {
 }
 
 // readmit puts a call through admission again because what would run differs from what was admitted: the tool's contract changed,
-// or the call has no valid approval.
-func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool) (Ran, bool, error) {
+// the call would change something else than was shown, or the call has no valid approval.
+func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, previews *previews) (Ran, bool, error) {
 	if call.Status == jig.CallWaiting && call.Version == tool.Version {
 		ran, err := a.asked(ctx, call)
 		return ran, false, err
 	}
 	fresh := call
+	fresh.Preview, previews.before = nil, call
 	var approval *jig.Pending
 	failed, err := a.gone(ctx, call.Tenant, tool)
 	if err != nil {
@@ -273,7 +283,7 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	if failed != nil {
 		refuse(&fresh, failed)
 	} else {
-		if approval, err = a.decideWith(ctx, a.newGrantMatcher(session), tool, &fresh, a.confirmAgain); err != nil {
+		if approval, err = a.decideWith(ctx, a.newGrantMatcher(session), tool, &fresh, a.confirmAgain, previews); err != nil {
 			return Ran{}, false, err
 		}
 		if fresh.PolicyVersion == ledger.VersionUnreadable && !fresh.Status.Final() {
@@ -372,7 +382,7 @@ func (a *Activities) invocation(session jig.Session, call jig.Call, attempt int,
 	return jig.Invocation{
 		Tenant: call.Tenant, Principal: session.Principal, SessionID: call.SessionID, CallID: call.ID,
 		Agent: session.Agent.Name, Depth: session.Depth, Attempt: attempt,
-		IdempotencyKey: call.IdempotencyKey,
+		IdempotencyKey: call.IdempotencyKey, Precondition: precondition(call),
 		Logger: a.logger.With(
 			slog.String("session_id", call.SessionID), slog.String("call_id", call.ID), slog.String("tool", call.Tool)),
 		Progress: progress,

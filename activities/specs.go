@@ -61,6 +61,8 @@ type contract struct {
 	body []byte
 	// run runs a call once. It is nil for an execution spec whose calls run as workflows.
 	run func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult
+	// preview describes what a call will change. It is nil for a tool without previews.
+	preview func(ctx context.Context, input []byte, inv jig.Invocation) (jig.Preview, error)
 }
 
 // contractKey names a version of a document. Versions never change, so what is cached under a key never becomes stale.
@@ -92,9 +94,15 @@ func (a *Activities) find(ctx context.Context, tenant, name, version string) (co
 
 // inCode returns a Go tool, which the catalog runs.
 func (a *Activities) inCode(tool jig.Tool) contract {
-	return contract{tool: tool, run: func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult {
+	c := contract{tool: tool, run: func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult {
 		return a.catalogue.Run(ctx, tool.Name, input, inv)
 	}}
+	if p, ok := a.catalogue.(previewer); ok && tool.Previews {
+		c.preview = func(ctx context.Context, input []byte, inv jig.Invocation) (jig.Preview, error) {
+			return p.Preview(ctx, tool.Name, input, inv)
+		}
+	}
+	return c
 }
 
 // specAt reads a version of an execution spec.

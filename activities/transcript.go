@@ -137,12 +137,12 @@ func callEntry(call jig.Call) protocol.TranscriptEntry {
 		Kind: protocol.EntryCall, Pass: call.Pass, At: call.CreatedAt, Call: call.ID, Tool: call.Tool, EditedBy: call.EditedBy,
 		Status: call.Status, Child: call.Child,
 	}
-	entry.Input, entry.Truncated = shownJSON(call.Input, jig.PreviewBytes)
+	entry.Input, entry.Truncated = shownJSON(call.Input, jig.ExcerptBytes)
 	if call.Result == nil {
 		return entry
 	}
-	data, cut := shownJSON(call.Result.Data, jig.PreviewBytes)
-	entry.Summary, entry.Result, entry.Error = jig.Cut(call.Result.Summary, jig.PreviewBytes), data, call.Result.Error
+	data, cut := shownJSON(call.Result.Data, jig.ExcerptBytes)
+	entry.Summary, entry.Result, entry.Error = jig.Cut(call.Result.Summary, jig.ExcerptBytes), data, call.Result.Error
 	entry.Truncated = entry.Truncated || cut
 	return entry
 }
@@ -159,5 +159,5 @@ func shownJSON(raw []byte, n int) (shown json.RawMessage, cut bool) {
 		}
 		return text, len(raw) > n
 	}
-	return jig.Preview(raw, n)
+	return jig.Excerpt(raw, n)
 }

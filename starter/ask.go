@@ -64,9 +64,15 @@ func (a *app) runForm(ctx context.Context, form *huh.Form) error {
 	return nil
 }
 
+// formWidth is the width of the lines of a preview in a form, which has a frame of its own.
+const formWidth = 76
+
 // pendingInWords describes a waiting call, for the form that asks about it.
 func pendingInWords(p jig.Pending) string {
 	var b strings.Builder
+	if p.Preview != nil {
+		b.WriteString(previewText(palette{}, *p.Preview, formWidth) + "\n")
+	}
 	if p.Summary != "" {
 		b.WriteString(oneLine(p.Summary, 200) + "\n")
 	}

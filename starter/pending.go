@@ -42,6 +42,9 @@ func (a *app) pendingText(c palette, p jig.Pending) string {
 	if p.Kind == jig.PendingQuestion && p.Question != nil {
 		lines = append(lines, indent(questionText(*p.Question), "  "))
 	} else {
+		if p.Preview != nil {
+			lines = append(lines, previewText(c, *p.Preview, a.width()))
+		}
 		if p.Summary != "" {
 			lines = append(lines, "  "+oneLine(p.Summary, 200))
 		}

@@ -19,6 +19,8 @@ func checkContract(t Tool) error {
 		return bad("implementation", "a document defines it; only tools in code are registered")
 	case t.handler == nil:
 		return bad("implementation", "it has no function")
+	case c.Previews && t.preview == nil:
+		return bad("previews", "it has no function for previews; pass tools.WithPreview, or call Previewed")
 	case strings.TrimSpace(c.Description) == "":
 		return bad("description", "say when to use the tool and what it returns")
 	case !slices.Contains([]jig.Permission{jig.PermissionRead, jig.PermissionDraft, jig.PermissionWrite, jig.PermissionDestructive}, c.Permission):

@@ -53,6 +53,44 @@ func (r *Registry) Fill(ctx context.Context, name string, input []byte, inv jig.
 	return t.fill(ctx, complete(inv), orEmpty(input))
 }
 
+// Preview describes what a call will change. The error says why there is no preview. It does not panic, but it may return late if the
+// tool's function ignores ctx.
+func (r *Registry) Preview(ctx context.Context, name string, input []byte, inv jig.Invocation) (jig.Preview, error) {
+	t, missing := r.find(name)
+	if missing != nil {
+		return jig.Preview{}, missing
+	}
+	return t.previewed(ctx, input, inv)
+}
+
+// PreviewDocument is like [Registry.Preview] for a tool made by [OfDocument], which is not registered.
+func (r *Registry) PreviewDocument(ctx context.Context, t Tool, input []byte, inv jig.Invocation) (jig.Preview, error) {
+	ready, err := r.compile(t)
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	return ready.previewed(ctx, input, inv)
+}
+
+// previewed calls the tool's preview function and turns a panic into an error. The stack goes only to the log.
+func (t *registered) previewed(ctx context.Context, input []byte, inv jig.Invocation) (p jig.Preview, err error) {
+	if t.preview == nil {
+		return p, jig.Errorf(jig.CodeNotFound, "%s has no previews", t.contract.Name)
+	}
+	if err := t.validate(input); err != nil {
+		return p, err
+	}
+	inv = complete(inv)
+	defer func() {
+		if cause := recover(); cause != nil {
+			inv.Logger.ErrorContext(ctx, "the preview of a tool panicked", slog.String("tool", t.contract.Name),
+				slog.String("panic", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
+			p, err = jig.Preview{}, jig.Errorf(jig.CodeInternal, "it failed with an internal error; see the worker's log").WithReason("panic")
+		}
+	}()
+	return t.preview(ctx, inv, orEmpty(input))
+}
+
 func orEmpty(input []byte) []byte {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return []byte("{}")

@@ -22,6 +22,8 @@ type Tool struct {
 	handler  Handler
 	// fill completes an input before anybody decides on the call; nil when there is nothing to complete.
 	fill func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error)
+	// preview describes what a call will change; nil when the tool has no previews.
+	preview Previewer
 	// err is the error of deriving the contract; sealing is the reason why the contract has no version. Both are reported when the tool is
 	// registered.
 	err, sealing error
@@ -51,6 +53,31 @@ type Option func(*derivation)
 type derivation struct {
 	adjustInput, adjustOutput func(*jsonschema.Schema)
 	fill                      func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error)
+	preview                   Previewer
+	defaults                  []byte
+}
+
+// Previewer describes what a call with an input that fits the input schema will change. It must honor ctx, and may only read: jig refuses
+// writes and, for a tool that sends, connections through its own adapters, but it cannot stop other code.
+type Previewer func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (jig.Preview, error)
+
+// WithPreview lets people see what a call will change before they approve it. It is called when the call needs an approval, and again
+// before the call runs: if the preview has changed by then, people are asked again. It runs with the caller's rights, may take a few
+// seconds, and may only read. If it returns an error, people see that there is no preview and why.
+//
+// A preview with a Precondition promises that exactly what is shown happens, or nothing. The function that runs the call gets it as
+// [jig.Invocation.Precondition]; it must check it together with the effect, in one transaction for example, and return CONFLICT if it does
+// not hold. The precondition is empty if nobody was asked.
+func WithPreview[In any](preview func(ctx context.Context, inv jig.Invocation, in In) (jig.Preview, error)) Option {
+	return func(d *derivation) {
+		d.preview = func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (jig.Preview, error) {
+			in, err := decode[In](input, d.defaults)
+			if err != nil {
+				return jig.Preview{}, err
+			}
+			return preview(ctx, inv, in)
+		}
+	}
 }
 
 // Fill completes an input when the call is admitted, before policy and people see it. It adds facts that the arguments only refer to but
@@ -116,12 +143,13 @@ func New[In, Out any](spec jig.Tool, fn func(ctx context.Context, inv jig.Invoca
 		option(&d)
 	}
 	t := Tool{contract: spec}
-	defaults, err := t.derive(reflect.TypeFor[In](), reflect.TypeFor[Out](), d)
-	if err != nil {
+	var err error
+	if d.defaults, err = t.derive(reflect.TypeFor[In](), reflect.TypeFor[Out](), d); err != nil {
 		t.err = err
 		return t
 	}
-	t.handler, t.fill = typed(fn, defaults), d.fill
+	t.handler, t.fill, t.preview = typed(fn, d.defaults), d.fill, d.preview
+	t.contract.Previews = d.preview != nil
 	t.contract, t.sealing = seal.Tool(t.contract)
 	return t
 }
@@ -130,6 +158,16 @@ func New[In, Out any](spec jig.Tool, fn func(ctx context.Context, inv jig.Invoca
 func Raw(spec jig.Tool, fn Handler) Tool {
 	t := Tool{handler: fn}
 	t.contract, t.sealing = seal.Tool(spec)
+	return t
+}
+
+// Previewed returns a tool made by [Raw] or [OfDocument] with previews; see [WithPreview].
+func (t Tool) Previewed(preview Previewer) Tool {
+	t.preview = preview
+	if !t.document {
+		t.contract.Previews = true
+		t.contract, t.sealing = seal.Tool(t.contract)
+	}
 	return t
 }
 

@@ -252,6 +252,7 @@ func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 		sessionID = ask.SessionID
 		fmt.Fprintf(b, "In session `%s`, which answers call %s.\n\n", sessionID, ask.Via)
 	}
+	describePreview(b, ask.Preview)
 	fmt.Fprintf(b, "Summary: %s\n\n", verbatim(ask.Summary))
 	fmt.Fprintf(b, "```json\n%s\n```\n", pretty(ask.Input))
 	if ask.Truncated {

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"regexp"
+	"strings"
 
 	"github.com/stretchr/testify/require"
 
@@ -35,7 +36,14 @@ func (m *manual) waitingSteps() []step {
 func (m *manual) decidingSteps() []step {
 	const decide, change = "Approve and deny", "Approve with changes"
 	hello := m.written("reports/hello.md")
-	approved, changed := m.holds("reports/hello.md", "hello"), m.holds("reports/hello.md", "hello, all")
+	approved, again := m.holds("reports/hello.md", "hello"), m.holds("reports/hello.md", "hello, all")
+	changed := func(id string) { // the page says that the call asks once more, with the preview of the changed call
+		p := m.until(id, func(v jig.SessionView) bool {
+			return len(v.Pending) == 1 && strings.Contains(string(v.Pending[0].Input), "hello, all") && v.Pending[0].Preview.Missing == ""
+		}).Pending[0]
+		require.Equal(m.t, jig.CallReserved, m.decided(id, jig.Decision{Call: p.Call, By: "ana", Answer: jig.AnswerApprove}).Status)
+		again(id)
+	}
 	return []step{
 		{decide, hello, 0, approved},
 		{decide, hello, 0, approved},

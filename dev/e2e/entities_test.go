@@ -47,6 +47,9 @@ people:
 		return out.ID
 	}
 	require.True(t, eventually(t.Context(), patience, func() bool { // settings are read within a second
+		return o.trigger("entities.filter", map[string]any{"type": "module"}).Status == jig.CallSucceeded
+	}))
+	require.True(t, eventually(t.Context(), patience, func() bool {
 		return create(map[string]any{"path": "example.com/a", "age_days": 400, "risk": "high"}) != ""
 	}), "%+v", created.Result)
 	id := create(map[string]any{"path": "example.com/b", "age_days": 10})

@@ -40,7 +40,7 @@ func Reply(s State, r ReplyRequest) (Transition, error) {
 	}
 	entry := s.Entry(audit.AuditAnswered, r.Principal, r.Evidence)
 	entry.Note, entry.Status = r.Reply.Note, jig.CallSucceeded
-	entry.Reason = "answer: " + stored.Cut(string(shown), jig.PreviewBytes)
+	entry.Reason = "answer: " + stored.Cut(string(shown), jig.ExcerptBytes)
 	t.Audit = []audit.Entry{entry}
 	n := s.Notice(jig.NoticeDecided, s.Open.Pending, r.Key)
 	n.Status, n.By = jig.CallSucceeded, r.Principal.ID

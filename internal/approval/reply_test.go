@@ -77,7 +77,7 @@ func TestReply_ShowsTheBeginningOfALongValue(t *testing.T) {
 	t.Parallel()
 	got, err := approval.Reply(asking(), replies(fay(), `"`+strings.Repeat("x", 5000)+`"`))
 	require.NoError(t, err)
-	require.Less(t, len(got.Audit[0].Reason), jig.PreviewBytes+20)
+	require.Less(t, len(got.Audit[0].Reason), jig.ExcerptBytes+20)
 	require.Less(t, len(got.Call.Result.Summary), 250)
 	require.Greater(t, len(got.Call.Result.Data), 5000)
 	require.Contains(t, got.Events[1].Data, "data_preview")

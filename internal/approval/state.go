@@ -76,5 +76,5 @@ func (s State) Notice(kind jig.NoticeKind, about jig.Pending, unique string) jig
 
 // shown returns the parts of the call that the approver saw.
 func (r *Record) shown() *audit.Shown {
-	return &audit.Shown{Summary: r.Summary, Reasons: r.Reasons, Input: r.Input, Truncated: r.Truncated}
+	return &audit.Shown{Summary: r.Summary, Preview: r.Preview, Reasons: r.Reasons, Input: r.Input, Truncated: r.Truncated}
 }

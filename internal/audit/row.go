@@ -73,9 +73,10 @@ func By(who jig.Principal, evidence *identity.Evidence, note string) Entry {
 	return Entry{By: who.ID, Claimed: who.Claimed, Evidence: evidence, Note: note}
 }
 
-// Shown holds the parts of a call that a person saw. Input is a [jig.Preview] of at most PreviewBytes.
+// Shown holds the parts of a call that a person saw. Input is an [jig.Excerpt] of at most ExcerptBytes.
 type Shown struct {
 	Summary   string          `json:"summary,omitempty"`
+	Preview   *jig.Preview    `json:"preview,omitempty"`
 	Reasons   []string        `json:"reasons,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
 	Truncated bool            `json:"truncated,omitempty"`

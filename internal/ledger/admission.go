@@ -138,11 +138,7 @@ func Readmit(s State, c jig.Call, asked *jig.Pending) (Transition, error) {
 	}
 	var t Transition
 	if s.Open != nil && (s.Open.Status == approval.Open || s.Open.Status == approval.Approved) {
-		why := fmt.Sprintf("%s changed since the call was admitted", s.Call.Tool)
-		if c.Status == jig.CallFailed && c.Result != nil && c.Version == s.Version && c.Digest == s.Call.Digest {
-			why = c.Result.Summary // nothing has changed, but the call cannot run
-		}
-		t = s.withdraw(why, "")
+		t = s.withdraw(s.outdated(c), "")
 	}
 	admitted := admit(s.Call, c, asked)
 	if s.Call.InDoubt && (admitted.Call.Status.Final() || !c.Idempotent) {
@@ -155,6 +151,17 @@ func Readmit(s State, c jig.Call, asked *jig.Pending) (Transition, error) {
 	t.Readmits = &c
 	t.add(admitted.Transition)
 	return t, nil
+}
+
+// outdated says why the approval of the call is withdrawn when the call is admitted again.
+func (s State) outdated(c jig.Call) string {
+	if c.Status == jig.CallFailed && c.Result != nil && c.Version == s.Version && c.Digest == s.Call.Digest {
+		return c.Result.Summary // nothing has changed, but the call cannot run
+	}
+	if s.Version == c.Version && s.Call.PolicyVersion == c.PolicyVersion && c.Preview != nil {
+		return fmt.Sprintf("what %s would change is not what was shown any more", s.Call.Tool)
+	}
+	return fmt.Sprintf("%s changed since the call was admitted", s.Call.Tool)
 }
 
 // admittedAs reports whether the call was admitted in the same way before.

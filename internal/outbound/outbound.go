@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
+
+	"github.com/jig-run/jig/internal/confine"
 )
 
 // dialTimeout limits how long connecting may take, and then the TLS handshake.
@@ -41,6 +43,9 @@ func Transport(o Options) *http.Transport {
 	return &http.Transport{
 		Proxy: nil,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if confine.IsOffline(ctx) {
+				return nil, confine.ErrOffline
+			}
 			if allowed(address) {
 				return open.DialContext(ctx, network, address)
 			}
@@ -48,6 +53,19 @@ func Transport(o Options) *http.Transport {
 		},
 		TLSHandshakeTimeout: dialTimeout,
 	}
+}
+
+// Confined returns a transport that refuses requests whose context is offline (see package confine), even over a connection that is open.
+func Confined(t http.RoundTripper) http.RoundTripper { return confined{t} }
+
+type confined struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (c confined) RoundTrip(request *http.Request) (*http.Response, error) {
+	if confine.IsOffline(request.Context()) {
+		return nil, confine.ErrOffline
+	}
+	return c.next.RoundTrip(request) //nolint:wrapcheck // a transport returns the error of the one that it guards
 }
 
 // Forbidden reports whether a request failed because its address must not be reached.

@@ -10,6 +10,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/identity"
+	previews "github.com/jig-run/jig/internal/preview"
 )
 
 // Limits of the audit.
@@ -50,7 +51,7 @@ func encodeAudit(e audit.Entry) ([]byte, error) {
 		e.Shown = &shown
 	}
 	b, err := encode(e)
-	for room := jig.PreviewBytes; err == nil && len(b) > auditBytes && room >= 256; room /= 2 {
+	for room := jig.ExcerptBytes; err == nil && len(b) > auditBytes && room >= 256; room /= 2 {
 		shortenAudit(&e, room)
 		b, err = encode(e)
 	}
@@ -74,20 +75,24 @@ func shortenAudit(e *audit.Entry, room int) {
 	for _, s := range []*string{&e.By, &e.Subject, &e.Reason, &e.Note, &e.Tool, &e.Digest, &e.ApprovedDigest, &e.PolicyVersion} {
 		*s = cut(*s, room)
 	}
-	if len(e.Patch) > jig.PreviewBytes {
+	if len(e.Patch) > jig.ExcerptBytes {
 		e.Patch, _ = preview(e.Patch)
 	}
 	if e.Evidence != nil {
-		e.Evidence = &identity.Evidence{Key: cut(e.Evidence.Key, room), Token: cut(e.Evidence.Token, 4*jig.PreviewBytes), Until: e.Evidence.Until}
+		e.Evidence = &identity.Evidence{Key: cut(e.Evidence.Key, room), Token: cut(e.Evidence.Token, 4*jig.ExcerptBytes), Until: e.Evidence.Until}
 	}
 	if e.Shown == nil {
 		return
 	}
 	shown := &audit.Shown{Summary: cut(e.Shown.Summary, room), Input: e.Shown.Input, Truncated: e.Shown.Truncated}
+	if p := e.Shown.Preview; p != nil {
+		fit, cut := previews.Fit(*p, 2*room)
+		shown.Preview, shown.Truncated = &fit, shown.Truncated || cut
+	}
 	for _, reason := range e.Shown.Reasons[:min(len(e.Shown.Reasons), 20)] {
 		shown.Reasons = append(shown.Reasons, cut(reason, room))
 	}
-	if len(shown.Input) > jig.PreviewBytes {
+	if len(shown.Input) > jig.ExcerptBytes {
 		shown.Input, shown.Truncated = previewInput(shown.Input)
 	}
 	e.Shown = shown

@@ -242,6 +242,14 @@ func encodeFlow(f *jig.DataFlow) (string, error) {
 	return string(b), err
 }
 
+// encodePreview returns a preview as JSON, or nil.
+func encodePreview(p *jig.Preview) ([]byte, error) {
+	if p == nil {
+		return nil, nil
+	}
+	return encode(p)
+}
+
 // approvalColumns returns the arguments of ApprovalsInsert that follow tenant and session.
 func approvalColumns(list []jig.Pending) ([]any, error) {
 	n := len(list)
@@ -250,7 +258,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 	truncated, requested, expires := make([]bool, n), make([]time.Time, n), make([]*time.Time, n)
 	agents, policies, grants := make([]string, n), make([]string, n), make([]string, n)
 	terms, votes, delegations, questions := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	attempts := make([]int, n)
+	attempts, previews := make([]int, n), make([]string, n)
 	for i, p := range list {
 		why, err := encodeReasons(p.Reasons)
 		if err != nil {
@@ -276,6 +284,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 			{&votes[i], len(p.Votes) > 0, p.Votes},
 			{&delegations[i], len(p.Delegations) > 0, p.Delegations},
 			{&questions[i], p.Question != nil, p.Question},
+			{&previews[i], p.Preview != nil, p.Preview},
 		} {
 			if !part.given {
 				continue
@@ -289,7 +298,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 	}
 	return []any{
 		ids, kinds, tools, inputs, truncated, summaries, reasons, digests, by, requested, expires, agents, policies, terms, votes,
-		delegations, questions, grants, attempts,
+		delegations, questions, grants, attempts, previews,
 	}, nil
 }
 

@@ -283,7 +283,7 @@ func sessionEnded(end ledger.End) jig.Event {
 	}
 	d := details{"reason": end.Reason}
 	if end.Answer != "" {
-		shown := cut(end.Answer, jig.PreviewBytes)
+		shown := cut(end.Answer, jig.ExcerptBytes)
 		d["answer"], d["truncated"] = shown, len(shown) < len(end.Answer)
 	}
 	if end.Error != nil {

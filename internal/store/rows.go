@@ -94,6 +94,8 @@ type callRow struct {
 	ReadsPrivate   bool
 	ReadsUntrusted bool
 	Flow           []byte
+	Preview        []byte
+	Previews       int
 	IdempotencyKey string
 	Child          string
 	CreatedAt      time.Time
@@ -112,7 +114,8 @@ func (r *callRow) call() (jig.Call, error) {
 		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt), Patch: r.Patch, EditedBy: r.EditedBy,
 		IdempotencyKey: r.IdempotencyKey, Child: r.Child, ReadsPrivate: r.ReadsPrivate, ReadsUntrusted: r.ReadsUntrusted,
 	}
-	err := errors.Join(decode(r.Reasons, &c.Reasons), decode(r.Flow, &c.Flow))
+	c.Previews = r.Previews
+	err := errors.Join(decode(r.Reasons, &c.Reasons), decode(r.Flow, &c.Flow), decode(r.Preview, &c.Preview))
 	if err != nil {
 		return jig.Call{}, err
 	}
@@ -162,6 +165,7 @@ type approvalRow struct {
 	ParentID       string
 	ParentCall     string
 	Attempt        int
+	Preview        []byte
 }
 
 func (r *approvalRow) status() approval.Status { return approval.Status(r.Status) }
@@ -179,7 +183,7 @@ func (r *approvalRow) pending() (jig.Pending, error) {
 	for _, part := range []struct {
 		text []byte
 		into any
-	}{{r.Reasons, &p.Reasons}, {r.Terms, &p.Terms}, {r.Votes, &p.Votes}, {r.Delegations, &p.Delegations}, {r.Question, &p.Question}} {
+	}{{r.Reasons, &p.Reasons}, {r.Terms, &p.Terms}, {r.Votes, &p.Votes}, {r.Delegations, &p.Delegations}, {r.Question, &p.Question}, {r.Preview, &p.Preview}} {
 		if err := decode(part.text, part.into); err != nil {
 			return p, err
 		}

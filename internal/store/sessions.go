@@ -137,7 +137,7 @@ func started(s jig.Session) []byte {
 	d := details{
 		"agent": s.Agent.Name, "version": s.Agent.Version, "model": s.Agent.Model, "principal": s.Principal.ID,
 		"claimed": s.Principal.Claimed, "parent_id": s.ParentID, "parent_call": s.ParentCall,
-		"source": string(s.Source), "task": cut(s.Task, jig.PreviewBytes),
+		"source": string(s.Source), "task": cut(s.Task, jig.ExcerptBytes),
 	}
 	if len(s.Input) > 0 {
 		d["input"], _ = preview(s.Input)

@@ -89,7 +89,7 @@ func (db *DB) HasMessage(ctx context.Context, tenant, session, id string) (bool,
 }
 
 func messageDetails(m chat.Message) []byte {
-	shown := cut(m.Text, jig.PreviewBytes)
+	shown := cut(m.Text, jig.ExcerptBytes)
 	return details{"role": string(m.Role), "by": m.By, "text": shown, "truncated": len(shown) < len(m.Text)}.json()
 }
 

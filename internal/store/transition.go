@@ -98,6 +98,9 @@ func (r *approvalRow) shown() *audit.Shown {
 	if decode(r.Reasons, &shown.Reasons) != nil {
 		shown.Reasons = nil
 	}
+	if decode(r.Preview, &shown.Preview) != nil {
+		shown.Preview = nil
+	}
 	return shown
 }
 
@@ -209,9 +212,13 @@ func (t *tx) editCall(rows *locked, e jig.Call) error {
 	if err != nil {
 		return err
 	}
+	preview, err := encodePreview(e.Preview)
+	if err != nil {
+		return err
+	}
 	t.queue("CallEdit", t.tenant, rows.session, rows.call.CallID, e.Input, e.Digest, e.Version, e.PolicyVersion,
 		optional([]byte(reasons)), e.Signature, text(e.ConcurrencyKey), e.Status, optional(e.Patch), text(e.EditedBy),
-		optional([]byte(flow)), e.ReadsPrivate, e.ReadsUntrusted)
+		optional([]byte(flow)), e.ReadsPrivate, e.ReadsUntrusted, optional(preview))
 	return nil
 }
 
@@ -252,9 +259,13 @@ func (t *tx) readmit(rows *locked, c jig.Call) error {
 	if err != nil {
 		return err
 	}
+	preview, err := encodePreview(c.Preview)
+	if err != nil {
+		return err
+	}
 	first(t.queue("CallReadmit", t.tenant, rows.session, rows.call.CallID, c.Version, c.Write, c.Idempotent, c.Digest, c.PolicyVersion,
 		c.Verdict, optional([]byte(reasons)), c.Status, columns.body, columns.summary, columns.err, c.Signature, text(c.ConcurrencyKey),
-		c.Input, c.ReadsPrivate, c.ReadsUntrusted, optional([]byte(flow))), &rows.changed)
+		c.Input, c.ReadsPrivate, c.ReadsUntrusted, optional([]byte(flow)), optional(preview), c.Previews), &rows.changed)
 	return nil
 }
 

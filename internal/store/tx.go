@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/confine"
 )
 
 // tries is how many times in total a transaction runs if it keeps losing races.
@@ -26,6 +27,8 @@ type tx struct {
 	ended  bool
 	// above lists the sessions that got events of the transaction's session because they wait for it.
 	above []aboveRow
+	// readOnly makes the transaction refuse to write.
+	readOnly bool
 	// final reports whether the last batch sent makes the work permanent if it reaches the server.
 	final bool
 	// changes is what the observer is told once the transaction is committed.
@@ -36,7 +39,7 @@ type tx struct {
 func (db *DB) once(ctx context.Context, tenant string, queue func(t *tx)) error {
 	return db.retried(ctx, tenant, func(t *tx) error {
 		t.begun, t.ended, t.final = true, true, true
-		t.queue("TenantSet", tenant)
+		t.opening()
 		queue(t)
 		return t.flush(ctx)
 	})
@@ -79,7 +82,7 @@ func (db *DB) attempt(ctx context.Context, tenant string, work func(t *tx) error
 		return false, err //nolint:wrapcheck // translated by retried
 	}
 	defer conn.Release()
-	t := &tx{db: db, conn: conn, tenant: tenant}
+	t := &tx{db: db, conn: conn, tenant: tenant, readOnly: confine.IsReadOnly(ctx)}
 	defer t.rollback(ctx)
 	if err = work(t); err == nil && t.ended {
 		t.observed()
@@ -98,12 +101,20 @@ func refused(err error) bool {
 	return errors.As(err, &own) || pgconn.SafeToRetry(err) || errors.As(err, &pg) && pg.SeverityUnlocalized == "ERROR"
 }
 
+// opening queues the statements that every transaction begins with.
+func (t *tx) opening() {
+	t.queue("TenantSet", t.tenant)
+	if t.readOnly {
+		t.queue("ReadOnlySet")
+	}
+}
+
 // queue adds a named statement to the next batch.
 func (t *tx) queue(name string, args ...any) *pgx.QueuedQuery {
 	if !t.begun {
 		t.begun = true
 		t.batch.Queue("begin")
-		t.queue("TenantSet", t.tenant)
+		t.opening()
 	}
 	text, ok := t.db.queries[name]
 	if !ok {

@@ -40,19 +40,19 @@ func Clean(s string) string {
 // Cut shortens a text to at most n bytes without splitting a character.
 func Cut(s string, n int) string { return clip.Bytes(s, n) }
 
-// Preview returns a JSON value for display, in at most [jig.PreviewBytes]: the value itself when it is short, else a string with its
+// Preview returns a JSON value for display, in at most [jig.ExcerptBytes]: the value itself when it is short, else a string with its
 // beginning.
 func Preview(raw []byte) (shown json.RawMessage, truncated bool) {
-	if len(raw) <= jig.PreviewBytes && json.Valid(raw) {
+	if len(raw) <= jig.ExcerptBytes && json.Valid(raw) {
 		return Valid(raw), false
 	}
-	begin := Cut(strings.ToValidUTF8(string(raw), replacement), jig.PreviewBytes-256)
+	begin := Cut(strings.ToValidUTF8(string(raw), replacement), jig.ExcerptBytes-256)
 	for { // escaping makes quotes and control characters longer
 		b, err := Encode(begin)
 		if err != nil {
 			return json.RawMessage(`""`), true
 		}
-		if len(b) <= jig.PreviewBytes {
+		if len(b) <= jig.ExcerptBytes {
 			return b, len(begin) < len(raw)
 		}
 		begin = Cut(begin, len(begin)*3/4)
@@ -64,13 +64,13 @@ func PreviewInput(raw []byte) (shown json.RawMessage, truncated bool) {
 	if !json.Valid(raw) {
 		return Preview(raw)
 	}
-	return jig.Preview(Valid(raw), jig.PreviewBytes)
+	return jig.Excerpt(Valid(raw), jig.ExcerptBytes)
 }
 
 // ResultDetails returns the part of a result that the event of a finished call shows. Short data is included whole, longer data as a
 // preview of its beginning.
 func ResultDetails(r jig.ToolResult) map[string]any {
-	d := map[string]any{"summary": Cut(r.Summary, jig.PreviewBytes)}
+	d := map[string]any{"summary": Cut(r.Summary, jig.ExcerptBytes)}
 	if len(r.Data) > 0 {
 		shown, truncated := Preview(r.Data)
 		if truncated {

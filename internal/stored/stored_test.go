@@ -44,14 +44,14 @@ func TestPreview(t *testing.T) {
 		"short JSON":     {`{"a":1}`, `{"a":1}`, false},
 		"short, no JSON": {`{"a`, `"{\"a"`, false},
 		"nothing":        {"", `""`, false},
-		"long JSON":      {`"` + strings.Repeat("x", 5000) + `"`, `"\"` + strings.Repeat("x", jig.PreviewBytes-257) + `"`, true},
+		"long JSON":      {`"` + strings.Repeat("x", 5000) + `"`, `"\"` + strings.Repeat("x", jig.ExcerptBytes-257) + `"`, true},
 	} {
 		shown, truncated := stored.Preview([]byte(row.raw))
 		require.Equal(t, row.want, string(shown), name)
 		require.Equal(t, row.truncated, truncated, name)
 	}
 	shown, _ := stored.Preview([]byte(strings.Repeat("\x01", 5000)))
-	require.LessOrEqual(t, len(shown), jig.PreviewBytes, "escapes are counted")
+	require.LessOrEqual(t, len(shown), jig.ExcerptBytes, "escapes are counted")
 	require.True(t, json.Valid(shown))
 }
 

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/confine"
+	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -54,19 +56,26 @@ func (k *Kit) Progress() []string {
 	return slices.Clone(k.progress)
 }
 
+// encoded returns an input as JSON.
+func (k *Kit) encoded(name string, input any) json.RawMessage {
+	k.tb.Helper()
+	switch raw := input.(type) {
+	case json.RawMessage:
+		return raw
+	case []byte:
+		return raw
+	}
+	raw, err := json.Marshal(input)
+	if err != nil {
+		k.tb.Fatalf("%s: input: %v", name, err)
+	}
+	return raw
+}
+
 // Run runs a tool once. input is JSON (json.RawMessage or []byte), or a value to encode as JSON.
 func (k *Kit) Run(ctx context.Context, name string, input any) jig.ToolResult {
 	k.tb.Helper()
-	raw, ok := input.(json.RawMessage)
-	if text, isBytes := input.([]byte); isBytes {
-		raw, ok = text, true
-	}
-	if !ok {
-		var err error
-		if raw, err = json.Marshal(input); err != nil {
-			k.tb.Fatalf("%s: input: %v", name, err)
-		}
-	}
+	raw := k.encoded(name, input)
 	if contract, ok := k.Registry.Tool(name); ok && k.Registry.Validate(name, raw) == nil {
 		if nothing, err := contract.Unconfirmed(raw); err != nil || nothing != nil {
 			if err != nil {
@@ -76,6 +85,26 @@ func (k *Kit) Run(ctx context.Context, name string, input any) jig.ToolResult {
 		}
 	}
 	return k.Registry.Run(ctx, name, raw, k.Invocation)
+}
+
+// Preview returns what people would see of a call before they approve it: like the engine, it refuses writes to the store and, for a tool that
+// sends, connections through jig. Set Precondition of the Invocation to that of the preview to test that a run checks it.
+func (k *Kit) Preview(name string, input any) jig.Preview {
+	k.tb.Helper()
+	ctx := confine.ReadOnly(k.tb.Context())
+	if contract, ok := k.Registry.Tool(name); ok && contract.Sends() {
+		ctx = confine.Offline(ctx)
+	}
+	inv := k.Invocation
+	inv.Attempt, inv.IdempotencyKey, inv.Precondition = 0, "", ""
+	p, err := k.Registry.Preview(ctx, name, k.encoded(name, input), inv)
+	if err == nil {
+		p, err = preview.Clean(p)
+	}
+	if err != nil {
+		return preview.Missing(jig.AsError(err).Message)
+	}
+	return p
 }
 
 // Succeed runs a tool and fails the test unless the tool succeeds. If data is not nil, the result's data is decoded into it.

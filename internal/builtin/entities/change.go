@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
@@ -33,6 +35,9 @@ func (o Options) create(ctx context.Context, inv jig.Invocation, in createIn) (C
 	if err != nil {
 		return Changed{}, err
 	}
+	if now := ofType(t); inv.Precondition != "" && inv.Precondition != now {
+		return Changed{}, unmet(inv.Precondition, now)
+	}
 	b, content, err := o.Complete(t, in.Content, "/content")
 	if err != nil {
 		return Changed{}, err
@@ -60,10 +65,23 @@ type updateIn struct {
 }
 
 func (o Options) update(ctx context.Context, inv jig.Invocation, in updateIn) (Changed, error) {
+	if now := atRevision(in.Revision); inv.Precondition != "" && inv.Precondition != now {
+		return Changed{}, unmet(inv.Precondition, now)
+	}
 	e, t, err := o.Entity(ctx, inv, "/id", in.ID, entity.ActionWrite)
 	if err != nil {
 		return Changed{}, err
 	}
+	patch, err := o.patch(ctx, inv, t, in)
+	if err != nil {
+		return Changed{}, err
+	}
+	e, err = o.Store.UpdateEntity(ctx, inv.Tenant, e.ID, in.Revision, patch)
+	return Changed{e.ID, e.Type, e.Revision, "updated"}, err
+}
+
+// patch checks the changes of an entity of type t.
+func (o Options) patch(ctx context.Context, inv jig.Invocation, t entity.Type, in updateIn) (entity.Patch, error) {
 	kept := map[string]json.RawMessage{}
 	for name, v := range in.Set {
 		if string(v) != "null" {
@@ -72,23 +90,20 @@ func (o Options) update(ctx context.Context, inv jig.Invocation, in updateIn) (C
 		}
 		f, err := guarded.FieldAt(t, "/set/"+name, name)
 		if err != nil {
-			return Changed{}, err
+			return entity.Patch{}, err
 		}
 		if f.Required {
-			return Changed{}, jig.Errorf(jig.CodeInvalidInput, "the field %q is required and cannot be removed", name).WithField("/set/" + name)
+			return entity.Patch{}, jig.Errorf(jig.CodeInvalidInput, "the field %q is required and cannot be removed", name).WithField("/set/" + name)
 		}
 	}
 	if _, err := o.CheckFields(t, kept, true, "/set"); err != nil {
-		return Changed{}, err
+		return entity.Patch{}, err
 	}
 	relations, err := o.Relations(ctx, inv, t, in.Set, "/set")
 	if err != nil {
-		return Changed{}, err
+		return entity.Patch{}, err
 	}
-	e, err = o.Store.UpdateEntity(ctx, inv.Tenant, e.ID, in.Revision, entity.Patch{
-		Fields: in.Set, Title: in.Title, TypeVersion: t.Version, Relations: relations, Key: inv.IdempotencyKey,
-	})
-	return Changed{e.ID, e.Type, e.Revision, "updated"}, err
+	return entity.Patch{Fields: in.Set, Title: in.Title, TypeVersion: t.Version, Relations: relations, Key: inv.IdempotencyKey}, nil
 }
 
 // Related is both the input and the output of entities.createRelation.
@@ -138,5 +153,21 @@ func (o Options) delete(ctx context.Context, inv jig.Invocation, in deleteIn) (C
 	if err := entity.Permit(inv.Principal, kind, entity.ActionDelete); err != nil {
 		return Changed{}, err
 	}
-	return Changed{ID: in.ID, Type: kind, did: "deleted"}, o.Store.DeleteEntity(ctx, inv.Tenant, in.ID, in.Revision)
+	revision, err := deletes(in, inv.Precondition)
+	if err != nil {
+		return Changed{}, err
+	}
+	return Changed{ID: in.ID, Type: kind, did: "deleted"}, o.Store.DeleteEntity(ctx, inv.Tenant, in.ID, revision)
+}
+
+// deletes returns the revision at which the entity may be deleted; 0 means any.
+func deletes(in deleteIn, precondition string) (int64, error) {
+	if precondition == "" {
+		return in.Revision, nil
+	}
+	approved, err := strconv.ParseInt(strings.TrimPrefix(precondition, "revision "), 10, 64)
+	if err != nil || in.Revision != 0 && in.Revision != approved {
+		return 0, unmet(precondition, atRevision(in.Revision))
+	}
+	return approved, nil
 }

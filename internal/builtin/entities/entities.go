@@ -110,15 +110,16 @@ func Tools(o Options) []tools.Tool {
 			"Returns ids, titles, the fields that were asked for, and the cursor of the next page."), o.filter, tools.AdjustInput(filterInput)),
 		tools.New(read(GetTool, "Reads an entity in two steps. Without field, returns its fields with sizes: short values whole, the beginning of long ones. "+
 			"With field, returns the value of that field, in parts by offset if it is long. It also lists the entity's texts."), o.get),
-		tools.New(write(CreateTool, "Creates an entity of a type from its fields (see entities.listTypes). Returns its id and revision."), o.create),
+		tools.New(write(CreateTool, "Creates an entity of a type from its fields (see entities.listTypes). Returns its id and revision."), o.create,
+			tools.WithPreview(o.previewCreate)),
 		tools.New(change("id", UpdateTool, "Changes some fields of an entity; null removes a field, and the other fields stay. Give the revision that you read: "+
-			"if the entity changed since, the call fails with CONFLICT. Returns the new revision."), o.update),
+			"if the entity changed since, the call fails with CONFLICT. Returns the new revision."), o.update, tools.WithPreview(o.previewUpdate)),
 		tools.New(read(GetTextTool, "Reads a text of an entity in parts by offset; entities.get names the texts. Returns its title and body."), o.getText),
 		tools.New(change("id", PutTextTool, "Adds a text to an entity, or replaces one of its texts: a document that can be searched and quoted. Use a field for "+
-			"short values. Returns the text's id."), o.putText),
+			"short values. Returns the text's id."), o.putText, tools.WithPreview(o.previewText)),
 		tools.New(change("from", CreateRelationTool, "Makes an entity point at another, by a name of your choice. Use entities.update for fields of type relation. "+
-			"Returns the relation."), o.createRelation),
-		tools.New(remove, o.delete),
+			"Returns the relation."), o.createRelation, tools.WithPreview(o.previewRelation)),
+		tools.New(remove, o.delete, tools.WithPreview(o.previewDelete)),
 		extractTool(),
 		o.extractFiltersTool(),
 		o.researchTool(),

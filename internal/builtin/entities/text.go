@@ -46,7 +46,7 @@ func (o Options) putText(ctx context.Context, inv jig.Invocation, in putTextIn) 
 	if in.Document == "" {
 		text.ID = jig.TextIDOf(inv.IdempotencyKey)
 	} else if old, err := o.Store.Text(ctx, inv.Tenant, in.Document); err != nil || old.EntityID != e.ID {
-		return TextPut{}, noText(err, "/document_id", in.Document)
+		return TextPut{}, noText(err, in.Document)
 	}
 	stored, err := o.Store.PutText(ctx, text)
 	return TextPut{Document: stored.ID, ID: e.ID, Bytes: len(stored.Body), Replaced: in.Document != ""}, err
@@ -75,10 +75,10 @@ func (p TextPart) Summary() string { return fmt.Sprintf("text %s of entity %s", 
 func (o Options) getText(ctx context.Context, inv jig.Invocation, in getTextIn) (TextPart, error) {
 	text, err := o.Store.Text(ctx, inv.Tenant, in.Document)
 	if err != nil {
-		return TextPart{}, noText(err, "/document_id", in.Document)
+		return TextPart{}, noText(err, in.Document)
 	}
 	if _, _, err := o.Entity(ctx, inv, "/document_id", text.EntityID, entity.ActionRead); err != nil {
-		return TextPart{}, noText(err, "/document_id", in.Document)
+		return TextPart{}, noText(err, in.Document)
 	}
 	out := TextPart{Document: text.ID, ID: text.EntityID, Title: text.Title, MediaType: text.MediaType}
 	out.Body, out.Next = part(text.Body, in.Offset)
@@ -86,11 +86,11 @@ func (o Options) getText(ctx context.Context, inv jig.Invocation, in getTextIn) 
 }
 
 // noText returns NOT_FOUND for a text that the caller cannot see, for whatever reason. Errors other than NOT_FOUND are returned unchanged.
-func noText(err error, at, id string) error {
+func noText(err error, id string) error {
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 		return err
 	}
-	return jig.Errorf(jig.CodeNotFound, "there is no text %q", id).WithField(at).WithHint("entities.get names the texts of an entity")
+	return jig.Errorf(jig.CodeNotFound, "there is no text %q", id).WithField("/document_id").WithHint("entities.get names the texts of an entity")
 }
 
 // part returns the part of a text that begins at offset, in characters, and the offset of the next part; 0 at the end.

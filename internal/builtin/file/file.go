@@ -61,7 +61,7 @@ func Tools(options Options) []tools.Tool {
 		tools.New(with("file.grep", "Searches text files in the working directory for a regular expression (RE2: no look-around, no back-references), line "+
 			"by line. Use it to find where something is said; to read around a match use file.read. Returns path, line number and line of at most 200 "+
 			"matches, lines cut after 500 bytes; binary files, files over 64 MiB and .git are skipped.", "files", "search"), f.grep),
-		tools.New(write, f.write),
+		tools.New(write, f.write, tools.WithPreview(f.previewWrite)),
 	}
 }
 

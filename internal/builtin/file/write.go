@@ -36,7 +36,7 @@ func (o writeOutput) Summary() string {
 }
 
 func (f family) write(ctx context.Context, inv jig.Invocation, in writeInput) (writeOutput, error) {
-	out, err := f.save(ctx, inv.Tenant, in)
+	out, err := f.save(ctx, inv, in)
 	if err != nil {
 		failed := *jig.AsError(err)
 		failed.NotExecuted = true // nothing can fail after the rename
@@ -45,12 +45,19 @@ func (f family) write(ctx context.Context, inv jig.Invocation, in writeInput) (w
 	return out, nil
 }
 
-func (f family) save(ctx context.Context, tenant string, in writeInput) (writeOutput, error) {
+func checkSize(in writeInput) error {
 	if len(in.Content) > MaxWriteBytes {
-		return writeOutput{}, jig.Errorf(jig.CodeInvalidInput, "the content has %d bytes, at most %d are allowed", len(in.Content), MaxWriteBytes).
+		return jig.Errorf(jig.CodeInvalidInput, "the content has %d bytes, at most %d are allowed", len(in.Content), MaxWriteBytes).
 			WithField("/content")
 	}
-	dir, err := f.dirs.Open(tenant)
+	return nil
+}
+
+func (f family) save(ctx context.Context, inv jig.Invocation, in writeInput) (writeOutput, error) {
+	if err := checkSize(in); err != nil {
+		return writeOutput{}, err
+	}
+	dir, err := f.dirs.Open(inv.Tenant)
 	if err != nil {
 		return writeOutput{}, err
 	}
@@ -59,44 +66,75 @@ func (f family) save(ctx context.Context, tenant string, in writeInput) (writeOu
 	if err != nil {
 		return writeOutput{}, err
 	}
-	created, err := write(ctx, dir, name, []byte(in.Content))
+	created, err := write(ctx, dir, name, []byte(in.Content), inv.Precondition)
 	if err != nil {
 		return writeOutput{}, dir.Explain(name, err)
 	}
 	return writeOutput{Path: name, Bytes: len(in.Content), Created: created}, nil
 }
 
-// write replaces the file atomically. It reports whether the file is new.
-func write(ctx context.Context, dir *workdir.Dir, name string, content []byte) (bool, error) {
+// place is where a write goes.
+type place struct {
+	name   string
+	mode   fs.FileMode
+	size   int64
+	exists bool
+}
+
+// targetOf returns the regular file that a name leads to, which need not exist.
+func targetOf(dir *workdir.Dir, name string) (place, error) {
 	target, err := resolve(dir, name)
 	if err != nil {
-		return false, err
+		return place{}, err
 	}
 	if workdir.Holds(target, ".git") {
-		return false, jig.Errorf(jig.CodeNotPermitted, "%q belongs to git; what is written there could run as code", name).
+		return place{}, jig.Errorf(jig.CodeNotPermitted, "%q belongs to git; what is written there could run as code", name).
 			WithField("/path").WithReason("protected_path")
 	}
-	mode, created := fs.FileMode(0o644), true
 	info, err := dir.Stat(target)
 	switch {
 	case err == nil && info.IsDir():
-		return false, jig.Errorf(jig.CodeInvalidInput, "%q is a folder", name).WithField("/path").WithReason("is_a_directory").
+		return place{}, jig.Errorf(jig.CodeInvalidInput, "%q is a folder", name).WithField("/path").WithReason("is_a_directory").
 			WithHint("name a file in it")
 	case err == nil && !info.Mode().IsRegular():
-		return false, jig.Errorf(jig.CodeInvalidInput, "%q is not a regular file", name).WithField("/path").WithReason("special_file")
+		return place{}, jig.Errorf(jig.CodeInvalidInput, "%q is not a regular file", name).WithField("/path").WithReason("special_file")
 	case err == nil:
-		mode, created = info.Mode().Perm(), false
+		return place{name: target, mode: info.Mode().Perm(), size: info.Size(), exists: true}, nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return false, err //nolint:wrapcheck // the caller passes it to Explain
+		return place{}, err //nolint:wrapcheck // the caller passes it to Explain
 	}
-	folder := path.Dir(target)
+	return place{name: target, mode: 0o644}, nil
+}
+
+// write replaces the file atomically, if it still is what the precondition says. It reports whether the file is new.
+func write(ctx context.Context, dir *workdir.Dir, name string, content []byte, precondition string) (bool, error) {
+	target, err := targetOf(dir, name)
+	if err != nil {
+		return false, err
+	}
+	if done, err := unchanged(dir, name, target.name, precondition, content); err != nil || done {
+		return precondition == absent, err
+	}
+	folder := path.Dir(target.name)
 	if err := dir.MkdirAll(folder, 0o755); err != nil {
 		return false, err //nolint:wrapcheck // the caller passes it to Explain
 	}
 	if err := ctx.Err(); err != nil {
 		return false, err //nolint:wrapcheck // the caller passes it to Explain
 	}
-	return created, replace(dir, folder, target, mode, content)
+	locked, err := dir.Open(folder)
+	if err != nil {
+		return false, err //nolint:wrapcheck // the caller passes it to Explain
+	}
+	defer locked.Close()
+	if err := lock(locked); err != nil && precondition != "" { // without the lock, another call could come between the check and the write
+		return false, jig.Errorf(jig.CodeUnavailable, "the folder of %q cannot be locked: %w", name, err).WithField("/path")
+	}
+	done, err := unchanged(dir, name, target.name, precondition, content)
+	if err != nil || done {
+		return precondition == absent, err
+	}
+	return !target.exists, replace(dir, folder, target.name, target.mode, content)
 }
 
 // resolve follows symbolic links to the target file, so that a link stays a link.

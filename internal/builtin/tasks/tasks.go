@@ -166,7 +166,7 @@ func (o Options) show(ctx context.Context, inv jig.Invocation, in *retryIn) erro
 
 // describe returns what retrying a session would do.
 func (o Options) describe(ctx context.Context, inv jig.Invocation, s jig.Session) (*Retry, error) {
-	r := &Retry{Agent: s.Agent.Name, Principal: s.Principal.ID, Status: s.Status, Pass: s.Pass, Task: jig.Cut(s.Task, jig.PreviewBytes)}
+	r := &Retry{Agent: s.Agent.Name, Principal: s.Principal.ID, Status: s.Status, Pass: s.Pass, Task: jig.Cut(s.Task, jig.ExcerptBytes)}
 	if s.Error != nil {
 		r.Error = s.Error.Error()
 	}
@@ -176,7 +176,7 @@ func (o Options) describe(ctx context.Context, inv jig.Invocation, s jig.Session
 	}
 	if len(s.Input) > 0 {
 		sum := sha256.Sum256(s.Input)
-		shown, _ := jig.Preview(s.Input, shownInput)
+		shown, _ := jig.Excerpt(s.Input, shownInput)
 		r.InputSHA256 = hex.EncodeToString(sum[:])
 		if err := json.Unmarshal(shown, &r.Input); err != nil {
 			return nil, jig.Errorf(jig.CodeInternal, "reading the input of session %s: %w", s.ID, err)

@@ -11,12 +11,12 @@ import (
 
 // transport returns a transport that dials through the guard. For requests that are not idempotent, keep-alive must be off: if a kept
 // connection breaks, net/http repeats a request that has an Idempotency-Key.
-func transport(options Options, keepAlive bool) *http.Transport {
+func transport(options Options, keepAlive bool) http.RoundTripper {
 	t := outbound.Transport(outbound.Options{AllowLoopback: options.AllowLoopback, AllowHosts: options.AllowHosts})
 	t.DisableKeepAlives = !keepAlive
 	t.MaxIdleConns, t.IdleConnTimeout = idleConnections, idleTimeout
 	t.MaxResponseHeaderBytes = maxHeaderBytes
-	return t
+	return outbound.Confined(t)
 }
 
 var (

@@ -29,6 +29,8 @@ create table calls (
     reasons         json,
     policy_version  text not null default '',
     digest          text not null default '',
+    preview         json, -- what people were shown of its effect; null if its tool has no previews or nobody was asked
+    previews        integer not null default 0 check (previews >= 0), -- how often the preview turned out to be different before the call ran
     patch           json, -- what people changed in the input, relative to the input that approval was requested for
     edited_by       text not null default '',
     -- The state of the call.

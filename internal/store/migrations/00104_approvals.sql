@@ -18,6 +18,7 @@ create table approvals (
     summary          text not null default '',
     reasons          json,
     question         json,
+    preview          json, -- what the call will change; null if its tool has no previews
     digest           text not null default '',
     policy_version   text not null default '',
     agent            text not null default '',

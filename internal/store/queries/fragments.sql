@@ -8,7 +8,7 @@ s.summary_through, s.summary, s.created_at, s.updated_at, s.request_digest
 -- fragment: call
 c.tenant_id, c.session_id, c.call_id, c.pass, c.ordinal, c.provider_id, c.tool, c.version, c.write, c.idempotent, c.input,
 c.signature, c.concurrency_key, c.digest, c.policy_version, c.verdict, c.reasons, c.status, c.fence, c.attempt, c.duplicate_of,
-c.in_doubt, c.result, c.result_artifact, c.frame, c.patch, c.edited_by, c.reads_private, c.reads_untrusted, c.flow, c.idempotency_key, c.child, c.created_at, c.started_at, c.finished_at
+c.in_doubt, c.result, c.result_artifact, c.frame, c.patch, c.edited_by, c.reads_private, c.reads_untrusted, c.flow, c.preview, c.previews, c.idempotency_key, c.child, c.created_at, c.started_at, c.finished_at
 
 -- fragment: call_order
 c.pass, c.ordinal, c.created_at, c.nth, c.call_id
@@ -16,7 +16,7 @@ c.pass, c.ordinal, c.created_at, c.nth, c.call_id
 -- fragment: approval
 a.tenant_id, a.id, a.session_id, a.call_id, a.kind, a.status, a.tool, a.input, a.truncated, a.summary, a.reasons, a.digest,
 a.approved_digest, a.requested_by, a.agent, a.policy_version, a.requested_at, a.expires_at, a.terms, a.votes, a.delegations,
-a.noticed_at, a.question, a.grant_id, a.decided_by, a.claimed, a.parent_id, a.parent_call, a.attempt
+a.noticed_at, a.question, a.grant_id, a.decided_by, a.claimed, a.parent_id, a.parent_call, a.attempt, a.preview
 
 -- fragment: grant
 g.tenant_id, g.grant_id, g.tool, g.meaning, g.agent, g.condition, g.max_uses, g.used, g.expires_at, g.given_by, g.claimed, g.note, g.session_id,

@@ -162,13 +162,13 @@ select exists (select from calls c where c.tenant_id = $1 and c.session_id = $2 
 -- Stores what a decision changed in a call. The call may run, or waits for another decision.
 update calls c set status = $11, input = $4, digest = $5, version = $6, policy_version = $7, reasons = $8,
     signature = $9, concurrency_key = $10, patch = $12, edited_by = $13, flow = $14,
-    reads_private = $15, reads_untrusted = $16
+    reads_private = $15, reads_untrusted = $16, preview = $17
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CallReadmit
 update calls c set version = $4, write = $5, idempotent = $6, digest = $7, policy_version = $8, verdict = $9, reasons = $10,
     status = $11, result = $12, summary = $13, error = $14, signature = $15, concurrency_key = $16, input = $17,
-    reads_private = $18, reads_untrusted = $19, flow = $20,
+    reads_private = $18, reads_untrusted = $19, flow = $20, preview = $21, previews = $22,
     finished_at = case when $12::bytea is null then null else clock_timestamp() end
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 

@@ -1,6 +1,9 @@
 -- name: TenantSet
 select set_config('jig.tenant', $1, true)
 
+-- name: ReadOnlySet
+select set_config('transaction_read_only', 'on', true)
+
 -- name: RoleCheck
 -- The current role, whether the tables exist, and whether the role owns them.
 select current_user::text as name, r.rolsuper as super, r.rolbypassrls as bypass,

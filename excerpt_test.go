@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-func TestPreviewShowsEveryArgument(t *testing.T) {
+func TestExcerptShowsEveryArgument(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long \"text\"\n", 500)
 	marshal := func(v any) json.RawMessage {
@@ -20,10 +20,10 @@ func TestPreviewShowsEveryArgument(t *testing.T) {
 		return b
 	}
 	input := marshal(map[string]any{"content": long, "path": "reports/a.md", "mode": 0o644})
-	shown, cut := jig.Preview(input, jig.PreviewBytes)
+	shown, cut := jig.Excerpt(input, jig.ExcerptBytes)
 	require.True(t, cut)
-	require.LessOrEqual(t, len(shown), jig.PreviewBytes)
-	require.Greater(t, len(shown), jig.PreviewBytes-64, "the room is used")
+	require.LessOrEqual(t, len(shown), jig.ExcerptBytes)
+	require.Greater(t, len(shown), jig.ExcerptBytes-64, "the room is used")
 	var got struct {
 		Content, Path string
 		Mode          int
@@ -35,22 +35,22 @@ func TestPreviewShowsEveryArgument(t *testing.T) {
 	require.True(t, found)
 	require.True(t, strings.HasPrefix(long, begin))
 
-	again, cut := jig.Preview(shown, 200)
+	again, cut := jig.Excerpt(shown, 200)
 	require.True(t, cut, "a preview can be cut further")
 	require.NoError(t, json.Unmarshal(again, &got))
 	require.Equal(t, "reports/a.md", got.Path)
 
-	whole, cut := jig.Preview(json.RawMessage(`{"path": "a.md"}`), 100)
+	whole, cut := jig.Excerpt(json.RawMessage(`{"path": "a.md"}`), 100)
 	require.False(t, cut)
 	require.Len(t, whole, len(`{"path": "a.md"}`))
 
-	shown, cut = jig.Preview(marshal(map[string]any{"page": map[string]any{"body": long, "id": 7}, "list": strings.Split(long, " ")}), 400)
+	shown, cut = jig.Excerpt(marshal(map[string]any{"page": map[string]any{"body": long, "id": 7}, "list": strings.Split(long, " ")}), 400)
 	require.True(t, cut)
 	require.Contains(t, string(shown), `"id":7`, "objects within keep their form")
 	require.Contains(t, string(shown), `"list":"[`, "a list becomes a text")
 }
 
-func TestPreview_IsBounded(t *testing.T) {
+func TestExcerpt_IsBounded(t *testing.T) {
 	t.Parallel()
 	many := map[string]string{}
 	for i := range 300 {
@@ -69,8 +69,8 @@ func TestPreview_IsBounded(t *testing.T) {
 		"nothing but room": strings.Repeat(" ", 4000),
 	}
 	for name, input := range inputs {
-		for _, n := range []int{8, 40, 333, jig.PreviewBytes} {
-			shown, cut := jig.Preview(json.RawMessage(input), n)
+		for _, n := range []int{8, 40, 333, jig.ExcerptBytes} {
+			shown, cut := jig.Excerpt(json.RawMessage(input), n)
 			require.True(t, cut, name)
 			require.LessOrEqual(t, len(shown), n, name)
 			require.True(t, json.Valid(shown), "%s: %s", name, shown)

@@ -1,0 +1,57 @@
+package preview
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+)
+
+// maxDiff is the size of the largest text that is compared line by line, and maxLines the number of its lines.
+const (
+	maxDiff  = 1 << 20
+	maxLines = 20_000
+)
+
+// Diff returns what changes in the text of the given name, as a heading and a unified diff. It returns "" if nothing changes. Texts that are too
+// large to be compared are named with their sizes.
+func Diff(name, before, after string) string {
+	if before == after {
+		return ""
+	}
+	if large(before) || large(after) {
+		return name + " changes from " + size(before) + " to " + size(after)
+	}
+	diff := udiff.Unified("before", "after", ended(before), ended(after))
+	if diff == "" { // only the line break at the end changes
+		return name + " changes only in its last line break"
+	}
+	_, diff, _ = strings.Cut(diff, "\n") // --- before
+	_, diff, _ = strings.Cut(diff, "\n") // +++ after
+	return name + "\n" + strings.TrimSuffix(diff, "\n")
+}
+
+// All returns a text of the given name with a sign before each line: + for a text that is added, - for one that is removed.
+func All(name, sign, text string) string {
+	if text == "" {
+		return name + " (empty)"
+	}
+	return name + "\n" + sign + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+sign)
+}
+
+func ended(s string) string {
+	if s == "" || strings.HasSuffix(s, "\n") {
+		return s
+	}
+	return s + "\n"
+}
+
+func large(s string) bool { return len(s) > maxDiff || strings.Count(s, "\n") > maxLines }
+
+// size returns the size and the hash of a text.
+func size(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return fmt.Sprintf("%d bytes (SHA-256 %s)", len(s), hex.EncodeToString(sum[:]))
+}

@@ -1,0 +1,151 @@
+// Package preview bounds the previews that tools compute, makes their texts harmless to show, and writes diffs for them. It must not know
+// how previews are computed or where they are shown.
+package preview
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/clip"
+)
+
+// The bounds of a preview, in bytes or entries. What is beyond them is replaced by its size and its hash, so that an approval is bound to all
+// of it.
+const (
+	MaxTitle        = 200
+	MaxPrecondition = 200
+	MaxChanges      = 200
+	MaxChange       = 16 << 10
+	MaxMarkdown     = 8 << 10
+	// MaxBytes bounds all texts of a preview together.
+	MaxBytes = 32 << 10
+)
+
+// Missing returns the preview of a call that has none, with the reason.
+func Missing(why string) jig.Preview { return jig.Preview{Missing: clip.Line(plain(why), MaxTitle)} }
+
+// Clean returns a preview within the bounds, whose texts people can be shown: without control characters, without invisible characters and
+// those that change the direction of writing, and without images and HTML in its Markdown. An error says why the preview cannot be used.
+func Clean(p jig.Preview) (jig.Preview, error) {
+	out := jig.Preview{Title: line(p.Title, MaxTitle), Precondition: line(p.Precondition, MaxPrecondition)}
+	if p.Missing != "" {
+		return Missing(p.Missing), nil
+	}
+	if out.Title == "" {
+		return out, jig.Errorf(jig.CodeInvalidOutput, "its title is empty").WithField("title").WithHint("say in one line what will happen")
+	}
+	if len(p.Precondition) > MaxPrecondition || out.Precondition != p.Precondition {
+		return out, jig.Errorf(jig.CodeInvalidOutput, "its precondition is not one line of at most %d bytes of visible text", MaxPrecondition).
+			WithField("precondition").WithHint("name a version, an etag or a hash")
+	}
+	out.Markdown = cut(defuse(text(p.Markdown)), MaxMarkdown)
+	room := MaxBytes - len(out.Title) - len(out.Precondition) - len(out.Markdown)
+	for i, change := range p.Changes {
+		shown := cut(text(change), MaxChange)
+		if i == MaxChanges || len(shown) > room-reserve {
+			out.Changes = append(out.Changes, rest(p.Changes[i:]))
+			break
+		}
+		if shown != "" {
+			out.Changes = append(out.Changes, shown)
+			room -= len(shown)
+		}
+	}
+	return out, nil
+}
+
+// reserve is the room that is kept for the entry that stands for the changes that do not fit.
+const reserve = 200
+
+// Fit returns a preview for a place with less room: its changes and its Markdown take at most n bytes together. cut reports that something
+// was left out.
+func Fit(p jig.Preview, n int) (fit jig.Preview, cut bool) {
+	fit = p
+	fit.Changes, fit.Markdown = nil, ""
+	for i, change := range p.Changes {
+		if len(change) > n {
+			if begin := clip.Bytes(change, max(n-len(ellipsis), 0)); begin != "" {
+				fit.Changes = append(fit.Changes, begin+ellipsis)
+			}
+			if left := len(p.Changes) - i - 1; left > 0 {
+				fit.Changes = append(fit.Changes, fmt.Sprintf("… and %d more", left))
+			}
+			return fit, true
+		}
+		fit.Changes = append(fit.Changes, change)
+		n -= len(change)
+	}
+	if len(p.Markdown) > n {
+		fit.Markdown = clip.Bytes(p.Markdown, max(n-len(ellipsis), 0))
+		if fit.Markdown != "" {
+			fit.Markdown += ellipsis
+		}
+		return fit, true
+	}
+	fit.Markdown = p.Markdown
+	return fit, false
+}
+
+const ellipsis = "…"
+
+// rest returns an entry that stands for changes that do not fit.
+func rest(changes []string) string {
+	h := sha256.New()
+	for _, c := range changes {
+		_, _ = fmt.Fprintf(h, "%d:%s", len(c), c) // writing to a hash cannot fail
+	}
+	return fmt.Sprintf("… and %d more, which do not fit here (SHA-256 %s)", len(changes), hex.EncodeToString(h.Sum(nil)))
+}
+
+// cut shortens a text to at most n bytes. What is left out is named by its size and its hash.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	sum := sha256.Sum256([]byte(s))
+	begin := clip.Bytes(s, n-reserve)
+	return fmt.Sprintf("%s\n… %d more bytes, which do not fit here (SHA-256 of all %s)", begin, len(s)-len(begin), hex.EncodeToString(sum[:]))
+}
+
+// line returns s on one line of at most n bytes.
+func line(s string, n int) string {
+	return clip.Bytes(strings.Join(strings.Fields(plain(s)), " "), n)
+}
+
+// text returns s with harmless characters only and without white space at the ends of its lines.
+func text(s string) string {
+	lines := strings.Split(strings.ReplaceAll(plain(s), "\t", "    "), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Trim(strings.Join(lines, "\n"), "\n")
+}
+
+// plain replaces everything that does not show as it is: control characters other than line breaks and tabs, and characters that are
+// invisible or change the direction of writing.
+func plain(s string) string {
+	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\u2028", "\n")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == '\u2029':
+			return '\n'
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r),
+			unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d' && !unicode.Is(unicode.Prepended_Concatenation_Mark, r):
+			return unicode.ReplacementChar
+		case unicode.Is(unicode.Zs, r):
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, string(unicode.ReplacementChar)))
+}
+
+// defuse escapes images and HTML in Markdown, for programs that render it.
+func defuse(markdown string) string {
+	return strings.NewReplacer("![", `!\[`, "<", `\<`).Replace(markdown)
+}
