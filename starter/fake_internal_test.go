@@ -60,7 +60,7 @@ type fake struct {
 	// whole is the result that an artifact holds; fetched lists the artifacts that were read.
 	whole   *jig.ToolResult
 	fetched []string
-	// outcome is what a session has come to, and record a call of it.
+	// outcome is the result of a session, and record a call of it.
 	outcome protocol.SessionResult
 	record  protocol.CallRecord
 	// sessionPages are the pages of the list of sessions, and filters the filters that were asked for. transcripts are those of a transcript.

@@ -149,7 +149,7 @@ func (t tool) matters() bool {
 	return t.Effect != "read" || t.Sends
 }
 
-// toolPrefix is what the names of the tools begin with in jig.
+// toolPrefix begins the names of the tools in jig.
 const toolPrefix = "dojo."
 
 // contract returns the tool as jig knows it. What destroys something counts as a write, because jig asks about the former without the guard.

@@ -30,7 +30,7 @@ type Beginning struct {
 	MessagePass int
 }
 
-// PassRead is what was said and done in a pass, as people read it later.
+// PassRead holds the words and the calls of a pass, as people read them later.
 type PassRead struct {
 	// Session is the session that the pass belongs to.
 	Session jig.Session

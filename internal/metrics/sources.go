@@ -18,7 +18,7 @@ const (
 	readTimeout = 5 * time.Second
 )
 
-// Sources are what the metrics read when they are scraped. All are required.
+// Sources are read whenever the metrics are scraped. All are required.
 type Sources struct {
 	Store    Store
 	Budgets  Budgets

@@ -97,7 +97,7 @@ type EntryKind string
 const (
 	// EntryMessage is the task, or what somebody wrote to the session.
 	EntryMessage EntryKind = "message"
-	// EntryTurn is what the model said.
+	// EntryTurn holds the model's words.
 	EntryTurn EntryKind = "turn"
 	// EntryCall is a call, with its outcome so far.
 	EntryCall EntryKind = "call"

@@ -65,7 +65,7 @@ type CallRecord struct {
 	Result *jig.ToolResult `json:"result,omitempty"`
 }
 
-// SessionResult is what a session has come to: how it ended, with its answer or output, or which calls it waits for.
+// SessionResult says how a session ended, with its answer or output, or which calls it waits for.
 type SessionResult struct {
 	SessionID string     `json:"session_id"`
 	ClientID  string     `json:"client_id,omitempty"`

@@ -12,7 +12,7 @@ import (
 type Bucket struct {
 	// Document is the name of the document, Limit that of the limit in it.
 	Document, Limit string
-	// Key is what the limit's key gives for the calls; empty if the limit has no key.
+	// Key is the value of the limit's key for the calls; empty if the limit has no key.
 	Key string
 }
 
@@ -112,7 +112,7 @@ type Request struct {
 	Bounded bool
 }
 
-// Answer says whether an attempt may begin. The zero value says that it may.
+// Answer lets an attempt begin, or holds it back. The zero value lets it begin.
 type Answer struct {
 	// Wait is how long the call should wait before it asks again.
 	Wait time.Duration
@@ -131,7 +131,7 @@ const (
 	forgottenAfter = 15 * time.Second
 )
 
-// Verdict is what becomes of a request.
+// Verdict is the decision about a request.
 type Verdict struct {
 	Answer
 

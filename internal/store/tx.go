@@ -31,7 +31,7 @@ type tx struct {
 	readOnly bool
 	// final reports whether the last batch sent makes the work permanent if it reaches the server.
 	final bool
-	// changes is what the observer is told once the transaction is committed.
+	// changes are reported to the observer once the transaction is committed.
 	changes []func(o Observer)
 }
 
