@@ -41,7 +41,7 @@ func runsOf(t *testing.T, file string) []pageRun {
 			case strings.HasPrefix(example, "steps:"):
 				require.True(t, document == "" || runs > 0, "there is no run after the example\n%s", document)
 				document, runs = "kind: composition\nname: example\n"+example, 0
-			case regexp.MustCompile(`^kind: (policy|tenant|entity_type|thin_tool|bundle|budget)\n`).MatchString(example): // these do not run as compositions
+			case regexp.MustCompile(`^kind: (policy|tenant|entity_type|thin_tool|bundle|budget|rate_limit)\n`).MatchString(example): // these do not run as compositions
 			case strings.HasPrefix(example, "kind:"):
 				require.True(t, document == "" || runs > 0, "there is no run after the example\n%s", document)
 				document, runs = example, 0
