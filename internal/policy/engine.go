@@ -2,28 +2,20 @@ package policy
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
-	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/spec"
 )
 
-// Documents reads the policies of tenants.
-type Documents interface {
-	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
-	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
-}
-
 // EngineOptions configure an engine.
 type EngineOptions struct {
 	// Documents is required.
-	Documents Documents
+	Documents bundle.Documents
 	// Settings returns a tenant's settings, which name its owners. Required.
 	Settings func(ctx context.Context, tenant string) (tenancy.Settings, error)
 	// Failed is called for each rule that could not be evaluated; default: nothing.
@@ -34,13 +26,7 @@ type EngineOptions struct {
 // It is safe for concurrent use.
 type Engine struct {
 	options EngineOptions
-	tenants *cache.Cache[string, compiled]
-}
-
-// compiled are a tenant's policies and the versions they were compiled from.
-type compiled struct {
-	versions []bundle.DocumentVersion
-	Tenant
+	tenants *bundle.Current[Tenant]
 }
 
 // NewEngine returns an engine.
@@ -48,12 +34,12 @@ func NewEngine(o EngineOptions) *Engine {
 	if o.Failed == nil {
 		o.Failed = func(string, string, string) {}
 	}
-	return &Engine{options: o, tenants: cache.OfTenants[compiled]()}
+	return &Engine{options: o, tenants: bundle.NewCurrent(o.Documents, string(spec.KindPolicy), compileAll)}
 }
 
 // Rule returns the verdict on a call, or holds it back; see [Tenant.Decide].
 func (e *Engine) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (Ruling, error) {
-	of, err := e.of(ctx, session.Tenant)
+	of, err := e.tenants.Of(ctx, session.Tenant)
 	if err != nil {
 		return Ruling{}, err
 	}
@@ -72,7 +58,7 @@ func (e *Engine) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session
 
 // Policies lists a tenant's policies by name, including those that cannot be read.
 func (e *Engine) Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
-	of, err := e.of(ctx, tenant)
+	of, err := e.tenants.Of(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +73,7 @@ func (e *Engine) Unreadable(ctx context.Context) (map[string]int, error) {
 		if len(was.Unreadable) == 0 {
 			continue
 		}
-		of, err := e.of(ctx, tenant)
+		of, err := e.tenants.Of(ctx, tenant)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +97,7 @@ func (e *Engine) Backtest(ctx context.Context, tenant, document string, calls []
 	if err != nil {
 		return nil, err
 	}
-	of, err := e.of(ctx, tenant)
+	of, err := e.tenants.Of(ctx, tenant)
 	if err != nil {
 		return nil, err
 	}
@@ -119,36 +105,21 @@ func (e *Engine) Backtest(ctx context.Context, tenant, document string, calls []
 		return nil, jig.Errorf(jig.CodeConflict, "there is nothing to compare with: %s", of.Unreadable[0].Unreadable()).
 			WithHint("register a version of that policy that can be read first")
 	}
-	return Backtest(ctx, of.Tenant, of.With(tried), calls)
+	return Backtest(ctx, of, of.With(tried), calls)
 }
 
-// of returns a tenant's policies.
-func (e *Engine) of(ctx context.Context, tenant string) (compiled, error) {
-	return e.tenants.Get(tenant, func(stale compiled, known bool) (compiled, error) {
-		versions, err := e.options.Documents.CurrentDocuments(ctx, tenant, string(spec.KindPolicy))
-		if err != nil || known && slices.Equal(versions, stale.versions) {
-			return stale, err
-		}
-		return e.compile(ctx, tenant, versions)
-	})
-}
-
-func (e *Engine) compile(ctx context.Context, tenant string, versions []bundle.DocumentVersion) (compiled, error) {
-	of := compiled{versions: versions}
-	list := make([]*Rules, 0, len(versions))
-	for _, v := range versions {
-		body, err := e.options.Documents.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
+// compileAll compiles the policies of a tenant. It keeps those that cannot be read apart.
+func compileAll(_ context.Context, _ string, documents []bundle.StoredDocument) (of Tenant, err error) {
+	list := make([]*Rules, 0, len(documents))
+	for _, d := range documents {
+		read, err := spec.LoadPolicy(d.Name, d.Body)
 		if err != nil {
-			return of, err
-		}
-		read, err := spec.LoadPolicy(v.Name, body)
-		if err != nil {
-			of.Unreadable = append(of.Unreadable, Unreadable(v.Name, v.Version, err))
+			of.Unreadable = append(of.Unreadable, Unreadable(d.Name, d.Version, err))
 			continue
 		}
-		rules, err := Compile(read, v.Version)
+		rules, err := Compile(read, d.Version)
 		if err != nil {
-			of.Unreadable = append(of.Unreadable, Unreadable(v.Name, v.Version, err))
+			of.Unreadable = append(of.Unreadable, Unreadable(d.Name, d.Version, err))
 			continue
 		}
 		list = append(list, rules)

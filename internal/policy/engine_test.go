@@ -52,7 +52,7 @@ func (p papers) DocumentAt(_ context.Context, _, _, name, _ string) ([]byte, err
 }
 
 // engineOf returns an engine that reads p, in a tenant with the given settings.
-func engineOf(p policy.Documents, settings tenancy.Settings, err error) *policy.Engine {
+func engineOf(p bundle.Documents, settings tenancy.Settings, err error) *policy.Engine {
 	return policy.NewEngine(policy.EngineOptions{
 		Documents: p, Settings: func(context.Context, string) (tenancy.Settings, error) { return settings, err },
 	})

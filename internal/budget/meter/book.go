@@ -9,14 +9,12 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/budget"
-	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/spec"
 )
 
 // book holds a tenant's prices and limits. It is immutable.
 type book struct {
-	versions []bundle.DocumentVersion
 	// broken says why the documents cannot be used. No model and no priced tool is called while it is set.
 	broken   error
 	currency string
@@ -46,12 +44,12 @@ type rule struct {
 }
 
 // newBook makes a book of documents, which are sorted by name.
-func newBook(versions []bundle.DocumentVersion, documents []spec.Budget) (*book, error) {
+func newBook(documents []spec.Budget) (*book, error) {
 	env, err := expr.BudgetEnv()
 	if err != nil {
 		return nil, fmt.Errorf("compile budgets: %w", err)
 	}
-	b := &book{versions: versions, tools: map[string]budget.Price{}}
+	b := &book{tools: map[string]budget.Price{}}
 	first := ""
 	for _, d := range documents {
 		currency := d.Currency

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,16 +11,9 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/bundle"
-	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/spec"
 )
-
-// Documents reads the budgets of tenants.
-type Documents interface {
-	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
-	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
-}
 
 // Counters keeps what is spent and reserved.
 type Counters interface {
@@ -49,7 +41,7 @@ type Model interface {
 
 // Options configure a meter. All but Now are required.
 type Options struct {
-	Documents Documents
+	Documents bundle.Documents
 	Counters  Counters
 	Model     Model
 	Logger    *slog.Logger
@@ -61,7 +53,7 @@ type Options struct {
 // concurrent use.
 type Meter struct {
 	options Options
-	tenants *cache.Cache[string, *book]
+	tenants *bundle.Current[*book]
 }
 
 // New returns a meter.
@@ -69,7 +61,7 @@ func New(o Options) *Meter {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Meter{options: o, tenants: cache.OfTenants[*book]()}
+	return &Meter{options: o, tenants: bundle.NewCurrent(o.Documents, string(spec.KindBudget), readBudgets)}
 }
 
 // Check returns an error for a model name that no provider serves.
@@ -159,33 +151,18 @@ func (m *Meter) settle(ctx context.Context, s budget.Settlement) {
 // active reports whether calls must be reserved.
 func (b *book) active() bool { return b != nil && (len(b.limits) > 0 || b.broken != nil) }
 
-// of returns a tenant's book.
-func (m *Meter) of(ctx context.Context, tenant string) (*book, error) {
-	return m.tenants.Get(tenant, func(stale *book, known bool) (*book, error) {
-		versions, err := m.options.Documents.CurrentDocuments(ctx, tenant, string(spec.KindBudget))
-		if err != nil || known && slices.Equal(versions, stale.versions) {
-			return stale, err
-		}
-		return m.read(ctx, tenant, versions)
-	})
-}
-
-func (m *Meter) read(ctx context.Context, tenant string, versions []bundle.DocumentVersion) (*book, error) {
-	documents := make([]spec.Budget, 0, len(versions))
-	for _, v := range versions {
-		body, err := m.options.Documents.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
-		if err != nil {
-			return nil, err
-		}
-		d, err := spec.LoadBudget(v.Name, body)
-		if err != nil {
-			broken := jig.Errorf(jig.CodeUnavailable, "the budget %s (version %s) cannot be read, so no model is called: %w", v.Name, jig.ShortVersion(v.Version), err).
+// readBudgets makes the book of a tenant.
+func readBudgets(_ context.Context, _ string, stored []bundle.StoredDocument) (*book, error) {
+	documents := make([]spec.Budget, len(stored))
+	for i, s := range stored {
+		var err error
+		if documents[i], err = spec.LoadBudget(s.Name, s.Body); err != nil {
+			broken := jig.Errorf(jig.CodeUnavailable, "the budget %s (version %s) cannot be read, so no model is called: %w", s.Name, jig.ShortVersion(s.Version), err).
 				WithHint("register one that this worker reads: jig validate FILE, then jig catalog add FILE")
-			return &book{versions: versions, broken: broken}, nil
+			return &book{broken: broken}, nil
 		}
-		documents = append(documents, d)
 	}
-	return newBook(versions, documents)
+	return newBook(documents)
 }
 
 // situation is a call of a model or tool, for which budgets are asked.
@@ -203,7 +180,7 @@ func (m *Meter) situation(ctx context.Context, tenant, session string) (*situati
 		return at, nil
 	}
 	var err error
-	if at.book, err = m.of(ctx, tenant); err != nil || !at.book.active() {
+	if at.book, err = m.tenants.Of(ctx, tenant); err != nil || !at.book.active() {
 		return at, err
 	}
 	if at.book.broken != nil {

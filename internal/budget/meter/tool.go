@@ -16,7 +16,7 @@ func toolKey(call string) string { return "call " + call }
 
 // Priced reports whether the calls of a tool have a price.
 func (m *Meter) Priced(ctx context.Context, tenant, tool string) (bool, error) {
-	b, err := m.of(ctx, tenant)
+	b, err := m.tenants.Of(ctx, tenant)
 	if err != nil {
 		return false, err
 	}
@@ -27,7 +27,7 @@ func (m *Meter) Priced(ctx context.Context, tenant, tool string) (bool, error) {
 // Charge runs an attempt of a call within the tenant's budgets. If the tool has a price, it is reserved before run, and charged afterwards
 // unless the failure says that nothing happened.
 func (m *Meter) Charge(ctx context.Context, call jig.Call, run func() jig.ToolResult) jig.ToolResult {
-	b, err := m.of(ctx, call.Tenant)
+	b, err := m.tenants.Of(ctx, call.Tenant)
 	if err == nil {
 		err = b.broken
 	}
@@ -74,7 +74,7 @@ func notRun(err error) jig.ToolResult {
 
 // Limits adds to counters the limits that they belong to, as they are now. It leaves out counters whose limit no longer exists.
 func (m *Meter) Limits(ctx context.Context, tenant string, used []budget.Used) (currency string, states []protocol.BudgetState, err error) {
-	b, err := m.of(ctx, tenant)
+	b, err := m.tenants.Of(ctx, tenant)
 	if err != nil {
 		return "", nil, err
 	}

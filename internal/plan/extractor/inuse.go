@@ -12,7 +12,7 @@ import (
 
 // EntityStore reads documents and entities.
 type EntityStore interface {
-	Documents
+	bundle.Documents
 	FilterEntities(ctx context.Context, tenant string, kind entity.Type, filter entity.Filter) (entity.Page, error)
 }
 

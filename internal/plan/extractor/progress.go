@@ -24,7 +24,7 @@ type Progress struct {
 
 // ProgressStore reads the state of extractions.
 type ProgressStore interface {
-	Documents
+	bundle.Documents
 	// EntityProgress returns an entity and the stored outcomes of its tasks, by task. It returns NOT_FOUND if the tenant has no such entity.
 	EntityProgress(ctx context.Context, tenant, id string) (entity.Entity, map[string]json.RawMessage, error)
 	Session(ctx context.Context, tenant, id string) (jig.Session, error)

@@ -10,15 +10,9 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// Documents reads the stored versions of entity types.
-type Documents interface {
-	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
-	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
-}
-
 // Types reads the entity types that tenants have registered and parses each version once. It is safe for concurrent use.
 type Types struct {
-	documents Documents
+	documents bundle.Documents
 
 	mu    sync.Mutex
 	known map[typeKey]entity.Type
@@ -34,7 +28,7 @@ type typeKey struct {
 const maxEntityTypes = 10_000
 
 // NewTypes returns a reader of the entity types in documents.
-func NewTypes(documents Documents) *Types {
+func NewTypes(documents bundle.Documents) *Types {
 	return &Types{documents: documents, known: map[typeKey]entity.Type{}}
 }
 

@@ -11,18 +11,11 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
-	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/ratelimit"
 	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 )
-
-// Documents reads the documents of tenants.
-type Documents interface {
-	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
-	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
-}
 
 // Queues keeps the state of limits.
 type Queues interface {
@@ -32,19 +25,17 @@ type Queues interface {
 
 // Limiter applies the limits of tenants. It reads each tenant's documents once and looks for changes once a second. It is safe for concurrent use.
 type Limiter struct {
-	documents Documents
-	queues    Queues
-	tenants   *cache.Cache[string, *limits]
+	queues  Queues
+	tenants *bundle.Current[*limits]
 }
 
 // New returns a limiter.
-func New(documents Documents, queues Queues) *Limiter {
-	return &Limiter{documents: documents, queues: queues, tenants: cache.OfTenants[*limits]()}
+func New(documents bundle.Documents, queues Queues) *Limiter {
+	return &Limiter{queues: queues, tenants: bundle.NewCurrent(documents, string(spec.KindRateLimit), read)}
 }
 
 // limits holds the limits of a tenant. It is immutable.
 type limits struct {
-	versions []bundle.DocumentVersion
 	// broken says why the documents cannot be used. Unless it is empty, all calls of the tenant wait.
 	broken string
 	list   []limit
@@ -60,7 +51,7 @@ type limit struct {
 
 // Limited reports whether a limit may concern the calls of a tool.
 func (l *Limiter) Limited(ctx context.Context, tenant, tool string) (bool, error) {
-	of, err := l.of(ctx, tenant)
+	of, err := l.tenants.Of(ctx, tenant)
 	if err != nil {
 		return false, err
 	}
@@ -71,7 +62,7 @@ func (l *Limiter) Limited(ctx context.Context, tenant, tool string) (bool, error
 // asks again. whole reports that a composition, an extraction or a session answers the call: such calls count when they begin, but not as running,
 // because the calls that they wait for may need the places.
 func (l *Limiter) Ask(ctx context.Context, session jig.Session, call jig.Call, whole bool) (ratelimit.Answer, error) {
-	of, err := l.of(ctx, call.Tenant)
+	of, err := l.tenants.Of(ctx, call.Tenant)
 	switch {
 	case err != nil:
 		return ratelimit.Answer{}, err
@@ -109,31 +100,17 @@ func (l *Limiter) Ask(ctx context.Context, session jig.Session, call jig.Call, w
 // brokenLook is how often a call that waits for documents that can be read looks again.
 const brokenLook = 5 * time.Second
 
-// of returns a tenant's limits.
-func (l *Limiter) of(ctx context.Context, tenant string) (*limits, error) {
-	return l.tenants.Get(tenant, func(stale *limits, known bool) (*limits, error) {
-		versions, err := l.documents.CurrentDocuments(ctx, tenant, string(spec.KindRateLimit))
-		if err != nil || known && slices.Equal(versions, stale.versions) {
-			return stale, err
-		}
-		return l.read(ctx, tenant, versions)
-	})
-}
-
-func (l *Limiter) read(ctx context.Context, tenant string, versions []bundle.DocumentVersion) (*limits, error) {
+// read compiles the limits of a tenant.
+func read(_ context.Context, _ string, documents []bundle.StoredDocument) (*limits, error) {
 	env, err := expr.RateLimitEnv()
 	if err != nil {
 		return nil, fmt.Errorf("compile rate limits: %w", err)
 	}
-	of := &limits{versions: versions}
-	for _, v := range versions {
-		body, err := l.documents.DocumentAt(ctx, tenant, v.Kind, v.Name, v.Version)
+	of := &limits{}
+	for _, stored := range documents {
+		d, err := spec.LoadRateLimit(stored.Name, stored.Body)
 		if err != nil {
-			return nil, err
-		}
-		d, err := spec.LoadRateLimit(v.Name, body)
-		if err != nil {
-			of.broken = fmt.Sprintf("the rate limit %s (version %s) cannot be read, so no tool is called: %v", v.Name, jig.ShortVersion(v.Version), err)
+			of.broken = fmt.Sprintf("the rate limit %s (version %s) cannot be read, so no tool is called: %v", stored.Name, jig.ShortVersion(stored.Version), err)
 			return of, nil
 		}
 		for _, rule := range d.Limits {

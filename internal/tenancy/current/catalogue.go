@@ -22,7 +22,7 @@ func StoredKind(kind spec.Kind) string {
 
 // Store reads documents for a catalogue.
 type Store interface {
-	Documents
+	bundle.Documents
 	Document(ctx context.Context, tenant, kind, name string) ([]byte, error)
 	DocumentNames(ctx context.Context, tenant, kind string) ([]string, error)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/bundle"
-	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/spec"
@@ -28,16 +27,10 @@ const (
 // webhookPrefix marks a webhook secret in base64, as in the Standard Webhooks specification.
 const webhookPrefix = "whsec_"
 
-// Documents reads the documents of tenants.
-type Documents interface {
-	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
-	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
-}
-
 // Options configure the settings of tenants.
 type Options struct {
 	// Documents is required.
-	Documents Documents
+	Documents bundle.Documents
 	// Signals applies to tenants whose document does not say what proof decisions need.
 	Signals tenancy.SignalMode
 	// Environ returns a variable of the environment, which holds the secrets that documents name. Required.
@@ -53,12 +46,11 @@ type Options struct {
 // Tenants returns the current settings of tenants. A change takes effect on every worker within a second. It is safe for concurrent use.
 type Tenants struct {
 	options Options
-	known   *cache.Cache[string, *loaded]
+	known   *bundle.Current[*loaded]
 }
 
 // loaded holds the settings from one version of a tenant's document.
 type loaded struct {
-	version  string
 	settings tenancy.Settings
 	// left lists the keys and webhooks for which this worker has no usable key or secret.
 	left []leftOut
@@ -73,20 +65,24 @@ type leftOut struct{ what, name, variable, why string }
 
 // NewTenants returns the settings of tenants.
 func NewTenants(o Options) *Tenants {
-	return &Tenants{options: o, known: cache.OfTenants[*loaded]()}
+	t := &Tenants{options: o}
+	t.known = bundle.NewCurrent(ownDocument{o.Documents}, string(spec.KindTenant), t.load)
+	return t
+}
+
+// ownDocument leaves out the documents of other tenants that a tenant sees.
+type ownDocument struct{ bundle.Documents }
+
+func (o ownDocument) CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error) {
+	list, err := o.Documents.CurrentDocuments(ctx, tenant, kind)
+	return slices.DeleteFunc(list, func(v bundle.DocumentVersion) bool { return v.Name != tenant }), err
 }
 
 // Settings returns a tenant's settings, with the operator's key among the tenant's keys and, for a tenant without a document, the permissions
 // of everybody. They are shared; callers must not modify them. It returns UNAVAILABLE if the tenant's document cannot be read, for example
 // because a newer version of jig wrote it: what proof a decision needs must not be guessed.
 func (t *Tenants) Settings(ctx context.Context, tenant string) (tenancy.Settings, error) {
-	of, err := t.known.Get(tenant, func(stale *loaded, known bool) (*loaded, error) {
-		version, err := t.version(ctx, tenant)
-		if err != nil || known && version == stale.version {
-			return stale, err
-		}
-		return t.load(ctx, tenant, version)
-	})
+	of, err := t.known.Of(ctx, tenant)
 	if err != nil {
 		return tenancy.Settings{}, err
 	}
@@ -102,28 +98,15 @@ func (t *Tenants) warn(ctx context.Context, tenant string, left []leftOut) {
 	}
 }
 
-// version returns the version of a tenant's document, or an empty string if there is none.
-func (t *Tenants) version(ctx context.Context, tenant string) (string, error) {
-	versions, err := t.options.Documents.CurrentDocuments(ctx, tenant, string(spec.KindTenant))
-	if err != nil {
-		return "", err
-	}
-	if i := slices.IndexFunc(versions, func(v bundle.DocumentVersion) bool { return v.Name == tenant }); i >= 0 {
-		return versions[i].Version, nil
-	}
-	return "", nil
-}
-
-// load reads a version of a tenant's document. An empty version means that there is no document; then load returns the defaults.
-func (t *Tenants) load(ctx context.Context, tenant, version string) (*loaded, error) {
-	of := &loaded{version: version}
+// load reads a tenant's document. It returns the defaults if there is none.
+func (t *Tenants) load(_ context.Context, tenant string, documents []bundle.StoredDocument) (*loaded, error) {
+	of := &loaded{}
 	var doc spec.Tenant
-	if version != "" {
-		body, err := t.options.Documents.DocumentAt(ctx, tenant, string(spec.KindTenant), tenant, version)
-		if err != nil {
-			return nil, err
-		}
-		if doc, err = spec.LoadTenant(tenant, body); err != nil {
+	version := ""
+	for _, d := range documents {
+		var err error
+		version = d.Version
+		if doc, err = spec.LoadTenant(tenant, d.Body); err != nil {
 			of.broken = jig.Errorf(jig.CodeUnavailable, "the document of tenant %s (version %s) cannot be read, so nothing is decided: %w", tenant, jig.ShortVersion(version), err).
 				WithHint("register one that this worker reads: jig validate FILE, then jig catalog add FILE")
 			return of, nil
