@@ -17,8 +17,8 @@ import (
 	"github.com/jig-run/jig/internal/schema"
 )
 
-// Store is the database access that the activities need, grouped by subject. One value may serve several subjects. BudgetStore and
-// RateStore may be nil if no budgets and no rate limits are used.
+// Store is the database access that the activities need, grouped by subject. One value may serve several subjects. LimitStore may
+// be nil if no budgets and no rate limits are used.
 type Store struct {
 	Sessions
 	Passes
@@ -34,8 +34,7 @@ type Store struct {
 	Audits
 	Reviews
 	TextStore
-	BudgetStore
-	RateStore
+	LimitStore
 }
 
 // Deps holds the dependencies of the activities. Runs, Bundles, Logger and Now may be left out; all others are required. Without Runs the

@@ -22,14 +22,16 @@ type Budgets interface {
 	Limits(ctx context.Context, tenant string, used []budget.Used) (currency string, states []protocol.BudgetState, err error)
 }
 
-// BudgetStore reads what was used, and releases what dead workers reserved.
-type BudgetStore interface {
+// LimitStore reads what was used, releases what dead workers reserved, and forgets what rate limits do not need any more.
+type LimitStore interface {
 	// Usage returns what a tenant's sessions used, grouped and filtered as requested; at most 500 rows.
 	Usage(ctx context.Context, r protocol.UsageRequest) ([]protocol.UsageRow, error)
 	// BudgetCounters returns counters of the given periods: those with the given scope, or all if it is empty; at most 500.
 	BudgetCounters(ctx context.Context, tenant string, periods []string, scope string) ([]budget.Used, error)
 	// ReleaseBudgets releases at most limit reservations, of all tenants, that were not settled in time. It returns how many it released.
 	ReleaseBudgets(ctx context.Context, limit int) (int64, error)
+	// ForgetRates deletes at most limit rows of each kind, of all tenants. It returns how many it deleted.
+	ForgetRates(ctx context.Context, limit int) (int64, error)
 }
 
 // unlimited is for engines without budgets.
@@ -54,7 +56,7 @@ const releasedAtOnce = 1000
 
 // releaseBudgets releases what dead workers reserved.
 func (a *Activities) releaseBudgets(ctx context.Context) error {
-	if a.store.BudgetStore == nil {
+	if a.store.LimitStore == nil {
 		return nil
 	}
 	_, err := a.store.ReleaseBudgets(ctx, releasedAtOnce)

@@ -20,12 +20,6 @@ type RateLimits interface {
 	Ask(ctx context.Context, session jig.Session, call jig.Call, whole bool) (ratelimit.Answer, error)
 }
 
-// RateStore forgets what rate limits do not need any more.
-type RateStore interface {
-	// ForgetRates deletes at most limit rows of each kind, of all tenants. It returns how many it deleted.
-	ForgetRates(ctx context.Context, limit int) (int64, error)
-}
-
 // boundless is for engines without rate limits.
 type boundless struct{}
 
@@ -94,7 +88,7 @@ func (r Ran) lookAgain() time.Duration { return cmp.Or(r.again, pauseLook) }
 
 // forgetRates deletes what rate limits do not need any more.
 func (a *Activities) forgetRates(ctx context.Context) error {
-	if a.store.RateStore == nil {
+	if a.store.LimitStore == nil {
 		return nil
 	}
 	_, err := a.store.ForgetRates(ctx, releasedAtOnce)

@@ -23,7 +23,7 @@ type Tool struct {
 	// fill completes an input before anybody decides on the call; nil when there is nothing to complete.
 	fill func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error)
 	// preview describes what a call will change; nil when the tool has no previews.
-	preview Previewer
+	preview previewer
 	// err is the error of deriving the contract; sealing is the reason why the contract has no version. Both are reported when the tool is
 	// registered.
 	err, sealing error
@@ -53,13 +53,12 @@ type Option func(*derivation)
 type derivation struct {
 	adjustInput, adjustOutput func(*jsonschema.Schema)
 	fill                      func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (json.RawMessage, error)
-	preview                   Previewer
+	preview                   previewer
 	defaults                  []byte
 }
 
-// Previewer describes what a call with an input that fits the input schema will change. It must honor ctx, and may only read: jig refuses
-// writes and, for a tool that sends, connections through its own adapters, but it cannot stop other code.
-type Previewer func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (jig.Preview, error)
+// previewer describes what a call with an input that fits the input schema will change.
+type previewer = func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (jig.Preview, error)
 
 // WithPreview lets people see what a call will change before they approve it. It is called when the call needs an approval, and again
 // before the call runs: if the preview has changed by then, people are asked again. It runs with the caller's rights, may take a few
@@ -161,8 +160,9 @@ func Raw(spec jig.Tool, fn Handler) Tool {
 	return t
 }
 
-// Previewed returns a tool made by [Raw] or [OfDocument] with previews; see [WithPreview].
-func (t Tool) Previewed(preview Previewer) Tool {
+// Previewed returns a tool made by [Raw] or [OfDocument] with previews; see [WithPreview]. preview must honor ctx, and may only read: jig refuses
+// writes and, for a tool that sends, connections through its own adapters, but it cannot stop other code.
+func (t Tool) Previewed(preview func(ctx context.Context, inv jig.Invocation, input json.RawMessage) (jig.Preview, error)) Tool {
 	t.preview = preview
 	if !t.document {
 		t.contract.Previews = true
