@@ -9,9 +9,9 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Locate returns where calls of a session wait for a person, so that what waits in a child session can be answered through each session
-// above it. A call that does not wait itself, but whose child session has one waiting call, stands for that call; if several wait there, the
-// error is CONFLICT and names them. A call that does not wait at all is returned as it is, without a digest.
+// Locate returns the calls to answer when a person answers the given calls of a session. A call that waits itself is its own answer. For a call
+// whose child session has one waiting call, it is that one; if several wait there, the error is CONFLICT and names them. A call that does not
+// wait at all is returned as it is, without a digest.
 func (c *Client) Locate(ctx context.Context, tenant, session string, calls []string) ([]protocol.WaitingCall, error) {
 	tenant, session = named(tenant, session)
 	pending, err := c.Approvals(ctx, tenant, session)

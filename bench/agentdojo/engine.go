@@ -54,8 +54,8 @@ func openStore(ctx context.Context) (*store.DB, error) {
 	return db, nil
 }
 
-// engine replays the runs of a suite: jig's activities admit, store and run the calls. The engine stands in for the model, which asks for
-// the recorded calls, and for the tools, which return the recorded texts.
+// engine replays the runs of a suite with jig's own activities and a real database. The recorded calls take the place of the model's, and the
+// tools return the recorded texts.
 type engine struct {
 	*activities.Activities
 	store    *store.DB

@@ -1,6 +1,6 @@
 // Command agentdojo measures the data flow guard with the tasks of the AgentDojo benchmark, without a model: it replays the recorded calls of
-// every user task, alone and with every injection, and counts what the guard stops and what it asks about. jig's activities admit, store and
-// run the calls, with a real database. The benchmark's data is not part of jig; its folder is the program's argument.
+// every user task, alone and with every injection, and counts what the guard stops and what it asks about. The calls go through jig's own
+// activities and a real database. The benchmark's data is not part of jig; its folder is the program's argument.
 package main
 
 import (

@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/spec"
 )
 
 const approvalsPage = "docs/approvals.md"
@@ -61,6 +62,34 @@ func fences(t *testing.T, page string) []fence {
 		from = at[1]
 	}
 	return list
+}
+
+// follows goes through a page: it checks its documents, writes those that files names, runs the commands, and calls the next function after each
+// block of commands.
+func (m *manual) follows(page string, files map[string]string, then []func()) {
+	m.t.Helper()
+	ran := 0
+	for _, f := range fences(m.t, page) {
+		switch f.language {
+		case "yaml", "markdown":
+			doc, problems := spec.Load(map[string]string{"yaml": "page.yaml", "markdown": "page.md"}[f.language], []byte(f.body))
+			require.Empty(m.t, problems, f.body)
+			if file := files[doc.Name]; file != "" {
+				require.Contains(m.t, f.before, "`"+file+"`")
+				m.put(file, f.body)
+			}
+		case "text":
+			m.shows(f)
+		case "sh":
+			require.Less(m.t, ran, len(then), "the page has commands that this test has no step for:\n%s", f.body)
+			m.run(f.body, "", 0)
+			then[ran]()
+			ran++
+		default:
+			require.Fail(m.t, "this test cannot run blocks of this language", f.language)
+		}
+	}
+	require.Len(m.t, then, ran, "the test has steps for commands that the page no longer has")
 }
 
 // Every document on the page is accepted, and every command on it does what the page says and prints what the page shows.

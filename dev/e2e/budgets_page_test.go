@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/spec"
 )
 
 const budgetsPage = "docs/budgets.md"
@@ -34,27 +33,5 @@ func TestBudgetsPage(t *testing.T) {
 			require.Equal(t, []string{"ask trial", "ask trial"}, s.exhausted(second))
 		},
 	}
-	ran := 0
-	for _, f := range fences(t, budgetsPage) {
-		switch f.language {
-		case "yaml", "markdown":
-			name := map[bool]string{true: "planner.md", false: "spending.yaml"}[f.language == "markdown"]
-			doc, problems := spec.Load(name, []byte(f.body))
-			require.Empty(t, problems, f.body)
-			if doc.Name == "spending" || doc.Name == "planner" {
-				require.Contains(t, f.before, "`"+name+"`")
-				m.put(name, f.body)
-			}
-		case "text":
-			m.shows(f)
-		case "sh":
-			require.Less(t, ran, len(then), "the page has commands that this test has no step for:\n%s", f.body)
-			m.run(f.body, "", 0)
-			then[ran]()
-			ran++
-		default:
-			require.Fail(t, "this test cannot run blocks of this language", f.language)
-		}
-	}
-	require.Len(t, then, ran, "the test has steps for commands that the page no longer has")
+	m.follows(budgetsPage, map[string]string{"spending": "spending.yaml", "planner": "planner.md"}, then)
 }

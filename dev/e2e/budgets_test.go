@@ -31,14 +31,7 @@ func (d *desk) spends(tenant, document string) spender {
 // budget registers the tenant's budget, and waits until the worker knows that there is one.
 func (s spender) budget(document string) {
 	s.t.Helper()
-	in := callInput("catalog.put", map[string]any{"documents": []map[string]string{{"path": "spending.yaml", "body": "kind: budget\nname: spending\n" + document}}})
-	in.Tenant = s.tenant
-	result, err := s.Trigger(s.t.Context(), in, "")
-	require.NoError(s.t, err)
-	s.signal(result.SessionID, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
-	done, err := s.WaitCall(s.t.Context(), s.tenant, result.SessionID)
-	require.NoError(s.t, err)
-	require.Equal(s.t, jig.CallSucceeded, done.Status, "%+v", done.Result)
+	s.registerIn(s.tenant, map[string]string{"spending.yaml": "kind: budget\nname: spending\n" + document})
 	require.True(s.t, eventually(s.t.Context(), patience, func() bool { return s.used().Currency != "" }))
 }
 

@@ -42,15 +42,24 @@ func (d *desk) output(id string) jig.ToolResult {
 // register registers documents for the default tenant.
 func (d *desk) register(documents map[string]string) {
 	d.t.Helper()
+	d.registerIn(jig.DefaultTenant, documents)
+}
+
+// registerIn registers documents for a tenant.
+func (d *desk) registerIn(tenant string, documents map[string]string) {
+	d.t.Helper()
 	var files []map[string]string
 	for name, body := range documents {
 		files = append(files, map[string]string{"path": name, "body": body})
 	}
-	result, err := d.Trigger(d.t.Context(), callInput("catalog.put", map[string]any{"documents": files}), "")
+	in := callInput("catalog.put", map[string]any{"documents": files})
+	in.Tenant = tenant
+	result, err := d.Trigger(d.t.Context(), in, "")
 	require.NoError(d.t, err)
 	d.signal(result.SessionID, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
-	registered := d.output(result.SessionID)
-	require.True(d.t, registered.Success, "%+v", registered.Error)
+	done, err := d.WaitCall(d.t.Context(), tenant, result.SessionID)
+	require.NoError(d.t, err)
+	require.Equal(d.t, jig.CallSucceeded, done.Status, "%+v", done.Result)
 }
 
 const tour = `kind: composition

@@ -28,8 +28,8 @@ func (d *desk) lines(session string) []map[string]any {
 	return list
 }
 
-// A call that a pause holds back says so once in the session's log and to whoever waits for it, and not as an error in the worker's log, which
-// has one line for each call that ended.
+// The session's log has one event when a pause holds a call back, and whoever waits for the call sees it. The worker logs no error, but one line
+// for each call that ended.
 func TestPauseIsSeenByWhoeverWaits(t *testing.T) {
 	t.Parallel()
 	d := open(t, "JIG_LOG_LEVEL=info", "JIG_LOG_FORMAT=json")

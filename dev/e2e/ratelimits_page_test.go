@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/spec"
 )
 
 const rateLimitsPage = "docs/rate-limits.md"
@@ -25,27 +24,5 @@ func TestRateLimitsPage(t *testing.T) {
 		func() { m.says("waits · limit notes of rate limit apis allows 2 calls per 1h")("") },
 		func() { p.reaches(second, func(v jig.SessionView) bool { return v.Status == jig.StatusCompleted }) },
 	}
-	ran := 0
-	for _, f := range fences(t, rateLimitsPage) {
-		switch f.language {
-		case "yaml", "markdown":
-			name := map[bool]string{true: "scribe.md", false: "apis.yaml"}[f.language == "markdown"]
-			doc, problems := spec.Load(name, []byte(f.body))
-			require.Empty(t, problems, f.body)
-			if doc.Name == "apis" || doc.Name == "scribe" {
-				require.Contains(t, f.before, "`"+name+"`")
-				m.put(name, f.body)
-			}
-		case "text":
-			m.shows(f)
-		case "sh":
-			require.Less(t, ran, len(then), "the page has commands that this test has no step for:\n%s", f.body)
-			m.run(f.body, "", 0)
-			then[ran]()
-			ran++
-		default:
-			require.Fail(t, "this test cannot run blocks of this language", f.language)
-		}
-	}
-	require.Len(t, then, ran, "the test has steps for commands that the page no longer has")
+	m.follows(rateLimitsPage, map[string]string{"apis": "apis.yaml", "scribe": "scribe.md"}, then)
 }

@@ -52,14 +52,7 @@ func (p paced) knows() {
 // register registers a document in the tenant.
 func (p paced) register(document string) {
 	p.t.Helper()
-	in := callInput("catalog.put", map[string]any{"documents": []map[string]string{{"path": "limits.yaml", "body": document}}})
-	in.Tenant = p.tenant
-	result, err := p.Trigger(p.t.Context(), in, "")
-	require.NoError(p.t, err)
-	p.signal(result.SessionID, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
-	done, err := p.WaitCall(p.t.Context(), p.tenant, result.SessionID)
-	require.NoError(p.t, err)
-	require.Equal(p.t, jig.CallSucceeded, done.Status, "%+v", done.Result)
+	p.registerIn(p.tenant, map[string]string{"limits.yaml": document})
 }
 
 // begins starts a session whose first pass makes calls of a tool, with the given inputs.

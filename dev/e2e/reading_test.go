@@ -62,7 +62,7 @@ steps:
 output: {status: published, pages: 2}
 `
 
-// What a composition returned can be read after it has waited, by whoever comes later, and from nobody else's tenant.
+// After a composition has waited, everybody in the tenant can read its output, and nobody in another tenant.
 func TestResultOfACompositionThatWaited(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)

@@ -39,8 +39,8 @@ func (c *fakeCounts) Pace(context.Context, time.Time) (protocol.Pace, error) {
 	return protocol.Pace{P50: 60, P90: 600, P99: 6000, ExpiredShare: 0.25}, nil
 }
 
-// scrape reads a metrics endpoint.
-func scrape(t *testing.T, url string) string {
+// Scrape reads a metrics endpoint.
+func Scrape(t *testing.T, url string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestApprovalMetrics(t *testing.T) {
 		return []protocol.OutcomeCount{{Tenant: "acme", Outcome: protocol.OutcomeApproved, Count: n}}
 	}
 	url := served(t, newApprovalMetrics(t.Context(), New(), c, 0, 30*time.Second))
-	text := scrape(t, url)
+	text := Scrape(t, url)
 	for _, line := range []string{
 		`jig_approvals_open{kind="approval",tenant="acme"} 3`, `jig_approvals_decided_total{outcome="approved",tenant="acme"} 0`,
 		`jig_approval_decision_seconds{quantile="0.5"} 60`, `jig_approval_decision_seconds{quantile="0.99"} 6000`, `jig_approvals_expired_ratio 0.25`,
@@ -89,7 +89,7 @@ func TestApprovalMetrics(t *testing.T) {
 		want  string
 	}{{30 * time.Second, "1"}, {30 * time.Second, "1"}, {60 * time.Second, "2"}, {200 * time.Second, "3"}, {300 * time.Second, "3"}} {
 		c.at = began.Add(step.after)
-		require.Contains(t, scrape(t, url), `jig_approvals_decided_total{outcome="approved",tenant="acme"} `+step.want+"\n", "after %s", step.after)
+		require.Contains(t, Scrape(t, url), `jig_approvals_decided_total{outcome="approved",tenant="acme"} `+step.want+"\n", "after %s", step.after)
 	}
 }
 
@@ -98,9 +98,9 @@ func TestMetrics_AreCached(t *testing.T) {
 	c := &fakeCounts{at: time.Unix(1000, 0), outcomes: func(time.Time, time.Time) []protocol.OutcomeCount { return nil }}
 	url := served(t, newApprovalMetrics(t.Context(), New(), c, time.Hour, 0))
 	c.err = errors.New("down")
-	require.NotContains(t, scrape(t, url), "jig_approvals_open{")
+	require.NotContains(t, Scrape(t, url), "jig_approvals_open{")
 	c.err = nil
-	require.Contains(t, scrape(t, url), "jig_approvals_open{", "what failed is read again")
-	require.Contains(t, scrape(t, url), "jig_approvals_open{")
+	require.Contains(t, Scrape(t, url), "jig_approvals_open{", "what failed is read again")
+	require.Contains(t, Scrape(t, url), "jig_approvals_open{")
 	require.Equal(t, 2, c.reads)
 }

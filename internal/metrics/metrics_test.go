@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -102,19 +100,6 @@ func serve(t *testing.T, m *metrics.Metrics) (url string, log *bytes.Buffer) {
 	return "http://" + address[1] + "/metrics", log
 }
 
-// scrape reads a metrics endpoint.
-func scrape(t *testing.T, url string) string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	return string(body)
-}
-
 // answering is a model that always answers in the same way.
 type answering struct{ err error }
 
@@ -153,7 +138,7 @@ func TestMetrics_ShowWhatHappened(t *testing.T) {
 	sources{}.read(t.Context(), m)
 	use(t, m)
 	url, _ := serve(t, m)
-	text := scrape(t, url)
+	text := metrics.Scrape(t, url)
 	for _, line := range []string{
 		`jig_sessions_started_total{tenant="acme"} 1`, `jig_sessions_ended_total{status="completed",tenant="acme"} 1`,
 		`jig_sessions_open{status="working",tenant="acme"} 2`, `jig_sessions_open{status="input_required",tenant="acme"} 5`,
@@ -206,7 +191,7 @@ func TestFamilies_AreExported(t *testing.T) {
 		require.Equal(t, f.Kind == "counter", strings.HasSuffix(f.Name, "_total"), f.Name)
 	}
 	got := map[string]string{}
-	for _, m := range regexp.MustCompile(`(?m)^# TYPE (jig_\w+) (\w+)$`).FindAllStringSubmatch(scrape(t, url), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^# TYPE (jig_\w+) (\w+)$`).FindAllStringSubmatch(metrics.Scrape(t, url), -1) {
 		got[m[1]] = m[2]
 	}
 	require.Equal(t, want, got)
@@ -230,7 +215,7 @@ func TestSeries_AreBounded(t *testing.T) {
 	}
 	m.CallEnded("file.write", jig.CallSucceeded, "", time.Second)
 	url, _ := serve(t, m)
-	text := scrape(t, url)
+	text := metrics.Scrape(t, url)
 	for name, most := range map[string]int{
 		"jig_sessions_started_total": 501, "jig_sessions_open": 502, "jig_calls_ended_total": 202, "jig_call_duration_seconds_count": 202,
 		"jig_model_requests_total": 101, "jig_budget_exhausted_total": 501, "jig_calls_held_total": 501, "jig_policy_rule_failures_total": 1001,
@@ -248,18 +233,18 @@ func TestSeries_AreBounded(t *testing.T) {
 	}
 }
 
-// If something cannot be read, the scrape has no old numbers of it, says so, and has everything else.
+// A number that cannot be read is left out of the scrape, not repeated; the scrape says so and has all other numbers.
 func TestScrape_WithoutTheStore(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
 	sources{err: errors.New("the store is away")}.read(t.Context(), m)
 	use(t, m)
 	url, log := serve(t, m)
-	text := scrape(t, url)
+	text := metrics.Scrape(t, url)
 	require.NotContains(t, text, "jig_sessions_open")
 	require.NotContains(t, text, "jig_task_queue_backlog")
 	require.Contains(t, text, `jig_sessions_started_total{tenant="acme"} 1`)
-	require.Regexp(t, `promhttp_metric_handler_errors_total\{cause="gathering"\} [1-9]`, scrape(t, url), "the next scrape counts the errors")
+	require.Regexp(t, `promhttp_metric_handler_errors_total\{cause="gathering"\} [1-9]`, metrics.Scrape(t, url), "the next scrape counts the errors")
 	require.Contains(t, log.String(), "the store is away")
 }
 

@@ -26,7 +26,7 @@ func TestTemporal_MetricsOfTheSDK(t *testing.T) {
 	activity.Timer("temporal_activity_execution_latency").Record(2 * time.Second)
 	activity.WithTags(map[string]string{"operation": "Signal"}).Counter("temporal_request").Inc(1)
 	url, _ := serve(t, m)
-	text := scrape(t, url)
+	text := metrics.Scrape(t, url)
 	for _, line := range []string{
 		`temporal_request_total{operation="Signal"} 1`, `temporal_request_total{operation="StartWorkflowExecution"} 3`, `temporal_request_failure_total{operation="Signal",status_code="UNAVAILABLE"} 1`,
 		`temporal_sticky_cache_size 5`, `temporal_activity_execution_latency_seconds_bucket{activity_type="file.write",le="1"} 0`,
@@ -45,7 +45,7 @@ func TestTemporal_SeriesAreBounded(t *testing.T) {
 		m.Temporal().WithTags(map[string]string{"activity_type": "tool" + strconv.Itoa(i)}).Counter("temporal_activity_execution_failed").Inc(1)
 	}
 	url, _ := serve(t, m)
-	text := scrape(t, url)
+	text := metrics.Scrape(t, url)
 	require.Equal(t, 1001, strings.Count(text, "\ntemporal_activity_execution_failed_total{"))
 	require.Contains(t, text, `temporal_activity_execution_failed_total{activity_type="(other)"} 2000`+"\n")
 }
