@@ -168,7 +168,7 @@ func (m *manual) shows(f fence) {
 	if m.key != "" {
 		heard = strings.NewReplacer(m.key, pageKey, m.public, pagePublic).Replace(heard)
 	}
-	lines := strings.Split(heard, "\n")
+	lines := strings.Split(regexp.MustCompile(` +\n`).ReplaceAllString(heard, "\n"), "\n")
 	for line := range strings.Lines(f.body) {
 		require.Contains(m.t, lines, strings.TrimSuffix(line, "\n"), "the page shows a line that the commands did not print")
 	}
