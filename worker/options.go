@@ -28,7 +28,7 @@ const (
 // A worker executes tasksPerCPU workflow tasks for each CPU at the same time, and at least fewestTasks. Further tasks wait in Temporal's queues, which
 // hand out those of all tenants in turn. With Temporal's default of 1,000, the tasks of a tenant with many sessions compete on the worker with each
 // other and with those of all other tenants, which makes all of them slower.
-const tasksPerCPU, fewestTasks = 8, 16
+const tasksPerCPU, fewestTasks = 16, 32
 
 // workflowTasks returns how many workflow tasks a worker executes at the same time. Temporal's SDK needs at least two.
 func workflowTasks(s Settings) int {

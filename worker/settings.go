@@ -81,7 +81,7 @@ type Settings struct {
 	StopTimeout time.Duration
 	// WorkflowCache is how many sessions stay in memory between their workflow tasks; default 1,500.
 	WorkflowCache int
-	// WorkflowTasks bounds how many sessions a worker advances at the same time; 0 means the default (8 per CPU, at least 16).
+	// WorkflowTasks bounds how many sessions a worker advances at the same time; 0 means the default (16 per CPU, at least 32).
 	WorkflowTasks int
 	// Signals says what proof decisions must carry in tenants whose document does not say: trusted, signed or off; default signed.
 	Signals tenancy.SignalMode
@@ -199,7 +199,7 @@ func Describe() string {
 		{EnvLogFormat, "text or json; default text"},
 		{EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"},
 		{EnvWorkflowCache, "sessions kept in memory between their tasks; default 1500"},
-		{EnvWorkflowTasks, "sessions that advance at the same time, not counting tools and models that take long; default 8 per CPU, at least 16"},
+		{EnvWorkflowTasks, "sessions that advance at the same time, not counting tools and models that take long; default 16 per CPU, at least 32"},
 		{EnvModel, "model for prompts that name no model, e.g. anthropic/claude-sonnet-4-5"},
 		{EnvSignals, "what decisions must prove: trusted (nothing), signed (a token) or off (a token, no raw signals); default signed"},
 		{EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); default none"},
