@@ -43,6 +43,7 @@ const (
 	EventGrantCreated       EventType = "grant.created"
 	EventGrantUsed          EventType = "grant.used"
 	EventToolPaused         EventType = "tool.paused"
+	EventSessionHeld        EventType = "session.held"
 	EventSessionPaused      EventType = "session.paused"
 	EventSessionResumed     EventType = "session.resumed"
 	EventBudgetExhausted    EventType = "budget.exhausted"

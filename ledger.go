@@ -45,7 +45,8 @@ type SessionView struct {
 	Todo           json.RawMessage `json:"todo,omitempty"`
 	// Paused lists the pauses that hold back the session's calls.
 	Paused []Pause `json:"paused,omitempty"`
-	// Held lists the policies that cannot be read; because of them, calls that have not begun are held back.
+	// Held says why calls that have not begun are held back: policies that cannot be read, or the rate limit that the start of the session
+	// waits for.
 	Held []string `json:"held,omitempty"`
 	// UpdatedAt is when the session last changed in the store.
 	UpdatedAt time.Time `json:"-"`

@@ -30,8 +30,10 @@ type Opened struct {
 	// Quick reports that the agent's model is known to answer quickly.
 	Quick bool `json:"quick,omitempty"`
 	// Pass is the number of the first pass to run.
-	Pass     int       `json:"pass"`
-	Deadline time.Time `json:"deadline,omitzero"`
+	Pass int `json:"pass"`
+	// Wait is how long a rate limit holds the session back before AwaitStart should ask again; 0 if the session may begin.
+	Wait     time.Duration `json:"wait,omitempty"`
+	Deadline time.Time     `json:"deadline,omitzero"`
 	// SettlesWithCall reports that SettleCall returns the state of the call, so that the workflow need not read it separately. Older
 	// histories lack this field; their replay reads the state separately, as the original runs did.
 	SettlesWithCall bool `json:"settles_with_call,omitempty"`
@@ -50,6 +52,11 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (Opened, error) {
 	}
 	if in.Start != nil {
 		opened.Pass = 1
+		answer, err := a.mayStart(ctx, session)
+		if err != nil {
+			return Opened{}, temporalError(err)
+		}
+		opened.Wait = answer.Wait
 	}
 	if limits.Deadline > 0 {
 		opened.Deadline = session.CreatedAt.Add(limits.Deadline)

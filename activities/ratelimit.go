@@ -8,15 +8,17 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/ratelimit"
 )
 
 // RateLimits holds back calls that would exceed the rate limits of their tenants.
 type RateLimits interface {
-	// Limited reports whether a limit may concern the calls of a tool, so that each attempt must ask before it begins.
+	// Limited reports whether a limit may concern the calls of a tool, so that each attempt must ask before it begins. An empty name stands
+	// for starts of sessions.
 	Limited(ctx context.Context, tenant, tool string) (bool, error)
 	// Ask lets an attempt of a call begin, or says how long it should wait before it asks again. whole reports that a composition, an
-	// extraction or a session answers the call.
+	// extraction or a session answers the call. A call without a tool is the start of its session.
 	Ask(ctx context.Context, session jig.Session, call jig.Call, whole bool) (ratelimit.Answer, error)
 }
 
@@ -66,6 +68,36 @@ func (a *Activities) limited(ctx context.Context, session jig.Session, call jig.
 		case <-time.After(answer.Wait):
 		}
 	}
+}
+
+// mayStart asks the rate limits whether a session may begin. A session that another one starts has been asked for as a call.
+func (a *Activities) mayStart(ctx context.Context, session jig.Session) (answer ratelimit.Answer, err error) {
+	if session.ParentID != "" {
+		return answer, nil
+	}
+	concerned, err := a.rates.Limited(ctx, session.Tenant, "")
+	if err != nil || !concerned {
+		return answer, err
+	}
+	err = retryWhileUnavailable(ctx, func() (err error) {
+		answer, err = a.rates.Ask(ctx, session, jig.Call{Tenant: session.Tenant, SessionID: session.ID, Input: session.Input}, false)
+		return err
+	})
+	return answer, err
+}
+
+// AwaitStart succeeds once no rate limit holds a session back any more. Until then each attempt fails, and Temporal retries it when the turn of
+// the session should come.
+func (a *Activities) AwaitStart(ctx context.Context, in protocol.SessionRef) error {
+	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
+	if err != nil {
+		return temporalError(err)
+	}
+	answer, err := a.mayStart(ctx, session)
+	if err != nil || answer.Wait == 0 {
+		return temporalError(err)
+	}
+	return pausedError("the session", answer.Why, answer.Wait)
 }
 
 // outwaited fails a call that has waited too long for a rate limit.

@@ -68,6 +68,35 @@ func TestRateLimit_CallWaits(t *testing.T) {
 	require.Len(t, o.ran, 2)
 }
 
+// A session that a person starts waits for its turn. One that another session starts does not: its call has had its turn.
+func TestRateLimit_SessionsWait(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, rated(t, "{name: starts, sessions: true, rate: 1, per: 1h}"))
+	opened, err := o.launches(t, protocol.StartSession{Document: document("agents: [nightly]")})
+	require.NoError(t, err)
+	require.Zero(t, opened.Wait)
+	o.register(t, document())
+	child := o.delegates(t, 1, `{"agent":"nightly","task":"x"}`)
+	opened, err = o.opens(t, child.SessionID, child.Start)
+	require.NoError(t, err)
+	require.Zero(t, opened.Wait)
+
+	opened, err = o.launches(t, protocol.StartSession{Document: document()})
+	require.NoError(t, err)
+	require.Positive(t, opened.Wait)
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, o.AwaitStart(t.Context(), o.ref()), &failed)
+	require.Equal(t, "the session is held back: limit starts of rate limit apis allows 1 session per 1h", failed.Message())
+	require.Positive(t, failed.NextRetryDelay())
+	view, err := o.Status(t.Context(), protocol.StatusRequest{Tenant: o.tenant, SessionID: o.session})
+	require.NoError(t, err)
+	require.Equal(t, []string{"limit starts of rate limit apis allows 1 session per 1h"}, view.Held)
+
+	rated(t, "{name: starts, sessions: true, rate: 1000000, per: 1s}")(o)
+	o.deploy(t)
+	require.Eventually(t, func() bool { return o.AwaitStart(t.Context(), o.ref()) == nil }, time.Minute, time.Millisecond)
+}
+
 func TestRateLimit_QuickReads(t *testing.T) {
 	t.Parallel()
 	o, ledger, runs := reading(t, func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult { return found(`{}`) })

@@ -29,7 +29,9 @@ func (a *Activities) Status(ctx context.Context, in protocol.StatusRequest) (jig
 		err = a.showOutput(ctx, in, &view)
 	}
 	if err == nil && !view.Status.Final() {
-		view.Held, err = a.heldBack(ctx, in.Tenant)
+		var unreadable []string
+		unreadable, err = a.heldBack(ctx, in.Tenant)
+		view.Held = append(view.Held, unreadable...)
 	}
 	if err != nil {
 		return view, temporalError(err)

@@ -22,6 +22,7 @@ import (
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/plan/thin"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/ratelimit/limiter"
 	"github.com/jig-run/jig/internal/schema"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/tenancy"
@@ -92,7 +93,7 @@ func (e *engine) wire(ctx context.Context, url string, entered func(entry), logg
 	}
 	e.activities = activities.New(activities.Deps{
 		Store: activitiestest.StoreOf(e.store), Catalogue: e.registry, Policy: policy.NewSet(), Model: e.models, Expressions: expressions,
-		Composer: e.specs, Extractor: extractor.New(own.Entities, newSchemas().ValidateOutput),
+		Composer: e.specs, Extractor: extractor.New(own.Entities, newSchemas().ValidateOutput), RateLimits: limiter.New(e.store, e.store),
 		ParseAgent: parseAgent, Schemas: newSchemas(), Tenants: trusting{}, Logger: logger,
 	})
 	return nil

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/jig-run/jig/spec"
 )
 
 // fairQueue is the task queue of F1. Its worker runs in a process of its own.
@@ -18,9 +20,6 @@ const (
 	quietTenant = "bench-quiet"
 	busyTenant  = "bench-busy"
 )
-
-// fairPause spreads the decisions over the time that the sessions of the busy tenant take.
-const fairPause = 500 * time.Millisecond
 
 // fairness measures F1: the time from a decision until the tool runs, for one tenant while another starts a great many sessions, beside the same
 // time while nothing else happens.
@@ -47,6 +46,9 @@ func fairness(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := b.limitStarts(ctx, busyTenant); err != nil {
+		return nil, err
+	}
 	var loaded, within []float64
 	took, err := b.flooded(ctx, busy, func(ctx context.Context, over func() bool) (err error) {
 		for i := 0; i < n && !over() && err == nil; i++ {
@@ -57,7 +59,7 @@ func fairness(ctx context.Context, b *bench) ([]row, error) {
 				within = append(within, one...)
 			}
 			if err == nil {
-				err = pause(ctx, fairPause)
+				err = pause(ctx, b.size.fairPause)
 			}
 		}
 		return err
@@ -65,12 +67,31 @@ func fairness(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fairRows(b.size.flood, took, idle, loaded, within), nil
+	return fairRows(b.size, took, idle, loaded, within), nil
 }
 
-func fairRows(flood int, took time.Duration, idle, loaded, within []float64) []row {
+// limitStarts gives a tenant a rate limit for the sessions that it starts.
+func (b *bench) limitStarts(ctx context.Context, tenant string) error {
+	if b.size.fairStarts == 0 {
+		return nil
+	}
+	body := fmt.Sprintf("kind: rate_limit\nname: starts\nlimits: [{name: sessions, sessions: true, rate: %d, per: 1s, burst: %[1]d}]\n", b.size.fairStarts)
+	if err := b.engine.store.PutDocument(ctx, tenant, string(spec.KindRateLimit), "starts", fmt.Sprintf("%016x", b.size.fairStarts), []byte(body)); err != nil {
+		return fmt.Errorf("store a rate limit: %w", err)
+	}
+	return pause(ctx, limitKnown)
+}
+
+// limitKnown is how long it takes until the worker knows a new rate limit.
+const limitKnown = 2 * time.Second
+
+func fairRows(s size, took time.Duration, idle, loaded, within []float64) []row {
 	alone, beside, inside := spreadOf(idle), spreadOf(loaded), spreadOf(within)
-	what := fmt.Sprintf("a tenant starts %d sessions, which take %s: decision sent → tool function entered", flood, took.Round(time.Second))
+	limit := "no limit"
+	if s.fairStarts > 0 {
+		limit = fmt.Sprintf("limited to %d a second", s.fairStarts)
+	}
+	what := fmt.Sprintf("a tenant starts %d sessions at once, %s, which take %s: decision sent → tool function entered", s.flood, limit, took.Round(time.Second))
 	return []row{
 		{
 			figure: fmt.Sprintf("%s, for another tenant, p50 of %d; baseline: idle", what, len(loaded)), target: "≤ 2 × idle",

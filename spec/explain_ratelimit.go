@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/duration"
 )
 
-// ExplainRateLimit says which calls the limits of a document concern, and what the limits allow.
+// ExplainRateLimit says which calls and sessions the limits of a document concern, and what the limits allow.
 func ExplainRateLimit(r RateLimit) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
@@ -19,7 +19,10 @@ func ExplainRateLimit(r RateLimit) string {
 	}
 	for _, l := range r.Limits {
 		which := "calls of " + strings.Join(l.Tools, ", ")
-		if slices.Contains(l.Tools, "*") {
+		switch {
+		case l.Sessions:
+			which = "sessions"
+		case slices.Contains(l.Tools, "*"):
 			which = "all calls"
 		}
 		if l.When != "" {
@@ -39,7 +42,11 @@ func ExplainRateLimit(r RateLimit) string {
 		if l.Concurrency > 0 {
 			line("  %d may run at the same time", l.Concurrency)
 		}
-		line("  others wait, at most %s, and then fail with RATE_LIMITED", duration.Format(time.Duration(l.MaxWait)))
+		if l.Sessions {
+			line("  others wait, as long as their deadlines allow")
+		} else {
+			line("  others wait, at most %s, and then fail with RATE_LIMITED", duration.Format(time.Duration(l.MaxWait)))
+		}
 	}
 	return out.String()
 }

@@ -9,17 +9,18 @@ import (
 	"github.com/jig-run/jig/internal/expr"
 )
 
-// RateLimit is a parsed document of kind rate_limit: how often calls may begin, and how many may run at the same time.
+// RateLimit is a parsed document of kind rate_limit: how often calls and sessions may begin, and how many calls may run at the same time.
 type RateLimit struct {
 	Kind        string     `json:"kind" spec:"required" jsonschema:"rate_limit."`
 	Name        string     `json:"name" spec:"required,max=128,form=name" hint:"add e.g. name: apis" jsonschema:"The document's name: lower-case letters, digits, '.', '_' and '-'."`
 	Description string     `json:"description,omitempty" spec:"max=4096" jsonschema:"What the limits are for."`
-	Limits      []rateRule `json:"limits" spec:"required,max=100" hint:"add e.g. limits: [{name: all, rate: 10, per: 1s}]" jsonschema:"The limits. A call must fit into all that concern it, and waits until it does."`
+	Limits      []rateRule `json:"limits" spec:"required,max=100" hint:"add e.g. limits: [{name: all, rate: 10, per: 1s}]" jsonschema:"The limits. A call, or the start of a session, must fit into all that concern it, and waits until it does."`
 }
 
 // rateRule is a limit of a document.
 type rateRule struct {
 	Name        string     `json:"name" spec:"required,max=64,form=name" hint:"add e.g. name: per-host" jsonschema:"The limit's name, unique in the document. Status, events and errors name it."`
+	Sessions    bool       `json:"sessions,omitempty" jsonschema:"true: count the sessions that people, programs and schedules start, and not calls."`
 	Tools       []string   `json:"tools,omitempty" spec:"max=512,form=tool" jsonschema:"The tools whose calls count: names, category.* or * for all (the default)."`
 	When        Expression `json:"when,omitempty" spec:"max=4096" jsonschema:"The calls that count (CEL over tool, input, agent, principal, tenant and session); default: all calls of the tools."`
 	Key         Expression `json:"key,omitempty" spec:"max=4096" jsonschema:"Calls for which this gives the same value share the limit (CEL over the same variables), e.g. principal.id; default: all calls share it."`
@@ -63,7 +64,7 @@ func (d *decoder) rateLimit(body []byte) RateLimit {
 		d.at("limits", ProblemMissingKey, "add e.g. {name: all, rate: 10, per: 1s}", "the document has no limits")
 	}
 	for i := range r.Limits {
-		d.checkRate(indexPath("limits", i))
+		d.checkRate(indexPath("limits", i), r.Limits[i].Sessions)
 		r.Limits[i].setDefaults()
 	}
 	d.unique("limits", "name", len(r.Limits), func(i int) string { return r.Limits[i].Name })
@@ -83,15 +84,22 @@ func (r *rateRule) setDefaults() {
 	}
 }
 
-func (d *decoder) checkRate(path string) {
+func (d *decoder) checkRate(path string, sessions bool) {
 	rate, per := d.has(path+".rate"), d.has(path+".per")
 	switch {
-	case !rate && !per && !d.has(path+".concurrency"):
+	case !rate && !per && (sessions || !d.has(path+".concurrency")):
 		d.at(path, ProblemMissingKey, "add rate and per, or concurrency", "the limit bounds nothing")
 	case rate && !per:
 		d.at(path, ProblemMissingKey, "add e.g. per: 1m", "rate needs the time for which it counts")
 	case per && !rate:
 		d.at(path, ProblemMissingKey, "add e.g. rate: 30", "per needs the number of calls")
+	}
+	if sessions {
+		for _, key := range []string{"tools", "concurrency", "max_wait"} {
+			if d.has(path + "." + key) {
+				d.at(path+"."+key, ProblemBadShape, "remove it, or remove sessions: true", "only a limit of calls has %s", key)
+			}
+		}
 	}
 	if d.has(path+".burst") && !rate {
 		d.at(path+".burst", ProblemBadShape, "remove it, or add rate and per", "only a limit with a rate has a burst")

@@ -73,7 +73,7 @@ func (s *session) open(ctx workflow.Context, in protocol.PassInput) error {
 			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
 		s.pass, s.agent, s.limits, s.deadline = opened.Pass, opened.Agent, opened.Limits, opened.Deadline
-		s.quick, s.revision = opened.Quick, opened.Revision
+		s.quick, s.revision, s.wait = opened.Quick, opened.Revision, opened.Wait
 		if s.revision == 0 && in.Start != nil && in.Start.Agent != s.agent {
 			if err := workflow.UpsertTypedSearchAttributes(ctx, temporal.NewSearchAttributeKeyKeyword(protocol.AttrAgent).ValueSet(s.agent)); err != nil {
 				return err //nolint:wrapcheck // fails only on a programming error
@@ -167,8 +167,25 @@ func (s *session) settle(ctx workflow.Context) error {
 	return workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Settle, s.passRef()).Get(ctx, &s.settled) //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 }
 
-// think asks the model. If the session is paused, it first waits until somebody resumes the session.
+// awaitStart waits until the rate limits allow the session to begin.
+func (s *session) awaitStart(ctx workflow.Context) error {
+	if s.wait == 0 {
+		return nil
+	}
+	const summary = "the session waits for a rate limit"
+	if err := workflow.NewTimerWithOptions(ctx, s.wait, workflow.TimerOptions{Summary: summary}).Get(ctx, nil); err != nil {
+		return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+	}
+	s.wait = 0
+	var a *activities.Activities
+	return workflow.ExecuteActivity(pausedOptions(ctx, summary), a.AwaitStart, s.ref).Get(ctx, nil) //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+}
+
+// think asks the model. If a rate limit holds the session back, or a pause does, it first waits until that ends.
 func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
+	if err := s.awaitStart(ctx); err != nil {
+		return activities.Thought{}, err
+	}
 	var a *activities.Activities
 	for {
 		thought, err := s.ask(ctx)

@@ -30,6 +30,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named("OpenCall", a.OpenCall)
 	named("Think", a.Think)
 	named("AwaitResume", a.AwaitResume)
+	named("AwaitStart", a.AwaitStart)
 	named("Admit", a.Admit)
 	named("Hear", a.Hear)
 	named("Expire", a.Expire)

@@ -28,6 +28,8 @@ type session struct {
 	quick    bool
 	limits   jig.Limits
 	deadline time.Time
+	// wait is how long a rate limit holds the start of the session back; 0 when it does not.
+	wait time.Duration
 	// pass is the number of the current pass, or of the next one between passes. begun reports whether the prompt of the pass may
 	// already have been built; a message that arrives from then on belongs to the next pass.
 	pass  int

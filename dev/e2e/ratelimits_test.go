@@ -165,6 +165,32 @@ func TestRateLimits_ConcurrencySurvivesAKilledWorker(t *testing.T) {
 	require.ElementsMatch(t, []string{"b", "c"}, r.order[2:])
 }
 
+// A session that a limit holds back begins once the limit allows it, also if its worker was killed meanwhile. A canceled one does not begin.
+func TestRateLimits_SessionsWaitToBegin(t *testing.T) {
+	t.Parallel()
+	d, r := open(t), newReceiver(t)
+	p := d.paces("starts", "  - {name: daily, sessions: true, rate: 1, per: 1d}\n")
+	waits := func(v jig.SessionView) bool {
+		return len(v.Held) == 1 && strings.HasPrefix(v.Held[0], "limit daily of rate limit apis allows 1 session per 1d")
+	}
+	first := p.begins("test.effect", effects(r, 1))
+	p.reaches(first, func(v jig.SessionView) bool { return v.Status == jig.StatusCompleted })
+	second := p.begins("test.effect", effects(r, 1))
+	p.reaches(second, waits)
+	third := p.begins("test.effect", effects(r, 1))
+	p.reaches(third, waits)
+	require.Len(t, p.eventsOf(third, jig.EventSessionHeld), 1)
+	require.NoError(t, p.Cancel(t.Context(), p.tenant, second))
+	p.reaches(second, func(v jig.SessionView) bool { return v.Status == jig.StatusCanceled })
+	d.kill()
+	d.start()
+	p.limit("  - {name: daily, sessions: true, rate: 100, per: 1s}\n")
+	view := p.reaches(third, func(v jig.SessionView) bool { return v.Status.Final() })
+	require.Equal(t, jig.StatusCompleted, view.Status)
+	require.Empty(t, view.Held)
+	require.Empty(t, p.eventsOf(second, jig.EventPassStarted))
+}
+
 // A call stops waiting when its session is canceled, when the session's deadline passes, and when it has waited as long as its limit allows.
 func TestRateLimits_WaitingEnds(t *testing.T) {
 	t.Parallel()

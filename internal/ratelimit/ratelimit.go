@@ -28,6 +28,8 @@ type Claim struct {
 	Concurrency int
 	// MaxWait is how long a call may wait before it fails.
 	MaxWait time.Duration
+	// Sessions reports that the limit counts starts of sessions, not calls.
+	Sessions bool
 }
 
 // State is the state of a bucket as one call sees it.
@@ -81,10 +83,14 @@ func (c Claim) Wait(s State) time.Duration {
 // Why says why a call waits.
 func (c Claim) Why(s State) string {
 	text := fmt.Sprintf("limit %s of rate limit %s allows ", c.Limit, c.Document)
+	one := "call"
+	if c.Sessions {
+		one = "session"
+	}
 	if c.Concurrency > 0 && s.Ahead >= c.Concurrency-s.Running {
-		text += fmt.Sprintf("%s at the same time: %d running", calls(c.Concurrency), s.Running)
+		text += fmt.Sprintf("%s at the same time: %d running", counted(c.Concurrency, one), s.Running)
 	} else {
-		text += fmt.Sprintf("%s per %s", calls(c.Rate), duration.Format(c.Period))
+		text += fmt.Sprintf("%s per %s", counted(c.Rate, one), duration.Format(c.Period))
 	}
 	if s.Ahead > 0 {
 		text += fmt.Sprintf(", %d waiting before this one", s.Ahead)
@@ -92,14 +98,15 @@ func (c Claim) Why(s State) string {
 	return text
 }
 
-func calls(n int) string {
+// counted returns a number of things in words.
+func counted(n int, one string) string {
 	if n == 1 {
-		return "1 call"
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d calls", n)
+	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// Request asks whether an attempt of a call may begin.
+// Request asks whether an attempt of a call may begin or, if CallID and Tool are empty, a session.
 type Request struct {
 	Tenant, SessionID, CallID string
 	Pass                      int
@@ -123,11 +130,11 @@ type Answer struct {
 }
 
 // A call that waits asks again after at most firstLook if it is among the first nearFront of its queue, and after at most longestLook otherwise, so
-// that it notices changed limits. If it does not ask for forgottenAfter longer, others pass it until it asks again.
+// that it notices changed limits. Those further back do not ask often, because there may be thousands of them. If it does not ask for forgottenAfter longer, others pass it until it asks again.
 const (
 	nearFront      = 100
 	firstLook      = 5 * time.Second
-	longestLook    = 30 * time.Second
+	longestLook    = 5 * time.Minute
 	forgottenAfter = 15 * time.Second
 )
 

@@ -83,7 +83,7 @@ func TestDecide(t *testing.T) {
 	require.Equal(t, 20*time.Second, waits.Lives)
 	crowd := taken
 	crowd.Ahead = 200
-	require.Equal(t, 30*time.Second, ratelimit.Decide(r, []ratelimit.State{free, crowd}).Wait, "calls far back need not look so often")
+	require.Equal(t, 5*time.Minute, ratelimit.Decide(r, []ratelimit.State{free, crowd}).Wait, "calls far back need not look so often")
 
 	taken.Since = now.Add(-10*time.Minute + 3*time.Second)
 	require.Equal(t, 3*time.Second, ratelimit.Decide(r, []ratelimit.State{free, taken}).Wait)

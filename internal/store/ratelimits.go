@@ -36,7 +36,7 @@ func (c *rateColumns) add(b ratelimit.Bucket) {
 	c.documents, c.limits, c.keys = append(c.documents, b.Document), append(c.limits, b.Limit), append(c.keys, text(b.Key))
 }
 
-// AskRateLimits lets an attempt of a call begin if it fits into all limits that concern it, and counts it; see [ratelimit.Decide]. Otherwise the
+// AskRateLimits lets an attempt of a call, or a session, begin if it fits into all limits that concern it, and counts it; see [ratelimit.Decide]. Otherwise the
 // call keeps its place in the queues of the limits that do not let it begin, as long as it asks again. That it begins to wait is an event.
 func (db *DB) AskRateLimits(ctx context.Context, r ratelimit.Request) (answer ratelimit.Answer, err error) {
 	slices.SortFunc(r.Claims, func(a, b ratelimit.Claim) int {
@@ -146,7 +146,11 @@ func (t *tx) rateWait(ctx context.Context, r ratelimit.Request, states []ratelim
 	if began {
 		b := r.Claims[slices.Index(v.Blocks, true)].Bucket
 		t.observe(func(o Observer) { o.CallHeld(r.Tenant, b.Document, b.Limit) })
-		l.add(jig.Event{Type: jig.EventToolHeld, Pass: r.Pass, CallID: r.CallID, Tool: r.Tool, Data: details{"reason": v.Why}.json()})
+		event := jig.EventToolHeld
+		if r.CallID == "" {
+			event = jig.EventSessionHeld
+		}
+		l.add(jig.Event{Type: event, Pass: r.Pass, CallID: r.CallID, Tool: r.Tool, Data: details{"reason": v.Why}.json()})
 	}
 	return t.finish(ctx, l, r.SessionID)
 }
@@ -154,12 +158,16 @@ func (t *tx) rateWait(ctx context.Context, r ratelimit.Request, states []ratelim
 // rateWaitingRow is a row of the query RateWaiting.
 type rateWaitingRow struct{ CallID, Reason string }
 
-// heldBack adds to the calls of a view why they wait for a rate limit.
-func heldBack(calls []jig.CallView, waiting []rateWaitingRow) {
+// heldBack adds to a view why its calls, or the session itself, wait for a rate limit.
+func heldBack(v *jig.SessionView, waiting []rateWaitingRow) {
 	for _, w := range waiting {
-		i := slices.IndexFunc(calls, func(c jig.CallView) bool { return c.Call == w.CallID })
-		if i >= 0 && !calls[i].Status.Final() {
-			calls[i].Summary = strings.TrimSpace("waits: " + w.Reason)
+		if w.CallID == "" {
+			v.Held = append(v.Held, w.Reason)
+			continue
+		}
+		i := slices.IndexFunc(v.Calls, func(c jig.CallView) bool { return c.Call == w.CallID })
+		if i >= 0 && !v.Calls[i].Status.Final() {
+			v.Calls[i].Summary = strings.TrimSpace("waits: " + w.Reason)
 		}
 	}
 }

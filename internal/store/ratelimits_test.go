@@ -98,6 +98,35 @@ func TestAskRateLimits_Rate(t *testing.T) {
 	require.Empty(t, view.Calls[2].Summary)
 }
 
+// Sessions begin in the order in which they began to wait; a canceled one does not hold up the others.
+func TestAskRateLimits_Sessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	starts := hourly("", 1)
+	starts.Sessions = true
+	ask := func(session string) ratelimit.Answer {
+		answer, err := w.AskRateLimits(t.Context(), ratelimit.Request{Tenant: w.tenant, SessionID: session, Claims: []ratelimit.Claim{starts}})
+		require.NoError(t, err)
+		return answer
+	}
+	first, second, third := w.session, storetest.Session(t, w.DB, w.tenant).ID, storetest.Session(t, w.DB, w.tenant).ID
+	require.Zero(t, ask(first))
+	why := "limit hourly of rate limit apis allows 1 session per 1h"
+	require.Equal(t, why, ask(second).Why)
+	require.Equal(t, why+", 1 waiting before this one", ask(third).Why)
+	view, err := w.SessionView(t.Context(), w.tenant, second)
+	require.NoError(t, err)
+	require.Equal(t, []string{why}, view.Held)
+	events, err := w.Events(t.Context(), w.tenant, second, 0, 10)
+	require.NoError(t, err)
+	require.Equal(t, jig.EventSessionHeld, events[len(events)-1].Type)
+
+	w.change(t, "update sessions set status = 'canceled' where session_id = $1", second)
+	require.Equal(t, why, ask(third).Why)
+	w.passes(t, 61*time.Minute)
+	require.Zero(t, ask(third))
+}
+
 // Calls that were canceled while they waited, and calls that nobody asks for any more, do not hold up others.
 func TestAskRateLimits_OnlyOpenCallsCount(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,9 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 			return jig.SessionView{}, err
 		}
 	}
-	heldBack(v.Calls, waiting)
+	if !v.Status.Final() {
+		heldBack(&v, waiting)
+	}
 	c, idle := v.Counts, idleChildren(delegated)[s.ID]
 	if v.Status == jig.StatusWorking && onlyPeople(c[jig.CallWaiting]+c[jig.CallUnknown], c[jig.CallReserved]+c[jig.CallExecuting], *held, idle) {
 		v.Status = jig.StatusInputRequired

@@ -41,7 +41,8 @@ type limits struct {
 	list   []limit
 }
 
-// limit is a limit of a document with its compiled expressions. A nil condition always holds; without a key, all calls share the limit.
+// limit is a limit of a document with its compiled expressions. A nil condition always holds; without a key, all calls share the limit. The
+// starts of sessions are handled as calls without an id and a tool.
 type limit struct {
 	ratelimit.Claim
 
@@ -49,17 +50,17 @@ type limit struct {
 	when, key *expr.Program
 }
 
-// Limited reports whether a limit may concern the calls of a tool.
+// Limited reports whether a limit may concern the calls of a tool or, if the name is empty, starts of sessions.
 func (l *Limiter) Limited(ctx context.Context, tenant, tool string) (bool, error) {
 	of, err := l.tenants.Of(ctx, tenant)
 	if err != nil {
 		return false, err
 	}
-	return of.broken != "" || slices.ContainsFunc(of.list, func(one limit) bool { return toolname.Listed(one.tools, tool) }), nil
+	return of.broken != "" || slices.ContainsFunc(of.list, func(one limit) bool { return one.counts(tool) }), nil
 }
 
 // Ask lets an attempt of a call begin if the limits that concern it allow that. Otherwise the answer says how long the call should wait before it
-// asks again. whole reports that a composition, an extraction or a session answers the call: such calls count when they begin, but not as running,
+// asks again. A call without a tool is the start of its session. whole reports that a composition, an extraction or a session answers the call: such calls count when they begin, but not as running,
 // because the calls that they wait for may need the places.
 func (l *Limiter) Ask(ctx context.Context, session jig.Session, call jig.Call, whole bool) (ratelimit.Answer, error) {
 	of, err := l.tenants.Of(ctx, call.Tenant)
@@ -75,7 +76,7 @@ func (l *Limiter) Ask(ctx context.Context, session jig.Session, call jig.Call, w
 	}
 	var vars map[string]any
 	for _, one := range of.list {
-		if !toolname.Listed(one.tools, call.Tool) || whole && one.Rate == 0 {
+		if !one.counts(call.Tool) || whole && one.Rate == 0 {
 			continue
 		}
 		if vars == nil {
@@ -116,7 +117,7 @@ func read(_ context.Context, _ string, documents []bundle.StoredDocument) (*limi
 		for _, rule := range d.Limits {
 			one := limit{tools: rule.Tools, Claim: ratelimit.Claim{
 				Bucket: ratelimit.Bucket{Document: d.Name, Limit: rule.Name}, Rate: rule.Rate, Period: time.Duration(rule.Per), Burst: rule.Burst,
-				Concurrency: rule.Concurrency, MaxWait: time.Duration(rule.MaxWait),
+				Concurrency: rule.Concurrency, MaxWait: time.Duration(rule.MaxWait), Sessions: rule.Sessions,
 			}}
 			if one.when, err = compile(env, rule.When, expr.Bool); err == nil {
 				one.key, err = compile(env, rule.Key, expr.Any)
@@ -135,6 +136,14 @@ func compile(env *expr.Env, source spec.Expression, want expr.Type) (*expr.Progr
 		return nil, nil //nolint:nilnil // no expression
 	}
 	return env.CompileAs(string(source), want)
+}
+
+// counts reports whether a limit may concern calls of a tool or, if the name is empty, starts of sessions.
+func (l limit) counts(tool string) bool {
+	if tool == "" || l.Sessions {
+		return l.Sessions && tool == ""
+	}
+	return toolname.Listed(l.tools, tool)
 }
 
 // concerns reports whether a limit concerns a call of one of its tools. It does if its condition cannot be evaluated.

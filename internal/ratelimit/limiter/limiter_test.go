@@ -76,6 +76,23 @@ func TestAsk_FindsTheLimitsOfACall(t *testing.T) {
 	require.Zero(t, d.asked[0].Claims[0].Concurrency)
 }
 
+func TestAsk_StartsOfSessions(t *testing.T) {
+	t.Parallel()
+	d := &tenant{document: `limits:
+  - {name: all, rate: 100, per: 1s}
+  - {name: starts, sessions: true, key: "[principal.id, input.region]", rate: 1, per: 1s}
+`}
+	l := limiter.New(d, d)
+	require.Equal(t, []string{"all"}, d.claims(t, l, "file.read", `{"region":"eu"}`, false))
+	require.Equal(t, []string{`starts ["ana","eu"]`}, d.claims(t, l, "", `{"region":"eu"}`, false))
+	for tool, want := range map[string]bool{"": true, "http.get": false} {
+		d.document = "limits: [{name: starts, sessions: true, rate: 1, per: 1s}]"
+		limited, err := limiter.New(d, d).Limited(t.Context(), "acme", tool)
+		require.NoError(t, err)
+		require.Equal(t, want, limited)
+	}
+}
+
 func TestAsk_WithoutLimitsAsksNobody(t *testing.T) {
 	t.Parallel()
 	d := &tenant{document: "limits: [{name: a, tools: [http.get], rate: 1, per: 1s}]"}

@@ -19,13 +19,14 @@ where r.tenant_id = $1 and r.state = 'running' and (r.document, r.limit_name, r.
         and (c.status = 'executing' or c.status = 'reserved' and c.fence = r.fence and r.until > clock_timestamp()))
 
 -- name: RateStates
--- The state of locked buckets for the call $6 of the session $5, in the order of the buckets. Of the calls that wait, those near the front are
--- counted only if they are open. That many calls wait in front of the others does not matter so exactly.
+-- The state of locked buckets for the call $6 of the session $5 (empty for the start of the session), in the order of the buckets. Of the calls and
+-- sessions that wait, those near the front are counted only if they are open. That many calls wait in front of the others does not matter so exactly.
 select b.next_at, clock_timestamp() as now, s.running, coalesce(own.state = 'waiting', false) as queued, coalesce(own.state = 'running', false) as runs,
     first.since, case when s.ahead > 100 then s.ahead else (
         select count(*) from rate_calls w
-        join calls c on c.tenant_id = $1 and c.session_id = w.session_id and c.call_id = w.call_id and c.status in ('reserved', 'executing')
-        where w.tenant_id = $1 and w.document = q.document and w.limit_name = q.limit_name and w.key = q.key and w.state = 'waiting'
+        left join calls c on c.tenant_id = $1 and c.session_id = w.session_id and c.call_id = w.call_id
+        join sessions s on s.tenant_id = $1 and s.session_id = w.session_id
+        where case w.call_id when '' then s.status = 'working' else c.status in ('reserved', 'executing') end and w.tenant_id = $1 and w.document = q.document and w.limit_name = q.limit_name and w.key = q.key and w.state = 'waiting'
             and w.until > clock_timestamp() and (own.n is null or own.state <> 'waiting' or w.n < own.n)
     ) end as ahead
 from unnest($2::text[], $3::text[], $4::text[]) with ordinality as q(document, limit_name, key, nth)
