@@ -119,12 +119,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.DurationVar(&o.flush, "flush", 0, "delay each flush of PostgreSQL's write-ahead log, like a slow disk; starts servers of its own; -out has no default then")
 	flags.DurationVar(&o.size.thinFor, "p3", o.size.thinFor, "how long P3 calls its thin tool")
 	flags.IntVar(&o.size.fairStarts, "fair-starts", o.size.fairStarts, "sessions of F1's busy tenant that its rate limit lets begin in a second; 0 for no limit")
+	flags.IntVar(&o.size.flood, "f1", o.size.flood, "sessions that F1's busy tenant starts")
 	flags.IntVar(&o.size.suspended, "p6", o.size.suspended, "suspended sessions of P6")
 	flags.IntVar(&o.size.longPasses, "p7", o.size.longPasses, "passes of P7")
 	if err := flags.Parse(args); err != nil {
 		return o, fmt.Errorf("read the command line: %w", err)
 	}
-	if flags.NArg() > 0 || o.pairs < 1 || o.workflowTasks < 2 || o.passesPerRun < 1 || o.size.suspended < 1 || o.size.longPasses < 1 || o.size.thinFor < thinEvery || o.size.fairStarts < 0 || o.flush < 0 || o.flush > longestFlush {
+	if flags.NArg() > 0 || o.pairs < 1 || o.workflowTasks < 2 || o.passesPerRun < 1 || o.size.suspended < 1 || o.size.longPasses < 1 || o.size.thinFor < thinEvery || o.size.fairStarts < 0 || o.size.flood < 1 || o.flush < 0 || o.flush > longestFlush {
 		return o, errors.New("unknown argument, or a number out of range; see -help")
 	}
 	if *only != "" {
