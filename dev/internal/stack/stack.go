@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig/dev/internal/pg"
+	"github.com/jig-run/jig/dev/internal/port"
 	"github.com/jig-run/jig/dev/internal/program"
 	"github.com/jig-run/jig/dev/internal/temporalserver"
 )
@@ -50,11 +51,14 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 
 // start starts the parts in the order of their dependencies.
 func (s *Stack) start(ctx context.Context) error {
-	built, err := program.Temporal(ctx, func(progress string) { s.opts.Progress(progress, 0) })
-	if err != nil {
+	if err := s.prepare(); err != nil {
 		return err
 	}
-	if err := s.prepare(); err != nil {
+	if err := s.checkAddresses(ctx); err != nil {
+		return err
+	}
+	built, err := program.Temporal(ctx, func(progress string) { s.opts.Progress(progress, 0) })
+	if err != nil {
 		return err
 	}
 	temporalURL, err := s.startDatabase(ctx)
@@ -88,6 +92,20 @@ func (s *Stack) prepare() error {
 		s.release = release
 	}
 	return err
+}
+
+// checkAddresses returns an error if Temporal or the Web UI cannot listen on its address. It is called before anything that takes time.
+func (s *Stack) checkAddresses(ctx context.Context) error {
+	if _, err := port.Claim(ctx, s.opts.TemporalAddress); err != nil {
+		return fmt.Errorf("the address of Temporal: %w", err)
+	}
+	if s.opts.NoUI {
+		return nil
+	}
+	if _, err := port.Claim(ctx, s.opts.UIAddress); err != nil {
+		return fmt.Errorf("the address of the Web UI: %w", err)
+	}
+	return nil
 }
 
 // startDatabase starts PostgreSQL or uses the existing server, creates jig's database and roles, and runs the migrations. It

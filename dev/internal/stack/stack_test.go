@@ -2,6 +2,7 @@ package stack_test
 
 import (
 	"context"
+	"net"
 	"testing"
 	"time"
 
@@ -67,6 +68,27 @@ func TestStack_KeepsDataAcrossRestarts(t *testing.T) {
 	var word string
 	require.NoError(t, client.GetWorkflow(t.Context(), "waits", "").Get(t.Context(), &word))
 	require.Equal(t, "kept", word)
+}
+
+// A wrong or taken address is reported before PostgreSQL starts and before the Temporal server is built.
+func TestStack_ChecksAddressesFirst(t *testing.T) {
+	t.Parallel()
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, taken.Close()) })
+	for says, o := range map[string]stack.Options{
+		"the address of Temporal: " + taken.Addr().String() + " is taken":   {TemporalAddress: taken.Addr().String()},
+		"the address of the Web UI: " + taken.Addr().String() + " is taken": {UIAddress: taken.Addr().String()},
+		`the address of Temporal: address "foo" is not host:port`:           {TemporalAddress: "foo"},
+	} {
+		var steps []string
+		o.DataDir, o.Progress = t.TempDir(), func(step string, _ time.Duration) { steps = append(steps, step) }
+		for range 2 { // the data folder is not locked afterwards
+			_, err := stack.Start(t.Context(), o)
+			require.ErrorContains(t, err, says)
+		}
+		require.Empty(t, steps)
+	}
 }
 
 // countUp upserts a search attribute in its first workflow task.

@@ -136,12 +136,16 @@ func (p *process) report(line []byte) {
 	}
 }
 
-// relay logs a line of standard error. A line that is not a log record, for example of a panic's trace, is kept for the error message.
+// relay logs a line of standard error. A line that is not a log record, for example of a panic's trace, is kept for the error message. While
+// the server shuts down, its services fail each other's requests, so everything that it logs then has the level debug.
 func (p *process) relay(ctx context.Context, log *slog.Logger, line []byte) {
 	level, message, attrs, err := record(line)
 	if err != nil {
 		p.said.add(line)
 		return
+	}
+	if p.asked.Load() {
+		level = min(level, slog.LevelDebug)
 	}
 	log.LogAttrs(ctx, level, message, attrs...) //nolint:sloglint // the message is Temporal's
 }

@@ -31,6 +31,22 @@ func TestRelay_KeepsLevelMessageAndAttributes(t *testing.T) {
 	require.Equal(t, "; it wrote:\npanic: no JSON", p.said.String())
 }
 
+// A normal stop shows no errors of services that end before others.
+func TestRelay_LowersTheLevelDuringTheShutdown(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	p, line := &process{}, []byte(`{"level":"ERROR","msg":"service failures","error":"task queue closed"}`)
+	p.relay(t.Context(), log, line)
+	require.Contains(t, out.String(), "level=ERROR")
+	out.Reset()
+	p.asked.Store(true)
+	p.relay(t.Context(), log, line)
+	require.Empty(t, out.String())
+	p.relay(t.Context(), slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})), line)
+	require.Contains(t, out.String(), "level=DEBUG")
+}
+
 func TestHeadKeepsTheFirstLines(t *testing.T) {
 	t.Parallel()
 	var h head
