@@ -80,16 +80,5 @@ func (c *composition) toEntity(m *plan.FrameMove, change *entity.Change) {
 		}
 		m.Values[inputPath] = c.at.Input
 	}
-	if change == nil {
-		return
-	}
-	full := *change
-	full.Provenance = maps.Clone(change.Provenance)
-	for name, p := range full.Provenance {
-		if p.Call != "" { // replace the path with the id under which the call is known everywhere
-			p.Call = c.root.SessionID + "/" + c.root.ID + "/" + p.Call
-		}
-		full.Provenance[name] = p
-	}
-	m.Entity = &full
+	m.Entity = change
 }

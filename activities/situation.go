@@ -21,7 +21,9 @@ func situation(session jig.Session, call jig.Call) (plan.Situation, error) {
 	if err != nil {
 		return plan.Situation{}, jig.Errorf(jig.CodeInternal, "encoding the principal: %w", err)
 	}
-	return plan.Situation{Input: json.RawMessage(call.Input), Tenant: session.Tenant, Session: about, Principal: who}, nil
+	return plan.Situation{
+		Input: json.RawMessage(call.Input), Tenant: session.Tenant, Session: about, Principal: who, Call: call.SessionID + "/" + call.ID,
+	}, nil
 }
 
 func orEmpty(raw json.RawMessage) json.RawMessage {

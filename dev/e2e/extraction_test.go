@@ -221,6 +221,7 @@ func TestExtractionRunsAGraph(t *testing.T) {
 	require.Equal(t, "broken", out.Tasks["after"].Because)
 	require.Equal(t, "condition", out.Tasks["loud"].Because)
 	require.Equal(t, session+"/1.1/facts", now.Provenance["facts"].Call)
+	require.Equal(t, session+"/1.1/facts", out.Provenance["facts"].Call, "the result names the call as the entity does")
 	require.NotContains(t, string(now.Content), "published")
 	require.ElementsMatch(t, []string{"publish", "broken"}, g.tasksOf(session, jig.EventTaskFailed))
 

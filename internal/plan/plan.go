@@ -74,6 +74,8 @@ type Situation struct {
 	Now time.Time
 	// Events are the events sent to the session since the run began that no wait has consumed, oldest first.
 	Events []ReceivedEvent
+	// Call is the id under which the call that runs the plan is known outside of its session, <session>/<call>. It may be empty in tests.
+	Call string
 	// Canceled is set once the run has been canceled: running steps end, and completed ones are undone.
 	Canceled bool
 }

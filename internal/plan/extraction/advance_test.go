@@ -206,6 +206,21 @@ func TestRepair(t *testing.T) {
 	require.Equal(t, []string{"x"}, w.asked, "a tool would give the same answer again")
 }
 
+// The result, the entity and what is kept for later extractions name a call by the same id.
+func TestProvenance_NamesTheCallOfTheSession(t *testing.T) {
+	t.Parallel()
+	w := worldOf(compile(t, kindOf(entity.Task{ID: "x", Kind: entity.TaskTool, Use: "look.up"})), extraction.Input{}, answers(map[string]string{"x": `"good"`}))
+	w.at.Call = "ses_1/1.1"
+	var stored []string
+	w.watch = func(_ *testing.T, _ *world, move plan.Move) {
+		if move.Entity != nil {
+			stored = append(stored, move.Entity.Provenance["x"].Call)
+		}
+	}
+	require.Equal(t, "ses_1/1.1/x", w.run(t).Provenance["x"].Call)
+	require.Contains(t, stored, "ses_1/1.1/x")
+}
+
 // An agent whose answer must be JSON is also asked once more. An agent that answers in words is not.
 func TestRepairOfAnAgent(t *testing.T) {
 	t.Parallel()

@@ -103,7 +103,7 @@ type Record struct {
 	Attempts int `json:"attempts,omitempty"`
 	// InputHash is the input hash of a task that failed. For a task with a value it is in Provenance.
 	InputHash string `json:"input_hash,omitempty"`
-	// Provenance is the provenance of the value. Its Call is the path of the call within the extraction.
+	// Provenance is the provenance of the value.
 	Provenance *entity.Provenance `json:"provenance,omitempty"`
 	// Error says why the task failed.
 	Error *jig.Error `json:"error,omitempty"`

@@ -143,7 +143,7 @@ func (r *run) accept(ctx context.Context, t *task, o *openState, value json.RawM
 	record := Record{Provenance: &p}
 	if o != nil {
 		record.Attempts = o.Calls
-		p.Model, p.Tokens, p.Attempt, p.Call = given.model, o.Tokens, o.Calls, o.path(t)
+		p.Model, p.Tokens, p.Attempt, p.Call = given.model, o.Tokens, o.Calls, r.callID(o.path(t))
 	}
 	r.st.marks[t.number] = markDone
 	r.st.Bytes += len(value)
@@ -155,6 +155,14 @@ func (r *run) accept(ctx context.Context, t *task, o *openState, value json.RawM
 		return nil, err
 	}
 	return nil, r.keepRecord(t, record)
+}
+
+// callID returns the id under which a call is known outside of the extraction, e.g. ses_1/1.1/page.
+func (r *run) callID(path string) string {
+	if r.at.Call == "" {
+		return path
+	}
+	return r.at.Call + "/" + path
 }
 
 // maxSources is the maximum number of sources of a value.
