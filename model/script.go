@@ -49,8 +49,11 @@ type letRule struct {
 
 // callRule is a call. Its tool and the strings in its input are templates.
 type callRule struct {
-	Tool  string          `json:"tool"`
-	Input json.RawMessage `json:"input,omitempty"`
+	// ForEach is a CEL expression that returns a list: the call is made for each element, as with the rule's ForEach. Only one of the two
+	// may be set.
+	ForEach string          `json:"for_each,omitempty"`
+	Tool    string          `json:"tool"`
+	Input   json.RawMessage `json:"input,omitempty"`
 }
 
 // scriptProvider plans with scripts and compiles each script once.

@@ -28,9 +28,10 @@ type plannedLet struct {
 }
 
 type plannedCall struct {
-	tool  *expr.Template
-	input *expr.Document
-	path  string
+	forEach *expr.Program
+	tool    *expr.Template
+	input   *expr.Document
+	path    string
 }
 
 var letName = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
@@ -86,6 +87,9 @@ func (c *scriptCompiler) rule(r scriptRule, path string) *plannedRule {
 		out.let = append(out.let, plannedLet{name: let.Name, value: c.program(let.Value, expr.Any, at+".value"), path: at + ".value"})
 	}
 	for i, call := range r.Calls {
+		if call.ForEach != "" && r.ForEach != "" {
+			c.fail(fmt.Sprintf("%s.calls[%d].for_each", path, i), jig.Errorf(jig.CodeInvalidInput, "the rule's for_each already repeats its calls"))
+		}
 		out.calls = append(out.calls, c.call(call, fmt.Sprintf("%s.calls[%d]", path, i)))
 	}
 	return out
@@ -95,7 +99,9 @@ func (c *scriptCompiler) call(r callRule, path string) plannedCall {
 	if r.Tool == "" {
 		c.fail(path+".tool", jig.Errorf(jig.CodeInvalidInput, "the call names no tool"))
 	}
-	out := plannedCall{tool: c.template(r.Tool, path+".tool"), path: path + ".input"}
+	out := plannedCall{
+		forEach: c.program(r.ForEach, expr.List, path+".for_each"), tool: c.template(r.Tool, path+".tool"), path: path,
+	}
 	input := r.Input
 	if len(input) == 0 {
 		input = json.RawMessage(`{}`)

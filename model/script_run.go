@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/expr"
 )
 
-// maxScriptCalls bounds the calls that for_each yields in one turn.
+// maxScriptCalls bounds the calls of one turn.
 const maxScriptCalls = 10_000
 
 // next returns the turn of the first rule that matches.
@@ -74,44 +74,63 @@ func (r *plannedRule) bind(ctx context.Context, vars map[string]any) (map[string
 }
 
 func (r *plannedRule) ask(ctx context.Context, vars map[string]any, path string) ([]jig.ToolCall, error) {
-	if r.forEach == nil {
-		return r.round(ctx, vars, nil, path)
-	}
-	v, err := r.forEach.Eval(ctx, vars)
-	if err != nil {
-		return nil, at(path+".for_each", err)
-	}
-	items, ok := v.([]any)
-	if !ok {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "for_each gives no list").WithField(path + ".for_each")
-	}
-	if len(items)*len(r.calls) > maxScriptCalls {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "for_each gives more than %d calls", maxScriptCalls).WithField(path + ".for_each")
-	}
-	own := maps.Clone(vars)
 	var calls []jig.ToolCall
-	for i, item := range items {
-		own["item"], own["index"] = item, i
-		if calls, err = r.round(ctx, own, calls, path); err != nil {
+	err := each(ctx, r.forEach, vars, path, func(vars map[string]any) (err error) {
+		calls, err = r.round(ctx, vars, calls, path)
+		return err
+	})
+	return calls, err
+}
+
+// round adds the rule's calls to calls.
+func (r *plannedRule) round(ctx context.Context, vars map[string]any, calls []jig.ToolCall, path string) ([]jig.ToolCall, error) {
+	for _, c := range r.calls {
+		err := each(ctx, c.forEach, vars, c.path, func(vars map[string]any) error {
+			if len(calls) == maxScriptCalls {
+				return jig.Errorf(jig.CodeInvalidInput, "the rule gives more than %d calls", maxScriptCalls).WithField(path)
+			}
+			tool, err := text(ctx, c.tool, vars, path)
+			if err != nil {
+				return err
+			}
+			input, err := c.input.Render(ctx, vars)
+			if err != nil {
+				return at(join(c.path+".input", jig.AsError(err).Field), err)
+			}
+			calls = append(calls, jig.ToolCall{Name: tool, Input: input})
+			return nil
+		})
+		if err != nil {
 			return nil, err
 		}
 	}
 	return calls, nil
 }
 
-func (r *plannedRule) round(ctx context.Context, vars map[string]any, calls []jig.ToolCall, path string) ([]jig.ToolCall, error) {
-	for _, c := range r.calls {
-		tool, err := text(ctx, c.tool, vars, path)
-		if err != nil {
-			return nil, err
-		}
-		input, err := c.input.Render(ctx, vars)
-		if err != nil {
-			return nil, at(join(c.path, jig.AsError(err).Field), err)
-		}
-		calls = append(calls, jig.ToolCall{Name: tool, Input: input})
+// each calls do with the variables for each element of the list that forEach returns, or once if there is no forEach.
+func each(ctx context.Context, forEach *expr.Program, vars map[string]any, path string, do func(vars map[string]any) error) error {
+	if forEach == nil {
+		return do(vars)
 	}
-	return calls, nil
+	v, err := forEach.Eval(ctx, vars)
+	if err != nil {
+		return at(path+".for_each", err)
+	}
+	items, ok := v.([]any)
+	if !ok {
+		return jig.Errorf(jig.CodeInvalidInput, "for_each gives no list").WithField(path + ".for_each")
+	}
+	if len(items) > maxScriptCalls {
+		return jig.Errorf(jig.CodeInvalidInput, "for_each gives more than %d calls", maxScriptCalls).WithField(path + ".for_each")
+	}
+	own := maps.Clone(vars)
+	for i, item := range items {
+		own["item"], own["index"] = item, i
+		if err := do(own); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func text(ctx context.Context, t *expr.Template, vars map[string]any, path string) (string, error) {

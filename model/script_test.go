@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -122,6 +123,23 @@ func TestScriptVariables(t *testing.T) {
 	require.Equal(t, `stopped by ana in pass 2: ["1.1","1.2"]`, s.pass("stop").Text)
 }
 
+// A rule can make one call and repeat another.
+func TestScript_RepeatsSingleCalls(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, `{"rules":[
+		{"when":"pass == 1","calls":[{"tool":"cms.createPage"},{"for_each":"input.texts","tool":"cms.addText","input":{"at":"${index}","text":"${item}"}},{"tool":"cms.done"}]},
+		{"calls":[{"for_each":"[]","tool":"never.called"}]},
+		{"answer":"end"}]}`, `{"texts": ["a", "b"]}`)
+	turn := s.pass("go")
+	var asked []string
+	for _, call := range turn.Calls {
+		asked = append(asked, call.Name+string(call.Input))
+	}
+	require.Equal(t, []string{"cms.createPage{}", `cms.addText{"at":0,"text":"a"}`, `cms.addText{"at":1,"text":"b"}`, "cms.done{}"}, asked)
+	s.results(data(`1`), data(`1`), data(`1`), data(`1`))
+	require.Equal(t, "end", s.pass("").Text, "a rule without calls does not match")
+}
+
 func TestScriptErrors(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ name, script, field, message string }{
@@ -130,6 +148,8 @@ func TestScriptErrors(t *testing.T) {
 		{"input", `{"rules":[{"calls":[{"tool":"a.b","input":{"x":["${input.y}"]}}]}]}`, "rules[0].calls[0].input.x[0]", "no such key: 'y'"},
 		{"compile", `{"rules":[{"answer":"${inptu}"}]}`, "rules[0].answer", "did you mean 'input'?"},
 		{"no script", ``, "", "this is not a script"},
+		{"no list", `{"rules":[{"calls":[{"for_each":"input","tool":"a.b"}]}]}`, "rules[0].calls[0].for_each", "a list is needed"},
+		{"too many", `{"rules":[{"for_each":"'` + strings.Repeat("x ", 200) + `'.split(' ')","calls":[` + strings.Repeat(`{"tool":"a.b"},`, 60) + `{"tool":"a.b"}]}]}`, "rules[0]", "more than 10000 calls"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -152,7 +172,8 @@ func TestCheckScript(t *testing.T) {
 		{"when":"pass == 'a'","answer":"x"},
 		{"when":"pass","answer":"x","calls":[{"tool":"a.b"}]},
 		{"let":[{"name":"1x","value":"1"},{"name":"a","value":""}],"for_each":"1","calls":[{"tool":"nodots","input":{"path":"${foo(}","list":[{"a":"ok ${1 +}"}]}}]},
-		{}]}`))
+		{},
+		{"for_each":"[1]","calls":[{"for_each":"[2]","tool":"a.b"}]}]}`))
 	var got []string
 	for _, p := range problems {
 		require.Equal(t, jig.CodeInvalidInput, p.Err.Code)
@@ -161,6 +182,7 @@ func TestCheckScript(t *testing.T) {
 	require.ElementsMatch(t, []string{
 		"rules[0].when", "rules[1].when", "rules[1]", "rules[2].for_each", "rules[2].let[0].name", "rules[2].let[1].value",
 		"rules[2].calls[0].input.list[0].a", "rules[2].calls[0].input.path", "rules[2].calls[0].tool", "rules[3]",
+		"rules[4].calls[0].for_each",
 	}, got)
 	for _, bad := range []string{``, `[]`, `{"rules":[]}`, `{"rulez":[]}`, `{"rules":[{"wen":"x"}]}`} {
 		require.Len(t, model.CheckScript(json.RawMessage(bad)), 1, bad)

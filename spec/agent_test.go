@@ -33,6 +33,8 @@ script:
       calls:
         - tool: file.read
           input: {path: "${item}", limit: 10, deep: [true, null, 1.5]}
+    - when: pass == 2
+      calls: [{tool: deps.list}, {tool: file.read, for_each: last, input: {path: "${item.summary}"}}]
     - when: true
       answer: "done: <${last.size()}>"
 max_passes: 7
@@ -68,6 +70,7 @@ func TestParseAgent(t *testing.T) {
 	require.JSONEq(t, `{"rules": [
 		{"when": "pass == 1", "let": [{"name": "files", "value": "[1, 2]"}], "say": "Looking.", "for_each": "vars.files",
 		 "calls": [{"tool": "file.read", "input": {"path": "${item}", "limit": 10, "deep": [true, null, 1.5]}}]},
+		{"when": "pass == 2", "calls": [{"tool": "deps.list"}, {"tool": "file.read", "for_each": "last", "input": {"path": "${item.summary}"}}]},
 		{"when": "true", "answer": "done: <${last.size()}>"}
 	]}`, string(agent.Script))
 }
@@ -184,7 +187,13 @@ func TestParseAgentProblems(t *testing.T) {
 		"calls and answer": {head("tools: [file.read]\nscript:\n  rules:\n    - calls: [{tool: file.read}]\n      answer: x"), []want{
 			{spec.ProblemBadShape, "script.rules[0].answer", 8, "say"},
 		}},
-		"for_each alone":    {head("script: {rules: [{for_each: last, answer: x}]}"), []want{{spec.ProblemBadShape, "script.rules[0].for_each", 4, "calls"}}},
+		"for_each alone": {head("script: {rules: [{for_each: last, answer: x}]}"), []want{{spec.ProblemBadShape, "script.rules[0].for_each", 4, "calls"}}},
+		"for_each twice": {head("tools: [a.b]\nscript: {rules: [{for_each: last, calls: [{tool: a.b, for_each: last}]}]}"), []want{
+			{spec.ProblemBadShape, "script.rules[0].calls[0].for_each", 5, "remove one of the two"},
+		}},
+		"for_each of a call": {head("tools: [a.b]\nscript: {rules: [{calls: [{tool: a.b, for_each: pas}]}]}"), []want{
+			{spec.ProblemBadCEL, "script.rules[0].calls[0].for_each", 5, "pass"},
+		}},
 		"tool not listed":   {head("tools: [\"deps.*\"]\nscript: {rules: [{calls: [{tool: file.write}]}]}"), []want{{spec.ProblemBadValue, "script.rules[0].calls[0].tool", 5, "add it to tools"}}},
 		"agent not listed":  {head("tools: [agent.run]\nscript: {rules: [{calls: [{tool: agent.run, input: {agent: b}}]}]}"), []want{{spec.ProblemBadValue, "script.rules[0].calls[0].input.agent", 5, "add it to agents"}}},
 		"bad agent":         {head("agents: [\"*\"]"), []want{{spec.ProblemBadName, "agents[0]", 4, "lower-case"}}},

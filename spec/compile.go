@@ -28,6 +28,7 @@ func (d *decoder) compileScript(s script) {
 		c.template(path+".answer", rule.Answer)
 		for j, call := range rule.Calls {
 			at := indexPath(path+".calls", j)
+			c.expression(at+".for_each", call.ForEach, expr.List)
 			c.template(at+".tool", call.Tool)
 			if len(call.Input) == 0 {
 				continue

@@ -40,6 +40,9 @@ type scriptLet struct {
 
 // scriptCall is one call of a rule.
 type scriptCall struct {
+	// ForEach gives a list (CEL). This call is made for each item.
+	ForEach Expression `json:"for_each,omitempty" spec:"max=16384" jsonschema:"A list (CEL); this call is made once per element. Only in a rule without for_each."`
+
 	Tool string `json:"tool" spec:"required,max=16384,form=call" jsonschema:"The tool's name; a template may choose it."`
 	// Input is a value whose texts are templates.
 	Input json.RawMessage `json:"input,omitempty" spec:"form=mapping" jsonschema:"The input; texts in it are templates."`
@@ -68,6 +71,9 @@ func (d *decoder) checkScript(s script, agent agentHead) {
 			d.at(path+".for_each", ProblemBadShape, "add calls", "for_each has no calls to repeat")
 		}
 		for j, call := range rule.Calls {
+			if rule.ForEach != "" && call.ForEach != "" {
+				d.at(indexPath(path+".calls", j)+".for_each", ProblemBadShape, "remove one of the two", "the rule's for_each already repeats its calls")
+			}
 			d.checkScriptCall(indexPath(path+".calls", j), call, agent)
 		}
 	}
