@@ -124,6 +124,8 @@ func AdjustOutput(adjust func(*jsonschema.Schema)) Option {
 //	destination:"true"            data is sent to this address, account or person (x-destination)
 //	default:"…"                   decoded into the field when the input lacks it (only for fields of In itself)
 //
+// A spec with Confirm adds the boolean member confirmed to the derived input schema, unless In has that field.
+//
 // Slices and pointers are not nullable: a nil slice or map in Out is written as [] or {}, and a pointer field of Out needs omitempty.
 //
 // An InputSchema in spec must close all of its objects (additionalProperties: false), because encoding/json would otherwise fill a field
@@ -148,6 +150,9 @@ func New[In, Out any](spec jig.Tool, fn func(ctx context.Context, inv jig.Invoca
 		return t
 	}
 	t.handler, t.fill, t.preview = typed(fn, d.defaults), d.fill, d.preview
+	if spec.Confirm && d.fill != nil {
+		t.fill = keepConfirmed(d.fill)
+	}
 	t.contract.Previews = d.preview != nil
 	t.contract, t.sealing = seal.Tool(t.contract)
 	return t
@@ -179,6 +184,9 @@ func OfDocument(contract jig.Tool, fn Handler) Tool {
 
 // derive fills in the schemas that spec lacks and returns the defaults of the input's fields as a JSON object.
 func (t *Tool) derive(in, out reflect.Type, d derivation) ([]byte, error) {
+	if t.contract.Confirm && in.Kind() == reflect.Struct {
+		d.adjustInput = withConfirmed(d.adjustInput)
+	}
 	defaults, derived, err := schemaOf(in, d.adjustInput)
 	if err != nil {
 		return nil, fmt.Errorf("input type %s: %w", in, err)

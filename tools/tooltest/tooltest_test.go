@@ -75,6 +75,34 @@ func TestKit_ReportsThatAnErrorLeavesAWriteUnknown(t *testing.T) {
 	}
 }
 
+// The author of a tool with Confirm declares no flag: the schema gets it, and completing the input keeps it.
+func TestKit_AddsTheConfirmationFlag(t *testing.T) {
+	t.Parallel()
+	type in struct {
+		ID    string `json:"id"`
+		Title string `json:"title,omitempty"`
+	}
+	title := func(_ context.Context, _ jig.Invocation, in *in) error { in.Title = "Team"; return nil }
+	type out struct {
+		Deleted string `json:"deleted"`
+	}
+	kit := tooltest.New(t, tools.New(jig.Tool{Name: "cms.deletePage", Description: "Deletes a page.", Confirm: true},
+		func(_ context.Context, _ jig.Invocation, in in) (out, error) { return out{in.Title + in.ID}, nil }, tools.Fill(title)))
+	var asked jig.Confirmation
+	kit.Succeed("cms.deletePage", in{ID: "p1"}, &asked)
+	require.True(t, asked.RequiresConfirmation)
+	filled, err := kit.Registry.Fill(t.Context(), "cms.deletePage", []byte(`{"id": "p1", "confirmed": true}`), kit.Invocation)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"id": "p1", "title": "Team", "confirmed": true}`, string(filled))
+	var done out
+	kit.Succeed("cms.deletePage", filled, &done)
+	require.Equal(t, out{"Teamp1"}, done)
+	filled, err = kit.Registry.Fill(t.Context(), "cms.deletePage", []byte(`{"id": "p1"}`), kit.Invocation)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"id": "p1", "title": "Team"}`, string(filled))
+	require.Equal(t, jig.CodeInvalidInput, kit.Fail("cms.deletePage", []byte(`{"id": "p1", "confirmed": "yes"}`)).Code)
+}
+
 func TestKit_HonorsTheConfirmationFlag(t *testing.T) {
 	t.Parallel()
 	type in struct {
