@@ -59,6 +59,8 @@ type PolicyCase struct {
 	// Tool is the contract of the called tool. If Lookup is true, the case has only the tool's name, and the contract comes from the catalog.
 	Tool   jig.Tool
 	Lookup bool
+	// Assumed is set if the case describes its tool without a permission, so that the tool counts as one that writes.
+	Assumed bool
 	// Input is the call's input, an object. It is {} if the case has none.
 	Input     json.RawMessage
 	Principal jig.Principal
@@ -256,6 +258,7 @@ func (d *decoder) policyCase(path string, c policyCase, rules []string) PolicyCa
 		Principal: jig.Principal{ID: "case"}, Session: PolicySession{ID: caseSession, Pass: 1},
 	}
 	out.Tool, out.Lookup = d.policyTool(path + ".tool")
+	out.Assumed = !out.Lookup && !d.has(path+".tool.permission")
 	d.checkVerdict(path+".expect", c.Expect)
 	if d.has(path+".quorum") && c.Expect != jig.VerdictAsk {
 		d.at(path+".quorum", ProblemBadShape, "remove it, or write expect: ask", "only a call that asks has a quorum")

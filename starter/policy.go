@@ -2,7 +2,6 @@ package starter
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -12,9 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/duration"
-	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/policy"
-	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -166,10 +163,12 @@ func (a *app) printCase(r policy.CaseResult) error {
 
 // policyQuestion holds the flags of `policy explain`.
 type policyQuestion struct {
-	catalog             catalogFlags
-	tool, agent, now    string
-	inputs              []string
-	groups, permissions []string
+	catalog          catalogFlags
+	tool, agent, now string
+	// toolPermission and toolRisk describe a tool that is not in the catalog.
+	toolPermission, toolRisk string
+	inputs                   []string
+	groups, permissions      []string
 }
 
 func (a *app) policyExplainCommand() *cobra.Command {
@@ -178,11 +177,12 @@ func (a *app) policyExplainCommand() *cobra.Command {
 		Use:   "explain FILE --tool NAME",
 		Short: "Evaluate a policy document on one call",
 		Long: `Evaluate a policy document on one call: print the verdict and every rule that applied. The tool is looked up in the catalog of the
-running worker or of "catalog export". The call is evaluated as the first of a session that has written nothing, by the principal
+running worker or of "catalog export". If it does not exist yet, describe it with --tool-permission and --tool-risk; then neither is needed. The call is evaluated as the first of a session that has written nothing, by the principal
 and tenant of --as and --tenant. Defaults at the top level of the tool's schema are filled in; the input is not validated.
 JSON output: {"tool", "verdict", "reasons", "policy_version", "expires"?, "terms"?, "base": {"verdict", "reasons"},
 "rules": [{"rule", "verdict", "reason", "failed"?}]}.`,
 		Example: `  jig policy explain production.yaml --tool file.write --input path=docs/a.md
+  jig policy explain shop.yaml --tool shop.refund --tool-permission write --tool-risk high --input amount=20
   jig policy explain production.yaml --tool http.post --input @call.json --as ana --group ops --now 2026-12-24T20:00:00Z`,
 		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -199,6 +199,8 @@ JSON output: {"tool", "verdict", "reasons", "policy_version", "expires"?, "terms
 	q.catalog.addCatalogFile(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&q.tool, "tool", "", "tool to call")
+	flags.StringVar(&q.toolPermission, "tool-permission", "", "read, draft, write or destructive: describes the tool instead of looking it up")
+	flags.StringVar(&q.toolRisk, "tool-risk", "", "safe, moderate or high: describes the tool instead of looking it up")
 	flags.StringArrayVar(&q.inputs, "input", nil, "input: key=value (repeatable), @file.json, @- or a JSON object")
 	flags.StringVar(&q.agent, "agent", "", "agent that makes the call")
 	flags.StringArrayVar(&q.groups, "group", nil, "group of the principal (repeatable)")
@@ -219,17 +221,9 @@ func (a *app) explainCall(ctx context.Context, rules *policy.Rules, q policyQues
 	if err != nil {
 		return err
 	}
-	known, err := a.catalogue(ctx, q.catalog)
+	tool, err := a.toolOf(ctx, q)
 	if err != nil {
-		return alsoTry(err, "give --catalog FILE")
-	}
-	tool, ok := toolIn(known)(q.tool)
-	if !ok {
-		names := make([]string, 0, len(known.Tools))
-		for _, t := range known.Tools {
-			names = append(names, t.Name)
-		}
-		return jig.Errorf(jig.CodeNotFound, "there is no tool %s", q.tool).WithField("tool").WithHint(suggest.OrKnown(q.tool, names))
+		return err
 	}
 	if input, err = inputOf(tool, input, pairs); err != nil {
 		return err
@@ -238,40 +232,6 @@ func (a *app) explainCall(ctx context.Context, rules *policy.Rules, q policyQues
 	session := jig.Session{Tenant: a.flags.tenant, Agent: jig.Agent{Name: q.agent, Registered: !strings.HasPrefix(q.agent, jig.DraftPrefix)}, Principal: a.principal(), Pass: 1}
 	session.Principal.Groups, session.Principal.Permissions = q.groups, q.permissions
 	return a.printExplanation(tool, policy.Tenant{Policies: policy.NewSet(rules)}.Explain(ctx, tool, call, session, now))
-}
-
-// inputOf builds an input from a JSON object, the key=value pairs, and the defaults at the top level of the tool's schema. The value of a
-// pair is JSON, unless it is not valid JSON or the schema expects a string; then it becomes a string.
-func inputOf(tool jig.Tool, given json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
-	fields := map[string]json.RawMessage{}
-	if len(given) > 0 {
-		if err := json.Unmarshal(given, &fields); err != nil {
-			return nil, usagef("--input is not a JSON object: %w", err)
-		}
-	}
-	var schema struct {
-		Properties map[string]struct {
-			Type    any             `json:"type"`
-			Default json.RawMessage `json:"default"`
-		} `json:"properties"`
-	}
-	_ = json.Unmarshal(tool.InputSchema, &schema) //nolint:errcheck // a schema without properties declares no types
-	for name, text := range pairs {
-		fields[name] = json.RawMessage(text)
-		if schema.Properties[name].Type == "string" || !json.Valid([]byte(text)) {
-			quoted, err := jsontext.Encode(text)
-			if err != nil {
-				return nil, err
-			}
-			fields[name] = quoted
-		}
-	}
-	for name, property := range schema.Properties {
-		if _, set := fields[name]; !set && property.Default != nil {
-			fields[name] = property.Default
-		}
-	}
-	return jsontext.Encode(fields)
 }
 
 // callExplanation is the JSON output of `policy explain`.

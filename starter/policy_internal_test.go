@@ -225,7 +225,11 @@ func TestPolicyExplainMistakes(t *testing.T) {
 		"an unknown tool": {&fake{catalog: shopTools()}, []string{"--tool", "file.wirte"}, exitFailed, `did you mean "file.write"?`},
 		"a bad input":     {&fake{catalog: shopTools()}, []string{"--tool", "file.write", "--input", "path"}, exitUsage, "key=value"},
 		"a bad time":      {&fake{catalog: shopTools()}, []string{"--tool", "file.write", "--now", "noon"}, exitUsage, "2026-12-24T20:00:00Z"},
-		"no worker":       {noWorker(), []string{"--tool", "file.write"}, exitFailed, "give --catalog FILE"},
+		"no worker":       {noWorker(), []string{"--tool", "file.write"}, exitFailed, "give --catalog FILE, or --tool-permission to describe the tool"},
+		"a bad permission": {
+			noWorker(), []string{"--tool", "shop.refund", "--tool-permission", "wirte"}, exitUsage, `--tool-permission is "wirte"; it must be read`,
+		},
+		"a bad risk": {noWorker(), []string{"--tool", "shop.refund", "--tool-risk", "low"}, exitUsage, `--tool-risk is "low"; it must be safe`},
 	} {
 		got := jigCLI(t, c.engine, nil, append([]string{"policy", "explain", file}, c.args...)...)
 		require.Equal(t, c.code, got.code, name)
@@ -234,14 +238,12 @@ func TestPolicyExplainMistakes(t *testing.T) {
 	}
 }
 
-// The commands in docs/policy.md print what the page says.
+// The commands in docs/policy.md print what the page says. They need nothing but the files on the page.
 func TestPolicyPage_CommandsPrintWhatItSays(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../docs/policy.md")
 	require.NoError(t, err)
-	catalog, err := json.Marshal(shopTools())
-	require.NoError(t, err)
-	files := map[string]string{"catalog.json": writeFile(t, "catalog.json", string(catalog))}
+	files := map[string]string{}
 	for _, example := range regexp.MustCompile("(?s)```yaml\n(kind: policy\nname: (.*?)\n.*?)```").FindAllSubmatch(raw, -1) {
 		files[string(example[2])+".yaml"] = writeFile(t, "policy.yaml", string(example[1]))
 	}
@@ -254,7 +256,7 @@ func TestPolicyPage_CommandsPrintWhatItSays(t *testing.T) {
 				args[i] = file
 			}
 		}
-		got := jigCLI(t, &fake{}, nil, args...)
+		got := jigCLI(t, noWorker(), nil, args...)
 		require.Equal(t, exitDone, got.code, got.stderr)
 		require.Equal(t, command[2], got.stdout)
 	}

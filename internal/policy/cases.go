@@ -99,6 +99,11 @@ func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name str
 	if c.Quorum > 0 && result.Got == jig.VerdictAsk && quorum(x.Terms) != c.Quorum {
 		wrong = append(wrong, fmt.Sprintf("the largest quorum is %d, not %d", quorum(x.Terms), c.Quorum))
 	}
+	if result.Got != c.Expect && c.Assumed {
+		wrong = append(wrong, fmt.Sprintf(
+			"the case gives %s no permission, so it counts as a tool that writes: add permission, or write tool: %s to take the contract from the catalog",
+			c.Tool.Name, c.Tool.Name))
+	}
 	result.OK, result.Problem = len(wrong) == 0, strings.Join(wrong, "; ")
 	return result
 }

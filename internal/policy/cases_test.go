@@ -40,6 +40,25 @@ cases:
   - {name: unknown tool, tool: file.destroy, expect: ask}
 `
 
+// A case that describes its tool without a permission says so when it fails: the tool of that name may well be a harmless one.
+func TestCases_SayThatAPermissionIsAssumed(t *testing.T) {
+	t.Parallel()
+	const document = "kind: policy\nname: cms\nrules: [{name: none, when: 'false', verdict: deny}]\ncases: [{name: drafts run, tool: TOOL, expect: run}]\n"
+	draft := func(string) (jig.Tool, bool) {
+		return jig.Tool{Name: "cms.createPage", Permission: jig.PermissionDraft}.WithDefaults(), true
+	}
+	for tool, problem := range map[string]string{
+		"{name: cms.createPage}": "the verdict is ask, not run; the case gives cms.createPage no permission, so it counts as a tool that writes: " +
+			"add permission, or write tool: cms.createPage to take the contract from the catalog",
+		"{name: cms.createPage, permission: write}": "the verdict is ask, not run",
+		"{name: cms.createPage, permission: draft}": "",
+		"cms.createPage": "",
+	} {
+		results := policy.Test(t.Context(), load(t, strings.Replace(document, "TOOL", tool, 1)), draft)
+		require.Equal(t, problem, results[0].Problem, tool)
+	}
+}
+
 func TestCases(t *testing.T) {
 	t.Parallel()
 	known := func(name string) (jig.Tool, bool) {
