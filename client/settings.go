@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"strings"
@@ -18,7 +19,8 @@ import (
 const (
 	DefaultAddress   = "127.0.0.1:7233"
 	DefaultNamespace = "default"
-	// DevEnvFile is the file, relative to the current folder, in which `make dev` stores the environment of what it started.
+	// DevEnvFile is the file in which `make dev` stores the environment of what it started, relative to the folder that it was started in. See
+	// [FindDevEnv].
 	DevEnvFile = ".jig/dev.env"
 )
 
@@ -27,6 +29,8 @@ const (
 	EnvAddress   = "JIG_TEMPORAL_ADDRESS"
 	EnvNamespace = "JIG_TEMPORAL_NAMESPACE"
 	EnvTaskQueue = "JIG_TASK_QUEUE"
+	// EnvDevEnv names the file of `make dev`, for programs that run in another folder. If it is set and empty, no such file is used.
+	EnvDevEnv = "JIG_DEV_ENV"
 )
 
 // SettingsRequest lists the sources of the settings. Each setting comes from the first source that has it: the field here (a flag), the
@@ -38,8 +42,10 @@ type SettingsRequest struct {
 	TaskQueue string
 	// Environ is the process's environment, in the form of [os.Environ].
 	Environ []string
-	// DevEnv holds the variables in the file of `make dev`; see [ReadEnvFile]. May be nil.
+	// DevEnv holds the variables in the file of `make dev`; see [FindDevEnv]. May be nil.
 	DevEnv map[string]string
+	// DevEnvPath is the path of that file, for messages; default [DevEnvFile].
+	DevEnvPath string
 }
 
 // Settings say how to reach Temporal.
@@ -68,7 +74,7 @@ func LoadSettings(r SettingsRequest) (Settings, error) {
 	s := Settings{Temporal: options}
 	s.Temporal.HostPort, s.Source = first(
 		choice{r.Address, "--temporal-address"}, choice{env[EnvAddress], EnvAddress}, choice{profile.Address, "Temporal's own settings"},
-		choice{r.DevEnv[EnvAddress], DevEnvFile}, choice{DefaultAddress, "default"})
+		choice{r.DevEnv[EnvAddress], cmp.Or(r.DevEnvPath, DevEnvFile)}, choice{DefaultAddress, "default"})
 	s.Temporal.Namespace, _ = first(
 		choice{value: r.Namespace}, choice{value: env[EnvNamespace]}, choice{value: profile.Namespace},
 		choice{value: r.DevEnv[EnvNamespace]}, choice{value: DefaultNamespace})

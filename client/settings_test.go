@@ -26,6 +26,9 @@ func TestSettingsPrecedence(t *testing.T) {
 		"make dev": {
 			client.SettingsRequest{Environ: []string{none}, DevEnv: dev}, "dev:1", "default", "dev-queue", client.DevEnvFile,
 		},
+		"make dev in another folder": {
+			client.SettingsRequest{Environ: []string{none}, DevEnv: dev, DevEnvPath: "/mine/.jig/dev.env"}, "dev:1", "default", "dev-queue", "/mine/.jig/dev.env",
+		},
 		"profile": {
 			client.SettingsRequest{Environ: []string{"TEMPORAL_CONFIG_FILE=" + profile}, DevEnv: dev},
 			"profile:1", "profile", "dev-queue", "Temporal's own settings",

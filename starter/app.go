@@ -121,8 +121,9 @@ func (a *app) root() *cobra.Command {
 It talks to Temporal; a worker ("jig worker") does the work.
 
 A setting is taken from its flag, then from the environment (JIG_TEMPORAL_ADDRESS, JIG_TEMPORAL_NAMESPACE, JIG_TASK_QUEUE,
-JIG_TENANT, JIG_PRINCIPAL), then from Temporal's own environment variables and profile, then from .jig/dev.env (written by
-"make dev"). Otherwise it has its default.
+JIG_TENANT, JIG_PRINCIPAL), then from Temporal's own environment variables and profile, then from the file that "make dev" and
+jig-dev write: the one that JIG_DEV_ENV names, or .jig/dev.env in this folder or the nearest one above it. Otherwise it has its
+default.
 
 With --output json, the result goes to stdout as one JSON document (JSON lines for streams). A command that fails prints no
 result; its last line on stderr is {"error": {"code", "message", "field"?, "hint"?, "reason"?, "violations"?}}. A session or
@@ -191,12 +192,12 @@ func (a *app) principal() jig.Principal { return jig.Principal{ID: a.flags.as, C
 
 // request returns the sources of the settings: the flags, the environment and the file written by `make dev`.
 func (a *app) request() (client.SettingsRequest, error) {
-	dev, err := client.ReadEnvFile(client.DevEnvFile)
+	dev, path, err := client.FindDevEnv(a.environ)
 	if err != nil {
 		return client.SettingsRequest{}, usage(err)
 	}
 	return client.SettingsRequest{
-		Address: a.flags.address, Namespace: a.flags.namespace, TaskQueue: a.flags.taskQueue, Environ: a.environ, DevEnv: dev,
+		Address: a.flags.address, Namespace: a.flags.namespace, TaskQueue: a.flags.taskQueue, Environ: a.environ, DevEnv: dev, DevEnvPath: path,
 	}, nil
 }
 

@@ -304,7 +304,7 @@ func jigCLIAt(t *testing.T, e any, args ...string) (got outcome, at time.Time) {
 func jigCLIWith(t *testing.T, ctx context.Context, e any, change func(*app), args ...string) outcome { //nolint:revive // in test helpers, t comes before the context
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	environ := []string{"USER=ana", "TEMPORAL_CONFIG_FILE=" + t.TempDir() + "/none.toml"}
+	environ := []string{"USER=ana", "TEMPORAL_CONFIG_FILE=" + t.TempDir() + "/none.toml", client.EnvDevEnv + "="}
 	a := newApp("/usr/bin/jig", environ, strings.NewReader(""), &stdout, &stderr)
 	a.connect = func(context.Context, client.Settings) (engine, error) { return engineOf(e), nil }
 	if change != nil {

@@ -32,10 +32,10 @@ func TestDeployment_IsRead(t *testing.T) {
 		r := reader{env: map[string]string{EnvDeployment: value}}
 		require.Equal(t, want, r.deployment(EnvDeployment), text)
 		if refused {
-			require.ErrorContains(t, r.err, "JIG_DEPLOYMENT is not NAME:BUILD", text)
-			require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(r.err))
+			require.ErrorContains(t, r.err(), "JIG_DEPLOYMENT is not NAME:BUILD", text)
+			require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(r.err()))
 		} else {
-			require.NoError(t, r.err, text)
+			require.NoError(t, r.err(), text)
 		}
 	}
 }

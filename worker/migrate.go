@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/store"
 )
 
@@ -24,5 +25,6 @@ func Migrate(ctx context.Context, s Settings) error {
 
 func missing(name, what string) error {
 	return jig.Errorf(jig.CodeInvalidInput, "%s is not set: it names %s", name, what).WithField(name).
-		WithHint("`make dev` starts a database and writes it to " + ".jig/dev.env")
+		WithHint("`make dev` and jig-dev start a database and write it to " + client.DevEnvFile + ", which is found in this folder and those above it; " +
+			"elsewhere, set " + client.EnvDevEnv + " to its path")
 }

@@ -106,15 +106,15 @@ const (
 	defaultWorkflowCache = 1500
 )
 
-// LoadSettings reads the settings from environ, which has the form of [os.Environ]. What is not set there comes from .jig/dev.env in the
-// current folder, if there is such a file: `make dev` writes the addresses of its servers to it. LoadSettings returns the first error that
-// it finds.
+// LoadSettings reads the settings from environ, which has the form of [os.Environ]. What is not set there comes from the file in which
+// `make dev` and jig-dev write the addresses of their servers, if there is one: see [client.FindDevEnv]. The error names every setting that
+// is wrong.
 func LoadSettings(environ []string) (Settings, error) {
-	dev, err := client.ReadEnvFile(client.DevEnvFile)
+	dev, path, err := client.FindDevEnv(environ)
 	if err != nil {
 		return Settings{}, err
 	}
-	return ReadSettings(client.SettingsRequest{Environ: environ, DevEnv: dev})
+	return ReadSettings(client.SettingsRequest{Environ: environ, DevEnv: dev, DevEnvPath: path})
 }
 
 // ReadSettings is like [LoadSettings], for programs that have flags or that read the file of `make dev` themselves. A setting comes from the
@@ -157,7 +157,7 @@ func (r *reader) settings(temporal client.Settings) (Settings, error) {
 	if s.DefaultWorkdir = r.text(EnvDefaultWorkdir, ""); r.env[EnvWorkdir] != "" { // JIG_WORKDIR_DEFAULT from the dev file counts only together with the dev file's JIG_WORKDIR
 		s.DefaultWorkdir = r.env[EnvDefaultWorkdir]
 	}
-	return s, r.err
+	return s, r.err()
 }
 
 // check returns an error if a setting is missing that every worker needs.
@@ -187,6 +187,7 @@ func Describe() string {
 		{client.EnvNamespace, "Temporal namespace; default: the same sources, then " + client.DefaultNamespace},
 		{client.EnvCompression, "auto, on or off: gzip for requests to Temporal; default auto, which is off for addresses of this machine"},
 		{client.EnvTaskQueue, "task queue to poll; default jig"},
+		{client.EnvDevEnv, "file with settings that make dev wrote; default .jig/dev.env in this folder or above it, empty means none"},
 		{EnvDatabaseURL, "PostgreSQL, as the application's role; required"},
 		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; required by migrate"},
 		{EnvDatabaseConns, "most database connections at once; default 4 per CPU, at least 8"},
@@ -227,10 +228,19 @@ func (s Settings) Logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// reader reads settings and keeps the first error.
+// reader reads settings and remembers which ones are wrong.
 type reader struct {
 	env, dev map[string]string
-	err      error
+	// wrong lists the names of wrong settings, and problems says the same in words.
+	wrong, problems []string
+}
+
+// err returns an error that names all settings that are wrong, or nil if none is.
+func (r *reader) err() error {
+	if len(r.wrong) == 0 {
+		return nil
+	}
+	return jig.Errorf(jig.CodeInvalidInput, "%s", strings.Join(r.problems, "; ")).WithField(r.wrong[0])
 }
 
 func (r *reader) text(name, otherwise string) string {
@@ -253,9 +263,8 @@ func (r *reader) list(name string) []string {
 }
 
 func (r *reader) refuse(name, want string) {
-	if r.err == nil { // the value is not repeated, because it may be a secret
-		r.err = jig.Errorf(jig.CodeInvalidInput, "%s is not %s", name, want).WithField(name)
-	}
+	r.wrong = append(r.wrong, name)
+	r.problems = append(r.problems, name+" is not "+want) // the value is not repeated, because it may be a secret
 }
 
 func (r *reader) number(name string, otherwise int) int {

@@ -89,6 +89,14 @@ func TestSettingsOfTheDevelopmentServer(t *testing.T) { //nolint:paralleltest //
 	require.NoError(t, err)
 	require.Equal(t, "postgres://dev", s.DatabaseURL)
 	require.Equal(t, "env:2", s.Temporal.Temporal.HostPort)
+
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	t.Chdir(t.TempDir())
+	s, err = worker.LoadSettings(environ(t, "JIG_DEV_ENV="+filepath.Join(dir, client.DevEnvFile)))
+	require.NoError(t, err)
+	require.Equal(t, "postgres://dev", s.DatabaseURL)
+	require.Equal(t, "dev:1", s.Temporal.Temporal.HostPort)
 }
 
 func TestBadSettingsAreNamedAndNotRepeated(t *testing.T) {
@@ -106,6 +114,16 @@ func TestBadSettingsAreNamedAndNotRepeated(t *testing.T) {
 		}
 		require.Contains(t, worker.Describe(), name, "the help lists it")
 	}
+}
+
+// One start is enough to learn of every mistake.
+func TestBadSettingsAreReportedTogether(t *testing.T) {
+	t.Parallel()
+	_, err := load(t, nil, "JIG_LOG_LEVEL=loud", "JIG_STOP_TIMEOUT=soon", "JIG_WORKFLOW_CACHE=big")
+	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+	require.Equal(t, "JIG_LOG_LEVEL is not info or debug or warn or error; "+
+		"JIG_STOP_TIMEOUT is not a duration such as 20s or 1m; JIG_WORKFLOW_CACHE is not a whole number of at least 1", jig.AsError(err).Message)
+	require.Equal(t, "JIG_LOG_LEVEL", jig.AsError(err).Field)
 }
 
 func TestStartSaysWhatIsMissing(t *testing.T) {

@@ -248,7 +248,8 @@ func dial(ctx context.Context, s Settings, m *metrics.Metrics, logger *slog.Logg
 	if err != nil {
 		e := *jig.AsError(err)
 		e.Message = fmt.Sprintf("%s (address from: %s)", e.Message, s.Temporal.Source)
-		e.Hint = "start one with `make dev`, or give its address with " + client.EnvAddress
+		e.Hint = "start one with `make dev`, or give its address with " + client.EnvAddress + "; if it was started in another folder, set " + client.EnvDevEnv +
+			" to the path of its " + client.DevEnvFile
 		return nil, &e
 	}
 	return t, nil

@@ -26,6 +26,7 @@ func program(environ []string, stdout, stderr io.Writer, args ...string) starter
 }
 
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	environ = append([]string{"JIG_DEV_ENV="}, environ...) // a development server in this checkout is not used
 	return program(environ, stdout, stderr, append([]string{"jig"}, args...)...).Run(ctx)
 }
 
