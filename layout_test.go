@@ -135,10 +135,14 @@ func arrows() map[string][]string {
 		"starter": {
 			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
 			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/suggest",
-			"internal/toolname", "spec",
+			"internal/scaffold", "internal/toolname", "spec",
 		},
-		"cmd/jig": {".", "internal/store", "starter", "worker"},
-		"bundles": {".", "spec"},
+		// New projects. The project itself is a program like those of users.
+		"internal/scaffold":         {},
+		"internal/scaffold/project": {"internal/scaffold/shop", "worker"},
+		"internal/scaffold/shop":    {".", "tools"},
+		"cmd/jig":                   {".", "internal/store", "starter", "worker"},
+		"bundles":                   {".", "spec"},
 		// The tools that the bundle dependency-review needs.
 		"bundles/deps": {".", "internal/workdir", "tools"},
 		"deploy":       {},

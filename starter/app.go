@@ -151,7 +151,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 		a.transcriptCommand(), a.watchCommand(), a.eventsCommand(), a.messageCommand(), a.cancelCommand(), a.scheduleCommand())
 	section(root, "Approve and decide:", a.approvalsCommand(), a.approveCommand(), a.denyCommand(), a.delegateCommand(),
 		a.answerCommand(), a.reconcileCommand(), a.grantCommand(), a.keyCommand(), a.tokenCommand())
-	section(root, "Write and register documents:", a.validateCommand(), a.explainCommand(), a.catalogCommand(), a.bundleCommand(),
+	section(root, "Write and register documents:", a.initCommand(), a.validateCommand(), a.explainCommand(), a.catalogCommand(), a.bundleCommand(),
 		a.policyCommand())
 	section(root, "Operate:", a.pauseCommand(), a.resumeCommand(), a.auditCommand(), a.usageCommand())
 	if a.processes != nil {

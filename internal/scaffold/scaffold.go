@@ -1,0 +1,69 @@
+// Package scaffold writes new projects: a worker with a tool of its own, an agent, a policy, and their tests. The files are those of the
+// folders project and shop, packages of this module that are built and tested with the rest of it. It must not know about the engine.
+package scaffold
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+//go:embed project shop
+var project embed.FS
+
+// File is a file of a new project. Its name has slashes and is relative to the project's folder.
+type File struct {
+	Name string
+	Body []byte
+}
+
+// moduleForm is the form of a module's name that a project can have.
+var moduleForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._~-]*(/[A-Za-z0-9][A-Za-z0-9._~-]*)*$`)
+
+// CheckModule reports whether a project's module can have a name.
+func CheckModule(name string) error {
+	if !moduleForm.MatchString(name) || strings.HasSuffix(name, ".") {
+		return fmt.Errorf("%q is not the name of a Go module; write e.g. shop or example.com/shop", name)
+	}
+	return nil
+}
+
+// ModuleOf returns a module's name for a project in a folder: the folder's name, if it can be one, or else "worker".
+func ModuleOf(dir string) string {
+	name := strings.ToLower(filepath.Base(dir))
+	if CheckModule(name) != nil || name == "go" { // a module called go would take over the go command's own packages
+		return "worker"
+	}
+	return name
+}
+
+// Files returns the files of a new project, sorted by name. The error is one of reading jig's checkout, if jig comes from one.
+func Files(module string, jig Source) ([]File, error) {
+	files, err := jig.goFiles(module)
+	if err != nil {
+		return nil, err
+	}
+	err = fs.WalkDir(project, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		body, err := project.ReadFile(file)
+		name := strings.TrimPrefix(file, "project/")
+		if path.Ext(name) == ".go" {
+			body = bytes.ReplaceAll(body, []byte(`"`+Module+`/internal/scaffold/`), []byte(`"`+module+`/`))
+		}
+		if path.Base(name) == "gitignore" { // under its real name it would concern this repository, and would not be embedded
+			name = path.Join(path.Dir(name), ".gitignore")
+		}
+		files = append(files, File{Name: name, Body: body})
+		return err //nolint:wrapcheck // an embedded file can be read
+	})
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
+	return files, err
+}
