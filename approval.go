@@ -128,6 +128,8 @@ type Decision struct {
 	To string `json:"to,omitempty"`
 	// Grant asks for a standing approval of further calls, in addition to approving this one.
 	Grant *GrantRequest `json:"grant,omitempty"`
+	// GrantID names a standing approval that covers the call. The people who gave it approve the call, which uses it once.
+	GrantID string `json:"grant_id,omitempty"`
 	// Token proves who decides; see the documentation of identity.
 	Token string `json:"token,omitempty"`
 }
@@ -176,7 +178,7 @@ type Ruled struct {
 	Reason string `json:"reason,omitempty"`
 	// Status is the state of the call now, no matter who decided it.
 	Status CallStatus `json:"status,omitempty"`
-	// Grant is the id of the standing approval that was created with the decision.
+	// Grant is the id of the standing approval that was created with the decision, or that approved the call.
 	Grant string `json:"grant,omitempty"`
 }
 

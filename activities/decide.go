@@ -93,13 +93,13 @@ func (a *Activities) prepare(ctx context.Context, in Signal, settings tenancy.Se
 	r.Principal, r.Evidence = s.principal, s.evidence
 	d.By, d.Token = s.principal.ID, ""
 	r.Refusal = cmp.Or(r.Refusal, s.refusal)
-	if err != nil || r.Refusal != "" || (len(d.Input) == 0 && d.Grant == nil) {
+	if err != nil || r.Refusal != "" || (len(d.Input) == 0 && d.Grant == nil && d.GrantID == "") {
 		return err
 	}
 	return a.addEditOrGrant(ctx, settings, r)
 }
 
-// addEditOrGrant adds the changed input or the grant that comes with a decision.
+// addEditOrGrant adds the changed input or the new grant that comes with a decision, or the grant that it names.
 func (a *Activities) addEditOrGrant(ctx context.Context, settings tenancy.Settings, r *approval.DecisionRequest) error {
 	session, call, err := a.callOf(ctx, protocol.SessionRef{Tenant: r.Tenant, SessionID: r.SessionID}, r.Decision.Call)
 	if jig.CodeOf(err) == jig.CodeNotFound {
@@ -115,6 +115,9 @@ func (a *Activities) addEditOrGrant(ctx context.Context, settings tenancy.Settin
 	if !ok {
 		r.Refusal = fmt.Sprintf("the tool %s no longer exists, so the changed input or the grant cannot be checked", call.Tool)
 		return nil
+	}
+	if r.Decision.GrantID != "" {
+		return a.addStanding(ctx, settings, r, session, tool, call)
 	}
 	if r.Decision.Grant != nil {
 		if tool.Version != call.Version {

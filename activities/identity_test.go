@@ -341,6 +341,7 @@ func TestToken_CoversExactlyWhatWasSigned(t *testing.T) {
 		"a grant added":            {"approve", plain, func(d *jig.Decision) { d.Grant = grant }},
 		"a grant changed":          {"approve", with, func(d *jig.Decision) { d.Grant = &jig.GrantRequest{MaxUses: 200} }},
 		"grant removed":            {"approve", with, func(d *jig.Decision) { d.Grant = nil }},
+		"a grant to use added":     {"approve", plain, func(d *jig.Decision) { d.GrantID = "grt_1" }},
 		"a note added":             {"approve", plain, func(d *jig.Decision) { d.Note = "ana said so" }},
 		"a note changed":           {"approve", noted, func(d *jig.Decision) { d.Note = "not looked at" }},
 		"note removed":             {"approve", noted, func(d *jig.Decision) { d.Note = "" }},

@@ -115,6 +115,8 @@ type Approvals interface {
 type GrantStore interface {
 	// LiveGrants returns the grants that may cover calls of the given tools: the oldest first, at most 1,000.
 	LiveGrants(ctx context.Context, tenant string, tools []string, now time.Time) ([]jig.Grant, error)
+	// Grant returns a grant, whether it can still be used or not. The error is NOT_FOUND if there is no such grant.
+	Grant(ctx context.Context, tenant, id string) (jig.Grant, error)
 	// Grants lists the grants of a tenant, the latest first, after a cursor ("" for the first page). next is "" at the end. If all
 	// is set, the list includes those that are used up, expired or revoked.
 	Grants(ctx context.Context, tenant, cursor string, limit int, all bool, now time.Time) (list []jig.Grant, next string, err error)

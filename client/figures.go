@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -38,6 +39,21 @@ func (c *Client) Pending(ctx context.Context, tenant string, filter jig.PendingF
 			return all, nil
 		}
 	}
+}
+
+// Review returns, for waiting calls, why a principal may not decide them and what policy demands today. signs reports that the principal would
+// sign the decisions. Calls that no longer wait are left out.
+func (c *Client) Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error) {
+	var all []protocol.Review
+	for part := range slices.Chunk(calls, protocol.MaxReviewed) {
+		var page protocol.ReviewPage
+		request := protocol.ReviewRequest{Tenant: tenant, For: principal, Signs: signs, Calls: part}
+		if err := c.ask(ctx, protocol.ReadReview, 0, request, &page); err != nil {
+			return nil, err
+		}
+		all = append(all, page.Reviews...)
+	}
+	return all, nil
 }
 
 // Figures returns statistics of a tenant's approvals: those that wait now, and those decided since the given time.

@@ -28,6 +28,27 @@ func (c *Client) Grants(ctx context.Context, tenant string, all bool) ([]jig.Gra
 	}
 }
 
+// GrantFits returns the waiting calls that a grant covers and that a principal may decide, oldest first, at most as many as the grant has uses
+// left. It approves none of them: decisions that name the grant do. An unknown grant is NOT_FOUND.
+func (c *Client) GrantFits(ctx context.Context, tenant, grant, principal string) ([]jig.Pending, error) {
+	list := []jig.Pending{}
+	request := protocol.FitsRequest{Tenant: tenant, Grant: grant, For: principal}
+	for {
+		var page protocol.FitsPage
+		if err := c.ask(ctx, protocol.ReadFits, 0, request, &page); err != nil {
+			return nil, err
+		}
+		list = append(list, page.Approvals...)
+		if left := page.Grant.MaxUses - page.Grant.Used; len(list) >= left {
+			return list[:max(left, 0)], nil
+		}
+		if page.Next == "" || page.Next == request.Cursor {
+			return list, nil
+		}
+		request.Cursor = page.Next
+	}
+}
+
 // RevokeGrant revokes the grant that request.Revoke names and returns it. If the grant was already revoked, nothing changes and the
 // returned grant names who revoked it first. An unknown grant is NOT_FOUND.
 func (c *Client) RevokeGrant(ctx context.Context, request protocol.GrantsRequest) (jig.Grant, error) {

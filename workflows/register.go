@@ -62,6 +62,8 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named(protocol.ReadBacktest, a.Backtest)
 	named(protocol.ReadPolicies, a.ListPolicies)
 	named(protocol.ReadUsage, a.Usage)
+	named(protocol.ReadReview, a.Review)
+	named(protocol.ReadFits, a.GrantFits)
 	named(protocol.CheckStart, a.CheckStart)
 	named(protocol.ReadRecord, a.Record)
 	named(protocol.ReadSessions, a.ListSessions)

@@ -88,7 +88,7 @@ func objection(s State, r DecisionRequest) string {
 	case s.Call.Status == jig.CallUnknown:
 		return "the outcome of the call is unknown, so it waits for reconcile, not for an approval"
 	case s.Call.Status != jig.CallWaiting || s.Open == nil:
-		return fmt.Sprintf("the call does not wait for a decision: its status is %s", s.Call.Status)
+		return decidedAlready(s.Call.Status)
 	case s.Open.Kind == jig.PendingQuestion && d.Answer == jig.AnswerApprove:
 		return "the call is a question: reply with answer, or deny it"
 	case expired(s.Open.Pending, r.Now):
@@ -99,6 +99,8 @@ func objection(s State, r DecisionRequest) string {
 		return "the call changed since it was shown"
 	case d.Answer == jig.AnswerApprove && len(d.Input) > 0 && (r.Edited == nil || r.Fresh == nil):
 		return "the changed input was not checked"
+	case d.GrantID != "" && (r.Standing == nil || r.Standing.Grant.ID != d.GrantID):
+		return "the standing approval was not checked"
 	case r.Edited != nil && (r.Edited.Verdict == jig.VerdictDeny || r.Edited.Verdict == jig.VerdictRefuse):
 		return "the changed input is not allowed"
 	case r.Edited != nil && s.Call.InDoubt:
@@ -107,6 +109,18 @@ func objection(s State, r DecisionRequest) string {
 		return RefusedToken
 	}
 	return ""
+}
+
+// decidedAlready says why nobody needs to decide about a call with this status.
+func decidedAlready(status jig.CallStatus) string {
+	words := map[jig.CallStatus]string{
+		jig.CallReserved: "it is about to run", jig.CallExecuting: "it is running", jig.CallSucceeded: "it has succeeded", jig.CallFailed: "it has failed",
+		jig.CallDenied: "it was denied", jig.CallExpired: "it has expired", jig.CallCanceled: "it was canceled",
+	}[status]
+	if words == "" {
+		return fmt.Sprintf("nobody is asked about the call: its status is %s", status)
+	}
+	return "already decided: " + words
 }
 
 func noCall(id string) string { return fmt.Sprintf("there is no call %q in this session", id) }
@@ -172,25 +186,44 @@ func (d decision) entry(kind audit.Kind, status jig.CallStatus) audit.Entry {
 
 // vote counts a person's approval. When it is the last one needed, the call may run as it was shown.
 func (d decision) vote() Transition {
-	d.consent.Votes = append(slices.Clone(d.consent.Votes), d.ballot())
 	what := d.details()
 	what["digest"] = d.Call.Digest
+	grant := d.Decision.GrantID
+	if grant != "" {
+		what["grant"] = grant
+	}
+	votes := d.votes()
+	if votes == nil {
+		why := fmt.Sprintf("the standing approval %s does not suffice for this call: so far %s", grant, d.consent.Missing())
+		return d.refuse(d.Call.ID, why, what, d.entry(audit.AuditRefused, ""))
+	}
+	d.consent.Votes = votes
 	if missing := d.consent.Missing(); missing != "" {
 		return d.voted(missing, what)
 	}
 	t := Transition{Ruled: d.accepted(jig.CallReserved), Call: &CallChange{Status: jig.CallReserved}}
 	t.Outcome = d.outcome(Approved, jig.AnswerApprove)
-	t.Outcome.Digest, t.Outcome.Votes = d.Call.Digest, d.consent.Votes
+	t.Outcome.Digest, t.Outcome.Votes, t.Outcome.Grant = d.Call.Digest, d.consent.Votes, grant
+	t.Ruled.Grant = grant
 	if len(d.consent.Votes) > 1 {
 		what["votes"] = d.consent.Votes
 	}
 	t.Events = append(t.Events, d.Call.event(jig.EventToolApproved, what))
 	entry := d.entry(audit.AuditApproved, jig.CallReserved)
-	entry.ApprovedDigest = d.Call.Digest
+	entry.ApprovedDigest, entry.Subject = d.Call.Digest, grant
 	t.Audit = append(t.Audit, entry)
 	d.decided(&t)
 	d.give(&t)
 	return t
+}
+
+// votes returns all votes, with the decider's own or, if the decision names a standing approval, with those of the people who gave it. It
+// returns nil if the standing approval does not suffice.
+func (d decision) votes() []jig.Vote {
+	if d.Standing != nil {
+		return VotesOf(d.Standing.Grant, d.Standing.People, d.asked, d.ProofWanted, d.Now)
+	}
+	return append(slices.Clone(d.consent.Votes), d.ballot())
 }
 
 // voted keeps the approval open after a vote, because others must approve too. A grant cannot come with such a vote: those who have not

@@ -50,10 +50,10 @@ func TestDecide_Refuses(t *testing.T) {
 		"the outcome of the call is unknown, so it waits for reconcile, not for an approval": {
 			change: func(s *approval.State, _ *approval.DecisionRequest) { s.Call.Status = jig.CallUnknown },
 		},
-		"the call does not wait for a decision: its status is executing": {
+		"already decided: it is running": {
 			change: func(s *approval.State, _ *approval.DecisionRequest) { s.Call.Status = jig.CallExecuting },
 		},
-		"the call does not wait for a decision: its status is waiting": {change: func(s *approval.State, _ *approval.DecisionRequest) { s.Open = nil }},
+		"nobody is asked about the call: its status is waiting": {change: func(s *approval.State, _ *approval.DecisionRequest) { s.Open = nil }},
 		"the call is a question: reply with answer, or deny it": {
 			change: func(s *approval.State, _ *approval.DecisionRequest) { s.Open.Kind = jig.PendingQuestion },
 		},
@@ -90,6 +90,18 @@ func TestDecide_Refuses(t *testing.T) {
 		},
 		"a grant can come only with the last approval that the call needs: so far 1 of 2 approvals by group finance, 1 missing": {
 			terms: byFinance(2), change: func(_ *approval.State, r *approval.DecisionRequest) { r.Grant = &jig.Grant{ID: "grt_1"} },
+		},
+		"the standing approval was not checked": {d: jig.Decision{GrantID: "grt_1"}},
+		"the standing approval was not": {
+			d: jig.Decision{GrantID: "grt_1"}, change: func(_ *approval.State, r *approval.DecisionRequest) { r.Standing = standing("grt_2", fay()) },
+		},
+		"the standing approval grt_1 does not suffice for this call: so far 0 of 2 approvals by group finance, 2 missing": {
+			terms: byFinance(2), d: jig.Decision{GrantID: "grt_1"},
+			change: func(_ *approval.State, r *approval.DecisionRequest) { r.Standing = standing("grt_1", fay()) },
+		},
+		"eve may not decide this call": {
+			terms: byFinance(1), who: eve(), d: jig.Decision{GrantID: "grt_1"},
+			change: func(_ *approval.State, r *approval.DecisionRequest) { r.Standing = standing("grt_1", fay()) },
 		},
 		"`to` is missing: say to whom it is delegated": {d: jig.Decision{Answer: jig.AnswerDelegate}},
 		"nobody delegates to themselves":               {d: jig.Decision{Answer: jig.AnswerDelegate, To: "fay"}},
@@ -211,6 +223,32 @@ func TestDecide_GrantComesWithTheLastVote(t *testing.T) {
 	}, got.Events[1].Data)
 	require.Equal(t, "routine", got.Audit[1].Note)
 	require.JSONEq(t, `{"agent":"","by":["fay"],"expires_at":"2026-03-03T12:00:00Z","max_uses":3,"meaning":"","when":"true"}`, string(got.Audit[1].Shown.Input))
+}
+
+// standing returns a standing approval that people gave.
+func standing(id string, people ...jig.Principal) *approval.Standing {
+	s := &approval.Standing{Grant: jig.Grant{ID: id}, People: people}
+	for _, p := range people {
+		s.Grant.By = append(s.Grant.By, p.ID)
+	}
+	return s
+}
+
+// A standing approval approves a call that waits with the votes of the people who gave it, whoever applies it.
+func TestDecide_AppliesAStandingApproval(t *testing.T) {
+	t.Parallel()
+	s, r := waiting(byFinance(2)), decides(leo(), jig.Decision{GrantID: "grt_1"})
+	r.Standing = standing("grt_1", fay(), flo())
+	got := decide(t, s, r)
+	require.Equal(t, jig.Ruled{Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallReserved, Grant: "grt_1"}, got.Ruled)
+	require.Equal(t, []string{"grt_1", "leo"}, []string{got.Outcome.Grant, got.Outcome.By})
+	require.Equal(t, []string{"fay", "flo"}, []string{got.Outcome.Votes[0].By, got.Outcome.Votes[1].By})
+	require.Equal(t, "grt_1", got.Events[0].Data["grant"])
+	require.Equal(t, "grt_1", got.Audit[0].Subject)
+	require.Nil(t, got.Grant, "no new standing approval")
+
+	r.Standing.Grant.Claimed, r.ProofWanted = true, true
+	require.True(t, decide(t, s, r).Refused(), "it was merely claimed")
 }
 
 func TestDecide_DenyEndsTheCall(t *testing.T) {

@@ -17,6 +17,10 @@ func CheckDecision(d jig.Decision) string {
 		return "`input` is allowed only with approve"
 	case d.Answer != jig.AnswerApprove && d.Grant != nil:
 		return "`grant` is allowed only with approve"
+	case d.Answer != jig.AnswerApprove && d.GrantID != "":
+		return "`grant_id` is allowed only with approve"
+	case d.GrantID != "" && (d.Grant != nil || len(d.Input) > 0):
+		return "`grant_id` approves the call as it is: leave out `grant` and `input`"
 	case d.Answer != jig.AnswerDelegate && d.To != "":
 		return "`to` is allowed only with delegate"
 	}

@@ -28,6 +28,10 @@ func TestCheckDecision(t *testing.T) {
 		{jig.Decision{Call: "1.1", Answer: jig.AnswerDeny, Input: input}, "`input` is allowed only with approve"},
 		{jig.Decision{Call: "1.1", Answer: jig.AnswerDelegate, To: "eve", Input: input}, "`input` is allowed only with approve"},
 		{jig.Decision{Call: "1.1", Answer: jig.AnswerDeny, Grant: grant}, "`grant` is allowed only with approve"},
+		{jig.Decision{Call: "1.1", Answer: jig.AnswerApprove, GrantID: "grt_1"}, ""},
+		{jig.Decision{Call: "1.1", Answer: jig.AnswerDeny, GrantID: "grt_1"}, "`grant_id` is allowed only with approve"},
+		{jig.Decision{Call: "1.1", Answer: jig.AnswerApprove, GrantID: "grt_1", Grant: grant}, "`grant_id` approves the call as it is: leave out `grant` and `input`"},
+		{jig.Decision{Call: "1.1", Answer: jig.AnswerApprove, GrantID: "grt_1", Input: input}, "`grant_id` approves the call as it is: leave out `grant` and `input`"},
 		{jig.Decision{Call: "1.1", Answer: jig.AnswerApprove, To: "eve"}, "`to` is allowed only with delegate"},
 		{jig.Decision{Call: "1.1", Answer: jig.AnswerDeny, To: "eve"}, "`to` is allowed only with delegate"},
 	} {

@@ -51,10 +51,21 @@ func (s Sender) RefuseProved(proved string) string {
 // MayDecide reports whether a principal may decide, answer or reconcile an open approval and has not approved it yet. reconcilers are the
 // people who may reconcile; nil means those who could have approved the call.
 func MayDecide(asked jig.Pending, who jig.Principal, reconcilers *jig.Approvers, now time.Time) bool {
+	return WhyNot(asked, who, reconcilers, now) == ""
+}
+
+// WhyNot returns why a principal may not decide, answer or reconcile an open approval, or "" for somebody who may; see [MayDecide].
+func WhyNot(asked jig.Pending, who jig.Principal, reconcilers *jig.Approvers, now time.Time) string {
 	if asked.Kind == jig.PendingReconcile && reconcilers != nil {
-		return reconcilers.Include(who)
+		if reconcilers.Include(who) {
+			return ""
+		}
+		return fmt.Sprintf("%s may not say what happened: it is for %s", who.ID, reconcilers)
 	}
 	consent := ConsentOf(asked)
 	_, why := consent.Entitled(who, now)
-	return why == "" && !consent.Voted(who.ID)
+	if why == "" && consent.Voted(who.ID) {
+		return who.ID + " approved this call already: another person is needed"
+	}
+	return why
 }

@@ -33,10 +33,18 @@ type DecisionRequest struct {
 	Patch json.RawMessage
 	// Grant is the standing approval to create with the decision, already checked against the tenant's ceiling; nil for none.
 	Grant *jig.Grant
+	// Standing is the standing approval that approves the call in place of the person's own vote, already checked for the call; nil for none.
+	Standing *Standing
 	// Refusal, when set, is recorded as decision.refused without further checks: the payload could not be read, an edit does not fit the
 	// schema, or the token does not prove the decision.
 	Refusal string
 	Now     time.Time
+}
+
+// Standing is a grant that shall approve a call that already waits, with the people who gave it as the tenant knows them now.
+type Standing struct {
+	Grant  jig.Grant
+	People []jig.Principal
 }
 
 // ReasonInputChanged says that somebody else changed a call's input while an edit was being prepared.

@@ -69,6 +69,8 @@ const (
 	ReadBacktest = "jig.backtest"
 	ReadPolicies = "jig.policies"
 	ReadUsage    = "jig.usage"
+	ReadReview   = "jig.review"
+	ReadFits     = "jig.fits"
 )
 
 // Activity types that clients start directly, to check a start before anything is started and to read what became of one.

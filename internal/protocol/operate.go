@@ -42,6 +42,22 @@ type GrantsRequest struct {
 	Token  string `json:"token,omitempty"`
 }
 
+// FitsRequest asks for a page of the waiting calls that a grant covers and that somebody may decide, the oldest first.
+type FitsRequest struct {
+	Tenant string `json:"tenant"`
+	Grant  string `json:"grant"`
+	// For is the principal who would decide.
+	For    string `json:"for"`
+	Cursor string `json:"cursor,omitempty"`
+}
+
+// FitsPage is a page of waiting calls that a grant covers. It may be incomplete even if more follow.
+type FitsPage struct {
+	Grant     jig.Grant     `json:"grant"`
+	Approvals []jig.Pending `json:"approvals"`
+	Next      string        `json:"next,omitempty"`
+}
+
 // GrantsPage is a page of grants, the latest first.
 type GrantsPage struct {
 	Grants []jig.Grant `json:"grants"`

@@ -60,3 +60,36 @@ type BacktestCount struct {
 	New      jig.Verdict `json:"new"`
 	Count    int         `json:"count"`
 }
+
+// MaxReviewed is the largest number of calls in a [ReviewRequest].
+const MaxReviewed = 50
+
+// ReviewRequest asks what applies now to calls that wait for a person: whether somebody may decide them, and what policy demands today. Only
+// the session and the id of each call are read.
+type ReviewRequest struct {
+	Tenant string `json:"tenant"`
+	// For is the principal who would decide.
+	For string `json:"for"`
+	// Signs reports that the principal would sign the decisions.
+	Signs bool          `json:"signs,omitempty"`
+	Calls []WaitingCall `json:"calls"`
+}
+
+// ReviewPage has a review of each call that still waits.
+type ReviewPage struct {
+	Reviews []Review `json:"reviews"`
+}
+
+// Review describes what applies now to a call that waits for a person.
+type Review struct {
+	SessionID string `json:"session_id"`
+	Call      string `json:"call"`
+	// Refusal says why the principal may not decide; empty for somebody who may.
+	Refusal string `json:"refusal,omitempty"`
+	// Unsigned reports that the principal is refused because decisions must be signed.
+	Unsigned bool `json:"unsigned,omitempty"`
+	// Today is today's verdict of policy if it demands something else than the terms under which the call waits; empty if it does not. Terms
+	// are today's terms if the verdict is ask; nil means one approval by anybody.
+	Today jig.Verdict `json:"today,omitempty"`
+	Terms *jig.Terms  `json:"terms,omitempty"`
+}

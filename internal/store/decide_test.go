@@ -115,7 +115,7 @@ func TestRefusedDecisionsChangeNothing(t *testing.T) {
 	w.decide(t, "yes", ok)
 	got := w.decide(t, "again", ok)
 	require.Equal(t, jig.DecisionRefused, got.Outcome)
-	require.Contains(t, got.Reason, "its status is reserved")
+	require.Contains(t, got.Reason, "already decided: it is about to run")
 	require.Equal(t, jig.CallReserved, got.Status)
 }
 

@@ -86,6 +86,22 @@ func (db *DB) LiveGrants(ctx context.Context, tenant string, tools []string, now
 	return grants(rows), err
 }
 
+// Grant returns a grant, whether it can still be used or not. The error is NOT_FOUND when the tenant has no such grant.
+func (db *DB) Grant(ctx context.Context, tenant, id string) (jig.Grant, error) {
+	var row *grantRow
+	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("GrantGet", tenant, text(id)), &row) }); err != nil {
+		return jig.Grant{}, err
+	}
+	if row == nil {
+		return jig.Grant{}, noGrant(id)
+	}
+	return row.grant(), nil
+}
+
+func noGrant(id string) error {
+	return jig.Errorf(jig.CodeNotFound, "there is no grant %q", id).WithField("grant").WithHint("`jig grant list` shows them")
+}
+
 // grantCursor is the position where a page of grants ended.
 type grantCursor struct {
 	At time.Time `json:"at"`
@@ -124,7 +140,7 @@ func (db *DB) RevokeGrant(ctx context.Context, tenant, id string, who jig.Princi
 			return err
 		}
 		if row == nil {
-			return jig.Errorf(jig.CodeNotFound, "there is no grant %q", id).WithField("grant").WithHint("`jig grant list` shows them")
+			return noGrant(id)
 		}
 		e := audit.By(who, evidence, "")
 		e.Kind, e.Subject, e.Tool = audit.AuditRevoked, id, row.Tool

@@ -106,6 +106,6 @@ func TestExpiry_Outcomes(t *testing.T) {
 		}
 		require.Equal(t, []string{"expired"}, w.audit(t), "the approval expired without a decision")
 		require.Equal(t, "approval.expired", w.told(t)[len(w.told(t))-1])
-		require.Contains(t, w.says(t, member("fay"), jig.Decision{}).Reason, "its status is expired")
+		require.Contains(t, w.says(t, member("fay"), jig.Decision{}).Reason, "already decided: it has expired")
 	}
 }

@@ -166,7 +166,7 @@ func (t *tx) endApproval(row *approvalRow, o approval.Outcome) error {
 		t.queue("ApprovalTerms", t.tenant, row.ID, terms)
 	}
 	t.queue("ApprovalDecide", t.tenant, row.ID, o.Status, o.Answer, text(o.By), o.Claimed, text(o.Note), text(o.Reason), o.Key, o.Digest,
-		o.Before, o.After, optional(o.Patch), votes)
+		o.Before, o.After, optional(o.Patch), votes, o.Grant)
 	return nil
 }
 

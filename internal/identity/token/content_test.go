@@ -77,6 +77,7 @@ func TestForDecision(t *testing.T) {
 		"approve with a null":  {jig.Decision{Answer: jig.AnswerApprove, Input: json.RawMessage("null")}, `{"input":null}`},
 		"approve with a grant": {jig.Decision{Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 3}}, `{"grant":{"max_uses":3}}`},
 		"approve, empty grant": {jig.Decision{Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{}}, `{"grant":{}}`},
+		"approve by a grant":   {jig.Decision{Answer: jig.AnswerApprove, GrantID: "grt_1"}, `{"grant_id":"grt_1"}`},
 		"approve with a note":  {jig.Decision{Answer: jig.AnswerApprove, Note: "é"}, `{"note":"é"}`},
 		"deny":                 {jig.Decision{Answer: jig.AnswerDeny}, ""},
 		"deny with words":      {jig.Decision{Answer: jig.AnswerDeny, Reason: "too much", Note: "n"}, `{"note":"n","reason":"too much"}`},

@@ -53,7 +53,7 @@ where a.tenant_id = $1 and a.id = $2 and a.status = 'approved'
 -- name: ApprovalDecide
 -- Decides an approval if it is still open.
 update approvals a set status = $3, answer = $4, decided_by = $5, claimed = $6, note = $7, reason = $8, decision_key = $9,
-    approved_digest = $10, input_before = $11, input_after = $12, patch = $13, votes = coalesce($14, a.votes),
+    approved_digest = $10, input_before = $11, input_after = $12, patch = $13, votes = coalesce($14, a.votes), grant_id = $15,
     decided_at = clock_timestamp()
 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
 

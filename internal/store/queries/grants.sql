@@ -15,6 +15,9 @@ select {{grant}} from grants g
 where g.tenant_id = $1 and (g.created_at, g.grant_id) < ($2, $3) and ($4 or g.revoked_at is null and g.used < g.max_uses and g.expires_at > $5)
 order by g.created_at desc, g.grant_id desc limit $6
 
+-- name: GrantGet
+select {{grant}} from grants g where g.tenant_id = $1 and g.grant_id = $2
+
 -- name: GrantLock
 select {{grant}} from grants g where g.tenant_id = $1 and g.grant_id = $2 for no key update
 

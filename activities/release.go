@@ -1,0 +1,126 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
+)
+
+// addStanding adds the standing approval that a decision names, or refuses the decision if it does not cover the call.
+func (a *Activities) addStanding(
+	ctx context.Context, settings tenancy.Settings, r *approval.DecisionRequest, session jig.Session, tool jig.Tool, call jig.Call,
+) error {
+	g, err := a.store.Grant(ctx, r.Tenant, r.Decision.GrantID)
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		r.Refusal = explain(err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	standing := &approval.Standing{Grant: g, People: givers(g, settings)}
+	if r.Refusal, err = a.uncovered(ctx, settings, *standing, session, tool, call); err == nil && r.Refusal == "" {
+		r.Standing = standing
+	}
+	return err
+}
+
+// givers returns the people who gave a grant, as the tenant knows them now.
+func givers(g jig.Grant, settings tenancy.Settings) []jig.Principal {
+	people := make([]jig.Principal, len(g.By))
+	for i, id := range g.By {
+		people[i] = settings.Person(id)
+	}
+	return people
+}
+
+// uncovered returns why a grant cannot approve a call that waits, as policy judges the call now; "" if it can. Whether it also meets the terms
+// under which the call waits is decided with the call.
+func (a *Activities) uncovered(
+	ctx context.Context, settings tenancy.Settings, s approval.Standing, session jig.Session, tool jig.Tool, call jig.Call,
+) (string, error) {
+	g, now := s.Grant, a.now()
+	switch {
+	case !g.Live(now):
+		return fmt.Sprintf("the standing approval %s was used up, has expired or was revoked", g.ID), nil
+	case tool.Version != call.Version:
+		return fmt.Sprintf("the contract of %s has changed since the call was shown", call.Tool), nil
+	}
+	ruling, err := a.policy.Rule(ctx, tool, call, session, now)
+	switch {
+	case err != nil:
+		return "", err
+	case ruling.Held != "":
+		return "policy cannot judge the call now: " + ruling.Held, nil
+	case ruling.Verdict == jig.VerdictDeny:
+		return "policy does not allow the call: " + strings.Join(ruling.Reasons, "; "), nil
+	case ruling.Person:
+		return "only people can approve this call, because a rule cannot be evaluated: " + strings.Join(ruling.Reasons, "; "), nil
+	}
+	covers, err := a.grants.Covers(ctx, g, tool, call, session, now)
+	if err != nil {
+		return fmt.Sprintf("the standing approval %s cannot be checked for this call: %s", g.ID, explain(err)), nil
+	}
+	fresh := a.pending(session, tool, call, ruling)
+	switch {
+	case !covers || !approval.TakesGrant(tool, fresh):
+		return fmt.Sprintf("the standing approval %s does not cover this call", g.ID), nil
+	case approval.VotesOf(g, s.People, fresh, settings.ProofWanted(), now) == nil:
+		return fmt.Sprintf("by today's policy the standing approval %s does not suffice: %s", g.ID, approval.ConsentOf(fresh).Missing()), nil
+	}
+	return "", nil
+}
+
+// GrantFits returns a page of the waiting calls that a grant covers and that somebody may decide, the oldest first.
+func (a *Activities) GrantFits(ctx context.Context, in protocol.FitsRequest) (protocol.FitsPage, error) {
+	page, err := a.grantFits(ctx, in)
+	return page, temporalError(err)
+}
+
+func (a *Activities) grantFits(ctx context.Context, in protocol.FitsRequest) (protocol.FitsPage, error) {
+	page := protocol.FitsPage{Approvals: []jig.Pending{}}
+	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	if err != nil {
+		return page, err
+	}
+	if page.Grant, err = a.store.Grant(ctx, in.Tenant, in.Grant); err != nil || !page.Grant.Live(a.now()) {
+		return page, err
+	}
+	standing := approval.Standing{Grant: page.Grant, People: givers(page.Grant, settings)}
+	filter := jig.PendingFilter{Tool: page.Grant.Tool, Agent: page.Grant.Agent, Kind: jig.PendingApproval, For: in.For}
+	waiting, err := a.decidable(ctx, protocol.PendingRequest{Tenant: in.Tenant, Filter: filter, Cursor: in.Cursor, Limit: maxListed})
+	if err != nil {
+		return page, err
+	}
+	page.Next = waiting.Next
+	for _, asked := range waiting.Approvals {
+		fit, err := a.fit(ctx, settings, standing, asked)
+		if err != nil {
+			return page, err
+		}
+		if fit {
+			shortPreview(&asked)
+			page.Approvals = append(page.Approvals, asked)
+		}
+	}
+	return page, nil
+}
+
+// fit reports whether a standing approval covers a call that waits, and suffices for it.
+func (a *Activities) fit(ctx context.Context, settings tenancy.Settings, s approval.Standing, asked jig.Pending) (bool, error) {
+	session, call, err := a.callOf(ctx, protocol.SessionRef{Tenant: asked.Tenant, SessionID: asked.SessionID}, asked.Call)
+	if err != nil {
+		return false, err
+	}
+	tool, known, err := a.toolNow(ctx, call)
+	if err != nil || !known || approval.VotesOf(s.Grant, s.People, counted(asked, settings), settings.ProofWanted(), a.now()) == nil {
+		return false, err
+	}
+	why, err := a.uncovered(ctx, settings, s, session, tool, call)
+	return why == "", err
+}

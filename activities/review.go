@@ -1,0 +1,97 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
+)
+
+// Review returns, for calls that wait for a person, whether somebody may decide them and what policy demands today. It leaves out calls that
+// no longer wait.
+func (a *Activities) Review(ctx context.Context, in protocol.ReviewRequest) (protocol.ReviewPage, error) {
+	page, err := a.review(ctx, in)
+	return page, temporalError(err)
+}
+
+func (a *Activities) review(ctx context.Context, in protocol.ReviewRequest) (protocol.ReviewPage, error) {
+	page := protocol.ReviewPage{Reviews: []protocol.Review{}}
+	if n := len(in.Calls); n > protocol.MaxReviewed {
+		return page, jig.Errorf(jig.CodeInvalidInput, "%d calls are too many for one request", n).WithField("calls").
+			WithHint(fmt.Sprintf("send at most %d", protocol.MaxReviewed))
+	}
+	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	if err != nil {
+		return page, err
+	}
+	for _, c := range in.Calls {
+		asked, err := a.store.Pending(ctx, in.Tenant, c.SessionID, c.Call)
+		if jig.CodeOf(err) == jig.CodeNotFound {
+			continue
+		}
+		if err != nil {
+			return page, err
+		}
+		r := protocol.Review{SessionID: c.SessionID, Call: c.Call}
+		if settings.ProofWanted() && !in.Signs {
+			r.Refusal, r.Unsigned = "this tenant accepts only signed decisions, and there is no signing key", true
+		} else {
+			r.Refusal = approval.WhyNot(counted(asked, settings), settings.Person(in.For), settings.Reconcilers, a.now())
+		}
+		if asked.Kind == jig.PendingApproval {
+			if err := a.today(ctx, asked, &r); err != nil {
+				return page, err
+			}
+		}
+		page.Reviews = append(page.Reviews, r)
+	}
+	return page, nil
+}
+
+// counted returns an approval with only the votes and delegations that count in a tenant.
+func counted(asked jig.Pending, settings tenancy.Settings) jig.Pending {
+	if settings.ProofWanted() {
+		return approval.Proved(asked)
+	}
+	return asked
+}
+
+// today adds what policy demands now for a call, if that is something else than the terms under which the call waits. A call that cannot be
+// judged now is left without.
+func (a *Activities) today(ctx context.Context, asked jig.Pending, r *protocol.Review) error {
+	session, call, err := a.callOf(ctx, protocol.SessionRef{Tenant: asked.Tenant, SessionID: asked.SessionID}, asked.Call)
+	if err != nil {
+		return err
+	}
+	tool, known, err := a.toolNow(ctx, call)
+	if err != nil || !known {
+		return err
+	}
+	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
+	if err != nil || ruling.Held != "" {
+		return err
+	}
+	r.Today, r.Terms = changedTerms(asked, ruling)
+	return nil
+}
+
+// changedTerms compares a ruling with the terms under which a call waits. It returns an empty verdict if they demand the same.
+func changedTerms(asked jig.Pending, ruling policy.Ruling) (jig.Verdict, *jig.Terms) {
+	if ruling.Verdict != jig.VerdictAsk {
+		return ruling.Verdict, nil
+	}
+	was, is := approval.ConsentOf(asked).Terms, ruling.Terms
+	was.Remind, is.Remind = 0, 0 // reminders do not change who decides
+	if was.Plain() && is.Plain() || reflect.DeepEqual(was, is) {
+		return "", nil
+	}
+	if is.Plain() {
+		return jig.VerdictAsk, nil
+	}
+	return jig.VerdictAsk, &is
+}
