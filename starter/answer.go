@@ -131,8 +131,8 @@ func (a *app) valueOf(ctx context.Context, p jig.Pending, text *string) (json.Ra
 	if text != nil {
 		return answerValue(*p.Question, *text)
 	}
-	a.say("%s", a.pendingText(a.err, p))
-	said, err := a.ask(ctx, p)
+	a.say("%s", a.cardText(a.err, card{Pending: p}))
+	said, err := a.ask(ctx, prompt{pending: p})
 	if err == nil && said.value == nil {
 		err = usagef("no answer was given")
 	}

@@ -206,6 +206,6 @@ func TestFollow_AsksQuestions(t *testing.T) {
 	require.Equal(t, exitWaiting, got.code, "--yes answers no question")
 	require.Empty(t, e.replied)
 	require.Empty(t, e.decided)
-	require.Contains(t, got.stderr, "jig answer ses_1 3.1 'a|b'\n")
+	require.Contains(t, got.stderr, "jig answer ses_1 3.1 'a|b' --as ana\n")
 	require.Contains(t, got.stderr, `--name answer --input '{"call":"3.1","value":"…","by":"ana"}'`)
 }

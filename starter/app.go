@@ -25,7 +25,7 @@ type app struct {
 	// connect connects to the engine; tests replace it.
 	connect func(ctx context.Context, settings client.Settings) (engine, error)
 	// ask asks the person at the terminal about one approval; tests replace it.
-	ask func(ctx context.Context, p jig.Pending) (reply, error)
+	ask func(ctx context.Context, about prompt) (reply, error)
 	// interactive reports that standard input and standard error are a terminal, so that the program can ask a person.
 	interactive bool
 	// processes returns the commands of other packages; see [Program]. It may be nil.

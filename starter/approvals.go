@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -103,7 +104,7 @@ JSON output: {"approvals": […], "next"?}.`,
 				if err != nil {
 					return err
 				}
-				return a.printPending(page)
+				return a.printPending(cmd.Context(), e, page)
 			})
 		},
 	}
@@ -121,18 +122,17 @@ type pendingReport struct {
 	Next      string        `json:"next,omitempty"`
 }
 
-func (a *app) printPending(page client.PendingPage) error {
+func (a *app) printPending(ctx context.Context, e engine, page client.PendingPage) error {
 	if a.json() {
 		return a.printJSON(pendingReport{Approvals: append([]jig.Pending{}, page.Approvals...), Next: page.Next})
 	}
 	if len(page.Approvals) == 0 {
 		a.say("no call is waiting")
 	}
-	for _, p := range page.Approvals {
-		if err := a.print("%s %s", p.SessionID, a.pendingText(a.out, p)); err != nil {
+	for _, k := range a.cards(ctx, e, page.Approvals) {
+		if err := a.printCard(k, k.SessionID+" "); err != nil {
 			return err
 		}
-		a.showCommands(p)
 	}
 	if page.Next != "" {
 		a.say("there is more: --after %s", page.Next)

@@ -15,6 +15,23 @@ import (
 // errAborted means that a person pressed Ctrl-C instead of answering.
 var errAborted = errors.New("interrupted")
 
+// prompt is what a person at the terminal is asked about.
+type prompt struct {
+	pending jig.Pending
+	// alike is how many waiting calls are like this one, itself included.
+	alike int
+}
+
+// wish is what a person wants instead of deciding the one call at once.
+type wish string
+
+// The wishes: to change the arguments, to approve all calls that are like this one, to read the whole call.
+const (
+	wishEdit  wish = "edit"
+	wishAll   wish = "all"
+	wishWhole wish = "whole"
+)
+
 // reply is a person's answer to an approval or a question. An empty reply leaves it to somebody else.
 type reply struct {
 	answer jig.Answer
@@ -22,25 +39,34 @@ type reply struct {
 	note   string
 	// value is the answer to a question.
 	value json.RawMessage
+	// input replaces the arguments of an approved call.
+	input json.RawMessage
+	// alike are the other calls that are approved with this one.
+	alike []jig.Pending
+	wish  wish
 }
 
 // skipped reports whether the person left the decision to somebody else.
 func (r reply) skipped() bool { return r.answer == "" && r.value == nil }
 
-// askOnTerminal shows an approval and asks what to do with it, or asks for the answer to a question that was already shown.
-func (a *app) askOnTerminal(ctx context.Context, p jig.Pending) (reply, error) {
+// askOnTerminal asks what to do with a waiting call, or for the answer to a question. The call was already shown.
+func (a *app) askOnTerminal(ctx context.Context, about prompt) (reply, error) {
+	p := about.pending
 	if p.Kind == jig.PendingQuestion && p.Question != nil {
 		return a.askQuestion(ctx, *p.Question)
 	}
+	options := []huh.Option[string]{
+		huh.NewOption("Approve", string(jig.AnswerApprove)),
+		huh.NewOption("Deny", string(jig.AnswerDeny)),
+		huh.NewOption("Edit: change the arguments in an editor, then approve", string(wishEdit)),
+	}
+	if about.alike > 1 {
+		all := fmt.Sprintf("Approve all %d calls of %s that wait here", about.alike, oneLine(p.Tool, 80))
+		options = append(options, huh.NewOption(all, string(wishAll)))
+	}
+	options = append(options, huh.NewOption("Show the whole text", string(wishWhole)), huh.NewOption("Skip: leave it to somebody else", ""))
 	choice, reason := "", ""
-	question := huh.NewSelect[string]().
-		Title(fmt.Sprintf("%s wants to run %s", p.Call, p.Tool)).
-		Description(pendingInWords(p)).
-		Options(
-			huh.NewOption("Approve", string(jig.AnswerApprove)),
-			huh.NewOption("Deny", string(jig.AnswerDeny)),
-			huh.NewOption("Skip: leave it to somebody else", ""),
-		).Value(&choice)
+	question := huh.NewSelect[string]().Title(oneLine(fmt.Sprintf("%s %s", p.Call, p.Tool), 120)).Options(options...).Value(&choice)
 	why := huh.NewInput().Title("Why not? (optional; the agent sees it)").Value(&reason)
 	form := huh.NewForm(
 		huh.NewGroup(question),
@@ -48,6 +74,10 @@ func (a *app) askOnTerminal(ctx context.Context, p jig.Pending) (reply, error) {
 	)
 	if err := a.runForm(ctx, form); err != nil {
 		return reply{}, err
+	}
+	switch wanted := wish(choice); wanted {
+	case wishEdit, wishAll, wishWhole:
+		return reply{wish: wanted}, nil
 	}
 	return reply{answer: jig.Answer(choice), reason: strings.TrimSpace(reason)}, nil
 }
@@ -62,26 +92,4 @@ func (a *app) runForm(ctx context.Context, form *huh.Form) error {
 		return fmt.Errorf("ask on the terminal: %w", err)
 	}
 	return nil
-}
-
-// formWidth is the width of the lines of a preview in a form, which has a frame of its own.
-const formWidth = 76
-
-// pendingInWords describes a waiting call, for the form that asks about it.
-func pendingInWords(p jig.Pending) string {
-	var b strings.Builder
-	if p.Preview != nil {
-		b.WriteString(previewText(palette{}, *p.Preview, formWidth) + "\n")
-	}
-	if p.Summary != "" {
-		b.WriteString(oneLine(p.Summary, 200) + "\n")
-	}
-	b.WriteString(inputText(p))
-	for _, reason := range p.Reasons {
-		b.WriteString("\n· " + oneLine(reason, 200))
-	}
-	for _, fact := range pendingFacts(p) {
-		b.WriteString("\n" + fact)
-	}
-	return b.String()
 }

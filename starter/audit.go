@@ -125,7 +125,11 @@ func (a *app) auditLine(c palette, row audit.Row) string {
 		}
 		columns = append(columns, who)
 	}
-	for _, what := range []string{e.SessionID, e.Call, e.Tool, e.Subject} {
+	subject := e.Subject
+	if e.Kind == audit.AuditDelegated {
+		subject = "→ " + subject
+	}
+	for _, what := range []string{e.SessionID, e.Call, e.Tool, subject} {
 		if what != "" {
 			columns = append(columns, oneLine(jig.ShortVersion(what), 120))
 		}

@@ -161,6 +161,16 @@ func TestAuditExport_FailureLeavesNoFile(t *testing.T) {
 	require.Equal(t, exitUsage, jigCLI(t, recorded(t, 1), nil, "audit", "export", "--out", filepath.Join(file, "x")).code)
 }
 
+func TestAuditLine_ShowsToWhomADecisionWasDelegated(t *testing.T) {
+	t.Parallel()
+	entry, err := json.Marshal(audit.Entry{
+		Kind: audit.AuditDelegated, At: noon, By: "ana", SessionID: "ses_1", Call: "3.1", Tool: "cms.publish", Subject: "carl", Status: jig.CallWaiting, Note: "he knows",
+	})
+	require.NoError(t, err)
+	line := newApp("jig", nil, nil, nil, nil).auditLine(palette{}, audit.Row{N: 1, Entry: string(entry)})
+	require.True(t, strings.HasSuffix(line, "delegated  ana ses_1 3.1 cms.publish → carl waiting · he knows"), line)
+}
+
 func TestAuditIsListedForPeople(t *testing.T) {
 	t.Parallel()
 	e := recorded(t, 4)

@@ -33,7 +33,7 @@ func (f *bulkFlags) args(one cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		narrowed := f.filter != pendingFlags{}
 		switch {
-		case !f.all && (f.yes || narrowed):
+		case !f.all && (f.yes && !givesGrant(cmd) || narrowed):
 			return usagef("filters and --yes need --all")
 		case !f.all:
 			return one(cmd, args)
@@ -89,7 +89,7 @@ func (a *app) decideAll(ctx context.Context, f bulkFlags, like jig.Decision) err
 			return nil
 		}
 		if !f.yes {
-			a.showBulk(list)
+			a.sayCalls(list)
 			going, err := a.confirm(ctx, fmt.Sprintf("%s %s?", strings.ToUpper(string(like.Answer[:1]))+string(like.Answer[1:]),
 				plural(len(list), "call", "calls")))
 			if err != nil {
@@ -122,11 +122,12 @@ func (f *bulkFlags) words() []string {
 	return words
 }
 
-// showBulk prints to stderr every call that is about to be decided.
-func (a *app) showBulk(list []jig.Pending) {
+// sayCalls prints to stderr the calls that are about to get the same decision, one on a line.
+func (a *app) sayCalls(list []jig.Pending) {
 	for _, p := range list {
-		a.say("%s %s", p.SessionID, a.pendingText(a.err, p))
+		a.say("  %s", cardLine(a.err, p))
 	}
+	a.say("  %s", a.err.dim("see one as a whole with: "+a.command("approvals", "show", list[0].SessionID, list[0].Call)))
 }
 
 // confirm asks a person to confirm the action. The default answer is no.
@@ -200,6 +201,14 @@ func failedItems(batch []jig.Pending, why string) []bulkItem {
 	return items
 }
 
+// bulkLine formats the result of one item.
+func (a *app) bulkLine(c palette, item bulkItem, answer jig.Answer) string {
+	if item.Outcome == bulkFailed {
+		return fmt.Sprintf("%s %s the decision failed: %s", item.SessionID, c.red(item.Call), oneLine(item.Reason, 0))
+	}
+	return item.SessionID + " " + a.ruledLine(c, item.Ruled, answer, item.Tool, false)
+}
+
 // printBulk prints the result of each item. The exit code is 1 if an item was not accepted.
 func (a *app) printBulk(items []bulkItem, answer jig.Answer) error {
 	report := bulkReport{Decisions: items}
@@ -221,11 +230,7 @@ func (a *app) printBulk(items []bulkItem, answer jig.Answer) error {
 		return silent(code)
 	}
 	for _, item := range items {
-		line := a.ruledLine(a.out, item.Ruled, answer, item.Tool, false)
-		if item.Outcome == bulkFailed {
-			line = fmt.Sprintf("%s %s: %s", a.out.red(item.Call), "the decision failed", oneLine(item.Reason, 0))
-		}
-		if err := a.print("%s %s", item.SessionID, line); err != nil {
+		if err := a.print("%s", a.bulkLine(a.out, item, answer)); err != nil {
 			return err
 		}
 	}

@@ -135,7 +135,7 @@ func TestBulkAsksFirst(t *testing.T) {
 		got := jigCLI(t, e, terminal(words), "approve", "--all", "--tool", "file.write")
 		require.Equal(t, row.code, got.code, "%q: %s", words, got.stderr)
 		require.Len(t, e.requests, row.requests, "%q", words)
-		require.Contains(t, got.stderr, "ses_1 1.1 file.write waits for approval")
+		require.Contains(t, got.stderr, "  ses_1 1.1 file.write\n  see one as a whole with: jig approvals show ses_1 1.1\n")
 		require.Contains(t, got.stderr, "Approve 1 call?")
 	}
 	for name, change := range map[string]func(*app){"no terminal": nil, "for a program": terminal("y\n")} {
@@ -180,4 +180,14 @@ func TestBulkMistakes(t *testing.T) {
 		require.NotEmpty(t, got.stderr, name)
 		require.Empty(t, e.requests, name)
 	}
+}
+
+// grantingEngine answers decisions that ask for a grant as prepared, and the others like bulkEngine.
+type grantingEngine struct{ *bulkEngine }
+
+func (e *grantingEngine) Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (client.DecideResult, error) {
+	if decisions[0].Grant != nil {
+		return e.fake.Decide(ctx, tenant, id, decisions)
+	}
+	return e.bulkEngine.Decide(ctx, tenant, id, decisions)
 }

@@ -2,6 +2,7 @@ package starter
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"os"
 	"path"
@@ -121,7 +122,7 @@ type bundleList struct {
 }
 
 // bundles calls use with the tenant's bundles. If the call that lists them does not succeed, it prints the result as for any other call.
-func (a *app) bundles(cmd *cobra.Command, use func(bundleList) error) error {
+func (a *app) bundles(cmd *cobra.Command, use func(engine, bundleList) error) error {
 	ctx := cmd.Context()
 	return a.with(ctx, func(e engine) error {
 		call := client.CallInput{Tenant: a.flags.tenant, Tool: toolname.BundleList, Principal: a.principal(), Source: jig.SourceCLI, Input: json.RawMessage(`{}`)}
@@ -145,7 +146,7 @@ func (a *app) bundles(cmd *cobra.Command, use func(bundleList) error) error {
 		if err := json.Unmarshal(whole.Data, &list); err != nil {
 			return jig.Errorf(jig.CodeInternal, "reading the list of bundles: %w", err)
 		}
-		return use(list)
+		return use(e, list)
 	})
 }
 
@@ -159,7 +160,7 @@ func (a *app) bundleListCommand() *cobra.Command {
   jig bundle list --output json | jq -r '.bundles[].name'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.bundles(cmd, func(list bundleList) error {
+			return a.bundles(cmd, func(_ engine, list bundleList) error {
 				if a.json() {
 					return a.printJSON(list)
 				}
@@ -184,16 +185,16 @@ func (a *app) bundleShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show an installed bundle and its documents",
-		Long: `Show an installed bundle and its documents, by the kind under which they are stored: tools, compositions, prompts and tasks have the
-kind spec, because they share one namespace. JSON output: one of the objects that "jig bundle list" prints.`,
+		Long: `Show an installed bundle and its documents. JSON output: one of the objects that "jig bundle list" prints; there, compositions,
+prompts, tasks and thin tools have the kind spec, under which they are stored, because they share one namespace.`,
 		Example: `  jig bundle show my-bundle`,
 		Args:    arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.bundles(cmd, func(list bundleList) error {
+			return a.bundles(cmd, func(e engine, list bundleList) error {
 				names := make([]string, len(list.Bundles))
 				for i, b := range list.Bundles {
 					if b.Name == args[0] {
-						return a.printBundle(b)
+						return a.printBundle(cmd.Context(), e, b)
 					}
 					names[i] = b.Name
 				}
@@ -204,7 +205,7 @@ kind spec, because they share one namespace. JSON output: one of the objects tha
 	}
 }
 
-func (a *app) printBundle(b bundle.Bundle) error {
+func (a *app) printBundle(ctx context.Context, e engine, b bundle.Bundle) error {
 	if a.json() {
 		return a.printJSON(b)
 	}
@@ -214,9 +215,19 @@ func (a *app) printBundle(b bundle.Bundle) error {
 			a.say("%s", oneLine(text, 200))
 		}
 	}
+	kinds := map[string]string{}
+	if c, err := e.Catalog(ctx, a.flags.tenant); err == nil { // without it, they are shown as they are stored
+		for _, tool := range c.Tools {
+			kinds[tool.Name] = tool.Implementation
+		}
+	}
 	rows := [][]string{{"KIND", "NAME", "VERSION"}}
 	for _, doc := range b.Documents {
-		rows = append(rows, []string{doc.Kind, doc.Name, jig.ShortVersion(doc.Version)})
+		kind := doc.Kind
+		if kind == documentSpec {
+			kind = cmp.Or(kinds[doc.Name], kind)
+		}
+		rows = append(rows, []string{kind, doc.Name, jig.ShortVersion(doc.Version)})
 	}
 	return table(a.stdout, rows)
 }

@@ -121,7 +121,10 @@ func TestBundleListAndShow(t *testing.T) {
 	require.Regexp(t, `notes +1\.2\.0 +2 .* ana +Notes`, got.stdout)
 	got = jigCLI(t, e, nil, "bundle", "show", "notes")
 	require.Equal(t, 0, got.code, got.stderr)
-	require.Regexp(t, `spec +notes\.take +v2`, got.stdout)
+	require.Regexp(t, `spec +notes\.take +v2`, got.stdout, "a catalog without the tool, for example of another worker")
+	e.catalog = client.Catalog{Tools: []jig.Tool{{Name: "notes.take", Implementation: jig.ImplementationThin}}}
+	got = jigCLI(t, e, nil, "bundle", "show", "notes")
+	require.Regexp(t, `thin_tool +notes\.take +v2`, got.stdout, "the kind that its document names")
 	require.Contains(t, got.stderr, "notes 1.2.0 (abc)")
 	got = jigCLI(t, e, nil, "bundle", "show", "nots")
 	require.Equal(t, exitFailed, got.code)

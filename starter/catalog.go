@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -141,6 +142,7 @@ func (a *app) exportCatalog(file string, c client.Catalog) error {
 
 func (a *app) printCatalog(c client.Catalog) error {
 	var rows [][]string
+	documents := map[spec.Kind]int{}
 	category := ""
 	for _, t := range c.Tools {
 		if t.Category != category {
@@ -153,15 +155,19 @@ func (a *app) printCatalog(c client.Catalog) error {
 			runs = a.out.yellow("asks")
 		}
 		first, _, _ := strings.Cut(t.Description, "\n")
+		if kind := spec.Kind(t.Implementation); kind.IsExecution() {
+			first = "(" + string(kind) + ") " + first
+			documents[kind]++
+		}
 		rows = append(rows, []string{"  " + t.Name, string(t.Permission), runs, oneLine(first, 80)})
 	}
-	counts := []string{plural(len(c.Tools), "tool", "tools")}
+	counts := []string{toolsInWords(len(c.Tools), documents)}
 	for _, section := range []struct {
 		one, many string
 		names     []string
 	}{
 		{"agent", "agents", c.Agents},
-		{"execution spec", "execution specs", c.Specs},
+		{"execution spec that is not a tool", "execution specs that are not tools", c.Specs},
 		{"skill", "skills", c.Skills},
 		{"entity type", "entity types", c.EntityTypes},
 	} {
@@ -179,4 +185,19 @@ func (a *app) printCatalog(c client.Catalog) error {
 	}
 	a.say("%s", strings.Join(counts, ", "))
 	return nil
+}
+
+// toolsInWords counts tools, and those among them that are documents by kind: "40 tools (2 compositions, 1 thin tool)".
+func toolsInWords(tools int, documents map[spec.Kind]int) string {
+	text := plural(tools, "tool", "tools")
+	var parts []string
+	for kind, n := range documents {
+		name := strings.ReplaceAll(string(kind), "_", " ")
+		parts = append(parts, plural(n, name, name+"s"))
+	}
+	if len(parts) == 0 {
+		return text
+	}
+	slices.Sort(parts)
+	return text + " (" + strings.Join(parts, ", ") + ")"
 }

@@ -21,8 +21,9 @@ func (a *app) approveCommand() *cobra.Command {
 		Use:   "approve [SESSION [CALL…]]",
 		Short: "Approve waiting calls, as they are or with changed input",
 		Long: `Approve waiting calls, as they are or with changed input. With one of the --grant flags the approval also creates a standing
-approval: matching calls of the tool then run without asking, by default 10 calls of the same agent within 24 hours. See
-"jig grant --help". If a call needs more approvals, the command says which, and the call keeps waiting.
+approval: matching calls of the tool then run without asking, by default 10 calls of the same agent within 24 hours. The command lists
+the calls that wait already and that it covers, and asks whether to approve them too; --yes answers that, and so does "jig grant apply"
+later. See "jig grant --help". If a call needs more approvals, the command says which, and the call keeps waiting.
 
 Without CALL, the command shows and approves the only call that waits in the session or, without SESSION, the only one that you may
 decide. On a terminal it asks first.
@@ -56,10 +57,11 @@ With a key (--key or JIG_SIGNING_KEY) the approval is signed for exactly what is
 			if bulk.all {
 				return a.decideAll(cmd.Context(), bulk, decision)
 			}
-			return a.decide(cmd, args, decision)
+			return a.decide(cmd, args, decision, bulk.yes)
 		},
 	}
 	bulk.add(cmd)
+	cmd.Flags().Lookup("yes").Usage = "with --all, and for the waiting calls that a new standing approval covers: do not ask for confirmation"
 	flags := cmd.Flags()
 	flags.StringVar(&input, "input", "", "input to use instead of the requested one: @file.json, @- or JSON")
 	flags.StringVar(&note, "note", "", "note for the log")
@@ -92,7 +94,7 @@ without SESSION, the only one that you may decide. On a terminal it asks first.`
 			if bulk.all {
 				return a.decideAll(cmd.Context(), bulk, decision)
 			}
-			return a.decide(cmd, args, decision)
+			return a.decide(cmd, args, decision, false)
 		},
 	}
 	bulk.add(cmd)
@@ -121,7 +123,7 @@ these calls yourself.`,
 				return err
 			}
 			decision := jig.Decision{By: p.by, Token: p.token, Answer: jig.AnswerDelegate, To: to, Note: note}
-			return a.decide(cmd, args, decision)
+			return a.decide(cmd, args, decision, false)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "principal who decides in your place")
@@ -133,8 +135,9 @@ these calls yourself.`,
 // several reports whether arguments name more than one call.
 func several(args []string) bool { return len(args) > 2 }
 
-// decide sends the same decision about the calls that the arguments name or, if they name none, about the only one that waits.
-func (a *app) decide(cmd *cobra.Command, args []string, like jig.Decision) error {
+// decide sends the same decision about the calls that the arguments name or, if they name none, about the only one that waits. yes confirms that
+// a grant that comes with the decision approves the waiting calls that it covers.
+func (a *app) decide(cmd *cobra.Command, args []string, like jig.Decision, yes bool) error {
 	return a.with(cmd.Context(), func(e engine) error {
 		session := ""
 		if len(args) > 0 {
@@ -145,14 +148,14 @@ func (a *app) decide(cmd *cobra.Command, args []string, like jig.Decision) error
 			if err != nil {
 				return err
 			}
-			return a.decideThere(cmd.Context(), e, targets, like)
+			return a.decideThere(cmd.Context(), e, targets, like, yes)
 		}
 		target, err := a.onlyWaiting(cmd.Context(), e, session, like.Answer)
 		if err != nil {
 			return err
 		}
 		like.Digest = cmp.Or(like.Digest, target.Digest)
-		return a.decideThere(cmd.Context(), e, []protocol.WaitingCall{target}, like)
+		return a.decideThere(cmd.Context(), e, []protocol.WaitingCall{target}, like, yes)
 	})
 }
 

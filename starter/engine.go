@@ -42,6 +42,7 @@ type decisions interface {
 type operations interface {
 	Grants(ctx context.Context, tenant string, all bool) ([]jig.Grant, error)
 	RevokeGrant(ctx context.Context, request client.GrantsRequest) (jig.Grant, error)
+	GrantFits(ctx context.Context, tenant, grant, principal string) ([]jig.Pending, error)
 	Pause(ctx context.Context, request client.PauseRequest) (client.PauseResult, error)
 	Resume(ctx context.Context, request client.PauseRequest) (client.PauseResult, error)
 	Pauses(ctx context.Context, tenant string) (client.PauseResult, error)
@@ -51,6 +52,7 @@ type operations interface {
 type reviews interface {
 	Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error)
 	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error)
+	Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error)
 	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
 	Usage(ctx context.Context, request protocol.UsageRequest) (protocol.Usage, error)
 	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)

@@ -110,7 +110,7 @@ func (a *app) entityStatus(ctx context.Context, e engine, id string) error {
 		if err := a.print(""); err != nil {
 			return err
 		}
-		if err := a.printStatus(own); err != nil {
+		if err := a.printStatus(ctx, e, own); err != nil {
 			return err
 		}
 	}

@@ -44,6 +44,12 @@ func usage(err error) error { return &exitError{code: exitUsage, err: err} }
 
 func usagef(format string, args ...any) error { return usage(fmt.Errorf(format, args...)) }
 
+// isUsage reports whether an error is a mistake in what the user gave.
+func isUsage(err error) bool {
+	var e *exitError
+	return errors.As(err, &e) && e.code == exitUsage
+}
+
 // silent ends the program with an exit code and without a message.
 func silent(code int) error {
 	if code == exitDone {
@@ -127,7 +133,7 @@ func reported(err error) *jig.Error {
 	var e *jig.Error
 	if !errors.As(err, &e) || e.Message == "" {
 		code := jig.CodeInternal
-		if exit := new(exitError); errors.As(err, &exit) && exit.code == exitUsage {
+		if isUsage(err) {
 			code = jig.CodeInvalidInput
 		}
 		return &jig.Error{Code: code, Message: strings.TrimSpace(err.Error()), Cause: err}

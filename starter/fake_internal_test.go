@@ -54,7 +54,10 @@ type fake struct {
 	paused  client.PauseRequest
 	resumed client.PauseRequest
 	grants  []jig.Grant
-	pauses  client.PauseResult
+	// fits are the waiting calls that a grant covers, and fitsOf says for which grant and whom they were asked for.
+	fits   []jig.Pending
+	fitsOf string
+	pauses client.PauseResult
 	// onDecide changes the prepared answers after a decision.
 	onDecide func(f *fake)
 	// whole is the result that an artifact holds; fetched lists the artifacts that were read.
@@ -205,6 +208,11 @@ func (f *fake) RevokeGrant(_ context.Context, request client.GrantsRequest) (jig
 		}
 	}
 	return jig.Grant{}, jig.Errorf(jig.CodeNotFound, "there is no grant %q", request.Revoke).WithField("grant")
+}
+
+func (f *fake) GrantFits(_ context.Context, _, grant, principal string) ([]jig.Pending, error) {
+	f.fitsOf = grant + " for " + principal
+	return f.fits, f.err
 }
 
 func (f *fake) Pause(_ context.Context, request client.PauseRequest) (client.PauseResult, error) {

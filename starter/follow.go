@@ -138,63 +138,6 @@ func (f *follower) attend(ctx context.Context) error {
 	return nil
 }
 
-// deal answers one waiting call or shows how to answer it. It reports whether the call has been answered, now or earlier. It does not ask
-// twice about a call that keeps waiting, for example for another person.
-func (f *follower) deal(ctx context.Context, p jig.Pending) (answered bool, err error) {
-	if answered, dealt := f.dealtWith(p); dealt {
-		return answered, nil
-	}
-	f.showPending(p)
-	said := reply{answer: jig.AnswerApprove, note: "approved by --yes"}
-	if p.Kind == jig.PendingReconcile || f.mode == answerTell || f.mode == answerYes && p.Kind != jig.PendingApproval {
-		f.note(p, false)
-		return false, nil
-	}
-	by, err := f.actor()
-	if err != nil {
-		return false, err
-	}
-	if f.mode == answerAsk {
-		if said, err = f.ask(ctx, p); err != nil {
-			return false, err
-		}
-		if said.skipped() {
-			f.note(p, false)
-			return false, nil
-		}
-	}
-	ruled, err := f.send(ctx, p, by, said)
-	if err != nil {
-		return false, f.decideFailed(err)
-	}
-	if said.value != nil {
-		said.answer = ruledAnswered
-	}
-	settled := true
-	for _, r := range ruled.Decisions {
-		f.say("%s", f.ruledLine(f.err, r, said.answer, p.Tool, f.mode == answerYes))
-		settled = settled && r.Outcome == jig.DecisionAccepted && r.Status != jig.CallWaiting
-	}
-	f.note(p, settled)
-	return settled, nil
-}
-
-// send sends a person's answer. If there is a key, the answer is signed for the digest that was shown.
-func (f *follower) send(ctx context.Context, p jig.Pending, by string, said reply) (client.DecideResult, error) {
-	if said.value != nil {
-		answer := jig.Reply{Call: p.Call, Value: said.value, By: by, Note: said.note}
-		if err := f.signReply(p.SessionID, &answer, p.Digest); err != nil {
-			return client.DecideResult{}, err
-		}
-		return f.engine.Reply(ctx, f.flags.tenant, p.SessionID, answer)
-	}
-	decisions := []jig.Decision{{Call: p.Call, By: by, Answer: said.answer, Digest: p.Digest, Note: said.note, Reason: said.reason}}
-	if err := f.signDecisions(ctx, f.engine, p.SessionID, decisions); err != nil {
-		return client.DecideResult{}, err
-	}
-	return f.engine.Decide(ctx, f.flags.tenant, p.SessionID, decisions)
-}
-
 // decideFailed lets following continue if the session changed while the answer was on its way, or if the error is transient.
 func (f *follower) decideFailed(err error) error {
 	switch code := jig.CodeOf(err); {

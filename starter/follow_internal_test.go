@@ -34,7 +34,8 @@ func TestYes_ApprovesAndReportsIt(t *testing.T) {
 	got := jigCLI(t, e, nil, "run", "review", "--yes")
 	require.Equal(t, exitDone, got.code, got.stderr)
 	require.Equal(t, []jig.Decision{{Call: "3.1", By: "ana", Answer: jig.AnswerApprove, Digest: "d1", Note: "approved by --yes"}}, e.decided)
-	require.Contains(t, got.stderr, "approved 3.1 file.write (without asking, because of --yes)")
+	require.Contains(t, got.stderr, "\napproved 3.1 file.write (without asking, because of --yes)\n")
+	require.NotContains(t, got.stderr, "waits for approval", "one line for each call")
 }
 
 func TestFollow_WithoutATerminalPrintsCommands(t *testing.T) {
@@ -43,8 +44,8 @@ func TestFollow_WithoutATerminalPrintsCommands(t *testing.T) {
 	got := jigCLI(t, e, nil, "run", "review", "--follow")
 	require.Empty(t, e.decided)
 	require.Contains(t, got.stderr, `temporal workflow signal --workflow-id ses_1 --name approve --input '{"call":"3.1","by":"ana"}'`)
-	require.Contains(t, got.stderr, "jig approve ses_1 3.1\n")
-	require.Contains(t, got.stderr, "jig deny ses_1 3.1 --reason …\n")
+	require.Contains(t, got.stderr, "jig approve ses_1 3.1 --as ana\n")
+	require.Contains(t, got.stderr, "jig deny ses_1 3.1 --reason … --as ana\n")
 	require.Contains(t, got.stderr, "? 3.1 file.write waits for approval · write report.md")
 }
 
@@ -78,7 +79,7 @@ func TestFollow_PromptsOnATerminal(t *testing.T) {
 		asked := 0
 		got := jigCLI(t, e, func(a *app) {
 			a.interactive = true
-			a.ask = func(context.Context, jig.Pending) (reply, error) { asked++; return row.reply, row.err }
+			a.ask = func(context.Context, prompt) (reply, error) { asked++; return row.reply, row.err }
 		}, "run", "review", "--follow")
 		require.Equal(t, row.code, got.code, "%s: %s", name, got.stderr)
 		require.Equal(t, row.decided, e.decided, name)
@@ -252,7 +253,7 @@ func TestFollow_AnswersChildSessions(t *testing.T) {
 	got = jigCLI(t, delegated(), nil, "status", "ses_1")
 	require.Contains(t, got.stdout, "1.1 → ses_child 3.1 file.write waits for approval")
 	require.Regexp(t, `1\.1 +agent\.run +executing.*→ ses_child`, got.stdout)
-	require.Contains(t, got.stderr, "jig approve ses_child 3.1\n")
+	require.Contains(t, got.stdout, "jig approve ses_child 3.1 --as ana\n")
 }
 
 func TestFollow_ShowsWhatTheModelSays(t *testing.T) {

@@ -3,6 +3,7 @@ package starter
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,11 @@ func (f *grantFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.uses, f.prefix+"uses", 0, "number of calls it approves (default 10)")
 	flags.StringVar(&f.expires, f.prefix+"expires", "", "how long it is valid, e.g. 12h or 7d (default 24h)")
 	flags.StringVar(&f.agent, f.prefix+"agent", "", "only calls of this agent; * for all agents")
+}
+
+// givesGrant reports whether a flag of a command asks for a grant together with an approval.
+func givesGrant(cmd *cobra.Command) bool {
+	return slices.ContainsFunc([]string{"when", "uses", "expires", "agent"}, func(name string) bool { return cmd.Flags().Changed("grant-" + name) })
 }
 
 // request converts the flags to a grant request; nil if no flag was given.
@@ -64,13 +70,13 @@ func (f *grantFlags) request(cmd *cobra.Command) (*jig.GrantRequest, error) {
 func (a *app) grantCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "grant",
-		Short: "Create, list and revoke standing approvals",
-		Long: `Create, list and revoke standing approvals. A call that a standing approval covers runs without asking, until the approval is used
+		Short: "Create, apply, list and revoke standing approvals",
+		Long: `Create, apply, list and revoke standing approvals. A call that a standing approval covers runs without asking, until the approval is used
 up, expires or is revoked. It counts as an approval by the people who gave it. It never covers a destructive tool or one that always
 asks. You can also give one while approving a call: see "jig approve --help".`,
 		Example: `  jig grant create --tool file.write --when 'input.path.startsWith("docs/")' --uses 20 --expires 7d
   jig grant list`,
-	}, a.grantCreateCommand(), a.grantListCommand(), a.grantRevokeCommand())
+	}, a.grantCreateCommand(), a.grantApplyCommand(), a.grantListCommand(), a.grantRevokeCommand())
 }
 
 func (a *app) grantCreateCommand() *cobra.Command {

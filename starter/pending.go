@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,66 +13,9 @@ import (
 	"github.com/jig-run/jig/internal/jsontext"
 )
 
-// showPending shows a waiting call on stderr, with the commands that answer it.
-func (a *app) showPending(p jig.Pending) {
-	a.say("%s", a.pendingText(a.err, p))
-	a.showCommands(p)
-}
-
-// pendingText formats a waiting call for people.
-func (a *app) pendingText(c palette, p jig.Pending) string {
-	head := "waits for approval"
-	switch p.Kind {
-	case jig.PendingReconcile:
-		head = "outcome unknown"
-		if p.Attempt > 1 {
-			head = fmt.Sprintf("outcome of attempt %d unknown", p.Attempt)
-		}
-	case jig.PendingQuestion:
-		head = "asks a person"
-	case jig.PendingApproval:
-	}
-	call := c.yellow(oneLine(p.Call, 0))
-	if p.Via != "" { // it waits in a child session that answers the call
-		call = fmt.Sprintf("%s → %s %s", oneLine(p.Via, 0), oneLine(p.SessionID, 0), call)
-	}
-	lines := []string{fmt.Sprintf("%s %s %s", call, c.bold(oneLine(p.Tool, 0)), head)}
-	if p.Kind == jig.PendingReconcile {
-		lines[0] = fmt.Sprintf("%s %s: %s", call, c.bold(oneLine(p.Tool, 0)), head)
-	}
-	if p.Kind == jig.PendingQuestion && p.Question != nil {
-		lines = append(lines, indent(questionText(*p.Question), "  "))
-	} else {
-		if p.Preview != nil {
-			lines = append(lines, previewText(c, *p.Preview, a.width()))
-		}
-		if p.Summary != "" {
-			lines = append(lines, "  "+oneLine(p.Summary, 200))
-		}
-		if len(p.Input) > 0 {
-			lines = append(lines, indent(inputText(p), "    "))
-		}
-	}
-	for _, reason := range p.Reasons {
-		lines = append(lines, "  · "+oneLine(reason, 200))
-	}
-	for _, fact := range pendingFacts(p) {
-		lines = append(lines, "  "+c.dim(fact))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// showCommands shows the exact commands that answer a waiting call.
-func (a *app) showCommands(p jig.Pending) {
-	a.say("  answer it with one of:")
-	for _, command := range a.answers(p) {
-		a.say("    %s", a.err.cyan(command))
-	}
-}
-
-// answers lists the commands that answer a waiting call. If decisions are signed, it leaves out the command of the stock Temporal CLI,
-// which would need a token from `jig token`.
-func (a *app) answers(p jig.Pending) []string {
+// answers lists the commands that answer a waiting call as the principal whom the identity flags name. If decisions are signed, or the name is
+// left open, it leaves out the command of the stock Temporal CLI, which would need a token from `jig token` or the name in its payload.
+func (a *app) answers(p jig.Pending, identity []string) []string {
 	var signal string
 	var own [][]string
 	switch p.Kind {
@@ -104,11 +48,11 @@ func (a *app) answers(p jig.Pending) []string {
 		}
 	}
 	var list []string
-	if !a.signs() {
+	if !a.signs() && !slices.Contains(identity, "…") {
 		list = append(list, signal)
 	}
 	for _, words := range own {
-		list = append(list, a.command(words...))
+		list = append(list, a.command(append(words, identity...)...))
 	}
 	return list
 }

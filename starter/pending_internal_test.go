@@ -2,12 +2,14 @@ package starter
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // reviewed is an approval that needs several people.
@@ -30,25 +32,123 @@ func reviewed() jig.Pending {
 
 func TestPending_ShowsTerms(t *testing.T) {
 	t.Parallel()
-	got := jigCLI(t, &fake{pending: []jig.Pending{reviewed()}}, nil, "approvals")
+	p, begun := reviewed(), time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // the time at which jigCLIAt begins
+	p.RequestedAt, p.NextAt, p.ExpiresAt = begun, begun.Add(30*time.Minute), begun.Add(7*24*time.Hour)
+	got, _ := jigCLIAt(t, &fake{pending: []jig.Pending{p}}, "approvals", "--as", "ben")
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Equal(t, `ses_1 3.1 file.write waits for approval
+  · a write asks
   write report.md
     path: report.md
-  · a write asks
   requested by ana, agent billing
   needs 2 of group finance (pay/large); after 30m also dora
   needs 1 of anybody (pay/any)
   ana may not decide, having requested it
   approved so far by ben (claimed): 1 of 2 approvals by group finance, 1 missing
   carla delegated to emil
-  from `+moment(noon.Add(30*time.Minute))+`, dora may also decide
-  expires `+moment(noon.Add(time.Hour))+`, and then the session is canceled
-`, got.stdout)
-	require.Contains(t, got.stderr, "jig approve ses_1 3.1\n")
-	require.Contains(t, got.stderr, "jig deny ses_1 3.1 --reason …\n")
-	require.Contains(t, got.stderr, "jig delegate ses_1 3.1 --to …\n")
-	require.Contains(t, got.stderr, "temporal workflow signal")
+  dora may also decide in 30m (`+moment(begun.Add(30*time.Minute))+`)
+  expires in 7d (`+moment(begun.Add(7*24*time.Hour))+`), and then the session is canceled
+  answer it with one of:
+    temporal workflow signal --workflow-id ses_1 --name approve --input '{"call":"3.1","by":"ben"}'
+    jig approve ses_1 3.1 --as ben
+    jig deny ses_1 3.1 --reason … --as ben
+    jig delegate ses_1 3.1 --to … --as ben
+`, got.stdout, "everything is on one stream")
+	require.Empty(t, got.stderr)
+}
+
+// The commands are those that work for the person who reads them.
+func TestPending_Commands(t *testing.T) {
+	t.Parallel()
+	file, _ := newKey(t, "dora")
+	refused := []protocol.Review{{SessionID: "ses_1", Call: "3.1", Refusal: "ana asked for this call and may not decide it"}}
+	unsigned := []protocol.Review{{SessionID: "ses_1", Call: "3.1", Refusal: "this tenant accepts only signed decisions", Unsigned: true}}
+	for name, row := range map[string]struct {
+		reviews  []protocol.Review
+		env      map[string]string
+		args     []string
+		has, not []string
+		asked    string
+	}{
+		"a guessed name": {asked: "ana", has: []string{"jig approve ses_1 3.1 --as ana\n", `"by":"ana"`}},
+		"a given name":   {args: []string{"--as", "ben"}, asked: "ben", has: []string{"jig approve ses_1 3.1 --as ben\n"}},
+		"a name in the environment": {
+			env: map[string]string{"JIG_PRINCIPAL": "ben"}, asked: "ben", has: []string{"jig approve ses_1 3.1\n", `"by":"ben"`},
+		},
+		"a key": {
+			env: map[string]string{signingKeySetting: file}, asked: "dora", has: []string{"jig approve ses_1 3.1\n"}, not: []string{"temporal workflow signal"},
+		},
+		"a guessed name that may not decide": {
+			reviews: refused, asked: "ana", not: []string{"jig approve ses_1 3.1 --as ana", "temporal workflow signal", "answer it with"},
+			has: []string{"\n  ana asked for this call and may not decide it\n  if you are not ana, say who you are:\n    jig approve ses_1 3.1 --as …\n"},
+		},
+		"a given name that may not decide": {
+			reviews: refused, args: []string{"--as", "ana"}, asked: "ana", has: []string{"\n  ana asked for this call and may not decide it\n"},
+			not: []string{"jig approve", "temporal workflow signal", "if you are"},
+		},
+		"no key where one is needed": {
+			reviews: unsigned, asked: "ana", has: []string{"accepts only signed decisions\n    jig approve ses_1 3.1 --key …\n"}, not: []string{"temporal workflow signal", "--as"},
+		},
+	} {
+		f := &fake{pending: []jig.Pending{reviewed()}, reviewFakes: reviewFakes{reviews: row.reviews}}
+		got := jigCLI(t, f, func(a *app) {
+			for key, value := range row.env {
+				a.env[key] = value
+			}
+		}, append([]string{"approvals"}, row.args...)...)
+		require.Equal(t, 0, got.code, got.stderr)
+		require.Equal(t, row.asked, f.reviewed, name)
+		for _, text := range row.has {
+			require.Contains(t, got.stdout, text, name)
+		}
+		for _, text := range row.not {
+			require.NotContains(t, got.stdout, text, name)
+		}
+	}
+}
+
+// If nothing is known about the user's rights, for example because the worker is older, the card is shown without.
+func TestPending_WithoutReviews(t *testing.T) {
+	t.Parallel()
+	f := &fake{pending: []jig.Pending{reviewed()}}
+	f.failing = jig.Errorf(jig.CodeInternal, "unable to find activityType=jig.review")
+	got := jigCLI(t, f, nil, "approvals")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Contains(t, got.stdout, "jig approve ses_1 3.1 --as ana\n")
+}
+
+func TestPending_SaysWhatPolicyDemandsToday(t *testing.T) {
+	t.Parallel()
+	terms := &jig.Terms{NotRequester: true, Requirements: []jig.Requirement{{Rule: "cms/publish", Approvers: jig.Approvers{Groups: []string{"editors"}}, Quorum: 2}}}
+	p := reviewed()
+	for want, r := range map[string]protocol.Review{
+		"":                            {},
+		"it would run without asking": {Today: jig.VerdictRun},
+		"it would be denied":          {Today: jig.VerdictDeny},
+		"1 of anybody":                {Today: jig.VerdictAsk},
+		"1 of anybody, but not ana":   {Today: jig.VerdictAsk, Terms: &jig.Terms{NotRequester: true}},
+		"2 of group editors (cms/publish), but not ana": {Today: jig.VerdictAsk, Terms: terms},
+	} {
+		text := newApp("jig", nil, nil, nil, nil).cardText(palette{}, card{p, r})
+		if want == "" {
+			require.NotContains(t, text, "today's policy")
+			continue
+		}
+		require.Contains(t, text, "\n  terms of "+clock(noon, time.Now())+"; by today's policy: "+want, "and nothing after it")
+		require.True(t, strings.HasSuffix(text, want), text)
+	}
+}
+
+func TestFromNow(t *testing.T) {
+	t.Parallel()
+	for want, d := range map[string]time.Duration{
+		"in 7d": 7*24*time.Hour - time.Second, "in 2d": 36 * time.Hour, "in 35h": 35*time.Hour + 29*time.Minute, "in 90m": 89*time.Minute + 40*time.Second,
+		"in 2h": 90 * time.Minute, "in 89s": 89 * time.Second, "in 2m": 90 * time.Second, "in 0s": 0, "3h ago": -3 * time.Hour,
+	} {
+		require.Equal(t, want, fromNow(noon.Add(d), noon))
+	}
+	require.Equal(t, noon.Local().Format("15:04"), clock(noon, noon.Add(time.Minute)))
+	require.Equal(t, noon.Local().Format("2006-01-02 15:04"), clock(noon, noon.Add(48*time.Hour)))
 }
 
 func TestPending_Facts(t *testing.T) {
@@ -59,20 +159,20 @@ func TestPending_Facts(t *testing.T) {
 	}{
 		"anybody":    {func(p *jig.Pending) { p.Terms = nil }, "anybody may decide"},
 		"nobody":     {func(p *jig.Pending) { p.RequestedBy = "" }, "the requester may not decide, having requested it"},
-		"reminder":   {func(p *jig.Pending) { p.NextAt = noon.Add(time.Minute) }, "next reminder " + moment(noon.Add(time.Minute))},
+		"reminder":   {func(p *jig.Pending) { p.NextAt = noon.Add(time.Minute) }, " ago (" + moment(noon.Add(time.Minute)) + ")"},
 		"fails":      {func(p *jig.Pending) { p.Terms.OnExpiry = jig.ExpiryFail }, "and then the session fails"},
+		"no agent":   {func(p *jig.Pending) { p.Agent = jig.CallAgent }, "requested by ana, without an agent"},
 		"one line":   {func(p *jig.Pending) { p.Agent = "a\n\x1b[31mb" }, "agent a [31mb"},
 		"enough":     {func(p *jig.Pending) { p.Terms = nil }, ": nothing is missing"},
 		"reconciler": {func(p *jig.Pending) { p.Kind = jig.PendingReconcile }, "needs 2 of group finance"},
 	} {
 		p := reviewed()
 		tt.change(&p)
-		require.Contains(t, newApp("jig", nil, nil, nil, nil).pendingText(palette{}, p), tt.has, name)
-		require.Contains(t, pendingInWords(p), tt.has, "%s: on the terminal, too", name)
+		require.Contains(t, newApp("jig", nil, nil, nil, nil).cardText(palette{}, card{Pending: p}), tt.has, name)
 	}
 	p := waitingCall()
 	p.Kind = jig.PendingReconcile
-	text := newApp("jig", nil, nil, nil, nil).pendingText(palette{}, p)
+	text := newApp("jig", nil, nil, nil, nil).cardText(palette{}, card{Pending: p})
 	require.Contains(t, text, "3.1 file.write: outcome unknown")
 	require.NotContains(t, text, "anybody may decide", "the tenant's settings decide, which the command does not know")
 }
@@ -86,15 +186,8 @@ func TestQuestionsAreShown(t *testing.T) {
 	require.Contains(t, got.stdout, "3.1 person.ask asks a person\n  Which one?\n  Say  [31mso.\n    1. {\"id\": 7}\n    2. null\n"+
 		"  answer schema: {\"type\":[\"object\",\"null\"]}\n")
 	require.NotContains(t, got.stdout, "path: report.md", "the question replaces the input")
-	require.Contains(t, got.stderr, `jig answer ses_1 3.1 '{"id": 7}|null'`)
-	require.Contains(t, got.stderr, "jig deny ses_1 3.1 --reason …")
-}
-
-func TestPending_WithAKeyShowsNoUnsignedSignal(t *testing.T) {
-	t.Parallel()
-	got := jigCLI(t, &fake{pending: []jig.Pending{reviewed()}}, func(a *app) { a.env[signingKeySetting] = "ana.key" }, "approvals")
-	require.Contains(t, got.stderr, "jig approve ses_1 3.1\n")
-	require.NotContains(t, got.stderr, "temporal workflow signal", "the signal would need a token")
+	require.Contains(t, got.stdout, `jig answer ses_1 3.1 '{"id": 7}|null' --as ana`)
+	require.Contains(t, got.stdout, "jig deny ses_1 3.1 --reason … --as ana")
 }
 
 func TestEventsOfApprovalsAreReadable(t *testing.T) {

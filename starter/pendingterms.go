@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/duration"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // claimedName returns a principal's name, marked if the identity was not proved.
@@ -20,14 +22,18 @@ func claimedName(name string, claimed bool) string {
 
 // pendingFacts describes a waiting call, one fact per line: who asked for it, who may decide, what was decided so far, and when the next
 // reminder or escalation and the expiry are due.
-func pendingFacts(p jig.Pending) []string {
+func pendingFacts(p jig.Pending, now time.Time) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, oneLine(fmt.Sprintf(format, args...), 300)) }
 	var from []string
 	if p.RequestedBy != "" {
 		from = append(from, "requested by "+p.RequestedBy)
 	}
-	if p.Agent != "" {
+	switch p.Agent {
+	case "":
+	case jig.CallAgent:
+		from = append(from, "without an agent")
+	default:
 		from = append(from, "agent "+p.Agent)
 	}
 	if p.ParentID != "" {
@@ -51,10 +57,10 @@ func pendingFacts(p jig.Pending) []string {
 		add("%s delegated to %s", d.From, d.To)
 	}
 	if !p.NextAt.IsZero() {
-		add("%s", nextFact(p, consent.Terms))
+		add("%s", nextFact(p, consent.Terms, now))
 	}
 	if !p.ExpiresAt.IsZero() {
-		add("expires %s%s", moment(p.ExpiresAt), expiryFact(consent.Terms.OnExpiry))
+		add("expires %s%s", when(p.ExpiresAt, now), expiryFact(consent.Terms.OnExpiry))
 	}
 	return lines
 }
@@ -66,34 +72,74 @@ func termFacts(p jig.Pending, t jig.Terms) []string {
 	}
 	var lines []string
 	for _, r := range t.Requirements {
-		line := fmt.Sprintf("needs %d of %s", max(1, r.Quorum), r.Approvers)
-		if r.Rule != "" {
-			line += " (" + r.Rule + ")"
-		}
-		for _, e := range r.Escalate {
-			line += fmt.Sprintf("; after %s also %s", duration.Format(e.After), e.Approvers)
-		}
-		lines = append(lines, line)
+		lines = append(lines, "needs "+requirementText(r))
 	}
 	if len(lines) == 0 {
 		lines = append(lines, "anybody may decide")
 	}
 	if t.NotRequester {
-		lines = append(lines, ""+cmp.Or(p.RequestedBy, "the requester")+" may not decide, having requested it")
+		lines = append(lines, cmp.Or(p.RequestedBy, "the requester")+" may not decide, having requested it")
 	}
 	return lines
 }
 
+// requirementText says who must approve, and how many of them.
+func requirementText(r jig.Requirement) string {
+	text := fmt.Sprintf("%d of %s", max(1, r.Quorum), r.Approvers)
+	if r.Rule != "" {
+		text += " (" + r.Rule + ")"
+	}
+	for _, e := range r.Escalate {
+		text += fmt.Sprintf("; after %s also %s", duration.Format(e.After), e.Approvers)
+	}
+	return text
+}
+
+// todayFact says what policy demands today if that is something else than the terms under which the call waits; "" if it is not.
+func todayFact(p jig.Pending, r protocol.Review, now time.Time) string {
+	today := ""
+	switch r.Today {
+	case jig.VerdictRun:
+		today = "it would run without asking"
+	case jig.VerdictAsk:
+		today = demandedText(p, r.Terms)
+	case jig.VerdictDeny, jig.VerdictRefuse:
+		today = "it would be denied"
+	default:
+		return ""
+	}
+	return oneLine(fmt.Sprintf("terms of %s; by today's policy: %s", clock(p.RequestedAt, now), today), 300)
+}
+
+// demandedText formats terms on one line.
+func demandedText(p jig.Pending, t *jig.Terms) string {
+	if t == nil {
+		return "1 of anybody"
+	}
+	var parts []string
+	for _, r := range t.Requirements {
+		parts = append(parts, requirementText(r))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "1 of anybody")
+	}
+	text := strings.Join(parts, ", and ")
+	if t.NotRequester {
+		text += ", but not " + cmp.Or(p.RequestedBy, "the requester")
+	}
+	return text + expiryFact(t.OnExpiry)
+}
+
 // nextFact says what happens at p.NextAt.
-func nextFact(p jig.Pending, t jig.Terms) string {
+func nextFact(p jig.Pending, t jig.Terms, now time.Time) string {
 	for _, r := range t.Requirements {
 		for _, e := range r.Escalate {
 			if p.RequestedAt.Add(e.After).Equal(p.NextAt) {
-				return fmt.Sprintf("from %s, %s may also decide", moment(p.NextAt), e.Approvers)
+				return fmt.Sprintf("%s may also decide %s", e.Approvers, when(p.NextAt, now))
 			}
 		}
 	}
-	return "next reminder " + moment(p.NextAt)
+	return "next reminder " + when(p.NextAt, now)
 }
 
 func expiryFact(o jig.ExpiryOutcome) string {

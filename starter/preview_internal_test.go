@@ -55,12 +55,13 @@ func TestPreviewText_CannotImitateTheCard(t *testing.T) {
 func TestPendingText_ShowsThePreviewFirst(t *testing.T) {
 	t.Parallel()
 	a := &app{}
-	text := a.pendingText(palette{}, jig.Pending{
+	text := a.cardText(palette{}, card{Pending: jig.Pending{
 		Kind: jig.PendingApproval, Call: "1.1", Tool: "file.write", Summary: "Writes a file.", Input: []byte(`{"path":"a"}`), Reasons: []string{"it writes"},
 		Preview: &jig.Preview{Title: "Creates a"},
-	})
-	preview, summary := strings.Index(text, "preview: Creates a"), strings.Index(text, "Writes a file.")
+	}})
+	preview, reason, summary := strings.Index(text, "preview: Creates a"), strings.Index(text, "· it writes"), strings.Index(text, "Writes a file.")
 	require.Positive(t, preview)
-	require.Less(t, preview, summary)
-	require.NotContains(t, a.pendingText(palette{}, jig.Pending{Kind: jig.PendingApproval, Call: "1.1", Tool: "a.b"}), "preview", "a tool without previews is shown as before")
+	require.Less(t, preview, reason)
+	require.Less(t, reason, summary, "reasons stand before the arguments")
+	require.NotContains(t, a.cardText(palette{}, card{Pending: jig.Pending{Kind: jig.PendingApproval, Call: "1.1", Tool: "a.b"}}), "preview", "a tool without previews is shown as before")
 }

@@ -24,6 +24,14 @@ type reviewFakes struct {
 	document string
 	all      bool
 	failing  error
+	// reviews are the answers about waiting calls, and reviewed says for whom they were asked.
+	reviews  []protocol.Review
+	reviewed string
+}
+
+func (f *reviewFakes) Review(_ context.Context, _, principal string, _ bool, _ []protocol.WaitingCall) ([]protocol.Review, error) {
+	f.reviewed = principal
+	return f.reviews, f.failing
 }
 
 func (f *reviewFakes) Pending(_ context.Context, _ string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error) {

@@ -41,14 +41,8 @@ JSON output: {"pending": …, "input": …}.`,
 					return a.printJSON(shownCall{Pending: pending, Input: input})
 				}
 				pending.Input, pending.Truncated = input, false
-				if err := a.print("%s %s", pending.SessionID, a.pendingText(a.out, pending)); err != nil {
-					return err
-				}
-				if err := a.print("  digest %s", pending.Digest); err != nil {
-					return err
-				}
-				a.showCommands(pending)
-				return nil
+				k := a.cards(cmd.Context(), e, []jig.Pending{pending})[0]
+				return a.print("%s %s\n  digest %s\n%s", k.SessionID, a.cardText(a.out, k), k.Digest, a.commandsText(a.out, k))
 			})
 		},
 	}

@@ -197,7 +197,7 @@ func TestPromptsAndYesAreSigned(t *testing.T) {
 		got := jigCLI(t, e, func(a *app) {
 			a.env[signingKeySetting] = file
 			a.interactive = true
-			a.ask = func(context.Context, jig.Pending) (reply, error) { return reply{answer: jig.AnswerApprove}, nil }
+			a.ask = func(context.Context, prompt) (reply, error) { return reply{answer: jig.AnswerApprove}, nil }
 		}, args...)
 		require.Equal(t, 0, got.code, "%s: %s", name, got.stderr)
 		require.Len(t, e.decided, 1, name)

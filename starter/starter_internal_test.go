@@ -262,8 +262,8 @@ func TestCatalog_ListsRegisteredDocuments(t *testing.T) {
 	t.Parallel()
 	got := jigCLI(t, &fake{catalog: known()}, nil, "catalog")
 	require.Equal(t, 0, got.code, got.stderr)
-	require.Contains(t, got.stdout, "agents\n  review\nexecution specs\n  nightly\nskills\n  notes\nentity types\n  module\n")
-	require.Equal(t, "3 tools, 1 agent, 1 execution spec, 1 skill, 1 entity type\n", got.stderr)
+	require.Contains(t, got.stdout, "agents\n  review\nexecution specs that are not tools\n  nightly\nskills\n  notes\nentity types\n  module\n")
+	require.Equal(t, "3 tools (1 composition), 1 agent, 1 execution spec that is not a tool, 1 skill, 1 entity type\n", got.stderr)
 }
 
 func TestFlagCompletion(t *testing.T) {

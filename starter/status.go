@@ -42,7 +42,7 @@ func (a *app) statusCommand() *cobra.Command {
 				if a.json() {
 					return a.printJSON(wholeLists(view))
 				}
-				return a.printStatus(view)
+				return a.printStatus(cmd.Context(), e, view)
 			})
 		},
 	}
@@ -59,10 +59,10 @@ func wholeLists(view jig.SessionView) jig.SessionView {
 	return view
 }
 
-func (a *app) printStatus(view jig.SessionView) error {
+func (a *app) printStatus(ctx context.Context, e engine, view jig.SessionView) error {
 	rows := [][]string{
 		{"session", a.out.bold(view.SessionID)},
-		{"agent", view.Agent},
+		{"agent", agentName(view.Agent)},
 		{"status", a.statusWord(a.out, string(view.Status))},
 		{"pass", fmt.Sprint(view.Pass)},
 	}
@@ -101,12 +101,13 @@ func (a *app) printStatus(view jig.SessionView) error {
 			return err
 		}
 	}
-	for _, p := range view.Pending {
-		p.SessionID = cmp.Or(p.SessionID, view.SessionID)
-		if err := a.print("\n%s", a.pendingText(a.out, p)); err != nil {
+	for i := range view.Pending {
+		view.Pending[i].SessionID = cmp.Or(view.Pending[i].SessionID, view.SessionID)
+	}
+	for _, k := range a.cards(ctx, e, view.Pending) {
+		if err := a.printCard(k, "\n"); err != nil {
 			return err
 		}
-		a.showCommands(p)
 	}
 	switch {
 	case len(view.Output) > 0:
@@ -115,6 +116,14 @@ func (a *app) printStatus(view jig.SessionView) error {
 		return a.print("\n%s", safeText(view.Answer))
 	}
 	return nil
+}
+
+// agentName returns the name of a session's agent for people: "none" for a call that was made without one.
+func agentName(name string) string {
+	if name == jig.CallAgent {
+		return "none"
+	}
+	return name
 }
 
 // wholeOutput returns a session's whole output, or nil if there is none. If the view has only the beginning, it fetches the rest.

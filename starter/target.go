@@ -59,13 +59,13 @@ func (a *app) onlyWaiting(ctx context.Context, e engine, session string, answer 
 	default:
 		commands := make([]string, 0, len(list))
 		for _, p := range list[:min(len(list), 10)] {
-			commands = append(commands, "  "+a.command(string(answer), p.SessionID, p.Call))
+			commands = append(commands, "  "+a.command(append([]string{string(answer), p.SessionID, p.Call}, a.identity()...)...))
 		}
 		return protocol.WaitingCall{}, usage(jig.Errorf(jig.CodeInvalidInput, "%d calls %s wait for approval", len(list), where).WithField("call").
 			WithHint("name one of them:\n" + strings.Join(commands, "\n")))
 	}
 	p := list[0]
-	a.say("%s %s", p.SessionID, a.pendingText(a.err, p))
+	a.say("%s %s", p.SessionID, a.cardText(a.err, a.cards(ctx, e, list)[0]))
 	if a.interactive && !a.json() {
 		going, err := a.confirm(ctx, fmt.Sprintf("%s%s it?", strings.ToUpper(string(answer[:1])), string(answer[1:])))
 		if err != nil {
@@ -79,8 +79,9 @@ func (a *app) onlyWaiting(ctx context.Context, e engine, session string, answer 
 	return protocol.WaitingCall{SessionID: p.SessionID, Call: p.Call, Tool: p.Tool, Digest: p.Digest}, nil
 }
 
-// decideThere makes the same decision about calls that wait in one session, and prints the outcomes.
-func (a *app) decideThere(ctx context.Context, e engine, targets []protocol.WaitingCall, like jig.Decision) error {
+// decideThere makes the same decision about calls that wait in one session, and prints the outcomes. If a grant comes with it, it goes on with
+// the waiting calls that the grant covers.
+func (a *app) decideThere(ctx context.Context, e engine, targets []protocol.WaitingCall, like jig.Decision, yes bool) error {
 	session := targets[0].SessionID
 	list := make([]jig.Decision, len(targets))
 	for i, target := range targets {
@@ -98,5 +99,8 @@ func (a *app) decideThere(ctx context.Context, e engine, targets []protocol.Wait
 	if err != nil {
 		return err
 	}
-	return a.printRuled(session, result, like.Answer)
+	if like.Grant == nil || len(result.Decisions) != 1 || result.Decisions[0].Grant == "" {
+		return a.printRuled(session, result, like.Answer)
+	}
+	return a.withRelease(ctx, e, session, result, like, yes)
 }

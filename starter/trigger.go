@@ -145,6 +145,7 @@ func (a *app) printCall(r client.CallResult) error {
 		a.say("%s", oneLine(r.Result.Summary, 200))
 	}
 	a.sayEntity(r.Result.Data)
+	a.sayGrant(r.Result.Data)
 	text := cmp.Or(r.Result.Markdown, prettyJSON(r.Result.Data))
 	if text == "" {
 		return silent(callExit(r.Status))

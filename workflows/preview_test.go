@@ -19,6 +19,9 @@ func TestDetails_ShowThePreviewFirst(t *testing.T) {
 	require.Contains(t, workflows.Described("ses_1", p), "**Preview:** `Replaces a`\n\n```text\na\n-one\n+two\n\nmore\n```\n\n"+
 		"The approval is bound to this preview: `exactly this happens, or nothing: the tool acts only on revision 3`\n\nSummary: `Writes a file.`")
 	p.Preview = &jig.Preview{Missing: "it failed"}
+	p.Reasons = []string{"it writes"}
+	require.Contains(t, workflows.Described("ses_1", p), "\n\n- reason: `it writes`\n\nSummary: `Writes a file.`", "reasons stand before the arguments")
+	p.Reasons = nil
 	require.Contains(t, workflows.Described("ses_1", p), "**No preview** of what the call will change: `it failed`\n\nSummary:")
 	p.Preview = nil
 	require.NotContains(t, workflows.Described("ses_1", p), "review", "a tool without previews is shown as before")

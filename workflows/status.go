@@ -205,7 +205,11 @@ const maxDetails = 16 << 10
 // them.
 func (s *session) details() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s**, pass %d, agent %s\n", s.state(), s.pass, verbatim(s.agent))
+	agent := "agent " + verbatim(s.agent)
+	if s.agent == jig.CallAgent {
+		agent = "a call without an agent"
+	}
+	fmt.Fprintf(&b, "**%s**, pass %d, %s\n", s.state(), s.pass, agent)
 	if s.settled.Status.Final() && s.settled.Reason != "" {
 		fmt.Fprintf(&b, "\nEnded: %s\n", verbatim(s.settled.Reason))
 	}
@@ -253,15 +257,18 @@ func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 		fmt.Fprintf(b, "In session `%s`, which answers call %s.\n\n", sessionID, ask.Via)
 	}
 	describePreview(b, ask.Preview)
+	for _, reason := range ask.Reasons {
+		fmt.Fprintf(b, "- reason: %s\n", verbatim(reason))
+	}
+	if len(ask.Reasons) > 0 {
+		b.WriteString("\n")
+	}
 	fmt.Fprintf(b, "Summary: %s\n\n", verbatim(ask.Summary))
 	fmt.Fprintf(b, "```json\n%s\n```\n", pretty(ask.Input))
 	if ask.Truncated {
 		fmt.Fprintf(b, "(cut at …; in full: `jig approvals show %s %s`)\n", sessionID, ref.ID)
 	}
 	b.WriteString("\n")
-	for _, reason := range ask.Reasons {
-		fmt.Fprintf(b, "- reason: %s\n", verbatim(reason))
-	}
 	describeTerms(b, *ask)
 	if ask.RequestedBy != "" {
 		fmt.Fprintf(b, "- asked for by %s\n", verbatim(ask.RequestedBy))

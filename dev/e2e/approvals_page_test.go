@@ -164,7 +164,7 @@ func (m *manual) run(commands, id string, code int) {
 // shows checks that the commands before this block printed every line that the page shows.
 func (m *manual) shows(f fence) {
 	m.t.Helper()
-	heard := regexp.MustCompile(`ses_[a-z0-9]+`).ReplaceAllString(m.said.out+m.said.err, "ses_…")
+	heard := regexp.MustCompile(`(ses|grt)_[a-z0-9]+`).ReplaceAllString(m.said.out+m.said.err, "${1}_…")
 	if m.key != "" {
 		heard = strings.NewReplacer(m.key, pageKey, m.public, pagePublic).Replace(heard)
 	}

@@ -98,6 +98,10 @@ func (m *manual) otherSteps() []step {
 			m.answers("3 written")(m.three())
 			m.endGrants()
 		}},
+		{grants, func() string {
+			hello()
+			return m.grant()
+		}, 0, nil},
 		{grants, m.grant, 0, m.says("revoked by")},
 		{pause, nil, 0, m.notPaused},
 		{pause, hello, 0, m.notPaused},

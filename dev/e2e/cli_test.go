@@ -139,7 +139,8 @@ func TestCommandLine(t *testing.T) {
 	require.Equal(t, 3, waits.code, waits.err)
 	approved := d.jig("run", file, "--input", "url="+r.URL, "--input", "name=y", "--follow", "--yes", "--output", "json")
 	require.Zero(t, approved.code, approved.err)
-	require.Contains(t, approved.err, "temporal workflow signal")
+	require.Contains(t, approved.err, "\napproved 1.1 test.write (without asking, because of --yes)\n")
+	require.NotContains(t, approved.err, "answer it with one of", "one line for each call")
 }
 
 func TestBadInputGetsOneClearMessage(t *testing.T) {

@@ -47,7 +47,7 @@ func TestDemo(t *testing.T) {
 	got := d.command(shared.dev.path(t), append([]string{"demo", "--yes"}, anywhere...)...)
 	require.Zero(t, got.code, got.err)
 	for _, said := range []string{
-		"starting PostgreSQL", "starting Temporal", "waits for approval", "temporal workflow signal", "approved 3.1", "completed after 4 passes",
+		"starting PostgreSQL", "starting Temporal", "\napproved 3.1 file.write (without asking, because of --yes)\n", "completed after 4 passes",
 	} {
 		require.Contains(t, got.err, said)
 	}

@@ -67,7 +67,7 @@ func baseVerdict(tool jig.Tool) base {
 	case jig.PermissionWrite:
 		b.ask(false, tool.Name+" changes data (permission write)")
 	case jig.PermissionDestructive:
-		b.ask(true, tool.Name+" does what cannot be undone (permission destructive)")
+		b.ask(true, tool.Name+" can destroy data (permission destructive)")
 	default:
 		b.ask(true, tool.Name+" has a permission that is not known: "+quote(string(tool.Permission)))
 	}

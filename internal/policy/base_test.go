@@ -31,7 +31,7 @@ func TestBaseRule(t *testing.T) {
 		{jig.PermissionRead, jig.RiskSafe, jig.ApprovalAuto, jig.VerdictRun, []string{"file.act only reads (permission read)"}},
 		{jig.PermissionDraft, jig.RiskModerate, jig.ApprovalAuto, jig.VerdictRun, []string{"file.act only drafts (permission draft)"}},
 		{jig.PermissionWrite, jig.RiskSafe, jig.ApprovalAuto, jig.VerdictAsk, []string{"file.act changes data (permission write)"}},
-		{jig.PermissionDestructive, jig.RiskSafe, jig.ApprovalAuto, jig.VerdictAsk, []string{"file.act does what cannot be undone (permission destructive)"}},
+		{jig.PermissionDestructive, jig.RiskSafe, jig.ApprovalAuto, jig.VerdictAsk, []string{"file.act can destroy data (permission destructive)"}},
 		{jig.PermissionRead, jig.RiskHigh, jig.ApprovalAuto, jig.VerdictAsk, []string{"a wrong call of file.act can do much harm (risk high)"}},
 		{jig.PermissionRead, jig.RiskSafe, jig.ApprovalAlwaysAsk, jig.VerdictAsk, []string{"file.act always asks (approval always_ask)"}},
 		{jig.PermissionWrite, jig.RiskHigh, jig.ApprovalAlwaysAsk, jig.VerdictAsk, []string{

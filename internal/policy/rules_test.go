@@ -198,7 +198,7 @@ func TestReasons(t *testing.T) {
 			"20",
 			jig.Session{Input: flagged},
 			noon, jig.Tool{Name: "shop.refund", Permission: jig.PermissionDestructive}.WithDefaults(), jig.VerdictAsk, 0,
-			[]string{"shop.refund does what cannot be undone (permission destructive)", "policy shop, rule small: 20 is little (says run, overruled)"},
+			[]string{"shop.refund can destroy data (permission destructive)", "policy shop, rule small: 20 is little (says run, overruled)"},
 		},
 		"what runs anyway": {
 			"20",
