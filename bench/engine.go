@@ -123,7 +123,7 @@ func startWorker(c sdk.Client, queue string, e *engine, tasks int) (worker.Worke
 		DisableRegistrationAliasing: true, MaxConcurrentWorkflowTaskExecutionSize: tasks,
 	})
 	e.starter.client = client.New(c, client.Options{TaskQueue: queue})
-	workflows.Register(w, e.activities, e.tools)
+	workflows.Register(w, e.activities, e.tools, "")
 	registerBaseline(w, e)
 	if err := w.Start(); err != nil {
 		return nil, fmt.Errorf("start a worker: %w", err)

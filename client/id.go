@@ -7,11 +7,8 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// requestMemo returns the memo of a session's workflow. It holds a digest of the request that started the session, so that a repeated start
-// can be distinguished from a different request under the same id.
-func requestMemo(r jig.SessionRequest) map[string]any { return map[string]any{memoRequest: r.Digest()} }
-
-// memoRequest is the memo field that holds the digest of the request.
+// memoRequest is the field of a workflow's memo that holds a digest of the request that started the session, so that a repeated start can be
+// distinguished from a different request under the same id.
 const memoRequest = "jig_request"
 
 // chosen checks the id that a client chose for a session and returns the tenant and the session's id. Without an id it makes one; the

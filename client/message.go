@@ -26,39 +26,38 @@ func (c *Client) Say(ctx context.Context, tenant, id string, m protocol.Message)
 	if len(text) > inlineBytes {
 		return jig.Errorf(jig.CodeInvalidInput, "the message has %d bytes; at most %d are allowed", len(text), inlineBytes).WithField("text")
 	}
-	agent, memo, err := c.addressee(ctx, tenant, id)
+	agent, request, err := c.addressee(ctx, tenant, id)
 	if err != nil {
 		return err
 	}
-	options := c.workflowOptions(id, tenant, agent, summary(agent, text))
-	options.Memo = memo
+	options := c.workflowOptions(id, tenant, agent, protocol.Summary(agent, text))
+	if request != "" { // the run that the message starts keeps it
+		options.Memo[memoRequest] = request
+	}
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	err = c.repeat(ctx, func(ctx context.Context) error {
 		_, err := c.temporal.SignalWithStartWorkflow(ctx, id, protocol.SignalMessage, m,
-			options, protocol.PassWorkflow, protocol.PassInput{Tenant: tenant})
+			options, protocol.PassWorkflow, protocol.PassInput{Tenant: tenant, Task: protocol.Excerpt(text)})
 		return err
 	}, busy)
 	return translate(err)
 }
 
-// addressee checks that a session can take a message and returns its agent and its workflow's memo. Temporal forgets ended workflows after
+// addressee checks that a session can take a message and returns its agent and the digest of the request that started it. Temporal forgets ended workflows after
 // the retention time, but the store does not, so addressee asks a worker about sessions that Temporal does not know.
-func (c *Client) addressee(ctx context.Context, tenant, id string) (agent string, memo map[string]any, err error) {
+func (c *Client) addressee(ctx context.Context, tenant, id string) (agent, request string, err error) {
 	sighted, err := c.look(ctx, tenant, id)
 	if isNotFound(err) {
 		view, statusErr := c.Status(ctx, tenant, id)
 		if isNotFound(statusErr) {
-			return "", nil, err
+			return "", "", err
 		}
-		return view.Agent, nil, statusErr
+		return view.Agent, "", statusErr
 	}
 	if err == nil && sighted.kind == protocol.CallWorkflow {
 		err = jig.Errorf(jig.CodeConflict, "%s is a single call: it takes no messages", id).WithField("session")
 	}
-	if sighted.request != "" { // the run that the message starts keeps the memo
-		memo = map[string]any{memoRequest: sighted.request}
-	}
-	return sighted.agent, memo, err
+	return sighted.agent, sighted.request, err
 }
 
 // Cancel asks a session to stop: it cancels running tools and waiting approvals. It returns when the request is accepted, which is before

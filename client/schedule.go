@@ -21,7 +21,7 @@ const (
 	DefaultCatchUp = time.Hour
 	// minCatchUp is the server's own minimum. The server silently raises smaller values.
 	minCatchUp = 10 * time.Second
-	// schedulePrefix begins the ids of jig's schedules in Temporal: jig/<tenant>/<name>. The sweeper's schedule has another prefix.
+	// schedulePrefix begins the ids of jig's schedules in Temporal: jig/<tenant>/<name>.
 	schedulePrefix = "jig/"
 	// scheduleMemo is the field of a schedule's memo that says what the schedule starts, for lists.
 	scheduleMemo = "jig"
@@ -206,14 +206,14 @@ func (c *Client) scheduleAction(ctx context.Context, o ScheduleOptions) (*sdk.Sc
 		return nil, starts{}, err
 	}
 	options, input := c.sessionStart(session, start)
-	what := starts{Agent: session.shownAgent(), Task: jig.Cut(session.Task, summaryBytes)}
+	what := starts{Agent: session.shownAgent(), Task: jig.Cut(session.Task, listedTaskBytes)}
 	return startAction(options, protocol.PassWorkflow, input), what, nil
 }
 
 // startAction returns the schedule action that starts a workflow with the given options.
 func startAction(o sdk.StartWorkflowOptions, workflow string, input any) *sdk.ScheduleWorkflowAction {
 	return &sdk.ScheduleWorkflowAction{
-		ID: o.ID, Workflow: workflow, Args: []any{input}, TaskQueue: o.TaskQueue, StaticSummary: o.StaticSummary,
+		ID: o.ID, Workflow: workflow, Args: []any{input}, TaskQueue: o.TaskQueue, StaticSummary: o.StaticSummary, Memo: map[string]any{protocol.MemoSummary: o.StaticSummary},
 		TypedSearchAttributes: o.TypedSearchAttributes, Priority: o.Priority,
 	}
 }

@@ -62,6 +62,7 @@ func TestSchedule_StartsTheSameSessionAsStart(t *testing.T) {
 	require.Equal(t, &sdk.ScheduleWorkflowAction{
 		ID: "ses_acme:nightly", Workflow: protocol.PassWorkflow, Args: []any{input}, TaskQueue: direct.TaskQueue,
 		StaticSummary: direct.StaticSummary, TypedSearchAttributes: direct.TypedSearchAttributes, Priority: direct.Priority,
+		Memo: map[string]any{protocol.MemoSummary: direct.StaticSummary},
 	}, action)
 	tenant, ok := f.created[0].TypedSearchAttributes.GetKeyword(sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant))
 	require.True(t, ok, "lists ask for it")
@@ -91,6 +92,7 @@ func TestSchedule_RunsTheSameCallAsTrigger(t *testing.T) {
 	require.Equal(t, &sdk.ScheduleWorkflowAction{
 		ID: "ses_hourly", Workflow: protocol.CallWorkflow, Args: []any{input}, TaskQueue: protocol.TaskQueue,
 		StaticSummary: direct.StaticSummary, TypedSearchAttributes: direct.TypedSearchAttributes, Priority: direct.Priority,
+		Memo: map[string]any{protocol.MemoSummary: `deps.list: {"path":"."}`},
 	}, action)
 	three := 3
 	require.Equal(t, Schedule{

@@ -22,6 +22,7 @@ func TestStartSetsWhatListsShow(t *testing.T) {
 		require.Equal(t, "jig", o.TaskQueue)
 		require.Equal(t, "acme", o.Priority.FairnessKey)
 		require.Equal(t, "review: check it", o.StaticSummary)
+		require.Equal(t, "review: check it", o.Memo[protocol.MemoSummary])
 		require.Equal(t, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, o.WorkflowIDReusePolicy)
 		tenant, ok := o.TypedSearchAttributes.GetKeyword(sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant))
 		require.True(t, ok)

@@ -22,8 +22,8 @@ const (
 	inlineBytes = 48 << 10
 	// chunkBytes is the size of an upload's largest part.
 	chunkBytes = 128 << 10
-	// summaryBytes bounds the line that the Web UI shows next to a workflow.
-	summaryBytes = 200
+	// listedTaskBytes bounds the task that a list of schedules shows.
+	listedTaskBytes = 200
 )
 
 // StartOptions say what to start. Agent or Document is required.
@@ -81,7 +81,7 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 		}
 	}
 	options, input := c.sessionStart(o, start)
-	options.Memo = requestMemo(request)
+	options.Memo[memoRequest] = request.Digest()
 	started, err := c.startOnce(ctx, options, protocol.PassWorkflow, input)
 	if started.Existing && fresh { // an earlier attempt of this request started it
 		started.Existing = false
@@ -136,7 +136,9 @@ func alreadyStarted(err error) bool {
 // sessionStart returns the options and the input of a session's workflow, which is started now or by a schedule.
 func (c *Client) sessionStart(o StartOptions, start protocol.StartSession) (sdk.StartWorkflowOptions, protocol.PassInput) {
 	agent := o.shownAgent()
-	return c.workflowOptions(o.ID, o.Tenant, agent, summary(agent, o.Task)), protocol.PassInput{Tenant: o.Tenant, Start: &start}
+	whole := protocol.StartSession{Task: o.Task, Pairs: o.Pairs, Input: o.Input}
+	summary := protocol.Summary(agent, whole.Asked())
+	return c.workflowOptions(o.ID, o.Tenant, agent, summary), protocol.PassInput{Tenant: o.Tenant, Start: &start}
 }
 
 // stage builds the start message. It uploads values that are too large for the message as artifacts, the largest first.
@@ -188,7 +190,8 @@ func (o StartOptions) shownAgent() string {
 	return strings.TrimSuffix(base, path.Ext(base))
 }
 
-// workflowOptions returns the start options that all session workflows share.
+// workflowOptions returns the start options that all session workflows share. The summary is in the memo, too: Temporal keeps the memo of a
+// workflow when it continues as new, but not its summary.
 func (c *Client) workflowOptions(id, tenant, agent, summary string) sdk.StartWorkflowOptions {
 	attributes := []sdktemporal.SearchAttributeUpdate{
 		sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant).ValueSet(tenant),
@@ -203,17 +206,9 @@ func (c *Client) workflowOptions(id, tenant, agent, summary string) sdk.StartWor
 		ID:                    id,
 		TaskQueue:             c.queue,
 		StaticSummary:         summary,
+		Memo:                  map[string]any{protocol.MemoSummary: summary},
 		TypedSearchAttributes: sdktemporal.NewSearchAttributes(attributes...),
 		// Activities, child workflows and later runs inherit the key, so that the backlog of one tenant does not delay the others.
 		Priority: sdktemporal.Priority{FairnessKey: tenant},
 	}
-}
-
-// summary returns the one line that the Web UI shows.
-func summary(name, text string) string {
-	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
-	if text != "" && name != "" {
-		name += ": "
-	}
-	return jig.Cut(strings.TrimSpace(name+text), summaryBytes)
 }

@@ -95,8 +95,8 @@ func (c *Client) callStart(id string, input protocol.CallInput) sdk.StartWorkflo
 	if name == "" {
 		name = input.DocumentName
 	}
-	options := c.workflowOptions(id, input.Tenant, "", summary(name, ""))
-	options.Memo = requestMemo(callRequest(input))
+	options := c.workflowOptions(id, input.Tenant, "", protocol.Summary(name, input.Asked()))
+	options.Memo[memoRequest] = callRequest(input).Digest()
 	return options
 }
 

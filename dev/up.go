@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig/client"
 )
 
 func command() *cobra.Command {
@@ -85,12 +88,15 @@ func writeEnv(dir string, environment []string) error {
 	return nil
 }
 
+// sessionsQuery lists one row for each session: no workflows that jig starts for a session's calls, and no earlier runs.
+const sessionsQuery = `JigStatus IS NOT NULL AND ExecutionStatus != "ContinuedAsNew"`
+
 // announce prints the addresses of the servers and what to try first.
 func (o *options) announce(r *running) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\njig is ready\n\n  Temporal    %s (namespace %s)\n", r.TemporalAddress(), r.Namespace())
 	if ui := r.UIAddress(); ui != "" {
-		fmt.Fprintf(&b, "  Web UI      %s\n", ui)
+		fmt.Fprintf(&b, "  Web UI      %s\n  sessions    %s/namespaces/%s/workflows?query=%s\n", ui, ui, r.Namespace(), url.QueryEscape(sessionsQuery))
 	}
 	fmt.Fprintf(&b, "  settings    %s\n", filepath.Join(r.DataDir(), "dev.env"))
 	jig, built := "go run ./cmd/jig", besides()
@@ -104,10 +110,16 @@ func (o *options) announce(r *running) {
 	if built != "" {
 		fmt.Fprintf(&b, "  export PATH=%q:\"$PATH\"\n", filepath.Dir(built))
 	}
+	if r.TemporalAddress() != client.DefaultAddress {
+		fmt.Fprintf(&b, "  export TEMPORAL_ADDRESS=%s\n", r.TemporalAddress())
+	}
+	if r.Namespace() != client.DefaultNamespace {
+		fmt.Fprintf(&b, "  export TEMPORAL_NAMESPACE=%s\n", r.Namespace())
+	}
 	fmt.Fprintf(&b, `  %[1]s run dependency-review --input path=go.mod --follow
   %[1]s trigger review.start --input module=.
   %[1]s approvals
-  temporal workflow list --query 'JigStatus="input_required"'
+  temporal workflow list --query 'JigStatus="input_required" AND ExecutionStatus="Running"'
 
 Ctrl-C stops everything.
 `, jig)

@@ -4,103 +4,76 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"log/slog"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
-	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 	sdk "go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// sweepEvery is how often the sweeper closes sessions whose workflow was ended externally.
-const sweepEvery = time.Minute
+// Times of the sweeper. docs/timeouts.md has the same values in a table, and a test compares the two.
+const (
+	// sweepEvery is how often the sweeper closes sessions whose workflow was ended externally.
+	sweepEvery = time.Minute
+	// sweepTimeout limits one sweep, and sweepHeartbeat how long it takes to notice that its worker has died.
+	sweepTimeout   = 10 * time.Minute
+	sweepHeartbeat = 10 * time.Second
+	sweepAttempts  = 3
+)
 
-// scheduleSweep makes sure that the sweeper's schedule exists: one for all workers of a task queue.
-func scheduleSweep(ctx context.Context, t sdk.Client, queue string) error {
-	id := "jig-sweep-" + queue
-	_, err := t.ScheduleClient().Create(ctx, sdk.ScheduleOptions{
-		ID:      id,
-		Spec:    sdk.ScheduleSpec{Intervals: []sdk.ScheduleIntervalSpec{{Every: sweepEvery}}},
-		Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP,
-		Action: &sdk.ScheduleWorkflowAction{
-			ID: id, Workflow: protocol.SweepWorkflow, TaskQueue: queue, WorkflowExecutionTimeout: 15 * time.Minute,
-		},
-	})
-	var there *serviceerror.AlreadyExists
-	if err == nil || errors.Is(err, temporal.ErrScheduleAlreadyRunning) || errors.As(err, &there) {
-		return nil
-	}
-	return fmt.Errorf("schedule the sweeper: %w", err)
+// sweeper starts the activity that closes sessions whose workflow was ended externally. It uses no workflow, so that lists of workflows show
+// sessions alone.
+type sweeper struct {
+	temporal sdk.Client
+	queue    string
+	logger   *slog.Logger
 }
 
-// runs inspects workflows and signals them.
-type runs struct{ temporal sdk.Client }
-
-// Settled signals a workflow that a call was settled. A workflow that has ended does not need the signal.
-func (r runs) Settled(ctx context.Context, workflowID string, call protocol.Settlement) error {
-	err := r.temporal.SignalWorkflow(ctx, workflowID, "", protocol.SignalSettled, call)
-	var missing *serviceerror.NotFound
-	if err == nil || errors.As(err, &missing) {
-		return nil
+// run sweeps at once and then every minute, until ctx ends.
+func (s sweeper) run(ctx context.Context) {
+	for {
+		now := time.Now()
+		if err := s.sweep(ctx, now); err != nil && ctx.Err() == nil {
+			s.logger.WarnContext(ctx, "the sweep failed: sessions that were ended externally stay open", slog.String("error", err.Error()))
+		}
+		next := time.NewTimer(time.Until(now.Truncate(sweepEvery).Add(sweepEvery)))
+		select {
+		case <-ctx.Done():
+			next.Stop()
+			return
+		case <-next.C:
+		}
 	}
-	return jig.Errorf(jig.CodeUnavailable, "signal workflow %s: %w", workflowID, err)
 }
 
-// Open reports whether the workflow of a tenant's session is running. The workflow of another tenant's session counts as not running.
-func (r runs) Open(ctx context.Context, tenant, session string) (bool, error) {
-	described, err := r.temporal.DescribeWorkflowExecution(ctx, session, "")
-	var missing *serviceerror.NotFound
-	if errors.As(err, &missing) {
-		return false, nil
+// sweep starts the sweep of a minute, or joins the one that another worker of the task queue has started, and waits until it has ended.
+func (s sweeper) sweep(ctx context.Context, at time.Time) error {
+	id := sweepID(s.queue, at)
+	begun, err := s.temporal.ExecuteActivity(ctx, sdk.StartActivityOptions{
+		ID: id, TaskQueue: s.queue, StartToCloseTimeout: sweepTimeout, HeartbeatTimeout: sweepHeartbeat,
+		ActivityIDConflictPolicy: enumspb.ACTIVITY_ID_CONFLICT_POLICY_FAIL,
+		ActivityIDReusePolicy:    enumspb.ACTIVITY_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		RetryPolicy:              &temporal.RetryPolicy{InitialInterval: time.Second, MaximumAttempts: sweepAttempts},
+		Summary:                  "closes sessions whose workflow was ended externally",
+	}, protocol.Sweep)
+	var there *serviceerror.ActivityExecutionAlreadyStarted
+	if errors.As(err, &there) {
+		begun, err = s.temporal.GetActivityHandle(sdk.GetActivityHandleOptions{ActivityID: id}), nil
+	}
+	if err == nil {
+		err = begun.Get(ctx, nil)
 	}
 	if err != nil {
-		return false, fmt.Errorf("look for workflow %s: %w", session, err)
+		return fmt.Errorf("sweep: %w", err)
 	}
-	open := []enumspb.WorkflowExecutionStatus{
-		enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, enumspb.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW,
-		enumspb.WORKFLOW_EXECUTION_STATUS_PAUSED,
-	}
-	info := described.GetWorkflowExecutionInfo()
-	owner, known := info.GetSearchAttributes().GetIndexedFields()[protocol.AttrTenant]
-	if known {
-		var name string
-		if err := converter.GetDefaultDataConverter().FromPayload(owner, &name); err != nil {
-			return false, fmt.Errorf("read the tenant of workflow %s: %w", session, err)
-		}
-		if name != tenant {
-			return false, nil
-		}
-	}
-	return slices.Contains(open, info.GetStatus()), nil
+	return nil
 }
 
-// Ended returns the workflow ids that have an ended run, according to Temporal's visibility store.
-func (r runs) Ended(ctx context.Context, workflowIDs []string) ([]string, error) {
-	quoted := make([]string, len(workflowIDs))
-	for i, id := range workflowIDs {
-		quoted[i] = "'" + id + "'" // ids contain no quotes, see jig.CheckSessionID
-	}
-	query := "WorkflowId IN (" + strings.Join(quoted, ", ") + ") AND ExecutionStatus IN ('Completed', 'Failed', 'Canceled', 'Terminated', 'TimedOut')"
-	var ended []string
-	request := &workflowservicepb.ListWorkflowExecutionsRequest{Query: query}
-	for {
-		page, err := r.temporal.ListWorkflow(ctx, request)
-		if err != nil {
-			return nil, fmt.Errorf("look for workflows that ended: %w", err)
-		}
-		for _, info := range page.GetExecutions() {
-			ended = append(ended, info.GetExecution().GetWorkflowId())
-		}
-		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			slices.Sort(ended)
-			return slices.Compact(ended), nil
-		}
-	}
+// sweepID returns the id of the sweep of a minute. All workers of a task queue use the same, so that only one of them sweeps.
+func sweepID(queue string, at time.Time) string {
+	return fmt.Sprintf("jig-sweep-%s-%s", queue, at.UTC().Truncate(sweepEvery).Format("20060102T1504"))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -138,7 +139,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 func (w *Worker) poll(ctx context.Context, s Settings, p *parts) error {
 	sdkworker.SetStickyWorkflowCacheSize(s.WorkflowCache)
 	w.worker = sdkworker.New(w.temporal, s.Temporal.TaskQueue, workerOptions(s, w.fail))
-	workflows.Register(w.worker, p.activities, toolNames(p.registry))
+	workflows.Register(w.worker, p.activities, toolNames(p.registry), commandAddress(s.Temporal.Temporal.HostPort))
 	if err := w.worker.Start(); err != nil {
 		w.worker = nil
 		return notStarted(err)
@@ -147,14 +148,22 @@ func (w *Worker) poll(ctx context.Context, s Settings, p *parts) error {
 		return err
 	}
 	w.beside(ctx, newDispatcher(w.store, p.tenants.Settings, s, w.metrics, w.logger).Run)
-	if err := scheduleSweep(ctx, w.temporal, s.Temporal.TaskQueue); err != nil {
-		w.logger.WarnContext(ctx, "the sweeper is not scheduled: sessions that are ended externally stay open", slog.Any("error", err))
-	}
+	w.beside(ctx, sweeper{temporal: w.temporal, queue: s.Temporal.TaskQueue, logger: w.logger}.run)
 	w.logger.InfoContext(ctx, "worker ready",
 		slog.String("task_queue", s.Temporal.TaskQueue), slog.String("temporal", s.Temporal.Temporal.HostPort),
 		slog.String("namespace", s.Temporal.Temporal.Namespace), slog.Int("tools", len(p.registry.Tools())),
 		slog.String("installation", w.store.Installation()))
 	return nil
+}
+
+// commandAddress returns the address of Temporal for the commands that the Web UI shows people. It is empty unless Temporal listens on this
+// machine, on another port than the usual one: elsewhere, people may reach it under another address than the worker.
+func commandAddress(hostPort string) string {
+	host, port, err := net.SplitHostPort(hostPort)
+	if err != nil || port == "7233" || host != "localhost" && !net.ParseIP(host).IsLoopback() {
+		return ""
+	}
+	return hostPort
 }
 
 // serveMetrics serves the worker's metrics if the settings ask for it.

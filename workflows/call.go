@@ -13,25 +13,27 @@ import (
 func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, error) {
 	s := &session{
 		callTable: newCallTable(ctx, in.Tenant),
+		agent:     jig.CallAgent,
+		task:      taskOfCall(in),
 		pass:      1, begun: true, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking,
 		limits: jig.Limits{}.WithDefaults(), shown: attributes{status: jig.StatusWorking, pass: 1},
 	}
 	if err := s.listen(ctx); err != nil {
 		return nil, err
 	}
-	err := workflow.SetUpdateHandler(ctx, protocol.UpdateWait, func(ctx workflow.Context) (*protocol.CallResult, error) {
+	wait := func(ctx workflow.Context) (*protocol.CallResult, error) {
 		if err := workflow.Await(ctx, func() bool {
 			return s.opened && len(s.calls) > 0 && s.idle() && !s.anyReady() || s.status.Final()
 		}); err != nil {
 			return nil, err //nolint:wrapcheck // a canceled workflow answers with Temporal's own error
 		}
 		return s.storedResult(ctx)
-	})
-	if err != nil {
+	}
+	if err := workflow.SetUpdateHandlerWithOptions(ctx, protocol.UpdateWait, wait, updateOptions(protocol.UpdateWait)); err != nil {
 		return nil, err //nolint:wrapcheck // registering fails only on a programming error
 	}
 	if err := s.openCall(ctx, in); err != nil {
-		return nil, s.unopened(err)
+		return nil, s.unopened(ctx, err)
 	}
 	var pass workflow.Context
 	pass, s.stopPass = workflow.WithCancel(ctx)
@@ -54,7 +56,7 @@ func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, er
 		s.settleInbox(ctx)
 		s.record(ctx)
 		s.drain(ctx)
-		return nil, workflow.NewContinueAsNewError(ctx, protocol.CallWorkflow, protocol.CallInput{Tenant: in.Tenant, Calling: true, Inbox: s.inbox, Said: s.said})
+		return nil, workflow.NewContinueAsNewError(ctx, protocol.CallWorkflow, protocol.CallInput{Tenant: in.Tenant, Task: s.task, Calling: true, Inbox: s.inbox, Said: s.said})
 	}
 	return s.closeCall(ctx)
 }

@@ -38,7 +38,9 @@ const maxEarly = 10_000
 
 // callTable holds the calls that a run works on: those that may start, those that are running, and those that wait.
 type callTable struct {
-	ref   protocol.SessionRef
+	ref protocol.SessionRef
+	// flags are the flags with which the commands for people reach Temporal.
+	flags string
 	calls []*call
 	// early holds the states that decisions gave to calls which the run does not know yet: people learn of a call from the store.
 	early map[string]jig.CallStatus
@@ -57,7 +59,9 @@ type callTable struct {
 }
 
 func newCallTable(ctx workflow.Context, tenant string) callTable {
-	return callTable{ref: protocol.SessionRef{Tenant: tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}}
+	return callTable{
+		ref: protocol.SessionRef{Tenant: tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}, flags: temporalFlags(ctx),
+	}
 }
 
 // awaitingPeople returns the calls that wait for a person.

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -37,6 +38,8 @@ func (b *callTable) runAgent(ctx workflow.Context, c *call) (activities.Ran, err
 		temporal.NewSearchAttributeKeyInt64(protocol.AttrPass).ValueSet(1),
 		temporal.NewSearchAttributeKeyInt64(protocol.AttrPending).ValueSet(0),
 	)
+	options.StaticSummary = protocol.Summary(child.Start.Agent, child.Start.Asked())
+	options.Memo = map[string]any{protocol.MemoSummary: options.StaticSummary}
 	end := activities.EndChildInput{RunInput: in}
 	if err := b.child(ctx, options, protocol.PassWorkflow, protocol.PassInput{Tenant: b.ref.Tenant, Start: &child.Start}, nil); err != nil {
 		end.Error = activities.ErrorFrom(err)
@@ -48,8 +51,9 @@ func (b *callTable) runAgent(ctx workflow.Context, c *call) (activities.Ran, err
 }
 
 func (b *callTable) childOptions(id string, c *call) workflow.ChildWorkflowOptions {
+	summary := strings.TrimSpace(c.ref.ID + " " + protocol.Summary(c.ref.Tool, c.ref.Title))
 	return workflow.ChildWorkflowOptions{
-		WorkflowID: id, WaitForCancellation: true, StaticSummary: c.ref.ID + " " + c.ref.Tool + " " + c.ref.Title,
+		WorkflowID: id, WaitForCancellation: true, StaticSummary: summary, Memo: map[string]any{protocol.MemoSummary: summary},
 		WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 	}
 }

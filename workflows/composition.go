@@ -17,6 +17,8 @@ type CompositionInput struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id"`
 	Call      string `json:"call"`
+	// Task names the tool and its input. It is only shown; older histories lack it.
+	Task string `json:"task,omitempty"`
 	// Canceled reports whether an earlier run was canceled, so that this one undoes what was done.
 	Canceled bool `json:"canceled,omitempty"`
 }
@@ -60,13 +62,13 @@ func Composition(ctx workflow.Context, in CompositionInput) (*activities.Ran, er
 // answers the query status with a [protocol.Progress].
 func Extraction(ctx workflow.Context, in CompositionInput) (*activities.Ran, error) {
 	c := newFrame(protocol.ExtractionWorkflow, in)
-	err := workflow.SetQueryHandler(ctx, protocol.QueryStatus, func() (protocol.Progress, error) {
+	progress := func() (protocol.Progress, error) {
 		if c.far == nil {
 			return protocol.Progress{}, nil
 		}
 		return *c.far, nil
-	})
-	if err != nil {
+	}
+	if err := workflow.SetQueryHandlerWithOptions(ctx, protocol.QueryStatus, progress, progressOptions()); err != nil {
 		return nil, err //nolint:wrapcheck // registering fails only on a programming error
 	}
 	return c.toEnd(ctx)
@@ -84,6 +86,7 @@ func newFrame(name string, in CompositionInput) *composition {
 
 // toEnd runs the composition until it ends or this run of the workflow does.
 func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
+	c.flags = temporalFlags(ctx)
 	workflow.GoNamed(ctx, "woken", c.listen)
 	workflow.GoNamed(ctx, "yield", c.listenYield)
 	workflow.GoNamed(ctx, "settled", c.listenSettled)
@@ -94,6 +97,7 @@ func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 			return nil, failure(err)
 		}
 		if out.Done {
+			c.outcome = &out.Ran
 			c.report(ctx)
 			out.Ran.Ending = c.ending
 			return &out.Ran, nil
@@ -133,7 +137,9 @@ type composition struct {
 	// steps are the paths of the running steps, and far is the overall progress. Both are for display.
 	steps []string
 	far   *protocol.Progress
-	alarm alarm
+	// outcome is set once the composition has ended.
+	outcome *activities.Ran
+	alarm   alarm
 	// timer wakes the composition when a step is due.
 	timer wakeTimer
 }
@@ -274,7 +280,7 @@ func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen i
 
 // listen receives the signals of the session: decisions on calls of this composition, and notices that an event arrived.
 func (c *composition) listen(ctx workflow.Context) {
-	for channel := workflow.GetSignalChannel(ctx, signalWake); ; {
+	for channel := signals(ctx, signalWake); ; {
 		var heard activities.Handled
 		channel.Receive(ctx, &heard)
 		c.note(heard.Decisions)
@@ -292,7 +298,7 @@ func (c *composition) listen(ctx workflow.Context) {
 // listenYield handles a request to stop: the composition ends as soon as none of its calls is running, and nested compositions get
 // the same request. After a reset of the session, a new workflow continues from the stored state.
 func (c *composition) listenYield(ctx workflow.Context) {
-	workflow.GetSignalChannel(ctx, signalYield).Receive(ctx, nil)
+	signals(ctx, signalYield).Receive(ctx, nil)
 	c.yielding = true
 	c.changes++
 	for _, one := range c.calls {
@@ -356,7 +362,7 @@ func (b *callTable) runComposition(ctx workflow.Context, c *call) (activities.Ra
 		temporal.NewSearchAttributeKeyKeywordList(protocol.AttrTool).ValueSet([]string{c.ref.Tool}),
 	)
 	var ran activities.Ran
-	in := CompositionInput{Tenant: b.ref.Tenant, SessionID: b.ref.SessionID, Call: c.ref.ID}
+	in := CompositionInput{Tenant: b.ref.Tenant, SessionID: b.ref.SessionID, Call: c.ref.ID, Task: protocol.Summary(c.ref.Tool, c.ref.Title)}
 	err := b.child(ctx, options, frames(c.ref.Child), in, &ran)
 	if err == nil {
 		return ran, nil

@@ -6,16 +6,28 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // AnswerCommands returns the commands that the Web UI shows for a waiting call.
-func AnswerCommands(sessionID string, p jig.Pending) []string { return answerCommands(sessionID, p) }
+func AnswerCommands(sessionID string, p jig.Pending) []string {
+	return answerCommands(sessionID, "", p)
+}
 
 // Described returns the text that the Web UI shows for a waiting call.
 func Described(sessionID string, p jig.Pending) string {
 	var b strings.Builder
-	describe(&b, sessionID, []activities.CallRef{{ID: p.Call, Tool: p.Tool, Ask: &p}})
+	describe(&b, sessionID, "", []activities.CallRef{{ID: p.Call, Tool: p.Tool, Ask: &p}})
 	return b.String()
+}
+
+// Ended returns the text that the Web UI shows for a session that has ended.
+func Ended(task, answer string, e *jig.Error) string {
+	s := &session{
+		callTable: callTable{ref: protocol.SessionRef{SessionID: "ses_1"}}, agent: "probe", pass: 1, task: task, status: jig.StatusCompleted,
+		settled: activities.Settled{Status: jig.StatusCompleted, Answer: answer, Error: e},
+	}
+	return s.details()
 }
 
 // Forged reports whether the session ignores a report of this waiting call from elsewhere.
@@ -28,6 +40,5 @@ func TimeoutRows() []string {
 		fmt.Sprintf("| quick model | one answer of a script, or of a model whose last ten answers took less than a second each, beside the workflow; then as class model | %s | none | 1 |", quickModelTimeout),
 		fmt.Sprintf("| tool | one attempt of a tool, as an activity under the tool's name | the tool's `timeout` + %s | %s |", toolGrace, heartbeatTimeout),
 		fmt.Sprintf("| database | bookkeeping: open, admit, hear, compose, settle, end | %s |", databaseTimeout),
-		fmt.Sprintf("| sweep | closing sessions that were ended from outside | %s | %s |", sweepTimeout, heartbeatTimeout),
 	}
 }

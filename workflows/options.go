@@ -24,8 +24,6 @@ const (
 	// databaseTimeout limits one attempt of a local activity that only reads or writes the database. It is retried until the database is
 	// back.
 	databaseTimeout = 30 * time.Second
-	// sweepTimeout limits one sweep.
-	sweepTimeout = 10 * time.Minute
 )
 
 // modelOptions returns the options for asking the model. If the provider is busy or down, the activity is retried, after the provider's
@@ -85,13 +83,5 @@ func databaseOptions(ctx workflow.Context) workflow.Context {
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
 		StartToCloseTimeout: databaseTimeout,
 		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 100 * time.Millisecond, BackoffCoefficient: 2, MaximumInterval: 2 * time.Second},
-	})
-}
-
-// sweepOptions returns the options for the sweeper.
-func sweepOptions(ctx workflow.Context) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		StartToCloseTimeout: sweepTimeout, HeartbeatTimeout: heartbeatTimeout,
-		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, MaximumAttempts: 3},
 	})
 }

@@ -19,7 +19,9 @@ func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, er
 	s := &session{
 		callTable: newCallTable(ctx, in.Tenant),
 		revision:  in.Revision,
-		pass:      in.Pass, begun: in.Calling, continues: in.Continues, agent: in.Agent, quick: in.Quick, limits: in.Limits, deadline: in.Deadline,
+		agent:     agentOf(in),
+		task:      taskOf(in),
+		pass:      in.Pass, begun: in.Calling, continues: in.Continues, quick: in.Quick, limits: in.Limits, deadline: in.Deadline,
 		tools: in.Tools, inbox: in.Inbox, copies: map[string]int{}, said: countsOf(in.Said), status: jig.StatusWorking, shown: shownAttributes(in),
 		parent: parentOf(ctx, in),
 	}
@@ -27,7 +29,7 @@ func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, er
 		return nil, err
 	}
 	if err := s.open(ctx, in); err != nil {
-		return nil, s.unopened(err)
+		return nil, s.unopened(ctx, err)
 	}
 	for passes, calls := 1, true; ; passes++ {
 		began := workflow.Now(ctx)
@@ -84,10 +86,17 @@ func (s *session) open(ctx workflow.Context, in protocol.PassInput) error {
 	return nil
 }
 
-// unopened ends a session that could not be opened. Its status says why, for later queries.
-func (s *session) unopened(err error) error {
+// unopened ends a session that could not be opened. Its status says why, for later queries and in lists.
+func (s *session) unopened(ctx workflow.Context, err error) error {
 	s.status = jig.StatusFailed
-	s.settled = activities.Settled{Status: jig.StatusFailed, Error: activities.ErrorFrom(err)}
+	if temporal.IsCanceledError(err) {
+		s.status = jig.StatusCanceled
+	}
+	s.settled = activities.Settled{Status: s.status, Error: activities.ErrorFrom(err)}
+	s.pass = max(s.pass, 1)
+	if workflow.GetVersion(ctx, changeUnopenedShown, workflow.DefaultVersion, 1) >= 1 {
+		s.show(ctx)
+	}
 	return failure(err)
 }
 
@@ -251,7 +260,7 @@ func (s *session) hasMessage() bool {
 // handOver returns the input of the next run.
 func (s *session) handOver(in protocol.PassInput, next step) protocol.PassInput {
 	return protocol.PassInput{
-		Tenant: in.Tenant, Revision: protocol.Revision, Pass: s.pass, Calling: next == samePass, Continues: next == samePass && s.continues, Agent: s.agent, Quick: s.quick, Limits: s.limits,
+		Tenant: in.Tenant, Revision: protocol.Revision, Task: s.task, Pass: s.pass, Calling: next == samePass, Continues: next == samePass && s.continues, Agent: s.agent, Quick: s.quick, Limits: s.limits,
 		Deadline: s.deadline,
 		Tools:    s.tools, Inbox: s.inbox, Shown: protocol.Shown{Status: s.shown.status, Pending: s.shown.pending, Pass: s.shown.pass, Tools: s.shown.tools},
 		Parent: s.parent.handOver(), Said: s.said,

@@ -243,7 +243,7 @@ func (p *play) environment(now time.Time) *testsuite.TestWorkflowEnvironment {
 	for _, tool := range p.registry.Tools() {
 		names = append(names, tool.Name)
 	}
-	workflows.Register(env, p.acts, names)
+	workflows.Register(env, p.acts, names, "")
 	// The signals go to compositions of earlier runs, which have ended.
 	env.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(errGone)
 	p.estimate(env)

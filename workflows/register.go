@@ -16,12 +16,14 @@ import (
 // Register registers everything that a worker needs to run jig: the workflows, the engine's activities, the activities that clients start
 // directly, and each of the given tools under its own name, which the Web UI shows. Calls of other tools also run under their tools'
 // names, but through a dynamic activity, because tools that are documents are not known in advance.
-func Register(w worker.Registry, a *activities.Activities, tools []string) {
-	w.RegisterWorkflowWithOptions(Pass, workflow.RegisterOptions{Name: protocol.PassWorkflow})
-	w.RegisterWorkflowWithOptions(Call, workflow.RegisterOptions{Name: protocol.CallWorkflow})
-	w.RegisterWorkflowWithOptions(Composition, workflow.RegisterOptions{Name: protocol.CompositionWorkflow})
-	w.RegisterWorkflowWithOptions(Extraction, workflow.RegisterOptions{Name: protocol.ExtractionWorkflow})
-	w.RegisterWorkflowWithOptions(Sweep, workflow.RegisterOptions{Name: protocol.SweepWorkflow})
+//
+// address is how people who use this machine reach Temporal. It stands in the commands that the Web UI shows. If it is empty, the commands use
+// the address of the temporal command's own settings.
+func Register(w worker.Registry, a *activities.Activities, tools []string, address string) {
+	w.RegisterWorkflowWithOptions(reachedAt(address, Pass), workflow.RegisterOptions{Name: protocol.PassWorkflow})
+	w.RegisterWorkflowWithOptions(reachedAt(address, Call), workflow.RegisterOptions{Name: protocol.CallWorkflow})
+	w.RegisterWorkflowWithOptions(reachedAt(address, Composition), workflow.RegisterOptions{Name: protocol.CompositionWorkflow})
+	w.RegisterWorkflowWithOptions(reachedAt(address, Extraction), workflow.RegisterOptions{Name: protocol.ExtractionWorkflow})
 
 	named := func(name string, fn any) {
 		w.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
@@ -44,7 +46,6 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named("AbandonFrame", a.AbandonFrame)
 	named("BeginChild", a.BeginChild)
 	named("EndChild", a.EndChild)
-	named("Sweep", a.Sweep)
 
 	named(protocol.ReadStatus, a.Status)
 	named(protocol.ReadApprovals, a.ListApprovals)
@@ -68,6 +69,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string) {
 	named(protocol.ReadRecord, a.Record)
 	named(protocol.ReadSessions, a.ListSessions)
 	named(protocol.ReadTranscript, a.Transcript)
+	named(protocol.Sweep, a.Sweep)
 	named(protocol.WritePause, a.Pause)
 	named(protocol.WriteResume, a.Resume)
 

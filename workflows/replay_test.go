@@ -20,7 +20,7 @@ import (
 // file per run: testdata/<path>.<run>.json.gz.
 var paths = []string{
 	"plain", "approval", "denial", "expiry", "edit", "cancel", "message", "duplicate", "passes-200", "shared-run",
-	"call", "call-answered", "call-cancel", "call-cancel-unshown", "many-calls", "unknown", "parallel",
+	"call", "call-answered", "call-cancel", "call-cancel-unshown", "unopened", "unopened-unshown", "many-calls", "unknown", "parallel",
 	"composition", "composition-approval", "composition-denial", "composition-undo", "composition-cancel", "composition-wait",
 	"composition-loop", "composition-nested", "agents", "agents-child", "agents-untold", "agents-untold-child",
 	"extraction", "extraction-approval",

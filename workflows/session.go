@@ -24,6 +24,8 @@ type session struct {
 	// revision is the [protocol.Revision] of the code that began the run; 0 in runs from before there were revisions.
 	revision int
 	agent    string
+	// task is the beginning of what the session was asked to do. It is only shown.
+	task string
 	// quick reports whether the model is known to answer quickly.
 	quick    bool
 	limits   jig.Limits
@@ -89,14 +91,14 @@ func signalNames() []string {
 
 // listen registers the handlers for everything that reaches the session from outside: the query, the updates and the signals.
 func (s *session) listen(ctx workflow.Context) error {
-	if err := workflow.SetQueryHandler(ctx, protocol.QueryStatus, s.view); err != nil {
+	if err := workflow.SetQueryHandlerWithOptions(ctx, protocol.QueryStatus, s.view, queryOptions()); err != nil {
 		return fmt.Errorf("registering the query %s: %w", protocol.QueryStatus, err)
 	}
 	for _, name := range []string{protocol.UpdateDecide, protocol.UpdateReconcile, protocol.UpdateAnswer} {
 		handler := func(ctx workflow.Context, payload converter.RawValue) (protocol.DecideResult, error) {
 			return s.update(ctx, name, payload.Payload().GetData())
 		}
-		if err := workflow.SetUpdateHandler(ctx, name, handler); err != nil {
+		if err := workflow.SetUpdateHandlerWithOptions(ctx, name, handler, updateOptions(name)); err != nil {
 			return fmt.Errorf("registering the update %s: %w", name, err)
 		}
 	}
@@ -110,13 +112,13 @@ func (s *session) listen(ctx workflow.Context) error {
 func (s *session) receive(ctx workflow.Context) {
 	selector := workflow.NewSelector(ctx)
 	for _, name := range signalNames() {
-		selector.AddReceive(workflow.GetSignalChannel(ctx, name), func(channel workflow.ReceiveChannel, _ bool) {
+		selector.AddReceive(signals(ctx, name), func(channel workflow.ReceiveChannel, _ bool) {
 			var payload converter.RawValue
 			channel.Receive(ctx, &payload)
 			s.enqueue(ctx, name, payload.Payload().GetData())
 		})
 	}
-	selector.AddReceive(workflow.GetSignalChannel(ctx, signalWaiting), func(channel workflow.ReceiveChannel, _ bool) {
+	selector.AddReceive(signals(ctx, signalWaiting), func(channel workflow.ReceiveChannel, _ bool) {
 		var waiting Waiting
 		channel.Receive(ctx, &waiting)
 		s.frameWaits(ctx, waiting)

@@ -10,7 +10,7 @@ import (
 
 // listenSettled receives the signals which say that a call was settled late. This run may consider such a call unknown.
 func (b *callTable) listenSettled(ctx workflow.Context) {
-	for channel := workflow.GetSignalChannel(ctx, protocol.SignalSettled); ; {
+	for channel := signals(ctx, protocol.SignalSettled); ; {
 		var settled protocol.Settlement
 		channel.Receive(ctx, &settled)
 		workflow.GoNamed(ctx, "settled "+settled.Call, func(ctx workflow.Context) { b.look(ctx, settled.Call) })

@@ -205,22 +205,22 @@ const maxDetails = 16 << 10
 // them.
 func (s *session) details() string {
 	var b strings.Builder
-	agent := "agent " + verbatim(s.agent)
-	if s.agent == jig.CallAgent {
-		agent = "a call without an agent"
-	}
-	fmt.Fprintf(&b, "**%s**, pass %d, %s\n", s.state(), s.pass, agent)
-	if s.settled.Status.Final() && s.settled.Reason != "" {
-		fmt.Fprintf(&b, "\nEnded: %s\n", verbatim(s.settled.Reason))
-	}
-	describe(&b, s.ref.SessionID, s.waiting())
+	s.headline(&b)
+	describeTask(&b, s.task)
+	s.describeEnd(&b)
+	describe(&b, s.ref.SessionID, s.flags, s.waiting())
 	return b.String()
 }
 
 // details returns Markdown for the Web UI: the progress of the composition, its running steps, and the calls that wait for a person.
 func (c *composition) details() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "**%s** of call %s in session %s\n", strings.ToLower(c.name), c.in.Call, c.ref.SessionID)
+	fmt.Fprintf(&b, "**%s** of call %s in session `%s`\n", strings.ToLower(c.name), c.in.Call, c.ref.SessionID)
+	describeTask(&b, c.in.Task)
+	if c.outcome != nil {
+		fmt.Fprintf(&b, "\nEnded: %s %s\n", c.outcome.State, verbatim(c.outcome.Summary))
+		return b.String()
+	}
 	if p := c.far; p != nil {
 		fmt.Fprintf(&b, "\n%d of %d done, %d running, %d failed, %d skipped\n", p.Done, p.Total, p.Running, p.Failed, p.Skipped)
 	}
@@ -231,12 +231,12 @@ func (c *composition) details() string {
 		}
 		fmt.Fprintf(&b, "\nRunning: %s\n", strings.Join(steps, ", "))
 	}
-	describe(&b, c.ref.SessionID, c.awaitingPeople())
+	describe(&b, c.ref.SessionID, c.flags, c.awaitingPeople())
 	return b.String()
 }
 
 // describe lists the calls that wait for a person, with the commands that answer them.
-func describe(b *strings.Builder, sessionID string, waiting []activities.CallRef) {
+func describe(b *strings.Builder, sessionID, flags string, waiting []activities.CallRef) {
 	for _, ref := range waiting {
 		if ref.Ask == nil {
 			continue
@@ -245,11 +245,11 @@ func describe(b *strings.Builder, sessionID string, waiting []activities.CallRef
 			b.WriteString("\n… and more: see the query `status`\n")
 			return
 		}
-		describeOne(b, sessionID, ref)
+		describeOne(b, sessionID, flags, ref)
 	}
 }
 
-func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
+func describeOne(b *strings.Builder, sessionID, flags string, ref activities.CallRef) {
 	ask := ref.Ask
 	fmt.Fprintf(b, "\n### Call %s: %s waits for %s\n\n", ref.ID, ref.Tool, awaited(ask.Kind))
 	if ask.Via != "" {
@@ -276,7 +276,7 @@ func describeOne(b *strings.Builder, sessionID string, ref activities.CallRef) {
 	if !ask.ExpiresAt.IsZero() {
 		fmt.Fprintf(b, "- expires %s\n", ask.ExpiresAt.UTC().Format("2006-01-02 15:04 MST"))
 	}
-	fmt.Fprintf(b, "- digest `%s`\n\n```\n%s\n```\n", ask.Digest, strings.Join(answerCommands(sessionID, *ask), "\n"))
+	fmt.Fprintf(b, "- digest `%s`\n\n```\n%s\n```\n", ask.Digest, strings.Join(answerCommands(sessionID, flags, *ask), "\n"))
 }
 
 // describeTerms states what an approval requires and what people have decided so far.
@@ -364,10 +364,11 @@ func pretty(input json.RawMessage) string {
 
 // answerCommands returns commands of the stock Temporal CLI that answer a waiting call, ready to paste into a shell. They contain text
 // that a model wrote. An apostrophe would end the shell quotation, so it is written as a JSON escape. The lines are short enough for the
-// Web UI's pane.
-func answerCommands(sessionID string, p jig.Pending) []string {
+// Web UI's pane. flags says how to reach Temporal; see temporalFlags.
+func answerCommands(sessionID, flags string, p jig.Pending) []string {
 	signal := func(name, input string) string {
-		return fmt.Sprintf("temporal workflow signal \\\n  --workflow-id %s --name %s \\\n  --input '%s'", sessionID, name, strings.ReplaceAll(input, "'", `\u0027`))
+		return fmt.Sprintf("temporal workflow signal%s \\\n  --workflow-id %s --name %s \\\n  --input '%s'",
+			flags, sessionID, name, strings.ReplaceAll(input, "'", `\u0027`))
 	}
 	if p.Kind == jig.PendingQuestion {
 		value := `"…"`

@@ -64,24 +64,35 @@ func TestDetails_CannotBeForged(t *testing.T) {
 	require.Equal(t, []string{"- digest `1234`\n"}, digests)
 }
 
+// hostile are texts from a model that look like Markdown, HTML or commands to a terminal.
+var hostile = []string{
+	"[approve here](https://evil.example)", "![x](https://evil.example/x.png)", "<img src=https://evil.example>", "https://evil.example",
+	"www.evil.example ana@evil.example", "`code` then [a](b)", "``two`` ``` three [a](b)", "`", "a`", "**bold** # heading", "\u202egnirts", "a\x00\x1b[31mb",
+}
+
 // A link or an image from a model could lead a reviewer to another site, or tell a server that somebody is looking.
 func TestDetails_ShowModelTextVerbatim(t *testing.T) {
 	t.Parallel()
-	for _, words := range []string{
-		"[approve here](https://evil.example)", "![x](https://evil.example/x.png)", "<img src=https://evil.example>", "https://evil.example",
-		"www.evil.example ana@evil.example", "`code` then [a](b)", "``two`` ``` three [a](b)", "`", "a`", "**bold** # heading", "\u202egnirts", "a\x00\x1b[31mb",
-	} {
+	for _, words := range hostile {
 		text := workflows.Described("ses_1", jig.Pending{
 			Kind: jig.PendingApproval, Call: "3.2", Tool: "file.write", Summary: words, Reasons: []string{words}, RequestedBy: words, Digest: "1234",
 			Input: json.RawMessage("{\"a\": \"``` [a](https://evil.example)\"}"),
 			Terms: &jig.Terms{NotRequester: true}, Votes: []jig.Vote{{By: words}}, Delegations: []jig.Delegation{{From: words, To: words}},
 		})
-		bare := withoutCode(t, text)
-		for _, part := range []string{"evil", "](", "<img", "bold", "\u202e", "\x00", "\x1b"} {
-			require.NotContains(t, bare, part, "%q in\n%s", words, text)
-		}
+		requireVerbatim(t, text)
+		requireVerbatim(t, workflows.Ended(words, words, &jig.Error{Code: "CONFLICT", Message: words, Hint: words}))
+		requireVerbatim(t, workflows.Ended("check\n"+words, "done\n"+words, nil))
 	}
 	require.NotContains(t, workflows.Described("ses_1", jig.Pending{Call: "1.1", Input: json.RawMessage("not JSON\n```\n[a](b)")}), "\n```\n[a]")
+}
+
+// requireVerbatim checks that hostile texts are in code alone.
+func requireVerbatim(t *testing.T, text string) {
+	t.Helper()
+	bare := withoutCode(t, text)
+	for _, part := range []string{"evil", "](", "<img", "bold", "\u202e", "\x00", "\x1b"} {
+		require.NotContains(t, bare, part, text)
+	}
 }
 
 // withoutCode removes code from Markdown as CommonMark reads it: a block ends with a line of three backticks, a span with the next
@@ -125,4 +136,15 @@ func closingRun(text string, length int) int {
 		at += run
 	}
 	return -1
+}
+
+// A session that has ended shows its task and its answer. A long answer is cut, with the command that prints all of it.
+func TestDetails_HaveTheTaskAndTheAnswer(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "**completed**, pass 1, agent `probe`\n\nTask: `say hello`\n\nAnswer:\n\n```text\nhello\n```\n", workflows.Ended("say hello", "hello", nil))
+	long := workflows.Ended("", strings.Repeat("x", 20_000), nil)
+	require.Less(t, len(long), 9000)
+	require.Contains(t, long, "(cut here; `jig result ses_1` prints all of it)")
+	require.Contains(t, workflows.Ended("", "", &jig.Error{Code: jig.CodeNotFound, Message: "there is no agent x", Hint: "see `jig catalog`"}),
+		"\n\nError `NOT_FOUND`: `there is no agent x`\n\nHint: `` see `jig catalog` ``\n")
 }

@@ -30,4 +30,7 @@ const (
 	// changeKeyOrder (1): calls with the same concurrency key run in the order of their ordinals. Before the change, a call that somebody
 	// approved before the run knew of the calls of the pass ran before earlier ones.
 	changeKeyOrder = "7-key-order"
+	// changeUnopenedShown (1): a session that cannot be opened shows in its search attributes and details that it failed or was canceled. Before
+	// the change, it was listed as working. The history unopened-unshown is from before the change.
+	changeUnopenedShown = "8-unopened-shown"
 )

@@ -2,10 +2,12 @@ package e2e_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // shows reports whether Temporal lists a workflow with a session status.
@@ -45,25 +47,58 @@ func (d *desk) waitingCall(r *receiver) string {
 func TestTerminate_IsSeenByTheNextReader(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
-	terminated := func() string {
-		id := d.waitingCall(r)
-		require.NoError(t, shared.temporal.TerminateWorkflow(t.Context(), id, "", "not needed"))
-		return id
+	for name, start := range map[string]func() string{
+		"agent": func() string { return d.gated(r, "w") },
+		"tool":  func() string { return d.waitingCall(r) },
+		"composition": func() string {
+			id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
+			d.waiting(id)
+			return id
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			terminated := func() string {
+				id := start()
+				require.NoError(t, shared.temporal.TerminateWorkflow(t.Context(), id, "", "not needed"))
+				return id
+			}
+			view := d.stored(terminated())
+			require.Equal(t, jig.StatusFailed, view.Status)
+			require.Equal(t, jig.ReasonTerminated, view.Reason)
+			require.Empty(t, view.Pending)
+
+			waits, err := d.Approvals(t.Context(), jig.DefaultTenant, terminated())
+			require.NoError(t, err)
+			require.Empty(t, waits)
+
+			id := terminated()
+			filter := jig.PendingFilter{SessionID: id}
+			require.True(t, eventually(t.Context(), patience, func() bool { // Temporal lists it as ended a moment later
+				page, err := d.Pending(t.Context(), jig.DefaultTenant, filter, "", 10)
+				return err == nil && len(page.Approvals) == 0
+			}))
+
+			began := time.Now().Add(-time.Minute)
+			id = terminated()
+			require.True(t, eventually(t.Context(), patience, func() bool { return d.listedAs(id, began) == jig.StatusFailed }), "the list of sessions")
+		})
 	}
-	view := d.stored(terminated())
-	require.Equal(t, jig.StatusFailed, view.Status)
-	require.Equal(t, jig.ReasonTerminated, view.Reason)
-	require.Empty(t, view.Pending)
-	require.Equal(t, jig.CallCanceled, byID(view)["1.1"].Status)
+}
 
-	waits, err := d.Approvals(t.Context(), jig.DefaultTenant, terminated())
-	require.NoError(t, err)
-	require.Empty(t, waits)
-
-	id := terminated()
-	filter := jig.PendingFilter{SessionID: id}
-	require.True(t, eventually(t.Context(), patience, func() bool { // Temporal lists it as ended a moment later
-		page, err := d.Pending(t.Context(), jig.DefaultTenant, filter, "", 10)
-		return err == nil && len(page.Approvals) == 0
-	}))
+// listedAs returns the status of a session in the list of the sessions that began after a time.
+func (d *desk) listedAs(id string, after time.Time) jig.Status {
+	d.t.Helper()
+	for cursor := ""; ; {
+		page, err := d.Sessions(d.t.Context(), jig.DefaultTenant, protocol.SessionFilter{After: after}, cursor, 100)
+		require.NoError(d.t, err)
+		for _, item := range page.Sessions {
+			if item.SessionID == id {
+				return item.Status
+			}
+		}
+		if cursor = page.Next; cursor == "" {
+			return ""
+		}
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/plan/extraction"
@@ -77,14 +76,13 @@ func TestFollowingAnEntity(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, value.Get(&progress))
 	require.Equal(t, protocol.Progress{Done: 2, Running: 1, Failed: 1, Skipped: 2, Total: 7}, progress)
-	var page sdkpb.WorkflowMetadata
-	value, err = shared.temporal.QueryWorkflow(t.Context(), workflows.FrameWorkflowID(session, "1.1"), "", "__temporal_workflow_metadata")
-	require.NoError(t, err)
-	require.NoError(t, value.Get(&page))
-	require.Contains(t, page.GetCurrentDetails(), "2 of 7 done, 1 running, 1 failed, 2 skipped")
+	require.Contains(t, g.page(workflows.FrameWorkflowID(session, "1.1"), "").GetCurrentDetails(), "2 of 7 done, 1 running, 1 failed, 2 skipped")
 
 	g.signal(session, protocol.SignalDeny, map[string]string{"call": "1.1/publish", "by": "ana"})
 	g.filled(session, e)
+	details := g.page(workflows.FrameWorkflowID(session, "1.1"), "").GetCurrentDetails()
+	require.Contains(t, details, "Ended: succeeded `7 tasks: ")
+	require.NotContains(t, details, " done, ")
 	got = g.jig("watch", e.ID, "--tenant", g.tenant)
 	require.Zero(t, got.code, got.err)
 	for _, line := range []string{

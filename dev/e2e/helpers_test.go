@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	sdkpb "go.temporal.io/api/sdk/v1"
 	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 	sdk "go.temporal.io/sdk/client"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -80,12 +82,33 @@ func (d *desk) sweep(id string) {
 	require.NoError(d.t, err)
 	require.EqualValues(d.t, 1, changed.RowsAffected())
 	require.True(d.t, eventually(d.t.Context(), patience, func() bool {
-		run, err := shared.temporal.ExecuteWorkflow(d.t.Context(), sdk.StartWorkflowOptions{TaskQueue: d.queue}, protocol.SweepWorkflow)
-		if err != nil || run.Get(d.t.Context(), nil) != nil {
-			return false
-		}
-		return len(d.eventsSoFar(id, jig.EventSessionFailed)) == 1 // the status proves nothing, because reading it closes the session too
+		// The status proves nothing, because reading it closes the session too.
+		return d.sweepNow() == nil && len(d.eventsSoFar(id, jig.EventSessionFailed)) == 1
 	}), "the session was not swept")
+}
+
+// sweepNow runs the sweeper.
+func (d *desk) sweepNow() error {
+	options := sdk.StartActivityOptions{ID: "sweep-" + rand.Text(), TaskQueue: d.queue, StartToCloseTimeout: time.Minute}
+	run, err := shared.temporal.ExecuteActivity(d.t.Context(), options, protocol.Sweep)
+	if err == nil {
+		err = run.Get(d.t.Context(), nil)
+	}
+	if err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	return nil
+}
+
+// page returns what the Web UI asks the workflow itself for: its current details and the descriptions of its signals, updates and queries. An
+// empty run means the latest one.
+func (d *desk) page(id, run string) *sdkpb.WorkflowMetadata {
+	d.t.Helper()
+	var page sdkpb.WorkflowMetadata
+	value, err := shared.temporal.QueryWorkflow(d.t.Context(), id, run, "__temporal_workflow_metadata")
+	require.NoError(d.t, err)
+	require.NoError(d.t, value.Get(&page))
+	return &page
 }
 
 // chaos returns the number of repetitions of a chaos test, and its seed. JIG_CHAOS=full repeats it full times, and JIG_CHAOS=sample repeats it

@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/api/temporalproto"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/workflows"
 )
@@ -75,6 +76,11 @@ func TestHistories(t *testing.T) {
 			d.waiting(id)
 			require.NoError(d.t, d.Cancel(d.t.Context(), jig.DefaultTenant, id))
 			return id
+		},
+		"unopened": func(d *desk, _ *receiver) string {
+			started, err := d.Start(d.t.Context(), client.StartOptions{Agent: "nobody-at-all", Task: "help", Principal: jig.Principal{ID: "tester"}})
+			require.NoError(d.t, err)
+			return started.SessionID
 		},
 		"unknown": unknown,
 		"composition": func(d *desk, r *receiver) string {

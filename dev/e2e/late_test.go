@@ -6,11 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
-	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
-	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store"
 )
 
@@ -49,9 +47,7 @@ func TestSweepWakesASessionWhoseCallWasSettledLate(t *testing.T) {
 	aged, err := conn.Exec(t.Context(), "update settled_calls set told_at = told_at - interval '2 minutes' where session_id = $1", id)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, aged.RowsAffected())
-	run, err := shared.temporal.ExecuteWorkflow(t.Context(), sdk.StartWorkflowOptions{TaskQueue: d.queue}, protocol.SweepWorkflow)
-	require.NoError(t, err)
-	require.NoError(t, run.Get(t.Context(), nil))
+	require.NoError(t, d.sweepNow())
 	ended, err := d.WaitCall(t.Context(), jig.DefaultTenant, id)
 	require.NoError(t, err)
 	require.Equal(t, jig.CallSucceeded, ended.Status)

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
@@ -19,10 +18,7 @@ func (d *desk) requireWaits(id, below, call, via string) {
 	require.Len(d.t, pending, 1)
 	require.Equal(d.t, []string{below, call, via}, []string{pending[0].SessionID, pending[0].Call, pending[0].Via})
 	require.True(d.t, eventually(d.t.Context(), patience, func() bool { return d.shows(id, jig.StatusInputRequired) }))
-	value, err := shared.temporal.QueryWorkflow(d.t.Context(), id, "", "__temporal_workflow_metadata")
-	require.NoError(d.t, err)
-	var page sdkpb.WorkflowMetadata
-	require.NoError(d.t, value.Get(&page))
+	page := d.page(id, "")
 	require.Contains(d.t, page.GetCurrentDetails(), "--workflow-id "+below+" --name approve")
 	require.Contains(d.t, page.GetCurrentDetails(), "In session `"+below+"`, which answers call "+via+".")
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	sdkpb "go.temporal.io/api/sdk/v1"
 
 	"github.com/jig-run/jig"
 )
@@ -119,10 +118,7 @@ func TestLargeArgumentsStayOutOfTheHistory(t *testing.T) {
 	require.Less(t, len(b), 128<<10)
 	require.True(t, view.Pending[0].Truncated)
 	require.Contains(t, string(view.Pending[0].Input), `"url":"http://127.0.0.1:1/0"`, "a long argument does not hide the others")
-	value, err := shared.temporal.QueryWorkflow(t.Context(), id, "", "__temporal_workflow_metadata")
-	require.NoError(t, err)
-	var page sdkpb.WorkflowMetadata
-	require.NoError(t, value.Get(&page))
+	page := d.page(id, "")
 	require.Contains(t, page.GetCurrentDetails(), `"url": "http://127.0.0.1:1/0"`)
 	require.Contains(t, page.GetCurrentDetails(), "(cut at …; in full: `jig approvals show "+id+" 1.1`)\n\n- reason: `test.write changes data (permission write)`")
 	require.Contains(t, page.GetCurrentDetails(), "  --workflow-id "+id+" --name approve \\\n  --input '{\"call\":\"1.1\",\"by\":\"YOU\"}'")

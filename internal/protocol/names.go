@@ -12,7 +12,6 @@ const (
 	CompositionWorkflow = "Composition"
 	// ExtractionWorkflow is the type of the workflow that answers a call which fills an entity.
 	ExtractionWorkflow = "Extraction"
-	SweepWorkflow      = "Sweep"
 
 	SignalApprove   = "approve"
 	SignalDeny      = "deny"
@@ -72,6 +71,10 @@ const (
 	ReadReview   = "jig.review"
 	ReadFits     = "jig.fits"
 )
+
+// Sweep is the activity type that closes sessions whose workflow was ended externally. Workers start it once a minute, without a workflow, so
+// that lists of workflows show sessions alone.
+const Sweep = "jig.sweep"
 
 // Activity types that clients start directly, to check a start before anything is started and to read what became of one.
 const (

@@ -28,6 +28,8 @@ type PassInput struct {
 	Calling bool `json:"calling,omitempty"`
 	// Continues reports, if Calling is true, that another pass follows once the calls have their results.
 	Continues bool `json:"continues,omitempty"`
+	// Task is the beginning of what the session was asked to do, for people who look at a later run. A client sets it with a message.
+	Task string `json:"task,omitempty"`
 	// Agent and Limits belong to the session. They are passed on so that a run need not query them.
 	Agent  string     `json:"agent,omitempty"`
 	Limits jig.Limits `json:"limits,omitzero"`
@@ -108,7 +110,8 @@ type CallInput struct {
 	Source jig.Source `json:"source,omitempty"`
 	// Proof says who starts the call; see [StartSession.Proof].
 	Proof string `json:"proof,omitempty"`
-	// Calling and Inbox are passed from one run to the next.
+	// Task, Calling and Inbox are passed from one run to the next. Task names the tool and its input, for people.
+	Task    string     `json:"task,omitempty"`
 	Calling bool       `json:"calling,omitempty"`
 	Inbox   []Envelope `json:"inbox,omitempty"`
 	// Said has the same meaning as in [PassInput].

@@ -36,6 +36,8 @@ func (s *Stack) Environment() []string {
 	env := []string{
 		"JIG_TEMPORAL_ADDRESS=" + s.TemporalAddress(),
 		"JIG_TEMPORAL_NAMESPACE=" + s.Namespace(),
+		"TEMPORAL_ADDRESS=" + s.TemporalAddress(), // for Temporal's own command
+		"TEMPORAL_NAMESPACE=" + s.Namespace(),
 		"JIG_DATABASE_URL=" + s.DatabaseURL(),
 		"JIG_DATABASE_OWNER_URL=" + s.OwnerURL(),
 		"JIG_APPROVALS_SIGNALS=trusted", // the machine belongs to one person, so decisions need no proof
