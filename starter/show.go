@@ -3,10 +3,13 @@ package starter
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/suggest"
+	"github.com/jig-run/jig/spec"
 )
 
 // shownCall is the JSON output of `approvals show`.
@@ -17,14 +20,16 @@ type shownCall struct {
 }
 
 func (a *app) showCommand() *cobra.Command {
-	return &cobra.Command{
+	document := ""
+	cmd := &cobra.Command{
 		Use:   "show SESSION CALL",
 		Short: "Show a waiting call with its full arguments",
 		Long: `Show a waiting call with its full arguments; lists and events shorten long ones to 2 KiB. The digest covers exactly these arguments:
 an approval with --digest is refused if anything has changed since.
-JSON output: {"pending": …, "input": …}.`,
+With --document it prints only the whole text of one of the documents that the call registers or installs.
+JSON output: {"pending": …, "input": …}; with --document: {"path", "body"}.`,
 		Example: `  jig approvals show ses_… 3.1
-  jig approvals show ses_… 1.1 --output json | jq -r '.input.documents[].body'`,
+  jig approvals show ses_… 1.1 --document 'policy shop'`,
 		Args: sessionArgs(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
@@ -36,6 +41,9 @@ JSON output: {"pending": …, "input": …}.`,
 				if err != nil {
 					return err
 				}
+				if document != "" {
+					return a.showDocument(input, document)
+				}
 				pending.SessionID = cmp.Or(pending.SessionID, session)
 				if a.json() {
 					return a.printJSON(shownCall{Pending: pending, Input: input})
@@ -46,4 +54,47 @@ JSON output: {"pending": …, "input": …}.`,
 			})
 		},
 	}
+	cmd.Flags().StringVar(&document, "document", "", "print only this document: its file, its name, or its kind and name")
+	return cmd
+}
+
+// givenDocument is a document among the arguments of catalog.put or bundle.install.
+type givenDocument struct {
+	Path string `json:"path"`
+	Body string `json:"body"`
+}
+
+// names returns the texts that name the document on the command line.
+func (d givenDocument) names() []string {
+	doc, _ := spec.Load(d.Path, []byte(d.Body))
+	return []string{d.Path, doc.Name, string(doc.Kind) + " " + doc.Name}
+}
+
+// showDocument prints one of the documents among the arguments of a call.
+func (a *app) showDocument(input json.RawMessage, name string) error {
+	var in struct{ Documents, Files []givenDocument }
+	if err := json.Unmarshal(input, &in); err != nil {
+		return jig.Errorf(jig.CodeNotFound, "the call has no documents").WithField("document")
+	}
+	all := append(in.Documents, in.Files...)
+	var found []givenDocument
+	var known []string
+	for _, d := range all {
+		names := d.names()
+		known = append(known, names[2])
+		if slices.Contains(names, name) {
+			found = append(found, d)
+		}
+	}
+	switch {
+	case len(all) == 0:
+		return jig.Errorf(jig.CodeNotFound, "the call has no documents").WithField("document").WithHint("leave out --document")
+	case len(found) == 0:
+		return jig.Errorf(jig.CodeNotFound, "the call has no document %q", name).WithField("document").WithHint(suggest.OrKnown(name, known))
+	case len(found) > 1:
+		return usagef("%d documents of the call are called %q: name the file", len(found), name)
+	case a.json():
+		return a.printJSON(found[0])
+	}
+	return a.print("%s", safeText(found[0].Body))
 }

@@ -34,3 +34,32 @@ func TestShow_PrintsAllArguments(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, "waits for nobody")
 }
+
+func TestShow_PrintsOneDocument(t *testing.T) {
+	t.Parallel()
+	f := &fake{
+		pending: []jig.Pending{{Call: "1.1", Tool: "catalog.put", Kind: jig.PendingApproval, Digest: "d1"}},
+		arguments: json.RawMessage(`{"documents":[{"path":"a/shop.yaml","body":"kind: policy\nname: shop\n# \u001b[2Jend\n"},` +
+			`{"path":"b/shop.yaml","body":"kind: tenant\nname: shop\n"}]}`),
+	}
+	for _, name := range []string{"a/shop.yaml", "policy shop"} {
+		got := jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--document", name)
+		require.Equal(t, exitDone, got.code, got.stderr)
+		require.Contains(t, got.stdout, "kind: policy\nname: shop\n")
+		require.NotContains(t, got.stdout, "\x1b")
+		require.NotContains(t, got.stdout, "digest")
+	}
+	got := jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--document", "b/shop.yaml", "--output", "json")
+	require.JSONEq(t, `{"path":"b/shop.yaml","body":"kind: tenant\nname: shop\n"}`, got.stdout)
+
+	got = jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--document", "shop")
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "name the file")
+	got = jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--document", "policy shops")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "policy shop")
+	f.arguments = json.RawMessage(`{"path":"x","content":"y"}`)
+	got = jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--document", "x")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "no documents")
+}

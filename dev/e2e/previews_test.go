@@ -29,6 +29,8 @@ func TestPreviewsPage(t *testing.T) {
 		{3, func() { require.Equal(t, "Open from 9 to 5\n", textOf(t, file)) }},
 		{0, func() { require.Equal(t, "Closed on Monday\n", textOf(t, file)) }},
 		{0, func() { require.Equal(t, "Open from 9 to 6", textOf(t, file)) }},
+		{3, func() {}},
+		{0, func() { require.Contains(t, m.said.out, "kind: policy\nname: shop\n") }},
 	}
 	require.NoError(t, os.RemoveAll(file))
 	ran := 0

@@ -33,6 +33,8 @@ type Store interface {
 	Bundles(ctx context.Context, tenant string) ([]bundle.Bundle, error)
 	// EntityCounts returns the number of a tenant's entities by type.
 	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
+	// Document returns the current body of a document. It returns NOT_FOUND if there is none.
+	Document(ctx context.Context, tenant, kind, name string) (body []byte, err error)
 }
 
 // Options are the settings of the tools; all are required.
@@ -168,14 +170,14 @@ func Tools(o Options) []tools.Tool {
 				"after checking all of it. Either everything is installed or nothing changes. Returns the version, the documents and what was removed.",
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: timeout, Tags: operator,
 			Labels: &jig.Labels{}, ConcurrencyKey: `'catalog'`,
-		}, o.install),
+		}, o.install, tools.WithPreview(o.previewInstall)),
 		tools.New(jig.Tool{
 			Name: RemoveTool,
 			Description: "Takes all documents of a bundle out of use for the tenant: its types, agents, tools and policies are no longer available. " +
 				"Entities are kept, and are available again when the bundle is installed again. Returns what was removed.",
 			Permission: jig.PermissionDestructive, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: timeout, Tags: operator,
 			Labels: &jig.Labels{}, ConcurrencyKey: `'catalog'`,
-		}, o.remove),
+		}, o.remove, tools.WithPreview(o.previewRemove)),
 		tools.New(jig.Tool{
 			Name:        ListTool,
 			Description: "Lists the bundles that the tenant has, with their versions, their documents, and who installed them when.",
@@ -186,6 +188,12 @@ func Tools(o Options) []tools.Tool {
 }
 
 func (o Options) install(ctx context.Context, inv jig.Invocation, in Install) (Installed, error) {
+	bundle, problems := read(in)
+	return o.Install(ctx, inv, bundle, problems, in.Replace)
+}
+
+// read reads the documents of a bundle.
+func read(in Install) (spec.Bundle, spec.Problems) {
 	var docs []spec.Document
 	var problems spec.Problems
 	for _, file := range in.Files {
@@ -193,7 +201,7 @@ func (o Options) install(ctx context.Context, inv jig.Invocation, in Install) (I
 		docs, problems = append(docs, doc), append(problems, found...)
 	}
 	bundle, found := spec.BundleOf(docs)
-	return o.Install(ctx, inv, bundle, append(problems, found...), in.Replace)
+	return bundle, append(problems, found...)
 }
 
 // remove takes a bundle out of use. If an earlier attempt removed it but could not report so, a later attempt finds it gone and succeeds.
@@ -209,13 +217,19 @@ func (o Options) remove(ctx context.Context, inv jig.Invocation, in Named) (Remo
 	if err != nil {
 		return Removed{}, err
 	}
-	out := Removed{Name: removed.Name, Version: removed.Version, Documents: documentsOf(removed.Documents)}
-	for _, doc := range removed.Documents {
+	return Removed{
+		Name: removed.Name, Version: removed.Version, Documents: documentsOf(removed.Documents), Entities: o.entities(removed.Documents, counts),
+	}, nil
+}
+
+// entities returns the number of entities of the types among some documents.
+func (o Options) entities(documents []bundle.DocumentVersion, counts map[string]int64) (n int64) {
+	for _, doc := range documents {
 		if doc.Kind == o.KindOf(spec.KindEntityType) {
-			out.Entities += counts[doc.Name]
+			n += counts[doc.Name]
 		}
 	}
-	return out, nil
+	return n
 }
 
 func (o Options) list(ctx context.Context, inv jig.Invocation, _ Nothing) (List, error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/entity/retype"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/tooltest"
 )
 
 // shelf stores the bundles of one tenant.
@@ -24,6 +24,8 @@ type shelf struct {
 	types    map[string]entity.Type
 	entities map[string]int64
 	asked    []bundle.Install
+	// bodies are the current documents, by kind and name. Installations add theirs.
+	bodies map[string]string
 	// meanwhile is called once, at the beginning of the next installation.
 	meanwhile func()
 }
@@ -51,8 +53,12 @@ func (s *shelf) InstallBundle(_ context.Context, by jig.Invocation, b bundle.Ins
 		}
 	}
 	now := bundle.Bundle{Manifest: b.Manifest, Hash: b.Hash, InstalledBy: by.Principal.ID}
+	if s.bodies == nil {
+		s.bodies = map[string]string{}
+	}
 	for _, d := range b.Documents {
 		now.Documents = append(now.Documents, d.DocumentVersion)
+		s.bodies[d.Kind+" "+d.Name] = string(d.Body)
 	}
 	if at >= 0 {
 		s.have[at] = now
@@ -84,10 +90,18 @@ func (s *shelf) EntityCounts(context.Context, string) ([]entity.Count, error) {
 	return list, nil
 }
 
-// call runs one of the tools.
-func (s *shelf) call(t *testing.T, tool string, attempt int, input any) jig.ToolResult {
+func (s *shelf) Document(_ context.Context, _, kind, name string) ([]byte, error) {
+	body, ok := s.bodies[kind+" "+name]
+	if !ok {
+		return nil, jig.Errorf(jig.CodeNotFound, "there is no %s %s", kind, name)
+	}
+	return []byte(body), nil
+}
+
+// kit returns the tools over the shelf.
+func (s *shelf) kit(t *testing.T) *tooltest.Kit {
 	t.Helper()
-	registry, err := tools.NewRegistry(bundles.Tools(bundles.Options{
+	kit := tooltest.New(t, bundles.Tools(bundles.Options{
 		Store: s,
 		KindOf: func(k spec.Kind) string {
 			if k.IsExecution() {
@@ -121,22 +135,33 @@ func (s *shelf) call(t *testing.T, tool string, attempt int, input any) jig.Tool
 			return t, ok, nil
 		},
 	})...)
-	require.NoError(t, err)
-	raw, err := json.Marshal(input)
-	require.NoError(t, err)
-	return registry.Run(t.Context(), tool, raw, jig.Invocation{Tenant: "acme", Principal: jig.Principal{ID: "ana"}, Attempt: attempt})
+	kit.Invocation.Tenant = "acme"
+	return kit
 }
 
-// install installs a bundle with the given manifest version and documents.
-func (s *shelf) install(t *testing.T, version string, replace bool, documents ...string) (bundles.Installed, *jig.Error) {
+// call runs one of the tools.
+func (s *shelf) call(t *testing.T, tool string, attempt int, input any) jig.ToolResult {
 	t.Helper()
+	kit := s.kit(t)
+	kit.Invocation.Attempt = attempt
+	return kit.Run(t.Context(), tool, input)
+}
+
+// files returns the input that installs a bundle with the given manifest version and documents.
+func files(version string, replace bool, documents ...string) bundles.Install {
 	in := bundles.Install{Replace: replace, Files: []bundles.File{
 		{Path: "bundle.yaml", Body: "kind: bundle\nname: notes\nversion: " + version + "\ndescription: Notes and what is done with them.\n"},
 	}}
 	for i, body := range documents {
 		in.Files = append(in.Files, bundles.File{Path: string(rune('a'+i)) + ".yaml", Body: body})
 	}
-	result := s.call(t, bundles.InstallTool, 1, in)
+	return in
+}
+
+// install installs a bundle with the given manifest version and documents.
+func (s *shelf) install(t *testing.T, version string, replace bool, documents ...string) (bundles.Installed, *jig.Error) {
+	t.Helper()
+	result := s.call(t, bundles.InstallTool, 1, files(version, replace, documents...))
 	if !result.Success {
 		return bundles.Installed{}, result.Error
 	}
@@ -198,13 +223,13 @@ func TestInstall_ReportsAllProblemsAndChangesNothing(t *testing.T) {
 	}
 	require.Empty(t, s.asked)
 
-	for name, files := range map[string][]bundles.File{
+	for name, given := range map[string][]bundles.File{
 		"no manifest": {{Path: "a.yaml", Body: note}},
 		"broken":      {{Path: "bundle.yaml", Body: "kind: bundle\nname: notes\nversion: 1\n"}, {Path: "a.yaml", Body: note}},
 		"no document": {{Path: "bundle.yaml", Body: "kind: bundle\nname: notes\nversion: 1.0.0\n"}},
 		"a tenant":    {{Path: "bundle.yaml", Body: "kind: bundle\nname: notes\nversion: 1.0.0\n"}, {Path: "a.yaml", Body: note}, {Path: "t.yaml", Body: "kind: tenant\nname: acme\n"}},
 	} {
-		result := s.call(t, bundles.InstallTool, 1, bundles.Install{Files: files})
+		result := s.call(t, bundles.InstallTool, 1, bundles.Install{Files: given})
 		require.False(t, result.Success, name)
 		require.Equal(t, jig.CodeInvalidInput, result.Error.Code, name)
 	}
@@ -350,4 +375,82 @@ func member(t *testing.T, data json.RawMessage, name string) json.RawMessage {
 	var members map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(data, &members))
 	return members[name]
+}
+
+const careful = `kind: policy
+name: notes-rules
+rules:
+  - {name: never, when: "tool.name == 'file.write'", verdict: deny}
+`
+
+func TestPreviewInstall_ShowsEachDocument(t *testing.T) {
+	t.Parallel()
+	s := &shelf{}
+	p := s.kit(t).Preview(bundles.InstallTool, files("1.0.0", false, note, careful))
+	require.Equal(t, "Installs notes 1.0.0: 2 added", p.Title, "%+v", p)
+	require.Equal(t, "a tenant without the bundle notes", p.Precondition)
+	require.Empty(t, s.asked, "a preview installs nothing")
+	first, refused := s.install(t, "1.0.0", false, note, careful)
+	require.Nil(t, refused)
+
+	wider := note + "  - {name: due, type: date}\n"
+	p = s.kit(t).Preview(bundles.InstallTool, files("1.1.0", false, wider, strings.Replace(careful, "deny", "ask", 1)))
+	require.Equal(t, "Replaces notes 1.0.0 with 1.1.0: 2 changed; LOOSER in 1 way", p.Title, "%+v", p)
+	require.Equal(t, "LOOSER: policy notes-rules: rule never says ask; it said deny", p.Changes[0])
+	require.Contains(t, strings.Join(p.Changes, "\n"), "+  - {name: due, type: date}")
+	require.Equal(t, "the bundle notes 1.0.0 "+first.Hash, p.Precondition)
+
+	p = s.kit(t).Preview(bundles.InstallTool, files("1.1.0", false, note))
+	require.Equal(t, "Replaces notes 1.0.0 with 1.1.0: 1 removed, 1 unchanged; LOOSER in 1 way", p.Title, "%+v", p)
+	require.Empty(t, p.Precondition, "the tenant may replace the document that is removed here")
+	s.bodies["policy notes-rules"] += "# the tenant's own\n"
+	p = s.kit(t).Preview(bundles.InstallTool, files("1.1.0", false, note))
+	require.Equal(t, "Replaces notes 1.0.0 with 1.1.0: nothing changes", p.Title, "%+v", p)
+	require.Contains(t, p.Changes, "stays in use: policy notes-rules (the tenant has a version of its own)")
+
+	require.Contains(t, s.kit(t).Preview(bundles.InstallTool, files("0.9.0", false, note)).Missing, "higher than 0.9.0", "the same checks as an installation")
+	require.Empty(t, s.kit(t).Preview(bundles.InstallTool, files("1.1.0", true, wider, careful)).Precondition, "documents of the tenant may change")
+}
+
+// What was approved for one installed version is not installed over another.
+func TestInstall_ChecksThePrecondition(t *testing.T) {
+	t.Parallel()
+	s := &shelf{}
+	kit := s.kit(t)
+	shown := kit.Preview(bundles.InstallTool, files("1.1.0", false, note)).Precondition
+	_, refused := s.install(t, "1.0.0", false, note)
+	require.Nil(t, refused)
+	kit.Invocation.Precondition = shown
+	failed := kit.Fail(bundles.InstallTool, files("1.1.0", false, note))
+	require.Equal(t, jig.CodeConflict, failed.Code)
+	require.Equal(t, "precondition", failed.Reason)
+	require.Len(t, s.asked, 1)
+
+	kit.Invocation.Precondition = kit.Preview(bundles.InstallTool, files("1.1.0", false, note)).Precondition
+	s.meanwhile = func() { s.have[0].Hash = "other" } // between the check and the installation
+	require.Equal(t, "precondition", kit.Fail(bundles.InstallTool, files("1.1.0", false, note)).Reason)
+
+	kit.Invocation.Precondition = shown
+	s.have = nil
+	kit.Succeed(bundles.InstallTool, files("1.1.0", false, note), nil)
+	kit.Succeed(bundles.InstallTool, files("1.1.0", false, note), nil) // an attempt after one that was not recorded
+}
+
+func TestPreviewRemove_ShowsWhatGoesOutOfUse(t *testing.T) {
+	t.Parallel()
+	s := &shelf{entities: map[string]int64{"note": 2}}
+	_, refused := s.install(t, "1.0.0", false, note, careful, composition("notes.read", "file.read"))
+	require.Nil(t, refused)
+	named := bundles.Named{Name: "notes"}
+	shared := s.have[0].Documents[0]
+	s.have = append(s.have, bundle.Bundle{Manifest: bundle.Manifest{Name: "other", Version: "1.0.0"}, Hash: "other", Documents: []bundle.DocumentVersion{shared}})
+	p := s.kit(t).Preview(bundles.RemoveTool, named)
+	require.Equal(t, "Removes notes 1.0.0: 2 removed, 1 stays in use; LOOSER in 1 way; entities that stay, but are out of use: 2", p.Title, "%+v", p)
+	require.Equal(t, "LOOSER: policy notes-rules: rule never (deny) is gone", p.Changes[0])
+	require.Contains(t, strings.Join(p.Changes, "\n"), "(the bundle other has it, too)")
+	require.Len(t, s.have, 2)
+
+	s.have[1].Requires = []string{"notes"}
+	require.Contains(t, s.kit(t).Preview(bundles.RemoveTool, named).Missing, "required by other")
+	require.Contains(t, s.kit(t).Preview(bundles.RemoveTool, bundles.Named{Name: "nobody"}).Missing, "not installed")
 }

@@ -30,6 +30,9 @@ func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bun
 	if err != nil {
 		return Installed{}, err
 	}
+	if err := unchanged(inv.Precondition, b.Manifest.Name, before, b.Hash); err != nil {
+		return Installed{}, err
+	}
 	warnings, err := o.check(ctx, inv.Tenant, b, found, before)
 	if err != nil {
 		return Installed{}, err

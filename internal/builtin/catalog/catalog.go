@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/builtin/changes"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/entity/retype"
@@ -25,6 +26,8 @@ type Store interface {
 	RegisterDocument(ctx context.Context, by jig.Invocation, d bundle.StoredDocument, types ...bundle.TypeBasis) error
 	// EntityCounts returns the number of a tenant's entities by type.
 	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
+	// Document returns the current body of a document. It returns NOT_FOUND if there is none.
+	Document(ctx context.Context, tenant, kind, name string) (body []byte, err error)
 }
 
 // Options are the settings of the tools.
@@ -86,7 +89,24 @@ func Tools(o Options) []tools.Tool {
 			"Sessions that run keep the versions they began with. Returns the kind, name and version of each document.",
 		Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
 		Labels: &jig.Labels{}, ConcurrencyKey: `'catalog'`,
-	}, o.put)}
+	}, o.put, tools.WithPreview(o.preview))}
+}
+
+// preview shows what changes in each document, after the same checks as a registration.
+func (o Options) preview(ctx context.Context, inv jig.Invocation, in Files) (jig.Preview, error) {
+	c, err := o.check(ctx, inv.Tenant, in)
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	var list changes.List
+	for _, doc := range c.docs {
+		before, err := o.Store.Document(ctx, inv.Tenant, o.KindOf(doc.Kind), doc.Name)
+		if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
+			return jig.Preview{}, err
+		}
+		list.Put(doc, before)
+	}
+	return list.Preview("Registers documents"), nil
 }
 
 func (o Options) put(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
@@ -102,19 +122,24 @@ func (o Options) put(ctx context.Context, inv jig.Invocation, in Files) (Result,
 	return out, err
 }
 
-// putOnce checks all documents before it stores the first. Storing is idempotent, so an interrupted attempt can be repeated. On an error,
-// the result lists the documents that were already stored.
-func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
-	tenant := inv.Tenant
+// checked holds documents that can be registered.
+type checked struct {
+	docs     []spec.Document
+	types    []bundle.TypeBasis
+	warnings []string
+}
+
+// check checks all documents against each other and against what is there.
+func (o Options) check(ctx context.Context, tenant string, in Files) (checked, error) {
 	known, err := o.Known(ctx, tenant)
 	if err != nil {
-		return Result{}, err
+		return checked{}, err
 	}
-	var docs []spec.Document
+	var c checked
 	var problems spec.Problems
 	for _, file := range in.Documents {
 		doc, found := spec.Load(file.Path, []byte(file.Body))
-		docs, problems = append(docs, doc), append(problems, found...)
+		c.docs, problems = append(c.docs, doc), append(problems, found...)
 		if doc.Kind == spec.KindBundle {
 			problems = append(problems, spec.Problem{
 				Document: file.Path, Path: "kind", Line: 1, Column: 1, Code: spec.ProblemUnknownKind, Severity: spec.SeverityError,
@@ -123,30 +148,37 @@ func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Res
 		}
 	}
 	if len(problems.Errors()) == 0 {
-		problems = append(problems, spec.Check(docs, known)...)
-		problems = append(problems, spec.Advise(docs, known)...)
+		problems = append(problems, spec.Check(c.docs, known)...)
+		problems = append(problems, spec.Advise(c.docs, known)...)
 	}
 	if err := problems.OrNil(); err != nil {
-		return Result{}, err
+		return checked{}, err
 	}
-	for _, doc := range docs {
+	for _, doc := range c.docs {
 		if err := o.Check(ctx, tenant, doc, known.Tools); err != nil {
-			return Result{}, err
+			return checked{}, err
 		}
 	}
-	types, err := o.types(ctx, tenant, docs)
+	for _, p := range problems {
+		c.warnings = append(c.warnings, p.String())
+	}
+	c.types, err = o.types(ctx, tenant, c.docs)
+	return c, err
+}
+
+// putOnce checks all documents before it stores the first. Storing is idempotent, so an interrupted attempt can be repeated. On an error,
+// the result lists the documents that were already stored.
+func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
+	c, err := o.check(ctx, inv.Tenant, in)
 	if err != nil {
 		return Result{}, err
 	}
-	var out Result
-	for _, p := range problems {
-		out.Warnings = append(out.Warnings, p.String())
-	}
-	for _, doc := range docs {
+	out := Result{Warnings: c.warnings}
+	for _, doc := range c.docs {
 		stored := bundle.StoredDocument{DocumentVersion: bundle.DocumentVersion{Kind: o.KindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body}
 		var over []bundle.TypeBasis
 		if doc.EntityType != nil {
-			over = slices.DeleteFunc(slices.Clone(types), func(b bundle.TypeBasis) bool { return b.Type != doc.Name })
+			over = slices.DeleteFunc(slices.Clone(c.types), func(b bundle.TypeBasis) bool { return b.Type != doc.Name })
 		}
 		if err := o.Store.RegisterDocument(ctx, inv, stored, over...); err != nil {
 			return out, fmt.Errorf("store %s: %w", doc.Name, err)

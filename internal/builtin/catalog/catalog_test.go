@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/entity/retype"
 	"github.com/jig-run/jig/spec"
-	"github.com/jig-run/jig/tools"
+	"github.com/jig-run/jig/tools/tooltest"
 )
 
 // shelf stores the documents that are put on it. It has one entity of the type "song".
@@ -26,6 +26,7 @@ func (s shelf) RegisterDocument(_ context.Context, by jig.Invocation, d bundle.S
 		return jig.Errorf(jig.CodeConflict, "an album was created").WithReason(bundle.ReasonTypeChanged)
 	}
 	s[by.Tenant+" "+d.Kind+" "+d.Name] = d.Version
+	s["body "+d.Kind+" "+d.Name] = string(d.Body)
 	for _, b := range types {
 		s["basis "+b.Type] = b.Version
 	}
@@ -40,9 +41,18 @@ func (s shelf) EntityCounts(context.Context, string) ([]entity.Count, error) {
 	return counts, nil
 }
 
-func put(t *testing.T, s shelf, documents ...catalog.File) jig.ToolResult {
+func (s shelf) Document(_ context.Context, _, kind, name string) ([]byte, error) {
+	body, ok := s["body "+kind+" "+name]
+	if !ok {
+		return nil, jig.Errorf(jig.CodeNotFound, "there is no %s %s", kind, name)
+	}
+	return []byte(body), nil
+}
+
+// kit returns the tools over the shelf.
+func (s shelf) kit(t *testing.T) *tooltest.Kit {
 	t.Helper()
-	registry, err := tools.NewRegistry(catalog.Tools(catalog.Options{
+	kit := tooltest.New(t, catalog.Tools(catalog.Options{
 		Store: s, KindOf: func(k spec.Kind) string { return "stored-" + string(k) },
 		Check: func(_ context.Context, tenant string, doc spec.Document, _ []jig.Tool) error {
 			if doc.Name == tenant+".refused" {
@@ -59,10 +69,13 @@ func put(t *testing.T, s shelf, documents ...catalog.File) jig.ToolResult {
 			return spec.Catalogue{Tools: []jig.Tool{{Name: "file.read", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Specs: []spec.Execution{}}, nil
 		},
 	})...)
-	require.NoError(t, err)
-	input, err := json.Marshal(catalog.Files{Documents: documents})
-	require.NoError(t, err)
-	return registry.Run(t.Context(), "catalog.put", input, jig.Invocation{Tenant: "acme"})
+	kit.Invocation.Tenant = "acme"
+	return kit
+}
+
+func put(t *testing.T, s shelf, documents ...catalog.File) jig.ToolResult {
+	t.Helper()
+	return s.kit(t).Run(t.Context(), catalog.PutTool, catalog.Files{Documents: documents})
 }
 
 const good = `kind: composition
@@ -173,4 +186,22 @@ func TestPut_PartialFailureDoesNotPromiseThatNothingHappened(t *testing.T) {
 	result = put(t, shelf{"albums": "here"}, catalog.File{Path: "read.yaml", Body: good}, album)
 	require.Equal(t, jig.CodeConflict, result.Error.Code)
 	require.True(t, result.Error.NoEffect(), "the check came first")
+}
+
+func TestPreview_ShowsEachDocument(t *testing.T) {
+	t.Parallel()
+	s := shelf{}
+	rule := "kind: policy\nname: shop\nrules:\n  - {name: never, when: \"tool.name == 'shop.purge'\", verdict: deny}\n"
+	require.True(t, put(t, s, catalog.File{Path: "read.yaml", Body: good}, catalog.File{Path: "shop.yaml", Body: rule}).Success)
+	files := catalog.Files{Documents: []catalog.File{
+		{Path: "read.yaml", Body: good}, {Path: "shop.yaml", Body: strings.Replace(rule, "deny", "ask", 1)}, {Path: "song.yaml", Body: song},
+	}}
+	p := s.kit(t).Preview(catalog.PutTool, files)
+	require.Equal(t, "Registers documents: 1 added, 1 changed, 1 unchanged; LOOSER in 1 way", p.Title, "%+v", p)
+	require.Equal(t, "LOOSER: policy shop: rule never says ask; it said deny", p.Changes[0])
+	require.Contains(t, strings.Join(p.Changes, "\n"), "+kind: entity_type\n+name: song")
+	require.Empty(t, p.Precondition, "documents are stored one after another")
+
+	files.Documents[0].Body = "kind: composition\nname: acme.readIt\n"
+	require.Contains(t, s.kit(t).Preview(catalog.PutTool, files).Missing, "steps", "the same checks as a registration")
 }

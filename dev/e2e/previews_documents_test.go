@@ -1,0 +1,96 @@
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+const guardedShop = `kind: policy
+name: shop
+rules:
+  - {name: large, when: "tool.name == 'http.post'", verdict: ask, quorum: 3}
+`
+
+// puts makes the call that registers a document, and returns it.
+func (o office) puts(path, body string) protocol.CallResult {
+	o.t.Helper()
+	return o.trigger("catalog.put", map[string]any{"documents": []map[string]string{{"path": path, "body": body}}})
+}
+
+// foresees waits for the approval of a call whose preview contains a text, and returns it.
+func (o office) foresees(id, text string) jig.Pending {
+	o.t.Helper()
+	return o.until(id, func(v jig.SessionView) bool {
+		return len(v.Pending) == 1 && v.Pending[0].Preview != nil &&
+			strings.Contains(v.Pending[0].Preview.Title+"\n"+strings.Join(v.Pending[0].Preview.Changes, "\n"), text)
+	}).Pending[0]
+}
+
+// agreesLater approves what was shown while there is no worker, and then starts one.
+func (o office) agreesLater(id string, shown jig.Pending) {
+	o.t.Helper()
+	decided := make(chan jig.Ruled, 1)
+	go func() {
+		decided <- o.decided(id, jig.Decision{By: "operator", Answer: jig.AnswerApprove, Digest: shown.Digest})
+	}()
+	o.start()
+	require.Equal(o.t, jig.DecisionAccepted, (<-decided).Outcome)
+}
+
+// People see which rule a document loosens. Another version of the document is registered before the call runs, so the call asks again, with
+// what it would loosen now, although the worker was killed between the steps.
+func TestPreviewOfDocuments_FollowsTheCurrentVersion(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.install("shop.yaml", strings.Replace(guardedShop, "quorum: 3", "quorum: 2", 1), o.trusting)
+	loose := strings.Replace(guardedShop, ", quorum: 3", "", 1)
+	call := o.puts("shop.yaml", loose)
+	require.Equal(t, jig.CallWaiting, call.Status)
+	first := o.foresees(call.SessionID, "LOOSER: policy shop: rule large needs 1 approval; it needed 2")
+	require.Equal(t, "Registers documents: 1 changed; LOOSER in 1 way", first.Preview.Title)
+	require.Contains(t, first.Preview.Binding(), "does not promise")
+	whole := o.at("approvals", "show", call.SessionID, "1.1", "--document", "policy shop")
+	require.Zero(t, whole.code, whole.err)
+	require.Equal(t, loose, strings.TrimSuffix(whole.out, "\n")+"\n")
+
+	o.install("shop.yaml", guardedShop, o.trusting)
+	o.kill()
+	o.agreesLater(call.SessionID, first)
+	second := o.foresees(call.SessionID, "LOOSER: policy shop: rule large needs 1 approval; it needed 3")
+	require.Contains(t, strings.Join(second.Reasons, "\n"), "not what was approved before")
+	o.kill()
+	o.agreesLater(call.SessionID, second)
+	done, err := o.WaitCall(t.Context(), o.tenant, call.SessionID)
+	require.NoError(t, err)
+	require.Equal(t, jig.CallSucceeded, done.Status, "%+v", done.Result)
+}
+
+// An installation that was approved over one version does not run over another, and a removal shows which rules go.
+func TestPreviewOfBundles(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	bundle := func(version, policy string) map[string]any {
+		return bundleFiles(map[string]string{
+			"bundle.yaml": "kind: bundle\nname: shop\nversion: " + version + "\ndescription: The rules of the shop.\n", "shop.yaml": policy,
+		})
+	}
+	require.Equal(t, jig.CallSucceeded, o.approved("bundle.install", bundle("1.0.0", guardedShop)).Status)
+	call := o.trigger("bundle.install", bundle("1.2.0", strings.Replace(guardedShop, "verdict: ask, quorum: 3", "verdict: run", 1)))
+	first := o.foresees(call.SessionID, "LOOSER: policy shop: rule large says run; it said ask")
+	require.Contains(t, first.Preview.Binding(), "exactly this happens, or nothing: the tool acts only on the bundle shop 1.0.0 ")
+	require.Equal(t, jig.CallSucceeded, o.approved("bundle.install", bundle("1.1.0", strings.Replace(guardedShop, "ask, quorum: 3", "deny", 1))).Status)
+	require.Equal(t, jig.DecisionAccepted, o.decided(call.SessionID, jig.Decision{By: "operator", Answer: jig.AnswerApprove, Digest: first.Digest}).Outcome)
+	second := o.foresees(call.SessionID, "LOOSER: policy shop: rule large says run; it said deny")
+	require.Contains(t, second.Preview.Precondition, "shop 1.1.0")
+	require.Equal(t, jig.DecisionAccepted, o.decided(call.SessionID, jig.Decision{By: "operator", Answer: jig.AnswerDeny}).Outcome)
+
+	removal := o.trigger("bundle.remove", map[string]any{"name": "shop"})
+	shown := o.foresees(removal.SessionID, "LOOSER: policy shop: rule large (deny) is gone")
+	require.Equal(t, "Removes shop 1.1.0: 1 removed; LOOSER in 1 way", shown.Preview.Title)
+	require.Contains(t, strings.Join(shown.Preview.Changes, "\n"), "-kind: policy\n-name: shop")
+}

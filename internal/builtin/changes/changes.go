@@ -1,0 +1,161 @@
+// Package changes describes to people what registering and removing documents changes: each document with a diff, and before everything else
+// what guards less afterwards. It must not know where documents come from.
+package changes
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/preview"
+	"github.com/jig-run/jig/spec"
+)
+
+// The words before a change that guards less, and before one that can guard less or more, which a person has to judge.
+const (
+	looserWord = "LOOSER: "
+	checkWord  = "CHECK: "
+)
+
+// List collects changes of documents.
+type List struct {
+	added, changed, removed, kept, unchanged []string
+	looser, check, diffs                     []string
+}
+
+// Put adds a document that is registered. before is the body that is current now; nil if there is none.
+func (l *List) Put(doc spec.Document, before []byte) {
+	name := nameOf(doc)
+	switch {
+	case before == nil:
+		l.added = append(l.added, name)
+		l.diffs = append(l.diffs, preview.All("added: "+name, "+", text(doc)))
+		l.compare(name, spec.Document{}, doc)
+	case string(before) == string(doc.Body):
+		l.unchanged = append(l.unchanged, name)
+	default:
+		old := load(string(doc.Kind), doc.Name, before)
+		l.changed = append(l.changed, name)
+		l.diffs = append(l.diffs, preview.Diff("changed: "+name, text(old), text(doc)))
+		l.compare(name, old, doc)
+	}
+}
+
+// Remove adds a document that is taken out of use. body is its current body.
+func (l *List) Remove(kind, name string, body []byte) {
+	doc := load(kind, name, body)
+	shown := nameOf(doc)
+	l.removed = append(l.removed, shown)
+	l.diffs = append(l.diffs, preview.All("removed: "+shown, "-", text(doc)))
+	l.compare(shown, doc, spec.Document{})
+}
+
+// Keep adds a document that its bundle no longer brings, but that stays in use. why says who needs it.
+func (l *List) Keep(kind, name, why string) {
+	l.kept = append(l.kept, kind+" "+name+" ("+why+")")
+}
+
+// compare adds what guards less when a document replaces another. One of them is the zero Document if there is none.
+func (l *List) compare(name string, before, after spec.Document) {
+	c := comparison{}
+	c.documents(before, after)
+	for _, why := range c.looser {
+		l.looser = append(l.looser, name+": "+why)
+	}
+	for _, why := range c.check {
+		l.check = append(l.check, name+": "+why)
+	}
+}
+
+// Preview returns the changes, beginning with those that guard less. what begins the title, such as "Registers documents".
+func (l *List) Preview(what string) jig.Preview {
+	p := jig.Preview{Title: what + ": " + l.count()}
+	for _, why := range l.looser {
+		p.Changes = append(p.Changes, looserWord+why)
+	}
+	for _, why := range l.check {
+		p.Changes = append(p.Changes, checkWord+why)
+	}
+	for _, part := range l.parts() {
+		if len(part.names) > 0 {
+			p.Changes = append(p.Changes, part.word+": "+strings.Join(part.names, ", "))
+		}
+	}
+	p.Changes = append(p.Changes, l.diffs...)
+	return p
+}
+
+// part lists the documents to which the same happens.
+type part struct {
+	word  string
+	names []string
+}
+
+func (l *List) parts() []part {
+	return []part{{"added", l.added}, {"changed", l.changed}, {"removed", l.removed}, {"stays in use", l.kept}, {"unchanged", l.unchanged}}
+}
+
+// count returns how many documents change and how, and how many changes a person should look at.
+func (l *List) count() string {
+	var counted []string
+	for _, part := range l.parts() {
+		if len(part.names) > 0 {
+			counted = append(counted, fmt.Sprintf("%d %s", len(part.names), part.word))
+		}
+	}
+	text := strings.Join(counted, ", ")
+	if len(l.added)+len(l.changed)+len(l.removed) == 0 {
+		text = "nothing changes"
+	}
+	if n := len(l.looser); n > 0 {
+		text += "; LOOSER in " + plural(n, "way")
+	}
+	if n := len(l.check); n > 0 {
+		text += "; " + plural(n, "change") + " to CHECK"
+	}
+	return text
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// load reads a document as it is stored. The name is kept even if the document cannot be read.
+func load(kind, name string, body []byte) spec.Document {
+	file := name + ".yaml"
+	if kind == string(spec.KindAgent) {
+		file = name + ".md"
+		if spec.KindOf(file, body) == "" { // an agent that was written as YAML or JSON
+			file = name + ".yaml"
+		}
+	}
+	doc, _ := spec.Load(file, body)
+	doc.Name = name
+	if doc.Kind == "" {
+		doc.Kind = spec.Kind(kind)
+	}
+	return doc
+}
+
+// VersionOf returns the version of a document as it is stored.
+func VersionOf(kind, name string, body []byte) string { return load(kind, name, body).Version }
+
+func nameOf(doc spec.Document) string { return string(doc.Kind) + " " + doc.Name }
+
+// text returns a document as people read it. A skill is stored as JSON, and shown as its instructions and files.
+func text(doc spec.Document) string {
+	if doc.Skill == nil {
+		return string(doc.Body)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "description: %s\n\n%s\n", doc.Skill.Description, doc.Skill.Instructions)
+	for _, file := range slices.Sorted(maps.Keys(doc.Skill.Files)) {
+		fmt.Fprintf(&b, "\nfile %s:\n%s\n", file, doc.Skill.Files[file])
+	}
+	return b.String()
+}

@@ -1,0 +1,163 @@
+package changes
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/tenancy"
+	"github.com/jig-run/jig/spec"
+)
+
+// proof orders the modes of signals; a higher one demands more. The empty mode leaves the choice to the worker.
+func proof(m tenancy.SignalMode) int {
+	return slices.Index([]tenancy.SignalMode{tenancy.SignalsTrusted, "", tenancy.SignalsSigned, tenancy.SignalsOff}, m)
+}
+
+// tenant compares the settings of a tenant. fresh means that it had none.
+func (c *comparison) tenant(was, is spec.Tenant, fresh bool) {
+	if proof(is.Approvals.Signals) < proof(was.Approvals.Signals) {
+		c.loosens("decisions need less proof: signals are %s; they were %s", mode(is.Approvals.Signals), mode(was.Approvals.Signals))
+	}
+	c.keys(was.Keys, is.Keys)
+	c.people(was.People, is.People)
+	for _, hook := range is.Webhooks {
+		if _, known := named(was.Webhooks, hook.URL, func(w spec.TenantWebhook) string { return w.URL }); !known {
+			c.loosens("a new endpoint is told about approvals: %s", hook.URL)
+		}
+	}
+	c.grants(was.Grants, is.Grants)
+	if fresh {
+		return
+	}
+	if !reflect.DeepEqual(is.Owners, was.Owners) {
+		c.checks("other people own the tenant: %s; it was %s", owners(is.Owners), owners(was.Owners))
+	}
+	if !reflect.DeepEqual(is.Approvals.Reconcilers, was.Approvals.Reconcilers) {
+		c.checks("other people may settle calls whose outcome is unknown")
+	}
+}
+
+func (c *comparison) keys(was, is []spec.TenantKey) {
+	for _, key := range is {
+		old, known := named(was, key.ID, func(k spec.TenantKey) string { return k.ID })
+		switch {
+		case !known:
+			c.loosens("new key %s, which signs for %s", key.ID, cmp.Or(key.Principal, "everybody"))
+		case old != key:
+			c.loosens("changed key %s, which signs for %s", key.ID, cmp.Or(key.Principal, "everybody"))
+		}
+	}
+}
+
+func (c *comparison) people(was, is []spec.TenantPerson) {
+	before := make(map[string]spec.TenantPerson, len(was))
+	for _, p := range was {
+		before[p.ID] = p
+	}
+	for _, person := range is {
+		had := before[person.ID]
+		if more := without(person.Groups, had.Groups); len(more) > 0 {
+			c.loosens("%s joins %s", person.ID, strings.Join(more, ", "))
+		}
+		if more := without(person.Permissions, had.Permissions); len(more) > 0 {
+			c.loosens("%s gets the permissions %s", person.ID, strings.Join(more, ", "))
+		}
+	}
+}
+
+func (c *comparison) grants(was, is spec.TenantGrants) {
+	before, after := ceiling(was), ceiling(is)
+	switch {
+	case is.Off:
+	case was.Off:
+		c.loosens("standing approvals are possible; they were off")
+	case after.MaxUses > before.MaxUses:
+		c.loosens("standing approvals cover up to %d calls; it was %d", after.MaxUses, before.MaxUses)
+	case after.MaxAge > before.MaxAge:
+		c.loosens("standing approvals hold up to %s; it was %s", after.MaxAge, before.MaxAge)
+	}
+}
+
+func ceiling(g spec.TenantGrants) approval.GrantCeiling {
+	return approval.GrantCeiling{MaxUses: g.MaxUses, MaxAge: time.Duration(g.MaxAge)}.WithDefaults()
+}
+
+func mode(m tenancy.SignalMode) string { return cmp.Or(string(m), "the worker's setting") }
+
+func owners(o *spec.TenantOwners) string {
+	if o == nil {
+		return "anybody but the requester"
+	}
+	return fmt.Sprintf("%s (%s)", o.Approvers(), plural(max(o.Quorum, 1), "approval"))
+}
+
+// budget compares the limits of a budget by their names.
+func (c *comparison) budget(was, is spec.Budget) {
+	for _, limit := range was.Limits {
+		now, kept := named(is.Limits, limit.Name, func(l spec.BudgetLimit) string { return l.Name })
+		if !kept {
+			c.loosens("limit %s is gone", limit.Name)
+			continue
+		}
+		if raised(limit.Tokens, now.Tokens) {
+			c.loosens("limit %s allows %s tokens; it was %d", limit.Name, amount(now.Tokens), limit.Tokens)
+		}
+		if raised(limit.Cost, now.Cost) {
+			c.loosens("limit %s allows %s money; it was %v", limit.Name, amount(now.Cost), limit.Cost)
+		}
+		if now.Level != limit.Level || now.Window != limit.Window || now.When != limit.When || !reflect.DeepEqual(now.Exhausted, limit.Exhausted) {
+			c.checks("limit %s counts other calls, or does something else when it is used up", limit.Name)
+		}
+	}
+	if len(is.Limits) > 0 && (is.Currency != was.Currency || !reflect.DeepEqual(is.Prices, was.Prices)) {
+		c.checks("other prices or another currency")
+	}
+}
+
+// rates compares the limits of a document of rate limits by their names.
+func (c *comparison) rates(was, is spec.RateLimit) {
+	at := make(map[string]int, len(is.Limits))
+	for i, limit := range is.Limits {
+		at[limit.Name] = i
+	}
+	for _, limit := range was.Limits {
+		i, kept := at[limit.Name]
+		if !kept {
+			c.loosens("limit %s is gone", limit.Name)
+			continue
+		}
+		now := is.Limits[i]
+		if limit.Rate > 0 && (now.Rate == 0 || perSecond(now.Rate, now.Per) > perSecond(limit.Rate, limit.Per)) {
+			c.loosens("limit %s lets calls begin more often", limit.Name)
+		}
+		if now.Burst > limit.Burst {
+			c.loosens("limit %s lets %d calls begin at once; it was %d", limit.Name, now.Burst, limit.Burst)
+		}
+		if raised(limit.Concurrency, now.Concurrency) {
+			c.loosens("limit %s allows %s calls at the same time; it was %d", limit.Name, amount(now.Concurrency), limit.Concurrency)
+		}
+		if now.When != limit.When || now.Key != limit.Key || !slices.Equal(now.Tools, limit.Tools) {
+			c.checks("limit %s counts other calls", limit.Name)
+		}
+	}
+}
+
+// raised reports whether a limit, of which 0 means none, allows more than before.
+func raised[T int | int64 | float64](was, is T) bool { return was > 0 && (is == 0 || is > was) }
+
+// amount names a limit of which 0 means none.
+func amount[T int | int64 | float64](n T) string {
+	if n == 0 {
+		return "any amount of"
+	}
+	return fmt.Sprint(n)
+}
+
+func perSecond(rate int, per spec.Duration) float64 {
+	return float64(rate) / max(time.Duration(per).Seconds(), 1)
+}
