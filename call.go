@@ -77,8 +77,8 @@ type Call struct {
 	RetryOf string `json:"-"`
 	// ConcurrencyKey is the evaluated key of the tool's contract; calls with the same key run one after another.
 	ConcurrencyKey string `json:"concurrency_key,omitempty"`
-	// Preview is what people were shown of the call's effect; nil if the tool has no previews or nobody was asked. Previews counts how
-	// often it turned out to be different before the call ran.
+	// Preview describes the effect of the call to the people who decide; nil if the tool has no previews or nobody was asked. Previews
+	// counts how often a later preview of the same call was different.
 	Preview  *Preview `json:"preview,omitempty"`
 	Previews int      `json:"previews,omitempty"`
 	// Digest binds what a person sees to what runs; see the documentation of approvals.

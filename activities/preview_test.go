@@ -88,6 +88,20 @@ func (o *office) approves(t *testing.T, id string) {
 	require.Equal(t, jig.DecisionAccepted, o.hear(t, "approve", jig.Decision{Call: id, By: "fay", Digest: o.pending(t, id).Digest}).Outcome)
 }
 
+// carriesOut approves and runs a call, and checks what all calls have changed so far.
+func (o *office) carriesOut(t *testing.T, id string, r *order, effects ...string) {
+	t.Helper()
+	o.approves(t, id)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, id))
+	require.Equal(t, effects, r.effects)
+}
+
+// approvesAllLike approves a call together with the next ones of its tool.
+func (o *office) approvesAllLike(t *testing.T, id string) {
+	t.Helper()
+	o.hear(t, "approve", jig.Decision{Call: id, By: "fay", Grant: &jig.GrantRequest{MaxUses: 5}})
+}
+
 func amended(t *testing.T, versioned bool) (*office, *order) {
 	t.Helper()
 	r := &order{version: 1, amount: 5}
@@ -113,9 +127,7 @@ func TestPreview_IsShownAndBound(t *testing.T) {
 	var shown jig.Pending
 	require.NoError(t, json.Unmarshal(o.event(t, jig.EventToolNeedsApproval), &shown))
 	require.Equal(t, want, shown.Preview)
-	o.approves(t, c.ID)
-	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
-	require.Equal(t, []string{"5 → 7"}, r.effects)
+	o.carriesOut(t, c.ID, r, "5 → 7")
 }
 
 func TestPreview_ThatChangesAsksAgain(t *testing.T) {
@@ -124,7 +136,7 @@ func TestPreview_ThatChangesAsksAgain(t *testing.T) {
 	c := o.amends(t, 7)
 	for n, amount := range []int{20, 30} {
 		o.approves(t, c.ID)
-		before := o.pendingDigest(t, c.ID)
+		before := o.call(t, c.ID).Digest
 		r.set(amount)
 		require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
 		p := o.pending(t, c.ID)
@@ -139,12 +151,6 @@ func TestPreview_ThatChangesAsksAgain(t *testing.T) {
 	ended := o.call(t, c.ID)
 	require.Equal(t, jig.CodeConflict, ended.Result.Error.Code)
 	require.Empty(t, r.effects)
-}
-
-// pendingDigest returns the digest that the call has now.
-func (o *office) pendingDigest(t *testing.T, id string) string {
-	t.Helper()
-	return o.call(t, id).Digest
 }
 
 func TestPreview_ThatIsTheSameAgainDoesNotAskAgain(t *testing.T) {
@@ -169,16 +175,14 @@ func TestPreview_OfChangedArgumentsAsksAgain(t *testing.T) {
 	require.Empty(t, r.effects)
 	require.Equal(t, []string{"5 → 8"}, o.pending(t, c.ID).Preview.Changes)
 	require.Zero(t, o.call(t, c.ID).Previews, "the record did not change")
-	o.approves(t, c.ID)
-	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
-	require.Equal(t, []string{"5 → 8"}, r.effects)
+	o.carriesOut(t, c.ID, r, "5 → 8")
 }
 
 func TestPreview_IsNotNeededUnderAGrant(t *testing.T) {
 	t.Parallel()
 	o, r := amended(t, true)
 	c := o.amends(t, 7)
-	o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay", Grant: &jig.GrantRequest{MaxUses: 5}})
+	o.approvesAllLike(t, c.ID)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 	next := o.asks(t, 2, amendTool, `{"order":"a","amount":8}`)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, next.ID))
@@ -194,7 +198,7 @@ func TestPreview_GivesWayToAGrant(t *testing.T) {
 	next := o.asks(t, 2, amendTool, `{"order":"b","amount":8}`)
 	require.Equal(t, jig.CallWaiting, o.runs(t, next.ID))
 	o.approves(t, next.ID)
-	o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay", Grant: &jig.GrantRequest{MaxUses: 5}})
+	o.approvesAllLike(t, c.ID)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 	require.Equal(t, jig.CallSucceeded, o.runs(t, next.ID))
 	require.Equal(t, []string{"5 → 7", "7 → 8"}, r.effects)

@@ -15,8 +15,8 @@ const (
 	maxLines = 20_000
 )
 
-// Diff returns what changes in the text of the given name, as a heading and a unified diff. It returns "" if nothing changes. Texts that are too
-// large to be compared are named with their sizes.
+// Diff compares two versions of a text. It returns the name as a heading with a unified diff below it, or "" if the versions are equal. For texts
+// that are too large to compare, it returns their sizes and hashes.
 func Diff(name, before, after string) string {
 	if before == after {
 		return ""
@@ -33,7 +33,7 @@ func Diff(name, before, after string) string {
 	return name + "\n" + strings.TrimSuffix(diff, "\n")
 }
 
-// All returns a text of the given name with a sign before each line: + for a text that is added, - for one that is removed.
+// All returns the name as a heading with the whole text below it, each line after a sign: + if the text is added, - if it is removed.
 func All(name, sign, text string) string {
 	if text == "" {
 		return name + " (empty)"

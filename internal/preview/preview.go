@@ -13,8 +13,8 @@ import (
 	"github.com/jig-run/jig/internal/clip"
 )
 
-// The bounds of a preview, in bytes or entries. What is beyond them is replaced by its size and its hash, so that an approval is bound to all
-// of it.
+// The bounds of a preview, in bytes or entries. A longer text is cut and its size and hash are added, so that an approval is bound to the
+// whole text.
 const (
 	MaxTitle        = 200
 	MaxPrecondition = 200
@@ -28,8 +28,9 @@ const (
 // Missing returns the preview of a call that has none, with the reason.
 func Missing(why string) jig.Preview { return jig.Preview{Missing: clip.Line(plain(why), MaxTitle)} }
 
-// Clean returns a preview within the bounds, whose texts people can be shown: without control characters, without invisible characters and
-// those that change the direction of writing, and without images and HTML in its Markdown. An error says why the preview cannot be used.
+// Clean cuts a preview to the bounds and makes its texts safe to show: it replaces control characters, invisible characters and characters
+// that change the direction of writing, and escapes images and HTML in the Markdown. It returns INVALID_OUTPUT if the title or the
+// precondition cannot be used.
 func Clean(p jig.Preview) (jig.Preview, error) {
 	out := jig.Preview{Title: line(p.Title, MaxTitle), Precondition: line(p.Precondition, MaxPrecondition)}
 	if p.Missing != "" {
@@ -58,7 +59,7 @@ func Clean(p jig.Preview) (jig.Preview, error) {
 	return out, nil
 }
 
-// reserve is the room that is kept for the entry that stands for the changes that do not fit.
+// reserve is the room, in bytes, for a note about text or changes that do not fit.
 const reserve = 200
 
 // Fit returns a preview for a place with less room: its changes and its Markdown take at most n bytes together. cut reports that something
@@ -92,7 +93,7 @@ func Fit(p jig.Preview, n int) (fit jig.Preview, cut bool) {
 
 const ellipsis = "…"
 
-// rest returns an entry that stands for changes that do not fit.
+// rest returns an entry with the number and the hash of changes that do not fit.
 func rest(changes []string) string {
 	h := sha256.New()
 	for _, c := range changes {
@@ -101,7 +102,7 @@ func rest(changes []string) string {
 	return fmt.Sprintf("… and %d more, which do not fit here (SHA-256 %s)", len(changes), hex.EncodeToString(h.Sum(nil)))
 }
 
-// cut shortens a text to at most n bytes. What is left out is named by its size and its hash.
+// cut shortens a text to at most n bytes. A note at its end gives the size of the rest and the hash of the whole text.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -111,12 +112,12 @@ func cut(s string, n int) string {
 	return fmt.Sprintf("%s\n… %d more bytes, which do not fit here (SHA-256 of all %s)", begin, len(s)-len(begin), hex.EncodeToString(sum[:]))
 }
 
-// line returns s on one line of at most n bytes.
+// line returns s as one line of at most n bytes.
 func line(s string, n int) string {
 	return clip.Bytes(strings.Join(strings.Fields(plain(s)), " "), n)
 }
 
-// text returns s with harmless characters only and without white space at the ends of its lines.
+// text replaces unsafe characters and tabs in s, and removes white space at the ends of its lines and empty lines around it.
 func text(s string) string {
 	lines := strings.Split(strings.ReplaceAll(plain(s), "\t", "    "), "\n")
 	for i := range lines {
@@ -125,8 +126,7 @@ func text(s string) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
 }
 
-// plain replaces everything that does not show as it is: control characters other than line breaks and tabs, and characters that are
-// invisible or change the direction of writing.
+// plain replaces control characters, except line breaks and tabs, and characters that are invisible or change the direction of writing.
 func plain(s string) string {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\u2028", "\n")
 	return strings.Map(func(r rune) rune {

@@ -179,7 +179,7 @@ func fieldsOf(content json.RawMessage) map[string]json.RawMessage {
 // maxShort is the length of the longest values that share a line.
 const maxShort = 120
 
-// change describes how a value changes; nil stands for no value. Short values share a line, long ones are compared line by line.
+// change describes the change of a value; nil means that there is no value. Two short values are shown on one line, long ones as a diff.
 func change(name string, before, after json.RawMessage) string {
 	was, is := compact(before), compact(after)
 	if len(was)+len(is) <= maxShort && !strings.Contains(was+is, `\n`) {
@@ -201,7 +201,7 @@ func change(name string, before, after json.RawMessage) string {
 	return preview.Diff(name, old, now)
 }
 
-// shown returns a value as text: a string as it is, anything else as indented JSON.
+// shown returns a string unchanged, and any other value as indented JSON.
 func shown(v json.RawMessage) string {
 	var s string
 	if v == nil || json.Unmarshal(v, &s) == nil {

@@ -95,7 +95,8 @@ func stateOf(content io.Reader) string {
 	return "SHA-256 " + hex.EncodeToString(h.Sum(nil))
 }
 
-// unchanged returns CONFLICT if the file is not what people were shown. done reports that an earlier attempt has already written the content.
+// unchanged returns CONFLICT if the file's content does not match the precondition. done reports that an earlier attempt has already written
+// the new content.
 func unchanged(dir *workdir.Dir, name, target, precondition string, content []byte) (done bool, err error) {
 	if precondition == "" {
 		return false, nil

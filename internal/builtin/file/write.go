@@ -106,7 +106,8 @@ func targetOf(dir *workdir.Dir, name string) (place, error) {
 	return place{name: target, mode: 0o644}, nil
 }
 
-// write replaces the file atomically, if it still is what the precondition says. It reports whether the file is new.
+// write replaces the file atomically and reports whether the file is new. It returns CONFLICT if the file's content does not match the
+// precondition.
 func write(ctx context.Context, dir *workdir.Dir, name string, content []byte, precondition string) (bool, error) {
 	target, err := targetOf(dir, name)
 	if err != nil {

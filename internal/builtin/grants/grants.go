@@ -52,7 +52,39 @@ func Tools(o Options) []tools.Tool {
 			"The people who approve this call give the standing approval.",
 		Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
 		Labels: &jig.Labels{},
-	}, o.create)}
+	}, o.create, tools.WithPreview(o.preview))}
+}
+
+// preview shows which calls will run without asking. The condition is checked as it is when the grant is given.
+func (o Options) preview(ctx context.Context, inv jig.Invocation, in jig.GrantRequest) (jig.Preview, error) {
+	if err := named(in); err != nil {
+		return jig.Preview{}, err
+	}
+	now := time.Now()
+	g, err := o.New(ctx, inv.Tenant, in, now)
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	agent := "calls of any agent"
+	if g.Agent != "" {
+		agent = "only calls of agent " + g.Agent
+	}
+	// The lifetime begins when the grant is given, so a time of day would be different in every preview.
+	return jig.Preview{
+		Title: fmt.Sprintf("Lets up to %d calls of %s run without asking", g.MaxUses, g.Tool),
+		Changes: []string{
+			"when: " + g.When, agent, "for " + g.ExpiresAt.Sub(now).String() + " after it is given",
+			"given by the people who approve this call",
+		},
+	}, nil
+}
+
+// named returns an error if a request names no tool.
+func named(in jig.GrantRequest) error {
+	if in.Tool == "" {
+		return jig.Errorf(jig.CodeInvalidInput, "no tool is named").WithField("/tool").WithHint("name the tool whose calls it approves")
+	}
+	return nil
 }
 
 func (o Options) create(ctx context.Context, inv jig.Invocation, in jig.GrantRequest) (Created, error) {
@@ -70,8 +102,8 @@ func (o Options) create(ctx context.Context, inv jig.Invocation, in jig.GrantReq
 
 // grant returns the grant to store.
 func (o Options) grant(ctx context.Context, inv jig.Invocation, in jig.GrantRequest) (jig.Grant, error) {
-	if in.Tool == "" {
-		return jig.Grant{}, jig.Errorf(jig.CodeInvalidInput, "no tool is named").WithField("/tool").WithHint("name the tool whose calls it approves")
+	if err := named(in); err != nil {
+		return jig.Grant{}, err
 	}
 	by, claimed, err := o.Approved(ctx, inv.Tenant, inv.SessionID, inv.CallID)
 	if err != nil {

@@ -72,3 +72,16 @@ func TestCreate_IsUnknownWhenStoringFails(t *testing.T) {
 	e := d.kit(t).Unknown(grants.CreateTool, jig.GrantRequest{Tool: "file.write"})
 	require.Equal(t, jig.CodeUnavailable, e.Code)
 }
+
+// Two previews of the same request are equal, although time passes.
+func TestCreate_PreviewShowsWhichCallsRun(t *testing.T) {
+	t.Parallel()
+	d := &desk{}
+	kit := d.kit(t)
+	p := kit.Preview(grants.CreateTool, jig.GrantRequest{Tool: "file.write"})
+	require.Equal(t, "Lets up to 10 calls of file.write run without asking", p.Title, "%+v", p)
+	require.Equal(t, []string{"when: true", "calls of any agent", "for 1h0m0s after it is given", "given by the people who approve this call"}, p.Changes)
+	require.Equal(t, p, kit.Preview(grants.CreateTool, jig.GrantRequest{Tool: "file.write"}))
+	require.Empty(t, d.stored)
+	require.Contains(t, kit.Preview(grants.CreateTool, jig.GrantRequest{}).Missing, "no tool is named")
+}

@@ -54,8 +54,8 @@ func (f family) get(ctx context.Context, _ jig.Invocation, in getInput) (output,
 // post fails only if there was no response. If the body of the response cannot be shown, the response is returned without it.
 func (f family) post(ctx context.Context, inv jig.Invocation, in postInput) (output, error) {
 	content, media := payload(in.Body)
-	if len(content) > MaxRequestBody {
-		return output{}, unsent(jig.Errorf(jig.CodeInvalidInput, "the body has %d bytes, at most %d are sent", len(content), MaxRequestBody).WithField("/body"))
+	if err := checkBody(content); err != nil {
+		return output{}, unsent(err)
 	}
 	request, err := f.request(ctx, http.MethodPost, in.URL, in.Headers, content)
 	if err != nil {
@@ -84,6 +84,13 @@ func (f family) post(ctx context.Context, inv jig.Invocation, in postInput) (out
 		out.Body = ""
 	}
 	return out, nil
+}
+
+func checkBody(content []byte) error {
+	if len(content) > MaxRequestBody {
+		return jig.Errorf(jig.CodeInvalidInput, "the body has %d bytes, at most %d are sent", len(content), MaxRequestBody).WithField("/body")
+	}
+	return nil
 }
 
 // payload returns the body as it is sent, with its media type.

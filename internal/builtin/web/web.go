@@ -68,7 +68,7 @@ func Tools(options Options) []tools.Tool {
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Timeout: Timeout, Tags: []string{"web", "write"},
 			ConcurrencyKey: `'http ' + input.url`,
 			Labels:         &jig.Labels{Reads: []string{jig.ReadsUntrusted}, Sends: true},
-		}, f.post, withoutCredentials[postInput]()),
+		}, f.post, withoutCredentials[postInput](), tools.WithPreview(f.previewPost)),
 	}
 }
 

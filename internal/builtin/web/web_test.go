@@ -291,3 +291,18 @@ func TestNobodyListens(t *testing.T) {
 	e = kit.Fail("http.get", object{"url": "http://nothing.invalid/"})
 	require.Equal(t, jig.CodeUnavailable, e.Code)
 }
+
+func TestPost_PreviewShowsTheRequestAndSendsNothing(t *testing.T) {
+	t.Parallel()
+	var reached atomic.Int32
+	address, kit := serve(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
+	host := strings.TrimPrefix(address, "http://")
+	p := kit.Preview("http.post", object{"url": address + "/pay", "body": object{"amount": 7}, "headers": object{"X-Reason": "rent"}})
+	require.Equal(t, "Sends 12 bytes to "+host, p.Title, "%+v", p)
+	require.Equal(t, []string{
+		"POST " + address + "/pay", "Content-Type: application/json", "User-Agent: jig", "X-Reason: rent", "body\n+{\"amount\":7}",
+	}, p.Changes)
+	require.Empty(t, p.Precondition, "nobody knows what the other system will do")
+	require.Contains(t, kit.Preview("http.post", object{"url": "ftp://example.com", "body": "x"}).Missing, "only http and https")
+	require.Zero(t, reached.Load())
+}
