@@ -53,6 +53,11 @@ func (t Tool) Reads(kind string) bool {
 // Sends reports whether a call of the tool can carry data out of the tenant.
 func (t Tool) Sends() bool { return t.Labels != nil && t.Labels.Sends }
 
+// OnlyReads reports whether a call of the tool changes nothing, sends nothing away and is answered by code, not by a person or a document.
+func (t Tool) OnlyReads() bool {
+	return t.Permission == PermissionRead && !t.Sends() && (t.Implementation == "" || t.Implementation == implementationGo)
+}
+
 // Check returns INVALID_INPUT if labels contain an unknown or repeated word.
 func (l *Labels) Check() error {
 	if l == nil {

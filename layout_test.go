@@ -77,14 +77,15 @@ func arrows() map[string][]string {
 			".", "internal/approval", "internal/bundle", "internal/cache", "internal/entity", "internal/identity", "internal/tenancy", "spec",
 		},
 		"internal/budget/meter": {
-			".", "internal/budget", "internal/bundle", "internal/cache", "internal/chat", "internal/expr",
+			".", "internal/budget", "internal/bundle", "internal/cache", "internal/chat", "internal/confine", "internal/expr",
 			"internal/protocol", "spec",
 		},
 		"internal/ratelimit/limiter": {".", "internal/bundle", "internal/cache", "internal/expr", "internal/ratelimit", "internal/toolname", "spec"},
 		"internal/entity/guarded":    {".", "internal/entity", "internal/suggest", "internal/toolname"},
 		"internal/entity/retype":     {".", "internal/bundle", "internal/entity", "spec"},
+		"internal/plan/docpreview":   {".", "internal/expr", "internal/plan", "spec"},
 		"internal/plan/composition": {
-			".", "internal/duration", "internal/expr", "internal/jsontext", "internal/plan", "internal/toolname", "spec",
+			".", "internal/duration", "internal/expr", "internal/jsontext", "internal/plan", "internal/plan/docpreview", "internal/toolname", "spec",
 		},
 		"internal/plan/extraction": {
 			".", "internal/canonical", "internal/entity", "internal/expr", "internal/jsontext", "internal/plan", "internal/protocol",
@@ -105,8 +106,8 @@ func arrows() map[string][]string {
 		"internal/builtin/changes": {".", "internal/approval", "internal/preview", "internal/tenancy", "spec"},
 		// These packages connect plans with stored entities. Like the rest of internal/plan, they know no built-in tools.
 		"internal/plan/thin": {
-			".", "internal/entity", "internal/entity/guarded", "internal/expr", "internal/plan", "internal/protocol", "internal/toolname", "spec",
-			"tools",
+			".", "internal/entity", "internal/entity/guarded", "internal/expr", "internal/plan", "internal/plan/docpreview", "internal/protocol",
+			"internal/toolname", "spec", "tools",
 		},
 		"internal/plan/extractor": {
 			".", "internal/bundle", "internal/entity", "internal/entity/guarded", "internal/plan", "internal/plan/extraction", "internal/toolname",

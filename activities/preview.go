@@ -75,7 +75,7 @@ func (p *previews) compute(ctx context.Context, found contract, call jig.Call) j
 		}()
 		var raw jig.Preview
 		err := retryWhileUnavailable(ctx, func() (err error) {
-			raw, err = found.preview(ctx, slices.Clone(call.Input), inv)
+			raw, err = found.preview(ctx, slices.Clone(call.Input), inv, p.reader(call))
 			return err
 		})
 		if err == nil {
@@ -155,8 +155,8 @@ func (p *previews) again(ctx context.Context, call jig.Call) (jig.Call, error) {
 	if call.Preview == nil || call.Status != jig.CallReserved || call.Version != p.tool.Version {
 		return call, nil
 	}
-	shown, err := p.of(ctx, call)
-	call.Preview = shown
+	var err error
+	call.Preview, err = p.of(ctx, call)
 	return call, err
 }
 

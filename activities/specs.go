@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/plan"
 )
 
 // DocumentSpec is the kind of execution specs of every sort (composition, prompt, task). They share one namespace because they are
@@ -62,7 +63,7 @@ type contract struct {
 	// run runs a call once. It is nil for an execution spec whose calls run as workflows.
 	run func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult
 	// preview describes what a call will change. It is nil for a tool without previews.
-	preview func(ctx context.Context, input []byte, inv jig.Invocation) (jig.Preview, error)
+	preview plan.Preview
 }
 
 // contractKey names a version of a document. Versions never change, so what is cached under a key never becomes stale.
@@ -98,7 +99,7 @@ func (a *Activities) inCode(tool jig.Tool) contract {
 		return a.catalogue.Run(ctx, tool.Name, input, inv)
 	}}
 	if p, ok := a.catalogue.(previewer); ok && tool.Previews {
-		c.preview = func(ctx context.Context, input []byte, inv jig.Invocation) (jig.Preview, error) {
+		c.preview = func(ctx context.Context, input []byte, inv jig.Invocation, _ plan.Read) (jig.Preview, error) {
 			return p.Preview(ctx, tool.Name, input, inv)
 		}
 	}
@@ -113,7 +114,7 @@ func (a *Activities) specAt(ctx context.Context, tenant, name, version string) (
 			return contract{}, err
 		}
 		loaded, err := a.composer.Load(name, body)
-		return contract{tool: loaded.Contract, body: body, run: loaded.Run}, err
+		return contract{tool: loaded.Contract, body: body, run: loaded.Run, preview: loaded.Preview}, err
 	})
 }
 

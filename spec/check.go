@@ -274,6 +274,7 @@ func (k *checker) checkExecution(doc *Document) {
 	if x.Thin != nil {
 		k.checkThin(doc)
 	}
+	k.checkPreviewRead(doc)
 	shaped := false
 	walkCalls(*x, func(c call) {
 		_, known := k.shape(c.name)

@@ -23,6 +23,8 @@ type Execution struct {
 	Output json.RawMessage
 	// Thin is the definition of a thin tool. It is nil for other kinds.
 	Thin *ThinTool
+	// Preview describes what a call will change; nil if the document does not say.
+	Preview *toolPreview
 }
 
 // toolHead has the keys that all documents callable as tools share.
@@ -42,8 +44,9 @@ type toolHead struct {
 	Icon               string   `json:"icon,omitempty" spec:"max=64" jsonschema:"An icon's name."`
 	Undo               string   `json:"undo,omitempty" spec:"max=64,form=tool_name" jsonschema:"The tool that undoes the effect."`
 	// ConcurrencyKey is evaluated when a call is admitted.
-	ConcurrencyKey Expression `json:"concurrency_key,omitempty" spec:"max=4096" jsonschema:"CEL over input: calls of a pass with the same key run one after another, in the order in which they were requested."`
-	Labels         *labels    `json:"labels,omitempty" jsonschema:"Which kinds of data the tool reads, and whether it sends data away. Without labels, its result is not trusted."`
+	ConcurrencyKey Expression   `json:"concurrency_key,omitempty" spec:"max=4096" jsonschema:"CEL over input: calls of a pass with the same key run one after another, in the order in which they were requested."`
+	Labels         *labels      `json:"labels,omitempty" jsonschema:"Which kinds of data the tool reads, and whether it sends data away. Without labels, its result is not trusted."`
+	Preview        *toolPreview `json:"preview,omitempty" jsonschema:"What people see of a call before they approve it; none by default."`
 }
 
 // labels are the labels of a contract as documents write them.

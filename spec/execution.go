@@ -48,7 +48,7 @@ func (d *decoder) execution(body []byte) Execution {
 	if !ok {
 		return Execution{}
 	}
-	x.Name, x.Description, x.Version = head.Name, head.Description, versionOf(x.Kind, body)
+	x.Name, x.Description, x.Version, x.Preview = head.Name, head.Description, versionOf(x.Kind, body), head.Preview
 	d.checkToolHead(head)
 	x.Tool = d.contract(x, head, tree)
 	d.checkExecution(x)
@@ -132,7 +132,7 @@ func (d *decoder) contract(x Execution, h toolHead, tree *node) jig.Tool {
 		Name: h.Name, Description: h.Description, Permission: jig.Permission(h.Permission), Risk: jig.Risk(h.Risk),
 		Approval: jig.ApprovalPolicy(h.Approval), Idempotent: true, InputSchema: h.InputSchema, OutputSchema: h.OutputSchema,
 		Tags: h.Tags, Icon: h.Icon, RequiredPermission: h.RequiredPermission, ConcurrencyKey: string(h.ConcurrencyKey), Undo: h.Undo, Implementation: string(x.Kind),
-		Labels: h.Labels.contract(),
+		Labels: h.Labels.contract(), Previews: x.previewed(),
 	}
 	if tool.Permission == "" {
 		tool.Permission = jig.PermissionDraft
@@ -149,6 +149,11 @@ func (d *decoder) contract(x Execution, h toolHead, tree *node) jig.Tool {
 	tool = tool.WithDefaults()
 	tool.Version, tool.Meaning = x.Version, meaningOf(x.Version, tree)
 	return tool
+}
+
+// previewed reports whether people see what a call will change. A thin tool shows the entity that it creates, unless its document says otherwise.
+func (x Execution) previewed() bool {
+	return x.Preview != nil || x.Thin != nil && x.Thin.Creates != nil
 }
 
 // shape returns the JSON Schema of a prompt's result. Package toolname describes the results of the tools that answer prompts.

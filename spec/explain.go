@@ -51,6 +51,7 @@ func (e Explanation) Text() string {
 	if members := membersText(x.Tool.InputSchema); members != "" {
 		o.line(0, "input: %s", members)
 	}
+	o.preview(x.Preview)
 	o.b.WriteByte('\n')
 	if x.Thin != nil {
 		o.thin(x.Thin)

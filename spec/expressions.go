@@ -85,6 +85,7 @@ type sites struct {
 
 // checkExecution checks a spec's structure, and then its expressions.
 func (d *decoder) checkExecution(x Execution) {
+	d.checkPreview(x)
 	if x.Thin != nil {
 		d.checkThin(x)
 		return

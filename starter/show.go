@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -64,9 +65,12 @@ type givenDocument struct {
 	Body string `json:"body"`
 }
 
-// names returns the texts that name the document on the command line.
+// names returns the texts that name the document on the command line. A document that cannot be read has only its file.
 func (d givenDocument) names() []string {
-	doc, _ := spec.Load(d.Path, []byte(d.Body))
+	doc, problems := spec.Load(d.Path, []byte(d.Body))
+	if len(problems.Errors()) > 0 {
+		return []string{d.Path}
+	}
 	return []string{d.Path, doc.Name, string(doc.Kind) + " " + doc.Name}
 }
 
@@ -76,12 +80,12 @@ func (a *app) showDocument(input json.RawMessage, name string) error {
 	if err := json.Unmarshal(input, &in); err != nil {
 		return jig.Errorf(jig.CodeNotFound, "the call has no documents").WithField("document")
 	}
-	all := append(in.Documents, in.Files...)
+	all := slices.Concat(in.Documents, in.Files)
 	var found []givenDocument
 	var known []string
 	for _, d := range all {
 		names := d.names()
-		known = append(known, names[2])
+		known = append(known, names[len(names)-1])
 		if slices.Contains(names, name) {
 			found = append(found, d)
 		}
@@ -96,5 +100,5 @@ func (a *app) showDocument(input json.RawMessage, name string) error {
 	case a.json():
 		return a.printJSON(found[0])
 	}
-	return a.print("%s", safeText(found[0].Body))
+	return a.print("%s", strings.TrimSuffix(safeText(found[0].Body), "\n"))
 }

@@ -39,17 +39,19 @@ func TestShow_PrintsOneDocument(t *testing.T) {
 	t.Parallel()
 	f := &fake{
 		pending: []jig.Pending{{Call: "1.1", Tool: "catalog.put", Kind: jig.PendingApproval, Digest: "d1"}},
-		arguments: json.RawMessage(`{"documents":[{"path":"a/shop.yaml","body":"kind: policy\nname: shop\n# \u001b[2Jend\n"},` +
-			`{"path":"b/shop.yaml","body":"kind: tenant\nname: shop\n"}]}`),
+		arguments: json.RawMessage(`{"documents":[{"path":"a/shop.yaml","body":"kind: policy\nname: shop\nrules: [{name: never, when: 'true', verdict: deny}]\n"},` +
+			`{"path":"b/shop.yaml","body":"kind: tenant\nname: shop\n"},{"path":"c.yaml","body":"kind: policy\n# \u001b[2Jend\n"}]}`),
 	}
 	for _, name := range []string{"a/shop.yaml", "policy shop"} {
 		got := jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--document", name)
 		require.Equal(t, exitDone, got.code, got.stderr)
 		require.Contains(t, got.stdout, "kind: policy\nname: shop\n")
-		require.NotContains(t, got.stdout, "\x1b")
 		require.NotContains(t, got.stdout, "digest")
 	}
-	got := jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--document", "b/shop.yaml", "--output", "json")
+	got := jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--document", "c.yaml")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.NotContains(t, got.stdout, "\x1b")
+	got = jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--document", "b/shop.yaml", "--output", "json")
 	require.JSONEq(t, `{"path":"b/shop.yaml","body":"kind: tenant\nname: shop\n"}`, got.stdout)
 
 	got = jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--document", "shop")

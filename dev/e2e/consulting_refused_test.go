@@ -88,6 +88,8 @@ func TestConsultingRejects(t *testing.T) {
 	removed := p.jig("bundle", "remove", "consulting", "--yes", "--tenant", p.tenant)
 	require.Zero(t, removed.code, removed.out+removed.err)
 	p.trusting(waits.SessionID)
+	p.foreseesNothing(waits.SessionID, "not installed") // it would not do any more what was shown, so it asks again
+	p.trusting(waits.SessionID)
 	gone := p.end(waits.SessionID)
 	require.Equal(t, []any{jig.CodeNotPermitted, jig.ReasonBundleNotInstalled}, []any{gone.Error.Code, gone.Error.Reason})
 }

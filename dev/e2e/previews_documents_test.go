@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,7 +15,7 @@ import (
 const guardedShop = `kind: policy
 name: shop
 rules:
-  - {name: large, when: "tool.name == 'http.post'", verdict: ask, quorum: 3}
+  - {name: large, when: "tool.name == 'shop.pay'", verdict: ask, quorum: 3}
 `
 
 // puts makes the call that registers a document, and returns it.
@@ -29,6 +31,14 @@ func (o office) foresees(id, text string) jig.Pending {
 		return len(v.Pending) == 1 && v.Pending[0].Preview != nil &&
 			strings.Contains(v.Pending[0].Preview.Title+"\n"+strings.Join(v.Pending[0].Preview.Changes, "\n"), text)
 	}).Pending[0]
+}
+
+// foreseesNothing waits for the approval of a call that has no preview, with the reason.
+func (o office) foreseesNothing(id, why string) {
+	o.t.Helper()
+	o.until(id, func(v jig.SessionView) bool {
+		return len(v.Pending) == 1 && v.Pending[0].Preview != nil && strings.Contains(v.Pending[0].Preview.Missing, why)
+	})
 }
 
 // agreesLater approves what was shown while there is no worker, and then starts one.
@@ -56,7 +66,7 @@ func TestPreviewOfDocuments_FollowsTheCurrentVersion(t *testing.T) {
 	require.Contains(t, first.Preview.Binding(), "does not promise")
 	whole := o.at("approvals", "show", call.SessionID, "1.1", "--document", "policy shop")
 	require.Zero(t, whole.code, whole.err)
-	require.Equal(t, loose, strings.TrimSuffix(whole.out, "\n")+"\n")
+	require.Equal(t, loose, whole.out)
 
 	o.install("shop.yaml", guardedShop, o.trusting)
 	o.kill()
@@ -93,4 +103,66 @@ func TestPreviewOfBundles(t *testing.T) {
 	shown := o.foresees(removal.SessionID, "LOOSER: policy shop: rule large (deny) is gone")
 	require.Equal(t, "Removes shop 1.1.0: 1 removed; LOOSER in 1 way", shown.Preview.Title)
 	require.Contains(t, strings.Join(shown.Preview.Changes, "\n"), "-kind: policy\n-name: shop")
+}
+
+const amending = `kind: composition
+name: NAME.amend
+description: Amends a note, which its preview reads first. Use it to change what the note says.
+permission: write
+input_schema: {type: object, required: [text], properties: {text: {type: string, description: The new text.}}}
+preview:
+  read: {tool: file.read, input: {path: note.txt}}
+  title: Amends the note
+  changes: ["- ${read.data.content}", "+ ${input.text}"]
+steps:
+  - set: {text: "${input.text}"}
+output: "${vars.text}"
+`
+
+// The preview of a composition follows what it reads, and survives a killed worker like that of a tool in code.
+func TestPreviewOfACompositionFollowsWhatItReads(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	name := "n" + o.name[:8] + ".amend"
+	o.install("amend.yaml", strings.Replace(amending, "NAME.amend", name, 1), o.trusting)
+	note := o.workdir("note.txt")
+	require.NoError(t, os.MkdirAll(filepath.Dir(note), 0o755))
+	require.NoError(t, os.WriteFile(note, []byte("one"), 0o600))
+	in := callInput(name, map[string]any{"text": "mine"})
+	in.Tenant = o.tenant
+	started, err := o.StartCall(t.Context(), in, "")
+	require.NoError(t, err)
+	first := o.foresees(started.SessionID, "- one\n+ mine")
+	o.kill()
+	require.NoError(t, os.WriteFile(note, []byte("two"), 0o600))
+	o.agreesLater(started.SessionID, first)
+	second := o.foresees(started.SessionID, "- two\n+ mine")
+	o.kill()
+	o.agreesLater(started.SessionID, second)
+	done, err := o.WaitCall(t.Context(), o.tenant, started.SessionID)
+	require.NoError(t, err)
+	require.Equal(t, jig.CallSucceeded, done.Status, "%+v", done.Result)
+}
+
+// A thin tool that asks shows the entity that it would create. Once the entity exists, the preview says so.
+func TestPreviewOfAThinTool(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, "JIG_PERMISSIONS=*")
+	o.install("note.yaml", "kind: entity_type\nname: note\ndescription: A note that somebody took.\nfields:\n  - {name: text, type: text, required: true}\n", o.trusting)
+	name := "n" + o.name[:8] + ".keep"
+	o.install("keep.yaml", "kind: thin_tool\nname: "+name+`
+description: Keeps a note under its text, once for each text. Use it for what must not be forgotten.
+permission: write
+input_schema: {type: object, required: [text], properties: {text: {type: string, description: What to keep.}}}
+creates: {type: note, title: "${input.text}", key: "${input.text}", fields: {text: "${input.text}"}}
+`, o.trusting)
+	call := o.trigger(name, map[string]any{"text": "milk"})
+	shown := o.foresees(call.SessionID, `Creates note "milk"`)
+	require.Contains(t, shown.Preview.Changes, `+ text: "milk"`)
+	require.Equal(t, jig.DecisionAccepted, o.decided(call.SessionID, jig.Decision{By: "operator", Answer: jig.AnswerApprove, Digest: shown.Digest}).Outcome)
+	done, err := o.WaitCall(t.Context(), o.tenant, call.SessionID)
+	require.NoError(t, err)
+	require.Equal(t, jig.CallSucceeded, done.Status, "%+v", done.Result)
+	again := o.trigger(name, map[string]any{"text": "milk"})
+	require.Contains(t, o.foresees(again.SessionID, "Changes nothing").Preview.Title, "exists already")
 }

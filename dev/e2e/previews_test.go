@@ -31,6 +31,8 @@ func TestPreviewsPage(t *testing.T) {
 		{0, func() { require.Equal(t, "Open from 9 to 6", textOf(t, file)) }},
 		{3, func() {}},
 		{0, func() { require.Contains(t, m.said.out, "kind: policy\nname: shop\n") }},
+		{3, func() { require.Equal(t, "Open from 9 to 6", textOf(t, file)) }},
+		{0, func() { require.Equal(t, "Open from 10 to 6", textOf(t, file)) }},
 	}
 	require.NoError(t, os.RemoveAll(file))
 	ran := 0

@@ -426,7 +426,10 @@ func TestThinTool_OfARemovedBundle(t *testing.T) {
 
 	_, err = f.db.RemoveBundle(t.Context(), by, "reviews")
 	require.NoError(t, err)
-	f.trusting(jig.SessionID(f.tenant, "gone"))
+	gone := jig.SessionID(f.tenant, "gone")
+	f.trusting(gone)
+	f.foreseesNothing(gone, "not installed") // it would not do any more what was shown, so it asks again
+	f.trusting(gone)
 	done, err = f.WaitCall(t.Context(), f.tenant, "gone")
 	require.NoError(t, err)
 	require.Equal(t, jig.CallFailed, done.Status)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/jig-run/jig"
 )
@@ -12,4 +13,12 @@ type Tool struct {
 	Contract jig.Tool
 	// Run runs a call once, as an activity. It is nil for a spec whose calls run as workflows.
 	Run func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult
+	// Preview describes what a call will change. It is nil for a spec without a preview.
+	Preview Preview
 }
+
+// Preview describes what a call will change. read makes the one call that the document may ask for.
+type Preview func(ctx context.Context, input []byte, inv jig.Invocation, read Read) (jig.Preview, error)
+
+// Read calls a tool that only reads, with the rights of the previewed call, and returns the data of its result.
+type Read func(ctx context.Context, tool string, input json.RawMessage) (json.RawMessage, error)

@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/confine"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -73,6 +74,9 @@ const reservedFor = 20 * time.Minute
 // Answer asks the model once. Budgets may choose another model, which the turn names. The error is BUDGET_EXHAUSTED if the budget is used up;
 // [budget.Waits] reports whether the session waits for a person instead.
 func (m *Meter) Answer(ctx context.Context, request chat.Request, progress func(text string)) (chat.Turn, error) {
+	if confine.IsReadOnly(ctx) { // nobody has approved the call that is previewed, and its cost could not be recorded
+		return chat.Turn{}, jig.Errorf(jig.CodeNotPermitted, "a preview must not ask a model")
+	}
 	at, err := m.situation(ctx, request.Tenant, request.SessionID)
 	if err != nil {
 		return chat.Turn{}, err

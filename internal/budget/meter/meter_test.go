@@ -17,6 +17,7 @@ import (
 	"github.com/jig-run/jig/internal/budget/meter"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/confine"
 )
 
 // bank is a tenant with budgets and a model, in memory.
@@ -383,4 +384,13 @@ func TestCharge(t *testing.T) {
 	call.Tool = "web.fetch"
 	require.True(t, m.Charge(t.Context(), call, func() jig.ToolResult { return jig.ToolResult{Success: true} }).Success)
 	require.Zero(t, b.statements)
+}
+
+// The cost of a preview could not be recorded, because a preview writes nothing.
+func TestAnswer_RefusesPreviews(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	_, err := b.meter().Answer(confine.ReadOnly(t.Context()), request("openai/gpt"), func(string) {})
+	require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err))
+	require.Empty(t, b.models)
 }

@@ -442,7 +442,8 @@ func TestPreviewRemove_ShowsWhatGoesOutOfUse(t *testing.T) {
 	_, refused := s.install(t, "1.0.0", false, note, careful, composition("notes.read", "file.read"))
 	require.Nil(t, refused)
 	named := bundles.Named{Name: "notes"}
-	shared := s.have[0].Documents[0]
+	at := slices.IndexFunc(s.have[0].Documents, func(d bundle.DocumentVersion) bool { return d.Kind == "spec" })
+	shared := s.have[0].Documents[at]
 	s.have = append(s.have, bundle.Bundle{Manifest: bundle.Manifest{Name: "other", Version: "1.0.0"}, Hash: "other", Documents: []bundle.DocumentVersion{shared}})
 	p := s.kit(t).Preview(bundles.RemoveTool, named)
 	require.Equal(t, "Removes notes 1.0.0: 2 removed, 1 stays in use; LOOSER in 1 way; entities that stay, but are out of use: 2", p.Title, "%+v", p)

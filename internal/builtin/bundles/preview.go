@@ -38,7 +38,7 @@ func (o Options) previewInstall(ctx context.Context, inv jig.Invocation, in Inst
 	gone := slices.DeleteFunc(slices.Clone(before.Documents), func(d bundle.DocumentVersion) bool {
 		return slices.ContainsFunc(b.Documents, func(n spec.Document) bool { return o.KindOf(n.Kind) == d.Kind && n.Name == d.Name })
 	})
-	if err := o.leave(ctx, inv.Tenant, &list, gone, others); err != nil {
+	if _, err := o.leave(ctx, inv.Tenant, &list, gone, others); err != nil {
 		return jig.Preview{}, err
 	}
 	what := "Installs " + b.Manifest.Name + " " + b.Manifest.Version
@@ -69,12 +69,13 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named
 		}
 	}
 	var list changes.List
-	if err := o.leave(ctx, inv.Tenant, &list, before.Documents, others); err != nil {
+	removed, err := o.leave(ctx, inv.Tenant, &list, before.Documents, others)
+	if err != nil {
 		return jig.Preview{}, err
 	}
 	p := list.Preview("Removes " + before.Name + " " + before.Version)
 	counts, err := o.counts(ctx, inv.Tenant)
-	if n := o.entities(before.Documents, counts); n > 0 {
+	if n := o.entities(removed, counts); n > 0 {
 		p.Title += fmt.Sprintf("; entities that stay, but are out of use: %d", n)
 	}
 	return p, err
@@ -93,12 +94,15 @@ func (o Options) beside(ctx context.Context, tenant, name string) (before bundle
 	return before, others, err
 }
 
-// leave adds documents that a bundle no longer brings. Those that the tenant has replaced, and those of another bundle, stay in use.
-func (o Options) leave(ctx context.Context, tenant string, list *changes.List, gone []bundle.DocumentVersion, others []bundle.Bundle) error {
+// leave adds documents that a bundle no longer brings, and returns those that go out of use. Those that the tenant has replaced, and those of
+// another bundle, stay in use.
+func (o Options) leave(
+	ctx context.Context, tenant string, list *changes.List, gone []bundle.DocumentVersion, others []bundle.Bundle,
+) (removed []bundle.DocumentVersion, err error) {
 	for _, d := range gone {
 		body, err := o.current(ctx, tenant, d.Kind, d.Name)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		heir := slices.IndexFunc(others, func(b bundle.Bundle) bool { return slices.Contains(b.Documents, d) })
 		switch {
@@ -109,9 +113,10 @@ func (o Options) leave(ctx context.Context, tenant string, list *changes.List, g
 			list.Keep(d.Kind, d.Name, "the tenant has a version of its own")
 		default:
 			list.Remove(d.Kind, d.Name, body)
+			removed = append(removed, d)
 		}
 	}
-	return nil
+	return removed, nil
 }
 
 // current returns the current body of a document; nil if there is none.

@@ -36,7 +36,10 @@ func (l *List) Put(doc spec.Document, before []byte) {
 	case string(before) == string(doc.Body):
 		l.unchanged = append(l.unchanged, name)
 	default:
-		old := load(string(doc.Kind), doc.Name, before)
+		old, readable := load(string(doc.Kind), doc.Name, before)
+		if !readable {
+			l.check = append(l.check, name+": its current version cannot be read, so nobody can tell what it guards")
+		}
 		l.changed = append(l.changed, name)
 		l.diffs = append(l.diffs, preview.Diff("changed: "+name, text(old), text(doc)))
 		l.compare(name, old, doc)
@@ -45,7 +48,7 @@ func (l *List) Put(doc spec.Document, before []byte) {
 
 // Remove adds a document that is taken out of use. body is its current body.
 func (l *List) Remove(kind, name string, body []byte) {
-	doc := load(kind, name, body)
+	doc, _ := load(kind, name, body)
 	shown := nameOf(doc)
 	l.removed = append(l.removed, shown)
 	l.diffs = append(l.diffs, preview.All("removed: "+shown, "-", text(doc)))
@@ -125,8 +128,9 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// load reads a document as it is stored. The name is kept even if the document cannot be read.
-func load(kind, name string, body []byte) spec.Document {
+// load reads a document as it is stored. If it cannot be read, for example because it uses an older version of the language, the document has
+// only its kind, name, version and text.
+func load(kind, name string, body []byte) (doc spec.Document, readable bool) {
 	file := name + ".yaml"
 	if kind == string(spec.KindAgent) {
 		file = name + ".md"
@@ -134,16 +138,23 @@ func load(kind, name string, body []byte) spec.Document {
 			file = name + ".yaml"
 		}
 	}
-	doc, _ := spec.Load(file, body)
+	doc, problems := spec.Load(file, body)
+	readable = len(problems.Errors()) == 0
+	if !readable {
+		doc = spec.Document{Kind: doc.Kind, Version: doc.Version, Body: body}
+	}
 	doc.Name = name
 	if doc.Kind == "" {
 		doc.Kind = spec.Kind(kind)
 	}
-	return doc
+	return doc, readable
 }
 
 // VersionOf returns the version of a document as it is stored.
-func VersionOf(kind, name string, body []byte) string { return load(kind, name, body).Version }
+func VersionOf(kind, name string, body []byte) string {
+	doc, _ := load(kind, name, body)
+	return doc.Version
+}
 
 func nameOf(doc spec.Document) string { return string(doc.Kind) + " " + doc.Name }
 

@@ -109,6 +109,15 @@ func TestPut_PointsOutWhatAPersonHasToJudge(t *testing.T) {
 	}
 }
 
+func TestPut_OverADocumentThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	var list changes.List
+	list.Put(load(t, strict), []byte("kind: policy\nname: shop\nrulez: []\n"))
+	p := list.Preview("Registers documents")
+	require.Equal(t, "CHECK: policy shop: its current version cannot be read, so nobody can tell what it guards", p.Changes[0])
+	require.Contains(t, strings.Join(p.Changes, "\n"), "-rulez: []")
+}
+
 // An expression of several lines cannot pass for other lines of the preview.
 func TestPut_ShowsExpressionsOnOneLine(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/plan/docpreview"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -15,8 +16,9 @@ type Engine struct{ plans plan.Cache[*compiled] }
 
 // compiled holds the plan and the tool of a document.
 type compiled struct {
-	plan *Plan
-	tool jig.Tool
+	plan    *Plan
+	tool    jig.Tool
+	preview *docpreview.Program
 }
 
 // NewEngine returns an Engine with an empty cache.
@@ -29,7 +31,17 @@ func (e *Engine) Load(document string, body []byte) (plan.Tool, error) {
 	if err != nil {
 		return plan.Tool{}, err
 	}
-	return plan.Tool{Contract: entry.tool}, nil
+	loaded := plan.Tool{Contract: entry.tool}
+	if entry.preview != nil {
+		loaded.Preview = func(ctx context.Context, input []byte, inv jig.Invocation, read plan.Read) (jig.Preview, error) {
+			entry, err := e.plan(document, body) // from the cache, which bounds the memory that compiled documents take
+			if err != nil {
+				return jig.Preview{}, err
+			}
+			return entry.preview.Preview(ctx, inv, input, read)
+		}
+	}
+	return loaded, nil
 }
 
 // Advance calls [Plan.Advance] for the document with this body. version is the version that the run began with; a body of another version is
@@ -55,6 +67,7 @@ func (e *Engine) plan(document string, body []byte) (*compiled, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &compiled{plan: p, tool: x.Tool}, nil
+		preview, err := docpreview.Compile(x)
+		return &compiled{plan: p, tool: x.Tool, preview: preview}, err
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/plan/docpreview"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -21,6 +22,8 @@ type definition struct {
 	title    *expr.Template
 	key      *expr.Template
 	url      *expr.Template
+	// preview is nil if the document describes none.
+	preview *docpreview.Program
 	// fields, relations, workspaces and input are nil if the document leaves them out.
 	fields, relations, workspaces, input *expr.Document
 }
@@ -81,6 +84,9 @@ func compile(x spec.Execution) (*definition, error) {
 	}
 	c.env = links
 	d.url = c.template("url", d.thin.URL)
+	if c.err == nil {
+		d.preview, c.err = docpreview.Compile(x)
+	}
 	return d, c.err
 }
 

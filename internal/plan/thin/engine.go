@@ -68,7 +68,17 @@ func (e *Engine) Load(document string, body []byte) (loaded plan.Tool, ok bool, 
 		}
 		return e.tools.RunDocument(ctx, tool, input, inv)
 	}
-	return plan.Tool{Contract: tool.Contract(), Run: run}, true, nil
+	loaded = plan.Tool{Contract: tool.Contract(), Run: run}
+	if loaded.Contract.Previews {
+		loaded.Preview = func(ctx context.Context, input []byte, inv jig.Invocation, read plan.Read) (jig.Preview, error) {
+			tool, err := e.tool(document, body)
+			if err != nil {
+				return jig.Preview{}, err
+			}
+			return e.tools.PreviewDocument(withRead(ctx, read), tool, input, inv)
+		}
+	}
+	return loaded, true, nil
 }
 
 // tool compiles a document to a tool.
@@ -82,7 +92,11 @@ func (e *Engine) tool(document string, body []byte) (tools.Tool, error) {
 		if err != nil {
 			return tools.Tool{}, err
 		}
-		return tools.OfDocument(def.tool, e.handler(def)), nil
+		tool := tools.OfDocument(def.tool, e.handler(def))
+		if def.tool.Previews {
+			tool = tool.Previewed(e.previewer(def))
+		}
+		return tool, nil
 	})
 }
 

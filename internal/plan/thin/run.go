@@ -20,6 +20,8 @@ type run struct {
 	input json.RawMessage
 	// given is the input of the extraction. It is nil if the document defines no input.
 	given json.RawMessage
+	// previews means that the run only describes what a call would do.
+	previews bool
 	// entities holds the entities looked up so far, in the form that expressions read.
 	entities map[string]any
 	vars     map[string]any
