@@ -70,7 +70,7 @@ func TestFindDevEnv_IgnoresFilesOfOthers(t *testing.T) {
 	if owner, known := ownerOf(info); known && owner != 0 {
 		require.False(t, trusted(info, me+1))
 	}
-	require.NoError(t, os.Chmod(file, 0o622)) //nolint:gosec // the test is about this
+	require.NoError(t, os.Chmod(file, 0o622))
 	require.Empty(t, devEnvAbove(inner), "anybody can write to it")
 	require.NoError(t, os.Chmod(file, 0o600))
 	if me == 0 {

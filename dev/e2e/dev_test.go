@@ -79,6 +79,7 @@ func TestDevServer_ReportsProblems(t *testing.T) {
 	got := d.command(shared.dev.path(t), "--ephemeral", "--temporal-addr", taken.Addr().String(), "--ui-addr", "127.0.0.1:0", "--pg-port", "0")
 	require.Equal(t, 2, got.code)
 	require.Contains(t, got.err, taken.Addr().String()+" is taken")
+	require.NotContains(t, got.err, "PostgreSQL", "nothing is started before the addresses are checked")
 
 	got = d.command(shared.dev.path(t), "--log-level", "loud")
 	require.Equal(t, 2, got.code)

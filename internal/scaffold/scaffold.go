@@ -64,6 +64,9 @@ func Files(module string, jig Source) ([]File, error) {
 		files = append(files, File{Name: name, Body: body})
 		return err //nolint:wrapcheck // an embedded file can be read
 	})
+	if err != nil {
+		return nil, fmt.Errorf("read the embedded project: %w", err)
+	}
 	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
-	return files, err
+	return files, nil
 }

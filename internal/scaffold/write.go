@@ -36,7 +36,7 @@ func Write(dir string, files []File) error {
 	if err != nil {
 		return fmt.Errorf("open the project's folder: %w", err)
 	}
-	defer func() { _ = root.Close() }() //nolint:errcheck // nothing was written through it that is not closed
+	defer func() { _ = root.Close() }()
 	var there []string
 	for _, f := range files {
 		if _, err := root.Lstat(f.Name); err == nil || !errors.Is(err, fs.ErrNotExist) {
