@@ -34,7 +34,8 @@ func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Handled, error
 			heard.Ending = lapse.OnExpiry
 		}
 		ruled := jig.Ruled{Call: id, Outcome: jig.DecisionAccepted, Status: lapse.Status}
-		if err := a.follow(ctx, approval.Applied{Ruled: ruled, Call: &call}, &heard); err != nil {
+		repeated := lapse.Repeated || lapse.Status != jig.CallExpired // nothing ended
+		if err := a.follow(ctx, approval.Applied{Ruled: ruled, Call: &call, Repeated: repeated}, &heard); err != nil {
 			return heard, temporalError(err)
 		}
 	}

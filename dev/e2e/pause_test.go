@@ -71,3 +71,30 @@ func TestPauseIsSeenByWhoeverWaits(t *testing.T) {
 		"1.1": "failed", "1.2": "succeeded", "1.3": "failed",
 	}, calls)
 }
+
+// A call that a person denies is logged like the others, once, also if the decision is sent twice; so is one that a person answers for.
+func TestDeniedCallsAreLogged(t *testing.T) {
+	t.Parallel()
+	d := open(t, "JIG_LOG_LEVEL=info", "JIG_LOG_FORMAT=json")
+	r := newReceiver(t)
+	id := d.run(agent(`["test.*"]`, `    - when: pass == 1
+      calls:
+        - {tool: test.write, input: {url: "`+r.URL+`", name: a}}
+        - {tool: test.write, input: {url: "`+r.URL+`", name: b}}
+    - answer: done
+`), nil)
+	d.until(id, func(v jig.SessionView) bool { return len(v.Pending) == 2 })
+	for range 2 {
+		d.jig("deny", id, "1.1", "--as", "ana", "--reason", "not today")
+	}
+	require.Zero(t, d.jig("approve", id, "1.2", "--as", "ana").code)
+	require.Equal(t, "done", d.finish(id).Answer)
+	logged := map[string][]string{}
+	for _, line := range d.lines(id) {
+		if line["msg"] == "call ended" {
+			require.Equal(t, "INFO", line["level"])
+			logged[fmt.Sprint(line["call_id"])] = append(logged[fmt.Sprint(line["call_id"])], fmt.Sprintf("%v %v", line["status"], line["error"]))
+		}
+	}
+	require.Equal(t, map[string][]string{"1.1": {"denied not today"}, "1.2": {"succeeded <nil>"}}, logged)
+}

@@ -65,13 +65,14 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 	}
 	var answer jig.Ruled
 	var call *callRow
+	repeated := false
 	err := db.transact(ctx, q.tenant, func(t *tx) error {
 		rows := locked{session: q.session}
 		stored, state, err := t.load(ctx, q, &rows)
 		if err != nil {
 			return err
 		}
-		if call = rows.call; stored != nil {
+		if call, repeated = rows.call, stored != nil; repeated {
 			return decode(stored, &answer)
 		}
 		change, err := rules(state)
@@ -102,10 +103,10 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 		return t.finish(ctx, l, q.session)
 	})
 	if err != nil || call == nil {
-		return approval.Applied{Ruled: answer}, err
+		return approval.Applied{Ruled: answer, Repeated: repeated}, err
 	}
 	after, err := call.call()
-	return approval.Applied{Ruled: answer, Call: &after}, err
+	return approval.Applied{Ruled: answer, Call: &after, Repeated: repeated}, err
 }
 
 // load locks the rows that a request is about and reads what the rules need. stored is the answer to an earlier request with the same
