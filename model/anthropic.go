@@ -18,15 +18,16 @@ const anthropicURL = "https://api.anthropic.com/"
 // anthropicProvider uses the Messages API.
 type anthropicProvider struct {
 	settings Provider
-	line     line
+	// line returns how to ask a model.
+	line func(name string) line
 }
 
 func (p *anthropicProvider) check(string) error { return needKey(p.settings, EnvAnthropicKey) }
 
 func (p *anthropicProvider) answer(ctx context.Context, name string, request chat.Request, progress func(string)) (chat.Turn, error) {
-	params := anthropicParams(name, request)
-	return p.line.ask(ctx, request, service{
-		send:    func(ctx context.Context) (*http.Response, error) { return p.send(ctx, params) },
+	params, line := anthropicParams(name, request), p.line(name)
+	return line.ask(ctx, request, service{
+		send:    func(ctx context.Context) (*http.Response, error) { return p.send(ctx, line, params) },
 		refusal: p.refusal,
 		reader:  &anthropicReader{progress: progress, key: p.settings.APIKey, texts: map[int64]*strings.Builder{}},
 	})
@@ -34,13 +35,16 @@ func (p *anthropicProvider) answer(ctx context.Context, name string, request cha
 
 // send makes the request with the SDK's client, built only from explicit options. The SDK's own constructor would also read keys,
 // addresses, headers and profiles from the environment.
-func (p *anthropicProvider) send(ctx context.Context, params anthropic.MessageNewParams) (*http.Response, error) {
+func (p *anthropicProvider) send(ctx context.Context, line line, params anthropic.MessageNewParams) (*http.Response, error) {
 	base := p.settings.BaseURL
 	if base == "" {
 		base = anthropicURL
 	}
 	options := []option.RequestOption{
-		option.WithBaseURL(base), option.WithHTTPClient(p.line.http), option.WithMaxRetries(0), option.WithJSONSet("stream", true),
+		option.WithBaseURL(base), option.WithHTTPClient(line.http), option.WithMaxRetries(0),
+	}
+	if line.stream {
+		options = append(options, option.WithJSONSet("stream", true))
 	}
 	if p.settings.APIKey != "" {
 		options = append(options, option.WithAPIKey(p.settings.APIKey))

@@ -39,7 +39,11 @@ func (r refused) jig(now time.Time) *jig.Error {
 		e.RetryAfter = retryAfter(r.header, now)
 		return e
 	}
-	return jig.Errorf(jig.CodeInvalidInput, "the model's provider refuses the request (%d): %s", r.status, message)
+	e := jig.Errorf(jig.CodeInvalidInput, "the model's provider refuses the request (%d): %s", r.status, message)
+	if strings.Contains(strings.ToLower(message), "stream") {
+		return e.WithHint("if the model cannot stream its answers, list it in " + EnvUnstreamed + " in the worker's environment")
+	}
+	return e
 }
 
 // streamFailure returns the error for an error event within a stream.

@@ -13,11 +13,13 @@ import (
 	"github.com/jig-run/jig/internal/chat"
 )
 
-// line holds the HTTP client for a provider and the limits on its answers: the idle time and the maximum size in bytes.
+// line holds the HTTP client for a model, the limits on its answers (the idle time and the maximum size in bytes), and whether it is asked to
+// stream them.
 type line struct {
-	http *http.Client
-	idle time.Duration
-	max  int64
+	http   *http.Client
+	idle   time.Duration
+	max    int64
+	stream bool
 }
 
 var (

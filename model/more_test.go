@@ -74,3 +74,60 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, r.Check("script/any"))
 	require.NoError(t, model.NewRouter(model.Settings{OpenAI: model.Provider{BaseURL: "http://localhost:11434/v1"}}).Check("openai/llama/3"))
 }
+
+// A stream arrives in chunks that end anywhere, within an event and within a character.
+func TestStream_InChunksOfOneByte(t *testing.T) {
+	t.Parallel()
+	bothWires(t, func(t *testing.T, provider string) {
+		t.Helper()
+		s := modeltest.New(t, modeltest.Reply{
+			Text: "Grüße, 你好 🙂", Piece: 1000, Chop: true, Calls: []modeltest.Call{{Name: "file__read", Args: `{"path":"ñ"}`}},
+		})
+		text := ""
+		turn, err := router(s).Answer(t.Context(), request(provider), func(p string) { text += p })
+		require.NoError(t, err)
+		require.Equal(t, "Grüße, 你好 🙂", turn.Text)
+		require.Equal(t, turn.Text, text)
+		require.JSONEq(t, `{"path":"ñ"}`, string(turn.Calls[0].Input))
+		require.Equal(t, chat.Usage{InputTokens: 10, OutputTokens: 5}, turn.Usage)
+	})
+}
+
+// A model that cannot stream is asked for a document, which may take longer than a stream may be silent.
+func TestUnstreamed(t *testing.T) {
+	t.Parallel()
+	for _, pattern := range []string{"*", "some-*", "some-model"} {
+		bothWires(t, func(t *testing.T, provider string) {
+			t.Helper()
+			s := modeltest.New(t, modeltest.Reply{
+				Text: "Hello", Calls: []modeltest.Call{{Name: "file__read", Args: `{"path":"b"}`}}, Usage: modeltest.Usage{Input: 7, Output: 9, CacheRead: 100},
+			})
+			var pieces []string
+			turn, err := router(s, func(s *model.Settings) {
+				s.Unstreamed, s.IdleTimeout = []string{"other/*", provider + "/" + pattern}, time.Nanosecond
+			}).Answer(t.Context(), request(provider), func(p string) { pieces = append(pieces, p) })
+			require.NoError(t, err)
+			require.False(t, s.Requests()[0].Stream)
+			require.Equal(t, []string{"Hello"}, pieces)
+			require.Equal(t, "Hello", turn.Text)
+			require.Len(t, turn.Calls, 1)
+			require.Equal(t, chat.StopCalls, turn.Stop)
+			require.Equal(t, chat.Usage{InputTokens: 7, OutputTokens: 9, CacheReadTokens: 100}, turn.Usage)
+		})
+	}
+}
+
+func TestUnstreamed_OthersStream(t *testing.T) {
+	t.Parallel()
+	bothWires(t, func(t *testing.T, provider string) {
+		t.Helper()
+		s := modeltest.New(t, modeltest.Text("Hello"), modeltest.Fail(400, "Your organization must be verified to stream this model."))
+		r := router(s, func(s *model.Settings) { s.Unstreamed = []string{provider + "/some", provider + "/some-other*"} })
+		_, err := r.Answer(t.Context(), request(provider), nil)
+		require.NoError(t, err)
+		require.True(t, s.Requests()[0].Stream)
+		_, err = r.Answer(t.Context(), request(provider), nil)
+		require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+		require.Contains(t, jig.AsError(err).Hint, model.EnvUnstreamed)
+	})
+}

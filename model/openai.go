@@ -18,15 +18,19 @@ const openaiURL = "https://api.openai.com/v1/"
 // openaiProvider uses Chat Completions.
 type openaiProvider struct {
 	settings Provider
-	line     line
+	// line returns how to ask a model.
+	line func(name string) line
 }
 
 func (p *openaiProvider) check(string) error { return needKey(p.settings, EnvOpenAIKey) }
 
 func (p *openaiProvider) answer(ctx context.Context, name string, request chat.Request, progress func(string)) (chat.Turn, error) {
-	params := openaiParams(name, request, p.own())
-	return p.line.ask(ctx, request, service{
-		send:    func(ctx context.Context) (*http.Response, error) { return p.send(ctx, params) },
+	params, line := openaiParams(name, request, p.own()), p.line(name)
+	if line.stream {
+		params.StreamOptions.IncludeUsage = openai.Bool(true)
+	}
+	return line.ask(ctx, request, service{
+		send:    func(ctx context.Context) (*http.Response, error) { return p.send(ctx, line, params) },
 		refusal: p.refusal,
 		reader:  &openaiReader{progress: progress, key: p.settings.APIKey},
 	})
@@ -39,13 +43,16 @@ func (p *openaiProvider) own() bool {
 
 // send makes the request with the SDK's client, built only from explicit options. The SDK's own constructor would also read keys, addresses
 // and organizations from the environment.
-func (p *openaiProvider) send(ctx context.Context, params openai.ChatCompletionNewParams) (*http.Response, error) {
+func (p *openaiProvider) send(ctx context.Context, line line, params openai.ChatCompletionNewParams) (*http.Response, error) {
 	base := p.settings.BaseURL
 	if base == "" {
 		base = openaiURL
 	}
 	options := []option.RequestOption{
-		option.WithBaseURL(base), option.WithHTTPClient(p.line.http), option.WithMaxRetries(0), option.WithJSONSet("stream", true),
+		option.WithBaseURL(base), option.WithHTTPClient(line.http), option.WithMaxRetries(0),
+	}
+	if line.stream {
+		options = append(options, option.WithJSONSet("stream", true))
 	}
 	if p.settings.APIKey != "" {
 		options = append(options, option.WithAPIKey(p.settings.APIKey))

@@ -14,9 +14,8 @@ import (
 
 func openaiParams(name string, r chat.Request, own bool) openai.ChatCompletionNewParams {
 	params := openai.ChatCompletionNewParams{
-		Model:         name,
-		Messages:      openaiMessages(r.System, conversation(r.Exchanges)),
-		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
+		Model:    name,
+		Messages: openaiMessages(r.System, conversation(r.Exchanges)),
 	}
 	if own {
 		params.MaxCompletionTokens = openai.Int(int64(maxTokens(r)))

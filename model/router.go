@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,13 +29,39 @@ type Settings struct {
 	IdleTimeout time.Duration
 	// MaxAnswer is the maximum size of an answer, in bytes on the wire; default 64 MiB.
 	MaxAnswer int64
+	// Unstreamed lists models that are asked for the whole answer at once, because they or their provider cannot stream it: as provider/name,
+	// or with a * at the end. Default none.
+	Unstreamed []string
 }
 
-// The environment variables that hold keys. They are named in error hints; this package does not read the environment.
+// unstreamedTimeout cancels a request to a model that does not stream if nothing is received for this long.
+const unstreamedTimeout = 14 * time.Minute
+
+// streams reports whether a model is asked to stream its answer.
+func (s Settings) streams(model string) bool {
+	return !slices.ContainsFunc(s.Unstreamed, func(pattern string) bool {
+		prefix, many := strings.CutSuffix(pattern, "*")
+		return pattern == model || many && strings.HasPrefix(model, prefix)
+	})
+}
+
+// line returns the limits on the answer of a model, and the way to ask for it.
+func (s Settings) line(model string) line {
+	l := line{http: s.HTTPClient, idle: s.IdleTimeout, max: s.MaxAnswer, stream: s.streams(model)}
+	if !l.stream {
+		l.idle = max(l.idle, unstreamedTimeout)
+	}
+	return l
+}
+
+// The environment variables that hold keys. They are named in error hints, like [EnvUnstreamed]; this package does not read the environment.
 const (
 	EnvAnthropicKey = "ANTHROPIC_API_KEY"
 	EnvOpenAIKey    = "OPENAI_API_KEY"
 )
+
+// EnvUnstreamed is the environment variable that lists [Settings.Unstreamed].
+const EnvUnstreamed = "JIG_MODELS_UNSTREAMED"
 
 // provider answers requests for the models with one prefix; name is the model without the prefix.
 type provider interface {
@@ -57,8 +84,8 @@ func NewRouter(s Settings) *Router {
 		s.MaxAnswer = 64 << 20
 	}
 	return &Router{providers: map[string]provider{
-		"anthropic": &anthropicProvider{settings: s.Anthropic, line: line{http: s.HTTPClient, idle: s.IdleTimeout, max: s.MaxAnswer}},
-		"openai":    &openaiProvider{settings: s.OpenAI, line: line{http: s.HTTPClient, idle: s.IdleTimeout, max: s.MaxAnswer}},
+		"anthropic": &anthropicProvider{settings: s.Anthropic, line: func(name string) line { return s.line("anthropic/" + name) }},
+		"openai":    &openaiProvider{settings: s.OpenAI, line: func(name string) line { return s.line("openai/" + name) }},
 		"script":    newScriptProvider(),
 	}}
 }

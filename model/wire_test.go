@@ -236,6 +236,7 @@ func TestErrors(t *testing.T) {
 		{"404", modeltest.Fail(404, "no such model"), jig.CodeInvalidInput, nil},
 		{"413", modeltest.Fail(413, "too large"), jig.CodeInvalidInput, nil},
 		{"422", modeltest.Fail(422, "no"), jig.CodeInvalidInput, nil},
+		{"truncated stream", modeltest.Reply{Text: strings.Repeat("x", 200), Truncate: true}, jig.CodeUnavailable, nil},
 		{"broken stream", modeltest.Reply{Text: strings.Repeat("x", 200), Break: true}, jig.CodeUnavailable, nil},
 		{"overloaded stream", modeltest.Reply{Text: strings.Repeat("x", 200), StreamError: "overloaded_error"}, jig.CodeUnavailable, nil},
 		{"limited stream", modeltest.Reply{Text: strings.Repeat("x", 200), StreamError: "rate_limit_error"}, jig.CodeRateLimited, nil},

@@ -43,6 +43,7 @@ const (
 	EnvEntityURL        = "JIG_ENTITY_URL"
 	EnvModel            = "JIG_MODEL"
 	EnvDeployment       = "JIG_DEPLOYMENT"
+	EnvUnstreamed       = model.EnvUnstreamed
 	EnvAnthropicKey     = model.EnvAnthropicKey
 	EnvAnthropicURL     = "ANTHROPIC_BASE_URL"
 	EnvOpenAIKey        = model.EnvOpenAIKey
@@ -98,6 +99,8 @@ type Settings struct {
 	Model string
 	// Anthropic and OpenAI configure the model providers. A provider without a key (for OpenAI: without a key or a base URL) is not available.
 	Anthropic, OpenAI model.Provider
+	// Unstreamed lists the models that cannot stream their answers, as provider/name or with a * at the end; default none.
+	Unstreamed []string
 }
 
 // Defaults of the settings.
@@ -153,6 +156,7 @@ func (r *reader) settings(temporal client.Settings) (Settings, error) {
 		Model:            r.text(EnvModel, ""),
 		Anthropic:        model.Provider{APIKey: r.text(EnvAnthropicKey, ""), BaseURL: r.text(EnvAnthropicURL, "")},
 		OpenAI:           model.Provider{APIKey: r.text(EnvOpenAIKey, ""), BaseURL: r.text(EnvOpenAIURL, "")},
+		Unstreamed:       r.patterns(EnvUnstreamed),
 	}
 	if s.DefaultWorkdir = r.text(EnvDefaultWorkdir, ""); r.env[EnvWorkdir] != "" { // JIG_WORKDIR_DEFAULT from the dev file counts only together with the dev file's JIG_WORKDIR
 		s.DefaultWorkdir = r.env[EnvDefaultWorkdir]
@@ -211,6 +215,7 @@ func Describe() string {
 		{EnvAnthropicURL, "base URL instead of Anthropic's own"},
 		{EnvOpenAIKey, "key for models openai/…; not needed by most local servers"},
 		{EnvOpenAIURL, "base URL instead of OpenAI's own, e.g. of Ollama, vLLM or a gateway"},
+		{EnvUnstreamed, "models that cannot stream answers, e.g. openai/o3*, separated by commas; default none"},
 	}
 	var b strings.Builder
 	for _, row := range rows {
@@ -257,6 +262,17 @@ func (r *reader) list(name string) []string {
 	for _, one := range strings.Split(r.text(name, ""), ",") {
 		if one = strings.TrimSpace(one); one != "" {
 			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// patterns reads a list of models, each as provider/name or with a * at the end.
+func (r *reader) patterns(name string) []string {
+	list := r.list(name)
+	for _, one := range list {
+		if provider, model, ok := strings.Cut(strings.TrimSuffix(one, "*"), "/"); !ok || provider == "" || strings.Contains(model, "*") {
+			r.refuse(name, "a list of models as provider/name, or with a * at the end, e.g. openai/o3*")
 		}
 	}
 	return list

@@ -104,6 +104,7 @@ func TestBadSettingsAreNamedAndNotRepeated(t *testing.T) {
 	for _, entry := range []string{
 		"JIG_LOG_LEVEL=secret", "JIG_LOG_FORMAT=secret", "JIG_STOP_TIMEOUT=secret", "JIG_WORKFLOW_CACHE=secret", "JIG_HTTP_ALLOW_LOOPBACK=secret",
 		"JIG_DATABASE_MAX_CONNS=0", "JIG_WORKFLOW_TASKS=secret", "JIG_APPROVALS_SIGNALS=secret", "JIG_TEMPORAL_COMPRESSION=secret",
+		"JIG_MODELS_UNSTREAMED=secret",
 	} {
 		name, value, _ := strings.Cut(entry, "=")
 		_, err := load(t, nil, entry)

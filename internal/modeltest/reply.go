@@ -31,13 +31,16 @@ type Reply struct {
 	ZeroIndex bool
 	// NoIDs omits the ids of calls (OpenAI).
 	NoIDs bool
-	// Break closes the connection in the middle of the answer.
-	Break bool
+	// Break closes the connection in the middle of the answer, and Truncate ends the stream there as if it were complete.
+	Break    bool
+	Truncate bool
+	// Chop sends a stream byte by byte.
+	Chop bool
 	// Stall sends the first half of the answer and then nothing until the client disconnects.
 	Stall bool
 	// StreamError ends the stream with an error event of this type.
 	StreamError string
-	// Until, when set, delays the second half of the answer until the channel is closed.
+	// Until, when set, delays the second half of the answer, or what happens in the middle of it, until the channel is closed.
 	Until <-chan struct{}
 	// Piece is the size in bytes of the pieces in which text and arguments are sent; default 16.
 	Piece int
@@ -82,6 +85,9 @@ func (r Reply) write(w http.ResponseWriter, in *http.Request, request Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.WriteHeader(http.StatusOK)
+	if r.Chop {
+		w = chopped{w}
+	}
 	for i, e := range events {
 		if i == len(events)/2 && !r.hold(in.Context(), w) {
 			return
@@ -97,18 +103,21 @@ func (r Reply) hold(ctx context.Context, w http.ResponseWriter) bool {
 	if r.Break || r.Stall || r.Until != nil {
 		_ = http.NewResponseController(w).Flush()
 	}
-	switch {
-	case r.Break:
-		panic(http.ErrAbortHandler)
-	case r.Stall:
-		<-ctx.Done()
-		return false
-	case r.Until != nil:
+	if r.Until != nil {
 		select {
 		case <-r.Until:
 		case <-ctx.Done():
 			return false
 		}
+	}
+	switch {
+	case r.Break:
+		panic(http.ErrAbortHandler)
+	case r.Truncate:
+		return false
+	case r.Stall:
+		<-ctx.Done()
+		return false
 	}
 	return true
 }
@@ -192,6 +201,19 @@ func (e event) write(w http.ResponseWriter) error {
 	}
 	_, err := fmt.Fprintf(w, "data: %s\n\n", text)
 	return err
+}
+
+// chopped sends what is written byte by byte.
+type chopped struct{ http.ResponseWriter }
+
+func (w chopped) Write(b []byte) (n int, err error) {
+	for n < len(b) && err == nil {
+		if _, err = w.ResponseWriter.Write(b[n : n+1]); err == nil {
+			n++
+			err = http.NewResponseController(w.ResponseWriter).Flush()
+		}
+	}
+	return n, err
 }
 
 // pieces splits a text into pieces of at most size bytes.
