@@ -59,6 +59,7 @@ func arrows() map[string][]string {
 		"internal/approval":       {".", "internal/audit", "internal/identity", "internal/stored"},
 		"internal/bundle":         {".", "internal/cache"},
 		"internal/chat":           {"."},
+		"internal/livetext":       {".", "internal/clip", "internal/protocol"},
 		"internal/budget":         {".", "internal/chat"},
 		"internal/ratelimit":      {".", "internal/duration"},
 		"internal/entity":         {"."},
@@ -118,16 +119,16 @@ func arrows() map[string][]string {
 		"internal/notify":  {".", "internal/approval", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/confine", "internal/entity",
-			"internal/identity", "internal/ledger", "internal/plan", "internal/preview", "internal/protocol", "internal/ratelimit", "internal/stored",
-			"internal/suggest",
+			"internal/identity", "internal/ledger", "internal/livetext", "internal/plan", "internal/preview", "internal/protocol", "internal/ratelimit",
+			"internal/stored", "internal/suggest",
 		},
 		"internal/store/storetest": {".", "internal/store"},
 
 		"activities": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/cache", "internal/canonical", "internal/chat",
 			"internal/confine", "internal/dataflow", "internal/duration", "internal/entity", "internal/expr", "internal/identity",
-			"internal/identity/token", "internal/ledger", "internal/plan", "internal/policy", "internal/preview", "internal/protocol", "internal/ratelimit",
-			"internal/schema", "internal/suggest", "internal/tenancy", "internal/toolname",
+			"internal/identity/token", "internal/ledger", "internal/livetext", "internal/plan", "internal/policy", "internal/preview", "internal/protocol",
+			"internal/ratelimit", "internal/schema", "internal/suggest", "internal/tenancy", "internal/toolname",
 		},
 		// Of the domains, workflows needs only approval, for the text about missing approvals and for the times at which approvals are due.
 		"workflows": {".", "activities", "internal/approval", "internal/protocol"},

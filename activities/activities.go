@@ -18,13 +18,14 @@ import (
 )
 
 // Store is the database access that the activities need, grouped by subject. One value may serve several subjects. LimitStore may
-// be nil if no budgets and no rate limits are used.
+// be nil if no budgets and no rate limits are used, and Texts if nobody follows what models write.
 type Store struct {
 	Sessions
 	Passes
 	Ledger
 	Approvals
 	EventLog
+	Texts
 	Artifacts
 	Views
 	Documents

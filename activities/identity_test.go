@@ -123,6 +123,7 @@ func newOffice(t *testing.T, change ...func(*office)) *office {
 		o.settings.Keys = append(o.settings.Keys, o.signers[id].Key())
 	}
 	o.store = activitiestest.StoreOf(o.db)
+	o.store.Texts = o.db
 	o.schemas = schema.NewChecker(schema.Options{MaxInstanceBytes: tools.MaxInputBytes, ExactNumbers: true})
 	for _, c := range change {
 		c(o)

@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/livetext"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
@@ -144,6 +145,17 @@ type EventLog interface {
 	Events(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
 	// WaitEvents returns events like Events, but waits until there is at least one. When ctx ends, it returns an empty list and no error.
 	WaitEvents(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
+}
+
+// Texts passes on what models write until their turns are stored. Nothing of it is kept.
+type Texts interface {
+	// WriteText returns a writer for the text of a request to a model, in a pass of a session.
+	WriteText(tenant, id string, pass int) *livetext.Writer
+	// WaitText works like WaitEvents, but also waits for text after a position, and then gathers more for a while. With events it returns
+	// only the rest of a text that the caller has begun to read.
+	WaitText(
+		ctx context.Context, tenant, id string, after int64, limit int, from protocol.TextPosition, gather time.Duration,
+	) ([]jig.Event, *protocol.Draft, error)
 }
 
 // Frames keeps the state of running compositions.

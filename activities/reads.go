@@ -102,7 +102,11 @@ func (a *Activities) ListApprovals(ctx context.Context, in protocol.ApprovalsReq
 	return protocol.ApprovalsPage{Approvals: a.withoutEnded(ctx, in.Tenant, list), Next: next}, temporalError(err)
 }
 
-// ListEvents returns the events after a sequence number. If the request has a Wait, it waits for the first event at most that long.
+// textEvery is how long text of a model is gathered for a follower, so that a follower asks at most a few times a second.
+const textEvery = 200 * time.Millisecond
+
+// ListEvents returns the events after a sequence number. If the request has a Wait, it waits for the first event, or for text of a model if
+// the request asks for it, at most that long.
 func (a *Activities) ListEvents(ctx context.Context, in protocol.EventsRequest) (protocol.EventsPage, error) {
 	if in.Limit <= 0 || in.Limit > 500 {
 		in.Limit = 500
@@ -111,25 +115,20 @@ func (a *Activities) ListEvents(ctx context.Context, in protocol.EventsRequest) 
 	if err != nil {
 		return protocol.EventsPage{}, temporalError(err)
 	}
-	read, asked := a.store.Events, ctx
-	if in.Wait > 0 && !session.Status.Final() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, min(in.Wait, maxWait))
-		defer cancel()
-		defer context.AfterFunc(stopping(ctx), cancel)() // a worker that is stopping does not wait for the next event
-		read = a.store.WaitEvents
-	}
-	list, err := read(ctx, in.Tenant, in.SessionID, in.After, in.Limit)
+	list, draft, err := a.nextEvents(ctx, session, in)
 	if err != nil {
 		return protocol.EventsPage{}, temporalError(err)
 	}
-	if len(list) == 0 && in.Wait > 0 && a.closeIfEnded(asked, in.Tenant, in.SessionID, session.Status, session.UpdatedAt) {
-		in.Wait = 0
-		return a.ListEvents(asked, in)
+	if len(list) == 0 && draft != nil {
+		return protocol.EventsPage{Status: session.Status, Draft: draft}, nil
 	}
-	page := protocol.EventsPage{Status: session.Status}
+	if len(list) == 0 && in.Wait > 0 && a.closeIfEnded(ctx, in.Tenant, in.SessionID, session.Status, session.UpdatedAt) {
+		in.Wait = 0
+		return a.ListEvents(ctx, in)
+	}
+	page := protocol.EventsPage{Status: session.Status, Draft: draft}
 	if len(list) == 0 && session.Status == jig.StatusWorking { // the view also knows whether child sessions wait for people
-		view, err := a.store.SessionView(asked, in.Tenant, in.SessionID)
+		view, err := a.store.SessionView(ctx, in.Tenant, in.SessionID)
 		if err != nil {
 			return protocol.EventsPage{}, temporalError(err)
 		}
@@ -143,6 +142,27 @@ func (a *Activities) ListEvents(ctx context.Context, in protocol.EventsRequest) 
 		page.Events = append(page.Events, e)
 	}
 	return page, nil
+}
+
+// nextEvents reads the events that a request asks for, or waits for events or text.
+func (a *Activities) nextEvents(ctx context.Context, session jig.Session, in protocol.EventsRequest) ([]jig.Event, *protocol.Draft, error) {
+	text := in.Text != nil && a.store.Texts != nil
+	if in.Wait <= 0 || session.Status.Final() {
+		list, err := a.store.Events(ctx, in.Tenant, in.SessionID, in.After, in.Limit)
+		if err != nil || !text || len(list) == 0 {
+			return list, nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(max(in.Wait, time.Second), maxWait))
+	defer cancel()
+	defer context.AfterFunc(stopping(ctx), cancel)() // a worker that is stopping does not wait for the next event
+	if !text {
+		list, err := a.store.WaitEvents(ctx, in.Tenant, in.SessionID, in.After, in.Limit)
+		return list, nil, err
+	}
+	from := *in.Text
+	from.Pass = max(from.Pass, session.Pass) // the turns of earlier passes are stored
+	return a.store.WaitText(ctx, in.Tenant, in.SessionID, in.After, in.Limit, from, textEvery)
 }
 
 // stopping returns a context that ends when the worker begins to stop.

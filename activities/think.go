@@ -16,6 +16,7 @@ import (
 	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/livetext"
 )
 
 // ThinkInput asks for the turn of a pass.
@@ -157,13 +158,30 @@ func (a *Activities) ask(ctx context.Context, begun ledger.Beginning, pass int) 
 	if err != nil {
 		return chat.Turn{}, err
 	}
-	asked := a.now()
-	answer, err := a.model.Answer(ctx, request, func(string) {})
+	asked, text := a.now(), a.text(request)
+	answer, err := a.model.Answer(ctx, request, text.Add)
+	text.End(failureOf(err))
 	if !budget.Waits(err) && jig.CodeOf(err) != jig.CodeBudgetExhausted { // otherwise the model was not asked
 		a.pace.note(request.Model, a.now().Sub(asked), err)
 	}
 	answer.Usage, answer.Asked = answer.Usage.Plus(spent), cmp.Or(answer.Asked, request.Model)
 	return answer, err
+}
+
+// text returns a writer that passes what the model writes on to those who follow the session. It is nil for a script, which answers at once.
+func (a *Activities) text(request chat.Request) *livetext.Writer {
+	if a.store.Texts == nil || scripted(request.Model) {
+		return nil
+	}
+	return a.store.WriteText(request.Tenant, request.SessionID, request.Pass)
+}
+
+// failureOf returns the message of an error, or "".
+func failureOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return cmp.Or(jig.AsError(err).Message, string(jig.CodeOf(err)))
 }
 
 // prompt builds the request to the model: instructions, menu, working state, and the transcript within the budget. If the transcript must

@@ -52,6 +52,9 @@ type FollowOptions struct {
 	After int64
 	// Wait is the longest time between two pages; default 20 s.
 	Wait time.Duration
+	// Text asks also for the text that a model is writing: pages then come several times a second while it writes, with a Draft instead of
+	// events. A draft is only a preview of the turn, which is stored when it is complete.
+	Text bool
 	// Trouble is called when a request fails and will be retried, because no worker answers or the server is unavailable. If it returns an
 	// error, Follow returns that error. If Trouble is nil, Follow keeps trying.
 	Trouble func(error) error
@@ -66,6 +69,9 @@ func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(protocol.E
 		wait = longPoll
 	}
 	request := protocol.EventsRequest{Tenant: o.Tenant, SessionID: o.SessionID, After: o.After, Wait: wait}
+	if o.Text {
+		request.Text = &protocol.TextPosition{}
+	}
 	ended, pause := false, firstPause
 	for {
 		var page protocol.EventsPage
@@ -86,6 +92,9 @@ func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(protocol.E
 		}
 		if n := len(page.Events); n > 0 {
 			request.After = page.Events[n-1].Seq
+		}
+		if page.Draft != nil && o.Text {
+			request.Text = new(page.Draft.End())
 		}
 		if finished(page) {
 			return nil

@@ -87,6 +87,9 @@ func (a *app) followEvents(ctx context.Context, e engine, id string, after int64
 		}
 		return a.printEvent(event)
 	}}
+	if shown == nil {
+		f.text = a.textOn(a.stdout, a.out)
+	}
 	return f.follow(ctx, after)
 }
 

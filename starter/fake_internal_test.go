@@ -25,6 +25,7 @@ type fake struct {
 	existing bool
 	startErr error
 	pages    []client.EventsPage
+	followed client.FollowOptions
 	result   client.PassResult
 	view     jig.SessionView
 	viewErr  error
@@ -90,7 +91,8 @@ func (f *fake) Result(context.Context, string, string) (client.PassResult, error
 	return f.result, f.err
 }
 
-func (f *fake) Follow(ctx context.Context, _ client.FollowOptions, fn func(client.EventsPage) error) error {
+func (f *fake) Follow(ctx context.Context, o client.FollowOptions, fn func(client.EventsPage) error) error {
+	f.followed = o
 	for _, page := range f.pages {
 		if err := fn(page); err != nil {
 			return err

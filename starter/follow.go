@@ -46,8 +46,9 @@ type follower struct {
 	noWait bool
 	// quiet means that waiting calls are neither answered nor shown.
 	quiet bool
-	// show is called for each event; nil shows no events.
+	// show is called for each event; nil shows no events. text prints what a model is writing; nil prints nothing of it.
 	show func(jig.Event) error
+	text *liveText
 	// dealt holds the keys of the waiting calls that were already answered or shown.
 	dealt []string
 	// view is the session's status as it was last read.
@@ -66,13 +67,14 @@ const noWaitPoll = 2 * time.Second
 
 // follow follows the session until it has ended.
 func (f *follower) follow(ctx context.Context, after int64) error {
-	o := client.FollowOptions{Tenant: f.flags.tenant, SessionID: f.id, After: after, Trouble: f.trouble}
+	o := client.FollowOptions{Tenant: f.flags.tenant, SessionID: f.id, After: after, Trouble: f.trouble, Text: f.text != nil}
 	if f.noWait {
 		o.Wait = noWaitPoll
 	}
+	defer f.closeText()
 	return f.engine.Follow(ctx, o, func(page client.EventsPage) error {
 		f.worried = ""
-		for _, event := range page.Events {
+		for _, event := range f.live(page) {
 			if err := f.print(event); err != nil {
 				return err
 			}
@@ -85,8 +87,27 @@ func (f *follower) follow(ctx context.Context, after int64) error {
 	})
 }
 
+// live prints the text on a page and returns the events that remain to be printed.
+func (f *follower) live(page client.EventsPage) []jig.Event {
+	if f.text == nil {
+		return page.Events
+	}
+	if page.Draft != nil {
+		f.text.draft(page.Draft)
+	}
+	return f.text.settle(page.Events)
+}
+
+// closeText ends the line of text that is being printed, so that something else can be printed.
+func (f *follower) closeText() {
+	if f.text != nil {
+		f.text.close()
+	}
+}
+
 // print shows an event. Without --follow it shows only pauses, because a person would otherwise wait without knowing for what.
 func (f *follower) print(event jig.Event) error {
+	f.closeText()
 	if f.show != nil {
 		return f.show(event)
 	}
@@ -105,6 +126,7 @@ func (f *follower) trouble(err error) error {
 	}
 	if f.worried != e.Message {
 		f.worried = e.Message
+		f.closeText()
 		f.say("%s %s; %s", f.err.yellow("waiting:"), safeText(e.Message), safeText(cmp.Or(e.Hint, "trying again")))
 	}
 	return nil
@@ -122,6 +144,9 @@ func (f *follower) attend(ctx context.Context) error {
 	}
 	f.stale, f.view = false, view
 	left := 0
+	if len(view.Pending) > 0 {
+		f.closeText()
+	}
 	for _, p := range view.Pending {
 		p.SessionID = cmp.Or(p.SessionID, f.id) // it may wait in a child session
 		answered, err := f.deal(ctx, p)

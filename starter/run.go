@@ -197,6 +197,7 @@ func (a *app) attendTo(ctx context.Context, e engine, started client.Started, f 
 	fo := &follower{app: a, engine: e, id: id, noWait: f.noWait, mode: a.answerMode(f.follow, f.yes)}
 	if f.follow {
 		fo.show = func(event jig.Event) error { a.say("%s", a.eventLine(a.err, event)); return nil }
+		fo.text = a.textOn(a.stderr, a.err)
 	}
 	err = fo.follow(ctx, 0)
 	if errors.Is(err, errWaiting) {

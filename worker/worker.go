@@ -93,7 +93,7 @@ type parts struct {
 func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_ *parts, err error) {
 	models := meter.New(meter.Options{
 		Documents: w.store, Counters: w.store, Logger: w.logger,
-		Model: w.metrics.Model(model.NewRouter(model.Settings{Anthropic: s.Anthropic, OpenAI: s.OpenAI})),
+		Model: w.metrics.Model(model.NewRouter(model.Settings{Anthropic: s.Anthropic, OpenAI: s.OpenAI, Unstreamed: s.Unstreamed})),
 	})
 	tenants := current.NewTenants(current.Options{
 		Documents: w.store, Signals: s.Signals, Environ: os.Getenv, Operator: s.OperatorKey, Everybody: s.Permissions, Logger: w.logger,
@@ -278,6 +278,7 @@ func storeOf(db *store.DB) activities.Store {
 		Ledger:     db,
 		Approvals:  db,
 		EventLog:   db,
+		Texts:      db,
 		Artifacts:  db,
 		Views:      db,
 		Documents:  db,

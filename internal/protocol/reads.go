@@ -81,6 +81,38 @@ type EventsRequest struct {
 	After     int64         `json:"after"`
 	Limit     int           `json:"limit,omitempty"`
 	Wait      time.Duration `json:"wait,omitempty"`
+	// Text asks also for the text that a model is writing, after a position. Such a request must have a Wait.
+	Text *TextPosition `json:"text,omitempty"`
+}
+
+// TextPosition says how much a follower has of the text that a model is writing. The zero value means nothing.
+type TextPosition struct {
+	// Pass is the first pass whose text the follower wants.
+	Pass    int    `json:"pass,omitempty"`
+	Attempt string `json:"attempt,omitempty"`
+	// Offset is the number of bytes from the beginning of the answer.
+	Offset int `json:"offset,omitempty"`
+	// Over reports that the follower knows that the attempt has ended.
+	Over bool `json:"over,omitempty"`
+}
+
+// Draft is a part of the text that a model is writing. It reaches followers only on the way to its turn, which has the whole text when it is
+// stored: pieces may be missing, and a request that is repeated begins a new text.
+type Draft struct {
+	Pass int `json:"pass"`
+	// Attempt identifies the request to the model. Each repetition of the request has its own.
+	Attempt string `json:"attempt"`
+	// Offset is where Text begins, in bytes from the beginning of the answer.
+	Offset int    `json:"offset"`
+	Text   string `json:"text"`
+	// Over reports that the request has ended, and that nothing follows Text. Failed says why there is no answer; it is empty if there is one.
+	Over   bool   `json:"over,omitempty"`
+	Failed string `json:"failed,omitempty"`
+}
+
+// End returns the position of a follower that has received the draft.
+func (d Draft) End() TextPosition {
+	return TextPosition{Pass: d.Pass, Attempt: d.Attempt, Offset: d.Offset + len(d.Text), Over: d.Over}
 }
 
 // EventsPage is a page of events, at most 128 KiB.
@@ -88,6 +120,8 @@ type EventsPage struct {
 	Events []jig.Event `json:"events"`
 	// Status is the status of the session, so that a follower knows when to stop.
 	Status jig.Status `json:"status"`
+	// Draft is what a model had written before the events, after the position of the request: at most 64 KiB, nil if that is nothing.
+	Draft *Draft `json:"draft,omitempty"`
 }
 
 // CatalogRequest asks for a page of the tools that a tenant sees. After is the last name of the previous page. If Kind is set, it asks

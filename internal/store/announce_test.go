@@ -63,23 +63,30 @@ func (a audience) connect(t *testing.T) *pgx.Conn {
 	return conn
 }
 
-// overhear returns a function that returns how often the session was announced since the last call. Its connection listens without
-// holding the lock, so that it does not count as a listener.
+// overhear returns a function that returns how often the session was announced since the last call.
 func (a audience) overhear(t *testing.T) func() int {
 	t.Helper()
+	heard := a.listen(t, "jig_events")
+	return func() int { return strings.Count(strings.Join(heard(), ""), a.session) }
+}
+
+// listen returns a function that returns the notifications on a channel since the last call. Its connection listens without holding a lock,
+// so that it does not count as a listener.
+func (a audience) listen(t *testing.T, channel string) func() []string {
+	t.Helper()
 	conn, other := a.connect(t), a.connect(t)
-	_, err := conn.Exec(t.Context(), "listen jig_events")
+	_, err := conn.Exec(t.Context(), "listen "+channel)
 	require.NoError(t, err)
-	return func() int {
-		_, err := other.Exec(t.Context(), "select pg_notify('jig_events', 'that is all')")
+	return func() (payloads []string) {
+		_, err := other.Exec(t.Context(), "select pg_notify($1, 'that is all')", channel)
 		require.NoError(t, err)
-		for n := 0; ; {
+		for {
 			heard, err := conn.WaitForNotification(patient(t))
 			require.NoError(t, err)
 			if heard.Payload == "that is all" {
-				return n
+				return payloads
 			}
-			n += strings.Count(heard.Payload, a.session)
+			payloads = append(payloads, heard.Payload)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/livetext"
 )
 
 // Options are the settings of a DB.
@@ -27,6 +28,8 @@ type Options struct {
 	ListenIdle time.Duration
 	// PollEvery is how often watched sessions are polled in case a notification was lost. Default: 1 s.
 	PollEvery time.Duration
+	// TextEvery is the shortest time between two notifications with texts that models are writing. Default: 50 ms.
+	TextEvery time.Duration
 	// Installation overrides the installation id stored in the database, so that a copy of a database gets its own. "" keeps the
 	// stored id.
 	Installation string
@@ -52,6 +55,9 @@ func (o Options) withDefaults() Options {
 	if o.PollEvery <= 0 {
 		o.PollEvery = time.Second
 	}
+	if o.TextEvery <= 0 {
+		o.TextEvery = 50 * time.Millisecond
+	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -71,6 +77,8 @@ type DB struct {
 	finishes combiner[[]*ledger.QuickCompletion, quickFinished]
 	// installation scopes the idempotency keys of the calls that this DB admits.
 	installation string
+	// seal encrypts the texts that models are writing on their way to other processes.
+	seal *livetext.Seal
 }
 
 // Open connects to url as the application role. It refuses a role that could see other tenants' rows, and a schema version that this
@@ -145,13 +153,19 @@ func (db *DB) Ping(ctx context.Context) error {
 // migration.
 func (db *DB) Installation() string { return db.installation }
 
-// identify sets the installation id.
+// identify sets the installation id and the key of texts.
 func (db *DB) identify(ctx context.Context) error {
-	if db.installation = db.options.Installation; db.installation != "" {
-		return jig.CheckInstallation(db.installation)
-	}
-	if err := db.pool.QueryRow(ctx, db.queries["Installation"]).Scan(&db.installation); err != nil {
+	var key []byte
+	if err := db.pool.QueryRow(ctx, db.queries["Installation"]).Scan(&db.installation, &key); err != nil {
 		return db.translate(err)
+	}
+	var err error
+	if db.seal, err = livetext.NewSeal(key); err != nil {
+		return err
+	}
+	if db.options.Installation != "" {
+		db.installation = db.options.Installation
+		return jig.CheckInstallation(db.installation)
 	}
 	return nil
 }

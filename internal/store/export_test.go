@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/livetext"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Queries returns every query by name.
@@ -17,6 +19,15 @@ func (db *DB) Watching(tenant, session string) int {
 		return len(t.watchers)
 	}
 	return 0
+}
+
+// Draft returns the text that this store has of a session.
+func (db *DB) Draft(tenant, session string) string {
+	d := db.hub.texts.board.After(livetext.Session{Tenant: tenant, ID: session}, protocol.TextPosition{})
+	if d == nil {
+		return ""
+	}
+	return d.Text
 }
 
 // CompleteFast exposes completeFast.

@@ -38,6 +38,7 @@ type hub struct {
 	announce map[topicKey]int64
 	fetch    chan struct{}
 	send     chan struct{}
+	texts    *liveTexts
 }
 
 // topicKey identifies a session.
@@ -63,7 +64,9 @@ type watcher struct {
 	key   topicKey
 	after int64
 	wake  chan struct{}
-	over  <-chan struct{}
+	// text receives a value when the text that a model writes in the session has changed.
+	text chan struct{}
+	over <-chan struct{}
 }
 
 func newHub(ctx context.Context, db *DB) *hub {
@@ -73,7 +76,8 @@ func newHub(ctx context.Context, db *DB) *hub {
 		topics: map[topicKey]*topic{}, dirty: map[*topic]struct{}{}, announce: map[topicKey]int64{},
 		fetch: make(chan struct{}, 1), send: make(chan struct{}, 1),
 	}
-	for _, run := range []func(context.Context){h.notify, h.listen, h.poll, h.read} {
+	h.texts = newTexts(h.textChanged)
+	for _, run := range []func(context.Context){h.notify, h.listen, h.poll, h.read, h.sendTexts} {
 		h.done.Go(func() { run(ctx) })
 	}
 	return h
@@ -125,7 +129,7 @@ func nudge(c chan struct{}) {
 // watch starts watching a session. It returns once the connection listens, so that no later commit is missed. If that takes longer
 // than Options.PollEvery it returns anyway, and polling finds the events.
 func (h *hub) watch(ctx context.Context, key topicKey, after int64) *watcher {
-	w := &watcher{key: key, after: after, wake: make(chan struct{}, 1), over: h.over}
+	w := &watcher{key: key, after: after, wake: make(chan struct{}, 1), text: make(chan struct{}, 1), over: h.over}
 	h.mu.Lock()
 	t, ok := h.topics[key]
 	if !ok {

@@ -171,27 +171,35 @@ func (h *hub) listenOnce(ctx context.Context) error {
 	h.pid.Store(conn.PgConn().PID())
 	// The lock comes before listening, and reading what was committed comes after it: an announcer that does not see the lock has
 	// committed before.
-	for _, statement := range []string{"select pg_advisory_lock_shared(" + strconv.Itoa(listenerLock) + ")", "listen jig_events"} {
+	for _, statement := range []string{"select pg_advisory_lock_shared(" + strconv.Itoa(listenerLock) + ")", "listen jig_events", "listen jig_text"} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return h.db.translate(err)
 		}
 	}
+	h.texts.board.Forget() // pieces may have been missed
 	h.listens()
 	h.look(ctx)
+	held := map[int]bool{}
 	for !h.retire() {
-		if err := h.hearOne(ctx, conn); err != nil {
+		if err := h.hearOne(ctx, conn, held); err != nil {
 			return h.db.translate(err)
 		}
 	}
 	return nil
 }
 
-// hearOne waits for an announcement, for Options.ListenIdle at most.
-func (h *hub) hearOne(ctx context.Context, conn *pgx.Conn) error {
+// hearOne waits for an announcement, for Options.ListenIdle at most. held are the groups of sessions whose texts the connection asks for.
+func (h *hub) hearOne(ctx context.Context, conn *pgx.Conn, held map[int]bool) error {
 	waiting, cancel := context.WithTimeout(ctx, h.db.options.ListenIdle)
 	defer cancel()
+	if err := h.attune(ctx, conn, held, cancel); err != nil {
+		return err
+	}
 	n, err := conn.WaitForNotification(waiting)
 	switch {
+	case err == nil && n.Channel == "jig_text":
+		h.heardText(n.Payload)
+		return nil
 	case err == nil:
 		h.heardPayload(n.Payload)
 		return nil

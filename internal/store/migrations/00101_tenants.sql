@@ -22,10 +22,12 @@ end $$;
 -- +goose StatementEnd
 revoke all on function jig_isolate(regclass) from public;
 
--- The installation's id, in a single row. Workers can read it but not change it.
+-- The installation's id, in a single row, and the key of the texts that processes send each other while models write them. Workers can read
+-- the row but not change it.
 create table installation (
     single     boolean primary key default true check (single),
     id         text not null check (id ~ '^[a-z0-9][a-z0-9_-]{0,39}$'),
+    text_key   bytea not null default sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())),
     created_at timestamptz not null default now()
 );
 insert into installation (id) values ('ins_' || replace(gen_random_uuid()::text, '-', ''));

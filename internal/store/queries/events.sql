@@ -62,3 +62,13 @@ select exists (
 
 -- name: Notify
 select pg_notify('jig_events', $1)
+
+-- name: TextListeners
+-- The connections, except that of backend $2, that ask for the texts that models write, and for which groups of sessions: for each group, a
+-- connection holds the advisory lock ($1, group), shared.
+select l.pid, l.objid::bigint as bucket from pg_locks l
+where l.locktype = 'advisory' and l.classid::bigint = $1 and l.objsubid = 2 and l.granted and l.pid <> $2::int
+    and l.database = (select d.oid from pg_database d where d.datname = current_database())
+
+-- name: NotifyText
+select pg_notify('jig_text', $1)

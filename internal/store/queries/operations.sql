@@ -20,7 +20,7 @@ select coalesce(min(v.version_id) filter (where v.version_id > 0), 0) as lowest,
 from jig_schema_version v where v.is_applied
 
 -- name: Installation
-select i.id from installation i
+select i.id, i.text_key from installation i
 
 -- name: LiveSessions
 select q.tenant_id, q.session_id, q.status, q.updated_at from jig_live_sessions($1) q
