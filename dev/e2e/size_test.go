@@ -120,7 +120,8 @@ func TestLargeArgumentsStayOutOfTheHistory(t *testing.T) {
 	require.Contains(t, string(view.Pending[0].Input), `"url":"http://127.0.0.1:1/0"`, "a long argument does not hide the others")
 	page := d.page(id, "")
 	require.Contains(t, page.GetCurrentDetails(), `"url": "http://127.0.0.1:1/0"`)
-	require.Contains(t, page.GetCurrentDetails(), "(cut at …; in full: `jig approvals show "+id+" 1.1`)\n\n- reason: `test.write changes data (permission write)`")
+	require.Contains(t, page.GetCurrentDetails(), "(cut at …; in full: `jig approvals show "+id+" 1.1`)\n")
+	require.Contains(t, page.GetCurrentDetails(), "- reason: `test.write changes data (permission write)`\n")
 	require.Contains(t, page.GetCurrentDetails(), "  --workflow-id "+id+" --name approve \\\n  --input '{\"call\":\"1.1\",\"by\":\"YOU\"}'")
 	var denials []jig.Decision
 	for _, p := range view.Pending {
