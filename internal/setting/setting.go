@@ -1,0 +1,112 @@
+// Package setting reads the settings of a process from environment variables. It must not know what they mean.
+package setting
+
+import (
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// Reader reads settings and keeps the first error. Values are never part of an error, because they may be secrets.
+type Reader struct {
+	// Env holds the variables of the process, and Dev those of the file that `make dev` writes, which count less.
+	Env, Dev map[string]string
+	// Err is the first error.
+	Err error
+}
+
+// Text returns a variable, or otherwise if it is not set.
+func (r *Reader) Text(name, otherwise string) string {
+	for _, v := range []string{r.Env[name], r.Dev[name]} {
+		if v != "" {
+			return v
+		}
+	}
+	return otherwise
+}
+
+// List returns the values between the commas of a variable.
+func (r *Reader) List(name string) []string {
+	var list []string
+	for _, one := range strings.Split(r.Text(name, ""), ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// Refuse records that a variable does not have the form that is wanted.
+func (r *Reader) Refuse(name, want string) {
+	if r.Err == nil {
+		r.Err = jig.Errorf(jig.CodeInvalidInput, "%s is not %s", name, want).WithField(name)
+	}
+}
+
+// Number returns a whole number of at least 1.
+func (r *Reader) Number(name string, otherwise int) int {
+	v := r.Text(name, "")
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		r.Refuse(name, "a whole number of at least 1")
+	}
+	return n
+}
+
+// Duration returns a duration such as 20s.
+func (r *Reader) Duration(name string, otherwise time.Duration) time.Duration {
+	v := r.Text(name, "")
+	if v == "" {
+		return otherwise
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < 0 {
+		r.Refuse(name, "a duration such as 20s or 1m")
+	}
+	return d
+}
+
+// Flag returns true or false; a variable that is not set is false.
+func (r *Reader) Flag(name string) bool {
+	v := r.Text(name, "")
+	if v == "" {
+		return false
+	}
+	on, err := strconv.ParseBool(v)
+	if err != nil {
+		r.Refuse(name, "true or false")
+	}
+	return on
+}
+
+// Choice returns one of the options, by default the first.
+func (r *Reader) Choice(name string, options ...string) string {
+	v := r.Text(name, options[0])
+	for _, o := range options {
+		if v == o {
+			return v
+		}
+	}
+	r.Refuse(name, strings.Join(options, " or "))
+	return options[0]
+}
+
+// Level returns the level of a log; the default is info.
+func (r *Reader) Level(name string) slog.Level {
+	switch r.Choice(name, "info", "debug", "warn", "error") {
+	case "debug":
+		return slog.LevelDebug
+	case "warn":
+		return slog.LevelWarn
+	case "error":
+		return slog.LevelError
+	default:
+		return slog.LevelInfo
+	}
+}
