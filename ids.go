@@ -33,6 +33,12 @@ func ChildSessionID(sessionID, callID string) string {
 	return SessionPrefix + idEncoding.EncodeToString(sum[:16])
 }
 
+// KeyedSessionID returns the id of the session that a tenant's request with an idempotency key starts. It is the same for each repetition.
+func KeyedSessionID(tenant, key string) string {
+	sum := sha256.Sum256([]byte("idempotency key\x00" + tenant + "\x00" + key))
+	return SessionPrefix + idEncoding.EncodeToString(sum[:16])
+}
+
 // NewArtifactID returns a new artifact id: "art_" and 26 characters.
 func NewArtifactID() string { return ArtifactPrefix + randomID() }
 

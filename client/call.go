@@ -17,8 +17,8 @@ import (
 // [StartOptions].
 func (c *Client) StartCall(ctx context.Context, input protocol.CallInput, id string) (Started, error) {
 	var err error
-	fresh := id == ""
-	if input.Tenant, id, err = chosen(input.Tenant, id); err != nil {
+	fresh := id == "" && input.Key == ""
+	if input.Tenant, id, err = chosen(input.Tenant, id, input.Key); err != nil {
 		return Started{}, err
 	}
 	request := callRequest(input)

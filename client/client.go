@@ -29,6 +29,15 @@ type Options struct {
 	WorkerTimeout time.Duration
 	// RetryFor is how long a request is retried while the server is busy or a session moves from one pass to the next; default 30 s.
 	RetryFor time.Duration
+	// Reader answers requests that read, without a worker. May be nil: then workers answer all of them.
+	Reader Reader
+}
+
+// Reader answers a client's requests from the store that the workers use. The server has one.
+type Reader interface {
+	// Read answers the request with a name into answer, a pointer. It returns false if it does not answer this request, which then goes to a
+	// worker.
+	Read(ctx context.Context, name string, request, answer any) (answered bool, err error)
 }
 
 // temporal is the part of Temporal's client that a [Client] uses.
@@ -53,6 +62,7 @@ type Client struct {
 	queue         string
 	workerTimeout time.Duration
 	retryFor      time.Duration
+	reader        Reader
 	// owned holds the sessions that are known to belong to a tenant.
 	owned *cache.Cache[ownKey, struct{}]
 	// close closes a connection that this client opened; nil if the caller opened it.
@@ -63,7 +73,7 @@ type Client struct {
 func New(temporalClient sdk.Client, o Options) *Client { return newClient(temporalClient, o) }
 
 func newClient(t temporal, o Options) *Client {
-	c := &Client{temporal: t, queue: o.TaskQueue, workerTimeout: o.WorkerTimeout, retryFor: o.RetryFor, owned: cache.New[ownKey, struct{}](ownFor, maxOwn)}
+	c := &Client{temporal: t, queue: o.TaskQueue, workerTimeout: o.WorkerTimeout, retryFor: o.RetryFor, reader: o.Reader, owned: cache.New[ownKey, struct{}](ownFor, maxOwn)}
 	if c.queue == "" {
 		c.queue = protocol.TaskQueue
 	}

@@ -11,16 +11,21 @@ import (
 // distinguished from a different request under the same id.
 const memoRequest = "jig_request"
 
-// chosen checks the id that a client chose for a session and returns the tenant and the session's id. Without an id it makes one; the
-// default tenant is "default".
-func chosen(tenant, id string) (owner, session string, err error) {
+// chosen checks the id that a client chose for a session and returns the tenant and the session's id. Without an id it makes one, from the
+// idempotency key if there is one; the default tenant is "default".
+func chosen(tenant, id, key string) (owner, session string, err error) {
 	if tenant == "" {
 		tenant = jig.DefaultTenant
 	}
 	if err := jig.CheckTenant(tenant); err != nil {
 		return tenant, id, translate(err)
 	}
-	if id == "" {
+	switch {
+	case key != "" && id != "":
+		return tenant, id, jig.Errorf(jig.CodeInvalidInput, "give an id or an idempotency key, not both").WithField("id")
+	case key != "":
+		return tenant, jig.KeyedSessionID(tenant, key), nil
+	case id == "":
 		return tenant, jig.NewSessionID(), nil
 	}
 	return tenant, jig.SessionID(tenant, id), CheckID(tenant, id)

@@ -16,8 +16,28 @@ import (
 // answerTimeout bounds one attempt of a reading activity, in addition to the time that it was asked to wait.
 const answerTimeout = 15 * time.Second
 
-// ask runs one of the activities that clients start directly. wait is how long the activity may wait before it answers.
+// ask sends a request to the reader or, if there is none that answers it, to a worker. wait is how long an activity may wait before it
+// answers.
 func (c *Client) ask(ctx context.Context, name string, wait time.Duration, request, answer any) error {
+	if c.reader != nil {
+		if answered, err := c.reader.Read(ctx, name, request, answer); answered {
+			return explained(translate(err))
+		}
+	}
+	return c.askWorker(ctx, name, wait, request, answer)
+}
+
+// explained adds a hint to the error about an unknown session.
+func explained(err error) error {
+	var missing *jig.Error
+	if errors.As(err, &missing) && missing.Code == jig.CodeNotFound && missing.Field == "session_id" && missing.Hint == "" {
+		return missing.WithHint(otherSessions)
+	}
+	return err
+}
+
+// askWorker runs one of the activities that clients start directly.
+func (c *Client) askWorker(ctx context.Context, name string, wait time.Duration, request, answer any) error {
 	options := sdk.StartActivityOptions{
 		ID:                     name + "/" + rand.Text(),
 		TaskQueue:              c.queue,
@@ -44,22 +64,19 @@ func (c *Client) ask(ctx context.Context, name string, wait time.Duration, reque
 		}
 		return busy(err)
 	})
-	var missing *jig.Error
 	switch err = translate(err); {
-	case errors.As(err, &missing) && missing.Code == jig.CodeNotFound && missing.Field == "session_id" && missing.Hint == "":
-		return missing.WithHint(otherSessions)
 	case isNoWorker(err):
 		return c.noWorker()
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		return &jig.Error{Code: jig.CodeUnavailable, Message: "Temporal did not answer in time", Cause: err}
 	}
-	return err
+	return explained(err)
 }
 
 // ping reports whether a worker answers, with whatever result.
 func (c *Client) ping(ctx context.Context, sessionID string) bool {
 	var view jig.SessionView
-	err := c.ask(ctx, protocol.ReadStatus, 0, protocol.StatusRequest{Tenant: jig.DefaultTenant, SessionID: sessionID}, &view)
+	err := c.askWorker(ctx, protocol.ReadStatus, 0, protocol.StatusRequest{Tenant: jig.DefaultTenant, SessionID: sessionID}, &view)
 	return !isNoWorker(err)
 }
 

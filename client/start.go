@@ -33,6 +33,8 @@ type StartOptions struct {
 	// ID is the client's own id for the session, such as order-7; it must be unique within the tenant. The session's id becomes
 	// "<tenant>.<ID>", which is accepted here as well. If ID is empty, jig makes an id. See [jig.CheckClientID].
 	ID string
+	// Key is an idempotency key, which may be given instead of an ID: jig makes an id, and a request with the same key finds it again.
+	Key string
 	// Agent is the name of a registered agent. With a Document it is only the name that is shown for the session.
 	Agent string
 	// Document is an agent document (Markdown with front matter). DocumentName is its file name, for messages.
@@ -66,8 +68,8 @@ type Started struct {
 // Start starts a session. If the id is taken, it returns the existing session if the same request started it, and CONFLICT otherwise.
 func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	var err error
-	fresh := o.ID == ""
-	if o.Tenant, o.ID, err = chosen(o.Tenant, o.ID); err != nil {
+	fresh := o.ID == "" && o.Key == ""
+	if o.Tenant, o.ID, err = chosen(o.Tenant, o.ID, o.Key); err != nil {
 		return Started{}, err
 	}
 	request := o.request()

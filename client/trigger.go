@@ -18,8 +18,8 @@ import (
 // An input that is too large to travel with the start is uploaded first, which requires a worker that answers.
 func (c *Client) Trigger(ctx context.Context, input protocol.CallInput, id string) (protocol.CallResult, error) {
 	var err error
-	fresh := id == ""
-	if input.Tenant, id, err = chosen(input.Tenant, id); err != nil {
+	fresh := id == "" && input.Key == ""
+	if input.Tenant, id, err = chosen(input.Tenant, id, input.Key); err != nil {
 		return protocol.CallResult{}, err
 	}
 	if err := jig.CheckToolName(input.Tool); err != nil {
@@ -31,10 +31,7 @@ func (c *Client) Trigger(ctx context.Context, input protocol.CallInput, id strin
 		return protocol.CallResult{}, err
 	}
 	result := protocol.CallResult{SessionID: id}
-	first := sdk.UpdateWorkflowOptions{
-		UpdateID: updateID(protocol.UpdateWait, id), WorkflowID: id, UpdateName: protocol.UpdateWait,
-		WaitForStage: sdk.WorkflowUpdateStageCompleted,
-	}
+	first := firstNews(id)
 	err = c.watchWorker(ctx, id, func(ctx context.Context) error {
 		return c.repeat(ctx, func(ctx context.Context) error { return c.startCall(ctx, options, first, input, &result) },
 			func(err error) bool { return busy(err) || cutOff(err) })
@@ -54,6 +51,37 @@ func (c *Client) Trigger(ctx context.Context, input protocol.CallInput, id strin
 	default:
 		return protocol.CallResult{}, translate(err)
 	}
+}
+
+// firstNews returns the update that answers as soon as a call has its result or waits for a person.
+func firstNews(id string) sdk.UpdateWorkflowOptions {
+	return sdk.UpdateWorkflowOptions{
+		UpdateID: updateID(protocol.UpdateWait, id), WorkflowID: id, UpdateName: protocol.UpdateWait,
+		WaitForStage: sdk.WorkflowUpdateStageCompleted,
+	}
+}
+
+// AwaitCall waits until a single call that was started has its result or waits for a person, like [Client.Trigger].
+func (c *Client) AwaitCall(ctx context.Context, tenant, id string) (protocol.CallResult, error) {
+	tenant, id = named(tenant, id)
+	sighted, err := c.lookCall(ctx, tenant, id)
+	if err != nil {
+		return protocol.CallResult{}, err
+	}
+	result, err := c.joinCall(ctx, tenant, id, sighted, firstNews(id))
+	if err != nil {
+		return protocol.CallResult{}, translate(err)
+	}
+	return c.withPending(ctx, tenant, withClientID(result))
+}
+
+// lookCall is like look, and refuses sessions that are not single calls.
+func (c *Client) lookCall(ctx context.Context, tenant, id string) (sighting, error) {
+	sighted, err := c.look(ctx, tenant, id)
+	if err == nil && sighted.kind != protocol.CallWorkflow {
+		err = jig.Errorf(jig.CodeConflict, "%s is an agent session, not a single call", id).WithField("session")
+	}
+	return sighted, err
 }
 
 // withPending adds the calls that wait for a person to the result of a call that has not ended.
@@ -121,15 +149,11 @@ func (c *Client) startCall(
 // or terminated, the error is CANCELED.
 func (c *Client) WaitCall(ctx context.Context, tenant, id string) (protocol.CallResult, error) {
 	tenant, id = named(tenant, id)
-	sighted, err := c.look(ctx, tenant, id)
-	if err != nil {
+	if _, err := c.lookCall(ctx, tenant, id); err != nil {
 		return protocol.CallResult{}, err
 	}
-	if sighted.kind != protocol.CallWorkflow {
-		return protocol.CallResult{}, jig.Errorf(jig.CodeConflict, "%s is an agent session, not a single call", id).WithField("session")
-	}
 	result := protocol.CallResult{SessionID: id}
-	err = c.repeat(ctx, func(ctx context.Context) error {
+	err := c.repeat(ctx, func(ctx context.Context) error {
 		return c.temporal.GetWorkflow(ctx, id, "").Get(ctx, &result)
 	}, busy)
 	if err != nil {

@@ -55,6 +55,9 @@ func (s Shell) Print(text string, data any) error {
 	return nil
 }
 
+// Tenant returns the tenant that the user chose.
+func (s Shell) Tenant() string { return s.app.flags.tenant }
+
 // Stderr returns the stream for logs and for messages to people.
 func (s Shell) Stderr() io.Writer { return s.app.stderr }
 

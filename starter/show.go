@@ -9,16 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/suggest"
 	"github.com/jig-run/jig/spec"
 )
-
-// shownCall is the JSON output of `approvals show`.
-type shownCall struct {
-	Pending jig.Pending `json:"pending"`
-	// Input is the call's whole input; Pending has an input of at most 2 KiB.
-	Input json.RawMessage `json:"input"`
-}
 
 func (a *app) showCommand() *cobra.Command {
 	document := ""
@@ -47,7 +41,7 @@ JSON output: {"pending": …, "input": …}; with --document: {"path", "body"}.`
 				}
 				pending.SessionID = cmp.Or(pending.SessionID, session)
 				if a.json() {
-					return a.printJSON(shownCall{Pending: pending, Input: input})
+					return a.printJSON(protocol.ShownCall{Pending: pending, Input: input})
 				}
 				pending.Input, pending.Truncated = input, false
 				k := a.cards(cmd.Context(), e, []jig.Pending{pending})[0]

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 func TestShow_PrintsAllArguments(t *testing.T) {
@@ -26,7 +27,7 @@ func TestShow_PrintsAllArguments(t *testing.T) {
 
 	got = jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--output", "json")
 	require.Equal(t, exitDone, got.code, got.stderr)
-	var shown shownCall
+	var shown protocol.ShownCall
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &shown))
 	require.JSONEq(t, string(whole), string(shown.Input))
 

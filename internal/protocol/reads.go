@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -200,6 +201,13 @@ type ShowRequest struct {
 	Call      string `json:"call"`
 	// Offset is where the piece of the arguments begins, in bytes.
 	Offset int `json:"offset,omitempty"`
+}
+
+// ShownCall is a call that waits for a person, with its whole input.
+type ShownCall struct {
+	Pending jig.Pending `json:"pending"`
+	// Input is the call's whole input; Pending has an input of at most 2 KiB.
+	Input json.RawMessage `json:"input"`
 }
 
 // ShowPage holds the open approval or question of a call and a piece of the call's arguments (canonical JSON), at most 128 KiB. Pieces

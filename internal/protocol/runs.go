@@ -118,6 +118,8 @@ type CallInput struct {
 	Said map[string]int `json:"said,omitempty"`
 	// Check makes the client refuse a call that cannot work before anything is started. It is not sent.
 	Check bool `json:"-"`
+	// Key is an idempotency key, from which the client makes the session's id. It is not sent.
+	Key string `json:"-"`
 }
 
 // CallResult is the result of a Call workflow and the answer of its update wait.
