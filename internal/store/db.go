@@ -149,6 +149,9 @@ func (db *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
+// Ready returns an error unless the database answers and has the role and the schema version that [Open] demands.
+func (db *DB) Ready(ctx context.Context) error { return db.check(ctx) }
+
 // Installation returns the id of this jig installation: the one in [Options], or else the one that the database got from its first
 // migration.
 func (db *DB) Installation() string { return db.installation }

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -194,6 +195,33 @@ func migrationError(err error, config *pgx.ConnConfig) error {
 
 // grant gives the application role its privileges: it reads and inserts everywhere, updates what has a state, and deletes nothing.
 func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string) error {
+	return grantAs(ctx, db, config, role, func(to string) []string {
+		return []string{
+			"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, " +
+				"documents, frames, frame_values, received, received_consumed, grants, pauses, notices, notice_deliveries" + to,
+			"grant update on sessions, calls, approvals, frames, frame_values, grants, pauses, notices, notice_deliveries" + to,
+			"grant select, insert on used_tokens, settled_calls, usage_records" + to,
+			"grant select, insert, update on budget_counters, budget_reservations, rate_buckets, rate_calls" + to,
+			"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks, bundles" + to,
+			"grant select on audit, audit_heads, installation, retired_sessions" + to,
+			"grant update (size) on artifacts" + to,
+			"grant update (current, bundle) on documents" + to,
+			"grant select on " + versionTable + to,
+			"grant execute on function jig_live_sessions(integer), jig_sessions_after(text, text, integer), jig_last_seqs(text[], text[]), " +
+				"jig_take_settled(interval, integer), jig_told_settled(text, text), jig_prune(timestamptz), jig_erase(), " +
+				"jig_take_notices(integer, interval), jig_take_deliveries(integer, integer, text[], text[], interval), " +
+				"jig_forget_notices(interval, integer), jig_forget_tokens(interval, integer), jig_audit(text, text, text, text), " +
+				"jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz), " +
+				"jig_sessions_open(), jig_deliveries_pending(), jig_budgets_used(text, integer), " +
+				"jig_release_reservations(integer), jig_forget_rates(integer), jig_entity_elsewhere(text), jig_value_elsewhere(text, text)" + to,
+		}
+	})
+}
+
+// grantAs gives a role the rights in the schema that statements returns. Each statement ends with to.
+func grantAs(
+	ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string, statements func(to string) []string,
+) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return migrationError(err, config)
@@ -205,38 +233,16 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 		Scan(&schema, &database, &known); err != nil {
 		return migrationError(err, config)
 	}
-	if !known {
-		return jig.Errorf(jig.CodeNotFound, "there is no database role %q", role).
-			WithHint("create it first: create role " + pgx.Identifier{role}.Sanitize() + " login")
-	}
-	if role == config.User {
-		return jig.Errorf(jig.CodeInvalidInput, "the owner of the tables cannot be the application role").
-			WithHint("use two roles: one in JIG_DATABASE_OWNER_URL, another in JIG_DATABASE_URL")
+	if err := unfit(config, role, known); err != nil {
+		return err
 	}
 	to := " to " + pgx.Identifier{role}.Sanitize()
-	in := pgx.Identifier{schema}.Sanitize()
-	for _, statement := range []string{
+	first := []string{
 		"select pg_advisory_xact_lock(" + strconv.Itoa(grantsLock) + ")",
 		"revoke temporary on database " + pgx.Identifier{database}.Sanitize() + " from public", // a role that does not own the database only gets a warning
-		"grant usage on schema " + in + to,
-		"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, " +
-			"documents, frames, frame_values, received, received_consumed, grants, pauses, notices, notice_deliveries" + to,
-		"grant update on sessions, calls, approvals, frames, frame_values, grants, pauses, notices, notice_deliveries" + to,
-		"grant select, insert on used_tokens, settled_calls, usage_records" + to,
-		"grant select, insert, update on budget_counters, budget_reservations, rate_buckets, rate_calls" + to,
-		"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks, bundles" + to,
-		"grant select on audit, audit_heads, installation, retired_sessions" + to,
-		"grant update (size) on artifacts" + to,
-		"grant update (current, bundle) on documents" + to,
-		"grant select on " + versionTable + to,
-		"grant execute on function jig_live_sessions(integer), jig_sessions_after(text, text, integer), jig_last_seqs(text[], text[]), " +
-			"jig_take_settled(interval, integer), jig_told_settled(text, text), jig_prune(timestamptz), jig_erase(), " +
-			"jig_take_notices(integer, interval), jig_take_deliveries(integer, integer, text[], text[], interval), " +
-			"jig_forget_notices(interval, integer), jig_forget_tokens(interval, integer), jig_audit(text, text, text, text), " +
-			"jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz), " +
-			"jig_sessions_open(), jig_deliveries_pending(), jig_budgets_used(text, integer), " +
-			"jig_release_reservations(integer), jig_forget_rates(integer), jig_entity_elsewhere(text), jig_value_elsewhere(text, text)" + to,
-	} {
+		"grant usage on schema " + pgx.Identifier{schema}.Sanitize() + to,
+	}
+	for _, statement := range slices.Concat(first, statements(to)) {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
 			return migrationError(err, config)
 		}

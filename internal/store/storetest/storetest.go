@@ -31,6 +31,25 @@ func URL(t testing.TB) string {
 	return setting(t, "JIG_DATABASE_URL")
 }
 
+// ServerURL returns the URL of the server's role in the test database. The test fails when it is not set.
+func ServerURL(t testing.TB) string {
+	t.Helper()
+	return setting(t, "JIG_SERVER_DATABASE_URL")
+}
+
+// Server opens the migrated test database as the server, until the test ends.
+func Server(t testing.TB) *store.DB {
+	t.Helper()
+	New(t) // so that it is migrated
+	role, err := store.RoleOf(ServerURL(t))
+	require.NoError(t, err)
+	require.NoError(t, store.GrantServer(t.Context(), OwnerURL(t), role))
+	db, err := store.Open(t.Context(), ServerURL(t), store.Options{})
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	return db
+}
+
 func setting(t testing.TB, name string) string {
 	t.Helper()
 	value := os.Getenv(name)

@@ -1,0 +1,103 @@
+// Package apikey defines the credentials with which programs use the server: what they look like, what they allow, and how they are
+// recognized without being stored. It does no I/O.
+package apikey
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// The scopes of a key. Reading the list of tools and one's own identity takes ScopeRead.
+const (
+	// ScopeRead allows reading everything that the tenant has.
+	ScopeRead = "read"
+	// ScopeRun allows starting, canceling and writing to sessions, and calling tools.
+	ScopeRun = "run"
+	// ScopeDecide allows deciding about calls that wait for approval. A key has it only if somebody asked for it.
+	ScopeDecide = "decide"
+)
+
+// Scopes lists all scopes.
+func Scopes() []string { return []string{ScopeRead, ScopeRun, ScopeDecide} }
+
+// DefaultScopes lists the scopes of a key that was created without naming any.
+func DefaultScopes() []string { return []string{ScopeRead, ScopeRun} }
+
+// Key describes an API key. The key's text is not part of it.
+type Key struct {
+	Tenant string `json:"tenant"`
+	ID     string `json:"id"`
+	// Name says what the key is for. It may be empty.
+	Name string `json:"name,omitempty"`
+	// Principal is the principal as whom the key acts.
+	Principal string     `json:"principal"`
+	Scopes    []string   `json:"scopes"`
+	CreatedAt time.Time  `json:"created_at"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	RevokedAt *time.Time `json:"revoked_at,omitempty"`
+	// UsedAt is the time of the last use, to the minute.
+	UsedAt *time.Time `json:"used_at,omitempty"`
+}
+
+// Allows reports whether the key has a scope.
+func (k Key) Allows(scope string) bool { return slices.Contains(k.Scopes, scope) }
+
+// maxName bounds the name and the principal of a key, in bytes.
+const maxName = 200
+
+// Check returns an error if a key with these properties cannot be created.
+func (k Key) Check(now time.Time) error {
+	if err := jig.CheckTenant(k.Tenant); err != nil {
+		return err
+	}
+	if k.Principal == "" || len(k.Principal) > maxName || strings.ContainsFunc(k.Principal, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return jig.Errorf(jig.CodeInvalidInput, "the principal of a key has 1 to %d bytes and no control characters", maxName).WithField("principal").
+			WithHint("name the person or program that uses the key")
+	}
+	if len(k.Name) > maxName {
+		return jig.Errorf(jig.CodeInvalidInput, "the name of a key has at most %d bytes", maxName).WithField("name")
+	}
+	if len(k.Scopes) == 0 {
+		return jig.Errorf(jig.CodeMissingParam, "a key needs a scope").WithField("scopes").WithHint("use " + strings.Join(Scopes(), ", "))
+	}
+	for _, scope := range k.Scopes {
+		if !slices.Contains(Scopes(), scope) {
+			return jig.Errorf(jig.CodeInvalidInput, "%q is not a scope", scope).WithField("scopes").WithHint("use " + strings.Join(Scopes(), ", "))
+		}
+	}
+	if k.ExpiresAt != nil && !k.ExpiresAt.After(now) {
+		return jig.Errorf(jig.CodeInvalidInput, "the key would have expired already").WithField("expires_at")
+	}
+	return nil
+}
+
+// form is the form of a key's text: the prefix, which secret scanners recognize, the id and the secret.
+var form = regexp.MustCompile(`^jig_([a-z2-7]{16})_([a-z2-7]{52})$`)
+
+// New returns the text of a new key, which nobody can find again, and the key's id and hash. The secret has 260 random bits.
+func New() (text, id string, hash []byte) {
+	id = strings.ToLower(rand.Text())[:16]
+	text = "jig_" + id + "_" + strings.ToLower(rand.Text()+rand.Text())
+	return text, id, hashOf(text)
+}
+
+// Parse returns the id and the hash of a key's text. ok is false if no key has this form.
+func Parse(text string) (id string, hash []byte, ok bool) {
+	parts := form.FindStringSubmatch(text)
+	if parts == nil {
+		return "", nil, false
+	}
+	return parts[1], hashOf(text), true
+}
+
+// hashOf needs neither salt nor stretching, because a key is random.
+func hashOf(text string) []byte {
+	sum := sha256.Sum256([]byte(text))
+	return sum[:]
+}

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/apikey"
+)
+
+// apiKeyRow is a row of the query APIKeyFind, and of APIKeysOf with the last two columns.
+type apiKeyRow struct {
+	TenantID  string
+	KeyID     string
+	Name      string
+	Principal string
+	Scopes    []string
+	CreatedAt time.Time
+	ExpiresAt *time.Time
+}
+
+type listedKeyRow struct {
+	apiKeyRow
+	RevokedAt *time.Time
+	UsedAt    *time.Time
+}
+
+func (r *apiKeyRow) key() apikey.Key {
+	return apikey.Key{
+		Tenant: r.TenantID, ID: r.KeyID, Name: r.Name, Principal: r.Principal, Scopes: r.Scopes, CreatedAt: r.CreatedAt.UTC(), ExpiresAt: utc(r.ExpiresAt),
+	}
+}
+
+// CreateAPIKey stores an API key with the hash of its text, and returns it as stored. Only the server's role may do so.
+func (db *DB) CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apikey.Key, error) {
+	var created *time.Time
+	err := db.once(ctx, k.Tenant, func(t *tx) {
+		value(t.queue("APIKeyInsert", k.Tenant, k.ID, text(k.Name), text(k.Principal), k.Scopes, hash, k.ExpiresAt), &created)
+	})
+	if err != nil {
+		return apikey.Key{}, err
+	}
+	k.CreatedAt = created.UTC()
+	return k, nil
+}
+
+// APIKey returns the key with an id and a hash, whatever its tenant. A key that does not exist, was revoked or has expired is NOT_FOUND.
+func (db *DB) APIKey(ctx context.Context, id string, hash []byte) (apikey.Key, error) {
+	var row *apiKeyRow
+	if err := db.once(ctx, "", func(t *tx) { first(t.queue("APIKeyFind", id, hash), &row) }); err != nil {
+		return apikey.Key{}, err
+	}
+	if row == nil {
+		return apikey.Key{}, jig.Errorf(jig.CodeNotFound, "there is no such API key, or it is no longer valid")
+	}
+	return row.key(), nil
+}
+
+// ValidAPIKeys returns those of the given keys, of all tenants, that are valid now.
+func (db *DB) ValidAPIKeys(ctx context.Context, ids []string) ([]string, error) {
+	var valid []string
+	err := db.once(ctx, "", func(t *tx) { column(t.queue("APIKeysValid", ids), &valid) })
+	return valid, err
+}
+
+// APIKeys lists a tenant's API keys, the oldest first, including those that are no longer valid.
+func (db *DB) APIKeys(ctx context.Context, tenant string) ([]apikey.Key, error) {
+	var rows []listedKeyRow
+	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("APIKeysOf", tenant), &rows) }); err != nil {
+		return nil, err
+	}
+	keys := make([]apikey.Key, len(rows))
+	for i := range rows {
+		keys[i] = rows[i].key()
+		keys[i].RevokedAt, keys[i].UsedAt = utc(rows[i].RevokedAt), utc(rows[i].UsedAt)
+	}
+	return keys, nil
+}
+
+// RevokeAPIKey ends a key. A key that the tenant does not have is NOT_FOUND; revoking one again changes nothing.
+func (db *DB) RevokeAPIKey(ctx context.Context, tenant, id string) error {
+	var changed int64
+	if err := db.once(ctx, tenant, func(t *tx) { affected(t.queue("APIKeyRevoke", tenant, text(id)), &changed) }); err != nil {
+		return err
+	}
+	if changed == 0 {
+		return jig.Errorf(jig.CodeNotFound, "tenant %s has no API key with this id", tenant).WithField("id").WithHint("`jig api-key list` shows them")
+	}
+	return nil
+}
+
+// RevokeAPIKeysNamed ends all of a tenant's keys with a name.
+func (db *DB) RevokeAPIKeysNamed(ctx context.Context, tenant, name string) error {
+	return db.once(ctx, tenant, func(t *tx) { t.queue("APIKeysRevokeNamed", tenant, text(name)) })
+}

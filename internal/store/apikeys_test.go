@@ -1,0 +1,112 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
+)
+
+// newKey stores a key and returns it with its text's hash.
+func newKey(t *testing.T, db *store.DB, tenant string, change func(k *apikey.Key)) (apikey.Key, []byte) {
+	t.Helper()
+	_, id, hash := apikey.New()
+	k := apikey.Key{Tenant: tenant, ID: id, Name: "test", Principal: "ana", Scopes: apikey.DefaultScopes()}
+	if change != nil {
+		change(&k)
+	}
+	k, err := db.CreateAPIKey(t.Context(), k, hash)
+	require.NoError(t, err)
+	return k, hash
+}
+
+func TestAPIKey_IsFoundWhileItIsValid(t *testing.T) {
+	t.Parallel()
+	db, tenant := storetest.Server(t), storetest.Tenant(t)
+	k, hash := newKey(t, db, tenant, nil)
+	found, err := db.APIKey(t.Context(), k.ID, hash)
+	require.NoError(t, err)
+	require.Equal(t, k, found)
+	_, otherHash := newKey(t, db, tenant, nil)
+	_, err = db.APIKey(t.Context(), k.ID, otherHash)
+	requireCode(t, jig.CodeNotFound, err)
+
+	soon := time.Now().Add(time.Hour)
+	lasting, lastingHash := newKey(t, db, tenant, func(k *apikey.Key) { k.ExpiresAt = &soon })
+	_, err = db.APIKey(t.Context(), lasting.ID, lastingHash)
+	require.NoError(t, err)
+	past := time.Now().Add(-time.Hour)
+	expired, expiredHash := newKey(t, db, tenant, func(k *apikey.Key) { k.ExpiresAt = &past })
+	_, err = db.APIKey(t.Context(), expired.ID, expiredHash)
+	requireCode(t, jig.CodeNotFound, err)
+
+	valid, err := db.ValidAPIKeys(t.Context(), []string{k.ID, expired.ID, "nobody"})
+	require.NoError(t, err)
+	require.Equal(t, []string{k.ID}, valid)
+	requireCode(t, jig.CodeNotFound, db.RevokeAPIKey(t.Context(), storetest.Tenant(t), k.ID))
+	require.NoError(t, db.RevokeAPIKey(t.Context(), tenant, k.ID))
+	require.NoError(t, db.RevokeAPIKey(t.Context(), tenant, k.ID), "again changes nothing")
+	_, err = db.APIKey(t.Context(), k.ID, hash)
+	requireCode(t, jig.CodeNotFound, err)
+	valid, err = db.ValidAPIKeys(t.Context(), []string{k.ID})
+	require.NoError(t, err)
+	require.Empty(t, valid)
+
+	require.NoError(t, db.RevokeAPIKeysNamed(t.Context(), tenant, "test"))
+	list, err := db.APIKeys(t.Context(), tenant)
+	require.NoError(t, err)
+	require.Len(t, list, 4)
+	require.NotNil(t, list[0].UsedAt)
+	for _, one := range list {
+		require.NotNil(t, one.RevokedAt)
+	}
+	others, err := db.APIKeys(t.Context(), storetest.Tenant(t))
+	require.NoError(t, err)
+	require.Empty(t, others)
+}
+
+// The server reads what tenants have, one tenant at a time, and changes nothing but its own table. Workers have no rights on that.
+func TestServersRole_IsBound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	asking := w.asking(t)
+	server := storetest.Server(t)
+	found, err := server.Session(t.Context(), w.tenant, w.session)
+	require.NoError(t, err)
+	require.Equal(t, w.session, found.ID)
+	_, err = server.Session(t.Context(), storetest.Tenant(t), w.session)
+	requireCode(t, jig.CodeNotFound, err)
+	require.Error(t, server.AppendEvents(t.Context(), w.tenant, w.session, jig.Event{Type: jig.EventPassStarted}))
+	require.Error(t, server.PutGrant(t.Context(), jig.Grant{Tenant: w.tenant, ID: "grt_x", Tool: "x", When: "true", MaxUses: 1, ExpiresAt: time.Now().Add(time.Hour), By: []string{"ana"}}))
+
+	refused := func(url, tenant, sql string) {
+		t.Helper()
+		conn, err := pgx.Connect(t.Context(), url)
+		require.NoError(t, err)
+		defer func() { _ = conn.Close(t.Context()) }()
+		_, err = conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", tenant)
+		require.NoError(t, err)
+		_, err = conn.Exec(t.Context(), sql)
+		var failure *pgconn.PgError
+		require.ErrorAs(t, err, &failure, sql)
+		require.Equal(t, "42501", failure.Code, sql)
+	}
+	for _, sql := range []string{
+		"update approvals set status = 'approved' where call_id = '" + asking.ID + "'", "update calls set status = 'reserved'", "delete from sessions",
+		"insert into documents (tenant_id, kind, name, version, body, current) values ('" + w.tenant + "', 'policy', 'p', 'v', '', true)",
+		"insert into decisions (tenant_id) values ('" + w.tenant + "')", "select jig_erase()", "select jig_audit('{}', 'approved', 's', '1.1')",
+		"delete from api_keys",
+	} {
+		refused(storetest.ServerURL(t), w.tenant, sql)
+	}
+	for _, sql := range []string{"select * from api_keys", "select * from jig_api_key('a', '\\x00')", "insert into api_keys default values"} {
+		refused(storetest.URL(t), w.tenant, sql)
+	}
+}
