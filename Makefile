@@ -13,7 +13,7 @@ export PATH := $(BIN):$(PATH)
 export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci-lint
 
 # Runs a command with a temporary PostgreSQL and Temporal.
-AROUND := $(BIN)/jig-dev --ephemeral --no-worker --no-ui --temporal-addr 127.0.0.1:0 --pg-port 0
+AROUND := $(BIN)/jig-dev --ephemeral --no-worker --no-server --no-ui --temporal-addr 127.0.0.1:0 --pg-port 0
 # The same for tests, which do not need their data on disk.
 AROUND_TESTS := $(AROUND) --pg-setting fsync=off,full_page_writes=off --
 

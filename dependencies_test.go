@@ -31,6 +31,7 @@ func purposes() map[string]string {
 		"github.com/anthropics/anthropic-sdk-go":     "Anthropic's own client, which keeps up with its wire format and its streaming.",
 		"github.com/aymanbagabas/go-udiff":           "Diffs of texts for previews: the implementation of Go's own tools, with bounded work.",
 		"github.com/compose-spec/compose-go/v2":      "Loads `docker-compose.yml` as Compose does, so that a test finds what would fail on a user's machine.",
+		"github.com/danielgtaylor/huma/v2":           "Makes the HTTP API and its OpenAPI 3.1 document from the same Go types, on net/http.",
 		"github.com/fergusstrange/embedded-postgres": "Downloads PostgreSQL where none is installed.",
 		"github.com/golang-jwt/jwt/v5":               "Signs and parses JSON Web Tokens, without dependencies of its own.",
 		"github.com/google/cel-go":                   "Expressions that always end, are checked before they run and have a cost.",

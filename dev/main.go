@@ -55,7 +55,7 @@ func explain(err error) (message, hint string) {
 	var e *jig.Error
 	switch {
 	case errors.As(err, &taken):
-		return taken.Error(), "stop that process, or choose another address with --temporal-addr, --ui-addr or --pg-port (port 0 picks a free one)"
+		return taken.Error(), "stop that process, or choose another address with --temporal-addr, --ui-addr, --http-addr or --pg-port (port 0 picks a free one)"
 	case errors.As(err, &locked):
 		return locked.Error(), "stop it, or use --data-dir or --ephemeral"
 	case errors.As(err, &e):

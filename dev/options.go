@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/dev/internal/port"
 	"github.com/jig-run/jig/dev/internal/stack"
+	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/server"
 	"github.com/jig-run/jig/worker"
 )
 
@@ -20,6 +25,8 @@ import (
 type options struct {
 	stack    stack.Options
 	noWorker bool
+	noServer bool
+	httpAddr string
 	logLevel string
 	pgPort   int
 	quiet    bool
@@ -36,6 +43,8 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.stack.Fresh, "fresh", false, "start with empty data")
 	f.BoolVar(&o.stack.Ephemeral, "ephemeral", false, "keep no data")
 	f.BoolVar(&o.noWorker, "no-worker", false, "start no worker")
+	f.BoolVar(&o.noServer, "no-server", false, "start no server (HTTP API)")
+	f.StringVar(&o.httpAddr, "http-addr", "", "address of the server; port 0 picks a free one (default 127.0.0.1:8480, with --ephemeral a free port)")
 	f.BoolVar(&o.stack.NoUI, "no-ui", false, "start no Web UI")
 	f.BoolVar(&o.quiet, "quiet", false, "print nothing while starting")
 	f.StringVar(&o.logLevel, "log-level", "error", "lowest level that the servers and the worker log: debug, info, warn or error")
@@ -45,9 +54,21 @@ func (o *options) flags(cmd *cobra.Command) {
 type running struct {
 	*stack.Stack
 	worker *worker.Worker
+	server *server.Server
+	// key is the API key of the server.
+	key string
 }
 
-// start starts the stack and, unless the flags disable it, a worker in this process.
+// Environment returns the environment of the stack and of the server.
+func (r *running) Environment() []string {
+	env := r.Stack.Environment()
+	if r.server != nil {
+		env = append(env, "JIG_URL="+r.server.URL(), "JIG_API_KEY="+r.key)
+	}
+	return env
+}
+
+// start starts the stack and, unless the flags disable them, a worker and a server in this process.
 func (o *options) start(ctx context.Context) (*running, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
@@ -55,11 +76,11 @@ func (o *options) start(ctx context.Context) (*running, error) {
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 	s := o.stack
-	s.PGPort, s.Log, s.Migrate = o.pgPort, logger, store.Migrate
+	s.PGPort, s.Log, s.Migrate, s.GrantServer = o.pgPort, logger, store.Migrate, store.GrantServer
 	s.Permissions = "*" // the machine belongs to one person; a tenant's document replaces this
-	s.OwnerURL, s.AppURL = os.Getenv("JIG_DATABASE_OWNER_URL"), ""
-	if s.OwnerURL != "" {
-		s.AppURL = os.Getenv("JIG_DATABASE_URL")
+	s.OwnerURL = os.Getenv("JIG_DATABASE_OWNER_URL")
+	if s.AppURL, s.ServerURL = "", ""; s.OwnerURL != "" {
+		s.AppURL, s.ServerURL = os.Getenv("JIG_DATABASE_URL"), os.Getenv("JIG_SERVER_DATABASE_URL")
 	}
 	s.Progress = o.progress
 	started, err := stack.Start(ctx, s)
@@ -73,14 +94,52 @@ func (o *options) start(ctx context.Context) (*running, error) {
 	return r, nil
 }
 
-// ready writes the addresses to the environment file and starts the worker.
+// ready starts the server and the worker, and writes the addresses to the environment file in between.
 func (o *options) ready(ctx context.Context, r *running, logger *slog.Logger) error {
+	if !o.noServer {
+		if err := o.startServer(ctx, r, logger); err != nil {
+			return err
+		}
+	}
 	if err := writeEnv(r.DataDir(), r.Environment()); err != nil {
 		return err
 	}
 	if o.noWorker {
 		return nil
 	}
+	return o.startWorker(ctx, r, logger)
+}
+
+// startServer starts the server with a new API key of the tenant default, which may do everything. The keys of earlier runs end.
+func (o *options) startServer(ctx context.Context, r *running, logger *slog.Logger) error {
+	address := cmp.Or(o.httpAddr, "127.0.0.1:8480")
+	if o.httpAddr == "" && o.stack.Ephemeral {
+		address = "127.0.0.1:0"
+	}
+	address, err := port.Claim(ctx, address)
+	if err != nil {
+		return err
+	}
+	settings, err := server.ReadSettings(client.SettingsRequest{Environ: append(append(os.Environ(), r.Environment()...), server.EnvAddress+"="+address)})
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	o.progress("starting the server", 0)
+	r.key, _, err = server.ReplaceAPIKey(ctx, settings, logger, apikey.Key{
+		Tenant: jig.DefaultTenant, Name: "jig-dev", Principal: "dev", Scopes: apikey.Scopes(),
+	})
+	if err == nil {
+		r.server, err = server.Start(ctx, settings, logger)
+	}
+	if err != nil {
+		return err
+	}
+	o.progress("starting the server", time.Since(began))
+	return nil
+}
+
+func (o *options) startWorker(ctx context.Context, r *running, logger *slog.Logger) error {
 	settings, err := worker.ReadSettings(client.SettingsRequest{Environ: append(os.Environ(), r.Environment()...)})
 	if err != nil {
 		return err
@@ -107,8 +166,11 @@ func (o *options) progress(step string, took time.Duration) {
 	}
 }
 
-// stop stops the worker first, so that it can store the results of running work, and then the servers.
+// stop stops the server, then the worker, so that it can store the results of running work, and then PostgreSQL and Temporal.
 func (r *running) stop(ctx context.Context) error {
+	if r.server != nil {
+		r.server.Stop(ctx)
+	}
 	if r.worker != nil {
 		r.worker.Stop()
 	}
@@ -123,4 +185,12 @@ func (r *running) broken() <-chan error {
 		return nil
 	}
 	return r.worker.Broken()
+}
+
+// unserved returns a channel that yields an error when the server cannot continue. It is nil without a server.
+func (r *running) unserved() <-chan error {
+	if r.server == nil {
+		return nil
+	}
+	return r.server.Broken()
 }

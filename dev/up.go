@@ -21,15 +21,15 @@ func command() *cobra.Command {
 	o := &options{}
 	root := &cobra.Command{
 		Use:   "dev [flags] [-- COMMAND [ARG…]]",
-		Short: "Start PostgreSQL, Temporal, its Web UI and a worker",
-		Long: `Start PostgreSQL, Temporal, its Web UI and a worker, until Ctrl-C. Data is stored in .jig/.
+		Short: "Start PostgreSQL, Temporal, its Web UI, a worker and a server",
+		Long: `Start PostgreSQL, Temporal, its Web UI, a worker and a server, until Ctrl-C. Data is stored in .jig/.
 
 If JIG_DATABASE_OWNER_URL is set, its database is used. Otherwise an installed PostgreSQL is started, or a downloaded one.
 The Temporal server is built at the first start and kept in the user's cache directory.
 If a COMMAND is given, it runs with the settings in its environment, and everything stops when it ends.`,
 		Example: `  dev
-  dev --fresh --temporal-addr 127.0.0.1:0 --ui-addr 127.0.0.1:0 --pg-port 0
-  dev --ephemeral --no-worker -- go test ./...`,
+  dev --fresh --temporal-addr 127.0.0.1:0 --ui-addr 127.0.0.1:0 --http-addr 127.0.0.1:0 --pg-port 0
+  dev --ephemeral --no-worker --no-server -- go test ./...`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, args []string) error { return o.up(cmd.Context(), args) },
@@ -55,6 +55,7 @@ func (o *options) up(ctx context.Context, args []string) error {
 		err = nil
 	case err = <-r.Failed():
 	case err = <-r.broken():
+	case err = <-r.unserved():
 	}
 	return errors.Join(err, r.stop(ctx))
 }
@@ -97,6 +98,9 @@ func (o *options) announce(r *running) {
 	fmt.Fprintf(&b, "\njig is ready\n\n  Temporal    %s (namespace %s)\n", r.TemporalAddress(), r.Namespace())
 	if ui := r.UIAddress(); ui != "" {
 		fmt.Fprintf(&b, "  Web UI      %s\n  sessions    %s/namespaces/%s/workflows?query=%s\n", ui, ui, r.Namespace(), url.QueryEscape(sessionsQuery))
+	}
+	if r.server != nil {
+		fmt.Fprintf(&b, "  HTTP API    %s\n", r.server.URL())
 	}
 	fmt.Fprintf(&b, "  settings    %s\n", filepath.Join(r.DataDir(), "dev.env"))
 	jig, built := "go run ./cmd/jig", besides()

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/internal/store"
 )
 
-// Migrate brings the schema up to date as the schema's owner and grants the application's role its rights.
+// Migrate brings the schema up to date as the schema's owner and grants the roles of the application and of the server their rights.
 func Migrate(ctx context.Context, s Settings) error {
 	if s.DatabaseOwnerURL == "" {
 		return missing(EnvDatabaseOwnerURL, "the database as the owner of the schema")
@@ -20,7 +20,14 @@ func Migrate(ctx context.Context, s Settings) error {
 			return err
 		}
 	}
-	return store.Migrate(ctx, s.DatabaseOwnerURL, role)
+	if err := store.Migrate(ctx, s.DatabaseOwnerURL, role); err != nil || s.ServerDatabaseURL == "" {
+		return err
+	}
+	role, err := store.RoleOf(s.ServerDatabaseURL)
+	if err != nil {
+		return err
+	}
+	return store.GrantServer(ctx, s.DatabaseOwnerURL, role)
 }
 
 func missing(name, what string) error {

@@ -25,6 +25,7 @@ import (
 const (
 	EnvDatabaseURL      = "JIG_DATABASE_URL"
 	EnvDatabaseOwnerURL = "JIG_DATABASE_OWNER_URL"
+	EnvServerURL        = "JIG_SERVER_DATABASE_URL"
 	EnvInstallation     = "JIG_INSTALLATION"
 	EnvWorkdir          = "JIG_WORKDIR"
 	EnvDefaultWorkdir   = "JIG_WORKDIR_DEFAULT"
@@ -58,6 +59,8 @@ type Settings struct {
 	DatabaseURL string
 	// DatabaseOwnerURL connects as the schema's owner. Required to migrate.
 	DatabaseOwnerURL string
+	// ServerDatabaseURL connects as the server's role. Migrating gives that role its rights; empty means that there is no server.
+	ServerDatabaseURL string
 	// DatabaseMaxConns bounds the number of database connections; 0 means the store's default (4 per CPU, at least 8).
 	DatabaseMaxConns int
 	// Installation replaces the installation id that the first migration stored in the database. A copy of a database that runs beside the
@@ -134,29 +137,30 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 // settings reads everything but the settings of Temporal.
 func (r *reader) settings(temporal client.Settings) (Settings, error) {
 	s := Settings{
-		Temporal:         temporal,
-		DatabaseURL:      r.text(EnvDatabaseURL, ""),
-		DatabaseOwnerURL: r.text(EnvDatabaseOwnerURL, ""),
-		DatabaseMaxConns: r.number(EnvDatabaseConns, 0),
-		Installation:     r.text(EnvInstallation, ""),
-		Deployment:       r.deployment(EnvDeployment),
-		Workdir:          r.text(EnvWorkdir, ""),
-		AllowLoopback:    r.flag(EnvAllowLoopback),
-		AllowHosts:       r.list(EnvAllowHosts),
-		LogLevel:         r.level(EnvLogLevel),
-		LogJSON:          r.choice(EnvLogFormat, "text", "json") == "json",
-		StopTimeout:      r.duration(EnvStopTimeout, defaultStopTimeout),
-		WorkflowCache:    r.number(EnvWorkflowCache, defaultWorkflowCache),
-		WorkflowTasks:    r.number(EnvWorkflowTasks, 0),
-		Signals:          tenancy.SignalMode(r.choice(EnvSignals, string(tenancy.SignalsSigned), string(tenancy.SignalsTrusted), string(tenancy.SignalsOff))),
-		OperatorKey:      r.key(EnvOperatorKey),
-		Permissions:      r.list(EnvPermissions),
-		MetricsAddress:   r.text(EnvMetrics, ""),
-		EntityURL:        r.text(EnvEntityURL, ""),
-		Model:            r.text(EnvModel, ""),
-		Anthropic:        model.Provider{APIKey: r.text(EnvAnthropicKey, ""), BaseURL: r.text(EnvAnthropicURL, "")},
-		OpenAI:           model.Provider{APIKey: r.text(EnvOpenAIKey, ""), BaseURL: r.text(EnvOpenAIURL, "")},
-		Unstreamed:       r.patterns(EnvUnstreamed),
+		Temporal:          temporal,
+		DatabaseURL:       r.text(EnvDatabaseURL, ""),
+		DatabaseOwnerURL:  r.text(EnvDatabaseOwnerURL, ""),
+		ServerDatabaseURL: r.text(EnvServerURL, ""),
+		DatabaseMaxConns:  r.number(EnvDatabaseConns, 0),
+		Installation:      r.text(EnvInstallation, ""),
+		Deployment:        r.deployment(EnvDeployment),
+		Workdir:           r.text(EnvWorkdir, ""),
+		AllowLoopback:     r.flag(EnvAllowLoopback),
+		AllowHosts:        r.list(EnvAllowHosts),
+		LogLevel:          r.level(EnvLogLevel),
+		LogJSON:           r.choice(EnvLogFormat, "text", "json") == "json",
+		StopTimeout:       r.duration(EnvStopTimeout, defaultStopTimeout),
+		WorkflowCache:     r.number(EnvWorkflowCache, defaultWorkflowCache),
+		WorkflowTasks:     r.number(EnvWorkflowTasks, 0),
+		Signals:           tenancy.SignalMode(r.choice(EnvSignals, string(tenancy.SignalsSigned), string(tenancy.SignalsTrusted), string(tenancy.SignalsOff))),
+		OperatorKey:       r.key(EnvOperatorKey),
+		Permissions:       r.list(EnvPermissions),
+		MetricsAddress:    r.text(EnvMetrics, ""),
+		EntityURL:         r.text(EnvEntityURL, ""),
+		Model:             r.text(EnvModel, ""),
+		Anthropic:         model.Provider{APIKey: r.text(EnvAnthropicKey, ""), BaseURL: r.text(EnvAnthropicURL, "")},
+		OpenAI:            model.Provider{APIKey: r.text(EnvOpenAIKey, ""), BaseURL: r.text(EnvOpenAIURL, "")},
+		Unstreamed:        r.patterns(EnvUnstreamed),
 	}
 	if s.DefaultWorkdir = r.text(EnvDefaultWorkdir, ""); r.env[EnvWorkdir] != "" { // JIG_WORKDIR_DEFAULT from the dev file counts only together with the dev file's JIG_WORKDIR
 		s.DefaultWorkdir = r.env[EnvDefaultWorkdir]
@@ -194,6 +198,7 @@ func Describe() string {
 		{client.EnvDevEnv, "file with settings that make dev wrote; default .jig/dev.env in this folder or above it, empty means none"},
 		{EnvDatabaseURL, "PostgreSQL, as the application's role; required"},
 		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; required by migrate"},
+		{EnvServerURL, "PostgreSQL, as the server's role, to which migrate gives its rights; default none"},
 		{EnvDatabaseConns, "most database connections at once; default 4 per CPU, at least 8"},
 		{EnvInstallation, "id of this installation, part of every idempotency key; default: the id in the database"},
 		{EnvDeployment, "NAME:BUILD, the worker's version, which gets no work until it is made current; default none"},

@@ -1,5 +1,5 @@
 // Command jig is all of jig in one program: the command line, which starts and watches sessions and decides about calls that wait for a
-// person, and the commands that run jig itself: `jig worker`, `jig migrate` and `jig mark-restored`.
+// person, and the commands that run jig itself: `jig worker`, `jig server`, `jig migrate`, `jig mark-restored`, `jig api-key` and `jig openapi`.
 package main
 
 import (
@@ -24,5 +24,7 @@ func main() {
 
 // processes returns the commands that run jig itself.
 func processes(shell starter.Shell) []*cobra.Command {
-	return []*cobra.Command{workerCommand(shell), migrateCommand(shell), markRestoredCommand(shell)}
+	return []*cobra.Command{
+		workerCommand(shell), serverCommand(shell), migrateCommand(shell), markRestoredCommand(shell), apiKeyCommand(shell), openapiCommand(),
+	}
 }

@@ -45,7 +45,7 @@ func migrateCommand(shell starter.Shell) *cobra.Command {
 		Use:   "migrate",
 		Short: "Bring the database's schema up to date and give the worker's role its rights",
 		Long: `Bring the schema up to date as the role of JIG_DATABASE_OWNER_URL, and give the role that JIG_DATABASE_URL names the rights
-that a worker needs. It can run repeatedly, and several can run at once.`,
+that a worker needs, and the role that JIG_SERVER_DATABASE_URL names those of a server. It can run repeatedly, and several can run at once.`,
 		Example: `  JIG_DATABASE_OWNER_URL=postgres://owner@db/jig JIG_DATABASE_URL=postgres://jig_app@db/jig jig migrate`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

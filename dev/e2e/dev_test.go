@@ -20,7 +20,7 @@ import (
 )
 
 // anywhere are flags that let a development server run next to others.
-var anywhere = []string{"--temporal-addr", "127.0.0.1:0", "--ui-addr", "127.0.0.1:0", "--pg-port", "0"}
+var anywhere = []string{"--temporal-addr", "127.0.0.1:0", "--ui-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--pg-port", "0"}
 
 // alone returns a desk whose programs find no server except those that they start.
 func alone(t *testing.T) *desk {
@@ -108,7 +108,7 @@ func TestKilledDevServerLeavesNoServersBehind(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
 	args := []string{"--no-worker", "--quiet", "--data-dir", filepath.Join(d.dir, "data")}
-	for _, flag := range []string{"--temporal-addr", "--ui-addr"} {
+	for _, flag := range []string{"--temporal-addr", "--ui-addr", "--http-addr"} {
 		addr, err := port.Claim(t.Context(), "127.0.0.1:0")
 		require.NoError(t, err)
 		args = append(args, flag, addr)

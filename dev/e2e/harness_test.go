@@ -60,7 +60,7 @@ func run(m *testing.M) int {
 	building.Go(func() { _, _ = worker() }) //nolint:errcheck // the call below returns the same error
 	defer building.Wait()
 	s, err := stack.Start(ctx, stack.Options{
-		DataDir: dir, Ephemeral: true, NoUI: true, Migrate: store.Migrate, PGSettings: throwaway(), TemporalSettings: fewPartitions(),
+		DataDir: dir, Ephemeral: true, NoUI: true, Migrate: store.Migrate, GrantServer: store.GrantServer, PGSettings: throwaway(), TemporalSettings: fewPartitions(),
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -41,7 +41,7 @@ func newHouse(t *testing.T) *house {
 func (h *house) open() {
 	h.t.Helper()
 	var err error
-	h.stack, err = stack.Start(h.t.Context(), stack.Options{DataDir: h.data, NoUI: true, Migrate: store.Migrate})
+	h.stack, err = stack.Start(h.t.Context(), stack.Options{DataDir: h.data, NoUI: true, Migrate: store.Migrate, GrantServer: store.GrantServer})
 	require.NoError(h.t, err)
 	h.temporal, err = sdk.Dial(sdk.Options{HostPort: h.stack.TemporalAddress(), Namespace: h.stack.Namespace(), Logger: quiet{}})
 	require.NoError(h.t, err)

@@ -22,6 +22,9 @@ func (s *Stack) UIAddress() string { return s.temporal.UI() }
 // DatabaseURL returns the URL for connecting to jig's database with the worker's role.
 func (s *Stack) DatabaseURL() string { return s.appURL }
 
+// ServerURL returns the URL for connecting to jig's database with the server's role, or "" if there is no such role.
+func (s *Stack) ServerURL() string { return s.serverURL }
+
 // OwnerURL returns the URL for connecting to jig's database as its owner, for migrations.
 func (s *Stack) OwnerURL() string { return s.ownerURL }
 
@@ -44,6 +47,9 @@ func (s *Stack) Environment() []string {
 	}
 	if os.Getenv("JIG_WORKDIR") == "" { // tenant default works in the worker's directory, other tenants below jig's data folder
 		env = append(env, "JIG_WORKDIR="+filepath.Join(s.DataDir(), "work"), "JIG_WORKDIR_DEFAULT=.")
+	}
+	if s.serverURL != "" {
+		env = append(env, "JIG_SERVER_DATABASE_URL="+s.serverURL)
 	}
 	if s.opts.Permissions != "" {
 		env = append(env, "JIG_PERMISSIONS="+s.opts.Permissions)

@@ -13,6 +13,8 @@ const (
 	OwnerRole = "jig_owner"
 	// AppRole is the worker's role, to which row-level security applies.
 	AppRole = "jig_app"
+	// ServerRole is the server's role, which reads what tenants have and writes only the server's own tables.
+	ServerRole = "jig_server"
 	// temporalRole owns Temporal's databases.
 	temporalRole = "temporal"
 	// databaseName is jig's own database.
@@ -39,6 +41,8 @@ type Options struct {
 	// AppURL connects to the same database with the worker's role. If it is empty and OwnerURL is set, the role jig_app is created
 	// on that server, or gets a new password.
 	AppURL string
+	// ServerURL connects to the same database with the server's role. It is treated like AppURL, with the role jig_server.
+	ServerURL string
 
 	// TemporalAddress is the address of Temporal's frontend, host:port. Default "127.0.0.1:0", a free port.
 	TemporalAddress string
@@ -60,6 +64,8 @@ type Options struct {
 
 	// Migrate brings jig's tables up to date after the database has been created. nil does nothing.
 	Migrate func(ctx context.Context, ownerURL, appRole string) error
+	// GrantServer gives the server's role its rights after the migration. nil gives none, and then there is no such role.
+	GrantServer func(ctx context.Context, ownerURL, serverRole string) error
 	// Log receives warnings of the servers; nil discards them.
 	Log *slog.Logger
 	// Progress is called when a step begins (took is 0) and when it is done. It may be nil.

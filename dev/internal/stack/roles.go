@@ -23,6 +23,7 @@ func makeRoles(ctx context.Context, server *pg.Server) error {
 	for _, role := range []struct{ name, rights string }{
 		{OwnerRole, "nosuperuser nocreatedb nocreaterole nobypassrls"},
 		{AppRole, "nosuperuser nocreatedb nocreaterole nobypassrls"},
+		{ServerRole, "nosuperuser nocreatedb nocreaterole nobypassrls"},
 		{temporalRole, "nosuperuser createdb nocreaterole nobypassrls"},
 	} {
 		if err := makeRole(ctx, conn, role.name, role.rights, server.Password(role.name)); err != nil {
@@ -75,8 +76,9 @@ func makeRole(ctx context.Context, conn *pgx.Conn, name, rights, password string
 	return nil
 }
 
-// adoptAppRole creates the worker's role on an existing server, or gives it a new password, and returns its URL.
-func adoptAppRole(ctx context.Context, ownerURL string) (string, error) {
+// adoptRole creates a role on an existing server, or gives it a new password, and returns its URL. variable names the setting with which the
+// user can name the role instead.
+func adoptRole(ctx context.Context, ownerURL, role, variable string) (string, error) {
 	u, err := url.Parse(ownerURL)
 	if err != nil {
 		return "", errors.New("JIG_DATABASE_OWNER_URL is not a URL like postgres://user:password@host:5432/name")
@@ -87,16 +89,16 @@ func adoptAppRole(ctx context.Context, ownerURL string) (string, error) {
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) // nothing is left to lose
 	password := rand.Text()
-	err = makeRole(ctx, conn, AppRole, "nocreatedb nocreaterole", password)
+	err = makeRole(ctx, conn, role, "nocreatedb nocreaterole", password)
 	var denied *pgconn.PgError
 	if errors.As(err, &denied) && denied.Code == "42501" {
 		return "", fmt.Errorf("the owner of JIG_DATABASE_OWNER_URL may not create the role %s: "+
-			"let an administrator create it and set JIG_DATABASE_URL (%w)", AppRole, err)
+			"let an administrator create it and set %s (%w)", role, variable, err)
 	}
 	if err != nil {
 		return "", err
 	}
-	u.User = url.UserPassword(AppRole, password)
+	u.User = url.UserPassword(role, password)
 	return u.String(), nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -23,7 +24,9 @@ type Stack struct {
 	temporal *temporalserver.Server
 	ownerURL string
 	appURL   string
-	failed   chan error
+	// serverURL is empty if the server's role is not wanted.
+	serverURL string
+	failed    chan error
 	// stopped is closed when the stack begins to stop.
 	stopped chan struct{}
 	stop    sync.Once
@@ -113,12 +116,8 @@ func (s *Stack) checkAddresses(ctx context.Context) error {
 func (s *Stack) startDatabase(ctx context.Context) (string, error) {
 	temporalURL := s.opts.OwnerURL
 	if s.opts.OwnerURL != "" {
-		s.ownerURL, s.appURL = s.opts.OwnerURL, s.opts.AppURL
-		if s.appURL == "" {
-			var err error
-			if s.appURL, err = adoptAppRole(ctx, s.ownerURL); err != nil {
-				return "", err
-			}
+		if err := s.adoptRoles(ctx); err != nil {
+			return "", err
 		}
 	} else if err := s.startPostgres(ctx); err != nil {
 		return "", err
@@ -129,8 +128,32 @@ func (s *Stack) startDatabase(ctx context.Context) (string, error) {
 		return temporalURL, nil
 	}
 	return temporalURL, s.step("migrating jig's database", func() error {
-		return s.opts.Migrate(ctx, s.ownerURL, AppRole)
+		if err := s.opts.Migrate(ctx, s.ownerURL, AppRole); err != nil || s.serverURL == "" {
+			return err
+		}
+		role, err := url.Parse(s.serverURL)
+		if err != nil {
+			return fmt.Errorf("the URL of the server's role: %w", err)
+		}
+		return s.opts.GrantServer(ctx, s.ownerURL, role.User.Username())
 	})
+}
+
+// adoptRoles takes the roles of an existing server, or makes those that the options do not name.
+func (s *Stack) adoptRoles(ctx context.Context) (err error) {
+	s.ownerURL, s.appURL = s.opts.OwnerURL, s.opts.AppURL
+	if s.appURL == "" {
+		if s.appURL, err = adoptRole(ctx, s.ownerURL, AppRole, "JIG_DATABASE_URL"); err != nil {
+			return err
+		}
+	}
+	if s.opts.GrantServer == nil {
+		return nil
+	}
+	if s.serverURL = s.opts.ServerURL; s.serverURL == "" {
+		s.serverURL, err = adoptRole(ctx, s.ownerURL, ServerRole, "JIG_SERVER_DATABASE_URL")
+	}
+	return err
 }
 
 // startPostgres starts a private PostgreSQL server and creates jig's database and roles on it.
@@ -170,6 +193,9 @@ func (s *Stack) startPostgres(ctx context.Context) error {
 		return err
 	}
 	s.ownerURL, s.appURL = server.URL(OwnerRole, databaseName), server.URL(AppRole, databaseName)
+	if s.opts.GrantServer != nil {
+		s.serverURL = server.URL(ServerRole, databaseName)
+	}
 	s.opts.Progress(name, time.Since(began))
 	return nil
 }

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig/internal/duration"
+	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/server"
+	"github.com/jig-run/jig/starter"
+)
+
+// apiKeyCommand returns the commands that manage the API keys of a tenant.
+func apiKeyCommand(shell starter.Shell) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "api-key",
+		Short: "Manage the API keys with which programs use the server",
+		Long: `Create, list and revoke API keys of a tenant. A key acts as one principal. Its scopes say what it may do: read what the tenant has, run
+sessions and tools, decide about calls that wait for approval. These commands need JIG_SERVER_DATABASE_URL.`,
+		Example: `  jig api-key create --principal ci --name "nightly build"
+  jig api-key list
+  jig api-key revoke abcdefghij234567`,
+	}
+	c.AddCommand(createKeyCommand(shell), listKeysCommand(shell), revokeKeyCommand(shell))
+	return c
+}
+
+// createdKey is the JSON output of `api-key create`.
+type createdKey struct {
+	apikey.Key
+	// Text is the key itself.
+	Text string `json:"key"`
+}
+
+func createKeyCommand(shell starter.Shell) *cobra.Command {
+	var k apikey.Key
+	var expires string
+	c := &cobra.Command{
+		Use:   "create --principal PRINCIPAL",
+		Short: "Create an API key and print it, once",
+		Long: `Create an API key and print it. Only its hash is stored, so it cannot be printed again. A key with the scope decide may approve and deny
+calls as its principal.`,
+		Example: `  jig api-key create --principal ci
+  jig api-key create --principal ana --scope read --scope decide --expires 30d`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := serverSettings(shell)
+			if err != nil {
+				return err
+			}
+			if expires != "" {
+				lasts, err := duration.Parse(expires)
+				if err != nil {
+					return shell.Misuse(err)
+				}
+				at := time.Now().Add(lasts).UTC()
+				k.ExpiresAt = &at
+			}
+			k.Tenant = shell.Tenant()
+			text, created, err := server.CreateAPIKey(cmd.Context(), settings, settings.Logger(shell.Stderr()), k)
+			if err != nil {
+				return shell.Misuse(err)
+			}
+			return shell.Print(text+"\n", createdKey{Key: created, Text: text})
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&k.Principal, "principal", "", "principal as whom the key acts")
+	flags.StringVar(&k.Name, "name", "", "what the key is for")
+	flags.StringArrayVar(&k.Scopes, "scope", apikey.DefaultScopes(), "what the key may do: "+strings.Join(apikey.Scopes(), ", ")+" (repeatable)")
+	flags.StringVar(&expires, "expires", "", "how long the key is valid, e.g. 12h or 30d (default: until it is revoked)")
+	return c
+}
+
+// keyList is the JSON output of `api-key list`.
+type keyList struct {
+	Keys []apikey.Key `json:"api_keys"`
+}
+
+func listKeysCommand(shell starter.Shell) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the API keys of the tenant, also those that are no longer valid",
+		Example: `  jig api-key list
+  jig api-key list --tenant acme --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			settings, err := serverSettings(shell)
+			if err != nil {
+				return err
+			}
+			keys, err := server.APIKeys(cmd.Context(), settings, settings.Logger(shell.Stderr()), shell.Tenant())
+			if err != nil {
+				return shell.Misuse(err)
+			}
+			return shell.Print(tableOfKeys(keys, time.Now()), keyList{Keys: keys})
+		},
+	}
+}
+
+// tableOfKeys formats keys as a table.
+func tableOfKeys(keys []apikey.Key, now time.Time) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "ID\tPRINCIPAL\tSCOPES\tSTATE\tLAST USED\tNAME")
+	for _, k := range keys {
+		state, used := "valid", "never"
+		switch {
+		case k.RevokedAt != nil:
+			state = "revoked"
+		case k.ExpiresAt != nil && !k.ExpiresAt.After(now):
+			state = "expired"
+		case k.ExpiresAt != nil:
+			state = "until " + k.ExpiresAt.Local().Format(time.DateTime)
+		}
+		if k.UsedAt != nil {
+			used = k.UsedAt.Local().Format(time.DateTime)
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%q\t%s\t%s\t%s\t%q\n", k.ID, k.Principal, strings.Join(k.Scopes, ","), state, used, k.Name)
+	}
+	_ = w.Flush() // a strings.Builder never fails
+	return b.String()
+}
+
+func revokeKeyCommand(shell starter.Shell) *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Revoke an API key, at once and for good",
+		Long:    `Revoke an API key. Requests with it are refused from then on, and its open streams end within a second.`,
+		Example: `  jig api-key revoke abcdefghij234567`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			settings, err := serverSettings(shell)
+			if err != nil {
+				return err
+			}
+			if err := server.RevokeAPIKey(cmd.Context(), settings, settings.Logger(shell.Stderr()), shell.Tenant(), args[0]); err != nil {
+				return err
+			}
+			return shell.Print("revoked\n", map[string]string{"id": args[0]})
+		},
+	}
+}

@@ -1,0 +1,104 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+// Options configure an [API].
+type Options struct {
+	Engine Engine
+	Keys   Keys
+	Log    Log
+	// Ready returns an error while requests cannot be served, for /readyz.
+	Ready func(ctx context.Context) error
+	// Hosts are the values of the Host header that are accepted, in lower case. Empty accepts all.
+	Hosts []string
+	// Logger receives a line for each request. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// API serves the HTTP interface. [API.Run] must run while it does.
+type API struct {
+	options Options
+	mux     *http.ServeMux
+	huma    huma.API
+	leases  leases
+	// drained is closed when the server stops, so that streams and waiting requests end.
+	drained chan struct{}
+	drain   sync.Once
+}
+
+// New returns an API.
+func New(o Options) *API {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	a := &API{options: o, mux: http.NewServeMux(), leases: leases{held: map[string]map[*lease]struct{}{}}, drained: make(chan struct{})}
+	replaceErrors()
+	a.huma = humago.New(a.mux, settings())
+	a.register()
+	a.serveDocument()
+	a.mux.HandleFunc("GET /healthz", a.health)
+	a.mux.HandleFunc("GET /readyz", a.ready)
+	a.mux.HandleFunc("/", a.unknown)
+	return a
+}
+
+// Run ends requests whose credential loses its validity, until ctx ends.
+func (a *API) Run(ctx context.Context) { a.leases.run(ctx, a.options.Keys, a.options.Logger) }
+
+// Drain makes the server not ready and ends streams and waiting requests. Streams tell their clients to connect again.
+func (a *API) Drain() { a.drain.Do(func() { close(a.drained) }) }
+
+// health answers as long as the process serves.
+func (a *API) health(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, "application/json", state{"ok"})
+}
+
+// state is the answer of the two probes.
+type state struct {
+	Status string `json:"status"`
+}
+
+// ready answers whether requests can be served.
+func (a *API) ready(w http.ResponseWriter, r *http.Request) {
+	select {
+	case <-a.drained:
+		a.refuse(w, r, failed(http.StatusServiceUnavailable, unavailable("the server is stopping")))
+		return
+	default:
+	}
+	if err := a.options.Ready(r.Context()); err != nil {
+		a.options.Logger.WarnContext(r.Context(), "the server is not ready", slog.Any("error", err))
+		a.refuse(w, r, failed(http.StatusServiceUnavailable, unavailable("the database or Temporal does not answer")))
+		return
+	}
+	writeJSON(w, http.StatusOK, "application/json", state{"ok"})
+}
+
+// unknown answers requests for which there is no operation.
+func (a *API) unknown(w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := a.mux.Handler(other); pattern != "/" && pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		a.refuse(w, r, failed(http.StatusNotFound, notFound()))
+		return
+	}
+	p := failed(http.StatusMethodNotAllowed, invalid("this address does not take the method"))
+	for _, method := range allowed {
+		p.headers.Add("Allow", method)
+	}
+	a.refuse(w, r, p)
+}

@@ -1,0 +1,136 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// concealed is the shortest value that is hidden. Shorter ones are words of every sentence.
+	concealed = 4
+	// concealedInWords is the length from which a value is hidden even as a part of a longer word.
+	concealedInWords = 12
+	// concealedPart is how much of a long value hides the rest of it, because messages cut long values.
+	concealedPart = 16
+	// maxValues bounds how many values of a request are hidden in its errors.
+	maxValues = 10_000
+)
+
+// concealer returns a function that replaces the values of a request in a text, so that an error repeats nothing that the client sent: it
+// may be a secret, and errors end up in logs and on pages.
+func (x *exchange) concealer() func(string) string {
+	values := x.values()
+	return func(text string) string {
+		for _, v := range values {
+			text = conceal(text, v)
+		}
+		return text
+	}
+}
+
+// values returns the values of the request, the longest first: path, query, two headers, and the texts and numbers of the body. The names of
+// members are not values.
+func (x *exchange) values() []string {
+	if x.request == nil {
+		return nil
+	}
+	all := valuesIn(x.body.Bytes())
+	_, pattern, _ := strings.Cut(x.request.Pattern, " ")
+	parts := strings.Split(x.request.URL.Path, "/")
+	for i, part := range strings.Split(pattern, "/") {
+		if strings.HasPrefix(part, "{") && i < len(parts) {
+			all = append(all, parts[i])
+		}
+	}
+	for _, list := range x.request.URL.Query() {
+		all = append(all, list...)
+	}
+	all = append(all, x.request.Header.Get(headerKey), x.request.Header.Get(headerLastEvent))
+	all = slices.DeleteFunc(all, func(v string) bool { return len(v) < concealed })
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
+	return slices.Compact(all)
+}
+
+// valuesIn returns the texts and numbers in a JSON document; none if it is not JSON, because then errors repeat nothing of it.
+func valuesIn(body []byte) []string {
+	var document any
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	if decoder.Decode(&document) != nil {
+		return nil
+	}
+	var all []string
+	var walk func(value any)
+	walk = func(value any) {
+		if len(all) >= maxValues {
+			return
+		}
+		switch v := value.(type) {
+		case string:
+			all = append(all, v)
+		case json.Number:
+			all = append(all, v.String())
+		case []any:
+			for _, one := range v {
+				walk(one)
+			}
+		case map[string]any:
+			for _, one := range v {
+				walk(one)
+			}
+		}
+	}
+	walk(document)
+	return all
+}
+
+// conceal replaces a value in a text, also as a quoted text and if only its beginning is there. A short value must be a word of its own.
+func conceal(text, value string) string {
+	quoted := strconv.Quote(value)
+	for _, form := range []string{quoted[1 : len(quoted)-1], value} {
+		text = replaceWord(text, form)
+	}
+	if len(value) <= concealedPart {
+		return text
+	}
+	begin := strings.ToValidUTF8(value[:concealedPart], "")
+	for {
+		at := strings.Index(text, begin)
+		if at < 0 {
+			return text
+		}
+		n := 0
+		for n < len(value) && at+n < len(text) && text[at+n] == value[n] {
+			n++
+		}
+		text = text[:at] + "…" + text[at+max(n, len(begin)):]
+	}
+}
+
+func replaceWord(text, word string) string {
+	var b strings.Builder
+	for {
+		at := strings.Index(text, word)
+		if at < 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		before, _ := utf8.DecodeLastRuneInString(text[:at])
+		after, _ := utf8.DecodeRuneInString(text[at+len(word):])
+		b.WriteString(text[:at])
+		if len(word) < concealedInWords && (inWord(before) || inWord(after)) {
+			b.WriteString(word)
+		} else {
+			b.WriteString("…")
+		}
+		text = text[at+len(word):]
+	}
+}
+
+func inWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }

@@ -1,0 +1,57 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// version is the version of the interface, which is part of every path.
+const version = "1"
+
+// settings returns the settings of huma: OpenAPI 3.1, no pages that load scripts from elsewhere, no links in answers.
+func settings() huma.Config {
+	c := huma.DefaultConfig("jig", version)
+	c.Info.Description = "Start agents, call tools, follow what happens, and decide what needs a person. " +
+		"The tenant and the principal follow from the API key. Ids of sessions may be given with or without the prefix of the tenant."
+	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
+	c.RejectUnknownQueryParameters = true
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{securityScheme: {
+		Type: "http", Scheme: "bearer", Description: "An API key: jig_<id>_<secret>, made by `jig api-key create`.",
+	}}
+	return c
+}
+
+// securityScheme is the name of the only credential so far.
+const securityScheme = "api_key"
+
+// Document returns the OpenAPI document, indented.
+func Document() ([]byte, error) { return New(Options{}).document() }
+
+func (a *API) document() ([]byte, error) {
+	compact, err := a.huma.OpenAPI().MarshalJSON()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // huma's own error says it
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, compact, "", "  "); err != nil {
+		return nil, err //nolint:wrapcheck // cannot happen: it is JSON
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+// serveDocument serves the document to everybody.
+func (a *API) serveDocument() {
+	document, err := a.document()
+	a.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		if err != nil {
+			a.refuse(w, r, a.problemOf(r.Context(), err))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(document) //nolint:errcheck // the client is gone
+	})
+}

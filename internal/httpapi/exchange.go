@@ -1,0 +1,136 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig/internal/identity/apikey"
+)
+
+// Limits of requests. The server limits headers and the time in which they arrive.
+const (
+	// MaxBody bounds the body of a request, in bytes.
+	MaxBody = 1 << 20
+	// bodyTimeout is how long a body may take to arrive.
+	bodyTimeout = 20 * time.Second
+	// answerTimeout is how long an answer may take, not counting streams. It is longer than the longest wait that a client may ask for.
+	answerTimeout = 2 * time.Minute
+)
+
+// Names of headers.
+const (
+	headerRequestID = "X-Request-Id"
+	headerKey       = "Idempotency-Key"
+	headerLastEvent = "Last-Event-ID"
+)
+
+// exchange is one request with what is known about it.
+type exchange struct {
+	id      string
+	request *http.Request
+	// body holds what was read of the request's body, for [exchange.values].
+	body bytes.Buffer
+	// key is the credential, once it was checked.
+	key apikey.Key
+}
+
+type exchangeKey struct{}
+
+// exchangeOf returns the exchange of a request's context. Outside of a request it is empty.
+func exchangeOf(ctx context.Context) *exchange {
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		return x
+	}
+	return &exchange{}
+}
+
+// Handler returns the handler of all requests.
+func (a *API) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		x := &exchange{id: "req_" + strings.ToLower(rand.Text())}
+		r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+		r.Body = recorded{io.TeeReader(r.Body, &x.body), r.Body}
+		x.request = r
+		answer := &recorder{ResponseWriter: w}
+		defer a.finish(r.Context(), answer, x, began)
+		a.protect(answer, x.id)
+		if !a.expects(r) {
+			a.refuse(answer, r, failed(http.StatusMisdirectedRequest, invalid("this server does not serve the host of the request").
+				WithHint("use the address in JIG_PUBLIC_URL")))
+			return
+		}
+		_ = http.NewResponseController(answer).SetWriteDeadline(began.Add(answerTimeout)) //nolint:errcheck // not every writer has deadlines
+		a.mux.ServeHTTP(answer, r)
+	})
+}
+
+// recorded is a body of which a copy is kept.
+type recorded struct {
+	io.Reader
+	io.Closer
+}
+
+// protect sets the headers that every answer has.
+func (a *API) protect(w http.ResponseWriter, id string) {
+	h := w.Header()
+	h.Set(headerRequestID, id)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+}
+
+// expects reports whether the request names a host of this server. Probes may come to any address.
+func (a *API) expects(r *http.Request) bool {
+	return len(a.options.Hosts) == 0 || r.URL.Path == "/healthz" || r.URL.Path == "/readyz" || slices.Contains(a.options.Hosts, strings.ToLower(r.Host))
+}
+
+// finish answers 500 if the request's goroutine panicked, and logs the request. The log has no values of the request.
+func (a *API) finish(ctx context.Context, w *recorder, x *exchange, began time.Time) {
+	if reason := recover(); reason != nil {
+		if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+			panic(reason)
+		}
+		a.options.Logger.ErrorContext(ctx, "a request panicked", slog.String("request_id", x.id), slog.Any("panic", reason), slog.String("stack", string(debug.Stack())))
+		if w.status == 0 {
+			a.refuse(w, x.request, malformed(http.StatusInternalServerError, nil))
+		}
+	}
+	a.options.Logger.InfoContext(ctx, "request", slog.String("request_id", x.id), slog.String("operation", x.request.Pattern), slog.Int("status", w.status),
+		slog.Duration("took", time.Since(began)), slog.String("tenant", x.key.Tenant), slog.String("key", x.key.ID))
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b) //nolint:wrapcheck // it is the caller's writer
+}
+
+// Unwrap lets [http.ResponseController] find the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

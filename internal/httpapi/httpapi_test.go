@@ -1,0 +1,405 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/httpapi"
+	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+var update = flag.Bool("update", false, "write testdata/openapi.json")
+
+// The document is what clients are generated from. Read the difference before you commit it: removing or renaming something breaks them.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	document, err := httpapi.Document()
+	require.NoError(t, err)
+	const file = "testdata/openapi.json"
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(file, document, 0o600))
+	}
+	golden, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(golden), string(document), "run go test ./internal/httpapi -update, and read the difference")
+	for range 5 {
+		again, err := httpapi.Document()
+		require.NoError(t, err)
+		require.Equal(t, string(document), string(again), "it is the same each time")
+	}
+}
+
+// sessions has another name than its interface, which has a method of that name.
+type sessions = httpapi.Sessions
+
+// engine is an engine whose answers the test sets. Operations that the test does not expect panic.
+type engine struct {
+	sessions
+	httpapi.Calls
+	httpapi.Reviews
+
+	start   func(o client.StartOptions) (client.Started, error)
+	decided []jig.Decision
+	result  func(ctx context.Context) error
+	status  jig.Status
+}
+
+func (e *engine) Start(_ context.Context, o client.StartOptions) (client.Started, error) {
+	return e.start(o)
+}
+
+func (e *engine) Decide(_ context.Context, _, id string, list []jig.Decision) (protocol.DecideResult, error) {
+	e.decided = append(e.decided, list...)
+	return protocol.DecideResult{SessionID: id, Decisions: []jig.Ruled{{Call: list[0].Call, Outcome: jig.DecisionAccepted}}}, nil
+}
+
+func (e *engine) Result(ctx context.Context, _, _ string) (protocol.PassResult, error) {
+	return protocol.PassResult{}, e.result(ctx)
+}
+
+func (e *engine) SessionResult(_ context.Context, tenant, id string) (protocol.SessionResult, error) {
+	if id != "known" {
+		return protocol.SessionResult{}, jig.Errorf(jig.CodeNotFound, "there is no session %s of %s", id, tenant).WithField("session")
+	}
+	return protocol.SessionResult{SessionID: id, Status: e.status, Calls: protocol.Counts(nil)}, nil
+}
+
+// keys are the valid keys, by hash.
+type keys struct {
+	mu   sync.Mutex
+	list map[string]apikey.Key
+}
+
+func (k *keys) add(tenant string, scopes ...string) string {
+	text, id, hash := apikey.New()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list[string(hash)] = apikey.Key{ID: id, Tenant: tenant, Principal: "ana", Scopes: scopes}
+	return text
+}
+
+func (k *keys) revokeAll() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.list)
+}
+
+func (k *keys) APIKey(_ context.Context, id string, hash []byte) (apikey.Key, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if key, ok := k.list[string(hash)]; ok && key.ID == id {
+		return key, nil
+	}
+	return apikey.Key{}, jig.Errorf(jig.CodeNotFound, "none")
+}
+
+func (k *keys) ValidAPIKeys(_ context.Context, _ []string) ([]string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var valid []string
+	for _, key := range k.list {
+		valid = append(valid, key.ID)
+	}
+	return valid, nil
+}
+
+// site is an API on a real connection.
+type site struct {
+	t      *testing.T
+	api    *httpapi.API
+	engine *engine
+	keys   *keys
+	log    *log
+	url    string
+	key    string
+}
+
+func newSite(t *testing.T, hosts ...string) *site {
+	t.Helper()
+	s := &site{t: t, engine: &engine{status: jig.StatusWorking}, keys: &keys{list: map[string]apikey.Key{}}, log: newLog()}
+	s.api = httpapi.New(httpapi.Options{
+		Engine: httpapi.Engine{Sessions: s.engine, Calls: s.engine, Reviews: s.engine}, Keys: s.keys, Log: s.log, Hosts: hosts,
+		Ready: func(context.Context) error { return nil }, Logger: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.api.Run(ctx) })
+	server := httptest.NewServer(s.api.Handler())
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	s.url, s.key = server.URL, s.keys.add("acme", apikey.Scopes()...)
+	return s
+}
+
+// reply is an answer without its body.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+}
+
+// open makes a request and returns the answer, whose body is still to be read.
+func (s *site) open(method, path, body string, headers ...string) (reply, io.Reader) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	require.NoError(s.t, err)
+	request.Header.Set("Authorization", "Bearer "+s.key)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { _ = answer.Body.Close() })
+	return reply{answer.StatusCode, answer.Header}, answer.Body
+}
+
+func (s *site) send(method, path, body string, headers ...string) (reply, string) {
+	s.t.Helper()
+	answer, content := s.open(method, path, body, headers...)
+	text, err := io.ReadAll(content)
+	require.NoError(s.t, err)
+	return answer, string(text)
+}
+
+// described is the part of a problem that the tests look at.
+type described struct {
+	Type, Title, Code, Detail, Reason, Field, Hint string
+	Status                                         int
+	RequestID                                      string `json:"request_id"`
+	Errors                                         []struct{ Location, Message string }
+}
+
+func problem(t *testing.T, answer reply, body string) described {
+	t.Helper()
+	require.Equal(t, "application/problem+json", answer.Header.Get("Content-Type"), body)
+	var p described
+	require.NoError(t, json.Unmarshal([]byte(body), &p), body)
+	require.Equal(t, answer.StatusCode, p.Status)
+	require.Equal(t, answer.Header.Get("X-Request-Id"), p.RequestID)
+	require.Equal(t, http.StatusText(p.Status), p.Title)
+	return p
+}
+
+// Every code has its status.
+func TestErrors_HaveOneStatusForEachCode(t *testing.T) {
+	t.Parallel()
+	want := map[jig.Code]int{
+		jig.CodeToolNotFound: 404, jig.CodeNotPermitted: 403, jig.CodeMissingParam: 422, jig.CodeInvalidInput: 422, jig.CodeDenied: 403,
+		jig.CodeExpired: 410, jig.CodeCanceled: 409, jig.CodeDuplicate: 409, jig.CodeTimeout: 504, jig.CodeRateLimited: 429,
+		jig.CodeOutcomeUnknown: 409, jig.CodeInvalidOutput: 502, jig.CodeNotFound: 404, jig.CodeConflict: 409, jig.CodeBudgetExhausted: 402,
+		jig.CodeUnavailable: 503, jig.CodeInternal: 500,
+	}
+	s := newSite(t)
+	for _, code := range jig.Codes() {
+		s.engine.start = func(client.StartOptions) (client.Started, error) {
+			e := jig.Errorf(code, "it does not work").WithField("agent").WithHint("try again").WithReason("because")
+			e.RetryAfter = 1500 * time.Millisecond
+			return client.Started{}, e
+		}
+		answer, body := s.send(http.MethodPost, "/v1/sessions", `{"agent":"a"}`)
+		p := problem(t, answer, body)
+		require.Equal(t, want[code], p.Status, code)
+		require.Equal(t, string(code), p.Code)
+		if code == jig.CodeInternal {
+			require.NotContains(t, body, "it does not work", "only the log says it")
+			continue
+		}
+		require.Equal(t, []string{"it does not work", "agent", "try again", "because"}, []string{p.Detail, p.Field, p.Hint, p.Reason})
+		if p.Status == 429 || p.Status == 503 {
+			require.Equal(t, "2", answer.Header.Get("Retry-After"))
+		}
+	}
+	require.Len(t, want, len(jig.Codes()))
+}
+
+// No error repeats a value of the request, wherever it is and whoever refuses it.
+func TestErrors_RepeatNoValue(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2-long"
+	s := newSite(t)
+	s.engine.start = func(o client.StartOptions) (client.Started, error) {
+		return client.Started{}, jig.Errorf(jig.CodeInvalidInput, "%q is not an agent, nor is %s; %s… neither", o.Agent, o.Task, jig.Cut(o.Task, 20)).
+			WithHint("did you mean " + o.Agent + "s?")
+	}
+	long := secret + strings.Repeat("x", 100)
+	for name, request := range map[string]struct{ path, body, key string }{
+		"an unknown member":   {"/v1/sessions", `{"agent":"a","password":"` + secret + `"}`, ""},
+		"a wrong type":        {"/v1/sessions", `{"agent":["` + secret + `"]}`, ""},
+		"no JSON":             {"/v1/sessions", `{"agent":"` + secret + `"`, ""},
+		"not an object":       {"/v1/sessions", `"` + secret + `"`, ""},
+		"the engine":          {"/v1/sessions", `{"agent":"` + secret + `","task":"` + long + `"}`, ""},
+		"a number":            {"/v1/sessions", `{"agent":4711471147114711}`, ""},
+		"a key":               {"/v1/sessions", `{"agent":"a"}`, secret + "\x01"},
+		"a query":             {"/v1/sessions?status=" + secret, "", ""},
+		"an unknown query":    {"/v1/sessions?x=" + secret, "", ""},
+		"a path":              {"/v1/sessions/" + secret + "/result", "", ""},
+		"an unknown path":     {"/v1/" + secret, "", ""},
+		"a tool":              {"/v1/tools/" + secret + "/calls", `{}`, ""},
+		"a wrong limit":       {"/v1/sessions?limit=" + secret, "", ""},
+		"a decision":          {"/v1/approvals/x/decision", `{"call":"1.1","answer":"` + secret + `","digest":"d"}`, ""},
+		"escaped in a string": {"/v1/sessions", `{"agent":"\u0068unter2-long\n` + secret + `"}`, ""},
+	} {
+		method := http.MethodGet
+		headers := []string{}
+		if request.body != "" {
+			method = http.MethodPost
+		}
+		if request.key != "" {
+			headers = []string{"Idempotency-Key", secret + " " + secret}
+		}
+		answer, body := s.send(method, request.path, request.body, headers...)
+		p := problem(t, answer, body)
+		require.GreaterOrEqual(t, p.Status, 400, name)
+		require.Less(t, p.Status, 500, "%s: %s", name, body)
+		require.NotContains(t, body, "hunter2", name)
+		require.NotContains(t, body, "47114711", name)
+	}
+}
+
+func TestRequests_AreLimited(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	answer, body := s.send(http.MethodPost, "/v1/sessions", `{"agent":"`+strings.Repeat("a", httpapi.MaxBody)+`"}`)
+	require.Equal(t, http.StatusRequestEntityTooLarge, problem(t, answer, body).Status)
+	answer, body = s.send(http.MethodPost, "/v1/sessions", "agent=a", "Content-Type", "application/x-www-form-urlencoded")
+	require.Equal(t, http.StatusUnsupportedMediaType, problem(t, answer, body).Status)
+	answer, body = s.send(http.MethodDelete, "/v1/sessions", "")
+	require.Equal(t, http.StatusMethodNotAllowed, problem(t, answer, body).Status)
+	require.Equal(t, []string{"GET", "POST"}, answer.Header.Values("Allow"))
+	answer, body = s.send(http.MethodGet, "/v2/sessions", "")
+	require.Equal(t, http.StatusNotFound, problem(t, answer, body).Status)
+	for _, header := range []string{"X-Content-Type-Options", "Content-Security-Policy", "Cache-Control"} {
+		require.NotEmpty(t, answer.Header.Get(header))
+	}
+}
+
+func TestHost_IsChecked(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "jig.example.com")
+	answer, body := s.send(http.MethodGet, "/v1/me", "")
+	require.Equal(t, http.StatusMisdirectedRequest, problem(t, answer, body).Status)
+	answer, _ = s.send(http.MethodGet, "/healthz", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode, "probes come to any address")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/me", nil)
+	require.NoError(t, err)
+	request.Host = "Jig.Example.com"
+	request.Header.Set("Authorization", "Bearer "+s.key)
+	good, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, good.Body.Close())
+	require.Equal(t, http.StatusOK, good.StatusCode)
+}
+
+func TestStart_ActsForTheKey(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var got client.StartOptions
+	s.engine.start = func(o client.StartOptions) (client.Started, error) {
+		got = o
+		return client.Started{SessionID: "acme.one", ClientID: "one"}, nil
+	}
+	answer, body := s.send(http.MethodPost, "/v1/sessions", `{"id":"one","agent":"a","input":{"n":1},"task":"t","model":"script/a"}`)
+	require.Equal(t, http.StatusCreated, answer.StatusCode, body)
+	require.Equal(t, "/v1/sessions/acme.one", answer.Header.Get("Location"))
+	require.JSONEq(t, `{"session_id":"acme.one","client_id":"one","status":"working"}`, body)
+	require.Equal(t, client.StartOptions{
+		Tenant: "acme", ID: "one", Agent: "a", Task: "t", Input: json.RawMessage(`{"n":1}`), Model: "script/a", Source: jig.SourceAPI, Check: true,
+		Principal: jig.Principal{ID: "ana", Claimed: true},
+	}, got)
+	for _, member := range []string{"tenant", "principal", "by", "source"} {
+		answer, body := s.send(http.MethodPost, "/v1/sessions", `{"agent":"a","`+member+`":"somebody"}`)
+		require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode, body)
+	}
+}
+
+func TestStart_KnowsRepeatedRequests(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.log.status = jig.StatusCompleted
+	s.engine.start = func(o client.StartOptions) (client.Started, error) {
+		if o.Agent == "other" {
+			return client.Started{}, jig.Errorf(jig.CodeConflict, "the id was used").WithField("id")
+		}
+		return client.Started{SessionID: "known", Existing: true}, nil
+	}
+	answer, body := s.send(http.MethodPost, "/v1/sessions", `{"agent":"a"}`, "Idempotency-Key", "k1")
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	require.Equal(t, "true", answer.Header.Get("Idempotent-Replayed"))
+	require.Contains(t, body, `"status":"completed"`)
+	answer, body = s.send(http.MethodPost, "/v1/sessions", `{"agent":"other"}`, "Idempotency-Key", "k1")
+	require.Equal(t, "Idempotency-Key", problem(t, answer, body).Field)
+	require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode)
+	answer, _ = s.send(http.MethodPost, "/v1/sessions", `{"agent":"other","id":"one"}`)
+	require.Equal(t, http.StatusConflict, answer.StatusCode)
+}
+
+func TestDecide_ByTheKeysPrincipal(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	answer, body := s.send(http.MethodPost, "/v1/approvals/known/decision", `{"call":"1.1/page","answer":"deny","digest":"d","reason":"no"}`)
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	require.JSONEq(t, `{"call":"1.1/page","outcome":"accepted"}`, body)
+	require.Equal(t, []jig.Decision{{Call: "1.1/page", By: "ana", Answer: jig.AnswerDeny, Digest: "d", Reason: "no"}}, s.engine.decided)
+	for _, bad := range []string{`{"call":"1.1","answer":"approve"}`, `{"call":"1.1","answer":"approve","digest":""}`, `{"call":"1.1","answer":"delegate","digest":"d"}`, `{"call":"1.1","answer":"approve","digest":"d","by":"ben"}`} {
+		answer, body := s.send(http.MethodPost, "/v1/approvals/known/decision", bad)
+		require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode, body)
+	}
+	s.key = s.keys.add("acme", apikey.DefaultScopes()...)
+	answer, body = s.send(http.MethodPost, "/v1/approvals/known/decision", `{"call":"1.1","answer":"approve","digest":"d"}`)
+	require.Equal(t, "scope", problem(t, answer, body).Reason)
+	require.Len(t, s.engine.decided, 1)
+}
+
+// A request that waits ends with 202 when its time is over, when the server stops, and when its key is revoked.
+func TestResult_WaitsAsLongAsItMay(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(s *site){
+		"time is over": func(*site) {}, "the server stops": func(s *site) { s.api.Drain() }, "the key is revoked": func(s *site) { s.keys.revokeAll() },
+	} {
+		s := newSite(t)
+		s.engine.result = func(ctx context.Context) error {
+			end(s)
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		wait := map[bool]string{true: "1", false: "60"}[name == "time is over"]
+		answer, body := s.send(http.MethodGet, "/v1/sessions/known/result?wait="+wait, "")
+		require.Equal(t, http.StatusAccepted, answer.StatusCode, "%s: %s", name, body)
+	}
+}
+
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for _, path := range []string{"/healthz", "/readyz", "/openapi.json"} {
+		answer, body := s.send(http.MethodGet, path, "", "Authorization", "")
+		require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	}
+	s.api.Drain()
+	answer, body := s.send(http.MethodGet, "/readyz", "")
+	require.Equal(t, http.StatusServiceUnavailable, problem(t, answer, body).Status)
+	answer, _ = s.send(http.MethodGet, "/healthz", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+}

@@ -1,0 +1,245 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+// statusText returns a status as the OpenAPI document names it; 0 means 200.
+func statusText(status int) string { return strconv.Itoa(cmp.Or(status, http.StatusOK)) }
+
+// Identified holds the header of requests that start something.
+type Identified struct {
+	Key string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]+$" doc:"A repeated request with the same key finds what the first one started. Instead of an id."`
+}
+
+// One names a session in the path.
+type One struct {
+	Session string `path:"session" maxLength:"192" doc:"The id of the session"`
+}
+
+type startRequest struct {
+	Identified
+	Body struct {
+		ID       string          `json:"id,omitempty" doc:"An id of your own, unique in the tenant, such as order-7"`
+		Agent    string          `json:"agent,omitempty" doc:"The name of a registered agent"`
+		Document string          `json:"document,omitempty" doc:"The document of an agent that is not registered, instead of a name"`
+		Task     string          `json:"task,omitempty" doc:"The first message to the agent"`
+		Input    json.RawMessage `json:"input,omitempty" doc:"The input, an object that fits the agent's schema"`
+		Model    string          `json:"model,omitempty" doc:"A model instead of the agent's own"`
+	} `nameHint:"StartSession"`
+}
+
+// startedSession is a session that a request started, or had started before.
+type startedSession struct {
+	SessionID string     `json:"session_id"`
+	ClientID  string     `json:"client_id,omitempty" doc:"The id that the client chose"`
+	Status    jig.Status `json:"status" enum:"working,input_required,completed,failed,canceled"`
+}
+
+type startAnswer struct {
+	Status   int
+	Location string `header:"Location"`
+	Replayed string `header:"Idempotent-Replayed" doc:"true if nothing was started because the same request was made before"`
+	Body     startedSession
+}
+
+func (a *API) startSession(ctx context.Context, in *startRequest) (*startAnswer, error) {
+	tenant, who := callerOf(ctx)
+	b := in.Body
+	if b.Agent != "" && b.Document != "" {
+		return nil, invalid("give an agent or a document, not both").WithField("document")
+	}
+	o := client.StartOptions{
+		Tenant: tenant, ID: b.ID, Key: in.Key, Agent: b.Agent, Document: b.Document, Task: b.Task, Input: b.Input, Model: b.Model,
+		Principal: who, Source: jig.SourceAPI, Check: true,
+	}
+	if b.Document != "" {
+		o.DocumentName = "agent.md"
+	}
+	started, err := a.options.Engine.Start(ctx, o)
+	if err != nil {
+		return nil, replayed(in.Key, err)
+	}
+	answer := &startAnswer{
+		Status: http.StatusCreated, Location: "/v1/sessions/" + started.SessionID,
+		Body: startedSession{SessionID: started.SessionID, ClientID: started.ClientID, Status: jig.StatusWorking},
+	}
+	if started.Existing {
+		answer.Status, answer.Replayed = http.StatusOK, "true"
+		if answer.Body.Status, err = a.standing(ctx, tenant, started.SessionID); err != nil {
+			return nil, err
+		}
+	}
+	return answer, nil
+}
+
+// replayed returns the error of a start. Another request under a used key is not a conflict about an id, which the client did not choose.
+func replayed(key string, err error) error {
+	e := jig.AsError(err)
+	if key == "" || e.Code != jig.CodeConflict || e.Field != "id" {
+		return err
+	}
+	return failed(http.StatusUnprocessableEntity, jig.Errorf(jig.CodeConflict, "the idempotency key was used for another request").
+		WithField(headerKey).WithHint("repeat the first request exactly, or choose another key"))
+}
+
+// standing returns the status of a session, also before a worker has picked it up.
+func (a *API) standing(ctx context.Context, tenant, id string) (jig.Status, error) {
+	session, err := a.options.Log.Session(ctx, tenant, id)
+	if jig.CodeOf(err) != jig.CodeNotFound {
+		return session.Status, err
+	}
+	result, err := a.options.Engine.SessionResult(ctx, tenant, id)
+	return result.Status, err
+}
+
+type listSessionsRequest struct {
+	Status      string    `query:"status" enum:"working,input_required,completed,failed,canceled"`
+	Agent       string    `query:"agent" maxLength:"200" doc:"Only sessions of this agent; call for single calls"`
+	RequestedBy string    `query:"requested_by" maxLength:"200" doc:"Only sessions that this principal started"`
+	Parent      string    `query:"parent" maxLength:"192" doc:"Only sessions that this session started"`
+	Children    bool      `query:"children" doc:"Also sessions that other sessions started"`
+	Before      time.Time `query:"before" doc:"Only sessions that were started before this time"`
+	After       time.Time `query:"after" doc:"Only sessions that were started after this time"`
+	Page
+}
+
+// Page holds the parameters of lists.
+type Page struct {
+	Cursor string `query:"cursor" maxLength:"2000" doc:"next_cursor of the page before, with the same filter"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"40" doc:"The most entries of the page, which may have fewer although others follow"`
+}
+
+type sessionsAnswer struct {
+	Body struct {
+		Sessions []protocol.SessionItem `json:"sessions"`
+		Next     string                 `json:"next_cursor,omitempty"`
+	} `nameHint:"SessionList"`
+}
+
+func (a *API) listSessions(ctx context.Context, in *listSessionsRequest) (*sessionsAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	found, err := a.options.Engine.Sessions.Sessions(ctx, tenant, protocol.SessionFilter{
+		Status: jig.Status(in.Status), Agent: in.Agent, RequestedBy: in.RequestedBy, ParentID: in.Parent, Roots: !in.Children && in.Parent == "",
+		Before: in.Before, After: in.After,
+	}, in.Cursor, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	var answer sessionsAnswer
+	answer.Body.Sessions, answer.Body.Next = append([]protocol.SessionItem{}, found.Sessions...), found.Next
+	return &answer, nil
+}
+
+type sessionAnswer struct{ Body jig.SessionView }
+
+func (a *API) getSession(ctx context.Context, in *One) (*sessionAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	view, err := a.options.Engine.Status(ctx, tenant, in.Session)
+	if jig.CodeOf(err) != jig.CodeNotFound {
+		return &sessionAnswer{Body: view}, err
+	}
+	result, err := a.options.Engine.SessionResult(ctx, tenant, in.Session) // no worker may have picked it up yet
+	return &sessionAnswer{Body: jig.SessionView{
+		SessionID: result.SessionID, ClientID: result.ClientID, Status: result.Status, Reason: result.Reason, Error: result.Error,
+		Pending: []jig.Pending{}, Calls: []jig.CallView{},
+	}}, err
+}
+
+type resultRequest struct {
+	One
+	Wait int `query:"wait" minimum:"0" maximum:"60" doc:"How many seconds to wait for the end"`
+}
+
+type resultAnswer struct {
+	Status int
+	Body   protocol.SessionResult
+}
+
+func (a *API) getResult(ctx context.Context, in *resultRequest) (*resultAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	result, err := a.options.Engine.SessionResult(ctx, tenant, in.Session)
+	if err == nil && !result.Status.Final() && in.Wait > 0 {
+		waiting, over := a.patiently(ctx, time.Duration(in.Wait)*time.Second)
+		_, err = a.options.Engine.Result(waiting, tenant, in.Session)
+		if waiting.Err() != nil {
+			err = nil
+		}
+		if over(); err == nil {
+			result, err = a.options.Engine.SessionResult(ctx, tenant, in.Session)
+		}
+	}
+	answer := &resultAnswer{Status: http.StatusOK, Body: result}
+	if !result.Status.Final() {
+		answer.Status = http.StatusAccepted
+	}
+	return answer, err
+}
+
+type transcriptRequest struct {
+	One
+	Cursor string `query:"cursor" maxLength:"2000" doc:"next_cursor of the page before"`
+}
+
+type transcriptAnswer struct {
+	Body struct {
+		SessionID string                     `json:"session_id"`
+		ClientID  string                     `json:"client_id,omitempty"`
+		Opening   *protocol.Opening          `json:"opening,omitempty" doc:"What the session was started with; only on the first page"`
+		Entries   []protocol.TranscriptEntry `json:"entries"`
+		Next      string                     `json:"next_cursor,omitempty"`
+	} `nameHint:"Transcript"`
+}
+
+func (a *API) getTranscript(ctx context.Context, in *transcriptRequest) (*transcriptAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	found, err := a.options.Engine.Transcript(ctx, tenant, in.Session, in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	var answer transcriptAnswer
+	b := &answer.Body
+	b.SessionID, b.ClientID, b.Opening, b.Entries, b.Next = found.SessionID, found.ClientID, found.Opening, found.Entries, found.Next
+	return &answer, nil
+}
+
+type messageRequest struct {
+	One
+	Body struct {
+		Text string `json:"text" minLength:"1"`
+		ID   string `json:"id,omitempty" maxLength:"256" doc:"An id of your own: the session accepts only one message with it"`
+	} `nameHint:"SendMessage"`
+}
+
+// acceptedAnswer says that a session was told.
+type acceptedAnswer struct {
+	Body struct {
+		SessionID string `json:"session_id"`
+	} `nameHint:"Accepted"`
+}
+
+func accepted(tenant, session string) *acceptedAnswer {
+	var answer acceptedAnswer
+	answer.Body.SessionID = jig.SessionID(tenant, session)
+	return &answer
+}
+
+func (a *API) sendMessage(ctx context.Context, in *messageRequest) (*acceptedAnswer, error) {
+	tenant, who := callerOf(ctx)
+	err := a.options.Engine.Say(ctx, tenant, in.Session, protocol.Message{Text: in.Body.Text, By: who.ID, ID: in.Body.ID})
+	return accepted(tenant, in.Session), err
+}
+
+func (a *API) cancelSession(ctx context.Context, in *One) (*acceptedAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	return accepted(tenant, in.Session), a.options.Engine.Cancel(ctx, tenant, in.Session)
+}

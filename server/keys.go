@@ -1,0 +1,56 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/store"
+)
+
+// CreateAPIKey makes an API key with the given properties and stores its hash. It returns the key's text, which cannot be found again.
+func CreateAPIKey(ctx context.Context, s Settings, logger *slog.Logger, k apikey.Key) (text string, created apikey.Key, err error) {
+	if err := k.Check(time.Now()); err != nil {
+		return "", k, err
+	}
+	err = withStore(ctx, s, logger, func(db *store.DB) error {
+		var hash []byte
+		text, k.ID, hash = apikey.New()
+		created, err = db.CreateAPIKey(ctx, k, hash)
+		return err
+	})
+	return text, created, err
+}
+
+// ReplaceAPIKey is like [CreateAPIKey], but first revokes all keys of the tenant with the same name.
+func ReplaceAPIKey(ctx context.Context, s Settings, logger *slog.Logger, k apikey.Key) (text string, created apikey.Key, err error) {
+	err = withStore(ctx, s, logger, func(db *store.DB) error { return db.RevokeAPIKeysNamed(ctx, k.Tenant, k.Name) })
+	if err != nil {
+		return "", k, err
+	}
+	return CreateAPIKey(ctx, s, logger, k)
+}
+
+// APIKeys lists a tenant's API keys, the oldest first, including those that are no longer valid.
+func APIKeys(ctx context.Context, s Settings, logger *slog.Logger, tenant string) (keys []apikey.Key, err error) {
+	err = withStore(ctx, s, logger, func(db *store.DB) error {
+		keys, err = db.APIKeys(ctx, tenant)
+		return err
+	})
+	return keys, err
+}
+
+// RevokeAPIKey ends a key. Requests that use it are refused from then on, and its open streams end within a second.
+func RevokeAPIKey(ctx context.Context, s Settings, logger *slog.Logger, tenant, id string) error {
+	return withStore(ctx, s, logger, func(db *store.DB) error { return db.RevokeAPIKey(ctx, tenant, id) })
+}
+
+func withStore(ctx context.Context, s Settings, logger *slog.Logger, do func(db *store.DB) error) error {
+	db, err := openStore(ctx, s, logger)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return do(db)
+}

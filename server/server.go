@@ -1,0 +1,186 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	sdk "go.temporal.io/sdk/client"
+	sdklog "go.temporal.io/sdk/log"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/httpapi"
+	"github.com/jig-run/jig/internal/store"
+)
+
+// Limits of connections. Those of requests are in internal/httpapi.
+const (
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 2 * time.Minute
+	// MaxHeader bounds the headers of a request, in bytes.
+	MaxHeader = 16 << 10
+	// readyTimeout is how long the database and Temporal may take to answer a probe.
+	readyTimeout = 3 * time.Second
+)
+
+// Server is a running server.
+type Server struct {
+	settings Settings
+	logger   *slog.Logger
+	store    *store.DB
+	temporal sdk.Client
+	api      *httpapi.API
+	http     *http.Server
+	listener net.Listener
+	broken   chan error
+	// beside holds what runs beside the requests, and end ends it.
+	beside sync.WaitGroup
+	end    context.CancelFunc
+	stop   sync.Once
+}
+
+// Start starts a server and returns once it accepts requests. Its errors are written for the person who configured the server.
+func Start(ctx context.Context, s Settings, logger *slog.Logger) (*Server, error) {
+	running := &Server{settings: s, logger: logger, broken: make(chan error, 1), end: func() {}}
+	if err := running.start(ctx); err != nil {
+		running.Stop(ctx)
+		return nil, err
+	}
+	return running, nil
+}
+
+func (s *Server) start(ctx context.Context) (err error) {
+	if err := s.settings.check(); err != nil {
+		return err
+	}
+	if s.store, err = openStore(ctx, s.settings, s.logger); err != nil {
+		return err
+	}
+	options := s.settings.Temporal.Temporal
+	options.Logger = sdklog.NewStructuredLogger(s.logger)
+	if s.temporal, err = client.DialTemporal(ctx, options, 0); err != nil {
+		return err
+	}
+	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.settings.Address); err != nil {
+		return jig.Errorf(jig.CodeUnavailable, "cannot listen on %s: %w", s.settings.Address, err).WithField(EnvAddress)
+	}
+	_, port, err := net.SplitHostPort(s.listener.Addr().String())
+	if err != nil {
+		return fmt.Errorf("the address that the server listens on: %w", err)
+	}
+	engine := client.New(s.temporal, client.Options{TaskQueue: s.settings.Temporal.TaskQueue, Reader: newReads(s.store, s.logger)})
+	s.api = httpapi.New(httpapi.Options{ //nolint:contextcheck // each request has its own
+		Engine: httpapi.Engine{Sessions: engine, Calls: engine, Reviews: engine},
+		Keys:   s.store, Log: s.store, Ready: s.ready, Hosts: s.settings.hosts(port), Logger: s.logger,
+	})
+	return s.serve(ctx)
+}
+
+// serve begins to accept requests.
+func (s *Server) serve(ctx context.Context) error {
+	ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s.http = &http.Server{
+		Handler: s.api.Handler(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: MaxHeader,
+		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
+	}
+	if s.settings.TLSCert != "" {
+		certificate, err := tls.LoadX509KeyPair(s.settings.TLSCert, s.settings.TLSKey)
+		if err != nil {
+			return jig.Errorf(jig.CodeInvalidInput, "the certificate cannot be used: %w", err).WithField(EnvTLSCert)
+		}
+		s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+		s.listener = tls.NewListener(s.listener, s.http.TLSConfig)
+	}
+	s.beside.Go(func() { s.api.Run(ctx) })
+	s.beside.Go(func() {
+		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+			s.broken <- err
+		}
+	})
+	s.logger.InfoContext(ctx, "server ready", slog.String("address", s.listener.Addr().String()), slog.String("url", s.URL()))
+	return nil
+}
+
+// ready returns an error while requests cannot be served.
+func (s *Server) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if err := s.store.Ready(ctx); err != nil {
+		return err
+	}
+	_, err := s.temporal.CheckHealth(ctx, &sdk.CheckHealthRequest{})
+	return err //nolint:wrapcheck // it is only logged
+}
+
+// URL returns the address of the server: the public one if it is set, else the one that it listens on.
+func (s *Server) URL() string {
+	switch {
+	case s.settings.PublicURL != "":
+		return s.settings.PublicURL
+	case s.settings.TLSCert != "":
+		return "https://" + s.listener.Addr().String()
+	}
+	return "http://" + s.listener.Addr().String()
+}
+
+// Broken returns a channel that receives the error after which the server accepts no more requests.
+func (s *Server) Broken() <-chan error { return s.broken }
+
+// Stop accepts no more requests, ends streams, gives other requests time to finish, even if ctx has ended, and closes the connections. It may
+// be called again.
+func (s *Server) Stop(ctx context.Context) {
+	s.stop.Do(func() {
+		if s.http != nil {
+			s.api.Drain()
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.settings.StopTimeout)
+			defer cancel()
+			if err := s.http.Shutdown(ctx); err != nil {
+				s.logger.WarnContext(ctx, "requests were cut off", slog.Any("error", err))
+				_ = s.http.Close()
+			}
+		} else if s.listener != nil {
+			_ = s.listener.Close()
+		}
+		s.end()
+		s.beside.Wait()
+		if s.temporal != nil {
+			s.temporal.Close()
+		}
+		if s.store != nil {
+			s.store.Close()
+		}
+	})
+}
+
+// Run runs a server until ctx ends.
+func Run(ctx context.Context, s Settings, logger *slog.Logger) error {
+	running, err := Start(ctx, s, logger)
+	if err != nil {
+		return err
+	}
+	defer running.Stop(ctx)
+	select {
+	case err := <-running.Broken():
+		return fmt.Errorf("the server cannot continue: %w", err)
+	case <-ctx.Done():
+		logger.InfoContext(ctx, "server is stopping: requests get time to finish", slog.Duration("at_most", s.StopTimeout))
+		return nil
+	}
+}
+
+// OpenAPI returns the OpenAPI document of the server's interface, as indented JSON.
+func OpenAPI() ([]byte, error) { return httpapi.Document() }
+
+func openStore(ctx context.Context, s Settings, logger *slog.Logger) (*store.DB, error) {
+	if err := s.needsDatabase(); err != nil {
+		return nil, err
+	}
+	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Logger: logger})
+}

@@ -1,0 +1,186 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/setting"
+)
+
+// Environment variables of the settings. Those for Temporal are in package client.
+const (
+	EnvAddress       = "JIG_HTTP_ADDR"
+	EnvPublicURL     = "JIG_PUBLIC_URL"
+	EnvTLSCert       = "JIG_TLS_CERT"
+	EnvTLSKey        = "JIG_TLS_KEY"
+	EnvBehindProxy   = "JIG_BEHIND_PROXY"
+	EnvDatabaseURL   = "JIG_SERVER_DATABASE_URL"
+	EnvDatabaseConns = "JIG_DATABASE_MAX_CONNS"
+	EnvLogLevel      = "JIG_LOG_LEVEL"
+	EnvLogFormat     = "JIG_LOG_FORMAT"
+	EnvStopTimeout   = "JIG_STOP_TIMEOUT"
+)
+
+// Settings configure a server.
+type Settings struct {
+	// Temporal says how to reach Temporal and which task queue the workers poll.
+	Temporal client.Settings
+	// DatabaseURL connects as the server's role, which reads what tenants have and writes only the server's own tables. Required.
+	DatabaseURL string
+	// DatabaseMaxConns bounds the number of database connections; 0 means the store's default (4 per CPU, at least 8).
+	DatabaseMaxConns int
+	// Address is the host:port to listen on; default 127.0.0.1:8480. Port 0 picks a free one.
+	Address string
+	// PublicURL is the address under which clients reach the server; requests for other hosts are refused. It may be empty if only this
+	// machine can reach Address.
+	PublicURL string
+	// TLSCert and TLSKey are the files of a certificate and its key. Both or neither.
+	TLSCert, TLSKey string
+	// BehindProxy says that a proxy in front of the server takes care of TLS.
+	BehindProxy bool
+	// LogLevel is debug, info, warn or error; default info.
+	LogLevel slog.Level
+	// LogJSON writes the log as JSON lines; default text.
+	LogJSON bool
+	// StopTimeout is how long requests get to finish when the server stops; default 20 s.
+	StopTimeout time.Duration
+}
+
+// Defaults of the settings.
+const (
+	defaultAddress     = "127.0.0.1:8480"
+	defaultStopTimeout = 20 * time.Second
+)
+
+// ReadSettings reads the settings. A setting comes from the first source in r that has it.
+func ReadSettings(r client.SettingsRequest) (Settings, error) {
+	temporal, err := client.LoadSettings(r)
+	if err != nil {
+		return Settings{}, err
+	}
+	env := setting.Reader{Env: client.ParseEnviron(r.Environ), Dev: r.DevEnv}
+	s := Settings{
+		Temporal:         temporal,
+		DatabaseURL:      env.Text(EnvDatabaseURL, ""),
+		DatabaseMaxConns: env.Number(EnvDatabaseConns, 0),
+		Address:          env.Text(EnvAddress, defaultAddress),
+		PublicURL:        env.Text(EnvPublicURL, ""),
+		TLSCert:          env.Text(EnvTLSCert, ""),
+		TLSKey:           env.Text(EnvTLSKey, ""),
+		BehindProxy:      env.Flag(EnvBehindProxy),
+		LogLevel:         env.Level(EnvLogLevel),
+		LogJSON:          env.Choice(EnvLogFormat, "text", "json") == "json",
+		StopTimeout:      env.Duration(EnvStopTimeout, defaultStopTimeout),
+	}
+	return s, env.Err
+}
+
+// Describe lists the settings for the help text.
+func Describe() string {
+	rows := [][2]string{
+		{client.EnvAddress, "host:port of Temporal; default: Temporal's own environment and profile, then " + client.DefaultAddress},
+		{client.EnvNamespace, "Temporal namespace; default: the same sources, then " + client.DefaultNamespace},
+		{client.EnvTaskQueue, "task queue of the workers; default jig"},
+		{EnvDatabaseURL, "PostgreSQL, as the server's role; required"},
+		{EnvDatabaseConns, "most database connections at once; default 4 per CPU, at least 8"},
+		{EnvAddress, "host:port to listen on; default " + defaultAddress},
+		{EnvPublicURL, "address under which clients reach the server, e.g. https://jig.example.com; required unless only this machine can reach it"},
+		{EnvTLSCert, "file of the certificate; default none"},
+		{EnvTLSKey, "file of the certificate's key; default none"},
+		{EnvBehindProxy, "true if a proxy in front of the server takes care of TLS; default false"},
+		{EnvLogLevel, "debug, info, warn or error; default info"},
+		{EnvLogFormat, "text or json; default text"},
+		{EnvStopTimeout, "how long requests may take to finish when the server stops; default 20s"},
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		_, _ = fmt.Fprintf(&b, "  %-24s %s\n", row[0], row[1])
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// Logger returns a logger that writes to w with the configured level and format.
+func (s Settings) Logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: s.LogLevel}
+	if s.LogJSON {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// check returns an error if the settings do not allow a safe start.
+func (s Settings) check() error {
+	if err := s.needsDatabase(); err != nil {
+		return err
+	}
+	host, _, err := net.SplitHostPort(s.Address)
+	if err != nil {
+		return jig.Errorf(jig.CodeInvalidInput, "%s is not host:port", EnvAddress).WithField(EnvAddress)
+	}
+	if (s.TLSCert == "") != (s.TLSKey == "") {
+		return jig.Errorf(jig.CodeInvalidInput, "a certificate and its key belong together").WithField(EnvTLSCert).
+			WithHint("set both " + EnvTLSCert + " and " + EnvTLSKey)
+	}
+	if err := s.checkPublicURL(); err != nil || loopback(host) {
+		return err
+	}
+	if !s.BehindProxy && s.TLSCert == "" {
+		return jig.Errorf(jig.CodeInvalidInput, "others can reach %s, and the server has no TLS: API keys would travel in clear text", s.Address).
+			WithField(EnvAddress).WithHint("set " + EnvTLSCert + " and " + EnvTLSKey + ", or " + EnvBehindProxy + "=1 if a proxy takes care of TLS")
+	}
+	if s.PublicURL == "" {
+		return jig.Errorf(jig.CodeInvalidInput, "%s is not set, and others can reach the server", EnvPublicURL).WithField(EnvPublicURL).
+			WithHint("set it to the address that clients use, e.g. https://jig.example.com")
+	}
+	return nil
+}
+
+func (s Settings) needsDatabase() error {
+	if s.DatabaseURL == "" {
+		return jig.Errorf(jig.CodeInvalidInput, "%s is not set: it names the database as the server's role", EnvDatabaseURL).WithField(EnvDatabaseURL).
+			WithHint("`make dev` starts a database and writes it to " + client.DevEnvFile)
+	}
+	return nil
+}
+
+func (s Settings) checkPublicURL() error {
+	if s.PublicURL == "" {
+		return nil
+	}
+	u, err := url.Parse(s.PublicURL)
+	if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+		return jig.Errorf(jig.CodeInvalidInput, "%s is not an address like https://jig.example.com, without a path", EnvPublicURL).WithField(EnvPublicURL)
+	}
+	return nil
+}
+
+// loopback reports whether only this machine can reach a host.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// hosts returns the values of the Host header that requests may have, given the port on which the server listens.
+func (s Settings) hosts(port string) []string {
+	if s.PublicURL == "" {
+		return []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port}
+	}
+	u, err := url.Parse(s.PublicURL)
+	if err != nil { // check refuses it
+		return nil
+	}
+	host := strings.ToLower(u.Host)
+	if u.Port() != "" {
+		return []string{host}
+	}
+	return []string{host, host + ":" + map[string]string{"http": "80", "https": "443"}[u.Scheme]}
+}
