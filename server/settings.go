@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -81,7 +80,7 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 		LogJSON:          env.Choice(EnvLogFormat, "text", "json") == "json",
 		StopTimeout:      env.Duration(EnvStopTimeout, defaultStopTimeout),
 	}
-	return s, env.Err
+	return s, env.Err()
 }
 
 // Describe lists the settings for the help text.
@@ -101,20 +100,12 @@ func Describe() string {
 		{EnvLogFormat, "text or json; default text"},
 		{EnvStopTimeout, "how long requests may take to finish when the server stops; default 20s"},
 	}
-	var b strings.Builder
-	for _, row := range rows {
-		_, _ = fmt.Fprintf(&b, "  %-24s %s\n", row[0], row[1])
-	}
-	return strings.TrimRight(b.String(), "\n")
+	return setting.Table(rows)
 }
 
 // Logger returns a logger that writes to w with the configured level and format.
 func (s Settings) Logger(w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: s.LogLevel}
-	if s.LogJSON {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return setting.Logger(w, s.LogLevel, s.LogJSON)
 }
 
 // check returns an error if the settings do not allow a safe start.

@@ -19,13 +19,13 @@ var deploymentForm = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9_-]{0,99}):([A-Z
 
 // deployment reads the version of the workers. It is empty if it is not set.
 func (r *reader) deployment(name string) sdkworker.WorkerDeploymentVersion {
-	v := r.text(name, "")
+	v := r.Text(name, "")
 	if v == "" {
 		return sdkworker.WorkerDeploymentVersion{}
 	}
 	parts := deploymentForm.FindStringSubmatch(v)
 	if parts == nil {
-		r.refuse(name, "NAME:BUILD, e.g. jig:2026-11-22 (letters, digits, '_' and '-'; in BUILD also '.' and '+')")
+		r.Refuse(name, "NAME:BUILD, e.g. jig:2026-11-22 (letters, digits, '_' and '-'; in BUILD also '.' and '+')")
 		return sdkworker.WorkerDeploymentVersion{}
 	}
 	return sdkworker.WorkerDeploymentVersion{DeploymentName: parts[1], BuildID: parts[2]}

@@ -8,6 +8,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/setting"
 )
 
 func TestDeployment_IsRead(t *testing.T) {
@@ -29,13 +30,13 @@ func TestDeployment_IsRead(t *testing.T) {
 		if len(text) > 8 && text[:8] == "refused " {
 			value, refused = text[8:], true
 		}
-		r := reader{env: map[string]string{EnvDeployment: value}}
+		r := reader{setting.Reader{Env: map[string]string{EnvDeployment: value}}}
 		require.Equal(t, want, r.deployment(EnvDeployment), text)
 		if refused {
-			require.ErrorContains(t, r.err(), "JIG_DEPLOYMENT is not NAME:BUILD", text)
-			require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(r.err()))
+			require.ErrorContains(t, r.Err(), "JIG_DEPLOYMENT is not NAME:BUILD", text)
+			require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(r.Err()))
 		} else {
-			require.NoError(t, r.err(), text)
+			require.NoError(t, r.Err(), text)
 		}
 	}
 }

@@ -3,19 +3,17 @@ package worker
 import (
 	"crypto/ed25519"
 	"encoding/base64"
-	"fmt"
 	"io"
 	"log/slog"
-	"strconv"
 	"strings"
 	"time"
 
 	sdkworker "go.temporal.io/sdk/worker"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/setting"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/internal/workdir"
 	"github.com/jig-run/jig/model"
@@ -130,7 +128,7 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 	if err != nil {
 		return Settings{}, err
 	}
-	env := reader{env: client.ParseEnviron(r.Environ), dev: r.DevEnv}
+	env := reader{setting.Reader{Env: client.ParseEnviron(r.Environ), Dev: r.DevEnv}}
 	return env.settings(temporal)
 }
 
@@ -138,34 +136,34 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 func (r *reader) settings(temporal client.Settings) (Settings, error) {
 	s := Settings{
 		Temporal:          temporal,
-		DatabaseURL:       r.text(EnvDatabaseURL, ""),
-		DatabaseOwnerURL:  r.text(EnvDatabaseOwnerURL, ""),
-		ServerDatabaseURL: r.text(EnvServerURL, ""),
-		DatabaseMaxConns:  r.number(EnvDatabaseConns, 0),
-		Installation:      r.text(EnvInstallation, ""),
+		DatabaseURL:       r.Text(EnvDatabaseURL, ""),
+		DatabaseOwnerURL:  r.Text(EnvDatabaseOwnerURL, ""),
+		ServerDatabaseURL: r.Text(EnvServerURL, ""),
+		DatabaseMaxConns:  r.Number(EnvDatabaseConns, 0),
+		Installation:      r.Text(EnvInstallation, ""),
 		Deployment:        r.deployment(EnvDeployment),
-		Workdir:           r.text(EnvWorkdir, ""),
-		AllowLoopback:     r.flag(EnvAllowLoopback),
-		AllowHosts:        r.list(EnvAllowHosts),
-		LogLevel:          r.level(EnvLogLevel),
-		LogJSON:           r.choice(EnvLogFormat, "text", "json") == "json",
-		StopTimeout:       r.duration(EnvStopTimeout, defaultStopTimeout),
-		WorkflowCache:     r.number(EnvWorkflowCache, defaultWorkflowCache),
-		WorkflowTasks:     r.number(EnvWorkflowTasks, 0),
-		Signals:           tenancy.SignalMode(r.choice(EnvSignals, string(tenancy.SignalsSigned), string(tenancy.SignalsTrusted), string(tenancy.SignalsOff))),
+		Workdir:           r.Text(EnvWorkdir, ""),
+		AllowLoopback:     r.Flag(EnvAllowLoopback),
+		AllowHosts:        r.List(EnvAllowHosts),
+		LogLevel:          r.Level(EnvLogLevel),
+		LogJSON:           r.Choice(EnvLogFormat, "text", "json") == "json",
+		StopTimeout:       r.Duration(EnvStopTimeout, defaultStopTimeout),
+		WorkflowCache:     r.Number(EnvWorkflowCache, defaultWorkflowCache),
+		WorkflowTasks:     r.Number(EnvWorkflowTasks, 0),
+		Signals:           tenancy.SignalMode(r.Choice(EnvSignals, string(tenancy.SignalsSigned), string(tenancy.SignalsTrusted), string(tenancy.SignalsOff))),
 		OperatorKey:       r.key(EnvOperatorKey),
-		Permissions:       r.list(EnvPermissions),
-		MetricsAddress:    r.text(EnvMetrics, ""),
-		EntityURL:         r.text(EnvEntityURL, ""),
-		Model:             r.text(EnvModel, ""),
-		Anthropic:         model.Provider{APIKey: r.text(EnvAnthropicKey, ""), BaseURL: r.text(EnvAnthropicURL, "")},
-		OpenAI:            model.Provider{APIKey: r.text(EnvOpenAIKey, ""), BaseURL: r.text(EnvOpenAIURL, "")},
+		Permissions:       r.List(EnvPermissions),
+		MetricsAddress:    r.Text(EnvMetrics, ""),
+		EntityURL:         r.Text(EnvEntityURL, ""),
+		Model:             r.Text(EnvModel, ""),
+		Anthropic:         model.Provider{APIKey: r.Text(EnvAnthropicKey, ""), BaseURL: r.Text(EnvAnthropicURL, "")},
+		OpenAI:            model.Provider{APIKey: r.Text(EnvOpenAIKey, ""), BaseURL: r.Text(EnvOpenAIURL, "")},
 		Unstreamed:        r.patterns(EnvUnstreamed),
 	}
-	if s.DefaultWorkdir = r.text(EnvDefaultWorkdir, ""); r.env[EnvWorkdir] != "" { // JIG_WORKDIR_DEFAULT from the dev file counts only together with the dev file's JIG_WORKDIR
-		s.DefaultWorkdir = r.env[EnvDefaultWorkdir]
+	if s.DefaultWorkdir = r.Text(EnvDefaultWorkdir, ""); r.Env[EnvWorkdir] != "" { // JIG_WORKDIR_DEFAULT from the dev file counts only together with the dev file's JIG_WORKDIR
+		s.DefaultWorkdir = r.Env[EnvDefaultWorkdir]
 	}
-	return s, r.err()
+	return s, r.Err()
 }
 
 // check returns an error if a setting is missing that every worker needs.
@@ -222,142 +220,38 @@ func Describe() string {
 		{EnvOpenAIURL, "base URL instead of OpenAI's own, e.g. of Ollama, vLLM or a gateway"},
 		{EnvUnstreamed, "models that cannot stream answers, e.g. openai/o3*, separated by commas; default none"},
 	}
-	var b strings.Builder
-	for _, row := range rows {
-		_, _ = fmt.Fprintf(&b, "  %-24s %s\n", row[0], row[1])
-	}
-	return strings.TrimRight(b.String(), "\n")
+	return setting.Table(rows)
 }
 
 // Logger returns a logger that writes to w with the configured level and format.
 func (s Settings) Logger(w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: s.LogLevel}
-	if s.LogJSON {
-		return slog.New(slog.NewJSONHandler(w, options))
-	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return setting.Logger(w, s.LogLevel, s.LogJSON)
 }
 
-// reader reads settings and remembers which ones are wrong.
-type reader struct {
-	env, dev map[string]string
-	// wrong lists the names of wrong settings, and problems says the same in words.
-	wrong, problems []string
-}
-
-// err returns an error that names all settings that are wrong, or nil if none is.
-func (r *reader) err() error {
-	if len(r.wrong) == 0 {
-		return nil
-	}
-	return jig.Errorf(jig.CodeInvalidInput, "%s", strings.Join(r.problems, "; ")).WithField(r.wrong[0])
-}
-
-func (r *reader) text(name, otherwise string) string {
-	for _, v := range []string{r.env[name], r.dev[name]} {
-		if v != "" {
-			return v
-		}
-	}
-	return otherwise
-}
-
-func (r *reader) list(name string) []string {
-	var list []string
-	for _, one := range strings.Split(r.text(name, ""), ",") {
-		if one = strings.TrimSpace(one); one != "" {
-			list = append(list, one)
-		}
-	}
-	return list
-}
+// reader reads the settings of a worker.
+type reader struct{ setting.Reader }
 
 // patterns reads a list of models, each as provider/name or with a * at the end.
 func (r *reader) patterns(name string) []string {
-	list := r.list(name)
+	list := r.List(name)
 	for _, one := range list {
 		if provider, model, ok := strings.Cut(strings.TrimSuffix(one, "*"), "/"); !ok || provider == "" || strings.Contains(model, "*") {
-			r.refuse(name, "a list of models as provider/name, or with a * at the end, e.g. openai/o3*")
+			r.Refuse(name, "a list of models as provider/name, or with a * at the end, e.g. openai/o3*")
 		}
 	}
 	return list
 }
 
-func (r *reader) refuse(name, want string) {
-	r.wrong = append(r.wrong, name)
-	r.problems = append(r.problems, name+" is not "+want) // the value is not repeated, because it may be a secret
-}
-
-func (r *reader) number(name string, otherwise int) int {
-	v := r.text(name, "")
-	if v == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 {
-		r.refuse(name, "a whole number of at least 1")
-	}
-	return n
-}
-
-func (r *reader) duration(name string, otherwise time.Duration) time.Duration {
-	v := r.text(name, "")
-	if v == "" {
-		return otherwise
-	}
-	d, err := time.ParseDuration(v)
-	if err != nil || d < 0 {
-		r.refuse(name, "a duration such as 20s or 1m")
-	}
-	return d
-}
-
-func (r *reader) flag(name string) bool {
-	v := r.text(name, "")
-	if v == "" {
-		return false
-	}
-	on, err := strconv.ParseBool(v)
-	if err != nil {
-		r.refuse(name, "true or false")
-	}
-	return on
-}
-
-func (r *reader) choice(name string, options ...string) string {
-	v := r.text(name, options[0])
-	for _, o := range options {
-		if v == o {
-			return v
-		}
-	}
-	r.refuse(name, strings.Join(options, " or "))
-	return options[0]
-}
-
 func (r *reader) key(name string) *identity.Key {
-	v := r.text(name, "")
+	v := r.Text(name, "")
 	if v == "" {
 		return nil
 	}
 	principal, encoded, _ := strings.Cut(v, ":")
 	public, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(public) != ed25519.PublicKeySize || principal == "" {
-		r.refuse(name, "PRINCIPAL:PUBLICKEY, as `jig key new` prints them")
+		r.Refuse(name, "PRINCIPAL:PUBLICKEY, as `jig key new` prints them")
 		return nil
 	}
 	return &identity.Key{ID: token.KeyID(principal, public), Algorithm: identity.AlgorithmEd25519, Principal: principal, Material: public}
-}
-
-func (r *reader) level(name string) slog.Level {
-	switch r.choice(name, "info", "debug", "warn", "error") {
-	case "debug":
-		return slog.LevelDebug
-	case "warn":
-		return slog.LevelWarn
-	case "error":
-		return slog.LevelError
-	default:
-		return slog.LevelInfo
-	}
 }

@@ -2,6 +2,8 @@
 package setting
 
 import (
+	"fmt"
+	"io"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -10,12 +12,20 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Reader reads settings and keeps the first error. Values are never part of an error, because they may be secrets.
+// Reader reads settings and remembers which ones are wrong. Values are never part of an error, because they may be secrets.
 type Reader struct {
 	// Env holds the variables of the process, and Dev those of the file that `make dev` writes, which count less.
 	Env, Dev map[string]string
-	// Err is the first error.
-	Err error
+	// wrong lists the names of wrong settings, and problems says the same in words.
+	wrong, problems []string
+}
+
+// Err returns an error that names all settings that are wrong, or nil if none is.
+func (r *Reader) Err() error {
+	if len(r.wrong) == 0 {
+		return nil
+	}
+	return jig.Errorf(jig.CodeInvalidInput, "%s", strings.Join(r.problems, "; ")).WithField(r.wrong[0])
 }
 
 // Text returns a variable, or otherwise if it is not set.
@@ -41,9 +51,8 @@ func (r *Reader) List(name string) []string {
 
 // Refuse records that a variable does not have the form that is wanted.
 func (r *Reader) Refuse(name, want string) {
-	if r.Err == nil {
-		r.Err = jig.Errorf(jig.CodeInvalidInput, "%s is not %s", name, want).WithField(name)
-	}
+	r.wrong = append(r.wrong, name)
+	r.problems = append(r.problems, name+" is not "+want)
 }
 
 // Number returns a whole number of at least 1.
@@ -109,4 +118,22 @@ func (r *Reader) Level(name string) slog.Level {
 	default:
 		return slog.LevelInfo
 	}
+}
+
+// Table lists settings with their meanings, for help texts.
+func Table(rows [][2]string) string {
+	var b strings.Builder
+	for _, row := range rows {
+		_, _ = fmt.Fprintf(&b, "  %-24s %s\n", row[0], row[1])
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// Logger returns a logger that writes to w from a level on, as JSON or as text.
+func Logger(w io.Writer, level slog.Level, asJSON bool) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
+	if asJSON {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
 }
