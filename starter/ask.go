@@ -15,14 +15,14 @@ import (
 // errAborted means that a person pressed Ctrl-C instead of answering.
 var errAborted = errors.New("interrupted")
 
-// prompt is what a person at the terminal is asked about.
+// prompt is a question to the person at the terminal.
 type prompt struct {
 	pending jig.Pending
 	// alike is how many waiting calls are like this one, itself included.
 	alike int
 }
 
-// wish is what a person wants instead of deciding the one call at once.
+// wish is an answer that does not decide the call yet.
 type wish string
 
 // The wishes: to change the arguments, to approve all calls that are like this one, to read the whole call.

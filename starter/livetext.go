@@ -135,7 +135,7 @@ func (l *liveText) settle(events []jig.Event) []jig.Event {
 	return left
 }
 
-// turnData is what an event says about the text of a turn.
+// turnData is the part of an event's data that holds the text of a turn.
 type turnData struct {
 	Role      string `json:"role"`
 	Text      string `json:"text"`

@@ -58,11 +58,12 @@ func (a *API) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		x := &exchange{id: "req_" + strings.ToLower(rand.Text())}
-		r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+		ctx := context.WithValue(r.Context(), exchangeKey{}, x)
+		r = r.WithContext(ctx)
 		r.Body = recorded{io.TeeReader(r.Body, &x.body), r.Body}
 		x.request = r
 		answer := &recorder{ResponseWriter: w}
-		defer a.finish(r.Context(), answer, x, began)
+		defer a.finish(ctx, answer, x, began)
 		a.protect(answer, x.id)
 		if !a.expects(r) {
 			a.refuse(answer, r, failed(http.StatusMisdirectedRequest, invalid("this server does not serve the host of the request").

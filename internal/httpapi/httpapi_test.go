@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/openapi.json")
 
-// The document is what clients are generated from. Read the difference before you commit it: removing or renaming something breaks them.
+// Clients are generated from the document. Read the difference before you commit it: removing or renaming something breaks them.
 func TestDocument(t *testing.T) {
 	t.Parallel()
 	document, err := httpapi.Document()

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Engine is what the operations do. A [client.Client] implements all of it.
+// Engine does what the operations ask for. A [client.Client] implements all of it.
 type Engine struct {
 	Sessions
 	Calls

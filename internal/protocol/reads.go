@@ -121,7 +121,7 @@ type EventsPage struct {
 	Events []jig.Event `json:"events"`
 	// Status is the status of the session, so that a follower knows when to stop.
 	Status jig.Status `json:"status"`
-	// Draft is what a model had written before the events, after the position of the request: at most 64 KiB, nil if that is nothing.
+	// Draft is the text that a model had written before the events, from the position of the request on: at most 64 KiB; nil if there is none.
 	Draft *Draft `json:"draft,omitempty"`
 }
 
