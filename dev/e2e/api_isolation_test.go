@@ -15,8 +15,8 @@ import (
 
 // described is an operation of the OpenAPI document.
 type described struct {
-	ID         string `json:"operationId"`
-	Scope      string `json:"x-scope"`
+	ID         string `json:"operationId"` //nolint:tagliatelle // OpenAPI's own name
+	Scope      string `json:"x-scope"`     //nolint:tagliatelle // names of extensions begin with x-
 	method     string
 	path       string
 	Parameters []struct {

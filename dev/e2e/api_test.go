@@ -48,7 +48,7 @@ func (d *desk) serve() *replica {
 		_ = log.Close()
 	})
 	require.True(d.t, eventually(d.t.Context(), patience, func() bool {
-		answer, err := http.Get(r.url + "/readyz") //nolint:noctx // the test's own server
+		answer, err := http.Get(r.url + "/readyz")
 		if err != nil {
 			return false
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,7 +136,7 @@ func TestPrompt_OnATerminal(t *testing.T) {
 	line := fmt.Sprintf("stty cols 120 rows 40; exec %s run %s --input url=%s --input name=first --follow --as ana", shared.cli.path(t), file, r.URL)
 	cmd := exec.CommandContext(t.Context(), script, "-qec", line, "/dev/null")
 	shown := &screen{}
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = append(d.env, "EDITOR=sh "+editor, "NO_COLOR=1", "TERM=xterm"), d.dir, shown, shown
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = slices.Concat(d.env, []string{"EDITOR=sh " + editor, "NO_COLOR=1", "TERM=xterm"}), d.dir, shown, shown
 	keys, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
