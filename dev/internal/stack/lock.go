@@ -48,7 +48,8 @@ func lock(dir string) (release func() error, err error) {
 	if err := errors.Join(file.Truncate(0), write(file, strconv.Itoa(os.Getpid())+"\n")); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), file.Close())
 	}
-	return file.Close, nil
+	// Closing the file alone would keep the lock as long as a process that is just being started has a copy of the descriptor.
+	return func() error { return errors.Join(syscall.Flock(int(file.Fd()), syscall.LOCK_UN), file.Close()) }, nil
 }
 
 // write writes text to the beginning of a file.
