@@ -35,9 +35,11 @@ type Grant struct {
 	Used      int       `json:"used"`
 	ExpiresAt time.Time `json:"expires_at"`
 	// By are the people who gave the grant.
-	By      []string `json:"by"`
-	Claimed bool     `json:"claimed,omitempty"`
-	Note    string   `json:"note,omitempty"`
+	By []string `json:"by"`
+	// Claimed reports that the identity of one of them was not proved. Otherwise Proof is the weakest proof of theirs.
+	Claimed bool   `json:"claimed,omitempty"`
+	Proof   Proof  `json:"proof,omitempty"`
+	Note    string `json:"note,omitempty"`
 	// SessionID and Call say where the grant was given.
 	SessionID string     `json:"session_id"`
 	Call      string     `json:"call"`

@@ -57,6 +57,7 @@ func arrows() map[string][]string {
 		"internal/identity/token": {".", "internal/canonical", "internal/identity"},
 		// What API keys look like and allow. Only the server and its store know them.
 		"internal/identity/apikey": {"."},
+		"internal/identity/vouch":  {".", "internal/protocol"},
 		"internal/audit":           {".", "internal/identity", "internal/jsontext"},
 		"internal/protocol":        {".", "internal/audit"},
 		"internal/approval":        {".", "internal/audit", "internal/identity", "internal/stored"},
@@ -122,7 +123,7 @@ func arrows() map[string][]string {
 		"internal/notify":  {".", "internal/approval", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/confine", "internal/entity",
-			"internal/identity", "internal/identity/apikey", "internal/ledger", "internal/livetext", "internal/plan", "internal/preview", "internal/protocol",
+			"internal/identity", "internal/identity/apikey", "internal/identity/vouch", "internal/ledger", "internal/livetext", "internal/plan", "internal/preview", "internal/protocol",
 			"internal/ratelimit",
 			"internal/stored", "internal/suggest",
 		},
@@ -152,9 +153,10 @@ func arrows() map[string][]string {
 		"internal/httpapi": {".", "client", "internal/identity/apikey", "internal/jsontext", "internal/protocol"},
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.
 		"server": {
-			".", "activities", "client", "internal/httpapi", "internal/identity/apikey", "internal/protocol", "internal/setting", "internal/store",
+			".", "activities", "client", "internal/httpapi", "internal/identity/apikey", "internal/identity/vouch", "internal/protocol",
+			"internal/setting", "internal/store",
 		},
-		"cmd/jig": {".", "internal/duration", "internal/identity/apikey", "internal/store", "server", "starter", "worker"},
+		"cmd/jig": {".", "internal/duration", "internal/identity/apikey", "internal/identity/vouch", "internal/store", "server", "starter", "worker"},
 		"bundles": {".", "spec"},
 		// The tools that the bundle dependency-review needs.
 		"bundles/deps": {".", "internal/workdir", "tools"},
@@ -189,7 +191,7 @@ func keepers() map[string][]string {
 		"github.com/stretchr/testify":                {"internal/store/storetest", "internal/modeltest", "tools/tooltest"},
 		"go.yaml.in/yaml":                            {"spec"},
 		"github.com/google/licensecheck":             {"bundles/deps"},
-		"github.com/golang-jwt/jwt":                  {"internal/identity/token"},
+		"github.com/golang-jwt/jwt":                  {"internal/identity/token", "internal/identity/vouch"},
 		"github.com/fergusstrange/embedded-postgres": {"dev"},
 		"github.com/standard-webhooks/":              {"internal/notify"},
 		"github.com/prometheus/client_golang":        {"internal/metrics"},

@@ -2,6 +2,7 @@ package jig
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -38,6 +39,21 @@ const (
 	// ProofPasskey: the principal signed with a passkey.
 	ProofPasskey Proof = "passkey"
 )
+
+// AtLeast reports whether the proof is as strong as another one. The empty proof is the weakest.
+func (p Proof) AtLeast(q Proof) bool { return p.strength() >= q.strength() }
+
+func (p Proof) strength() int {
+	return max(0, slices.Index([]Proof{ProofClaimed, ProofVouched, ProofKey, ProofPasskey}, p))
+}
+
+// Stronger returns the stronger of two proofs.
+func (p Proof) Stronger(q Proof) Proof {
+	if p.AtLeast(q) {
+		return p
+	}
+	return q
+}
 
 // Holds reports whether the principal has a permission. Everybody has the empty permission.
 func (p Principal) Holds(permission string) bool {
@@ -80,6 +96,8 @@ const (
 	SourceCLI      Source = "cli"
 	SourceSchedule Source = "schedule"
 	SourceAgent    Source = "agent"
+	// SourceTemporal: somebody started the session at Temporal, and no server vouches for it.
+	SourceTemporal Source = "temporal"
 )
 
 // DraftPrefix begins the name of an agent whose document is not registered. No agent can be registered under such a name, so rules and

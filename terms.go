@@ -84,6 +84,8 @@ type Terms struct {
 	Requirements []Requirement `json:"requirements,omitempty"`
 	// NotRequester forbids the principal on whose behalf the call is made to decide.
 	NotRequester bool `json:"not_requester,omitempty"`
+	// Proof is the weakest proof with which people may decide, if it is more than what the tenant demands of all decisions.
+	Proof Proof `json:"proof,omitempty"`
 	// Remind is the interval between reminders; zero means no reminders. In JSON: nanoseconds.
 	Remind   time.Duration `json:"remind,omitempty"`
 	OnExpiry ExpiryOutcome `json:"on_expiry,omitempty"`
@@ -91,14 +93,15 @@ type Terms struct {
 
 // Plain reports whether the terms are equivalent to the zero value.
 func (t Terms) Plain() bool {
-	return len(t.Requirements) == 0 && !t.NotRequester && t.Remind == 0 && t.OnExpiry.Strictness() == 0
+	return len(t.Requirements) == 0 && !t.NotRequester && ProofClaimed.AtLeast(t.Proof) && t.Remind == 0 && t.OnExpiry.Strictness() == 0
 }
 
 // Vote is one person's approval.
 type Vote struct {
 	By string `json:"by"`
-	// Claimed reports that the voter's identity was not proved.
-	Claimed bool `json:"claimed,omitempty"`
+	// Claimed reports that the voter's identity was not proved. Otherwise Proof says how it was.
+	Claimed bool  `json:"claimed,omitempty"`
+	Proof   Proof `json:"proof,omitempty"`
 	// Counts holds the indexes of the requirements for which the vote counts.
 	Counts []int     `json:"counts"`
 	At     time.Time `json:"at"`
@@ -110,8 +113,9 @@ type Delegation struct {
 	From string    `json:"from"`
 	To   string    `json:"to"`
 	At   time.Time `json:"at"`
-	// Claimed reports that the identity of From was not proved.
-	Claimed bool `json:"claimed,omitempty"`
+	// Claimed reports that the identity of From was not proved. Otherwise Proof says how it was.
+	Claimed bool  `json:"claimed,omitempty"`
+	Proof   Proof `json:"proof,omitempty"`
 	// Counts holds the indexes of the requirements that From could decide for.
 	Counts []int `json:"counts"`
 }

@@ -36,6 +36,7 @@ type Store struct {
 	Reviews
 	TextStore
 	LimitStore
+	Proofs
 }
 
 // Deps holds the dependencies of the activities. Runs, Bundles, Logger and Now may be left out; all others are required. Without Runs the
@@ -52,6 +53,8 @@ type Deps struct {
 	Tenants     Tenants
 	Runs        Runs
 	Bundles     Bundles
+	// Servers may be nil: then no server's statement about a principal counts.
+	Servers Servers
 	// Budgets may be nil: then calls of tools cost nothing, and no session waits for a budget.
 	Budgets Budgets
 	// RateLimits may be nil: then no call waits for a rate limit.
@@ -85,6 +88,7 @@ type Activities struct {
 	grants       *policy.Grants
 	runs         Runs
 	bundles      Bundles
+	servers      Servers
 	budgets      Budgets
 	rates        RateLimits
 	logger       *slog.Logger
@@ -95,6 +99,9 @@ type Activities struct {
 func New(d Deps) *Activities {
 	if d.Logger == nil {
 		d.Logger = slog.Default()
+	}
+	if d.Servers == nil {
+		d.Servers = noServers{}
 	}
 	if d.Budgets == nil {
 		d.Budgets = unlimited{}
@@ -108,7 +115,7 @@ func New(d Deps) *Activities {
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
 		composer: d.Composer, extractor: d.Extractor, entityStatus: d.EntityStatus, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
-		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, bundles: d.Bundles, budgets: d.Budgets, rates: d.RateLimits, logger: d.Logger, now: d.Now,
+		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, bundles: d.Bundles, servers: d.Servers, budgets: d.Budgets, rates: d.RateLimits, logger: d.Logger, now: d.Now,
 	}
 }
 

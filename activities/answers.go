@@ -20,7 +20,7 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 	if err != nil {
 		return Handled{}, err
 	}
-	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now(), ProofWanted: settings.ProofWanted()}
+	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now(), Proof: settings.Proof}
 	request.Refusal = approval.CheckReply(r)
 	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, call: r.Call, answers: true}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
@@ -56,7 +56,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 	}
 	request := approval.ReconcileRequest{
 		Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
-		ProofWanted: settings.ProofWanted(), Refusal: approval.CheckReconciliation(r),
+		Proof: settings.Proof, Refusal: approval.CheckReconciliation(r),
 	}
 	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {

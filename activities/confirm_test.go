@@ -71,7 +71,7 @@ func TestConfirmation_InvalidOnesAreIgnored(t *testing.T) {
 		"destructive":      {tool: archiveTool, play: spoken(archiveTool)},
 		"a rule asks":      {tool: closeTool, play: spoken(closeTool), rules: "  - {name: ask, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n"},
 		"signed decisions": {tool: closeTool, play: spoken(closeTool), change: signed},
-		"signals are off":  {tool: closeTool, play: spoken(closeTool), change: func(o *office) { o.settings.Signals = tenancy.SignalsOff }},
+		"signals are off":  {tool: closeTool, play: spoken(closeTool), change: func(o *office) { o.settings.SetSignals(tenancy.SignalsOff) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +122,7 @@ func TestConfirmation_IsRecomputed(t *testing.T) {
 	o.says(t, 2, "yes")
 	c := o.asks(t, 3, closeTool, confirmed)
 	require.Equal(t, jig.CallReserved, c.Status)
-	o.settings.Signals = tenancy.SignalsSigned // a claim in a message no longer counts
+	o.settings.SetSignals(tenancy.SignalsSigned) // a claim in a message no longer counts
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
 	require.Empty(t, o.ran)
 }

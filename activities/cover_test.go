@@ -47,10 +47,10 @@ func TestGrant_LetsCoveredCallsRun(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{"1.1 a 10", "2.1 b 99", "4.1 d 1"}, o.ran)
-	by, claimed, err := o.db.Approved(t.Context(), o.tenant, o.session, "2.1")
+	by, proof, err := o.db.Approved(t.Context(), o.tenant, o.session, "2.1")
 	require.NoError(t, err)
 	require.Equal(t, []string{"fay"}, by)
-	require.True(t, claimed)
+	require.Equal(t, jig.ProofClaimed, proof)
 }
 
 // A grant covers no more calls than it has uses, even if they are admitted together.
@@ -96,8 +96,8 @@ func TestGrant_CountsAsVoteOfItsGivers(t *testing.T) {
 			rule("approvers: {groups: [finance]}")(t, o)
 			o.settings.People = nil
 		}, jig.CallWaiting},
-		"given on a claim":    {"fay", func(_ *testing.T, o *office) { o.settings.Signals = tenancy.SignalsSigned }, jig.CallWaiting},
-		"and signals are off": {"fay", func(_ *testing.T, o *office) { o.settings.Signals = tenancy.SignalsOff }, jig.CallWaiting},
+		"given on a claim":    {"fay", func(_ *testing.T, o *office) { o.settings.SetSignals(tenancy.SignalsSigned) }, jig.CallWaiting},
+		"and signals are off": {"fay", func(_ *testing.T, o *office) { o.settings.SetSignals(tenancy.SignalsOff) }, jig.CallWaiting},
 		"it has expired":      {"fay", func(_ *testing.T, o *office) { o.clock = 25 * time.Hour }, jig.CallWaiting},
 		"the policy denies it": {"fay", func(t *testing.T, o *office) {
 			t.Helper()

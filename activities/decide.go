@@ -29,12 +29,19 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 	if n := len(payload.Decisions); n > protocol.MaxDecisions {
 		return a.refuseSignal(ctx, in, fmt.Sprintf("`decisions` has %d entries; at most %d are allowed in one message", n, protocol.MaxDecisions))
 	}
-	if err := checkProof(payload.Proof); err != nil {
-		return a.refuseSignal(ctx, in, explain(err))
-	}
 	settings, err := a.tenants.Settings(ctx, in.Tenant)
 	if err != nil {
 		return Handled{}, err
+	}
+	var word *protocol.Statement
+	if payload.Proof != "" {
+		want := protocol.Statement{Kind: protocol.StateDecide, Tenant: in.Tenant, Session: in.SessionID, Content: payload.Content()}
+		if word, err = a.stated(ctx, payload.Proof, want, a.now()); jig.CodeOf(err) == jig.CodeNotPermitted {
+			return a.refuseSignal(ctx, in, explain(err))
+		}
+		if err != nil {
+			return Handled{}, err
+		}
 	}
 	var heard Handled
 	for i, d := range payload.All() {
@@ -49,9 +56,9 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 		}
 		request := approval.DecisionRequest{
 			Tenant: in.Tenant, SessionID: in.SessionID, Key: fmt.Sprintf("%s#%d", in.Key, i), Decision: d, Now: a.now(),
-			ProofWanted: settings.ProofWanted(), Refusal: contradiction,
+			Proof: settings.Proof, Refusal: contradiction,
 		}
-		ruled, err := a.rulingOn(ctx, in, settings, request)
+		ruled, err := a.rulingOn(ctx, in, settings, wordOf(word, i), request)
 		if err != nil {
 			return heard, err
 		}
@@ -62,15 +69,27 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 	return heard, nil
 }
 
+// wordOf returns a server's statement about several decisions as one about the decision with an index, so that each can be accepted once.
+func wordOf(all *protocol.Statement, index int) *protocol.Statement {
+	if all == nil {
+		return nil
+	}
+	one := *all
+	one.ID = fmt.Sprintf("%s#%d", all.ID, index)
+	return &one
+}
+
 // maxEditRaces limits how often an edit is recomputed because somebody else changed the input in the meantime.
 const maxEditRaces = 5
 
 // rulingOn applies a decision. An edit is checked and compared with the current input before the store locks the call. If another edit
 // was stored in between, the edit is recomputed, so that the record shows what really changed.
-func (a *Activities) rulingOn(ctx context.Context, in Signal, settings tenancy.Settings, asked approval.DecisionRequest) (approval.Applied, error) {
+func (a *Activities) rulingOn(
+	ctx context.Context, in Signal, settings tenancy.Settings, word *protocol.Statement, asked approval.DecisionRequest,
+) (approval.Applied, error) {
 	for race := 0; ; race++ {
 		request := asked
-		if err := a.prepare(ctx, in, settings, &request); err != nil {
+		if err := a.prepare(ctx, in, settings, word, &request); err != nil {
 			return approval.Applied{}, err
 		}
 		ruled, err := a.store.Decide(ctx, request)
@@ -82,10 +101,12 @@ func (a *Activities) rulingOn(ctx context.Context, in Signal, settings tenancy.S
 
 // prepare does the parts of a decision that the store cannot do: it checks the form, identifies the person, applies policy to an edited
 // call, and creates a grant that comes with the decision.
-func (a *Activities) prepare(ctx context.Context, in Signal, settings tenancy.Settings, r *approval.DecisionRequest) error {
+func (a *Activities) prepare(
+	ctx context.Context, in Signal, settings tenancy.Settings, word *protocol.Statement, r *approval.DecisionRequest,
+) error {
 	d := &r.Decision
 	r.Refusal = cmp.Or(r.Refusal, approval.CheckDecision(*d))
-	s := sender{signal: in, settings: settings, by: d.By, token: d.Token, call: d.Call}
+	s := sender{signal: in, settings: settings, by: d.By, token: d.Token, word: word, call: d.Call}
 	err := a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		d.Digest = cmp.Or(d.Digest, digest)
 		return token.VerifyDecision(settings.Keys, in.Tenant, in.SessionID, *d, digest, r.Now)

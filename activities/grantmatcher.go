@@ -99,5 +99,5 @@ func (c *grantMatcher) votes(ctx context.Context, g jig.Grant, asked jig.Pending
 	for i, id := range g.By {
 		people[i] = c.settings.Person(id)
 	}
-	return approval.VotesOf(g, people, asked, c.settings.ProofWanted(), c.now()), nil
+	return approval.VotesOf(g, people, asked, c.settings.Proof, c.now()), nil
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
@@ -16,6 +18,8 @@ type sender struct {
 	settings tenancy.Settings
 	// by and token come from the signal. call is the call that the signal is about.
 	by, token, call string
+	// word is what a server states about the sender; nil if nothing.
+	word *protocol.Statement
 	// answers reports that the signal answers a question, which pending must then hold.
 	answers bool
 
@@ -41,32 +45,44 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 			return err
 		}
 	}
-	demands := approval.Demands{Proof: s.settings.ProofWanted(), NoSignals: s.settings.Signals == tenancy.SignalsOff}
-	sent := approval.Sender{By: s.by, Token: s.token, Call: s.call, Signal: s.signal.signal()}
+	demands := approval.Demands{Proof: s.settings.Proof, NoSignals: s.settings.NoSignals}
+	sent := approval.Sender{By: s.by, Token: s.token, Vouched: s.word != nil, Call: s.call, Signal: s.signal.signal()}
 	if s.refusal = demands.Refuse(sent, s.pending != nil); s.refusal != "" {
 		return nil
 	}
-	if s.token == "" {
-		s.principal = s.settings.Person(s.by)
-		s.principal.Claimed = true
-		return nil
+	who, evidence, proof := jig.Principal{}, &identity.Evidence{}, jig.ProofClaimed
+	switch {
+	case s.token != "":
+		proved, proves, err := prove(s.shown())
+		if err != nil {
+			s.refusal = "the token was not accepted: " + explain(err)
+			return nil
+		}
+		who, evidence, proof = s.settings.Person(proved), &proves, s.settings.ProofOf(s.settings.Key(proves.Key))
+	case s.word != nil:
+		who, proof = s.settings.Person(s.word.Principal.ID), jig.ProofVouched
+		evidence = &identity.Evidence{Key: s.word.Key, Token: s.word.ID, Until: a.now().Add(token.MaxLifetime)}
+	default:
+		who, evidence = s.settings.Person(s.by), nil
 	}
-	digest := ""
-	if s.pending != nil {
-		digest = s.pending.Digest
+	if evidence != nil {
+		evidence.Request = s.signal.SessionID + "/" + s.signal.Key
+		if s.refusal = sent.RefuseProved(who.ID); s.refusal != "" {
+			return nil
+		}
 	}
-	proved, evidence, err := prove(digest)
-	if err != nil {
-		s.refusal = "the token was not accepted: " + explain(err)
-		return nil
-	}
-	if s.refusal = sent.RefuseProved(proved); s.refusal != "" {
-		return nil
-	}
-	evidence.Request = s.signal.SessionID + "/" + s.signal.Key
-	s.principal, s.evidence = s.settings.Person(proved), &evidence
-	s.principal.Claimed = false
+	who.Claimed, who.Proof = evidence == nil, proof
+	s.principal, s.evidence = who, evidence
+	s.refusal = approval.Weak(proof, s.settings.Proof)
 	return nil
+}
+
+// shown returns the digest of what the sender was shown.
+func (s *sender) shown() string {
+	if s.pending == nil {
+		return ""
+	}
+	return s.pending.Digest
 }
 
 // signal reports whether l arrived as a Temporal signal, not as an update.

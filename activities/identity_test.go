@@ -53,7 +53,8 @@ type office struct {
 	model           activities.Model   // anyModel, unless a test sets it
 	budgets         activities.Budgets // nil, unless a test sets it
 	rates           activities.RateLimits
-	modelName       string        // the model of the session's agent; script/clerk, unless a test sets it
+	modelName       string // the model of the session's agent; script/clerk, unless a test sets it
+	servers         activities.Servers
 	clock           time.Duration // how far the engine's clock is ahead
 
 	mu  sync.Mutex
@@ -113,7 +114,7 @@ func (o *office) toolbox() []tools.Tool {
 func newOffice(t *testing.T, change ...func(*office)) *office {
 	t.Helper()
 	o := &office{db: storetest.New(t), tenant: storetest.Tenant(t), signers: map[string]token.Signer{}}
-	o.settings.Signals = tenancy.SignalsTrusted
+	o.settings.SetSignals(tenancy.SignalsTrusted)
 	for id, groups := range map[string][]string{"fay": {"finance"}, "flo": {"finance"}, "ana": nil} {
 		o.settings.People = append(o.settings.People, jig.Principal{ID: id, Groups: groups})
 		private, _, err := token.NewKey()
@@ -150,14 +151,14 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 	o.Activities = activities.New(activities.Deps{
 		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Schemas: o.schemas,
 		Expressions: expressions, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent, Model: cmp.Or(o.model, activities.Model(anyModel{})), Now: o.now,
-		Runs: o.temporal, Budgets: o.budgets, RateLimits: o.rates,
+		Runs: o.temporal, Budgets: o.budgets, RateLimits: o.rates, Servers: o.servers,
 	})
 }
 
 func (o *office) now() time.Time { return time.Now().Add(o.clock) }
 
 // signed sets up an office whose tenant requires proof.
-func signed(o *office) { o.settings.Signals = tenancy.SignalsSigned }
+func signed(o *office) { o.settings.SetSignals(tenancy.SignalsSigned) }
 
 // govern sets the policy. rules is a list of rules in YAML.
 func (o *office) govern(t *testing.T, rules string) {
@@ -283,7 +284,7 @@ const small = `{"order":"a","amount":10}`
 func TestSignedDecision_NeedsAToken(t *testing.T) {
 	t.Parallel()
 	for mode, key := range map[tenancy.SignalMode]string{tenancy.SignalsSigned: "signal:1", tenancy.SignalsOff: "update:1"} {
-		o := newOffice(t, func(o *office) { o.settings.Signals = mode })
+		o := newOffice(t, func(o *office) { o.settings.SetSignals(mode) })
 		c := o.asks(t, 1, refundTool, small)
 		got := o.sent(t, "approve", key+"a", jig.Decision{Call: c.ID, By: "fay"})
 		require.Equal(t, jig.DecisionRefused, got.Outcome, mode)
@@ -292,16 +293,16 @@ func TestSignedDecision_NeedsAToken(t *testing.T) {
 		got = o.sent(t, "approve", key+"b", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}))
 		require.Equal(t, jig.CallReserved, got.Status, "%s: %v", mode, got)
 		require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
-		by, claimed, err := o.db.Approved(t.Context(), o.tenant, o.session, c.ID)
+		by, proof, err := o.db.Approved(t.Context(), o.tenant, o.session, c.ID)
 		require.NoError(t, err)
 		require.Equal(t, []string{"fay"}, by)
-		require.False(t, claimed)
+		require.Equal(t, jig.ProofKey, proof)
 	}
 }
 
 func TestRawSignals_AreRefusedWhenOff(t *testing.T) {
 	t.Parallel()
-	o := newOffice(t, func(o *office) { o.settings.Signals = tenancy.SignalsOff })
+	o := newOffice(t, func(o *office) { o.settings.SetSignals(tenancy.SignalsOff) })
 	c := o.asks(t, 1, refundTool, small)
 	for name, payload := range map[string]any{
 		"approve": o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}), "deny": jig.Decision{Call: c.ID, By: "fay"},
@@ -434,9 +435,9 @@ func TestTrustedSignal_RecordsTheClaim(t *testing.T) {
 	bad.By = "fay"
 	require.Contains(t, o.hear(t, "approve", bad).Reason, "the token was not accepted", "a token that is sent must be valid")
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay"}).Status)
-	_, claimed, err := o.db.Approved(t.Context(), o.tenant, o.session, c.ID)
+	_, proof, err := o.db.Approved(t.Context(), o.tenant, o.session, c.ID)
 	require.NoError(t, err)
-	require.True(t, claimed, "what is claimed is recorded as claimed")
+	require.Equal(t, jig.ProofClaimed, proof, "what is claimed is recorded as claimed")
 }
 
 func TestSignedReconciliation(t *testing.T) {
@@ -448,7 +449,7 @@ func TestSignedReconciliation(t *testing.T) {
 		_, err := o.db.Reserve(t.Context(), ledger.ReserveRequest{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest})
 		require.NoError(t, err)
 	}
-	o.settings.Signals = tenancy.SignalsSigned
+	o.settings.SetSignals(tenancy.SignalsSigned)
 	r := jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeHappened, Result: json.RawMessage(`{"id":7}`)}
 	claim, err := token.ForReconciliation(o.tenant, o.session, r, o.pending(t, c.ID).Digest)
 	r.Token = o.sign(t, "fay", claim, err)

@@ -3,23 +3,22 @@ package activities
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // place sets a session's place in the tree of sessions: below the call that started it or, without a parent, at the root of a tree
 // of its own. A child session acts for the principal of its parent, whatever its start says. The parent's call must record that it
 // started this session, so that nobody can choose a place because its rules or its principal suit them. place returns the parent and its
 // call, if there are any.
-func (a *Activities) place(
-	ctx context.Context, parent, call string, source jig.Source, session *jig.Session,
-) (above jig.Session, by jig.Call, err error) {
-	session.Principal = claimed(session.Principal)
+func (a *Activities) place(ctx context.Context, parent, call string, session *jig.Session) (above jig.Session, by jig.Call, err error) {
 	if parent == "" {
-		session.RootAgent, session.Source = session.Agent.Name, source
-		return above, by, checkSource(&session.Source)
+		session.RootAgent = session.Agent.Name
+		return above, by, nil
 	}
 	above, calls, err := a.store.CallsOf(ctx, session.Tenant, parent, []string{call})
 	if err != nil {
@@ -41,11 +40,30 @@ func checkSource(source *jig.Source) error {
 	switch *source {
 	case "":
 		*source = jig.SourceAPI
-	case jig.SourceWeb, jig.SourceAPI, jig.SourceMCP, jig.SourceCLI, jig.SourceSchedule:
+	case jig.SourceWeb, jig.SourceAPI, jig.SourceMCP, jig.SourceCLI, jig.SourceSchedule, jig.SourceTemporal:
 	case jig.SourceAgent:
 		return jig.Errorf(jig.CodeInvalidInput, "a session with source agent needs a parent").WithField("source").WithHint("leave out the source")
 	default:
 		return jig.Errorf(jig.CodeInvalidInput, "%q is not a source", *source).WithField("source").WithHint("use web, api, mcp, cli or schedule")
+	}
+	return nil
+}
+
+// startsAs returns an error if the call by does not start a session in this way. The principal of a child session is that of its parent, so
+// nobody else may choose what a child does.
+func startsAs(by jig.Call, start protocol.StartSession) error {
+	if by.ID == "" {
+		return nil
+	}
+	var input agentInput
+	if err := json.Unmarshal(by.Input, &input); err != nil {
+		return jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", by.ID, err)
+	}
+	asked := agentInput{Agent: start.Agent, Task: start.Task, Input: start.Input, Model: start.Model}
+	if start.Document != "" || start.DocumentArtifact != "" || start.InputArtifact != "" || len(start.Pairs) > 0 ||
+		protocol.ContentOf(asked) != protocol.ContentOf(input) {
+		return jig.Errorf(jig.CodeNotPermitted, "call %s starts another session than the request describes", by.ID).WithField("parent_call").
+			WithHint("leave out the parent")
 	}
 	return nil
 }

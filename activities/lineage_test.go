@@ -221,7 +221,7 @@ func TestRulesSeeWhoStartedAnAgent(t *testing.T) {
 	require.Equal(t, []any{parent, "1.1", "draft:nightly", "draft:nightly", 1, jig.SourceAgent},
 		[]any{s.ParentID, s.ParentCall, s.ParentAgent, s.RootAgent, s.Depth, s.Source})
 	root := o.stored(t, parent)
-	require.Equal(t, []any{"", "draft:nightly", 0, jig.SourceCLI}, []any{root.ParentAgent, root.RootAgent, root.Depth, root.Source})
+	require.Equal(t, []any{"", "draft:nightly", 0, jig.SourceTemporal}, []any{root.ParentAgent, root.RootAgent, root.Depth, root.Source})
 	o.session = child.SessionID
 	require.Equal(t, jig.CallWaiting, o.asks(t, 1, refundTool, small).Status)
 	require.Equal(t, []string{parent, "1.1"}, []string{o.pending(t, "1.1").ParentID, o.pending(t, "1.1").ParentCall})

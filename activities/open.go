@@ -19,6 +19,10 @@ const maxDocument = 16 << 20
 type OpenInput struct {
 	protocol.SessionRef
 	Start *protocol.StartSession `json:"start,omitempty"`
+	// Woken is the message that wakes a session which has ended; nil if the request names none.
+	Woken *protocol.Woken `json:"woken,omitempty"`
+	// Began is when Temporal recorded the start. It is zero in a check before the start, and in requests of older workers.
+	Began time.Time `json:"began,omitzero"`
 }
 
 // Opened is the part of a session that its workflow keeps.
@@ -44,7 +48,7 @@ type Opened struct {
 func (a *Activities) Open(ctx context.Context, in OpenInput) (Opened, error) {
 	session, err := a.open(ctx, in)
 	if err != nil {
-		return Opened{}, temporalError(err)
+		return Opened{}, temporalError(a.refuseStart(ctx, in.SessionRef, claimedBy(in.Start), err))
 	}
 	limits := session.Agent.Limits.WithDefaults()
 	opened := Opened{
@@ -72,7 +76,7 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 		return jig.Session{}, err
 	}
 	if in.Start == nil {
-		return a.store.Session(ctx, in.Tenant, in.SessionID)
+		return a.reopen(ctx, in)
 	}
 	session, err := a.draft(ctx, in)
 	if err != nil {
@@ -83,7 +87,14 @@ func (a *Activities) open(ctx context.Context, in OpenInput) (jig.Session, error
 
 // draft returns the session that a start describes, with everything that must not change while it runs, without storing it.
 func (a *Activities) draft(ctx context.Context, in OpenInput) (jig.Session, error) {
-	if err := checkProof(in.Start.Proof); err != nil {
+	digest, err := a.requestOf(ctx, in.Tenant, *in.Start)
+	if err != nil {
+		return jig.Session{}, err
+	}
+	who, source, err := a.starter(ctx, in.SessionRef, origin{
+		parent: in.Start.ParentID, principal: in.Start.Principal, source: in.Start.Source, proof: in.Start.Proof, request: digest, began: in.Began,
+	})
+	if err != nil {
 		return jig.Session{}, err
 	}
 	agent, err := a.agentOf(ctx, in.Tenant, *in.Start)
@@ -95,13 +106,12 @@ func (a *Activities) draft(ctx context.Context, in OpenInput) (jig.Session, erro
 		return jig.Session{}, err
 	}
 	session := jig.Session{
-		Tenant: in.Tenant, ID: in.SessionID, Agent: agent, Principal: in.Start.Principal, Input: input, Task: in.Start.Task,
-		Status: jig.StatusWorking,
+		Tenant: in.Tenant, ID: in.SessionID, Agent: agent, Principal: who, Source: source, Input: input, Task: in.Start.Task,
+		Status: jig.StatusWorking, RequestDigest: digest,
 	}
-	if session.RequestDigest, err = a.requestOf(ctx, in.Tenant, *in.Start); err != nil {
+	if _, by, err := a.place(ctx, in.Start.ParentID, in.Start.ParentCall, &session); err != nil {
 		return jig.Session{}, err
-	}
-	if _, _, err := a.place(ctx, in.Start.ParentID, in.Start.ParentCall, in.Start.Source, &session); err != nil {
+	} else if err := startsAs(by, *in.Start); err != nil {
 		return jig.Session{}, err
 	}
 	session.Catalogue, err = a.pin(ctx, session)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
@@ -33,12 +34,17 @@ type OpenCallInput struct {
 	Source jig.Source `json:"source,omitempty"`
 	// Proof is the proof of the request; see StartSession.
 	Proof string `json:"proof,omitempty"`
+	// Began is when Temporal recorded the start; see [OpenInput].
+	Began time.Time `json:"began,omitzero"`
 }
 
 // OpenCall stores the session of a single call, with the call as its only turn. A tool that does not exist and input that does not
 // fit are refused before the session is stored.
 func (a *Activities) OpenCall(ctx context.Context, in OpenCallInput) (Opened, error) {
 	opened, err := a.openCall(ctx, in)
+	if err != nil {
+		err = a.refuseStart(ctx, in.SessionRef, in.Principal, err)
+	}
 	return opened, temporalError(err)
 }
 
@@ -61,7 +67,17 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 
 // draftCall returns the session of a single call, with its tool, without storing anything.
 func (a *Activities) draftCall(ctx context.Context, in OpenCallInput) (session jig.Session, called callee, err error) {
-	if err := errors.Join(jig.CheckTenant(in.Tenant), jig.CheckOwner(in.Tenant, in.SessionID), checkProof(in.Proof)); err != nil {
+	if err := errors.Join(jig.CheckTenant(in.Tenant), jig.CheckOwner(in.Tenant, in.SessionID)); err != nil {
+		return session, called, err
+	}
+	digest, err := a.callRequestOf(ctx, in)
+	if err != nil {
+		return session, called, err
+	}
+	who, source, err := a.starter(ctx, in.SessionRef, origin{
+		parent: in.Parent, principal: in.Principal, source: in.Source, proof: in.Proof, request: digest, began: in.Began,
+	})
+	if err != nil {
 		return session, called, err
 	}
 	if called, err = a.calleeOf(ctx, in); err != nil {
@@ -69,10 +85,13 @@ func (a *Activities) draftCall(ctx context.Context, in OpenCallInput) (session j
 	}
 	tool := called.tool
 	session = jig.Session{
-		Tenant: in.Tenant, ID: in.SessionID, Principal: in.Principal, Status: jig.StatusWorking,
+		Tenant: in.Tenant, ID: in.SessionID, Principal: who, Source: source, Status: jig.StatusWorking,
 		Agent: jig.Agent{Name: jig.CallAgent, Tools: []string{tool.Name}, Version: tool.Version, Registered: called.registered},
 	}
-	parent, by, err := a.place(ctx, in.Parent, in.ParentCall, in.Source, &session)
+	parent, by, err := a.place(ctx, in.Parent, in.ParentCall, &session)
+	if err == nil {
+		session.RequestDigest, err = a.asRequested(ctx, in, digest)
+	}
 	if err != nil {
 		return session, called, err
 	}
@@ -90,10 +109,21 @@ func (a *Activities) draftCall(ctx context.Context, in OpenCallInput) (session j
 	if session.Input, err = a.callInput(ctx, in, tool); err != nil {
 		return session, called, err
 	}
-	if session.RequestDigest, err = a.callRequestOf(ctx, in); err != nil {
-		return session, called, err
-	}
 	return session, called, nil
+}
+
+// asRequested returns the digest of a call that no session started, under which its session is found again. For a call that a session started,
+// it returns an error if the call's row names another request.
+func (a *Activities) asRequested(ctx context.Context, in OpenCallInput, digest string) (string, error) {
+	if in.Parent == "" {
+		return digest, nil
+	}
+	named, err := a.store.Request(ctx, in.Tenant, in.Parent, in.ParentCall)
+	if err != nil || named == "" || named == digest { // a worker of an older version names nothing
+		return "", err
+	}
+	return "", jig.Errorf(jig.CodeNotPermitted, "call %s makes another call than the request describes", in.ParentCall).WithField("parent_call").
+		WithHint("leave out the parent")
 }
 
 // stepTools returns the whitelist of a session whose call makes calls. These may use every tool that the principal may use. An extraction

@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/protocol"
@@ -88,7 +89,12 @@ func (a *Activities) operator(ctx context.Context, tenant, by, proof, action, su
 		return jig.Principal{}, nil, err
 	}
 	if proof == "" {
+		word := statedIn(ctx)
 		switch {
+		case word != nil && jig.ProofVouched.AtLeast(settings.Proof) && (by == "" || by == word.Principal.ID):
+			who := settings.Person(word.Principal.ID)
+			who.Proof = jig.ProofVouched
+			return who, &identity.Evidence{Key: word.Key, Token: word.ID, Until: a.now().Add(token.MaxLifetime), Request: requestOf(ctx)}, nil
 		case settings.ProofWanted():
 			return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "this tenant accepts only signed requests").WithField("token").
 				WithHint("give `jig` a signing key (JIG_SIGNING_KEY)")
@@ -107,7 +113,12 @@ func (a *Activities) operator(ctx context.Context, tenant, by, proof, action, su
 		return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "the token belongs to %s, not to %s", proved, by).WithField("by")
 	}
 	evidence.Request = requestOf(ctx)
-	return settings.Person(proved), &evidence, nil
+	who := settings.Person(proved)
+	who.Proof = settings.ProofOf(settings.Key(evidence.Key))
+	if why := approval.Weak(who.Proof, settings.Proof); why != "" {
+		return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "%s", why).WithField("token")
+	}
+	return who, &evidence, nil
 }
 
 // requestOf returns an id for the request that an activity handles. It is the same in each attempt. Outside of an activity it is "".

@@ -108,8 +108,8 @@ type Approvals interface {
 	Readmit(ctx context.Context, call jig.Call, approval *jig.Pending) (jig.Call, error)
 	// Pending returns the open approval of a call, or NOT_FOUND if there is none.
 	Pending(ctx context.Context, tenant, id, callID string) (jig.Pending, error)
-	// Approved returns the people who approved a call. The list is empty if nobody did.
-	Approved(ctx context.Context, tenant, id, callID string) (by []string, claimed bool, err error)
+	// Approved returns the people who approved a call, and the weakest of their proofs. The list is empty if nobody did.
+	Approved(ctx context.Context, tenant, id, callID string) (by []string, proof jig.Proof, err error)
 }
 
 // GrantStore keeps grants (standing approvals).

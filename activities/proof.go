@@ -1,13 +1,177 @@
 package activities
 
-import "github.com/jig-run/jig"
+import (
+	"context"
+	"errors"
+	"time"
 
-// checkProof refuses a request that carries a proof, because this worker knows no server whose proofs it could check. A proof that nobody
-// has checked must be neither accepted nor dropped silently.
-func checkProof(proof string) error {
-	if proof == "" {
-		return nil
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+// Servers checks what servers state about the principals for whom they send requests.
+type Servers interface {
+	// Verify checks a signed statement against what it must be about. at is when Temporal recorded the request, or now. The error is
+	// NOT_PERMITTED.
+	Verify(ctx context.Context, text string, want protocol.Statement, at time.Time) (protocol.Statement, error)
+}
+
+// Proofs keeps what proves who acts.
+type Proofs interface {
+	// Request returns the hash of what a call asks of another session; "" if it asks nothing.
+	Request(ctx context.Context, tenant, id, callID string) (string, error)
+	// HasMessage reports whether a session has a message with an id that its sender chose.
+	HasMessage(ctx context.Context, tenant, id, message string) (bool, error)
+	// RecordRefusal records in the audit that a request was refused.
+	RecordRefusal(ctx context.Context, tenant string, e audit.Entry) error
+}
+
+// noServers is for processes that know no root key. It refuses all statements: one that nobody has checked must be neither accepted nor
+// dropped silently.
+type noServers struct{}
+
+func (noServers) Verify(context.Context, string, protocol.Statement, time.Time) (protocol.Statement, error) {
+	return protocol.Statement{}, jig.Errorf(jig.CodeNotPermitted, "this worker cannot check the proof of the request").WithField("proof").
+		WithHint("leave `proof` out, or give the worker the root key: see docs/proof.md")
+}
+
+// reasonUnvouched is the reason of errors about requests whose principal no server vouches for.
+const reasonUnvouched = "unvouched"
+
+// stated returns what a server states about a request, or nil for a request without a statement. A tenant can refuse such requests.
+func (a *Activities) stated(ctx context.Context, proof string, want protocol.Statement, at time.Time) (*protocol.Statement, error) {
+	if proof != "" {
+		st, err := a.servers.Verify(ctx, proof, want, at)
+		if err != nil {
+			e := *jig.AsError(err)
+			if e.Code == jig.CodeNotPermitted {
+				e.Reason = reasonUnvouched
+			}
+			return nil, &e
+		}
+		return &st, nil
 	}
-	return jig.Errorf(jig.CodeNotPermitted, "this worker cannot check the proof of the request").WithField("proof").
-		WithHint("leave `proof` out, or update the workers")
+	settings, err := a.tenants.Settings(ctx, want.Tenant)
+	if err == nil && settings.Vouched() {
+		err = jig.Errorf(jig.CodeNotPermitted, "tenant %s accepts only requests that come through its server", want.Tenant).WithField("proof").
+			WithReason(reasonUnvouched).WithHint("send the request to the server")
+	}
+	return nil, err
+}
+
+// origin says who starts a session, as the request does.
+type origin struct {
+	// parent is the session whose call starts it, if there is one.
+	parent    string
+	principal jig.Principal
+	source    jig.Source
+	proof     string
+	// request is the digest of the request.
+	request string
+	// began is when Temporal recorded the start; zero if nothing has been started yet.
+	began time.Time
+}
+
+// starter returns the principal for whom a new session acts, and how the session was started. The principal of a session with a parent is
+// found with the parent.
+func (a *Activities) starter(ctx context.Context, ref protocol.SessionRef, o origin) (jig.Principal, jig.Source, error) {
+	if o.parent != "" {
+		return claimed(o.principal), jig.SourceAgent, nil
+	}
+	if err := checkSource(&o.source); err != nil {
+		return jig.Principal{}, "", err
+	}
+	want := protocol.Statement{Kind: protocol.StateStart, Tenant: ref.Tenant, Session: ref.SessionID, Content: o.request}
+	if o.source == jig.SourceSchedule {
+		want.Kind = protocol.StateSchedule
+	}
+	if o.began.IsZero() {
+		o.began = a.now()
+	}
+	st, err := a.stated(ctx, o.proof, want, o.began)
+	switch {
+	case err != nil:
+		return jig.Principal{}, "", err
+	case st != nil && o.principal.ID != "" && o.principal.ID != st.Principal.ID:
+		return jig.Principal{}, "", jig.Errorf(jig.CodeNotPermitted, "the request names another principal than the server's statement").WithField("principal").
+			WithReason(reasonUnvouched)
+	case st != nil && st.Source != o.source:
+		return jig.Principal{}, "", jig.Errorf(jig.CodeNotPermitted, "the request names another source than the server's statement").WithField("source").
+			WithReason(reasonUnvouched)
+	case st != nil:
+		return st.Principal, st.Source, nil
+	case o.source == jig.SourceWeb || o.source == jig.SourceMCP: // they only claim less: what such a session is asked counts as untrusted
+		return claimed(o.principal), o.source, nil
+	}
+	return claimed(o.principal), jig.SourceTemporal, nil
+}
+
+// reopen loads a session that has ended and that a message wakes.
+func (a *Activities) reopen(ctx context.Context, in OpenInput) (jig.Session, error) {
+	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
+	if err != nil {
+		return session, err
+	}
+	var woken protocol.Woken
+	if in.Woken != nil {
+		woken = *in.Woken
+	}
+	if _, err := a.teller(ctx, in.SessionRef, woken, in.Began); err != nil {
+		return session, err
+	}
+	if woken.Proof == "" || !session.Status.Final() {
+		return session, nil
+	}
+	said, err := a.store.HasMessage(ctx, in.Tenant, in.SessionID, woken.ID)
+	if err == nil && said {
+		err = jig.Errorf(jig.CodeNotPermitted, "the message that wakes the session has been read already").WithField("proof").WithReason(reasonUnvouched)
+	}
+	return session, err
+}
+
+// teller returns the principal who sends a message, if that is known: the principal for whom a server vouches, or that of the session whose call
+// sends the message. It returns nil if the message only claims who sends it.
+func (a *Activities) teller(ctx context.Context, ref protocol.SessionRef, m protocol.Woken, at time.Time) (*jig.Principal, error) {
+	if m.Parent != "" {
+		session, calls, err := a.store.CallsOf(ctx, ref.Tenant, m.Parent, []string{m.ParentCall})
+		if err != nil {
+			return nil, err
+		}
+		request, err := a.store.Request(ctx, ref.Tenant, m.Parent, m.ParentCall)
+		if err == nil && (len(calls) == 0 || request != m.Request(ref.SessionID)) {
+			err = jig.Errorf(jig.CodeNotPermitted, "call %q of session %s does not send this message", m.ParentCall, m.Parent).WithField("parent_call").
+				WithReason(reasonUnvouched).WithHint("leave out the parent")
+		}
+		return &session.Principal, err
+	}
+	if at.IsZero() {
+		at = a.now()
+	}
+	want := protocol.Statement{Kind: protocol.StateMessage, Tenant: ref.Tenant, Session: ref.SessionID, Content: m.Content, ID: m.ID}
+	st, err := a.stated(ctx, m.Proof, want, at)
+	if st == nil || err != nil {
+		return nil, err
+	}
+	return &st.Principal, nil
+}
+
+// refuseStart records in the audit that a session was not opened because of its proof, and returns the error. If the worker dies in between, the
+// audit may have the refusal twice.
+func (a *Activities) refuseStart(ctx context.Context, ref protocol.SessionRef, by jig.Principal, cause error) error {
+	refused := jig.AsError(cause)
+	if refused.Reason != reasonUnvouched {
+		return cause
+	}
+	return errors.Join(a.store.RecordRefusal(ctx, ref.Tenant, audit.Entry{
+		Kind: audit.AuditRefused, By: by.ID, Claimed: true, SessionID: ref.SessionID, Subject: "start", Reason: refused.Message,
+	}), cause)
+}
+
+// claimedBy returns the principal that a start claims.
+func claimedBy(start *protocol.StartSession) jig.Principal {
+	if start == nil {
+		return jig.Principal{}
+	}
+	return start.Principal
 }

@@ -70,7 +70,7 @@ func (a *Activities) uncovered(
 	switch {
 	case !covers || !approval.TakesGrant(tool, fresh):
 		return fmt.Sprintf("the standing approval %s does not cover this call", g.ID), nil
-	case approval.VotesOf(g, s.People, fresh, settings.ProofWanted(), now) == nil:
+	case approval.VotesOf(g, s.People, fresh, settings.Proof, now) == nil:
 		return fmt.Sprintf("by today's policy the standing approval %s does not suffice: %s", g.ID, approval.ConsentOf(fresh).Missing()), nil
 	}
 	return "", nil
@@ -118,7 +118,7 @@ func (a *Activities) fit(ctx context.Context, settings tenancy.Settings, s appro
 		return false, err
 	}
 	tool, known, err := a.toolNow(ctx, call)
-	if err != nil || !known || approval.VotesOf(s.Grant, s.People, counted(asked, settings), settings.ProofWanted(), a.now()) == nil {
+	if err != nil || !known || approval.VotesOf(s.Grant, s.People, counted(asked, settings), settings.Proof, a.now()) == nil {
 		return false, err
 	}
 	why, err := a.uncovered(ctx, settings, s, session, tool, call)

@@ -98,7 +98,7 @@ func TestGrant_ReleasesNothingElse(t *testing.T) {
 		}, who: "fay", why: "only people can approve this call"},
 		"a policy cannot be read": {change: func(_ *testing.T, o *office, _ string) { o.lose() }, who: "fay", why: "policy cannot judge the call now"},
 		"it was merely claimed": {change: func(_ *testing.T, o *office, _ string) {
-			o.settings.Signals = tenancy.SignalsSigned
+			o.settings.SetSignals(tenancy.SignalsSigned)
 		}, who: "fay", why: "only signed decisions"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,12 +20,12 @@ func (a *Activities) requestOf(ctx context.Context, tenant string, start protoco
 	return a.requestDigest(ctx, tenant, r, start.DocumentArtifact, start.InputArtifact)
 }
 
-// callRequestOf returns the digest of a request to make a single call. It is empty if the call has a parent.
+// callRequestOf returns the digest of a request to make a single call. A request with a parent names no principal.
 func (a *Activities) callRequestOf(ctx context.Context, in OpenCallInput) (string, error) {
-	if in.Parent != "" {
-		return "", nil
-	}
 	r := jig.SessionRequest{Tool: in.Tool, Document: in.Document, Input: in.Input, Pairs: in.Pairs, Principal: in.Principal.ID}
+	if in.Parent != "" {
+		r.Principal = ""
+	}
 	return a.requestDigest(ctx, in.Tenant, r, in.DocumentArtifact, in.InputArtifact)
 }
 

@@ -187,7 +187,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	err = retryWhileUnavailable(ctx, func() (err error) {
 		r, err = a.store.Reserve(ctx, ledger.ReserveRequest{
 			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested,
-			MaxAttempts: tool.MaxAttempts, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, ProofWanted: proof,
+			MaxAttempts: tool.MaxAttempts, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, Proof: proof,
 			Child: answeredBy(session, call, tool),
 		})
 		return err
@@ -211,13 +211,13 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	return r, nil, jig.Errorf(jig.CodeInternal, "the ledger answered %q", r.Outcome)
 }
 
-// proofWanted reports whether the approval of a call must carry proof when the call begins.
-func (a *Activities) proofWanted(ctx context.Context, call jig.Call) (bool, error) {
+// proofWanted returns the proof that the approval of a call must have when the call begins.
+func (a *Activities) proofWanted(ctx context.Context, call jig.Call) (jig.Proof, error) {
 	if call.Verdict != jig.VerdictAsk || call.Status != jig.CallReserved {
-		return false, nil
+		return jig.ProofClaimed, nil
 	}
 	settings, err := a.tenants.Settings(ctx, call.Tenant)
-	return settings.ProofWanted(), err
+	return settings.Proof, err
 }
 
 // frameAttempt is the attempt name of a call that a child workflow answers. It stays the same when another run continues the work.

@@ -91,8 +91,15 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 	if err := strictJSON(in.Payload, &m); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
-	if err := checkProof(m.Proof); err != nil {
+	who, err := a.teller(ctx, in.SessionRef, m.Woken(), a.now())
+	if jig.CodeOf(err) == jig.CodeNotPermitted {
 		return a.refuseSignal(ctx, in, explain(err))
+	}
+	if err != nil {
+		return Handled{}, err
+	}
+	if who != nil {
+		m.By = who.ID
 	}
 	if strings.TrimSpace(m.Text) == "" {
 		return a.refuseSignal(ctx, in, "`text` is missing: give the message")

@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -25,17 +26,24 @@ func (r *refusals) Refuse(_ context.Context, _, _, _, reason string, _ json.RawM
 	return nil
 }
 
-const unproved = "this worker cannot check the proof of the request (leave `proof` out, or update the workers)"
+func (r *refusals) RecordRefusal(_ context.Context, _ string, e audit.Entry) error {
+	r.reasons = append(r.reasons, e.Reason)
+	return nil
+}
+
+const unproved = "this worker cannot check the proof of the request (leave `proof` out, or give the worker the root key: see docs/proof.md)"
 
 // A proof that nobody checked must not start anything.
 func TestAStartWithAProofThatCannotBeCheckedIsRefused(t *testing.T) {
 	t.Parallel()
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(&refusals{}), Tenants: who{}})
+	store := &refusals{}
+	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(store), Tenants: who{}})
 	ref := protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}
 	_, err := a.Open(t.Context(), activities.OpenInput{SessionRef: ref, Start: &protocol.StartSession{Agent: "nightly", Proof: "x"}})
 	require.ErrorContains(t, err, "cannot check the proof")
 	_, err = a.OpenCall(t.Context(), activities.OpenCallInput{SessionRef: ref, Tool: "file.read", Proof: "x"})
 	require.ErrorContains(t, err, "cannot check the proof")
+	require.Len(t, store.reasons, 2, "the audit has both refusals")
 }
 
 // A signal that cannot be read is refused with a reason that its sender understands, and never dropped.

@@ -100,16 +100,16 @@ func TestProofRequired_ClaimedVotesDoNotCount(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.hear(t, "approve", claimed).Status)
 	require.Equal(t, jig.DecisionAccepted, o.hear(t, "delegate", jig.Decision{Call: c.ID, By: "fay", To: "ana"}).Outcome)
 
-	o.settings.Signals = tenancy.SignalsSigned
+	o.settings.SetSignals(tenancy.SignalsSigned)
 	approve := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}
 	require.Contains(t, o.hear(t, "approve", o.vouched(t, "ana", approve)).Reason, "ana may not decide", "fay's delegation to ana was not proved")
 	got := o.hear(t, "approve", o.vouched(t, "fay", approve))
 	require.Equal(t, jig.CallWaiting, got.Status, "flo's word was a claim")
 	require.Contains(t, got.Reason, "1 of 2 approvals")
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "flo", approve)).Status, "and may be given again")
-	_, unproved, err := o.db.Approved(t.Context(), o.tenant, o.session, c.ID)
+	_, proof, err := o.db.Approved(t.Context(), o.tenant, o.session, c.ID)
 	require.NoError(t, err)
-	require.False(t, unproved)
+	require.Equal(t, jig.ProofKey, proof)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 }
 
@@ -135,7 +135,7 @@ func TestProofRequired_ApprovalByClaimAsksAgain(t *testing.T) {
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", o.vouched(t, "fay", jig.Decision{Call: proved.ID, Answer: jig.AnswerApprove})).Status)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, begun.ID), "trusted, a claim is enough")
 
-	o.settings.Signals = tenancy.SignalsSigned
+	o.settings.SetSignals(tenancy.SignalsSigned)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, proved.ID))
 	require.Equal(t, jig.CallSucceeded, o.runs(t, begun.ID), "a call that has its result keeps it")
 	require.Equal(t, jig.CallWaiting, o.runs(t, claimed.ID))
@@ -147,5 +147,5 @@ func TestProofRequired_ApprovalByClaimAsksAgain(t *testing.T) {
 	require.NoError(t, err)
 	withdrawn := slices.DeleteFunc(rows, func(r audit.Row) bool { return !strings.Contains(r.Entry, "withdrawn") })
 	require.Len(t, withdrawn, 1)
-	require.Contains(t, withdrawn[0].Entry, "which is required now")
+	require.Contains(t, withdrawn[0].Entry, "that is required now")
 }

@@ -71,7 +71,7 @@ type starter struct {
 
 // Start starts a session for a call of entities.extract, as a child of the calling session.
 func (s *starter) Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) error {
-	if err := s.store.NameChild(ctx, inv.Tenant, inv.SessionID, inv.CallID, session); err != nil {
+	if err := s.store.NameChild(ctx, inv.Tenant, inv.SessionID, inv.CallID, session, ""); err != nil {
 		return err
 	}
 	return s.client.StartChild(ctx, protocol.CallInput{

@@ -53,6 +53,11 @@ func (c *Client) beginCall(ctx context.Context, input protocol.CallInput, id str
 		return Started{}, jig.Errorf(jig.CodeInvalidInput, "give a tool or an execution spec").WithField("tool")
 	}
 	options := c.callStart(id, input)
+	if input.Parent == "" {
+		if err := c.vouchCall(ctx, protocol.StateStart, id, &input); err != nil {
+			return Started{}, err
+		}
+	}
 	if err := c.stageCall(ctx, &input); err != nil {
 		return Started{}, err
 	}

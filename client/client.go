@@ -31,6 +31,8 @@ type Options struct {
 	RetryFor time.Duration
 	// Reader answers requests that read, without a worker. May be nil: then workers answer all of them.
 	Reader Reader
+	// Voucher signs statements about the principals for whom requests are sent. The server has one. May be nil: then principals are claimed.
+	Voucher protocol.Voucher
 }
 
 // Reader answers a client's requests from the store that the workers use. The server has one.
@@ -63,6 +65,7 @@ type Client struct {
 	workerTimeout time.Duration
 	retryFor      time.Duration
 	reader        Reader
+	voucher       protocol.Voucher
 	// owned holds the sessions that are known to belong to a tenant.
 	owned *cache.Cache[ownKey, struct{}]
 	// close closes a connection that this client opened; nil if the caller opened it.
@@ -73,7 +76,7 @@ type Client struct {
 func New(temporalClient sdk.Client, o Options) *Client { return newClient(temporalClient, o) }
 
 func newClient(t temporal, o Options) *Client {
-	c := &Client{temporal: t, queue: o.TaskQueue, workerTimeout: o.WorkerTimeout, retryFor: o.RetryFor, reader: o.Reader, owned: cache.New[ownKey, struct{}](ownFor, maxOwn)}
+	c := &Client{temporal: t, queue: o.TaskQueue, workerTimeout: o.WorkerTimeout, retryFor: o.RetryFor, reader: o.Reader, voucher: o.Voucher, owned: cache.New[ownKey, struct{}](ownFor, maxOwn)}
 	if c.queue == "" {
 		c.queue = protocol.TaskQueue
 	}

@@ -23,7 +23,11 @@ func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.
 	}
 	var all protocol.DecideResult
 	for part := range slices.Chunk(decisions, protocol.MaxDecisions) {
-		result, err := c.update(ctx, tenant, id, protocol.UpdateDecide, protocol.Decisions{Decisions: part})
+		payload := protocol.Decisions{Decisions: part}
+		if err := c.vouchDecisions(ctx, tenant, id, &payload); err != nil {
+			return all, err
+		}
+		result, err := c.update(ctx, tenant, id, protocol.UpdateDecide, payload)
 		if err != nil {
 			return all, err
 		}

@@ -30,6 +30,9 @@ func (c *Client) Say(ctx context.Context, tenant, id string, m protocol.Message)
 	if err != nil {
 		return err
 	}
+	if err := c.vouchMessage(ctx, tenant, id, &m); err != nil {
+		return err
+	}
 	options := c.workflowOptions(id, tenant, agent, protocol.Summary(agent, text))
 	if request != "" { // the run that the message starts keeps it
 		options.Memo[memoRequest] = request
@@ -37,7 +40,7 @@ func (c *Client) Say(ctx context.Context, tenant, id string, m protocol.Message)
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	err = c.repeat(ctx, func(ctx context.Context) error {
 		_, err := c.temporal.SignalWithStartWorkflow(ctx, id, protocol.SignalMessage, m,
-			options, protocol.PassWorkflow, protocol.PassInput{Tenant: tenant, Task: protocol.Excerpt(text)})
+			options, protocol.PassWorkflow, protocol.PassInput{Tenant: tenant, Task: protocol.Excerpt(text), Woken: new(m.Woken())})
 		return err
 	}, busy)
 	return translate(err)

@@ -46,12 +46,16 @@ func (c *Client) askWorker(ctx context.Context, name string, wait time.Duration,
 		ScheduleToCloseTimeout: wait + 2*answerTimeout,
 		RetryPolicy:            &sdktemporal.RetryPolicy{InitialInterval: 200 * time.Millisecond, MaximumAttempts: 3},
 	}
+	args, err := c.askedWith(ctx, name, request)
+	if err != nil {
+		return err
+	}
 	var begun sdk.ActivityHandle // a started activity is never started again, because a token in the request counts only once
-	err := c.repeat(ctx, func(ctx context.Context) error {
+	err = c.repeat(ctx, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, options.ScheduleToCloseTimeout+answerTimeout)
 		defer cancel()
 		if begun == nil {
-			handle, err := c.temporal.ExecuteActivity(ctx, options, name, request)
+			handle, err := c.temporal.ExecuteActivity(ctx, options, name, args...)
 			if err != nil {
 				return err
 			}

@@ -197,12 +197,18 @@ func (c *Client) scheduleAction(ctx context.Context, o ScheduleOptions) (*sdk.Sc
 	if o.Call != nil {
 		input := *o.Call
 		input.Tenant, input.Source = o.Tenant, jig.SourceSchedule
+		if err := c.vouchCall(ctx, protocol.StateSchedule, base, &input); err != nil {
+			return nil, starts{}, err
+		}
 		return startAction(c.callStart(base, input), protocol.CallWorkflow, input), starts{Tool: input.Tool}, nil
 	}
 	session := *o.Session
 	session.ID, session.Tenant, session.Source = base, o.Tenant, jig.SourceSchedule
 	start, err := c.stage(ctx, session)
 	if err != nil {
+		return nil, starts{}, err
+	}
+	if err := c.vouchSession(ctx, protocol.StateSchedule, session, &start); err != nil {
 		return nil, starts{}, err
 	}
 	options, input := c.sessionStart(session, start)

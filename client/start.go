@@ -77,6 +77,9 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
+	if err := c.vouchSession(ctx, protocol.StateStart, o, &start); err != nil {
+		return Started{}, err
+	}
 	if o.Check {
 		if err := c.check(ctx, protocol.CheckRequest{Tenant: o.Tenant, SessionID: o.ID, Start: &start}, fresh); err != nil {
 			return Started{}, err

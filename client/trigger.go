@@ -27,6 +27,9 @@ func (c *Client) Trigger(ctx context.Context, input protocol.CallInput, id strin
 	}
 	request := callRequest(input)
 	options := c.callStart(id, input)
+	if err := c.vouchCall(ctx, protocol.StateStart, id, &input); err != nil {
+		return protocol.CallResult{}, err
+	}
 	if err := c.stageCall(ctx, &input); err != nil {
 		return protocol.CallResult{}, err
 	}

@@ -57,11 +57,13 @@ type running struct {
 	server *server.Server
 	// key is the API key of the server.
 	key string
+	// proofs are the settings with which the server vouches for its users, and the worker checks that.
+	proofs []string
 }
 
 // Environment returns the environment of the stack and of the server.
 func (r *running) Environment() []string {
-	env := r.Stack.Environment()
+	env := append(r.Stack.Environment(), r.proofs...)
 	if r.server != nil {
 		env = append(env, "JIG_URL="+r.server.URL(), "JIG_API_KEY="+r.key)
 	}
@@ -96,6 +98,11 @@ func (o *options) start(ctx context.Context) (*running, error) {
 
 // ready starts the server and the worker, and writes the addresses to the environment file in between.
 func (o *options) ready(ctx context.Context, r *running, logger *slog.Logger) error {
+	proofs, err := serverKeys(r.DataDir(), time.Now())
+	if err != nil {
+		return err
+	}
+	r.proofs = proofs
 	if !o.noServer {
 		if err := o.startServer(ctx, r, logger); err != nil {
 			return err

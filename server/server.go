@@ -75,10 +75,14 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("the address that the server listens on: %w", err)
 	}
-	engine := client.New(s.temporal, client.Options{TaskQueue: s.settings.Temporal.TaskQueue, Reader: newReads(s.store, s.logger)})
+	vouches, err := readKey(ctx, s.settings, s.store, s.logger)
+	if err != nil {
+		return err
+	}
+	engine := client.New(s.temporal, client.Options{TaskQueue: s.settings.Temporal.TaskQueue, Reader: newReads(s.store, s.logger), Voucher: vouches})
 	s.api = httpapi.New(httpapi.Options{ //nolint:contextcheck // each request has its own
 		Engine: httpapi.Engine{Sessions: engine, Calls: engine, Reviews: engine},
-		Keys:   s.store, Log: s.store, Ready: s.ready, Hosts: s.settings.hosts(port), Logger: s.logger,
+		Keys:   s.store, Log: s.store, Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port), Logger: s.logger,
 	})
 	return s.serve(ctx)
 }

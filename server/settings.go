@@ -27,6 +27,7 @@ const (
 	EnvLogLevel      = "JIG_LOG_LEVEL"
 	EnvLogFormat     = "JIG_LOG_FORMAT"
 	EnvStopTimeout   = "JIG_STOP_TIMEOUT"
+	EnvServerKey     = "JIG_SERVER_KEY"
 )
 
 // Settings configure a server.
@@ -46,6 +47,8 @@ type Settings struct {
 	TLSCert, TLSKey string
 	// BehindProxy says that a proxy in front of the server takes care of TLS.
 	BehindProxy bool
+	// KeyFile is the file of the key with which the server vouches for the principals of requests; empty means that it does not.
+	KeyFile string
 	// LogLevel is debug, info, warn or error; default info.
 	LogLevel slog.Level
 	// LogJSON writes the log as JSON lines; default text.
@@ -76,6 +79,7 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 		TLSCert:          env.Text(EnvTLSCert, ""),
 		TLSKey:           env.Text(EnvTLSKey, ""),
 		BehindProxy:      env.Flag(EnvBehindProxy),
+		KeyFile:          env.Text(EnvServerKey, ""),
 		LogLevel:         env.Level(EnvLogLevel),
 		LogJSON:          env.Choice(EnvLogFormat, "text", "json") == "json",
 		StopTimeout:      env.Duration(EnvStopTimeout, defaultStopTimeout),
@@ -96,6 +100,7 @@ func Describe() string {
 		{EnvTLSCert, "file of the certificate; default none"},
 		{EnvTLSKey, "file of the certificate's key; default none"},
 		{EnvBehindProxy, "true if a proxy in front of the server takes care of TLS; default false"},
+		{EnvServerKey, "file of the key with which the server vouches for principals (`jig server-key new` makes one); default none"},
 		{EnvLogLevel, "debug, info, warn or error; default info"},
 		{EnvLogFormat, "text or json; default text"},
 		{EnvStopTimeout, "how long requests may take to finish when the server stops; default 20s"},

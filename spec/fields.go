@@ -72,7 +72,7 @@ func formOf(name string) form {
 	case "on_expiry":
 		return oneOf(string(jig.ExpiryDeny), string(jig.ExpiryCancel), string(jig.ExpiryFail))
 	case "source":
-		return oneOf(string(jig.SourceWeb), string(jig.SourceAPI), string(jig.SourceMCP), string(jig.SourceCLI), string(jig.SourceSchedule), string(jig.SourceAgent))
+		return oneOf(string(jig.SourceWeb), string(jig.SourceAPI), string(jig.SourceMCP), string(jig.SourceCLI), string(jig.SourceSchedule), string(jig.SourceAgent), string(jig.SourceTemporal))
 	case "proof":
 		return oneOf(string(jig.ProofClaimed), string(jig.ProofVouched), string(jig.ProofKey), string(jig.ProofPasskey))
 	}
@@ -111,6 +111,8 @@ func tenantFormOf(name string) form {
 		return form{pattern: keyPattern, hint: "use 1 to 64 letters, digits, '.', '_', ':' or '-', starting with a letter or digit"}
 	case "secret":
 		return form{pattern: secretPattern, hint: "name a variable of the worker's environment that starts with " + SecretPrefix + " and the tenant, e.g. " + SecretPrefix + "ACME__PORTAL"}
+	case "starts":
+		return oneOf(string(jig.ProofClaimed), string(jig.ProofVouched))
 	case "signals":
 		return oneOf(string(tenancy.SignalsTrusted), string(tenancy.SignalsSigned), string(tenancy.SignalsOff))
 	case "algorithm":

@@ -45,6 +45,8 @@ type PolicyRule struct {
 	Quorum int `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many distinct people must approve; default 1. Only with verdict: ask."`
 	// NotRequester keeps the principal on whose behalf the call is made from deciding.
 	NotRequester bool `json:"not_requester,omitempty" jsonschema:"Whether the principal for whom the call is made is excluded from deciding it; only with verdict: ask."`
+	// Proof is the weakest proof with which a decision counts, if it is more than what the tenant demands.
+	Proof jig.Proof `json:"proof,omitempty" spec:"form=proof" jsonschema:"The weakest proof with which a decision counts, e.g. passkey, if it is more than what the tenant demands; only with verdict: ask."`
 	// Remind is the interval between reminders. If zero, there are none.
 	Remind Duration `json:"remind,omitempty" spec:"min=1m,max=30d" jsonschema:"How often people are reminded while the approval waits, e.g. 4h; only with verdict: ask."`
 	// Escalate lets further people decide as time passes.

@@ -43,6 +43,7 @@ type Tenant struct {
 	Name        string          `json:"name" spec:"required,form=tenant" hint:"add the tenant's id, e.g. name: acme" jsonschema:"The tenant's id."`
 	Description string          `json:"description,omitempty" spec:"max=4096" jsonschema:"A description for people."`
 	Approvals   TenantApprovals `json:"approvals,omitzero" jsonschema:"How decisions must be proved, and who may settle calls whose outcome is unknown."`
+	Starts      TenantStarts    `json:"starts,omitzero" jsonschema:"How starts, messages and reads must be proved."`
 	Keys        []TenantKey     `json:"keys,omitempty" spec:"max=1000" jsonschema:"The keys that verify tokens."`
 	People      []TenantPerson  `json:"people,omitempty" spec:"max=10000" jsonschema:"People and programs, with their groups and permissions. A principal that is not listed has neither."`
 	Owners      *TenantOwners   `json:"owners,omitempty" jsonschema:"Who approves the calls of operator tools (catalog.*, bundle.*, grants.*, tenants.*); by default anybody but the requester."`
@@ -52,10 +53,18 @@ type Tenant struct {
 
 // TenantApprovals are the settings for a tenant's decisions.
 type TenantApprovals struct {
-	// Signals is the proof that a decision needs. If empty, the worker's setting applies.
-	Signals tenancy.SignalMode `json:"signals,omitempty" spec:"form=signals" jsonschema:"trusted (a decision's claimed sender is accepted, and recorded as claimed), signed (every decision needs a token) or off (a token, and no raw signals); default: the worker's setting."`
+	// Proof is the weakest proof with which a decision counts. If neither it nor Signals is given, the worker's setting applies.
+	Proof jig.Proof `json:"proof,omitempty" spec:"form=proof" jsonschema:"The weakest proof with which a decision counts: claimed (a name), vouched (a server or a portal authenticated the person), key (signed with the person's own key) or passkey; default: the worker's setting."`
+	// Signals is the older way to say it.
+	Signals tenancy.SignalMode `json:"signals,omitempty" spec:"form=signals" jsonschema:"Instead of proof: trusted (claimed), signed (key, where keys of portals count, too) or off (key, and no raw signals)."`
 	// Reconcilers lists who may settle a call with an unknown outcome. If nil, those who could have approved the call may.
 	Reconcilers *Approvers `json:"reconcilers,omitempty" jsonschema:"Who may settle calls whose outcome is unknown; by default the people who could have approved the call."`
+}
+
+// TenantStarts are the settings for what starts and steers a tenant's sessions.
+type TenantStarts struct {
+	// Proof is claimed or vouched. If empty, the worker's setting applies.
+	Proof jig.Proof `json:"proof,omitempty" spec:"form=starts" jsonschema:"The weakest proof with which sessions start, messages count and clients read: claimed, or vouched (a server authenticated the principal); default: the worker's setting."`
 }
 
 // TenantOwners says who approves changes to the tenant itself. If it has no people, groups or permission, anybody may, and the quorum still
@@ -141,10 +150,7 @@ func (d *decoder) tenant(body []byte) Tenant {
 	}
 	d.checkApprovers("approvals.reconcilers")
 	d.checkOwners(t)
-	if !d.has("keys") && (t.Approvals.Signals == tenancy.SignalsSigned || t.Approvals.Signals == tenancy.SignalsOff) {
-		d.add(d.warning("approvals.signals", "add keys",
-			fmt.Sprintf("with %s every decision needs a token, but without keys nobody can have one", t.Approvals.Signals)))
-	}
+	d.checkApprovals(t)
 	for i, key := range t.Keys {
 		d.checkKey(indexPath("keys", i), key)
 		d.checkSecret(indexPath("keys", i)+".secret_env", t.Name, key.SecretEnv)
@@ -157,6 +163,18 @@ func (d *decoder) tenant(body []byte) Tenant {
 	d.unique("people", "id", len(t.People), func(i int) string { return t.People[i].ID })
 	d.unique("webhooks", "url", len(t.Webhooks), func(i int) string { return t.Webhooks[i].URL })
 	return t
+}
+
+// checkApprovals refuses two settings that say the same, and warns if decisions need a signature that nobody can give.
+func (d *decoder) checkApprovals(t Tenant) {
+	signals := t.Approvals.Signals == tenancy.SignalsSigned || t.Approvals.Signals == tenancy.SignalsOff
+	switch {
+	case t.Approvals.Signals != "" && t.Approvals.Proof != "":
+		d.at("approvals.signals", ProblemBadShape, "leave signals out", "proof and signals say the same")
+	case !d.has("keys") && signals:
+		d.add(d.warning("approvals.signals", "add keys",
+			fmt.Sprintf("with %s every decision needs a token, but without keys nobody can have one", t.Approvals.Signals)))
+	}
 }
 
 // checkOwners refuses owners who could never reach the quorum, because then nobody could ever approve new owners. It warns if the quorum

@@ -39,7 +39,11 @@ type sessions struct {
 
 // Message sends a message to an agent's session.
 func (s sessions) Message(ctx context.Context, tenant, session string, m tasks.Message) error {
-	return s.client.Say(ctx, tenant, session, protocol.Message{Text: m.Text, By: m.By, ID: m.ID})
+	message := protocol.Message{Text: m.Text, By: m.By, ID: m.ID, Parent: m.Parent, ParentCall: m.ParentCall}
+	if err := s.db.NameRequest(ctx, tenant, m.Parent, m.ParentCall, message.Woken().Request(session)); err != nil {
+		return err
+	}
+	return s.client.Say(ctx, tenant, session, message)
 }
 
 // StartCall starts a session for a single call. If the call runs a document that was sent along with the original call and is not
@@ -51,10 +55,7 @@ func (s sessions) StartCall(ctx context.Context, tenant, session string, c tasks
 		return err
 	}
 	if body != nil {
-		call.Tool, call.DocumentName = "", c.Tool
-		if call.DocumentArtifact, err = s.db.PutArtifact(ctx, tenant, c.Parent, "text/plain", body); err != nil {
-			return err
-		}
+		call.Tool, call.DocumentName, call.Document = "", c.Tool, string(body)
 	}
 	return thin.StartChild(ctx, s.db, s.client, session, call)
 }

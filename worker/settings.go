@@ -10,6 +10,7 @@ import (
 
 	sdkworker "go.temporal.io/sdk/worker"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/token"
@@ -35,7 +36,10 @@ const (
 	EnvWorkflowCache    = "JIG_WORKFLOW_CACHE"
 	EnvDatabaseConns    = "JIG_DATABASE_MAX_CONNS"
 	EnvWorkflowTasks    = "JIG_WORKFLOW_TASKS"
+	EnvProof            = "JIG_APPROVALS_PROOF"
+	EnvStarts           = "JIG_STARTS_PROOF"
 	EnvSignals          = "JIG_APPROVALS_SIGNALS"
+	EnvRootKey          = "JIG_ROOT_KEY"
 	EnvOperatorKey      = "JIG_OPERATOR_KEY"
 	EnvPermissions      = "JIG_PERMISSIONS"
 	EnvMetrics          = "JIG_METRICS_ADDRESS"
@@ -85,8 +89,14 @@ type Settings struct {
 	WorkflowCache int
 	// WorkflowTasks bounds how many sessions a worker advances at the same time; 0 means the default (16 per CPU, at least 32).
 	WorkflowTasks int
-	// Signals says what proof decisions must carry in tenants whose document does not say: trusted, signed or off; default signed.
+	// Proof says what decisions must prove in tenants whose documents do not say: claimed, vouched, key or passkey; default key.
+	Proof jig.Proof
+	// Starts says the same for starts, messages and reads: claimed or vouched; default claimed.
+	Starts jig.Proof
+	// Signals is the older way to say what decisions must prove: trusted, signed or off. Unless it is empty, it applies in place of Proof.
 	Signals tenancy.SignalMode
+	// RootKey is the public key of the root, which certifies the keys of servers; nil means that no server can vouch for anybody.
+	RootKey []byte
 	// OperatorKey is a key that every tenant accepts, so that a tenant's first document can be approved; nil means no such key.
 	OperatorKey *identity.Key
 	// Permissions are the permissions of every principal in tenants without a document; default none.
@@ -150,7 +160,9 @@ func (r *reader) settings(temporal client.Settings) (Settings, error) {
 		StopTimeout:       r.Duration(EnvStopTimeout, defaultStopTimeout),
 		WorkflowCache:     r.Number(EnvWorkflowCache, defaultWorkflowCache),
 		WorkflowTasks:     r.Number(EnvWorkflowTasks, 0),
-		Signals:           tenancy.SignalMode(r.Choice(EnvSignals, string(tenancy.SignalsSigned), string(tenancy.SignalsTrusted), string(tenancy.SignalsOff))),
+		Proof:             jig.Proof(r.Choice(EnvProof, string(jig.ProofKey), string(jig.ProofClaimed), string(jig.ProofVouched), string(jig.ProofPasskey))),
+		Starts:            jig.Proof(r.Choice(EnvStarts, string(jig.ProofClaimed), string(jig.ProofVouched))),
+		RootKey:           r.rootKey(EnvRootKey),
 		OperatorKey:       r.key(EnvOperatorKey),
 		Permissions:       r.List(EnvPermissions),
 		MetricsAddress:    r.Text(EnvMetrics, ""),
@@ -159,6 +171,9 @@ func (r *reader) settings(temporal client.Settings) (Settings, error) {
 		Anthropic:         model.Provider{APIKey: r.Text(EnvAnthropicKey, ""), BaseURL: r.Text(EnvAnthropicURL, "")},
 		OpenAI:            model.Provider{APIKey: r.Text(EnvOpenAIKey, ""), BaseURL: r.Text(EnvOpenAIURL, "")},
 		Unstreamed:        r.patterns(EnvUnstreamed),
+	}
+	if r.Text(EnvSignals, "") != "" && r.Text(EnvProof, "") == "" {
+		s.Signals = tenancy.SignalMode(r.Choice(EnvSignals, string(tenancy.SignalsSigned), string(tenancy.SignalsTrusted), string(tenancy.SignalsOff)))
 	}
 	if s.DefaultWorkdir = r.Text(EnvDefaultWorkdir, ""); r.Env[EnvWorkdir] != "" { // JIG_WORKDIR_DEFAULT from the dev file counts only together with the dev file's JIG_WORKDIR
 		s.DefaultWorkdir = r.Env[EnvDefaultWorkdir]
@@ -209,7 +224,10 @@ func Describe() string {
 		{EnvWorkflowCache, "sessions kept in memory between their tasks; default 1500"},
 		{EnvWorkflowTasks, "sessions that advance at the same time, not counting tools and models that take long; default 16 per CPU, at least 32"},
 		{EnvModel, "model for prompts that name no model, e.g. anthropic/claude-sonnet-4-5"},
-		{EnvSignals, "what decisions must prove: trusted (nothing), signed (a token) or off (a token, no raw signals); default signed"},
+		{EnvProof, "what decisions must prove: claimed, vouched, key or passkey; default key"},
+		{EnvStarts, "what starts, messages and reads must prove: claimed or vouched; default claimed"},
+		{EnvSignals, "instead of " + EnvProof + ": trusted (nothing), signed (a token) or off (a token, no raw signals); default none"},
+		{EnvRootKey, "public root key, which certifies the keys of servers (`jig root-key new` prints it); default none"},
 		{EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); default none"},
 		{EnvPermissions, "permissions of everybody in tenants without a document, separated by commas; default none"},
 		{EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"},
@@ -240,6 +258,19 @@ func (r *reader) patterns(name string) []string {
 		}
 	}
 	return list
+}
+
+func (r *reader) rootKey(name string) []byte {
+	v := r.Text(name, "")
+	if v == "" {
+		return nil
+	}
+	public, err := base64.StdEncoding.DecodeString(v)
+	if err != nil || len(public) != ed25519.PublicKeySize {
+		r.Refuse(name, "a public key, as `jig root-key new` prints it")
+		return nil
+	}
+	return public
 }
 
 func (r *reader) key(name string) *identity.Key {

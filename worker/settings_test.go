@@ -43,7 +43,8 @@ func TestDefaults(t *testing.T) {
 	require.False(t, s.AllowLoopback)
 	require.Empty(t, s.AllowHosts)
 	require.Empty(t, s.DatabaseURL)
-	require.Equal(t, tenancy.SignalsSigned, s.Signals, "claims of signals are not trusted by default")
+	require.Equal(t, []jig.Proof{jig.ProofKey, jig.ProofClaimed}, []jig.Proof{s.Proof, s.Starts}, "claims of signals are not trusted by default")
+	require.Empty(t, s.Signals)
 }
 
 func TestEnvironmentBeforeDevFile(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"github.com/jig-run/jig/internal/budget/meter"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/identity/vouch"
 	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/policy"
@@ -96,7 +97,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		Model: w.metrics.Model(model.NewRouter(model.Settings{Anthropic: s.Anthropic, OpenAI: s.OpenAI, Unstreamed: s.Unstreamed})),
 	})
 	tenants := current.NewTenants(current.Options{
-		Documents: w.store, Signals: s.Signals, Environ: os.Getenv, Operator: s.OperatorKey, Everybody: s.Permissions, Logger: w.logger,
+		Documents: w.store, Proof: s.Proof, Starts: s.Starts, Signals: s.Signals, Environ: os.Getenv, Operator: s.OperatorKey, Everybody: s.Permissions, Logger: w.logger,
 	})
 	names := bundle.NewNames(w.store.BundleNames)
 	p := &parts{tenants: tenants, budgets: models}
@@ -120,6 +121,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		Policy:       p.rules,
 		Tenants:      tenants,
 		Model:        models,
+		Servers:      vouch.NewKnown(s.RootKey, w.store.ServerKeys),
 		Budgets:      models,
 		RateLimits:   limiter.New(w.store, w.store),
 		Expressions:  expressions,
@@ -288,6 +290,7 @@ func storeOf(db *store.DB) activities.Store {
 		Audits:     db,
 		Reviews:    db,
 		LimitStore: db,
+		Proofs:     db,
 		TextStore:  db,
 	}
 }

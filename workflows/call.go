@@ -11,6 +11,9 @@ import (
 // Call runs one tool call from a person or a program, without a model. The call has the same admission, approval, ledger and events as a
 // model's call, and a session of its own whose id is the workflow id. The workflow ends when the call has its result.
 func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, error) {
+	if workflow.GetInfo(ctx).ContinuedExecutionRunID == "" { // see startedPass
+		in.Calling, in.Inbox, in.Said = false, nil, nil
+	}
 	s := &session{
 		callTable: newCallTable(ctx, in.Tenant),
 		agent:     jig.CallAgent,
@@ -68,7 +71,7 @@ func (s *session) openCall(ctx workflow.Context, in protocol.CallInput) error {
 		err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.OpenCall, activities.OpenCallInput{
 			SessionRef: s.ref, Tool: in.Tool, Document: in.Document, DocumentArtifact: in.DocumentArtifact, DocumentName: in.DocumentName,
 			Input: in.Input, InputArtifact: in.InputArtifact, Pairs: in.Pairs, Principal: in.Principal,
-			Parent: in.Parent, ParentCall: in.ParentCall, Source: in.Source, Proof: in.Proof,
+			Parent: in.Parent, ParentCall: in.ParentCall, Source: in.Source, Proof: in.Proof, Began: workflow.GetInfo(ctx).WorkflowStartTime,
 		}).Get(ctx, &opened)
 		if err != nil {
 			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types

@@ -16,6 +16,7 @@ import (
 // pass, unless the limits of the session let several passes share a run. The workflow ends with the session's answer, fails with
 // the error code of what went wrong, or is canceled.
 func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, error) {
+	in = startedPass(ctx, in)
 	s := &session{
 		callTable: newCallTable(ctx, in.Tenant),
 		revision:  in.Revision,
@@ -53,6 +54,15 @@ func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, er
 	}
 }
 
+// startedPass returns the input of a run. Only a run that continues another one has what that one handed over; anybody who can reach Temporal can
+// put the same into a start.
+func startedPass(ctx workflow.Context, in protocol.PassInput) protocol.PassInput {
+	if workflow.GetInfo(ctx).ContinuedExecutionRunID != "" {
+		return in
+	}
+	return protocol.PassInput{Tenant: in.Tenant, Start: in.Start, Woken: in.Woken, Task: in.Task, Parent: in.Parent}
+}
+
 // step says how a session continues after a pass.
 type step int
 
@@ -70,7 +80,9 @@ func (s *session) open(ctx workflow.Context, in protocol.PassInput) error {
 	if in.Pass == 0 {
 		var a *activities.Activities
 		var opened activities.Opened
-		err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Open, activities.OpenInput{SessionRef: s.ref, Start: in.Start}).Get(ctx, &opened)
+		err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Open, activities.OpenInput{
+			SessionRef: s.ref, Start: in.Start, Woken: in.Woken, Began: workflow.GetInfo(ctx).WorkflowStartTime,
+		}).Get(ctx, &opened)
 		if err != nil {
 			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}

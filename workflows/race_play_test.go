@@ -126,7 +126,7 @@ func (p *play) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session j
 
 // Settings returns the settings of a tenant that trusts what signals claim.
 func (p *play) Settings(context.Context, string) (tenancy.Settings, error) {
-	return tenancy.Settings{Signals: tenancy.SignalsTrusted, People: racePeople}, nil
+	return tenancy.Settings{Proof: jig.ProofClaimed, People: racePeople}, nil
 }
 
 // key returns the idempotency key of a call of the session.
@@ -169,8 +169,12 @@ func (p *play) callInput(tool string, input any) protocol.CallInput {
 // run executes every run of the session's workflow, until the session has ended and no message is left.
 func (p *play) run(name string, in any) {
 	p.kind = name
+	continued := false
 	for now := p.began; ; {
 		env := p.environment(now)
+		if continued {
+			env.SetContinuedExecutionRunID("before")
+		}
 		for _, at := range p.moments() {
 			env.RegisterDelayedCallback(func() { p.postAll(env, at) }, max(0, p.began.Add(at).Sub(now)))
 		}
@@ -181,7 +185,7 @@ func (p *play) run(name string, in any) {
 		var next *workflow.ContinueAsNewError
 		p.ended = env.GetWorkflowError()
 		if errors.As(p.ended, &next) {
-			in = p.decoded(name, next)
+			in, continued = p.decoded(name, next), true
 			continue
 		}
 		spoken := p.nextMessage()
@@ -192,7 +196,7 @@ func (p *play) run(name string, in any) {
 		if at := p.began.Add(spoken.at); at.After(now) {
 			now = at
 		}
-		in, p.resumed = protocol.PassInput{Tenant: p.tenant}, true
+		in, p.resumed, continued = protocol.PassInput{Tenant: p.tenant}, true, false
 	}
 }
 

@@ -114,7 +114,7 @@ func (v *vault) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session 
 
 // Settings returns the settings of a tenant that trusts what signals claim.
 func (v *vault) Settings(context.Context, string) (tenancy.Settings, error) {
-	s := tenancy.Settings{Signals: tenancy.SignalsTrusted}
+	s := tenancy.Settings{Proof: jig.ProofClaimed}
 	for _, id := range []string{"fay", "flo", "fred"} {
 		s.People = append(s.People, jig.Principal{ID: id, Groups: []string{"finance"}})
 	}

@@ -18,6 +18,7 @@ func StoreOf(v any) activities.Store {
 		GrantStore: as[activities.GrantStore](v),
 		PauseStore: as[activities.PauseStore](v),
 		Audits:     as[activities.Audits](v),
+		Proofs:     as[activities.Proofs](v),
 		Reviews:    as[activities.Reviews](v),
 		TextStore:  as[activities.TextStore](v),
 	}

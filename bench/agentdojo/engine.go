@@ -102,7 +102,7 @@ func newEngine(db *store.DB, s *suite, strict bool) (*engine, error) {
 
 // Settings returns the settings of a tenant that believes what decisions say about who sent them.
 func (*engine) Settings(context.Context, string) (tenancy.Settings, error) {
-	return tenancy.Settings{Signals: tenancy.SignalsTrusted}, nil
+	return tenancy.Settings{Proof: jig.ProofClaimed}, nil
 }
 
 // Check accepts any model.

@@ -1,5 +1,6 @@
 // Command jig is all of jig in one program: the command line, which starts and watches sessions and decides about calls that wait for a
-// person, and the commands that run jig itself: `jig worker`, `jig server`, `jig migrate`, `jig mark-restored`, `jig api-key` and `jig openapi`.
+// person, and the commands that run jig itself: `jig worker`, `jig server`, `jig migrate`, `jig mark-restored`, `jig api-key`,
+// `jig root-key`, `jig server-key` and `jig openapi`.
 package main
 
 import (
@@ -25,6 +26,7 @@ func main() {
 // processes returns the commands that run jig itself.
 func processes(shell starter.Shell) []*cobra.Command {
 	return []*cobra.Command{
-		workerCommand(shell), serverCommand(shell), migrateCommand(shell), markRestoredCommand(shell), apiKeyCommand(shell), openapiCommand(),
+		workerCommand(shell), serverCommand(shell), migrateCommand(shell), markRestoredCommand(shell), apiKeyCommand(shell), rootKeyCommand(shell), serverKeyCommand(shell),
+		openapiCommand(),
 	}
 }

@@ -11,19 +11,43 @@ import (
 
 // ConsentOf returns the current state of the approval: its terms, votes and delegations.
 func ConsentOf(p jig.Pending) Consent {
-	c := Consent{RequestedBy: p.RequestedBy, RequestedAt: p.RequestedAt, Votes: p.Votes, Delegations: p.Delegations}
-	if p.Terms != nil {
-		c.Terms = *p.Terms
-	}
-	return c
+	return Consent{Terms: termsOf(p), RequestedBy: p.RequestedBy, RequestedAt: p.RequestedAt, Votes: p.Votes, Delegations: p.Delegations}
 }
 
-// Proved returns the approval without the votes and delegations that were merely claimed. It is used where decisions must be proved, even
-// if that requirement was added after the approval was opened.
-func Proved(p jig.Pending) jig.Pending {
-	p.Votes = slices.DeleteFunc(slices.Clone(p.Votes), func(v jig.Vote) bool { return v.Claimed })
-	p.Delegations = slices.DeleteFunc(slices.Clone(p.Delegations), func(d jig.Delegation) bool { return d.Claimed })
+// Proved returns the approval with only the votes and delegations that have at least the given proof, or the proof that the terms demand. It
+// is used even if that requirement was added after the approval was opened.
+func Proved(p jig.Pending, proof jig.Proof) jig.Pending {
+	proof = proof.Stronger(termsOf(p).Proof)
+	p.Votes = slices.DeleteFunc(slices.Clone(p.Votes), func(v jig.Vote) bool { return !proofOf(v.Claimed, v.Proof).AtLeast(proof) })
+	p.Delegations = slices.DeleteFunc(slices.Clone(p.Delegations), func(d jig.Delegation) bool { return !proofOf(d.Claimed, d.Proof).AtLeast(proof) })
 	return p
+}
+
+// proofOf returns the proof of a vote, a delegation or a grant as it is stored. Rows from before there were levels of proof say only whether
+// a token proved the identity.
+func proofOf(claimed bool, proof jig.Proof) jig.Proof {
+	if proof == "" && !claimed {
+		return jig.ProofKey
+	}
+	return proof
+}
+
+// WeakestProof returns the weakest proof of some votes; empty if there are none.
+func WeakestProof(votes []jig.Vote) jig.Proof {
+	var weakest jig.Proof
+	for i, v := range votes {
+		if proof := proofOf(v.Claimed, v.Proof); i == 0 || !proof.AtLeast(weakest) {
+			weakest = proof
+		}
+	}
+	return weakest
+}
+
+func termsOf(p jig.Pending) jig.Terms {
+	if p.Terms == nil {
+		return jig.Terms{}
+	}
+	return *p.Terms
 }
 
 // allows reports whether a principal may decide for the requirement after the given waiting time.

@@ -61,12 +61,14 @@ func weigh(s State, r DecisionRequest) (d decision, why string) {
 	if why = objection(s, r); why != "" {
 		return d, why
 	}
-	d = decision{State: s, DecisionRequest: r, asked: counted(s.Open.Pending, r.ProofWanted)}
+	d = decision{State: s, DecisionRequest: r, asked: Proved(s.Open.Pending, r.Proof)}
 	d.consent = ConsentOf(d.asked)
 	d.counts, why = d.consent.Entitled(r.Principal, r.Now)
 	switch {
 	case why != "":
 		return d, why
+	case Weak(r.Principal.Proof, d.consent.Terms.Proof) != "":
+		return d, Weak(r.Principal.Proof, d.consent.Terms.Proof)
 	case r.Decision.Answer != jig.AnswerDeny && d.consent.Voted(r.Principal.ID):
 		return d, r.Principal.ID + " approved this call already: another person is needed (" + d.consent.Missing() + ")"
 	case r.Edited != nil && s.SharesKey:
@@ -125,14 +127,6 @@ func decidedAlready(status jig.CallStatus) string {
 
 func noCall(id string) string { return fmt.Sprintf("there is no call %q in this session", id) }
 
-// counted returns an approval with only the votes and delegations that count: all of them, or those that were proved.
-func counted(p jig.Pending, proofWanted bool) jig.Pending {
-	if proofWanted {
-		return Proved(p)
-	}
-	return p
-}
-
 // refuse returns a refusal: an event and an audit row that say why, and no other change.
 func (s State) refuse(callID, why string, about Details, entry audit.Entry) Transition {
 	ruled := jig.Ruled{Call: callID, Outcome: jig.DecisionRefused, Reason: why}
@@ -162,7 +156,8 @@ func (s State) accepted(status jig.CallStatus) jig.Ruled {
 
 func (d decision) ballot() jig.Vote {
 	return jig.Vote{
-		By: d.Principal.ID, Claimed: d.Principal.Claimed, Counts: d.counts, At: d.Now.UTC(), Note: stored.Clean(d.Decision.Note),
+		By: d.Principal.ID, Claimed: d.Principal.Claimed, Proof: d.Principal.Proof, Counts: d.counts, At: d.Now.UTC(),
+		Note: stored.Clean(d.Decision.Note),
 	}
 }
 
@@ -221,7 +216,7 @@ func (d decision) vote() Transition {
 // returns nil if the standing approval does not suffice.
 func (d decision) votes() []jig.Vote {
 	if d.Standing != nil {
-		return VotesOf(d.Standing.Grant, d.Standing.People, d.asked, d.ProofWanted, d.Now)
+		return VotesOf(d.Standing.Grant, d.Standing.People, d.asked, d.Proof, d.Now)
 	}
 	return append(slices.Clone(d.consent.Votes), d.ballot())
 }
@@ -256,7 +251,7 @@ func (d decision) give(t *Transition) {
 		return
 	}
 	g := *d.Grant
-	g.By, g.Claimed = []string{d.Principal.ID}, d.Principal.Claimed
+	g.By, g.Claimed, g.Proof = []string{d.Principal.ID}, d.Principal.Claimed, d.Principal.Proof
 	g.SessionID, g.Call = d.State.SessionID, d.Call.ID
 	t.Grant, t.Ruled.Grant = &g, g.ID
 	t.Events = append(t.Events, d.Call.event(jig.EventGrantCreated, Details{
@@ -306,7 +301,7 @@ func (d decision) delegate() Transition {
 	t := Transition{Ruled: d.accepted(jig.CallWaiting), Audit: []audit.Entry{entry}}
 	t.Ruled.Reason = "delegated to " + to
 	t.Delegations = append(slices.Clone(d.consent.Delegations), jig.Delegation{
-		From: d.Principal.ID, To: to, At: d.Now.UTC(), Claimed: d.Principal.Claimed, Counts: d.counts,
+		From: d.Principal.ID, To: to, At: d.Now.UTC(), Claimed: d.Principal.Claimed, Proof: d.Principal.Proof, Counts: d.counts,
 	})
 	t.Events = []Event{d.Call.event(jig.EventApprovalDelegated, what)}
 	n := d.Notice(jig.NoticeDelegated, d.asked, d.Key)

@@ -189,6 +189,25 @@ func TestDecide_CountsVotesUntilTheQuorum(t *testing.T) {
 	require.Equal(t, got.Outcome.Votes, got.Events[0].Data["votes"])
 }
 
+// A rule can demand more proof than the tenant: weaker decisions are refused, and weaker votes do not count.
+func TestDecide_NeedsTheProofOfTheTerms(t *testing.T) {
+	t.Parallel()
+	terms := byFinance(2)
+	terms.Proof = jig.ProofPasskey
+	s := waiting(terms)
+	s.Open.Votes = []jig.Vote{{By: "flo", Proof: jig.ProofKey, Counts: []int{0}}, {By: "leo", Proof: jig.ProofPasskey, Counts: []int{0}}}
+	who := fay()
+	who.Proof = jig.ProofKey
+	refused := decide(t, s, decides(who, jig.Decision{}))
+	require.True(t, refused.Refused())
+	require.Contains(t, refused.Ruled.Reason, "needs a passkey")
+	who.Proof = jig.ProofPasskey
+	got := decide(t, s, decides(who, jig.Decision{}))
+	require.Equal(t, jig.CallReserved, got.Ruled.Status)
+	require.Equal(t, []string{"leo", "fay"}, []string{got.Outcome.Votes[0].By, got.Outcome.Votes[1].By})
+	require.Equal(t, jig.ProofPasskey, got.Outcome.Votes[1].Proof)
+}
+
 // Votes and delegations that were merely claimed do not count in a tenant that demands proof, and are dropped with the next vote.
 func TestDecide_IgnoresClaimsWhereProofIsDemanded(t *testing.T) {
 	t.Parallel()
@@ -197,7 +216,7 @@ func TestDecide_IgnoresClaimsWhereProofIsDemanded(t *testing.T) {
 	s.Open.Delegations = []jig.Delegation{{From: "fay", To: "eve", Claimed: true, Counts: []int{0}}}
 	r := decides(fay(), jig.Decision{})
 	require.True(t, decide(t, s, r).Refused())
-	r.ProofWanted = true
+	r.Proof = jig.ProofKey
 	got := decide(t, s, r)
 	require.Equal(t, jig.CallReserved, got.Ruled.Status)
 	require.Len(t, got.Outcome.Votes, 2)
@@ -247,7 +266,7 @@ func TestDecide_AppliesAStandingApproval(t *testing.T) {
 	require.Equal(t, "grt_1", got.Audit[0].Subject)
 	require.Nil(t, got.Grant, "no new standing approval")
 
-	r.Standing.Grant.Claimed, r.ProofWanted = true, true
+	r.Standing.Grant.Claimed, r.Proof = true, jig.ProofKey
 	require.True(t, decide(t, s, r).Refused(), "it was merely claimed")
 }
 

@@ -53,7 +53,7 @@ func (d decision) fresh() (fresh jig.Pending, missing string) {
 	if sameTerms(fresh.Terms, d.asked.Terms) { // the same approval for different input
 		fresh.RequestedAt, fresh.ExpiresAt, fresh.Delegations = d.asked.RequestedAt, d.asked.ExpiresAt, d.asked.Delegations
 	}
-	if counts, why := ConsentOf(fresh).Entitled(d.Principal, d.Now); why == "" {
+	if counts, why := ConsentOf(fresh).Entitled(d.Principal, d.Now); why == "" && d.Principal.Proof.AtLeast(termsOf(fresh).Proof) {
 		d.counts = counts
 		fresh.Votes = []jig.Vote{d.ballot()}
 	}

@@ -68,7 +68,8 @@ func TestCheckReconciliation(t *testing.T) {
 
 func TestDemands_Refuse(t *testing.T) {
 	t.Parallel()
-	trusted, signed, off := approval.Demands{}, approval.Demands{Proof: true}, approval.Demands{Proof: true, NoSignals: true}
+	trusted, signed, off := approval.Demands{}, approval.Demands{Proof: jig.ProofKey}, approval.Demands{Proof: jig.ProofKey, NoSignals: true}
+	served := approval.Demands{Proof: jig.ProofVouched}
 	token := approval.Sender{Call: "1.1", Token: "t"}
 	raw := token
 	raw.Signal = true
@@ -82,6 +83,10 @@ func TestDemands_Refuse(t *testing.T) {
 		"a claim for a call that does not wait": {trusted, approval.Sender{Call: "1.1", By: "ana"}, false, ""},
 		"nobody":                                {trusted, approval.Sender{Call: "1.1"}, true, "`by` is missing: give the principal who decides"},
 		"a claim where proof is needed":         {signed, approval.Sender{Call: "1.1", By: "ana"}, true, "this tenant accepts only signed decisions"},
+		"a claim where a server must vouch":     {served, approval.Sender{Call: "1.1", By: "ana"}, true, "this tenant accepts only decisions that come through its server or are signed"},
+		"a server's word":                       {served, approval.Sender{Call: "1.1", Vouched: true}, true, ""},
+		"a server's word where a key is needed": {signed, approval.Sender{Call: "1.1", Vouched: true}, true, "this tenant accepts only signed decisions"},
+		"a token where a server must vouch":     {served, token, true, ""},
 		"a token":                               {signed, token, true, ""},
 		"a token in a signal":                   {signed, raw, true, ""},
 		"a signal where signals are off":        {off, raw, true, "this tenant accepts no decisions by signal"},
@@ -141,23 +146,27 @@ func TestVotesOf(t *testing.T) {
 	g := jig.Grant{ID: "grt_1", CreatedAt: noonOf()}
 	claimed := g
 	claimed.Claimed = true
+	vouched := g
+	vouched.Proof = jig.ProofVouched
 	for name, row := range map[string]struct {
 		grant  jig.Grant
 		people []jig.Principal
 		terms  *jig.Terms
-		proof  bool
+		proof  jig.Proof
 		want   []string
 	}{
-		"one of one":                   {g, []jig.Principal{fay()}, byFinance(1), false, []string{"fay"}},
-		"two of two":                   {g, []jig.Principal{fay(), flo()}, byFinance(2), false, []string{"fay", "flo"}},
-		"one of two":                   {g, []jig.Principal{fay()}, byFinance(2), false, nil},
-		"the same person twice":        {g, []jig.Principal{fay(), fay()}, byFinance(2), false, nil},
-		"may no longer decide":         {g, []jig.Principal{{ID: "fay"}}, byFinance(1), false, nil},
-		"the requester":                {g, []jig.Principal{{ID: "ana"}}, &jig.Terms{NotRequester: true}, false, nil},
-		"claimed":                      {claimed, []jig.Principal{fay()}, byFinance(1), false, []string{"fay"}},
-		"claimed, and proof is wanted": {claimed, []jig.Principal{fay()}, byFinance(1), true, nil},
-		"proved where proof is wanted": {g, []jig.Principal{fay()}, byFinance(1), true, []string{"fay"}},
-		"only approvers are counted":   {g, []jig.Principal{eve(), fay()}, byFinance(1), false, []string{"fay"}},
+		"one of one":                   {g, []jig.Principal{fay()}, byFinance(1), "", []string{"fay"}},
+		"two of two":                   {g, []jig.Principal{fay(), flo()}, byFinance(2), "", []string{"fay", "flo"}},
+		"one of two":                   {g, []jig.Principal{fay()}, byFinance(2), "", nil},
+		"the same person twice":        {g, []jig.Principal{fay(), fay()}, byFinance(2), "", nil},
+		"may no longer decide":         {g, []jig.Principal{{ID: "fay"}}, byFinance(1), "", nil},
+		"the requester":                {g, []jig.Principal{{ID: "ana"}}, &jig.Terms{NotRequester: true}, "", nil},
+		"claimed":                      {claimed, []jig.Principal{fay()}, byFinance(1), "", []string{"fay"}},
+		"claimed, and proof is wanted": {claimed, []jig.Principal{fay()}, byFinance(1), jig.ProofKey, nil},
+		"proved where proof is wanted": {g, []jig.Principal{fay()}, byFinance(1), jig.ProofKey, []string{"fay"}},
+		"vouched, and a key is wanted": {vouched, []jig.Principal{fay()}, byFinance(1), jig.ProofKey, nil},
+		"the terms demand a passkey":   {g, []jig.Principal{fay()}, &jig.Terms{Proof: jig.ProofPasskey}, "", nil},
+		"only approvers are counted":   {g, []jig.Principal{eve(), fay()}, byFinance(1), "", []string{"fay"}},
 	} {
 		var got []string
 		for _, v := range approval.VotesOf(row.grant, row.people, asked(row.terms).Pending, row.proof, noonOf().Add(time.Minute)) {
@@ -174,4 +183,13 @@ func TestGrantCeiling_Defaults(t *testing.T) {
 	require.Equal(t, approval.GrantCeiling{MaxUses: 1000, MaxAge: 30 * 24 * time.Hour}, approval.GrantCeiling{}.WithDefaults())
 	own := approval.GrantCeiling{MaxUses: 1, MaxAge: time.Hour, Off: true}
 	require.Equal(t, own, own.WithDefaults())
+}
+
+func TestWeak(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, approval.Weak(jig.ProofClaimed, ""))
+	require.Empty(t, approval.Weak(jig.ProofPasskey, jig.ProofKey))
+	require.Contains(t, approval.Weak(jig.ProofKey, jig.ProofPasskey), "needs a passkey")
+	require.Contains(t, approval.Weak(jig.ProofVouched, jig.ProofKey), "a key that belongs to one person")
+	require.Contains(t, approval.Weak(jig.ProofClaimed, jig.ProofKey), "only signed decisions")
 }

@@ -48,16 +48,16 @@ func TakesGrant(tool jig.Tool, asked jig.Pending) bool {
 }
 
 // VotesOf returns the approvals that a grant gives for a call that it covers: those of the people who gave the grant, as the tenant knows
-// them now. It returns nil if there are too few of them, if they may not decide this call, or if decisions must be proved and the grant
-// was merely claimed.
-func VotesOf(g jig.Grant, people []jig.Principal, asked jig.Pending, proofWanted bool, now time.Time) []jig.Vote {
-	if g.Claimed && proofWanted {
+// them now. It returns nil if there are too few of them, if they may not decide this call, or if decisions need more proof than the
+// grant was given with.
+func VotesOf(g jig.Grant, people []jig.Principal, asked jig.Pending, proof jig.Proof, now time.Time) []jig.Vote {
+	consent := ConsentOf(asked)
+	if given := proofOf(g.Claimed, g.Proof); !given.AtLeast(proof) || !given.AtLeast(consent.Terms.Proof) {
 		return nil
 	}
-	consent := ConsentOf(asked)
 	for _, p := range people {
 		if counts, why := consent.Entitled(p, now); why == "" {
-			consent.Votes = append(consent.Votes, jig.Vote{By: p.ID, Claimed: g.Claimed, Counts: counts, At: g.CreatedAt, Note: "grant " + g.ID})
+			consent.Votes = append(consent.Votes, jig.Vote{By: p.ID, Claimed: g.Claimed, Proof: g.Proof, Counts: counts, At: g.CreatedAt, Note: "grant " + g.ID})
 		}
 	}
 	if !consent.Granted() {

@@ -9,8 +9,8 @@ import (
 
 // Demands says how decisions must reach a tenant.
 type Demands struct {
-	// Proof demands a token with every decision.
-	Proof bool
+	// Proof is the weakest proof with which a decision counts.
+	Proof jig.Proof
 	// NoSignals refuses raw signals; decisions must be updates.
 	NoSignals bool
 }
@@ -19,6 +19,8 @@ type Demands struct {
 type Sender struct {
 	// By is the principal that the decision names; Token proves who sent it. Both may be empty.
 	By, Token string
+	// Vouched reports that a server vouches for the principal.
+	Vouched bool
 	// Call is the call that the decision is about; empty when it names none.
 	Call string
 	// Signal reports that the decision came as a raw signal.
@@ -30,14 +32,43 @@ func (d Demands) Refuse(s Sender, waits bool) string {
 	switch {
 	case d.NoSignals && s.Signal:
 		return "this tenant accepts no decisions by signal: decide with `jig` and a signing key"
-	case s.Token == "" && d.Proof:
-		return "this tenant accepts only signed decisions: decide with `jig` and a signing key, or put a `token` into the payload"
-	case s.Token == "" && s.By == "":
+	case s.Token == "" && !s.proof().AtLeast(d.Proof):
+		return unproved(d.Proof)
+	case s.Token == "" && !s.Vouched && s.By == "":
 		return "`by` is missing: give the principal who decides"
 	case s.Token != "" && !waits && s.Call != "":
 		return fmt.Sprintf("call %s is not waiting, so the token proves nothing", s.Call)
 	}
 	return ""
+}
+
+// proof returns the proof of a decision without a token.
+func (s Sender) proof() jig.Proof {
+	if s.Vouched {
+		return jig.ProofVouched
+	}
+	return jig.ProofClaimed
+}
+
+// unproved says that a decision needs proof and has none.
+func unproved(wanted jig.Proof) string {
+	if wanted == jig.ProofVouched {
+		return "this tenant accepts only decisions that come through its server or are signed: decide there, or with `jig` and a signing key"
+	}
+	return "this tenant accepts only signed decisions: decide with `jig` and a signing key, or put a `token` into the payload"
+}
+
+// Weak returns why the proof of a decision does not suffice, or "".
+func Weak(proof, wanted jig.Proof) string {
+	switch {
+	case proof.AtLeast(wanted):
+		return ""
+	case wanted == jig.ProofPasskey:
+		return "this decision needs a passkey: sign it with one that is enrolled for you"
+	case proof == jig.ProofVouched:
+		return "the decision must be signed with a key that belongs to one person: a portal's key and a server's word prove less"
+	}
+	return unproved(wanted)
 }
 
 // RefuseProved returns why a decision must be refused although its token is valid, or "". proved is the principal to whom the token belongs.
@@ -46,6 +77,15 @@ func (s Sender) RefuseProved(proved string) string {
 		return fmt.Sprintf("`by` is %s, but the token belongs to %s: leave out `by`", s.By, proved)
 	}
 	return ""
+}
+
+// entitled returns why a principal may not answer or settle what waits, or "".
+func entitled(asked jig.Pending, who jig.Principal, now time.Time) string {
+	consent := ConsentOf(asked)
+	if _, why := consent.Entitled(who, now); why != "" {
+		return why
+	}
+	return Weak(who.Proof, consent.Terms.Proof)
 }
 
 // MayDecide reports whether a principal may decide, answer or reconcile an open approval and has not approved it yet. reconcilers are the

@@ -90,8 +90,7 @@ func (s State) mayReconcile(r ReconcileRequest) string {
 	if s.Latest == nil {
 		return ""
 	}
-	_, why := ConsentOf(counted(s.Latest.Pending, r.ProofWanted)).Entitled(r.Principal, r.Now)
-	return why
+	return entitled(Proved(s.Latest.Pending, r.Proof), r.Principal, r.Now)
 }
 
 // reconcileObjection returns why a statement cannot be accepted, regardless of who sent it, or "" when there is no such reason.

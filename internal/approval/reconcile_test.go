@@ -58,7 +58,7 @@ func TestReconcile_Refuses(t *testing.T) {
 			s.Latest.RequestedBy, s.Latest.Terms.NotRequester = "fay", true
 		},
 		"eve may not decide this call: it is": func(s *approval.State, r *approval.ReconcileRequest) { // the delegation was merely claimed
-			r.Principal, r.ProofWanted = eve(), true
+			r.Principal, r.Proof = eve(), jig.ProofKey
 			s.Latest.Delegations = []jig.Delegation{{From: "fay", To: "eve", Claimed: true, Counts: []int{0}}}
 		},
 	} {

@@ -43,7 +43,7 @@ func TestReply_Refuses(t *testing.T) {
 		"eve may not decide this call":               func(_ *approval.State, r *approval.ReplyRequest) { r.Principal = eve() },
 		"the request does not say who decides":       func(_ *approval.State, r *approval.ReplyRequest) { r.Principal = jig.Principal{} },
 		"eve may not decide this call: it is": func(s *approval.State, r *approval.ReplyRequest) { // the delegation was merely claimed
-			r.Principal, r.ProofWanted = eve(), true
+			r.Principal, r.Proof = eve(), jig.ProofKey
 			s.Open.Delegations = []jig.Delegation{{From: "fay", To: "eve", Claimed: true, Counts: []int{0}}}
 		},
 	} {

@@ -19,9 +19,9 @@ type DecisionRequest struct {
 	Principal jig.Principal
 	// Evidence is the proof of the principal; nil if there is none.
 	Evidence *identity.Evidence
-	// ProofWanted reports that decisions must be proved: earlier approvals that were merely claimed do not count.
-	ProofWanted bool
-	Decision    jig.Decision
+	// Proof is the proof that the tenant demands of decisions: earlier votes with a weaker one do not count.
+	Proof    jig.Proof
+	Decision jig.Decision
 	// Edited is the call as it would run with the decision's input: canonical and validated, with a new digest and ruling. Fresh is the same
 	// call as people see it. Both are nil when the decision does not edit.
 	Edited *jig.Call
@@ -60,7 +60,7 @@ type ReconcileRequest struct {
 	Reconciliation jig.Reconciliation
 	// Reconcilers are the people who may reconcile; nil means those who could have approved the call.
 	Reconcilers *jig.Approvers
-	ProofWanted bool
+	Proof       jig.Proof
 	Refusal     string
 	Now         time.Time
 }
@@ -75,10 +75,10 @@ type ReplyRequest struct {
 	Evidence  *identity.Evidence
 	Reply     jig.Reply
 	// Digest is the digest of the question against which the value was validated.
-	Digest      string
-	ProofWanted bool
-	Refusal     string
-	Now         time.Time
+	Digest  string
+	Proof   jig.Proof
+	Refusal string
+	Now     time.Time
 }
 
 // Applied is the result of a request about a call.

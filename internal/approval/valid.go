@@ -17,12 +17,15 @@ func (r *Record) Covers(digest string) bool {
 	return ConsentOf(r.Pending).Granted()
 }
 
-// Proved reports whether the identity of everybody who granted the approval was proved.
-func (r *Record) Proved() bool { return !r.Claimed && len(Proved(r.Pending).Votes) == len(r.Votes) }
+// Proved reports whether everybody who granted the approval had at least the given proof, and the proof that the terms demand.
+func (r *Record) Proved(proof jig.Proof) bool {
+	proof = proof.Stronger(termsOf(r.Pending).Proof)
+	return jig.ProofClaimed.AtLeast(proof) || !r.Claimed && len(Proved(r.Pending, proof).Votes) == len(r.Votes)
+}
 
 // Reasons for which an approval is withdrawn when its call begins.
 const (
-	WithdrawnUnproved = "it was approved without proof of identity, which is required now"
+	WithdrawnUnproved = "it was approved without the proof of identity that is required now"
 	WithdrawnGrant    = "the grant was used up, expired or was revoked, or the contract of the tool has changed since it was given"
 )
 

@@ -45,11 +45,19 @@ func TestProved(t *testing.T) {
 	t.Parallel()
 	r := asked(nil)
 	r.Votes = []jig.Vote{{By: "fay"}, {By: "flo"}}
-	require.True(t, r.Proved())
+	require.True(t, r.Proved(jig.ProofKey), "rows from before there were levels")
+	require.False(t, r.Proved(jig.ProofPasskey))
+	r.Votes[0].Proof = jig.ProofVouched
+	require.False(t, r.Proved(jig.ProofKey))
+	require.True(t, r.Proved(jig.ProofVouched))
+	r.Terms = &jig.Terms{Proof: jig.ProofPasskey}
+	require.False(t, r.Proved(jig.ProofVouched), "the terms demand more than the tenant")
+	r.Terms = nil
 	r.Claimed = true
-	require.False(t, r.Proved(), "the decider was not proved")
+	require.False(t, r.Proved(jig.ProofVouched), "the decider was not proved")
+	require.True(t, r.Proved(jig.ProofClaimed))
 	r.Claimed, r.Votes[1].Claimed = false, true
-	require.False(t, r.Proved(), "an earlier voter was not proved")
+	require.False(t, r.Proved(jig.ProofVouched), "an earlier voter was not proved")
 }
 
 func TestWithdraw(t *testing.T) {

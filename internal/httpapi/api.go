@@ -15,6 +15,8 @@ type Options struct {
 	Engine Engine
 	Keys   Keys
 	Log    Log
+	// Vouches reports that the server signs statements about the principals of requests.
+	Vouches bool
 	// Ready returns an error while requests cannot be served, for /readyz.
 	Ready func(ctx context.Context) error
 	// Hosts are the values of the Host header that are accepted, in lower case. Empty accepts all.

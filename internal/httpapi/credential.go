@@ -62,8 +62,10 @@ func (a *API) credential(ctx context.Context, headers []string) (apikey.Key, err
 	return key, err
 }
 
-// callerOf returns the tenant and the principal for whom a request acts. Nothing has proved the principal to workers: to them the server's
-// word is a claim.
+// Caller returns the tenant and the principal for whom a request acts; "" if the request has no credential.
+func Caller(ctx context.Context) (tenant string, who jig.Principal) { return callerOf(ctx) }
+
+// callerOf returns the tenant and the principal for whom a request acts. Without a signing key, the server's word is a claim to workers.
 func callerOf(ctx context.Context) (tenant string, who jig.Principal) {
 	key := exchangeOf(ctx).key
 	return key.Tenant, jig.Principal{ID: key.Principal, Claimed: true}

@@ -12,7 +12,7 @@ type me struct {
 	Tenant    string `json:"tenant"`
 	Principal string `json:"principal"`
 	// Proof is how workers know the principal.
-	Proof      jig.Proof  `json:"proof" enum:"claimed,vouched,key,passkey" doc:"How workers know the principal: the word of the server is a claim to them"`
+	Proof      jig.Proof  `json:"proof" enum:"claimed,vouched,key,passkey" doc:"How workers know the principal: vouched if the server signs what it says, else claimed"`
 	Credential credential `json:"credential"`
 }
 
@@ -30,8 +30,12 @@ type meAnswer struct{ Body me }
 func (a *API) getMe(ctx context.Context, _ *struct{}) (*meAnswer, error) {
 	tenant, who := callerOf(ctx)
 	key := exchangeOf(ctx).key
+	proof := jig.ProofClaimed
+	if a.options.Vouches {
+		proof = jig.ProofVouched
+	}
 	return &meAnswer{Body: me{
-		Tenant: tenant, Principal: who.ID, Proof: jig.ProofClaimed,
+		Tenant: tenant, Principal: who.ID, Proof: proof,
 		Credential: credential{Kind: securityScheme, ID: key.ID, Name: key.Name, Scopes: key.Scopes, ExpiresAt: key.ExpiresAt},
 	}}, nil
 }

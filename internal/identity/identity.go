@@ -8,6 +8,8 @@ import (
 const (
 	AlgorithmEd25519 = "ed25519"
 	AlgorithmHMAC    = "hmac-sha256"
+	// AlgorithmWebAuthn is a passkey.
+	AlgorithmWebAuthn = "webauthn"
 )
 
 // Key verifies tokens.

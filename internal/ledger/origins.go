@@ -38,7 +38,7 @@ func (o Origins) Typed() []string {
 // Typed reports whether what starts a session was typed by its principal.
 func Typed(source jig.Source) bool {
 	switch source {
-	case jig.SourceCLI, jig.SourceAPI, jig.SourceSchedule:
+	case jig.SourceCLI, jig.SourceAPI, jig.SourceSchedule, jig.SourceTemporal:
 		return true
 	case jig.SourceWeb, jig.SourceMCP, jig.SourceAgent:
 	}

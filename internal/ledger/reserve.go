@@ -30,8 +30,8 @@ type ReserveRequest struct {
 	// Asked reports that the call was admitted with the verdict ask, so that it needs an approval. It only saves the store an attempt to begin
 	// the call without one.
 	Asked bool
-	// ProofWanted reports that decisions must be proved. An approval that was merely claimed is withdrawn, and a new one is requested.
-	ProofWanted bool
+	// Proof is the proof that decisions need. An approval with a weaker one is withdrawn, and a new one is requested.
+	Proof jig.Proof
 	// Child is the session that answers the call; empty for a call that runs as an activity or a composition.
 	Child string
 }
@@ -110,7 +110,7 @@ func bound(attempts int) int {
 func (s State) begin(r ReserveRequest) Transition {
 	a := &Attempt{ID: r.Attempt, Child: r.Child, InDoubt: s.Call.InDoubt || s.Call.Status == jig.CallExecuting && s.Call.Write}
 	if s.Latest != nil && s.Latest.Status == approval.Approved {
-		if r.ProofWanted && !s.Latest.Proved() {
+		if !s.Latest.Proved(r.Proof) {
 			return s.withdraw(approval.WithdrawnUnproved, "")
 		}
 		a.Consumes, a.Grant = true, s.Latest.Grant

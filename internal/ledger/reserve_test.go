@@ -126,15 +126,15 @@ func TestReserve_WithdrawsAnApprovalWithoutProof(t *testing.T) {
 	claimed.Claimed = true
 	for name, row := range map[string]struct {
 		latest *approval.Record
-		wanted bool
+		wanted jig.Proof
 		answer ledger.ReserveOutcome
 	}{
-		"claimed":             {claimed, false, ledger.ReserveRun},
-		"claimed, not enough": {claimed, true, ledger.ReserveWaiting},
-		"proved":              {approvedBy("d1"), true, ledger.ReserveRun},
+		"claimed":             {claimed, jig.ProofClaimed, ledger.ReserveRun},
+		"claimed, not enough": {claimed, jig.ProofVouched, ledger.ReserveWaiting},
+		"proved":              {approvedBy("d1"), jig.ProofKey, ledger.ReserveRun},
 	} {
 		r := request()
-		r.ProofWanted = row.wanted
+		r.Proof = row.wanted
 		got := ledger.Reserve(asking(jig.CallReserved, row.latest), r)
 		require.Equal(t, row.answer, got.Answer, name)
 		if row.answer == ledger.ReserveWaiting {

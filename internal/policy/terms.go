@@ -12,6 +12,7 @@ type terms struct {
 	// requirement is nil if any one person may decide.
 	requirement  *jig.Requirement
 	notRequester bool
+	proof        jig.Proof
 	remind       time.Duration
 	expires      time.Duration
 	onExpiry     jig.ExpiryOutcome
@@ -20,7 +21,7 @@ type terms struct {
 // termsOf returns the terms of a policy's rule.
 func termsOf(policy string, r spec.PolicyRule) terms {
 	t := terms{
-		notRequester: r.NotRequester, remind: time.Duration(r.Remind), expires: time.Duration(r.Expires), onExpiry: r.OnExpiry,
+		notRequester: r.NotRequester, proof: r.Proof, remind: time.Duration(r.Remind), expires: time.Duration(r.Expires), onExpiry: r.OnExpiry,
 	}
 	if r.Approvers == nil && r.Quorum <= 1 {
 		return t
@@ -52,6 +53,7 @@ func ask(ruling *Ruling, spoken []Spoken) {
 			to.Requirements = append(to.Requirements, *s.terms.requirement)
 		}
 		to.NotRequester = to.NotRequester || s.terms.notRequester
+		to.Proof = to.Proof.Stronger(s.terms.proof)
 		to.Remind = shorter(to.Remind, s.terms.remind)
 		ruling.Expires = shorter(ruling.Expires, s.terms.expires)
 		if s.terms.onExpiry.Strictness() > to.OnExpiry.Strictness() {

@@ -20,6 +20,8 @@ const Revision = 3
 type PassInput struct {
 	Tenant string        `json:"tenant"`
 	Start  *StartSession `json:"start,omitempty"`
+	// Woken is the message that wakes a session which has ended. Workers ignore it while the session runs.
+	Woken *Woken `json:"woken,omitempty"`
 	// Revision is the [Revision] of the code that started this run. A run that a client started gets it from the worker that opens the session.
 	Revision int `json:"revision,omitempty"`
 	// Pass is the number of the first pass of this run. It is 0 in a run that a client started.
@@ -47,6 +49,16 @@ type PassInput struct {
 	Shown Shown `json:"shown,omitzero"`
 	// Parent identifies the call that this session answers as the child of another session's workflow. It is nil for any other session.
 	Parent *ParentCall `json:"parent,omitempty"`
+}
+
+// Woken identifies the message that wakes a session which has ended.
+type Woken struct {
+	ID string `json:"id,omitempty"`
+	// Content is the [Message.Content]; the text itself comes with the message.
+	Content    string `json:"content"`
+	Parent     string `json:"parent,omitempty"`
+	ParentCall string `json:"parent_call,omitempty"`
+	Proof      string `json:"proof,omitempty"`
 }
 
 // ParentCall identifies a call that is answered by a session.

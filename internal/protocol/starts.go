@@ -43,6 +43,9 @@ type Message struct {
 	By   string `json:"by,omitempty"`
 	// ID is chosen by the sender. A session accepts only one message per ID. At most 256 bytes.
 	ID string `json:"id,omitempty"`
+	// Parent and ParentCall name the call of a session that sends the message. Both are empty if a person or a program sends it.
+	Parent     string `json:"parent,omitempty"`
+	ParentCall string `json:"parent_call,omitempty"`
 	// Proof says who sends the message; see [StartSession.Proof].
 	Proof string `json:"proof,omitempty"`
 }

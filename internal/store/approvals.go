@@ -53,24 +53,23 @@ func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Tim
 }
 
 // Approved returns who approved a call: everybody who voted, or the person who decided. by is empty when the call was not approved;
-// claimed reports whether at least one of these people only claimed their identity and did not prove it.
-func (db *DB) Approved(ctx context.Context, tenant, id, callID string) (by []string, claimed bool, err error) {
+// proof is the weakest proof of these people.
+func (db *DB) Approved(ctx context.Context, tenant, id, callID string) (by []string, proof jig.Proof, err error) {
 	var row *whoRow
 	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("ApprovalWho", tenant, id, callID), &row) }); err != nil || row == nil {
-		return nil, false, err
+		return nil, "", err
 	}
 	var votes []jig.Vote
 	if err := decode(row.Votes, &votes); err != nil {
-		return nil, false, err
+		return nil, "", err
+	}
+	if len(votes) == 0 && row.DecidedBy != "" {
+		votes = []jig.Vote{{By: row.DecidedBy, Claimed: row.Claimed}}
 	}
 	for _, v := range votes {
 		by = append(by, v.By)
-		claimed = claimed || v.Claimed
 	}
-	if len(votes) == 0 && row.DecidedBy != "" {
-		by, claimed = []string{row.DecidedBy}, row.Claimed
-	}
-	return by, claimed, nil
+	return by, approval.WeakestProof(votes), nil
 }
 
 // whoRow is a row of the query ApprovalWho.

@@ -98,6 +98,17 @@ func shortenAudit(e *audit.Entry, room int) {
 	e.Shown = shown
 }
 
+// RecordRefusal records in a tenant's audit that a request was refused before it concerned a session.
+func (db *DB) RecordRefusal(ctx context.Context, tenant string, e audit.Entry) error {
+	if err := jig.CheckTenant(tenant); err != nil {
+		return err
+	}
+	return db.transact(ctx, tenant, func(t *tx) error {
+		t.queue("TenantEnsure", tenant)
+		return t.finish(ctx, &log{audits: []audit.Entry{e}}, "")
+	})
+}
+
 // RecordViolation records in the audit of the caller's own tenant that a call tried to access data of another tenant. It writes one row
 // per id and call, regardless of the number of attempts. Without a session every attempt writes a row.
 func (db *DB) RecordViolation(ctx context.Context, by jig.Invocation, ids []string) error {

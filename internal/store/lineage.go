@@ -58,14 +58,34 @@ func delegatedPending(rows []delegatedApprovalRow) ([]jig.Pending, error) {
 }
 
 // NameChild records which session a running call starts, so that the child can prove which call started it. It returns CONFLICT when the
-// call is not running or has started another session.
-func (db *DB) NameChild(ctx context.Context, tenant, id, callID, child string) error {
+// call is not running or has started another session. request is the hash of what the child is asked to do.
+func (db *DB) NameChild(ctx context.Context, tenant, id, callID, child, request string) error {
 	var named *string
-	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallChild", tenant, id, callID, text(child)), &named) })
+	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallChild", tenant, id, callID, text(child), text(request)), &named) })
 	if err == nil && named == nil {
 		return jig.Errorf(jig.CodeConflict, "call %s of session %s is not running, or has started another session", callID, id)
 	}
 	return err
+}
+
+// NameRequest records the hash of what a running call says to another session. It returns CONFLICT when the call is not running.
+func (db *DB) NameRequest(ctx context.Context, tenant, id, callID, request string) error {
+	var named *string
+	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallAsks", tenant, id, callID, text(request)), &named) })
+	if err == nil && named == nil {
+		return jig.Errorf(jig.CodeConflict, "call %s of session %s is not running", callID, id)
+	}
+	return err
+}
+
+// Request returns the hash of what a call asks of another session; "" if it asks nothing.
+func (db *DB) Request(ctx context.Context, tenant, id, callID string) (string, error) {
+	var request *string
+	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallRequest", tenant, text(id), text(callID)), &request) })
+	if err != nil || request == nil {
+		return "", err
+	}
+	return *request, nil
 }
 
 // DoubtfulCalls lists calls of a session that ended without anybody knowing whether they took effect, as "<call> <tool>"; at most

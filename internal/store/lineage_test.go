@@ -47,14 +47,14 @@ func TestCallNamesTheSessionThatAnswersIt(t *testing.T) {
 	require.Equal(t, child.session, w.row(t, c).Child)
 	require.Equal(t, child.session, w.view(t).Calls[0].Child)
 	require.Equal(t, child.session, w.last(t, jig.EventToolStarted)["child_session_id"])
-	require.NoError(t, w.NameChild(t.Context(), w.tenant, w.session, c.ID, child.session), "naming it again changes nothing")
-	requireCode(t, jig.CodeConflict, w.NameChild(t.Context(), w.tenant, w.session, c.ID, "ses_other"))
+	require.NoError(t, w.NameChild(t.Context(), w.tenant, w.session, c.ID, child.session, "r"), "naming it again changes nothing")
+	requireCode(t, jig.CodeConflict, w.NameChild(t.Context(), w.tenant, w.session, c.ID, "ses_other", ""))
 
 	other := w.call(2)
 	w.admit(t, other)
-	requireCode(t, jig.CodeConflict, w.NameChild(t.Context(), w.tenant, w.session, other.ID, "ses_other"))
+	requireCode(t, jig.CodeConflict, w.NameChild(t.Context(), w.tenant, w.session, other.ID, "ses_other", ""))
 	w.reserve(t, other)
-	require.NoError(t, w.NameChild(t.Context(), w.tenant, w.session, other.ID, "ses_other"))
+	require.NoError(t, w.NameChild(t.Context(), w.tenant, w.session, other.ID, "ses_other", ""))
 	require.Equal(t, "ses_other", w.row(t, other).Child)
 }
 

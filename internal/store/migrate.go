@@ -203,7 +203,7 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 			"grant select, insert on used_tokens, settled_calls, usage_records" + to,
 			"grant select, insert, update on budget_counters, budget_reservations, rate_buckets, rate_calls" + to,
 			"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks, bundles" + to,
-			"grant select on audit, audit_heads, installation, retired_sessions" + to,
+			"grant select on audit, audit_heads, installation, retired_sessions, server_keys" + to,
 			"grant update (size) on artifacts" + to,
 			"grant update (current, bundle) on documents" + to,
 			"grant select on " + versionTable + to,

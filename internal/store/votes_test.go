@@ -100,10 +100,10 @@ func TestQuorumInAnyOrder(t *testing.T) {
 		require.Len(t, w.last(t, jig.EventToolApproved)["votes"], 3)
 		require.Equal(t, []string{"voted " + order[0], "voted " + order[1], "approved " + order[2]}, w.audit(t))
 		require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
-		by, claimed, err := w.Approved(t.Context(), w.tenant, w.session, c.ID)
+		by, proof, err := w.Approved(t.Context(), w.tenant, w.session, c.ID)
 		require.NoError(t, err)
 		require.Equal(t, order, by)
-		require.False(t, claimed)
+		require.Equal(t, jig.ProofKey, proof)
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 )
 
-// SignalMode says what proof a tenant requires for decisions.
+// SignalMode is the older way to say what decisions must prove; see [Settings.SetSignals].
 type SignalMode string
 
-// The modes. Trusted accepts the identity that a signal claims and records it as claimed. Signed requires a token with every decision. Off
-// requires a token and accepts only updates, no raw signals.
+// The modes. Trusted accepts the identity that a signal claims and records it as claimed. Signed requires a token with every decision, which
+// may be of a portal's key. Off requires one of a person's own key and accepts only updates, no raw signals.
 const (
 	SignalsTrusted SignalMode = "trusted"
 	SignalsSigned  SignalMode = "signed"
@@ -25,7 +25,14 @@ const (
 type Settings struct {
 	// Version is the document's content hash; empty when there is no document.
 	Version string
-	Signals SignalMode
+	// Proof is the weakest proof with which decisions count.
+	Proof jig.Proof
+	// NoSignals refuses decisions that come as raw signals.
+	NoSignals bool
+	// SharedKeys lets keys that belong to no single principal, and secrets, prove as much as a person's own key.
+	SharedKeys bool
+	// Starts is the weakest proof with which sessions start, messages count and clients read: claimed or vouched.
+	Starts jig.Proof
 	// Keys verify tokens.
 	Keys []identity.Key
 	// People are the principals that the tenant knows, with their groups and permissions.
@@ -51,8 +58,40 @@ type Owners struct {
 	Quorum int
 }
 
-// ProofWanted reports whether decisions count only with a token.
-func (s Settings) ProofWanted() bool { return s.Signals != SignalsTrusted }
+// SetSignals sets what a mode demands of decisions.
+func (s *Settings) SetSignals(m SignalMode) {
+	s.Proof, s.NoSignals, s.SharedKeys = jig.ProofKey, m == SignalsOff, m == SignalsSigned
+	if m == SignalsTrusted {
+		s.Proof = jig.ProofClaimed
+	}
+}
+
+// ProofWanted reports whether decisions count only with a proof.
+func (s Settings) ProofWanted() bool { return !jig.ProofClaimed.AtLeast(s.Proof) }
+
+// Vouched reports whether sessions start, messages count and clients read only with a server's statement about who asks.
+func (s Settings) Vouched() bool { return !jig.ProofClaimed.AtLeast(s.Starts) }
+
+// Key returns the key with an id; the zero value if there is none.
+func (s Settings) Key(id string) identity.Key {
+	for _, k := range s.Keys {
+		if k.ID == id {
+			return k
+		}
+	}
+	return identity.Key{}
+}
+
+// ProofOf returns what a signature of a key proves.
+func (s Settings) ProofOf(k identity.Key) jig.Proof {
+	switch {
+	case k.Algorithm == identity.AlgorithmWebAuthn:
+		return jig.ProofPasskey
+	case s.SharedKeys || k.Algorithm == identity.AlgorithmEd25519 && k.Principal != "":
+		return jig.ProofKey
+	}
+	return jig.ProofVouched
+}
 
 // Person returns the principal as the tenant knows it. An unknown principal has no groups and no permissions.
 func (s Settings) Person(id string) jig.Principal {

@@ -76,7 +76,7 @@ keys:
 func TestPut_PointsOutNewKeysAndWiderPermissions(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ old, replacement, want string }{
-		"less proof":       {"signals: signed", "signals: trusted", "tenant acme: decisions need less proof: signals are trusted; they were signed"},
+		"less proof":       {"signals: signed", "signals: trusted", "tenant acme: decisions need less proof: signals are trusted; before: signals are signed"},
 		"an endpoint":      {"people:\n", "webhooks:\n  - {url: \"https://hooks.example.com/a\", secret_env: JIG_SECRET_ACME__HOOK}\npeople:\n", "tenant acme: a new endpoint is told about approvals: https://hooks.example.com/a"},
 		"longer grants":    {"people:\n", "grants: {max_uses: 5000}\npeople:\n", "tenant acme: standing approvals cover up to 5000 calls; it was 1000"},
 		"a new key":        {"keys:\n", "keys:\n  - {id: portal, algorithm: ed25519, public_key: 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=}\n", "tenant acme: new key portal, which signs for everybody"},

@@ -8,20 +8,43 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/spec"
 )
 
-// proof orders the modes of signals; a higher one demands more. The empty mode leaves the choice to the worker.
-func proof(m tenancy.SignalMode) int {
-	return slices.Index([]tenancy.SignalMode{tenancy.SignalsTrusted, "", tenancy.SignalsSigned, tenancy.SignalsOff}, m)
+// proof returns how much a tenant demands of decisions, as a number that grows with the demand, and in words.
+func proof(a spec.TenantApprovals) (int, string) {
+	if a.Proof != "" {
+		at := map[jig.Proof]int{jig.ProofVouched: 1, jig.ProofKey: 4, jig.ProofPasskey: 6}[a.Proof]
+		return at, "proof is " + string(a.Proof)
+	}
+	at := map[tenancy.SignalMode]int{"": 2, tenancy.SignalsSigned: 3, tenancy.SignalsOff: 5}[a.Signals]
+	return at, "signals are " + cmp.Or(string(a.Signals), "the worker's setting")
+}
+
+// starts does the same for starts.
+func starts(s spec.TenantStarts) (int, string) {
+	switch s.Proof {
+	case jig.ProofClaimed:
+		return 0, "proof is claimed"
+	case jig.ProofVouched:
+		return 2, "proof is vouched"
+	case jig.ProofKey, jig.ProofPasskey:
+	}
+	return 1, "proof is the worker's setting"
 }
 
 // tenant compares the settings of a tenant. fresh means that it had none.
 func (c *comparison) tenant(was, is spec.Tenant, fresh bool) {
-	if proof(is.Approvals.Signals) < proof(was.Approvals.Signals) {
-		c.loosens("decisions need less proof: signals are %s; they were %s", mode(is.Approvals.Signals), mode(was.Approvals.Signals))
+	before, had := proof(was.Approvals)
+	if now, has := proof(is.Approvals); now < before {
+		c.loosens("decisions need less proof: %s; before: %s", has, had)
+	}
+	before, had = starts(was.Starts)
+	if now, has := starts(is.Starts); now < before {
+		c.loosens("starts need less proof: %s; before: %s", has, had)
 	}
 	c.keys(was.Keys, is.Keys)
 	c.people(was.People, is.People)
@@ -86,8 +109,6 @@ func (c *comparison) grants(was, is spec.TenantGrants) {
 func ceiling(g spec.TenantGrants) approval.GrantCeiling {
 	return approval.GrantCeiling{MaxUses: g.MaxUses, MaxAge: time.Duration(g.MaxAge)}.WithDefaults()
 }
-
-func mode(m tenancy.SignalMode) string { return cmp.Or(string(m), "the worker's setting") }
 
 func owners(o *spec.TenantOwners) string {
 	if o == nil {

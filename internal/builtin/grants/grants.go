@@ -21,7 +21,7 @@ type Options struct {
 	// New checks the request against the tenant's ceiling and returns a grant without its id and givers.
 	New func(ctx context.Context, tenant string, request jig.GrantRequest, now time.Time) (jig.Grant, error)
 	// Approved returns the people who approved a call.
-	Approved func(ctx context.Context, tenant, session, call string) (by []string, claimed bool, err error)
+	Approved func(ctx context.Context, tenant, session, call string) (by []string, proof jig.Proof, err error)
 	// Put stores a grant; storing the same id again has no effect.
 	Put func(ctx context.Context, g jig.Grant) error
 	// ID returns the id of the grant that a call creates. It is the same for every attempt.
@@ -105,7 +105,7 @@ func (o Options) grant(ctx context.Context, inv jig.Invocation, in jig.GrantRequ
 	if err := named(in); err != nil {
 		return jig.Grant{}, err
 	}
-	by, claimed, err := o.Approved(ctx, inv.Tenant, inv.SessionID, inv.CallID)
+	by, proof, err := o.Approved(ctx, inv.Tenant, inv.SessionID, inv.CallID)
 	if err != nil {
 		return jig.Grant{}, err
 	}
@@ -116,6 +116,7 @@ func (o Options) grant(ctx context.Context, inv jig.Invocation, in jig.GrantRequ
 	if err != nil {
 		return jig.Grant{}, err
 	}
-	g.Tenant, g.ID, g.By, g.Claimed, g.SessionID, g.Call = inv.Tenant, o.ID(inv.SessionID, inv.CallID), by, claimed, inv.SessionID, inv.CallID
+	g.Tenant, g.ID, g.By, g.Claimed, g.SessionID, g.Call = inv.Tenant, o.ID(inv.SessionID, inv.CallID), by, jig.ProofClaimed.AtLeast(proof), inv.SessionID, inv.CallID
+	g.Proof = proof
 	return g, nil
 }

@@ -24,8 +24,8 @@ func (d *desk) kit(t *testing.T) *tooltest.Kit {
 		New: func(_ context.Context, _ string, request jig.GrantRequest, now time.Time) (jig.Grant, error) {
 			return jig.Grant{Tool: request.Tool, When: "true", MaxUses: 10, ExpiresAt: now.Add(time.Hour)}, d.newErr
 		},
-		Approved: func(context.Context, string, string, string) ([]string, bool, error) {
-			return []string{"ben"}, false, d.approvedErr
+		Approved: func(context.Context, string, string, string) ([]string, jig.Proof, error) {
+			return []string{"ben"}, jig.ProofKey, d.approvedErr
 		},
 		Put: func(_ context.Context, g jig.Grant) error {
 			if d.putErr == nil {

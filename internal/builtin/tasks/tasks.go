@@ -52,7 +52,11 @@ type Starter interface {
 }
 
 // Message is a message to a session. A session accepts each id only once.
-type Message struct{ ID, Text, By string }
+type Message struct {
+	ID, Text, By string
+	// Parent and ParentCall identify the call that says it.
+	Parent, ParentCall string
+}
 
 // Start describes a single call to start.
 type Start struct {
@@ -260,7 +264,7 @@ func (o Options) retry(ctx context.Context, inv jig.Invocation, in retryIn) (Ret
 	if s.Error != nil {
 		text += " The last problem was: " + s.Error.Message
 	}
-	m := Message{ID: inv.IdempotencyKey, Text: text, By: inv.Principal.ID}
+	m := Message{ID: inv.IdempotencyKey, Text: text, By: inv.Principal.ID, Parent: inv.SessionID, ParentCall: inv.CallID}
 	return Retried{SessionID: s.ID, Of: s.ID}, o.Starter.Message(ctx, inv.Tenant, s.ID, m)
 }
 

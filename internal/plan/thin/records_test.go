@@ -45,7 +45,7 @@ func (l *ledger) RecordViolation(_ context.Context, _ jig.Invocation, ids []stri
 	return nil
 }
 
-func (l *ledger) NameChild(_ context.Context, _, _, _, child string) error {
+func (l *ledger) NameChild(_ context.Context, _, _, _, child, _ string) error {
 	l.children = append(l.children, child)
 	return nil
 }

@@ -20,8 +20,9 @@ type Starter interface {
 
 // Sessions is the database access that [StartChild] and [NewStarter] need.
 type Sessions interface {
-	// NameChild records which session a running call starts. It returns CONFLICT if the call has started another session.
-	NameChild(ctx context.Context, tenant, id, callID, child string) error
+	// NameChild records which session a running call starts, with the hash of what it asks of it. It returns CONFLICT if the call has started
+	// another session.
+	NameChild(ctx context.Context, tenant, id, callID, child, request string) error
 	// PutArtifact stores a value and returns its id.
 	PutArtifact(ctx context.Context, tenant, sessionID, mediaType string, value []byte) (string, error)
 	// Session returns a session, or NOT_FOUND if the tenant has no session with that id.
@@ -49,10 +50,18 @@ func (s starter) Start(ctx context.Context, inv jig.Invocation, session string, 
 	})
 }
 
-// StartChild starts the session of a call that another call makes. An input that is too large for a message is passed as an artifact.
+// StartChild starts the session of a call that another call makes. An input that is too large for a message is passed as an artifact, and so
+// is the document of a call that names no tool.
 func StartChild(ctx context.Context, db Sessions, client Client, session string, call protocol.CallInput) (err error) {
-	if err := db.NameChild(ctx, call.Tenant, call.Parent, call.ParentCall, session); err != nil {
+	request := jig.SessionRequest{Tool: call.Tool, Document: call.Document, Input: call.Input}.Digest()
+	if err := db.NameChild(ctx, call.Tenant, call.Parent, call.ParentCall, session, request); err != nil {
 		return err
+	}
+	if call.Document != "" {
+		if call.DocumentArtifact, err = db.PutArtifact(ctx, call.Tenant, call.Parent, "text/plain", []byte(call.Document)); err != nil {
+			return err
+		}
+		call.Document = ""
 	}
 	if len(call.Input) > protocol.MaxChildInput {
 		if call.InputArtifact, err = db.PutArtifact(ctx, call.Tenant, call.Parent, "application/json", call.Input); err != nil {

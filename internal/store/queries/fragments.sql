@@ -19,7 +19,7 @@ a.approved_digest, a.requested_by, a.agent, a.policy_version, a.requested_at, a.
 a.noticed_at, a.question, a.grant_id, a.decided_by, a.claimed, a.parent_id, a.parent_call, a.attempt, a.preview
 
 -- fragment: grant
-g.tenant_id, g.grant_id, g.tool, g.meaning, g.agent, g.condition, g.max_uses, g.used, g.expires_at, g.given_by, g.claimed, g.note, g.session_id,
+g.tenant_id, g.grant_id, g.tool, g.meaning, g.agent, g.condition, g.max_uses, g.used, g.expires_at, g.given_by, g.claimed, g.proof, g.note, g.session_id,
 g.call_id, g.created_at, g.revoked_at, g.revoked_by
 
 -- fragment: delegated

@@ -110,9 +110,17 @@ with c as (
 select {{call}}, n.last_seq from c, n
 
 -- name: CallChild
--- Records the session that an executing call starts.
-update calls c set child = $4
+-- Records the session that an executing call starts, and the hash of what it asks of it.
+update calls c set child = $4, request = $5
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = 'executing' and c.child in ('', $4) returning c.call_id
+
+-- name: CallAsks
+-- Records the hash of what an executing call says to another session.
+update calls c set request = $4
+where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = 'executing' and c.child = '' returning c.call_id
+
+-- name: CallRequest
+select c.request from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3
 
 -- name: CallSet
 -- Sets the status and the result of a locked call. Without a result the call is open.

@@ -1,6 +1,7 @@
 package current
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"log/slog"
@@ -31,8 +32,10 @@ const webhookPrefix = "whsec_"
 type Options struct {
 	// Documents is required.
 	Documents bundle.Documents
-	// Signals applies to tenants whose document does not say what proof decisions need.
-	Signals tenancy.SignalMode
+	// Proof and Starts apply to tenants whose documents do not say what proof decisions and starts need. Signals, unless empty, applies in place
+	// of Proof.
+	Proof, Starts jig.Proof
+	Signals       tenancy.SignalMode
 	// Environ returns a variable of the environment, which holds the secrets that documents name. Required.
 	Environ func(name string) string
 	// Operator is a key that every tenant accepts. Without it nobody could approve a tenant's first document. It may be nil.
@@ -126,11 +129,14 @@ func (t *Tenants) load(_ context.Context, tenant string, documents []bundle.Stor
 // settings converts a document to settings and lists the parts that this worker cannot use.
 func (t *Tenants) settings(tenant string, doc spec.Tenant) (s tenancy.Settings, left []leftOut) {
 	s = tenancy.Settings{
-		Signals: t.options.Signals,
-		Grants:  approval.GrantCeiling{MaxUses: doc.Grants.MaxUses, MaxAge: time.Duration(doc.Grants.MaxAge), Off: doc.Grants.Off}.WithDefaults(),
+		Proof: t.options.Proof, Starts: cmp.Or(doc.Starts.Proof, t.options.Starts, jig.ProofClaimed),
+		Grants: approval.GrantCeiling{MaxUses: doc.Grants.MaxUses, MaxAge: time.Duration(doc.Grants.MaxAge), Off: doc.Grants.Off}.WithDefaults(),
 	}
-	if doc.Approvals.Signals != "" {
-		s.Signals = doc.Approvals.Signals
+	switch mode := cmp.Or(doc.Approvals.Signals, t.options.Signals); {
+	case doc.Approvals.Proof != "":
+		s.Proof = doc.Approvals.Proof
+	case mode != "":
+		s.SetSignals(mode)
 	}
 	if r := doc.Approvals.Reconcilers; r != nil {
 		reconcilers := jig.Approvers(*r)

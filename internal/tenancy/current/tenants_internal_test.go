@@ -89,7 +89,7 @@ func TestTenantSettings(t *testing.T) {
 	require.Len(t, got.Keys[0].Material, 32)
 	got.Keys[0].Material = nil
 	require.Equal(t, tenancy.Settings{
-		Version: "v1", Signals: tenancy.SignalsOff, Reconcilers: &jig.Approvers{Groups: []string{"operations"}},
+		Version: "v1", Proof: jig.ProofKey, NoSignals: true, Starts: jig.ProofClaimed, Reconcilers: &jig.Approvers{Groups: []string{"operations"}},
 		Keys: []identity.Key{
 			{ID: "ana", Algorithm: identity.AlgorithmEd25519, Principal: "ana"},
 			{ID: "portal", Algorithm: identity.AlgorithmHMAC, Material: []byte(secrets["JIG_SECRET_ACME__PORTAL"])},
@@ -106,7 +106,7 @@ func TestTenantSettings(t *testing.T) {
 	// A tenant without a document has the worker's defaults.
 	got, err = of.Settings(t.Context(), "other")
 	require.NoError(t, err)
-	require.Equal(t, tenancy.Settings{Signals: tenancy.SignalsSigned, Grants: approval.GrantCeiling{}.WithDefaults()}, got)
+	require.Equal(t, tenancy.Settings{Proof: jig.ProofKey, SharedKeys: true, Starts: jig.ProofClaimed, Grants: approval.GrantCeiling{}.WithDefaults()}, got)
 }
 
 // Parts that are left out are logged once per version, without the secrets.

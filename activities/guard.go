@@ -1,0 +1,61 @@
+package activities
+
+import (
+	"context"
+	"reflect"
+
+	"go.temporal.io/sdk/activity"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+// Answering returns an activity that clients start directly, to read or to change something. Beside the request it takes a server's statement about
+// who asks, which a tenant can demand. name is the activity's name.
+func Answering[Q, A any](a *Activities, name string, do func(context.Context, Q) (A, error)) func(context.Context, Q, string) (A, error) {
+	return func(ctx context.Context, request Q, proof string) (A, error) {
+		ctx, err := a.asking(ctx, name, request, proof)
+		if err != nil {
+			return *new(A), temporalError(err)
+		}
+		return do(ctx, request)
+	}
+}
+
+// Doing is like [Answering], for an activity that answers nothing.
+func Doing[Q any](a *Activities, name string, do func(context.Context, Q) error) func(context.Context, Q, string) error {
+	return func(ctx context.Context, request Q, proof string) error {
+		ctx, err := a.asking(ctx, name, request, proof)
+		if err != nil {
+			return temporalError(err)
+		}
+		return do(ctx, request)
+	}
+}
+
+// asking returns a context that has what a server states about a request. The error is NOT_PERMITTED if the tenant demands a statement and there
+// is none that counts.
+func (a *Activities) asking(ctx context.Context, name string, request any, proof string) (context.Context, error) {
+	tenant := reflect.ValueOf(request).FieldByName("Tenant").String() // a test makes sure that every request has one
+	if err := jig.CheckTenant(tenant); err != nil {
+		return ctx, err
+	}
+	at := a.now()
+	if activity.IsActivity(ctx) {
+		at = activity.GetInfo(ctx).ScheduledTime
+	}
+	want := protocol.Statement{Kind: protocol.StateRead, Tenant: tenant, Content: protocol.ContentOf(name, request)}
+	st, err := a.stated(ctx, proof, want, at)
+	if st == nil || err != nil {
+		return ctx, err
+	}
+	return context.WithValue(ctx, statedKey{}, st), nil
+}
+
+type statedKey struct{}
+
+// statedIn returns what a server states about the request that an activity answers; nil if nothing.
+func statedIn(ctx context.Context) *protocol.Statement {
+	st, _ := ctx.Value(statedKey{}).(*protocol.Statement) //nolint:errcheck // nil is the right answer without a statement
+	return st
+}
