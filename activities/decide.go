@@ -111,6 +111,9 @@ func (a *Activities) prepare(
 		d.Digest = cmp.Or(d.Digest, digest)
 		return token.VerifyDecision(settings.Keys, in.Tenant, in.SessionID, *d, digest, r.Now)
 	})
+	if err == nil && s.token != "" && s.refusal == "" && s.pending != nil {
+		r.Signed, err = a.signed(ctx, in, *d, s.pending.Digest)
+	}
 	r.Principal, r.Evidence = s.principal, s.evidence
 	d.By, d.Token = s.principal.ID, ""
 	r.Refusal = cmp.Or(r.Refusal, s.refusal)
@@ -118,6 +121,17 @@ func (a *Activities) prepare(
 		return err
 	}
 	return a.addEditOrGrant(ctx, settings, r)
+}
+
+// signed returns a decision with its token and with what its sender was shown.
+func (a *Activities) signed(ctx context.Context, in Signal, d jig.Decision, digest string) (*approval.Signed, error) {
+	call, err := a.store.Call(ctx, in.Tenant, in.SessionID, d.Call)
+	if err != nil {
+		return nil, err
+	}
+	return &approval.Signed{Decision: d, Token: d.Token, Digest: digest, Shown: approval.Shown{
+		Tool: call.Tool, Version: call.Version, Input: call.Input, PolicyVersion: call.PolicyVersion, Preview: call.Preview,
+	}}, nil
 }
 
 // addEditOrGrant adds the changed input or the new grant that comes with a decision, or the grant that it names.

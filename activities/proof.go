@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -21,6 +22,8 @@ type Servers interface {
 type Proofs interface {
 	// Request returns the hash of what a call asks of another session; "" if it asks nothing.
 	Request(ctx context.Context, tenant, id, callID string) (string, error)
+	// Signed returns the latest approval of a call, nil if there was none, and the signed decisions about the call, oldest first.
+	Signed(ctx context.Context, tenant, id, callID string) (*approval.Record, []approval.Signed, error)
 	// HasMessage reports whether a session has a message with an id that its sender chose.
 	HasMessage(ctx context.Context, tenant, id, message string) (bool, error)
 	// RecordRefusal records in the audit that a request was refused.

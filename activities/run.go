@@ -183,11 +183,16 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	if err != nil {
 		return ledger.Reservation{}, nil, err
 	}
+	running.Digest = digested
+	unsigned, err := a.unsigned(ctx, session, tool, running)
+	if err != nil {
+		return ledger.Reservation{}, nil, err
+	}
 	var r ledger.Reservation
 	err = retryWhileUnavailable(ctx, func() (err error) {
 		r, err = a.store.Reserve(ctx, ledger.ReserveRequest{
 			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested,
-			MaxAttempts: tool.MaxAttempts, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, Proof: proof,
+			MaxAttempts: tool.MaxAttempts, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, Proof: proof, Unsigned: unsigned,
 			Child: answeredBy(session, call, tool),
 		})
 		return err

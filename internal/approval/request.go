@@ -22,6 +22,8 @@ type DecisionRequest struct {
 	// Proof is the proof that the tenant demands of decisions: earlier votes with a weaker one do not count.
 	Proof    jig.Proof
 	Decision jig.Decision
+	// Signed is the decision with the token that proves it; nil if there is none.
+	Signed *Signed
 	// Edited is the call as it would run with the decision's input: canonical and validated, with a new digest and ruling. Fresh is the same
 	// call as people see it. Both are nil when the decision does not edit.
 	Edited *jig.Call

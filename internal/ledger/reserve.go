@@ -32,6 +32,9 @@ type ReserveRequest struct {
 	Asked bool
 	// Proof is the proof that decisions need. An approval with a weaker one is withdrawn, and a new one is requested.
 	Proof jig.Proof
+	// Unsigned reports that decisions need signatures, and that those of the approval do not suffice. It is withdrawn, even if an earlier attempt
+	// has used it.
+	Unsigned bool
 	// Child is the session that answers the call; empty for a call that runs as an activity or a composition.
 	Child string
 }
@@ -109,10 +112,13 @@ func bound(attempts int) int {
 // is withdrawn instead, and the call must be admitted again.
 func (s State) begin(r ReserveRequest) Transition {
 	a := &Attempt{ID: r.Attempt, Child: r.Child, InDoubt: s.Call.InDoubt || s.Call.Status == jig.CallExecuting && s.Call.Write}
-	if s.Latest != nil && s.Latest.Status == approval.Approved {
-		if !s.Latest.Proved(r.Proof) {
-			return s.withdraw(approval.WithdrawnUnproved, "")
-		}
+	fresh := s.Latest != nil && s.Latest.Status == approval.Approved
+	switch {
+	case fresh && !s.Latest.Proved(r.Proof):
+		return s.withdraw(approval.WithdrawnUnproved, "")
+	case s.Latest != nil && r.Unsigned:
+		return s.withdraw(approval.WithdrawnUnsigned, "")
+	case fresh:
 		a.Consumes, a.Grant = true, s.Latest.Grant
 	}
 	t := Transition{Answer: ReserveRun, Begins: a}

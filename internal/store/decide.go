@@ -15,6 +15,8 @@ import (
 type request struct {
 	tenant, session, key, call string
 	evidence                   *identity.Evidence
+	// signed is kept if the request is accepted.
+	signed *approval.Signed
 	// edits is set if the request changes the call's input, and reconciles if it settles an unknown outcome. For such a request, load reads
 	// more rows.
 	edits, reconciles bool
@@ -27,7 +29,7 @@ func (db *DB) Decide(ctx context.Context, r approval.DecisionRequest) (approval.
 	if r.Now.IsZero() {
 		r.Now = time.Now()
 	}
-	q := request{tenant: r.Tenant, session: r.SessionID, key: r.Key, call: r.Decision.Call, evidence: r.Evidence, edits: r.Edited != nil}
+	q := request{tenant: r.Tenant, session: r.SessionID, key: r.Key, call: r.Decision.Call, evidence: r.Evidence, signed: r.Signed, edits: r.Edited != nil}
 	return db.ruling(ctx, q, func(s approval.State) (approval.Transition, error) { return approval.Decide(s, r) })
 }
 
@@ -95,6 +97,9 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 		}
 		if !change.Refused() {
 			t.useToken(q.evidence, true)
+			if err := t.keepSigned(q.session, q.signed); err != nil {
+				return err
+			}
 		}
 		t.queue("DecisionInsert", q.tenant, q.session, q.key, stored)
 		if call != nil {

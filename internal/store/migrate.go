@@ -200,7 +200,7 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 			"grant select, insert on tenants, sessions, messages, turns, pass_ends, events, calls, approvals, decisions, artifacts, artifact_chunks, " +
 				"documents, frames, frame_values, received, received_consumed, grants, pauses, notices, notice_deliveries" + to,
 			"grant update on sessions, calls, approvals, frames, frame_values, grants, pauses, notices, notice_deliveries" + to,
-			"grant select, insert on used_tokens, settled_calls, usage_records" + to,
+			"grant select, insert on used_tokens, settled_calls, usage_records, signed_decisions" + to,
 			"grant select, insert, update on budget_counters, budget_reservations, rate_buckets, rate_calls" + to,
 			"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks, bundles" + to,
 			"grant select on audit, audit_heads, installation, retired_sessions, server_keys" + to,

@@ -146,7 +146,7 @@ func (t *tx) save(rows *locked, s approval.State, change approval.Transition, l 
 
 // endApproval ends an open approval, or voids one that was granted.
 func (t *tx) endApproval(row *approvalRow, o approval.Outcome) error {
-	if row.status() == approval.Approved {
+	if row.status() == approval.Approved || row.status() == approval.Consumed {
 		t.queue("ApprovalVoid", t.tenant, row.ID, o.Reason)
 		return nil
 	}

@@ -13,6 +13,16 @@ func VerifyDecision(keys []identity.Key, tenant, session string, d jig.Decision,
 	return verifyFor(d.Token, keys, want, err, now)
 }
 
+// VerifyAgain verifies the token of a decision that was accepted before, as it would have been verified when it was signed. It also returns that time.
+func VerifyAgain(keys []identity.Key, tenant, session string, d jig.Decision, digest string) (string, identity.Evidence, time.Time, error) {
+	at, err := signedAt(d.Token)
+	if err != nil {
+		return "", identity.Evidence{}, at, err
+	}
+	who, evidence, err := VerifyDecision(keys, tenant, session, d, digest, at)
+	return who, evidence, at, err
+}
+
 // VerifyReply verifies the token of an answer.
 func VerifyReply(keys []identity.Key, tenant, session string, r jig.Reply, digest string, now time.Time) (string, identity.Evidence, error) {
 	want, err := ForReply(tenant, session, r, digest)

@@ -42,6 +42,18 @@ func Verify(text string, keys []identity.Key, want identity.Claim, now time.Time
 	return got.Subject, identity.Evidence{Key: key.ID, Token: got.ID, Until: got.ExpiresAt.UTC()}, nil
 }
 
+// signedAt returns when a token says that it was signed. Nothing is verified.
+func signedAt(text string) (time.Time, error) {
+	var got payload
+	if len(text) > MaxBytes {
+		return time.Time{}, refusal("the token is longer than 4 KiB", "send only the token, as it was printed")
+	}
+	if _, _, err := jwt.NewParser().ParseUnverified(text, &got); err != nil || got.IssuedAt == nil {
+		return time.Time{}, refusal("the token does not say when it was signed", "sign again, with `jig token`")
+	}
+	return got.IssuedAt.UTC(), nil
+}
+
 // find returns the key that a token names, and the key material in the type that the key's algorithm needs. The token's header does not
 // choose the algorithm (RFC 8725, section 3.1).
 func find(t *jwt.Token, keys []identity.Key) (identity.Key, any, error) {

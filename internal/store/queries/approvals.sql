@@ -88,8 +88,9 @@ where a.tenant_id = $1 and a.session_id = $2 and a.call_id = $3 and a.kind = 'ap
 order by a.id desc limit 1
 
 -- name: ApprovalVoid
--- Withdraws an approval that no attempt has used.
-update approvals a set status = 'expired', reason = $3 where a.tenant_id = $1 and a.id = $2 and a.status = 'approved'
+-- Withdraws an approval that was given.
+update approvals a set status = 'expired', reason = $3, consumed_at = null
+where a.tenant_id = $1 and a.id = $2 and a.status in ('approved', 'consumed')
 
 -- name: ApprovalsCancel
 update approvals a set status = 'canceled', reason = $3, decided_at = coalesce(a.decided_at, clock_timestamp())

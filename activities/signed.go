@@ -1,0 +1,99 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/tenancy"
+)
+
+// unsigned reports whether a call that people had to approve must not begin, because the signatures of their decisions do not suffice for what would
+// run. Where a key is demanded, only signatures count and never what the tables of approvals and votes say: whoever can write to the database could
+// change those. running is the call as it would run, with its digest.
+func (a *Activities) unsigned(ctx context.Context, session jig.Session, tool jig.Tool, running jig.Call) (bool, error) {
+	if running.Verdict != jig.VerdictAsk || running.Status != jig.CallReserved {
+		return false, nil
+	}
+	settings, err := a.tenants.Settings(ctx, running.Tenant)
+	if err != nil {
+		return false, err
+	}
+	approved, decisions, err := a.store.Signed(ctx, running.Tenant, running.SessionID, running.ID)
+	if err != nil || approved == nil {
+		return false, err // without any approval, the ledger lets nothing run
+	}
+	wanted := settings.Proof.Stronger(approval.ConsentOf(approved.Pending).Terms.Proof)
+	if !wanted.AtLeast(jig.ProofKey) {
+		return false, nil
+	}
+	if approved.Grant != "" {
+		covers, err := a.stillCovers(ctx, settings, session, tool, running, approved)
+		return !covers, err
+	}
+	var proven []approval.Proven
+	for _, d := range decisions {
+		p, proof, err := a.proven(settings, running, d)
+		if err != nil || !proof.AtLeast(wanted) || p.Answer == jig.AnswerApprove && !a.approves(ctx, session, tool, running, d) {
+			continue
+		}
+		proven = append(proven, p)
+	}
+	return approval.Recount(approved.Pending, proven) != "", nil
+}
+
+// proven verifies the signature of a decision again. The signer must still be known with that key, with the groups that count now.
+func (a *Activities) proven(settings tenancy.Settings, call jig.Call, d approval.Signed) (approval.Proven, jig.Proof, error) {
+	decision := d.Decision
+	decision.Token, decision.Call = d.Token, call.ID
+	who, evidence, signed, err := token.VerifyAgain(settings.Keys, call.Tenant, call.SessionID, decision, d.Digest)
+	if err != nil {
+		return approval.Proven{}, "", err
+	}
+	return approval.Proven{Principal: settings.Person(who), Answer: decision.Answer, To: decision.To, At: signed},
+		settings.ProofOf(settings.Key(evidence.Key)), nil
+}
+
+// approves reports whether a signed approval is for the call as it would run: for exactly its digest or, if the approval changed the input, for a call of
+// the same tool that gets the input from this decision.
+func (a *Activities) approves(ctx context.Context, session jig.Session, tool jig.Tool, running jig.Call, d approval.Signed) bool {
+	if len(d.Decision.Input) == 0 {
+		return d.Digest == running.Digest
+	}
+	shown := running
+	shown.Tool, shown.Version, shown.Input = d.Shown.Tool, d.Shown.Version, d.Shown.Input
+	shown.PolicyVersion, shown.Preview = d.Shown.PolicyVersion, d.Shown.Preview
+	was, err := digest(a.store.Installation(), shown)
+	if err != nil || was != d.Digest || shown.Tool != running.Tool || shown.Version != running.Version {
+		return false
+	}
+	edited := running
+	return a.normalize(ctx, session, tool, d.Decision.Input, &edited) == nil && bytes.Equal(edited.Input, running.Input)
+}
+
+// stillCovers reports whether the standing approval that approved a call covers it, and suffices, by what is known now.
+func (a *Activities) stillCovers(
+	ctx context.Context, settings tenancy.Settings, session jig.Session, tool jig.Tool, running jig.Call, approved *approval.Record,
+) (bool, error) {
+	g, err := a.store.Grant(ctx, running.Tenant, approved.Grant)
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if approved.Status == approval.Consumed { // an earlier attempt of this call has counted it
+		g.Used--
+	}
+	people := make([]jig.Principal, len(g.By))
+	for i, id := range g.By {
+		people[i] = settings.Person(id)
+	}
+	covers, err := a.grants.Covers(ctx, g, tool, running, session, a.now())
+	if err != nil {
+		return false, nil //nolint:nilerr // a condition that cannot be evaluated covers nothing
+	}
+	return covers && approval.TakesGrant(tool, approved.Pending) && approval.VotesOf(g, people, approved.Pending, settings.Proof, a.now()) != nil, nil
+}

@@ -1,0 +1,205 @@
+package activities_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// keyed sets up an office whose tenant demands decisions that are signed with people's own keys.
+func keyed(o *office) { o.settings.Proof = jig.ProofKey }
+
+// as runs a statement in the office's tenant with the role of a database URL, as somebody could who has its password.
+func (o *office) as(t *testing.T, url, statement string, args ...any) error {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	tx, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(t.Context()) }() //nolint:errcheck // after a commit there is nothing to roll back
+	_, err = tx.Exec(t.Context(), "select set_config('jig.tenant', $1, true)", o.tenant)
+	require.NoError(t, err)
+	if _, err := tx.Exec(t.Context(), statement, args...); err != nil {
+		return err
+	}
+	return tx.Commit(t.Context())
+}
+
+// forge makes a waiting call look as if somebody had approved it, as the workers' role.
+func (o *office) forge(t *testing.T, c jig.Call, status, by, more string) {
+	t.Helper()
+	app := os.Getenv("JIG_DATABASE_URL")
+	votes, err := json.Marshal([]jig.Vote{{By: by, Proof: jig.ProofKey, Counts: []int{0}}})
+	require.NoError(t, err)
+	consumed := "null"
+	if status == "consumed" {
+		consumed = "now()"
+	}
+	require.NoError(t, o.as(t, app, `update approvals set status = $3, answer = 'approve', decided_by = $4, claimed = false, approved_digest = digest, votes = $5,
+		decided_at = now(), consumed_at = `+consumed+more+` where session_id = $1 and call_id = $2 and status = 'open'`, o.session, c.ID, status, by, votes))
+	require.NoError(t, o.as(t, app, "update calls set status = 'reserved' where session_id = $1 and call_id = $2", o.session, c.ID))
+}
+
+// Nobody makes a call run by writing to the table of approvals, as the workers' or as the server's role.
+func TestSigned_AForgedApprovalLetsNothingRun(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, keyed)
+	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
+	pass := 0
+	asks := func() jig.Call {
+		pass++
+		return o.asks(t, pass, refundTool, fmt.Sprintf(`{"order":"o%d","amount":10}`, pass))
+	}
+	for name, forged := range map[string]func(c jig.Call){
+		"approved":                func(c jig.Call) { o.forge(t, c, "approved", "fay", "") },
+		"approved, without terms": func(c jig.Call) { o.forge(t, c, "approved", "fay", ", terms = null") },
+		"used by an attempt":      func(c jig.Call) { o.forge(t, c, "consumed", "fay", ", terms = null") },
+		"of somebody with a real token": func(c jig.Call) {
+			require.Equal(t, jig.CallWaiting, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+			o.forge(t, c, "approved", "flo", "")
+		},
+		"with another call's signature": func(c jig.Call) {
+			other := asks()
+			for _, who := range []string{"fay", "flo"} {
+				o.hear(t, "decide", o.vouched(t, who, jig.Decision{Call: other.ID, Answer: jig.AnswerApprove}))
+			}
+			require.NoError(t, o.as(t, os.Getenv("JIG_DATABASE_URL"), `insert into signed_decisions (tenant_id, session_id, call_id, token, decision, digest, shown)
+				select tenant_id, session_id, $3, token, replace(decision::text, $2, $3)::json, digest, shown from signed_decisions where session_id = $1 and call_id = $2`,
+				o.session, other.ID, c.ID))
+			o.forge(t, c, "approved", "fay", "")
+		},
+	} {
+		c := asks()
+		forged(c)
+		require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), name)
+		require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), name)
+		require.Empty(t, o.ran, name)
+		require.Empty(t, o.pending(t, c.ID).Votes, name)
+	}
+	c := asks()
+	server := os.Getenv("JIG_SERVER_DATABASE_URL")
+	if server == "" {
+		t.Skip("without a role for the server")
+	}
+	for _, statement := range []string{
+		"update approvals set status = 'approved'", "update calls set status = 'reserved'", "delete from approvals",
+		"insert into signed_decisions (tenant_id, session_id, call_id, token, decision, digest, shown) values ('t', 's', 'c', 't', '{}', 'd', '{}')",
+		"insert into used_tokens default values", "insert into documents default values",
+	} {
+		require.ErrorContains(t, o.as(t, server, statement), "permission denied", statement)
+	}
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
+}
+
+// What was signed is what runs: a genuine approval does not cover an input that somebody changes in the database.
+func TestSigned_TheSignatureIsForTheInput(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, keyed)
+	c := o.asks(t, 1, refundTool, small)
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID), "a signed approval counts")
+
+	c = o.asks(t, 2, refundTool, `{"order":"b","amount":10}`)
+	edit := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: json.RawMessage(`{"amount":20,"order":"b"}`)})
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", edit).Status)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID), "so does one with a changed input")
+	require.Equal(t, []string{"1.1 a 10", "2.1 b 20"}, o.ran)
+
+	altered := func(c jig.Call, input string) {
+		t.Helper()
+		if input != "" {
+			c.Input = []byte(input)
+		}
+		digest, err := activities.Digest(o.db.Installation(), c)
+		require.NoError(t, err)
+		app := os.Getenv("JIG_DATABASE_URL")
+		require.NoError(t, o.as(t, app, "update calls set input = $2, digest = $3, tool = $5, version = $6 where session_id = $4 and call_id = $1",
+			c.ID, c.Input, digest, o.session, c.Tool, c.Version))
+		require.NoError(t, o.as(t, app, "update approvals set digest = $2, approved_digest = $2 where session_id = $3 and call_id = $1", c.ID, digest, o.session))
+	}
+	require.ErrorContains(t, o.as(t, os.Getenv("JIG_DATABASE_URL"), "update signed_decisions set token = ''"), "permission denied")
+	c = o.asks(t, 3, refundTool, `{"order":"c","amount":10}`)
+	edit = o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: json.RawMessage(`{"amount":20,"order":"c"}`)})
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", edit).Status)
+	altered(o.call(t, c.ID), `{"amount":2000,"order":"c"}`)
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "the rows agree with each other, and not with what was signed")
+	c = o.asks(t, 4, refundTool, `{"order":"d","amount":10}`)
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+	altered(o.call(t, c.ID), `{"amount":2000,"order":"d"}`)
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
+
+	c = o.asks(t, 5, refundTool, `{"order":"e","amount":10}`)
+	edit = o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: json.RawMessage(`{"amount":20,"order":"e"}`)})
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", edit).Status)
+	another := o.call(t, c.ID)
+	tool, known := o.Tool(purgeTool)
+	require.True(t, known)
+	was, version := another.Version, tool.Version
+	another.Tool, another.Version = purgeTool, version
+	altered(another, "")
+	require.NoError(t, o.as(t, os.Getenv("JIG_DATABASE_URL"), `insert into signed_decisions (tenant_id, session_id, call_id, token, decision, digest, shown)
+		select tenant_id, session_id, call_id, token, decision, digest, replace(replace(shown::text, $2, $3), $4, $5)::json from signed_decisions
+		where session_id = $1 and call_id = $6`, o.session, refundTool, purgeTool, was, version, c.ID))
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "the change was signed for another tool")
+	require.Len(t, o.ran, 2)
+}
+
+// People's keys and groups count as they are when the call begins.
+func TestSigned_KeysAndGroupsOfTodayCount(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, keyed)
+	o.govern(t, "  - {name: finance, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")
+	approved := func(pass int) jig.Call {
+		c := o.asks(t, pass, refundTool, fmt.Sprintf(`{"order":"o%d","amount":10}`, pass))
+		require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+		return c
+	}
+	keys, people := o.settings.Keys, o.settings.People
+	c := approved(1)
+	o.settings.Keys = nil
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "the key was removed")
+	o.settings.Keys = keys
+	c = approved(2)
+	o.settings.People = nil
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "fay left")
+	o.settings.People = people
+	c = approved(3)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+}
+
+// Delegations need signatures, too.
+func TestSigned_DelegationsCount(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, keyed)
+	o.govern(t, "  - {name: finance, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")
+	c := o.asks(t, 1, refundTool, small)
+	require.Equal(t, jig.CallWaiting, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerDelegate, To: "ana"})).Status)
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "ana", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+}
+
+// A standing approval that somebody names in the database must cover the call.
+func TestSigned_AForgedUseOfAGrantLetsNothingRun(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, keyed)
+	c := o.asks(t, 1, refundTool, small)
+	d := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{When: "input.amount < 50", MaxUses: 5}})
+	got := o.hear(t, "decide", d)
+	require.NotEmpty(t, got.Grant, "%+v", got)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+	c = o.asks(t, 2, refundTool, `{"order":"b","amount":10}`)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID), "the grant covers it")
+	c = o.asks(t, 3, refundTool, `{"order":"c","amount":10000}`)
+	o.forge(t, c, "approved", "fay", fmt.Sprintf(", grant_id = '%s'", strings.ReplaceAll(got.Grant, "'", "")))
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
+	require.Equal(t, []string{"1.1 a 10", "2.1 b 10"}, o.ran)
+}

@@ -1,0 +1,58 @@
+package approval
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
+// Signed is a decision with the token that proves it. It is kept, so that the signature can be verified again.
+type Signed struct {
+	// Decision is what the token is about, without the token.
+	Decision jig.Decision
+	Token    string
+	// Digest is the digest of the call as its sender saw it, and Shown is what that digest is of.
+	Digest string
+	Shown  Shown
+}
+
+// Shown is the content of a digest that depends on the call.
+type Shown struct {
+	Tool          string          `json:"tool"`
+	Version       string          `json:"version"`
+	Input         json.RawMessage `json:"input"`
+	PolicyVersion string          `json:"policy_version"`
+	Preview       *jig.Preview    `json:"preview,omitempty"`
+}
+
+// Proven is a decision whose signature was verified: who approves, or hands the decision to somebody else, and when.
+type Proven struct {
+	Principal jig.Principal
+	Answer    jig.Answer
+	// To is the principal to whom the decision is delegated.
+	To string
+	At time.Time
+}
+
+// Recount counts verified decisions about an approval, in their order, under its terms. It returns which approvals are missing, or "" if the call may
+// run. What the approval itself says about votes does not matter.
+func Recount(asked jig.Pending, decisions []Proven) (missing string) {
+	asked.Votes, asked.Delegations = nil, nil
+	consent := ConsentOf(asked)
+	for _, d := range decisions {
+		counts, why := consent.Entitled(d.Principal, d.At)
+		switch {
+		case why != "" || consent.Voted(d.Principal.ID):
+		case d.Answer == jig.AnswerDelegate:
+			handed := jig.Delegation{From: d.Principal.ID, To: d.To, At: d.At, Counts: counts}
+			if !slices.ContainsFunc(consent.Votes, func(v jig.Vote) bool { return v.By == d.To }) {
+				consent.Delegations = append(consent.Delegations, handed)
+			}
+		case d.Answer == jig.AnswerApprove:
+			consent.Votes = append(consent.Votes, jig.Vote{By: d.Principal.ID, Counts: counts, At: d.At})
+		}
+	}
+	return consent.Missing()
+}
