@@ -74,7 +74,7 @@ func arrows() map[string][]string {
 		// Documents become values of the domains.
 		"spec": {
 			".", "internal/approval", "internal/budget", "internal/bundle", "internal/canonical", "internal/clip", "internal/duration",
-			"internal/entity", "internal/expr", "internal/identity", "internal/jsontext", "internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
+			"internal/entity", "internal/expr", "internal/identity", "internal/identity/token", "internal/jsontext", "internal/pattern", "internal/seal", "internal/suggest", "internal/tenancy",
 			"internal/toolname",
 		},
 

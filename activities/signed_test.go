@@ -1,6 +1,12 @@
 package activities_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -12,6 +18,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/token"
 )
 
 // keyed sets up an office whose tenant demands decisions that are signed with people's own keys.
@@ -202,4 +210,54 @@ func TestSigned_AForgedUseOfAGrantLetsNothingRun(t *testing.T) {
 	o.forge(t, c, "approved", "fay", fmt.Sprintf(", grant_id = '%s'", strings.ReplaceAll(got.Grant, "'", "")))
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
 	require.Equal(t, []string{"1.1 a 10", "2.1 b 10"}, o.ran)
+}
+
+// A rule can demand a passkey. What it signed is verified again when the call begins.
+func TestSigned_ARuleDemandsAPasskey(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.govern(t, "  - {name: careful, when: 'true', verdict: ask, proof: passkey}\n")
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	public, err := x509.MarshalPKIXPublicKey(private.Public())
+	require.NoError(t, err)
+	o.settings.Keys = append(o.settings.Keys, identity.Key{
+		ID: "fay-phone", Algorithm: identity.AlgorithmWebAuthn, Principal: "fay", Material: public, RelyingParty: "localhost", Origins: []string{"http://localhost"},
+	})
+	touched := func(d jig.Decision) jig.Decision {
+		t.Helper()
+		claim, err := token.ForDecision(o.tenant, o.session, d, o.pending(t, d.Call).Digest)
+		require.NoError(t, err)
+		now := o.now().Unix()
+		claims, err := json.Marshal(map[string]any{
+			"sub": "fay", "aud": []string{"jig"}, "jti": jig.NewSessionID(), "iat": now, "nbf": now, "exp": now + 300, "tenant": claim.Tenant,
+			"action": claim.Action, "session": claim.SessionID, "call": claim.Call, "digest": claim.Digest, "content": claim.Content,
+		})
+		require.NoError(t, err)
+		challenge, err := token.Challenge(claims)
+		require.NoError(t, err)
+		client, err := json.Marshal(map[string]any{"type": "webauthn.get", "challenge": base64.RawURLEncoding.EncodeToString(challenge), "origin": "http://localhost"})
+		require.NoError(t, err)
+		relying, hash := sha256.Sum256([]byte("localhost")), sha256.Sum256(client)
+		data := append(relying[:], 0x05, 0, 0, 0, 0)
+		sum := sha256.Sum256(append(append([]byte{}, data...), hash[:]...))
+		signature, err := ecdsa.SignASN1(rand.Reader, private, sum[:])
+		require.NoError(t, err)
+		d.Token, err = token.Assertion{KeyID: "fay-phone", Claims: claims, AuthenticatorData: data, ClientData: client, Signature: signature}.Token()
+		require.NoError(t, err)
+		return d
+	}
+	c := o.asks(t, 1, refundTool, small)
+	approve := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}
+	require.Contains(t, o.hear(t, "decide", jig.Decision{Call: c.ID, By: "fay"}).Reason, "needs a passkey")
+	require.Contains(t, o.hear(t, "decide", o.vouched(t, "fay", approve)).Reason, "needs a passkey")
+	proved := touched(approve)
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", proved).Status)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+
+	c = o.asks(t, 2, refundTool, `{"order":"b","amount":10}`)
+	proved.Call = c.ID
+	require.Contains(t, o.hear(t, "decide", proved).Reason, "another call")
+	o.forge(t, c, "approved", "fay", "")
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "the tenant demands nothing, and the rule a passkey")
 }

@@ -116,7 +116,7 @@ func tenantFormOf(name string) form {
 	case "signals":
 		return oneOf(string(tenancy.SignalsTrusted), string(tenancy.SignalsSigned), string(tenancy.SignalsOff))
 	case "algorithm":
-		return oneOf(identity.AlgorithmEd25519, identity.AlgorithmHMAC)
+		return oneOf(identity.AlgorithmEd25519, identity.AlgorithmHMAC, identity.AlgorithmWebAuthn)
 	case "currency":
 		return form{pattern: currencyPattern, hint: "write a currency's three capital letters, e.g. EUR", value: true}
 	case "budget_level":

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
@@ -84,16 +85,29 @@ func (o TenantOwners) Approvers() jig.Approvers {
 // TenantKey verifies tokens.
 type TenantKey struct {
 	ID        string `json:"id" spec:"required,form=key" hint:"add e.g. id: ana-2026" jsonschema:"The key's id, unique in the document; tokens contain it (kid)."`
-	Algorithm string `json:"algorithm" spec:"required,form=algorithm" hint:"add algorithm: ed25519 or hmac-sha256" jsonschema:"ed25519 or hmac-sha256."`
+	Algorithm string `json:"algorithm" spec:"required,form=algorithm" hint:"add algorithm: ed25519, hmac-sha256 or webauthn" jsonschema:"ed25519, hmac-sha256 or webauthn (a passkey)."`
 	// Principal is the only principal that the key speaks for. If empty, it speaks for everybody.
 	Principal string `json:"principal,omitempty" spec:"form=label" jsonschema:"The only principal whose decisions the key may sign; by default it may sign for everybody (a portal's key)."`
-	PublicKey string `json:"public_key,omitempty" spec:"max=64" jsonschema:"For ed25519: the 32 bytes of the public key, in base64."`
-	SecretEnv string `json:"secret_env,omitempty" spec:"form=secret" jsonschema:"For hmac-sha256: the worker's environment variable with the secret of at least 32 bytes; its name starts with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
+	PublicKey string `json:"public_key,omitempty" spec:"max=256" jsonschema:"In base64. For ed25519: the 32 bytes of the public key; for webauthn: the key as the browser's getPublicKey() returns it (SubjectPublicKeyInfo, ES256 or EdDSA)."`
+	// RelyingParty and Origins say where a passkey may be used.
+	RelyingParty string   `json:"rp_id,omitempty" spec:"min=1,max=253" jsonschema:"For webauthn: the id of the relying party for which the passkey was made, e.g. jig.example.com."`
+	Origins      []string `json:"origins,omitempty" spec:"min=1,max=10" jsonschema:"For webauthn: the addresses at which the passkey may be used, e.g. https://jig.example.com."`
+	SecretEnv    string   `json:"secret_env,omitempty" spec:"form=secret" jsonschema:"For hmac-sha256: the worker's environment variable with the secret of at least 32 bytes; its name starts with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
 }
 
-// Public returns the bytes of an Ed25519 public key. The error is INVALID_INPUT.
+// Public returns the bytes of the public key of an Ed25519 key or a passkey. The error is INVALID_INPUT.
 func (k TenantKey) Public() ([]byte, error) {
 	raw, err := base64.StdEncoding.Strict().DecodeString(k.PublicKey)
+	if k.Algorithm == identity.AlgorithmWebAuthn {
+		if err == nil {
+			_, err = token.PasskeyPublic(raw)
+		}
+		if err != nil {
+			return nil, jig.Errorf(jig.CodeInvalidInput, "key %s is not a passkey's public key for ES256 or EdDSA", k.ID).WithField("public_key").
+				WithHint("give what getPublicKey() of the browser returns, in base64")
+		}
+		return raw, nil
+	}
 	if err != nil || len(raw) != ed25519.PublicKeySize {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "key %s is not %d bytes in base64", k.ID, ed25519.PublicKeySize).WithField("public_key").
 			WithHint("give the raw public key, 44 characters that end with =")
@@ -222,6 +236,9 @@ func (d *decoder) checkKey(path string, key TenantKey) {
 	needs, hint, not := "public_key", "add e.g. public_key: 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=", "secret_env"
 	switch key.Algorithm {
 	case identity.AlgorithmEd25519:
+	case identity.AlgorithmWebAuthn:
+		hint = "add e.g. public_key: MFkw…"
+		d.checkPasskey(path)
 	case identity.AlgorithmHMAC:
 		needs, hint, not = not, "add e.g. secret_env: JIG_SECRET_ACME__PORTAL", needs
 	default: // reported when the value was read
@@ -237,7 +254,20 @@ func (d *decoder) checkKey(path string, key TenantKey) {
 	if n := d.places[path+".public_key"]; n != nil && n.kind == kindString {
 		if _, err := key.Public(); err != nil {
 			e := jig.AsError(err)
-			d.at(path+".public_key", ProblemBadValue, e.Hint, "this is not %d bytes in base64", ed25519.PublicKeySize)
+			what := fmt.Sprintf("%d bytes in base64", ed25519.PublicKeySize)
+			if key.Algorithm == identity.AlgorithmWebAuthn {
+				what = "a passkey's public key for ES256 or EdDSA"
+			}
+			d.at(path+".public_key", ProblemBadValue, e.Hint, "this is not %s", what)
+		}
+	}
+}
+
+// checkPasskey checks that a passkey says whose it is and where it may be used.
+func (d *decoder) checkPasskey(path string) {
+	for _, member := range [][2]string{{"principal", "ana"}, {"rp_id", "jig.example.com"}, {"origins", "[https://jig.example.com]"}} {
+		if !d.has(path + "." + member[0]) {
+			d.at(path+"."+member[0], ProblemMissingKey, "add e.g. "+member[0]+": "+member[1], "a passkey needs %s", member[0])
 		}
 	}
 }
@@ -279,14 +309,17 @@ func tenantShape(schema *jsonschema.Schema) {
 	schema.Properties["owners"].MinProperties = jsonschema.Ptr(1)
 	schema.Properties["webhooks"].Items.Properties["url"].Pattern = `^(https://[^\s/?#@]+|http://([Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|127(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?)([/?][^\s#]*)?$`
 	keys := schema.Properties["keys"].Items
-	keys.Properties["public_key"].Pattern = `^[A-Za-z0-9+/]{43}=$`
+	keys.Properties["public_key"].Pattern = `^[A-Za-z0-9+/]{43,}={0,2}$`
 	keyOf := func(algorithm, has, hasNot string) *jsonschema.Schema {
 		return &jsonschema.Schema{
 			Properties: map[string]*jsonschema.Schema{"algorithm": {Const: jsonschema.Ptr[any](algorithm), Description: "A key of " + algorithm + " has " + has + "."}},
 			Required:   []string{has}, Not: &jsonschema.Schema{Required: []string{hasNot}},
 		}
 	}
+	passkey := keyOf(identity.AlgorithmWebAuthn, "public_key", "secret_env")
+	passkey.Required = []string{"public_key", "principal", "rp_id", "origins"}
 	keys.OneOf = []*jsonschema.Schema{
 		keyOf(identity.AlgorithmEd25519, "public_key", "secret_env"), keyOf(identity.AlgorithmHMAC, "secret_env", "public_key"),
+		passkey,
 	}
 }

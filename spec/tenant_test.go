@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -283,4 +284,41 @@ func TestSecretsAreNamedAfterTheirTenant(t *testing.T) {
 			require.Error(t, err, name)
 		}
 	}
+}
+
+// The passkey in docs/proof.md is a valid key, and what belongs to one is required.
+func TestTenant_Passkey(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/proof.md")
+	require.NoError(t, err)
+	_, section, _ := strings.Cut(string(page), "## Passkeys")
+	_, section, _ = strings.Cut(section, "```yaml\n")
+	body, _, found := strings.Cut(section, "```")
+	require.True(t, found)
+	got, err := spec.LoadTenant("acme.yaml", []byte(body))
+	require.NoError(t, err)
+	require.Equal(t, identity.AlgorithmWebAuthn, got.Keys[0].Algorithm)
+	require.Equal(t, []string{"https://jig.example.com"}, got.Keys[0].Origins)
+	_, err = got.Keys[0].Public()
+	require.NoError(t, err)
+	for old, why := range map[string]string{
+		"    principal: ana\n": "a passkey needs principal", "    rp_id: jig.example.com\n": "a passkey needs rp_id",
+		"    origins: [https://jig.example.com]\n": "a passkey needs origins", "MFkw": "this is not a passkey's public key",
+	} {
+		require.Contains(t, body, old)
+		_, err := spec.LoadTenant("acme.yaml", []byte(strings.Replace(body, old, strings.Repeat("A", len(old)*strings.Count(old, "MFkw")/4), 1)))
+		require.ErrorContains(t, err, why)
+	}
+}
+
+func TestTenant_ProofAndSignalsSayTheSame(t *testing.T) {
+	t.Parallel()
+	_, err := spec.LoadTenant("acme.yaml", []byte("kind: tenant\nname: acme\napprovals: {proof: key, signals: signed}\n"))
+	require.ErrorContains(t, err, "proof and signals say the same")
+	_, err = spec.LoadTenant("acme.yaml", []byte("kind: tenant\nname: acme\nstarts: {proof: key}\n"))
+	require.ErrorContains(t, err, "claimed or vouched")
+	got, err := spec.LoadTenant("acme.yaml", []byte("kind: tenant\nname: acme\napprovals: {proof: passkey}\nstarts: {proof: vouched}\n"))
+	require.NoError(t, err)
+	require.Equal(t, jig.ProofPasskey, got.Approvals.Proof)
+	require.Equal(t, jig.ProofVouched, got.Starts.Proof)
 }

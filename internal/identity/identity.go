@@ -16,12 +16,16 @@ const (
 type Key struct {
 	// ID is the id by which tokens name the key (kid).
 	ID string `json:"id"`
-	// Algorithm is ed25519 or hmac-sha256.
+	// Algorithm is ed25519, hmac-sha256 or webauthn.
 	Algorithm string `json:"algorithm"`
 	// Principal is the only principal for whom the key may sign; empty means that it may sign for everybody (e.g. the key of a portal).
 	Principal string `json:"principal,omitempty"`
-	// Material is the 32 bytes of an Ed25519 public key, or an HMAC secret of at least 32 bytes.
+	// Material is the 32 bytes of an Ed25519 public key, an HMAC secret of at least 32 bytes, or the public key of a passkey in DER form.
 	Material []byte `json:"-"`
+	// RelyingParty is the id of the relying party for which a passkey was made, e.g. jig.example.com. Origins are the addresses at which it may
+	// be used, e.g. https://jig.example.com.
+	RelyingParty string   `json:"rp_id,omitempty"`
+	Origins      []string `json:"origins,omitempty"`
 }
 
 // Claim is the statement that a token proves: a principal takes one action on one subject.

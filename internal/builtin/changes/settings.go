@@ -71,7 +71,7 @@ func (c *comparison) keys(was, is []spec.TenantKey) {
 		switch {
 		case !known:
 			c.loosens("new key %s, which signs for %s", key.ID, cmp.Or(key.Principal, "everybody"))
-		case old != key:
+		case !reflect.DeepEqual(old, key):
 			c.loosens("changed key %s, which signs for %s", key.ID, cmp.Or(key.Principal, "everybody"))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -24,6 +25,15 @@ func Verify(text string, keys []identity.Key, want identity.Claim, now time.Time
 	}
 	var got payload
 	var key identity.Key
+	if strings.HasPrefix(text, passkeyPrefix) {
+		if got, key, err = verifyPasskey(text, keys, now); err == nil {
+			err = check(got, key, want)
+		}
+		if err != nil {
+			return "", identity.Evidence{}, err
+		}
+		return got.Subject, identity.Evidence{Key: key.ID, Token: got.ID, Until: got.ExpiresAt.UTC()}, nil
+	}
 	parser := jwt.NewParser(
 		jwt.WithStrictDecoding(), jwt.WithAudience(audience), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(),
 		jwt.WithLeeway(Leeway), jwt.WithTimeFunc(func() time.Time { return now }),
@@ -48,7 +58,13 @@ func signedAt(text string) (time.Time, error) {
 	if len(text) > MaxBytes {
 		return time.Time{}, refusal("the token is longer than 4 KiB", "send only the token, as it was printed")
 	}
-	if _, _, err := jwt.NewParser().ParseUnverified(text, &got); err != nil || got.IssuedAt == nil {
+	var err error
+	if strings.HasPrefix(text, passkeyPrefix) {
+		_, got, err = parsePasskey(text)
+	} else {
+		_, _, err = jwt.NewParser().ParseUnverified(text, &got)
+	}
+	if err != nil || got.IssuedAt == nil {
 		return time.Time{}, refusal("the token does not say when it was signed", "sign again, with `jig token`")
 	}
 	return got.IssuedAt.UTC(), nil
