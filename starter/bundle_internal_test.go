@@ -105,6 +105,19 @@ func TestBundleRemoveWaitsForAPerson(t *testing.T) {
 	require.Empty(t, e.decided)
 }
 
+func TestCatalogRemoveWaitsForAPerson(t *testing.T) {
+	t.Parallel()
+	e := &fake{
+		trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallWaiting},
+		view:    jig.SessionView{SessionID: "ses_1", Status: jig.StatusInputRequired, Pending: []jig.Pending{waitingCall()}},
+	}
+	got := jigCLI(t, e, nil, "catalog", "remove", "policy", "shop", "--no-wait", "--output", "json")
+	require.Equal(t, exitWaiting, got.code, got.stderr)
+	require.Equal(t, "catalog.remove", e.input.Tool)
+	require.JSONEq(t, `{"documents":[{"kind":"policy","name":"shop"}]}`, string(e.input.Input))
+	require.Empty(t, e.decided)
+}
+
 func TestBundleListAndShow(t *testing.T) {
 	t.Parallel()
 	installed := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

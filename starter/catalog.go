@@ -57,7 +57,7 @@ specs that only people and other compositions can run.`,
 			})
 		},
 	})
-	cmd.AddCommand(a.catalogAddCommand(), a.catalogShowCommand())
+	cmd.AddCommand(a.catalogAddCommand(), a.catalogRemoveCommand(), a.catalogShowCommand())
 	return cmd
 }
 
@@ -81,6 +81,29 @@ Registering changes what runs, so it needs approval like any call that writes. R
 		},
 	}
 	f.add(cmd, "also approve the call that registers them")
+	return cmd
+}
+
+func (a *app) catalogRemoveCommand() *cobra.Command {
+	var f triggerFlags
+	cmd := &cobra.Command{
+		Use:   "remove KIND NAME",
+		Short: "Take a registered document out of use",
+		Long: `Take a document that the tenant has registered out of use. KIND is the kind that the document declares, such as agent, composition, policy or
+entity_type. If an installed bundle has the document, too, the bundle's version is back in use. Entities are kept, and so are all versions:
+register the document again to restore it. Sessions that run keep the versions they started with. Removing always needs a person's approval.`,
+		Example: `  jig catalog remove policy shop
+  jig catalog remove agent nightly --yes`,
+		Args: arguments(2, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			input, err := jsontext.Encode(map[string]any{"documents": []map[string]string{{"kind": args[0], "name": args[1]}}})
+			if err != nil {
+				return err
+			}
+			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.CatalogRemove, Input: input}, f)
+		},
+	}
+	f.add(cmd, "also approve the call that removes it")
 	return cmd
 }
 

@@ -26,9 +26,11 @@ func (s bundleStore) InstallBundle(ctx context.Context, by jig.Invocation, b bun
 }
 
 // RemoveBundle takes a tenant's bundle out of use.
-func (s bundleStore) RemoveBundle(ctx context.Context, by jig.Invocation, name string) (bundle.Bundle, error) {
+func (s bundleStore) RemoveBundle(
+	ctx context.Context, by jig.Invocation, name, shown string,
+) (gone bundle.Bundle, removed []bundle.DocumentVersion, err error) {
 	defer s.names.Forget(by.Tenant)
-	return s.DB.RemoveBundle(ctx, by, name)
+	return s.DB.RemoveBundle(ctx, by, name, shown)
 }
 
 // bundleOptions returns the options of the tools that install bundles.

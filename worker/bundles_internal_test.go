@@ -46,7 +46,7 @@ func TestShippedBundlesAreInstalledOnce(t *testing.T) {
 		require.NoError(t, o.InstallShipped(t.Context(), db, by, b))
 		require.True(t, has())
 	}
-	_, err = db.RemoveBundle(t.Context(), by, b.Manifest.Name)
+	_, _, err = db.RemoveBundle(t.Context(), by, b.Manifest.Name, "")
 	require.NoError(t, err)
 	require.NoError(t, o.InstallShipped(t.Context(), db, by, b))
 	require.False(t, has(), "it was removed")
@@ -73,7 +73,7 @@ func TestShippedBundle_IsRecordedWithItsInstallation(t *testing.T) {
 	require.NoError(t, err)
 	_, err = o.Install(t.Context(), by, shipped[0], nil, false)
 	require.NoError(t, err)
-	_, err = db.RemoveBundle(t.Context(), by, shipped[0].Manifest.Name)
+	_, _, err = db.RemoveBundle(t.Context(), by, shipped[0].Manifest.Name, "")
 	require.NoError(t, err)
 
 	require.NoError(t, o.InstallShipped(t.Context(), db, by, shipped[0]))

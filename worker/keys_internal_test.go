@@ -47,6 +47,7 @@ func TestShippedTools_ConcurrencyKeys(t *testing.T) {
 		{"http.post", `{"url":"https://example.com/a"}`, "http https://example.com/a"},
 		{"todo.write", `{"items":[]}`, "todo"},
 		{"catalog.put", `{"documents":[]}`, "catalog"},
+		{"catalog.remove", `{"documents":[]}`, "catalog"},
 		{"bundle.install", `{"files":[]}`, "catalog"},
 		{"bundle.remove", `{"name":"a"}`, "catalog"},
 		{"sessions.retry", `{"session_id":"ses_1"}`, "session ses_1"},

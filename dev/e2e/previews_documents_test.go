@@ -63,7 +63,7 @@ func TestPreviewOfDocuments_FollowsTheCurrentVersion(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, call.Status)
 	first := o.foresees(call.SessionID, "LOOSER: policy shop: rule large needs 1 approval; it needed 2")
 	require.Equal(t, "Registers documents: 1 changed; LOOSER in 1 way", first.Preview.Title)
-	require.Contains(t, first.Preview.Binding(), "does not promise")
+	require.Contains(t, first.Preview.Binding(), "the tool acts only on the current versions of these documents (state ")
 	whole := o.at("approvals", "show", call.SessionID, "1.1", "--document", "policy shop")
 	require.Zero(t, whole.code, whole.err)
 	require.Equal(t, loose, whole.out)

@@ -424,7 +424,7 @@ func TestThinTool_OfARemovedBundle(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, f.begun(done).Created)
 
-	_, err = f.db.RemoveBundle(t.Context(), by, "reviews")
+	_, _, err = f.db.RemoveBundle(t.Context(), by, "reviews", "")
 	require.NoError(t, err)
 	gone := jig.SessionID(f.tenant, "gone")
 	f.trusting(gone)

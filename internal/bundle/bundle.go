@@ -39,6 +39,9 @@ type Install struct {
 	// Over is the hash of the installed version that the new one was checked against; empty when none was installed. If another version is
 	// installed by now, nothing changes and the error has the reason [ReasonChanged].
 	Over string
+	// Shown is the [Shelf.State] that people were shown; empty if nobody was shown one. If it is another one by now, nothing changes and the
+	// error has the reason [ReasonPrecondition].
+	Shown string
 	// Replace allows the installation to overwrite documents of the bundle that the tenant has changed since. Otherwise the installation is
 	// refused and the changed documents stay.
 	Replace bool
@@ -53,7 +56,17 @@ const (
 	ReasonTypeChanged = "type_changed"
 	// ReasonChanged: the installed version of the bundle is not [Install.Over].
 	ReasonChanged = "bundle_changed"
+	// ReasonPrecondition: the documents are not in the state that people were shown. Repeating the call would not help them.
+	ReasonPrecondition = "precondition"
 )
+
+// Register is a request to register documents of a tenant's own, in one transaction.
+type Register struct {
+	Documents []StoredDocument
+	// Shown and Types are as in [Install].
+	Shown string
+	Types []TypeBasis
+}
 
 // TypeBasis records the facts against which a new version of an entity type was checked.
 type TypeBasis struct {

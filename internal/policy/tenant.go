@@ -94,7 +94,7 @@ func (t Tenant) With(r *Rules) Tenant {
 
 // registersPolicies reports whether a tool changes which policies are in force.
 func registersPolicies(tool string) bool {
-	return tool == toolname.CatalogPut || tool == toolname.BundleInstall || tool == toolname.BundleRemove
+	return slices.Contains([]string{toolname.CatalogPut, toolname.CatalogRemove, toolname.BundleInstall, toolname.BundleRemove}, tool)
 }
 
 // Operator reports whether a tool sets up the tenant itself: who decides, by which rules, and what runs without asking. Owners approve the

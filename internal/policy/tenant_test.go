@@ -52,7 +52,7 @@ func TestUnreadablePolicyCanBeReplaced(t *testing.T) {
 		Policies:   policy.NewSet(load(t, "{kind: policy, name: two, rules: [{name: finance, when: true, verdict: ask, approvers: {groups: [finance]}}]}")),
 		Unreadable: []jig.PolicyState{policy.Unreadable("odd", "v7", errors.New("unknown"))}, Owners: owners,
 	}
-	for _, name := range []string{"catalog.put", "bundle.install", "bundle.remove"} {
+	for _, name := range []string{"catalog.put", "catalog.remove", "bundle.install", "bundle.remove"} {
 		got := decided(t, tenant, operatorTool(name))
 		require.Equal(t, jig.VerdictAsk, got.Verdict)
 		require.True(t, got.Terms.NotRequester)
@@ -75,7 +75,7 @@ func TestNoPolicyLocksItsTenantOut(t *testing.T) {
 	t.Parallel()
 	const two = "{kind: policy, name: two, rules: [{name: operators, when: true, verdict: ask, quorum: 2, approvers: {groups: [operations]}, expires: 1h}]}"
 	const fails = "{kind: policy, name: broken, rules: [{name: fails, when: input.x == 1, verdict: deny}]}"
-	for _, name := range []string{"catalog.put", "bundle.install", "bundle.remove"} {
+	for _, name := range []string{"catalog.put", "catalog.remove", "bundle.install", "bundle.remove"} {
 		for _, document := range []string{denyEverything, fails} {
 			got := decided(t, policy.Tenant{Policies: policy.NewSet(load(t, document), load(t, two))}, operatorTool(name))
 			require.Equal(t, jig.VerdictAsk, got.Verdict)
@@ -138,7 +138,7 @@ func TestRulesOnlyAddToTheTermsOfOwners(t *testing.T) {
 	t.Parallel()
 	admins := jig.Requirement{Rule: "owners", Quorum: 2, Approvers: jig.Approvers{Groups: []string{"admins"}}}
 	owned := policy.Tenant{Owners: jig.Terms{NotRequester: true, Requirements: []jig.Requirement{admins}}}
-	for _, name := range []string{"catalog.put", "bundle.install", "bundle.remove", "grants.create", "tenants.create"} {
+	for _, name := range []string{"catalog.put", "catalog.remove", "bundle.install", "bundle.remove", "grants.create", "tenants.create"} {
 		for document, rules := range map[string][]string{
 			"":             {"owners"},
 			denyEverything: {"owners"},
@@ -151,7 +151,7 @@ func TestRulesOnlyAddToTheTermsOfOwners(t *testing.T) {
 				tenant.Policies = policy.NewSet(load(t, document))
 			}
 			got := decided(t, tenant, operatorTool(name))
-			if document == denyEverything && !slices.Contains([]string{"catalog.put", "bundle.install", "bundle.remove"}, name) {
+			if document == denyEverything && !slices.Contains([]string{"catalog.put", "catalog.remove", "bundle.install", "bundle.remove"}, name) {
 				require.Equal(t, jig.VerdictDeny, got.Verdict)
 				require.True(t, got.Terms.Plain())
 				continue

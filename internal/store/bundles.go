@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -78,6 +77,7 @@ func (db *DB) BundleNames(ctx context.Context, tenant string) ([]string, error) 
 // InstallBundle installs a bundle for the tenant of a call, in one transaction. The bundle's documents become current, and documents
 // that only the previously installed version had go out of use. If the same hash is already installed nothing changes, unless
 // b.Replace is set and the tenant has replaced documents of the bundle by its own. It returns
+//   - CONFLICT, reason precondition, when the tenant's documents are not in the state b.Shown;
 //   - CONFLICT, reason bundle_changed, when the installed hash is not b.Over;
 //   - CONFLICT, reason type_changed, when the entity types are no longer in the state that b.Types describes;
 //   - INVALID_INPUT, reason bundle_not_installed, when a required bundle is not installed;
@@ -96,39 +96,38 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Ins
 	}
 	var done bundle.Installed
 	err := db.transact(ctx, by.Tenant, func(t *tx) error {
-		s, err := t.shelf(ctx, b.Name, versionsOf(b.Documents))
+		s, err := t.shelf(ctx, b.Name, keysOf(b.Documents))
 		if err != nil {
 			return err
 		}
-		done = bundle.Installed{Before: s.version()}
-		replaced := s.replaced(b)
-		if s.before != nil && s.before.Hash == b.Hash && (!b.Replace || len(replaced) == 0) {
-			done.Bundle = *s.before
-			return nil
-		}
-		if err := s.refuse(b, replaced); err != nil {
+		plan, already, err := s.Install(b)
+		if err != nil {
 			return err
+		}
+		done = bundle.Installed{}
+		reason := ""
+		if s.Before != nil {
+			done.Before, reason = s.Before.Version, inPlaceOf+s.Before.Version+"+"+s.Before.Hash
+		}
+		if already {
+			done.Bundle = *s.Before
+			return nil
 		}
 		if err := t.holdTypes(ctx, b.Types); err != nil {
 			return err
 		}
 		var at *time.Time
-		plan := s.install(b)
-		done.Changed, done.Removed = true, plan.removed
+		done.Changed, done.Removed = true, plan.Removed
 		done.Bundle = bundle.Bundle{Manifest: b.Manifest, Hash: b.Hash, Documents: sortedVersions(b.Documents), InstalledBy: text(by.Principal.ID)}
 		if err := t.putBundle(done.Bundle, &at); err != nil {
 			return err
-		}
-		reason := ""
-		if s.before != nil {
-			reason = inPlaceOf + s.before.Version + "+" + s.before.Hash
 		}
 		t.documents(b.Name, plan)
 		if err := t.sameBodies(ctx, b.Documents...); err != nil {
 			return err
 		}
 		l := &log{audits: []audit.Entry{audited(by, audit.AuditBundle, bundleSubject(done.Bundle), reason)}}
-		l.audits = append(l.audits, plan.audits(by)...)
+		l.audits = append(l.audits, documentAudits(by, s, plan)...)
 		if err := t.finish(ctx, l, by.SessionID); err != nil {
 			return err
 		}
@@ -141,39 +140,48 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Ins
 	return done, nil
 }
 
-// RemoveBundle removes a bundle from the tenant of a call and returns the removed bundle. Its documents go out of use, except those that
-// the tenant replaced and those that another bundle also brought, which then belong to that bundle. Running sessions keep the versions
-// they started with, and entities stay. The error is NOT_FOUND when the bundle is not installed, and CONFLICT, reason bundle_required,
-// when another installed bundle requires it.
-func (db *DB) RemoveBundle(ctx context.Context, by jig.Invocation, name string) (bundle.Bundle, error) {
+// RemoveBundle removes a bundle from the tenant of a call. It returns the removed bundle, and those of its documents that have gone out of
+// use: all except those that the tenant replaced or registered, too, and those that another bundle also brought, which then belong to that
+// bundle. Running sessions keep the versions they started with, and entities stay. The error is NOT_FOUND when the bundle is not
+// installed, CONFLICT, reason bundle_required, when another installed bundle requires it, and CONFLICT, reason precondition, when the
+// tenant's documents are not in the state shown; an empty state stands for any.
+func (db *DB) RemoveBundle(
+	ctx context.Context, by jig.Invocation, name, shown string,
+) (gone bundle.Bundle, removed []bundle.DocumentVersion, err error) {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
-		return bundle.Bundle{}, err
+		return bundle.Bundle{}, nil, err
 	}
-	var gone bundle.Bundle
-	err := db.transact(ctx, by.Tenant, func(t *tx) error {
+	err = db.transact(ctx, by.Tenant, func(t *tx) error {
 		s, err := t.shelf(ctx, text(name), nil)
 		if err != nil {
 			return err
 		}
-		if s.before == nil {
-			return jig.Errorf(jig.CodeNotFound, "the bundle %q is not installed", text(name)).WithField("name")
+		plan, err := s.Remove(shown)
+		if err != nil {
+			return err
 		}
-		if needing := s.requiring(name); len(needing) > 0 {
-			return jig.Errorf(jig.CodeConflict, "the bundle %q is required by %s", name, strings.Join(needing, ", ")).WithField("name").
-				WithReason("bundle_required").WithHint("remove those first")
-		}
-		gone = *s.before
-		plan := s.giveUp(gone.Documents)
+		gone, removed = *s.Before, plan.Removed
 		t.queue("BundleRemove", t.tenant, name)
 		t.documents(name, plan)
 		l := &log{audits: []audit.Entry{audited(by, audit.AuditBundle, bundleSubject(gone), "removed")}}
-		l.audits = append(l.audits, plan.audits(by)...)
+		l.audits = append(l.audits, documentAudits(by, s, plan)...)
 		return t.finish(ctx, l, by.SessionID)
 	})
 	if err != nil {
-		return bundle.Bundle{}, err
+		return bundle.Bundle{}, nil, err
 	}
-	return gone, nil
+	return gone, removed, nil
+}
+
+// Shelf reads what a change of a tenant's documents depends on: of the named bundle, or of documents that belong to none.
+func (db *DB) Shelf(ctx context.Context, tenant, name string, documents []bundle.Key) (*bundle.Shelf, error) {
+	var s *bundle.Shelf
+	err := db.transact(ctx, tenant, func(t *tx) (err error) {
+		t.queue("Beside", changesOf(tenant))
+		s, err = t.readShelf(ctx, text(name), documents, false)
+		return err
+	})
+	return s, err
 }
 
 func bundleSubject(b bundle.Bundle) string {
@@ -187,14 +195,19 @@ func checkInstall(b bundle.Install) error {
 	if b.Hash == "" {
 		return jig.Errorf(jig.CodeInvalidInput, "the bundle %q has no hash", b.Name).WithField("hash")
 	}
-	seen := map[documentKey]bool{}
-	for _, d := range b.Documents {
-		key := keyOf(d.DocumentVersion)
+	return checkDocuments(b.Documents)
+}
+
+// checkDocuments refuses documents without a kind, name or version, and a document that is given twice.
+func checkDocuments(documents []bundle.StoredDocument) error {
+	seen := map[bundle.Key]bool{}
+	for _, d := range documents {
+		key := d.Key()
 		switch {
 		case d.Kind == "" || d.Name == "" || d.Version == "":
-			return jig.Errorf(jig.CodeInvalidInput, "a document of the bundle has no kind, name or version: %q", key.String()).WithField("documents")
+			return jig.Errorf(jig.CodeInvalidInput, "a document has no kind, name or version: %q", key.String()).WithField("documents")
 		case seen[key]:
-			return jig.Errorf(jig.CodeInvalidInput, "the bundle has the document %s twice", key).WithField("documents").
+			return jig.Errorf(jig.CodeInvalidInput, "the document %s is given twice", key).WithField("documents").
 				WithHint("give one of them another name")
 		}
 		seen[key] = true
@@ -202,12 +215,20 @@ func checkInstall(b bundle.Install) error {
 	return nil
 }
 
+// changesOf is the name of the lock on a tenant's documents and bundles.
+func changesOf(tenant string) string { return "jig bundles " + tenant }
+
 // shelf reads and locks a tenant's bundles until the transaction ends: the named bundle, the others, and the owners of the documents that
-// the named bundle has or will get.
-func (t *tx) shelf(ctx context.Context, name string, documents []bundle.DocumentVersion) (*shelf, error) {
-	var rows []bundleRow
+// change and of those that the named bundle has.
+func (t *tx) shelf(ctx context.Context, name string, documents []bundle.Key) (*bundle.Shelf, error) {
 	t.queue("TenantEnsure", t.tenant)
-	t.queue("Serialize", "jig bundles "+t.tenant)
+	t.queue("Serialize", changesOf(t.tenant))
+	return t.readShelf(ctx, name, documents, true)
+}
+
+// readShelf reads a shelf. hold locks the tenant's current versions until the transaction ends.
+func (t *tx) readShelf(ctx context.Context, name string, documents []bundle.Key, hold bool) (*bundle.Shelf, error) {
+	var rows []bundleRow
 	list(t.queue("BundlesGet", t.tenant), &rows)
 	if err := t.flush(ctx); err != nil {
 		return nil, err
@@ -216,23 +237,37 @@ func (t *tx) shelf(ctx context.Context, name string, documents []bundle.Document
 	if err != nil {
 		return nil, err
 	}
-	s := &shelf{name: name, current: map[documentKey]heldDocument{}}
+	s := &bundle.Shelf{Name: name, Current: map[bundle.Key]bundle.Held{}, Shared: map[bundle.Key]bundle.DocumentVersion{}}
 	for _, b := range installed {
-		if b.Name == name {
-			s.before = &b
-			documents = slices.Concat(documents, b.Documents)
+		if name == "" || b.Name != name {
+			s.Others = append(s.Others, b)
 			continue
 		}
-		s.others = append(s.others, b)
+		s.Before = &b
+		for _, d := range b.Documents {
+			documents = append(documents, d.Key())
+		}
 	}
-	var held []heldDocument
-	kinds, names, _ := documentColumns(documents)
-	list(t.queue("DocumentsHold", t.tenant, kinds, names), &held)
+	kinds, names := make([]string, len(documents)), make([]string, len(documents))
+	for i, key := range documents {
+		kinds[i], names[i] = key.Kind, key.Name
+	}
+	var held []bundle.Held
+	var shared []bundle.DocumentVersion
+	if hold {
+		list(t.queue("DocumentsHold", t.tenant, kinds, names), &held)
+	} else {
+		list(t.queue("DocumentsOwn", t.tenant, kinds, names), &held)
+	}
+	list(t.queue("DocumentsShared", kinds, names), &shared)
 	if err := t.flush(ctx); err != nil {
 		return nil, err
 	}
 	for _, h := range held {
-		s.current[documentKey{h.Kind, h.Name}] = h
+		s.Current[h.Key()] = h
+	}
+	for _, d := range shared {
+		s.Shared[d.Key()] = d
 	}
 	return s, nil
 }
@@ -258,22 +293,48 @@ func (t *tx) putBundle(b bundle.Bundle, at **time.Time) error {
 }
 
 // documents queues a plan's changes to documents.
-func (t *tx) documents(owner string, p *bundlePlan) {
-	kinds, names, versions := documentColumns(p.retired)
+func (t *tx) documents(owner string, p bundle.Plan) {
+	kinds, names, versions := documentColumns(p.Retired)
 	t.queue("DocumentsRetire", t.tenant, kinds, names, versions)
-	bodies := make([][]byte, len(p.put))
-	for i, d := range p.put {
+	bodies := make([][]byte, len(p.Put))
+	for i, d := range p.Put {
 		bodies[i] = nonNil(d.Body)
 	}
-	kinds, names, versions = documentColumns(versionsOf(p.put))
+	kinds, names, versions = documentColumns(versionsOf(p.Put))
 	t.queue("DocumentsPut", t.tenant, owner, kinds, names, versions, bodies)
-	owners, given := make([]string, len(p.given)), make([]bundle.DocumentVersion, len(p.given))
-	for i, h := range p.given {
-		owners[i], given[i] = h.Bundle, h.document()
+	owners, given := make([]string, len(p.Given)), make([]bundle.DocumentVersion, len(p.Given))
+	for i, h := range p.Given {
+		owners[i], given[i] = h.Bundle, h.DocumentVersion
 	}
 	kinds, names, versions = documentColumns(given)
 	t.queue("DocumentsGive", t.tenant, kinds, names, versions, owners)
 }
+
+// documentAudits returns the audit rows for the current versions that a plan changes.
+func documentAudits(by jig.Invocation, s *bundle.Shelf, p bundle.Plan) []audit.Entry {
+	var rows []audit.Entry
+	change := func(d bundle.DocumentVersion) {
+		have, there := s.Current[d.Key()]
+		switch {
+		case !there:
+			rows = append(rows, audited(by, audit.AuditDocument, subjectOf(d), ""))
+		case have.Version != d.Version:
+			rows = append(rows, audited(by, audit.AuditDocument, subjectOf(d), inPlaceOf+have.Version))
+		}
+	}
+	for _, d := range p.Removed {
+		rows = append(rows, audited(by, audit.AuditDocument, subjectOf(d), "out of use"))
+	}
+	for _, d := range p.Put {
+		change(d.DocumentVersion)
+	}
+	for _, h := range p.Given {
+		change(h.DocumentVersion)
+	}
+	return rows
+}
+
+func subjectOf(d bundle.DocumentVersion) string { return d.Kind + "/" + d.Name + "@" + d.Version }
 
 func documentColumns(list []bundle.DocumentVersion) (kinds, names, versions []string) {
 	kinds, names, versions = make([]string, len(list)), make([]string, len(list)), make([]string, len(list))
@@ -293,6 +354,14 @@ func versionsOf(documents []bundle.StoredDocument) []bundle.DocumentVersion {
 
 func sortedVersions(documents []bundle.StoredDocument) []bundle.DocumentVersion {
 	list := versionsOf(documents)
-	slices.SortFunc(list, func(a, b bundle.DocumentVersion) int { return keyOf(a).compare(keyOf(b)) })
+	slices.SortFunc(list, func(a, b bundle.DocumentVersion) int { return a.Key().Compare(b.Key()) })
+	return list
+}
+
+func keysOf(documents []bundle.StoredDocument) []bundle.Key {
+	list := make([]bundle.Key, len(documents))
+	for i, d := range documents {
+		list[i] = d.Key()
+	}
 	return list
 }

@@ -94,21 +94,25 @@ func (m *bundleModel) install(b bundle.Install) {
 
 // drop removes the documents of a bundle that are not in keeps.
 func (m *bundleModel) drop(bundle string, keeps map[string]string) {
+	for name := range versionsIn(m.bundles[bundle]) {
+		if keeps[name] == "" && m.current[name].owner == bundle {
+			m.inherit(name, bundle)
+		}
+	}
+}
+
+// inherit gives a document to the first bundle that has it, except the one that gives it up.
+func (m *bundleModel) inherit(name, except string) {
 	heirs := make([]string, 0, len(m.bundles))
-	for name := range m.bundles {
-		heirs = append(heirs, name)
+	for heir := range m.bundles {
+		heirs = append(heirs, heir)
 	}
 	slices.Sort(heirs)
-	for name := range versionsIn(m.bundles[bundle]) {
-		if keeps[name] != "" || m.current[name].owner != bundle {
-			continue
-		}
-		delete(m.current, name)
-		for _, heir := range heirs {
-			if v := versionsIn(m.bundles[heir])[name]; heir != bundle && v != "" {
-				m.current[name] = ownedBy{v, heir}
-				break
-			}
+	delete(m.current, name)
+	for _, heir := range heirs {
+		if v := versionsIn(m.bundles[heir])[name]; heir != except && v != "" {
+			m.current[name] = ownedBy{v, heir}
+			return
 		}
 	}
 }
@@ -166,7 +170,7 @@ func TestBundles_MatchAModel(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), storetest.URL(t))
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
-	for range 15 {
+	for range 30 {
 		w := world{DB: db, tenant: storetest.Tenant(t)}
 		m := &bundleModel{current: map[string]ownedBy{}, bundles: map[string]bundle.Install{}}
 		_, err := conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", w.tenant)
@@ -195,6 +199,7 @@ func TestBundles_MatchAModel(t *testing.T) {
 	for _, outcome := range []string{
 		"install changed", "install unchanged", "install bundle_changed", "install bundle_not_installed", "install document_taken",
 		"install document_changed", "remove done", "remove NOT_FOUND", "remove bundle_required", "put done",
+		"withdraw done", "withdraw NOT_FOUND", "withdraw document_of_bundle",
 	} {
 		require.GreaterOrEqual(t, seen[outcome], 3, "%s in %v", outcome, seen)
 	}
@@ -203,7 +208,7 @@ func TestBundles_MatchAModel(t *testing.T) {
 // anything applies one random operation to the store and the model, and describes it and its outcome.
 func (w world) anything(t *testing.T, r *rand.Rand, m *bundleModel) (what, outcome string) {
 	t.Helper()
-	switch r.IntN(8) {
+	switch r.IntN(9) {
 	case 0:
 		d := document(fmt.Sprintf("tool/%s@v%d", pick(r, []string{"a1", "a2", "b1", "b2", "c1", "d1", "shared"}), 1+r.IntN(3)))
 		require.NoError(t, w.PutDocument(t.Context(), w.tenant, d.Kind, d.Name, d.Version, []byte("tool/"+d.Name+"@"+d.Version)))
@@ -211,7 +216,7 @@ func (w world) anything(t *testing.T, r *rand.Rand, m *bundleModel) (what, outco
 		return "put " + d.Name + "@" + d.Version, "done"
 	case 1:
 		name := pick(r, []string{"a", "b", "c"})
-		_, err := w.RemoveBundle(t.Context(), w.operator(), name)
+		_, _, err := w.RemoveBundle(t.Context(), w.operator(), name, "")
 		what = "remove " + name
 		if _, there := m.bundles[name]; !there {
 			requireCode(t, jig.CodeNotFound, err)
@@ -224,6 +229,22 @@ func (w world) anything(t *testing.T, r *rand.Rand, m *bundleModel) (what, outco
 		require.NoError(t, err)
 		m.drop(name, nil)
 		delete(m.bundles, name)
+		return what, "done"
+	case 2:
+		name := pick(r, []string{"a1", "b1", "shared"})
+		_, err := w.WithdrawDocuments(t.Context(), w.operator(), []bundle.Key{{Kind: "tool", Name: name}}, "")
+		what = "withdraw " + name
+		have, there := m.current["tool/"+name]
+		switch {
+		case !there:
+			requireCode(t, jig.CodeNotFound, err)
+			return what, "NOT_FOUND"
+		case have.owner != "":
+			requireReason(t, jig.CodeConflict, "document_of_bundle", err, have.owner)
+			return what, "document_of_bundle"
+		}
+		require.NoError(t, err)
+		m.inherit("tool/"+name, "")
 		return what, "done"
 	}
 	b := randomBundle(r, m)

@@ -64,7 +64,13 @@ func (w world) install(t *testing.T, b bundle.Install) bundle.Installed {
 func (w world) put(t *testing.T, s string) {
 	t.Helper()
 	d := document(s)
-	require.NoError(t, w.RegisterDocument(t.Context(), w.operator(), bundle.StoredDocument{DocumentVersion: d, Body: []byte(s)}))
+	require.NoError(t, w.register(t, bundle.StoredDocument{DocumentVersion: d, Body: []byte(s)}))
+}
+
+// register registers a document of the tenant's own.
+func (w world) register(t *testing.T, d bundle.StoredDocument, types ...bundle.TypeBasis) error {
+	t.Helper()
+	return w.RegisterDocuments(t.Context(), w.operator(), bundle.Register{Documents: []bundle.StoredDocument{d}, Types: types})
 }
 
 const currentDocuments = `select kind || '/' || name || '@' || version || case bundle when '' then '' else '<' || bundle || '>' end
@@ -188,7 +194,7 @@ func TestBundleIsRefused(t *testing.T) {
 	require.Equal(t, before, w.dump(t), "nothing has changed")
 	_, err = w.InstallBundle(t.Context(), jig.Invocation{Tenant: jig.GlobalTenant}, a)
 	requireCode(t, jig.CodeNotPermitted, err)
-	_, err = w.RemoveBundle(t.Context(), jig.Invocation{Tenant: jig.GlobalTenant}, "a")
+	_, _, err = w.RemoveBundle(t.Context(), jig.Invocation{Tenant: jig.GlobalTenant}, "a", "")
 	requireCode(t, jig.CodeNotPermitted, err)
 }
 
@@ -225,7 +231,7 @@ func TestBundleIsRemoved(t *testing.T) {
 	require.Contains(t, w.current(t), "agent/shared@v1<a>")
 	w.put(t, "agent/y@mine")
 	before := w.dump(t)
-	_, err := w.RemoveBundle(t.Context(), w.operator(), "a")
+	_, _, err := w.RemoveBundle(t.Context(), w.operator(), "a", "")
 	requireReason(t, jig.CodeConflict, "bundle_required", err, "by b")
 	requireReason(t, jig.CodeConflict, "document_taken", func() error {
 		_, err := w.InstallBundle(t.Context(), w.operator(), bundleOf("a", "1.1.0", over(a), "agent/shared@v2"))
@@ -234,10 +240,10 @@ func TestBundleIsRemoved(t *testing.T) {
 	require.Equal(t, before, w.dump(t))
 
 	for _, name := range []string{"b", "a"} {
-		gone, err := w.RemoveBundle(t.Context(), w.operator(), name)
+		gone, _, err := w.RemoveBundle(t.Context(), w.operator(), name, "")
 		require.NoError(t, err)
 		require.Equal(t, name, gone.Name)
-		_, err = w.RemoveBundle(t.Context(), w.operator(), name)
+		_, _, err = w.RemoveBundle(t.Context(), w.operator(), name, "")
 		requireCode(t, jig.CodeNotFound, err)
 	}
 	require.Equal(t, []string{"agent/shared@v1<c>", "agent/y@mine"}, w.current(t), "documents of other bundles, and the tenant's own, stay")
@@ -269,7 +275,7 @@ func TestInstallBundle_Concurrently(t *testing.T) {
 		})
 		wait.Go(func() {
 			version := bundle.DocumentVersion{Kind: "agent", Name: "y", Version: "v" + string(rune('a'+i))}
-			errs[8+i] = w.RegisterDocument(t.Context(), w.operator(), bundle.StoredDocument{DocumentVersion: version})
+			errs[8+i] = w.register(t, bundle.StoredDocument{DocumentVersion: version})
 		})
 	}
 	wait.Wait()
@@ -396,7 +402,7 @@ func TestBundles_AreSeparatedByTenant(t *testing.T) {
 	require.True(t, other.install(t, bundleOf("c", "1.0.0", nil, "agent/x@v2")).Changed, "documents of another tenant do not matter")
 	require.Equal(t, []string{"agent/x@v1<a>"}, w.current(t))
 	require.Equal(t, []string{"agent/x@v2<c>"}, other.current(t))
-	_, err = other.RemoveBundle(t.Context(), other.operator(), "a")
+	_, _, err = other.RemoveBundle(t.Context(), other.operator(), "a", "")
 	requireCode(t, jig.CodeNotFound, err)
 	direct(t, storetest.URL(t), other.tenant, func(tx pgx.Tx) {
 		tag, err := tx.Exec(t.Context(), "update bundles set hash = 'x' where name = 'a'")

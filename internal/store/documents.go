@@ -21,6 +21,7 @@ func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version strin
 	}
 	return db.transact(ctx, tenant, func(t *tx) error {
 		t.queue("TenantEnsure", tenant)
+		t.queue("Serialize", changesOf(tenant))
 		t.queue("DocumentRetire", tenant, kind, name, version)
 		t.queue("DocumentPut", tenant, kind, name, version, nonNil(body))
 		if err := t.sameBodies(ctx, documentOf(kind, name, version, body)); err != nil {
@@ -30,35 +31,65 @@ func (db *DB) PutDocument(ctx context.Context, tenant, kind, name, version strin
 	})
 }
 
-// RegisterDocument is [DB.PutDocument] on behalf of a call, for the call's tenant. A change of the current version is recorded in the
-// audit. It returns CONFLICT, reason type_changed, when the state that an entity type was checked against has changed, and reason
-// document_differs when the version is stored with another body.
-func (db *DB) RegisterDocument(ctx context.Context, by jig.Invocation, d bundle.StoredDocument, types ...bundle.TypeBasis) error {
+// RegisterDocuments makes documents current on behalf of a call, for the call's tenant, in one transaction. The documents are then the
+// tenant's own, even if a bundle brought them. Changes of current versions are recorded in the audit. It returns
+//   - CONFLICT, reason precondition, when the tenant's documents are not in the state r.Shown;
+//   - CONFLICT, reason type_changed, when the state that an entity type was checked against has changed;
+//   - CONFLICT, reason document_differs, when one of the versions is already stored with another body.
+//
+// If all of them are current and the tenant's own already, nothing changes.
+func (db *DB) RegisterDocuments(ctx context.Context, by jig.Invocation, r bundle.Register) error {
 	if err := mayWriteDocuments(by.Tenant); err != nil {
 		return err
 	}
+	if err := checkDocuments(r.Documents); err != nil {
+		return err
+	}
 	return db.transact(ctx, by.Tenant, func(t *tx) error {
-		if err := t.holdTypes(ctx, types); err != nil {
+		s, err := t.shelf(ctx, "", keysOf(r.Documents))
+		if err != nil {
 			return err
 		}
-		var before *string
-		t.queue("TenantEnsure", by.Tenant)
-		value(t.queue("DocumentVersion", by.Tenant, d.Kind, d.Name), &before)
-		t.queue("DocumentRetire", by.Tenant, d.Kind, d.Name, d.Version)
-		t.queue("DocumentPut", by.Tenant, d.Kind, d.Name, d.Version, nonNil(d.Body))
-		if err := t.sameBodies(ctx, d); err != nil {
+		plan, done, err := s.Register(r.Documents, r.Shown)
+		if err != nil {
 			return err
 		}
-		l := &log{}
-		if before == nil || *before != d.Version {
-			reason := ""
-			if before != nil {
-				reason = inPlaceOf + *before
-			}
-			l.audits = append(l.audits, audited(by, audit.AuditDocument, subjectOf(d.DocumentVersion), reason))
+		if done {
+			return t.sameBodies(ctx, r.Documents...)
 		}
-		return t.finish(ctx, l, by.SessionID)
+		if err := t.holdTypes(ctx, r.Types); err != nil {
+			return err
+		}
+		t.documents("", plan)
+		if err := t.sameBodies(ctx, r.Documents...); err != nil {
+			return err
+		}
+		return t.finish(ctx, &log{audits: documentAudits(by, s, plan)}, by.SessionID)
 	})
+}
+
+// WithdrawDocuments takes documents of a tenant's own out of use on behalf of a call, in one transaction, and returns what that changed. A
+// document that an installed bundle has, too, goes back to the bundle's version. All versions are kept, so each can be registered again. It
+// returns NOT_FOUND when the tenant has no such document, CONFLICT, reason document_of_bundle, when it belongs to a bundle, and CONFLICT,
+// reason precondition, when the tenant's documents are not in the state shown; an empty state stands for any. A later attempt of a call
+// that has withdrawn them changes nothing.
+func (db *DB) WithdrawDocuments(ctx context.Context, by jig.Invocation, documents []bundle.Key, shown string) (bundle.Plan, error) {
+	var plan bundle.Plan
+	if err := mayWriteDocuments(by.Tenant); err != nil {
+		return plan, err
+	}
+	err := db.transact(ctx, by.Tenant, func(t *tx) error {
+		s, err := t.shelf(ctx, "", documents)
+		if err != nil {
+			return err
+		}
+		if plan, err = s.Withdraw(documents, shown, by.Attempt > 1); err != nil {
+			return err
+		}
+		t.documents("", plan)
+		return t.finish(ctx, &log{audits: documentAudits(by, s, plan)}, by.SessionID)
+	})
+	return plan, err
 }
 
 // holdTypes refuses new versions of entity types when the state that they were checked against has changed. Otherwise it keeps that state

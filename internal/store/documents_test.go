@@ -98,7 +98,7 @@ func TestDocuments_RegisteringOneNeverMakesAnotherOneCurrent(t *testing.T) {
 	for name, register := range map[string]func() error{
 		"put":      func() error { return w.PutDocument(t.Context(), w.tenant, "policy", "shop", "v1", []byte("A")) },
 		"keep":     func() error { return w.KeepDocument(t.Context(), w.tenant, "policy", "shop", "v1", []byte("A")) },
-		"register": func() error { return w.RegisterDocument(t.Context(), w.operator(), documentA) },
+		"register": func() error { return w.register(t, documentA) },
 		"install": func() error {
 			_, err := w.InstallBundle(t.Context(), w.operator(), bundle.Install{
 				Manifest: bundle.Manifest{Name: "shop", Version: "1.0.0"}, Hash: "h", Documents: []bundle.StoredDocument{documentA},

@@ -52,7 +52,7 @@ func owned(t *testing.T) (w world, asking jig.Call, artifact string) {
 	artifact, err = w.PutArtifact(t.Context(), w.tenant, w.session, "text/plain", []byte("secret"))
 	require.NoError(t, err)
 	by := jig.Invocation{Tenant: w.tenant, SessionID: w.session, CallID: "1.1"}
-	require.NoError(t, w.RegisterDocument(t.Context(), by, bundle.StoredDocument{DocumentVersion: document("agent/secret@v1"), Body: []byte("secret")}))
+	require.NoError(t, w.RegisterDocuments(t.Context(), by, bundle.Register{Documents: []bundle.StoredDocument{{DocumentVersion: document("agent/secret@v1"), Body: []byte("secret")}}}))
 	_, err = w.InstallBundle(t.Context(), by, bundleOf("secret", "1.0.0", nil, "agent/secret-of-bundle@v1"))
 	require.NoError(t, err)
 	require.NoError(t, w.PutGrant(t.Context(), jig.Grant{
@@ -174,7 +174,11 @@ func TestTenants_AreSeparated(t *testing.T) {
 		},
 		"Document of a bundle": func() error { _, err := w.Document(ctx, thief, "agent", "secret-of-bundle"); return err },
 		"RemoveBundle": func() error {
-			_, err := w.RemoveBundle(ctx, jig.Invocation{Tenant: thief}, "secret")
+			_, _, err := w.RemoveBundle(ctx, jig.Invocation{Tenant: thief}, "secret", "")
+			return err
+		},
+		"WithdrawDocuments": func() error {
+			_, err := w.WithdrawDocuments(ctx, jig.Invocation{Tenant: thief}, []bundle.Key{{Kind: "agent", Name: "secret"}}, "")
 			return err
 		},
 		"Receive": func() error { _, err := w.Receive(ctx, thief, id, "x", plan.ReceivedEvent{Name: "x"}); return err },

@@ -34,7 +34,7 @@ func TestRegisterDocument_RefusesAChangedTypeBasis(t *testing.T) {
 	w := newTenant(t)
 	unused, fits := bundle.TypeBasis{Type: "note"}, bundle.TypeBasis{Type: "note", Version: "v1"}
 	register := func(version string, types ...bundle.TypeBasis) error {
-		return w.RegisterDocument(t.Context(), w.operator(), typeDocument(version), types...)
+		return w.register(t, typeDocument(version), types...)
 	}
 	require.NoError(t, register("v0", fits), "the type has no current version yet")
 	requireChanged(t, register("v2", fits))
@@ -104,9 +104,9 @@ func TestEntities_GetTheDefaultsOfANewVersion(t *testing.T) {
 	adds := bundle.TypeBasis{Type: "note", Version: "v1", Defaults: map[string]json.RawMessage{"mood": json.RawMessage(`"calm"`)}}
 	stale := adds
 	stale.Version = "v0"
-	requireChanged(t, w.RegisterDocument(t.Context(), w.operator(), typeDocument("v2"), stale))
+	requireChanged(t, w.register(t, typeDocument("v2"), stale))
 	require.Equal(t, `revision 1: {}`, content(lacks))
-	require.NoError(t, w.RegisterDocument(t.Context(), w.operator(), typeDocument("v2"), adds))
+	require.NoError(t, w.register(t, typeDocument("v2"), adds))
 	require.Equal(t, `revision 2: {"mood":"calm"}`, content(lacks))
 	require.Equal(t, `revision 1: {"mood":"loud"}`, content(has))
 	require.Equal(t, `revision 1: {"mood":"loud"}`, content(other))
@@ -136,7 +136,7 @@ func TestTypes_ChangeConcurrentlyWithNewEntities(t *testing.T) {
 			})
 		}
 		wait.Go(func() {
-			changed = w.RegisterDocument(t.Context(), w.operator(), typeDocument(next), bundle.TypeBasis{Type: "note"})
+			changed = w.register(t, typeDocument(next), bundle.TypeBasis{Type: "note"})
 		})
 		wait.Wait()
 		for i, err := range made {

@@ -38,5 +38,6 @@ const (
 	BundleRemove  = "bundle.remove"
 	BundleList    = "bundle.list"
 	CatalogPut    = "catalog.put"
+	CatalogRemove = "catalog.remove"
 	GrantsCreate  = "grants.create"
 )

@@ -27,14 +27,17 @@ const (
 type Store interface {
 	// InstallBundle installs a bundle for the tenant in one transaction. It changes nothing if a bundle with the same hash is installed.
 	InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Install) (bundle.Installed, error)
-	// RemoveBundle takes a bundle's documents out of use. It returns NOT_FOUND if the bundle is not installed.
-	RemoveBundle(ctx context.Context, by jig.Invocation, name string) (bundle.Bundle, error)
+	// RemoveBundle takes a bundle's documents out of use, and returns it with the documents that no longer have a current version. It returns
+	// NOT_FOUND if the bundle is not installed, and CONFLICT if the tenant's documents are not in the state shown, unless that is empty.
+	RemoveBundle(ctx context.Context, by jig.Invocation, name, shown string) (gone bundle.Bundle, removed []bundle.DocumentVersion, err error)
+	// Shelf returns what a change of the named bundle and of the given documents depends on.
+	Shelf(ctx context.Context, tenant, name string, documents []bundle.Key) (*bundle.Shelf, error)
 	// Bundles returns the bundles installed for a tenant, sorted by name.
 	Bundles(ctx context.Context, tenant string) ([]bundle.Bundle, error)
 	// EntityCounts returns the number of a tenant's entities by type.
 	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
-	// Document returns the current body of a document. It returns NOT_FOUND if there is none.
-	Document(ctx context.Context, tenant, kind, name string) (body []byte, err error)
+	// DocumentAt returns the body of a version of a document that the tenant sees.
+	DocumentAt(ctx context.Context, tenant, kind, name, version string) (body []byte, err error)
 }
 
 // Options are the settings of the tools; all are required.
@@ -120,10 +123,14 @@ type Removed struct {
 
 // Summary implements tools.Summarizer.
 func (r Removed) Summary() string {
-	if r.Entities == 0 {
-		return "removed " + strings.TrimSpace(r.Name+" "+r.Version)
+	text := "removed " + strings.TrimSpace(r.Name+" "+r.Version)
+	switch r.Entities {
+	case 0:
+		return text
+	case 1:
+		return text + "; 1 entity is kept for when it is installed again"
 	}
-	return fmt.Sprintf("removed %s %s; %d of its entities are kept for when it is installed again", r.Name, r.Version, r.Entities)
+	return fmt.Sprintf("%s; %d entities are kept for when it is installed again", text, r.Entities)
 }
 
 // Nothing is the input of bundle.list.
@@ -210,7 +217,7 @@ func (o Options) remove(ctx context.Context, inv jig.Invocation, in Named) (Remo
 	if err != nil {
 		return Removed{}, err
 	}
-	removed, err := o.Store.RemoveBundle(ctx, inv, in.Name)
+	gone, removed, err := o.Store.RemoveBundle(ctx, inv, in.Name, inv.Precondition)
 	if jig.CodeOf(err) == jig.CodeNotFound && inv.Attempt > 1 {
 		return Removed{Name: in.Name}, nil
 	}
@@ -218,7 +225,7 @@ func (o Options) remove(ctx context.Context, inv jig.Invocation, in Named) (Remo
 		return Removed{}, err
 	}
 	return Removed{
-		Name: removed.Name, Version: removed.Version, Documents: documentsOf(removed.Documents), Entities: o.entities(removed.Documents, counts),
+		Name: gone.Name, Version: gone.Version, Documents: documentsOf(gone.Documents), Entities: o.entities(removed, counts),
 	}, nil
 }
 

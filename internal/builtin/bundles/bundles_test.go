@@ -3,6 +3,7 @@ package bundles_test
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -24,28 +25,74 @@ type shelf struct {
 	types    map[string]entity.Type
 	entities map[string]int64
 	asked    []bundle.Install
-	// bodies are the current documents, by kind and name. Installations add theirs.
-	bodies map[string]string
+	// current are the documents in use, and bodies all versions. Installations add theirs.
+	current map[bundle.Key]bundle.Held
+	bodies  map[bundle.DocumentVersion]string
 	// meanwhile is called once, at the beginning of the next installation.
 	meanwhile func()
 }
 
-func (s *shelf) InstallBundle(_ context.Context, by jig.Invocation, b bundle.Install) (bundle.Installed, error) {
+func (s *shelf) Shelf(_ context.Context, _, name string, _ []bundle.Key) (*bundle.Shelf, error) {
+	if s.current == nil {
+		s.current, s.bodies = map[bundle.Key]bundle.Held{}, map[bundle.DocumentVersion]string{}
+	}
+	has := &bundle.Shelf{Name: name, Current: maps.Clone(s.current)}
+	for _, b := range s.have {
+		if b.Name == name {
+			has.Before = &b
+		} else {
+			has.Others = append(has.Others, b)
+		}
+	}
+	return has, nil
+}
+
+// apply changes the documents as the store does.
+func (s *shelf) apply(owner string, p bundle.Plan) {
+	for _, d := range p.Retired {
+		delete(s.current, d.Key())
+	}
+	for _, d := range p.Put {
+		s.put(owner, d)
+	}
+	for _, h := range p.Given {
+		s.current[h.Key()] = h
+	}
+}
+
+func (s *shelf) put(owner string, d bundle.StoredDocument) {
+	s.current[d.Key()] = bundle.Held{DocumentVersion: d.DocumentVersion, Bundle: owner}
+	s.bodies[d.DocumentVersion] = string(d.Body)
+}
+
+// puts makes a document the tenant's own.
+func (s *shelf) puts(t *testing.T, body string) {
+	t.Helper()
+	doc, problems := spec.Load("own.yaml", []byte(body))
+	require.Empty(t, problems)
+	s.put("", bundle.StoredDocument{DocumentVersion: bundle.DocumentVersion{Kind: string(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body})
+}
+
+func (s *shelf) InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Install) (bundle.Installed, error) {
 	s.asked = append(s.asked, b)
 	if s.meanwhile != nil {
 		s.meanwhile()
 		s.meanwhile = nil
 	}
-	var before bundle.Bundle
-	at := slices.IndexFunc(s.have, func(have bundle.Bundle) bool { return have.Name == b.Name })
-	if at >= 0 {
-		before = s.have[at]
+	has, err := s.Shelf(ctx, by.Tenant, b.Name, nil)
+	if err != nil {
+		return bundle.Installed{}, err
 	}
-	switch {
-	case before.Hash == b.Hash:
+	plan, done, err := has.Install(b)
+	if err != nil {
+		return bundle.Installed{}, err
+	}
+	var before bundle.Bundle
+	if has.Before != nil {
+		before = *has.Before
+	}
+	if done {
 		return bundle.Installed{Bundle: before, Before: before.Version}, nil
-	case before.Hash != b.Over:
-		return bundle.Installed{}, jig.Errorf(jig.CodeConflict, "changed meanwhile").WithReason("bundle_changed")
 	}
 	for _, basis := range b.Types {
 		if basis.Version == "" && s.entities[basis.Type] > 0 {
@@ -53,29 +100,30 @@ func (s *shelf) InstallBundle(_ context.Context, by jig.Invocation, b bundle.Ins
 		}
 	}
 	now := bundle.Bundle{Manifest: b.Manifest, Hash: b.Hash, InstalledBy: by.Principal.ID}
-	if s.bodies == nil {
-		s.bodies = map[string]string{}
-	}
 	for _, d := range b.Documents {
 		now.Documents = append(now.Documents, d.DocumentVersion)
-		s.bodies[d.Kind+" "+d.Name] = string(d.Body)
 	}
-	if at >= 0 {
-		s.have[at] = now
-	} else {
-		s.have = append(s.have, now)
-	}
-	return bundle.Installed{Bundle: now, Before: before.Version, Changed: true}, nil
+	s.apply(b.Name, plan)
+	s.have = append(slices.DeleteFunc(s.have, func(have bundle.Bundle) bool { return have.Name == b.Name }), now)
+	return bundle.Installed{Bundle: now, Before: before.Version, Changed: true, Removed: plan.Removed}, nil
 }
 
-func (s *shelf) RemoveBundle(_ context.Context, _ jig.Invocation, name string) (bundle.Bundle, error) {
-	for i, b := range s.have {
-		if b.Name == name {
-			s.have = slices.Delete(s.have, i, i+1)
-			return b, nil
-		}
+func (s *shelf) RemoveBundle(ctx context.Context, by jig.Invocation, name, shown string) (gone bundle.Bundle, removed []bundle.DocumentVersion, err error) {
+	if s.meanwhile != nil {
+		s.meanwhile()
+		s.meanwhile = nil
 	}
-	return bundle.Bundle{}, jig.Errorf(jig.CodeNotFound, "the bundle %q is not installed", name)
+	has, err := s.Shelf(ctx, by.Tenant, name, nil)
+	if err != nil {
+		return gone, nil, err
+	}
+	plan, err := has.Remove(shown)
+	if err != nil {
+		return gone, nil, err
+	}
+	s.apply(name, plan)
+	s.have = slices.DeleteFunc(s.have, func(have bundle.Bundle) bool { return have.Name == name })
+	return *has.Before, plan.Removed, nil
 }
 
 func (s *shelf) Bundles(context.Context, string) ([]bundle.Bundle, error) {
@@ -90,8 +138,8 @@ func (s *shelf) EntityCounts(context.Context, string) ([]entity.Count, error) {
 	return list, nil
 }
 
-func (s *shelf) Document(_ context.Context, _, kind, name string) ([]byte, error) {
-	body, ok := s.bodies[kind+" "+name]
+func (s *shelf) DocumentAt(_ context.Context, _, kind, name, version string) ([]byte, error) {
+	body, ok := s.bodies[bundle.DocumentVersion{Kind: kind, Name: name, Version: version}]
 	if !ok {
 		return nil, jig.Errorf(jig.CodeNotFound, "there is no %s %s", kind, name)
 	}
@@ -363,7 +411,7 @@ func TestRemoveAndList(t *testing.T) {
 	result = s.call(t, bundles.RemoveTool, 1, named)
 	require.True(t, result.Success, "%+v", result.Error)
 	require.JSONEq(t, `2`, string(member(t, result.Data, "entities")))
-	require.Contains(t, result.Summary, "2 of its entities are kept")
+	require.Contains(t, result.Summary, "2 entities are kept")
 	result = s.call(t, bundles.RemoveTool, 1, named)
 	require.Equal(t, jig.CodeNotFound, result.Error.Code)
 	require.True(t, s.call(t, bundles.RemoveTool, 2, named).Success, "the previous attempt may have removed it")
@@ -388,9 +436,9 @@ func TestPreviewInstall_ShowsEachDocument(t *testing.T) {
 	s := &shelf{}
 	p := s.kit(t).Preview(bundles.InstallTool, files("1.0.0", false, note, careful))
 	require.Equal(t, "Installs notes 1.0.0: 2 added", p.Title, "%+v", p)
-	require.Equal(t, "a tenant without the bundle notes", p.Precondition)
+	require.Contains(t, p.Precondition, "a tenant without the bundle notes (state ")
 	require.Empty(t, s.asked, "a preview installs nothing")
-	first, refused := s.install(t, "1.0.0", false, note, careful)
+	_, refused := s.install(t, "1.0.0", false, note, careful)
 	require.Nil(t, refused)
 
 	wider := note + "  - {name: due, type: date}\n"
@@ -398,42 +446,52 @@ func TestPreviewInstall_ShowsEachDocument(t *testing.T) {
 	require.Equal(t, "Replaces notes 1.0.0 with 1.1.0: 2 changed; LOOSER in 1 way", p.Title, "%+v", p)
 	require.Equal(t, "LOOSER: policy notes-rules: rule never says ask; it said deny", p.Changes[0])
 	require.Contains(t, strings.Join(p.Changes, "\n"), "+  - {name: due, type: date}")
-	require.Equal(t, "the bundle notes 1.0.0 "+first.Hash, p.Precondition)
+	require.Contains(t, p.Precondition, "the bundle notes 1.0.0 and its current documents (state ")
 
 	p = s.kit(t).Preview(bundles.InstallTool, files("1.1.0", false, note))
 	require.Equal(t, "Replaces notes 1.0.0 with 1.1.0: 1 removed, 1 unchanged; LOOSER in 1 way", p.Title, "%+v", p)
-	require.Empty(t, p.Precondition, "the tenant may replace the document that is removed here")
-	s.bodies["policy notes-rules"] += "# the tenant's own\n"
+	shown := p.Precondition
+	s.puts(t, careful+"# the tenant's own\n")
 	p = s.kit(t).Preview(bundles.InstallTool, files("1.1.0", false, note))
 	require.Equal(t, "Replaces notes 1.0.0 with 1.1.0: nothing changes", p.Title, "%+v", p)
 	require.Contains(t, p.Changes, "stays in use: policy notes-rules (the tenant has a version of its own)")
+	require.NotEqual(t, shown, p.Precondition)
 
 	require.Contains(t, s.kit(t).Preview(bundles.InstallTool, files("0.9.0", false, note)).Missing, "higher than 0.9.0", "the same checks as an installation")
-	require.Empty(t, s.kit(t).Preview(bundles.InstallTool, files("1.1.0", true, wider, careful)).Precondition, "documents of the tenant may change")
+	require.Contains(t, s.kit(t).Preview(bundles.InstallTool, files("1.1.0", false, note, strings.Replace(careful, "deny", "ask", 1))).Missing, "the tenant has its own versions")
+	p = s.kit(t).Preview(bundles.InstallTool, files("1.0.0", false, note, careful))
+	require.Equal(t, "Replaces notes 1.0.0 with 1.0.0: nothing changes", p.Title, "it is installed, and the tenant's own document stays")
+	p = s.kit(t).Preview(bundles.InstallTool, files("1.0.0", true, note, careful))
+	require.Equal(t, "Replaces notes 1.0.0 with 1.0.0: 1 changed, 1 unchanged", p.Title)
 }
 
-// What was approved for one installed version is not installed over another.
-func TestInstall_ChecksThePrecondition(t *testing.T) {
+// What was approved for one state of the documents is not done in another.
+func TestInstallAndRemove_CheckThePrecondition(t *testing.T) {
 	t.Parallel()
-	s := &shelf{}
-	kit := s.kit(t)
-	shown := kit.Preview(bundles.InstallTool, files("1.1.0", false, note)).Precondition
-	_, refused := s.install(t, "1.0.0", false, note)
-	require.Nil(t, refused)
-	kit.Invocation.Precondition = shown
-	failed := kit.Fail(bundles.InstallTool, files("1.1.0", false, note))
-	require.Equal(t, jig.CodeConflict, failed.Code)
-	require.Equal(t, "precondition", failed.Reason)
-	require.Len(t, s.asked, 1)
-
-	kit.Invocation.Precondition = kit.Preview(bundles.InstallTool, files("1.1.0", false, note)).Precondition
-	s.meanwhile = func() { s.have[0].Hash = "other" } // between the check and the installation
-	require.Equal(t, "precondition", kit.Fail(bundles.InstallTool, files("1.1.0", false, note)).Reason)
-
-	kit.Invocation.Precondition = shown
-	s.have = nil
-	kit.Succeed(bundles.InstallTool, files("1.1.0", false, note), nil)
-	kit.Succeed(bundles.InstallTool, files("1.1.0", false, note), nil) // an attempt after one that was not recorded
+	for name, change := range map[string]func(s *shelf){
+		"another version": func(s *shelf) { s.have[0].Hash = "other" },
+		"a put":           func(s *shelf) { s.puts(t, careful+"# the tenant's own\n") },
+		"an equal put":    func(s *shelf) { s.puts(t, careful) },
+	} {
+		for tool, in := range map[string]any{
+			bundles.InstallTool: files("1.1.0", false, note), bundles.RemoveTool: bundles.Named{Name: "notes"},
+		} {
+			s := &shelf{}
+			_, refused := s.install(t, "1.0.0", false, note, careful)
+			require.Nil(t, refused)
+			kit := s.kit(t)
+			kit.Invocation.Precondition = kit.Preview(tool, in).Precondition
+			s.meanwhile = func() { change(s) } // between the check and the transaction
+			failed := kit.Fail(tool, in)
+			require.Equal(t, jig.CodeConflict, failed.Code, name)
+			require.Equal(t, bundle.ReasonPrecondition, failed.Reason, name)
+			require.True(t, failed.NoEffect())
+			kit.Invocation.Precondition = kit.Preview(tool, in).Precondition
+			kit.Succeed(tool, in, nil)
+			kit.Invocation.Attempt = 2 // after one that was not recorded
+			kit.Succeed(tool, in, nil)
+		}
+	}
 }
 
 func TestPreviewRemove_ShowsWhatGoesOutOfUse(t *testing.T) {
@@ -448,10 +506,26 @@ func TestPreviewRemove_ShowsWhatGoesOutOfUse(t *testing.T) {
 	p := s.kit(t).Preview(bundles.RemoveTool, named)
 	require.Equal(t, "Removes notes 1.0.0: 2 removed, 1 stays in use; LOOSER in 1 way; entities that stay, but are out of use: 2", p.Title, "%+v", p)
 	require.Equal(t, "LOOSER: policy notes-rules: rule never (deny) is gone", p.Changes[0])
-	require.Contains(t, strings.Join(p.Changes, "\n"), "(the bundle other has it, too)")
+	require.Contains(t, strings.Join(p.Changes, "\n"), "composition notes.read (the bundle other has it, too)")
 	require.Len(t, s.have, 2)
 
 	s.have[1].Requires = []string{"notes"}
 	require.Contains(t, s.kit(t).Preview(bundles.RemoveTool, named).Missing, "required by other")
 	require.Contains(t, s.kit(t).Preview(bundles.RemoveTool, bundles.Named{Name: "nobody"}).Missing, "not installed")
+}
+
+// A document that the tenant registered itself stays, even if it is equal to the bundle's, and so do its entities.
+func TestPreviewRemove_LeavesTheTenantsEqualDocument(t *testing.T) {
+	t.Parallel()
+	s := &shelf{entities: map[string]int64{"note": 1}}
+	_, refused := s.install(t, "1.0.0", false, note, careful)
+	require.Nil(t, refused)
+	s.puts(t, note)
+	named := bundles.Named{Name: "notes"}
+	p := s.kit(t).Preview(bundles.RemoveTool, named)
+	require.Equal(t, "Removes notes 1.0.0: 1 removed, 1 stays in use; LOOSER in 1 way", p.Title, "%+v", p)
+	require.Contains(t, p.Changes, "stays in use: entity_type note (the tenant has registered it, too)")
+	result := s.call(t, bundles.RemoveTool, 1, named)
+	require.Equal(t, "removed notes 1.0.0", result.Summary)
+	require.JSONEq(t, "0", string(member(t, result.Data, "entities")))
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/mod/semver"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/builtin/changes"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/entity/retype"
@@ -30,14 +31,13 @@ func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bun
 	if err != nil {
 		return Installed{}, err
 	}
-	if err := unchanged(inv.Precondition, b.Manifest.Name, before, b.Hash); err != nil {
-		return Installed{}, err
-	}
 	warnings, err := o.check(ctx, inv.Tenant, b, found, before)
 	if err != nil {
 		return Installed{}, err
 	}
-	request := bundle.Install{Manifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Replace: replace}
+	request := bundle.Install{
+		Manifest: b.Manifest, Hash: b.Hash, Over: before.Hash, Shown: inv.Precondition, Replace: replace, Documents: changes.Stored(b.Documents, o.KindOf),
+	}
 	if before.Hash != b.Hash || replace {
 		if request.Types, err = o.checkUpgrade(ctx, inv.Tenant, b, before, replace); err != nil {
 			return Installed{}, err
@@ -45,11 +45,6 @@ func (o Options) installOnce(ctx context.Context, inv jig.Invocation, b spec.Bun
 	}
 	if before.Hash != b.Hash && before.Version == b.Manifest.Version {
 		warnings = append(warnings, fmt.Sprintf("version %s was installed already with other documents: raise the version when documents change", before.Version))
-	}
-	for _, doc := range b.Documents {
-		request.Documents = append(request.Documents, bundle.StoredDocument{
-			DocumentVersion: bundle.DocumentVersion{Kind: o.KindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body,
-		})
 	}
 	done, err := o.Store.InstallBundle(ctx, inv, request)
 	if err != nil {

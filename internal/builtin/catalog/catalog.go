@@ -1,11 +1,9 @@
-// Package catalog contains the tool catalog.put, which lets an operator register documents: agents, execution specs, skills, policies and a
+// Package catalog contains the tools with which an operator registers and removes documents: agents, execution specs, skills, policies and a
 // tenant's settings. It must not know how documents are stored.
 package catalog
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,13 +19,18 @@ import (
 
 // Store stores documents.
 type Store interface {
-	// RegisterDocument stores a version of a document for the call's tenant and makes it current. A change of the current version is recorded
-	// in the audit, together with the call. It returns a CONFLICT with the reason type_changed if a fact in types no longer holds.
-	RegisterDocument(ctx context.Context, by jig.Invocation, d bundle.StoredDocument, types ...bundle.TypeBasis) error
+	// RegisterDocuments stores versions of documents for the call's tenant and makes them current, in one transaction. Changes of current
+	// versions are recorded in the audit, together with the call. It returns CONFLICT if a fact that the request relies on no longer holds.
+	RegisterDocuments(ctx context.Context, by jig.Invocation, r bundle.Register) error
+	// WithdrawDocuments takes documents of the call's tenant out of use, in one transaction, and returns what that changed. It returns CONFLICT
+	// if the tenant's documents are not in the state shown, unless that is empty.
+	WithdrawDocuments(ctx context.Context, by jig.Invocation, documents []bundle.Key, shown string) (bundle.Plan, error)
+	// Shelf returns what a change of documents depends on. The name of a bundle is empty for a tenant's own documents.
+	Shelf(ctx context.Context, tenant, bundle string, documents []bundle.Key) (*bundle.Shelf, error)
 	// EntityCounts returns the number of a tenant's entities by type.
 	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
-	// Document returns the current body of a document. It returns NOT_FOUND if there is none.
-	Document(ctx context.Context, tenant, kind, name string) (body []byte, err error)
+	// DocumentAt returns the body of a version of a document that the tenant sees.
+	DocumentAt(ctx context.Context, tenant, kind, name, version string) (body []byte, err error)
 }
 
 // Options are the settings of the tools.
@@ -44,8 +47,11 @@ type Options struct {
 	TypeOf func(ctx context.Context, tenant, name string) (entity.Type, bool, error)
 }
 
-// PutTool is the name of the tool that registers documents.
-const PutTool = toolname.CatalogPut
+// The names of the tools.
+const (
+	PutTool    = toolname.CatalogPut
+	RemoveTool = toolname.CatalogRemove
+)
 
 // File is a document as the author wrote it.
 type File struct {
@@ -83,13 +89,23 @@ func (r Result) Summary() string {
 
 // Tools returns the tools of this package.
 func Tools(o Options) []tools.Tool {
-	return []tools.Tool{tools.New(jig.Tool{
-		Name: PutTool,
-		Description: "Registers agents, execution specs, skills, policies and the settings of the tenant, or new versions of them, after checking them against what is there. " +
-			"Sessions that run keep the versions they began with. Returns the kind, name and version of each document.",
-		Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
+	contract := jig.Tool{
+		Risk: jig.RiskHigh, Approval: jig.ApprovalAlwaysAsk, Idempotent: true, Timeout: 30 * time.Second, Tags: []string{"operator"},
 		Labels: &jig.Labels{}, ConcurrencyKey: `'catalog'`,
-	}, o.put, tools.WithPreview(o.preview))}
+	}
+	put, remove := contract, contract
+	put.Name, put.Permission = PutTool, jig.PermissionWrite
+	put.Description = "Registers agents, execution specs, skills, policies and the settings of the tenant, or new versions of them, after checking them against " +
+		"what is there. Either all of them are registered or nothing changes. Sessions that run keep the versions they began with. " +
+		"Returns the kind, name and version of each document."
+	remove.Name, remove.Permission = RemoveTool, jig.PermissionDestructive
+	remove.Description = "Takes documents that the tenant has registered out of use: agents, execution specs, skills, policies, entity types or the settings of the " +
+		"tenant. A document that an installed bundle has, too, goes back to the bundle's version. Entities are kept. Versions are kept, too: registering a " +
+		"document again restores it. Returns the versions that went out of use."
+	return []tools.Tool{
+		tools.New(put, o.put, tools.WithPreview(o.preview)),
+		tools.New(remove, o.remove, tools.WithPreview(o.previewRemove)),
+	}
 }
 
 // preview shows what changes in each document, after the same checks as a registration.
@@ -98,28 +114,30 @@ func (o Options) preview(ctx context.Context, inv jig.Invocation, in Files) (jig
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	var list changes.List
-	for _, doc := range c.docs {
-		before, err := o.Store.Document(ctx, inv.Tenant, o.KindOf(doc.Kind), doc.Name)
-		if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
-			return jig.Preview{}, err
-		}
-		list.Put(doc, before)
+	stored := changes.Stored(c.docs, o.KindOf)
+	shelf, err := o.Store.Shelf(ctx, inv.Tenant, "", changes.Keys(stored))
+	if err != nil {
+		return jig.Preview{}, err
 	}
-	return list.Preview("Registers documents"), nil
+	plan, _, err := shelf.Register(stored, "")
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	return o.planned(ctx, inv.Tenant, shelf, plan, c.docs).Preview("Registers documents")
+}
+
+// planned returns a planned change with what is needed to describe it.
+func (o Options) planned(ctx context.Context, tenant string, shelf *bundle.Shelf, plan bundle.Plan, docs []spec.Document) changes.Planned {
+	return changes.Planned{
+		Shelf: shelf, Plan: plan, Documents: docs, KindOf: o.KindOf,
+		Body: func(d bundle.DocumentVersion) ([]byte, error) {
+			return o.Store.DocumentAt(ctx, tenant, d.Kind, d.Name, d.Version)
+		},
+	}
 }
 
 func (o Options) put(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
-	stored := false
-	out, err := retype.Again(func() (Result, error) {
-		out, err := o.putOnce(ctx, inv, in)
-		stored = stored || len(out.Documents) > 0
-		return out, err
-	}, bundle.ReasonTypeChanged)
-	if err != nil && stored {
-		err = jig.AsError(err).AfterEffect()
-	}
-	return out, err
+	return retype.Again(func() (Result, error) { return o.putOnce(ctx, inv, in) }, bundle.ReasonTypeChanged)
 }
 
 // checked holds documents that can be registered.
@@ -166,24 +184,18 @@ func (o Options) check(ctx context.Context, tenant string, in Files) (checked, e
 	return c, err
 }
 
-// putOnce checks all documents before it stores the first. Storing is idempotent, so an interrupted attempt can be repeated. On an error,
-// the result lists the documents that were already stored.
+// putOnce checks all documents and stores them together.
 func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Result, error) {
 	c, err := o.check(ctx, inv.Tenant, in)
 	if err != nil {
 		return Result{}, err
 	}
-	out := Result{Warnings: c.warnings}
-	for _, doc := range c.docs {
-		stored := bundle.StoredDocument{DocumentVersion: bundle.DocumentVersion{Kind: o.KindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body}
-		var over []bundle.TypeBasis
-		if doc.EntityType != nil {
-			over = slices.DeleteFunc(slices.Clone(c.types), func(b bundle.TypeBasis) bool { return b.Type != doc.Name })
-		}
-		if err := o.Store.RegisterDocument(ctx, inv, stored, over...); err != nil {
-			return out, fmt.Errorf("store %s: %w", doc.Name, err)
-		}
-		out.Documents = append(out.Documents, Registered{Kind: string(doc.Kind), Name: doc.Name, Version: doc.Version})
+	if err := o.Store.RegisterDocuments(ctx, inv, bundle.Register{Documents: changes.Stored(c.docs, o.KindOf), Shown: inv.Precondition, Types: c.types}); err != nil {
+		return Result{}, err
+	}
+	out := Result{Documents: make([]Registered, len(c.docs)), Warnings: c.warnings}
+	for i, doc := range c.docs {
+		out.Documents[i] = Registered{Kind: string(doc.Kind), Name: doc.Name, Version: doc.Version}
 	}
 	return out, nil
 }

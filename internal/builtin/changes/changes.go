@@ -55,9 +55,17 @@ func (l *List) Remove(kind, name string, body []byte) {
 	l.compare(shown, doc, spec.Document{})
 }
 
-// Keep adds a document that its bundle no longer brings, but that stays in use. why says who needs it.
-func (l *List) Keep(kind, name, why string) {
-	l.kept = append(l.kept, kind+" "+name+" ("+why+")")
+// Keep adds a document that stays in use as it is, although its bundle no longer brings it or brings another version. why says who needs it.
+func (l *List) Keep(kind, name string, body []byte, why string) {
+	doc, _ := load(kind, name, body)
+	l.kept = append(l.kept, nameOf(doc)+" ("+why+")")
+}
+
+// Give adds a document whose current version gives way to a version that is stored already, such as that of another bundle.
+func (l *List) Give(kind, name string, before, after []byte) {
+	doc, _ := load(kind, name, after)
+	doc.Body = after
+	l.Put(doc, before)
 }
 
 // compare adds what guards less when a document replaces another. One of them is the zero Document if there is none.
@@ -148,12 +156,6 @@ func load(kind, name string, body []byte) (doc spec.Document, readable bool) {
 		doc.Kind = spec.Kind(kind)
 	}
 	return doc, readable
-}
-
-// VersionOf returns the version of a document as it is stored.
-func VersionOf(kind, name string, body []byte) string {
-	doc, _ := load(kind, name, body)
-	return doc.Version
 }
 
 func nameOf(doc spec.Document) string { return string(doc.Kind) + " " + doc.Name }

@@ -30,8 +30,11 @@ func (c *comparison) documents(before, after spec.Document) {
 		c.budget(*before.Budget, orZero(after.Budget))
 	case before.RateLimit != nil:
 		c.rates(*before.RateLimit, orZero(after.RateLimit))
-	case after.Tenant != nil:
-		c.tenant(orZero(before.Tenant), *after.Tenant, before.Tenant == nil)
+	case before.Tenant != nil || after.Tenant != nil:
+		c.tenant(orZero(before.Tenant), orZero(after.Tenant), before.Tenant == nil)
+		if after.Tenant == nil {
+			c.checks("the tenant has no settings of its own any more: nobody has a key, a group or a permission from it")
+		}
 	case after.Agent != nil:
 		c.agent(orZero(before.Agent), *after.Agent)
 	case before.Execution != nil && after.Execution != nil:

@@ -29,6 +29,16 @@ select d.kind, d.name, d.version, d.bundle from documents d
 where d.tenant_id = $1 and d.current and (d.kind, d.name) in (select q.kind, q.name from unnest($2::text[], $3::text[]) as q(kind, name))
 order by d.kind, d.name for no key update of d
 
+-- name: DocumentsOwn
+-- Reads what DocumentsHold locks.
+select d.kind, d.name, d.version, d.bundle from documents d
+where d.tenant_id = $1 and d.current and (d.kind, d.name) in (select q.kind, q.name from unnest($2::text[], $3::text[]) as q(kind, name))
+
+-- name: DocumentsShared
+-- Reads the current versions of some documents of all tenants.
+select d.kind, d.name, d.version from documents d
+where d.tenant_id = '_global' and d.current and (d.kind, d.name) in (select q.kind, q.name from unnest($1::text[], $2::text[]) as q(kind, name))
+
 -- name: DocumentsRetire
 -- Names the versions, so that a version that became current in the meantime stays current. The statements that follow then fail because
 -- of the duplicate.

@@ -48,9 +48,6 @@ select d.kind || ' ' || d.name from unnest($2::text[], $3::text[], $4::text[], $
     join documents d on d.tenant_id = $1 and d.kind = q.kind and d.name = q.name and d.version = q.version
 where d.body <> q.body order by 1
 
--- name: DocumentVersion
-select d.version from documents d where d.tenant_id = $1 and d.kind = $2 and d.name = $3 and d.current
-
 -- name: DocumentGet
 select d.body from documents d
 where d.tenant_id in ($1, '_global') and d.kind = $2 and d.name = $3 and d.current

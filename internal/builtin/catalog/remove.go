@@ -1,0 +1,123 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/spec"
+)
+
+// Named identifies a registered document.
+type Named struct {
+	Kind string `json:"kind" jsonschema:"the kind that the document declares, e.g. agent, composition, policy or tenant" minLength:"1" maxLength:"32"`
+	Name string `json:"name" jsonschema:"the document's name"                                                        minLength:"1" maxLength:"512"`
+}
+
+// Names are documents to remove together.
+type Names struct {
+	Documents []Named `json:"documents" minItems:"1" maxItems:"100"`
+}
+
+// Removed is the output of catalog.remove.
+type Removed struct {
+	// Documents are the versions that went out of use.
+	Documents []Registered `json:"documents"`
+	// Entities is the number of entities of removed types, which are kept but out of use.
+	Entities int64 `json:"entities,omitempty"`
+}
+
+// Summary implements tools.Summarizer.
+func (r Removed) Summary() string {
+	names := make([]string, len(r.Documents))
+	for i, d := range r.Documents {
+		names[i] = d.Name
+	}
+	text := "removed " + strings.Join(names, ", ")
+	switch {
+	case len(names) == 0:
+		text = "the documents were removed before"
+	case r.Entities == 1:
+		text += "; 1 entity is kept for when its type is registered again"
+	case r.Entities > 1:
+		text += fmt.Sprintf("; %d entities are kept for when their types are registered again", r.Entities)
+	}
+	return text
+}
+
+// keys returns the documents of a call by the kinds under which they are stored.
+func (o Options) keys(in Names) ([]bundle.Key, error) {
+	keys, seen := make([]bundle.Key, len(in.Documents)), map[bundle.Key]bool{}
+	for i, d := range in.Documents {
+		at := fmt.Sprintf("/documents/%d", i)
+		keys[i] = bundle.Key{Kind: o.KindOf(spec.Kind(d.Kind)), Name: d.Name}
+		switch {
+		case spec.Kind(d.Kind) == spec.KindBundle:
+			return nil, jig.Errorf(jig.CodeInvalidInput, "a bundle is removed as a whole").WithField(at + "/kind").WithHint("call bundle.remove")
+		case seen[keys[i]]:
+			return nil, jig.Errorf(jig.CodeInvalidInput, "%s %s is given twice", d.Kind, d.Name).WithField(at)
+		}
+		seen[keys[i]] = true
+	}
+	return keys, nil
+}
+
+// previewRemove shows which documents go out of use, what takes their place, and what guards less afterwards.
+func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Names) (jig.Preview, error) {
+	keys, err := o.keys(in)
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	shelf, err := o.Store.Shelf(ctx, inv.Tenant, "", keys)
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	plan, err := shelf.Withdraw(keys, "", false)
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	p, err := o.planned(ctx, inv.Tenant, shelf, plan, nil).Preview("Removes documents")
+	if err != nil {
+		return p, err
+	}
+	n, err := o.entities(ctx, inv.Tenant, plan.Removed)
+	if n > 0 {
+		p.Title += fmt.Sprintf("; entities that stay, but are out of use: %d", n)
+	}
+	return p, err
+}
+
+func (o Options) remove(ctx context.Context, inv jig.Invocation, in Names) (Removed, error) {
+	keys, err := o.keys(in)
+	if err != nil {
+		return Removed{}, err
+	}
+	plan, err := o.Store.WithdrawDocuments(ctx, inv, keys, inv.Precondition)
+	if err != nil {
+		return Removed{}, err
+	}
+	out := Removed{Documents: make([]Registered, len(plan.Retired))}
+	for i, d := range plan.Retired {
+		out.Documents[i] = Registered(d)
+	}
+	// The documents are removed. A failure to count must not say otherwise.
+	if n, err := o.entities(ctx, inv.Tenant, plan.Removed); err == nil {
+		out.Entities = n
+	}
+	return out, nil
+}
+
+// entities returns the number of entities of the types among some documents.
+func (o Options) entities(ctx context.Context, tenant string, documents []bundle.DocumentVersion) (n int64, err error) {
+	counts, err := o.Store.EntityCounts(ctx, tenant)
+	for _, count := range counts {
+		for _, d := range documents {
+			if d.Kind == o.KindOf(spec.KindEntityType) && d.Name == count.Type {
+				n += count.Count
+			}
+		}
+	}
+	return n, err
+}

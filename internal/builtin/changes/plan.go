@@ -1,0 +1,139 @@
+package changes
+
+import (
+	"slices"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/spec"
+)
+
+// Stored returns documents as the store keeps them. kindOf returns the name under which it keeps documents of a kind.
+func Stored(docs []spec.Document, kindOf func(kind spec.Kind) string) []bundle.StoredDocument {
+	list := make([]bundle.StoredDocument, len(docs))
+	for i, doc := range docs {
+		list[i] = bundle.StoredDocument{
+			DocumentVersion: bundle.DocumentVersion{Kind: kindOf(doc.Kind), Name: doc.Name, Version: doc.Version}, Body: doc.Body,
+		}
+	}
+	return list
+}
+
+// Keys returns the documents regardless of their versions.
+func Keys(docs []bundle.StoredDocument) []bundle.Key {
+	list := make([]bundle.Key, len(docs))
+	for i, d := range docs {
+		list[i] = d.Key()
+	}
+	return list
+}
+
+// Planned is a change of a tenant's documents that has been planned.
+type Planned struct {
+	Shelf *bundle.Shelf
+	Plan  bundle.Plan
+	// Documents are the documents of the call, if it has any, and KindOf returns the name under which the store keeps them.
+	Documents []spec.Document
+	KindOf    func(kind spec.Kind) string
+	// Body returns the stored body of a version that the tenant sees.
+	Body func(d bundle.DocumentVersion) ([]byte, error)
+}
+
+// Preview describes the change. Its precondition is the state of the documents, which the store checks in the transaction that changes them.
+// what begins the title.
+func (p Planned) Preview(what string) (jig.Preview, error) {
+	var list List
+	if err := list.planned(p); err != nil {
+		return jig.Preview{}, err
+	}
+	shown := list.Preview(what)
+	var err error
+	shown.Precondition, err = p.Shelf.State()
+	return shown, err
+}
+
+// planned adds what a planned change does to each document.
+func (l *List) planned(p Planned) error {
+	for _, doc := range p.Documents {
+		if err := l.put(p, doc); err != nil {
+			return err
+		}
+	}
+	for _, h := range p.Plan.Given {
+		if err := l.give(p, h.DocumentVersion, "the bundle "+h.Bundle+" has it, too"); err != nil {
+			return err
+		}
+	}
+	for _, d := range p.Plan.Removed {
+		if shared, there := p.Shelf.Shared[d.Key()]; there {
+			if err := l.give(p, shared, "all tenants have it"); err != nil {
+				return err
+			}
+			continue
+		}
+		body, err := p.Body(d)
+		if err != nil {
+			return err
+		}
+		l.Remove(d.Kind, d.Name, body)
+	}
+	for _, h := range p.Plan.Kept {
+		why := "the tenant has registered it, too"
+		switch {
+		case h.Bundle != "":
+			why = "the bundle " + h.Bundle + " has it, too"
+		case p.Shelf.Before != nil && !slices.Contains(p.Shelf.Before.Documents, h.DocumentVersion):
+			why = "the tenant has a version of its own"
+		}
+		body, err := p.Body(h.DocumentVersion)
+		if err != nil {
+			return err
+		}
+		l.Keep(h.Kind, h.Name, body, why)
+	}
+	return nil
+}
+
+// put adds a document of the call. If the plan leaves the tenant's version in place, the document changes nothing.
+func (l *List) put(p Planned, doc spec.Document) error {
+	key := bundle.Key{Kind: p.KindOf(doc.Kind), Name: doc.Name}
+	seen, there := p.Shelf.Seen(key)
+	if !there {
+		l.Put(doc, nil)
+		return nil
+	}
+	before, err := p.Body(seen)
+	if err != nil {
+		return err
+	}
+	for _, d := range p.Plan.Put {
+		if d.Key() == key {
+			l.Put(doc, before)
+			return nil
+		}
+	}
+	if seen.Version == doc.Version {
+		l.Put(doc, before)
+	} else {
+		l.Keep(key.Kind, key.Name, before, "the tenant has a version of its own")
+	}
+	return nil
+}
+
+// give adds a document whose version from now on is that of somebody else.
+func (l *List) give(p Planned, after bundle.DocumentVersion, same string) error {
+	body, err := p.Body(after)
+	if err != nil {
+		return err
+	}
+	if before := p.Shelf.Current[after.Key()].DocumentVersion; before != after {
+		old, err := p.Body(before)
+		if err != nil {
+			return err
+		}
+		l.Give(after.Kind, after.Name, old, body)
+		return nil
+	}
+	l.Keep(after.Kind, after.Name, body, same)
+	return nil
+}
