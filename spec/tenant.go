@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -50,6 +51,7 @@ type Tenant struct {
 	Owners      *TenantOwners   `json:"owners,omitempty" jsonschema:"Who approves the calls of operator tools (catalog.*, bundle.*, grants.*, tenants.*); by default anybody but the requester."`
 	Grants      TenantGrants    `json:"grants,omitzero" jsonschema:"Limits of standing approvals."`
 	Webhooks    []TenantWebhook `json:"webhooks,omitempty" spec:"max=20" jsonschema:"Endpoints that are notified of events about approvals."`
+	Messages    []TenantMessage `json:"messages,omitempty" spec:"max=20" jsonschema:"Mailboxes and chats that are told about approvals in words."`
 }
 
 // TenantApprovals are the settings for a tenant's decisions.
@@ -136,6 +138,13 @@ type TenantWebhook struct {
 	Events    []jig.NoticeKind `json:"events,omitempty" spec:"min=1,max=20,form=notice" jsonschema:"The kinds of notifications that it gets; default: all."`
 }
 
+// TenantMessage names mailboxes, or a chat, that are told about approvals in words.
+type TenantMessage struct {
+	Mail    []string         `json:"mail,omitempty" spec:"min=1,max=20" jsonschema:"Mail addresses, which get one mail together. The worker needs JIG_SMTP_URL."`
+	ChatEnv string           `json:"chat_env,omitempty" spec:"form=secret" jsonschema:"The worker's environment variable with the address of an incoming webhook, such as Slack's; its name starts with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
+	Events  []jig.NoticeKind `json:"events,omitempty" spec:"min=1,max=20,form=notice" jsonschema:"The kinds of notifications that are told; default: all."`
+}
+
 // LoadTenant reads a document of kind tenant, in YAML or JSON. document is the file name for error messages. The error is a [Problems] with
 // everything that is wrong.
 func LoadTenant(document string, body []byte) (Tenant, error) {
@@ -172,6 +181,9 @@ func (d *decoder) tenant(body []byte) Tenant {
 	for i, hook := range t.Webhooks {
 		d.checkWebhook(indexPath("webhooks", i)+".url", hook.URL)
 		d.checkSecret(indexPath("webhooks", i)+".secret_env", t.Name, hook.SecretEnv)
+	}
+	for i, message := range t.Messages {
+		d.checkMessage(indexPath("messages", i), t.Name, message)
 	}
 	d.unique("keys", "id", len(t.Keys), func(i int) string { return t.Keys[i].ID })
 	d.unique("people", "id", len(t.People), func(i int) string { return t.People[i].ID })
@@ -302,12 +314,36 @@ func (d *decoder) checkWebhook(path, address string) {
 	}
 }
 
+// mailPattern matches the mail addresses that a document may name: no names, no comments, no quotes.
+var mailPattern = regexp.MustCompile(`^[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(\.[A-Za-z0-9-]{1,63})*$`)
+
+// checkMessage refuses a message that goes nowhere or to two kinds of places, and what is not a mail address.
+func (d *decoder) checkMessage(path, tenant string, m TenantMessage) {
+	if n := d.places[path]; n == nil || n.kind != kindMap {
+		return
+	}
+	if d.has(path+".mail") == d.has(path+".chat_env") {
+		d.at(path, ProblemBadShape, "give mail or chat_env; a further entry can have the other", "a message goes to mailboxes or to a chat")
+	}
+	if d.has(path + ".chat_env") {
+		d.checkSecret(path+".chat_env", tenant, m.ChatEnv)
+	}
+	for i, address := range m.Mail {
+		if at := indexPath(path+".mail", i); d.places[at] != nil && d.places[at].kind == kindString && !mailPattern.MatchString(address) {
+			d.at(at, ProblemBadValue, "write e.g. ana@example.com", "this is not a plain mail address")
+		}
+	}
+}
+
 // tenantShape adds to the schema of a tenant the rules that the Go types do not express.
 func tenantShape(schema *jsonschema.Schema) {
 	schema.Properties["kind"].Const = jsonschema.Ptr[any](string(KindTenant))
 	schema.Properties["approvals"].Properties["reconcilers"].MinProperties = jsonschema.Ptr(1)
 	schema.Properties["owners"].MinProperties = jsonschema.Ptr(1)
 	schema.Properties["webhooks"].Items.Properties["url"].Pattern = `^(https://[^\s/?#@]+|http://([Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]|127(\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?)([/?][^\s#]*)?$`
+	messages := schema.Properties["messages"].Items
+	messages.Properties["mail"].Items.Pattern = mailPattern.String()
+	messages.OneOf = []*jsonschema.Schema{{Required: []string{"mail"}}, {Required: []string{"chat_env"}}}
 	keys := schema.Properties["keys"].Items
 	keys.Properties["public_key"].Pattern = `^[A-Za-z0-9+/]{43,}={0,2}$`
 	keyOf := func(algorithm, has, hasNot string) *jsonschema.Schema {

@@ -18,10 +18,16 @@ func newDispatcher(
 	db *store.DB, settings func(ctx context.Context, tenant string) (tenancy.Settings, error), s Settings,
 	m *metrics.Metrics, logger *slog.Logger,
 ) *notify.Dispatcher {
+	mailer, err := s.mailer()
+	if err != nil { // the settings were checked
+		logger.Error("mail cannot be sent", slog.Any("error", err))
+	}
+	sender := notify.NewWebhooks(notify.WebhookOptions{Transport: webhookTransport(s.AllowLoopback)})
 	return &notify.Dispatcher{
 		Outbox:   outbox{db},
 		Settings: settings,
-		Sender:   notify.NewWebhooks(notify.WebhookOptions{Transport: webhookTransport(s.AllowLoopback)}),
+		Sender:   sender,
+		Teller:   notify.People{Chats: sender, Mailer: mailer, PublicURL: s.PublicURL},
 		Counted:  m.Delivered,
 		Logger:   logger,
 	}

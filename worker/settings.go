@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/notify"
 	"github.com/jig-run/jig/internal/setting"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/internal/workdir"
@@ -43,6 +44,9 @@ const (
 	EnvOperatorKey      = "JIG_OPERATOR_KEY"
 	EnvPermissions      = "JIG_PERMISSIONS"
 	EnvMetrics          = "JIG_METRICS_ADDRESS"
+	EnvPublicURL        = "JIG_PUBLIC_URL"
+	EnvMailServer       = "JIG_SMTP_URL"
+	EnvMailFrom         = "JIG_SMTP_FROM"
 	EnvEntityURL        = "JIG_ENTITY_URL"
 	EnvModel            = "JIG_MODEL"
 	EnvDeployment       = "JIG_DEPLOYMENT"
@@ -103,6 +107,11 @@ type Settings struct {
 	Permissions []string
 	// MetricsAddress is the host:port that serves metrics; empty serves none.
 	MetricsAddress string
+	// PublicURL is the address of the server, for links in messages to people; empty means no links.
+	PublicURL string
+	// MailServer is the server that sends mail to people, smtp://user:password@host:port or smtps://…, and MailFrom the sender; empty means no
+	// mail.
+	MailServer, MailFrom string
 	// EntityURL is the link that a thin tool returns if its document names no link. It may contain {tenant}, {entity_id} and {session_id}; default
 	// /entities/{entity_id}.
 	EntityURL string
@@ -166,6 +175,9 @@ func (r *reader) settings(temporal client.Settings) (Settings, error) {
 		OperatorKey:       r.key(EnvOperatorKey),
 		Permissions:       r.List(EnvPermissions),
 		MetricsAddress:    r.Text(EnvMetrics, ""),
+		PublicURL:         r.Text(EnvPublicURL, ""),
+		MailServer:        r.Text(EnvMailServer, ""),
+		MailFrom:          r.Text(EnvMailFrom, ""),
 		EntityURL:         r.Text(EnvEntityURL, ""),
 		Model:             r.Text(EnvModel, ""),
 		Anthropic:         model.Provider{APIKey: r.Text(EnvAnthropicKey, ""), BaseURL: r.Text(EnvAnthropicURL, "")},
@@ -186,7 +198,23 @@ func (s Settings) check() error {
 	if err := s.needsDatabase(); err != nil {
 		return err
 	}
+	if _, err := s.mailer(); err != nil {
+		return err
+	}
 	return s.dirs().Check()
+}
+
+// mailer returns what sends mail; nil if the settings name no mail server.
+func (s Settings) mailer() (*notify.Mailer, error) {
+	if s.MailServer == "" {
+		return nil, nil //nolint:nilnil // there need not be one
+	}
+	m, err := notify.NewMailer(notify.MailOptions{Server: s.MailServer, From: s.MailFrom})
+	if err != nil {
+		wrong := jig.AsError(err)
+		return nil, wrong.WithField(map[string]string{"server": EnvMailServer, "from": EnvMailFrom}[wrong.Field])
+	}
+	return m, nil
 }
 
 func (s Settings) needsDatabase() error {
@@ -231,6 +259,9 @@ func Describe() string {
 		{EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); default none"},
 		{EnvPermissions, "permissions of everybody in tenants without a document, separated by commas; default none"},
 		{EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"},
+		{EnvPublicURL, "address of the server, for links in mail and chats; default none"},
+		{EnvMailServer, "server for mail about approvals: smtp://user:password@host:587, or smtps:// for TLS from the start; default none"},
+		{EnvMailFrom, "sender of that mail, e.g. jig@example.com"},
 		{EnvEntityURL, "link that thin tools return; may contain {tenant}, {entity_id} and {session_id}; default /entities/{entity_id}"},
 		{EnvAnthropicKey, "key for models anthropic/…, which need it"},
 		{EnvAnthropicURL, "base URL instead of Anthropic's own"},

@@ -4,12 +4,10 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
-	"net/url"
 	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // Waits between attempts.
@@ -49,13 +47,13 @@ func (d *Dispatcher) attempt(ctx context.Context, one Delivery) Attempt {
 		d.warn(ctx, "a notice waits: the settings of its tenant cannot be read", n, err)
 		return Attempt{Status: StatusPending, Held: true, Error: "the settings of the tenant cannot be read", Wait: unreadableWait}
 	}
-	at := slices.IndexFunc(settings.Webhooks, func(w tenancy.Webhook) bool { return Target(w) == one.Target && wants(w, n.Kind) })
+	receivers := d.receivers(settings)
+	at := slices.IndexFunc(receivers, func(r receiver) bool { return r.target == one.Target && r.wants(n.Kind) })
 	if at < 0 {
-		return Attempt{Status: StatusGivenUp, Held: true, Error: "the webhook is no longer in the tenant's settings"}
+		return Attempt{Status: StatusGivenUp, Held: true, Error: "the receiver is no longer in the tenant's settings"}
 	}
-	hook := settings.Webhooks[at]
 	begun := d.now()
-	err = d.Sender.Send(ctx, n, hook)
+	err = receivers[at].send(ctx, n)
 	took := d.now().Sub(begun)
 	if err == nil {
 		return Attempt{Status: StatusSent}
@@ -64,7 +62,7 @@ func (d *Dispatcher) attempt(ctx context.Context, one Delivery) Attempt {
 		return Attempt{Status: StatusPending, Held: true, Error: "the dispatcher stopped"}
 	}
 	failure := jig.AsError(err)
-	about := []slog.Attr{slog.String("host", host(hook)), slog.Int("attempt", one.Attempts+1), slog.String("error", failure.Error())}
+	about := []slog.Attr{slog.String("host", receivers[at].host), slog.Int("attempt", one.Attempts+1), slog.String("error", failure.Error())}
 	waits := retryWaits()
 	switch {
 	case failure.Reason == ReasonGone:
@@ -88,13 +86,4 @@ func spread(wait time.Duration) time.Duration {
 // the failure took, but at most longestRest. Without this pause, slow webhooks would take the capacity of other webhooks.
 func rest(took, asked time.Duration) time.Duration {
 	return min(longestRest, max(2*took, asked))
-}
-
-// host names a webhook in the log by its host only, because its path may be a secret.
-func host(w tenancy.Webhook) string {
-	u, err := url.Parse(w.URL)
-	if err != nil {
-		return ""
-	}
-	return u.Host
 }

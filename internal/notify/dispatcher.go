@@ -38,6 +38,8 @@ type Dispatcher struct {
 	Settings func(ctx context.Context, tenant string) (tenancy.Settings, error)
 	// Sender sends notices to webhooks. Required.
 	Sender Sender
+	// Teller tells people in words. May be nil: then messages wait, and are given up after the last attempt.
+	Teller Teller
 	// Counted is told of each message to a webhook how it went, once the outcome is stored: sent, retried, given_up or gone. The default is
 	// nobody.
 	Counted func(outcome string)
@@ -130,19 +132,14 @@ func (d *Dispatcher) open(ctx context.Context, n jig.Notice) {
 	}
 	Log(d.logger())(ctx, n)
 	var targets []string
-	for _, w := range settings.Webhooks {
-		if target := Target(w); wants(w, n.Kind) && !slices.Contains(targets, target) {
-			targets = append(targets, target)
+	for _, r := range d.receivers(settings) {
+		if r.wants(n.Kind) && !slices.Contains(targets, r.target) {
+			targets = append(targets, r.target)
 		}
 	}
 	if err := d.Outbox.OpenDeliveries(ctx, n.Tenant, n.ID, settings.Version, targets); err != nil {
 		d.warn(ctx, "a notice waits: its deliveries cannot be opened", n, err)
 	}
-}
-
-// wants reports whether a webhook subscribes to a kind of notice.
-func wants(w tenancy.Webhook, kind jig.NoticeKind) bool {
-	return len(w.Events) == 0 || slices.Contains(w.Events, kind)
 }
 
 func (d *Dispatcher) enter(one Delivery) {

@@ -47,8 +47,19 @@ type Settings struct {
 	// Operator is the principal of the key that the operator of the workers has in every tenant; empty when there is none. It counts as an
 	// owner, so that a tenant that lost its keys can get new ones.
 	Operator string
-	// Webhooks are the endpoints that receive notices about approvals.
+	// Webhooks are the endpoints that receive notices about approvals, and Messages the mailboxes and chats that are told in words.
 	Webhooks []Webhook
+	Messages []Message
+}
+
+// Message says who is told about approvals in words: either mailboxes or a chat.
+type Message struct {
+	// Mail lists the addresses of the mailboxes.
+	Mail []string
+	// ChatEnv is the environment variable with the address of a chat's incoming webhook, and ChatURL its value on this worker.
+	ChatEnv, ChatURL string
+	// Events are the kinds of notices that are sent; empty means all.
+	Events []jig.NoticeKind
 }
 
 // Owners approve changes to the tenant itself: its policies, people, keys and grants.

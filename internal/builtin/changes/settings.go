@@ -53,6 +53,11 @@ func (c *comparison) tenant(was, is spec.Tenant, fresh bool) {
 			c.loosens("a new endpoint is told about approvals: %s", hook.URL)
 		}
 	}
+	for _, m := range is.Messages {
+		if !slices.ContainsFunc(was.Messages, func(w spec.TenantMessage) bool { return toldTo(w) == toldTo(m) }) {
+			c.loosens("new people are told about approvals: %s", toldTo(m))
+		}
+	}
 	c.grants(was.Grants, is.Grants)
 	if fresh {
 		return
@@ -63,6 +68,11 @@ func (c *comparison) tenant(was, is spec.Tenant, fresh bool) {
 	if !reflect.DeepEqual(is.Approvals.Reconcilers, was.Approvals.Reconcilers) {
 		c.checks("other people may settle calls whose outcome is unknown")
 	}
+}
+
+// toldTo says where a message goes.
+func toldTo(m spec.TenantMessage) string {
+	return cmp.Or(strings.Join(m.Mail, ", "), "the chat of "+m.ChatEnv)
 }
 
 func (c *comparison) keys(was, is []spec.TenantKey) {

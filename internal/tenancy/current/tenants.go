@@ -163,6 +163,17 @@ func (t *Tenants) settings(tenant string, doc spec.Tenant) (s tenancy.Settings, 
 		}
 		s.Webhooks = append(s.Webhooks, tenancy.Webhook{URL: hook.URL, Secret: secret, Events: hook.Events})
 	}
+	for _, m := range doc.Messages {
+		message := tenancy.Message{Mail: m.Mail, ChatEnv: m.ChatEnv, Events: m.Events}
+		if m.ChatEnv != "" {
+			address, why := t.secret(tenant, m.ChatEnv, 1)
+			if why != "" {
+				left = append(left, leftOut{"message", m.ChatEnv, m.ChatEnv, why})
+			}
+			message.ChatURL = string(address)
+		}
+		s.Messages = append(s.Messages, message)
+	}
 	return s, left
 }
 
