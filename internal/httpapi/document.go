@@ -16,6 +16,8 @@ func settings() huma.Config {
 	c := huma.DefaultConfig("jig", version)
 	c.Info.Description = "Start agents, call tools, follow what happens, and decide what needs a person. " +
 		"The tenant and the principal follow from the API key. Ids of sessions may be given with or without the prefix of the tenant."
+	c.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
+	c.Servers = []*huma.Server{{URL: "/", Description: "The server that serves this document"}}
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
 	c.RejectUnknownQueryParameters = true
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{securityScheme: {
