@@ -39,7 +39,7 @@ func TestComposeHasNoUnsafeDefaults(t *testing.T) {
 
 	seen := map[string]bool{}
 	loaded := load(t)
-	for _, name := range []string{"POSTGRES_PASSWORD", "JIG_OWNER_PASSWORD", "JIG_APP_PASSWORD", "TEMPORAL_DB_PASSWORD"} {
+	for _, name := range []string{"POSTGRES_PASSWORD", "JIG_OWNER_PASSWORD", "JIG_APP_PASSWORD", "JIG_SERVER_PASSWORD", "TEMPORAL_DB_PASSWORD"} {
 		password := loaded.Services["postgres"].Environment[name]
 		require.NotNil(t, password, name)
 		require.Regexp(t, "^[0-9a-f]{48}$", *password, name)
@@ -70,13 +70,14 @@ func TestGeneratedPasswordsAreNotReplaced(t *testing.T) {
 
 func TestComposeLoads(t *testing.T) {
 	t.Parallel()
-	always := []string{"migrate", "postgres", "temporal", "temporal-schema", "temporal-setup", "ui", "worker"}
+	always := []string{"migrate", "postgres", "server", "temporal", "temporal-schema", "temporal-setup", "ui", "worker"}
 	require.ElementsMatch(t, always, load(t).ServiceNames())
 	project := load(t, "metrics")
 	require.ElementsMatch(t, append(always, "grafana", "prometheus"), project.ServiceNames())
+	require.ElementsMatch(t, append(always, "api-key"), load(t, "tools").ServiceNames())
 	require.ElementsMatch(t, []string{"postgres-data", "prometheus-data", "work"}, project.VolumeNames())
 	for name, service := range project.Services {
-		once := slices.Contains([]string{"migrate", "temporal-schema", "temporal-setup"}, name)
+		once := slices.Contains([]string{"api-key", "migrate", "temporal-schema", "temporal-setup"}, name)
 		require.Equal(t, !once, service.HealthCheck != nil, "%s: a service that keeps running has a health check", name)
 		for _, mount := range service.Volumes {
 			if mount.Type == types.VolumeTypeBind {
@@ -95,11 +96,19 @@ func TestComposeLoads(t *testing.T) {
 	}
 }
 
-// The worker must not hold the owner's credentials, because row-level security would not apply to it.
-func TestWorkerIsNotTheOwner(t *testing.T) {
+// Workers and servers must not hold the owner's credentials, because row-level security would not apply to them, nor each other's.
+func TestEachProcessHasItsOwnRole(t *testing.T) {
 	t.Parallel()
-	project := load(t)
+	project := load(t, "tools")
+	for _, name := range []string{"server", "api-key"} {
+		environment := project.Services[name].Environment
+		require.NotContains(t, environment, "JIG_DATABASE_OWNER_URL", name)
+		require.NotContains(t, environment, "JIG_DATABASE_URL", name)
+		require.Contains(t, *environment["JIG_SERVER_DATABASE_URL"], "jig_server:", name)
+	}
+	require.Contains(t, project.Services["migrate"].Environment, "JIG_SERVER_DATABASE_URL", "migrating gives the role its rights")
 	worker := project.Services["worker"].Environment
+	require.NotContains(t, worker, "JIG_SERVER_DATABASE_URL")
 	require.NotContains(t, worker, "JIG_DATABASE_OWNER_URL")
 	require.Contains(t, *worker["JIG_DATABASE_URL"], "jig_app:")
 	require.Contains(t, *project.Services["migrate"].Environment["JIG_DATABASE_OWNER_URL"], "jig_owner:")
@@ -117,6 +126,14 @@ func TestMetricsProfile(t *testing.T) {
 	require.Contains(t, string(config), "names: [worker]")
 	require.Contains(t, string(config), "port: 9464")
 	require.Contains(t, string(config), "job_name: jig")
+	server := project.Services["server"]
+	require.Equal(t, ":9465", *server.Environment["JIG_SERVER_METRICS_ADDRESS"])
+	require.Contains(t, string(config), "names: [server]")
+	require.Contains(t, string(config), "port: 9465")
+	require.Contains(t, string(config), "job_name: jig-server")
+	for _, port := range server.Ports {
+		require.Equal(t, uint32(8480), port.Target, "nobody outside reaches the metrics")
+	}
 	grafana := project.Services["grafana"].Environment
 	require.Equal(t, "Viewer", *grafana["GF_AUTH_ANONYMOUS_ORG_ROLE"])
 	require.Equal(t, "true", *grafana["GF_AUTH_DISABLE_LOGIN_FORM"])

@@ -12,7 +12,7 @@ umask 077
 random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 {
   echo "# Passwords of docker-compose.yml, made by deploy/generate-env.sh. Keep this file out of version control."
-  for name in POSTGRES_PASSWORD JIG_OWNER_PASSWORD JIG_APP_PASSWORD TEMPORAL_DB_PASSWORD; do
+  for name in POSTGRES_PASSWORD JIG_OWNER_PASSWORD JIG_APP_PASSWORD JIG_SERVER_PASSWORD TEMPORAL_DB_PASSWORD; do
     echo "$name=$(random)"
   done
   echo "# PRINCIPAL:PUBLICKEY of the first approver, printed by: jig key new --principal operator --out operator.key"
