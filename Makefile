@@ -27,7 +27,7 @@ E2E_FLAGS    := -timeout $(E2E_TIMEOUT) -parallel $(E2E_PARALLEL)
 export JIG_TEST_PROGRAMS := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories mutate bench bench-rivals rivals bench-smoke agentdojo dependencies fuzz ci clean
+.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories api selftest mutate bench bench-rivals rivals bench-smoke agentdojo dependencies fuzz ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -67,6 +67,7 @@ lint: ## golangci-lint on all modules, workflowcheck on the workflows
 	@cd bench/agentsdk && GOWORK=off golangci-lint run --allow-parallel-runners --config ../../.golangci.yml ./...
 	@cd dev/temporal && GOWORK=off golangci-lint run --allow-parallel-runners --config ../../.golangci.yml ./...
 	@cd dev/alerts && GOWORK=off golangci-lint run --allow-parallel-runners --config ../../.golangci.yml ./...
+	@cd dev/manifests && GOWORK=off golangci-lint run --allow-parallel-runners --config ../../.golangci.yml ./...
 	@scripts/say.sh "lint: workflowcheck"
 	@workflowcheck -config .workflowcheck.yaml ./workflows/...
 
@@ -79,6 +80,8 @@ test: fetch temporal-cli jig-dev ## all tests, against a real PostgreSQL and a r
 	@cd dev/temporal && GOWORK=off go test ./...
 	@scripts/say.sh "test: the module of the alert rules"
 	@cd dev/alerts && GOWORK=off go test ./...
+	@scripts/say.sh "test: the module of the Kubernetes manifests"
+	@cd dev/manifests && GOWORK=off go test ./...
 	@scripts/say.sh "test: the dev module (end to end)"
 	@cd dev && JIG_CHAOS_SEED=$(CHAOS_SEED) go test $(E2E_FLAGS) ./...
 
@@ -132,11 +135,19 @@ dependencies: ## write docs/dependencies.md from the imports of all modules
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
+api: ## check the OpenAPI document with Redocly, and the TypeScript client (ARGS=--update writes its types); needs npm
+	@scripts/say.sh "api: the OpenAPI document and clients/typescript"
+	@scripts/api.sh $(ARGS)
+
+selftest: fetch jig-dev ## break requests of every operation of the HTTP API (200 each), and try to reach other tenants (10,000 requests)
+	@scripts/say.sh "selftest: every operation of the HTTP API"
+	@$(AROUND_TESTS) go test -count=1 -timeout 30m ./server -run 'Operations|Isolation' -api.requests 200 -api.isolation 10000
+
 mutate: fetch jig-dev ## disable guards one by one and check that a test fails (MUTATE=word picks some)
 	@$(AROUND_TESTS) scripts/mutate.sh $(MUTATE)
 
 ci: export JIG_CHAOS := sample # makes `test` run the chaos sample, so that it does not run separately
-ci: lint test bench-smoke ## what continuous integration runs
+ci: lint test api bench-smoke ## what continuous integration runs
 
 clean: ## remove build output and local state (the tools in .cache stay)
 	@scripts/say.sh "clean: bin, .jig and .cache/bin/jig-dev"

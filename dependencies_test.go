@@ -32,6 +32,8 @@ func purposes() map[string]string {
 		"github.com/aymanbagabas/go-udiff":           "Diffs of texts for previews: the implementation of Go's own tools, with bounded work.",
 		"github.com/compose-spec/compose-go/v2":      "Loads `docker-compose.yml` as Compose does, so that a test finds what would fail on a user's machine.",
 		"github.com/danielgtaylor/huma/v2":           "Makes the HTTP API and its OpenAPI 3.1 document from the same Go types, on net/http.",
+		"github.com/emersion/go-sasl":                "Logs a mail program in at the mail server of the tests.",
+		"github.com/emersion/go-smtp":                "The mail server to which tests send mail.",
 		"github.com/fergusstrange/embedded-postgres": "Downloads PostgreSQL where none is installed.",
 		"github.com/golang-jwt/jwt/v5":               "Signs and parses JSON Web Tokens, without dependencies of its own.",
 		"github.com/google/cel-go":                   "Expressions that always end, are checked before they run and have a cost.",
@@ -51,6 +53,7 @@ func purposes() map[string]string {
 		"github.com/stretchr/testify":                              "Assertions of tests; we use only `require`.",
 		"github.com/temporalio/ui-server/v2":                       "Temporal's Web UI, in the same process as the development server.",
 		"github.com/wI2L/jsondiff":                                 "What a reviewer changed in a call's arguments, as a short JSON Patch (RFC 6902).",
+		"github.com/wneessen/go-mail":                              "Sends mail, with STARTTLS and well-formed headers; the standard library's package is frozen.",
 		"go.temporal.io/api":                                       "The messages of Temporal's API, for what the SDK does not wrap.",
 		"go.temporal.io/sdk":                                       "Durable execution, which the engine is built on: timers, retries, signals and recovery.",
 		"go.temporal.io/sdk/contrib/envconfig":                     "Reads Temporal's environment variables and profiles, so that TLS and API keys are set up in the usual way.",
@@ -61,7 +64,10 @@ func purposes() map[string]string {
 		"golang.org/x/sync":                                        "Groups of tasks that end with the first error.",
 		"golang.org/x/term":                                        "Tells whether a terminal is attached.",
 		"golang.org/x/text":                                        "The printer that the schema validator needs for its messages, and the Unicode forms in which texts are compared.",
+		"golang.org/x/time":                                        "Rate limits of requests: the token bucket of Go's own team.",
 		"google.golang.org/protobuf":                               "Reads the conformance suite of CEL, and makes the durations in Temporal's messages.",
+		"k8s.io/api":                                               "The types of the Kubernetes API, with which a test reads the manifests.",
+		"k8s.io/apimachinery":                                      "Reads manifests as strictly as the Kubernetes API server.",
 	}
 }
 
@@ -160,7 +166,7 @@ func renderDependencies(list map[string]dependency, purposes map[string]string) 
 	}
 	table("In the programs that users run", true)
 	table("Only in development, tests and benchmarks", false)
-	b.WriteString("\nOnly `dev/alerts` requires Prometheus, and only `dev/temporal` the Temporal server. A program that uses the client does not download it, and jig's versions do not depend on the\n" +
+	b.WriteString("\nOnly `dev/alerts` requires Prometheus, only `dev/manifests` Kubernetes, and only `dev/temporal` the Temporal server. A program that uses the client does not download it, and jig's versions do not depend on the\n" +
 		"server's ([decision](decisions/006-temporal-server-as-a-child-process.md)). golangci-lint, workflowcheck and the `temporal` command are not\n" +
 		"requirements either: `make` builds them at the versions that the Makefile names.\n")
 	return b.String()

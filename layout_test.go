@@ -120,7 +120,7 @@ func arrows() map[string][]string {
 		},
 		"model":            {".", "internal/cache", "internal/chat", "internal/expr"},
 		"internal/metrics": {".", "internal/budget", "internal/chat", "internal/protocol"},
-		"internal/notify":  {".", "internal/approval", "internal/tenancy"},
+		"internal/notify":  {".", "internal/approval", "internal/jsontext", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/confine", "internal/entity",
 			"internal/identity", "internal/identity/apikey", "internal/identity/vouch", "internal/ledger", "internal/livetext", "internal/plan", "internal/preview", "internal/protocol",
@@ -150,13 +150,18 @@ func arrows() map[string][]string {
 		"internal/scaffold/project": {"internal/scaffold/shop", "worker"},
 		"internal/scaffold/shop":    {".", "tools"},
 		// The operations of the HTTP interface are thin: they know the client and what it sends, and neither the engine nor the store.
-		"internal/httpapi": {".", "client", "internal/identity/apikey", "internal/jsontext", "internal/protocol"},
+		"internal/httpapi": {".", "client", "internal/cache", "internal/identity/apikey", "internal/jsontext", "internal/protocol"},
+		// Tests of a running server from outside, which know nothing but its OpenAPI document.
+		"internal/selfcheck": {"."},
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.
 		"server": {
-			".", "activities", "client", "internal/httpapi", "internal/identity/apikey", "internal/identity/vouch", "internal/protocol",
+			".", "activities", "client", "internal/httpapi", "internal/identity/apikey", "internal/identity/vouch", "internal/metrics", "internal/protocol",
 			"internal/setting", "internal/store",
 		},
-		"cmd/jig": {".", "internal/duration", "internal/identity/apikey", "internal/identity/vouch", "internal/store", "server", "starter", "worker"},
+		"cmd/jig": {
+			".", "client", "internal/duration", "internal/identity/apikey", "internal/identity/vouch", "internal/selfcheck", "internal/setting", "internal/store",
+			"server", "starter", "worker",
+		},
 		"bundles": {".", "spec"},
 		// The tools that the bundle dependency-review needs.
 		"bundles/deps": {".", "internal/workdir", "tools"},
@@ -165,6 +170,8 @@ func arrows() map[string][]string {
 		"dev":          {anything},
 		// Tests of the alert rules, in a module of their own.
 		"dev/alerts": {},
+		// Tests of the Kubernetes manifests, in a module of their own, too.
+		"dev/manifests": {},
 		// The Temporal server and its Web UI: a separate module and process, without anything from jig.
 		"dev/temporal": {},
 		// A separate module, too.
@@ -197,6 +204,9 @@ func keepers() map[string][]string {
 		"github.com/prometheus/client_golang":        {"internal/metrics"},
 		"github.com/prometheus/prometheus":           {"dev/alerts"},
 		"code.dny.dev/ssrf":                          {"internal/outbound"},
+		"k8s.io/":                                    {"dev/manifests"},
+		"github.com/wneessen/go-mail":                {"internal/notify"},
+		"golang.org/x/time":                          {"internal/httpapi"},
 	}
 }
 

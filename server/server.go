@@ -17,6 +17,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
+	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/store"
 )
 
@@ -36,10 +37,13 @@ type Server struct {
 	logger   *slog.Logger
 	store    *store.DB
 	temporal sdk.Client
+	metrics  *metrics.Server
 	api      *httpapi.API
 	http     *http.Server
 	listener net.Listener
 	broken   chan error
+	// unmeasured ends serving the metrics.
+	unmeasured func()
 	// beside holds what runs beside the requests, and end ends it.
 	beside sync.WaitGroup
 	end    context.CancelFunc
@@ -48,7 +52,7 @@ type Server struct {
 
 // Start starts a server and returns once it accepts requests. Its errors are written for the person who configured the server.
 func Start(ctx context.Context, s Settings, logger *slog.Logger) (*Server, error) {
-	running := &Server{settings: s, logger: logger, broken: make(chan error, 1), end: func() {}}
+	running := &Server{settings: s, logger: logger, broken: make(chan error, 1), end: func() {}, unmeasured: func() {}}
 	if err := running.start(ctx); err != nil {
 		running.Stop(ctx)
 		return nil, err
@@ -63,7 +67,9 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if s.store, err = openStore(ctx, s.settings, s.logger); err != nil {
 		return err
 	}
+	s.metrics = metrics.NewServer(func() metrics.Pool { return metrics.Pool(s.store.PoolStats()) })
 	options := s.settings.Temporal.Temporal
+	options.MetricsHandler = s.metrics.Temporal()
 	options.Logger = sdklog.NewStructuredLogger(s.logger)
 	if s.temporal, err = client.DialTemporal(ctx, options, 0); err != nil {
 		return err
@@ -71,6 +77,11 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.settings.Address); err != nil {
 		return jig.Errorf(jig.CodeUnavailable, "cannot listen on %s: %w", s.settings.Address, err).WithField(EnvAddress)
 	}
+	return s.serve(ctx)
+}
+
+// serve begins to accept requests, which it answers from the store and through Temporal.
+func (s *Server) serve(ctx context.Context) error {
 	_, port, err := net.SplitHostPort(s.listener.Addr().String())
 	if err != nil {
 		return fmt.Errorf("the address that the server listens on: %w", err)
@@ -82,13 +93,13 @@ func (s *Server) start(ctx context.Context) (err error) {
 	engine := client.New(s.temporal, client.Options{TaskQueue: s.settings.Temporal.TaskQueue, Reader: newReads(s.store, s.logger), Voucher: vouches})
 	s.api = httpapi.New(httpapi.Options{ //nolint:contextcheck // each request has its own
 		Engine: httpapi.Engine{Sessions: engine, Calls: engine, Reviews: engine},
-		Keys:   s.store, Log: s.store, Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port), Logger: s.logger,
+		Keys:   s.store, Log: s.store, Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port), Logger: s.logger, Observer: s.metrics,
+		RatePerKey: s.settings.RatePerKey, RatePerAddress: s.settings.RatePerAddress, BehindProxy: s.settings.BehindProxy,
 	})
-	return s.serve(ctx)
-}
-
-// serve begins to accept requests.
-func (s *Server) serve(ctx context.Context) error {
+	if s.unmeasured, err = s.metrics.Serve(ctx, EnvMetrics, s.settings.MetricsAddress, s.logger); err != nil {
+		s.unmeasured = func() {}
+		return err
+	}
 	ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	s.http = &http.Server{
 		Handler: s.api.Handler(), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: MaxHeader,
@@ -154,6 +165,7 @@ func (s *Server) Stop(ctx context.Context) {
 		}
 		s.end()
 		s.beside.Wait()
+		s.unmeasured()
 		if s.temporal != nil {
 			s.temporal.Close()
 		}

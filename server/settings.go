@@ -22,6 +22,9 @@ const (
 	EnvTLSCert       = "JIG_TLS_CERT"
 	EnvTLSKey        = "JIG_TLS_KEY"
 	EnvBehindProxy   = "JIG_BEHIND_PROXY"
+	EnvRateKey       = "JIG_HTTP_RATE_KEY"
+	EnvRateAddress   = "JIG_HTTP_RATE_ADDRESS"
+	EnvMetrics       = "JIG_SERVER_METRICS_ADDRESS"
 	EnvDatabaseURL   = "JIG_SERVER_DATABASE_URL"
 	EnvDatabaseConns = "JIG_DATABASE_MAX_CONNS"
 	EnvLogLevel      = "JIG_LOG_LEVEL"
@@ -45,10 +48,15 @@ type Settings struct {
 	PublicURL string
 	// TLSCert and TLSKey are the files of a certificate and its key. Both or neither.
 	TLSCert, TLSKey string
-	// BehindProxy says that a proxy in front of the server takes care of TLS.
+	// BehindProxy says that a proxy in front of the server takes care of TLS and adds the addresses of clients to X-Forwarded-For.
 	BehindProxy bool
 	// KeyFile is the file of the key with which the server vouches for the principals of requests; empty means that it does not.
 	KeyFile string
+	// RatePerKey and RatePerAddress are how many requests a second each API key and each client's address may make, twice as many at once;
+	// 0 means no limit.
+	RatePerKey, RatePerAddress int
+	// MetricsAddress is the host:port that serves metrics; empty serves none.
+	MetricsAddress string
 	// LogLevel is debug, info, warn or error; default info.
 	LogLevel slog.Level
 	// LogJSON writes the log as JSON lines; default text.
@@ -61,6 +69,8 @@ type Settings struct {
 const (
 	defaultAddress     = "127.0.0.1:8480"
 	defaultStopTimeout = 20 * time.Second
+	defaultRateKey     = 100
+	defaultRateAddress = 200
 )
 
 // ReadSettings reads the settings. A setting comes from the first source in r that has it.
@@ -80,6 +90,9 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 		TLSKey:           env.Text(EnvTLSKey, ""),
 		BehindProxy:      env.Flag(EnvBehindProxy),
 		KeyFile:          env.Text(EnvServerKey, ""),
+		RatePerKey:       env.Count(EnvRateKey, defaultRateKey),
+		RatePerAddress:   env.Count(EnvRateAddress, defaultRateAddress),
+		MetricsAddress:   env.Text(EnvMetrics, ""),
 		LogLevel:         env.Level(EnvLogLevel),
 		LogJSON:          env.Choice(EnvLogFormat, "text", "json") == "json",
 		StopTimeout:      env.Duration(EnvStopTimeout, defaultStopTimeout),
@@ -99,8 +112,11 @@ func Describe() string {
 		{EnvPublicURL, "address under which clients reach the server, e.g. https://jig.example.com; required unless only this machine can reach it"},
 		{EnvTLSCert, "file of the certificate; default none"},
 		{EnvTLSKey, "file of the certificate's key; default none"},
-		{EnvBehindProxy, "true if a proxy in front of the server takes care of TLS; default false"},
 		{EnvServerKey, "file of the key with which the server vouches for principals (`jig server-key new` makes one); default none"},
+		{EnvBehindProxy, "true if a proxy in front of the server takes care of TLS and adds clients to X-Forwarded-For; default false"},
+		{EnvRateKey, "requests a second that each API key may make, twice as many at once; 0 for no limit; default 100"},
+		{EnvRateAddress, "requests a second from each client's address, twice as many at once; 0 for no limit; default 200"},
+		{EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"},
 		{EnvLogLevel, "debug, info, warn or error; default info"},
 		{EnvLogFormat, "text or json; default text"},
 		{EnvStopTimeout, "how long requests may take to finish when the server stops; default 20s"},

@@ -61,5 +61,8 @@ func (s Shell) Tenant() string { return s.app.flags.tenant }
 // Stderr returns the stream for logs and for messages to people.
 func (s Shell) Stderr() io.Writer { return s.app.stderr }
 
+// Failed returns an error that ends the program with exit code 1 and without a message. It is for commands whose output says what failed.
+func (s Shell) Failed() error { return silent(exitFailed) }
+
 // Misuse marks an error as a mistake in the arguments or settings, so that the program ends with exit code 2.
 func (s Shell) Misuse(err error) error { return usage(err) }

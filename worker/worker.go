@@ -176,7 +176,7 @@ func (w *Worker) serveMetrics(ctx context.Context, s Settings, p *parts) error {
 	w.metrics.Read(reading, metrics.Sources{
 		Store: w.store, Budgets: p.budgets, Policies: p.rules, Pool: poolOf(w.store), Backlogs: backlogsOf(w.temporal, s),
 	})
-	stop, err := w.metrics.Serve(ctx, s.MetricsAddress, w.logger)
+	stop, err := w.metrics.Serve(ctx, EnvMetrics, s.MetricsAddress, w.logger)
 	if err == nil {
 		w.others = append(w.others, stop)
 	}

@@ -111,6 +111,7 @@ const expected = `{
 	"github.com/santhosh-tekuri/jsonschema/v6": "Apache-2.0", "github.com/spf13/cobra": "Apache-2.0",
 	"github.com/standard-webhooks/standard-webhooks/libraries": "MIT", "github.com/stretchr/testify": "MIT",
 		"github.com/wI2L/jsondiff":                             "MIT",
+	"github.com/emersion/go-sasl": "MIT", "github.com/emersion/go-smtp": "MIT", "github.com/wneessen/go-mail": "MIT",
 	"github.com/yuin/goldmark": "MIT", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp": "Apache-2.0 BSD-3-Clause",
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc": "Apache-2.0 BSD-3-Clause", "go.opentelemetry.io/otel/exporters/prometheus": "Apache-2.0 BSD-3-Clause",
 	"go.opentelemetry.io/otel/sdk": "Apache-2.0 BSD-3-Clause", "go.opentelemetry.io/otel/sdk/metric": "Apache-2.0 BSD-3-Clause", "go.temporal.io/sdk": "MIT",

@@ -1,6 +1,7 @@
 // Command jig is all of jig in one program: the command line, which starts and watches sessions and decides about calls that wait for a
 // person, and the commands that run jig itself: `jig worker`, `jig server`, `jig migrate`, `jig mark-restored`, `jig api-key`,
-// `jig root-key`, `jig server-key` and `jig openapi`.
+// `jig root-key`, `jig server-key` `jig openapi` and
+// `jig selftest`.
 package main
 
 import (
@@ -27,6 +28,6 @@ func main() {
 func processes(shell starter.Shell) []*cobra.Command {
 	return []*cobra.Command{
 		workerCommand(shell), serverCommand(shell), migrateCommand(shell), markRestoredCommand(shell), apiKeyCommand(shell), rootKeyCommand(shell), serverKeyCommand(shell),
-		openapiCommand(),
+		openapiCommand(), selftestCommand(shell),
 	}
 }

@@ -173,6 +173,56 @@ func cases() map[string]struct {
 			`{tenant="acme"}`,
 			[]series{{`jig_notice_deliveries_oldest_age_seconds{tenant="acme",instance="a"}`: "0x170 0+60x10"}},
 		},
+		"JigNoServer": {
+			series{`up{job="jig-server",instance="a"}`: "1x100 0x80", `up{job="jig",instance="a"}`: "1x180"},
+			`{}`,
+			[]series{
+				{`up{job="jig",instance="a"}`: "1x180"},
+				{`up{job="jig-server",instance="a"}`: "1x100 0x80", `up{job="jig-server",instance="b"}`: "1x180"},
+				{`up{job="jig-server",instance="a"}`: "0x180"},
+			},
+		},
+		"JigServerFails": {
+			series{
+				`jig_http_requests_total{operation="decide",status="503",instance="a"}`: "0x100 0+1x80",
+				`jig_http_requests_total{operation="decide",status="200",instance="a"}`: "0+9x180",
+			},
+			`{operation="decide"}`,
+			[]series{
+				{
+					`jig_http_requests_total{operation="decide",status="503",instance="a"}`: "0x100 0+1x80",
+					`jig_http_requests_total{operation="decide",status="200",instance="a"}`: "0+30x180",
+				},
+				{`jig_http_requests_total{operation="decide",status="500",instance="a"}`: "0x177 0+1x3"},
+				{`jig_http_requests_total{operation="decide",status="409",instance="a"}`: "0+5x180"},
+			},
+		},
+		"JigServerSlow": {
+			series{
+				`jig_http_request_duration_seconds_bucket{operation="decide",le="1",instance="a"}`:    "0+1x180",
+				`jig_http_request_duration_seconds_bucket{operation="decide",le="2.5",instance="a"}`:  "0+3x180",
+				`jig_http_request_duration_seconds_bucket{operation="decide",le="+Inf",instance="a"}`: "0+3x180",
+			},
+			`{operation="decide"}`,
+			[]series{{
+				`jig_http_request_duration_seconds_bucket{operation="decide",le="1",instance="a"}`:    "0+3x180",
+				`jig_http_request_duration_seconds_bucket{operation="decide",le="2.5",instance="a"}`:  "0+3x180",
+				`jig_http_request_duration_seconds_bucket{operation="decide",le="+Inf",instance="a"}`: "0+3x180",
+			}},
+		},
+		"JigCredentialsRefused": {
+			series{
+				`jig_http_refused_total{reason="unauthenticated",instance="a"}`: "0+4x180",
+				`jig_http_refused_total{reason="unauthenticated",instance="b"}`: "0+4x180",
+			},
+			`{}`,
+			[]series{{`jig_http_refused_total{reason="unauthenticated",instance="a"}`: "0+4x180"}, {`jig_http_refused_total{reason="scope",instance="a"}`: "0+50x180"}},
+		},
+		"JigRequestsLimited": {
+			series{`jig_http_refused_total{reason="rate_of_key",instance="a"}`: "0x100 0+20x80"},
+			`{reason="rate_of_key"}`,
+			[]series{{`jig_http_refused_total{reason="rate_of_key",instance="a"}`: "900x180"}, {`jig_http_refused_total{reason="host",instance="a"}`: "0+50x180"}},
+		},
 	}
 }
 

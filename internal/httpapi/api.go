@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -21,6 +22,14 @@ type Options struct {
 	Ready func(ctx context.Context) error
 	// Hosts are the values of the Host header that are accepted, in lower case. Empty accepts all.
 	Hosts []string
+	// RatePerKey and RatePerAddress are how many requests a second each API key and each address of clients may make; 0 means no limit.
+	RatePerKey, RatePerAddress int
+	// BehindProxy says that the addresses of clients are in the header X-Forwarded-For.
+	BehindProxy bool
+	// Observer is told about requests. Default: nobody.
+	Observer Observer
+	// Now is the clock of the rate limits. Default: time.Now.
+	Now func() time.Time
 	// Logger receives a line for each request. Default: slog.Default().
 	Logger *slog.Logger
 }
@@ -31,6 +40,8 @@ type API struct {
 	mux     *http.ServeMux
 	huma    huma.API
 	leases  leases
+	// byKey and byAddress limit the rate of requests.
+	byKey, byAddress *limiter
 	// drained is closed when the server stops, so that streams and waiting requests end.
 	drained chan struct{}
 	drain   sync.Once
@@ -41,7 +52,16 @@ func New(o Options) *API {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	a := &API{options: o, mux: http.NewServeMux(), leases: leases{held: map[string]map[*lease]struct{}{}}, drained: make(chan struct{})}
+	if o.Observer == nil {
+		o.Observer = nobody{}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	a := &API{
+		options: o, mux: http.NewServeMux(), leases: leases{held: map[string]map[*lease]struct{}{}}, drained: make(chan struct{}),
+		byKey: newLimiter(o.RatePerKey), byAddress: newLimiter(o.RatePerAddress),
+	}
 	replaceErrors()
 	a.huma = humago.New(a.mux, settings())
 	a.register()

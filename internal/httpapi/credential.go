@@ -23,17 +23,35 @@ const (
 	reasonScope      = "scope"
 )
 
+// Further reasons for which requests are refused, for the observer.
+const (
+	refusedHost    = "host"
+	refusedAddress = "rate_of_address"
+	refusedKey     = "rate_of_key"
+)
+
 // authenticate returns the middleware that lets only keys with a scope pass. What it finds is the only source of tenant and principal.
 func (a *API) authenticate(scope string) func(ctx huma.Context, next func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
+		exchangeOf(ctx.Context()).operation = ctx.Operation().OperationID
 		key, err := a.credential(ctx.Context(), r.Header.Values("Authorization"))
 		if err != nil {
-			a.refuse(w, r, a.problemOf(ctx.Context(), err))
+			p := a.problemOf(ctx.Context(), err)
+			if p.Status == http.StatusUnauthorized {
+				a.options.Observer.Refused(reasonCredential)
+			}
+			a.refuse(w, r, p)
 			return
 		}
 		exchangeOf(ctx.Context()).key = key
+		if wait := a.byKey.take(key.ID, a.options.Now()); wait > 0 {
+			a.options.Observer.Refused(refusedKey)
+			a.refuse(w, r, tooMany("with this API key", wait))
+			return
+		}
 		if !key.Allows(scope) {
+			a.options.Observer.Refused(reasonScope)
 			a.refuse(w, r, failed(http.StatusForbidden, jig.Errorf(jig.CodeNotPermitted, "the API key does not have the scope %s", scope).
 				WithReason(reasonScope).WithHint("`jig api-key create --scope` makes a key with other scopes")))
 			return
@@ -146,7 +164,8 @@ func (l *leases) check(ctx context.Context, keys Keys) error {
 
 // patiently returns a context for work that waits: it ends after a time, when the key loses its validity, and when the server stops.
 func (a *API) patiently(ctx context.Context, wait time.Duration) (context.Context, func()) {
-	ctx, over := a.leases.hold(ctx, exchangeOf(ctx).key.ID)
+	x, began := exchangeOf(ctx), time.Now()
+	ctx, over := a.leases.hold(ctx, x.key.ID)
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	stop := make(chan struct{})
 	go func() {
@@ -158,6 +177,7 @@ func (a *API) patiently(ctx context.Context, wait time.Duration) (context.Contex
 	}()
 	return ctx, func() {
 		close(stop)
+		x.waited += time.Since(began)
 		cancel()
 		over()
 	}

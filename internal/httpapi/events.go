@@ -79,6 +79,9 @@ func (a *API) getEvents(ctx context.Context, in *eventsRequest) (*eventsAnswer, 
 		_, w := humago.Unwrap(c)
 		ctx, over := a.leases.hold(c.Context(), exchangeOf(c.Context()).key.ID)
 		defer over()
+		exchangeOf(c.Context()).streams = true
+		a.options.Observer.StreamOpened()
+		defer a.options.Observer.StreamClosed()
 		a.stream(ctx, &stream{w: w, control: http.NewResponseController(w), after: after}, tenant, session)
 	}}, nil
 }

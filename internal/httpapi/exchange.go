@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"path"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ const (
 	bodyTimeout = 20 * time.Second
 	// answerTimeout is how long an answer may take, not counting streams. It is longer than the longest wait that a client may ask for.
 	answerTimeout = 2 * time.Minute
+	// statusClosed is counted for a client that has gone before it got an answer, as proxies do.
+	statusClosed = 499
 )
 
 // Names of headers.
@@ -39,6 +42,11 @@ type exchange struct {
 	request *http.Request
 	// body holds what was read of the request's body, for [exchange.values].
 	body bytes.Buffer
+	// operation is the id of the operation, once its credential is checked.
+	operation string
+	// waited is how long the client asked to wait and did, and streams says that the answer is a stream.
+	waited  time.Duration
+	streams bool
 	// key is the credential, once it was checked.
 	key apikey.Key
 }
@@ -65,12 +73,26 @@ func (a *API) Handler() http.Handler {
 		answer := &recorder{ResponseWriter: w}
 		defer a.finish(ctx, answer, x, began)
 		a.protect(answer, x.id)
+		control := http.NewResponseController(answer)
+		_ = control.SetWriteDeadline(began.Add(answerTimeout)) //nolint:errcheck // not every writer has deadlines
+		if r.ContentLength != 0 {                              // huma ends the deadline when it has read the body
+			_ = control.SetReadDeadline(began.Add(bodyTimeout)) //nolint:errcheck // not every reader has deadlines
+		}
 		if !a.expects(r) {
+			a.options.Observer.Refused(refusedHost)
 			a.refuse(answer, r, failed(http.StatusMisdirectedRequest, invalid("this server does not serve the host of the request").
 				WithHint("use the address in JIG_PUBLIC_URL")))
 			return
 		}
-		_ = http.NewResponseController(answer).SetWriteDeadline(began.Add(answerTimeout)) //nolint:errcheck // not every writer has deadlines
+		if wait := a.byAddress.take(a.addressOf(r), a.options.Now()); wait > 0 && !probe(r) {
+			a.options.Observer.Refused(refusedAddress)
+			a.refuse(answer, r, tooMany("from this address", wait))
+			return
+		}
+		if !cleanPath(r.URL.Path) {
+			a.refuse(answer, r, failed(http.StatusNotFound, notFound()))
+			return
+		}
 		a.mux.ServeHTTP(answer, r)
 	})
 }
@@ -93,8 +115,17 @@ func (a *API) protect(w http.ResponseWriter, id string) {
 
 // expects reports whether the request names a host of this server. Probes may come to any address.
 func (a *API) expects(r *http.Request) bool {
-	return len(a.options.Hosts) == 0 || r.URL.Path == "/healthz" || r.URL.Path == "/readyz" || slices.Contains(a.options.Hosts, strings.ToLower(r.Host))
+	return len(a.options.Hosts) == 0 || probe(r) || slices.Contains(a.options.Hosts, strings.ToLower(r.Host))
 }
+
+// cleanPath reports whether a path is one that the mux answers itself. It would answer others with a page that repeats them.
+func cleanPath(p string) bool {
+	clean := path.Clean(p)
+	return strings.HasPrefix(p, "/") && (p == clean || p == clean+"/")
+}
+
+// probe reports whether a request asks for the state of the process.
+func probe(r *http.Request) bool { return r.URL.Path == "/healthz" || r.URL.Path == "/readyz" }
 
 // finish answers 500 if the request's goroutine panicked, and logs the request. The log has no values of the request.
 func (a *API) finish(ctx context.Context, w *recorder, x *exchange, began time.Time) {
@@ -107,7 +138,14 @@ func (a *API) finish(ctx context.Context, w *recorder, x *exchange, began time.T
 			a.refuse(w, x.request, malformed(http.StatusInternalServerError, nil))
 		}
 	}
-	a.options.Logger.InfoContext(ctx, "request", slog.String("request_id", x.id), slog.String("operation", x.request.Pattern), slog.Int("status", w.status),
+	took, status := time.Since(began)-x.waited, w.status
+	if x.streams {
+		took = 0
+	} else if ctx.Err() != nil {
+		took, status = 0, statusClosed
+	}
+	a.options.Observer.Requested(x.operation, status, took)
+	a.options.Logger.InfoContext(ctx, "request", slog.String("request_id", x.id), slog.String("operation", x.request.Pattern), slog.Int("status", status),
 		slog.Duration("took", time.Since(began)), slog.String("tenant", x.key.Tenant), slog.String("key", x.key.ID))
 }
 

@@ -58,6 +58,9 @@ type engine struct {
 	decided []jig.Decision
 	result  func(ctx context.Context) error
 	status  jig.Status
+	// listed are the tenants whose approvals were listed, from is the last cursor of such a list, and next the one of its answer.
+	listed     []string
+	from, next string
 }
 
 func (e *engine) Start(_ context.Context, o client.StartOptions) (client.Started, error) {
@@ -67,6 +70,11 @@ func (e *engine) Start(_ context.Context, o client.StartOptions) (client.Started
 func (e *engine) Decide(_ context.Context, _, id string, list []jig.Decision) (protocol.DecideResult, error) {
 	e.decided = append(e.decided, list...)
 	return protocol.DecideResult{SessionID: id, Decisions: []jig.Ruled{{Call: list[0].Call, Outcome: jig.DecisionAccepted}}}, nil
+}
+
+func (e *engine) Pending(_ context.Context, tenant string, _ jig.PendingFilter, cursor string, _ int) (protocol.ApprovalsPage, error) {
+	e.listed, e.from = append(e.listed, tenant), cursor
+	return protocol.ApprovalsPage{Next: e.next}, nil
 }
 
 func (e *engine) Result(ctx context.Context, _, _ string) (protocol.PassResult, error) {
@@ -132,11 +140,18 @@ type site struct {
 
 func newSite(t *testing.T, hosts ...string) *site {
 	t.Helper()
+	return newSiteWith(t, func(o *httpapi.Options) { o.Hosts = hosts })
+}
+
+func newSiteWith(t *testing.T, change func(o *httpapi.Options)) *site {
+	t.Helper()
 	s := &site{t: t, engine: &engine{status: jig.StatusWorking}, keys: &keys{list: map[string]apikey.Key{}}, log: newLog()}
-	s.api = httpapi.New(httpapi.Options{
-		Engine: httpapi.Engine{Sessions: s.engine, Calls: s.engine, Reviews: s.engine}, Keys: s.keys, Log: s.log, Hosts: hosts,
+	options := httpapi.Options{
+		Engine: httpapi.Engine{Sessions: s.engine, Calls: s.engine, Reviews: s.engine}, Keys: s.keys, Log: s.log,
 		Ready: func(context.Context) error { return nil }, Logger: slog.New(slog.DiscardHandler),
-	})
+	}
+	change(&options)
+	s.api = httpapi.New(options)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { s.api.Run(ctx) })
@@ -256,6 +271,7 @@ func TestErrors_RepeatNoValue(t *testing.T) {
 		"an unknown query":    {"/v1/sessions?x=" + secret, "", ""},
 		"a path":              {"/v1/sessions/" + secret + "/result", "", ""},
 		"an unknown path":     {"/v1/" + secret, "", ""},
+		"an unclean path":     {"/v1//" + secret, "", ""},
 		"a tool":              {"/v1/tools/" + secret + "/calls", `{}`, ""},
 		"a wrong limit":       {"/v1/sessions?limit=" + secret, "", ""},
 		"a decision":          {"/v1/approvals/x/decision", `{"call":"1.1","answer":"` + secret + `","digest":"d"}`, ""},

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
@@ -53,6 +54,26 @@ type Keys interface {
 	// ValidAPIKeys returns those of the given keys that are valid now.
 	ValidAPIKeys(ctx context.Context, ids []string) ([]string, error)
 }
+
+// Observer counts what the server does.
+type Observer interface {
+	// Requested is called after each request. The operation is empty if there is none at its address. took does not include the time that the
+	// client asked to wait, and is 0 for streams.
+	Requested(operation string, status int, took time.Duration)
+	// Refused is called for each request that is refused because of its credential, its host or a rate limit, with the reason.
+	Refused(reason string)
+	// StreamOpened and StreamClosed are called for each event stream.
+	StreamOpened()
+	StreamClosed()
+}
+
+// nobody is an observer that counts nothing.
+type nobody struct{}
+
+func (nobody) Requested(string, int, time.Duration) {}
+func (nobody) Refused(string)                       {}
+func (nobody) StreamOpened()                        {}
+func (nobody) StreamClosed()                        {}
 
 // Log is the event logs of sessions.
 type Log interface {

@@ -105,6 +105,9 @@ func (a *API) problemOf(ctx context.Context, err error) *problem {
 	var p *problem
 	if !errors.As(err, &p) {
 		e := jig.AsError(err)
+		if ctx.Err() != nil { // whatever failed, it did because nobody waits for it anymore
+			e = jig.Errorf(jig.CodeTimeout, "the client has closed the connection")
+		}
 		if e.Code == jig.CodeInternal && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 			e = jig.Errorf(jig.CodeTimeout, "the request took too long")
 		}
@@ -153,7 +156,10 @@ var replaced sync.Once
 func replaceErrors() {
 	replaced.Do(func() {
 		huma.NewError = func(status int, _ string, places ...error) huma.StatusError { return malformed(status, places) }
-		huma.NewErrorWithContext = func(ctx huma.Context, status int, _ string, places ...error) huma.StatusError {
+		huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, places ...error) huma.StatusError {
+			if message == "cannot read request body" { // huma takes a body that ends early for its own failure
+				status = http.StatusBadRequest
+			}
 			return malformed(status, places).within(exchangeOf(ctx.Context()))
 		}
 	})

@@ -179,9 +179,9 @@ type poolMetrics struct {
 	connections, most, acquired, waited, in *prometheus.Desc
 }
 
-func newPoolMetrics(m *Metrics, stats func() Pool) prometheus.Collector {
+func newPoolMetrics(e *exported, stats func() Pool) prometheus.Collector {
 	desc := func(kind, name, help string, labels ...string) *prometheus.Desc {
-		return m.desc(ScopeProcess, kind, name, help, labels...)
+		return e.desc(ScopeProcess, kind, name, help, labels...)
 	}
 	return &poolMetrics{
 		stats:       stats,

@@ -30,11 +30,23 @@ const (
 	histogram = "histogram"
 )
 
-// Metrics holds the metrics of one worker. Its methods are safe for concurrent use.
-type Metrics struct {
+// exported holds the metrics of one process. Its methods are safe for concurrent use.
+type exported struct {
 	registry *prometheus.Registry
 	families []Family
 	sdk      *sdkMetrics
+}
+
+// newExported returns the metrics that every process has: those of Go, of the process and of Temporal's SDK.
+func newExported() *exported {
+	e := &exported{registry: prometheus.NewRegistry(), sdk: newSDKMetrics()}
+	e.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), e.sdk)
+	return e
+}
+
+// Metrics holds the metrics of one worker. Its methods are safe for concurrent use.
+type Metrics struct {
+	*exported
 
 	tenants, tools, models *names
 	limits, rules, rates   *names
@@ -54,12 +66,9 @@ type Metrics struct {
 // New returns metrics that count from now on.
 func New() *Metrics {
 	m := &Metrics{
-		registry: prometheus.NewRegistry(), sdk: newSDKMetrics(),
-		tenants: newNames(maxTenants), tools: newNames(maxTools), models: newNames(maxModels), limits: newNames(maxLimits), rules: newNames(maxRules), rates: newNames(maxLimits),
+		exported: newExported(),
+		tenants:  newNames(maxTenants), tools: newNames(maxTools), models: newNames(maxModels), limits: newNames(maxLimits), rules: newNames(maxRules), rates: newNames(maxLimits),
 	}
-	m.registry.MustRegister(
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), m.sdk,
-	)
 	m.sessionsStarted = m.counter("jig_sessions_started_total", "Sessions that this worker has started.", "tenant")
 	m.sessionsEnded = m.counter("jig_sessions_ended_total", "Sessions that this worker has ended, by status.", "tenant", "status")
 	m.callsEnded = m.counter("jig_calls_ended_total", "Calls that have their final status, by status.", "tool", "status")
@@ -89,27 +98,27 @@ func callBuckets() []float64 { return []float64{.005, .025, .1, .5, 1, 2.5, 5, 1
 // modelBuckets are the upper bounds of jig_model_request_duration_seconds.
 func modelBuckets() []float64 { return []float64{.1, .25, .5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300} }
 
-func (m *Metrics) counter(name, help string, labels ...string) *prometheus.CounterVec {
+func (e *exported) counter(name, help string, labels ...string) *prometheus.CounterVec {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	m.own(Family{Name: name, Kind: counter, Help: help, Labels: labels, Scope: ScopeProcess})
-	m.registry.MustRegister(v)
+	e.own(Family{Name: name, Kind: counter, Help: help, Labels: labels, Scope: ScopeProcess})
+	e.registry.MustRegister(v)
 	return v
 }
 
-func (m *Metrics) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+func (e *exported) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-	m.own(Family{Name: name, Kind: histogram, Help: help, Labels: labels, Scope: ScopeProcess})
-	m.registry.MustRegister(v)
+	e.own(Family{Name: name, Kind: histogram, Help: help, Labels: labels, Scope: ScopeProcess})
+	e.registry.MustRegister(v)
 	return v
 }
 
 // desc describes a metric that is read when it is scraped.
-func (m *Metrics) desc(scope Scope, kind, name, help string, labels ...string) *prometheus.Desc {
-	m.own(Family{Name: name, Kind: kind, Help: help, Labels: labels, Scope: scope})
+func (e *exported) desc(scope Scope, kind, name, help string, labels ...string) *prometheus.Desc {
+	e.own(Family{Name: name, Kind: kind, Help: help, Labels: labels, Scope: scope})
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-func (m *Metrics) own(f Family) { m.families = append(m.families, f) }
+func (e *exported) own(f Family) { e.families = append(e.families, f) }
 
 // Families lists jig's own metrics, without those of Go, the process and Temporal's SDK.
-func (m *Metrics) Families() []Family { return m.families }
+func (e *exported) Families() []Family { return e.families }

@@ -92,7 +92,7 @@ func (s sources) read(ctx context.Context, m *metrics.Metrics) {
 func serve(t *testing.T, m *metrics.Metrics) (url string, log *bytes.Buffer) {
 	t.Helper()
 	log = &bytes.Buffer{}
-	stop, err := m.Serve(t.Context(), "127.0.0.1:0", slog.New(slog.NewTextHandler(log, nil)))
+	stop, err := m.Serve(t.Context(), "JIG_METRICS_ADDRESS", "127.0.0.1:0", slog.New(slog.NewTextHandler(log, nil)))
 	require.NoError(t, err)
 	t.Cleanup(stop)
 	address := regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(log.String())
@@ -251,15 +251,15 @@ func TestScrape_WithoutTheStore(t *testing.T) {
 func TestServe(t *testing.T) {
 	t.Parallel()
 	m := metrics.New()
-	stop, err := m.Serve(t.Context(), "", slog.New(slog.DiscardHandler))
+	stop, err := m.Serve(t.Context(), "JIG_METRICS_ADDRESS", "", slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	stop()
-	_, err = m.Serve(t.Context(), "nowhere", slog.New(slog.DiscardHandler))
+	_, err = m.Serve(t.Context(), "JIG_METRICS_ADDRESS", "nowhere", slog.New(slog.DiscardHandler))
 	require.Equal(t, "JIG_METRICS_ADDRESS", jig.AsError(err).Field)
 	require.Contains(t, jig.AsError(err).Hint, "9464")
 
 	var log bytes.Buffer
-	stop, err = m.Serve(t.Context(), "127.0.0.1:0", slog.New(slog.NewTextHandler(&log, nil)))
+	stop, err = m.Serve(t.Context(), "JIG_METRICS_ADDRESS", "127.0.0.1:0", slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
 	stop()
 	address := regexp.MustCompile(`address=(\S+)`).FindStringSubmatch(log.String())

@@ -15,8 +15,8 @@ const (
 const (
 	// other is the label that all names beyond a bound share.
 	other = "(other)"
-	// noTool is the label of calls of tools that do not exist, whose names models make up.
-	noTool = "(none)"
+	// none is the label of calls of tools that do not exist, whose names models make up, and of requests for operations that do not exist.
+	none = "(none)"
 )
 
 // names bounds the values of a label: the first ones are kept, all others become other.

@@ -49,7 +49,7 @@ func (m *Metrics) CallStarted(tool string, attempt int) {
 // CallEnded counts a call with its final status. took is 0 for a call that no attempt has ended.
 func (m *Metrics) CallEnded(tool string, status jig.CallStatus, code jig.Code, took time.Duration) {
 	if code == jig.CodeToolNotFound && took == 0 {
-		tool = noTool
+		tool = none
 	} else {
 		tool = m.tools.of(tool)
 	}

@@ -26,7 +26,7 @@ func newSDKMetrics() *sdkMetrics {
 }
 
 // Temporal returns a handler for the options of a Temporal client, which makes the SDK's metrics part of these.
-func (m *Metrics) Temporal() sdk.MetricsHandler { return sdkHandler{metrics: m.sdk} }
+func (e *exported) Temporal() sdk.MetricsHandler { return sdkHandler{metrics: e.sdk} }
 
 // Describe implements prometheus.Collector. It describes nothing, because the SDK decides which metrics there are.
 func (*sdkMetrics) Describe(chan<- *prometheus.Desc) {}

@@ -12,19 +12,20 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Serve serves the metrics at /metrics on address until stop is called. If address is empty, it does nothing.
-func (m *Metrics) Serve(ctx context.Context, address string, logger *slog.Logger) (stop func(), err error) {
+// Serve serves the metrics at /metrics on address until stop is called. If address is empty, it does nothing. Errors name the setting from
+// which the address comes.
+func (e *exported) Serve(ctx context.Context, setting, address string, logger *slog.Logger) (stop func(), err error) {
 	if address == "" {
 		return func() {}, nil
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "metrics cannot be served at %s: %w", address, err).WithField("JIG_METRICS_ADDRESS").
+		return nil, jig.Errorf(jig.CodeInvalidInput, "metrics cannot be served at %s: %w", address, err).WithField(setting).
 			WithHint("use a free host:port, e.g. 127.0.0.1:9464; without the setting no metrics are served")
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorLog: scrapeLog{ctx: ctx, logger: logger}, ErrorHandling: promhttp.ContinueOnError, Registry: m.registry,
+	mux.Handle("/metrics", promhttp.HandlerFor(e.registry, promhttp.HandlerOpts{
+		ErrorLog: scrapeLog{ctx: ctx, logger: logger}, ErrorHandling: promhttp.ContinueOnError, Registry: e.registry,
 	}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: readTimeout}
 	served := make(chan struct{})

@@ -66,7 +66,7 @@ func (m *Metrics) Read(ctx context.Context, s Sources) {
 	m.registry.MustRegister(
 		newApprovalMetrics(ctx, m, s.Store, readAge, decisionLag), newPolicyGauges(ctx, m, s.Policies),
 		newSessionGauges(ctx, m, s.Store), newDeliveryGauges(ctx, m, s.Store), newBudgetGauges(ctx, m, s.Store, s.Budgets),
-		newBacklogGauges(ctx, m, s.Backlogs), newPoolMetrics(m, s.Pool),
+		newBacklogGauges(ctx, m, s.Backlogs), newPoolMetrics(m.exported, s.Pool),
 	)
 }
 

@@ -46,7 +46,7 @@ func WordsOf(n jig.Notice, publicURL string) Words {
 		add("Status", string(n.Status))
 		add("Decided by", n.By)
 		add("Reason", n.Reason)
-	default:
+	case jig.NoticeRequested, jig.NoticeReminder, jig.NoticeEscalated, jig.NoticeDelegated:
 		add("Who may decide", approvers(n))
 		if a.ExpiresAt.Year() > 1 {
 			add("Until", a.ExpiresAt.UTC().Format("2006-01-02 15:04 MST"))

@@ -68,6 +68,19 @@ func (r *Reader) Number(name string, otherwise int) int {
 	return n
 }
 
+// Count returns a whole number of at least 0.
+func (r *Reader) Count(name string, otherwise int) int {
+	v := r.Text(name, "")
+	if v == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 0 {
+		r.Refuse(name, "a whole number of at least 0")
+	}
+	return n
+}
+
 // Duration returns a duration such as 20s.
 func (r *Reader) Duration(name string, otherwise time.Duration) time.Duration {
 	v := r.Text(name, "")

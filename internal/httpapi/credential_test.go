@@ -1,0 +1,89 @@
+package httpapi_test
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/internal/identity/apikey"
+)
+
+// with makes a request with exactly these Authorization headers.
+func (s *site) with(path string, authorization ...string) (reply, string) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
+	require.NoError(s.t, err)
+	request.Header["Authorization"] = authorization
+	answer, err := http.DefaultClient.Do(request)
+	require.NoError(s.t, err)
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(s.t, err)
+	return reply{answer.StatusCode, answer.Header}, string(text)
+}
+
+// The answer to a credential that does not count does not say what is wrong with it.
+func TestCredential_IsRefusedWithoutAReason(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	other, _, _ := apikey.New()
+	answer, expected := s.with("/v1/me")
+	require.Equal(t, http.StatusUnauthorized, answer.StatusCode)
+	require.Equal(t, `Bearer realm="jig"`, answer.Header.Get("WWW-Authenticate"))
+	expected = strings.ReplaceAll(expected, answer.Header.Get("X-Request-Id"), "")
+	for name, headers := range map[string][]string{
+		"an unknown key":         {"Bearer " + other},
+		"another secret":         {"Bearer " + s.key[:len(s.key)-4] + "aaaa"},
+		"another scheme":         {"Basic " + s.key},
+		"a name and a password":  {"Basic " + base64.StdEncoding.EncodeToString([]byte("ana:"+s.key))},
+		"no scheme":              {s.key},
+		"two credentials":        {"Bearer " + s.key, "Bearer " + s.key},
+		"something else":         {"Bearer secret"},
+		"an empty one":           {""},
+		"two keys in one header": {"Bearer " + s.key + ", Bearer " + s.key},
+	} {
+		answer, body := s.with("/v1/me", headers...)
+		require.Equal(t, http.StatusUnauthorized, answer.StatusCode, name)
+		require.Equal(t, "unauthenticated", problem(t, answer, body).Reason, name)
+		require.Equal(t, expected, strings.ReplaceAll(body, answer.Header.Get("X-Request-Id"), ""), name)
+	}
+	answer, _ = s.with("/v1/me", "bearer "+s.key)
+	require.Equal(t, http.StatusOK, answer.StatusCode, "the name of the scheme has no case")
+}
+
+// Requests act in the tenant of the key, whatever else they name.
+func TestCredential_DecidesTheTenant(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.key = s.keys.add("umbrella", apikey.Scopes()...)
+	answer, body := s.send(http.MethodGet, "/v1/me", "", "X-Tenant", "acme")
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	require.Contains(t, body, `"tenant":"umbrella"`)
+	answer, body = s.send(http.MethodGet, "/v1/approvals", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	require.Equal(t, []string{"umbrella"}, s.engine.listed)
+	answer, _ = s.send(http.MethodGet, "/v1/approvals?tenant=acme", "")
+	require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode, "no operation takes a tenant")
+}
+
+// A cursor continues only the list that it came from.
+func TestApprovals_CursorBelongsToItsFilter(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.engine.next = "row-40"
+	_, body := s.send(http.MethodGet, "/v1/approvals?tool=file.*", "")
+	require.Contains(t, body, `.row-40"`)
+	cursor := body[strings.Index(body, `"next_cursor":"`)+len(`"next_cursor":"`) : strings.LastIndex(body, `"`)]
+	answer, body := s.send(http.MethodGet, "/v1/approvals?tool=file.*&cursor="+cursor, "")
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	require.Equal(t, "row-40", s.engine.from)
+	for _, other := range []string{"/v1/approvals?cursor=", "/v1/approvals?tool=http.*&cursor=", "/v1/approvals?tool=file.*&can_decide=true&cursor="} {
+		answer, body := s.send(http.MethodGet, other+cursor, "")
+		require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode, body)
+		require.Equal(t, "cursor", problem(t, answer, body).Field)
+	}
+}

@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/cache"
+)
+
+// maxLimited bounds for how many credentials and for how many addresses the server remembers how much they ask. If there are more, it forgets
+// who has asked for nothing the longest.
+const maxLimited = 20_000
+
+// reasonRate is the reason of the problem with which rate limits refuse requests.
+const reasonRate = "rate"
+
+// limiter limits how many requests a second each key may make. Twice as many may come at once.
+type limiter struct {
+	perSecond int
+	seen      *cache.Cache[string, *rate.Limiter]
+}
+
+// newLimiter returns a limiter; 0 means no limit.
+func newLimiter(perSecond int) *limiter {
+	return &limiter{perSecond: perSecond, seen: cache.New[string, *rate.Limiter](0, maxLimited)}
+}
+
+// take counts a request. It returns 0, or how long the client must wait before a request is accepted.
+func (l *limiter) take(key string, now time.Time) time.Duration {
+	if l.perSecond == 0 {
+		return 0
+	}
+	bucket, err := l.seen.Get(key, func(*rate.Limiter, bool) (*rate.Limiter, error) {
+		return rate.NewLimiter(rate.Limit(l.perSecond), 2*l.perSecond), nil
+	})
+	if err != nil || bucket.AllowN(now, 1) { // the function above never fails
+		return 0
+	}
+	return time.Duration(float64(time.Second) * (1 - bucket.TokensAt(now)) / float64(l.perSecond))
+}
+
+// tooMany returns the problem for a client that must wait.
+func tooMany(what string, wait time.Duration) *problem {
+	e := jig.Errorf(jig.CodeRateLimited, "there are too many requests %s", what).WithReason(reasonRate).WithHint("wait for the time in the header Retry-After")
+	e.RetryAfter = wait
+	return failed(http.StatusTooManyRequests, e)
+}
+
+// addressOf returns the address of a client, for the limits: that of the connection or, behind a proxy, the last one in X-Forwarded-For, which
+// the proxy has added itself. Clients choose freely among the addresses of their IPv6 network, so these count as one.
+func (a *API) addressOf(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	if forwarded := r.Header.Values("X-Forwarded-For"); a.options.BehindProxy && len(forwarded) > 0 {
+		list := strings.Split(forwarded[len(forwarded)-1], ",")
+		if last := strings.TrimSpace(list[len(list)-1]); last != "" {
+			host = last
+		}
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		if ported, portErr := netip.ParseAddrPort(host); portErr == nil { // some proxies add the port
+			ip, err = ported.Addr(), nil
+		}
+	}
+	if err != nil {
+		return "other"
+	}
+	if ip = ip.Unmap().WithZone(""); ip.Is4() {
+		return ip.String()
+	}
+	network, err := ip.Prefix(64)
+	if err != nil {
+		return "other"
+	}
+	return network.String()
+}

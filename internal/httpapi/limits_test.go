@@ -1,0 +1,149 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/httpapi"
+	"github.com/jig-run/jig/internal/identity/apikey"
+)
+
+// counts is an observer.
+type counts struct {
+	mu       sync.Mutex
+	requests map[string]int
+	refused  map[string]int
+	streams  int
+}
+
+func newCounts() *counts { return &counts{requests: map[string]int{}, refused: map[string]int{}} }
+
+func (c *counts) Requested(operation string, status int, _ time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests[fmt.Sprint(operation, " ", status)]++
+}
+
+func (c *counts) Refused(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused[reason]++
+}
+
+func (c *counts) StreamOpened() { c.move(1) }
+func (c *counts) StreamClosed() { c.move(-1) }
+
+func (c *counts) move(by int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.streams += by
+}
+
+func (c *counts) open() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.streams
+}
+
+// stopped is a clock that does not go on.
+func stopped() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) }
+
+// ask makes a request without a connection, from an address.
+func (s *site) ask(address, forwarded, key string) *httptest.ResponseRecorder {
+	s.t.Helper()
+	request := httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, "/v1/me", nil)
+	request.RemoteAddr = address
+	if forwarded != "" {
+		request.Header.Set("X-Forwarded-For", forwarded)
+	}
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	w := httptest.NewRecorder()
+	s.api.Handler().ServeHTTP(w, request)
+	return w
+}
+
+// Twice the rate may come at once; the next request is refused, with the time to wait. Each key and each address has its own limit.
+func TestRates_AreLimited(t *testing.T) {
+	t.Parallel()
+	seen := newCounts()
+	s := newSiteWith(t, func(o *httpapi.Options) { o.RatePerKey, o.RatePerAddress, o.Observer, o.Now = 1, 3, seen, stopped })
+	other := s.keys.add("acme", apikey.Scopes()...)
+	require.Equal(t, 200, s.ask("192.0.2.1:1", "", s.key).Code)
+	require.Equal(t, 200, s.ask("192.0.2.1:2", "", s.key).Code)
+	refused := s.ask("192.0.2.1:3", "", s.key)
+	require.Equal(t, http.StatusTooManyRequests, refused.Code)
+	p := problem(t, reply{refused.Code, refused.Result().Header}, refused.Body.String())
+	require.Equal(t, []string{string(jig.CodeRateLimited), "rate"}, []string{p.Code, p.Reason})
+	require.Equal(t, "1", refused.Header().Get("Retry-After"))
+	require.Equal(t, 200, s.ask("192.0.2.1:4", "", other).Code, "another key of the same principal")
+
+	require.Equal(t, 401, s.ask("192.0.2.1:5", "", "").Code)
+	require.Equal(t, 401, s.ask("192.0.2.1:5", "", "").Code)
+	require.Equal(t, 429, s.ask("192.0.2.1:5", "203.0.113.9", "").Code, "a client cannot name another address")
+	require.Equal(t, 401, s.ask("192.0.2.2:5", "", "").Code, "another address")
+	require.Equal(t, map[string]int{"rate_of_key": 1, "rate_of_address": 1, "unauthenticated": 3}, seen.refused)
+	require.Equal(t, map[string]int{"get-me 200": 3, "get-me 429": 1, " 429": 1, "get-me 401": 3}, seen.requests)
+	for range 5 {
+		answer, _ := s.send(http.MethodGet, "/healthz", "")
+		require.Equal(t, http.StatusOK, answer.StatusCode, "probes have no limit")
+	}
+}
+
+// Behind a proxy, the address is the one that the proxy has added. IPv6 addresses of one network count as one.
+func TestRates_BehindAProxy(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, func(o *httpapi.Options) { o.RatePerAddress, o.BehindProxy, o.Now = 1, true, stopped })
+	for client, want := range map[string][]string{
+		"an address":          {"198.51.100.1", "198.51.100.1", "1.2.3.4, 198.51.100.1"},
+		"an address and port": {"198.51.100.2:4711", "198.51.100.2:4712", "198.51.100.2"},
+		"a network":           {"2001:db8::1", "2001:db8::2", "[2001:db8:0:0:ff::3]:80"},
+		"no address":          {"unknown", "_hidden", "nonsense"},
+		"the proxy itself":    {"", "", ""},
+	} {
+		got := []int{}
+		for _, forwarded := range want {
+			got = append(got, s.ask("192.0.2.1:1", forwarded, "").Code)
+		}
+		require.Equal(t, []int{401, 401, 429}, got, client)
+	}
+}
+
+// The server remembers a bounded number of addresses, so that many addresses cannot fill its memory.
+func TestRates_AreBounded(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, func(o *httpapi.Options) { o.RatePerAddress, o.BehindProxy, o.Now = 1, true, stopped })
+	forget := func(n int) {
+		for i := range n {
+			s.ask("192.0.2.1:1", "10."+strconv.Itoa(i>>16)+"."+strconv.Itoa(i>>8&255)+"."+strconv.Itoa(i&255), "")
+		}
+	}
+	for range 3 {
+		s.ask("192.0.2.1:1", "198.51.100.1", "")
+	}
+	require.Equal(t, 429, s.ask("192.0.2.1:1", "198.51.100.1", "").Code)
+	forget(20_000)
+	require.Equal(t, 401, s.ask("192.0.2.1:1", "198.51.100.1", "").Code, "the oldest of more than 20,000 addresses is forgotten")
+}
+
+func TestStreams_AreCounted(t *testing.T) {
+	t.Parallel()
+	seen := newCounts()
+	s := newSiteWith(t, func(o *httpapi.Options) { o.Observer = seen })
+	s.log.add(jig.EventSessionStarted)
+	stream := s.follow()
+	stream.until(t, "id: 1")
+	require.Equal(t, 1, seen.open())
+	s.log.add(jig.EventSessionCompleted)
+	stream.rest()
+	require.Eventually(t, func() bool { return seen.open() == 0 }, time.Minute, time.Millisecond)
+}

@@ -1,0 +1,478 @@
+package selfcheck
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// Isolation checks that a server keeps tenants apart: another tenant's ids are answered exactly as ids that do not exist, and credentials that
+// do not count get nowhere.
+type Isolation struct {
+	// URL is the address of the server, and Client makes the requests; default: a client of its own.
+	URL    string
+	Client *http.Client
+	// Owner and Other are credentials of two tenants that may do everything.
+	Owner, Other string
+	// Invalid holds further credentials that must be refused, by what is wrong with them, such as an expired one.
+	Invalid map[string]string
+	// Scoped holds credentials of the owner's tenant that have one scope, by scope.
+	Scoped map[string]string
+	// Tool and Input are the call that the owner makes, so that there is something to find.
+	Tool  string
+	Input json.RawMessage
+	// IDs holds further ids of the owner by the name of the parameter that takes them, e.g. session.
+	IDs map[string][]string
+	// Requests is the least number of requests; every case is tried once in any case.
+	Requests int
+	// Cost returns how much the server has worked so far, for servers in the same process; may be nil. The answers to a foreign id and an
+	// unknown one must cost the same.
+	Cost func() int64
+}
+
+// Report says what was tested and what was found.
+type Report struct {
+	Operations int `json:"operations"`
+	Requests   int `json:"requests"`
+	// Findings lists what is wrong, in words.
+	Findings []string `json:"findings"`
+	// NotTested lists what could not be tested, and why.
+	NotTested []string `json:"not_tested"`
+}
+
+// Names of invalid credentials that the suite reports as not tested if they are missing.
+const (
+	Expired = "an expired key"
+	Revoked = "a revoked key"
+)
+
+// maxFindings bounds the findings of a report.
+const maxFindings = 100
+
+// run is a run of the checks.
+type run struct {
+	Isolation
+
+	document *Document
+	report   Report
+	// owner and other are the tenants.
+	owner, other string
+	// ids are the owner's ids by parameter, without those that the other tenant has, too.
+	ids map[string][]string
+	// secrets are the texts of the owner that must not be in any answer to the other tenant.
+	secrets []string
+	// invalid are the values of the Authorization header that must be refused.
+	invalid map[string][]string
+}
+
+// Tenant returns the tenant of the owner.
+func (i Isolation) Tenant(ctx context.Context) (string, error) {
+	return i.start().tenantOf(ctx, i.Owner)
+}
+
+// Expire waits until a credential is refused.
+func (i Isolation) Expire(ctx context.Context, credential string) error {
+	r := i.start()
+	for range expireAttempts {
+		got, err := r.do(ctx, prepared{method: http.MethodGet, path: "/v1/me"}, "Bearer "+credential)
+		if err != nil || got.status == http.StatusUnauthorized {
+			return err
+		}
+		if err := pause(ctx, settlePause); err != nil {
+			return err
+		}
+	}
+	return jig.Errorf(jig.CodeTimeout, "a key that has expired is still accepted").WithHint("compare the clocks of this machine and of the database")
+}
+
+func (i Isolation) start() *run {
+	if i.Client == nil {
+		i.Client = &http.Client{Timeout: requestTimeout}
+	}
+	return &run{Isolation: i, ids: map[string][]string{}, report: Report{Findings: []string{}, NotTested: []string{}}}
+}
+
+// Run makes the checks. An error means that they could not be made; what they found is in the report.
+func (i Isolation) Run(ctx context.Context) (Report, error) {
+	r := i.start()
+	if err := r.prepare(ctx); err != nil {
+		return r.report, err
+	}
+	before, err := r.state(ctx)
+	if err != nil {
+		return r.report, err
+	}
+	cases := r.cases()
+	for first := true; first || r.report.Requests < i.Requests; first = false {
+		began := r.report.Requests
+		for _, check := range cases {
+			if err := check(ctx); err != nil {
+				return r.report, err
+			}
+			if !first && r.report.Requests >= i.Requests {
+				break
+			}
+		}
+		if r.report.Requests == began || len(r.report.Findings) >= maxFindings {
+			break
+		}
+	}
+	after, err := r.state(ctx)
+	if err != nil {
+		return r.report, err
+	}
+	if before != after {
+		r.found("the refused requests have changed something of the owner: %s before, %s after", before, after)
+	}
+	return r.report, nil
+}
+
+// prepare reads the document, finds out who the credentials belong to, and makes the owner's sessions.
+func (r *run) prepare(ctx context.Context) error {
+	page, err := r.ask(ctx, http.MethodGet, "/openapi.json", nil, "")
+	if err != nil {
+		return err
+	}
+	if r.document, err = Parse(page.body); err != nil {
+		return err
+	}
+	r.report.Operations = len(r.document.Operations())
+	if r.owner, err = r.tenantOf(ctx, r.Owner); err != nil {
+		return err
+	}
+	if r.other, err = r.tenantOf(ctx, r.Other); err != nil {
+		return err
+	}
+	if r.owner == r.other {
+		return jig.Errorf(jig.CodeInvalidInput, "both credentials belong to tenant %s", r.owner).WithHint("use credentials of two tenants")
+	}
+	maps.Copy(r.ids, r.IDs)
+	if err := r.calls(ctx); err != nil {
+		return err
+	}
+	if err := r.collect(ctx); err != nil {
+		return err
+	}
+	for _, list := range r.ids {
+		r.secrets = append(r.secrets, list...)
+	}
+	slices.Sort(r.secrets)
+	r.credentials()
+	return nil
+}
+
+func (r *run) tenantOf(ctx context.Context, credential string) (string, error) {
+	var me struct{ Tenant string }
+	return me.Tenant, r.read(ctx, "/v1/me", credential, &me)
+}
+
+// credentials lists the credentials that must be refused.
+func (r *run) credentials() {
+	owner := "Bearer " + r.Owner
+	r.invalid = map[string][]string{
+		"no credential": nil, "an empty credential": {""}, "no key": {"Bearer secret"}, "an unknown key": {"Bearer " + changed(r.Owner)},
+		"another scheme": {"Basic " + r.Owner}, "no scheme": {r.Owner}, "two credentials": {owner, "Bearer " + r.Other},
+		"a longer key": {owner + "a"}, "half of a key": {owner[:len(owner)-8]},
+	}
+	for name, credential := range r.Invalid {
+		r.invalid[name] = []string{"Bearer " + credential}
+	}
+	for _, name := range []string{Expired, Revoked} {
+		if r.Invalid[name] == "" {
+			r.report.NotTested = append(r.report.NotTested, name+": none is given")
+		}
+	}
+}
+
+// calls makes calls of the owner with an id and an idempotency key, and checks that both are the owner's alone.
+func (r *run) calls(ctx context.Context) error {
+	name := "isolation-" + strings.ToLower(rand.Text())[:10]
+	path := "/v1/tools/" + url.PathEscape(r.Tool) + "/calls"
+	for _, start := range []struct {
+		body    map[string]any
+		headers http.Header
+	}{
+		{map[string]any{"id": name, "input": r.Input}, http.Header{"Prefer": {"wait=5"}}},
+		{map[string]any{"input": r.Input}, http.Header{"Idempotency-Key": {name}}},
+	} {
+		own, err := r.call(ctx, path, start.body, start.headers, r.Owner)
+		if err != nil {
+			return err
+		}
+		again, err := r.call(ctx, path, start.body, start.headers, r.Other)
+		if err != nil {
+			return err
+		}
+		if again.SessionID == own.SessionID || again.replayed {
+			r.found("the other tenant gets session %s of the owner by its id or idempotency key", own.SessionID)
+		}
+		r.add("session", own.SessionID)
+		r.add("call", own.Call)
+	}
+	return nil
+}
+
+// called is the answer to a call of a tool.
+type called struct {
+	SessionID string `json:"session_id"`
+	Call      string
+	replayed  bool
+}
+
+func (r *run) call(ctx context.Context, path string, body any, headers http.Header, credential string) (called, error) {
+	answer, err := r.send(ctx, http.MethodPost, path, body, headers, "Bearer "+credential)
+	if err != nil {
+		return called{}, err
+	}
+	if answer.status >= http.StatusBadRequest {
+		return called{}, jig.Errorf(jig.CodeInvalidInput, "the call of %s was refused: %s", r.Tool, answer.body).WithField("tool").
+			WithHint("name a tool with --tool and its --input that both tenants may call")
+	}
+	got := called{replayed: answer.headers.Get("Idempotent-Replayed") != ""}
+	return got, decode(answer.body, &got)
+}
+
+// collect finds the owner's ids in the lists of the document: for a path such as /v1/grants/{grant}, those in the entries of /v1/grants.
+func (r *run) collect(ctx context.Context) error {
+	for _, op := range r.document.Operations() {
+		for _, p := range op.Parameters {
+			collection, _, found := strings.Cut(op.Path, "/{"+p.Name+"}")
+			list := r.document.Paths[collection]["get"]
+			if p.In != "path" || !found || list == nil || strings.Contains(collection, "{") {
+				continue
+			}
+			own, err := r.entries(ctx, collection, p.Name, r.Owner)
+			if err != nil {
+				return err
+			}
+			others, err := r.entries(ctx, collection, p.Name, r.Other)
+			if err != nil {
+				return err
+			}
+			for _, id := range own {
+				if !slices.Contains(others, id) {
+					r.add(p.Name, id)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// maxIDs bounds how many ids of one kind are tried.
+const maxIDs = 5
+
+func (r *run) add(kind, id string) {
+	if id != "" && !slices.Contains(r.ids[kind], id) && len(r.ids[kind]) < maxIDs {
+		r.ids[kind] = append(r.ids[kind], id)
+	}
+}
+
+// entries returns the ids in a list.
+func (r *run) entries(ctx context.Context, path, kind, credential string) ([]string, error) {
+	var page map[string]json.RawMessage
+	if err := r.read(ctx, path, credential, &page); err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, raw := range page {
+		var list []map[string]any
+		if json.Unmarshal(raw, &list) != nil {
+			continue
+		}
+		for _, entry := range list {
+			id := cmp.Or(text(entry[kind]), text(entry[kind+"_id"]), text(entry["id"]), text(entry["name"]))
+			if id != "" {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids, nil
+}
+
+// state describes the owner's sessions, to find out whether something changed.
+func (r *run) state(ctx context.Context) (string, error) {
+	var b strings.Builder
+	for _, id := range r.ids["session"] {
+		for range settleAttempts {
+			var view struct {
+				Status  string
+				Pass    int
+				Pending []struct{ Call, Digest string }
+				Calls   []struct{ Call, Status string }
+			}
+			if err := r.read(ctx, "/v1/sessions/"+url.PathEscape(id), r.Owner, &view); err != nil {
+				return "", err
+			}
+			if view.Status == string(jig.StatusWorking) && !r.settled(ctx) {
+				continue
+			}
+			_, _ = fmt.Fprintf(&b, "%s %+v; ", id, view)
+			break
+		}
+	}
+	return b.String(), nil
+}
+
+// cases lists the checks.
+func (r *run) cases() []func(ctx context.Context) error {
+	var list []func(ctx context.Context) error
+	for _, op := range r.document.Operations() {
+		if strings.HasPrefix(op.Path, "/v1/") || op.Scope != "" {
+			list = append(list, r.refusals(op)...)
+		}
+		list = append(list, r.foreign(op)...)
+	}
+	slices.Sort(r.report.NotTested)
+	r.report.NotTested = slices.Compact(r.report.NotTested)
+	return list
+}
+
+// refusals returns the checks of an operation with credentials that do not count, about an existing id of their own tenant.
+func (r *run) refusals(op *Operation) []func(ctx context.Context) error {
+	own := r.request(op, func(kind string) string { return first(r.ids[kind]) })
+	list := []func(ctx context.Context) error{}
+	for _, name := range slices.Sorted(maps.Keys(r.invalid)) {
+		list = append(list, func(ctx context.Context) error {
+			plain, err := r.do(ctx, own, r.invalid["no credential"]...)
+			if err != nil {
+				return err
+			}
+			got, err := r.do(ctx, own, r.invalid[name]...)
+			if err != nil {
+				return err
+			}
+			if got.status != http.StatusUnauthorized {
+				r.found("%s: %s is answered %d: %s", op.ID, name, got.status, got.said())
+			}
+			if difference := plain.differs(got); difference != "" {
+				r.found("%s: the refusal of %s tells what is wrong with it: %s", op.ID, name, difference)
+			}
+			return nil
+		})
+	}
+	for _, scope := range slices.Sorted(maps.Keys(r.Scoped)) {
+		if scope == op.Scope || op.Scope == "" {
+			continue
+		}
+		list = append(list, func(ctx context.Context) error {
+			got, err := r.do(ctx, own, "Bearer "+r.Scoped[scope])
+			if err == nil && got.status != http.StatusForbidden {
+				r.found("%s: a key with the scope %s is answered %d: %s", op.ID, scope, got.status, got.said())
+			}
+			return err
+		})
+	}
+	return list
+}
+
+// foreign returns the checks of an operation with each id of the owner, by the other tenant.
+func (r *run) foreign(op *Operation) []func(ctx context.Context) error {
+	var list []func(ctx context.Context) error
+	for _, kind := range r.kinds(op) {
+		if len(r.ids[kind]) == 0 {
+			r.report.NotTested = append(r.report.NotTested, op.ID+": the owner has no "+kind+" of its own")
+		}
+		for _, id := range r.ids[kind] {
+			list = append(list, func(ctx context.Context) error { return r.compare(ctx, op, kind, id) })
+		}
+	}
+	return list
+}
+
+// compare asks for an id of the owner and for one that does not exist, as the other tenant.
+func (r *run) compare(ctx context.Context, op *Operation, kind, id string) error {
+	ask := func(which string) (answer, int64, error) {
+		request := r.request(op, func(k string) string {
+			if k == kind {
+				return which
+			}
+			return first(r.ids[k])
+		})
+		before := r.cost()
+		got, err := r.do(ctx, request, "Bearer "+r.Other)
+		return got, r.cost() - before, err
+	}
+	unknown, expected, err := ask(changed(id))
+	if err != nil {
+		return err
+	}
+	foreign, cost, err := ask(id)
+	if err != nil {
+		return err
+	}
+	if difference := unknown.differs(foreign); difference != "" {
+		r.found("%s: %s %s of another tenant is not answered like an unknown one: %s", op.ID, kind, id, difference)
+	}
+	if strings.Contains(op.Path, "{"+kind+"}") && unknown.status < http.StatusBadRequest {
+		r.found("%s: an unknown %s is answered %d: %s", op.ID, kind, unknown.status, unknown.said())
+	}
+	if cost != expected {
+		r.found("%s: %s of another tenant costs %d queries, and an unknown one %d", op.ID, kind, cost, expected)
+	}
+	for _, secret := range r.secrets {
+		if len(secret) >= minSecret && bytes.Contains(foreign.body, []byte(secret)) {
+			r.found("%s: the answer about a foreign %s has %s of the owner", op.ID, kind, secret)
+		}
+	}
+	return nil
+}
+
+// minSecret is the length from which an id identifies its owner; shorter ones, such as ids of calls, occur everywhere.
+const minSecret = 12
+
+func (r *run) cost() int64 {
+	if r.Cost == nil {
+		return 0
+	}
+	return r.Cost()
+}
+
+func (r *run) found(format string, args ...any) {
+	finding := fmt.Sprintf(format, args...)
+	if len(r.report.Findings) < maxFindings && !slices.Contains(r.report.Findings, finding) {
+		r.report.Findings = append(r.report.Findings, finding)
+	}
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return list[0]
+}
+
+// changed returns a text of the same form in which the last letters and digits are others.
+func changed(id string) string {
+	b := []byte(id)
+	for i, n := len(b)-1, 0; i >= 0 && n < 8; i-- {
+		switch c := b[i]; {
+		case c >= '2' && c <= '7':
+			b[i] = '2' + (c-'2'+3)%6
+		case c >= '0' && c <= '9':
+			b[i] = '9' - (c - '0')
+		case c >= 'a' && c <= 'f':
+			b[i] = 'a' + (c-'a'+3)%6
+		case c >= 'g' && c <= 'z':
+			b[i] = 'g' + (c-'g'+10)%20
+		case c >= 'A' && c <= 'F':
+			b[i] = 'A' + (c-'A'+3)%6
+		case c >= 'G' && c <= 'Z':
+			b[i] = 'G' + (c-'G'+10)%20
+		default:
+			continue
+		}
+		n++
+	}
+	return string(b)
+}

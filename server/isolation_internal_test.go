@@ -1,0 +1,45 @@
+package server
+
+import (
+	"encoding/json"
+	"flag"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/selfcheck"
+	"github.com/jig-run/jig/internal/store/storetest"
+)
+
+var isolationRequests = flag.Int("api.isolation", 0, "how many requests TestIsolation makes at least")
+
+// The suite that `jig selftest isolation` runs finds nothing, and another tenant's id takes as many queries as an unknown one.
+func TestIsolation(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	victim, thief := storetest.Tenant(t), storetest.Tenant(t)
+	owner, other := r.key(t, victim, 0, apikey.Scopes()...), r.key(t, thief, 0, apikey.Scopes()...)
+	revoked, expired := r.key(t, victim, 0, apikey.Scopes()...), r.key(t, victim, time.Millisecond, apikey.Scopes()...)
+	require.NoError(t, r.store.RevokeAPIKey(t.Context(), victim, revoked.ID))
+	scoped := map[string]string{}
+	for _, scope := range apikey.Scopes() {
+		scoped[scope] = r.key(t, victim, 0, scope).Name
+	}
+	session := r.waiting(t, victim)
+	suite := selfcheck.Isolation{
+		URL: r.URL(), Owner: owner.Name, Other: other.Name, Scoped: scoped, Invalid: map[string]string{selfcheck.Revoked: revoked.Name, selfcheck.Expired: expired.Name},
+		Tool: "todo.write", Input: json.RawMessage(`{"items":[]}`), IDs: map[string][]string{"session": {session}, "call": {"1.1"}},
+		Requests: *isolationRequests, Cost: func() int64 { return r.wire.executed.Load() + r.temporal.requests.Load() },
+	}
+	report, err := suite.Run(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, report.Findings)
+	require.NotContains(t, strings.Join(report.NotTested, "; "), "session")
+	require.Greater(t, report.Requests, report.Operations*10)
+	for _, not := range report.NotTested {
+		t.Log("not tested: " + not)
+	}
+}

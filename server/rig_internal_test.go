@@ -1,0 +1,303 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/url"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	workflowpb "go.temporal.io/api/workflow/v1"
+	workflowservicepb "go.temporal.io/api/workflowservice/v1"
+	sdk "go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/metrics"
+	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
+)
+
+// rig is a server on the real store, as the server's role, and on a stand-in for Temporal and the workers.
+type rig struct {
+	*Server
+	// worker is the same database as the role of workers.
+	worker   *store.DB
+	temporal *standIn
+	wire     *wire
+}
+
+func newRig(t *testing.T, change ...func(*Settings)) *rig {
+	t.Helper()
+	storetest.Server(t) // so that the role has its rights
+	r := &rig{worker: storetest.New(t), temporal: &standIn{workflows: map[string]*workflowpb.WorkflowExecutionInfo{}}, wire: tap(t, storetest.ServerURL(t))}
+	settings := Settings{DatabaseURL: r.wire.url, StopTimeout: 10 * time.Second}
+	for _, c := range change {
+		c(&settings)
+	}
+	r.Server = &Server{settings: settings, logger: slog.New(slog.DiscardHandler), broken: make(chan error, 1), end: func() {}, unmeasured: func() {}, temporal: r.temporal}
+	var err error
+	r.store, err = openStore(t.Context(), settings, r.logger)
+	require.NoError(t, err)
+	r.metrics = metrics.NewServer(func() metrics.Pool { return metrics.Pool(r.store.PoolStats()) })
+	r.listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, r.serve(t.Context()))
+	t.Cleanup(func() { r.Stop(t.Context()) })
+	return r
+}
+
+// key makes an API key. A zero lifetime means that it does not expire.
+func (r *rig) key(t *testing.T, tenant string, lifetime time.Duration, scopes ...string) apikey.Key {
+	t.Helper()
+	text, id, hash := apikey.New()
+	k := apikey.Key{Tenant: tenant, ID: id, Principal: "ana", Scopes: scopes}
+	if lifetime != 0 {
+		at := time.Now().Add(lifetime)
+		k.ExpiresAt = &at
+	}
+	created, err := r.store.CreateAPIKey(t.Context(), k, hash)
+	require.NoError(t, err)
+	created.Name = text // the text is needed, and nobody looks at the name
+	return created
+}
+
+// waiting makes a session with a call that waits for approval, and returns the session's id.
+func (r *rig) waiting(t *testing.T, tenant string) string {
+	t.Helper()
+	session := storetest.Session(t, r.worker, tenant)
+	_, err := r.worker.BeginPass(t.Context(), tenant, session.ID, 1)
+	require.NoError(t, err)
+	call := jig.Call{
+		Tenant: tenant, SessionID: session.ID, ID: jig.CallID(1, 1), Pass: 1, Ordinal: 1, Tool: "file.write", Version: "v1", Write: true,
+		Input: []byte(`{"path":"a"}`), Digest: "d1", PolicyVersion: "p1", Verdict: jig.VerdictAsk, Status: jig.CallWaiting,
+	}
+	require.NoError(t, r.worker.Admit(t.Context(), ledger.Admission{Tenant: tenant, SessionID: session.ID, Pass: 1, Calls: []jig.Call{call}, Approvals: []jig.Pending{{
+		Kind: jig.PendingApproval, Call: call.ID, Tool: call.Tool, Input: call.Input, Summary: "writes a", Digest: call.Digest, RequestedBy: "ana", RequestedAt: time.Now().UTC(),
+	}}}))
+	r.temporal.run(session.ID, tenant, protocol.PassWorkflow, nil)
+	return session.ID
+}
+
+// standIn is a Temporal client that knows workflows, and workers that agree to everything at once and do nothing.
+type standIn struct {
+	sdk.Client
+
+	mu        sync.Mutex
+	workflows map[string]*workflowpb.WorkflowExecutionInfo
+	requests  atomic.Int64
+}
+
+// run adds a running workflow.
+func (s *standIn) run(id, tenant, kind string, memo map[string]any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	encode := func(v any) *commonpb.Payload {
+		p, _ := converter.GetDefaultDataConverter().ToPayload(v) //nolint:errcheck // texts can be encoded
+		return p
+	}
+	fields := map[string]*commonpb.Payload{}
+	for name, v := range memo {
+		fields[name] = encode(v)
+	}
+	s.workflows[id] = &workflowpb.WorkflowExecutionInfo{
+		Type: &commonpb.WorkflowType{Name: kind}, Status: enumspb.WORKFLOW_EXECUTION_STATUS_RUNNING, Memo: &commonpb.Memo{Fields: fields},
+		SearchAttributes: &commonpb.SearchAttributes{IndexedFields: map[string]*commonpb.Payload{protocol.AttrTenant: encode(tenant)}},
+	}
+}
+
+func (s *standIn) workflow(id string) (*workflowpb.WorkflowExecutionInfo, error) {
+	s.requests.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if found := s.workflows[id]; found != nil {
+		return found, nil
+	}
+	return nil, serviceerror.NewNotFound("workflow not found for ID: " + id)
+}
+
+func (s *standIn) ExecuteWorkflow(_ context.Context, o sdk.StartWorkflowOptions, workflow any, args ...any) (sdk.WorkflowRun, error) {
+	if found, _ := s.workflow(o.ID); found != nil { //nolint:errcheck // an unknown workflow can be started
+		return nil, serviceerror.NewWorkflowExecutionAlreadyStarted("exists", "", "")
+	}
+	kind, ok := workflow.(string)
+	if !ok {
+		return nil, serviceerror.NewInvalidArgument("the workflow has no name")
+	}
+	tenant := reflect.ValueOf(args[0]).FieldByName("Tenant").String()
+	s.run(o.ID, tenant, kind, o.Memo)
+	return nil, nil //nolint:nilnil // nobody uses the run
+}
+
+func (s *standIn) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservicepb.DescribeWorkflowExecutionResponse, error) {
+	found, err := s.workflow(id)
+	if err != nil {
+		return nil, err
+	}
+	return &workflowservicepb.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: found}, nil
+}
+
+func (s *standIn) GetWorkflow(context.Context, string, string) sdk.WorkflowRun { return ran{} }
+
+func (s *standIn) SignalWithStartWorkflow(context.Context, string, string, any, sdk.StartWorkflowOptions, any, ...any) (sdk.WorkflowRun, error) {
+	return ran{}, nil
+}
+
+func (s *standIn) CancelWorkflow(_ context.Context, id, _ string) error {
+	_, err := s.workflow(id)
+	return err
+}
+
+func (s *standIn) UpdateWorkflow(_ context.Context, o sdk.UpdateWorkflowOptions) (sdk.WorkflowUpdateHandle, error) {
+	if _, err := s.workflow(o.WorkflowID); err != nil {
+		return nil, err
+	}
+	return answered{o}, nil
+}
+
+func (s *standIn) ExecuteActivity(_ context.Context, _ sdk.StartActivityOptions, activity any, _ ...any) (sdk.ActivityHandle, error) {
+	s.requests.Add(1)
+	if activity == protocol.ReadCatalog {
+		return done{answer: protocol.CatalogPage{Tools: []jig.Tool{{
+			Name: "todo.write", Description: "Writes a list", Permission: jig.PermissionRead, InputSchema: json.RawMessage(`{"type":"object"}`),
+		}}}}, nil
+	}
+	return done{}, nil
+}
+
+func (s *standIn) CheckHealth(context.Context, *sdk.CheckHealthRequest) (*sdk.CheckHealthResponse, error) {
+	return &sdk.CheckHealthResponse{}, nil
+}
+
+func (s *standIn) Close() {}
+
+// ran is a workflow that has ended without a result.
+type ran struct{ sdk.WorkflowRun }
+
+func (ran) Get(context.Context, any) error { return nil }
+
+// answered is an update that every decision in it passed.
+type answered struct{ o sdk.UpdateWorkflowOptions }
+
+func (a answered) WorkflowID() string                   { return a.o.WorkflowID }
+func (a answered) RunID() string                        { return "" }
+func (a answered) UpdateID() string                     { return a.o.UpdateID }
+func (a answered) Get(_ context.Context, ptr any) error { return copied(a.answer(), ptr) }
+
+func (a answered) answer() any {
+	if a.o.UpdateName == protocol.UpdateWait {
+		return protocol.CallResult{SessionID: a.o.WorkflowID, Call: jig.CallID(1, 1), Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true}}
+	}
+	result := protocol.DecideResult{SessionID: a.o.WorkflowID, Decisions: []jig.Ruled{}}
+	if len(a.o.Args) == 1 {
+		if list, ok := a.o.Args[0].(protocol.Decisions); ok {
+			for _, d := range list.Decisions {
+				result.Decisions = append(result.Decisions, jig.Ruled{Call: d.Call, Outcome: jig.DecisionAccepted})
+			}
+		}
+	}
+	return result
+}
+
+// done is an activity that has ended, with a result or without.
+type done struct {
+	sdk.ActivityHandle
+
+	answer any
+}
+
+func (d done) Get(_ context.Context, ptr any) error {
+	if d.answer == nil {
+		return nil
+	}
+	return copied(d.answer, ptr)
+}
+
+func copied(from, to any) error {
+	if to == nil {
+		return nil
+	}
+	text, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, to)
+}
+
+// wire passes connections on to PostgreSQL and counts the statements that are executed.
+type wire struct {
+	url      string
+	executed atomic.Int64
+}
+
+// tap returns a wire to the database of a URL.
+func tap(t *testing.T, databaseURL string) *wire {
+	t.Helper()
+	u, err := url.Parse(databaseURL)
+	require.NoError(t, err)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	to := u.Host
+	u.Host = listener.Addr().String()
+	query := u.Query()
+	query.Set("sslmode", "disable")
+	u.RawQuery = query.Encode()
+	w := &wire{url: u.String()}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go w.pass(conn, to)
+		}
+	}()
+	return w
+}
+
+// pass copies both directions of a connection until one of them ends.
+func (w *wire) pass(front net.Conn, to string) {
+	defer func() { _ = front.Close() }()
+	back, err := new(net.Dialer).Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer func() { _ = back.Close() }()
+	go func() {
+		_, _ = io.Copy(front, back) //nolint:errcheck // the connection ends then
+		_ = front.Close()
+	}()
+	in, out := bufio.NewReader(front), bufio.NewWriter(back)
+	for kind := 0; ; kind = 1 { // the first message has no type
+		header := make([]byte, kind+4)
+		if _, err := io.ReadFull(in, header); err != nil {
+			return
+		}
+		if kind == 1 && (header[0] == 'E' || header[0] == 'Q') {
+			w.executed.Add(1)
+		}
+		_, _ = out.Write(header) //nolint:errcheck // flushing returns the error
+		if _, err := io.CopyN(out, in, int64(binary.BigEndian.Uint32(header[kind:]))-4); err != nil {
+			return
+		}
+		if in.Buffered() == 0 && out.Flush() != nil {
+			return
+		}
+	}
+}
