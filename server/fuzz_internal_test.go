@@ -331,7 +331,7 @@ func (f *fuzz) send(op *selfcheck.Operation, b *broken, which string) int {
 	written := make(chan struct{})
 	go func() { // a server may answer before it has read everything
 		defer close(written)
-		_, _ = io.WriteString(conn, whole) //nolint:errcheck // the server may close it early
+		_, _ = io.WriteString(conn, whole)                //nolint:errcheck // the server may close it early
 		if tcp, ok := conn.(*net.TCPConn); ok && length { // the body may be shorter than promised
 			_ = tcp.CloseWrite() //nolint:errcheck // it may be closed
 		}
