@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.temporal.io/api/serviceerror"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/jig-run/jig/spec"
 )
@@ -50,24 +52,30 @@ func fairness(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	var loaded, within []float64
-	took, err := b.flooded(ctx, busy, func(ctx context.Context, over func() bool) (err error) {
-		for i := 0; i < n && !over() && err == nil; i++ {
-			var one []float64
-			if one, err = b.answers(ctx, quiet, waiting[2*n+i:2*n+i+1]); err == nil {
-				loaded = append(loaded, one...)
-				one, err = b.answers(ctx, busy, own[i:i+1])
-				within = append(within, one...)
+	completed, err := b.flooded(ctx, busy, func(ctx context.Context, over func() (bool, error)) error {
+		for i := range n {
+			if ended, err := over(); err != nil || ended {
+				return err
 			}
-			if err == nil {
-				err = pause(ctx, b.size.fairPause)
+			one, err := b.answers(ctx, quiet, waiting[2*n+i:2*n+i+1])
+			if err != nil {
+				return err
+			}
+			loaded = append(loaded, one...)
+			if one, err = b.answers(ctx, busy, own[i:i+1]); err != nil {
+				return err
+			}
+			within = append(within, one...)
+			if err := pause(ctx, b.size.fairPause); err != nil {
+				return err
 			}
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return fairRows(b.size, took, idle, loaded, within), nil
+	return fairRows(b.size, completed, idle, loaded, within), nil
 }
 
 // limitStarts gives a tenant a rate limit for the sessions that it starts.
@@ -85,13 +93,13 @@ func (b *bench) limitStarts(ctx context.Context, tenant string) error {
 // limitKnown is how long it takes until the worker knows a new rate limit.
 const limitKnown = 2 * time.Second
 
-func fairRows(s size, took time.Duration, idle, loaded, within []float64) []row {
+func fairRows(s size, completed int, idle, loaded, within []float64) []row {
 	alone, beside, inside := spreadOf(idle), spreadOf(loaded), spreadOf(within)
 	limit := "no limit"
 	if s.fairStarts > 0 {
 		limit = fmt.Sprintf("limited to %d a second", s.fairStarts)
 	}
-	what := fmt.Sprintf("a tenant starts %d sessions at once, %s, which take %s: decision sent → tool function entered", s.flood, limit, took.Round(time.Second))
+	what := fmt.Sprintf("a tenant starts %d sessions at once, %s, of which %d end meanwhile: decision sent → tool function entered", s.flood, limit, completed)
 	return []row{
 		{
 			figure: fmt.Sprintf("%s, for another tenant, p50 of %d; baseline: idle", what, len(loaded)), target: "≤ 2 × idle",
@@ -137,64 +145,54 @@ func (b *bench) answers(ctx context.Context, c caller, ids []string) (times []fl
 	return times, nil
 }
 
-// flooded starts a great many sessions of a tenant, and calls meanwhile once the first tenth has been started. over reports whether all sessions
-// have ended. flooded returns how long they took.
-func (b *bench) flooded(ctx context.Context, c caller, meanwhile func(ctx context.Context, over func() bool) error) (time.Duration, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var started atomic.Int64
-	var ended atomic.Bool
-	began := time.Now()
-	var took time.Duration
-	failed := make(chan error, 1)
-	go func() {
-		err := atOnce(ctx, b.size.flood, b.size.loadAtOnce, func(ctx context.Context, _ int) error {
-			err := jigSide().start(ctx, c, newID(c.tenant), plan{Passes: 1, Calls: 1, Tool: noopTool})
-			started.Add(1)
-			return err
-		})
-		b.say("%d sessions are started after %s", started.Load(), time.Since(began).Round(time.Second))
-		if err == nil {
-			err = b.untilCompleted(ctx, c.tenant, began, b.size.flood)
-		}
-		took = time.Since(began)
-		ended.Store(true)
-		failed <- err
-	}()
-	for started.Load() < int64(b.size.flood/10) && !ended.Load() {
-		if err := pause(ctx, 10*time.Millisecond); err != nil {
-			return 0, err
-		}
-	}
-	if err := meanwhile(ctx, ended.Load); err != nil {
-		return 0, err
-	}
-	b.say("the other tenant is done after %s", time.Since(began).Round(time.Second))
-	err := <-failed
-	return took, err
-}
-
-// untilCompleted waits until n sessions that a tenant has started since a time have completed.
-func (b *bench) untilCompleted(ctx context.Context, tenant string, since time.Time, n int) error {
+// flooded starts a great many sessions of a tenant, and calls meanwhile once the first tenth have been started. over reports whether all sessions
+// have ended. flooded returns how many have, and ends the others.
+func (b *bench) flooded(ctx context.Context, c caller, meanwhile func(ctx context.Context, over func() (bool, error)) error) (completed int, err error) {
 	conn, err := pgx.Connect(ctx, b.database)
 	if err != nil {
-		return fmt.Errorf("connect to PostgreSQL: %w", err)
+		return 0, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing can be lost
-	if _, err := conn.Exec(ctx, "select set_config('jig.tenant', $1, false)", tenant); err != nil {
-		return fmt.Errorf("set the tenant: %w", err)
+	if _, err := conn.Exec(ctx, "select set_config('jig.tenant', $1, false)", c.tenant); err != nil {
+		return 0, fmt.Errorf("set the tenant: %w", err)
 	}
-	for range 6000 {
-		var completed int
-		if err := conn.QueryRow(ctx, "select count(*) from sessions where status = 'completed' and created_at >= $1", since).Scan(&completed); err != nil {
-			return fmt.Errorf("count the completed sessions: %w", err)
+	began := time.Now()
+	over := func() (bool, error) {
+		err := conn.QueryRow(ctx, "select count(*) from sessions where status = 'completed' and created_at >= $1", began).Scan(&completed)
+		if err != nil {
+			return false, fmt.Errorf("count the completed sessions: %w", err)
 		}
-		if completed >= n {
+		return completed >= b.size.flood, nil
+	}
+	ids := make([]string, b.size.flood)
+	var started atomic.Int64
+	starts, startCtx := errgroup.WithContext(ctx)
+	starts.Go(func() error {
+		err := atOnce(startCtx, len(ids), b.size.loadAtOnce, func(ctx context.Context, i int) error {
+			ids[i] = newID(c.tenant)
+			started.Add(1)
+			return jigSide().start(ctx, c, ids[i], plan{Passes: 1, Calls: 1, Tool: noopTool})
+		})
+		b.say("%d sessions are started after %s", started.Load(), time.Since(began).Round(time.Second))
+		return err
+	})
+	for started.Load() < int64(b.size.flood/10) {
+		if err := pause(startCtx, 10*time.Millisecond); err != nil {
+			return 0, errors.Join(err, starts.Wait())
+		}
+	}
+	if err := errors.Join(meanwhile(ctx, over), starts.Wait()); err != nil {
+		return 0, err
+	}
+	if _, err := over(); err != nil {
+		return 0, err
+	}
+	b.say("%d sessions have ended after %s", completed, time.Since(began).Round(time.Second))
+	return completed, atOnce(ctx, len(ids), b.size.loadAtOnce, func(ctx context.Context, i int) error {
+		err := c.temporal.TerminateWorkflow(ctx, ids[i], "", "the measurement is over")
+		if ended := new(serviceerror.NotFound); errors.As(err, &ended) {
 			return nil
 		}
-		if err := pause(ctx, time.Second/2); err != nil {
-			return err
-		}
-	}
-	return errors.New("the sessions did not complete within 50 minutes")
+		return err //nolint:wrapcheck // says enough
+	})
 }
