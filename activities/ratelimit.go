@@ -86,18 +86,28 @@ func (a *Activities) mayStart(ctx context.Context, session jig.Session) (answer 
 	return answer, err
 }
 
+// StartsIn returns how long a session should wait before it asks again whether it may begin; 0 if it may.
+func (a *Activities) StartsIn(ctx context.Context, in protocol.SessionRef) (time.Duration, error) {
+	answer, err := a.starts(ctx, in)
+	return answer.Wait, temporalError(err)
+}
+
 // AwaitStart succeeds once no rate limit holds a session back any more. Until then each attempt fails, and Temporal retries it when the turn of
 // the session should come.
 func (a *Activities) AwaitStart(ctx context.Context, in protocol.SessionRef) error {
-	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
-	if err != nil {
-		return temporalError(err)
-	}
-	answer, err := a.mayStart(ctx, session)
+	answer, err := a.starts(ctx, in)
 	if err != nil || answer.Wait == 0 {
 		return temporalError(err)
 	}
 	return pausedError("the session", answer.Why, answer.Wait)
+}
+
+func (a *Activities) starts(ctx context.Context, in protocol.SessionRef) (ratelimit.Answer, error) {
+	session, err := a.store.Session(ctx, in.Tenant, in.SessionID)
+	if err != nil {
+		return ratelimit.Answer{}, err
+	}
+	return a.mayStart(ctx, session)
 }
 
 // outwaited fails a call that has waited too long for a rate limit.

@@ -88,6 +88,9 @@ func TestRateLimit_SessionsWait(t *testing.T) {
 	require.ErrorAs(t, o.AwaitStart(t.Context(), o.ref()), &failed)
 	require.Equal(t, "the session is held back: limit starts of rate limit apis allows 1 session per 1h", failed.Message())
 	require.Positive(t, failed.NextRetryDelay())
+	wait, err := o.StartsIn(t.Context(), o.ref())
+	require.NoError(t, err)
+	require.Positive(t, wait)
 	view, err := o.Status(t.Context(), protocol.StatusRequest{Tenant: o.tenant, SessionID: o.session})
 	require.NoError(t, err)
 	require.Equal(t, []string{"limit starts of rate limit apis allows 1 session per 1h"}, view.Held)
@@ -95,6 +98,9 @@ func TestRateLimit_SessionsWait(t *testing.T) {
 	rated(t, "{name: starts, sessions: true, rate: 1000000, per: 1s}")(o)
 	o.deploy(t)
 	require.Eventually(t, func() bool { return o.AwaitStart(t.Context(), o.ref()) == nil }, time.Minute, time.Millisecond)
+	wait, err = o.StartsIn(t.Context(), o.ref())
+	require.NoError(t, err)
+	require.Zero(t, wait)
 }
 
 func TestRateLimit_QuickReads(t *testing.T) {

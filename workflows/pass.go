@@ -188,18 +188,28 @@ func (s *session) settle(ctx workflow.Context) error {
 	return workflow.ExecuteLocalActivity(databaseOptions(ctx), a.Settle, s.passRef()).Get(ctx, &s.settled) //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 }
 
-// awaitStart waits until the rate limits allow the session to begin.
+// looks is how often a run looks by itself whether its session may begin. After that an activity looks, whose attempts do not make the history
+// longer.
+const looks = 10
+
+// awaitStart waits until the rate limits allow the session to begin. Few sessions look more than once, because the first answer says when it is
+// their turn.
 func (s *session) awaitStart(ctx workflow.Context) error {
-	if s.wait == 0 {
-		return nil
-	}
 	const summary = "the session waits for a rate limit"
-	if err := workflow.NewTimerWithOptions(ctx, s.wait, workflow.TimerOptions{Summary: summary}).Get(ctx, nil); err != nil {
-		return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+	var a *activities.Activities
+	for range looks {
+		if s.wait == 0 {
+			return nil
+		}
+		if err := workflow.NewTimerWithOptions(ctx, s.wait, workflow.TimerOptions{Summary: summary}).Get(ctx, nil); err != nil {
+			return err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+		}
+		if err := workflow.ExecuteLocalActivity(databaseOptions(ctx), a.StartsIn, s.ref).Get(ctx, &s.wait); err != nil {
+			return err //nolint:wrapcheck // as above
+		}
 	}
 	s.wait = 0
-	var a *activities.Activities
-	return workflow.ExecuteActivity(pausedOptions(ctx, summary), a.AwaitStart, s.ref).Get(ctx, nil) //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+	return workflow.ExecuteActivity(pausedOptions(ctx, summary), a.AwaitStart, s.ref).Get(ctx, nil) //nolint:wrapcheck // as above
 }
 
 // think asks the model. If a rate limit holds the session back, or a pause does, it first waits until that ends.

@@ -33,6 +33,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string, addre
 	named("Think", a.Think)
 	named("AwaitResume", a.AwaitResume)
 	named("AwaitStart", a.AwaitStart)
+	named("StartsIn", a.StartsIn)
 	named("Admit", a.Admit)
 	named("Hear", a.Hear)
 	named("Expire", a.Expire)

@@ -130,7 +130,8 @@ type Answer struct {
 }
 
 // A call that waits asks again after at most firstLook if it is among the first nearFront of its queue, and after at most longestLook otherwise, so
-// that it notices changed limits. Those further back do not ask often, because there may be thousands of them. If it does not ask for forgottenAfter longer, others pass it until it asks again.
+// that it notices changed limits. Those further back, and sessions, do not ask often, because there may be thousands of them. If one does not ask for
+// forgottenAfter longer, others pass it until it asks again.
 const (
 	nearFront      = 100
 	firstLook      = 5 * time.Second
@@ -164,7 +165,7 @@ func Decide(r Request, states []State) Verdict {
 	}
 	c, s := r.Claims[because], states[because]
 	v.Why = c.Why(s)
-	if v.Wait = min(v.Wait, longestLook); s.Ahead < nearFront {
+	if v.Wait = min(v.Wait, longestLook); s.Ahead < nearFront && !c.Sessions {
 		v.Wait = min(v.Wait, firstLook)
 	}
 	if r.Bounded {

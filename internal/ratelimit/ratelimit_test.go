@@ -81,6 +81,10 @@ func TestDecide(t *testing.T) {
 	require.Equal(t, "limit hourly of rate limit apis allows 1 call per 1h", waits.Why)
 	require.Equal(t, 5*time.Second, waits.Wait, "it looks whether the limit was changed")
 	require.Equal(t, 20*time.Second, waits.Lives)
+	starts := rate
+	starts.Sessions, starts.Period = true, 4*time.Minute
+	require.Equal(t, 4*time.Minute, ratelimit.Decide(ratelimit.Request{Claims: []ratelimit.Claim{starts}}, []ratelimit.State{taken}).Wait,
+		"a session is told when its turn is, even if it is the first")
 	crowd := taken
 	crowd.Ahead = 200
 	require.Equal(t, 5*time.Minute, ratelimit.Decide(r, []ratelimit.State{free, crowd}).Wait, "calls far back need not look so often")
