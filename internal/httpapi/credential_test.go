@@ -87,3 +87,22 @@ func TestApprovals_CursorBelongsToItsFilter(t *testing.T) {
 		require.Equal(t, "cursor", problem(t, answer, body).Field)
 	}
 }
+
+// Go's mux would answer an unclean path with a redirect whose page repeats it.
+func TestUncleanPaths_DoNotExist(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for _, path := range []string{"//v1/me", "/v1//hunter2", "/v1/./me", "/v1/me/../hunter2"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+		require.NoError(t, err)
+		answer, err := client.Do(request)
+		require.NoError(t, err)
+		body, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusNotFound, answer.StatusCode, path)
+		require.Empty(t, answer.Header.Get("Location"), path)
+		require.NotContains(t, string(body), "hunter2")
+	}
+}

@@ -21,6 +21,8 @@ type log struct {
 	list   []jig.Event
 	status jig.Status
 	news   chan struct{}
+	// again makes subscriptions send each event twice, as a store may that looks for events that were announced late.
+	again bool
 }
 
 func newLog() *log { return &log{status: jig.StatusWorking, news: make(chan struct{})} }
@@ -65,6 +67,9 @@ func (l *log) Subscribe(ctx context.Context, tenant, id string, after int64) <-c
 			l.mu.Unlock()
 			list, _ := l.Events(ctx, tenant, id, after, 1000) //nolint:errcheck // it never fails
 			if len(list) > 0 {
+				if l.again {
+					list = append(list, list...)
+				}
 				select {
 				case out <- list:
 					after = list[len(list)-1].Seq
@@ -110,11 +115,13 @@ func (s *stream) until(t *testing.T, last string) []string {
 }
 
 // rest reads the stream to its end.
-func (s *stream) rest() string {
+func (s *stream) rest(t *testing.T) string {
+	t.Helper()
 	var b strings.Builder
 	for s.Scan() {
 		b.WriteString(s.Text() + "\n")
 	}
+	require.NoError(t, s.Err(), "the stream must end")
 	return b.String()
 }
 
@@ -132,10 +139,10 @@ func TestStream_SendsWhatFollows(t *testing.T) {
 	s.log.add(jig.EventPassStarted, jig.EventSessionCompleted, jig.EventToolInDoubt)
 	stream.until(t, "id: 2")
 	stream.until(t, "id: 3")
-	require.Contains(t, stream.rest(), "id: 4\nevent: tool.in_doubt", "what follows the end of the session is not left out")
+	require.Contains(t, stream.rest(t), "id: 4\nevent: tool.in_doubt", "what follows the end of the session is not left out")
 
 	require.Equal(t, http.StatusNoContent, s.follow("Last-Event-ID", "4").answer.StatusCode)
-	require.Regexp(t, `(?s)^retry: 2000\n\nid: 3\n.*\n\nid: 4\n`, s.follow("Last-Event-ID", "2").rest())
+	require.Regexp(t, `(?s)^retry: 2000\n\nid: 3\n.*\n\nid: 4\n`, s.follow("Last-Event-ID", "2").rest(t))
 	answer, _ := s.open(http.MethodGet, "/v1/sessions/known/events?after=0", "", "Accept", "text/event-stream", "Last-Event-ID", "4")
 	require.Equal(t, http.StatusNoContent, answer.StatusCode, "Last-Event-ID counts instead of after")
 }
@@ -157,14 +164,14 @@ func TestStream_Ends(t *testing.T) {
 	stream := s.follow()
 	stream.until(t, "id: 1")
 	s.api.Drain()
-	require.Contains(t, stream.rest(), "retry: 500")
+	require.Contains(t, stream.rest(t), "retry: 500")
 
 	s = newSite(t)
 	s.log.add(jig.EventSessionStarted)
 	stream = s.follow()
 	stream.until(t, "id: 1")
 	s.keys.revokeAll()
-	require.NotContains(t, stream.rest(), "id: 2")
+	require.NotContains(t, stream.rest(t), "id: 2")
 }
 
 // A message may continue a session that has ended. Its stream goes on.
@@ -176,7 +183,7 @@ func TestStream_OfAContinuedSession(t *testing.T) {
 	stream := s.follow()
 	stream.until(t, "id: 3")
 	s.log.add(jig.EventSessionCompleted)
-	require.Contains(t, stream.rest(), "id: 4\n")
+	require.Contains(t, stream.rest(t), "id: 4\n")
 }
 
 // The name of an event comes from outside if it is a custom one.
@@ -184,9 +191,22 @@ func TestStream_NamesCannotAddFields(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.log.add("custom.x\n\nid: 9\ndata: forged", jig.EventSessionCompleted)
-	text := s.follow().rest()
+	text := s.follow().rest(t)
 	require.NotContains(t, text, "\nid: 9")
 	require.Contains(t, text, "\nid: 2\n")
+}
+
+func TestStream_SendsNothingTwice(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.log.again = true
+	s.log.add(jig.EventSessionStarted)
+	stream := s.follow()
+	stream.until(t, "id: 1")
+	s.log.add(jig.EventPassStarted)
+	require.NotContains(t, stream.until(t, "id: 2"), "id: 1")
+	s.log.add(jig.EventSessionCompleted)
+	require.NotContains(t, stream.rest(t), "id: 2")
 }
 
 func TestEvents_ArePages(t *testing.T) {

@@ -184,7 +184,7 @@ func (s *site) open(method, path, body string, headers ...string) (reply, io.Rea
 	for i := 0; i+1 < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := (&http.Client{Timeout: 90 * time.Second}).Do(request) // an answer that never ends fails the test
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { _ = answer.Body.Close() })
 	return reply{answer.StatusCode, answer.Header}, answer.Body
@@ -255,7 +255,7 @@ func TestErrors_RepeatNoValue(t *testing.T) {
 	const secret = "hunter2-long"
 	s := newSite(t)
 	s.engine.start = func(o client.StartOptions) (client.Started, error) {
-		return client.Started{}, jig.Errorf(jig.CodeInvalidInput, "%q is not an agent, nor is %s; %s… neither", o.Agent, o.Task, jig.Cut(o.Task, 20)).
+		return client.Started{}, jig.Errorf(jig.CodeInvalidInput, "%q is not an agent, nor is %s; %s… neither, with %s", o.Agent, o.Task, jig.Cut(o.Task, 20), o.Input).
 			WithHint("did you mean " + o.Agent + "s?")
 	}
 	long := secret + strings.Repeat("x", 100)
@@ -265,6 +265,8 @@ func TestErrors_RepeatNoValue(t *testing.T) {
 		"no JSON":             {"/v1/sessions", `{"agent":"` + secret + `"`, ""},
 		"not an object":       {"/v1/sessions", `"` + secret + `"`, ""},
 		"the engine":          {"/v1/sessions", `{"agent":"` + secret + `","task":"` + long + `"}`, ""},
+		"a part of a value":   {"/v1/sessions", `{"agent":"plain","task":"` + long + `"}`, ""},
+		"a number that fits":  {"/v1/sessions", `{"agent":"plain","input":{"n":4711471147114711}}`, ""},
 		"a number":            {"/v1/sessions", `{"agent":4711471147114711}`, ""},
 		"a key":               {"/v1/sessions", `{"agent":"a"}`, secret + "\x01"},
 		"a query":             {"/v1/sessions?status=" + secret, "", ""},

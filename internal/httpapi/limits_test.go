@@ -144,6 +144,6 @@ func TestStreams_AreCounted(t *testing.T) {
 	stream.until(t, "id: 1")
 	require.Equal(t, 1, seen.open())
 	s.log.add(jig.EventSessionCompleted)
-	stream.rest()
+	stream.rest(t)
 	require.Eventually(t, func() bool { return seen.open() == 0 }, time.Minute, time.Millisecond)
 }
