@@ -94,7 +94,13 @@ without SESSION, the only one that you may decide. On a terminal it asks first.`
 			if bulk.all {
 				return a.decideAll(cmd.Context(), bulk, decision)
 			}
-			return a.decide(cmd, args, decision, false)
+			if err := a.decide(cmd, args, decision, false); err != nil {
+				return err
+			}
+			if reason == "" && !a.json() {
+				a.say("no reason was given: the agent is only told that a person denied the call (next time: --reason \"…\")")
+			}
+			return nil
 		},
 	}
 	bulk.add(cmd)
