@@ -43,5 +43,3 @@ require (
 	google.golang.org/protobuf v1.36.6 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
-
-replace github.com/agenticenv/agent-sdk-go => /tmp/p18/asdk12
