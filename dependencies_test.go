@@ -31,6 +31,7 @@ func purposes() map[string]string {
 		"github.com/anthropics/anthropic-sdk-go":     "Anthropic's own client, which keeps up with its wire format and its streaming.",
 		"github.com/aymanbagabas/go-udiff":           "Diffs of texts for previews: the implementation of Go's own tools, with bounded work.",
 		"github.com/compose-spec/compose-go/v2":      "Loads `docker-compose.yml` as Compose does, so that a test finds what would fail on a user's machine.",
+		"github.com/coreos/go-oidc/v3":               "Checks the tokens of identity providers: discovery, keys that rotate, and what a token must say.",
 		"github.com/danielgtaylor/huma/v2":           "Makes the HTTP API and its OpenAPI 3.1 document from the same Go types, on net/http.",
 		"github.com/emersion/go-sasl":                "Logs a mail program in at the mail server of the tests.",
 		"github.com/emersion/go-smtp":                "The mail server to which tests send mail.",

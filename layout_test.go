@@ -58,6 +58,8 @@ func arrows() map[string][]string {
 		// What API keys look like and allow. Only the server and its store know them.
 		"internal/identity/apikey": {"."},
 		"internal/identity/vouch":  {".", "internal/protocol"},
+		// What identity providers say about people. Only the server knows them.
+		"internal/identity/openid": {"."},
 		"internal/audit":           {".", "internal/identity", "internal/jsontext"},
 		"internal/protocol":        {".", "internal/audit"},
 		"internal/approval":        {".", "internal/audit", "internal/identity", "internal/stored"},
@@ -150,13 +152,15 @@ func arrows() map[string][]string {
 		"internal/scaffold/project": {"internal/scaffold/shop", "worker"},
 		"internal/scaffold/shop":    {".", "tools"},
 		// The operations of the HTTP interface are thin: they know the client and what it sends, and neither the engine nor the store.
-		"internal/httpapi": {".", "client", "internal/cache", "internal/identity/apikey", "internal/jsontext", "internal/protocol"},
+		"internal/httpapi": {
+			".", "client", "internal/cache", "internal/identity/apikey", "internal/identity/openid", "internal/jsontext", "internal/protocol", "internal/tenancy",
+		},
 		// Tests of a running server from outside, which know nothing but its OpenAPI document.
 		"internal/selfcheck": {"."},
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.
 		"server": {
-			".", "activities", "client", "internal/httpapi", "internal/identity/apikey", "internal/identity/vouch", "internal/metrics", "internal/protocol",
-			"internal/setting", "internal/store",
+			".", "activities", "client", "internal/httpapi", "internal/identity/apikey", "internal/identity/openid", "internal/identity/vouch",
+			"internal/metrics", "internal/protocol", "internal/setting", "internal/store", "internal/tenancy/current",
 		},
 		"cmd/jig": {
 			".", "client", "internal/duration", "internal/identity/apikey", "internal/identity/vouch", "internal/selfcheck", "internal/setting", "internal/store",
@@ -199,6 +203,7 @@ func keepers() map[string][]string {
 		"go.yaml.in/yaml":                            {"spec"},
 		"github.com/google/licensecheck":             {"bundles/deps"},
 		"github.com/golang-jwt/jwt":                  {"internal/identity/token", "internal/identity/vouch"},
+		"github.com/coreos/go-oidc/v3":               {"internal/identity/openid"},
 		"github.com/fergusstrange/embedded-postgres": {"dev"},
 		"github.com/standard-webhooks/":              {"internal/notify"},
 		"github.com/prometheus/client_golang":        {"internal/metrics"},

@@ -73,7 +73,9 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 	}
 	who.Claimed, who.Proof = evidence == nil, proof
 	s.principal, s.evidence = who, evidence
-	s.refusal = approval.Weak(proof, s.settings.Proof)
+	if s.refusal = approval.Weak(proof, s.settings.Proof); s.refusal == "" && s.settings.IsDisabled(who.ID) {
+		s.refusal = explain(disabled(who.ID))
+	}
 	return nil
 }
 

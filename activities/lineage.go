@@ -18,7 +18,7 @@ import (
 func (a *Activities) place(ctx context.Context, parent, call string, session *jig.Session) (above jig.Session, by jig.Call, err error) {
 	if parent == "" {
 		session.RootAgent = session.Agent.Name
-		return above, by, nil
+		return above, by, a.mayAct(ctx, session.Tenant, session.Principal.ID)
 	}
 	above, calls, err := a.store.CallsOf(ctx, session.Tenant, parent, []string{call})
 	if err != nil {
@@ -32,7 +32,21 @@ func (a *Activities) place(ctx context.Context, parent, call string, session *ji
 	session.RootAgent, session.Depth, session.Source = above.RootAgent, above.Depth+1, jig.SourceAgent
 	session.Principal = above.Principal
 	session.ReadPrivate, session.ReadUntrusted = above.ReadPrivate, above.ReadUntrusted
-	return above, calls[0], nil
+	return above, calls[0], a.mayAct(ctx, session.Tenant, session.Principal.ID)
+}
+
+// mayAct returns an error if the tenant's document has disabled a principal.
+func (a *Activities) mayAct(ctx context.Context, tenant, principal string) error {
+	settings, err := a.tenants.Settings(ctx, tenant)
+	if err == nil && settings.IsDisabled(principal) {
+		return disabled(principal)
+	}
+	return err
+}
+
+func disabled(principal string) error {
+	return jig.Errorf(jig.CodeNotPermitted, "the tenant's document has disabled %s", principal).WithField("principal").WithReason("disabled").
+		WithHint("an owner can register a document that lists " + principal + " without `disabled`")
 }
 
 // checkSource fills in how a session without a parent was started, and refuses unknown sources.
@@ -75,22 +89,18 @@ func claimed(p jig.Principal) jig.Principal {
 }
 
 // acting adds the groups and permissions that the tenant's settings give a session's principal now. It is called whenever calls are
-// admitted or begin, so a person who is removed from the tenant's document loses them in running sessions too.
+// admitted or begin, so a person who is removed from the tenant's document or disabled loses them in running sessions too.
 func (a *Activities) acting(ctx context.Context, session *jig.Session) error {
 	settings, err := a.tenants.Settings(ctx, session.Tenant)
 	if err != nil {
 		return err
 	}
-	known, p := settings.Person(session.Principal.ID), &session.Principal
-	p.Groups = union(p.Groups, known.Groups)
-	p.Permissions = union(p.Permissions, slices.Concat(known.Permissions, settings.Everybody))
+	if p := &session.Principal; settings.IsDisabled(p.ID) {
+		p.Groups, p.Permissions = nil, nil
+	} else {
+		*p = settings.Effective(*p)
+	}
 	return nil
-}
-
-func union(a, b []string) []string {
-	all := slices.Concat(a, b)
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // registration sets agent.Registered if the agent's document is the one that is registered under its name. Any other document is a draft,

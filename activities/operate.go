@@ -101,6 +101,9 @@ func (a *Activities) operator(ctx context.Context, tenant, by, proof, action, su
 		case by == "":
 			return jig.Principal{}, nil, jig.Errorf(jig.CodeMissingParam, "the requester is missing").WithField("by")
 		}
+		if settings.IsDisabled(by) {
+			return jig.Principal{}, nil, disabled(by)
+		}
 		who := settings.Person(by)
 		who.Claimed = true
 		return who, nil, nil
@@ -111,6 +114,9 @@ func (a *Activities) operator(ctx context.Context, tenant, by, proof, action, su
 	}
 	if by != "" && by != proved {
 		return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "the token belongs to %s, not to %s", proved, by).WithField("by")
+	}
+	if settings.IsDisabled(proved) {
+		return jig.Principal{}, nil, disabled(proved)
 	}
 	evidence.Request = requestOf(ctx)
 	who := settings.Person(proved)

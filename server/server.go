@@ -17,8 +17,10 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
+	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/tenancy/current"
 )
 
 // Limits of connections. Those of requests are in internal/httpapi.
@@ -68,10 +70,10 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 	s.metrics = metrics.NewServer(func() metrics.Pool { return metrics.Pool(s.store.PoolStats()) })
-	options := s.settings.Temporal.Temporal
-	options.MetricsHandler = s.metrics.Temporal()
-	options.Logger = sdklog.NewStructuredLogger(s.logger)
-	if s.temporal, err = client.DialTemporal(ctx, options, 0); err != nil {
+	temporal := s.settings.Temporal.Temporal
+	temporal.MetricsHandler = s.metrics.Temporal()
+	temporal.Logger = sdklog.NewStructuredLogger(s.logger)
+	if s.temporal, err = client.DialTemporal(ctx, temporal, 0); err != nil {
 		return err
 	}
 	if s.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", s.settings.Address); err != nil {
@@ -91,11 +93,16 @@ func (s *Server) serve(ctx context.Context) error {
 		return err
 	}
 	engine := client.New(s.temporal, client.Options{TaskQueue: s.settings.Temporal.TaskQueue, Reader: newReads(s.store, s.logger), Voucher: vouches})
-	s.api = httpapi.New(httpapi.Options{ //nolint:contextcheck // each request has its own
+	options := httpapi.Options{
 		Engine: httpapi.Engine{Sessions: engine, Calls: engine, Reviews: engine},
-		Keys:   s.store, Log: s.store, Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port), Logger: s.logger, Observer: s.metrics,
+		Keys:   s.store, Tenants: tenants(s.store, s.settings), Log: s.store, Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port),
+		Logger: s.logger, Observer: s.metrics,
 		RatePerKey: s.settings.RatePerKey, RatePerAddress: s.settings.RatePerAddress, BehindProxy: s.settings.BehindProxy,
-	})
+	}
+	if len(s.settings.Providers) > 0 {
+		options.Providers = openid.New(s.settings.Providers, nil)
+	}
+	s.api = httpapi.New(options) //nolint:contextcheck // each request has its own
 	if s.unmeasured, err = s.metrics.Serve(ctx, EnvMetrics, s.settings.MetricsAddress, s.logger); err != nil {
 		s.unmeasured = func() {}
 		return err
@@ -189,6 +196,14 @@ func Run(ctx context.Context, s Settings, logger *slog.Logger) error {
 		logger.InfoContext(ctx, "server is stopping: requests get time to finish", slog.Duration("at_most", s.StopTimeout))
 		return nil
 	}
+}
+
+// tenants returns the settings of tenants: who has which role, and who is disabled. The secrets that documents name are the workers' alone, so
+// what lacks them is not worth a warning.
+func tenants(db *store.DB, s Settings) *current.Tenants {
+	return current.NewTenants(current.Options{
+		Documents: db, Environ: func(string) string { return "" }, Everybody: s.Permissions, Logger: slog.New(slog.DiscardHandler),
+	})
 }
 
 // OpenAPI returns the OpenAPI document of the server's interface, as indented JSON.

@@ -6,12 +6,14 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/setting"
 )
 
@@ -31,6 +33,8 @@ const (
 	EnvLogFormat     = "JIG_LOG_FORMAT"
 	EnvStopTimeout   = "JIG_STOP_TIMEOUT"
 	EnvServerKey     = "JIG_SERVER_KEY"
+	EnvProviders     = "JIG_OIDC_FILE"
+	EnvPermissions   = "JIG_PERMISSIONS"
 )
 
 // Settings configure a server.
@@ -57,6 +61,10 @@ type Settings struct {
 	RatePerKey, RatePerAddress int
 	// MetricsAddress is the host:port that serves metrics; empty serves none.
 	MetricsAddress string
+	// Providers are the identity providers whose tokens count; none by default.
+	Providers []openid.Binding
+	// Permissions are those of everybody in tenants without a document.
+	Permissions []string
 	// LogLevel is debug, info, warn or error; default info.
 	LogLevel slog.Level
 	// LogJSON writes the log as JSON lines; default text.
@@ -97,7 +105,23 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 		LogJSON:          env.Choice(EnvLogFormat, "text", "json") == "json",
 		StopTimeout:      env.Duration(EnvStopTimeout, defaultStopTimeout),
 	}
-	return s, env.Err()
+	if s.Permissions = env.List(EnvPermissions); env.Err() != nil {
+		return s, env.Err()
+	}
+	s.Providers, err = readProviders(env.Text(EnvProviders, ""), func(name string) string { return env.Text(name, "") })
+	return s, err
+}
+
+// readProviders reads the file with the identity providers; environ returns the variables that it names.
+func readProviders(file string, environ func(name string) string) ([]openid.Binding, error) {
+	if file == "" {
+		return nil, nil
+	}
+	content, err := os.ReadFile(file) //nolint:gosec // it is the operator's own file
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the file of identity providers cannot be read: %w", err).WithField(EnvProviders)
+	}
+	return openid.ReadBindings(content, environ)
 }
 
 // Describe lists the settings for the help text.
@@ -114,7 +138,9 @@ func Describe() string {
 		{EnvTLSKey, "file of the certificate's key; default none"},
 		{EnvServerKey, "file of the key with which the server vouches for principals (`jig server-key new` makes one); default none"},
 		{EnvBehindProxy, "true if a proxy in front of the server takes care of TLS and adds clients to X-Forwarded-For; default false"},
-		{EnvRateKey, "requests a second that each API key may make, twice as many at once; 0 for no limit; default 100"},
+		{EnvProviders, "file of the identity providers whose access tokens count (docs/identity.md); default none"},
+		{EnvPermissions, "permissions of everybody in tenants without a document, separated by commas, as for workers; default none"},
+		{EnvRateKey, "requests a second that each credential may make, twice as many at once; 0 for no limit; default 100"},
 		{EnvRateAddress, "requests a second from each client's address, twice as many at once; 0 for no limit; default 200"},
 		{EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"},
 		{EnvLogLevel, "debug, info, warn or error; default info"},

@@ -109,6 +109,8 @@ func tenantFormOf(name string) form {
 		return form{pattern: tenantPattern, hint: "write the tenant's id: 1 to 63 lower-case letters, digits, '_' or '-', starting with a letter or digit"}
 	case "key":
 		return form{pattern: keyPattern, hint: "use 1 to 64 letters, digits, '.', '_', ':' or '-', starting with a letter or digit"}
+	case "issuer":
+		return form{pattern: issuerPattern, hint: "write the issuer as in its tokens, e.g. https://login.example.com", value: true}
 	case "secret":
 		return form{pattern: secretPattern, hint: "name a variable of the worker's environment that starts with " + SecretPrefix + " and the tenant, e.g. " + SecretPrefix + "ACME__PORTAL"}
 	case "starts":
@@ -161,6 +163,7 @@ var (
 	slugPattern        = regexp.MustCompile(`^[a-z][a-z0-9_-]*$`)
 	tenantPattern      = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 	keyPattern         = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$`)
+	issuerPattern      = regexp.MustCompile(`^https?://[^\s?#]{1,240}$`)
 	secretPattern      = regexp.MustCompile(`^` + SecretPrefix + `[A-Z0-9_]{1,200}$`)
 )
 

@@ -48,6 +48,8 @@ type Tenant struct {
 	Starts      TenantStarts    `json:"starts,omitzero" jsonschema:"How starts, messages and reads must be proved."`
 	Keys        []TenantKey     `json:"keys,omitempty" spec:"max=1000" jsonschema:"The keys that verify tokens."`
 	People      []TenantPerson  `json:"people,omitempty" spec:"max=10000" jsonschema:"People and programs, with their groups and permissions. A principal that is not listed has neither."`
+	Roles       []tenantRole    `json:"roles,omitempty" spec:"max=200" jsonschema:"Who has which role, and roles of the tenant's own."`
+	LoginGroups []loginGroup    `json:"login_groups,omitempty" spec:"max=2000" jsonschema:"Groups of identity providers that count as groups of the tenant."`
 	Owners      *TenantOwners   `json:"owners,omitempty" jsonschema:"Who approves the calls of operator tools (catalog.*, bundle.*, grants.*, tenants.*); by default anybody but the requester."`
 	Grants      TenantGrants    `json:"grants,omitzero" jsonschema:"Limits of standing approvals."`
 	Webhooks    []TenantWebhook `json:"webhooks,omitempty" spec:"max=20" jsonschema:"Endpoints that are notified of events about approvals."`
@@ -122,6 +124,63 @@ type TenantPerson struct {
 	ID          string   `json:"id" spec:"required,form=label" hint:"add e.g. id: ana" jsonschema:"The principal's id, unique in the document."`
 	Groups      []string `json:"groups,omitempty" spec:"max=1000,form=label" jsonschema:"The principal's groups."`
 	Permissions []string `json:"permissions,omitempty" spec:"max=1000,form=label" jsonschema:"The principal's permissions; * means all."`
+	// Logins are how identity providers name the person. The person's principal is ID, however they sign in.
+	Logins []login `json:"logins,omitempty" spec:"max=20" jsonschema:"How identity providers name the person: whoever signs in as one of them acts as this principal."`
+	// Disabled means that the person must not act: workers and servers refuse what they ask for.
+	Disabled bool `json:"disabled,omitempty" jsonschema:"true refuses everything that the person asks for, within a second."`
+}
+
+// login is a person as an identity provider names it.
+type login struct {
+	Issuer  string `json:"issuer" spec:"required,form=issuer" hint:"add e.g. issuer: https://login.example.com" jsonschema:"The issuer of the tokens."`
+	Subject string `json:"subject" spec:"required,min=1,max=255" hint:"add the subject, e.g. subject: 248289761001" jsonschema:"The subject of the tokens, which the issuer gives to nobody else."`
+}
+
+// loginGroup makes a group of an identity provider count as a group of the tenant.
+type loginGroup struct {
+	Issuer string `json:"issuer" spec:"required,form=issuer" hint:"add e.g. issuer: https://login.example.com" jsonschema:"The issuer of the tokens."`
+	Value  string `json:"value" spec:"required,min=1,max=255" hint:"add e.g. value: finance-team" jsonschema:"The value in the groups claim of the tokens."`
+	Group  string `json:"group" spec:"required,form=label" hint:"add e.g. group: finance" jsonschema:"The tenant's group to which holders of such a token belong while it is valid."`
+}
+
+// tenantRole says who has a role. A role that does not ship with jig also says what it permits.
+type tenantRole struct {
+	Name        string   `json:"name" spec:"required,form=slug" hint:"add e.g. name: reviewer" jsonschema:"The role, unique in the document: reader, reviewer, author, operator, owner, or a name of your own."`
+	Permissions []string `json:"permissions,omitempty" spec:"min=1,max=1000,form=label" jsonschema:"The permissions of a role of your own; * means all."`
+	People      []string `json:"people,omitempty" spec:"max=10000,form=label" jsonschema:"Principals who have the role."`
+	Groups      []string `json:"groups,omitempty" spec:"max=1000,form=label" jsonschema:"Groups whose members have the role."`
+}
+
+// AllRoles returns the document's roles with the permissions of each.
+func (t Tenant) AllRoles() []tenancy.Role {
+	var roles []tenancy.Role
+	for _, r := range t.Roles {
+		permissions := r.Permissions
+		if shipped, ok := tenancy.ShippedRole(r.Name); ok {
+			permissions = shipped
+		}
+		roles = append(roles, tenancy.Role{Name: r.Name, Permissions: permissions, People: r.People, Groups: r.Groups})
+	}
+	return roles
+}
+
+// Principals returns the people of the document, and those whom only a role names, with their groups and all their permissions.
+func (t Tenant) Principals() []jig.Principal {
+	var people []jig.Principal
+	roles, known := t.AllRoles(), map[string]bool{}
+	for _, p := range t.People {
+		known[p.ID] = true
+		people = append(people, tenancy.WithRoles(jig.Principal{ID: p.ID, Groups: p.Groups, Permissions: p.Permissions}, roles))
+	}
+	for _, r := range t.Roles {
+		for _, id := range r.People {
+			if !known[id] {
+				known[id] = true
+				people = append(people, tenancy.WithRoles(jig.Principal{ID: id}, roles))
+			}
+		}
+	}
+	return people
 }
 
 // TenantGrants limits standing approvals. Zero values mean the defaults of [approval.GrantCeiling].
@@ -188,6 +247,9 @@ func (d *decoder) tenant(body []byte) Tenant {
 	d.unique("keys", "id", len(t.Keys), func(i int) string { return t.Keys[i].ID })
 	d.unique("people", "id", len(t.People), func(i int) string { return t.People[i].ID })
 	d.unique("webhooks", "url", len(t.Webhooks), func(i int) string { return t.Webhooks[i].URL })
+	d.unique("roles", "name", len(t.Roles), func(i int) string { return t.Roles[i].Name })
+	d.checkRoles(t)
+	d.checkLogins(t)
 	return t
 }
 
@@ -200,6 +262,33 @@ func (d *decoder) checkApprovals(t Tenant) {
 	case !d.has("keys") && signals:
 		d.add(d.warning("approvals.signals", "add keys",
 			fmt.Sprintf("with %s every decision needs a token, but without keys nobody can have one", t.Approvals.Signals)))
+	}
+}
+
+// checkRoles refuses other permissions for a role that ships with jig, and a role that permits nothing.
+func (d *decoder) checkRoles(t Tenant) {
+	for i, r := range t.Roles {
+		path := indexPath("roles", i)
+		_, shipped := tenancy.ShippedRole(r.Name)
+		switch has := d.has(path + ".permissions"); {
+		case shipped && has:
+			d.at(path+".permissions", ProblemBadShape, "remove it, or choose another name", "the role %s ships with jig, with permissions of its own", r.Name)
+		case !shipped && !has && r.Name != "":
+			d.at(path+".permissions", ProblemMissingKey, "add e.g. permissions: [api.read]", "the role %s does not ship with jig, and permits nothing", r.Name)
+		}
+	}
+}
+
+// checkLogins refuses a login that belongs to two people.
+func (d *decoder) checkLogins(t Tenant) {
+	owner := map[login]string{}
+	for i, p := range t.People {
+		for n, l := range p.Logins {
+			if other, taken := owner[l]; taken {
+				d.at(indexPath(indexPath("people", i)+".logins", n), ProblemBadValue, "give each login to one person", "this login belongs to %s, too", other)
+			}
+			owner[l] = p.ID
+		}
 	}
 }
 
@@ -218,9 +307,9 @@ func (d *decoder) checkOwners(t Tenant) {
 	for _, id := range t.Owners.People {
 		owners[id], known[id] = true, true
 	}
-	for _, p := range t.People {
+	for _, p := range t.Principals() {
 		known[p.ID] = true
-		if t.Owners.Approvers().Include(jig.Principal{ID: p.ID, Groups: p.Groups, Permissions: p.Permissions}) {
+		if t.Owners.Approvers().Include(p) {
 			owners[p.ID] = true
 		}
 	}
@@ -344,6 +433,14 @@ func tenantShape(schema *jsonschema.Schema) {
 	messages := schema.Properties["messages"].Items
 	messages.Properties["mail"].Items.Pattern = mailPattern.String()
 	messages.OneOf = []*jsonschema.Schema{{Required: []string{"mail"}}, {Required: []string{"chat_env"}}}
+	var shipped []any
+	for _, r := range tenancy.ShippedRoles() {
+		shipped = append(shipped, r.Name)
+	}
+	roles := schema.Properties["roles"].Items
+	roles.If = &jsonschema.Schema{Properties: map[string]*jsonschema.Schema{"name": {Enum: shipped, Description: "A role that ships with jig has permissions of its own."}}}
+	roles.Then = &jsonschema.Schema{Not: &jsonschema.Schema{Required: []string{"permissions"}}}
+	roles.Else = &jsonschema.Schema{Required: []string{"permissions"}}
 	keys := schema.Properties["keys"].Items
 	keys.Properties["public_key"].Pattern = `^[A-Za-z0-9+/]{43,}={0,2}$`
 	keyOf := func(algorithm, has, hasNot string) *jsonschema.Schema {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -28,15 +29,20 @@ type replica struct {
 	cmd *exec.Cmd
 }
 
-// serve starts a server for the desk's workers and returns once it is ready.
-func (d *desk) serve() *replica {
+// serve starts a server for the desk's workers and returns once it is ready. settings are further variables of its environment.
+func (d *desk) serve(settings ...string) *replica {
 	d.t.Helper()
 	address, err := port.Claim(d.t.Context(), "127.0.0.1:0")
 	require.NoError(d.t, err)
+	return d.serveAt(address, settings...)
+}
+
+func (d *desk) serveAt(address string, settings ...string) *replica {
+	d.t.Helper()
 	log, err := os.Create(filepath.Join(d.t.TempDir(), "server.log"))
 	require.NoError(d.t, err)
 	r := &replica{t: d.t, url: "http://" + address, cmd: exec.Command(shared.cli.path(d.t), "server")}
-	r.cmd.Env, r.cmd.Dir = append(append([]string{}, d.env...), "JIG_HTTP_ADDR="+address), d.dir
+	r.cmd.Env, r.cmd.Dir = append(slices.Concat(d.env, settings), "JIG_HTTP_ADDR="+address), d.dir
 	r.cmd.Stdout, r.cmd.Stderr = log, log
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(d.t, r.cmd.Start())

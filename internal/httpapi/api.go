@@ -15,7 +15,10 @@ import (
 type Options struct {
 	Engine Engine
 	Keys   Keys
-	Log    Log
+	// Providers check access tokens; nil if no identity provider is configured.
+	Providers Providers
+	Tenants   Tenants
+	Log       Log
 	// Vouches reports that the server signs statements about the principals of requests.
 	Vouches bool
 	// Ready returns an error while requests cannot be served, for /readyz.
@@ -59,7 +62,7 @@ func New(o Options) *API {
 		o.Now = time.Now
 	}
 	a := &API{
-		options: o, mux: http.NewServeMux(), leases: leases{held: map[string]map[*lease]struct{}{}}, drained: make(chan struct{}),
+		options: o, mux: http.NewServeMux(), leases: leases{held: map[*lease]struct{}{}}, drained: make(chan struct{}),
 		byKey: newLimiter(o.RatePerKey), byAddress: newLimiter(o.RatePerAddress),
 	}
 	replaceErrors()
@@ -71,9 +74,6 @@ func New(o Options) *API {
 	a.mux.HandleFunc("/", a.unknown)
 	return a
 }
-
-// Run ends requests whose credential loses its validity, until ctx ends.
-func (a *API) Run(ctx context.Context) { a.leases.run(ctx, a.options.Keys, a.options.Logger) }
 
 // Drain makes the server not ready and ends streams and waiting requests. Streams tell their clients to connect again.
 func (a *API) Drain() { a.drain.Do(func() { close(a.drained) }) }

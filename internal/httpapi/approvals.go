@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"time"
 
@@ -101,6 +102,9 @@ type decideAnswer struct{ Body jig.Ruled }
 
 func (a *API) decide(ctx context.Context, in *decideRequest) (*decideAnswer, error) {
 	tenant, who := callerOf(ctx)
+	if err := a.mayDecide(ctx, tenant, in.Session, who); err != nil {
+		return nil, err
+	}
 	b := in.Body
 	decision := jig.Decision{
 		Call: b.Call, By: who.ID, Answer: b.Answer, Digest: b.Digest, Input: b.Input, Grant: b.Grant, Reason: b.Reason, Note: b.Note, Token: b.Token,
@@ -113,4 +117,25 @@ func (a *API) decide(ctx context.Context, in *decideRequest) (*decideAnswer, err
 		return nil, jig.Errorf(jig.CodeInternal, "a decision has %d outcomes", len(result.Decisions))
 	}
 	return &decideAnswer{Body: result.Decisions[0]}, nil
+}
+
+// reasonOwnSession says that the principal of the credential started the session, or the one that it belongs to.
+const reasonOwnSession = "own_session"
+
+// mayDecide returns an error if a session acts for the principal itself, as all sessions do that the principal's credentials have started,
+// with those that these start. In a tenant with one person nobody else could decide.
+func (a *API) mayDecide(ctx context.Context, tenant, session string, who jig.Principal) error {
+	asking, err := a.options.Log.Session(ctx, tenant, jig.SessionID(tenant, session))
+	if jig.CodeOf(err) == jig.CodeNotFound { // the engine says so
+		return nil
+	}
+	if err != nil || asking.Principal.ID != who.ID {
+		return err
+	}
+	settings, err := a.options.Tenants.Settings(ctx, tenant)
+	if err != nil || settings.OnePerson() {
+		return err
+	}
+	return failed(http.StatusForbidden, jig.Errorf(jig.CodeNotPermitted, "the session acts for you, so somebody else must decide").WithReason(reasonOwnSession).
+		WithHint("`can_decide=true` lists the calls that you may decide"))
 }

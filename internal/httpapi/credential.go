@@ -3,11 +3,9 @@ package httpapi
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -15,12 +13,15 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/openid"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // Reasons of refused credentials.
 const (
 	reasonCredential = "unauthenticated"
 	reasonScope      = "scope"
+	reasonDisabled   = "disabled"
 )
 
 // Further reasons for which requests are refused, for the observer.
@@ -30,155 +31,162 @@ const (
 	refusedKey     = "rate_of_key"
 )
 
-// authenticate returns the middleware that lets only keys with a scope pass. What it finds is the only source of tenant and principal.
+// Kinds of credentials.
+const (
+	kindAPIKey      = "api_key"
+	kindAccessToken = "access_token"
+)
+
+// caller is who a request acts for: what its credential says, and what the tenant's document says about the principal. It is made in one place,
+// by [API.credential], and nothing of it comes from the rest of the request.
+type caller struct {
+	kind string
+	// id identifies the credential in the log, and label says what it is for.
+	id, label string
+	tenant    string
+	// principal is the principal with the groups that the credential gives, and nothing that the tenant's document gives: workers add that, as
+	// it is at the time. Without a signing key, the server's word is a claim to workers.
+	principal jig.Principal
+	// holds is the principal with everything that it has now.
+	holds jig.Principal
+	// name is the principal's name for people.
+	name string
+	// signed is what the identity provider said; nil for other credentials.
+	signed *openid.Identity
+	// scopes are what the credential allows, and roles the principal's roles.
+	scopes, roles []string
+	// expires is when the credential ends; nil if it does not end by itself.
+	expires *time.Time
+}
+
+// allows reports whether the credential has a scope. Every credential has the empty scope.
+func (c caller) allows(scope string) bool { return scope == "" || slices.Contains(c.scopes, scope) }
+
+// Caller returns the tenant and the principal for whom a request acts; "" if the request has no credential.
+func Caller(ctx context.Context) (tenant string, who jig.Principal) { return callerOf(ctx) }
+
+// callerOf returns the tenant and the principal for whom a request acts.
+func callerOf(ctx context.Context) (tenant string, who jig.Principal) {
+	c := exchangeOf(ctx).caller
+	return c.tenant, c.principal
+}
+
+// authenticate returns the middleware that lets only credentials with a scope pass. What it finds is the only source of tenant and principal.
 func (a *API) authenticate(scope string) func(ctx huma.Context, next func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		exchangeOf(ctx.Context()).operation = ctx.Operation().OperationID
-		key, err := a.credential(ctx.Context(), r.Header.Values("Authorization"))
+		c, err := a.credential(ctx.Context(), r)
 		if err != nil {
 			p := a.problemOf(ctx.Context(), err)
-			if p.Status == http.StatusUnauthorized {
+			switch {
+			case p.Status == http.StatusUnauthorized:
 				a.options.Observer.Refused(reasonCredential)
+			case p.Reason == reasonDisabled:
+				a.options.Observer.Refused(reasonDisabled)
 			}
 			a.refuse(w, r, p)
 			return
 		}
-		exchangeOf(ctx.Context()).key = key
-		if wait := a.byKey.take(key.ID, a.options.Now()); wait > 0 {
+		exchangeOf(ctx.Context()).caller = c
+		if wait := a.byKey.take(c.kind+" "+c.tenant+" "+c.id, a.options.Now()); wait > 0 {
 			a.options.Observer.Refused(refusedKey)
-			a.refuse(w, r, tooMany("with this API key", wait))
+			a.refuse(w, r, tooMany("with this credential", wait))
 			return
 		}
-		if !key.Allows(scope) {
+		if !c.allows(scope) {
 			a.options.Observer.Refused(reasonScope)
-			a.refuse(w, r, failed(http.StatusForbidden, jig.Errorf(jig.CodeNotPermitted, "the API key does not have the scope %s", scope).
-				WithReason(reasonScope).WithHint("`jig api-key create --scope` makes a key with other scopes")))
+			a.refuse(w, r, failed(http.StatusForbidden, c.lacks(scope)))
 			return
 		}
 		next(ctx)
 	}
 }
 
-// credential returns the key of a request. All keys that do not count are refused in the same way, whatever is wrong with them.
-func (a *API) credential(ctx context.Context, headers []string) (apikey.Key, error) {
+// lacks returns the error of a credential without a scope.
+func (c caller) lacks(scope string) *jig.Error {
+	if c.kind == kindAPIKey {
+		return jig.Errorf(jig.CodeNotPermitted, "the API key does not have the scope %s", scope).WithReason(reasonScope).
+			WithHint("`jig api-key create --scope` makes a key with other scopes")
+	}
+	var roles []string
+	for _, r := range tenancy.ShippedRoles() {
+		if slices.Contains(r.Permissions, permissionOf(scope)) {
+			roles = append(roles, r.Name)
+		}
+	}
+	return jig.Errorf(jig.CodeNotPermitted, "you do not have the permission %s", permissionOf(scope)).WithReason(reasonScope).
+		WithHint("the roles " + strings.Join(roles, ", ") + " have it; `roles` in the tenant's document says who has them")
+}
+
+// permissionOf returns the permission that gives people a scope.
+func permissionOf(scope string) string { return "api." + scope }
+
+// scopesOf returns the scopes that a principal's permissions give.
+func scopesOf(p jig.Principal) []string {
+	return slices.DeleteFunc(apikey.Scopes(), func(scope string) bool { return !p.Holds(permissionOf(scope)) })
+}
+
+// credential returns who a request acts for. All credentials that do not count are refused in the same way, whatever is wrong with them.
+func (a *API) credential(ctx context.Context, r *http.Request) (caller, error) {
 	refused := failed(http.StatusUnauthorized, jig.Errorf(jig.CodeNotPermitted, "the request has no valid credential").WithReason(reasonCredential).
-		WithHint("send Authorization: Bearer and an API key; `jig api-key create` makes one"))
+		WithHint("send Authorization: Bearer and an API key or an access token; `jig api-key create` makes a key"))
 	refused.headers.Set("WWW-Authenticate", `Bearer realm="jig"`)
+	headers := r.Header.Values("Authorization")
 	if len(headers) != 1 {
-		return apikey.Key{}, refused
+		return caller{}, refused
 	}
 	scheme, text, _ := strings.Cut(headers[0], " ")
-	id, hash, ok := apikey.Parse(text)
-	if !ok || !strings.EqualFold(scheme, "Bearer") {
-		return apikey.Key{}, refused
+	if !strings.EqualFold(scheme, "Bearer") {
+		return caller{}, refused
 	}
-	key, err := a.options.Keys.APIKey(ctx, id, hash)
-	if jig.CodeOf(err) == jig.CodeNotFound {
-		return apikey.Key{}, refused
+	c, err := a.bearer(ctx, text)
+	if err == nil {
+		err = a.complete(ctx, &c)
 	}
-	return key, err
+	if code := jig.CodeOf(err); code == jig.CodeNotFound || code == jig.CodeNotPermitted && jig.AsError(err).Reason != reasonDisabled {
+		a.options.Logger.InfoContext(ctx, "a credential was refused", slog.String("request_id", exchangeOf(ctx).id), slog.String("why", jig.AsError(err).Message))
+		return caller{}, refused
+	}
+	return c, err
 }
 
-// Caller returns the tenant and the principal for whom a request acts; "" if the request has no credential.
-func Caller(ctx context.Context) (tenant string, who jig.Principal) { return callerOf(ctx) }
-
-// callerOf returns the tenant and the principal for whom a request acts. Without a signing key, the server's word is a claim to workers.
-func callerOf(ctx context.Context) (tenant string, who jig.Principal) {
-	key := exchangeOf(ctx).key
-	return key.Tenant, jig.Principal{ID: key.Principal, Claimed: true}
+// bearer returns the caller of an API key or an access token, as far as the credential tells. The error is NOT_FOUND or NOT_PERMITTED if it
+// does not count.
+func (a *API) bearer(ctx context.Context, text string) (caller, error) {
+	if id, hash, ok := apikey.Parse(text); ok {
+		key, err := a.options.Keys.APIKey(ctx, id, hash)
+		return caller{
+			kind: kindAPIKey, id: key.ID, label: key.Name, tenant: key.Tenant, principal: jig.Principal{ID: key.Principal, Claimed: true},
+			scopes: key.Scopes, expires: key.ExpiresAt,
+		}, err
+	}
+	if a.options.Providers == nil {
+		return caller{}, jig.Errorf(jig.CodeNotFound, "it is not an API key, and no identity provider is configured")
+	}
+	who, err := a.options.Providers.AccessToken(ctx, text)
+	return caller{kind: kindAccessToken, tenant: who.Tenant, name: who.Name, signed: &who, expires: &who.ExpiresAt}, err
 }
 
-// leases are the requests that take long, by the id of the key that they use, so that they end when the key does.
-type leases struct {
-	mu   sync.Mutex
-	held map[string]map[*lease]struct{}
-}
-
-// lease is one request that takes long.
-type lease struct{ end context.CancelFunc }
-
-// hold returns a context that ends with the validity of the key, and a function that must be called when the request is over.
-func (l *leases) hold(ctx context.Context, key string) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	one := &lease{end: cancel}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.held[key] == nil {
-		l.held[key] = map[*lease]struct{}{}
-	}
-	l.held[key][one] = struct{}{}
-	return ctx, func() {
-		cancel()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if delete(l.held[key], one); len(l.held[key]) == 0 {
-			delete(l.held, key)
-		}
-	}
-}
-
-// checkEvery is how often the keys of requests that take long are checked.
-const checkEvery = 500 * time.Millisecond
-
-// run checks the keys of all leases until ctx ends.
-func (l *leases) run(ctx context.Context, keys Keys, logger *slog.Logger) {
-	ticker := time.NewTicker(checkEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		if err := l.check(ctx, keys); err != nil && ctx.Err() == nil {
-			logger.WarnContext(ctx, "the API keys of open streams cannot be checked", slog.Any("error", err))
-		}
-	}
-}
-
-// check ends the leases whose keys are no longer valid.
-func (l *leases) check(ctx context.Context, keys Keys) error {
-	l.mu.Lock()
-	ids := slices.Sorted(maps.Keys(l.held))
-	l.mu.Unlock()
-	if len(ids) == 0 {
-		return nil
-	}
-	valid, err := keys.ValidAPIKeys(ctx, ids)
+// complete fills in what the tenant's document says about the caller. The error is NOT_PERMITTED, reason disabled, if the principal must not
+// act.
+func (a *API) complete(ctx context.Context, c *caller) error {
+	settings, err := a.options.Tenants.Settings(ctx, c.tenant)
 	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, id := range ids {
-		if slices.Contains(valid, id) {
-			continue
-		}
-		for one := range l.held[id] {
-			one.end()
-		}
+	if c.signed != nil {
+		l := tenancy.Login{Issuer: c.signed.Issuer, Subject: c.signed.Subject}
+		c.id, c.principal = l.Principal(), settings.SignedIn(l, c.signed.Groups)
+		c.principal.Claimed = true
+	}
+	if settings.IsDisabled(c.principal.ID) {
+		return jig.Errorf(jig.CodeNotPermitted, "the principal of the credential is disabled").WithReason(reasonDisabled)
+	}
+	c.holds = settings.Effective(c.principal)
+	c.roles = settings.RolesOf(c.holds)
+	if c.signed != nil {
+		c.scopes = scopesOf(c.holds)
 	}
 	return nil
-}
-
-// patiently returns a context for work that waits: it ends after a time, when the key loses its validity, and when the server stops.
-func (a *API) patiently(ctx context.Context, wait time.Duration) (context.Context, func()) {
-	x, began := exchangeOf(ctx), time.Now()
-	ctx, over := a.leases.hold(ctx, x.key.ID)
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	stop := make(chan struct{})
-	go func() {
-		select {
-		case <-a.drained:
-			cancel()
-		case <-stop:
-		}
-	}()
-	return ctx, func() {
-		close(stop)
-		x.waited += time.Since(began)
-		cancel()
-		over()
-	}
 }

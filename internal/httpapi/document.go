@@ -15,19 +15,17 @@ const version = "1"
 func settings() huma.Config {
 	c := huma.DefaultConfig("jig", version)
 	c.Info.Description = "Start agents, call tools, follow what happens, and decide what needs a person. " +
-		"The tenant and the principal follow from the API key. Ids of sessions may be given with or without the prefix of the tenant."
+		"The tenant and the principal follow from the credential. Ids of sessions may be given with or without the prefix of the tenant."
 	c.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
 	c.Servers = []*huma.Server{{URL: "/", Description: "The server that serves this document"}}
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
 	c.RejectUnknownQueryParameters = true
-	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{securityScheme: {
-		Type: "http", Scheme: "bearer", Description: "An API key: jig_<id>_<secret>, made by `jig api-key create`.",
-	}}
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		kindAPIKey:      {Type: "http", Scheme: "bearer", Description: "An API key: jig_<id>_<secret>, made by `jig api-key create`."},
+		kindAccessToken: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "An access token of a configured identity provider, for the audience of this server."},
+	}
 	return c
 }
-
-// securityScheme is the name of the only credential so far.
-const securityScheme = "api_key"
 
 // Document returns the OpenAPI document, indented.
 func Document() ([]byte, error) { return New(Options{}).document() }

@@ -77,7 +77,7 @@ func (a *API) getEvents(ctx context.Context, in *eventsRequest) (*eventsAnswer, 
 	}
 	return &eventsAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
 		_, w := humago.Unwrap(c)
-		ctx, over := a.leases.hold(c.Context(), exchangeOf(c.Context()).key.ID)
+		ctx, over := a.leases.hold(c.Context(), exchangeOf(c.Context()).caller)
 		defer over()
 		exchangeOf(c.Context()).streams = true
 		a.options.Observer.StreamOpened()

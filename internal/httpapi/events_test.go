@@ -23,6 +23,8 @@ type log struct {
 	news   chan struct{}
 	// again makes subscriptions send each event twice, as a store may that looks for events that were announced late.
 	again bool
+	// principal is the one that the session acts for.
+	principal string
 }
 
 func newLog() *log { return &log{status: jig.StatusWorking, news: make(chan struct{})} }
@@ -47,7 +49,7 @@ func (l *log) Session(_ context.Context, _, id string) (jig.Session, error) {
 	if id != "acme.known" && id != "known" {
 		return jig.Session{}, jig.Errorf(jig.CodeNotFound, "there is no session %s", id)
 	}
-	return jig.Session{ID: id, Status: l.status}, nil
+	return jig.Session{ID: id, Status: l.status, Principal: jig.Principal{ID: l.principal}}, nil
 }
 
 func (l *log) Events(_ context.Context, _, _ string, after int64, limit int) ([]jig.Event, error) {

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/jig-run/jig/internal/identity/apikey"
 )
 
 // Limits of requests. The server limits headers and the time in which they arrive.
@@ -47,8 +45,8 @@ type exchange struct {
 	// waited is how long the client asked to wait and did, and streams says that the answer is a stream.
 	waited  time.Duration
 	streams bool
-	// key is the credential, once it was checked.
-	key apikey.Key
+	// caller is who the request acts for, once its credential was checked.
+	caller caller
 }
 
 type exchangeKey struct{}
@@ -146,7 +144,8 @@ func (a *API) finish(ctx context.Context, w *recorder, x *exchange, began time.T
 	}
 	a.options.Observer.Requested(x.operation, status, took)
 	a.options.Logger.InfoContext(ctx, "request", slog.String("request_id", x.id), slog.String("operation", x.request.Pattern), slog.Int("status", status),
-		slog.Duration("took", time.Since(began)), slog.String("tenant", x.key.Tenant), slog.String("key", x.key.ID))
+		slog.Duration("took", time.Since(began)), slog.String("tenant", x.caller.tenant), slog.String("credential", x.caller.kind),
+		slog.String("key", x.caller.id))
 }
 
 // recorder remembers the status of an answer.

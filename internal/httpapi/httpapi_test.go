@@ -20,7 +20,9 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 var update = flag.Bool("update", false, "write testdata/openapi.json")
@@ -134,8 +136,40 @@ type site struct {
 	engine *engine
 	keys   *keys
 	log    *log
-	url    string
-	key    string
+	// tenants are the settings of all tenants, and issued what access tokens say.
+	tenants *settings
+	issued  *issued
+	url     string
+	key     string
+}
+
+// settings are the settings of every tenant.
+type settings struct {
+	mu  sync.Mutex
+	all tenancy.Settings
+}
+
+func (s *settings) Settings(context.Context, string) (tenancy.Settings, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all, nil
+}
+
+func (s *settings) change(do func(all *tenancy.Settings)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do(&s.all)
+}
+
+// issued are access tokens with what they say.
+type issued map[string]openid.Identity
+
+func (i issued) AccessToken(_ context.Context, raw string) (openid.Identity, error) {
+	who, ok := i[raw]
+	if !ok {
+		return who, jig.Errorf(jig.CodeNotPermitted, "no such token")
+	}
+	return who, nil
 }
 
 func newSite(t *testing.T, hosts ...string) *site {
@@ -145,9 +179,9 @@ func newSite(t *testing.T, hosts ...string) *site {
 
 func newSiteWith(t *testing.T, change func(o *httpapi.Options)) *site {
 	t.Helper()
-	s := &site{t: t, engine: &engine{status: jig.StatusWorking}, keys: &keys{list: map[string]apikey.Key{}}, log: newLog()}
+	s := &site{t: t, engine: &engine{status: jig.StatusWorking}, keys: &keys{list: map[string]apikey.Key{}}, log: newLog(), tenants: &settings{}, issued: &issued{}}
 	options := httpapi.Options{
-		Engine: httpapi.Engine{Sessions: s.engine, Calls: s.engine, Reviews: s.engine}, Keys: s.keys, Log: s.log,
+		Engine: httpapi.Engine{Sessions: s.engine, Calls: s.engine, Reviews: s.engine}, Keys: s.keys, Providers: s.issued, Tenants: s.tenants, Log: s.log,
 		Ready: func(context.Context) error { return nil }, Logger: slog.New(slog.DiscardHandler),
 	}
 	change(&options)
@@ -175,7 +209,9 @@ type reply struct {
 // open makes a request and returns the answer, whose body is still to be read.
 func (s *site) open(method, path, body string, headers ...string) (reply, io.Reader) {
 	s.t.Helper()
-	request, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second) // no answer and no stream lasts as long
+	s.t.Cleanup(cancel)
+	request, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	require.NoError(s.t, err)
 	request.Header.Set("Authorization", "Bearer "+s.key)
 	if body != "" {

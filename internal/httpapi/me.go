@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -11,6 +12,11 @@ import (
 type me struct {
 	Tenant    string `json:"tenant"`
 	Principal string `json:"principal"`
+	// Name is for people to read.
+	Name        string   `json:"name,omitempty" doc:"The principal's name, as the identity provider tells it; it identifies nobody"`
+	Groups      []string `json:"groups" doc:"The principal's groups in the tenant"`
+	Roles       []string `json:"roles" doc:"The roles that the tenant's document gives the principal"`
+	Permissions []string `json:"permissions" doc:"The permissions of the principal; * means all"`
 	// Proof is how workers know the principal.
 	Proof      jig.Proof  `json:"proof" enum:"claimed,vouched,key,passkey" doc:"How workers know the principal: vouched if the server signs what it says, else claimed"`
 	Credential credential `json:"credential"`
@@ -18,24 +24,31 @@ type me struct {
 
 // credential describes the credential of a request.
 type credential struct {
-	Kind      string     `json:"kind" enum:"api_key"`
+	Kind      string     `json:"kind" enum:"api_key,access_token"`
 	ID        string     `json:"id"`
-	Name      string     `json:"name,omitempty"`
-	Scopes    []string   `json:"scopes"`
+	Name      string     `json:"name,omitempty" doc:"What the credential is for"`
+	Scopes    []string   `json:"scopes" doc:"What the credential allows"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
 type meAnswer struct{ Body me }
 
 func (a *API) getMe(ctx context.Context, _ *struct{}) (*meAnswer, error) {
-	tenant, who := callerOf(ctx)
-	key := exchangeOf(ctx).key
+	c := exchangeOf(ctx).caller
 	proof := jig.ProofClaimed
 	if a.options.Vouches {
 		proof = jig.ProofVouched
 	}
 	return &meAnswer{Body: me{
-		Tenant: tenant, Principal: who.ID, Proof: proof,
-		Credential: credential{Kind: securityScheme, ID: key.ID, Name: key.Name, Scopes: key.Scopes, ExpiresAt: key.ExpiresAt},
+		Tenant: c.tenant, Principal: c.principal.ID, Name: c.name, Groups: listed(c.holds.Groups), Roles: listed(c.roles),
+		Permissions: listed(c.holds.Permissions), Proof: proof,
+		Credential: credential{Kind: c.kind, ID: c.id, Name: c.label, Scopes: listed(c.scopes), ExpiresAt: c.expires},
 	}}, nil
+}
+
+// listed returns a list that is sorted and not null in JSON.
+func listed(list []string) []string {
+	sorted := append([]string{}, list...)
+	slices.Sort(sorted)
+	return slices.Compact(sorted)
 }

@@ -14,7 +14,7 @@ import (
 // operation describes an operation. What it takes and returns follows from its function.
 type operation struct {
 	id, method, path, tag string
-	// scope is the scope that a key needs.
+	// scope is the scope that a credential needs; empty if every valid one will do.
 	scope string
 	// does and details are the summary and the description in the OpenAPI document.
 	does, details string
@@ -114,7 +114,8 @@ func (a *API) register() {
 		id: "get-tool", method: http.MethodGet, path: "/v1/tools/{tool}", tag: tagTools, scope: apikey.ScopeRead, does: "Get the contract of a tool", fails: []int{404},
 	}, a.getTool)
 	add(a, operation{
-		id: "get-me", method: http.MethodGet, path: "/v1/me", tag: tagIdentity, scope: apikey.ScopeRead, does: "Get the tenant, the principal and the scopes of the credential",
+		id: "get-me", method: http.MethodGet, path: "/v1/me", tag: tagIdentity,
+		does: "Get the tenant, the principal with its roles, and what the credential allows",
 	}, a.getMe)
 }
 
@@ -126,9 +127,11 @@ func add[I, O any](a *API, o operation, do func(ctx context.Context, in *I) (*O,
 	op := huma.Operation{
 		OperationID: o.id, Method: o.method, Path: o.path, Tags: []string{o.tag}, Summary: o.does, Description: o.details, DefaultStatus: o.status,
 		MaxBodyBytes: MaxBody, BodyReadTimeout: bodyTimeout, Errors: everywhere(), Responses: map[string]*huma.Response{},
-		Security:    []map[string][]string{{securityScheme: {}}},
+		Security:    []map[string][]string{{kindAPIKey: {}}, {kindAccessToken: {}}},
 		Middlewares: huma.Middlewares{a.authenticate(o.scope)},
-		Extensions:  map[string]any{"x-scope": o.scope},
+	}
+	if o.scope != "" {
+		op.Extensions = map[string]any{"x-scope": o.scope}
 	}
 	op.Errors = append(op.Errors, o.fails...)
 	if o.method == http.MethodPost {

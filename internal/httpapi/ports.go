@@ -8,7 +8,9 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // Engine does what the operations ask for. A [client.Client] implements all of it.
@@ -74,6 +76,17 @@ func (nobody) Requested(string, int, time.Duration) {}
 func (nobody) Refused(string)                       {}
 func (nobody) StreamOpened()                        {}
 func (nobody) StreamClosed()                        {}
+
+// Providers check the access tokens of identity providers.
+type Providers interface {
+	// AccessToken returns what a token says. A token that does not count is NOT_PERMITTED.
+	AccessToken(ctx context.Context, raw string) (openid.Identity, error)
+}
+
+// Tenants reads the settings of tenants. A change takes effect within a second.
+type Tenants interface {
+	Settings(ctx context.Context, tenant string) (tenancy.Settings, error)
+}
 
 // Log is the event logs of sessions.
 type Log interface {

@@ -390,6 +390,10 @@ func (r *run) foreign(op *Operation) []func(ctx context.Context) error {
 	return list
 }
 
+// refreshes is how often two requests whose costs differ are made again: the server reads the settings of tenants anew each second, and the
+// request that meets this pays for it.
+const refreshes = 3
+
 // compare asks for an id of the owner and for one that does not exist, as the other tenant.
 func (r *run) compare(ctx context.Context, op *Operation, kind, id string) error {
 	ask := func(which string) (answer, int64, error) {
@@ -416,6 +420,20 @@ func (r *run) compare(ctx context.Context, op *Operation, kind, id string) error
 	}
 	if strings.Contains(op.Path, "{"+kind+"}") && unknown.status < http.StatusBadRequest {
 		r.found("%s: an unknown %s is answered %d: %s", op.ID, kind, unknown.status, unknown.said())
+	}
+	for range refreshes {
+		if cost == expected {
+			break
+		}
+		_, again, err := ask(changed(id))
+		if err != nil {
+			return err
+		}
+		_, repeated, err := ask(id)
+		if err != nil {
+			return err
+		}
+		expected, cost = min(expected, again), min(cost, repeated)
 	}
 	if cost != expected {
 		r.found("%s: %s of another tenant costs %d queries, and an unknown one %d", op.ID, kind, cost, expected)

@@ -3,6 +3,7 @@ package tenancy
 import (
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
@@ -35,8 +36,14 @@ type Settings struct {
 	Starts jig.Proof
 	// Keys verify tokens.
 	Keys []identity.Key
-	// People are the principals that the tenant knows, with their groups and permissions.
+	// People are the principals that the tenant knows, with their groups and permissions, including those of their roles.
 	People []jig.Principal
+	// Disabled lists the principals that must not act.
+	Disabled []string
+	Roles    []Role
+	// Logins are the people of the document by how identity providers name them, and LoginGroups maps groups of identity providers.
+	Logins      map[Login]string
+	LoginGroups []LoginGroup
 	// Everybody lists the permissions held by every principal for whom a session acts; empty if the tenant has a document.
 	Everybody []string
 	// Reconcilers may settle calls whose outcome is unknown; nil means the people who could have approved the call.
@@ -103,6 +110,9 @@ func (s Settings) ProofOf(k identity.Key) jig.Proof {
 	}
 	return jig.ProofVouched
 }
+
+// IsDisabled reports whether a principal must not act.
+func (s Settings) IsDisabled(id string) bool { return slices.Contains(s.Disabled, id) }
 
 // Person returns the principal as the tenant knows it. An unknown principal has no groups and no permissions.
 func (s Settings) Person(id string) jig.Principal {

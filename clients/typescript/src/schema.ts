@@ -65,7 +65,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get the tenant, the principal and the scopes of the credential */
+        /** Get the tenant, the principal with its roles, and what the credential allows */
         get: operations["get-me"];
         put?: never;
         post?: never;
@@ -356,8 +356,10 @@ export interface components {
             expires_at?: string;
             id: string;
             /** @enum {string} */
-            kind: "api_key";
+            kind: "api_key" | "access_token";
+            /** @description What the credential is for */
             name?: string;
+            /** @description What the credential allows */
             scopes: string[] | null;
         };
         Decide: {
@@ -436,12 +438,20 @@ export interface components {
         };
         Me: {
             credential: components["schemas"]["Credential"];
+            /** @description The principal's groups in the tenant */
+            groups: string[] | null;
+            /** @description The principal's name, as the identity provider tells it; it identifies nobody */
+            name?: string;
+            /** @description The permissions of the principal; * means all */
+            permissions: string[] | null;
             principal: string;
             /**
              * @description How workers know the principal: vouched if the server signs what it says, else claimed
              * @enum {string}
              */
             proof: "claimed" | "vouched" | "key" | "passkey";
+            /** @description The roles that the tenant's document gives the principal */
+            roles: string[] | null;
             tenant: string;
         };
         Opening: {

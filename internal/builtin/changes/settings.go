@@ -48,6 +48,7 @@ func (c *comparison) tenant(was, is spec.Tenant, fresh bool) {
 	}
 	c.keys(was.Keys, is.Keys)
 	c.people(was.People, is.People)
+	c.roles(was, is)
 	for _, hook := range is.Webhooks {
 		if _, known := named(was.Webhooks, hook.URL, func(w spec.TenantWebhook) string { return w.URL }); !known {
 			c.loosens("a new endpoint is told about approvals: %s", hook.URL)
@@ -99,6 +100,33 @@ func (c *comparison) people(was, is []spec.TenantPerson) {
 		}
 		if more := without(person.Permissions, had.Permissions); len(more) > 0 {
 			c.loosens("%s gets the permissions %s", person.ID, strings.Join(more, ", "))
+		}
+		for _, l := range person.Logins {
+			if !slices.Contains(had.Logins, l) {
+				c.loosens("who signs in as %s at %s acts as %s", l.Subject, l.Issuer, person.ID)
+			}
+		}
+		if had.Disabled && !person.Disabled {
+			c.loosens("%s is no longer disabled", person.ID)
+		}
+	}
+}
+
+// roles compares who has which roles, what these permit, and which groups of identity providers count.
+func (c *comparison) roles(was, is spec.Tenant) {
+	before := was.AllRoles()
+	for _, role := range is.AllRoles() {
+		had, known := named(before, role.Name, func(r tenancy.Role) string { return r.Name })
+		if more := slices.Concat(without(role.People, had.People), without(role.Groups, had.Groups)); len(more) > 0 {
+			c.loosens("the role %s is given to %s", role.Name, strings.Join(more, ", "))
+		}
+		if more := without(role.Permissions, had.Permissions); known && len(more) > 0 {
+			c.loosens("the role %s gets the permissions %s", role.Name, strings.Join(more, ", "))
+		}
+	}
+	for _, g := range is.LoginGroups {
+		if !slices.Contains(was.LoginGroups, g) {
+			c.loosens("people in %s of %s count as members of %s", g.Value, g.Issuer, g.Group)
 		}
 	}
 }

@@ -145,8 +145,20 @@ func (t *Tenants) settings(tenant string, doc spec.Tenant) (s tenancy.Settings, 
 	if o := doc.Owners; o != nil {
 		s.Owners = &tenancy.Owners{Approvers: o.Approvers(), Quorum: o.Quorum}
 	}
+	s.People, s.Roles = doc.Principals(), doc.AllRoles()
 	for _, p := range doc.People {
-		s.People = append(s.People, jig.Principal{ID: p.ID, Groups: p.Groups, Permissions: p.Permissions})
+		if p.Disabled {
+			s.Disabled = append(s.Disabled, p.ID)
+		}
+		for _, l := range p.Logins {
+			if s.Logins == nil {
+				s.Logins = map[tenancy.Login]string{}
+			}
+			s.Logins[tenancy.Login{Issuer: l.Issuer, Subject: l.Subject}] = p.ID
+		}
+	}
+	for _, g := range doc.LoginGroups {
+		s.LoginGroups = append(s.LoginGroups, tenancy.LoginGroup{Issuer: g.Issuer, Value: g.Value, Group: g.Group})
 	}
 	for _, key := range doc.Keys {
 		material, why := t.material(tenant, key)

@@ -1,0 +1,128 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/openid"
+	"github.com/jig-run/jig/internal/tenancy"
+)
+
+const issuer = "https://login.example.com"
+
+// signIn makes a token that is valid for a time, and has the site use it.
+func (s *site) signIn(subject string, lasts time.Duration, groups ...string) {
+	(*s.issued)["token of "+subject] = openid.Identity{
+		Tenant: "acme", Issuer: issuer, Subject: subject, Name: "Ana Ferreira", Groups: groups, ExpiresAt: time.Now().Add(lasts).UTC(),
+	}
+	s.key = "token of " + subject
+}
+
+// gives gives a role to the members of a group.
+func (s *site) gives(role, group string) {
+	permissions, ok := tenancy.ShippedRole(role)
+	require.True(s.t, ok)
+	s.tenants.change(func(all *tenancy.Settings) {
+		all.Roles = append(all.Roles, tenancy.Role{Name: role, Permissions: permissions, Groups: []string{group}})
+		all.LoginGroups = append(all.LoginGroups, tenancy.LoginGroup{Issuer: issuer, Value: group + "-team", Group: group})
+	})
+}
+
+func TestMe_OfAnAccessToken(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.gives("reviewer", "finance")
+	s.signIn("248", time.Hour, "finance-team", "others")
+	answer, body := s.send(http.MethodGet, "/v1/me", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	expires, err := json.Marshal((*s.issued)[s.key].ExpiresAt)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"tenant":"acme","principal":"https://login.example.com#248","name":"Ana Ferreira","groups":["finance"],"roles":["reviewer"],
+		"permissions":["api.decide","api.read"],"proof":"claimed",
+		"credential":{"kind":"access_token","id":"https://login.example.com#248","scopes":["decide","read"],"expires_at":`+string(expires)+`}}`, body)
+	s.key = "another token"
+	answer, body = s.send(http.MethodGet, "/v1/me", "")
+	require.Equal(t, "unauthenticated", problem(t, answer, body).Reason)
+}
+
+// What people may do follows from their roles now. Sessions get the groups of the token, and workers add the rest.
+func TestRoles_SayWhatPeopleMayDo(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var got jig.Principal
+	s.engine.start = func(o client.StartOptions) (client.Started, error) {
+		got = o.Principal
+		return client.Started{SessionID: "acme.one"}, nil
+	}
+	s.signIn("248", time.Hour, "makers-team")
+	answer, body := s.send(http.MethodPost, "/v1/sessions", `{"agent":"a"}`)
+	p := problem(t, answer, body)
+	require.Equal(t, []any{http.StatusForbidden, "scope"}, []any{p.Status, p.Reason})
+	require.Contains(t, p.Detail, "api.run")
+	require.Contains(t, p.Hint, "author, operator, owner")
+	answer, _ = s.send(http.MethodGet, "/v1/me", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode, "everybody may ask who they are")
+
+	s.gives("author", "makers")
+	answer, body = s.send(http.MethodPost, "/v1/sessions", `{"agent":"a"}`)
+	require.Equal(t, http.StatusCreated, answer.StatusCode, body)
+	require.Equal(t, jig.Principal{ID: issuer + "#248", Groups: []string{"makers"}, Claimed: true}, got)
+	answer, body = s.send(http.MethodPost, "/v1/approvals/other/decision", `{"call":"1.1","answer":"approve","digest":"d"}`)
+	require.Equal(t, "scope", problem(t, answer, body).Reason)
+}
+
+// A principal whom the document disables is refused, whatever the credential is, and its streams end.
+func TestDisabled_EndsEverything(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.log.add(jig.EventSessionStarted)
+	stream := s.follow()
+	stream.until(t, "")
+	s.tenants.change(func(all *tenancy.Settings) { all.Disabled = []string{"ana"} })
+	stream.rest(t)
+	answer, body := s.send(http.MethodGet, "/v1/me", "")
+	p := problem(t, answer, body)
+	require.Equal(t, []any{http.StatusForbidden, "disabled"}, []any{p.Status, p.Reason})
+	s.tenants.change(func(all *tenancy.Settings) { all.Disabled = nil })
+	answer, _ = s.send(http.MethodGet, "/v1/me", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+}
+
+// A stream ends with the token that it was opened with.
+func TestStream_EndsWithItsToken(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.gives("reader", "finance")
+	s.log.add(jig.EventSessionStarted)
+	s.signIn("248", time.Second, "finance-team")
+	stream := s.follow()
+	require.Equal(t, http.StatusOK, stream.answer.StatusCode)
+	stream.rest(t)
+}
+
+// No credential decides in a session that acts for its own principal, unless there is nobody else.
+func TestDecide_NotInOnesOwnSession(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.log.principal = "ana"
+	const deny = `{"call":"1.1","answer":"deny","digest":"d"}`
+	answer, body := s.send(http.MethodPost, "/v1/approvals/known/decision", deny)
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	s.tenants.change(func(all *tenancy.Settings) { all.People = []jig.Principal{{ID: "ana"}, {ID: "ben"}} })
+	answer, body = s.send(http.MethodPost, "/v1/approvals/known/decision", deny)
+	p := problem(t, answer, body)
+	require.Equal(t, []any{http.StatusForbidden, "own_session"}, []any{p.Status, p.Reason})
+	require.Len(t, s.engine.decided, 1)
+	text, id, hash := apikey.New()
+	s.keys.list[string(hash)] = apikey.Key{ID: id, Tenant: "acme", Principal: "ben", Scopes: apikey.Scopes()}
+	s.key = text
+	answer, body = s.send(http.MethodPost, "/v1/approvals/known/decision", deny)
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+}

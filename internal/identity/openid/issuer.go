@@ -1,0 +1,114 @@
+package openid
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+const (
+	// fetchTimeout bounds a request to an issuer.
+	fetchTimeout = 10 * time.Second
+	// fetchEvery is how often an issuer's documents are fetched at most, whatever tokens arrive.
+	fetchEvery = 5 * time.Second
+	// keysFor is how long keys count before the server asks again, and keysAtMost if the issuer does not answer.
+	keysFor    = 10 * time.Minute
+	keysAtMost = time.Hour
+	// maxFetched bounds a document of an issuer, in bytes.
+	maxFetched = 1 << 20
+)
+
+// issuer is an identity provider. Its documents are fetched when they are first needed, so that a server starts while the provider is away.
+type issuer struct {
+	url    string
+	client *http.Client
+
+	mu       sync.Mutex
+	provider *oidc.Provider
+	keys     oidc.KeySet
+	fetched  time.Time
+}
+
+func newIssuer(url string, transport http.RoundTripper) *issuer {
+	return &issuer{url: url, client: &http.Client{Transport: &sparing{next: transport, answers: map[string]*answered{}}, Timeout: fetchTimeout}}
+}
+
+// discover returns the provider and its keys.
+func (i *issuer) discover(ctx context.Context) (*oidc.Provider, oidc.KeySet, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.provider != nil && time.Since(i.fetched) < keysFor {
+		return i.provider, i.keys, nil
+	}
+	ctx = oidc.ClientContext(context.WithoutCancel(ctx), i.client)
+	provider, err := oidc.NewProvider(ctx, i.url)
+	switch {
+	case err != nil && i.provider != nil && time.Since(i.fetched) < keysAtMost:
+		return i.provider, i.keys, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("the issuer %s cannot be asked: %w", i.url, err)
+	}
+	var metadata struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&metadata); err != nil {
+		return nil, nil, fmt.Errorf("the issuer %s cannot be asked: %w", i.url, err)
+	}
+	i.provider, i.keys, i.fetched = provider, oidc.NewRemoteKeySet(ctx, metadata.Keys), time.Now()
+	return i.provider, i.keys, nil
+}
+
+// sparing answers repeated GET requests from memory for a moment, failed ones too, so that tokens with unknown keys cannot make the server
+// send a request each.
+type sparing struct {
+	next http.RoundTripper
+
+	mu      sync.Mutex
+	answers map[string]*answered
+}
+
+// answered is what the issuer answered.
+type answered struct {
+	at     time.Time
+	status int
+	header http.Header
+	body   []byte
+	err    error
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (s *sparing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		return s.next.RoundTrip(r) //nolint:wrapcheck // it is the transport's error
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.answers[r.URL.String()]
+	if known == nil || time.Since(known.at) >= fetchEvery {
+		known = s.fetch(r)
+		s.answers[r.URL.String()] = known
+	}
+	if known.err != nil {
+		return nil, known.err
+	}
+	return &http.Response{
+		StatusCode: known.status, Status: http.StatusText(known.status), Header: known.header.Clone(), Body: io.NopCloser(bytes.NewReader(known.body)),
+		ContentLength: int64(len(known.body)), Request: r, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}, nil
+}
+
+func (s *sparing) fetch(r *http.Request) *answered {
+	response, err := s.next.RoundTrip(r)
+	if err != nil {
+		return &answered{at: time.Now(), err: err}
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxFetched))
+	return &answered{at: time.Now(), status: response.StatusCode, header: response.Header, body: body, err: err}
+}
