@@ -72,7 +72,7 @@ func deployedRoles(t *testing.T) database {
 	_, statements, found := strings.Cut(string(script), "<<'SQL'\n")
 	require.True(t, found, "the script passes a here-document to psql")
 	statements, _, _ = strings.Cut(statements, "\nSQL\n")
-	for variable, role := range map[string]string{":'owner'": OwnerRole, ":'app'": AppRole, ":'temporal'": temporalRole} {
+	for variable, role := range map[string]string{":'owner'": OwnerRole, ":'app'": AppRole, ":'server'": ServerRole, ":'temporal'": temporalRole} {
 		statements = strings.ReplaceAll(statements, variable, "'"+server.Password(role)+"'")
 	}
 	conn := connect(t, server.URL(pg.Superuser, "postgres"))
@@ -190,7 +190,7 @@ func requireBound(t *testing.T, super *pgx.Conn) {
 		"such functions are not for everybody": `select count(*) from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
 			where (prosecdef or proname = 'jig_isolate') and pronamespace = 'public'::regnamespace and a.grantee = 0`,
 		"row-level security is forced": `select count(*) from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
-			and relname not in ('jig_schema_version', 'installation') and not (relrowsecurity and relforcerowsecurity)`,
+			and relname not in ('jig_schema_version', 'installation', 'server_keys') and not (relrowsecurity and relforcerowsecurity)`,
 		"the audit is only appended to": `select count(*) from unnest(array['update', 'delete', 'truncate', 'trigger', 'insert']) p
 			where has_table_privilege('jig_app', 'audit', p) or has_table_privilege('jig_app', 'audit_heads', p)`,
 		"neither role may do more": `select count(*) from pg_roles where rolname in ('jig_app', 'jig_owner')
