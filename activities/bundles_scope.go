@@ -61,16 +61,14 @@ func (a *Activities) codes(ctx context.Context, tenant string) ([]jig.Tool, erro
 	return list, nil
 }
 
-// gone returns an error if the tenant can no longer see a Go tool, and nil otherwise. The message is the same as for an unknown name.
-// A document stays usable until the sessions that started with it end.
-func (a *Activities) gone(ctx context.Context, tenant string, tool jig.Tool) (*jig.Error, error) {
+// gone reports whether the tenant can no longer see a Go tool; noTool returns the error for that. A document stays usable until the
+// sessions that started with it end.
+func (a *Activities) gone(ctx context.Context, tenant string, tool jig.Tool) (bool, error) {
 	if isDocument(tool) {
-		return nil, nil //nolint:nilnil // nil means that the tenant can still use the tool
+		return false, nil
 	}
-	if seen, err := a.sees(ctx, tenant, tool); seen || err != nil {
-		return nil, err
-	}
-	return a.noTool(ctx, tenant, tool.Name), nil
+	seen, err := a.sees(ctx, tenant, tool)
+	return err == nil && !seen, err
 }
 
 // maxNamed limits how many bytes of an unknown name an error message repeats.

@@ -54,8 +54,10 @@ func (a *Activities) asking(ctx context.Context, name string, request any, proof
 
 type statedKey struct{}
 
-// statedIn returns what a server states about the request that an activity answers; nil if nothing.
+// statedIn returns the server's statement about the request that an activity answers, or nil without one.
 func statedIn(ctx context.Context) *protocol.Statement {
-	st, _ := ctx.Value(statedKey{}).(*protocol.Statement) //nolint:errcheck // nil is the right answer without a statement
-	return st
+	if st, ok := ctx.Value(statedKey{}).(*protocol.Statement); ok {
+		return st
+	}
+	return nil
 }

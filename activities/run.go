@@ -272,12 +272,13 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	fresh := call
 	fresh.Preview, previews.before = nil, call
 	var approval *jig.Pending
-	failed, err := a.gone(ctx, call.Tenant, tool)
+	gone, err := a.gone(ctx, call.Tenant, tool)
 	if err != nil {
 		return Ran{}, false, err
 	}
-	if failed == nil {
-		failed = allowed(tool, session) // the contract may require more than it did before
+	failed := allowed(tool, session) // the contract may require more than it did before
+	if gone {
+		failed = a.noTool(ctx, call.Tenant, tool.Name)
 	}
 	if failed == nil {
 		failed = a.normalize(ctx, session, tool, call.Input, &fresh)
@@ -318,8 +319,8 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 	if tool.Permission == jig.PermissionDestructive && call.Verdict == jig.VerdictRun {
 		return true, "", nil // admission never allows such a call: the row was changed, so a person decides
 	}
-	if gone, err := a.gone(ctx, call.Tenant, tool); gone != nil || err != nil {
-		return gone != nil, "", err
+	if gone, err := a.gone(ctx, call.Tenant, tool); gone || err != nil {
+		return gone, "", err
 	}
 	if allowed(tool, session) != nil {
 		return true, "", nil //nolint:nilerr // the error means that the call is denied

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -47,11 +49,7 @@ calls as its principal.`,
 		Example: `  jig api-key create --principal ci
   jig api-key create --principal ana --scope read --scope decide --expires 30d`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			settings, err := serverSettings(shell)
-			if err != nil {
-				return err
-			}
+		RunE: withSettings(shell, func(ctx context.Context, s server.Settings, logger *slog.Logger, _ []string) error {
 			if expires != "" {
 				lasts, err := duration.Parse(expires)
 				if err != nil {
@@ -61,12 +59,12 @@ calls as its principal.`,
 				k.ExpiresAt = &at
 			}
 			k.Tenant = shell.Tenant()
-			text, created, err := server.CreateAPIKey(cmd.Context(), settings, settings.Logger(shell.Stderr()), k)
+			text, created, err := server.CreateAPIKey(ctx, s, logger, k)
 			if err != nil {
 				return shell.Misuse(err)
 			}
 			return shell.Print(text+"\n", createdKey{Key: created, Text: text})
-		},
+		}),
 	}
 	flags := c.Flags()
 	flags.StringVar(&k.Principal, "principal", "", "principal as whom the key acts")
@@ -88,17 +86,13 @@ func listKeysCommand(shell starter.Shell) *cobra.Command {
 		Example: `  jig api-key list
   jig api-key list --tenant acme --output json`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			settings, err := serverSettings(shell)
-			if err != nil {
-				return err
-			}
-			keys, err := server.APIKeys(cmd.Context(), settings, settings.Logger(shell.Stderr()), shell.Tenant())
+		RunE: withSettings(shell, func(ctx context.Context, s server.Settings, logger *slog.Logger, _ []string) error {
+			keys, err := server.APIKeys(ctx, s, logger, shell.Tenant())
 			if err != nil {
 				return shell.Misuse(err)
 			}
 			return shell.Print(tableOfKeys(keys, time.Now()), keyList{Keys: keys})
-		},
+		}),
 	}
 }
 
@@ -133,15 +127,11 @@ func revokeKeyCommand(shell starter.Shell) *cobra.Command {
 		Long:    `Revoke an API key. Requests with it are refused from then on, and its open streams end within a second.`,
 		Example: `  jig api-key revoke abcdefghij234567`,
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			settings, err := serverSettings(shell)
-			if err != nil {
-				return err
-			}
-			if err := server.RevokeAPIKey(cmd.Context(), settings, settings.Logger(shell.Stderr()), shell.Tenant(), args[0]); err != nil {
+		RunE: withSettings(shell, func(ctx context.Context, s server.Settings, logger *slog.Logger, args []string) error {
+			if err := server.RevokeAPIKey(ctx, s, logger, shell.Tenant(), args[0]); err != nil {
 				return err
 			}
 			return shell.Print("revoked\n", map[string]string{"id": args[0]})
-		},
+		}),
 	}
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -23,16 +25,12 @@ Settings come from the flags, then the environment, then .jig/dev.env (written b
 		Example: `  jig migrate && jig server
   JIG_HTTP_ADDR=:8443 JIG_PUBLIC_URL=https://jig.example.com:8443 JIG_TLS_CERT=jig.crt JIG_TLS_KEY=jig.key jig server`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			settings, err := serverSettings(shell)
-			if err != nil {
-				return err
-			}
-			if err := server.Run(cmd.Context(), settings, settings.Logger(shell.Stderr())); err != nil {
+		RunE: withSettings(shell, func(ctx context.Context, s server.Settings, logger *slog.Logger, _ []string) error {
+			if err := server.Run(ctx, s, logger); err != nil {
 				return shell.Misuse(err)
 			}
 			return nil
-		},
+		}),
 	}
 }
 
@@ -68,4 +66,17 @@ func serverSettings(shell starter.Shell) (server.Settings, error) {
 		return server.Settings{}, shell.Misuse(err)
 	}
 	return settings, nil
+}
+
+// withSettings returns a command's RunE that calls run with the server's settings.
+func withSettings(
+	shell starter.Shell, run func(ctx context.Context, s server.Settings, logger *slog.Logger, args []string) error,
+) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		settings, err := serverSettings(shell)
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), settings, settings.Logger(shell.Stderr()), args)
+	}
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -111,17 +113,13 @@ func listServerKeysCommand(shell starter.Shell) *cobra.Command {
 		Long:    `List the keys of servers that have started. It needs JIG_SERVER_DATABASE_URL.`,
 		Example: `  jig server-key list`,
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			settings, err := serverSettings(shell)
-			if err != nil {
-				return err
-			}
-			keys, err := server.VouchingKeys(cmd.Context(), settings, settings.Logger(shell.Stderr()))
+		RunE: withSettings(shell, func(ctx context.Context, s server.Settings, logger *slog.Logger, _ []string) error {
+			keys, err := server.VouchingKeys(ctx, s, logger)
 			if err != nil {
 				return shell.Misuse(err)
 			}
 			return shell.Print(tableOfServerKeys(keys), serverKeyList{Keys: keys})
-		},
+		}),
 	}
 }
 
@@ -148,16 +146,12 @@ func revokeServerKeyCommand(shell starter.Shell) *cobra.Command {
 mandates of schedules. It needs JIG_SERVER_DATABASE_URL.`,
 		Example: `  jig server-key revoke srv_0123456789abcdef0123456789abcdef`,
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			settings, err := serverSettings(shell)
-			if err != nil {
-				return err
-			}
-			if err := server.RevokeVouchingKey(cmd.Context(), settings, settings.Logger(shell.Stderr()), args[0]); err != nil {
+		RunE: withSettings(shell, func(ctx context.Context, s server.Settings, logger *slog.Logger, args []string) error {
+			if err := server.RevokeVouchingKey(ctx, s, logger, args[0]); err != nil {
 				return err
 			}
 			return shell.Print("revoked\n", map[string]string{"id": args[0]})
-		},
+		}),
 	}
 }
 

@@ -129,16 +129,9 @@ func cases() map[string]struct {
 			[]series{{`jig_model_requests_total{model="m",outcome="CANCELED",instance="a"}`: "0+9x180", `jig_model_requests_total{model="m",outcome="ok",instance="a"}`: "0+1x180"}},
 		},
 		"JigModelSlow": {
-			series{
-				`jig_model_request_duration_seconds_bucket{model="m",le="60",instance="a"}`:   "0+1x180",
-				`jig_model_request_duration_seconds_bucket{model="m",le="120",instance="a"}`:  "0+3x180",
-				`jig_model_request_duration_seconds_bucket{model="m",le="+Inf",instance="a"}`: "0+3x180",
-			},
+			durations(`jig_model_request_duration_seconds`, `model="m"`, "60", "120", "0+1x180"),
 			`{model="m"}`,
-			[]series{{
-				`jig_model_request_duration_seconds_bucket{model="m",le="60",instance="a"}`:   "0+3x180",
-				`jig_model_request_duration_seconds_bucket{model="m",le="+Inf",instance="a"}`: "0+3x180",
-			}},
+			[]series{durations(`jig_model_request_duration_seconds`, `model="m"`, "60", "120", "0+3x180")},
 		},
 		"JigBudgetNearlyUsed": {
 			series{
@@ -198,17 +191,9 @@ func cases() map[string]struct {
 			},
 		},
 		"JigServerSlow": {
-			series{
-				`jig_http_request_duration_seconds_bucket{operation="decide",le="1",instance="a"}`:    "0+1x180",
-				`jig_http_request_duration_seconds_bucket{operation="decide",le="2.5",instance="a"}`:  "0+3x180",
-				`jig_http_request_duration_seconds_bucket{operation="decide",le="+Inf",instance="a"}`: "0+3x180",
-			},
+			durations(`jig_http_request_duration_seconds`, `operation="decide"`, "1", "2.5", "0+1x180"),
 			`{operation="decide"}`,
-			[]series{{
-				`jig_http_request_duration_seconds_bucket{operation="decide",le="1",instance="a"}`:    "0+3x180",
-				`jig_http_request_duration_seconds_bucket{operation="decide",le="2.5",instance="a"}`:  "0+3x180",
-				`jig_http_request_duration_seconds_bucket{operation="decide",le="+Inf",instance="a"}`: "0+3x180",
-			}},
+			[]series{durations(`jig_http_request_duration_seconds`, `operation="decide"`, "1", "2.5", "0+3x180")},
 		},
 		"JigCredentialsRefused": {
 			series{
@@ -224,6 +209,12 @@ func cases() map[string]struct {
 			[]series{{`jig_http_refused_total{reason="rate_of_key",instance="a"}`: "900x180"}, {`jig_http_refused_total{reason="host",instance="a"}`: "0+50x180"}},
 		},
 	}
+}
+
+// durations are the series of a histogram with three requests a minute, of which within took at most low seconds, and none more than high.
+func durations(metric, label, low, high, within string) series {
+	bucket := func(most string) string { return metric + "_bucket{" + label + `,le="` + most + `",instance="a"}` }
+	return series{bucket(low): within, bucket(high): "0+3x180", bucket("+Inf"): "0+3x180"}
 }
 
 // Every alert fires when it should, with the labels that its summary shows, and is quiet otherwise.
