@@ -33,7 +33,7 @@ func Doing[Q any](a *Activities, name string, do func(context.Context, Q) error)
 	}
 }
 
-// asking returns a context that has what a server states about a request. The error is NOT_PERMITTED if the tenant demands a statement and there
+// asking returns a context with the server's statement about a request. The error is NOT_PERMITTED if the tenant demands a statement and there
 // is none that counts.
 func (a *Activities) asking(ctx context.Context, name string, request any, proof string) (context.Context, error) {
 	tenant := reflect.ValueOf(request).FieldByName("Tenant").String() // a test makes sure that every request has one

@@ -18,7 +18,7 @@ type sender struct {
 	settings tenancy.Settings
 	// by and token come from the signal. call is the call that the signal is about.
 	by, token, call string
-	// word is what a server states about the sender; nil if nothing.
+	// word is a server's statement about the sender; nil without one.
 	word *protocol.Statement
 	// answers reports that the signal answers a question, which pending must then hold.
 	answers bool

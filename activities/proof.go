@@ -11,14 +11,14 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Servers checks what servers state about the principals for whom they send requests.
+// Servers checks the statements of servers about the principals for whom they send requests.
 type Servers interface {
-	// Verify checks a signed statement against what it must be about. at is when Temporal recorded the request, or now. The error is
+	// Verify checks a signed statement against the wanted one. at is when Temporal recorded the request, or now. The error is
 	// NOT_PERMITTED.
 	Verify(ctx context.Context, text string, want protocol.Statement, at time.Time) (protocol.Statement, error)
 }
 
-// Proofs keeps what proves who acts.
+// Proofs keeps the proof of who acts.
 type Proofs interface {
 	// Request returns the hash of what a call asks of another session; "" if it asks nothing.
 	Request(ctx context.Context, tenant, id, callID string) (string, error)
@@ -42,7 +42,7 @@ func (noServers) Verify(context.Context, string, protocol.Statement, time.Time) 
 // reasonUnvouched is the reason of errors about requests whose principal no server vouches for.
 const reasonUnvouched = "unvouched"
 
-// stated returns what a server states about a request, or nil for a request without a statement. A tenant can refuse such requests.
+// stated returns a server's statement about a request, or nil for a request without a statement. A tenant can refuse such requests.
 func (a *Activities) stated(ctx context.Context, proof string, want protocol.Statement, at time.Time) (*protocol.Statement, error) {
 	if proof != "" {
 		st, err := a.servers.Verify(ctx, proof, want, at)

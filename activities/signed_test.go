@@ -106,7 +106,7 @@ func TestSigned_AForgedApprovalLetsNothingRun(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
 }
 
-// What was signed is what runs: a genuine approval does not cover an input that somebody changes in the database.
+// Only the signed input runs: a genuine approval does not cover an input that somebody changes in the database.
 func TestSigned_TheSignatureIsForTheInput(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, keyed)

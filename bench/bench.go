@@ -53,7 +53,7 @@ func readEnvironment() (environment, error) {
 	}
 	if e.address == "" || e.namespace == "" || e.database == "" {
 		return e, errors.New("JIG_TEMPORAL_ADDRESS, JIG_TEMPORAL_NAMESPACE and JIG_DATABASE_URL must be set; " +
-			"`make bench` starts what is needed")
+			"`make bench` starts both servers and sets them")
 	}
 	return e, nil
 }

@@ -19,8 +19,8 @@ type liveText struct {
 	write func(text string)
 	color palette
 
-	// pass and attempt identify the text, text is what was printed of it, and start is where that begins. over and failed report that the
-	// request has ended, and that it has ended without an answer.
+	// pass and attempt identify the text. text holds the part that was printed, which begins at start. over reports that the request has
+	// ended, and failed that it ended without an answer.
 	pass         int
 	attempt      string
 	start        int

@@ -49,7 +49,7 @@ starts: {}
 `,
 		"uqshelf.tidy.yaml": `kind: composition
 name: uqshelf.tidy
-description: Stamps what it is given twice, so that the uqshelf is in order again. Use it after many books were moved.
+description: Stamps its input twice, so that the uqshelf is in order again. Use it after many books were moved.
 input_schema:
   type: object
   required: [value]

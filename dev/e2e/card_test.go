@@ -148,5 +148,5 @@ func TestPrompt_OnATerminal(t *testing.T) {
 	require.True(t, eventually(t.Context(), patience, func() bool { return strings.Contains(shown.String(), "approved 1.1 test.write") }), shown.String())
 	require.NoError(t, cmd.Wait(), shown.String())
 	requests, _ := r.count("edited")
-	require.Equal(t, 1, requests, "what runs is what was edited")
+	require.Equal(t, 1, requests, "the edited input runs")
 }

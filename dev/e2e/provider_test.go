@@ -19,7 +19,7 @@ import (
 	"github.com/jig-run/jig/dev/internal/port"
 )
 
-// identityAudience is what access tokens of the tests call the server.
+// identityAudience is the audience of the tests' access tokens.
 const identityAudience = "https://jig.test"
 
 // openIDProvider is the folder with the identity provider of the tests and its pinned packages.

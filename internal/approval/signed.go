@@ -10,10 +10,10 @@ import (
 
 // Signed is a decision with the token that proves it. It is kept, so that the signature can be verified again.
 type Signed struct {
-	// Decision is what the token is about, without the token.
+	// Decision is the decision that the token proves, without the token.
 	Decision jig.Decision
 	Token    string
-	// Digest is the digest of the call as its sender saw it, and Shown is what that digest is of.
+	// Digest is the digest of the call as its sender saw it, and Shown holds the content of that digest.
 	Digest string
 	Shown  Shown
 }

@@ -9,8 +9,8 @@ import (
 
 // Plan lists what a change does to a tenant's documents. The zero Plan changes nothing.
 type Plan struct {
-	// Put are the documents that become current and belong to whoever makes the change, Retired the versions that stop being current, and Given
-	// the documents that become current, or stay so, and belong to another bundle from now on.
+	// Put holds the documents that become current and belong to the bundle or tenant that makes the change. Retired holds the versions that stop
+	// being current. Given holds the documents that become or stay current and belong to another bundle from now on.
 	Put     []StoredDocument
 	Retired []DocumentVersion
 	Given   []Held

@@ -35,8 +35,8 @@ type Held struct {
 // Shelf holds what a tenant has before a change of its documents: its bundles, and the current versions of the documents that the change is
 // about.
 type Shelf struct {
-	// Name is the bundle that changes; empty if the tenant changes documents of its own. Before is the version of it that is installed; nil if
-	// there is none.
+	// Name names the bundle that changes. It is empty if the tenant changes documents of its own. Before is the bundle's installed version, or nil
+	// if it is not installed.
 	Name   string
 	Before *Bundle
 	// Others are the tenant's other bundles, sorted by name.

@@ -2,7 +2,7 @@ package dataflow
 
 import "encoding/json"
 
-// Knowledge is what a session has seen before a call.
+// Knowledge holds the texts that a session has seen before a call.
 type Knowledge struct {
 	// Typed holds what the authenticated root principal typed.
 	Typed []string
@@ -51,7 +51,7 @@ type Argument struct {
 type Tracer struct {
 	k     Knowledge
 	words vocabulary
-	// trusted has what was typed and the trusted results; typed is what the typed texts alone say.
+	// trusted has what was typed and the trusted results; typed has the facts of the typed texts alone.
 	trusted, untrusted *corpus
 	typed              facts
 }

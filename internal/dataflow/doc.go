@@ -4,7 +4,7 @@
 // A [Tracer] holds the texts ([Knowledge]); [Tracer.Trace] judges one call's input and returns [Findings]. The caller decides which texts
 // are trusted:
 //
-//   - Typed is what the authenticated root principal typed. What hooks, embedded content, other agents and models wrote is never typed.
+//   - Typed are the texts of the authenticated root principal. Texts of hooks, embedded content, other agents and models are never typed.
 //   - Trusted are results of tools that read nothing untrusted. The result of a call that itself had untrusted arguments is untrusted,
 //     because it may repeat them.
 //   - Untrusted are all other texts that the session's model has read.

@@ -50,7 +50,7 @@ func (w *walk) input(input json.RawMessage) {
 	w.value("", v, w.root.places(), 0)
 }
 
-// value judges v, which stands at path. schema is what the schema says about it.
+// value judges the value v at path. schema describes its places.
 func (w *walk) value(path string, v any, schema places, depth int) {
 	if depth > maxDepth {
 		w.add(&w.findings.Untrusted, path, "(nested too deeply)", nil)

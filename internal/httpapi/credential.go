@@ -37,11 +37,11 @@ const (
 	kindAccessToken = "access_token"
 )
 
-// caller is who a request acts for: what its credential says, and what the tenant's document says about the principal. It is made in one place,
+// caller describes for whom a request acts, by its credential and by the tenant's document. It is made in one place,
 // by [API.credential], and nothing of it comes from the rest of the request.
 type caller struct {
 	kind string
-	// id identifies the credential in the log, and label says what it is for.
+	// id identifies the credential in the log, and label says what its owner uses it for.
 	id, label string
 	tenant    string
 	// principal is the principal with the groups that the credential gives, and nothing that the tenant's document gives: workers add that, as
@@ -51,9 +51,9 @@ type caller struct {
 	holds jig.Principal
 	// name is the principal's name for people.
 	name string
-	// signed is what the identity provider said; nil for other credentials.
+	// signed holds the identity provider's claims; nil for other credentials.
 	signed *openid.Identity
-	// scopes are what the credential allows, and roles the principal's roles.
+	// scopes are the scopes of the credential, and roles the principal's roles.
 	scopes, roles []string
 	// expires is when the credential ends; nil if it does not end by itself.
 	expires *time.Time

@@ -9,7 +9,7 @@ import (
 
 // State is everything that the rules need to know about a call. The store reads it under lock.
 //
-// Call is never nil. Latest is the latest approval of the call; Open is what a person is asked about it now, or else the latest approval.
+// Call is never nil. Latest is the latest approval of the call; Open is the approval or question that a person is asked now, or else the latest approval.
 // An approval whose row cannot be read covers nothing and proves nothing.
 type State struct {
 	approval.State
@@ -26,7 +26,7 @@ type State struct {
 	Now time.Time
 }
 
-// Transition is what changes in the ledger. The store saves all of it in one transaction. The embedded transition holds the new status and
+// Transition lists the changes of the ledger. The store saves all of it in one transaction. The embedded transition holds the new status and
 // result of the call, the approval that ends, the question that opens, and the events, notices and audit rows.
 type Transition struct {
 	approval.Transition

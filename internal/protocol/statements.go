@@ -26,7 +26,7 @@ const (
 	StateRead StatementKind = "read"
 )
 
-// Statement is what a server states about a request that it sends on behalf of a principal whom it has authenticated.
+// Statement is a server's statement about a request that it sends on behalf of a principal whom it has authenticated.
 type Statement struct {
 	Kind   StatementKind
 	Tenant string
@@ -34,7 +34,7 @@ type Statement struct {
 	Principal jig.Principal
 	// Session is the session that is started or told. For a schedule, the ids of its sessions begin with it. It is empty for a read.
 	Session string
-	// Content identifies what is asked for: the [jig.SessionRequest.Digest] of a start, and the [ContentOf] of anything else.
+	// Content identifies the request itself: the [jig.SessionRequest.Digest] of a start, and the [ContentOf] of anything else.
 	Content string
 	// Source says how a session is started.
 	Source jig.Source

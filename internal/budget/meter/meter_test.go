@@ -30,7 +30,7 @@ type bank struct {
 	events    []string
 	records   []budget.Record
 	lifted    bool
-	// models are the models that were asked. usage is what each answer uses.
+	// models are the models that were asked. usage is the usage of each answer.
 	models     []string
 	usage      chat.Usage
 	failure    error

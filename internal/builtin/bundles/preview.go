@@ -62,7 +62,7 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named
 	return p, err
 }
 
-// planned returns a planned change with what is needed to describe it.
+// planned returns a planned change with the documents and the function that its description needs.
 func (o Options) planned(ctx context.Context, tenant string, shelf *bundle.Shelf, plan bundle.Plan, docs []spec.Document) changes.Planned {
 	return changes.Planned{
 		Shelf: shelf, Plan: plan, Documents: docs, KindOf: o.KindOf,

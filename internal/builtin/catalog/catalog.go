@@ -126,7 +126,7 @@ func (o Options) preview(ctx context.Context, inv jig.Invocation, in Files) (jig
 	return o.planned(ctx, inv.Tenant, shelf, plan, c.docs).Preview("Registers documents")
 }
 
-// planned returns a planned change with what is needed to describe it.
+// planned returns a planned change with the documents and the function that its description needs.
 func (o Options) planned(ctx context.Context, tenant string, shelf *bundle.Shelf, plan bundle.Plan, docs []spec.Document) changes.Planned {
 	return changes.Planned{
 		Shelf: shelf, Plan: plan, Documents: docs, KindOf: o.KindOf,

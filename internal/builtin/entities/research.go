@@ -59,7 +59,7 @@ type Passage struct {
 	Snippet string `json:"snippet"`
 }
 
-// Finding is what the research found about one entity.
+// Finding is the result of the research for one entity.
 type Finding struct {
 	ID    string `json:"entity_id"`
 	Type  string `json:"type"`

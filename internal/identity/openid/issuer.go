@@ -73,7 +73,7 @@ type sparing struct {
 	answers map[string]*answered
 }
 
-// answered is what the issuer answered.
+// answered holds the issuer's answer to a request.
 type answered struct {
 	at     time.Time
 	status int

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Identity is what an identity provider says about a person.
+// Identity holds the claims of an identity provider about a person.
 type Identity struct {
 	Tenant          string
 	Issuer, Subject string

@@ -23,7 +23,7 @@ import (
 // passkeyPrefix begins the tokens of passkeys. The rest is the base64url form of an [Assertion] in JSON.
 const passkeyPrefix = "passkey."
 
-// Assertion is what a passkey signs for a decision (WebAuthn, level 3, section 7.2). The challenge is the SHA-256 of the claims in RFC 8785 form.
+// Assertion is a passkey's signature of a decision (WebAuthn, level 3, section 7.2). The challenge is the SHA-256 of the claims in RFC 8785 form.
 // The claims are those of any other token.
 type Assertion struct {
 	KeyID             string          `json:"kid"`
@@ -60,7 +60,7 @@ const (
 	leastAuthenticatorData = sha256.Size + 1 + 4
 )
 
-// clientData is what the browser adds to a challenge.
+// clientData holds the data that the browser adds to a challenge.
 type clientData struct {
 	Type        string `json:"type"`
 	Challenge   string `json:"challenge"`

@@ -51,7 +51,7 @@ func newPasskey(t *testing.T, algorithm string) authenticator {
 	return a
 }
 
-// client is what a browser adds.
+// client holds the data that a browser adds.
 type client map[string]any
 
 // asserts returns an assertion for some claims. change may change what the browser adds and the flags before they are signed.

@@ -75,7 +75,7 @@ func (s Signer) String() string { return "server key " + s.id }
 // GoString returns the same as String.
 func (s Signer) GoString() string { return s.String() }
 
-// certified are the claims of a certificate.
+// certified holds the claims of a certificate.
 type certified struct {
 	jwt.RegisteredClaims
 	Public []byte `json:"public_key"`

@@ -23,7 +23,7 @@ const MaxBytes = 16 << 10
 // scheduleSeparator stands between the name of a schedule's sessions and the time that Temporal appends.
 const scheduleSeparator = "-"
 
-// stated are the claims of a statement.
+// stated holds the claims of a statement.
 type stated struct {
 	jwt.RegisteredClaims
 	Kind        string   `json:"kind"`
@@ -75,7 +75,7 @@ func KeyOf(text string) string {
 // Verify checks a signed statement with the key that it names. Its kind, tenant, session and content must be those of want. A statement of
 // want.Kind start, decide or read must have been signed at most [Window] before at, which is when Temporal recorded the request, or now. The
 // mandate of a schedule may be older, and so may a message, which counts once because of its id. The key must have been valid when it
-// signed. Verify returns what is stated. The error is NOT_PERMITTED.
+// signed. Verify returns the statement. The error is NOT_PERMITTED.
 func Verify(text string, key Key, want protocol.Statement, at time.Time) (protocol.Statement, error) {
 	if len(text) > MaxBytes {
 		return protocol.Statement{}, refused("it is longer than 16 KiB")

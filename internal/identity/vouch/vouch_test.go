@@ -84,7 +84,7 @@ func TestVerify_ReturnsWhatTheServerStates(t *testing.T) {
 	require.NotEmpty(t, got.ID)
 }
 
-// A statement counts for nothing but what it is about.
+// A statement counts only for its own subject.
 func TestVerify_RefusesAStatementAboutSomethingElse(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

@@ -63,7 +63,7 @@ func TestUndo_OfAStepReconciledAsHappened(t *testing.T) {
 	w.says(jig.OutcomeHappened)
 	report := reportOf(t, w.run(t))
 	require.Equal(t, []string{"pay"}, report.Undone)
-	require.JSONEq(t, `{"all":true,"charge":"c9"}`, string(w.rows["pay.undo"].input), "the result is what the person gave")
+	require.JSONEq(t, `{"all":true,"charge":"c9"}`, string(w.rows["pay.undo"].input), "the person's result counts")
 }
 
 func TestUndo_SkipsStepsReconciledAsNotHappened(t *testing.T) {

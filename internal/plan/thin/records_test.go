@@ -18,7 +18,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// ledger is a database that records what it is asked for.
+// ledger is a database that records the requests to it.
 type ledger struct {
 	thin.Store
 	thin.Sessions
