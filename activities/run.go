@@ -326,11 +326,17 @@ func (a *Activities) deniedNow(ctx context.Context, session jig.Session, tool ji
 		return true, "", nil //nolint:nilerr // the error means that the call is denied
 	}
 	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
-	if err != nil || ruling.Held != "" || ruling.Verdict != jig.VerdictAsk || call.Verdict != jig.VerdictRun || ruling.PolicyVersion != call.PolicyVersion {
+	if err != nil || ruling.Held != "" || ruling.Verdict != jig.VerdictAsk || call.Verdict != jig.VerdictRun {
 		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
 	}
-	// Under the same policies the call must now be approved. Either they let it run when it was admitted, or a person confirmed it, or
-	// somebody changed the row.
+	if ruling.PolicyVersion != call.PolicyVersion {
+		settings, err := a.tenants.Settings(ctx, call.Tenant)
+		if err != nil || !settings.Proof.Stronger(ruling.Terms.Proof).AtLeast(jig.ProofKey) {
+			return false, "", err
+		}
+	}
+	// By policy a person must approve the call, but its row says that it may run. Either policy let it run when it was admitted, or a person
+	// confirmed it, or somebody changed the row. Under newer policies that cannot be told apart, so there it only matters where a key is demanded.
 	if ruling, err = a.policy.Rule(ctx, tool, call, session, call.CreatedAt); err != nil || ruling.Verdict != jig.VerdictAsk {
 		return ruling.Verdict == jig.VerdictDeny, ruling.Held, err
 	}

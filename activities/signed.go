@@ -11,8 +11,9 @@ import (
 )
 
 // unsigned reports whether a call that people had to approve must not begin, because the signatures of their decisions do not suffice for what would
-// run. Where a key is demanded, only signatures count and never what the tables of approvals and votes say: whoever can write to the database could
-// change those. running is the call as it would run, with its digest.
+// run. Where a key is demanded, votes and terms in the database prove nothing, because whoever can write there could change them: votes need
+// signatures, and the signatures must suffice both by the stored terms and by those that policy sets now. running is the call as it would run, with
+// its digest.
 func (a *Activities) unsigned(ctx context.Context, session jig.Session, tool jig.Tool, running jig.Call) (bool, error) {
 	if running.Verdict != jig.VerdictAsk || running.Status != jig.CallReserved {
 		return false, nil
@@ -25,7 +26,13 @@ func (a *Activities) unsigned(ctx context.Context, session jig.Session, tool jig
 	if err != nil || approved == nil {
 		return false, err // without any approval, the ledger lets nothing run
 	}
-	wanted := settings.Proof.Stronger(approval.ConsentOf(approved.Pending).Terms.Proof)
+	ruling, err := a.policy.Rule(ctx, tool, running, session, approved.RequestedAt)
+	if err != nil {
+		return false, err
+	}
+	today := approved.Pending
+	today.Terms, today.RequestedBy = &ruling.Terms, session.Principal.ID
+	wanted := settings.Proof.Stronger(approval.ConsentOf(approved.Pending).Terms.Proof).Stronger(ruling.Terms.Proof)
 	if !wanted.AtLeast(jig.ProofKey) {
 		return false, nil
 	}
@@ -41,7 +48,7 @@ func (a *Activities) unsigned(ctx context.Context, session jig.Session, tool jig
 		}
 		proven = append(proven, p)
 	}
-	return approval.Recount(approved.Pending, proven) != "", nil
+	return approval.Recount(approved.Pending, proven) != "" || approval.Recount(today, proven) != "", nil
 }
 
 // proven verifies the signature of a decision again. The signer must still be known with that key, with the groups that count now.
@@ -87,13 +94,7 @@ func (a *Activities) stillCovers(
 	if approved.Status == approval.Consumed { // an earlier attempt of this call has counted it
 		g.Used--
 	}
-	people := make([]jig.Principal, len(g.By))
-	for i, id := range g.By {
-		people[i] = settings.Person(id)
-	}
-	covers, err := a.grants.Covers(ctx, g, tool, running, session, a.now())
-	if err != nil {
-		return false, nil //nolint:nilerr // a condition that cannot be evaluated covers nothing
-	}
-	return covers && approval.TakesGrant(tool, approved.Pending) && approval.VotesOf(g, people, approved.Pending, settings.Proof, a.now()) != nil, nil
+	standing := approval.Standing{Grant: g, People: givers(g, settings)}
+	why, err := a.uncovered(ctx, settings, standing, session, tool, running)
+	return why == "" && approval.TakesGrant(tool, approved.Pending) && approval.VotesOf(g, standing.People, approved.Pending, settings.Proof, a.now()) != nil, err
 }

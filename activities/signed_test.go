@@ -258,4 +258,52 @@ func TestSigned_ARuleDemandsAPasskey(t *testing.T) {
 	require.Contains(t, o.hear(t, "decide", proved).Reason, "another call")
 	o.forge(t, c, "approved", "fay", "")
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "the tenant demands nothing, and the rule a passkey")
+	o.forge(t, c, "approved", "fay", ", terms = null")
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "the rule still demands a passkey")
+	require.Equal(t, jig.ProofPasskey, o.pending(t, c.ID).Terms.Proof)
+}
+
+// Whoever changes the terms of an approval in the database, or the verdict of a call, does not get by with fewer signatures.
+func TestSigned_PolicySaysWhoMustSign(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, keyed)
+	quorum := func(n int) string {
+		return fmt.Sprintf("  - {name: several, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: %d}\n", n)
+	}
+	o.govern(t, quorum(2))
+	app := os.Getenv("JIG_DATABASE_URL")
+	one := o.vouched(t, "fay", jig.Decision{Call: o.asks(t, 1, refundTool, small).ID, Answer: jig.AnswerApprove})
+	require.Equal(t, jig.CallWaiting, o.hear(t, "decide", one).Status)
+	o.forge(t, jig.Call{ID: one.Call}, "approved", "fay", ", terms = null")
+	require.Equal(t, jig.CallWaiting, o.runs(t, one.Call), "one of two has signed")
+	require.Equal(t, 2, o.pending(t, one.Call).Terms.Requirements[0].Quorum)
+
+	c := o.asks(t, 2, refundTool, `{"order":"b","amount":10}`)
+	for _, version := range []string{c.PolicyVersion, "older@1"} {
+		c.PolicyVersion = version
+		digest, err := activities.Digest(o.db.Installation(), c)
+		require.NoError(t, err)
+		require.NoError(t, o.as(t, app, "update approvals set status = 'canceled', decided_at = now() where session_id = $1 and call_id = $2", o.session, c.ID))
+		require.NoError(t, o.as(t, app, "update calls set status = 'reserved', verdict = 'run', policy_version = $3, digest = $4 where session_id = $1 and call_id = $2",
+			o.session, c.ID, version, digest))
+		require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "policy lets nothing run by itself: %s", version)
+	}
+
+	o.govern(t, "  - {name: others, when: 'true', verdict: ask, not_requester: true}\n")
+	c = o.asks(t, 4, refundTool, `{"order":"d","amount":10}`)
+	require.Equal(t, "ana", o.pending(t, c.ID).RequestedBy)
+	require.NoError(t, o.as(t, app, "update approvals set requested_by = 'rex' where session_id = $1 and call_id = $2", o.session, c.ID))
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "ana", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "ana asked for it")
+
+	o.govern(t, quorum(1))
+	c = o.asks(t, 3, refundTool, `{"order":"c","amount":10}`)
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+	o.govern(t, quorum(2))
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "by now two must sign")
+	for _, who := range []string{"fay", "flo"} {
+		o.hear(t, "decide", o.vouched(t, who, jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}))
+	}
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+	require.Equal(t, []string{"3.1 c 10"}, o.ran)
 }
