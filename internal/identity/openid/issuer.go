@@ -17,7 +17,7 @@ const (
 	fetchTimeout = 10 * time.Second
 	// fetchEvery is how often an issuer's documents are fetched at most, whatever tokens arrive.
 	fetchEvery = 5 * time.Second
-	// keysFor is how long keys count before the server asks again, and keysAtMost if the issuer does not answer.
+	// keysFor is how long keys count before the server fetches them again, and keysAtMost is how long they count if the issuer does not answer.
 	keysFor    = 10 * time.Minute
 	keysAtMost = time.Hour
 	// maxFetched bounds a document of an issuer, in bytes.
@@ -30,38 +30,62 @@ type issuer struct {
 	client *http.Client
 
 	mu       sync.Mutex
+	known    *known
+	fetching bool
+}
+
+// known holds what an issuer has said about itself.
+type known struct {
 	provider *oidc.Provider
 	keys     oidc.KeySet
-	fetched  time.Time
+	at       time.Time
 }
 
 func newIssuer(url string, transport http.RoundTripper) *issuer {
 	return &issuer{url: url, client: &http.Client{Transport: &sparing{next: transport, answers: map[string]*answered{}}, Timeout: fetchTimeout}}
 }
 
-// discover returns the provider and its keys.
+// discover returns the provider and its keys. Once they are known, nobody waits while they are fetched again.
 func (i *issuer) discover(ctx context.Context) (*oidc.Provider, oidc.KeySet, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.provider != nil && time.Since(i.fetched) < keysFor {
-		return i.provider, i.keys, nil
-	}
 	ctx = oidc.ClientContext(context.WithoutCancel(ctx), i.client)
+	if i.known == nil || time.Since(i.known.at) >= keysAtMost {
+		fetched, err := i.fetch(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		i.known = fetched
+	}
+	if time.Since(i.known.at) >= keysFor && !i.fetching {
+		i.fetching = true
+		go i.refresh(ctx)
+	}
+	return i.known.provider, i.known.keys, nil
+}
+
+// refresh fetches what the issuer says again. If that fails, the next token leads to another attempt.
+func (i *issuer) refresh(ctx context.Context) {
+	fetched, err := i.fetch(ctx)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.fetching = false; err == nil {
+		i.known = fetched
+	}
+}
+
+func (i *issuer) fetch(ctx context.Context) (*known, error) {
 	provider, err := oidc.NewProvider(ctx, i.url)
-	switch {
-	case err != nil && i.provider != nil && time.Since(i.fetched) < keysAtMost:
-		return i.provider, i.keys, nil
-	case err != nil:
-		return nil, nil, fmt.Errorf("the issuer %s cannot be asked: %w", i.url, err)
+	if err != nil {
+		return nil, fmt.Errorf("the issuer %s cannot be asked: %w", i.url, err)
 	}
 	var metadata struct {
 		Keys string `json:"jwks_uri"`
 	}
 	if err := provider.Claims(&metadata); err != nil {
-		return nil, nil, fmt.Errorf("the issuer %s cannot be asked: %w", i.url, err)
+		return nil, fmt.Errorf("the issuer %s cannot be asked: %w", i.url, err)
 	}
-	i.provider, i.keys, i.fetched = provider, oidc.NewRemoteKeySet(ctx, metadata.Keys), time.Now()
-	return i.provider, i.keys, nil
+	return &known{provider: provider, keys: oidc.NewRemoteKeySet(ctx, metadata.Keys), at: time.Now()}, nil
 }
 
 // sparing answers repeated GET requests from memory for a moment, failed ones too, so that tokens with unknown keys cannot make the server

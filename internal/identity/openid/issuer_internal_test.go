@@ -1,0 +1,51 @@
+package openid
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An issuer that does not answer keeps nobody waiting whose token has a known key.
+func TestIssuer_KeysAreFetchedBesideRequests(t *testing.T) {
+	t.Parallel()
+	hang, asked := make(chan struct{}), make(chan struct{}, 1)
+	answers := true
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		if !answers {
+			asked <- struct{}{}
+			<-hang
+		}
+		_, err := w.Write([]byte(`{"issuer": "` + server.URL + `", "jwks_uri": "` + server.URL + `/keys"}`))
+		require.NoError(t, err)
+	})
+	i := newIssuer(server.URL, http.DefaultTransport)
+	_, keys, err := i.discover(t.Context())
+	require.NoError(t, err)
+
+	answers = false
+	i.client.Transport = http.DefaultTransport // without the memory of earlier answers
+	i.known.at = i.known.at.Add(-keysFor)
+	for range 3 {
+		_, again, err := i.discover(t.Context())
+		require.NoError(t, err)
+		require.Same(t, keys, again)
+	}
+	<-asked
+	close(hang)
+	require.Eventually(t, func() bool {
+		_, again, err := i.discover(t.Context())
+		return err == nil && again != keys
+	}, 10*time.Second, 5*time.Millisecond)
+
+	i.known.at = i.known.at.Add(-keysAtMost)
+	server.Close()
+	_, _, err = i.discover(t.Context())
+	require.ErrorContains(t, err, "cannot be asked", "keys do not count for ever")
+}
