@@ -63,7 +63,6 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 		if err := a.store.Admit(ctx, admission); err != nil {
 			return Admitted{}, temporalError(err)
 		}
-		a.logRefused(ctx, admission)
 		admitted, err := a.admittedNow(ctx, state.Session, admission, in.Limit)
 		return admitted, temporalError(err)
 	}

@@ -174,8 +174,5 @@ func (a *Activities) completeChild(ctx context.Context, call jig.Call, fence int
 		return Ran{}, err
 	}
 	stored, err := a.store.Complete(ctx, completion)
-	if err == nil {
-		a.logCall(ctx, stored.Call)
-	}
 	return result(stored.Call), err
 }

@@ -417,9 +417,6 @@ func (c *composition) finish(ctx context.Context) (Ran, error) {
 		completion.Whole = whole
 	}
 	stored, err := c.store.Complete(ctx, completion)
-	if err == nil {
-		c.logCall(ctx, stored.Call)
-	}
 	return result(stored.Call), err
 }
 

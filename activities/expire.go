@@ -34,8 +34,7 @@ func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Handled, error
 			heard.Ending = lapse.OnExpiry
 		}
 		ruled := jig.Ruled{Call: id, Outcome: jig.DecisionAccepted, Status: lapse.Status}
-		repeated := lapse.Repeated || lapse.Status != jig.CallExpired // nothing ended
-		if err := a.follow(ctx, approval.Applied{Ruled: ruled, Call: &call, Repeated: repeated}, &heard); err != nil {
+		if err := a.follow(ctx, approval.Applied{Ruled: ruled, Call: &call}, &heard); err != nil {
 			return heard, temporalError(err)
 		}
 	}

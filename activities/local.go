@@ -44,11 +44,6 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 		for _, done := range quick {
 			if _, ok := finished[done.CallID]; ok {
 				finished[done.CallID] = Ran{State: done.Status, Summary: jig.Cut(done.Result.Summary, 120)}
-				for _, call := range calls {
-					if call.ID == done.CallID {
-						a.logQuick(ctx, call, done)
-					}
-				}
 			}
 		}
 	}

@@ -94,7 +94,6 @@ func (a *Activities) read(ctx context.Context, session jig.Session, found contra
 		defer cancel()
 		done, err := a.store.FinishQuick(write, call.Tenant, call.SessionID, []ledger.QuickCompletion{record})
 		if err == nil && len(done) > 0 {
-			a.logQuick(ctx, call, record)
 			call.Status, call.Result = record.Status, &record.Result
 			return result(call), false, nil
 		}

@@ -373,7 +373,6 @@ func (a *Activities) record(
 	if err != nil {
 		return Ran{}, err
 	}
-	a.logCall(ctx, stored.Call)
 	if stored.Late {
 		a.tellSettled(ctx, stored.Call)
 	}

@@ -124,7 +124,6 @@ func (a *Activities) conclude(ctx context.Context, begun ledger.Beginning, in Th
 	if err != nil {
 		return Thought{}, err
 	}
-	a.logRefused(ctx, admission)
 	thought := Thought{Calls: len(turn.Calls), Continues: !settles || answer.End != nil && ended == nil}
 	if ended != nil {
 		thought.Ended = new(settled(*ended))

@@ -15,14 +15,12 @@ type Lapse struct {
 	Ask *jig.Pending
 	// OnExpiry says what else ends, if the approval expired.
 	OnExpiry jig.ExpiryOutcome
-	// Repeated reports that the approval had expired before.
-	Repeated bool
 }
 
 // Elapse applies the passing of time to the open approval of a call. If its expiry has been reached by now, the approval expires and the
 // call ends. Otherwise the reminders and escalations that are due are recorded. Calling Elapse again with the same time changes nothing.
 func Elapse(s State, now time.Time) (Transition, Lapse) {
-	lapse := Lapse{Status: s.Call.Status, Repeated: s.Call.Status == jig.CallExpired}
+	lapse := Lapse{Status: s.Call.Status}
 	switch {
 	case lapse.Status == jig.CallExpired && s.Latest != nil: // it expired before
 		lapse.OnExpiry = ConsentOf(s.Latest.Pending).Terms.OnExpiry

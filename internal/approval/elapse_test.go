@@ -104,8 +104,8 @@ func TestElapse_IgnoresCallsThatDoNotWait(t *testing.T) {
 	}{
 		"decided":          {func(s *approval.State) { s.Call.Status = jig.CallReserved }, approval.Lapse{Status: jig.CallReserved}},
 		"nothing is open":  {func(s *approval.State) { s.Open = nil }, approval.Lapse{Status: jig.CallWaiting}},
-		"expired before":   {func(s *approval.State) { s.Call.Status, s.Latest, s.Open = jig.CallExpired, s.Open, nil }, approval.Lapse{Status: jig.CallExpired, OnExpiry: jig.ExpiryFail, Repeated: true}},
-		"expired, no more": {func(s *approval.State) { s.Call.Status, s.Open = jig.CallExpired, nil }, approval.Lapse{Status: jig.CallExpired, Repeated: true}},
+		"expired before":   {func(s *approval.State) { s.Call.Status, s.Latest, s.Open = jig.CallExpired, s.Open, nil }, approval.Lapse{Status: jig.CallExpired, OnExpiry: jig.ExpiryFail}},
+		"expired, no more": {func(s *approval.State) { s.Call.Status, s.Open = jig.CallExpired, nil }, approval.Lapse{Status: jig.CallExpired}},
 	} {
 		s := reminded(jig.ExpiryFail)
 		row.change(&s)

@@ -88,6 +88,4 @@ type Applied struct {
 	jig.Ruled
 	// Call is the call after the request. It is nil if the session has no such call.
 	Call *jig.Call
-	// Repeated reports that the request had been answered before, and changed nothing now.
-	Repeated bool
 }

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/metrics"
 )
@@ -13,11 +12,12 @@ import (
 func BenchmarkCall(b *testing.B) {
 	m := metrics.New()
 	m.KnowTools([]string{"file.write"})
+	call := ended("file.write", "", 20*time.Millisecond)
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
 			m.CallStarted("file.write", 1)
-			m.CallEnded("file.write", jig.CallSucceeded, "", 20*time.Millisecond)
+			m.CallEnded(call)
 		}
 	})
 }

@@ -109,6 +109,19 @@ func (a answering) Answer(context.Context, chat.Request, func(string)) (chat.Tur
 
 func (answering) Check(string) error { return nil }
 
+// ended returns a call that has succeeded or, with a code, failed. took is the duration of its attempt; 0 if there was none.
+func ended(tool string, code jig.Code, took time.Duration) jig.Call {
+	call := jig.Call{Tool: tool, Status: jig.CallSucceeded}
+	if code != "" {
+		call.Status, call.Result = jig.CallFailed, new(jig.Failure(&jig.Error{Code: code}))
+	}
+	if took > 0 {
+		call.FinishedAt = new(time.Now())
+		call.StartedAt = new(call.FinishedAt.Add(-took))
+	}
+	return call
+}
+
 // use counts one of everything.
 func use(t *testing.T, m *metrics.Metrics) {
 	t.Helper()
@@ -117,10 +130,10 @@ func use(t *testing.T, m *metrics.Metrics) {
 	m.SessionEnded("acme", jig.StatusCompleted)
 	m.CallStarted("file.write", 1)
 	m.CallStarted("file.write", 2)
-	m.CallEnded("file.write", jig.CallSucceeded, "", 3*time.Second)
-	m.CallEnded("file.write", jig.CallFailed, jig.CodeTimeout, 0)
-	m.CallEnded("made.up", jig.CallFailed, jig.CodeToolNotFound, 0)
-	m.CallUnknown("file.write")
+	m.CallEnded(ended("file.write", "", 3*time.Second))
+	m.CallEnded(ended("file.write", jig.CodeTimeout, 0))
+	m.CallEnded(ended("made.up", jig.CodeToolNotFound, 0))
+	m.CallUnknown(jig.Call{Tool: "file.write"})
 	m.CallHeld("acme", "polite", "per-host")
 	m.CallReleased(3 * time.Second)
 	m.BudgetExhausted("acme", "spending", "day", "stop")
@@ -206,14 +219,14 @@ func TestSeries_AreBounded(t *testing.T) {
 	for i := range 2000 {
 		n := strconv.Itoa(i)
 		m.SessionStarted("t" + n)
-		m.CallEnded("doc.tool"+n, jig.CallSucceeded, "", time.Second)
+		m.CallEnded(ended("doc.tool"+n, "", time.Second))
 		m.BudgetExhausted("t"+n, "b", "l", "ask")
 		m.CallHeld("t"+n, "b", "l")
 		m.RuleFailed("t"+n, "p", "r")
 		_, err := m.Model(answering{}).Answer(t.Context(), chat.Request{Model: "model" + n}, nil)
 		require.NoError(t, err)
 	}
-	m.CallEnded("file.write", jig.CallSucceeded, "", time.Second)
+	m.CallEnded(ended("file.write", "", time.Second))
 	url, _ := serve(t, m)
 	text := metrics.Scrape(t, url)
 	for name, most := range map[string]int{

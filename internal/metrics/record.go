@@ -46,15 +46,18 @@ func (m *Metrics) CallStarted(tool string, attempt int) {
 	}
 }
 
-// CallEnded counts a call with its final status. took is 0 for a call that no attempt has ended.
-func (m *Metrics) CallEnded(tool string, status jig.CallStatus, code jig.Code, took time.Duration) {
-	if code == jig.CodeToolNotFound && took == 0 {
-		tool = none
-	} else {
-		tool = m.tools.of(tool)
+// CallEnded counts a call with its final status. Its duration counts if an attempt has ended it.
+func (m *Metrics) CallEnded(call jig.Call) {
+	var code jig.Code
+	if call.Result != nil && call.Result.Error != nil {
+		code = call.Result.Error.Code
 	}
-	m.callsEnded.WithLabelValues(tool, string(status)).Inc()
-	if status == jig.CallFailed {
+	tool, took := none, call.Duration()
+	if code != jig.CodeToolNotFound || took > 0 {
+		tool = m.tools.of(call.Tool)
+	}
+	m.callsEnded.WithLabelValues(tool, string(call.Status)).Inc()
+	if call.Status == jig.CallFailed {
 		m.callErrors.WithLabelValues(codeLabel(code)).Inc()
 	}
 	if took > 0 {
@@ -63,7 +66,9 @@ func (m *Metrics) CallEnded(tool string, status jig.CallStatus, code jig.Code, t
 }
 
 // CallUnknown counts a call whose outcome has become unknown.
-func (m *Metrics) CallUnknown(tool string) { m.unknown.WithLabelValues(m.tools.of(tool)).Inc() }
+func (m *Metrics) CallUnknown(call jig.Call) {
+	m.unknown.WithLabelValues(m.tools.of(call.Tool)).Inc()
+}
 
 // CallHeld counts a call that begins to wait for a rate limit.
 func (m *Metrics) CallHeld(tenant, document, limit string) {

@@ -120,7 +120,7 @@ func (t *tx) cancelCalls(ctx context.Context, open []callRow, l *log, why string
 		}
 		ids[i], statuses[i], results[i], summaries[i], errs[i] = row.CallID, string(change.Call.Status), columns.body, columns.summary, columns.err
 		l.take(change.Transition)
-		t.observe(func(o Observer) { observeStatus(o, row.Tool, change.Call.Status, change.Call.Result, 0) })
+		t.observeCalls(func() []jig.Call { return []jig.Call{row.became(change.Call.Status, change.Call.Result)} })
 	}
 	t.queue("CallsFinish", t.tenant, open[0].SessionID, ids, statuses, results, summaries, errs)
 	return nil

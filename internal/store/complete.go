@@ -38,10 +38,13 @@ func (db *DB) completeFast(ctx context.Context, c ledger.Completion) (*callRow, 
 	err = db.gather(ctx, c.Tenant, c.SessionID, []string{c.CallID}, func(t *tx) {
 		first(t.queue("CallFinishFast", c.Tenant, c.SessionID, c.CallID, c.Fence, c.Status, columns.body, columns.summary,
 			columns.err, string(details(d).json()), kind, c.Reads.Private, c.Reads.Untrusted, c.Reads.Steps), &done)
-		t.observe(func(o Observer) {
-			if done != nil {
-				o.CallEnded(done.Tool, c.Status, codeOf(&c.Result), done.took())
+		t.observeCalls(func() []jig.Call {
+			if done == nil {
+				return nil
 			}
+			call := done.became(c.Status, &c.Result)
+			call.StartedAt, call.FinishedAt = done.StartedAt, done.FinishedAt
+			return []jig.Call{call}
 		})
 	})
 	if err != nil || done == nil {

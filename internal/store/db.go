@@ -35,7 +35,8 @@ type Options struct {
 	Installation string
 	// Observer is told what this process stores. The default is nobody.
 	Observer Observer
-	// Logger receives failures that cannot be returned to a caller (listening, notifying). Default: slog.Default().
+	// Logger receives a line for each call that ends, and failures that cannot be returned to a caller (listening, notifying). Default:
+	// slog.Default().
 	Logger *slog.Logger
 }
 

@@ -67,14 +67,13 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 	}
 	var answer jig.Ruled
 	var call *callRow
-	repeated := false
 	err := db.transact(ctx, q.tenant, func(t *tx) error {
 		rows := locked{session: q.session}
 		stored, state, err := t.load(ctx, q, &rows)
 		if err != nil {
 			return err
 		}
-		if call, repeated = rows.call, stored != nil; repeated {
+		if call = rows.call; stored != nil {
 			return decode(stored, &answer)
 		}
 		change, err := rules(state)
@@ -108,10 +107,10 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 		return t.finish(ctx, l, q.session)
 	})
 	if err != nil || call == nil {
-		return approval.Applied{Ruled: answer, Repeated: repeated}, err
+		return approval.Applied{Ruled: answer}, err
 	}
 	after, err := call.call()
-	return approval.Applied{Ruled: answer, Call: &after, Repeated: repeated}, err
+	return approval.Applied{Ruled: answer, Call: &after}, err
 }
 
 // load locks the rows that a request is about and reads what the rules need. stored is the answer to an earlier request with the same

@@ -85,14 +85,7 @@ type log struct {
 	audits  []audit.Entry
 	notices []jig.Notice
 	// ended holds the calls of an admission that have their final status already.
-	ended []endedCall
-}
-
-// endedCall is a call that has its final status when it is admitted.
-type endedCall struct {
-	tool   string
-	status jig.CallStatus
-	code   jig.Code
+	ended []jig.Call
 }
 
 func (l *log) add(e jig.Event) {

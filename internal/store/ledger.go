@@ -143,11 +143,7 @@ type admitting struct {
 // admit queues the calls and approvals of an admission. The caller records the events.
 func (t *tx) admit(a admitting) {
 	t.queue("CallsInsert", a.calls...)
-	t.observe(func(o Observer) {
-		for _, c := range a.log.ended {
-			o.CallEnded(c.tool, c.status, c.code, 0)
-		}
-	})
+	t.observeCalls(func() []jig.Call { return a.log.ended })
 	if len(a.approvals) > 0 {
 		t.queue("ApprovalsInsert", a.approvals...)
 	}
@@ -215,7 +211,7 @@ func callColumns(installation string, a ledger.Admission) ([]any, *log, error) {
 		}
 		l.take(change.Transition)
 		if change.Call.Status.Final() {
-			l.ended = append(l.ended, endedCall{c.Tool, change.Call.Status, codeOf(change.Call.Result)})
+			l.ended = append(l.ended, jig.Call{SessionID: a.SessionID, ID: c.ID, Tool: c.Tool, Status: change.Call.Status, Result: change.Call.Result})
 		}
 	}
 	return []any{

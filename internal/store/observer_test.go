@@ -2,7 +2,9 @@ package store_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"strings"
 	"sync"
@@ -26,12 +28,46 @@ type tally struct {
 	timed int
 }
 
+// Write counts the lines of the log by what they say about calls.
+func (y *tally) Write(line []byte) (int, error) {
+	var l struct {
+		Msg, Tenant, Tool, Status string
+		Session                   string `json:"session_id"`
+		Call                      string `json:"call_id"`
+	}
+	if err := json.Unmarshal(line, &l); err != nil {
+		return 0, err
+	}
+	if l.Msg == "call ended" {
+		y.add("logged %s %s %s/%s %s", l.Status, l.Tool, l.Tenant, l.Session, l.Call)
+	}
+	return len(line), nil
+}
+
+// logged returns how often the log has a line for each call of the world's session, by status and call.
+func (y *tally) logged(w world) map[string]int {
+	lines := map[string]int{}
+	for name, n := range y.all() {
+		if words := strings.Fields(name); words[0] == "logged" && words[3] == w.tenant+"/"+w.session {
+			lines[words[1]+" "+words[4]] = n
+		}
+	}
+	return lines
+}
+
 func newTally() *tally { return &tally{count: map[string]int{}} }
 
 func (y *tally) add(format string, args ...any) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.count[fmt.Sprintf(format, args...)]++
+}
+
+// told returns the counts without those of the log.
+func (y *tally) told() map[string]int {
+	told := y.all()
+	maps.DeleteFunc(told, func(name string, _ int) bool { return strings.HasPrefix(name, "logged ") })
+	return told
 }
 
 // all returns a copy of the counts.
@@ -44,18 +80,22 @@ func (y *tally) all() map[string]int {
 func (y *tally) SessionStarted(string)                    { y.add("started") }
 func (y *tally) SessionEnded(_ string, status jig.Status) { y.add("session %s", status) }
 func (y *tally) CallStarted(tool string, attempt int)     { y.add("attempt %d %s", attempt, tool) }
-func (y *tally) CallUnknown(tool string)                  { y.add("unknown %s", tool) }
+func (y *tally) CallUnknown(call jig.Call)                { y.add("unknown %s", call.Tool) }
 func (y *tally) CallHeld(_, document, limit string)       { y.add("held %s %s", document, limit) }
 func (y *tally) CallReleased(time.Duration)               { y.add("released") }
 func (y *tally) BudgetExhausted(_, budget, limit, a string) {
 	y.add("budget %s %s %s", budget, limit, a)
 }
 
-func (y *tally) CallEnded(tool string, status jig.CallStatus, code jig.Code, took time.Duration) {
-	y.add("%s %s %s", status, tool, code)
+func (y *tally) CallEnded(call jig.Call) {
+	var code jig.Code
+	if call.Result != nil && call.Result.Error != nil {
+		code = call.Result.Error.Code
+	}
+	y.add("%s %s %s", call.Status, call.Tool, code)
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	if took > 0 {
+	if call.Duration() > 0 {
 		y.timed++
 	}
 }
@@ -64,7 +104,7 @@ func (y *tally) CallEnded(tool string, status jig.CallStatus, code jig.Code, too
 func observed(t *testing.T) (world, *tally) {
 	t.Helper()
 	y := newTally()
-	w := world{DB: storetest.Open(t, storetest.OwnerURL(t), storetest.URL(t), store.Options{Observer: y}), tenant: storetest.Tenant(t)}
+	w := world{DB: storetest.Open(t, storetest.OwnerURL(t), storetest.URL(t), store.Options{Observer: y, Logger: slog.New(slog.NewJSONHandler(y, nil))}), tenant: storetest.Tenant(t)}
 	w.session = storetest.Session(t, w.DB, w.tenant).ID
 	w.begin(t, 1)
 	return w, y
@@ -74,7 +114,7 @@ func observed(t *testing.T) (world, *tally) {
 // the test has closed the store or deleted sessions.
 func (y *tally) agrees(t *testing.T, w world) {
 	t.Helper()
-	told := y.all()
+	told := y.told()
 	want, err := w.Observable(context.WithoutCancel(t.Context()), w.tenant)
 	if jig.CodeOf(err) == jig.CodeUnavailable || want["sessions"] < told["started"] {
 		return
@@ -105,7 +145,7 @@ func TestObserver_IsToldOnce(t *testing.T) {
 	deny.Verdict, deny.Status = jig.VerdictDeny, jig.CallDenied
 	missing.Verdict, missing.Tool, missing.Status, missing.Result = jig.VerdictRefuse, "no.tool", jig.CallFailed, new(jig.Failure(jig.Errorf(jig.CodeToolNotFound, "none")))
 	twice(func() { w.admit(t, run, ask, deny, missing) })
-	require.Equal(t, map[string]int{"started": 1, "denied file.write DENIED": 1, "failed no.tool TOOL_NOT_FOUND": 1}, y.all())
+	require.Equal(t, map[string]int{"started": 1, "denied file.write DENIED": 1, "failed no.tool TOOL_NOT_FOUND": 1}, y.told())
 
 	twice(func() { // two attempts
 		fence := w.reserve(t, run).Fence
@@ -129,7 +169,10 @@ func TestObserver_IsToldOnce(t *testing.T) {
 		"started": 1, "session completed": 1, "failed no.tool TOOL_NOT_FOUND": 1, "attempt 1 file.write": 1, "attempt 2 file.write": 1,
 		"attempt 3 file.write": 1, "unknown file.write": 1, "succeeded file.write ": 1, "denied file.write DENIED": 2,
 	}
-	require.Equal(t, want, y.all())
+	require.Equal(t, want, y.told())
+	require.Equal(t, map[string]int{
+		"unknown " + run.ID: 1, "succeeded " + run.ID: 1, "denied " + ask.ID: 1, "denied " + deny.ID: 1, "failed " + missing.ID: 1,
+	}, y.logged(w), "one line for each end, and one for the question")
 	require.Zero(t, y.timed, "a decision is no duration")
 	y.agrees(t, w)
 }
@@ -155,7 +198,7 @@ func TestObserver_LateReport(t *testing.T) {
 	for range 2 {
 		w.ends(t, c, fence, nil)
 	}
-	require.Equal(t, map[string]int{"started": 1, "attempt 1 file.write": 1, "unknown file.write": 1, "succeeded file.write ": 1}, y.all())
+	require.Equal(t, map[string]int{"started": 1, "attempt 1 file.write": 1, "unknown file.write": 1, "succeeded file.write ": 1}, y.told())
 	require.Zero(t, y.timed)
 	y.agrees(t, w)
 }
@@ -172,7 +215,8 @@ func TestObserver_CancelsAndReadsTogether(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{
 		"started": 1, "attempt 1 file.write": 2, "succeeded file.write ": 2, "canceled file.write CANCELED": 1, "session canceled": 1,
-	}, y.all())
+	}, y.told())
+	require.Equal(t, map[string]int{"succeeded " + calls[0].ID: 1, "succeeded " + calls[1].ID: 1, "canceled " + calls[2].ID: 1}, y.logged(w))
 	y.agrees(t, w)
 }
 
@@ -200,10 +244,10 @@ func TestObserver_RateLimits(t *testing.T) {
 	for range 3 {
 		require.Positive(t, w.asksLimits(t, "1.2", hourly("k", 1)).Wait)
 	}
-	require.Equal(t, map[string]int{"started": 1, "held apis hourly": 1}, y.all())
+	require.Equal(t, map[string]int{"started": 1, "held apis hourly": 1}, y.told())
 	w.passes(t, 61*time.Minute)
 	require.Zero(t, w.asksLimits(t, "1.2", hourly("k", 1)).Wait)
-	require.Equal(t, map[string]int{"started": 1, "held apis hourly": 1, "released": 1}, y.all())
+	require.Equal(t, map[string]int{"started": 1, "held apis hourly": 1, "released": 1}, y.told())
 }
 
 // A transaction that is rolled back is not reported.
@@ -213,5 +257,5 @@ func TestObserver_IgnoresWhatIsNotStored(t *testing.T) {
 	a := ledger.Admission{Tenant: w.tenant, SessionID: w.session, Pass: 1, Calls: []jig.Call{w.call(1), w.call(1)}}
 	a.Calls[0].Status, a.Calls[1].Status = jig.CallFailed, jig.CallFailed
 	require.Error(t, w.Admit(t.Context(), a), "the same call twice")
-	require.Equal(t, map[string]int{"started": 1}, y.all())
+	require.Equal(t, map[string]int{"started": 1}, y.told())
 }

@@ -115,10 +115,18 @@ func (db *DB) finishQuick(ctx context.Context, tenant, id string, records []*led
 			private, untrusted), &rows)
 		t.observe(func(o Observer) {
 			for _, row := range rows {
-				one := byCall[row.CallID]
 				o.CallStarted(row.Tool, 1)
-				o.CallEnded(row.Tool, one.Status, codeOf(&one.Result), one.Finished.Sub(one.Started))
 			}
+		})
+		t.observeCalls(func() []jig.Call {
+			calls := make([]jig.Call, len(rows))
+			for i, row := range rows {
+				one := byCall[row.CallID]
+				calls[i] = jig.Call{
+					SessionID: id, ID: row.CallID, Tool: row.Tool, Status: one.Status, Result: &one.Result, StartedAt: &one.Started, FinishedAt: &one.Finished,
+				}
+			}
+			return calls
 		})
 	})
 	if err != nil {

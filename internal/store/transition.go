@@ -233,7 +233,7 @@ func (t *tx) saveCall(rows *locked, s ledger.State, change ledger.Transition, l 
 		if err := t.readmit(rows, *change.Readmits); err != nil {
 			return err
 		}
-		t.observe(func(o Observer) { observeStatus(o, rows.call.Tool, change.Readmits.Status, change.Readmits.Result, 0) })
+		t.observeCalls(func() []jig.Call { return []jig.Call{rows.call.became(change.Readmits.Status, change.Readmits.Result)} })
 	}
 	if change.Late {
 		t.queue("ApprovalsCancelOf", t.tenant, rows.session, []string{id}, ledger.WhyLate)

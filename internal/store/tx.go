@@ -32,7 +32,7 @@ type tx struct {
 	// final reports whether the last batch sent makes the work permanent if it reaches the server.
 	final bool
 	// changes are reported to the observer once the transaction is committed.
-	changes []func(o Observer)
+	changes []func(context.Context)
 }
 
 // once runs the queued statements as one transaction in one round trip. A pipeline without BEGIN is a transaction by itself.
@@ -85,7 +85,7 @@ func (db *DB) attempt(ctx context.Context, tenant string, work func(t *tx) error
 	t := &tx{db: db, conn: conn, tenant: tenant, readOnly: confine.IsReadOnly(ctx)}
 	defer t.rollback(ctx)
 	if err = work(t); err == nil && t.ended {
-		t.observed()
+		t.observed(ctx)
 		for _, row := range t.above {
 			db.touched(tenant, row.SessionID, &row.LastSeq)
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"log/slog"
 	"net/url"
 	"os"
 	"strings"
@@ -69,6 +70,9 @@ func New(t testing.TB) *store.DB {
 func Open(t testing.TB, ownerURL, appURL string, options store.Options) *store.DB {
 	t.Helper()
 	ctx := t.Context()
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
 	db, err := store.Open(ctx, appURL, options)
 	if err != nil { // most often because it is not migrated yet
 		role, roleErr := store.RoleOf(appURL)
