@@ -99,6 +99,9 @@ func (a *app) decideAll(ctx context.Context, f bulkFlags, like jig.Decision) err
 				a.say("nothing was decided")
 				return silent(exitFailed)
 			}
+			if like, err = a.reasoned(ctx, like); err != nil {
+				return err
+			}
 		}
 		return a.printBulk(a.decideEach(ctx, e, list, like), like.Answer)
 	})

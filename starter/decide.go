@@ -2,7 +2,9 @@ package starter
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -78,8 +80,10 @@ func (a *app) denyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deny [SESSION [CALL…]]",
 		Short: "Deny waiting calls; the agent sees the reason",
-		Long: `Deny waiting calls; the agent sees the reason. Without CALL, the command shows and denies the only call that waits in the session or,
-without SESSION, the only one that you may decide. On a terminal it asks first.`,
+		Long: `Deny waiting calls; the agent sees the reason. On a terminal the command asks for the reason if --reason is missing.
+
+Without CALL, the command shows and denies the only call that waits in the session or, without SESSION, the only one that you may decide.
+On a terminal it asks first.`,
 		Example: `  jig deny ses_… 3.1 --reason "not before the release"
   jig deny ses_… --reason "not before the release"`,
 		Args: bulk.args(sessionArgs(0, 0)),
@@ -97,7 +101,7 @@ without SESSION, the only one that you may decide. On a terminal it asks first.`
 			if err := a.decide(cmd, args, decision, false); err != nil {
 				return err
 			}
-			if reason == "" && !a.json() {
+			if reason == "" && !a.interactive && !a.json() {
 				a.say("no reason was given: the agent is only told that a person denied the call (next time: --reason \"…\")")
 			}
 			return nil
@@ -108,6 +112,18 @@ without SESSION, the only one that you may decide. On a terminal it asks first.`
 	cmd.Flags().StringVar(&digest, "digest", "", "deny only if the call has this digest")
 	a.addProofFlags(cmd, &p)
 	return cmd
+}
+
+// reasoned asks for the reason of a denial without one, if there is a terminal. An empty line means that there is none. A denial with a token is
+// left as it is, because the token proves it.
+func (a *app) reasoned(ctx context.Context, d jig.Decision) (jig.Decision, error) {
+	if d.Answer != jig.AnswerDeny || d.Reason != "" || d.Token != "" || !a.interactive || a.json() {
+		return d, nil
+	}
+	_, _ = fmt.Fprint(a.stderr, "why not? (optional; the agent sees it) ")
+	var err error
+	d.Reason, err = a.readLine(ctx)
+	return d, err
 }
 
 func (a *app) delegateCommand() *cobra.Command {

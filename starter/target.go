@@ -82,6 +82,10 @@ func (a *app) onlyWaiting(ctx context.Context, e engine, session string, answer 
 // decideThere makes the same decision about calls that wait in one session, and prints the outcomes. If a grant comes with it, it goes on with
 // the waiting calls that the grant covers.
 func (a *app) decideThere(ctx context.Context, e engine, targets []protocol.WaitingCall, like jig.Decision, yes bool) error {
+	like, err := a.reasoned(ctx, like)
+	if err != nil {
+		return err
+	}
 	session := targets[0].SessionID
 	list := make([]jig.Decision, len(targets))
 	for i, target := range targets {
