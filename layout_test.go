@@ -144,7 +144,7 @@ func arrows() map[string][]string {
 		"client": {".", "internal/audit", "internal/cache", "internal/duration", "internal/protocol"},
 		"starter": {
 			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
-			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/suggest",
+			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/suggest",
 			"internal/scaffold", "internal/toolname", "spec",
 		},
 		// New projects. The project itself is a program like those of users.
@@ -153,10 +153,13 @@ func arrows() map[string][]string {
 		"internal/scaffold/shop":    {".", "tools"},
 		// The operations of the HTTP interface are thin: they know the client and what it sends, and neither the engine nor the store.
 		"internal/httpapi": {
-			".", "client", "internal/cache", "internal/identity/apikey", "internal/identity/openid", "internal/jsontext", "internal/protocol", "internal/tenancy",
+			".", "client", "internal/audit", "internal/cache", "internal/identity/apikey", "internal/identity/openid", "internal/jsontext", "internal/protocol",
+			"internal/tenancy", "internal/toolname",
 		},
 		// Tests of a running server from outside, which know nothing but its OpenAPI document.
 		"internal/selfcheck": {"."},
+		// The client of the HTTP interface: the methods of the other client, over the operations. It knows neither the engine nor the store.
+		"internal/remote": {".", "client", "internal/jsontext", "internal/protocol"},
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.
 		"server": {
 			".", "activities", "client", "internal/httpapi", "internal/identity/apikey", "internal/identity/openid", "internal/identity/vouch",

@@ -2,9 +2,7 @@ package client
 
 import (
 	"context"
-	"slices"
 
-	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -20,27 +18,27 @@ type (
 // Audit calls fn with the pages of a tenant's audit rows, at least once, until there are no more rows or fn returns an error. It leaves out
 // rows that were appended after the first page was read, so that an export ends at the head that the first page names.
 func (c *Client) Audit(ctx context.Context, request AuditRequest, fn func(AuditPage) error) error {
-	request.Tenant, request.SessionID = named(request.Tenant, request.SessionID)
 	head := int64(-1)
 	for {
-		var page AuditPage
-		if err := c.ask(ctx, protocol.ReadAudit, 0, request, &page); err != nil {
+		page, err := c.AuditOnce(ctx, request)
+		if err != nil {
 			return err
 		}
 		if head < 0 {
 			head = page.HeadN
 		}
-		later := slices.IndexFunc(page.Rows, func(row audit.Row) bool { return row.N > head })
-		if later >= 0 {
-			page.Rows, page.More = page.Rows[:later], false
-		}
-		page.More = page.More && len(page.Rows) > 0
-		if err := fn(page); err != nil {
+		page = page.Until(head)
+		if err := fn(page); err != nil || !page.More {
 			return err
-		}
-		if !page.More {
-			return nil
 		}
 		request.After = page.Rows[len(page.Rows)-1].N
 	}
+}
+
+// AuditOnce returns one page of a tenant's audit rows.
+func (c *Client) AuditOnce(ctx context.Context, request AuditRequest) (AuditPage, error) {
+	request.Tenant, request.SessionID = named(request.Tenant, request.SessionID)
+	var page AuditPage
+	err := c.ask(ctx, protocol.ReadAudit, 0, request, &page)
+	return page, err
 }

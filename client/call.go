@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	"github.com/jig-run/jig"
@@ -100,26 +99,5 @@ func (c *Client) stageCall(ctx context.Context, in *protocol.CallInput) (err err
 
 // WholeResult returns a call's result with all of its data. If the given result was truncated, it fetches the whole one.
 func (c *Client) WholeResult(ctx context.Context, tenant string, r protocol.CallResult) (*jig.ToolResult, error) {
-	if r.Result == nil || len(r.Result.Artifacts) == 0 || !cutShort(r.Result.Data) {
-		return r.Result, nil
-	}
-	raw, err := c.Artifact(ctx, tenant, r.Result.Artifacts[len(r.Result.Artifacts)-1])
-	if err != nil {
-		return r.Result, err
-	}
-	var whole jig.ToolResult
-	if err := json.Unmarshal(raw, &whole); err != nil {
-		return r.Result, jig.Errorf(jig.CodeInternal, "reading the whole result: %w", err)
-	}
-	return &whole, nil
-}
-
-// cutShort reports whether data is only a preview of a larger value.
-func cutShort(data json.RawMessage) bool {
-	var p struct {
-		Truncated bool    `json:"truncated"`
-		Size      int     `json:"size"`
-		Preview   *string `json:"preview"`
-	}
-	return json.Unmarshal(data, &p) == nil && p.Truncated && p.Preview != nil && p.Size > 0
+	return r.Whole(func(artifact string) ([]byte, error) { return c.Artifact(ctx, tenant, artifact) })
 }

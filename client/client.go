@@ -48,7 +48,7 @@ type temporal interface {
 	GetWorkflow(ctx context.Context, workflowID, runID string) sdk.WorkflowRun
 	SignalWithStartWorkflow(ctx context.Context, workflowID, signalName string, signalArg any, options sdk.StartWorkflowOptions,
 		workflow any, workflowArgs ...any) (sdk.WorkflowRun, error)
-	CancelWorkflow(ctx context.Context, workflowID, runID string) error
+	CancelWorkflowWithOptions(ctx context.Context, options sdk.CancelWorkflowOptions) error
 	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservicepb.DescribeWorkflowExecutionResponse, error)
 	UpdateWorkflow(ctx context.Context, options sdk.UpdateWorkflowOptions) (sdk.WorkflowUpdateHandle, error)
 	NewWithStartWorkflowOperation(options sdk.StartWorkflowOptions, workflow any, args ...any) sdk.WithStartWorkflowOperation

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -28,6 +27,15 @@ func (c *Client) Events(ctx context.Context, tenant, id string, after int64) ([]
 		list = append(list, page.Events...)
 		after = page.Events[len(page.Events)-1].Seq
 	}
+}
+
+// NextEvents returns one page of a session's events. If the request has a Wait, it waits that long for the first event, or for text that a
+// model writes if the request asks for it.
+func (c *Client) NextEvents(ctx context.Context, request protocol.EventsRequest) (protocol.EventsPage, error) {
+	request.Tenant, request.SessionID = named(request.Tenant, request.SessionID)
+	var page protocol.EventsPage
+	err := c.ask(ctx, protocol.ReadEvents, request.Wait, request, &page)
+	return page, err
 }
 
 // Watch calls fn for each event with a sequence number greater than after, in order. It returns when the session has ended and its last
@@ -96,7 +104,7 @@ func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(protocol.E
 		if page.Draft != nil && o.Text {
 			request.Text = new(page.Draft.End())
 		}
-		if finished(page) {
+		if page.Last() {
 			return nil
 		}
 		request.Wait = wait
@@ -107,18 +115,6 @@ func (c *Client) Follow(ctx context.Context, o FollowOptions, fn func(protocol.E
 }
 
 const firstPause = 100 * time.Millisecond
-
-// finished reports whether a page is the last one.
-func finished(page protocol.EventsPage) bool {
-	if !page.Status.Final() {
-		return false
-	}
-	if len(page.Events) == 0 {
-		return true
-	}
-	ends := []jig.EventType{jig.EventSessionCompleted, jig.EventSessionFailed, jig.EventSessionCanceled}
-	return slices.Contains(ends, page.Events[len(page.Events)-1].Type)
-}
 
 // forgive decides whether following continues after an error. A session that the store does not know yet is still starting, as long as its
 // workflow runs. ended reports that at the previous attempt the store did not know the session either and its workflow had already ended.

@@ -57,7 +57,7 @@ func (f *fake) SignalWithStartWorkflow(_ context.Context, _, name string, arg an
 	return nil, f.signal(o, name, arg)
 }
 
-func (f *fake) CancelWorkflow(context.Context, string, string) error {
+func (f *fake) CancelWorkflowWithOptions(context.Context, sdk.CancelWorkflowOptions) error {
 	if f.cancel == nil {
 		return errNotSet
 	}

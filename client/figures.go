@@ -73,8 +73,8 @@ func (c *Client) Backtest(
 ) error {
 	request := protocol.BacktestRequest{Tenant: tenant, Document: string(document), Since: since, All: all}
 	for {
-		var page BacktestPage
-		if err := c.ask(ctx, protocol.ReadBacktest, backtestWait, request, &page); err != nil {
+		page, err := c.BacktestOnce(ctx, request)
+		if err != nil {
 			return err
 		}
 		if err := fn(page); err != nil {
@@ -85,4 +85,11 @@ func (c *Client) Backtest(
 		}
 		request.Cursor = page.Next
 	}
+}
+
+// BacktestOnce returns one page of a backtest.
+func (c *Client) BacktestOnce(ctx context.Context, request protocol.BacktestRequest) (BacktestPage, error) {
+	var page BacktestPage
+	err := c.ask(ctx, protocol.ReadBacktest, backtestWait, request, &page)
+	return page, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	enumspb "go.temporal.io/api/enums/v1"
+	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
@@ -66,6 +67,11 @@ func (c *Client) addressee(ctx context.Context, tenant, id string) (agent, reque
 // Cancel asks a session to stop: it cancels running tools and waiting approvals. It returns when the request is accepted, which is before
 // the session has ended. An ended session is CONFLICT.
 func (c *Client) Cancel(ctx context.Context, tenant, id string) error {
+	return c.CancelBecause(ctx, tenant, id, "")
+}
+
+// CancelBecause is like [Client.Cancel], with a reason for people, which Temporal keeps in the history of the session's workflow.
+func (c *Client) CancelBecause(ctx context.Context, tenant, id, reason string) error {
 	tenant, id = named(tenant, id)
 	sighted, err := c.look(ctx, tenant, id)
 	if err != nil {
@@ -75,7 +81,7 @@ func (c *Client) Cancel(ctx context.Context, tenant, id string) error {
 		return hasEnded(id, sighted).WithHint("there is nothing to cancel")
 	}
 	err = translate(c.repeat(ctx, func(ctx context.Context) error {
-		return c.temporal.CancelWorkflow(ctx, id, "")
+		return c.temporal.CancelWorkflowWithOptions(ctx, sdk.CancelWorkflowOptions{WorkflowID: id, Reason: reason})
 	}, busy))
 	if !isNotFound(err) {
 		return err

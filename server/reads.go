@@ -27,6 +27,7 @@ func newReads(db *store.DB, logger *slog.Logger) reads {
 	pending := answering(a.ListPending)
 	return reads{
 		protocol.ReadStatus:     always(answering(a.Status)),
+		protocol.ReadEvents:     always(answering(a.ListEvents)),
 		protocol.ReadSessions:   always(answering(a.ListSessions)),
 		protocol.ReadTranscript: always(answering(a.Transcript)),
 		protocol.ReadRecord:     always(answering(a.Record)),

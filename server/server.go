@@ -94,8 +94,10 @@ func (s *Server) serve(ctx context.Context) error {
 	}
 	engine := client.New(s.temporal, client.Options{TaskQueue: s.settings.Temporal.TaskQueue, Reader: newReads(s.store, s.logger), Voucher: vouches})
 	options := httpapi.Options{
-		Engine: httpapi.Engine{Sessions: engine, Calls: engine, Reviews: engine},
-		Keys:   s.store, Tenants: tenants(s.store, s.settings), Log: s.store, Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port),
+		Engine: httpapi.Engine{
+			Sessions: engine, Calls: engine, Reviews: engine, Governance: engine, Records: engine, Documents: engine, Schedules: engine,
+		},
+		Keys: s.store, Tenants: tenants(s.store, s.settings), Log: s.store, Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port),
 		Logger: s.logger, Observer: s.metrics,
 		RatePerKey: s.settings.RatePerKey, RatePerAddress: s.settings.RatePerAddress, BehindProxy: s.settings.BehindProxy,
 	}

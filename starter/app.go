@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/remote"
 )
 
 // app is one run of the command line: its streams, its settings, and its access to the engine.
@@ -31,12 +32,18 @@ type app struct {
 	// processes returns the commands of other packages; see [Program]. It may be nil.
 	processes func(Shell) []*cobra.Command
 
+	// login returns the credential that a login has stored for a server; empty if there is none. It may be nil.
+	login func(ctx context.Context, url string) (token string, err error)
+
 	flags globalFlags
 	// named reports that the user chose the acting principal with --as or JIG_PRINCIPAL. Otherwise it is the operating system's user.
 	named    bool
 	settings client.Settings
-	out      palette
-	err      palette
+	// server is the jig server that is used instead of Temporal; nil if there is none. serverErr says why it cannot be used.
+	server    *remote.Client
+	serverErr error
+	out       palette
+	err       palette
 	// began is true once the command line has been parsed. An error before that is a usage error.
 	began bool
 	// tasks remembers the start times of extraction tasks, for the lines of the log.
@@ -48,6 +55,7 @@ type globalFlags struct {
 	tenant    string
 	as        string
 	output    string
+	url       string
 	address   string
 	namespace string
 	taskQueue string
@@ -118,7 +126,8 @@ func (a *app) root() *cobra.Command {
 		Use:   "jig",
 		Short: "Run and watch durable agent sessions and tool calls, and decide what needs approval",
 		Long: `jig starts agent sessions and single tool calls, decides the calls that wait for a person, and shows what happened.
-It talks to Temporal; a worker ("jig worker") does the work.
+It talks to a jig server (JIG_URL with JIG_API_KEY) or, without one, to Temporal; a worker ("jig worker") does the work. A server knows
+the tenant and the principal by the API key.
 
 A setting is taken from its flag, then from the environment (JIG_TEMPORAL_ADDRESS, JIG_TEMPORAL_NAMESPACE, JIG_TASK_QUEUE,
 JIG_TENANT, JIG_PRINCIPAL), then from Temporal's own environment variables and profile, then from the file that "make dev" and
@@ -136,12 +145,18 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.begin() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := a.meet(cmd.Context(), cmd); err != nil {
+				return err
+			}
+			return a.begin()
+		},
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&a.flags.tenant, "tenant", "", "tenant that owns the data (JIG_TENANT; default \"default\")")
 	f.StringVar(&a.flags.as, "as", "", "principal to act as (JIG_PRINCIPAL; default $USER)")
 	f.StringVar(&a.flags.output, "output", "text", "text for people, json for programs")
+	f.StringVar(&a.flags.url, "url", "", "address of a jig server to use instead of Temporal (JIG_URL), with the API key in JIG_API_KEY")
 	f.StringVar(&a.flags.address, "temporal-address", "", "host:port of Temporal (JIG_TEMPORAL_ADDRESS; default "+client.DefaultAddress+")")
 	f.StringVar(&a.flags.namespace, "namespace", "", "Temporal namespace (JIG_TEMPORAL_NAMESPACE; default "+client.DefaultNamespace+")")
 	f.StringVar(&a.flags.taskQueue, "task-queue", "", "task queue of the workers (JIG_TASK_QUEUE; default jig)")
@@ -155,7 +170,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 		a.policyCommand())
 	section(root, "Operate:", a.pauseCommand(), a.resumeCommand(), a.auditCommand(), a.usageCommand())
 	if a.processes != nil {
-		section(root, "Run jig itself:", a.processes(Shell{a})...)
+		section(root, processesTitle, a.processes(Shell{a})...)
 	}
 	root.AddCommand(a.versionCommand(), completionCommand())
 	return root
@@ -173,7 +188,7 @@ func (a *app) begin() error {
 		return usagef("--output is %q; it must be text or json", a.flags.output)
 	}
 	a.flags.tenant = cmp.Or(a.flags.tenant, a.env["JIG_TENANT"], jig.DefaultTenant)
-	as := cmp.Or(a.flags.as, a.env["JIG_PRINCIPAL"])
+	as := cmp.Or(a.flags.as, a.env["JIG_PRINCIPAL"]) // with a server, that of the credential
 	a.flags.as, a.named = cmp.Or(as, a.systemUser()), as != ""
 	if err := jig.CheckTenant(a.flags.tenant); err != nil {
 		return usage(err)
@@ -199,21 +214,4 @@ func (a *app) request() (client.SettingsRequest, error) {
 	return client.SettingsRequest{
 		Address: a.flags.address, Namespace: a.flags.namespace, TaskQueue: a.flags.taskQueue, Environ: a.environ, DevEnv: dev, DevEnvPath: path,
 	}, nil
-}
-
-// with connects to the engine, calls do, and closes the connection.
-func (a *app) with(ctx context.Context, do func(engine) error) error {
-	request, err := a.request()
-	if err != nil {
-		return err
-	}
-	if a.settings, err = client.LoadSettings(request); err != nil {
-		return usage(err)
-	}
-	e, err := a.connect(ctx, a.settings)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	return do(e)
 }

@@ -143,7 +143,7 @@ func (a *app) identity() []string {
 	switch {
 	case a.flags.key != "":
 		return []string{"--key", a.flags.key}
-	case a.signs(), a.env["JIG_PRINCIPAL"] == a.flags.as:
+	case a.server != nil, a.signs(), a.env["JIG_PRINCIPAL"] == a.flags.as:
 		return nil
 	}
 	return []string{"--as", a.flags.as}

@@ -16,6 +16,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/remote"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -223,7 +224,7 @@ func check(docs []spec.Document, problems spec.Problems, known spec.Catalogue) s
 // noEngine reports whether an error means that there was no Temporal server or no worker to ask.
 func noEngine(err error) bool {
 	reason := jig.AsError(err).Reason
-	return reason == client.ReasonNoTemporal || reason == client.ReasonNoWorker
+	return reason == client.ReasonNoTemporal || reason == client.ReasonNoWorker || reason == remote.ReasonNoServer
 }
 
 // alsoTry adds an alternative to the hint of an UNAVAILABLE error.

@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/remote"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -83,7 +84,7 @@ func (a *app) exit(ctx context.Context, err error) int {
 
 func exitOf(e *jig.Error) int {
 	switch {
-	case e.Reason == client.ReasonNoTemporal:
+	case e.Reason == client.ReasonNoTemporal, e.Reason == remote.ReasonNoServer:
 		return exitUsage
 	case e.Code == jig.CodeDenied, e.Code == jig.CodeExpired:
 		return exitDenied

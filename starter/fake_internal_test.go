@@ -106,7 +106,10 @@ func (f *fake) Message(_ context.Context, _, id, text, by string) error {
 	return f.err
 }
 
-func (f *fake) Cancel(_ context.Context, _, id string) error { f.canceled = id; return f.err }
+func (f *fake) CancelBecause(_ context.Context, _, id, reason string) error {
+	f.canceled = strings.TrimSpace(id + " " + reason)
+	return f.err
+}
 
 func (f *fake) StartCall(_ context.Context, input client.CallInput, id string) (client.Started, error) {
 	f.input = input

@@ -77,10 +77,11 @@ func (a *app) signalCommand(id, name string, payload any) string {
 // command returns a command of this program, with the flags that reach the same tenant and server.
 func (a *app) command(words ...string) string {
 	all := append([]string{}, words...)
-	if a.flags.tenant != jig.DefaultTenant && a.flags.tenant != "" {
+	if a.flags.tenant != jig.DefaultTenant && a.flags.tenant != "" && a.server == nil {
 		all = append(all, "--tenant", a.flags.tenant)
 	}
 	for _, flag := range []struct{ name, value string }{
+		{"--url", a.flags.url},
 		{"--temporal-address", a.flags.address}, {"--namespace", a.flags.namespace}, {"--task-queue", a.flags.taskQueue},
 	} {
 		if flag.value != "" {

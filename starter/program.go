@@ -21,6 +21,8 @@ type Program struct {
 	// Processes returns the commands that run jig's own processes, such as the worker. The help lists them in their own section. It may be
 	// nil.
 	Processes func(Shell) []*cobra.Command
+	// Login returns the credential that a login has stored for the server at a URL; empty if there is none. It may be nil.
+	Login func(ctx context.Context, url string) (token string, err error)
 }
 
 // Run runs the program and returns its exit code; the help of the root command explains the codes.
@@ -33,7 +35,7 @@ func (p Program) Command() *cobra.Command { return p.app().root() }
 
 func (p Program) app() *app {
 	a := newApp(p.Args[0], p.Environ, p.Stdin, p.Stdout, p.Stderr)
-	a.processes = p.Processes
+	a.processes, a.login = p.Processes, p.Login
 	return a
 }
 

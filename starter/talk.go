@@ -35,20 +35,24 @@ func (a *app) messageCommand() *cobra.Command {
 }
 
 func (a *app) cancelCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "cancel SESSION",
-		Short:   "Cancel a session, with its running tools and waiting approvals",
-		Example: `  jig cancel ses_…`,
-		Args:    sessionArgs(1, 1),
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "cancel SESSION",
+		Short: "Cancel a session, with its running tools and waiting approvals",
+		Example: `  jig cancel ses_…
+  jig cancel ses_… --reason "the order was withdrawn"`,
+		Args: sessionArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
-				if err := e.Cancel(cmd.Context(), a.flags.tenant, a.session(args[0])); err != nil {
+				if err := e.CancelBecause(cmd.Context(), a.flags.tenant, a.session(args[0]), reason); err != nil {
 					return err
 				}
 				return a.done(a.session(args[0]), "cancellation requested:")
 			})
 		},
 	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for people who look at the session's workflow in Temporal")
+	return cmd
 }
 
 // done confirms a request that has no other output.

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"net/http"
 	"strings"
 	"time"
 
@@ -84,58 +83,33 @@ func (a *API) getApproval(ctx context.Context, in *approvalRequest) (*approvalAn
 	return &approvalAnswer{Body: protocol.ShownCall{Pending: pending, Input: input}}, err
 }
 
-type decideRequest struct {
-	One
+type reviewRequest struct {
 	Body struct {
-		Call   string            `json:"call" minLength:"1" maxLength:"512" doc:"The id of the call"`
-		Answer jig.Answer        `json:"answer" enum:"approve,deny"`
-		Digest string            `json:"digest" minLength:"1" doc:"The digest of the call as it was shown"`
-		Input  json.RawMessage   `json:"input,omitempty" doc:"Arguments instead of the requested ones"`
-		Grant  *jig.GrantRequest `json:"grant,omitempty" doc:"Asks for a standing approval of further calls"`
-		Reason string            `json:"reason,omitempty" doc:"Why it was denied; the agent sees it"`
-		Note   string            `json:"note,omitempty" doc:"A note for the log"`
-		Token  string            `json:"token,omitempty" doc:"A signed token, where the tenant demands proof"`
-	} `nameHint:"Decide"`
+		Signs bool      `json:"signs,omitempty" doc:"Whether the principal would sign the decisions"`
+		Calls []callRef `json:"calls" maxItems:"500"`
+	} `nameHint:"ReviewApprovals"`
 }
 
-type decideAnswer struct{ Body jig.Ruled }
+// callRef names a call.
+type callRef struct {
+	Session string `json:"session_id" maxLength:"192"`
+	Call    string `json:"call" maxLength:"512"`
+}
 
-func (a *API) decide(ctx context.Context, in *decideRequest) (*decideAnswer, error) {
+type reviewAnswer struct {
+	Body struct {
+		Reviews []protocol.Review `json:"reviews"`
+	} `nameHint:"ReviewList"`
+}
+
+func (a *API) reviewApprovals(ctx context.Context, in *reviewRequest) (*reviewAnswer, error) {
 	tenant, who := callerOf(ctx)
-	if err := a.mayDecide(ctx, tenant, in.Session, who); err != nil {
-		return nil, err
+	calls := make([]protocol.WaitingCall, len(in.Body.Calls))
+	for i, c := range in.Body.Calls {
+		calls[i] = protocol.WaitingCall{SessionID: jig.SessionID(tenant, c.Session), Call: c.Call}
 	}
-	b := in.Body
-	decision := jig.Decision{
-		Call: b.Call, By: who.ID, Answer: b.Answer, Digest: b.Digest, Input: b.Input, Grant: b.Grant, Reason: b.Reason, Note: b.Note, Token: b.Token,
-	}
-	result, err := a.options.Engine.Decide(ctx, tenant, in.Session, []jig.Decision{decision})
-	if err != nil {
-		return nil, err
-	}
-	if len(result.Decisions) != 1 {
-		return nil, jig.Errorf(jig.CodeInternal, "a decision has %d outcomes", len(result.Decisions))
-	}
-	return &decideAnswer{Body: result.Decisions[0]}, nil
-}
-
-// reasonOwnSession says that the principal of the credential started the session, or the one that it belongs to.
-const reasonOwnSession = "own_session"
-
-// mayDecide returns an error if a session acts for the principal itself, as all sessions do that the principal's credentials have started,
-// with those that these start. In a tenant with one person nobody else could decide.
-func (a *API) mayDecide(ctx context.Context, tenant, session string, who jig.Principal) error {
-	asking, err := a.options.Log.Session(ctx, tenant, jig.SessionID(tenant, session))
-	if jig.CodeOf(err) == jig.CodeNotFound { // the engine says so
-		return nil
-	}
-	if err != nil || asking.Principal.ID != who.ID {
-		return err
-	}
-	settings, err := a.options.Tenants.Settings(ctx, tenant)
-	if err != nil || settings.OnePerson() {
-		return err
-	}
-	return failed(http.StatusForbidden, jig.Errorf(jig.CodeNotPermitted, "the session acts for you, so somebody else must decide").WithReason(reasonOwnSession).
-		WithHint("`can_decide=true` lists the calls that you may decide"))
+	found, err := a.options.Engine.Review(ctx, tenant, who.ID, in.Body.Signs, calls)
+	var answer reviewAnswer
+	answer.Body.Reviews = append([]protocol.Review{}, found...)
+	return &answer, err
 }

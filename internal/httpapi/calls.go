@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -11,19 +12,34 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // maxPreferred bounds how many seconds a client may ask to wait for a call.
 const maxPreferred = 60
 
-type callRequest struct {
+// Asked holds what every operation that makes a call takes.
+type Asked struct {
 	Identified
-	Tool   string `path:"tool" maxLength:"64" doc:"The name of the tool"`
 	Prefer string `header:"Prefer" maxLength:"200" doc:"wait=SECONDS waits for the result, for 60 seconds at most"`
-	Body   struct {
-		ID    string          `json:"id,omitempty" doc:"An id of your own for the session of the call, unique in the tenant"`
-		Input json.RawMessage `json:"input,omitempty" doc:"The arguments, an object that fits the tool's schema"`
+}
+
+// Origin says how a client starts something.
+type Origin struct {
+	Source jig.Source `json:"source,omitempty" enum:"api,cli,web" doc:"The kind of program that asks, as the client claims it. Default: api"`
+}
+
+func (o Origin) source() jig.Source { return cmp.Or(o.Source, jig.SourceAPI) }
+
+type callRequest struct {
+	Asked
+	Tool string `path:"tool" maxLength:"64" doc:"The name of the tool"`
+	Body struct {
+		Origin
+		ID    string            `json:"id,omitempty" doc:"An id of your own for the session of the call, unique in the tenant"`
+		Input json.RawMessage   `json:"input,omitempty" doc:"The arguments, an object that fits the tool's schema"`
+		Pairs map[string]string `json:"pairs,omitempty" doc:"Further arguments as texts, which the tool's schema converts"`
 	} `nameHint:"CallTool"`
 }
 
@@ -32,30 +48,77 @@ type callAnswer struct {
 	Location string `header:"Location"`
 	Replayed string `header:"Idempotent-Replayed"`
 	Applied  string `header:"Preference-Applied"`
-	Body     protocol.CallResult
+	Body     calledCall
+}
+
+// calledCall is a call as it stands.
+type calledCall struct {
+	protocol.CallResult
+	Held string `json:"held,omitempty" enum:"no_worker" doc:"no_worker if no worker answers; the call runs as soon as one does"`
 }
 
 func (a *API) callTool(ctx context.Context, in *callRequest) (*callAnswer, error) {
-	tenant, who := callerOf(ctx)
 	if err := jig.CheckToolName(in.Tool); err != nil {
 		return nil, jig.Errorf(jig.CodeToolNotFound, "there is no such tool").WithField("tool")
 	}
-	input := protocol.CallInput{
-		Tenant: tenant, Tool: in.Tool, Input: in.Body.Input, Principal: who, Source: jig.SourceAPI, Check: true, Key: in.Key,
+	return a.call(ctx, in.Asked, in.Body.ID, protocol.CallInput{
+		Tool: in.Tool, Input: in.Body.Input, Pairs: in.Body.Pairs, Source: in.Body.source(), Check: true,
+	})
+}
+
+type compositionRequest struct {
+	Asked
+	Body struct {
+		Origin
+		ID           string            `json:"id,omitempty" doc:"An id of your own for the session of the call, unique in the tenant"`
+		Name         string            `json:"name,omitempty" maxLength:"64" doc:"The name of a tool or a registered composition"`
+		Document     string            `json:"document,omitempty" doc:"The document of a composition that is not registered, instead of a name"`
+		DocumentName string            `json:"document_name,omitempty" maxLength:"512" doc:"The file name of the document, for messages"`
+		Input        json.RawMessage   `json:"input,omitempty" doc:"The arguments, an object that fits the schema"`
+		Pairs        map[string]string `json:"pairs,omitempty" doc:"Further arguments as texts, which the schema converts"`
+		Unchecked    bool              `json:"unchecked,omitempty" doc:"Start it without checking first whether it can work"`
+	} `nameHint:"RunComposition"`
+}
+
+func (a *API) runComposition(ctx context.Context, in *compositionRequest) (*callAnswer, error) {
+	b := in.Body
+	if b.Name != "" && b.Document != "" {
+		return nil, invalid("give a name or a document, not both").WithField("document")
 	}
-	started, err := a.options.Engine.StartCall(ctx, input, in.Body.ID)
+	if b.Document != "" {
+		b.DocumentName = cmp.Or(b.DocumentName, "composition.yaml")
+	}
+	return a.call(ctx, in.Asked, b.ID, protocol.CallInput{
+		Tool: b.Name, Document: b.Document, DocumentName: b.DocumentName, Input: b.Input, Pairs: b.Pairs, Source: b.source(), Check: !b.Unchecked,
+	})
+}
+
+// callOf makes a call of one of jig's own tools, for an operation that is a tool.
+func (a *API) callOf(ctx context.Context, asked Asked, tool string, input any) (*callAnswer, error) {
+	arguments, err := jsontext.Encode(input)
 	if err != nil {
-		return nil, replayed(in.Key, err)
+		return nil, err
+	}
+	return a.call(ctx, asked, "", protocol.CallInput{Tool: tool, Input: arguments, Source: jig.SourceAPI, Check: true})
+}
+
+// call starts a call as the principal of the credential and, if the client prefers that, waits for it.
+func (a *API) call(ctx context.Context, asked Asked, id string, input protocol.CallInput) (*callAnswer, error) {
+	tenant, who := callerOf(ctx)
+	input.Tenant, input.Principal, input.Key = tenant, who, asked.Key
+	started, err := a.options.Engine.StartCall(ctx, input, id)
+	if err != nil {
+		return nil, replayed(asked.Key, err)
 	}
 	call := jig.CallID(1, 1)
 	answer := &callAnswer{
 		Status: http.StatusAccepted, Location: "/v1/sessions/" + started.SessionID + "/call?call=" + url.QueryEscape(call),
-		Body: protocol.CallResult{SessionID: started.SessionID, ClientID: started.ClientID, Call: call, Status: jig.CallReserved},
+		Body: calledCall{CallResult: protocol.CallResult{SessionID: started.SessionID, ClientID: started.ClientID, Call: call, Status: jig.CallReserved}},
 	}
 	if started.Existing {
 		answer.Replayed = "true"
 	}
-	wait := preferred(in.Prefer)
+	wait := preferred(asked.Prefer)
 	if wait > 0 {
 		answer.Applied = "wait=" + strconv.Itoa(int(wait/time.Second))
 	}
@@ -72,17 +135,19 @@ func (a *API) callTool(ctx context.Context, in *callRequest) (*callAnswer, error
 
 // attend waits until a call that was started has its result or waits for a person, and notes what became of it. Without a result in time, it
 // notes where the call stands.
-func (a *API) attend(ctx context.Context, tenant string, wait time.Duration, call *protocol.CallResult) error {
+func (a *API) attend(ctx context.Context, tenant string, wait time.Duration, call *calledCall) error {
 	if wait > 0 {
 		waiting, over := a.patiently(ctx, wait)
 		defer over()
 		result, err := a.options.Engine.AwaitCall(waiting, tenant, call.SessionID)
 		if err == nil {
-			*call = result
+			call.CallResult = result
 			return nil
 		}
-		if waiting.Err() == nil && jig.AsError(err).Reason != client.ReasonNoWorker {
-			return err
+		if waiting.Err() == nil {
+			if call.Held = jig.AsError(err).Reason; call.Held != client.ReasonNoWorker {
+				return err
+			}
 		}
 	}
 	record, err := a.options.Engine.Record(ctx, tenant, call.SessionID, call.Call)

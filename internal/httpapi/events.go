@@ -1,7 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 const (
@@ -34,14 +38,19 @@ type eventsRequest struct {
 	One
 	After  int64  `query:"after" minimum:"0" doc:"The sequence number of the last event that is known already"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"200" doc:"The most events of a page; streams have no limit"`
+	Wait   int    `query:"wait" minimum:"0" maximum:"20" doc:"How many seconds a page waits for its first event"`
+	Text   string `query:"text" maxLength:"200" doc:"With wait: start, or text_position of the page before, for a page that may have text of a model instead of events"`
 	Last   int64  `header:"Last-Event-Id" minimum:"0" doc:"The id of the last event of an interrupted stream; it counts instead of after"`
 	Accept string `header:"Accept" maxLength:"500" doc:"text/event-stream for a stream"`
 }
 
-// eventsPage is a page of events. Unlike that of workers, it has no text of a model that still writes.
+// eventsPage is a page of events.
 type eventsPage struct {
 	Events []jig.Event `json:"events"`
 	Status jig.Status  `json:"status" enum:"working,input_required,completed,failed,canceled" doc:"The status of the session"`
+	// Draft and Position are there if the request asked for text.
+	Draft    *protocol.Draft `json:"draft,omitempty" doc:"Text that a model was writing before the events"`
+	Position string          `json:"text_position,omitempty" doc:"The value of text in the request for what follows"`
 }
 
 // eventsAnswer writes a page or a stream.
@@ -53,24 +62,16 @@ func (a *API) getEvents(ctx context.Context, in *eventsRequest) (*eventsAnswer, 
 	if in.Last > 0 {
 		after = in.Last
 	}
-	status, err := a.standing(ctx, tenant, session)
+	status, pass, err := a.progress(ctx, tenant, session)
 	if err != nil {
 		return nil, err
 	}
-	streams := strings.Contains(in.Accept, eventStream)
-	limit := in.Limit
-	if streams {
-		limit = 1
+	if !strings.Contains(in.Accept, eventStream) {
+		return a.eventsPage(ctx, tenant, in, status)
 	}
-	first, err := a.options.Log.Events(ctx, tenant, session, after, limit)
+	first, err := a.options.Log.Events(ctx, tenant, session, after, 1)
 	if err != nil {
 		return nil, err
-	}
-	if !streams {
-		return &eventsAnswer{Body: func(c huma.Context) {
-			_, w := humago.Unwrap(c)
-			writeJSON(w, http.StatusOK, "application/json", eventsPage{Events: append([]jig.Event{}, first...), Status: status})
-		}}, nil
 	}
 	if len(first) == 0 && status.Final() {
 		return &eventsAnswer{Body: func(c huma.Context) { c.SetStatus(http.StatusNoContent) }}, nil
@@ -82,8 +83,63 @@ func (a *API) getEvents(ctx context.Context, in *eventsRequest) (*eventsAnswer, 
 		exchangeOf(c.Context()).streams = true
 		a.options.Observer.StreamOpened()
 		defer a.options.Observer.StreamClosed()
-		a.stream(ctx, &stream{w: w, control: http.NewResponseController(w), after: after}, tenant, session)
+		a.stream(ctx, &stream{w: w, control: http.NewResponseController(w), after: after}, tenant, session, pass)
 	}}, nil
+}
+
+// eventsPage answers with a page. If the request says so, it waits for the first event or for text.
+func (a *API) eventsPage(ctx context.Context, tenant string, in *eventsRequest, status jig.Status) (*eventsAnswer, error) {
+	request := protocol.EventsRequest{
+		Tenant: tenant, SessionID: jig.SessionID(tenant, in.Session), After: in.After, Limit: in.Limit, Wait: time.Duration(in.Wait) * time.Second,
+	}
+	if in.Wait > 0 && in.Text != "" {
+		var err error
+		if request.Text, err = textPosition(in.Text); err != nil {
+			return nil, err
+		}
+	}
+	waiting, over := a.patiently(ctx, request.Wait+answerTimeout/2)
+	defer over()
+	found, err := a.options.Engine.NextEvents(waiting, request)
+	if err != nil && jig.CodeOf(err) != jig.CodeNotFound && waiting.Err() == nil { // no worker may have picked the session up yet
+		return nil, err
+	}
+	page := eventsPage{Events: append([]jig.Event{}, found.Events...), Status: cmp.Or(found.Status, status), Draft: found.Draft}
+	if request.Text != nil {
+		page.Position = in.Text
+		if found.Draft != nil {
+			page.Position = positionText(found.Draft.End())
+		}
+	}
+	return &eventsAnswer{Body: func(c huma.Context) {
+		_, w := humago.Unwrap(c)
+		writeJSON(w, http.StatusOK, "application/json", page)
+	}}, nil
+}
+
+// textStart is the position at which nothing of a text is known.
+const textStart = "start"
+
+// textPosition returns the position that a client has in the text of a model.
+func textPosition(text string) (*protocol.TextPosition, error) {
+	at := &protocol.TextPosition{}
+	if text == textStart {
+		return at, nil
+	}
+	encoded, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(encoded, at) != nil {
+		return nil, invalid("this is not a position in a text").WithField("text").WithHint("use start, or text_position of the page before")
+	}
+	return at, nil
+}
+
+// positionText is the opposite of textPosition.
+func positionText(at protocol.TextPosition) string {
+	encoded, err := json.Marshal(at)
+	if err != nil { // cannot happen: it consists of numbers and a string
+		return textStart
+	}
+	return base64.RawURLEncoding.EncodeToString(encoded)
 }
 
 // stream is a connection to which events are sent. Writing to one that is broken does nothing.
@@ -96,25 +152,22 @@ type stream struct {
 }
 
 // stream sends events until the session has ended and its last event was sent, the client goes, its credential ends, or the server stops.
-func (a *API) stream(ctx context.Context, s *stream, tenant, session string) {
-	h := s.w.Header()
-	h.Set("Content-Type", eventStream)
-	h.Set("X-Accel-Buffering", "no") // proxies must not collect events
-	s.w.WriteHeader(http.StatusOK)
-	s.send("retry: " + milliseconds(reconnect) + "\n\n")
+func (a *API) stream(ctx context.Context, s *stream, tenant, session string, pass int) {
+	s.begin()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	news := a.options.Log.Subscribe(ctx, tenant, session, s.after)
+	news := a.options.Log.Follow(ctx, tenant, session, s.after, pass)
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
 	for ended := a.ended(ctx, s, tenant, session); !ended && !s.broken; {
 		select {
-		case list, open := <-news:
+		case page, open := <-news:
 			if !open {
 				return
 			}
-			s.events(list)
-			ended = slices.ContainsFunc(list, endsSession) && a.ended(ctx, s, tenant, session)
+			s.draft(page.Draft)
+			s.events(page.Events)
+			ended = slices.ContainsFunc(page.Events, endsSession) && a.ended(ctx, s, tenant, session)
 		case <-ticker.C:
 			s.send(": ping\n\n")
 		case <-a.drained:
@@ -124,6 +177,15 @@ func (a *API) stream(ctx context.Context, s *stream, tenant, session string) {
 			return
 		}
 	}
+}
+
+// begin sends the headers of a stream, and how long a client should wait before it connects again.
+func (s *stream) begin() {
+	h := s.w.Header()
+	h.Set("Content-Type", eventStream)
+	h.Set("X-Accel-Buffering", "no") // proxies must not collect events
+	s.w.WriteHeader(http.StatusOK)
+	s.send("retry: " + milliseconds(reconnect) + "\n\n")
 }
 
 // endsSession reports whether a session ends with an event. A message may continue it afterwards.
@@ -173,6 +235,16 @@ func (s *stream) events(list []jig.Event) {
 	}
 	if b.Len() > 0 {
 		s.send(b.String())
+	}
+}
+
+// draft sends a piece of the text that a model is writing. It has no id, because it is not in the log: who connects again may miss it.
+func (s *stream) draft(d *protocol.Draft) {
+	if d == nil {
+		return
+	}
+	if data, err := jsontext.Encode(d); err == nil {
+		s.send("event: delta\ndata: " + string(data) + "\n\n")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // log is the log of the session acme.known.
@@ -25,9 +26,14 @@ type log struct {
 	again bool
 	// principal is the one that the session acts for.
 	principal string
+	drafts    chan protocol.EventsPage
+	// withheld is how many of the latest events belong to transactions that wait for others.
+	withheld int
 }
 
-func newLog() *log { return &log{status: jig.StatusWorking, news: make(chan struct{})} }
+func newLog() *log {
+	return &log{status: jig.StatusWorking, news: make(chan struct{}), drafts: make(chan protocol.EventsPage)}
+}
 
 // add appends events of the given types.
 func (l *log) add(types ...jig.EventType) {
@@ -59,8 +65,8 @@ func (l *log) Events(_ context.Context, _, _ string, after int64, limit int) ([]
 	return append([]jig.Event{}, rest[:min(limit, len(rest))]...), nil
 }
 
-func (l *log) Subscribe(ctx context.Context, tenant, id string, after int64) <-chan []jig.Event {
-	out := make(chan []jig.Event)
+func (l *log) Follow(ctx context.Context, tenant, id string, after int64, _ int) <-chan protocol.EventsPage {
+	out := make(chan protocol.EventsPage)
 	go func() {
 		defer close(out)
 		for {
@@ -68,19 +74,19 @@ func (l *log) Subscribe(ctx context.Context, tenant, id string, after int64) <-c
 			news := l.news
 			l.mu.Unlock()
 			list, _ := l.Events(ctx, tenant, id, after, 1000) //nolint:errcheck // it never fails
+			page := protocol.EventsPage{Events: list}
+			var ready chan<- protocol.EventsPage
 			if len(list) > 0 {
+				ready = out
 				if l.again {
-					list = append(list, list...)
+					page.Events = append(list, list...)
 				}
-				select {
-				case out <- list:
-					after = list[len(list)-1].Seq
-				case <-ctx.Done():
-					return
-				}
-				continue
 			}
 			select {
+			case ready <- page:
+				after = list[len(list)-1].Seq
+			case page = <-l.drafts:
+				out <- page
 			case <-news:
 			case <-ctx.Done():
 				return
@@ -88,6 +94,16 @@ func (l *log) Subscribe(ctx context.Context, tenant, id string, after int64) <-c
 		}
 	}()
 	return out
+}
+
+// NextEvents answers with a page of the log, or with a draft if the request asks for text.
+func (e *engine) NextEvents(ctx context.Context, request protocol.EventsRequest) (protocol.EventsPage, error) {
+	list, err := e.log.Events(ctx, request.Tenant, request.SessionID, request.After, request.Limit)
+	page := protocol.EventsPage{Events: list, Status: e.log.status}
+	if request.Text != nil {
+		page.Draft = &protocol.Draft{Pass: 1, Attempt: "a", Offset: request.Text.Offset, Text: "more"}
+	}
+	return page, err
 }
 
 // stream follows the events.
@@ -228,4 +244,142 @@ func TestEvents_ArePages(t *testing.T) {
 	require.Equal(t, "2", strconv.FormatInt(page.Events[0].Seq, 10))
 	_, body = s.send(http.MethodGet, "/v1/sessions/known/events?after=9", "")
 	require.JSONEq(t, `{"events":[],"status":"working"}`, body)
+}
+
+// The text of a model comes between the events, without an id: it does not change where a client continues.
+func TestStream_SendsText(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.log.add(jig.EventSessionStarted)
+	stream := s.follow()
+	stream.until(t, "id: 1")
+	stream.until(t, "")
+	s.log.drafts <- protocol.EventsPage{Draft: &protocol.Draft{Pass: 1, Attempt: "a", Text: "Good\n\nid: 9"}}
+	require.Equal(t, "event: delta", stream.lines(t, 1)[0])
+	require.JSONEq(t, `{"pass":1,"attempt":"a","offset":0,"text":"Good\n\nid: 9"}`, strings.TrimPrefix(stream.lines(t, 1)[0], "data: "))
+	s.log.add(jig.EventSessionCompleted)
+	require.Contains(t, stream.rest(t), "id: 2\n")
+}
+
+// lines reads some lines.
+func (s *stream) lines(t *testing.T, n int) (lines []string) {
+	t.Helper()
+	for range n {
+		require.True(t, s.Scan())
+		lines = append(lines, s.Text())
+	}
+	return lines
+}
+
+// Clients that cannot read streams ask for pages with text, one after the other.
+func TestEvents_PagesHaveText(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var page struct {
+		Draft    protocol.Draft
+		Position string `json:"text_position"`
+	}
+	_, body := s.send(http.MethodGet, "/v1/sessions/known/events?wait=1&text=start", "")
+	require.NoError(t, json.Unmarshal([]byte(body), &page), body)
+	require.Equal(t, 0, page.Draft.Offset)
+	_, body = s.send(http.MethodGet, "/v1/sessions/known/events?wait=1&text="+page.Position, "")
+	require.NoError(t, json.Unmarshal([]byte(body), &page), body)
+	require.Equal(t, len("more"), page.Draft.Offset, "the text goes on")
+	answer, body := s.send(http.MethodGet, "/v1/sessions/known/events?wait=1&text=nowhere", "")
+	require.Equal(t, "text", problem(t, answer, body).Field)
+	_, body = s.send(http.MethodGet, "/v1/sessions/known/events?wait=1", "")
+	require.NotContains(t, body, "draft")
+}
+
+// TenantEvents uses the sequence numbers of the only session as cursors.
+func (l *log) TenantEvents(ctx context.Context, tenant, after string, limit int) (protocol.TenantEvents, error) {
+	from, err := strconv.ParseInt(after, 10, 64)
+	if after != "" && err != nil {
+		return protocol.TenantEvents{}, jig.Errorf(jig.CodeInvalidInput, "the cursor is not valid").WithField("cursor")
+	}
+	l.mu.Lock()
+	last, withheld := int64(len(l.list)), l.withheld
+	l.mu.Unlock()
+	page := protocol.TenantEvents{Events: []protocol.TenantEvent{}, Next: after, Waiting: withheld > 0}
+	if after == "" {
+		page.Next = strconv.FormatInt(last-int64(withheld), 10)
+		return page, nil
+	}
+	list, _ := l.Events(ctx, tenant, "known", from, limit) //nolint:errcheck // it never fails
+	for _, e := range list[:max(0, min(len(list), int(last-from)-withheld))] {
+		page.Next = strconv.FormatInt(e.Seq, 10)
+		page.Events = append(page.Events, protocol.TenantEvent{Event: e, Cursor: page.Next})
+	}
+	return page, nil
+}
+
+func (l *log) WatchTenant(ctx context.Context, _ string) <-chan struct{} {
+	wake := make(chan struct{})
+	go func() {
+		for ctx.Err() == nil {
+			l.mu.Lock()
+			news := l.news
+			l.mu.Unlock()
+			select {
+			case wake <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case <-news:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return wake
+}
+
+// An inbox takes the cursor, reads its lists, and gets what happens after the cursor. A stream that was interrupted continues by its ids.
+func TestTenantEvents_FollowTheCursor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.log.add(jig.EventSessionStarted, jig.EventToolNeedsApproval)
+	type page struct {
+		Events []struct {
+			Type   jig.EventType
+			Cursor string
+		}
+		Next string `json:"next_cursor"`
+	}
+	read := func(query string) (p page) {
+		_, body := s.send(http.MethodGet, "/v1/events"+query, "")
+		require.NoError(t, json.Unmarshal([]byte(body), &p), body)
+		return p
+	}
+	begin := read("")
+	require.Empty(t, begin.Events, "without a cursor there is only the present one")
+	s.log.add(jig.EventToolApproved)
+	next := read("?after=" + begin.Next)
+	require.Len(t, next.Events, 1)
+	require.Equal(t, jig.EventToolApproved, next.Events[0].Type)
+	require.Equal(t, next.Next, next.Events[0].Cursor)
+	go s.log.add(jig.EventSessionCompleted)
+	require.Len(t, read("?wait=30&after="+next.Next).Events, 1)
+
+	answer, content := s.open(http.MethodGet, "/v1/events", "", "Accept", "text/event-stream", "Last-Event-ID", begin.Next)
+	require.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
+	stream := &stream{bufio.NewScanner(content), answer}
+	require.Equal(t, []string{"retry: 2000", "", "id: 2", "event: ready", "data: {}", ""}, stream.until(t, "id: 3"))
+	stream.until(t, "id: 4")
+	s.log.mu.Lock()
+	s.log.withheld = 1
+	s.log.mu.Unlock()
+	s.log.add(jig.EventSessionStarted)
+	go func() {
+		s.log.mu.Lock()
+		defer s.log.mu.Unlock()
+		s.log.withheld = 0 // nothing announces that an older transaction has ended
+	}()
+	stream.until(t, "id: 5")
+	s.api.Drain()
+	require.Contains(t, stream.rest(t), "retry: 500")
+
+	answer, body := s.send(http.MethodGet, "/v1/events?after=nowhere", "", "Accept", "text/event-stream")
+	require.Equal(t, http.StatusUnprocessableEntity, problem(t, answer, body).Status, "a wrong cursor is refused before the stream begins")
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -63,13 +64,28 @@ type engine struct {
 	// listed are the tenants whose approvals were listed, from is the last cursor of such a list, and next the one of its answer.
 	listed     []string
 	from, next string
+	// log answers requests for pages of events.
+	log *log
+	// judge takes decisions; nil if the test expects only some.
+	judge *judge
 }
 
 func (e *engine) Start(_ context.Context, o client.StartOptions) (client.Started, error) {
 	return e.start(o)
 }
 
-func (e *engine) Decide(_ context.Context, _, id string, list []jig.Decision) (protocol.DecideResult, error) {
+func (e *engine) Reply(ctx context.Context, tenant, id string, reply jig.Reply) (protocol.DecideResult, error) {
+	return e.judge.Reply(ctx, tenant, id, reply)
+}
+
+func (e *engine) Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (protocol.DecideResult, error) {
+	return e.judge.Reconcile(ctx, tenant, id, word)
+}
+
+func (e *engine) Decide(ctx context.Context, tenant, id string, list []jig.Decision) (protocol.DecideResult, error) {
+	if e.judge != nil {
+		return e.judge.Decide(ctx, tenant, id, list)
+	}
 	e.decided = append(e.decided, list...)
 	return protocol.DecideResult{SessionID: id, Decisions: []jig.Ruled{{Call: list[0].Call, Outcome: jig.DecisionAccepted}}}, nil
 }
@@ -180,6 +196,7 @@ func newSite(t *testing.T, hosts ...string) *site {
 func newSiteWith(t *testing.T, change func(o *httpapi.Options)) *site {
 	t.Helper()
 	s := &site{t: t, engine: &engine{status: jig.StatusWorking}, keys: &keys{list: map[string]apikey.Key{}}, log: newLog(), tenants: &settings{}, issued: &issued{}}
+	s.engine.log = s.log
 	options := httpapi.Options{
 		Engine: httpapi.Engine{Sessions: s.engine, Calls: s.engine, Reviews: s.engine}, Keys: s.keys, Providers: s.issued, Tenants: s.tenants, Log: s.log,
 		Ready: func(context.Context) error { return nil }, Logger: slog.New(slog.DiscardHandler),
@@ -456,4 +473,49 @@ func TestProbes(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, problem(t, answer, body).Status)
 	answer, _ = s.send(http.MethodGet, "/healthz", "")
 	require.Equal(t, http.StatusOK, answer.StatusCode)
+}
+
+func (e *engine) Artifact(_ context.Context, _, id string) ([]byte, error) {
+	if id != "art_1" {
+		return nil, jig.Errorf(jig.CodeNotFound, "there is no artifact %s", id)
+	}
+	return []byte("<script>alert(1)</script>"), nil
+}
+
+// No browser shows an artifact as a page of the server, whatever it contains.
+func TestArtifact_IsADownload(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	answer, body := s.send(http.MethodGet, "/v1/artifacts/art_1", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Equal(t, "<script>alert(1)</script>", body)
+	require.Equal(t, "application/octet-stream", answer.Header.Get("Content-Type"))
+	require.Equal(t, `attachment; filename="art_1"`, answer.Header.Get("Content-Disposition"))
+	require.Equal(t, "nosniff", answer.Header.Get("X-Content-Type-Options"))
+	answer, body = s.send(http.MethodGet, "/v1/artifacts/art_2", "")
+	require.Equal(t, http.StatusNotFound, problem(t, answer, body).Status)
+}
+
+// Every operation is declared with its scope, and those that change something with where the change is recorded.
+func TestOperations_AreDeclaredInFull(t *testing.T) {
+	t.Parallel()
+	document, err := httpapi.Document()
+	require.NoError(t, err)
+	var described struct {
+		Paths map[string]map[string]struct {
+			ID     string `json:"operationId"` //nolint:tagliatelle // OpenAPI's own name
+			Scope  string `json:"x-scope"`     //nolint:tagliatelle // names of extensions begin with x-
+			Record string `json:"x-record"`    //nolint:tagliatelle // names of extensions begin with x-
+		}
+	}
+	require.NoError(t, json.Unmarshal(document, &described))
+	reads := []string{"review-approvals", "backtest-policy"} // their questions are too long for an address
+	for path, methods := range described.Paths {
+		for method, op := range methods {
+			require.Contains(t, apikey.Scopes(), op.Scope, op.ID)
+			read := method == "get" || slices.Contains(reads, op.ID)
+			require.Equal(t, read, op.Record == "", "%s %s", method, path)
+			require.Equal(t, read, op.Scope == apikey.ScopeRead, "%s changes something, or does not", op.ID)
+		}
+	}
 }

@@ -119,6 +119,11 @@ func TestDecide_NotInOnesOwnSession(t *testing.T) {
 	answer, body = s.send(http.MethodPost, "/v1/approvals/known/decision", deny)
 	p := problem(t, answer, body)
 	require.Equal(t, []any{http.StatusForbidden, "own_session"}, []any{p.Status, p.Reason})
+	answer, body = s.send(http.MethodPost, "/v1/approvals/known/delegate", `{"call":"1.1","to":"cy"}`)
+	require.Equal(t, "own_session", problem(t, answer, body).Reason)
+	_, body = s.send(http.MethodPost, "/v1/approvals:decide", `{"decisions":[{"session_id":"known","call":"1.1","answer":"approve","digest":"d"}]}`)
+	require.Contains(t, body, `"outcome":"failed"`)
+	require.Contains(t, body, `"reason":"own_session"`)
 	require.Len(t, s.engine.decided, 1)
 	text, id, hash := apikey.New()
 	s.keys.list[string(hash)] = apikey.Key{ID: id, Tenant: "acme", Principal: "ben", Scopes: apikey.Scopes()}

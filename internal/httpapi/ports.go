@@ -18,35 +18,81 @@ type Engine struct {
 	Sessions
 	Calls
 	Reviews
+	Governance
+	Records
+	Documents
+	Schedules
 }
 
 // Sessions starts sessions, sends them messages and reads them.
 type Sessions interface {
 	Start(ctx context.Context, o client.StartOptions) (client.Started, error)
 	Say(ctx context.Context, tenant, id string, m protocol.Message) error
-	Cancel(ctx context.Context, tenant, id string) error
+	CancelBecause(ctx context.Context, tenant, id, reason string) error
 	Sessions(ctx context.Context, tenant string, filter protocol.SessionFilter, cursor string, limit int) (protocol.SessionsPage, error)
 	Status(ctx context.Context, tenant, id string) (jig.SessionView, error)
 	// Result waits until the session has ended; SessionResult does not wait.
 	Result(ctx context.Context, tenant, id string) (protocol.PassResult, error)
 	SessionResult(ctx context.Context, tenant, id string) (protocol.SessionResult, error)
 	Transcript(ctx context.Context, tenant, id, cursor string) (protocol.TranscriptPage, error)
+	// NextEvents returns a page of events, after waiting for the first one if the request says so.
+	NextEvents(ctx context.Context, request protocol.EventsRequest) (protocol.EventsPage, error)
 }
 
-// Calls runs single calls and lists tools.
+// Calls runs single calls and reads them.
 type Calls interface {
 	StartCall(ctx context.Context, input protocol.CallInput, id string) (client.Started, error)
 	// AwaitCall waits until the call has its result or waits for a person.
 	AwaitCall(ctx context.Context, tenant, id string) (protocol.CallResult, error)
 	Record(ctx context.Context, tenant, session, call string) (protocol.CallRecord, error)
-	Catalog(ctx context.Context, tenant string) (client.Catalog, error)
+	Artifact(ctx context.Context, tenant, id string) ([]byte, error)
 }
 
 // Reviews lists and decides calls that wait for people.
 type Reviews interface {
 	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (protocol.ApprovalsPage, error)
 	Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error)
+	Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error)
 	Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (protocol.DecideResult, error)
+	Reply(ctx context.Context, tenant, id string, reply jig.Reply) (protocol.DecideResult, error)
+	Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (protocol.DecideResult, error)
+}
+
+// Governance manages what applies to many calls.
+type Governance interface {
+	Grants(ctx context.Context, tenant string, all bool) ([]jig.Grant, error)
+	GrantFits(ctx context.Context, tenant, grant, principal string) ([]jig.Pending, error)
+	RevokeGrant(ctx context.Context, request protocol.GrantsRequest) (jig.Grant, error)
+	Pause(ctx context.Context, request protocol.PauseRequest) (protocol.PauseResult, error)
+	Resume(ctx context.Context, request protocol.PauseRequest) (protocol.PauseResult, error)
+	Pauses(ctx context.Context, tenant string) (protocol.PauseResult, error)
+}
+
+// Records reads what happened, and what policies would make of it.
+type Records interface {
+	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
+	BacktestOnce(ctx context.Context, request protocol.BacktestRequest) (protocol.BacktestPage, error)
+	AuditOnce(ctx context.Context, request protocol.AuditRequest) (protocol.AuditPage, error)
+	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
+	Usage(ctx context.Context, request protocol.UsageRequest) (protocol.Usage, error)
+}
+
+// Documents reads what is registered, and the entities that documents describe.
+type Documents interface {
+	Catalog(ctx context.Context, tenant string) (client.Catalog, error)
+	Document(ctx context.Context, tenant, kind, name string) ([]byte, error)
+	Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
+}
+
+// Schedules manages schedules.
+type Schedules interface {
+	CreateSchedule(ctx context.Context, o client.ScheduleOptions) (client.Schedule, error)
+	Schedules(ctx context.Context, tenant string) ([]client.Schedule, error)
+	Schedule(ctx context.Context, tenant, name string) (client.Schedule, error)
+	PauseSchedule(ctx context.Context, tenant, name, note string) (client.Schedule, error)
+	ResumeSchedule(ctx context.Context, tenant, name, note string) (client.Schedule, error)
+	TriggerSchedule(ctx context.Context, tenant, name string) (sessionID string, err error)
+	DeleteSchedule(ctx context.Context, tenant, name string) error
 }
 
 // Keys finds API keys.
@@ -94,6 +140,11 @@ type Log interface {
 	Session(ctx context.Context, tenant, id string) (jig.Session, error)
 	// Events returns up to limit events after a sequence number, oldest first.
 	Events(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
-	// Subscribe sends the events after a sequence number as they are committed, until ctx ends.
-	Subscribe(ctx context.Context, tenant, id string, after int64) <-chan []jig.Event
+	// Follow sends the events after a sequence number as they are committed, and the text that models write from a pass on, until ctx ends. A
+	// page has events or a draft.
+	Follow(ctx context.Context, tenant, id string, after int64, pass int) <-chan protocol.EventsPage
+	// TenantEvents returns the events of all sessions of a tenant after a cursor. Without a cursor it returns none, and the present cursor.
+	TenantEvents(ctx context.Context, tenant, after string, limit int) (protocol.TenantEvents, error)
+	// WatchTenant returns a channel that receives a value when there may be more of them, until ctx ends.
+	WatchTenant(ctx context.Context, tenant string) <-chan struct{}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // statusText returns a status as the OpenAPI document names it; 0 means 200.
@@ -29,12 +30,15 @@ type One struct {
 type startRequest struct {
 	Identified
 	Body struct {
-		ID       string          `json:"id,omitempty" doc:"An id of your own, unique in the tenant, such as order-7"`
-		Agent    string          `json:"agent,omitempty" doc:"The name of a registered agent"`
-		Document string          `json:"document,omitempty" doc:"The document of an agent that is not registered, instead of a name"`
-		Task     string          `json:"task,omitempty" doc:"The first message to the agent"`
-		Input    json.RawMessage `json:"input,omitempty" doc:"The input, an object that fits the agent's schema"`
-		Model    string          `json:"model,omitempty" doc:"A model instead of the agent's own"`
+		Origin
+		ID           string            `json:"id,omitempty" doc:"An id of your own, unique in the tenant, such as order-7"`
+		Agent        string            `json:"agent,omitempty" doc:"The name of a registered agent"`
+		Document     string            `json:"document,omitempty" doc:"The document of an agent that is not registered, instead of a name"`
+		DocumentName string            `json:"document_name,omitempty" maxLength:"512" doc:"The file name of the document, for messages"`
+		Task         string            `json:"task,omitempty" doc:"The first message to the agent"`
+		Input        json.RawMessage   `json:"input,omitempty" doc:"The input, an object that fits the agent's schema"`
+		Pairs        map[string]string `json:"pairs,omitempty" doc:"Further inputs as texts, which the agent's schema converts"`
+		Model        string            `json:"model,omitempty" doc:"A model instead of the agent's own"`
 	} `nameHint:"StartSession"`
 }
 
@@ -59,11 +63,11 @@ func (a *API) startSession(ctx context.Context, in *startRequest) (*startAnswer,
 		return nil, invalid("give an agent or a document, not both").WithField("document")
 	}
 	o := client.StartOptions{
-		Tenant: tenant, ID: b.ID, Key: in.Key, Agent: b.Agent, Document: b.Document, Task: b.Task, Input: b.Input, Model: b.Model,
-		Principal: who, Source: jig.SourceAPI, Check: true,
+		Tenant: tenant, ID: b.ID, Key: in.Key, Agent: b.Agent, Document: b.Document, Task: b.Task, Input: b.Input, Pairs: b.Pairs, Model: b.Model,
+		Principal: who, Source: b.source(), Check: true,
 	}
 	if b.Document != "" {
-		o.DocumentName = "agent.md"
+		o.DocumentName = cmp.Or(b.DocumentName, "agent.md")
 	}
 	started, err := a.options.Engine.Start(ctx, o)
 	if err != nil {
@@ -94,12 +98,18 @@ func replayed(key string, err error) error {
 
 // standing returns the status of a session, also before a worker has picked it up.
 func (a *API) standing(ctx context.Context, tenant, id string) (jig.Status, error) {
+	status, _, err := a.progress(ctx, tenant, id)
+	return status, err
+}
+
+// progress returns the status of a session and its latest pass, also before a worker has picked it up.
+func (a *API) progress(ctx context.Context, tenant, id string) (status jig.Status, pass int, err error) {
 	session, err := a.options.Log.Session(ctx, tenant, id)
 	if jig.CodeOf(err) != jig.CodeNotFound {
-		return session.Status, err
+		return session.Status, session.Pass, err
 	}
 	result, err := a.options.Engine.SessionResult(ctx, tenant, id)
-	return result.Status, err
+	return result.Status, result.Passes, err
 }
 
 type listSessionsRequest struct {
@@ -239,7 +249,38 @@ func (a *API) sendMessage(ctx context.Context, in *messageRequest) (*acceptedAns
 	return accepted(tenant, in.Session), err
 }
 
-func (a *API) cancelSession(ctx context.Context, in *One) (*acceptedAnswer, error) {
+type cancelRequest struct {
+	One
+	Body *struct {
+		Reason string `json:"reason,omitempty" maxLength:"500" doc:"Why, for people who look at the session's workflow"`
+	} `nameHint:"Cancel"`
+}
+
+func (a *API) cancelSession(ctx context.Context, in *cancelRequest) (*acceptedAnswer, error) {
+	tenant, who := callerOf(ctx)
+	reason := "canceled by " + who.ID
+	if in.Body != nil && in.Body.Reason != "" {
+		reason += ": " + in.Body.Reason
+	}
+	return accepted(tenant, in.Session), a.options.Engine.CancelBecause(ctx, tenant, in.Session, reason)
+}
+
+type retryRequest struct {
+	One
+	Asked
+	Body *struct {
+		MayHaveHappened bool `json:"may_have_happened,omitempty" doc:"Retry although a call of the session may have taken effect, which may then happen a second time"`
+	} `nameHint:"Retry"`
+}
+
+func (a *API) retrySession(ctx context.Context, in *retryRequest) (*callAnswer, error) {
 	tenant, _ := callerOf(ctx)
-	return accepted(tenant, in.Session), a.options.Engine.Cancel(ctx, tenant, in.Session)
+	session := jig.SessionID(tenant, in.Session)
+	if _, err := a.standing(ctx, tenant, session); err != nil {
+		return nil, err
+	}
+	return a.callOf(ctx, in.Asked, toolname.SessionsRetry, struct {
+		SessionID       string `json:"session_id"`
+		MayHaveHappened bool   `json:"may_have_happened,omitempty"`
+	}{session, in.Body != nil && in.Body.MayHaveHappened})
 }

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -32,6 +33,15 @@ type AuditPage struct {
 	// HeadN and HeadHash describe the end of the tenant's chain. They are read before the rows.
 	HeadN    int64  `json:"head_n"`
 	HeadHash string `json:"head_hash"`
+}
+
+// Until returns the page without the rows after a number. An export that ends there has no further page.
+func (p AuditPage) Until(head int64) AuditPage {
+	if later := slices.IndexFunc(p.Rows, func(row audit.Row) bool { return row.N > head }); later >= 0 {
+		p.Rows, p.More = p.Rows[:later], false
+	}
+	p.More = p.More && len(p.Rows) > 0
+	return p
 }
 
 // EntityRequest asks for the state of the latest extraction of an entity.
@@ -123,6 +133,29 @@ type EventsPage struct {
 	Status jig.Status `json:"status"`
 	// Draft is the text that a model had written before the events, from the position of the request on: at most 64 KiB; nil if there is none.
 	Draft *Draft `json:"draft,omitempty"`
+}
+
+// TenantEvent is an event of any session of a tenant. Cursor is its place in the order of the tenant's events.
+type TenantEvent struct {
+	jig.Event
+	Cursor string `json:"cursor"`
+}
+
+// TenantEvents is a page of a tenant's events. What follows is after Next.
+type TenantEvents struct {
+	Events []TenantEvent `json:"events"`
+	Next   string        `json:"next_cursor"`
+	// Waiting reports that there are more events, which become readable as soon as older transactions have ended.
+	Waiting bool `json:"-"`
+}
+
+// Last reports whether a follower gets nothing after the page.
+func (p EventsPage) Last() bool {
+	if !p.Status.Final() {
+		return false
+	}
+	ends := []jig.EventType{jig.EventSessionCompleted, jig.EventSessionFailed, jig.EventSessionCanceled}
+	return len(p.Events) == 0 || slices.Contains(ends, p.Events[len(p.Events)-1].Type)
 }
 
 // CatalogRequest asks for a page of the tools that a tenant sees. After is the last name of the previous page. If Kind is set, it asks

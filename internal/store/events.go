@@ -74,24 +74,37 @@ func (db *DB) Subscribe(ctx context.Context, tenant, id string, after int64) <-c
 		defer close(out)
 		w := db.hub.watch(ctx, topicKey{tenant, id}, after)
 		defer db.hub.leave(w)
-		for catchUp := true; ; {
-			found, more := db.next(ctx, w, catchUp)
-			catchUp = more
-			if len(found) > 0 {
-				select {
-				case out <- found:
-				case <-ctx.Done():
-					return
-				}
-				db.hub.advance(w, found[len(found)-1].Seq)
-				continue
-			}
-			if !more && !w.wait(ctx) || ctx.Err() != nil {
-				return
-			}
-		}
+		db.follow(ctx, w, w.wait, func(found []jig.Event) bool { return sent(ctx, out, found) })
 	}()
 	return out
+}
+
+// sent sends a value. It returns false if ctx ends first.
+func sent[T any](ctx context.Context, out chan<- T, value T) bool {
+	select {
+	case out <- value:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// follow sends the events that a watcher has not received, and waits for more, until one of the two functions returns false.
+func (db *DB) follow(ctx context.Context, w *watcher, wait func(context.Context) bool, send func([]jig.Event) bool) {
+	for catchUp := true; ; {
+		found, more := db.next(ctx, w, catchUp)
+		catchUp = more
+		if len(found) > 0 {
+			if !send(found) {
+				return
+			}
+			db.hub.advance(w, found[len(found)-1].Seq)
+			continue
+		}
+		if !more && !wait(ctx) || ctx.Err() != nil {
+			return
+		}
+	}
 }
 
 // next returns the events that a watcher has not received yet. It takes them from the events that the hub just read for all watchers or,

@@ -33,7 +33,9 @@ type hub struct {
 	// unwatched is when the last watcher left.
 	unwatched time.Time
 
-	topics   map[topicKey]*topic
+	topics map[topicKey]*topic
+	// tenants holds the watchers of all sessions of a tenant.
+	tenants  map[string][]chan struct{}
 	dirty    map[*topic]struct{}
 	announce map[topicKey]int64
 	fetch    chan struct{}
@@ -73,7 +75,7 @@ func newHub(ctx context.Context, db *DB) *hub {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // the hub outlives ctx, which limits only the opening
 	h := &hub{
 		db: db, stop: stop, wanted: make(chan struct{}, 1), listening: make(chan struct{}), over: make(chan struct{}),
-		topics: map[topicKey]*topic{}, dirty: map[*topic]struct{}{}, announce: map[topicKey]int64{},
+		topics: map[topicKey]*topic{}, tenants: map[string][]chan struct{}{}, dirty: map[*topic]struct{}{}, announce: map[topicKey]int64{},
 		fetch: make(chan struct{}, 1), send: make(chan struct{}, 1),
 	}
 	h.texts = newTexts(h.textChanged)
@@ -101,6 +103,7 @@ func (h *hub) touch(key topicKey, seq int64) {
 // hear reports a commit of any process.
 func (h *hub) hear(key topicKey, seq int64) {
 	h.mu.Lock()
+	h.wakeTenant(key.tenant)
 	t, ok := h.topics[key]
 	if ok && t.assumed {
 		if seq < t.known { // the first watcher started ahead of the log
@@ -173,7 +176,7 @@ func (h *hub) leave(w *watcher) {
 func (h *hub) watched() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.topics) > 0
+	return len(h.topics) > 0 || len(h.tenants) > 0
 }
 
 // listens records that the connection listens.
@@ -192,7 +195,7 @@ func (h *hub) listens() {
 func (h *hub) retire() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.topics) > 0 || time.Since(h.unwatched) < h.db.options.ListenIdle {
+	if len(h.topics) > 0 || len(h.tenants) > 0 || time.Since(h.unwatched) < h.db.options.ListenIdle {
 		return false
 	}
 	h.listening = make(chan struct{})

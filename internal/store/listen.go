@@ -230,6 +230,9 @@ func (h *hub) look(ctx context.Context) {
 	for key := range h.topics {
 		tenants, sessions = append(tenants, key.tenant), append(sessions, key.session)
 	}
+	for tenant := range h.tenants {
+		h.wakeTenant(tenant)
+	}
 	h.mu.Unlock()
 	if len(tenants) == 0 {
 		return

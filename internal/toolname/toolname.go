@@ -41,3 +41,6 @@ const (
 	CatalogRemove = "catalog.remove"
 	GrantsCreate  = "grants.create"
 )
+
+// SessionsRetry takes {session_id, may_have_happened?} and returns the session that retries the other one.
+const SessionsRetry = "sessions.retry"

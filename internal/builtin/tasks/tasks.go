@@ -16,13 +16,14 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/tools"
 )
 
 // The names of the tools.
 const (
 	GetStatusTool = "tasks.getStatus"
-	RetryTool     = "sessions.retry"
+	RetryTool     = toolname.SessionsRetry
 )
 
 // Options are the settings of the tools; all are required.

@@ -72,3 +72,18 @@ where l.locktype = 'advisory' and l.classid::bigint = $1 and l.objsubid = 2 and 
 
 -- name: NotifyText
 select pg_notify('jig_text', $1)
+
+-- name: EventsInOrder
+-- The events of a tenant after a place, in the order of the transactions that wrote them. It stops below the oldest transaction that still
+-- runs, so that no event appears later before one that was returned.
+select e.session_id, e.seq, e.at, e.type, e.pass, e.call_id, e.tool, e.data, coalesce(e.written, 0) as written
+from events e
+where e.tenant_id = $1 and e.written is not null and jig_notable(e.type) and (e.written, e.session_id, e.seq) > ($2::bigint, $3::text, $4::bigint)
+    and e.written < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+order by e.written, e.session_id, e.seq limit $5
+
+-- name: EventsHorizon
+-- The oldest transaction that still runs, the first one that has not begun, and whether events of the tenant wait for transactions to end.
+select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as oldest, pg_snapshot_xmax(pg_current_snapshot())::text::bigint as next,
+    exists (select from events e where e.tenant_id = $1 and e.written is not null and jig_notable(e.type)
+        and e.written >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint) as waiting

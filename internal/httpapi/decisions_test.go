@@ -1,0 +1,104 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+// judge is an engine that accepts the decisions about one session.
+type judge struct {
+	decided []jig.Decision
+	replied jig.Reply
+	word    jig.Reconciliation
+}
+
+func (j *judge) Decide(_ context.Context, _, id string, list []jig.Decision) (protocol.DecideResult, error) {
+	if id != "known" {
+		return protocol.DecideResult{}, jig.Errorf(jig.CodeNotFound, "there is no session %s", id).WithField("session")
+	}
+	j.decided = append(j.decided, list...)
+	var result protocol.DecideResult
+	for _, d := range list {
+		ruled := jig.Ruled{Call: d.Call, Outcome: jig.DecisionAccepted}
+		if d.Digest == "stale" {
+			ruled.Outcome, ruled.Reason = jig.DecisionRefused, "the call has changed"
+		}
+		result.Decisions = append(result.Decisions, ruled)
+	}
+	return result, nil
+}
+
+func (j *judge) Reply(_ context.Context, _, _ string, reply jig.Reply) (protocol.DecideResult, error) {
+	j.replied = reply
+	return protocol.DecideResult{Decisions: []jig.Ruled{{Call: reply.Call, Outcome: jig.DecisionAccepted}}}, nil
+}
+
+func (j *judge) Reconcile(_ context.Context, _, _ string, word jig.Reconciliation) (protocol.DecideResult, error) {
+	j.word = word
+	return protocol.DecideResult{Decisions: []jig.Ruled{{Call: word.Call, Outcome: jig.DecisionAccepted}}}, nil
+}
+
+// Each decision of a batch has an outcome of its own, in the order of the request, whatever becomes of the others.
+func TestDecideSeveral_HasOneOutcomeForEach(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	j := &judge{}
+	s.engine.judge = j
+	answer, body := s.send(http.MethodPost, "/v1/approvals:decide", `{"decisions":[
+		{"session_id":"known","call":"1.1","answer":"approve","digest":"d"},
+		{"session_id":"gone","call":"1.1","answer":"deny","digest":"d"},
+		{"session_id":"known","call":"1.2","answer":"approve","digest":"stale"},
+		{"session_id":"known","call":"1.3","answer":"delegate","digest":"d","to":"ben"}]}`)
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	var got struct {
+		Results []struct {
+			Session       string `json:"session_id"`
+			Call, Outcome string
+			Error         *struct{ Code string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &got))
+	outcomes := []string{}
+	for _, r := range got.Results {
+		outcomes = append(outcomes, r.Call+" "+r.Outcome)
+	}
+	require.Equal(t, []string{"1.1 accepted", "1.1 failed", "1.2 refused", "1.3 accepted"}, outcomes)
+	require.Equal(t, "NOT_FOUND", got.Results[1].Error.Code)
+	require.NotContains(t, body, "gone\"}", "the error repeats no value")
+	require.Len(t, j.decided, 3)
+	for _, d := range j.decided {
+		require.Equal(t, "ana", d.By)
+	}
+	require.Equal(t, "ben", j.decided[2].To)
+	for _, bad := range []string{`{"decisions":[]}`, `{"decisions":[{"session_id":"known","call":"1.1","answer":"approve"}]}`} {
+		answer, body := s.send(http.MethodPost, "/v1/approvals:decide", bad)
+		require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode, body)
+	}
+}
+
+// Whoever delegates, answers and reconciles is the principal of the key.
+func TestDecisions_AreThoseOfTheKeysPrincipal(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	j := &judge{}
+	s.engine.judge = j
+	for path, body := range map[string]string{
+		"delegate":  `{"call":"1.1","to":"ben","note":"he knows"}`,
+		"answer":    `{"call":"1.1","value":{"ok":true}}`,
+		"reconcile": `{"call":"1.1","outcome":"happened","attempt":2,"result":{"id":7}}`,
+	} {
+		answer, said := s.send(http.MethodPost, "/v1/approvals/known/"+path, body)
+		require.Equal(t, http.StatusOK, answer.StatusCode, said)
+		require.JSONEq(t, `{"call":"1.1","outcome":"accepted"}`, said)
+	}
+	require.Equal(t, []jig.Decision{{Call: "1.1", By: "ana", Answer: jig.AnswerDelegate, To: "ben", Note: "he knows"}}, j.decided)
+	require.Equal(t, jig.Reply{Call: "1.1", Value: json.RawMessage(`{"ok":true}`), By: "ana"}, j.replied)
+	require.Equal(t, jig.Reconciliation{Call: "1.1", Outcome: jig.OutcomeHappened, Attempt: 2, Result: json.RawMessage(`{"id":7}`), By: "ana"}, j.word)
+}

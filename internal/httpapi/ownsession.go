@@ -1,0 +1,29 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/jig-run/jig"
+)
+
+// reasonOwnSession says that the principal of the credential started the session, or the one that it belongs to.
+const reasonOwnSession = "own_session"
+
+// mayDecide returns an error if a session acts for the principal itself, as all sessions do that the principal's credentials have started,
+// with those that these start. In a tenant with one person nobody else could decide.
+func (a *API) mayDecide(ctx context.Context, tenant, session string, who jig.Principal) error {
+	asking, err := a.options.Log.Session(ctx, tenant, jig.SessionID(tenant, session))
+	if jig.CodeOf(err) == jig.CodeNotFound { // the engine says so
+		return nil
+	}
+	if err != nil || asking.Principal.ID != who.ID {
+		return err
+	}
+	settings, err := a.options.Tenants.Settings(ctx, tenant)
+	if err != nil || settings.OnePerson() {
+		return err
+	}
+	return failed(http.StatusForbidden, jig.Errorf(jig.CodeNotPermitted, "the session acts for you, so somebody else must decide").WithReason(reasonOwnSession).
+		WithHint("`can_decide=true` lists the calls that you may decide"))
+}

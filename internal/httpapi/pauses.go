@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"context"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+// Because holds the body of requests that pause or resume something.
+type Because struct {
+	Reason string `json:"reason,omitempty" maxLength:"1000" doc:"Why, for people"`
+	Token  string `json:"token,omitempty" doc:"A signed token, where the tenant demands proof"`
+}
+
+type pauseSessionRequest struct {
+	One
+	Body *Because `nameHint:"PauseSession"`
+}
+
+type pausesAnswer struct{ Body protocol.PauseResult }
+
+func pausing(result protocol.PauseResult, err error) (*pausesAnswer, error) {
+	result.Pauses = append([]jig.Pause{}, result.Pauses...)
+	return &pausesAnswer{Body: result}, err
+}
+
+// pauseOf returns the request to pause a session, or to resume it.
+func pauseOf(ctx context.Context, in *pauseSessionRequest) protocol.PauseRequest {
+	tenant, who := callerOf(ctx)
+	request := protocol.PauseRequest{Tenant: tenant, Scope: jig.PauseSession, Target: jig.SessionID(tenant, in.Session), By: who.ID}
+	if in.Body != nil {
+		request.Reason, request.Token = in.Body.Reason, in.Body.Token
+	}
+	return request
+}
+
+func (a *API) pauseSession(ctx context.Context, in *pauseSessionRequest) (*pausesAnswer, error) {
+	return pausing(a.options.Engine.Pause(ctx, pauseOf(ctx, in)))
+}
+
+func (a *API) resumeSession(ctx context.Context, in *pauseSessionRequest) (*pausesAnswer, error) {
+	return pausing(a.options.Engine.Resume(ctx, pauseOf(ctx, in)))
+}
+
+type pauseRequest struct {
+	Body struct {
+		Because
+		Scope  jig.PauseScope `json:"scope" enum:"tenant,tool,session"`
+		Target string         `json:"target,omitempty" maxLength:"192" doc:"The name of the tool or the id of the session; leave it out for the tenant"`
+	} `nameHint:"PauseCalls"`
+}
+
+func (in *pauseRequest) request(ctx context.Context) protocol.PauseRequest {
+	tenant, who := callerOf(ctx)
+	b := in.Body
+	if b.Scope == jig.PauseSession {
+		b.Target = jig.SessionID(tenant, b.Target)
+	}
+	return protocol.PauseRequest{Tenant: tenant, Scope: b.Scope, Target: b.Target, Reason: b.Reason, Token: b.Token, By: who.ID}
+}
+
+func (a *API) pause(ctx context.Context, in *pauseRequest) (*pausesAnswer, error) {
+	return pausing(a.options.Engine.Pause(ctx, in.request(ctx)))
+}
+
+func (a *API) resume(ctx context.Context, in *pauseRequest) (*pausesAnswer, error) {
+	return pausing(a.options.Engine.Resume(ctx, in.request(ctx)))
+}
+
+type pauseListAnswer struct {
+	Body struct {
+		Pauses []jig.Pause `json:"pauses"`
+	} `nameHint:"PauseList"`
+}
+
+func (a *API) listPauses(ctx context.Context, _ *struct{}) (*pauseListAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	result, err := a.options.Engine.Pauses(ctx, tenant)
+	var answer pauseListAnswer
+	answer.Body.Pauses = append([]jig.Pause{}, result.Pauses...)
+	return &answer, err
+}

@@ -1,0 +1,57 @@
+package httpapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+type policiesAnswer struct {
+	Body struct {
+		Policies []jig.PolicyState `json:"policies"`
+	} `nameHint:"PolicyList"`
+}
+
+func (a *API) listPolicies(ctx context.Context, _ *struct{}) (*policiesAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	list, err := a.options.Engine.Policies(ctx, tenant)
+	var answer policiesAnswer
+	answer.Body.Policies = append([]jig.PolicyState{}, list...)
+	return &answer, err
+}
+
+type backtestRequest struct {
+	Body struct {
+		Document string    `json:"document" minLength:"1" doc:"The text of a policy document, which takes the place of the policy of the same name"`
+		Since    time.Time `json:"since" doc:"Only calls since this time"`
+		All      bool      `json:"all,omitempty" doc:"Also the calls whose verdict the document does not change"`
+		Cursor   string    `json:"cursor,omitempty" maxLength:"2000" doc:"next_cursor of the page before"`
+	} `nameHint:"BacktestPolicy"`
+}
+
+type backtestAnswer struct {
+	Body struct {
+		Results []protocol.BacktestResult `json:"results" doc:"The calls whose verdict changes, and those whose tool is unknown"`
+		Tally   []protocol.BacktestCount  `json:"tally" doc:"How many calls have the same three verdicts"`
+		Refused int                       `json:"refused,omitempty" doc:"Calls that never reached policy"`
+		Unknown int                       `json:"unknown,omitempty" doc:"Calls whose tool is no longer known"`
+		Next    string                    `json:"next_cursor,omitempty"`
+	} `nameHint:"BacktestAnswer"`
+}
+
+func (a *API) backtestPolicy(ctx context.Context, in *backtestRequest) (*backtestAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	page, err := a.options.Engine.BacktestOnce(ctx, protocol.BacktestRequest{
+		Tenant: tenant, Document: in.Body.Document, Since: in.Body.Since, All: in.Body.All, Cursor: in.Body.Cursor,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var answer backtestAnswer
+	b := &answer.Body
+	b.Results, b.Tally = append([]protocol.BacktestResult{}, page.Results...), append([]protocol.BacktestCount{}, page.Tally...)
+	b.Refused, b.Unknown, b.Next = page.Refused, page.Unknown, page.Next
+	return &answer, nil
+}

@@ -1,0 +1,131 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+type createScheduleRequest struct {
+	Body struct {
+		Name string `json:"name" minLength:"1" maxLength:"63" doc:"Lower-case letters, digits, '.', '_' and '-'"`
+
+		Agent        string            `json:"agent,omitempty" doc:"The agent to start"`
+		Document     string            `json:"document,omitempty" doc:"The document of an agent that is not registered, instead of a name"`
+		DocumentName string            `json:"document_name,omitempty" maxLength:"512" doc:"The file name of the document, for messages"`
+		Task         string            `json:"task,omitempty" doc:"The first message to the agent"`
+		Model        string            `json:"model,omitempty" doc:"A model instead of the agent's own"`
+		Tool         string            `json:"tool,omitempty" maxLength:"64" doc:"The tool or the registered composition to run, instead of an agent"`
+		Input        json.RawMessage   `json:"input,omitempty" doc:"The input of each run"`
+		Pairs        map[string]string `json:"pairs,omitempty" doc:"Further inputs as texts, which the schema converts"`
+
+		client.Timetable
+		Overlap client.Overlap `json:"overlap,omitempty" enum:"skip,buffer_one,buffer_all,cancel_other,terminate_other,allow_all" doc:"What happens if the run before still goes on. Default: skip"`
+		CatchUp client.Span    `json:"catch_up,omitempty" doc:"How late a missed start may still happen, e.g. 1h. Default: 1h"`
+		Paused  bool           `json:"paused,omitempty"`
+		Note    string         `json:"note,omitempty" maxLength:"1000"`
+		Limit   int            `json:"limit,omitempty" minimum:"0" doc:"Ends the schedule after that many starts"`
+	} `nameHint:"CreateSchedule"`
+}
+
+type scheduleAnswer struct{ Body client.Schedule }
+
+// shown returns the answer with a schedule.
+func shown(s client.Schedule, err error) (*scheduleAnswer, error) {
+	s.Next = append([]time.Time{}, s.Next...)
+	return &scheduleAnswer{Body: s}, err
+}
+
+func (a *API) createSchedule(ctx context.Context, in *createScheduleRequest) (*scheduleAnswer, error) {
+	tenant, who := callerOf(ctx)
+	b := in.Body
+	o := client.ScheduleOptions{
+		Tenant: tenant, Name: b.Name, When: b.Timetable, Overlap: b.Overlap, CatchUp: time.Duration(b.CatchUp), Paused: b.Paused, Note: b.Note, Limit: b.Limit,
+	}
+	if b.Agent != "" || b.Document != "" {
+		o.Session = &client.StartOptions{
+			Agent: b.Agent, Document: b.Document, Task: b.Task, Model: b.Model, Input: b.Input, Pairs: b.Pairs, Principal: who,
+		}
+		if b.Document != "" {
+			o.Session.DocumentName = cmp.Or(b.DocumentName, "agent.md")
+		}
+	}
+	if b.Tool != "" {
+		o.Call = &protocol.CallInput{Tool: b.Tool, Input: b.Input, Pairs: b.Pairs, Principal: who}
+	}
+	return shown(a.options.Engine.CreateSchedule(ctx, o))
+}
+
+type schedulesAnswer struct {
+	Body struct {
+		Schedules []client.Schedule `json:"schedules"`
+	} `nameHint:"ScheduleList"`
+}
+
+func (a *API) listSchedules(ctx context.Context, _ *struct{}) (*schedulesAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	list, err := a.options.Engine.Schedules.Schedules(ctx, tenant)
+	var answer schedulesAnswer
+	answer.Body.Schedules = append([]client.Schedule{}, list...)
+	return &answer, err
+}
+
+// OneSchedule names a schedule in the path.
+type OneSchedule struct {
+	Schedule string `path:"schedule" maxLength:"63" doc:"The name of the schedule"`
+}
+
+func (a *API) getSchedule(ctx context.Context, in *OneSchedule) (*scheduleAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	return shown(a.options.Engine.Schedule(ctx, tenant, in.Schedule))
+}
+
+type noteRequest struct {
+	OneSchedule
+	Body *struct {
+		Note string `json:"note,omitempty" maxLength:"1000" doc:"A note for people, which takes the place of the one before"`
+	} `nameHint:"ScheduleNote"`
+}
+
+func (in *noteRequest) note() string {
+	if in.Body == nil {
+		return ""
+	}
+	return in.Body.Note
+}
+
+func (a *API) pauseSchedule(ctx context.Context, in *noteRequest) (*scheduleAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	return shown(a.options.Engine.PauseSchedule(ctx, tenant, in.Schedule, in.note()))
+}
+
+func (a *API) resumeSchedule(ctx context.Context, in *noteRequest) (*scheduleAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	return shown(a.options.Engine.ResumeSchedule(ctx, tenant, in.Schedule, in.note()))
+}
+
+type triggeredAnswer struct {
+	Body struct {
+		SessionID string     `json:"session_id,omitempty" doc:"The session, unless it could not be found within 10 seconds"`
+		ClientID  string     `json:"client_id,omitempty"`
+		Status    jig.Status `json:"status" enum:"working"`
+	} `nameHint:"Triggered"`
+}
+
+func (a *API) triggerSchedule(ctx context.Context, in *OneSchedule) (*triggeredAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	session, err := a.options.Engine.TriggerSchedule(ctx, tenant, in.Schedule)
+	var answer triggeredAnswer
+	answer.Body.SessionID, answer.Body.ClientID, answer.Body.Status = session, jig.ClientID(session), jig.StatusWorking
+	return &answer, err
+}
+
+func (a *API) deleteSchedule(ctx context.Context, in *OneSchedule) (*struct{}, error) {
+	tenant, _ := callerOf(ctx)
+	return &struct{}{}, a.options.Engine.DeleteSchedule(ctx, tenant, in.Schedule)
+}

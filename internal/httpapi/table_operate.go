@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/jig-run/jig/internal/identity/apikey"
+)
+
+// registerOperations adds the operations with which a tenant is governed: grants, pauses, policies, audit and usage.
+func (a *API) registerOperations() {
+	add(a, operation{
+		id: "list-grants", method: http.MethodGet, path: "/v1/grants", tag: tagOperate, scope: apikey.ScopeRead,
+		does: "List the standing approvals, the latest first",
+	}, a.listGrants)
+	add(a, operation{
+		id: "create-grant", method: http.MethodPost, path: "/v1/grants", tag: tagOperate, scope: apikey.ScopeRun, record: recordCall, also: running(),
+		does:    "Create a standing approval",
+		details: "This is a call of the tool grants.create, under the same rules and approvals.",
+		fails:   []int{409},
+	}, a.createGrant)
+	add(a, operation{
+		id: "list-grant-calls", method: http.MethodGet, path: "/v1/grants/{grant}/calls", tag: tagOperate, scope: apikey.ScopeRead,
+		does: "List the waiting calls that a grant covers and that the principal may decide", fails: []int{404},
+	}, a.listGrantCalls)
+	add(a, operation{
+		id: "revoke-grant", method: http.MethodPost, path: "/v1/grants/{grant}/revoke", tag: tagOperate, scope: apikey.ScopeDecide, record: recordAudit,
+		does: "Revoke a standing approval", fails: []int{404},
+	}, a.revokeGrant)
+	add(a, operation{
+		id: "list-pauses", method: http.MethodGet, path: "/v1/pauses", tag: tagOperate, scope: apikey.ScopeRead,
+		does: "List the pauses, oldest first",
+	}, a.listPauses)
+	add(a, operation{
+		id: "pause", method: http.MethodPost, path: "/v1/pauses", tag: tagOperate, scope: apikey.ScopeDecide, record: recordAudit,
+		does: "Hold back the calls of a tool, a session or the whole tenant", fails: []int{404},
+	}, a.pause)
+	add(a, operation{
+		id: "resume", method: http.MethodPost, path: "/v1/pauses:resume", tag: tagOperate, scope: apikey.ScopeDecide, record: recordAudit,
+		does: "End a pause", details: "Other pauses that apply to the same calls stay in force.", fails: []int{404},
+	}, a.resume)
+	add(a, operation{
+		id: "list-policies", method: http.MethodGet, path: "/v1/policies", tag: tagPolicies, scope: apikey.ScopeRead,
+		does: "List the policies in force, as a worker has loaded them",
+	}, a.listPolicies)
+	add(a, operation{
+		id: "backtest-policy", method: http.MethodPost, path: "/v1/policies:backtest", tag: tagPolicies, scope: apikey.ScopeRead,
+		does:    "Show what a policy would have decided about recorded calls",
+		details: "It changes nothing. The answer is one page; next_cursor is there while more calls follow.",
+	}, a.backtestPolicy)
+	add(a, operation{
+		id: "get-audit", method: http.MethodGet, path: "/v1/audit", tag: tagOperate, scope: apikey.ScopeRead,
+		does:    "Get rows of the audit chain, oldest first",
+		details: "The rows of all pages form a chain, unless session, since or until select some of them.",
+	}, a.getAudit)
+	add(a, operation{
+		id: "get-statistics", method: http.MethodGet, path: "/v1/statistics", tag: tagOperate, scope: apikey.ScopeRead,
+		does: "Get statistics of approvals: those that wait now, and those decided since a time",
+	}, a.getStatistics)
+	add(a, operation{
+		id: "get-usage", method: http.MethodGet, path: "/v1/usage", tag: tagOperate, scope: apikey.ScopeRead,
+		does: "Get what sessions used, and how much of the budgets is used",
+	}, a.getUsage)
+}
+
+// registerSchedules adds the operations on schedules.
+func (a *API) registerSchedules() {
+	add(a, operation{
+		id: "list-schedules", method: http.MethodGet, path: "/v1/schedules", tag: tagSchedules, scope: apikey.ScopeRead,
+		does: "List the schedules by name", details: "The list may lag a second or so behind a change.",
+	}, a.listSchedules)
+	add(a, operation{
+		id: "create-schedule", method: http.MethodPost, path: "/v1/schedules", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
+		status: http.StatusCreated, does: "Create a schedule that starts an agent, or runs a tool or a composition", fails: []int{409},
+	}, a.createSchedule)
+	add(a, operation{
+		id: "get-schedule", method: http.MethodGet, path: "/v1/schedules/{schedule}", tag: tagSchedules, scope: apikey.ScopeRead,
+		does: "Get a schedule, with its latest sessions", fails: []int{404},
+	}, a.getSchedule)
+	add(a, operation{
+		id: "pause-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/pause", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
+		does: "Keep a schedule from starting anything", fails: []int{404},
+	}, a.pauseSchedule)
+	add(a, operation{
+		id: "resume-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/resume", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
+		does: "Resume a paused schedule", fails: []int{404},
+	}, a.resumeSchedule)
+	add(a, operation{
+		id: "trigger-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/trigger", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
+		status: http.StatusAccepted, does: "Start the session or the call of a schedule at once", fails: []int{404},
+	}, a.triggerSchedule)
+	add(a, operation{
+		id: "delete-schedule", method: http.MethodDelete, path: "/v1/schedules/{schedule}", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
+		status: http.StatusNoContent, does: "Delete a schedule; sessions that it started continue", fails: []int{404},
+	}, a.deleteSchedule)
+}

@@ -1,0 +1,282 @@
+// Package remote reaches jig over its HTTP API. Its [Client] has the methods of a [client.Client], so that programs work with either. It knows
+// the operations of the API, and neither Temporal nor the database.
+package remote
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/jsontext"
+)
+
+// ReasonNoServer is the reason of UNAVAILABLE if nothing answers at the server's address.
+const ReasonNoServer = "no_server"
+
+const (
+	// patience is how long a request is repeated while the server is busy.
+	patience = 20 * time.Second
+	// maxProblem bounds how much of an error's body is read.
+	maxProblem = 1 << 20
+)
+
+// Options say how to reach a server.
+type Options struct {
+	// URL is the address of the server, e.g. https://jig.example.com.
+	URL string
+	// Token returns the credential of each request: an API key or an access token.
+	Token func(ctx context.Context) (string, error)
+	// Tenant and Principal are those that the user named; Dial refuses a credential of another one. Empty: any.
+	Tenant, Principal string
+	// HTTP makes the requests. Default: [http.DefaultClient].
+	HTTP *http.Client
+}
+
+// Client reaches jig through a server. Its tenant and its principal are those of the credential, whatever its methods are given. It is safe for
+// concurrent use.
+type Client struct {
+	options Options
+	base    string
+	// Tenant and Principal are those of the credential.
+	Tenant, Principal string
+}
+
+// Dial asks the server who the credential belongs to.
+func Dial(ctx context.Context, o Options) (*Client, error) {
+	address, err := url.Parse(o.URL)
+	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not the address of a server", o.URL).WithField("url").WithHint("write it as https://jig.example.com")
+	}
+	if o.HTTP == nil {
+		o.HTTP = http.DefaultClient
+	}
+	c := &Client{options: o, base: strings.TrimRight(o.URL, "/")}
+	var me struct{ Tenant, Principal string }
+	if err := c.get(ctx, "/v1/me", nil, &me); err != nil {
+		return nil, err
+	}
+	c.Tenant, c.Principal = me.Tenant, me.Principal
+	if o.Tenant != "" && o.Tenant != c.Tenant {
+		return nil, jig.Errorf(jig.CodeNotPermitted, "the credential belongs to the tenant %s, not to %s", c.Tenant, o.Tenant).WithField("tenant").
+			WithHint("leave out --tenant and JIG_TENANT, or use a credential of that tenant")
+	}
+	if o.Principal != "" && o.Principal != c.Principal {
+		return nil, jig.Errorf(jig.CodeNotPermitted, "the credential belongs to %s, not to %s", c.Principal, o.Principal).WithField("as").
+			WithHint("leave out --as and JIG_PRINCIPAL, or use a credential of that principal")
+	}
+	return c, nil
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.options.HTTP.CloseIdleConnections() }
+
+// request is a request to the API.
+type request struct {
+	method, path string
+	query        url.Values
+	body         any
+	headers      map[string]string
+	// repeatable reports that a request may be sent again, because its repetition changes nothing.
+	repeatable bool
+}
+
+// reply is an answer with its body.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// get reads an answer.
+func (c *Client) get(ctx context.Context, path string, query url.Values, answer any) error {
+	return c.decode(ctx, request{method: http.MethodGet, path: path, query: query, repeatable: true}, answer)
+}
+
+// post sends a body and reads the answer, which may be nil.
+func (c *Client) post(ctx context.Context, path string, body, answer any) error {
+	return c.decode(ctx, request{method: http.MethodPost, path: path, body: body}, answer)
+}
+
+func (c *Client) decode(ctx context.Context, r request, answer any) error {
+	got, err := c.send(ctx, r)
+	if err != nil || answer == nil || len(got.body) == 0 {
+		return err
+	}
+	if err := json.Unmarshal(got.body, answer); err != nil {
+		return jig.Errorf(jig.CodeInternal, "the server's answer cannot be read: %w", err).WithHint("is it another version than this program?")
+	}
+	return nil
+}
+
+// send makes a request, again and again if that is safe and the server is busy.
+func (c *Client) send(ctx context.Context, r request) (reply, error) {
+	deadline := time.Now().Add(patience)
+	for pause := 200 * time.Millisecond; ; pause *= 2 {
+		got, err := c.once(ctx, r)
+		e := jig.AsError(err)
+		busy := err != nil && (e.Code == jig.CodeRateLimited || e.Code == jig.CodeUnavailable && e.Reason == "")
+		wait := max(pause, e.RetryAfter)
+		if !busy || !r.repeatable || time.Now().Add(wait).After(deadline) {
+			return got, err
+		}
+		if !sleep(ctx, wait) {
+			return got, fmt.Errorf("wait for the server: %w", ctx.Err())
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// once makes a request once.
+func (c *Client) once(ctx context.Context, r request) (reply, error) {
+	answer, err := c.open(ctx, r)
+	if err != nil {
+		return reply{}, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return reply{}, c.unreachable(ctx, err)
+	}
+	return reply{answer.StatusCode, answer.Header, body}, nil
+}
+
+// open makes a request and returns the answer, whose body is still to be read. An answer that reports an error is returned as one.
+func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
+	var content io.Reader
+	if r.body != nil {
+		encoded, err := jsontext.Encode(r.body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(encoded)
+	}
+	address := c.base + r.path
+	if len(r.query) > 0 {
+		address += "?" + r.query.Encode()
+	}
+	made, err := http.NewRequestWithContext(ctx, r.method, address, content)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the request cannot be made: %w", err)
+	}
+	token, err := c.options.Token(ctx)
+	if err != nil {
+		return nil, err
+	}
+	made.Header.Set("Authorization", "Bearer "+token)
+	made.Header.Set("Accept", "application/json")
+	if content != nil {
+		made.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range r.headers {
+		made.Header.Set(name, value)
+	}
+	answer, err := c.options.HTTP.Do(made)
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	if answer.StatusCode < http.StatusBadRequest {
+		return answer, nil
+	}
+	defer func() { _ = answer.Body.Close() }()
+	return nil, problemIn(answer)
+}
+
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("wait for the server: %w", ctx.Err())
+	}
+	var inURL *url.Error
+	if errors.As(err, &inURL) { // its text repeats the whole address
+		err = inURL.Err
+	}
+	return jig.Errorf(jig.CodeUnavailable, "the server at %s does not answer: %w", c.base, err).WithReason(ReasonNoServer).
+		WithHint("check JIG_URL, and whether `jig server` runs there")
+}
+
+// problemIn returns the error that an answer reports.
+func problemIn(answer *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
+	var p struct {
+		Code                               jig.Code
+		Title, Detail, Reason, Field, Hint string
+		Errors                             []struct{ Location, Message string }
+	}
+	if err != nil || json.Unmarshal(body, &p) != nil || p.Code == "" {
+		return jig.Errorf(jig.CodeUnavailable, "the server answered %s, and not as jig does", answer.Status).WithReason(ReasonNoServer).
+			WithHint("is JIG_URL the address of a jig server?")
+	}
+	e := jig.Errorf(p.Code, "%s", cmp.Or(p.Detail, p.Title)).WithReason(p.Reason).WithField(p.Field).WithHint(p.Hint)
+	for _, place := range p.Errors {
+		e.Violations = append(e.Violations, jig.Violation{Pointer: place.Location, Message: place.Message})
+	}
+	if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	return e
+}
+
+// path joins the parts of a path, escaped.
+func path(parts ...string) string {
+	var b strings.Builder
+	b.WriteString("/v1")
+	for _, part := range parts {
+		b.WriteByte('/')
+		b.WriteString(url.PathEscape(part))
+	}
+	return b.String()
+}
+
+// query builds the parameters of a request. Empty values are left out.
+func query(pairs ...string) url.Values {
+	values := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			values.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return values
+}
+
+// moment returns a time as a parameter; empty for none.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// number returns a number as a parameter; empty for 0.
+func number[N int | int64](n N) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(n), 10)
+}
+
+// flag returns a switch as a parameter; empty if it is off.
+func flag(on bool) string {
+	if on {
+		return "true"
+	}
+	return ""
+}
