@@ -45,8 +45,8 @@ func (f *follower) events(ctx context.Context, found []jig.Event) bool {
 		return false
 	}
 	for _, e := range found {
-		if e.Type == jig.EventPassCompleted {
-			f.from.Pass = max(f.from.Pass, e.Pass+1)
+		if e.Type == jig.EventPassCompleted && e.Pass >= f.from.Pass { // also the rest of a text that was sent in part
+			f.from = protocol.TextPosition{Pass: e.Pass + 1}
 		}
 	}
 	return sent(ctx, f.out, protocol.EventsPage{Events: found})
