@@ -72,7 +72,7 @@ func (c *clerk) work() {
 	c.t.Helper()
 	c.put("writer.md", writer())
 	c.put("policy.yaml", "kind: policy\nname: probe\nrules:\n  - name: writes\n    when: tool.name == 'file.write'\n    verdict: ask\n    reason: it writes\n")
-	c.put("spec.yaml", "kind: composition\nname: probe\ndescription: Reads a file for a test.\nsteps:\n  - id: list\n    tool: file.list\n    input: {path: .}\noutput: ${steps.list.output}\n")
+	c.put("spec.yaml", "kind: composition\nname: probe\ndescription: Reads a file for a test.\nsteps:\n  - id: list\n    tool: file.list\n    input: {path: .}\noutput: ${steps.list.data}\n")
 
 	c.does(0, "run", "writer.md", "--id", "one-NAME", "--detach")
 	c.waiting("one-" + c.name)
@@ -114,7 +114,7 @@ func (c *clerk) work() {
 	c.does(0, "pause", "--list")
 	c.does(0, "resume", "--session", "one-NAME")
 	granted := c.does(0, "grant", "create", "--tool", "http.post", "--uses", "2", "--yes")
-	grant, _ := granted["result"].(map[string]any)["data"].(map[string]any)["id"].(string)
+	grant, _ := granted["result"].(map[string]any)["data"].(map[string]any)["grant_id"].(string)
 	require.NotEmpty(c.t, grant, "%v", granted)
 	c.does(0, "grant", "list")
 	got := c.jig("grant", "revoke", grant, "--output", "json")
@@ -220,10 +220,10 @@ func TestAPI_TenantEventsResumeOnAnotherServer(t *testing.T) {
 	}
 	last := read(a, begin, jig.EventToolNeedsApproval)
 	first.kill()
-	for _, id := range []string{"x", "y"} {
+	for id, answers := range map[string]string{"x": "approve", "y": "deny"} { // both write the same file
 		asked := b.waits(id)
 		answer, body := b.send(http.MethodPost, "/v1/approvals:decide", map[string]any{"decisions": []any{
-			map[string]any{"session_id": id, "call": asked.Call, "answer": "approve", "digest": asked.Digest},
+			map[string]any{"session_id": id, "call": asked.Call, "answer": answers, "digest": asked.Digest},
 			map[string]any{"session_id": "nobody", "call": "1.1", "answer": "approve", "digest": "d"},
 		}})
 		require.Equal(t, http.StatusOK, answer.StatusCode, string(body))
@@ -236,8 +236,8 @@ func TestAPI_TenantEventsResumeOnAnotherServer(t *testing.T) {
 	for _, e := range one {
 		seen[e]++
 	}
-	for _, id := range []string{"x", "y"} {
-		for _, name := range []jig.EventType{jig.EventSessionStarted, jig.EventToolNeedsApproval, jig.EventToolApproved, jig.EventSessionCompleted} {
+	for id, decided := range map[string]jig.EventType{"x": jig.EventToolApproved, "y": jig.EventToolDenied} {
+		for _, name := range []jig.EventType{jig.EventSessionStarted, jig.EventToolNeedsApproval, decided, jig.EventSessionCompleted} {
 			require.Equal(t, 1, seen[tenant+"."+id+" "+string(name)], "%v", one)
 		}
 	}

@@ -29,11 +29,11 @@ func (a *API) getAudit(ctx context.Context, in *auditRequest) (*auditAnswer, err
 	return &auditAnswer{Body: page}, err
 }
 
-// statisticsFor is the time that statistics cover by default.
-const statisticsFor = 7 * 24 * time.Hour
+// aWeekAgo returns since when statistics and usage count by default: the beginning of a day, so that the same request has the same answer.
+func aWeekAgo() time.Time { return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -7) }
 
 type statisticsRequest struct {
-	Since time.Time `query:"since" doc:"Approvals decided since this time. Default: a week ago"`
+	Since time.Time `query:"since" doc:"Approvals decided since this time. Default: midnight (UTC) a week ago"`
 }
 
 type statisticsAnswer struct{ Body protocol.ApprovalStats }
@@ -41,14 +41,14 @@ type statisticsAnswer struct{ Body protocol.ApprovalStats }
 func (a *API) getStatistics(ctx context.Context, in *statisticsRequest) (*statisticsAnswer, error) {
 	tenant, _ := callerOf(ctx)
 	if in.Since.IsZero() {
-		in.Since = time.Now().Add(-statisticsFor)
+		in.Since = aWeekAgo()
 	}
 	stats, err := a.options.Engine.Figures(ctx, tenant, in.Since)
 	return &statisticsAnswer{Body: stats}, err
 }
 
 type usageRequest struct {
-	Since   time.Time `query:"since" doc:"Usage since this time. Default: a week ago"`
+	Since   time.Time `query:"since" doc:"Usage since this time. Default: midnight (UTC) a week ago"`
 	Until   time.Time `query:"until" doc:"Usage until this time. Default: now"`
 	By      []string  `query:"by" enum:"agent,model,tool,day" maxItems:"4" doc:"What the rows are grouped by"`
 	Agent   string    `query:"agent" maxLength:"200"`
@@ -62,7 +62,7 @@ type usageAnswer struct{ Body protocol.Usage }
 func (a *API) getUsage(ctx context.Context, in *usageRequest) (*usageAnswer, error) {
 	tenant, _ := callerOf(ctx)
 	if in.Since.IsZero() {
-		in.Since = time.Now().Add(-statisticsFor)
+		in.Since = aWeekAgo()
 	}
 	used, err := a.options.Engine.Usage(ctx, protocol.UsageRequest{
 		Tenant: tenant, Since: in.Since, Until: in.Until, By: in.By, Agent: in.Agent, Model: in.Model, Tool: in.Tool, SessionID: in.Session,

@@ -123,8 +123,11 @@ func (c *Client) send(ctx context.Context, r request) (reply, error) {
 	deadline := time.Now().Add(patience)
 	for pause := 200 * time.Millisecond; ; pause *= 2 {
 		got, err := c.once(ctx, r)
+		if err == nil {
+			return got, nil
+		}
 		e := jig.AsError(err)
-		busy := err != nil && (e.Code == jig.CodeRateLimited || e.Code == jig.CodeUnavailable && e.Reason == "")
+		busy := e.Code == jig.CodeRateLimited || e.Code == jig.CodeUnavailable && e.Reason == ""
 		wait := max(pause, e.RetryAfter)
 		if !busy || !r.repeatable || time.Now().Add(wait).After(deadline) {
 			return got, err
