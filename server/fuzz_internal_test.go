@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -49,15 +50,17 @@ func TestOperations_SurviveBrokenRequests(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	tenant := storetest.Tenant(t)
-	f := &fuzz{t: t, rig: r, random: rand.New(rand.NewPCG(*fuzzSeed, 0)), session: r.waiting(t, tenant)}
+	f := &fuzz{t: t, rig: r, random: rand.New(rand.NewPCG(*fuzzSeed, 0)), ids: r.furnish(t, tenant)}
 	f.key = r.key(t, tenant, 0, apikey.Scopes()...).Name
 	text, err := httpapi.Document()
 	require.NoError(t, err)
 	f.document, err = selfcheck.Parse(text)
 	require.NoError(t, err)
 	f.schemas = compiled(t, text)
+	var unreached []string
 	before := heap()
 	for _, op := range f.document.Operations() {
+		r.schedule(t, tenant, f.ids["schedule"]) // an operation may have deleted it
 		reached := 0
 		for n := range *fuzzRequests {
 			request := f.base(op)
@@ -70,8 +73,11 @@ func TestOperations_SurviveBrokenRequests(t *testing.T) {
 				reached++
 			}
 		}
-		require.Positive(t, reached, "%s: no request got through, so that only the front of the operation was tested", op.ID)
+		if reached == 0 {
+			unreached = append(unreached, op.ID)
+		}
 	}
+	require.Empty(t, unreached, "no request got through, so that only the front of these operations was tested")
 	require.Less(t, heap()-before, int64(maxGrowth))
 }
 
@@ -105,8 +111,9 @@ type fuzz struct {
 	random   *rand.Rand
 	document *selfcheck.Document
 	schemas  func(place string) *jsonschema.Schema
-	session  string
-	key      string
+	// ids are those of what there is, by the names of parameters.
+	ids map[string]string
+	key string
 }
 
 // broken is a request before it is written.
@@ -121,7 +128,10 @@ type broken struct {
 
 // base returns a valid request of an operation.
 func (f *fuzz) base(op *selfcheck.Operation) *broken {
-	b := &broken{method: op.Method, path: strings.NewReplacer("{session}", f.session, "{tool}", "todo.write").Replace(op.Path)}
+	b := &broken{method: op.Method, path: strings.NewReplacer("{tool}", "todo.write", "{kind}", "agent", "{name}", f.ids["document"]).Replace(op.Path)}
+	for kind, id := range f.ids {
+		b.path = strings.ReplaceAll(b.path, "{"+kind+"}", id)
+	}
 	for _, p := range op.Parameters {
 		if p.In == "query" && p.Required {
 			value := fmt.Sprint(f.document.Sample(p.Schema))
@@ -134,12 +144,23 @@ func (f *fuzz) base(op *selfcheck.Operation) *broken {
 	b.headers = [][2]string{{"Host", f.rig.listener.Addr().String()}, {"Authorization", "Bearer " + f.key}}
 	if schema := f.document.BodySchema(op); schema != nil {
 		b.value = f.document.Sample(schema)
-		if object, ok := b.value.(map[string]any); ok && op.ID == "start-session" {
-			object["agent"] = "agent"
+		if object, ok := b.value.(map[string]any); ok {
+			maps.Copy(object, f.valid()[op.ID])
 		}
 		b.headers = append(b.headers, [2]string{"Content-Type", "application/json"})
 	}
 	return b
+}
+
+// valid returns members without which the bodies of some operations are not valid, although their schemas do not say so.
+func (f *fuzz) valid() map[string]map[string]any {
+	return map[string]map[string]any{
+		"start-session":   {"agent": f.ids["document"]},
+		"call-tool":       {"input": map[string]any{"items": []any{}}},
+		"run-composition": {"name": "todo.write", "input": map[string]any{"items": []any{}}},
+		"create-schedule": {"tool": "todo.write", "every": "24h"},
+		"backtest-policy": {"document": "kind: policy\nname: probe\nrules: [{name: all, when: 'true', verdict: ask, reason: why}]\n"},
+	}
 }
 
 // spoil makes one thing of a request wrong.
@@ -156,7 +177,7 @@ func (f *fuzz) value() string {
 	return one(f, []string{
 		canary, "", " ", "0", "-1", "1e999", "9223372036854775808", "null", "true", "{}", "[]", "NaN", "2026-13-45T99:99:99Z", "1.1", "3.2/page[4]~1",
 		canary + "\x00", canary + "\n\r\t", canary + "\u202e\u200b", canary + "é日本🙂", canary + "\xff\xfe", canary + "' or 1=1 --", canary + `"}\`,
-		canary + "<script>", canary + "%s%n%d", canary + "${x}", "../../" + canary, canary + strings.Repeat("a", 300), strings.Repeat(canary, 500), f.session,
+		canary + "<script>", canary + "%s%n%d", canary + "${x}", "../../" + canary, canary + strings.Repeat("a", 300), strings.Repeat(canary, 500), f.ids["session"],
 	})
 }
 
@@ -345,6 +366,7 @@ func (f *fuzz) send(op *selfcheck.Operation, b *broken, which string) int {
 	require.NoError(f.t, err, shown)
 	defer func() { _ = answer.Body.Close() }()
 	if answer.Header.Get("Content-Type") == "text/event-stream" {
+		_ = conn.Close() // so that closing the body does not wait for the end of the stream
 		return answer.StatusCode
 	}
 	content, err := io.ReadAll(io.LimitReader(answer.Body, 16<<20))
@@ -382,6 +404,9 @@ func (f *fuzz) judge(op *selfcheck.Operation, answer *http.Response, content []b
 	if _, known := described.Content[media]; !known {
 		require.Empty(f.t, content, shown)
 		require.Empty(f.t, described.Content, shown)
+		return
+	}
+	if media == "application/octet-stream" {
 		return
 	}
 	escaped := strings.NewReplacer("~", "~0", "/", "~1")

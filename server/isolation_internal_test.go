@@ -28,10 +28,14 @@ func TestIsolation(t *testing.T) {
 	for _, scope := range apikey.Scopes() {
 		scoped[scope] = r.key(t, victim, 0, scope).Name
 	}
-	session := r.waiting(t, victim)
+	r.furnish(t, thief)
+	ids := map[string][]string{"call": {"1.1"}}
+	for kind, id := range r.furnish(t, victim) {
+		ids[kind] = []string{id}
+	}
 	suite := selfcheck.Isolation{
 		URL: r.URL(), Owner: owner.Name, Other: other.Name, Scoped: scoped, Invalid: map[string]string{selfcheck.Revoked: revoked.Name, selfcheck.Expired: expired.Name},
-		Tool: "todo.write", Input: json.RawMessage(`{"items":[]}`), IDs: map[string][]string{"session": {session}, "call": {"1.1"}},
+		Tool: "todo.write", Input: json.RawMessage(`{"items":[]}`), IDs: ids,
 		Requests: *isolationRequests, Cost: func() int64 { return r.wire.executed.Load() + r.temporal.requests.Load() },
 	}
 	report, err := suite.Run(t.Context())

@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"net/url"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,12 +27,15 @@ import (
 	"go.temporal.io/sdk/converter"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
+	"github.com/jig-run/jig/spec"
 )
 
 // rig is a server on the real store, as the server's role, and on a stand-in for Temporal and the workers.
@@ -45,7 +50,8 @@ type rig struct {
 func newRig(t *testing.T, change ...func(*Settings)) *rig {
 	t.Helper()
 	storetest.Server(t) // so that the role has its rights
-	r := &rig{worker: storetest.New(t), temporal: &standIn{workflows: map[string]*workflowpb.WorkflowExecutionInfo{}}, wire: tap(t, storetest.ServerURL(t))}
+	r := &rig{worker: storetest.New(t), wire: tap(t, storetest.ServerURL(t))}
+	r.temporal = &standIn{workflows: map[string]*workflowpb.WorkflowExecutionInfo{}, workers: newWorkers(t, r.worker), schedules: newSchedules()}
 	settings := Settings{DatabaseURL: r.wire.url, StopTimeout: 10 * time.Second}
 	for _, c := range change {
 		c(&settings)
@@ -94,10 +100,45 @@ func (r *rig) waiting(t *testing.T, tenant string) string {
 	return session.ID
 }
 
-// standIn is a Temporal client that knows workflows, and workers that agree to everything at once and do nothing.
+// furnish makes one of everything that operations name by an id, and returns the ids by the names of the parameters.
+func (r *rig) furnish(t *testing.T, tenant string) map[string]string {
+	t.Helper()
+	ids := map[string]string{"session": r.waiting(t, tenant), "document": "doc-" + strings.ToLower(rand.Text()), "grant": "grt_" + tenant, "schedule": "nightly-" + tenant}
+	require.NoError(t, r.worker.PutDocument(t.Context(), tenant, "agent", ids["document"], "v1", []byte("---\nname: "+ids["document"]+"\ndescription: Does nothing.\nmodel: anthropic/silent\n---\nDo nothing.\n")))
+	var err error
+	ids["artifact"], err = r.worker.PutArtifact(t.Context(), tenant, ids["session"], "text/plain", []byte("a large value"))
+	require.NoError(t, err)
+	require.NoError(t, r.worker.PutGrant(t.Context(), jig.Grant{
+		Tenant: tenant, ID: ids["grant"], Tool: "file.write", When: "true", MaxUses: 1_000, ExpiresAt: time.Now().Add(time.Hour).UTC(), By: []string{"ben"},
+		SessionID: ids["session"], Call: "1.1", CreatedAt: time.Now().UTC(),
+	}))
+	kind, problems := spec.Load("note.yaml", []byte("kind: entity_type\nname: note\nfields: [{name: n, type: number, task: n}]\ntasks: [{id: n, compute: \"1\"}]\n"))
+	require.NoError(t, problems.OrNil())
+	require.NoError(t, r.worker.PutDocument(t.Context(), tenant, string(spec.KindEntityType), kind.Name, kind.Version, kind.Body))
+	created, _, err := r.worker.CreateEntity(t.Context(), entity.NewEntity{Entity: entity.Entity{Tenant: tenant, Type: kind.Name, TypeVersion: kind.Version}})
+	require.NoError(t, err)
+	ids["entity"] = created.ID
+	r.schedule(t, tenant, ids["schedule"])
+	return ids
+}
+
+// schedule makes a schedule, unless it exists.
+func (r *rig) schedule(t *testing.T, tenant, name string) {
+	t.Helper()
+	_, err := client.New(r.temporal, client.Options{}).CreateSchedule(t.Context(), client.ScheduleOptions{
+		Tenant: tenant, Name: name, Call: &client.CallInput{Tool: "todo.write"}, When: client.Timetable{Every: client.Span(24 * time.Hour)},
+	})
+	if jig.CodeOf(err) != jig.CodeConflict {
+		require.NoError(t, err)
+	}
+}
+
+// standIn is a Temporal client that knows workflows, which agree to everything at once and do nothing, schedules, and workers that answer.
 type standIn struct {
 	sdk.Client
 
+	workers   *workers
+	schedules *schedules
 	mu        sync.Mutex
 	workflows map[string]*workflowpb.WorkflowExecutionInfo
 	requests  atomic.Int64
@@ -158,8 +199,8 @@ func (s *standIn) SignalWithStartWorkflow(context.Context, string, string, any, 
 	return ran{}, nil
 }
 
-func (s *standIn) CancelWorkflow(_ context.Context, id, _ string) error {
-	_, err := s.workflow(id)
+func (s *standIn) CancelWorkflowWithOptions(_ context.Context, o sdk.CancelWorkflowOptions) error {
+	_, err := s.workflow(o.WorkflowID)
 	return err
 }
 
@@ -170,14 +211,18 @@ func (s *standIn) UpdateWorkflow(_ context.Context, o sdk.UpdateWorkflowOptions)
 	return answered{o}, nil
 }
 
-func (s *standIn) ExecuteActivity(_ context.Context, _ sdk.StartActivityOptions, activity any, _ ...any) (sdk.ActivityHandle, error) {
+func (s *standIn) ExecuteActivity(_ context.Context, _ sdk.StartActivityOptions, activity any, args ...any) (sdk.ActivityHandle, error) {
 	s.requests.Add(1)
-	if activity == protocol.ReadCatalog {
-		return done{answer: protocol.CatalogPage{Tools: []jig.Tool{{
-			Name: "todo.write", Description: "Writes a list", Permission: jig.PermissionRead, InputSchema: json.RawMessage(`{"type":"object"}`),
-		}}}}, nil
+	name, ok := activity.(string)
+	if !ok {
+		return nil, serviceerror.NewInvalidArgument("the activity has no name")
 	}
-	return done{}, nil
+	return s.workers.do(name, args), nil
+}
+
+func (s *standIn) ScheduleClient() sdk.ScheduleClient {
+	s.requests.Add(1)
+	return s.schedules
 }
 
 func (s *standIn) CheckHealth(context.Context, *sdk.CheckHealthRequest) (*sdk.CheckHealthResponse, error) {
@@ -204,28 +249,22 @@ func (a answered) answer() any {
 		return protocol.CallResult{SessionID: a.o.WorkflowID, Call: jig.CallID(1, 1), Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true}}
 	}
 	result := protocol.DecideResult{SessionID: a.o.WorkflowID, Decisions: []jig.Ruled{}}
-	if len(a.o.Args) == 1 {
-		if list, ok := a.o.Args[0].(protocol.Decisions); ok {
-			for _, d := range list.Decisions {
-				result.Decisions = append(result.Decisions, jig.Ruled{Call: d.Call, Outcome: jig.DecisionAccepted})
+	accept := func(call string) {
+		result.Decisions = append(result.Decisions, jig.Ruled{Call: call, Outcome: jig.DecisionAccepted})
+	}
+	for _, arg := range a.o.Args {
+		switch said := arg.(type) {
+		case protocol.Decisions:
+			for _, d := range said.Decisions {
+				accept(d.Call)
 			}
+		case jig.Reply:
+			accept(said.Call)
+		case jig.Reconciliation:
+			accept(said.Call)
 		}
 	}
 	return result
-}
-
-// done is an activity that has ended, with a result or without.
-type done struct {
-	sdk.ActivityHandle
-
-	answer any
-}
-
-func (d done) Get(_ context.Context, ptr any) error {
-	if d.answer == nil {
-		return nil
-	}
-	return copied(d.answer, ptr)
 }
 
 func copied(from, to any) error {

@@ -82,7 +82,9 @@ func (a *app) command(words ...string) string {
 	}
 	for _, flag := range []struct{ name, value string }{
 		{"--url", a.flags.url},
-		{"--temporal-address", a.flags.address}, {"--namespace", a.flags.namespace}, {"--task-queue", a.flags.taskQueue},
+		{"--temporal-address", a.flags.address},
+		{"--namespace", a.flags.namespace},
+		{"--task-queue", a.flags.taskQueue},
 	} {
 		if flag.value != "" {
 			all = append(all, flag.name, flag.value)

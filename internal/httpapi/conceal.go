@@ -52,6 +52,11 @@ func (x *exchange) values() []string {
 		all = append(all, list...)
 	}
 	all = append(all, x.request.Header.Get(headerKey), x.request.Header.Get(headerLastEvent))
+	for _, v := range all {
+		if !utf8.ValidString(v) { // errors that were JSON have it as it can be encoded
+			all = append(all, string([]rune(v)))
+		}
+	}
 	all = slices.DeleteFunc(all, func(v string) bool { return len(v) < concealed })
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), strings.Compare(a, b)) })
 	return slices.Compact(all)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,7 +80,7 @@ func (l *log) Follow(ctx context.Context, tenant, id string, after int64, _ int)
 			if len(list) > 0 {
 				ready = out
 				if l.again {
-					page.Events = append(list, list...)
+					page.Events = slices.Concat(list, list)
 				}
 			}
 			select {

@@ -512,6 +512,10 @@ func TestOperations_AreDeclaredInFull(t *testing.T) {
 	reads := []string{"review-approvals", "backtest-policy"} // their questions are too long for an address
 	for path, methods := range described.Paths {
 		for method, op := range methods {
+			if op.ID == "get-me" {
+				require.Empty(t, op.Scope, "everybody may ask who they are")
+				continue
+			}
 			require.Contains(t, apikey.Scopes(), op.Scope, op.ID)
 			read := method == "get" || slices.Contains(reads, op.ID)
 			require.Equal(t, read, op.Record == "", "%s %s", method, path)

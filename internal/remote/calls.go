@@ -75,7 +75,7 @@ func (c *Client) Trigger(ctx context.Context, input protocol.CallInput, id strin
 
 // WaitCall waits until a single call has its result, like [client.Client.WaitCall].
 func (c *Client) WaitCall(ctx context.Context, tenant, id string) (protocol.CallResult, error) {
-	ended, err := c.ended(ctx, tenant, id)
+	ended, err := c.ended(ctx, id)
 	if err != nil {
 		return protocol.CallResult{}, err
 	}

@@ -80,15 +80,15 @@ func (c *Client) Schedule(ctx context.Context, tenant, name string) (s client.Sc
 
 // PauseSchedule pauses a schedule, like [client.Client.PauseSchedule].
 func (c *Client) PauseSchedule(ctx context.Context, tenant, name, note string) (client.Schedule, error) {
-	return c.patchSchedule(ctx, tenant, name, "pause", note)
+	return c.patchSchedule(ctx, name, "pause", note)
 }
 
 // ResumeSchedule resumes a schedule, like [client.Client.ResumeSchedule].
 func (c *Client) ResumeSchedule(ctx context.Context, tenant, name, note string) (client.Schedule, error) {
-	return c.patchSchedule(ctx, tenant, name, "resume", note)
+	return c.patchSchedule(ctx, name, "resume", note)
 }
 
-func (c *Client) patchSchedule(ctx context.Context, tenant, name, operation, note string) (s client.Schedule, err error) {
+func (c *Client) patchSchedule(ctx context.Context, name, operation, note string) (s client.Schedule, err error) {
 	err = c.post(ctx, path("schedules", name, operation), map[string]string{"note": note}, &s)
 	return s, err
 }

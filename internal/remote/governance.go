@@ -40,7 +40,6 @@ func (c *Client) Resume(ctx context.Context, r protocol.PauseRequest) (protocol.
 }
 
 func (c *Client) pausing(ctx context.Context, address string, r protocol.PauseRequest) (result protocol.PauseResult, err error) {
-	r.Tenant, r.By = "", ""
 	err = c.post(ctx, address, struct {
 		Scope  jig.PauseScope `json:"scope"`
 		Target string         `json:"target,omitempty"`

@@ -48,12 +48,12 @@ func (c *Client) Start(ctx context.Context, o client.StartOptions) (client.Start
 
 // Result waits until a session has ended, like [client.Client.Result].
 func (c *Client) Result(ctx context.Context, tenant, id string) (protocol.PassResult, error) {
-	r, err := c.ended(ctx, tenant, id)
+	r, err := c.ended(ctx, id)
 	return protocol.PassResult{SessionID: r.SessionID, Status: r.Status, Answer: r.Answer, Reason: r.Reason, Passes: r.Passes, Error: r.Error}, err
 }
 
 // ended waits until a session has ended.
-func (c *Client) ended(ctx context.Context, tenant, id string) (r protocol.SessionResult, err error) {
+func (c *Client) ended(ctx context.Context, id string) (r protocol.SessionResult, err error) {
 	for !r.Status.Final() {
 		r = protocol.SessionResult{}
 		if err := c.get(ctx, path("sessions", id, "result"), query("wait", longWait), &r); err != nil {

@@ -36,6 +36,8 @@ func (r *run) kindOf(name string) string {
 	switch name {
 	case "parent", "session_id":
 		return "session"
+	case "kind", "name": // only in paths does a name identify something
+		return ""
 	}
 	for _, op := range r.document.Operations() {
 		if strings.Contains(op.Path, "{"+name+"}") {
@@ -48,12 +50,23 @@ func (r *run) kindOf(name string) string {
 	return ""
 }
 
+// pathKind is like kindOf, for a parameter of a path.
+func (r *run) pathKind(name string) string {
+	if name == "name" {
+		return "document"
+	}
+	return r.kindOf(name)
+}
+
 // kinds lists the kinds of ids that an operation takes in its path, its query and its body. Ids of calls count only together with their
 // session, which the path has.
 func (r *run) kinds(op *Operation) []string {
 	set := map[string]bool{}
 	for _, p := range op.Parameters {
-		if p.In == "path" || p.In == "query" {
+		switch p.In {
+		case "path":
+			set[r.pathKind(p.Name)] = true
+		case "query":
 			set[r.kindOf(p.Name)] = true
 		}
 	}
@@ -76,7 +89,12 @@ func (r *run) request(op *Operation, id func(kind string) string) prepared {
 	path, query := op.Path, url.Values{}
 	for _, p := range op.Parameters {
 		kind := r.kindOf(p.Name)
+		if p.In == "path" {
+			kind = r.pathKind(p.Name)
+		}
 		switch {
+		case p.In == "path" && kind == "":
+			path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(fmt.Sprint(r.document.Sample(p.Schema))))
 		case p.In == "path" && kind == "tool" && len(r.ids["tool"]) == 0:
 			path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(r.Tool))
 		case p.In == "path":
@@ -112,18 +130,18 @@ type answer struct {
 	body    []byte
 }
 
-// requestID matches what is different in each answer.
-var requestID = regexp.MustCompile(`"request_id":"[^"]*"`)
+// newID matches the ids that are different in each answer: those of requests, and of sessions that a request starts without naming them.
+var newID = regexp.MustCompile(`"(request_id":"req_|session_id":"ses_)[^"]*"`)
 
-// said returns the body without what is different in each answer, cut.
-func (a answer) said() string {
-	body := requestID.ReplaceAll(a.body, []byte(`"request_id":""`))
-	return jig.Cut(string(body), 400)
-}
+// plain returns the body without what is different in each answer.
+func (a answer) plain() []byte { return newID.ReplaceAll(a.body, []byte(`"$1"`)) }
+
+// said returns the plain body, cut.
+func (a answer) said() string { return jig.Cut(string(a.plain()), 400) }
 
 // differs returns how an answer differs from another one, apart from what is different in each; empty if it does not.
 func (a answer) differs(b answer) string {
-	if a.status != b.status || !bytes.Equal(requestID.ReplaceAll(a.body, nil), requestID.ReplaceAll(b.body, nil)) {
+	if a.status != b.status || !bytes.Equal(a.plain(), b.plain()) {
 		return fmt.Sprintf("%d %s instead of %d %s", b.status, b.said(), a.status, a.said())
 	}
 	names := map[string]bool{}
@@ -134,6 +152,9 @@ func (a answer) differs(b answer) string {
 	}
 	for _, name := range []string{"Date", "X-Request-Id"} {
 		delete(names, name)
+	}
+	if a.status == http.StatusCreated || a.status == http.StatusAccepted { // the address of a new session
+		delete(names, "Location")
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if !slices.Equal(a.headers[name], b.headers[name]) {
