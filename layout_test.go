@@ -110,7 +110,7 @@ func arrows() map[string][]string {
 			"internal/entity/retype", "internal/jsonpath", "internal/outbound", "internal/pattern", "internal/preview", "internal/schema", "internal/suggest",
 			"internal/toolname", "internal/workdir", "spec", "tools",
 		},
-		"internal/builtin/changes": {".", "internal/approval", "internal/bundle", "internal/preview", "internal/tenancy", "spec"},
+		"internal/builtin/changes": {".", "internal/approval", "internal/bundle", "internal/entity", "internal/preview", "internal/tenancy", "spec"},
 		// These packages connect plans with stored entities. Like the rest of internal/plan, they know no built-in tools.
 		"internal/plan/thin": {
 			".", "internal/entity", "internal/entity/guarded", "internal/expr", "internal/plan", "internal/plan/docpreview", "internal/protocol",

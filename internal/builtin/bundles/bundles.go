@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/builtin/changes"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/toolname"
@@ -36,8 +37,7 @@ type Store interface {
 	Bundles(ctx context.Context, tenant string) ([]bundle.Bundle, error)
 	// EntityCounts returns the number of a tenant's entities by type.
 	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
-	// DocumentAt returns the body of a version of a document that the tenant sees.
-	DocumentAt(ctx context.Context, tenant, kind, name, version string) (body []byte, err error)
+	changes.Documents
 }
 
 // Options are the settings of the tools; all are required.

@@ -41,7 +41,8 @@ func (o Options) previewInstall(ctx context.Context, inv jig.Invocation, in Inst
 	return o.planned(ctx, inv.Tenant, shelf, plan, b.Documents).Preview(what)
 }
 
-// previewRemove shows which documents are taken out of use, and what guards less afterwards.
+// previewRemove shows which documents are taken out of use, what guards less afterwards, and which other documents use them or the bundle's
+// tools.
 func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named) (jig.Preview, error) {
 	shelf, err := o.Store.Shelf(ctx, inv.Tenant, in.Name, nil)
 	if err != nil {
@@ -51,7 +52,15 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Named
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	p, err := o.planned(ctx, inv.Tenant, shelf, plan, nil).Preview("Removes " + in.Name + " " + shelf.Before.Version)
+	known, err := o.Known(ctx, inv.Tenant, in.Name)
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	planned := o.planned(ctx, inv.Tenant, shelf, plan, nil)
+	if planned.Users, err = changes.ReadUsers(ctx, o.Store, inv.Tenant, known, o.KindOf); err != nil {
+		return jig.Preview{}, err
+	}
+	p, err := planned.Preview("Removes " + in.Name + " " + shelf.Before.Version)
 	if err != nil {
 		return p, err
 	}

@@ -137,6 +137,17 @@ func (s *shelf) EntityCounts(context.Context, string) ([]entity.Count, error) {
 	return list, nil
 }
 
+func (s *shelf) CurrentDocuments(_ context.Context, _, kind string) ([]bundle.DocumentVersion, error) {
+	var list []bundle.DocumentVersion
+	for key, held := range s.current {
+		if key.Kind == kind {
+			list = append(list, held.DocumentVersion)
+		}
+	}
+	slices.SortFunc(list, func(a, b bundle.DocumentVersion) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
 func (s *shelf) DocumentAt(_ context.Context, _, kind, name, version string) ([]byte, error) {
 	body, ok := s.bodies[bundle.DocumentVersion{Kind: kind, Name: name, Version: version}]
 	if !ok {

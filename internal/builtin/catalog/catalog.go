@@ -29,8 +29,7 @@ type Store interface {
 	Shelf(ctx context.Context, tenant, bundle string, documents []bundle.Key) (*bundle.Shelf, error)
 	// EntityCounts returns the number of a tenant's entities by type.
 	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
-	// DocumentAt returns the body of a version of a document that the tenant sees.
-	DocumentAt(ctx context.Context, tenant, kind, name, version string) (body []byte, err error)
+	changes.Documents
 }
 
 // Options are the settings of the tools.

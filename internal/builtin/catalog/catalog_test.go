@@ -26,6 +26,8 @@ type shelf struct {
 	types map[string]string
 	// albums is "come" if an album appears between the check and the registration, and "here" if there is one.
 	albums string
+	// known adds to the tenant's catalog.
+	known func(*spec.Catalogue)
 	// late, unless nil, changes the shelf immediately before it changes.
 	late func()
 }
@@ -97,6 +99,17 @@ func (s *shelf) EntityCounts(context.Context, string) ([]entity.Count, error) {
 	return counts, nil
 }
 
+func (s *shelf) CurrentDocuments(_ context.Context, _, kind string) ([]bundle.DocumentVersion, error) {
+	var list []bundle.DocumentVersion
+	for key, held := range s.has.Current {
+		if key.Kind == kind {
+			list = append(list, held.DocumentVersion)
+		}
+	}
+	slices.SortFunc(list, func(a, b bundle.DocumentVersion) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
 func (s *shelf) DocumentAt(_ context.Context, _, kind, name, version string) ([]byte, error) {
 	body, ok := s.bodies[bundle.DocumentVersion{Kind: kind, Name: name, Version: version}]
 	if !ok {
@@ -122,7 +135,11 @@ func (s *shelf) kit(t *testing.T) *tooltest.Kit {
 			return *doc.EntityType, true, nil
 		},
 		Known: func(context.Context, string) (spec.Catalogue, error) {
-			return spec.Catalogue{Tools: []jig.Tool{{Name: "file.read", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Specs: []spec.Execution{}}, nil
+			known := spec.Catalogue{Tools: []jig.Tool{{Name: "file.read", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Specs: []spec.Execution{}}
+			if s.known != nil {
+				s.known(&known)
+			}
+			return known, nil
 		},
 	})...)
 	kit.Invocation.Tenant = "acme"
@@ -312,6 +329,54 @@ func TestRemove_TakesDocumentsOutOfUse(t *testing.T) {
 	require.Equal(t, jig.CodeNotFound, kit.Fail(catalog.RemoveTool, names).Code)
 	require.Contains(t, kit.Preview(catalog.RemoveTool, names).Missing, "the tenant has no document")
 	require.True(t, put(t, s, catalog.File{Path: "shop.yaml", Body: watching}).Success, "its versions are kept")
+}
+
+const reader = `---
+name: reader
+description: Reads files aloud. Use it when somebody cannot see.
+model: script/reader
+tools: [acme.readIt, file.read, no.such]
+script:
+  rules: [{answer: done}]
+---
+`
+
+const twice = `kind: composition
+name: acme.readTwice
+description: Reads a file twice. Use it when once is not enough.
+input_schema: {type: object, required: [path], properties: {path: {type: string}}}
+steps:
+  - {id: first, tool: acme.readIt, input: {path: "${input.path}"}}
+  - {id: second, tool: acme.readIt, input: {path: "${input.path}"}}
+`
+
+// The preview names the documents that stay and use one that is removed, and no problem that they have already.
+func TestPreviewRemove_NamesTheUsers(t *testing.T) {
+	t.Parallel()
+	s := newShelf()
+	result := put(t, s,
+		catalog.File{Path: "read.yaml", Body: good}, catalog.File{Path: "twice.yaml", Body: twice}, catalog.File{Path: "reader.md", Body: reader})
+	require.True(t, result.Success, "%+v", result.Error)
+	s.known = func(c *spec.Catalogue) {
+		c.Agents = []string{"reader"}
+		for _, body := range []string{good, twice} {
+			doc, problems := spec.Load("x.yaml", []byte(body))
+			require.Empty(t, problems.Errors())
+			c.Specs, c.Tools = append(c.Specs, *doc.Execution), append(c.Tools, doc.Execution.Tool)
+		}
+	}
+	one := catalog.Named{Kind: "composition", Name: "acme.readIt"}
+	shown := s.kit(t).Preview(catalog.RemoveTool, catalog.Names{Documents: []catalog.Named{one}})
+	require.Equal(t, "Removes documents: 1 removed; BREAKS 2 documents", shown.Title, "%+v", shown)
+	require.Equal(t, []string{
+		`BREAKS: agent reader: there is no tool "acme.readIt"`,
+		`BREAKS: composition acme.readTwice: there is no tool "acme.readIt"`,
+	}, shown.Changes[:2])
+
+	together := catalog.Names{Documents: []catalog.Named{one, {Kind: "composition", Name: "acme.readTwice"}, {Kind: "agent", Name: "reader"}}}
+	require.Equal(t, "Removes documents: 3 removed", s.kit(t).Preview(catalog.RemoveTool, together).Title)
+	user := catalog.Names{Documents: []catalog.Named{{Kind: "composition", Name: "acme.readTwice"}}}
+	require.Equal(t, "Removes documents: 1 removed", s.kit(t).Preview(catalog.RemoveTool, user).Title)
 }
 
 func TestRemove_LeavesWhatBelongsToOthers(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/builtin/changes"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/spec"
 )
@@ -64,7 +65,7 @@ func (o Options) keys(in Names) ([]bundle.Key, error) {
 	return keys, nil
 }
 
-// previewRemove shows which documents go out of use, what takes their place, and what guards less afterwards.
+// previewRemove shows which documents go out of use, what takes their place, what guards less afterwards, and which other documents use them.
 func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Names) (jig.Preview, error) {
 	keys, err := o.keys(in)
 	if err != nil {
@@ -78,7 +79,15 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Names
 	if err != nil {
 		return jig.Preview{}, err
 	}
-	p, err := o.planned(ctx, inv.Tenant, shelf, plan, nil).Preview("Removes documents")
+	known, err := o.Known(ctx, inv.Tenant)
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	planned := o.planned(ctx, inv.Tenant, shelf, plan, nil)
+	if planned.Users, err = changes.ReadUsers(ctx, o.Store, inv.Tenant, known, o.KindOf); err != nil {
+		return jig.Preview{}, err
+	}
+	p, err := planned.Preview("Removes documents")
 	if err != nil {
 		return p, err
 	}

@@ -22,7 +22,7 @@ const (
 // List collects changes of documents.
 type List struct {
 	added, changed, removed, kept, unchanged []string
-	looser, check, diffs                     []string
+	looser, check, breaks, diffs             []string
 }
 
 // Put adds a document that is registered. before is the body that is current now; nil if there is none.
@@ -89,6 +89,9 @@ func (l *List) Preview(what string) jig.Preview {
 	for _, why := range l.check {
 		p.Changes = append(p.Changes, checkWord+why)
 	}
+	for _, why := range l.breaks {
+		p.Changes = append(p.Changes, breaksWord+why)
+	}
 	for _, part := range l.parts() {
 		if len(part.names) > 0 {
 			p.Changes = append(p.Changes, part.word+": "+strings.Join(part.names, ", "))
@@ -125,6 +128,9 @@ func (l *List) count() string {
 	}
 	if n := len(l.check); n > 0 {
 		text += "; " + plural(n, "change") + " to CHECK"
+	}
+	if n := len(l.breaks); n > 0 {
+		text += "; BREAKS " + plural(n, "document")
 	}
 	return text
 }

@@ -35,6 +35,8 @@ type Planned struct {
 	// Documents are the documents of the call, if it has any, and KindOf returns the name under which the store keeps them.
 	Documents []spec.Document
 	KindOf    func(kind spec.Kind) string
+	// Users are the documents to look for uses of those removed; nil if the change removes none.
+	Users *Users
 	// Body returns the stored body of a version that the tenant sees.
 	Body func(d bundle.DocumentVersion) ([]byte, error)
 }
@@ -64,6 +66,7 @@ func (l *List) planned(p Planned) error {
 			return err
 		}
 	}
+	gone := map[bundle.Key]bool{}
 	for _, d := range p.Plan.Removed {
 		if shared, there := p.Shelf.Shared[d.Key()]; there {
 			if err := l.give(p, shared, "all tenants have it"); err != nil {
@@ -76,6 +79,10 @@ func (l *List) planned(p Planned) error {
 			return err
 		}
 		l.Remove(d.Kind, d.Name, body)
+		gone[d.Key()] = true
+	}
+	if p.Users != nil {
+		l.breaks = p.Users.broken(gone, p.Shelf.Name, p.KindOf)
 	}
 	for _, h := range p.Plan.Kept {
 		why := "the tenant has registered it, too"
