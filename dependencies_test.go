@@ -62,6 +62,7 @@ func purposes() map[string]string {
 		"go.yaml.in/yaml/v4":                                       "The maintained YAML parser, with positions, depth limits and a replaceable check of aliases.",
 		"golang.org/x/mod":                                         "Reads `go.mod` files and compares versions as the `go` command does.",
 		"golang.org/x/net":                                         "Character encodings of web pages, and which HTTP headers are valid.",
+		"golang.org/x/oauth2":                                      "The client of logins with a browser and with the command line: authorization codes with PKCE, and codes for devices.",
 		"golang.org/x/sync":                                        "Groups of tasks that end with the first error.",
 		"golang.org/x/term":                                        "Tells whether a terminal is attached.",
 		"golang.org/x/text":                                        "The printer that the schema validator needs for its messages, and the Unicode forms in which texts are compared.",

@@ -58,6 +58,8 @@ func arrows() map[string][]string {
 		// What API keys look like and allow. Only the server and its store know them.
 		"internal/identity/apikey": {"."},
 		"internal/identity/vouch":  {".", "internal/protocol"},
+		// Logins with a browser. Only the server and its store know them.
+		"internal/identity/login": {},
 		// What identity providers say about people. Only the server knows them.
 		"internal/identity/openid": {"."},
 		"internal/audit":           {".", "internal/identity", "internal/jsontext"},
@@ -125,7 +127,7 @@ func arrows() map[string][]string {
 		"internal/notify":  {".", "internal/approval", "internal/jsontext", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/confine", "internal/entity",
-			"internal/identity", "internal/identity/apikey", "internal/identity/vouch", "internal/ledger", "internal/livetext", "internal/plan", "internal/preview", "internal/protocol",
+			"internal/identity", "internal/identity/apikey", "internal/identity/login", "internal/identity/vouch", "internal/ledger", "internal/livetext", "internal/plan", "internal/preview", "internal/protocol",
 			"internal/ratelimit",
 			"internal/stored", "internal/suggest",
 		},
@@ -153,8 +155,8 @@ func arrows() map[string][]string {
 		"internal/scaffold/shop":    {".", "tools"},
 		// The operations of the HTTP interface are thin: they know the client and what it sends, and neither the engine nor the store.
 		"internal/httpapi": {
-			".", "client", "internal/audit", "internal/cache", "internal/identity/apikey", "internal/identity/openid", "internal/jsontext", "internal/protocol",
-			"internal/tenancy", "internal/toolname",
+			".", "client", "internal/audit", "internal/cache", "internal/identity/apikey", "internal/identity/login", "internal/identity/openid", "internal/jsontext",
+			"internal/protocol", "internal/tenancy", "internal/toolname",
 		},
 		// Tests of a running server from outside, which know nothing but its OpenAPI document.
 		"internal/selfcheck": {"."},

@@ -131,6 +131,7 @@ func (o *options) startServer(ctx context.Context, r *running, logger *slog.Logg
 	if err != nil {
 		return err
 	}
+	settings.DevLogin = settings.PublicURL == "" && !settings.BehindProxy
 	began := time.Now()
 	o.progress("starting the server", 0)
 	r.key, _, err = server.ReplaceAPIKey(ctx, settings, logger, apikey.Key{

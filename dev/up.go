@@ -100,7 +100,7 @@ func (o *options) announce(r *running) {
 		fmt.Fprintf(&b, "  Web UI      %s\n  sessions    %s/namespaces/%s/workflows?query=%s\n", ui, ui, r.Namespace(), url.QueryEscape(sessionsQuery))
 	}
 	if r.server != nil {
-		fmt.Fprintf(&b, "  HTTP API    %s\n", r.server.URL())
+		fmt.Fprintf(&b, "  HTTP API    %[1]s\n  log in      %[1]s/v1/login (development: everybody may be anybody)\n", r.server.URL())
 	}
 	fmt.Fprintf(&b, "  settings    %s\n", filepath.Join(r.DataDir(), "dev.env"))
 	jig, built := "go run ./cmd/jig", besides()

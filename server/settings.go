@@ -61,6 +61,8 @@ type Settings struct {
 	RatePerKey, RatePerAddress int
 	// MetricsAddress is the host:port that serves metrics; empty serves none.
 	MetricsAddress string
+	// DevLogin lets everybody log in with a browser as whomever they say they are. No variable sets it: it is for jig-dev alone.
+	DevLogin bool
 	// Providers are the identity providers whose tokens count; none by default.
 	Providers []openid.Binding
 	// Permissions are those of everybody in tenants without a document.
@@ -167,6 +169,10 @@ func (s Settings) check() error {
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		return jig.Errorf(jig.CodeInvalidInput, "a certificate and its key belong together").WithField(EnvTLSCert).
 			WithHint("set both " + EnvTLSCert + " and " + EnvTLSKey)
+	}
+	if s.DevLogin && (!loopback(host) || s.PublicURL != "" || s.BehindProxy) {
+		return jig.Errorf(jig.CodeInvalidInput, "a server with development logins must not be reachable by others").WithField(EnvAddress).
+			WithHint("use an address like " + defaultAddress + ", without " + EnvPublicURL + " and " + EnvBehindProxy)
 	}
 	if err := s.checkPublicURL(); err != nil || loopback(host) {
 		return err

@@ -49,6 +49,16 @@ func TestStart_RefusesUnsafeSettings(t *testing.T) {
 			require.Equal(t, jig.CodeUnavailable, jig.CodeOf(err), "%s: it got as far as the database: %v", name, err)
 		}
 	}
+	for name, environ := range map[string][]string{
+		"a public address": {"JIG_HTTP_ADDR=:0", "JIG_TLS_CERT=a", "JIG_TLS_KEY=b", "JIG_PUBLIC_URL=https://jig.example.com"}, "a public name": {"JIG_PUBLIC_URL=https://jig.example.com"},
+		"a proxy": {"JIG_BEHIND_PROXY=1"},
+	} {
+		s, err := read(t, append(environ, database)...)
+		require.NoError(t, err, name)
+		s.DevLogin = true
+		_, err = server.Start(t.Context(), s, slog.New(slog.DiscardHandler))
+		require.ErrorContains(t, err, "development logins", name)
+	}
 	_, err := read(t, "JIG_BEHIND_PROXY=perhaps")
 	require.Equal(t, "JIG_BEHIND_PROXY", jig.AsError(err).Field)
 }

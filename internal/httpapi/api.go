@@ -15,8 +15,14 @@ import (
 type Options struct {
 	Engine Engine
 	Keys   Keys
-	// Providers check access tokens; nil if no identity provider is configured.
+	// Providers check access tokens and log people in; nil if no identity provider is configured.
 	Providers Providers
+	// Logins are the logins of people with a browser.
+	Logins Logins
+	// DevLogin lets everybody log in as whomever they say they are. It is for a server that only its own machine can reach.
+	DevLogin bool
+	// PublicURL is the address of the server for browsers; empty means that it follows from the request's host.
+	PublicURL string
 	Tenants   Tenants
 	Log       Log
 	// Vouches reports that the server signs statements about the principals of requests.
@@ -45,6 +51,8 @@ type API struct {
 	leases  leases
 	// byKey and byAddress limit the rate of requests.
 	byKey, byAddress *limiter
+	// crossOrigin recognizes requests from pages of others.
+	crossOrigin *http.CrossOriginProtection
 	// drained is closed when the server stops, so that streams and waiting requests end.
 	drained chan struct{}
 	drain   sync.Once
@@ -64,11 +72,13 @@ func New(o Options) *API {
 	a := &API{
 		options: o, mux: http.NewServeMux(), leases: leases{held: map[*lease]struct{}{}}, drained: make(chan struct{}),
 		byKey: newLimiter(o.RatePerKey), byAddress: newLimiter(o.RatePerAddress),
+		crossOrigin: http.NewCrossOriginProtection(),
 	}
 	replaceErrors()
 	a.huma = humago.New(a.mux, settings())
 	a.register()
 	a.serveDocument()
+	a.serveLogins()
 	a.mux.HandleFunc("GET /healthz", a.health)
 	a.mux.HandleFunc("GET /readyz", a.ready)
 	a.mux.HandleFunc("/", a.unknown)

@@ -35,6 +35,8 @@ const (
 const (
 	kindAPIKey      = "api_key"
 	kindAccessToken = "access_token"
+	kindLogin       = "login"
+	kindDevLogin    = "dev_login"
 )
 
 // caller describes for whom a request acts, by its credential and by the tenant's document. It is made in one place,
@@ -51,7 +53,7 @@ type caller struct {
 	holds jig.Principal
 	// name is the principal's name for people.
 	name string
-	// signed holds the identity provider's claims; nil for other credentials.
+	// signed holds the identity provider's claims, of now or of the login; nil for other credentials.
 	signed *openid.Identity
 	// scopes are the scopes of the credential, and roles the principal's roles.
 	scopes, roles []string
@@ -82,8 +84,8 @@ func (a *API) authenticate(scope string) func(ctx huma.Context, next func(huma.C
 			switch {
 			case p.Status == http.StatusUnauthorized:
 				a.options.Observer.Refused(reasonCredential)
-			case p.Reason == reasonDisabled:
-				a.options.Observer.Refused(reasonDisabled)
+			case p.Reason == reasonDisabled, p.Reason == reasonOrigin:
+				a.options.Observer.Refused(p.Reason)
 			}
 			a.refuse(w, r, p)
 			return
@@ -132,23 +134,39 @@ func (a *API) credential(ctx context.Context, r *http.Request) (caller, error) {
 	refused := failed(http.StatusUnauthorized, jig.Errorf(jig.CodeNotPermitted, "the request has no valid credential").WithReason(reasonCredential).
 		WithHint("send Authorization: Bearer and an API key or an access token; `jig api-key create` makes a key"))
 	refused.headers.Set("WWW-Authenticate", `Bearer realm="jig"`)
-	headers := r.Header.Values("Authorization")
-	if len(headers) != 1 {
+	c, known, err := a.identify(ctx, r)
+	if !known {
 		return caller{}, refused
 	}
-	scheme, text, _ := strings.Cut(headers[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return caller{}, refused
-	}
-	c, err := a.bearer(ctx, text)
 	if err == nil {
 		err = a.complete(ctx, &c)
 	}
-	if code := jig.CodeOf(err); code == jig.CodeNotFound || code == jig.CodeNotPermitted && jig.AsError(err).Reason != reasonDisabled {
+	if code := jig.CodeOf(err); code == jig.CodeNotFound || code == jig.CodeNotPermitted && !slices.Contains([]string{reasonDisabled, reasonOrigin}, jig.AsError(err).Reason) {
 		a.options.Logger.InfoContext(ctx, "a credential was refused", slog.String("request_id", exchangeOf(ctx).id), slog.String("why", jig.AsError(err).Message))
 		return caller{}, refused
 	}
 	return c, err
+}
+
+// identify returns the caller of a request's only credential, as far as the credential tells. known is false if there is none, or more than one
+// of the same kind. A cookie counts only without a header, because browsers send cookies on their own.
+func (a *API) identify(ctx context.Context, r *http.Request) (c caller, known bool, err error) {
+	headers := r.Header.Values("Authorization")
+	if cookie, ok := cookieOf(r, cookieLogin); ok && len(headers) == 0 {
+		if c, err = a.loggedIn(ctx, cookie); err == nil {
+			err = a.sameOrigin(r)
+		}
+		return c, true, err
+	}
+	if len(headers) != 1 {
+		return caller{}, false, nil
+	}
+	scheme, text, _ := strings.Cut(headers[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return caller{}, false, nil
+	}
+	c, err = a.bearer(ctx, text)
+	return c, true, err
 }
 
 // bearer returns the caller of an API key or an access token, as far as the credential tells. The error is NOT_FOUND or NOT_PERMITTED if it
@@ -185,7 +203,7 @@ func (a *API) complete(ctx context.Context, c *caller) error {
 	}
 	c.holds = settings.Effective(c.principal)
 	c.roles = settings.RolesOf(c.holds)
-	if c.signed != nil {
+	if c.kind != kindAPIKey {
 		c.scopes = scopesOf(c.holds)
 	}
 	return nil

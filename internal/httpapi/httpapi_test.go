@@ -230,7 +230,9 @@ func (s *site) open(method, path, body string, headers ...string) (reply, io.Rea
 	s.t.Cleanup(cancel)
 	request, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	require.NoError(s.t, err)
-	request.Header.Set("Authorization", "Bearer "+s.key)
+	if s.key != "" {
+		request.Header.Set("Authorization", "Bearer "+s.key)
+	}
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
 	}

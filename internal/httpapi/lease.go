@@ -87,12 +87,15 @@ func (a *API) Run(ctx context.Context) {
 
 // checkLeases ends the requests whose credentials are no longer valid.
 func (a *API) checkLeases(ctx context.Context) error {
-	var keys []string
+	var keys, logins []string
 	disabled := map[string]func(id string) bool{}
 	callers := a.leases.callers()
 	for _, c := range callers {
 		if c.kind == kindAPIKey && !slices.Contains(keys, c.id) {
 			keys = append(keys, c.id)
+		}
+		if c.cookied() && !slices.Contains(logins, c.id) {
+			logins = append(logins, c.id)
 		}
 		if disabled[c.tenant] != nil {
 			continue
@@ -106,21 +109,33 @@ func (a *API) checkLeases(ctx context.Context) error {
 	if len(callers) == 0 {
 		return nil
 	}
-	var valid []string
-	if len(keys) > 0 {
-		var err error
-		if valid, err = a.options.Keys.ValidAPIKeys(ctx, keys); err != nil {
-			return err
-		}
+	valid, err := a.valid(ctx, keys, logins)
+	if err != nil {
+		return err
 	}
 	a.leases.end(func(c caller) bool {
 		gone := disabled[c.tenant]
 		if gone == nil { // it came meanwhile, and is checked the next time
 			return true
 		}
-		return !gone(c.principal.ID) && (c.kind != kindAPIKey || !slices.Contains(keys, c.id) || slices.Contains(valid, c.id))
+		asked := c.kind == kindAPIKey && slices.Contains(keys, c.id) || c.cookied() && slices.Contains(logins, c.id)
+		return !gone(c.principal.ID) && (!asked || slices.Contains(valid, c.id))
 	})
 	return nil
+}
+
+// valid returns those of the given API keys and logins that are valid now. Their ids are random, so none is the id of two.
+func (a *API) valid(ctx context.Context, keys, logins []string) (valid []string, err error) {
+	if len(keys) > 0 {
+		if valid, err = a.options.Keys.ValidAPIKeys(ctx, keys); err != nil {
+			return nil, err
+		}
+	}
+	if len(logins) == 0 {
+		return valid, nil
+	}
+	more, err := a.options.Logins.ValidLogins(ctx, logins)
+	return append(valid, more...), err
 }
 
 // patiently returns a context for work that waits: it ends after a time, when the credential loses its validity, and when the server stops.

@@ -24,7 +24,7 @@ type me struct {
 
 // credential describes the credential of a request.
 type credential struct {
-	Kind      string     `json:"kind" enum:"api_key,access_token"`
+	Kind      string     `json:"kind" enum:"api_key,access_token,login,dev_login"`
 	ID        string     `json:"id"`
 	Name      string     `json:"name,omitempty" doc:"What the credential is for"`
 	Scopes    []string   `json:"scopes" doc:"What the credential allows"`

@@ -74,7 +74,7 @@ func add[I, O any](a *API, o operation, do func(ctx context.Context, in *I) (*O,
 	op := huma.Operation{
 		OperationID: o.id, Method: o.method, Path: o.path, Tags: []string{o.tag}, Summary: o.does, Description: o.details, DefaultStatus: o.status,
 		MaxBodyBytes: MaxBody, BodyReadTimeout: bodyTimeout, Errors: everywhere(), Responses: map[string]*huma.Response{},
-		Security:    []map[string][]string{{kindAPIKey: {}}, {kindAccessToken: {}}},
+		Security:    []map[string][]string{{kindAPIKey: {}}, {kindAccessToken: {}}, {kindLogin: {}}},
 		Middlewares: huma.Middlewares{a.authenticate(o.scope)},
 	}
 	if o.scope != "" {

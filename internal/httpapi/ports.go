@@ -3,11 +3,13 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"net/url"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/login"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
@@ -123,10 +125,26 @@ func (nobody) Refused(string)                       {}
 func (nobody) StreamOpened()                        {}
 func (nobody) StreamClosed()                        {}
 
-// Providers check the access tokens of identity providers.
+// Providers check what identity providers say about people.
 type Providers interface {
 	// AccessToken returns what a token says. A token that does not count is NOT_PERMITTED.
 	AccessToken(ctx context.Context, raw string) (openid.Identity, error)
+	// BeginLogin begins a login with a browser: it returns a cookie for the browser, and the address to which the browser must go. tenant may be
+	// empty if there is only one provider.
+	BeginLogin(ctx context.Context, tenant, callback, returnTo string) (cookie, address string, err error)
+	// FinishLogin completes a login. One that does not count is NOT_PERMITTED, reason login.
+	FinishLogin(ctx context.Context, cookie string, query url.Values) (openid.LoggedIn, error)
+}
+
+// Logins stores the logins of people with a browser.
+type Logins interface {
+	// CreateLogin stores a login with the hash of its cookie. It is a CONFLICT if the attempt had a login before.
+	CreateLogin(ctx context.Context, l login.Login, hash, attempt []byte) (login.Login, error)
+	// Login returns the valid login with an id and a hash, or NOT_FOUND.
+	Login(ctx context.Context, id string, hash []byte) (login.Login, error)
+	// ValidLogins returns those of the given logins that are valid now.
+	ValidLogins(ctx context.Context, ids []string) ([]string, error)
+	EndLogin(ctx context.Context, tenant, id string) error
 }
 
 // Tenants reads the settings of tenants. A change takes effect within a second.

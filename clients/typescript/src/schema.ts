@@ -1038,7 +1038,7 @@ export interface components {
             expires_at?: string;
             id: string;
             /** @enum {string} */
-            kind: "api_key" | "access_token";
+            kind: "api_key" | "access_token" | "login" | "dev_login";
             /** @description What the credential is for */
             name?: string;
             /** @description What the credential allows */

@@ -32,6 +32,8 @@ type provider struct {
 	key     *rsa.PrivateKey
 	fetches atomic.Int64
 	broken  atomic.Bool
+	// exchange answers the requests for tokens.
+	exchange func(r *http.Request) (status int, body map[string]any)
 }
 
 func newProvider(t *testing.T) *provider {
@@ -42,6 +44,12 @@ func newProvider(t *testing.T) *provider {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, map[string]any{"issuer": p.url, "jwks_uri": p.url + "/keys", "authorization_endpoint": p.url + "/auth", "token_endpoint": p.url + "/token"})
+	})
+	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
+		status, body := p.exchange(r)
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(body) //nolint:errcheck // the client is gone
 	})
 	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
 		p.fetches.Add(1)
