@@ -13,52 +13,31 @@ import (
 	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/schema"
 )
 
-// Store is the database access that the activities need, grouped by subject. One value may serve several subjects. LimitStore may
-// be nil if no budgets and no rate limits are used, and Texts if nobody follows what models write.
-type Store struct {
-	Sessions
-	Passes
-	Ledger
-	Approvals
-	EventLog
-	Texts
-	Artifacts
-	Views
-	Documents
-	Frames
-	GrantStore
-	PauseStore
-	Audits
-	Reviews
-	TextStore
-	LimitStore
-	Proofs
-}
-
 // Deps holds the dependencies of the activities. Runs, Bundles, Logger and Now may be left out; all others are required. Without Runs the
 // sweeper closes no sessions and workflows are not told about late settlements. Without Bundles no tenant has bundles.
 type Deps struct {
-	Store       Store
-	Catalogue   Catalogue
-	Policy      Policy
-	Model       Model
+	Store       ports.Store
+	Catalogue   ports.Catalogue
+	Policy      ports.Policy
+	Model       ports.Model
 	Expressions *expr.Engine
-	Composer    Composer
-	Extractor   Extractor
+	Composer    ports.Composer
+	Extractor   ports.Extractor
 	Schemas     schema.Checker
-	Tenants     Tenants
-	Runs        Runs
-	Bundles     Bundles
+	Tenants     ports.Tenants
+	Runs        ports.Runs
+	Bundles     ports.Bundles
 	// Servers may be nil: then no server's statement about a principal counts.
-	Servers Servers
+	Servers ports.Servers
 	// Budgets may be nil: then calls of tools cost nothing, and no session waits for a budget.
-	Budgets Budgets
+	Budgets ports.Budgets
 	// RateLimits may be nil: then no call waits for a rate limit.
-	RateLimits RateLimits
+	RateLimits ports.RateLimits
 	// EntityStatus returns the state of the latest extraction of an entity, or NOT_FOUND if the tenant has no entity with that id.
 	EntityStatus func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	// ParseAgent reads an agent document. Errors carry line, path and hint.
@@ -71,26 +50,26 @@ type Deps struct {
 
 // Activities implements the engine's activities. Register it with a worker, and register RunTool again under the name of each tool.
 type Activities struct {
-	store        Store
-	catalogue    Catalogue
-	policy       Policy
-	model        Model
+	store        ports.Store
+	catalogue    ports.Catalogue
+	policy       ports.Policy
+	model        ports.Model
 	pace         pace
 	expressions  *expr.Engine
-	composer     Composer
-	extractor    Extractor
+	composer     ports.Composer
+	extractor    ports.Extractor
 	contracts    *cache.Cache[contractKey, contract]
 	callers      *cache.Cache[string, *atomic.Bool]
 	entityStatus func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	parseAgent   func(document string, body []byte) (jig.Agent, error)
 	schemas      schema.Checker
-	tenants      Tenants
+	tenants      ports.Tenants
 	grants       *policy.Grants
-	runs         Runs
-	bundles      Bundles
-	servers      Servers
-	budgets      Budgets
-	rates        RateLimits
+	runs         ports.Runs
+	bundles      ports.Bundles
+	servers      ports.Servers
+	budgets      ports.Budgets
+	rates        ports.RateLimits
 	logger       *slog.Logger
 	now          func() time.Time
 }

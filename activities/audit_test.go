@@ -14,12 +14,13 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // auditLedger is a store of one tenant's audit rows. It implements nothing else.
 type auditLedger struct {
-	activities.Store
+	ports.Store
 
 	rows   []audit.Row
 	asked  []string

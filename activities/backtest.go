@@ -5,16 +5,9 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
-
-// Backtester evaluates recorded calls against a policy that is not in force. A Policy may implement it.
-type Backtester interface {
-	// Backtest evaluates recorded calls twice: with the tenant's current policies, and with document, the text of a policy that replaces
-	// the one of the same name or is added. It returns one result for each call, in the same order, and changes nothing. If the document
-	// cannot be read, it returns INVALID_INPUT.
-	Backtest(ctx context.Context, tenant, document string, calls []ledger.RecordedCall) ([]protocol.BacktestResult, error)
-}
 
 // These limits apply to a page: how many calls it covers, and how many rules a result names.
 const (
@@ -30,7 +23,7 @@ func (a *Activities) Backtest(ctx context.Context, in protocol.BacktestRequest) 
 
 func (a *Activities) backtest(ctx context.Context, in protocol.BacktestRequest) (protocol.BacktestPage, error) {
 	page := protocol.BacktestPage{Results: []protocol.BacktestResult{}, Tally: []protocol.BacktestCount{}}
-	tester, ok := a.policy.(Backtester)
+	tester, ok := a.policy.(ports.Backtester)
 	if !ok {
 		return page, jig.Errorf(jig.CodeUnavailable, "this worker's policy does not support backtests")
 	}

@@ -8,32 +8,6 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Budgets charges calls to the budgets of tenants. The Model asks models within the same budgets.
-type Budgets interface {
-	// Priced reports whether the calls of a tool have a price, so that each must be reserved before it runs.
-	Priced(ctx context.Context, tenant, tool string) (bool, error)
-	// Charge runs an attempt of a call and charges its price. If the budget does not allow it, the result says that nothing happened.
-	Charge(ctx context.Context, call jig.Call, run func() jig.ToolResult) jig.ToolResult
-	// Resume lets a session go on that a budget has paused, if there is room again. Otherwise it returns why the session waits; "" if it does
-	// not wait for a budget.
-	Resume(ctx context.Context, tenant, session string) (held string, err error)
-	// Periods returns the periods that limits count now. Limits adds the limits to their counters.
-	Periods() []string
-	Limits(ctx context.Context, tenant string, used []budget.Used) (currency string, states []protocol.BudgetState, err error)
-}
-
-// LimitStore reads what was used, releases what dead workers reserved, and forgets what rate limits do not need any more.
-type LimitStore interface {
-	// Usage returns what a tenant's sessions used, grouped and filtered as requested; at most 500 rows.
-	Usage(ctx context.Context, r protocol.UsageRequest) ([]protocol.UsageRow, error)
-	// BudgetCounters returns counters of the given periods: those with the given scope, or all if it is empty; at most 500.
-	BudgetCounters(ctx context.Context, tenant string, periods []string, scope string) ([]budget.Used, error)
-	// ReleaseBudgets releases at most limit reservations, of all tenants, that were not settled in time. It returns how many it released.
-	ReleaseBudgets(ctx context.Context, limit int) (int64, error)
-	// ForgetRates deletes at most limit rows of each kind, of all tenants. It returns how many it deleted.
-	ForgetRates(ctx context.Context, limit int) (int64, error)
-}
-
 // unlimited is for engines without budgets.
 type unlimited struct{}
 

@@ -8,12 +8,6 @@ import (
 	"github.com/jig-run/jig/internal/suggest"
 )
 
-// Bundles reports which bundles each tenant has. A tenant cannot see the contents of other bundles.
-type Bundles interface {
-	// BundleNames lists the bundles that a tenant has. The answer may be up to a second old.
-	BundleNames(ctx context.Context, tenant string) ([]string, error)
-}
-
 // sees reports whether a tenant can see a Go tool.
 func (a *Activities) sees(ctx context.Context, tenant string, tool jig.Tool) (bool, error) {
 	if len(tool.Tenants) > 0 && !slices.Contains(tool.Tenants, tenant) {

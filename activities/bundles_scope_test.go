@@ -12,13 +12,14 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
 
 // library holds a worker's tools, some of which belong to a bundle, and the bundles of each tenant.
 type library struct {
-	activities.Store
+	ports.Store
 	*tools.Registry
 	bundles map[string][]string
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
@@ -154,7 +155,7 @@ func TestDataFlow_ComparesOnlyWhatItMust(t *testing.T) {
 
 // countedTexts counts how often the texts of a session are read.
 type countedTexts struct {
-	activities.TextStore
+	ports.TextStore
 
 	reads int
 }

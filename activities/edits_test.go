@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/ports"
 )
 
 // applied applies a JSON Patch (RFC 6902). It supports what changes of inputs need: add, replace and remove of object members.
@@ -124,7 +125,7 @@ func TestAnEditIsCheckedAndRecorded(t *testing.T) {
 
 // racing applies another edit after an edit has been computed and before it is stored.
 type racing struct {
-	activities.Store
+	ports.Store
 	between func()
 }
 

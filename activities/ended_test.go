@@ -15,12 +15,13 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // inbox is a store of sessions that wait for a person, together with Temporal's view of their workflows.
 type inbox struct {
-	activities.Store
+	ports.Store
 	sessions map[string]*jig.Session
 	// over lists the ids that have an ended run, and open the ids that have an open run.
 	over, open []string
@@ -181,5 +182,5 @@ func TestReads_WorkWhileTemporalIsUnavailable(t *testing.T) {
 	require.Empty(t, box.ends)
 }
 
-// Settled implements activities.Runs. It does nothing.
+// Settled implements ports.Runs. It does nothing.
 func (b *inbox) Settled(context.Context, string, protocol.Settlement) error { return nil }

@@ -8,6 +8,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -16,7 +17,7 @@ const maxFacts = 16 << 20
 
 // facts gives a composition's interpreter access to the calls and values of the composition.
 type facts struct {
-	store Store
+	store ports.Store
 	ref   protocol.SessionRef
 	root  string
 	read  int64

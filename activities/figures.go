@@ -2,25 +2,11 @@ package activities
 
 import (
 	"context"
-	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
-	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 )
-
-// Reviews answers queries of the people who manage approvals.
-type Reviews interface {
-	// ListPending lists the calls of a tenant that wait for a person and match a filter, oldest first, after a cursor ("" for the first
-	// page). next is "" at the end.
-	ListPending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (list []jig.Pending, next string, err error)
-	// Figures returns statistics of a tenant's approvals: those that wait now, and those decided since a given time.
-	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
-	// RecordedCalls returns calls that were admitted since a given time, with the data that policy needs to judge them, after a cursor (""
-	// for the first page). next is "" at the end.
-	RecordedCalls(ctx context.Context, tenant string, since time.Time, cursor string, limit int) (list []ledger.RecordedCall, next string, err error)
-}
 
 // maxListed is how many approvals fit on a page. Each preview has up to 2 KiB.
 const maxListed = 40

@@ -14,14 +14,15 @@ import (
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // reviewed is a store of recorded calls and of calls that wait for people. It implements nothing else.
 type reviewed struct {
-	activities.Store
-	activities.Catalogue
+	ports.Store
+	ports.Catalogue
 
 	calls  []ledger.RecordedCall
 	filter jig.PendingFilter
@@ -109,7 +110,7 @@ func (who) Settings(context.Context, string) (tenancy.Settings, error) {
 
 // desk lists calls that wait for people, at most two per page.
 type desk struct {
-	activities.Store
+	ports.Store
 	waiting []jig.Pending
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/tools"
@@ -130,9 +131,9 @@ func TestUnreadablePolicy_PreventsReadmission(t *testing.T) {
 
 // heldComposition is a store with one composition that an unreadable policy holds back.
 type heldComposition struct {
-	activities.Store
-	activities.Catalogue
-	activities.Policy
+	ports.Store
+	ports.Catalogue
+	ports.Policy
 	call jig.Call
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/schema"
 	"github.com/jig-run/jig/internal/store"
@@ -44,17 +45,17 @@ type office struct {
 	tenant, session string
 	settings        tenancy.Settings
 	rules           policy.Set
-	store           activities.Store  // db, unless a test wraps it
+	store           ports.Store       // db, unless a test wraps it
 	unreadable      []jig.PolicyState // policies that this worker cannot read
 	signers         map[string]token.Signer
 	schemas         schema.Checker
 	extra           []tools.Tool
-	temporal        activities.Runs
-	model           activities.Model   // anyModel, unless a test sets it
-	budgets         activities.Budgets // nil, unless a test sets it
-	rates           activities.RateLimits
+	temporal        ports.Runs
+	model           ports.Model   // anyModel, unless a test sets it
+	budgets         ports.Budgets // nil, unless a test sets it
+	rates           ports.RateLimits
 	modelName       string // the model of the session's agent; script/clerk, unless a test sets it
-	servers         activities.Servers
+	servers         ports.Servers
 	clock           time.Duration // how far the engine's clock is ahead
 
 	mu  sync.Mutex
@@ -150,7 +151,7 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 	o.Registry = registry
 	o.Activities = activities.New(activities.Deps{
 		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Schemas: o.schemas,
-		Expressions: expressions, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent, Model: cmp.Or(o.model, activities.Model(anyModel{})), Now: o.now,
+		Expressions: expressions, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent, Model: cmp.Or(o.model, ports.Model(anyModel{})), Now: o.now,
 		Runs: o.temporal, Budgets: o.budgets, RateLimits: o.rates, Servers: o.servers,
 	})
 }

@@ -16,15 +16,16 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // filling is a store with one call that fills an entity, and an extractor with a bug.
 type filling struct {
-	activities.Store
-	activities.Catalogue
-	activities.Extractor
-	activities.Policy
+	ports.Store
+	ports.Catalogue
+	ports.Extractor
+	ports.Policy
 	call jig.Call
 }
 

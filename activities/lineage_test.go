@@ -14,13 +14,14 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
 	"github.com/jig-run/jig/tools"
 )
 
 // anyModel accepts every model name.
-type anyModel struct{ activities.Model }
+type anyModel struct{ ports.Model }
 
 func (anyModel) Check(string) error { return nil }
 

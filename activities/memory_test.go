@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -116,7 +117,7 @@ func TestMemoryOfALargeResult(t *testing.T) {
 
 // kept is a store of one session.
 type kept struct {
-	activities.Store
+	ports.Store
 	exchanges []chat.Exchange
 }
 

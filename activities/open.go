@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/toolname"
 )
@@ -245,7 +246,7 @@ func (a *Activities) readWhole(ctx context.Context, tenant, id string) ([]byte, 
 	return readArtifact(ctx, a.store, tenant, id, maxDocument)
 }
 
-func readArtifact(ctx context.Context, store Artifacts, tenant, id string, limit int64) ([]byte, error) {
+func readArtifact(ctx context.Context, store ports.Artifacts, tenant, id string, limit int64) ([]byte, error) {
 	const step = 1 << 20
 	var whole []byte
 	for {

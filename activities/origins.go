@@ -147,11 +147,3 @@ func (o *origins) note(a dataflow.Argument) string {
 	}
 	return fmt.Sprintf("%s (%q) comes from the result of %s", a.Path, a.Value, strings.Join(from, ", "))
 }
-
-// TextStore reads the texts that arguments can come from.
-type TextStore interface {
-	// Origins returns what the principal typed, and the results of the latest 500 calls of a session and of the sessions above it.
-	Origins(ctx context.Context, tenant, id string) (ledger.Origins, error)
-	// MarkUntrusted records that a call, and with it its session, has read untrusted data.
-	MarkUntrusted(ctx context.Context, tenant, id, callID string) error
-}

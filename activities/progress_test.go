@@ -10,11 +10,12 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
+	"github.com/jig-run/jig/internal/ports"
 )
 
 // said is a store that records what tools reported.
 type said struct {
-	activities.Store
+	ports.Store
 	texts []string
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -92,7 +93,7 @@ func TestQuestionsStayUnderTheLimit(t *testing.T) {
 
 // asked is a store of one session.
 type asked struct {
-	activities.Store
+	ports.Store
 	view jig.SessionView
 }
 

@@ -6,29 +6,9 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/protocol"
 )
-
-// Servers checks the statements of servers about the principals for whom they send requests.
-type Servers interface {
-	// Verify checks a signed statement against the wanted one. at is when Temporal recorded the request, or now. The error is
-	// NOT_PERMITTED.
-	Verify(ctx context.Context, text string, want protocol.Statement, at time.Time) (protocol.Statement, error)
-}
-
-// Proofs keeps the proof of who acts.
-type Proofs interface {
-	// Request returns the hash of what a call asks of another session; "" if it asks nothing.
-	Request(ctx context.Context, tenant, id, callID string) (string, error)
-	// Signed returns the latest approval of a call, nil if there was none, and the signed decisions about the call, oldest first.
-	Signed(ctx context.Context, tenant, id, callID string) (*approval.Record, []approval.Signed, error)
-	// HasMessage reports whether a session has a message with an id that its sender chose.
-	HasMessage(ctx context.Context, tenant, id, message string) (bool, error)
-	// RecordRefusal records in the audit that a request was refused.
-	RecordRefusal(ctx context.Context, tenant string, e audit.Entry) error
-}
 
 // noServers is for processes that know no root key. It refuses all statements: one that nobody has checked must be neither accepted nor
 // dropped silently.

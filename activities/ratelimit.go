@@ -12,16 +12,6 @@ import (
 	"github.com/jig-run/jig/internal/ratelimit"
 )
 
-// RateLimits holds back calls that would exceed the rate limits of their tenants.
-type RateLimits interface {
-	// Limited reports whether a limit may concern the calls of a tool, so that each attempt must ask before it begins. An empty name stands
-	// for starts of sessions.
-	Limited(ctx context.Context, tenant, tool string) (bool, error)
-	// Ask lets an attempt of a call begin, or says how long it should wait before it asks again. whole reports that a composition, an
-	// extraction or a session answers the call. A call without a tool is the start of its session.
-	Ask(ctx context.Context, session jig.Session, call jig.Call, whole bool) (ratelimit.Answer, error)
-}
-
 // boundless is for engines without rate limits.
 type boundless struct{}
 

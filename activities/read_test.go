@@ -18,12 +18,13 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/tools"
 )
 
 // counting counts the reservations that its store makes.
 type counting struct {
-	activities.Ledger
+	ports.Ledger
 	reserved atomic.Int32
 	// broken makes that many records and reservations fail.
 	broken atomic.Int32

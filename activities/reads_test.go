@@ -12,14 +12,15 @@ import (
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // shelf is a store of documents by kind, together with a catalog and a composer. It implements nothing else.
 type shelf struct {
-	activities.Store
-	activities.Catalogue
-	activities.Composer
+	ports.Store
+	ports.Catalogue
+	ports.Composer
 
 	tools []jig.Tool
 	kept  map[string][]string

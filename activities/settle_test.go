@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -64,7 +65,7 @@ func TestNext(t *testing.T) {
 
 // ended is a store of sessions whose workflows have ended. Some of them cannot be closed.
 type ended struct {
-	activities.Store
+	ports.Store
 	broken map[string]*jig.Error
 	closed []string
 	forgot int

@@ -12,12 +12,13 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // refusals is a store that records why signals were refused.
 type refusals struct {
-	activities.Store
+	ports.Store
 	reasons []string
 }
 

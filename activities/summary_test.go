@@ -19,13 +19,14 @@ import (
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
 
 // long is a store of one session that exceeds its agent's token budget.
 type long struct {
-	activities.Store
+	ports.Store
 	session   jig.Session
 	exchanges []chat.Exchange
 	summary   string
@@ -63,7 +64,7 @@ func (l *long) SaveTurn(_ context.Context, _, _ string, _ int, turn chat.Turn) (
 
 // writer is a model that returns a fixed summary.
 type writer struct {
-	activities.Model
+	ports.Model
 	summary string
 	// log is the text that it was asked to summarize.
 	log string

@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -144,7 +145,7 @@ func TestThink_LeavesTheLastPassToSettle(t *testing.T) {
 }
 
 // refusing is a store that cannot store an answer together with what follows from it.
-type refusing struct{ activities.Sessions }
+type refusing struct{ ports.Sessions }
 
 func (refusing) StoreAnswer(context.Context, ledger.Answer) (*ledger.End, error) {
 	return nil, jig.Errorf(jig.CodeUnavailable, "try later")

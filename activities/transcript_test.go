@@ -13,12 +13,13 @@ import (
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // archive is a store that has the passes of one session.
 type archive struct {
-	activities.Views
+	ports.Views
 
 	session jig.Session
 	passes  map[int]chat.Exchange

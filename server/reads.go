@@ -6,6 +6,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store"
 )
@@ -15,7 +16,7 @@ type reads map[string]func(ctx context.Context, request, answer any) (answered b
 
 func newReads(db *store.DB, logger *slog.Logger) reads {
 	a := activities.New(activities.Deps{
-		Store: activities.Store{
+		Store: ports.Store{
 			Sessions: db, Passes: db, Ledger: db, Approvals: db, EventLog: db, Artifacts: db, Views: db, Documents: db, Frames: db, GrantStore: db,
 			PauseStore: db, Audits: db, Reviews: db, TextStore: db,
 		},

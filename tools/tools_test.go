@@ -16,11 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/tools"
 )
 
-var _ activities.Catalogue = (*tools.Registry)(nil)
+var _ ports.Catalogue = (*tools.Registry)(nil)
 
 type greetIn struct {
 	Name  string   `json:"name" jsonschema:"who to greet" minLength:"1" pattern:"^[A-Z]"`

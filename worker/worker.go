@@ -23,6 +23,7 @@ import (
 	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/ratelimit/limiter"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/tenancy/current"
@@ -273,8 +274,8 @@ func notStarted(err error) error {
 }
 
 // storeOf returns a store in which the database serves every subject.
-func storeOf(db *store.DB) activities.Store {
-	return activities.Store{
+func storeOf(db *store.DB) ports.Store {
+	return ports.Store{
 		Sessions:   db,
 		Passes:     db,
 		Ledger:     db,

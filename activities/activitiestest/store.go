@@ -1,26 +1,26 @@
 // Package activitiestest helps to test activities with stores that serve only some subjects.
 package activitiestest
 
-import "github.com/jig-run/jig/activities"
+import "github.com/jig-run/jig/internal/ports"
 
 // StoreOf returns a store in which v serves every subject that it can.
-func StoreOf(v any) activities.Store {
-	return activities.Store{
-		Sessions:   as[activities.Sessions](v),
-		Passes:     as[activities.Passes](v),
-		Ledger:     as[activities.Ledger](v),
-		Approvals:  as[activities.Approvals](v),
-		EventLog:   as[activities.EventLog](v),
-		Artifacts:  as[activities.Artifacts](v),
-		Views:      as[activities.Views](v),
-		Documents:  as[activities.Documents](v),
-		Frames:     as[activities.Frames](v),
-		GrantStore: as[activities.GrantStore](v),
-		PauseStore: as[activities.PauseStore](v),
-		Audits:     as[activities.Audits](v),
-		Proofs:     as[activities.Proofs](v),
-		Reviews:    as[activities.Reviews](v),
-		TextStore:  as[activities.TextStore](v),
+func StoreOf(v any) ports.Store {
+	return ports.Store{
+		Sessions:   as[ports.Sessions](v),
+		Passes:     as[ports.Passes](v),
+		Ledger:     as[ports.Ledger](v),
+		Approvals:  as[ports.Approvals](v),
+		EventLog:   as[ports.EventLog](v),
+		Artifacts:  as[ports.Artifacts](v),
+		Views:      as[ports.Views](v),
+		Documents:  as[ports.Documents](v),
+		Frames:     as[ports.Frames](v),
+		GrantStore: as[ports.GrantStore](v),
+		PauseStore: as[ports.PauseStore](v),
+		Audits:     as[ports.Audits](v),
+		Proofs:     as[ports.Proofs](v),
+		Reviews:    as[ports.Reviews](v),
+		TextStore:  as[ports.TextStore](v),
 	}
 }
 

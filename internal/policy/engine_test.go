@@ -15,20 +15,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
-	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/builtin/bundles"
 	"github.com/jig-run/jig/internal/builtin/catalog"
 	"github.com/jig-run/jig/internal/builtin/grants"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
 var (
-	_ activities.Policy     = (*policy.Engine)(nil)
-	_ activities.Backtester = (*policy.Engine)(nil)
+	_ ports.Policy     = (*policy.Engine)(nil)
+	_ ports.Backtester = (*policy.Engine)(nil)
 )
 
 // papers maps names to policy documents. The version of a document is its text.

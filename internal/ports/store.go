@@ -1,4 +1,4 @@
-package activities
+package ports
 
 import (
 	"context"
@@ -7,17 +7,38 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/chat"
-	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/livetext"
 	"github.com/jig-run/jig/internal/plan"
-	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/internal/tenancy"
 )
+
+// Store is the database access that the activities need, grouped by subject. One value may serve several subjects. LimitStore may
+// be nil if no budgets and no rate limits are used, and Texts if nobody follows what models write.
+type Store struct {
+	Sessions
+	Passes
+	Ledger
+	Approvals
+	EventLog
+	Texts
+	Artifacts
+	Views
+	Documents
+	Frames
+	GrantStore
+	PauseStore
+	Audits
+	Reviews
+	TextStore
+	LimitStore
+	Proofs
+}
 
 // Sessions keeps sessions and their transcripts.
 type Sessions interface {
@@ -112,50 +133,24 @@ type Approvals interface {
 	Approved(ctx context.Context, tenant, id, callID string) (by []string, proof jig.Proof, err error)
 }
 
-// GrantStore keeps grants (standing approvals).
-type GrantStore interface {
-	// LiveGrants returns the grants that may cover calls of the given tools: the oldest first, at most 1,000.
-	LiveGrants(ctx context.Context, tenant string, tools []string, now time.Time) ([]jig.Grant, error)
-	// Grant returns a grant, whether it can still be used or not. The error is NOT_FOUND if there is no such grant.
-	Grant(ctx context.Context, tenant, id string) (jig.Grant, error)
-	// Grants lists the grants of a tenant, the latest first, after a cursor ("" for the first page). next is "" at the end. If all
-	// is set, the list includes those that are used up, expired or revoked.
-	Grants(ctx context.Context, tenant, cursor string, limit int, all bool, now time.Time) (list []jig.Grant, next string, err error)
-	// RevokeGrant ends a grant, so that it covers no call that has not begun. The error is NOT_FOUND if there is no such grant.
-	RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *identity.Evidence, now time.Time) (jig.Grant, error)
-}
-
-// PauseStore keeps the pauses of tenants, tools and sessions.
-type PauseStore interface {
-	// Pause holds back calls that have not begun. A pause that already exists is left alone. changed reports that it is new.
-	Pause(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error)
-	// Resume lifts a pause. changed reports that the pause existed.
-	Resume(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error)
-	// Pauses lists the pauses of a tenant, the oldest first.
-	Pauses(ctx context.Context, tenant string) ([]jig.Pause, error)
-	// NoteHeld records, once for each pause, the event that a pause holds back a call or, if callID is empty, the session's next pass.
-	NoteHeld(ctx context.Context, tenant, id, callID string) error
-}
-
-// EventLog is the append-only log of each session.
-type EventLog interface {
-	// AppendEvents appends events in one transaction. The store sets seq and time.
-	AppendEvents(ctx context.Context, tenant, id string, events ...jig.Event) error
-	// Events returns at most limit events with seq greater than after, oldest first.
-	Events(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
-	// WaitEvents returns events like Events, but waits until there is at least one. When ctx ends, it returns an empty list and no error.
-	WaitEvents(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
-}
-
-// Texts passes on what models write until their turns are stored. Nothing of it is kept.
-type Texts interface {
-	// WriteText returns a writer for the text of a request to a model, in a pass of a session.
-	WriteText(tenant, id string, pass int) *livetext.Writer
-	// WaitText works like WaitEvents, but also waits for text after a position, and then gathers more for a while. With events it returns
-	// only the rest of a text that the caller has begun to read.
-	WaitText(
-		ctx context.Context, tenant, id string, after int64, limit int, from protocol.TextPosition, gather time.Duration,
-	) ([]jig.Event, *protocol.Draft, error)
+// Documents keeps specs by kind and name. A version is the content hash of the body.
+type Documents interface {
+	// PutDocument stores a version of a document and makes it the current one. The error is CONFLICT if the version exists with
+	// another body.
+	PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
+	// Document returns the current body of a document: the tenant's own or else the one of tenant _global. The error is NOT_FOUND, with
+	// the nearest names as a hint.
+	Document(ctx context.Context, tenant, kind, name string) (body []byte, err error)
+	// KeepDocument stores a version of a document without making it the current one. An existing version is left alone. The error
+	// is CONFLICT if it exists with another body.
+	KeepDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
+	// DocumentAt returns the body of a version, whether it is current or not: the tenant's own or else the one of tenant _global. The
+	// error is NOT_FOUND if there is none.
+	DocumentAt(ctx context.Context, tenant, kind, name, version string) (body []byte, err error)
+	// CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name.
+	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
+	// DocumentNames lists the names of a kind that a tenant sees, sorted.
+	DocumentNames(ctx context.Context, tenant, kind string) ([]string, error)
 }
 
 // Frames keeps the state of running compositions.
@@ -214,103 +209,104 @@ type Views interface {
 	ToldSettled(ctx context.Context, tenant, id, callID string) error
 }
 
-// Documents keeps specs by kind and name. A version is the content hash of the body.
-type Documents interface {
-	// PutDocument stores a version of a document and makes it the current one. The error is CONFLICT if the version exists with
-	// another body.
-	PutDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
-	// Document returns the current body of a document: the tenant's own or else the one of tenant _global. The error is NOT_FOUND, with
-	// the nearest names as a hint.
-	Document(ctx context.Context, tenant, kind, name string) (body []byte, err error)
-	// KeepDocument stores a version of a document without making it the current one. An existing version is left alone. The error
-	// is CONFLICT if it exists with another body.
-	KeepDocument(ctx context.Context, tenant, kind, name, version string, body []byte) error
-	// DocumentAt returns the body of a version, whether it is current or not: the tenant's own or else the one of tenant _global. The
-	// error is NOT_FOUND if there is none.
-	DocumentAt(ctx context.Context, tenant, kind, name, version string) (body []byte, err error)
-	// CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name.
-	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
-	// DocumentNames lists the names of a kind that a tenant sees, sorted.
-	DocumentNames(ctx context.Context, tenant, kind string) ([]string, error)
+// GrantStore keeps grants (standing approvals).
+type GrantStore interface {
+	// LiveGrants returns the grants that may cover calls of the given tools: the oldest first, at most 1,000.
+	LiveGrants(ctx context.Context, tenant string, tools []string, now time.Time) ([]jig.Grant, error)
+	// Grant returns a grant, whether it can still be used or not. The error is NOT_FOUND if there is no such grant.
+	Grant(ctx context.Context, tenant, id string) (jig.Grant, error)
+	// Grants lists the grants of a tenant, the latest first, after a cursor ("" for the first page). next is "" at the end. If all
+	// is set, the list includes those that are used up, expired or revoked.
+	Grants(ctx context.Context, tenant, cursor string, limit int, all bool, now time.Time) (list []jig.Grant, next string, err error)
+	// RevokeGrant ends a grant, so that it covers no call that has not begun. The error is NOT_FOUND if there is no such grant.
+	RevokeGrant(ctx context.Context, tenant, id string, who jig.Principal, evidence *identity.Evidence, now time.Time) (jig.Grant, error)
 }
 
-// Catalogue holds the tools that this worker can run.
-type Catalogue interface {
-	// Tool returns a sealed contract. It returns false if there is no tool of that name.
-	Tool(name string) (jig.Tool, bool)
-	// Tools returns all contracts sorted by name.
-	Tools() []jig.Tool
-	// Validate checks an input against the tool's schema. It returns nil if the input fits, and otherwise one Error with every
-	// violation: MISSING_PARAM if only required parameters are missing, else INVALID_INPUT.
-	Validate(name string, input []byte) error
-	// Run runs the tool once. This is the only execution path. It never panics; a tool's panic becomes an INTERNAL result.
-	Run(ctx context.Context, name string, input []byte, inv jig.Invocation) jig.ToolResult
+// PauseStore keeps the pauses of tenants, tools and sessions.
+type PauseStore interface {
+	// Pause holds back calls that have not begun. A pause that already exists is left alone. changed reports that it is new.
+	Pause(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error)
+	// Resume lifts a pause. changed reports that the pause existed.
+	Resume(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error)
+	// Pauses lists the pauses of a tenant, the oldest first.
+	Pauses(ctx context.Context, tenant string) ([]jig.Pause, error)
+	// NoteHeld records, once for each pause, the event that a pause holds back a call or, if callID is empty, the session's next pass.
+	NoteHeld(ctx context.Context, tenant, id, callID string) error
 }
 
-// filler is a catalog whose tools complete their inputs when calls are admitted.
-type filler interface {
-	// Fill completes an input that fits the tool's schema; see tools.Fill.
-	Fill(ctx context.Context, name string, input []byte, inv jig.Invocation) ([]byte, error)
+// EventLog is the append-only log of each session.
+type EventLog interface {
+	// AppendEvents appends events in one transaction. The store sets seq and time.
+	AppendEvents(ctx context.Context, tenant, id string, events ...jig.Event) error
+	// Events returns at most limit events with seq greater than after, oldest first.
+	Events(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
+	// WaitEvents returns events like Events, but waits until there is at least one. When ctx ends, it returns an empty list and no error.
+	WaitEvents(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
 }
 
-// previewer is a catalog whose tools describe what their calls will change.
-type previewer interface {
-	// Preview describes what a call of a tool will change; see tools.WithPreview. The error says why there is no preview.
-	Preview(ctx context.Context, name string, input []byte, inv jig.Invocation) (jig.Preview, error)
+// Texts passes on what models write until their turns are stored. Nothing of it is kept.
+type Texts interface {
+	// WriteText returns a writer for the text of a request to a model, in a pass of a session.
+	WriteText(tenant, id string, pass int) *livetext.Writer
+	// WaitText works like WaitEvents, but also waits for text after a position, and then gathers more for a while. With events it returns
+	// only the rest of a text that the caller has begun to read.
+	WaitText(
+		ctx context.Context, tenant, id string, after int64, limit int, from protocol.TextPosition, gather time.Duration,
+	) ([]jig.Event, *protocol.Draft, error)
 }
 
-// Policy decides whether calls run, wait for a person or are denied.
-type Policy interface {
-	// Rule returns the verdict on a call that is well-formed and permitted, under the tenant's current policies. An error means that the
-	// policies could not be read; callers must not decide.
-	Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error)
+// Audits reads the audit chain of a tenant.
+type Audits interface {
+	// AuditHead returns the number and the hash (in hex) of the last row of a tenant's chain. For an empty chain it returns 0 and the
+	// hash that precedes the first row.
+	AuditHead(ctx context.Context, tenant string) (n int64, hash string, err error)
+	// AuditRows returns at most limit rows of a tenant's chain after row n, in order.
+	AuditRows(ctx context.Context, tenant string, after int64, limit int) ([]audit.Row, error)
+	// FindAudit returns rows like AuditRows, limited to a session (unless it is "") and to those written at or after since and
+	// before until. A zero time means no limit.
+	FindAudit(ctx context.Context, tenant, session string, since, until time.Time, after int64, limit int) ([]audit.Row, error)
 }
 
-// Tenants returns the settings of tenants.
-type Tenants interface {
-	// Settings returns a tenant's settings, with the defaults of this worker filled in. An error means that they could not be read;
-	// callers must not decide.
-	Settings(ctx context.Context, tenant string) (tenancy.Settings, error)
+// Reviews answers queries of the people who manage approvals.
+type Reviews interface {
+	// ListPending lists the calls of a tenant that wait for a person and match a filter, oldest first, after a cursor ("" for the first
+	// page). next is "" at the end.
+	ListPending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (list []jig.Pending, next string, err error)
+	// Figures returns statistics of a tenant's approvals: those that wait now, and those decided since a given time.
+	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
+	// RecordedCalls returns calls that were admitted since a given time, with the data that policy needs to judge them, after a cursor (""
+	// for the first page). next is "" at the end.
+	RecordedCalls(ctx context.Context, tenant string, since time.Time, cursor string, limit int) (list []ledger.RecordedCall, next string, err error)
 }
 
-// Model answers prompts.
-type Model interface {
-	// Answer asks the model once. It calls progress as text streams in. Errors are *jig.Error: RATE_LIMITED and UNAVAILABLE (with
-	// RetryAfter if known) may be retried, others may not.
-	Answer(ctx context.Context, request chat.Request, progress func(text string)) (chat.Turn, error)
-	// Check returns an error for a model name that no provider serves or that lacks its settings, before a session starts.
-	Check(model string) error
+// TextStore reads the texts that arguments can come from.
+type TextStore interface {
+	// Origins returns what the principal typed, and the results of the latest 500 calls of a session and of the sessions above it.
+	Origins(ctx context.Context, tenant, id string) (ledger.Origins, error)
+	// MarkUntrusted records that a call, and with it its session, has read untrusted data.
+	MarkUntrusted(ctx context.Context, tenant, id, callID string) error
 }
 
-// Runs finds workflow runs and sends signals to them.
-type Runs interface {
-	// Open reports whether the workflow of a tenant's session is running. A workflow of another tenant with the same id does not count.
-	Open(ctx context.Context, tenant, session string) (bool, error)
-	// Ended returns the ids that have an ended run. Another run with the same id may still be open. Temporal lists a run as ended only
-	// after a short delay.
-	Ended(ctx context.Context, workflowIDs []string) ([]string, error)
-	// Settled tells a workflow that a call which it considers unknown was settled. It returns no error if the workflow has ended.
-	Settled(ctx context.Context, workflowID string, call protocol.Settlement) error
+// LimitStore reads what was used, releases what dead workers reserved, and forgets what rate limits do not need any more.
+type LimitStore interface {
+	// Usage returns what a tenant's sessions used, grouped and filtered as requested; at most 500 rows.
+	Usage(ctx context.Context, r protocol.UsageRequest) ([]protocol.UsageRow, error)
+	// BudgetCounters returns counters of the given periods: those with the given scope, or all if it is empty; at most 500.
+	BudgetCounters(ctx context.Context, tenant string, periods []string, scope string) ([]budget.Used, error)
+	// ReleaseBudgets releases at most limit reservations, of all tenants, that were not settled in time. It returns how many it released.
+	ReleaseBudgets(ctx context.Context, limit int) (int64, error)
+	// ForgetRates deletes at most limit rows of each kind, of all tenants. It returns how many it deleted.
+	ForgetRates(ctx context.Context, limit int) (int64, error)
 }
 
-// Composer reads execution specs and works out the next moves of their runs.
-type Composer interface {
-	// Load reads an execution spec as a tool. Errors carry line, path and hint.
-	Load(document string, body []byte) (plan.Tool, error)
-	// Advance works out the next move of a run of the spec from its state (empty at the beginning). It is pure: the same facts give
-	// the same answer. An error means that the run is broken (its state cannot be read) or that ctx has ended.
-	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts plan.Facts, at plan.Situation) (plan.Move, error)
-}
-
-// Extractor reads entity types and works out the next moves of extractions.
-type Extractor interface {
-	// Begin returns the extraction that a call runs, after checking that its principal may run it. tool is a tool that fills entities. An
-	// error becomes the call's result (NOT_FOUND, NOT_PERMITTED or INVALID_INPUT), except UNAVAILABLE, which asks for a retry.
-	Begin(ctx context.Context, tool string, inv jig.Invocation, input json.RawMessage) (plan.Extraction, error)
-	// Sources returns the sources that an entity's values may be based on, as far as the principal may read them. body is the document of
-	// the entity's type.
-	Sources(ctx context.Context, inv jig.Invocation, body []byte, entity string) (entity.Sources, error)
-	// Advance works out the next move for the document of an entity type, like Composer.Advance. An extraction of many entities has
-	// no version and no document. The situation's input is the input of the Extraction or, for many entities, that of the call.
-	Advance(ctx context.Context, version string, body []byte, state json.RawMessage, facts plan.ExtractionFacts, at plan.Situation) (plan.Move, error)
+// Proofs keeps the proof of who acts.
+type Proofs interface {
+	// Request returns the hash of what a call asks of another session; "" if it asks nothing.
+	Request(ctx context.Context, tenant, id, callID string) (string, error)
+	// Signed returns the latest approval of a call, nil if there was none, and the signed decisions about the call, oldest first.
+	Signed(ctx context.Context, tenant, id, callID string) (*approval.Record, []approval.Signed, error)
+	// HasMessage reports whether a session has a message with an id that its sender chose.
+	HasMessage(ctx context.Context, tenant, id, message string) (bool, error)
+	// RecordRefusal records in the audit that a request was refused.
+	RecordRefusal(ctx context.Context, tenant string, e audit.Entry) error
 }
