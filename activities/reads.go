@@ -6,11 +6,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/activity"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -242,16 +244,50 @@ func (a *Activities) documentNames(ctx context.Context, tenant, kind string) ([]
 
 // documentChunk reads a piece of a registered document.
 func (a *Activities) documentChunk(ctx context.Context, in protocol.CatalogRequest) (*protocol.DocumentChunk, error) {
-	if !slices.Contains([]string{documentAgent, documentSkill, DocumentSpec, DocumentEntityType}, in.Kind) {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a kind of document", in.Kind).WithField("kind")
+	if err := checkKind(in.Kind); err != nil {
+		return nil, err
 	}
-	body, err := a.store.Document(ctx, in.Tenant, in.Kind, in.Name)
+	read := a.store.Document
+	if in.Version != "" {
+		read = func(ctx context.Context, tenant, kind, name string) ([]byte, error) {
+			return a.store.DocumentAt(ctx, tenant, kind, name, in.Version)
+		}
+	}
+	body, err := read(ctx, in.Tenant, in.Kind, in.Name)
 	if err != nil {
 		return nil, err
 	}
 	hash := sha256.Sum256(body)
 	from := min(max(in.Offset, 0), len(body))
 	return &protocol.DocumentChunk{Hash: hex.EncodeToString(hash[:]), Data: body[from:min(from+chunkBytes, len(body))], Size: len(body)}, nil
+}
+
+func checkKind(kind string) error {
+	known := []string{documentAgent, documentSkill, DocumentSpec, DocumentEntityType, "policy", "tenant", "budget", "rate_limit"}
+	if !slices.Contains(known, kind) {
+		return jig.Errorf(jig.CodeInvalidInput, "%q is not a kind of document", kind).WithField("kind").WithHint("use one of " + strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// maxDocuments is the number of documents or versions of a page.
+const maxDocuments = 200
+
+// ListDocuments returns a page of the current documents that a tenant sees, or the versions of one document.
+func (a *Activities) ListDocuments(ctx context.Context, in protocol.DocumentsRequest) (page protocol.DocumentsPage, err error) {
+	if in.Kind != "" || in.Name != "" {
+		if err := checkKind(in.Kind); err != nil {
+			return page, temporalError(err)
+		}
+	}
+	if in.Name != "" {
+		page.Documents, err = a.store.DocumentVersions(ctx, in.Tenant, in.Kind, in.Name, maxDocuments)
+		return page, temporalError(err)
+	}
+	found, err := a.store.SeenDocuments(ctx, in.Tenant, in.Kind, bundle.Key{Kind: in.AfterKind, Name: in.AfterName}, maxDocuments+1)
+	page.Documents = found[:min(len(found), maxDocuments)]
+	page.More = len(found) > maxDocuments
+	return page, temporalError(err)
 }
 
 // FetchArtifact returns a piece of an artifact.

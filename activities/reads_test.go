@@ -131,7 +131,7 @@ func TestListCatalog_ReturnsADocumentInPieces(t *testing.T) {
 		require.Equal(t, request.Offset > 0, len(page.Document.Data) == 0)
 	}
 	for code, request := range map[jig.Code]protocol.CatalogRequest{
-		jig.CodeInvalidInput: {Tenant: "acme", Kind: "policy", Name: "notes"},
+		jig.CodeInvalidInput: {Tenant: "acme", Kind: "poem", Name: "notes"},
 		jig.CodeNotFound:     {Tenant: "other", Kind: "skill", Name: "notes"},
 	} {
 		_, err := a.ListCatalog(t.Context(), request)

@@ -147,12 +147,17 @@ func (c *Client) Catalog(ctx context.Context, tenant string) (Catalog, error) {
 // documentReads is how many times Document reads a document from the start before it gives up because new versions keep appearing.
 const documentReads = 3
 
-// Document returns the current version of a registered document. kind is agent, skill or entity_type, or spec for every execution spec;
-// another kind is INVALID_INPUT. An unknown name is NOT_FOUND. If new versions keep appearing while it reads, it returns CONFLICT. A skill
+// Document returns the current version of a registered document. kind is agent, skill, entity_type, policy, tenant, budget or rate_limit, or
+// spec for every execution spec; another kind is INVALID_INPUT. An unknown name is NOT_FOUND. If new versions keep appearing while it reads, it returns CONFLICT. A skill
 // is returned as JSON with all of its files.
 func (c *Client) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
+	return c.DocumentAt(ctx, tenant, kind, name, "")
+}
+
+// DocumentAt is like [Client.Document], for a stored version. An empty version means the current one.
+func (c *Client) DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error) {
 	for range documentReads {
-		body, err := c.readDocument(ctx, tenant, kind, name)
+		body, err := c.readDocument(ctx, tenant, kind, name, version)
 		if body != nil || err != nil {
 			return body, err
 		}
@@ -161,11 +166,11 @@ func (c *Client) Document(ctx context.Context, tenant, kind, name string) ([]byt
 }
 
 // readDocument reads all parts of a document. It returns nil if the parts are not of the same version.
-func (c *Client) readDocument(ctx context.Context, tenant, kind, name string) ([]byte, error) {
+func (c *Client) readDocument(ctx context.Context, tenant, kind, name, version string) ([]byte, error) {
 	whole, hash := []byte{}, ""
 	for {
 		var page protocol.CatalogPage
-		request := protocol.CatalogRequest{Tenant: tenant, Kind: kind, Name: name, Offset: len(whole)}
+		request := protocol.CatalogRequest{Tenant: tenant, Kind: kind, Name: name, Version: version, Offset: len(whole)}
 		if err := c.ask(ctx, protocol.ReadCatalog, 0, request, &page); err != nil {
 			return nil, err
 		}
@@ -182,6 +187,31 @@ func (c *Client) readDocument(ctx context.Context, tenant, kind, name string) ([
 			return whole, nil
 		}
 	}
+}
+
+// Documents lists the current documents that a tenant sees, sorted by kind and name. An empty kind means all kinds.
+func (c *Client) Documents(ctx context.Context, tenant, kind string) ([]protocol.DocumentState, error) {
+	list := []protocol.DocumentState{}
+	request := protocol.DocumentsRequest{Tenant: tenant, Kind: kind}
+	for {
+		var page protocol.DocumentsPage
+		if err := c.ask(ctx, protocol.ReadDocuments, 0, request, &page); err != nil {
+			return nil, err
+		}
+		list = append(list, page.Documents...)
+		if !page.More || len(page.Documents) == 0 {
+			return list, nil
+		}
+		last := page.Documents[len(page.Documents)-1]
+		request.AfterKind, request.AfterName = last.Kind, last.Name
+	}
+}
+
+// DocumentVersions lists the latest 200 stored versions of a document, the latest first. An unknown name is NOT_FOUND.
+func (c *Client) DocumentVersions(ctx context.Context, tenant, kind, name string) ([]protocol.DocumentState, error) {
+	var page protocol.DocumentsPage
+	err := c.ask(ctx, protocol.ReadDocuments, 0, protocol.DocumentsRequest{Tenant: tenant, Kind: kind, Name: name}, &page)
+	return page.Documents, err
 }
 
 // Artifact returns a whole artifact.

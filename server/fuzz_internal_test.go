@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -134,14 +135,11 @@ func (f *fuzz) base(op *selfcheck.Operation) *broken {
 	}
 	for _, p := range op.Parameters {
 		if p.In == "query" && p.Required {
-			value := fmt.Sprint(f.document.Sample(p.Schema))
-			if p.Name == "call" {
-				value = "1.1"
-			}
+			value := cmp.Or(map[string]string{"call": "1.1", "from": "v1"}[p.Name], fmt.Sprint(f.document.Sample(p.Schema)))
 			b.query = append(b.query, [2]string{p.Name, value})
 		}
 	}
-	b.headers = [][2]string{{"Host", f.rig.listener.Addr().String()}, {"Authorization", "Bearer " + f.key}}
+	b.headers = [][2]string{{"If-Match", "*"}, {"Host", f.rig.listener.Addr().String()}, {"Authorization", "Bearer " + f.key}}
 	if schema := f.document.BodySchema(op); schema != nil {
 		b.value = f.document.Sample(schema)
 		if object, ok := b.value.(map[string]any); ok {
@@ -155,11 +153,12 @@ func (f *fuzz) base(op *selfcheck.Operation) *broken {
 // valid returns members without which the bodies of some operations are not valid, although their schemas do not say so.
 func (f *fuzz) valid() map[string]map[string]any {
 	return map[string]map[string]any{
-		"start-session":   {"agent": f.ids["document"]},
-		"call-tool":       {"input": map[string]any{"items": []any{}}},
-		"run-composition": {"name": "todo.write", "input": map[string]any{"items": []any{}}},
-		"create-schedule": {"tool": "todo.write", "every": "24h"},
-		"backtest-policy": {"document": "kind: policy\nname: probe\nrules: [{name: all, when: 'true', verdict: ask, reason: why}]\n"},
+		"start-session":    {"agent": f.ids["document"]},
+		"call-tool":        {"input": map[string]any{"items": []any{}}},
+		"run-composition":  {"name": "todo.write", "input": map[string]any{"items": []any{}}},
+		"create-schedule":  {"tool": "todo.write", "every": "24h"},
+		"restore-document": {"version": "v1"},
+		"backtest-policy":  {"document": "kind: policy\nname: probe\nrules: [{name: all, when: 'true', verdict: ask, reason: why}]\n"},
 	}
 }
 

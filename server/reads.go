@@ -32,6 +32,7 @@ func newReads(db *store.DB, logger *slog.Logger) reads {
 		protocol.ReadSessions:   always(answering(a.ListSessions)),
 		protocol.ReadTranscript: always(answering(a.Transcript)),
 		protocol.ReadRecord:     always(answering(a.Record)),
+		protocol.ReadDocuments:  always(answering(a.ListDocuments)),
 		protocol.ReadArtifact:   always(answering(a.FetchArtifact)),
 		protocol.ReadCall:       always(answering(a.Show)),
 		protocol.ReadPending: func(ctx context.Context, request, answer any) (bool, error) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
+	"github.com/jig-run/jig/internal/builtin/catalog"
 	"github.com/jig-run/jig/internal/builtin/grants"
 	"github.com/jig-run/jig/internal/builtin/tasks"
 	"github.com/jig-run/jig/internal/builtin/todo"
@@ -41,7 +42,7 @@ type workers struct {
 
 func newWorkers(t *testing.T, db *store.DB) *workers {
 	t.Helper()
-	registry, err := tools.NewRegistry(slices.Concat(todo.Tools(todo.Options{Store: db}), grants.Tools(grants.Options{}), tasks.Tools(tasks.Options{}))...)
+	registry, err := tools.NewRegistry(slices.Concat(todo.Tools(todo.Options{Store: db}), grants.Tools(grants.Options{}), tasks.Tools(tasks.Options{}), catalog.Tools(catalog.Options{}))...)
 	require.NoError(t, err)
 	quiet := slog.New(slog.DiscardHandler)
 	tenants := current.NewTenants(current.Options{Documents: db, Environ: func(string) string { return "" }, Everybody: []string{"*"}, Logger: quiet})

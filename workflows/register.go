@@ -66,6 +66,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string, addre
 	named(protocol.ReadUsage, activities.Answering(a, protocol.ReadUsage, a.Usage))
 	named(protocol.ReadReview, activities.Answering(a, protocol.ReadReview, a.Review))
 	named(protocol.ReadFits, activities.Answering(a, protocol.ReadFits, a.GrantFits))
+	named(protocol.ReadDocuments, activities.Answering(a, protocol.ReadDocuments, a.ListDocuments))
 	named(protocol.CheckStart, activities.Doing(a, protocol.CheckStart, a.CheckStart))
 	named(protocol.ReadRecord, activities.Answering(a, protocol.ReadRecord, a.Record))
 	named(protocol.ReadSessions, activities.Answering(a, protocol.ReadSessions, a.ListSessions))

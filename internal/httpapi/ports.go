@@ -82,7 +82,10 @@ type Records interface {
 // Documents reads what is registered, and the entities that documents describe.
 type Documents interface {
 	Catalog(ctx context.Context, tenant string) (client.Catalog, error)
-	Document(ctx context.Context, tenant, kind, name string) ([]byte, error)
+	Documents(ctx context.Context, tenant, kind string) ([]protocol.DocumentState, error)
+	// DocumentVersions returns the stored versions of a document, the latest first, or NOT_FOUND.
+	DocumentVersions(ctx context.Context, tenant, kind, name string) ([]protocol.DocumentState, error)
+	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
 	Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 }
 

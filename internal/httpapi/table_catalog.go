@@ -15,10 +15,7 @@ func (a *API) registerCatalog() {
 	add(a, operation{
 		id: "get-tool", method: http.MethodGet, path: "/v1/tools/{tool}", tag: tagTools, scope: apikey.ScopeRead, does: "Get the contract of a tool", fails: []int{404},
 	}, a.getTool)
-	add(a, operation{
-		id: "get-document", method: http.MethodGet, path: "/v1/documents/{kind}/{name}", tag: tagDocuments, scope: apikey.ScopeRead,
-		does: "Get a registered document exactly as it was registered", fails: []int{404},
-	}, a.getDocument)
+	a.registerDocumentOperations()
 	add(a, operation{
 		id: "get-extraction", method: http.MethodGet, path: "/v1/entities/{entity}/extraction", tag: tagEntities, scope: apikey.ScopeRead,
 		does: "Get the state of the latest extraction of an entity, with its tasks", fails: []int{404},
@@ -30,4 +27,51 @@ func (a *API) registerCatalog() {
 		fails:   []int{404},
 	}, a.getArtifact)
 	describeDownload(a, "/v1/artifacts/{artifact}")
+}
+
+// registerDocumentOperations adds the operations on registered documents. Changes are calls of jig's own tools.
+func (a *API) registerDocumentOperations() {
+	add(a, operation{
+		id: "list-documents", method: http.MethodGet, path: "/v1/documents", tag: tagDocuments, scope: apikey.ScopeRead,
+		does: "List the current documents by kind and name",
+	}, a.listDocuments)
+	add(a, operation{
+		id: "register-documents", method: http.MethodPost, path: "/v1/documents", tag: tagDocuments, scope: apikey.ScopeRun, record: recordCall, also: running(),
+		does: "Register documents, or new versions of them, all or none",
+		details: "This is a call of the tool catalog.put, under the same rules and approvals. With replaces, the call fails if another version became current " +
+			"in the meantime.",
+		fails: []int{409},
+	}, a.registerDocuments)
+	add(a, operation{
+		id: "get-document", method: http.MethodGet, path: "/v1/documents/{kind}/{name}", tag: tagDocuments, scope: apikey.ScopeRead,
+		does: "Get a document exactly as it was registered", fails: []int{404},
+	}, a.getDocument)
+	add(a, operation{
+		id: "change-document", method: http.MethodPut, path: "/v1/documents/{kind}/{name}", tag: tagDocuments, scope: apikey.ScopeRun, record: recordCall, also: running(),
+		does: "Register a new version of a document, or a new document",
+		details: "This is a call of the tool catalog.put, under the same rules and approvals. If the document exists, If-Match is required; the call fails if " +
+			"another version becomes current before it runs.",
+		fails: []int{409, 412, 428},
+	}, a.changeDocument)
+	add(a, operation{
+		id: "remove-document", method: http.MethodDelete, path: "/v1/documents/{kind}/{name}", tag: tagDocuments, scope: apikey.ScopeRun, record: recordCall, also: running(),
+		does:    "Take a document out of use",
+		details: "This is a call of the tool catalog.remove, under the same rules and approvals. All versions are kept. If-Match is required.",
+		fails:   []int{404, 409, 412, 428},
+	}, a.removeDocument)
+	add(a, operation{
+		id: "list-versions", method: http.MethodGet, path: "/v1/documents/{kind}/{name}/versions", tag: tagDocuments, scope: apikey.ScopeRead,
+		does:    "List the stored versions of a document, the latest first",
+		details: "Versions that were stored for a session, but never current, are among them.", fails: []int{404},
+	}, a.listVersions)
+	add(a, operation{
+		id: "compare-versions", method: http.MethodGet, path: "/v1/documents/{kind}/{name}/difference", tag: tagDocuments, scope: apikey.ScopeRead,
+		does: "Compare two versions of a document", fails: []int{404},
+	}, a.compareDocuments)
+	add(a, operation{
+		id: "restore-document", method: http.MethodPost, path: "/v1/documents/{kind}/{name}/restore", tag: tagDocuments, scope: apikey.ScopeRun, record: recordCall, also: running(),
+		does:    "Make an earlier version of a document current again",
+		details: "This registers the text of that version, by a call of the tool catalog.put, after the same checks as for a new document.",
+		fails:   []int{404, 409, 412, 428},
+	}, a.restoreDocument)
 }

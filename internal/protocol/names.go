@@ -70,6 +70,8 @@ const (
 	ReadUsage    = "jig.usage"
 	ReadReview   = "jig.review"
 	ReadFits     = "jig.fits"
+	// ReadDocuments lists registered documents and their versions.
+	ReadDocuments = "jig.documents"
 )
 
 // Sweep is the activity type that closes sessions whose workflow was ended externally. Workers start it once a minute, without a workflow, so

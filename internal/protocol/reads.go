@@ -167,6 +167,8 @@ type CatalogRequest struct {
 	Kind   string `json:"kind,omitempty"`
 	Name   string `json:"name,omitempty"`
 	Offset int    `json:"offset,omitempty"`
+	// Version asks for another version than the current one.
+	Version string `json:"version,omitempty"`
 }
 
 // CatalogPage is a page of tools, sorted by name. The first page also has the names of the registered documents, sorted. An older
@@ -190,6 +192,40 @@ type DocumentChunk struct {
 	Hash string `json:"hash"`
 	Data []byte `json:"data"`
 	Size int    `json:"size"`
+}
+
+// DocumentsRequest asks for the current versions of a tenant's documents, sorted by kind and name, or for all versions of one document, the
+// latest first.
+type DocumentsRequest struct {
+	Tenant string `json:"tenant"`
+	// Kind is the kind under which documents are stored. It is required with Name.
+	Kind string `json:"kind,omitempty"`
+	Name string `json:"name,omitempty"`
+	// AfterKind and AfterName are the last document of the previous page.
+	AfterKind string `json:"after_kind,omitempty"`
+	AfterName string `json:"after_name,omitempty"`
+}
+
+// DocumentsPage is a page of at most 200 documents or versions.
+type DocumentsPage struct {
+	Documents []DocumentState `json:"documents"`
+	// More reports whether there are more documents.
+	More bool `json:"more,omitempty"`
+}
+
+// DocumentState describes a version of a document.
+type DocumentState struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	// Current reports whether the tenant sees this version.
+	Current bool `json:"current"`
+	// Bundle is the bundle that made the version current; empty if the tenant did.
+	Bundle string `json:"bundle,omitempty"`
+	// Shared reports that the document belongs to all tenants.
+	Shared bool `json:"shared,omitempty"`
+	// CreatedAt is when the version was first stored.
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // ArtifactRequest asks for a piece of an artifact.

@@ -9,6 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/suggest"
 )
 
@@ -212,11 +213,30 @@ func (db *DB) CurrentDocuments(ctx context.Context, tenant, kind string) ([]bund
 	return current, err
 }
 
+// SeenDocuments lists up to limit current documents that a tenant sees, sorted by kind and name, after one of them. An empty kind means all kinds.
+func (db *DB) SeenDocuments(ctx context.Context, tenant, kind string, after bundle.Key, limit int) ([]protocol.DocumentState, error) {
+	var found []protocol.DocumentState
+	err := db.once(ctx, tenant, func(t *tx) {
+		list(t.queue("DocumentsSeen", tenant, text(kind), text(after.Kind), text(after.Name), limit), &found)
+	})
+	return found, err
+}
+
+// DocumentVersions lists up to limit stored versions of a document that a tenant sees, the latest first. Versions that were stored but never
+// current are among them. NOT_FOUND suggests the nearest names.
+func (db *DB) DocumentVersions(ctx context.Context, tenant, kind, name string, limit int) ([]protocol.DocumentState, error) {
+	var found []protocol.DocumentState
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("DocumentVersions", tenant, text(kind), text(name), limit), &found) })
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	return nil, db.noDocument(ctx, tenant, kind, name)
+}
+
 // Document returns the current body: that of the tenant's own document, or else that of the tenant _global. NOT_FOUND suggests the nearest
 // names.
 func (db *DB) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
 	var bodies [][]byte
-	var names []string
 	err := db.once(ctx, tenant, func(t *tx) {
 		column(t.queue("DocumentGet", tenant, kind, name), &bodies)
 	})
@@ -226,10 +246,15 @@ func (db *DB) Document(ctx context.Context, tenant, kind, name string) ([]byte, 
 	if len(bodies) > 0 {
 		return bodies[0], nil
 	}
-	if names, err = db.DocumentNames(ctx, tenant, kind); err != nil {
-		return nil, err
+	return nil, db.noDocument(ctx, tenant, kind, name)
+}
+
+func (db *DB) noDocument(ctx context.Context, tenant, kind, name string) error {
+	names, err := db.DocumentNames(ctx, tenant, kind)
+	if err != nil {
+		return err
 	}
-	return nil, jig.Errorf(jig.CodeNotFound, "there is no %s %q", kind, name).WithField("name").WithHint(suggest.Hint(name, names, ""))
+	return jig.Errorf(jig.CodeNotFound, "there is no %s %q", kind, name).WithField("name").WithHint(suggest.Hint(name, names, ""))
 }
 
 // DocumentNames lists the names of a kind that a tenant sees, sorted.

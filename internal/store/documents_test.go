@@ -172,3 +172,48 @@ func TestDocuments_OfTheGlobalTenant(t *testing.T) {
 		})
 	}
 }
+
+// A list has what a tenant sees, page by page. The versions of a document say which one that is.
+func TestDocuments_AreListedWithTheirVersions(t *testing.T) {
+	t.Parallel()
+	owner, app := storetest.NewDatabase(t)
+	db := storetest.Open(t, owner, app, store.Options{})
+	conn, err := pgx.Connect(t.Context(), owner)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	_, err = conn.Exec(t.Context(), `insert into documents (tenant_id, kind, name, version, body, current)
+		values ('_global', 'agent', 'shared', 'v0', 'global', true), ('_global', 'policy', 'all', 'v0', 'global', true)`)
+	require.NoError(t, err)
+	for _, d := range [][]string{{"one", "shared", "v1"}, {"one", "shared", "v2"}, {"one", "Own", "v1"}, {"two", "theirs", "v1"}} {
+		require.NoError(t, db.PutDocument(t.Context(), d[0], "agent", d[1], d[2], []byte(d[2])))
+	}
+	require.NoError(t, db.KeepDocument(t.Context(), "one", "agent", "shared", "draft", []byte("draft")))
+	seen := func(tenant, kind string, after bundle.Key, limit int) (names []string) {
+		list, err := db.SeenDocuments(t.Context(), tenant, kind, after, limit)
+		require.NoError(t, err)
+		for _, d := range list {
+			require.True(t, d.Current)
+			names = append(names, d.Kind+"/"+d.Name+" "+d.Version)
+		}
+		return names
+	}
+	require.Equal(t, []string{"agent/Own v1", "agent/shared v2", "policy/all v0"}, seen("one", "", bundle.Key{}, 10))
+	require.Equal(t, []string{"agent/shared v2"}, seen("one", "", bundle.Key{Kind: "agent", Name: "Own"}, 1))
+	require.Equal(t, []string{"policy/all v0"}, seen("one", "policy", bundle.Key{}, 10))
+	require.Equal(t, []string{"agent/shared v0", "agent/theirs v1", "policy/all v0"}, seen("two", "", bundle.Key{}, 10))
+
+	current := map[string]bool{}
+	versions, err := db.DocumentVersions(t.Context(), "one", "agent", "shared", 10)
+	require.NoError(t, err)
+	for _, d := range versions {
+		current[d.Version] = d.Current
+		require.Equal(t, d.Version == "v0", d.Shared)
+	}
+	require.Equal(t, map[string]bool{"v0": false, "v1": false, "v2": true, "draft": false}, current)
+	require.Equal(t, "draft", versions[0].Version, "the latest first")
+	_, err = db.DocumentVersions(t.Context(), "two", "agent", "theris", 10)
+	requireCode(t, jig.CodeNotFound, err)
+	require.ErrorContains(t, err, "did you mean theirs?")
+	_, err = db.DocumentVersions(t.Context(), "one", "agent", "theirs", 10)
+	requireCode(t, jig.CodeNotFound, err)
+}

@@ -4,6 +4,7 @@ package catalog
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -56,6 +57,8 @@ const (
 type File struct {
 	Path string `json:"path" jsonschema:"the file's name, for messages, e.g. nightly.yaml" minLength:"1" maxLength:"512"`
 	Body string `json:"body" jsonschema:"the whole text of the document"                   minLength:"1"`
+	// Replaces keeps a change that was made in the meantime from getting lost.
+	Replaces *Named `json:"replaces,omitempty" jsonschema:"the document that this one takes the place of, with its version; without a version it must be new"`
 }
 
 // Files are documents to register together.
@@ -118,6 +121,9 @@ func (o Options) preview(ctx context.Context, inv jig.Invocation, in Files) (jig
 	if err != nil {
 		return jig.Preview{}, err
 	}
+	if err := o.unchanged(shelf, replaced(c.docs, in)); err != nil {
+		return jig.Preview{}, err
+	}
 	plan, _, err := shelf.Register(stored, "")
 	if err != nil {
 		return jig.Preview{}, err
@@ -171,6 +177,12 @@ func (o Options) check(ctx context.Context, tenant string, in Files) (checked, e
 	if err := problems.OrNil(); err != nil {
 		return checked{}, err
 	}
+	for i, doc := range c.docs {
+		if r := in.Documents[i].Replaces; r != nil && (o.KindOf(doc.Kind) != o.KindOf(spec.Kind(r.Kind)) || doc.Name != r.Name) {
+			return checked{}, jig.Errorf(jig.CodeInvalidInput, "the document is %s %s, not %s %s", doc.Kind, doc.Name, r.Kind, r.Name).
+				WithField(fmt.Sprintf("/documents/%d/replaces", i)).WithHint("a document keeps its kind and its name; remove the old one to rename it")
+		}
+	}
 	for _, doc := range c.docs {
 		if err := o.Check(ctx, tenant, doc, known.Tools); err != nil {
 			return checked{}, err
@@ -189,7 +201,12 @@ func (o Options) putOnce(ctx context.Context, inv jig.Invocation, in Files) (Res
 	if err != nil {
 		return Result{}, err
 	}
-	if err := o.Store.RegisterDocuments(ctx, inv, bundle.Register{Documents: changes.Stored(c.docs, o.KindOf), Shown: inv.Precondition, Types: c.types}); err != nil {
+	stored := changes.Stored(c.docs, o.KindOf)
+	shown, err := o.shown(ctx, inv, changes.Keys(stored), replaced(c.docs, in))
+	if err != nil {
+		return Result{}, err
+	}
+	if err := o.Store.RegisterDocuments(ctx, inv, bundle.Register{Documents: stored, Shown: shown, Types: c.types}); err != nil {
 		return Result{}, err
 	}
 	out := Result{Documents: make([]Registered, len(c.docs)), Warnings: c.warnings}

@@ -15,6 +15,8 @@ import (
 type Named struct {
 	Kind string `json:"kind" jsonschema:"the kind that the document declares, e.g. agent, composition, policy or tenant" minLength:"1" maxLength:"32"`
 	Name string `json:"name" jsonschema:"the document's name"                                                        minLength:"1" maxLength:"512"`
+	// Version makes sure that the document has not changed since somebody looked at it.
+	Version string `json:"version,omitempty" jsonschema:"the version that must be current; the call fails if another one is" maxLength:"128"`
 }
 
 // Names are documents to remove together.
@@ -75,6 +77,9 @@ func (o Options) previewRemove(ctx context.Context, inv jig.Invocation, in Names
 	if err != nil {
 		return jig.Preview{}, err
 	}
+	if err := o.unchanged(shelf, removed(in)); err != nil {
+		return jig.Preview{}, err
+	}
 	plan, err := shelf.Withdraw(keys, "", false)
 	if err != nil {
 		return jig.Preview{}, err
@@ -103,7 +108,11 @@ func (o Options) remove(ctx context.Context, inv jig.Invocation, in Names) (Remo
 	if err != nil {
 		return Removed{}, err
 	}
-	plan, err := o.Store.WithdrawDocuments(ctx, inv, keys, inv.Precondition)
+	shown, err := o.shown(ctx, inv, keys, removed(in))
+	if err != nil {
+		return Removed{}, err
+	}
+	plan, err := o.Store.WithdrawDocuments(ctx, inv, keys, shown)
 	if err != nil {
 		return Removed{}, err
 	}

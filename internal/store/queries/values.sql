@@ -62,6 +62,20 @@ select d.body from documents d
 where d.tenant_id in ($1, '_global') and d.kind = $2 and d.name = $3 and d.version = $4
 order by d.tenant_id = '_global' limit 1
 
+-- name: DocumentsSeen
+-- The current versions that a tenant sees, of one kind or of all.
+select distinct on (d.kind collate "C", d.name collate "C") d.kind, d.name, d.version, true as current, d.bundle, d.tenant_id = '_global' as shared, d.created_at from documents d
+where d.tenant_id in ($1, '_global') and d.current and ($2 = '' or d.kind = $2) and (d.kind collate "C", d.name collate "C") > ($3, $4)
+order by d.kind collate "C", d.name collate "C", d.tenant_id = '_global' limit $5
+
+-- name: DocumentVersions
+-- A current version of _global is not seen by a tenant that has a current version of its own.
+select d.kind, d.name, d.version, d.current and (d.tenant_id = $1 or not exists (
+    select from documents o where o.tenant_id = $1 and o.kind = d.kind and o.name = d.name and o.current
+)) as current, d.bundle, d.tenant_id = '_global' as shared, d.created_at from documents d
+where d.tenant_id in ($1, '_global') and d.kind = $2 and d.name = $3
+order by d.created_at desc, d.version, d.tenant_id = '_global' limit $4
+
 -- name: DocumentsCurrent
 select distinct on (d.name) d.kind, d.name, d.version from documents d
 where d.tenant_id in ($1, '_global') and d.kind = $2 and d.current
