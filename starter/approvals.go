@@ -104,7 +104,7 @@ JSON output: {"approvals": […], "next"?}.`,
 				if err != nil {
 					return err
 				}
-				return a.printPending(cmd.Context(), e, page)
+				return a.printPending(cmd.Context(), e, f.session, page)
 			})
 		},
 	}
@@ -122,7 +122,8 @@ type pendingReport struct {
 	Next      string        `json:"next,omitempty"`
 }
 
-func (a *app) printPending(ctx context.Context, e engine, page client.PendingPage) error {
+// printPending prints a page of calls that wait: those of a session and of its children, or those of all sessions.
+func (a *app) printPending(ctx context.Context, e engine, session string, page client.PendingPage) error {
 	if a.json() {
 		return a.printJSON(pendingReport{Approvals: append([]jig.Pending{}, page.Approvals...), Next: page.Next})
 	}
@@ -130,7 +131,11 @@ func (a *app) printPending(ctx context.Context, e engine, page client.PendingPag
 		a.say("no call is waiting")
 	}
 	for _, k := range a.cards(ctx, e, page.Approvals) {
-		if err := a.printCard(k, k.SessionID+" "); err != nil {
+		in := k.SessionID
+		if k.Via != "" { // the card says where the call of the session waits
+			in = a.session(session)
+		}
+		if err := a.printCard(k, in+" "); err != nil {
 			return err
 		}
 	}

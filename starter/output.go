@@ -128,8 +128,12 @@ func prettyJSON(raw json.RawMessage) string {
 	if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {
 		return string(raw)
 	}
-	return b.String()
+	return escapedForHTML.Replace(b.String())
 }
+
+// escapedForHTML undoes the escapes of &, < and > in JSON, which encoding/json writes for HTML. It skips pairs of backslashes, because what
+// follows an escaped backslash is no escape.
+var escapedForHTML = strings.NewReplacer(`\\`, `\\`, `\u0026`, "&", `\u003c`, "<", `\u003e`, ">")
 
 // table writes rows in aligned columns. The last column is not padded.
 func table(w io.Writer, rows [][]string) error {

@@ -22,8 +22,9 @@ type sessionFlags struct {
 func (a *app) sessionsCommand() *cobra.Command {
 	var f sessionFlags
 	cmd := &cobra.Command{
-		Use:   "sessions",
-		Short: "List sessions, the newest first",
+		Use:        "sessions",
+		SuggestFor: []string{"list", "ls", "runs"},
+		Short:      "List sessions, the newest first",
 		Long: `List the tenant's sessions, the newest first: those that people and programs started or, with --children, all. A session waits for a
 person (input_required) if nothing in it can go on until somebody decides. --limit prints one page; pass its cursor to --after, with the
 same filters, to get the next one.

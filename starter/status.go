@@ -18,8 +18,9 @@ import (
 
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "status SESSION|ENTITY",
-		Short: "Show the status of a session and its waiting calls, or the progress of an entity's extraction",
+		Use:        "status SESSION|ENTITY",
+		SuggestFor: []string{"show"},
+		Short:      "Show the status of a session and its waiting calls, or the progress of an entity's extraction",
 		Example: `  jig status ses_…
   jig status ent_…
   jig status ses_… --output json | jq .pending`,

@@ -93,7 +93,7 @@ func (l *List) Preview(what string) jig.Preview {
 		p.Changes = append(p.Changes, breaksWord+why)
 	}
 	for _, part := range l.parts() {
-		if len(part.names) > 0 {
+		if len(part.names) > 0 && !l.only() {
 			p.Changes = append(p.Changes, part.word+": "+strings.Join(part.names, ", "))
 		}
 	}
@@ -105,6 +105,11 @@ func (l *List) Preview(what string) jig.Preview {
 type part struct {
 	word  string
 	names []string
+}
+
+// only reports whether the list has a single document, and the diff of that document. The heading of the diff then says everything.
+func (l *List) only() bool {
+	return len(l.diffs) == 1 && len(l.added)+len(l.changed)+len(l.removed)+len(l.kept)+len(l.unchanged) == 1
 }
 
 func (l *List) parts() []part {

@@ -188,3 +188,16 @@ func TestPut_ShowsSkillsAsText(t *testing.T) {
 	list.Remove("skill", "tidy", skill("Two.").Body)
 	require.Contains(t, strings.Join(list.Preview("Removes a bundle").Changes, "\n"), "-One.\n-Two.")
 }
+
+// The heading of a single document's diff is enough. Several documents are listed before their diffs.
+func TestPreview_ListsSeveralDocuments(t *testing.T) {
+	t.Parallel()
+	var list changes.List
+	list.Put(load(t, strict), nil)
+	p := list.Preview("Registers documents")
+	require.Len(t, p.Changes, 1)
+	require.Contains(t, p.Changes[0], "added: policy shop\n")
+	list.Put(load(t, settings), []byte(settings))
+	p = list.Preview("Registers documents")
+	require.Subset(t, p.Changes, []string{"added: policy shop", "unchanged: tenant acme"})
+}

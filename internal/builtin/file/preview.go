@@ -42,7 +42,7 @@ func (f family) previewWrite(_ context.Context, inv jig.Invocation, in writeInpu
 	}
 	if !target.exists {
 		return jig.Preview{
-			Title:   fmt.Sprintf("Creates %s (%d bytes)", name, len(in.Content)),
+			Title:   fmt.Sprintf("Creates %s (%s)", name, bytesText(len(in.Content))),
 			Changes: []string{preview.All(name, "+", in.Content)}, Precondition: absent,
 		}, nil
 	}
@@ -50,7 +50,7 @@ func (f family) previewWrite(_ context.Context, inv jig.Invocation, in writeInpu
 	if err != nil {
 		return jig.Preview{}, dir.Explain(name, err)
 	}
-	p := jig.Preview{Title: fmt.Sprintf("Replaces %s (%d bytes)", name, len(in.Content)), Precondition: state}
+	p := jig.Preview{Title: fmt.Sprintf("Replaces %s (%s)", name, bytesText(len(in.Content))), Precondition: state}
 	switch {
 	case state == stateOf(strings.NewReader(in.Content)):
 		p.Title = fmt.Sprintf("Changes nothing: %s has this content already", name)

@@ -29,7 +29,7 @@ func (o readOutput) Summary() string {
 	if o.Truncated {
 		return fmt.Sprintf("read %d of %d bytes of %s", len(o.Content), o.Size, o.Path)
 	}
-	return fmt.Sprintf("read %s (%d bytes)", o.Path, len(o.Content))
+	return fmt.Sprintf("read %s (%s)", o.Path, bytesText(len(o.Content)))
 }
 
 func (f family) read(_ context.Context, inv jig.Invocation, in readInput) (readOutput, error) {

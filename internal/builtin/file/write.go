@@ -30,9 +30,17 @@ type writeOutput struct {
 // Summary implements tools.Summarizer.
 func (o writeOutput) Summary() string {
 	if o.Created {
-		return fmt.Sprintf("created %s (%d bytes)", o.Path, o.Bytes)
+		return fmt.Sprintf("created %s (%s)", o.Path, bytesText(o.Bytes))
 	}
-	return fmt.Sprintf("replaced %s (%d bytes)", o.Path, o.Bytes)
+	return fmt.Sprintf("replaced %s (%s)", o.Path, bytesText(o.Bytes))
+}
+
+// bytesText returns a number of bytes in words.
+func bytesText(n int) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 func (f family) write(ctx context.Context, inv jig.Invocation, in writeInput) (writeOutput, error) {
