@@ -23,7 +23,7 @@ func TestIsolation(t *testing.T) {
 	victim, thief := storetest.Tenant(t), storetest.Tenant(t)
 	owner, other := r.key(t, victim, 0, apikey.Scopes()...), r.key(t, thief, 0, apikey.Scopes()...)
 	revoked, expired := r.key(t, victim, 0, apikey.Scopes()...), r.key(t, victim, time.Millisecond, apikey.Scopes()...)
-	require.NoError(t, r.store.RevokeAPIKey(t.Context(), victim, revoked.ID))
+	require.NoError(t, r.store.RevokeAPIKey(t.Context(), victim, revoked.ID, ""))
 	scoped := map[string]string{}
 	for _, scope := range apikey.Scopes() {
 		scoped[scope] = r.key(t, victim, 0, scope).Name

@@ -43,7 +43,7 @@ func APIKeys(ctx context.Context, s Settings, logger *slog.Logger, tenant string
 
 // RevokeAPIKey ends a key. Requests that use it are refused from then on, and its open streams end within a second.
 func RevokeAPIKey(ctx context.Context, s Settings, logger *slog.Logger, tenant, id string) error {
-	return withStore(ctx, s, logger, func(db *store.DB) error { return db.RevokeAPIKey(ctx, tenant, id) })
+	return withStore(ctx, s, logger, func(db *store.DB) error { return db.RevokeAPIKey(ctx, tenant, id, "") })
 }
 
 func withStore(ctx context.Context, s Settings, logger *slog.Logger, do func(db *store.DB) error) error {

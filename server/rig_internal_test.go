@@ -119,6 +119,7 @@ func (r *rig) furnish(t *testing.T, tenant string) map[string]string {
 	require.NoError(t, err)
 	ids["entity"] = created.ID
 	r.schedule(t, tenant, ids["schedule"])
+	ids["key"] = r.key(t, tenant, 0, apikey.ScopeRead).ID
 	return ids
 }
 

@@ -101,3 +101,37 @@ func TestLogin_WithABrowser(t *testing.T) {
 		}))
 	}
 }
+
+// An owner makes an API key on one server and revokes it there. The other one refuses it from then on and ends its stream.
+func TestAPIKeys_OverHTTP(t *testing.T) {
+	t.Parallel()
+	o, p, one, two := loginOffice(t)
+	o.install("tenant.yaml", p.people(o.tenant, "owner", ""), o.trusting)
+	ana := caller{one, p.token("ana", "")}
+	ana.is("decide", "manage", "read", "run")
+	answer, body := ana.send(http.MethodPost, "/v1/api-keys", map[string]any{"principal": "ci", "name": "nightly"})
+	require.Equal(t, http.StatusCreated, answer.StatusCode, string(body))
+	var made struct{ ID, Key, Principal string }
+	require.NoError(t, json.Unmarshal(body, &made))
+	ci := caller{two, made.Key}
+	require.Equal(t, "ci", get[whoami](ci, "/v1/me").Principal)
+	answer, body = ci.send(http.MethodPost, "/v1/sessions", map[string]any{"id": "s1", "document": writer()})
+	require.Equal(t, http.StatusCreated, answer.StatusCode, string(body))
+	ci.waits("s1")
+	stream := ci.follow("s1", 0)
+	_, more := stream.next()
+	require.True(t, more)
+	answer, body = ci.send(http.MethodPost, "/v1/api-keys", map[string]any{})
+	require.Equal(t, http.StatusForbidden, answer.StatusCode, string(body))
+
+	answer, body = ana.send(http.MethodPost, "/v1/api-keys/"+made.ID+"/revoke", nil)
+	require.Equal(t, http.StatusNoContent, answer.StatusCode, string(body))
+	for more {
+		_, more = stream.next()
+	}
+	ci.refuses("revoked on the other server")
+	answer, body = ana.send(http.MethodGet, "/v1/api-keys", nil)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.Contains(t, string(body), `"revoked_by":"ana"`)
+	require.NotContains(t, string(body), made.Key)
+}

@@ -135,6 +135,36 @@ func (k *keys) APIKey(_ context.Context, id string, hash []byte) (apikey.Key, er
 	return apikey.Key{}, jig.Errorf(jig.CodeNotFound, "none")
 }
 
+func (k *keys) APIKeys(_ context.Context, tenant string) (list []apikey.Key, _ error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, key := range k.list {
+		if key.Tenant == tenant {
+			list = append(list, key)
+		}
+	}
+	return list, nil
+}
+
+func (k *keys) CreateAPIKey(_ context.Context, key apikey.Key, hash []byte) (apikey.Key, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.list[string(hash)] = key
+	return key, nil
+}
+
+func (k *keys) RevokeAPIKey(_ context.Context, tenant, id, _ string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for hash, key := range k.list {
+		if key.Tenant == tenant && key.ID == id {
+			delete(k.list, hash)
+			return nil
+		}
+	}
+	return jig.Errorf(jig.CodeNotFound, "none").WithField("id")
+}
+
 func (k *keys) ValidAPIKeys(_ context.Context, _ []string) ([]string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

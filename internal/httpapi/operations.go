@@ -36,6 +36,8 @@ const (
 	recordCall    record = "call"
 	// recordTemporal is the history of the workflow or the schedule in Temporal.
 	recordTemporal record = "temporal"
+	// recordKey is the API key itself, which says who created and who revoked it.
+	recordKey record = "api_key"
 )
 
 // Groups of operations in the OpenAPI document.
@@ -60,10 +62,7 @@ func (a *API) register() {
 	a.registerCatalog()
 	a.registerOperations()
 	a.registerSchedules()
-	add(a, operation{
-		id: "get-me", method: http.MethodGet, path: "/v1/me", tag: tagIdentity,
-		does: "Get the tenant, the principal with its roles, and what the credential allows",
-	}, a.getMe)
+	a.registerIdentity()
 }
 
 // everywhere lists the statuses with which every operation may fail.

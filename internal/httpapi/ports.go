@@ -100,12 +100,18 @@ type Schedules interface {
 	DeleteSchedule(ctx context.Context, tenant, name string) error
 }
 
-// Keys finds API keys.
+// Keys stores API keys.
 type Keys interface {
 	// APIKey returns the valid key with an id and a hash, or NOT_FOUND.
 	APIKey(ctx context.Context, id string, hash []byte) (apikey.Key, error)
 	// ValidAPIKeys returns those of the given keys that are valid now.
 	ValidAPIKeys(ctx context.Context, ids []string) ([]string, error)
+	// APIKeys lists a tenant's keys, the oldest first.
+	APIKeys(ctx context.Context, tenant string) ([]apikey.Key, error)
+	// CreateAPIKey stores a key with the hash of its text.
+	CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apikey.Key, error)
+	// RevokeAPIKey ends a key. One that the tenant does not have is NOT_FOUND.
+	RevokeAPIKey(ctx context.Context, tenant, id, by string) error
 }
 
 // Observer counts what the server does.

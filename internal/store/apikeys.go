@@ -23,6 +23,8 @@ type listedKeyRow struct {
 	apiKeyRow
 	RevokedAt *time.Time
 	UsedAt    *time.Time
+	CreatedBy string
+	RevokedBy string
 }
 
 func (r *apiKeyRow) key() apikey.Key {
@@ -35,7 +37,7 @@ func (r *apiKeyRow) key() apikey.Key {
 func (db *DB) CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apikey.Key, error) {
 	var created *time.Time
 	err := db.once(ctx, k.Tenant, func(t *tx) {
-		value(t.queue("APIKeyInsert", k.Tenant, k.ID, text(k.Name), text(k.Principal), k.Scopes, hash, k.ExpiresAt), &created)
+		value(t.queue("APIKeyInsert", k.Tenant, k.ID, text(k.Name), text(k.Principal), k.Scopes, hash, k.ExpiresAt, text(k.CreatedBy)), &created)
 	})
 	if err != nil {
 		return apikey.Key{}, err
@@ -73,14 +75,15 @@ func (db *DB) APIKeys(ctx context.Context, tenant string) ([]apikey.Key, error) 
 	for i := range rows {
 		keys[i] = rows[i].key()
 		keys[i].RevokedAt, keys[i].UsedAt = utc(rows[i].RevokedAt), utc(rows[i].UsedAt)
+		keys[i].CreatedBy, keys[i].RevokedBy = rows[i].CreatedBy, rows[i].RevokedBy
 	}
 	return keys, nil
 }
 
-// RevokeAPIKey ends a key. A key that the tenant does not have is NOT_FOUND; revoking one again changes nothing.
-func (db *DB) RevokeAPIKey(ctx context.Context, tenant, id string) error {
+// RevokeAPIKey ends a key on behalf of a principal, which is empty for the operator. A key that the tenant does not have is NOT_FOUND; revoking one again changes nothing.
+func (db *DB) RevokeAPIKey(ctx context.Context, tenant, id, by string) error {
 	var changed int64
-	if err := db.once(ctx, tenant, func(t *tx) { affected(t.queue("APIKeyRevoke", tenant, text(id)), &changed) }); err != nil {
+	if err := db.once(ctx, tenant, func(t *tx) { affected(t.queue("APIKeyRevoke", tenant, text(id), text(by)), &changed) }); err != nil {
 		return err
 	}
 	if changed == 0 {

@@ -21,10 +21,12 @@ const (
 	ScopeRun = "run"
 	// ScopeDecide allows deciding about calls that wait for approval. A key has it only if somebody asked for it.
 	ScopeDecide = "decide"
+	// ScopeManage allows creating and revoking API keys over HTTP.
+	ScopeManage = "manage"
 )
 
 // Scopes lists all scopes.
-func Scopes() []string { return []string{ScopeRead, ScopeRun, ScopeDecide} }
+func Scopes() []string { return []string{ScopeRead, ScopeRun, ScopeDecide, ScopeManage} }
 
 // DefaultScopes lists the scopes of a key that was created without naming any.
 func DefaultScopes() []string { return []string{ScopeRead, ScopeRun} }
@@ -43,6 +45,9 @@ type Key struct {
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 	// UsedAt is the time of the last use, to the minute.
 	UsedAt *time.Time `json:"used_at,omitempty"`
+	// CreatedBy and RevokedBy are the principals who did that over HTTP; empty if the operator did it with the command line.
+	CreatedBy string `json:"created_by,omitempty"`
+	RevokedBy string `json:"revoked_by,omitempty"`
 }
 
 // Allows reports whether the key has a scope.

@@ -1,5 +1,5 @@
 -- name: APIKeyInsert
-insert into api_keys (tenant_id, key_id, name, principal, scopes, hash, expires_at) values ($1, $2, $3, $4, $5, $6, $7)
+insert into api_keys (tenant_id, key_id, name, principal, scopes, hash, expires_at, created_by) values ($1, $2, $3, $4, $5, $6, $7, $8)
 returning created_at
 
 -- name: APIKeyFind
@@ -9,12 +9,13 @@ select q.tenant_id, q.key_id, q.name, q.principal, q.scopes, q.created_at, q.exp
 select q from jig_api_keys_valid($1::text[]) q
 
 -- name: APIKeysOf
-select k.tenant_id, k.key_id, k.name, k.principal, k.scopes, k.created_at, k.expires_at, k.revoked_at, k.used_at from api_keys k
+select k.tenant_id, k.key_id, k.name, k.principal, k.scopes, k.created_at, k.expires_at, k.revoked_at, k.used_at, k.created_by, k.revoked_by from api_keys k
 where k.tenant_id = $1 order by k.created_at, k.key_id
 
 -- name: APIKeyRevoke
 -- Revoking a key again changes nothing.
-update api_keys k set revoked_at = coalesce(k.revoked_at, now()) where k.tenant_id = $1 and k.key_id = $2
+update api_keys k set revoked_at = coalesce(k.revoked_at, now()), revoked_by = case when k.revoked_at is null then $3 else k.revoked_by end
+where k.tenant_id = $1 and k.key_id = $2
 
 -- name: APIKeysRevokeNamed
 update api_keys k set revoked_at = now() where k.tenant_id = $1 and k.name = $2 and k.revoked_at is null

@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/apikey"
+)
+
+type keysAnswer struct {
+	Body struct {
+		Keys []apikey.Key `json:"api_keys"`
+	} `nameHint:"APIKeys"`
+}
+
+func (a *API) listKeys(ctx context.Context, _ *struct{}) (*keysAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	list, err := a.options.Keys.APIKeys(ctx, tenant)
+	answer := &keysAnswer{}
+	answer.Body.Keys = append([]apikey.Key{}, list...)
+	return answer, err
+}
+
+type keyRequest struct {
+	Body struct {
+		Name      string     `json:"name,omitempty" maxLength:"200" doc:"What the key is for"`
+		Principal string     `json:"principal,omitempty" maxLength:"200" doc:"The principal as whom the key acts; default: that of the credential"`
+		Scopes    []string   `json:"scopes,omitempty" maxItems:"10" doc:"What the key allows: read, run, decide, manage; default: read and run"`
+		ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When the key ends; default: when it is revoked"`
+	} `nameHint:"CreateAPIKey"`
+}
+
+// createdKey holds a new key with its text, which nobody can find again.
+type createdKey struct {
+	apikey.Key
+	Text string `json:"key" doc:"The key itself; it is not stored"`
+}
+
+type keyAnswer struct{ Body createdKey }
+
+func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error) {
+	c := exchangeOf(ctx).caller
+	k := apikey.Key{
+		Tenant: c.tenant, Name: in.Body.Name, Principal: in.Body.Principal, Scopes: in.Body.Scopes, ExpiresAt: in.Body.ExpiresAt, CreatedBy: c.principal.ID,
+	}
+	if k.Principal == "" {
+		k.Principal = c.principal.ID
+	}
+	if len(k.Scopes) == 0 {
+		k.Scopes = apikey.DefaultScopes()
+	}
+	if err := k.Check(a.options.Now()); err != nil {
+		return nil, err
+	}
+	if err := a.mayCreate(ctx, c, k); err != nil {
+		return nil, err
+	}
+	text, id, hash := apikey.New()
+	k.ID = id
+	created, err := a.options.Keys.CreateAPIKey(ctx, k, hash)
+	return &keyAnswer{Body: createdKey{created, text}}, err
+}
+
+// mayCreate returns an error if a caller must not create a key. A key allows no more than its creator's credential does, decides only as its
+// creator, and does not act as another person: whoever manages keys could otherwise approve what they have asked for themselves.
+func (a *API) mayCreate(ctx context.Context, c caller, k apikey.Key) error {
+	for _, scope := range k.Scopes {
+		if !c.allows(scope) {
+			return jig.Errorf(jig.CodeNotPermitted, "your credential does not have the scope %s, so it cannot give it to a key", scope).WithField("scopes")
+		}
+	}
+	if k.Principal == c.principal.ID {
+		return nil
+	}
+	if slices.Contains(k.Scopes, apikey.ScopeDecide) {
+		return jig.Errorf(jig.CodeNotPermitted, "a key that decides acts as whoever creates it").WithField("principal").WithHint("leave out the principal, or the scope decide")
+	}
+	settings, err := a.options.Tenants.Settings(ctx, c.tenant)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(k.Principal, "#") || slices.Contains(slices.Collect(maps.Values(settings.Logins)), k.Principal) {
+		return jig.Errorf(jig.CodeNotPermitted, "the principal is another person").WithField("principal").WithHint("name a program, or leave out the principal")
+	}
+	return nil
+}
+
+type oneKey struct {
+	Key string `path:"key" maxLength:"100" doc:"The id of the key"`
+}
+
+func (a *API) revokeKey(ctx context.Context, in *oneKey) (*struct{}, error) {
+	tenant, who := callerOf(ctx)
+	return nil, a.options.Keys.RevokeAPIKey(ctx, tenant, in.Key, who.ID)
+}
