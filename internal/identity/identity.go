@@ -32,10 +32,10 @@ type Key struct {
 type Claim struct {
 	Tenant    string `json:"tenant"`
 	Principal string `json:"principal"`
-	// Action is approve, deny, delegate, answer, reconcile, pause, resume or revoke.
+	// Action is approve, deny, delegate, answer, reconcile, pause, resume, revoke or enrol.
 	Action string `json:"action"`
 	// SessionID and Call name the call that is decided. Subject names the target of any other action: a grant's id, tool:<name>, session:<id>,
-	// tenant.
+	// tenant, key:<id>.
 	SessionID string `json:"session_id,omitempty"`
 	Call      string `json:"call,omitempty"`
 	Subject   string `json:"subject,omitempty"`

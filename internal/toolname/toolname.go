@@ -40,6 +40,7 @@ const (
 	CatalogPut    = "catalog.put"
 	CatalogRemove = "catalog.remove"
 	GrantsCreate  = "grants.create"
+	EnrolKey      = "tenants.enrol_key"
 )
 
 // SessionsRetry takes {session_id, may_have_happened?} and returns the session that retries the other one.

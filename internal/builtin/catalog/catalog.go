@@ -1,5 +1,5 @@
 // Package catalog contains the tools with which an operator registers and removes documents: agents, execution specs, skills, policies and a
-// tenant's settings. It must not know how documents are stored.
+// tenant's settings; and the tool with which people add their keys to the latter. It must not know how documents are stored.
 package catalog
 
 import (
@@ -104,7 +104,12 @@ func Tools(o Options) []tools.Tool {
 	remove.Description = "Takes documents that the tenant has registered out of use: agents, execution specs, skills, policies, entity types or the settings of the " +
 		"tenant. A document that an installed bundle has, too, goes back to the bundle's version. Entities are kept. Versions are kept, too: registering a " +
 		"document again restores it. Returns the versions that went out of use."
+	enrol := contract
+	enrol.Name, enrol.Permission = EnrolTool, jig.PermissionWrite
+	enrol.Description = "Lets a key sign for the principal of the call, by adding it to the tenant's document. The token proves that the principal holds the key. " +
+		"Somebody else must approve it, who makes sure that it is the principal who asks. Returns the key's id and the document's version."
 	return []tools.Tool{
+		tools.New(enrol, o.enrol, tools.WithPreview(o.previewEnrol)),
 		tools.New(put, o.put, tools.WithPreview(o.preview)),
 		tools.New(remove, o.remove, tools.WithPreview(o.previewRemove)),
 	}

@@ -19,6 +19,7 @@ const (
 	ActionPause     = "pause"
 	ActionResume    = "resume"
 	ActionRevoke    = "revoke"
+	ActionEnrol     = "enrol"
 )
 
 // Content returns the SHA-256, in hex, of the RFC 8785 form of v's JSON, or "" for nil and JSON null. Numbers are doubles in that
@@ -120,8 +121,8 @@ func ForReconciliation(tenant, session string, r jig.Reconciliation, digest stri
 	}, members)
 }
 
-// ForSubject returns the claim that a token must prove for an action that is not about a call: pause, resume or revoke. subject is a
-// grant's id, tool:<name>, session:<id> or tenant. The content covers {"reason"} if there is a reason. The claim names no principal.
+// ForSubject returns the claim that a token must prove for an action that is not about a call: pause, resume, revoke or enrol. subject is a
+// grant's id, tool:<name>, session:<id>, tenant or key:<id>. The content covers {"reason"} if there is a reason. The claim names no principal.
 func ForSubject(tenant, action, subject, reason string) (identity.Claim, error) {
 	return bind(identity.Claim{Tenant: tenant, Action: action, Subject: subject}, withWords(map[string]any{}, "", reason))
 }

@@ -41,6 +41,18 @@ func VerifySubject(keys []identity.Key, text, tenant, action, subject, reason st
 	return verifyFor(text, keys, want, err, now)
 }
 
+// VerifyEnrolment checks that a token proves that its sender holds a key and wants it to sign for the key's principal. The token need not be
+// valid now, because the enrolment may have waited for an approval.
+func VerifyEnrolment(key identity.Key, text, tenant string) error {
+	at, err := signedAt(text)
+	if err != nil {
+		return err
+	}
+	want, err := ForSubject(tenant, ActionEnrol, "key:"+key.ID, "")
+	_, _, err = verifyFor(text, []identity.Key{key}, want, err, at)
+	return err
+}
+
 func verifyFor(text string, keys []identity.Key, want identity.Claim, err error, now time.Time) (string, identity.Evidence, error) {
 	if err != nil {
 		return "", identity.Evidence{}, err

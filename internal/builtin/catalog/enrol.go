@@ -1,0 +1,100 @@
+package catalog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/toolname"
+	"github.com/jig-run/jig/spec"
+)
+
+// EnrolTool is the name of the tool that enrols keys.
+const EnrolTool = toolname.EnrolKey
+
+// Enrolment is a key that is to sign for the principal of the call.
+type Enrolment struct {
+	ID           string   `json:"id,omitempty"        jsonschema:"the key's id, which tokens contain (kid); default: the principal and a part of the public key's hash" maxLength:"64"`
+	Algorithm    string   `json:"algorithm"           jsonschema:"ed25519, or webauthn for a passkey"                                                                       enum:"ed25519,webauthn"`
+	PublicKey    string   `json:"public_key"          jsonschema:"in base64: the 32 bytes of an ed25519 key, or what getPublicKey() of the browser returns"                  maxLength:"256"     minLength:"1"`
+	RelyingParty string   `json:"rp_id,omitempty"     jsonschema:"for a passkey: the id of the relying party for which it was made"                                          maxLength:"253"`
+	Origins      []string `json:"origins,omitempty"   jsonschema:"for a passkey: the addresses at which it may be used"                                                      maxItems:"10"`
+	Token        string   `json:"token"               jsonschema:"a token, signed with the key, for the action enrol and the subject key:<id>"                               maxLength:"4096"    minLength:"1"`
+}
+
+// Enrolled is the output of tenants.enrol_key.
+type Enrolled struct {
+	ID        string `json:"id"`
+	Principal string `json:"principal"`
+	// Version is the version of the tenant's document that has the key.
+	Version string `json:"version"`
+}
+
+// Summary implements tools.Summarizer.
+func (e Enrolled) Summary() string { return fmt.Sprintf("%s signs for %s", e.ID, e.Principal) }
+
+// enrolment returns the changed document of the tenant, and the key.
+func (o Options) enrolment(ctx context.Context, inv jig.Invocation, in Enrolment) (Files, spec.TenantKey, error) {
+	if !inv.Principal.Proof.AtLeast(jig.ProofVouched) {
+		return Files{}, spec.TenantKey{}, jig.Errorf(jig.CodeNotPermitted, "nobody has proved that %s asks for this", inv.Principal.ID).
+			WithHint("enrol the key through a server, which knows who you are; or have an owner add it to the tenant's document")
+	}
+	key := spec.TenantKey{
+		ID: in.ID, Algorithm: in.Algorithm, Principal: inv.Principal.ID, PublicKey: in.PublicKey, RelyingParty: in.RelyingParty, Origins: in.Origins,
+	}
+	public, err := key.Public()
+	if err != nil {
+		return Files{}, key, err
+	}
+	if key.ID == "" {
+		key.ID = token.KeyID(key.Principal, public)
+	}
+	verifies := identity.Key{
+		ID: key.ID, Algorithm: key.Algorithm, Principal: key.Principal, Material: public, RelyingParty: key.RelyingParty, Origins: key.Origins,
+	}
+	if err := token.VerifyEnrolment(verifies, in.Token, inv.Tenant); err != nil {
+		return Files{}, key, err
+	}
+	own := bundle.Key{Kind: o.KindOf(spec.KindTenant), Name: inv.Tenant}
+	shelf, err := o.Store.Shelf(ctx, inv.Tenant, "", []bundle.Key{own})
+	if err != nil {
+		return Files{}, key, err
+	}
+	current, has := shelf.Current[own]
+	if !has {
+		return Files{}, key, jig.Errorf(jig.CodeNotFound, "the tenant has no document, so it has no keys").WithHint("register a document of kind tenant: jig catalog add FILE")
+	}
+	body, err := o.Store.DocumentAt(ctx, inv.Tenant, own.Kind, own.Name, current.Version)
+	if err != nil {
+		return Files{}, key, err
+	}
+	document := inv.Tenant + ".yaml"
+	body, err = spec.AddTenantKey(document, body, key)
+	return Files{Documents: []File{{Path: document, Body: string(body)}}}, key, err
+}
+
+// previewEnrol shows what changes in the tenant's document.
+func (o Options) previewEnrol(ctx context.Context, inv jig.Invocation, in Enrolment) (jig.Preview, error) {
+	files, key, err := o.enrolment(ctx, inv, in)
+	if err != nil {
+		return jig.Preview{}, err
+	}
+	p, err := o.preview(ctx, inv, files)
+	p.Title = fmt.Sprintf("Lets the key %s sign for %s: %s", key.ID, key.Principal, p.Title)
+	return p, err
+}
+
+func (o Options) enrol(ctx context.Context, inv jig.Invocation, in Enrolment) (Enrolled, error) {
+	files, key, err := o.enrolment(ctx, inv, in)
+	if err != nil {
+		return Enrolled{}, err
+	}
+	stored, err := o.put(ctx, inv, files)
+	if err != nil {
+		return Enrolled{}, err
+	}
+	return Enrolled{ID: key.ID, Principal: key.Principal, Version: stored.Documents[0].Version}, nil
+}
