@@ -1,6 +1,8 @@
 package starter
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,8 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // signingKeySetting is the environment variable with the file of the signing key, used if --key is not given.
@@ -29,9 +34,59 @@ const maxPrincipal = 128
 func (a *app) keyCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "key",
-		Short:   "Create keys that sign decisions",
+		Short:   "Create and enrol keys that sign decisions",
 		Example: `  jig key new --principal ana --out ana.key`,
-	}, a.keyNewCommand())
+	}, a.keyNewCommand(), a.keyEnrolCommand())
+}
+
+func (a *app) keyEnrolCommand() *cobra.Command {
+	var f triggerFlags
+	cmd := &cobra.Command{
+		Use:   "enrol",
+		Short: "Ask the owners of the tenant to accept your key",
+		Long: `Ask the owners of the tenant to accept your key, by adding it to the tenant's document. Only a server knows who you are, so the command
+needs JIG_URL and your credential. It waits until the owners have decided. The private key stays where it is.`,
+		Example: `  jig key enrol --key ana.key`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			input, err := a.enrolment()
+			if err != nil {
+				return err
+			}
+			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.EnrolKey, Input: input}, f)
+		},
+	}
+	f.add(cmd, "also approve the call, if you are the tenant's only person")
+	a.addKeyFlag(cmd)
+	return cmd
+}
+
+// enrolment returns the input of the tool that enrols the signing key.
+func (a *app) enrolment() (json.RawMessage, error) {
+	signer, signs, err := a.signer()
+	if err != nil {
+		return nil, err
+	}
+	key := signer.Key()
+	switch {
+	case !signs:
+		return nil, usage(jig.Errorf(jig.CodeInvalidInput, "there is no key").WithField("key").
+			WithHint("give --key or set " + signingKeySetting + "; `" + a.program + " key new` creates one"))
+	case key.Algorithm != identity.AlgorithmEd25519:
+		return nil, usage(jig.Errorf(jig.CodeInvalidInput, "the key %s is a secret, which only the tenant's document can name", key.ID).WithField("key"))
+	}
+	claim, err := token.ForSubject(a.flags.tenant, token.ActionEnrol, "key:"+key.ID, "")
+	if err != nil {
+		return nil, usage(err)
+	}
+	claim.Principal = key.Principal
+	proof, err := a.sign(claim)
+	if err != nil {
+		return nil, err
+	}
+	return jsontext.Encode(map[string]string{
+		"id": key.ID, "algorithm": key.Algorithm, "public_key": base64.StdEncoding.EncodeToString(key.Material), "token": proof,
+	})
 }
 
 func (a *app) keyNewCommand() *cobra.Command {
@@ -81,7 +136,8 @@ func (a *app) printKey(made madeKey) error {
 		strconv.Quote(made.ID), made.Algorithm, strconv.Quote(made.Principal), strconv.Quote(made.PublicKey)); err != nil {
 		return err
 	}
-	a.say("%s holds the private key; add the lines to the tenant's document and register it with `%s catalog add`", made.File, a.program)
+	a.say("%s holds the private key; add the lines to the tenant's document and register it with `%[2]s catalog add`, or ask for that with "+
+		"`%[2]s key enrol`", made.File, a.program)
 	a.say("to make it an operator's key, which every tenant accepts, start workers with JIG_OPERATOR_KEY=%s:%s", made.Principal, made.PublicKey)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/spec"
@@ -206,4 +207,23 @@ func TestKeyFiles(t *testing.T) {
 		_, err = a.sign(identity.Claim{})
 		require.Error(t, err, name)
 	}
+}
+
+func TestKeyEnrol(t *testing.T) {
+	t.Parallel()
+	file, key := newKey(t, "ana")
+	f := &fake{trigger: client.CallResult{SessionID: "ses_1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true}}}
+	got := jigCLI(t, f, nil, "key", "enrol", "--key", file, "--tenant", "acme")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Equal(t, "tenants.enrol_key", f.input.Tool)
+	var in map[string]string
+	require.NoError(t, json.Unmarshal(f.input.Input, &in))
+	require.Equal(t, base64.StdEncoding.EncodeToString(key.Material), in["public_key"])
+	require.Equal(t, key.ID, in["id"])
+	require.NoError(t, token.VerifyEnrolment(key, in["token"], "acme"))
+	require.Error(t, token.VerifyEnrolment(key, in["token"], "zeta"))
+
+	got = jigCLI(t, &fake{}, nil, "key", "enrol")
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "jig key new")
 }
