@@ -36,6 +36,7 @@ func (a *app) serverURL() string {
 // meet asks the server who the user's credential belongs to, so that commands act in that tenant and as that principal. Commands that need no
 // engine do not ask. If the server does not answer, the commands that need it say so.
 func (a *app) meet(ctx context.Context, cmd *cobra.Command) error {
+	apart := cmd.Name() == "new" // `key new` reaches nothing
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
 	}
@@ -44,7 +45,7 @@ func (a *app) meet(ctx context.Context, cmd *cobra.Command) error {
 		return usagef("--url and --temporal-address cannot be combined: one is a jig server, the other Temporal")
 	case cmd.GroupID == processesTitle && a.flags.url != "":
 		return usagef("--url: `%s` does not work over HTTP: it reaches Temporal and the database directly", cmd.CommandPath())
-	case a.serverURL() == "", cmd.GroupID == processesTitle, slices.Contains([]string{"init", "key", "version", "completion", "help"}, cmd.Name()):
+	case a.serverURL() == "", cmd.GroupID == processesTitle, slices.Contains([]string{"init", "version", "completion", "help"}, cmd.Name()), apart:
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, meetTimeout)

@@ -65,12 +65,18 @@ func newVouching(t *testing.T) *vouching {
 	v.env = append(v.env, strings.TrimSpace(root.out))
 	v.start()
 	require.NoError(t, v.answers())
-	v.registerIn(v.tenant, map[string]string{"tenant.yaml": "kind: tenant\nname: " + v.tenant + "\napprovals: {proof: vouched}\nstarts: {proof: vouched}\n"})
-	require.True(t, eventually(t.Context(), patience, func() bool {
-		_, err := v.Catalog(t.Context(), v.tenant)
+	v.demand(v.tenant, "approvals: {proof: vouched}\n")
+	return v
+}
+
+// demand registers a tenant's document that demands that a server vouches for starts, with more in it, and waits until it takes effect.
+func (v *vouching) demand(tenant, more string) {
+	v.t.Helper()
+	v.registerIn(tenant, map[string]string{"tenant.yaml": "kind: tenant\nname: " + tenant + "\nstarts: {proof: vouched}\n" + more})
+	require.True(v.t, eventually(v.t.Context(), patience, func() bool {
+		_, err := v.Catalog(v.t.Context(), tenant)
 		return jig.CodeOf(err) == jig.CodeNotPermitted
 	}))
-	return v
 }
 
 // serveWith starts a server with a key.
