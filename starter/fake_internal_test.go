@@ -71,6 +71,8 @@ type fake struct {
 	sessionPages []protocol.SessionsPage
 	filters      []protocol.SessionFilter
 	transcripts  []protocol.TranscriptPage
+	// childPages are the pages of other sessions than the one that is followed.
+	childPages map[string][]client.EventsPage
 	// below says where the calls wait that the session's calls wait for.
 	below     map[string]protocol.WaitingCall
 	locateErr error
@@ -92,6 +94,14 @@ func (f *fake) Result(context.Context, string, string) (client.PassResult, error
 }
 
 func (f *fake) Follow(ctx context.Context, o client.FollowOptions, fn func(client.EventsPage) error) error {
+	if pages, ok := f.childPages[o.SessionID]; ok {
+		for _, page := range pages {
+			if err := fn(page); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	f.followed = o
 	for _, page := range f.pages {
 		if err := fn(page); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -49,6 +50,11 @@ type follower struct {
 	// show is called for each event; nil shows no events. text prints what a model is writing; nil prints nothing of it.
 	show func(jig.Event) error
 	text *liveText
+	// out is held while something is printed or asked. children has a channel for each child whose texts are followed, by its id and by
+	// the place and id of its call. It is closed when following has ended; below counts the children.
+	out      sync.Mutex
+	children map[string]chan struct{}
+	below    sync.WaitGroup
 	// dealt holds the keys of the waiting calls that were already answered or shown.
 	dealt []string
 	// view is the session's status as it was last read.
@@ -67,19 +73,35 @@ const noWaitPoll = 2 * time.Second
 
 // follow follows the session until it has ended.
 func (f *follower) follow(ctx context.Context, after int64) error {
-	o := client.FollowOptions{Tenant: f.flags.tenant, SessionID: f.id, After: after, Trouble: f.trouble, Text: f.text != nil}
+	o := client.FollowOptions{Tenant: f.flags.tenant, SessionID: f.id, After: after, Text: f.text != nil}
+	o.Trouble = func(err error) error {
+		f.out.Lock()
+		defer f.out.Unlock()
+		return f.trouble(err)
+	}
 	if f.noWait {
 		o.Wait = noWaitPoll
 	}
 	defer f.closeText()
+	ctx, cancel := context.WithCancel(ctx)
+	f.children = map[string]chan struct{}{}
+	defer f.below.Wait()
+	defer cancel()
 	return f.engine.Follow(ctx, o, func(page client.EventsPage) error {
+		f.out.Lock()
 		f.worried = ""
-		for _, event := range f.live(page) {
-			if err := f.print(event); err != nil {
+		events := f.live(page)
+		f.out.Unlock()
+		for _, event := range events {
+			f.awaitChild(ctx, "", event)
+			if err := f.printLocked(event); err != nil {
 				return err
 			}
 			f.stale = f.stale || slices.Contains(asking, event.Type)
+			f.beginChild(ctx, "", event)
 		}
+		f.out.Lock()
+		defer f.out.Unlock()
 		if f.quiet || page.Status.Final() || !f.stale && page.Status != jig.StatusInputRequired {
 			return nil
 		}
@@ -103,6 +125,12 @@ func (f *follower) closeText() {
 	if f.text != nil {
 		f.text.close()
 	}
+}
+
+func (f *follower) printLocked(event jig.Event) error {
+	f.out.Lock()
+	defer f.out.Unlock()
+	return f.print(event)
 }
 
 // print shows an event. Without --follow it shows only pauses, because a person would otherwise wait without knowing for what.

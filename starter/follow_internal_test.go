@@ -3,6 +3,7 @@ package starter
 import (
 	"context"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -293,4 +294,39 @@ func TestFollow_NamesTheChildThatACallWaitsFor(t *testing.T) {
 	got := jigCLI(t, e, nil, "run", "review", "--follow")
 	require.Contains(t, got.stderr, "1.1 agent.run started · → ses_child\n")
 	require.Contains(t, got.stderr, "? 1.1 file.write waits for approval · in ses_child 3.1: Writes a file.\n")
+}
+
+// The texts of children are printed as they are written, by whole lines, with the place of the child, before the end of its call.
+func TestFollow_ShowsTheTextsOfChildren(t *testing.T) {
+	t.Parallel()
+	begins := func(call, child string) jig.Event {
+		return jig.Event{Type: jig.EventToolStarted, CallID: call, Tool: "agent.run", Data: json.RawMessage(`{"child_session_id":"` + child + `"}`)}
+	}
+	ends := func(call string) jig.Event {
+		return jig.Event{Type: jig.EventToolCompleted, CallID: call, Tool: "agent.run", Data: json.RawMessage(`{"summary":"it is over"}`)}
+	}
+	e := doneEngine()
+	e.childPages = map[string][]client.EventsPage{
+		"ses_a": {
+			writing("x", 0, "One line.\nAnd "), writing("x", 14, "another."), happened(says("One line.\nAnd another.")),
+			happened(begins("1.2", "ses_b"), ends("1.2")),
+			{Status: jig.StatusCompleted, Events: []jig.Event{{Type: jig.EventSessionCompleted, Pass: 1, Data: json.RawMessage(`{"reason":"answered"}`)}}},
+		},
+		"ses_b": {happened(says("Deep down.")), {Status: jig.StatusCompleted}},
+	}
+	e.pages = []client.EventsPage{happened(begins("1.1", "ses_a")), happened(ends("1.1")), {Status: jig.StatusCompleted}}
+	got := jigCLI(t, e, nil, "events", "ses_1", "--follow")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	clocks := regexp.MustCompile(`\d\d:\d\d:\d\d pass 1   `)
+	require.Equal(t, `· 1.1 agent.run started · → ses_a
+1.1 → ses_a · model says
+1.1 → ses_a   One line.
+1.1 → ses_a   And another.
+1.1 → ses_a 1.2 → ses_b · model says · Deep down.
+1.1 → ses_a ✓ session completed · answered
+✓ 1.1 agent.run completed · it is over
+`, clocks.ReplaceAllString(got.stdout, ""))
+
+	got = jigCLI(t, e, nil, "events", "ses_1", "--follow", "--output", "json")
+	require.NotContains(t, got.stdout, "One line.", "each line is an event of the session")
 }
