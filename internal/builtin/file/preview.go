@@ -20,7 +20,7 @@ import (
 const maxCompared = 1 << 20
 
 // absent is the precondition of a preview that creates a file.
-const absent = "no such file"
+const absent = "a path without a file"
 
 // previewWrite shows how the content of the file changes. It is bound to the content that it replaces.
 func (f family) previewWrite(_ context.Context, inv jig.Invocation, in writeInput) (jig.Preview, error) {

@@ -22,7 +22,7 @@ func TestWritePreview(t *testing.T) {
 	dir, kit := folder(t, map[string]string{"old": "one\ntwo\n", "same": "x", "bin": "a\x00\xff", "big": strings.Repeat("x", 2<<20), "sub/f": "x"})
 	require.NoError(t, os.Symlink("old", filepath.Join(dir, "link")))
 	for path, want := range map[string]jig.Preview{
-		"new":  {Title: "Creates new (4 bytes)", Changes: []string{"new\n+two\n+"}, Precondition: "no such file"},
+		"new":  {Title: "Creates new (4 bytes)", Changes: []string{"new\n+two\n+"}, Precondition: "a path without a file"},
 		"old":  {Title: "Replaces old (4 bytes)", Changes: []string{"old\n@@ -1,2 +1 @@\n-one\n two"}},
 		"link": {Title: "Replaces link (4 bytes)", Changes: []string{"link\n@@ -1,2 +1 @@\n-one\n two"}},
 	} {
