@@ -7,6 +7,20 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
+// Simulate rules on a call that nobody makes, by the policies in force or by a document that takes the place of one of them.
+func (c *Client) Simulate(ctx context.Context, request protocol.VerdictRequest) (protocol.Verdict, error) {
+	var v protocol.Verdict
+	err := c.ask(ctx, protocol.ReadVerdict, 0, request, &v)
+	return v, err
+}
+
+// PolicyCases runs the cases of a policy document.
+func (c *Client) PolicyCases(ctx context.Context, tenant, document string) (protocol.CasesPage, error) {
+	var page protocol.CasesPage
+	err := c.ask(ctx, protocol.ReadCases, 0, protocol.CasesRequest{Tenant: tenant, Document: document}, &page)
+	return page, err
+}
+
 // Policies lists a tenant's policies by name, as the worker that answers has loaded them. If the worker cannot read a policy, its state
 // says why.
 func (c *Client) Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {

@@ -158,6 +158,8 @@ func (f *fuzz) valid() map[string]map[string]any {
 		"run-composition":  {"name": "todo.write", "input": map[string]any{"items": []any{}}},
 		"create-schedule":  {"tool": "todo.write", "every": "24h"},
 		"restore-document": {"version": "v1"},
+		"check-policy":     {"document": "kind: policy\nname: probe\nrules: [{name: all, when: 'true', verdict: ask, reason: why}]\n"},
+		"simulate-call":    {"tool": "todo.write", "document": "", "input": map[string]any{"items": []any{}}},
 		"backtest-policy":  {"document": "kind: policy\nname: probe\nrules: [{name: all, when: 'true', verdict: ask, reason: why}]\n"},
 	}
 }

@@ -66,6 +66,8 @@ func Register(w worker.Registry, a *activities.Activities, tools []string, addre
 	named(protocol.ReadUsage, activities.Answering(a, protocol.ReadUsage, a.Usage))
 	named(protocol.ReadReview, activities.Answering(a, protocol.ReadReview, a.Review))
 	named(protocol.ReadFits, activities.Answering(a, protocol.ReadFits, a.GrantFits))
+	named(protocol.ReadVerdict, activities.Answering(a, protocol.ReadVerdict, a.Verdict))
+	named(protocol.ReadCases, activities.Answering(a, protocol.ReadCases, a.PolicyCases))
 	named(protocol.ReadDocuments, activities.Answering(a, protocol.ReadDocuments, a.ListDocuments))
 	named(protocol.CheckStart, activities.Doing(a, protocol.CheckStart, a.CheckStart))
 	named(protocol.ReadRecord, activities.Answering(a, protocol.ReadRecord, a.Record))

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -20,6 +22,41 @@ func (a *API) listPolicies(ctx context.Context, _ *struct{}) (*policiesAnswer, e
 	var answer policiesAnswer
 	answer.Body.Policies = append([]jig.PolicyState{}, list...)
 	return &answer, err
+}
+
+type simulateRequest struct {
+	Body struct {
+		Tool     string          `json:"tool" minLength:"1" maxLength:"64" doc:"The name of the tool"`
+		Input    json.RawMessage `json:"input,omitempty" doc:"The arguments, which are filled with defaults and not validated"`
+		Document string          `json:"document,omitempty" doc:"The text of a policy document, which takes the place of the policy of the same name"`
+		Agent    string          `json:"agent,omitempty" maxLength:"200" doc:"The agent that makes the call; none for a call without a model"`
+		By       string          `json:"by,omitempty" maxLength:"200" doc:"The principal of the session. Default: the one of the credential"`
+	} `nameHint:"SimulateCall"`
+}
+
+type simulateAnswer struct{ Body protocol.Verdict }
+
+func (a *API) simulateCall(ctx context.Context, in *simulateRequest) (*simulateAnswer, error) {
+	tenant, who := callerOf(ctx)
+	b := in.Body
+	v, err := a.options.Engine.Simulate(ctx, protocol.VerdictRequest{
+		Tenant: tenant, Document: b.Document, Tool: b.Tool, Input: b.Input, Agent: b.Agent, By: cmp.Or(b.By, who.ID),
+	})
+	return &simulateAnswer{Body: v}, err
+}
+
+type checkRequest struct {
+	Body struct {
+		Document string `json:"document" minLength:"1" doc:"The text of a policy document"`
+	} `nameHint:"CheckPolicy"`
+}
+
+type checkAnswer struct{ Body protocol.CasesPage }
+
+func (a *API) checkPolicy(ctx context.Context, in *checkRequest) (*checkAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	page, err := a.options.Engine.PolicyCases(ctx, tenant, in.Body.Document)
+	return &checkAnswer{Body: page}, err
 }
 
 type backtestRequest struct {

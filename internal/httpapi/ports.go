@@ -73,6 +73,8 @@ type Governance interface {
 // Records reads what happened, and what policies would make of it.
 type Records interface {
 	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
+	Simulate(ctx context.Context, request protocol.VerdictRequest) (protocol.Verdict, error)
+	PolicyCases(ctx context.Context, tenant, document string) (protocol.CasesPage, error)
 	BacktestOnce(ctx context.Context, request protocol.BacktestRequest) (protocol.BacktestPage, error)
 	AuditOnce(ctx context.Context, request protocol.AuditRequest) (protocol.AuditPage, error)
 	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)

@@ -43,6 +43,18 @@ func (a *API) registerOperations() {
 		does: "List the policies in force, as a worker has loaded them",
 	}, a.listPolicies)
 	add(a, operation{
+		id: "check-policy", method: http.MethodPost, path: "/v1/policies:check", tag: tagPolicies, scope: apikey.ScopeRead,
+		does:    "Read a policy document and run its cases",
+		details: "It changes nothing. A document that cannot be read is refused with 422.",
+	}, a.checkPolicy)
+	add(a, operation{
+		id: "simulate-call", method: http.MethodPost, path: "/v1/policies:simulate", tag: tagPolicies, scope: apikey.ScopeRead,
+		does: "Show how policy would rule on a call",
+		details: "It changes nothing. The call is judged as the first one of a session that has written nothing, by the policies in force, or with a document " +
+			"in the place of the one of the same name.",
+		fails: []int{404, 409},
+	}, a.simulateCall)
+	add(a, operation{
 		id: "backtest-policy", method: http.MethodPost, path: "/v1/policies:backtest", tag: tagPolicies, scope: apikey.ScopeRead,
 		does:    "Show what a policy would have decided about recorded calls",
 		details: "It changes nothing. The answer is one page; next_cursor is there while more calls follow.",

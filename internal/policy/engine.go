@@ -6,6 +6,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
@@ -43,11 +44,7 @@ func (e *Engine) Rule(ctx context.Context, tool jig.Tool, call jig.Call, session
 	if err != nil {
 		return Ruling{}, err
 	}
-	if Operator(tool.Name) {
-		settings, err := e.options.Settings(ctx, session.Tenant)
-		of.Owners, of.OwnersUnknown = OwnerTerms(settings), err
-	}
-	x, err := of.Decide(ctx, tool, call, session, now)
+	x, err := e.decide(ctx, of, tool, call, session, now)
 	for _, spoken := range x.Spoken {
 		if spoken.Failed {
 			e.options.Failed(session.Tenant, spoken.Policy, spoken.Rule)
@@ -85,15 +82,7 @@ func (e *Engine) Unreadable(ctx context.Context) (map[string]int, error) {
 // Backtest decides recorded calls with the tenant's policies, and again with the given document added to them. The document replaces a policy
 // of the same name. It returns CONFLICT if a policy of the tenant cannot be read, because then there is nothing to compare with.
 func (e *Engine) Backtest(ctx context.Context, tenant, document string, calls []ledger.RecordedCall) ([]protocol.BacktestResult, error) {
-	doc, problems := spec.Load("the document", []byte(document))
-	if err := problems.OrNil(); err != nil {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the document cannot be read: %w", err).WithField("document").
-			WithHint("`jig validate` says what is wrong, and where")
-	}
-	if doc.Policy == nil {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the document describes no policy").WithField("document").WithHint("needed: kind: policy")
-	}
-	tried, err := Compile(*doc.Policy, doc.Version)
+	tried, err := read(document)
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +95,73 @@ func (e *Engine) Backtest(ctx context.Context, tenant, document string, calls []
 			WithHint("register a version of that policy that can be read first")
 	}
 	return Backtest(ctx, of, of.With(tried), calls)
+}
+
+// Cases runs the cases of a policy document; see [Test]. A document that cannot be read is INVALID_INPUT.
+func (e *Engine) Cases(ctx context.Context, document string, tools func(name string) (jig.Tool, bool)) (protocol.CasesPage, error) {
+	page := protocol.CasesPage{OK: true, Cases: []protocol.CaseResult{}}
+	rules, err := read(document)
+	if err != nil {
+		return page, err
+	}
+	for _, c := range Test(ctx, rules, tools) {
+		page.Cases = append(page.Cases, protocol.CaseResult(c))
+		page.OK = page.OK && c.OK
+	}
+	return page, nil
+}
+
+// Simulate rules on a call by the policies of the session's tenant. A document, which is not registered, takes the place of the policy of the same
+// name. One that cannot be read is INVALID_INPUT.
+func (e *Engine) Simulate(ctx context.Context, document string, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (protocol.Verdict, error) {
+	of, err := e.tenants.Of(ctx, session.Tenant)
+	if err != nil {
+		return protocol.Verdict{}, err
+	}
+	if document != "" {
+		tried, err := read(document)
+		if err != nil {
+			return protocol.Verdict{}, err
+		}
+		of = of.With(tried)
+	}
+	x, err := e.decide(ctx, of, tool, call, session, now)
+	if err != nil {
+		return protocol.Verdict{}, err
+	}
+	v := protocol.Verdict{
+		Tool: tool.Name, Verdict: x.Verdict, Reasons: append([]string{}, x.Reasons...), PolicyVersion: x.PolicyVersion, Terms: x.Terms, Held: x.Held,
+		Base: protocol.BaseVerdict{Verdict: x.Base.Verdict, Reasons: append([]string{}, x.Base.Reasons...)}, Rules: []protocol.AppliedRule{},
+	}
+	if x.Expires > 0 {
+		v.Expires = duration.Format(x.Expires)
+	}
+	for _, s := range x.Spoken {
+		v.Rules = append(v.Rules, protocol.AppliedRule{Policy: s.Policy, Rule: s.Rule, Verdict: s.Verdict, Reason: s.Reason, Failed: s.Failed})
+	}
+	return v, nil
+}
+
+// decide decides a call by policies, on the terms of the tenant's owners for the tools of operators.
+func (e *Engine) decide(ctx context.Context, of Tenant, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (Explanation, error) {
+	if Operator(tool.Name) {
+		settings, err := e.options.Settings(ctx, session.Tenant)
+		of.Owners, of.OwnersUnknown = OwnerTerms(settings), err
+	}
+	return of.Decide(ctx, tool, call, session, now)
+}
+
+// read compiles a policy document that is not registered.
+func read(document string) (*Rules, error) {
+	doc, problems := spec.Load("the document", []byte(document))
+	if err := problems.OrNil(); err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the document cannot be read: %w", err).WithField("document").
+			WithHint("`jig validate` says what is wrong, and where")
+	}
+	if doc.Policy == nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the document describes no policy").WithField("document").WithHint("needed: kind: policy")
+	}
+	return Compile(*doc.Policy, doc.Version)
 }
 
 // compileAll compiles the policies of a tenant. It keeps those that cannot be read apart.

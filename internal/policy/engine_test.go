@@ -220,3 +220,48 @@ func TestEngine_BacktestMistakes(t *testing.T) {
 		require.NotEmpty(t, jig.AsError(err).Hint, name)
 	}
 }
+
+// A simulated call is judged by the policies in force, and by a document in the place of the one of the same name.
+func TestEngine_Simulate(t *testing.T) {
+	t.Parallel()
+	const asks = "kind: policy\nname: closed\nrules: [{name: all, when: \"true\", verdict: ask, reason: asked}]\n"
+	call, session := jig.Call{Tenant: "acme", ID: "1.1", Tool: "a.read", Input: []byte(`{}`)}, jig.Session{Tenant: "acme", Principal: jig.Principal{ID: "ana"}}
+	for name, row := range map[string]struct {
+		inForce       papers
+		document      string
+		verdict, base jig.Verdict
+		held          bool
+	}{
+		"no policy":          {papers{}, "", jig.VerdictRun, jig.VerdictRun, false},
+		"one in force":       {papers{"closed": denyAll}, "", jig.VerdictDeny, jig.VerdictRun, false},
+		"another version":    {papers{"closed": denyAll}, asks, jig.VerdictAsk, jig.VerdictRun, false},
+		"one more":           {papers{}, denyAll, jig.VerdictDeny, jig.VerdictRun, false},
+		"one cannot be read": {papers{"odd": newer}, "", "", "", true},
+	} {
+		got, err := engineOf(row.inForce, tenancy.Settings{}, nil).Simulate(t.Context(), row.document, jig.Tool{Name: "a.read", Permission: jig.PermissionRead}.WithDefaults(), call, session, time.Now())
+		require.NoError(t, err, name)
+		require.Equal(t, []jig.Verdict{row.verdict, row.base}, []jig.Verdict{got.Verdict, got.Base.Verdict}, name)
+		require.Equal(t, row.held, got.Held != "", name)
+		require.Equal(t, row.verdict == jig.VerdictDeny || row.verdict == jig.VerdictAsk, len(got.Rules) == 1, name)
+	}
+	_, err := engineOf(papers{}, tenancy.Settings{}, nil).Simulate(t.Context(), "kind: policy\nname: a\nnovelty: 1\n", jig.Tool{}, call, session, time.Now())
+	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+}
+
+func TestEngine_Cases(t *testing.T) {
+	t.Parallel()
+	const cases = denyAll + "cases:\n  - {name: denied, tool: a.read, input: {}, expect: deny}\n  - {name: wrong, tool: a.read, input: {}, expect: run}\n"
+	known := func(name string) (jig.Tool, bool) {
+		return jig.Tool{Name: name, Permission: jig.PermissionRead}.WithDefaults(), name == "a.read"
+	}
+	page, err := engineOf(papers{}, tenancy.Settings{}, nil).Cases(t.Context(), cases, known)
+	require.NoError(t, err)
+	require.False(t, page.OK)
+	require.Equal(t, []bool{true, false}, []bool{page.Cases[0].OK, page.Cases[1].OK})
+	page, err = engineOf(papers{}, tenancy.Settings{}, nil).Cases(t.Context(), denyAll, known)
+	require.NoError(t, err)
+	require.True(t, page.OK)
+	require.Empty(t, page.Cases)
+	_, err = engineOf(papers{}, tenancy.Settings{}, nil).Cases(t.Context(), "nothing", known)
+	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
+}

@@ -37,6 +37,14 @@ type Policy interface {
 	Rule(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (policy.Ruling, error)
 }
 
+// Simulator tries policies that are not in force. A Policy may implement it. Documents that cannot be read are INVALID_INPUT.
+type Simulator interface {
+	// Simulate rules on a call that nobody makes. document, unless empty, takes the place of the policy of the same name.
+	Simulate(ctx context.Context, document string, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) (protocol.Verdict, error)
+	// Cases runs the cases of a policy document. tools returns the contracts of tools that cases only name.
+	Cases(ctx context.Context, document string, tools func(name string) (jig.Tool, bool)) (protocol.CasesPage, error)
+}
+
 // Backtester evaluates recorded calls against a policy that is not in force. A Policy may implement it.
 type Backtester interface {
 	// Backtest evaluates recorded calls twice: with the tenant's current policies, and with document, the text of a policy that replaces

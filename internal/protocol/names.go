@@ -70,6 +70,9 @@ const (
 	ReadUsage    = "jig.usage"
 	ReadReview   = "jig.review"
 	ReadFits     = "jig.fits"
+	// ReadVerdict rules on a call that nobody makes, and ReadCases runs the cases of a policy document.
+	ReadVerdict = "jig.verdict"
+	ReadCases   = "jig.cases"
 	// ReadDocuments lists registered documents and their versions.
 	ReadDocuments = "jig.documents"
 )

@@ -537,6 +537,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/policies:check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read a policy document and run its cases
+         * @description It changes nothing. A document that cannot be read is refused with 422.
+         */
+        post: operations["check-policy"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/policies:simulate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Show how policy would rule on a call
+         * @description It changes nothing. The call is judged as the first one of a session that has written nothing, by the policies in force, or with a document in the place of the one of the same name.
+         */
+        post: operations["simulate-call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/schedules": {
         parameters: {
             query?: never;
@@ -941,6 +981,13 @@ export interface components {
             /** @description The answer, which must fit the question */
             value: unknown;
         };
+        AppliedRule: {
+            failed?: boolean;
+            policy: string;
+            reason: string;
+            rule: string;
+            verdict: string;
+        };
         ApprovalList: {
             approvals: components["schemas"]["Pending"][] | null;
             next_cursor?: string;
@@ -1016,6 +1063,10 @@ export interface components {
             session_id: string;
             status: string;
             tool: string;
+        };
+        BaseVerdict: {
+            reasons: string[] | null;
+            verdict?: string;
         };
         Because: {
             /** @description Why, for people */
@@ -1111,6 +1162,21 @@ export interface components {
             /** @description Why, for people who look at the session's workflow */
             reason?: string;
         };
+        CaseResult: {
+            expect: string;
+            failed?: string[] | null;
+            got?: string;
+            name: string;
+            ok: boolean;
+            problem?: string;
+            reasons?: string[] | null;
+            rules: string[] | null;
+            terms?: components["schemas"]["Terms"];
+        };
+        CasesPage: {
+            cases: components["schemas"]["CaseResult"][] | null;
+            ok: boolean;
+        };
         Catalog: {
             agents?: string[] | null;
             entity_types?: string[] | null;
@@ -1121,6 +1187,10 @@ export interface components {
         ChangeDocument: {
             /** @description The whole text of the document */
             text: string;
+        };
+        CheckPolicy: {
+            /** @description The text of a policy document */
+            document: string;
         };
         CreateAPIKey: {
             /**
@@ -1861,6 +1931,18 @@ export interface components {
             input: unknown;
             pending: components["schemas"]["Pending"];
         };
+        SimulateCall: {
+            /** @description The agent that makes the call; none for a call without a model */
+            agent?: string;
+            /** @description The principal of the session. Default: the one of the credential */
+            by?: string;
+            /** @description The text of a policy document, which takes the place of the policy of the same name */
+            document?: string;
+            /** @description The arguments, which are filled with defaults and not validated */
+            input?: unknown;
+            /** @description The name of the tool */
+            tool: string;
+        };
         StartSession: {
             /** @description The name of a registered agent */
             agent?: string;
@@ -2039,6 +2121,17 @@ export interface components {
             /** Format: int64 */
             requests: number;
             tool?: string;
+        };
+        Verdict: {
+            base: components["schemas"]["BaseVerdict"];
+            expires?: string;
+            held?: string;
+            policy_version?: string;
+            reasons: string[] | null;
+            rules: components["schemas"]["AppliedRule"][] | null;
+            terms?: components["schemas"]["Terms"];
+            tool: string;
+            verdict?: string;
         };
         VersionList: {
             /** @description The latest 200 versions, the latest first */
@@ -6510,6 +6603,288 @@ export interface operations {
             };
             /** @description Request Timeout */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gateway Timeout */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "check-policy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckPolicy"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CasesPage"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unsupported Media Type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gateway Timeout */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "simulate-call": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SimulateCall"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Verdict"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Timeout */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
