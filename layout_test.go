@@ -122,9 +122,10 @@ func arrows() map[string][]string {
 			".", "internal/bundle", "internal/entity", "internal/entity/guarded", "internal/plan", "internal/plan/extraction", "internal/toolname",
 			"spec",
 		},
-		"model":            {".", "internal/cache", "internal/chat", "internal/expr"},
-		"internal/metrics": {".", "internal/budget", "internal/chat", "internal/protocol"},
-		"internal/notify":  {".", "internal/approval", "internal/jsontext", "internal/tenancy"},
+		"model":              {".", "internal/cache", "internal/chat", "internal/expr"},
+		"internal/metrics":   {".", "internal/budget", "internal/chat", "internal/protocol"},
+		"internal/telemetry": {".", "internal/chat", "internal/ledger", "internal/setting"},
+		"internal/notify":    {".", "internal/approval", "internal/jsontext", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/confine", "internal/entity",
 			"internal/identity", "internal/identity/apikey", "internal/identity/login", "internal/identity/vouch", "internal/ledger", "internal/livetext", "internal/plan", "internal/preview", "internal/protocol",
@@ -142,7 +143,7 @@ func arrows() map[string][]string {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/cache", "internal/canonical", "internal/chat",
 			"internal/confine", "internal/dataflow", "internal/duration", "internal/entity", "internal/expr", "internal/identity",
 			"internal/identity/token", "internal/ledger", "internal/livetext", "internal/plan", "internal/policy", "internal/ports", "internal/preview", "internal/protocol",
-			"internal/ratelimit", "internal/schema", "internal/suggest", "internal/tenancy", "internal/toolname",
+			"internal/ratelimit", "internal/schema", "internal/suggest", "internal/telemetry", "internal/tenancy", "internal/toolname",
 		},
 		// Of the domains, workflows needs only approval, for the text about missing approvals and for the times at which approvals are due.
 		"workflows": {".", "activities", "internal/approval", "internal/protocol"},
@@ -170,7 +171,7 @@ func arrows() map[string][]string {
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.
 		"server": {
 			".", "activities", "client", "internal/httpapi", "internal/identity/apikey", "internal/identity/openid", "internal/identity/vouch",
-			"internal/metrics", "internal/ports", "internal/protocol", "internal/setting", "internal/store", "internal/tenancy/current",
+			"internal/metrics", "internal/ports", "internal/protocol", "internal/setting", "internal/store", "internal/telemetry", "internal/tenancy/current",
 		},
 		"cmd/jig": {
 			".", "client", "internal/duration", "internal/identity/apikey", "internal/identity/vouch", "internal/selfcheck", "internal/setting", "internal/store",

@@ -16,6 +16,7 @@ import (
 	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/schema"
+	"github.com/jig-run/jig/internal/telemetry"
 )
 
 // Deps holds the dependencies of the activities. Runs, Bundles, Logger and Now may be left out; all others are required. Without Runs the
@@ -38,6 +39,8 @@ type Deps struct {
 	Budgets ports.Budgets
 	// RateLimits may be nil: then no call waits for a rate limit.
 	RateLimits ports.RateLimits
+	// Tracing writes spans; nil writes none.
+	Tracing *telemetry.Tracer
 	// EntityStatus returns the state of the latest extraction of an entity, or NOT_FOUND if the tenant has no entity with that id.
 	EntityStatus func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	// ParseAgent reads an agent document. Errors carry line, path and hint.
@@ -70,6 +73,7 @@ type Activities struct {
 	servers      ports.Servers
 	budgets      ports.Budgets
 	rates        ports.RateLimits
+	tracing      *telemetry.Tracer
 	logger       *slog.Logger
 	now          func() time.Time
 }
@@ -94,7 +98,7 @@ func New(d Deps) *Activities {
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
 		composer: d.Composer, extractor: d.Extractor, entityStatus: d.EntityStatus, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
-		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, bundles: d.Bundles, servers: d.Servers, budgets: d.Budgets, rates: d.RateLimits, logger: d.Logger, now: d.Now,
+		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, bundles: d.Bundles, servers: d.Servers, budgets: d.Budgets, rates: d.RateLimits, tracing: d.Tracing, logger: d.Logger, now: d.Now,
 	}
 }
 

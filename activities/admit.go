@@ -63,6 +63,7 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 		if err := a.store.Admit(ctx, admission); err != nil {
 			return Admitted{}, temporalError(err)
 		}
+		a.admitted(ctx, state.Session, admission)
 		admitted, err := a.admittedNow(ctx, state.Session, admission, in.Limit)
 		return admitted, temporalError(err)
 	}

@@ -306,6 +306,7 @@ func (c *composition) keep(ctx context.Context, move plan.Move) (final bool, err
 	if err := c.store.MoveFrame(ctx, m); err != nil {
 		return false, err
 	}
+	c.admitted(ctx, c.session, ledger.Admission{Tenant: m.Tenant, SessionID: m.SessionID, Calls: m.Calls, Approvals: m.Approvals})
 	c.fresh.Calls = append(c.fresh.Calls, open(m.Calls)...)
 	for _, p := range m.Approvals {
 		if c.fresh.Approvals == nil {

@@ -252,6 +252,9 @@ func (a *Activities) follow(ctx context.Context, ruled approval.Applied, heard *
 		return nil
 	}
 	call, accepted := *ruled.Call, ruled.Outcome == jig.DecisionAccepted
+	if accepted && call.Status == ruled.Status {
+		a.tracing.Decided(ctx, call)
+	}
 	waits := accepted && call.Status == ruled.Status && (call.Status == jig.CallWaiting || call.Status == jig.CallUnknown)
 	if call.Frame != "" && !slices.Contains(heard.Frames, call.Frame) {
 		heard.Frames = append(heard.Frames, call.Frame)

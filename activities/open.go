@@ -52,6 +52,7 @@ func (a *Activities) Open(ctx context.Context, in OpenInput) (Opened, error) {
 		return Opened{}, temporalError(a.refuseStart(ctx, in.SessionRef, claimedBy(in.Start), err))
 	}
 	limits := session.Agent.Limits.WithDefaults()
+	a.tracing.SessionStarted(ctx, session, in.Began)
 	opened := Opened{
 		Agent: session.Agent.Name, Limits: limits, Pass: session.Pass + 1, Revision: protocol.Revision, Quick: a.pace.quick(session.Agent.Model),
 	}

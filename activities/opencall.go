@@ -62,6 +62,7 @@ func (a *Activities) openCall(ctx context.Context, in OpenCallInput) (Opened, er
 	if session, err = a.store.CreateCall(ctx, session, turn); err != nil {
 		return Opened{}, err
 	}
+	a.tracing.SessionStarted(ctx, session, in.Began)
 	return Opened{Agent: jig.CallAgent, Limits: session.Agent.Limits.WithDefaults(), Pass: 1, SettlesWithCall: true}, nil
 }
 
@@ -261,6 +262,7 @@ func (a *Activities) SettleCall(ctx context.Context, in PassRef) (CallSettled, e
 	if end, err = a.store.EndPass(ctx, end); err != nil {
 		return CallSettled{}, temporalError(err)
 	}
+	a.tracing.SessionEnded(ctx, end)
 	state := callState(call)
 	return CallSettled{Settled: settled(end), Call: &state}, nil
 }

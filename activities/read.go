@@ -52,7 +52,7 @@ func (a *Activities) firstAttempt(
 ) ledger.QuickCompletion {
 	started := a.now()
 	taint := &entity.Taint{Session: session.ReadUntrusted}
-	outcome := found.run(entity.WithTaint(ctx, taint), call.Input, a.invocation(session, call, 1, progress))
+	outcome := a.traced(entity.WithTaint(ctx, taint), found, call, a.invocation(session, call, 1, progress))
 	status, _ := attempt{tool: found.tool, number: 1, ended: interruptionOf(ctx)}.verdict(outcome)
 	return ledger.QuickCompletion{
 		CallID: call.ID, Version: call.Version, Digest: call.Digest, Status: status, Result: outcome, Started: started, Finished: a.now(),

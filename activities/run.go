@@ -96,7 +96,7 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	progress, flush := a.progress(ctx, call)
 	taint := &entity.Taint{Session: session.ReadUntrusted}
 	outcome := a.budgets.Charge(ctx, reservation.Call, func() jig.ToolResult {
-		return found.run(entity.WithTaint(ctx, taint), call.Input, a.invocation(session, reservation.Call, reservation.Fence, progress))
+		return a.traced(entity.WithTaint(ctx, taint), found, call, a.invocation(session, reservation.Call, reservation.Fence, progress))
 	})
 	flush()
 	ran, err = a.record(ctx, found.tool, reservation, outcome, approval.Reads{Untrusted: taint.Read()})
@@ -234,8 +234,11 @@ const frameAttempt = "frame"
 func (a *Activities) claimWhole(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool) (r ledger.Reservation, ended *Ran, err error) {
 	r, unclaimed, err := a.claim(ctx, session, call, tool, frameAttempt)
 	switch {
-	case err != nil || unclaimed == nil:
+	case err != nil:
 		return r, nil, err
+	case unclaimed == nil:
+		a.tracing.CallBegun(ctx, call)
+		return r, nil, nil
 	case unclaimed.again:
 		return r, nil, jig.Errorf(jig.CodeUnavailable, "call %s was admitted again", call.ID)
 	}
@@ -299,6 +302,9 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 	stored, err := a.store.Readmit(ctx, fresh, approval)
 	if err != nil {
 		return Ran{}, false, err
+	}
+	if approval != nil {
+		a.tracing.Asked(ctx, session, *approval)
 	}
 	if stored.Status == jig.CallWaiting || stored.Status == jig.CallUnknown {
 		ran, err := a.asked(ctx, stored)

@@ -34,6 +34,7 @@ func (a *Activities) Settle(ctx context.Context, in PassRef) (Settled, error) {
 	if err != nil {
 		return Settled{}, temporalError(err)
 	}
+	a.tracing.SessionEnded(ctx, end)
 	return settled(end), nil
 }
 
@@ -99,9 +100,12 @@ type EndInput struct {
 
 // End closes everything that is open in a session and ends it. A session that has already ended is left alone.
 func (a *Activities) End(ctx context.Context, in EndInput) error {
-	return temporalError(a.store.CancelSession(ctx, ledger.End{
-		Tenant: in.Tenant, SessionID: in.SessionID, Pass: in.Pass, Status: in.Status, Reason: in.Reason, Error: in.Error,
-	}))
+	end := ledger.End{Tenant: in.Tenant, SessionID: in.SessionID, Pass: in.Pass, Status: in.Status, Reason: in.Reason, Error: in.Error}
+	err := a.store.CancelSession(ctx, end)
+	if err == nil {
+		a.tracing.SessionEnded(ctx, end)
+	}
+	return temporalError(err)
 }
 
 // Swept is the result of a sweep: how many sessions it closed.

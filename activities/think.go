@@ -57,12 +57,22 @@ func (a *Activities) Think(ctx context.Context, in ThinkInput) (Thought, error) 
 	}
 	stop := heartbeat(ctx)
 	defer stop()
+	ctx, end := a.tracing.Pass(ctx, begun.Session, in.Pass)
+	thought, err := a.turn(ctx, begun, in)
+	if !thought.Paused {
+		end(err)
+	}
+	return thought, temporalError(err)
+}
+
+// turn asks the model for the turn of a pass that has begun, and stores what follows from it.
+func (a *Activities) turn(ctx context.Context, begun ledger.Beginning, in ThinkInput) (Thought, error) {
 	turn, err := a.ask(ctx, begun, in.Pass)
 	switch {
 	case budget.Waits(err):
 		return Thought{Paused: true}, nil
 	case err != nil:
-		return Thought{}, temporalError(err)
+		return Thought{}, err
 	}
 	var quick *bool
 	if model := begun.Session.Agent.Model; !scripted(model) {
@@ -82,7 +92,7 @@ func (a *Activities) Think(ctx context.Context, in ThinkInput) (Thought, error) 
 		turn, err = a.store.SaveTurn(ctx, in.Tenant, in.SessionID, in.Pass, turn)
 		return err
 	})
-	return Thought{Calls: len(turn.Calls), Quick: quick}, temporalError(err)
+	return Thought{Calls: len(turn.Calls), Quick: quick}, err
 }
 
 // conclude stores a turn with the admission of its calls. If no call is left to run, it also ends the session as [next] decides, unless a
@@ -124,8 +134,10 @@ func (a *Activities) conclude(ctx context.Context, begun ledger.Beginning, in Th
 	if err != nil {
 		return Thought{}, err
 	}
+	a.admitted(ctx, session, admission)
 	thought := Thought{Calls: len(turn.Calls), Continues: !settles || answer.End != nil && ended == nil}
 	if ended != nil {
+		a.tracing.SessionEnded(ctx, *ended)
 		thought.Ended = new(settled(*ended))
 		return thought, nil
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/telemetry"
 	"github.com/jig-run/jig/internal/tenancy/current"
 )
 
@@ -40,6 +41,7 @@ type Server struct {
 	store    *store.DB
 	temporal sdk.Client
 	metrics  *metrics.Server
+	tracing  *telemetry.Tracer
 	api      *httpapi.API
 	http     *http.Server
 	listener net.Listener
@@ -73,6 +75,10 @@ func (s *Server) start(ctx context.Context) (err error) {
 	temporal := s.settings.Temporal.Temporal
 	temporal.MetricsHandler = s.metrics.Temporal()
 	temporal.Logger = sdklog.NewStructuredLogger(s.logger)
+	if s.tracing, err = telemetry.Start(ctx, s.settings.Tracing, "jig-server", s.logger); err != nil {
+		return err
+	}
+	temporal.ContextPropagators = append(temporal.ContextPropagators, s.tracing.Propagators()...)
 	if s.temporal, err = client.DialTemporal(ctx, temporal, 0); err != nil {
 		return err
 	}
@@ -99,7 +105,7 @@ func (s *Server) serve(ctx context.Context) error {
 		},
 		Keys: s.store, Logins: s.store, DevLogin: s.settings.DevLogin, PublicURL: s.settings.PublicURL,
 		Tenants: tenants(s.store, s.settings), Log: s.store, Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port),
-		Logger: s.logger, Observer: s.metrics,
+		Logger: s.logger, Observer: s.metrics, Trace: s.tracing.Handler,
 		RatePerKey: s.settings.RatePerKey, RatePerAddress: s.settings.RatePerAddress, BehindProxy: s.settings.BehindProxy,
 	}
 	if len(s.settings.Providers) > 0 {
@@ -176,6 +182,9 @@ func (s *Server) Stop(ctx context.Context) {
 		s.end()
 		s.beside.Wait()
 		s.unmeasured()
+		if err := s.tracing.Stop(ctx); err != nil {
+			s.logger.WarnContext(ctx, "the last traces were not sent", slog.Any("error", err))
+		}
 		if s.temporal != nil {
 			s.temporal.Close()
 		}

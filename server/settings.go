@@ -15,6 +15,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/setting"
+	"github.com/jig-run/jig/internal/telemetry"
 )
 
 // Environment variables of the settings. Those for Temporal are in package client.
@@ -63,6 +64,8 @@ type Settings struct {
 	MetricsAddress string
 	// DevLogin lets everybody log in with a browser as whomever they say they are. No variable sets it: it is for jig-dev alone.
 	DevLogin bool
+	// Tracing says whether to write OpenTelemetry traces, and what they contain; default none.
+	Tracing telemetry.Settings
 	// Providers are the identity providers whose tokens count; none by default.
 	Providers []openid.Binding
 	// Permissions are those of everybody in tenants without a document.
@@ -107,6 +110,7 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 		LogJSON:          env.Choice(EnvLogFormat, "text", "json") == "json",
 		StopTimeout:      env.Duration(EnvStopTimeout, defaultStopTimeout),
 	}
+	s.Tracing = telemetry.ReadSettings(&env)
 	if s.Permissions = env.List(EnvPermissions); env.Err() != nil {
 		return s, env.Err()
 	}
@@ -145,6 +149,7 @@ func Describe() string {
 		{EnvRateKey, "requests a second that each credential may make, twice as many at once; 0 for no limit; default 100"},
 		{EnvRateAddress, "requests a second from each client's address, twice as many at once; 0 for no limit; default 200"},
 		{EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"},
+		telemetry.Describe(),
 		{EnvLogLevel, "debug, info, warn or error; default info"},
 		{EnvLogFormat, "text or json; default text"},
 		{EnvStopTimeout, "how long requests may take to finish when the server stops; default 20s"},

@@ -16,6 +16,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/notify"
 	"github.com/jig-run/jig/internal/setting"
+	"github.com/jig-run/jig/internal/telemetry"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/internal/workdir"
 	"github.com/jig-run/jig/model"
@@ -44,6 +45,7 @@ const (
 	EnvOperatorKey      = "JIG_OPERATOR_KEY"
 	EnvPermissions      = "JIG_PERMISSIONS"
 	EnvMetrics          = "JIG_METRICS_ADDRESS"
+	EnvTraceContent     = telemetry.EnvContent
 	EnvPublicURL        = "JIG_PUBLIC_URL"
 	EnvMailServer       = "JIG_SMTP_URL"
 	EnvMailFrom         = "JIG_SMTP_FROM"
@@ -107,6 +109,8 @@ type Settings struct {
 	Permissions []string
 	// MetricsAddress is the host:port that serves metrics; empty serves none.
 	MetricsAddress string
+	// Tracing says whether to write OpenTelemetry traces, and what they contain; default none.
+	Tracing telemetry.Settings
 	// PublicURL is the address of the server, for links in messages to people; empty means no links.
 	PublicURL string
 	// MailServer is the server that sends mail to people, smtp://user:password@host:port or smtps://…, and MailFrom the sender; empty means no
@@ -161,6 +165,7 @@ func (r *reader) settings(temporal client.Settings) (Settings, error) {
 		DatabaseMaxConns:  r.Number(EnvDatabaseConns, 0),
 		Installation:      r.Text(EnvInstallation, ""),
 		Deployment:        r.deployment(EnvDeployment),
+		Tracing:           telemetry.ReadSettings(&r.Reader),
 		Workdir:           r.Text(EnvWorkdir, ""),
 		AllowLoopback:     r.Flag(EnvAllowLoopback),
 		AllowHosts:        r.List(EnvAllowHosts),
@@ -246,6 +251,8 @@ func Describe() string {
 		{EnvWorkdir, "folder that holds one folder for each tenant's file tools; required"},
 		{EnvAllowLoopback, "true lets the http tools connect to this machine; default false"},
 		{EnvAllowHosts, "internal hosts that the http tools may reach, as host or host:port, separated by commas; default none"},
+		telemetry.Describe(),
+		{EnvTraceContent, "true puts prompts, answers, inputs and outputs into traces; default false"},
 		{EnvLogLevel, "debug, info, warn or error; default info"},
 		{EnvLogFormat, "text or json; default text"},
 		{EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"},

@@ -26,6 +26,7 @@ import (
 	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/ratelimit/limiter"
 	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/telemetry"
 	"github.com/jig-run/jig/internal/tenancy/current"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/spec"
@@ -37,6 +38,7 @@ import (
 type Worker struct {
 	store    *store.DB
 	metrics  *metrics.Metrics
+	tracing  *telemetry.Tracer
 	temporal sdk.Client
 	worker   sdkworker.Worker
 	logger   *slog.Logger
@@ -72,7 +74,15 @@ func (w *Worker) start(ctx context.Context, s Settings, more []tools.Tool) (err 
 	if w.store, err = openStore(ctx, s, w.metrics, w.logger); err != nil {
 		return err
 	}
-	if w.temporal, err = dial(ctx, s, w.metrics, w.logger); err != nil {
+	if w.tracing, err = telemetry.Start(ctx, s.Tracing, "jig-worker", w.logger); err != nil {
+		return err
+	}
+	w.others = append(w.others, func() {
+		if err := w.tracing.Stop(ctx); err != nil {
+			w.logger.WarnContext(ctx, "the last traces were not sent", slog.Any("error", err))
+		}
+	})
+	if w.temporal, err = dial(ctx, s, w.metrics, w.tracing, w.logger); err != nil {
 		return err
 	}
 	p, err := w.assemble(ctx, s, more)
@@ -95,7 +105,7 @@ type parts struct {
 func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_ *parts, err error) {
 	models := meter.New(meter.Options{
 		Documents: w.store, Counters: w.store, Logger: w.logger,
-		Model: w.metrics.Model(model.NewRouter(model.Settings{Anthropic: s.Anthropic, OpenAI: s.OpenAI, Unstreamed: s.Unstreamed})),
+		Model: w.tracing.Model(w.metrics.Model(model.NewRouter(model.Settings{Anthropic: s.Anthropic, OpenAI: s.OpenAI, Unstreamed: s.Unstreamed}))),
 	})
 	tenants := current.NewTenants(current.Options{
 		Documents: w.store, Proof: s.Proof, Starts: s.Starts, Signals: s.Signals, Environ: os.Getenv, Operator: s.OperatorKey, Everybody: s.Permissions, Logger: w.logger,
@@ -133,6 +143,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		Schemas:      newSchemas(),
 		Runs:         runs{temporal: w.temporal},
 		Bundles:      names,
+		Tracing:      w.tracing,
 		Logger:       w.logger,
 	})
 	return p, nil
@@ -250,9 +261,10 @@ func openStore(ctx context.Context, s Settings, observer store.Observer, logger 
 }
 
 // dial connects to Temporal. If nothing answers, its error says where the address came from.
-func dial(ctx context.Context, s Settings, m *metrics.Metrics, logger *slog.Logger) (sdk.Client, error) {
+func dial(ctx context.Context, s Settings, m *metrics.Metrics, tracing *telemetry.Tracer, logger *slog.Logger) (sdk.Client, error) {
 	options := s.Temporal.Temporal
 	options.Logger = sdklog.NewStructuredLogger(logger)
+	options.ContextPropagators = append(options.ContextPropagators, tracing.Propagators()...)
 	if s.MetricsAddress != "" {
 		options.MetricsHandler = m.Temporal()
 	}

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"compress/gzip"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/telemetry"
 	"github.com/jig-run/jig/workflows"
 )
 
@@ -57,6 +59,19 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 	}
 }
 
+// Histories of runs without traces replay on a worker that writes traces.
+func TestRecordedHistoriesReplay_WithTraces(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+	tracer, err := telemetry.Start(t.Context(), telemetry.Settings{On: true}, "jig-worker", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.NotEmpty(t, tracer.Propagators())
+	for _, path := range paths {
+		for _, file := range recorded(t, path+".*") {
+			replay(t, file, tracer.Propagators()...)
+		}
+	}
+}
+
 // recorded returns the histories whose names match a pattern: those that the current code records, and those of earlier revisions
 // ([protocol.Revision]), which have folders of their own.
 func recorded(t *testing.T, pattern string) []string {
@@ -68,7 +83,7 @@ func recorded(t *testing.T, pattern string) []string {
 	return append(current, earlier...)
 }
 
-func replay(t *testing.T, file string) {
+func replay(t *testing.T, file string, propagators ...workflow.ContextPropagator) {
 	t.Helper()
 	f, err := os.Open(file)
 	require.NoError(t, err)
@@ -77,7 +92,8 @@ func replay(t *testing.T, file string) {
 	require.NoError(t, err)
 	history, err := sdk.HistoryFromJSON(unzipped, sdk.HistoryJSONOptions{})
 	require.NoError(t, err)
-	replayer := worker.NewWorkflowReplayer()
+	replayer, err := worker.NewWorkflowReplayerWithOptions(worker.WorkflowReplayerOptions{ContextPropagators: propagators})
+	require.NoError(t, err)
 	replayer.RegisterWorkflowWithOptions(workflows.Pass, workflow.RegisterOptions{Name: protocol.PassWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.Composition, workflow.RegisterOptions{Name: protocol.CompositionWorkflow})
 	replayer.RegisterWorkflowWithOptions(workflows.Extraction, workflow.RegisterOptions{Name: protocol.ExtractionWorkflow})

@@ -114,6 +114,8 @@ const expected = `{
 	"github.com/emersion/go-sasl": "MIT", "github.com/emersion/go-smtp": "MIT", "github.com/wneessen/go-mail": "MIT",
 	"github.com/yuin/goldmark": "MIT", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp": "Apache-2.0 BSD-3-Clause",
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc": "Apache-2.0 BSD-3-Clause", "go.opentelemetry.io/otel/exporters/prometheus": "Apache-2.0 BSD-3-Clause",
+	"go.opentelemetry.io/otel": "Apache-2.0 BSD-3-Clause", "go.opentelemetry.io/otel/trace": "Apache-2.0 BSD-3-Clause",
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp": "Apache-2.0 BSD-3-Clause", "go.opentelemetry.io/proto/otlp": "Apache-2.0",
 	"go.opentelemetry.io/otel/sdk": "Apache-2.0 BSD-3-Clause", "go.opentelemetry.io/otel/sdk/metric": "Apache-2.0 BSD-3-Clause", "go.temporal.io/sdk": "MIT",
 	"go.temporal.io/sdk/contrib/envconfig": "MIT", "go.temporal.io/sdk/contrib/opentelemetry": "MIT", "go.yaml.in/yaml/v4": "Apache-2.0 MIT",
 	"golang.org/x/mod": "BSD-3-Clause", "golang.org/x/term": "BSD-3-Clause", "golang.org/x/time": "BSD-3-Clause",

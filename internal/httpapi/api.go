@@ -37,6 +37,8 @@ type Options struct {
 	BehindProxy bool
 	// Observer is told about requests. Default: nobody.
 	Observer Observer
+	// Trace wraps the handler of the operations, to write traces. Default: nothing.
+	Trace func(http.Handler) http.Handler
 	// Now is the clock of the rate limits. Default: time.Now.
 	Now func() time.Time
 	// Logger receives a line for each request. Default: slog.Default().
@@ -47,8 +49,10 @@ type Options struct {
 type API struct {
 	options Options
 	mux     *http.ServeMux
-	huma    huma.API
-	leases  leases
+	// routed is mux, within what writes traces.
+	routed http.Handler
+	huma   huma.API
+	leases leases
 	// byKey and byAddress limit the rate of requests.
 	byKey, byAddress *limiter
 	// crossOrigin recognizes requests from pages of others.
@@ -73,6 +77,9 @@ func New(o Options) *API {
 		options: o, mux: http.NewServeMux(), leases: leases{held: map[*lease]struct{}{}}, drained: make(chan struct{}),
 		byKey: newLimiter(o.RatePerKey), byAddress: newLimiter(o.RatePerAddress),
 		crossOrigin: http.NewCrossOriginProtection(),
+	}
+	if a.routed = a.mux; o.Trace != nil {
+		a.routed = o.Trace(a.mux)
 	}
 	replaceErrors()
 	a.huma = humago.New(a.mux, settings())

@@ -91,7 +91,7 @@ func (a *API) Handler() http.Handler {
 			a.refuse(answer, r, failed(http.StatusNotFound, notFound()))
 			return
 		}
-		a.mux.ServeHTTP(answer, r)
+		a.routed.ServeHTTP(answer, r)
 	})
 }
 
