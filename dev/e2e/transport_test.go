@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -38,11 +39,11 @@ func clerkOf(t *testing.T, transport string) *clerk {
 func (c *clerk) does(code int, args ...string) map[string]any {
 	c.t.Helper()
 	step := strings.Join(args, " ")
-	real := make([]string, len(args))
+	named := make([]string, len(args))
 	for i, arg := range args {
-		real[i] = strings.ReplaceAll(arg, "NAME", c.name)
+		named[i] = strings.ReplaceAll(arg, "NAME", c.name)
 	}
-	got := c.jig(append(real, "--output", "json")...)
+	got := c.jig(append(named, "--output", "json")...)
 	require.Equal(c.t, code, got.code, "%s\n%s\n%s", step, got.out, got.err)
 	text := got.out
 	if strings.TrimSpace(text) == "" {
@@ -53,7 +54,7 @@ func (c *clerk) does(code int, args ...string) map[string]any {
 	_ = json.Unmarshal([]byte(strings.Split(strings.TrimSpace(text), "\n")[0]), &first) //nolint:errcheck // some commands print a text
 	c.said[step] = strings.Join(slices.Sorted(maps.Keys(first)), " ")
 	if e, ok := first["error"].(map[string]any); ok {
-		c.said[step] += " " + e["code"].(string)
+		c.said[step] += fmt.Sprint(" ", e["code"])
 	}
 	return first
 }
@@ -114,7 +115,17 @@ func (c *clerk) work() {
 	c.does(0, "pause", "--list")
 	c.does(0, "resume", "--session", "one-NAME")
 	granted := c.does(0, "grant", "create", "--tool", "http.post", "--uses", "2", "--yes")
-	grant, _ := granted["result"].(map[string]any)["data"].(map[string]any)["grant_id"].(string)
+	text, err := json.Marshal(granted)
+	require.NoError(c.t, err)
+	var made struct {
+		Result struct {
+			Data struct {
+				GrantID string `json:"grant_id"`
+			}
+		}
+	}
+	require.NoError(c.t, json.Unmarshal(text, &made))
+	grant := made.Result.Data.GrantID
 	require.NotEmpty(c.t, grant, "%v", granted)
 	c.does(0, "grant", "list")
 	got := c.jig("grant", "revoke", grant, "--output", "json")
