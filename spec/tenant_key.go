@@ -8,7 +8,23 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/token"
 )
+
+// Enrolled returns the key with its id, by default [token.KeyID], if the token proves that its sender holds the key and wants it to sign for its
+// principal in the tenant. The error is NOT_PERMITTED, or INVALID_INPUT if the key is not valid.
+func (k TenantKey) Enrolled(tenant, proof string) (TenantKey, error) {
+	public, err := k.Public()
+	if err != nil {
+		return k, err
+	}
+	if k.ID == "" {
+		k.ID = token.KeyID(k.Principal, public)
+	}
+	key := identity.Key{ID: k.ID, Algorithm: k.Algorithm, Principal: k.Principal, Material: public, RelyingParty: k.RelyingParty, Origins: k.Origins}
+	return k, token.VerifyEnrolment(key, proof, tenant)
+}
 
 // AddTenantKey returns a tenant's document with one more key. Comments and the order of members stay; the layout may change. A document that has
 // exactly this key is returned as it is. The error is CONFLICT if the document has another key of this id, and INVALID_INPUT if the key or the

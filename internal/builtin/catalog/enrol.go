@@ -6,8 +6,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/bundle"
-	"github.com/jig-run/jig/internal/identity"
-	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 )
@@ -42,20 +40,10 @@ func (o Options) enrolment(ctx context.Context, inv jig.Invocation, in Enrolment
 		return Files{}, spec.TenantKey{}, jig.Errorf(jig.CodeNotPermitted, "nobody has proved that %s asks for this", inv.Principal.ID).
 			WithHint("enrol the key through a server, which knows who you are; or have an owner add it to the tenant's document")
 	}
-	key := spec.TenantKey{
+	key, err := spec.TenantKey{
 		ID: in.ID, Algorithm: in.Algorithm, Principal: inv.Principal.ID, PublicKey: in.PublicKey, RelyingParty: in.RelyingParty, Origins: in.Origins,
-	}
-	public, err := key.Public()
+	}.Enrolled(inv.Tenant, in.Token)
 	if err != nil {
-		return Files{}, key, err
-	}
-	if key.ID == "" {
-		key.ID = token.KeyID(key.Principal, public)
-	}
-	verifies := identity.Key{
-		ID: key.ID, Algorithm: key.Algorithm, Principal: key.Principal, Material: public, RelyingParty: key.RelyingParty, Origins: key.Origins,
-	}
-	if err := token.VerifyEnrolment(verifies, in.Token, inv.Tenant); err != nil {
 		return Files{}, key, err
 	}
 	own := bundle.Key{Kind: o.KindOf(spec.KindTenant), Name: inv.Tenant}
