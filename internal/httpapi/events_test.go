@@ -28,6 +28,9 @@ type log struct {
 	// principal is the one that the session acts for.
 	principal string
 	drafts    chan protocol.EventsPage
+	// session and calls are what CallsOf returns.
+	session jig.Session
+	calls   []jig.Call
 	// withheld is how many of the latest events belong to transactions that wait for others.
 	withheld int
 }
@@ -57,6 +60,10 @@ func (l *log) Session(_ context.Context, _, id string) (jig.Session, error) {
 		return jig.Session{}, jig.Errorf(jig.CodeNotFound, "there is no session %s", id)
 	}
 	return jig.Session{ID: id, Status: l.status, Principal: jig.Principal{ID: l.principal}}, nil
+}
+
+func (l *log) CallsOf(_ context.Context, _, _ string, ids []string) (jig.Session, []jig.Call, error) {
+	return l.session, slices.DeleteFunc(slices.Clone(l.calls), func(c jig.Call) bool { return !slices.Contains(ids, c.ID) }), nil
 }
 
 func (l *log) Events(_ context.Context, _, _ string, after int64, limit int) ([]jig.Event, error) {

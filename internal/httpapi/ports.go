@@ -169,6 +169,8 @@ type Log interface {
 	Session(ctx context.Context, tenant, id string) (jig.Session, error)
 	// Events returns up to limit events after a sequence number, oldest first.
 	Events(ctx context.Context, tenant, id string, after int64, limit int) ([]jig.Event, error)
+	// CallsOf returns a session and those of the given calls that it has, or NOT_FOUND.
+	CallsOf(ctx context.Context, tenant, id string, calls []string) (jig.Session, []jig.Call, error)
 	// Follow sends the events after a sequence number as they are committed, and the text that models write from a pass on, until ctx ends. A
 	// page has events or a draft.
 	Follow(ctx context.Context, tenant, id string, after int64, pass int) <-chan protocol.EventsPage

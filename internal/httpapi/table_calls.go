@@ -13,6 +13,13 @@ func (a *API) registerCalls() {
 		does: "Get a call with its whole input and result", fails: []int{404, 409},
 	}, a.getCall)
 	add(a, operation{
+		id: "list-runs", method: http.MethodGet, path: "/v1/sessions/{session}/runs", tag: tagCalls, scope: apikey.ScopeRead,
+		does: "List the calls of a session that have run, as flat objects, in the order in which they ended",
+		details: "A translation of the events tool.started and tool.completed, tool.failed or tool.cancelled of each call. Calls that have not started, and calls " +
+			"that have not ended, are left out. A page may have fewer runs than limit although more follow.",
+		fails: []int{404},
+	}, a.listRuns)
+	add(a, operation{
 		id: "call-tool", method: http.MethodPost, path: "/v1/tools/{tool}/calls", tag: tagCalls, scope: apikey.ScopeRun, record: recordCall, also: running(),
 		does: "Call a tool without a model",
 		details: "The call is admitted, approved, recorded and run once, like a call of an agent. With the header Prefer: wait=SECONDS, the answer comes when " +

@@ -856,6 +856,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions/{session}/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the calls of a session that have run, as flat objects, in the order in which they ended
+         * @description A translation of the events tool.started and tool.completed, tool.failed or tool.cancelled of each call. Calls that have not started, and calls that have not ended, are left out. A page may have fewer runs than limit although more follow.
+         */
+        get: operations["list-runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/sessions/{session}/transcript": {
         parameters: {
             query?: never;
@@ -2047,6 +2067,41 @@ export interface components {
             success: boolean;
             summary: string;
             warnings?: string[] | null;
+        };
+        ToolRun: {
+            /** @description The session, if an agent made the call */
+            chat_id: string | null;
+            /**
+             * Format: int64
+             * @description How long the last attempt took
+             */
+            duration_ms: number;
+            error: string | null;
+            /** @description The ids of the session and of the call, with a slash between them */
+            id: string;
+            input: unknown;
+            /** @description The result of a success, an object: another value is its member value, and one that is stored separately has its id as the member artifact */
+            output: unknown;
+            session_id: string;
+            /**
+             * @description agent if an agent made the call, web if a person did with a browser, and otherwise api
+             * @enum {string}
+             */
+            source: "web" | "agent" | "api";
+            /** @enum {string} */
+            status: "success" | "error";
+            tenant_id: string;
+            tool_slug: string;
+            /** @description The principal that the session acts for */
+            user_id: string | null;
+        };
+        ToolRunList: {
+            /**
+             * Format: int64
+             * @description The value of after for what follows. If it is that of the request, nothing has followed yet.
+             */
+            next_after: number;
+            runs: components["schemas"]["ToolRun"][] | null;
         };
         ToolStats: {
             /** Format: double */
@@ -9347,6 +9402,124 @@ export interface operations {
             };
             /** @description Unsupported Media Type */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gateway Timeout */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-runs": {
+        parameters: {
+            query?: {
+                /** @description next_after of the page before */
+                after?: number;
+                /** @description The most runs of a page */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the session */
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToolRunList"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
