@@ -85,6 +85,7 @@ func New(o Options) *API {
 	a.huma = humago.New(a.mux, settings())
 	a.register()
 	a.serveDocument()
+	a.serveAliases()
 	a.serveLogins()
 	a.mux.HandleFunc("GET /healthz", a.health)
 	a.mux.HandleFunc("GET /readyz", a.ready)
