@@ -101,7 +101,7 @@ const expected = `{
 	"charm.land/huh/v2": "MIT", "charm.land/lipgloss/v2": "MIT", "code.dny.dev/ssrf": "MIT",
 	"github.com/anthropics/anthropic-sdk-go": "MIT",
 	"github.com/aymanbagabas/go-udiff": "BSD-3-Clause MIT",
-	"github.com/compose-spec/compose-go/v2": "Apache-2.0", "go.temporal.io/api": "MIT", "golang.org/x/net": "BSD-3-Clause",
+	"github.com/compose-spec/compose-go/v2": "Apache-2.0", "go.temporal.io/api": "MIT", "golang.org/x/net": "BSD-3-Clause", "golang.org/x/oauth2": "BSD-3-Clause",
 	"golang.org/x/text": "BSD-3-Clause", "github.com/coreos/go-oidc/v3": "Apache-2.0",
 	"github.com/danielgtaylor/huma/v2": "MIT", "github.com/golang-jwt/jwt/v5": "MIT", "github.com/google/cel-go": "Apache-2.0 BSD-3-Clause", "github.com/google/jsonschema-go": "MIT",
 	"github.com/google/licensecheck": "BSD-3-Clause", "github.com/gowebpki/jcs": "Apache-2.0", "github.com/jackc/pgx/v5": "MIT",

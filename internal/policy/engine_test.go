@@ -238,13 +238,13 @@ func TestEngine_Simulate(t *testing.T) {
 		"one more":           {papers{}, denyAll, jig.VerdictDeny, jig.VerdictRun, false},
 		"one cannot be read": {papers{"odd": newer}, "", "", "", true},
 	} {
-		got, err := engineOf(row.inForce, tenancy.Settings{}, nil).Simulate(t.Context(), row.document, jig.Tool{Name: "a.read", Permission: jig.PermissionRead}.WithDefaults(), call, session, time.Now())
+		got, err := engineOf(row.inForce, tenancy.Settings{}, nil).Simulate(t.Context(), row.document, jig.Tool{Name: "a.read", Permission: jig.PermissionRead}.WithDefaults(), call, session, noon)
 		require.NoError(t, err, name)
 		require.Equal(t, []jig.Verdict{row.verdict, row.base}, []jig.Verdict{got.Verdict, got.Base.Verdict}, name)
 		require.Equal(t, row.held, got.Held != "", name)
 		require.Equal(t, row.verdict == jig.VerdictDeny || row.verdict == jig.VerdictAsk, len(got.Rules) == 1, name)
 	}
-	_, err := engineOf(papers{}, tenancy.Settings{}, nil).Simulate(t.Context(), "kind: policy\nname: a\nnovelty: 1\n", jig.Tool{}, call, session, time.Now())
+	_, err := engineOf(papers{}, tenancy.Settings{}, nil).Simulate(t.Context(), "kind: policy\nname: a\nnovelty: 1\n", jig.Tool{}, call, session, noon)
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err))
 }
 
