@@ -70,8 +70,8 @@ func (r *run) kinds(op *Operation) []string {
 			set[r.kindOf(p.Name)] = true
 		}
 	}
-	for name := range r.document.Properties(r.document.BodySchema(op)) {
-		set[r.kindOf(name)] = true
+	for kind := range r.kindsIn(r.document.BodySchema(op), 0) {
+		set[kind] = true
 	}
 	delete(set, "")
 	delete(set, "call")
@@ -84,8 +84,9 @@ type prepared struct {
 	body         any
 }
 
-// request returns a small valid request of an operation. id returns the id to use for a kind.
-func (r *run) request(op *Operation, id func(kind string) string) prepared {
+// request returns a small valid request of an operation, with the optional parts of the body that take an id of the kind about. id returns the id
+// to use for a kind.
+func (r *run) request(op *Operation, about string, id func(kind string) string) prepared {
 	path, query := op.Path, url.Values{}
 	for _, p := range op.Parameters {
 		kind := r.kindOf(p.Name)
@@ -112,15 +113,7 @@ func (r *run) request(op *Operation, id func(kind string) string) prepared {
 	if schema == nil {
 		return prepared{op.Method, path, nil}
 	}
-	body := r.document.Sample(schema)
-	if object, ok := body.(map[string]any); ok {
-		for name, property := range r.document.Properties(schema) {
-			if kind := r.kindOf(name); kind != "" && r.document.TypeOf(property) == "string" {
-				object[name] = id(kind)
-			}
-		}
-	}
-	return prepared{op.Method, path, body}
+	return prepared{op.Method, path, r.fill(schema, r.document.Sample(schema), about, id)}
 }
 
 // answer is a server's answer.

@@ -1,0 +1,66 @@
+package selfcheck
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// cursors returns the check of a list with the cursor of the owner's first page, by the other tenant: the answer has nothing of the owner.
+func (r *run) cursors(op *Operation) []func(ctx context.Context) error {
+	at := slices.IndexFunc(op.Parameters, func(p Parameter) bool {
+		return p.In == "query" && (p.Name == "cursor" || p.Name == "after") && r.document.TypeOf(p.Schema) == "string" && text(p.Schema["format"]) == ""
+	})
+	if op.Method != http.MethodGet || at < 0 || strings.Contains(op.Path, "{") {
+		return nil
+	}
+	return []func(ctx context.Context) error{func(ctx context.Context) error {
+		path := op.Path
+		if slices.ContainsFunc(op.Parameters, func(p Parameter) bool { return p.In == "query" && p.Name == "limit" }) {
+			path += "?limit=1"
+		}
+		var own struct {
+			Next string `json:"next_cursor"`
+		}
+		if err := r.read(ctx, path, r.Owner, &own); err != nil {
+			return err
+		}
+		if own.Next == "" {
+			r.notTested(op.ID + ": the owner's list has only one page, so that there is no cursor of the owner")
+			return nil
+		}
+		got, err := r.do(ctx, prepared{method: op.Method, path: op.Path + "?" + url.Values{op.Parameters[at].Name: {own.Next}}.Encode()}, "Bearer "+r.Other)
+		if err != nil {
+			return err
+		}
+		if got.status >= http.StatusInternalServerError {
+			r.found("%s: a cursor of another tenant is answered %d: %s", op.ID, got.status, got.said())
+		}
+		r.leaks(op, "cursor", got)
+		return nil
+	}}
+}
+
+// leaks notes which texts of the owner an answer to the other tenant has.
+func (r *run) leaks(op *Operation, kind string, got answer) {
+	for _, secret := range r.secrets {
+		if len(secret) >= minSecret && bytes.Contains(got.body, []byte(secret)) {
+			r.found("%s: the answer about a foreign %s has %s of the owner", op.ID, kind, secret)
+		}
+	}
+}
+
+// without returns an answer in which an id that the request had is replaced, because an answer may repeat what was asked about. JSON may write
+// it with escapes.
+func (a answer) without(id string) answer {
+	encoded, err := json.Marshal(id)
+	if err != nil { // cannot happen: it is a text
+		return a
+	}
+	a.body = bytes.ReplaceAll(a.body, bytes.Trim(encoded, `"`), []byte("ID"))
+	return a
+}
