@@ -220,9 +220,21 @@ func TestTenants_AreSeparated(t *testing.T) {
 	bundleNames, err := w.BundleNames(ctx, thief)
 	require.NoError(t, err)
 	require.Empty(t, bundleNames)
-	waiting, _, err := w.PendingApprovals(ctx, thief, "", 0)
+	replaced := bundle.Key{Kind: "agent", Name: "secret"}
+	for tenant, want := range map[string]bool{w.tenant: true, thief: false} {
+		shelf, err := w.Shelf(ctx, tenant, "", []bundle.Key{replaced})
+		require.NoError(t, err)
+		_, seen := shelf.Seen(replaced)
+		require.Equal(t, want, seen, "the document that a registration replaces is one of the tenant")
+	}
+	_, foreign, err := w.PendingApprovals(ctx, w.tenant, "", 1)
 	require.NoError(t, err)
-	require.Empty(t, waiting)
+	require.NotEmpty(t, foreign)
+	for _, cursor := range []string{"", foreign} {
+		waiting, _, err := w.PendingApprovals(ctx, thief, cursor, 0)
+		require.NoError(t, err)
+		require.Empty(t, waiting)
+	}
 	require.NoError(t, w.NoteHeld(ctx, thief, id, "1.4"))
 	require.NoError(t, w.NoteHeld(ctx, thief, id, ""))
 	for _, filter := range []protocol.SessionFilter{{}, {ParentID: id}, {RequestedBy: "ana"}} {
