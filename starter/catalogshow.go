@@ -18,6 +18,7 @@ func (a *app) catalogShowCommand() *cobra.Command {
 		Use:   "show NAME",
 		Short: "Print a registered document as it was registered, or the contract of a tool in code",
 		Example: `  jig catalog show dependency-review
+  jig catalog show shop-policy
   jig catalog show file.write`,
 		Args: arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,24 +34,14 @@ type shownDocument struct {
 	Body string `json:"body"`
 }
 
-// catalogShow prints the document with a name: an agent, an execution spec, an entity type or a skill. Tools in code have a contract only.
+// catalogShow prints the document with a name. Tools in code have a contract only.
 func (a *app) catalogShow(ctx context.Context, e engine, name string) error {
 	c, err := e.Catalog(ctx, a.flags.tenant)
 	if err != nil {
 		return err
 	}
-	for _, kind := range kindsOf(c, name) {
-		body, err := e.Document(ctx, a.flags.tenant, kind, name)
-		if jig.CodeOf(err) == jig.CodeNotFound {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if a.json() {
-			return a.printJSON(shownDocument{Kind: kind, Name: name, Body: string(body)})
-		}
-		return a.print("%s", safeText(string(body)))
+	if shown, err := a.showRegistered(ctx, e, kindsOf(c, name), name); shown || err != nil {
+		return err
 	}
 	for _, tool := range c.Tools {
 		if tool.Name != name {
@@ -65,8 +56,29 @@ func (a *app) catalogShow(ctx context.Context, e engine, name string) error {
 		}
 		return a.print("%s", safeText(prettyJSON(contract)))
 	}
+	unlisted := []string{string(spec.KindPolicy), string(spec.KindTenant), string(spec.KindBudget), string(spec.KindRateLimit)} // the catalog does not list them
+	if shown, err := a.showRegistered(ctx, e, unlisted, name); shown || err != nil {
+		return err
+	}
 	return jig.Errorf(jig.CodeNotFound, "nothing named %q is registered", name).WithField("name").
 		WithHint(suggest.Hint(name, namesOf(c), "`"+a.command("catalog")+"` lists what is registered"))
+}
+
+// showRegistered prints the document of the first kind that has one with the name. It returns false if none has.
+func (a *app) showRegistered(ctx context.Context, e engine, kinds []string, name string) (bool, error) {
+	for _, kind := range kinds {
+		body, err := e.Document(ctx, a.flags.tenant, kind, name)
+		switch {
+		case jig.CodeOf(err) == jig.CodeNotFound:
+			continue
+		case err != nil:
+			return false, err
+		case a.json():
+			return true, a.printJSON(shownDocument{Kind: kind, Name: name, Body: string(body)})
+		}
+		return true, a.print("%s", safeText(string(body)))
+	}
+	return false, nil
 }
 
 // kindsOf returns the kinds of documents that have a name.

@@ -161,10 +161,11 @@ func TestCatalogShow(t *testing.T) {
 			Agents: []string{"writer"}, Specs: []string{"nightly"},
 			Tools: []jig.Tool{{Name: "a.b", Implementation: "go", Description: "Does it."}, {Name: "my.spec", Implementation: "composition"}},
 		},
-		documents: map[string]string{"agent writer": "---\nname: writer\n---\nWrite.", "spec nightly": "kind: composition", "spec my.spec": "kind: prompt"},
+		documents: map[string]string{"agent writer": "---\nname: writer\n---\nWrite.", "spec nightly": "kind: composition", "spec my.spec": "kind: prompt", "policy shop": "kind: policy"},
 	}
 	for name, want := range map[string]string{
 		"writer": "---\nname: writer\n---\nWrite.\n", "nightly": "kind: composition\n", "my.spec": "kind: prompt\n",
+		"shop": "kind: policy\n",
 	} {
 		got := jigCLI(t, e, nil, "catalog", "show", name)
 		require.Equal(t, exitDone, got.code, got.stderr)
