@@ -58,7 +58,8 @@ func arrows() map[string][]string {
 		// What API keys look like and allow. Only the server and its store know them.
 		"internal/identity/apikey": {"."},
 		"internal/identity/vouch":  {".", "internal/protocol"},
-		// Logins with a browser. Only the server and its store know them.
+		// Tokens for pages of other sites, and logins with a browser. Only the server and its store know them.
+		"internal/identity/embed": {".", "internal/identity/apikey"},
 		"internal/identity/login": {},
 		// What identity providers say about people. Only the server knows them.
 		"internal/identity/openid": {"."},
@@ -128,7 +129,7 @@ func arrows() map[string][]string {
 		"internal/notify":    {".", "internal/approval", "internal/jsontext", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/confine", "internal/entity",
-			"internal/identity", "internal/identity/apikey", "internal/identity/login", "internal/identity/vouch", "internal/ledger", "internal/livetext", "internal/plan", "internal/preview", "internal/protocol",
+			"internal/identity", "internal/identity/apikey", "internal/identity/embed", "internal/identity/login", "internal/identity/vouch", "internal/ledger", "internal/livetext", "internal/plan", "internal/preview", "internal/protocol",
 			"internal/ratelimit",
 			"internal/stored", "internal/suggest",
 		},
@@ -161,7 +162,7 @@ func arrows() map[string][]string {
 		"internal/scaffold/shop":    {".", "tools"},
 		// The operations of the HTTP interface are thin: they know the client and what it sends, and neither the engine nor the store.
 		"internal/httpapi": {
-			".", "client", "internal/audit", "internal/cache", "internal/identity/apikey", "internal/identity/login", "internal/identity/openid", "internal/jsontext",
+			".", "client", "internal/audit", "internal/cache", "internal/identity/apikey", "internal/identity/embed", "internal/identity/login", "internal/identity/openid", "internal/jsontext",
 			"internal/preview", "internal/protocol", "internal/tenancy", "internal/toolname",
 		},
 		// Tests of a running server from outside, which know nothing but its OpenAPI document.

@@ -26,7 +26,7 @@ func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 func (s *Span) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil {
-		return jig.Errorf(jig.CodeInvalidInput, "%q is not a duration: %w", text, err).WithHint("write it as 1h30m or 45s")
+		return jig.Errorf(jig.CodeInvalidInput, "%q is not a duration", text).WithHint("write it as 1h30m or 45s")
 	}
 	*s = Span(d)
 	return nil

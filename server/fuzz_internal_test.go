@@ -153,14 +153,15 @@ func (f *fuzz) base(op *selfcheck.Operation) *broken {
 // valid returns members without which the bodies of some operations are not valid, although their schemas do not say so.
 func (f *fuzz) valid() map[string]map[string]any {
 	return map[string]map[string]any{
-		"start-session":    {"agent": f.ids["document"]},
-		"call-tool":        {"input": map[string]any{"items": []any{}}},
-		"run-composition":  {"name": "todo.write", "input": map[string]any{"items": []any{}}},
-		"create-schedule":  {"tool": "todo.write", "every": "24h"},
-		"restore-document": {"version": "v1"},
-		"check-policy":     {"document": "kind: policy\nname: probe\nrules: [{name: all, when: 'true', verdict: ask, reason: why}]\n"},
-		"simulate-call":    {"tool": "todo.write", "document": "", "input": map[string]any{"items": []any{}}},
-		"backtest-policy":  {"document": "kind: policy\nname: probe\nrules: [{name: all, when: 'true', verdict: ask, reason: why}]\n"},
+		"start-session":      {"agent": f.ids["document"]},
+		"create-embed-token": {"tool": "todo.write", "origin": "https://shop.example.com"},
+		"call-tool":          {"input": map[string]any{"items": []any{}}},
+		"run-composition":    {"name": "todo.write", "input": map[string]any{"items": []any{}}},
+		"create-schedule":    {"tool": "todo.write", "every": "24h"},
+		"restore-document":   {"version": "v1"},
+		"check-policy":       {"document": "kind: policy\nname: probe\nrules: [{name: all, when: 'true', verdict: ask, reason: why}]\n"},
+		"simulate-call":      {"tool": "todo.write", "document": "", "input": map[string]any{"items": []any{}}},
+		"backtest-policy":    {"document": "kind: policy\nname: probe\nrules: [{name: all, when: 'true', verdict: ask, reason: why}]\n"},
 	}
 }
 

@@ -30,6 +30,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/embed"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/metrics"
 	"github.com/jig-run/jig/internal/protocol"
@@ -120,6 +121,13 @@ func (r *rig) furnish(t *testing.T, tenant string) map[string]string {
 	ids["entity"] = created.ID
 	r.schedule(t, tenant, ids["schedule"])
 	ids["key"] = r.key(t, tenant, 0, apikey.ScopeRead).ID
+	var hash []byte
+	_, ids["embed_token"], hash = embed.New()
+	_, err = r.store.CreateEmbedToken(t.Context(), embed.Token{
+		Tenant: tenant, ID: ids["embed_token"], Session: ids["session"], Origin: "https://shop.example.com", Principal: "ana",
+		Maker: embed.Maker{Kind: "access_token", ID: "ana"},
+	}, hash, nil)
+	require.NoError(t, err)
 	return ids
 }
 

@@ -19,6 +19,8 @@ type Options struct {
 	Providers Providers
 	// Logins are the logins of people with a browser.
 	Logins Logins
+	// Embeds are the tokens of pages of other sites.
+	Embeds Embeds
 	// DevLogin lets everybody log in as whomever they say they are. It is for a server that only its own machine can reach.
 	DevLogin bool
 	// PublicURL is the address of the server for browsers; empty means that it follows from the request's host.
@@ -53,6 +55,8 @@ type API struct {
 	routed http.Handler
 	huma   huma.API
 	leases leases
+	// embeddable has the patterns of the operations that take embed tokens.
+	embeddable map[string]bool
 	// byKey and byAddress limit the rate of requests.
 	byKey, byAddress *limiter
 	// crossOrigin recognizes requests from pages of others.
@@ -76,7 +80,7 @@ func New(o Options) *API {
 	a := &API{
 		options: o, mux: http.NewServeMux(), leases: leases{held: map[*lease]struct{}{}}, drained: make(chan struct{}),
 		byKey: newLimiter(o.RatePerKey), byAddress: newLimiter(o.RatePerAddress),
-		crossOrigin: http.NewCrossOriginProtection(),
+		crossOrigin: http.NewCrossOriginProtection(), embeddable: map[string]bool{},
 	}
 	if a.routed = a.mux; o.Trace != nil {
 		a.routed = o.Trace(a.mux)
@@ -89,6 +93,7 @@ func New(o Options) *API {
 	a.serveLogins()
 	a.mux.HandleFunc("GET /healthz", a.health)
 	a.mux.HandleFunc("GET /readyz", a.ready)
+	a.mux.HandleFunc("OPTIONS /v1/", a.preflight)
 	a.mux.HandleFunc("/", a.unknown)
 	return a
 }

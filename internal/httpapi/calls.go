@@ -106,6 +106,13 @@ func (a *API) callOf(ctx context.Context, asked Asked, tool string, input any) (
 func (a *API) call(ctx context.Context, asked Asked, id string, input protocol.CallInput) (*callAnswer, error) {
 	tenant, who := callerOf(ctx)
 	input.Tenant, input.Principal, input.Key = tenant, who, asked.Key
+	if token := exchangeOf(ctx).caller.embed; token != nil {
+		if id != "" {
+			return nil, invalid("pages with an embed token cannot choose the id of a session").WithField("id").WithHint("send " + headerKey + " instead")
+		}
+		// The page has its own space of keys, and nobody typed its input to jig.
+		id, input.Key, input.Source = token.NewCall(asked.Key), "", jig.SourceWeb
+	}
 	started, err := a.options.Engine.StartCall(ctx, input, id)
 	if err != nil {
 		return nil, replayed(asked.Key, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/embed"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -37,6 +38,7 @@ const (
 	kindAccessToken = "access_token"
 	kindLogin       = "login"
 	kindDevLogin    = "dev_login"
+	kindEmbed       = "embed_token"
 )
 
 // caller describes for whom a request acts, by its credential and by the tenant's document. It is made in one place,
@@ -59,6 +61,8 @@ type caller struct {
 	scopes, roles []string
 	// expires is when the credential ends; nil if it does not end by itself.
 	expires *time.Time
+	// embed is the embed token; nil for other credentials.
+	embed *embed.Token
 }
 
 // allows reports whether the credential has a scope. Every credential has the empty scope.
@@ -73,8 +77,9 @@ func callerOf(ctx context.Context) (tenant string, who jig.Principal) {
 	return c.tenant, c.principal
 }
 
-// authenticate returns the middleware that lets only credentials with a scope pass. What it finds is the only source of tenant and principal.
-func (a *API) authenticate(scope string) func(ctx huma.Context, next func(huma.Context)) {
+// authenticate returns the middleware that lets only credentials pass that an operation takes. What it finds is the only source of tenant and
+// principal.
+func (a *API) authenticate(o operation) func(ctx huma.Context, next func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		exchangeOf(ctx.Context()).operation = ctx.Operation().OperationID
@@ -91,14 +96,26 @@ func (a *API) authenticate(scope string) func(ctx huma.Context, next func(huma.C
 			return
 		}
 		exchangeOf(ctx.Context()).caller = c
+		if c.embed != nil {
+			shareWith(w.Header(), c.embed.Origin)
+		}
 		if wait := a.byKey.take(c.kind+" "+c.tenant+" "+c.id, a.options.Now()); wait > 0 {
 			a.options.Observer.Refused(refusedKey)
 			a.refuse(w, r, tooMany("with this credential", wait))
 			return
 		}
-		if !c.allows(scope) {
+		if c.embed != nil && o.embeds != embeds(c.embed) {
 			a.options.Observer.Refused(reasonScope)
-			a.refuse(w, r, failed(http.StatusForbidden, c.lacks(scope)))
+			a.refuse(w, r, failed(http.StatusForbidden, jig.Errorf(jig.CodeNotPermitted, "an embed token of this kind does not allow this").WithReason(reasonScope)))
+			return
+		}
+		if !c.allows(o.scope) {
+			a.options.Observer.Refused(reasonScope)
+			a.refuse(w, r, failed(http.StatusForbidden, c.lacks(o.scope)))
+			return
+		}
+		if err := c.reaches(ctx.Param); err != nil {
+			a.refuse(w, r, a.problemOf(ctx.Context(), err))
 			return
 		}
 		next(ctx)
@@ -165,13 +182,16 @@ func (a *API) identify(ctx context.Context, r *http.Request) (c caller, known bo
 	if !strings.EqualFold(scheme, "Bearer") {
 		return caller{}, false, nil
 	}
-	c, err = a.bearer(ctx, text)
+	c, err = a.bearer(ctx, r, text)
 	return c, true, err
 }
 
-// bearer returns the caller of an API key or an access token, as far as the credential tells. The error is NOT_FOUND or NOT_PERMITTED if it
+// bearer returns the caller of an embed token, an API key or an access token, as far as the credential tells. The error is NOT_FOUND or NOT_PERMITTED if it
 // does not count.
-func (a *API) bearer(ctx context.Context, text string) (caller, error) {
+func (a *API) bearer(ctx context.Context, r *http.Request, text string) (caller, error) {
+	if id, hash, ok := embed.Parse(text); ok {
+		return a.embedded(ctx, r, id, hash)
+	}
 	if id, hash, ok := apikey.Parse(text); ok {
 		key, err := a.options.Keys.APIKey(ctx, id, hash)
 		return caller{
@@ -195,15 +215,23 @@ func (a *API) complete(ctx context.Context, c *caller) error {
 	}
 	if c.signed != nil {
 		l := tenancy.Login{Issuer: c.signed.Issuer, Subject: c.signed.Subject}
-		c.id, c.principal = l.Principal(), settings.SignedIn(l, c.signed.Groups)
+		c.principal = settings.SignedIn(l, c.signed.Groups)
 		c.principal.Claimed = true
+		if c.kind == kindAccessToken { // it has no id of its own
+			c.id = l.Principal()
+		}
 	}
 	if settings.IsDisabled(c.principal.ID) {
 		return jig.Errorf(jig.CodeNotPermitted, "the principal of the credential is disabled").WithReason(reasonDisabled)
 	}
 	c.holds = settings.Effective(c.principal)
 	c.roles = settings.RolesOf(c.holds)
-	if c.kind != kindAPIKey {
+	switch {
+	case c.embed != nil && c.embed.Maker.Kind == kindAPIKey:
+		c.scopes = c.embed.Scopes()
+	case c.embed != nil:
+		c.scopes = slices.DeleteFunc(c.embed.Scopes(), func(scope string) bool { return !c.holds.Holds(permissionOf(scope)) })
+	case c.kind != kindAPIKey:
 		c.scopes = scopesOf(c.holds)
 	}
 	return nil

@@ -23,6 +23,7 @@ func settings() huma.Config {
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		kindAPIKey:      {Type: "http", Scheme: "bearer", Description: "An API key: jig_<id>_<secret>, made by `jig api-key create`."},
 		kindLogin:       {Type: "apiKey", In: "cookie", Name: cookieLogin, Description: "The cookie of a login with a browser. Pages of other origins cannot use it for changes."},
+		kindEmbed:       {Type: "http", Scheme: "bearer", Description: "An embed token: jig_embed_<id>_<secret>. It counts only with the Origin that it was made for."},
 		kindAccessToken: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "An access token of a configured identity provider, for the audience of this server."},
 	}
 	return c

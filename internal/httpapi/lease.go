@@ -87,15 +87,12 @@ func (a *API) Run(ctx context.Context) {
 
 // checkLeases ends the requests whose credentials are no longer valid.
 func (a *API) checkLeases(ctx context.Context) error {
-	var keys, logins []string
+	var stored credentials
 	disabled := map[string]func(id string) bool{}
 	callers := a.leases.callers()
 	for _, c := range callers {
-		if c.kind == kindAPIKey && !slices.Contains(keys, c.id) {
-			keys = append(keys, c.id)
-		}
-		if c.cookied() && !slices.Contains(logins, c.id) {
-			logins = append(logins, c.id)
+		if ids := stored.of(c); ids != nil && !slices.Contains(*ids, c.id) {
+			*ids = append(*ids, c.id)
 		}
 		if disabled[c.tenant] != nil {
 			continue
@@ -109,7 +106,7 @@ func (a *API) checkLeases(ctx context.Context) error {
 	if len(callers) == 0 {
 		return nil
 	}
-	valid, err := a.valid(ctx, keys, logins)
+	valid, err := a.valid(ctx, stored)
 	if err != nil {
 		return err
 	}
@@ -118,24 +115,51 @@ func (a *API) checkLeases(ctx context.Context) error {
 		if gone == nil { // it came meanwhile, and is checked the next time
 			return true
 		}
-		asked := c.kind == kindAPIKey && slices.Contains(keys, c.id) || c.cookied() && slices.Contains(logins, c.id)
+		ids := stored.of(c)
+		asked := ids != nil && slices.Contains(*ids, c.id)
 		return !gone(c.principal.ID) && (!asked || slices.Contains(valid, c.id))
 	})
 	return nil
 }
 
-// valid returns those of the given API keys and logins that are valid now. Their ids are random, so none is the id of two.
-func (a *API) valid(ctx context.Context, keys, logins []string) (valid []string, err error) {
-	if len(keys) > 0 {
-		if valid, err = a.options.Keys.ValidAPIKeys(ctx, keys); err != nil {
+// credentials are the ids of stored credentials. They are random, so none is the id of two.
+type credentials struct{ keys, logins, embeds []string }
+
+// of returns the ids that those of a caller's credential belong to; nil if the credential is not stored.
+func (s *credentials) of(c caller) *[]string {
+	switch {
+	case c.kind == kindAPIKey:
+		return &s.keys
+	case c.kind == kindEmbed:
+		return &s.embeds
+	case c.cookied():
+		return &s.logins
+	}
+	return nil
+}
+
+// valid returns the ids of the given credentials that are valid now.
+func (a *API) valid(ctx context.Context, stored credentials) (valid []string, err error) {
+	if len(stored.keys) > 0 {
+		if valid, err = a.options.Keys.ValidAPIKeys(ctx, stored.keys); err != nil {
 			return nil, err
 		}
 	}
-	if len(logins) == 0 {
-		return valid, nil
+	if len(stored.logins) > 0 {
+		logins, err := a.options.Logins.ValidLogins(ctx, stored.logins)
+		if err != nil {
+			return nil, err
+		}
+		valid = append(valid, logins...)
 	}
-	more, err := a.options.Logins.ValidLogins(ctx, logins)
-	return append(valid, more...), err
+	if len(stored.embeds) > 0 {
+		embeds, err := a.options.Embeds.ValidEmbedTokens(ctx, stored.embeds)
+		if err != nil {
+			return nil, err
+		}
+		valid = append(valid, embeds...)
+	}
+	return valid, nil
 }
 
 // patiently returns a context for work that waits: it ends after a time, when the credential loses its validity, and when the server stops.

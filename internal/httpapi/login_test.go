@@ -43,6 +43,8 @@ type logins struct {
 	mu       sync.Mutex
 	list     map[string]login.Login
 	attempts map[string]bool
+	// checks counts how often open streams were checked.
+	checks int
 }
 
 func (s *logins) CreateLogin(_ context.Context, l login.Login, hash, attempt []byte) (login.Login, error) {
@@ -68,6 +70,7 @@ func (s *logins) Login(_ context.Context, id string, hash []byte) (login.Login, 
 func (s *logins) ValidLogins(context.Context, []string) (valid []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.checks++
 	for _, l := range s.list {
 		valid = append(valid, l.ID)
 	}
@@ -229,6 +232,25 @@ func TestLogin_Cookie(t *testing.T) {
 	}
 	answer, body := s.cookied(http.MethodGet, "/v1/me", "", cookie, "Authorization", "Bearer nothing")
 	require.Equal(t, "unauthenticated", problem(t, answer, body).Reason, "the header counts, not the cookie")
+}
+
+// A stream lasts as long as the login that opened it.
+func TestLogin_KeepsItsStreams(t *testing.T) {
+	t.Parallel()
+	stored := &logins{list: map[string]login.Login{}, attempts: map[string]bool{}}
+	s := newLoginSite(t, func(o *httpapi.Options) { o.Logins = stored })
+	s.log.add(jig.EventSessionStarted)
+	cookie := s.logIn("1")
+	s.key = ""
+	stream := s.follow("Cookie", cookie)
+	stream.until(t, "event: session.started")
+	require.Eventually(t, func() bool {
+		stored.mu.Lock()
+		defer stored.mu.Unlock()
+		return stored.checks > 1
+	}, time.Minute, time.Millisecond)
+	s.log.add(jig.EventPassStarted)
+	stream.until(t, "event: pass.started")
 }
 
 // Logging out ends the login and its streams, also for whoever has copied the cookie. Logging in again ends the former login.

@@ -15,6 +15,8 @@ type operation struct {
 	id, method, path, tag string
 	// scope is the scope that a credential needs; empty if every valid one will do.
 	scope string
+	// embeds is the kind of embed token that may be used, within what it is for; mostly empty: none.
+	embeds string
 	// record says where a change is recorded; empty for operations that only read.
 	record record
 	// does and details are the summary and the description in the OpenAPI document.
@@ -38,6 +40,8 @@ const (
 	recordTemporal record = "temporal"
 	// recordKey is the API key itself, which says who created and who revoked it.
 	recordKey record = "api_key"
+	// recordEmbed is the embed token, in the same way.
+	recordEmbed record = "embed_token"
 )
 
 // Groups of operations in the OpenAPI document.
@@ -74,13 +78,18 @@ func add[I, O any](a *API, o operation, do func(ctx context.Context, in *I) (*O,
 		OperationID: o.id, Method: o.method, Path: o.path, Tags: []string{o.tag}, Summary: o.does, Description: o.details, DefaultStatus: o.status,
 		MaxBodyBytes: MaxBody, BodyReadTimeout: bodyTimeout, Errors: everywhere(), Responses: map[string]*huma.Response{},
 		Security:    []map[string][]string{{kindAPIKey: {}}, {kindAccessToken: {}}, {kindLogin: {}}},
-		Middlewares: huma.Middlewares{a.authenticate(o.scope)},
+		Middlewares: huma.Middlewares{a.authenticate(o)},
 	}
 	if o.scope != "" {
 		op.Extensions = map[string]any{"x-scope": o.scope}
 	}
 	if o.record != "" {
 		op.Extensions["x-record"] = string(o.record)
+	}
+	if o.embeds != "" {
+		op.Extensions["x-embed"] = o.embeds
+		op.Security = append(op.Security, map[string][]string{kindEmbed: {}})
+		a.embeddable[o.method+" "+o.path] = true
 	}
 	op.Errors = append(op.Errors, o.fails...)
 	if o.method != http.MethodGet && o.method != http.MethodDelete {

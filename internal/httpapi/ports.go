@@ -9,6 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/embed"
 	"github.com/jig-run/jig/internal/identity/login"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/protocol"
@@ -156,6 +157,22 @@ type Logins interface {
 	// ValidLogins returns those of the given logins that are valid now.
 	ValidLogins(ctx context.Context, ids []string) ([]string, error)
 	EndLogin(ctx context.Context, tenant, id string) error
+}
+
+// Embeds stores embed tokens.
+type Embeds interface {
+	// CreateEmbedToken stores a token with the hash of its text. It ends after [embed.Lifetime], or at until if that comes earlier.
+	CreateEmbedToken(ctx context.Context, t embed.Token, hash []byte, until *time.Time) (embed.Token, error)
+	// EmbedToken returns the valid token with an id and a hash, or NOT_FOUND.
+	EmbedToken(ctx context.Context, id string, hash []byte) (embed.Token, error)
+	// ValidEmbedTokens returns those of the given tokens that are valid now.
+	ValidEmbedTokens(ctx context.Context, ids []string) ([]string, error)
+	// EmbedOrigin reports whether there is a valid token for the pages of an origin.
+	EmbedOrigin(ctx context.Context, origin string) (bool, error)
+	// EmbedTokens lists a tenant's tokens, the oldest first.
+	EmbedTokens(ctx context.Context, tenant string) ([]embed.Token, error)
+	// RevokeEmbedToken ends a token. One that the tenant does not have is NOT_FOUND.
+	RevokeEmbedToken(ctx context.Context, tenant, id, by string) error
 }
 
 // Tenants reads the settings of tenants. A change takes effect within a second.

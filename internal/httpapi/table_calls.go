@@ -9,7 +9,7 @@ import (
 // registerCalls adds the operations on single calls.
 func (a *API) registerCalls() {
 	add(a, operation{
-		id: "get-call", method: http.MethodGet, path: "/v1/sessions/{session}/call", tag: tagCalls, scope: apikey.ScopeRead,
+		id: "get-call", method: http.MethodGet, path: "/v1/sessions/{session}/call", tag: tagCalls, scope: apikey.ScopeRead, embeds: embedsTool,
 		does: "Get a call with its whole input and result", fails: []int{404, 409},
 	}, a.getCall)
 	add(a, operation{
@@ -20,7 +20,8 @@ func (a *API) registerCalls() {
 		fails: []int{404},
 	}, a.listRuns)
 	add(a, operation{
-		id: "call-tool", method: http.MethodPost, path: "/v1/tools/{tool}/calls", tag: tagCalls, scope: apikey.ScopeRun, record: recordCall, also: running(),
+		id: "call-tool", method: http.MethodPost, path: "/v1/tools/{tool}/calls", tag: tagCalls, scope: apikey.ScopeRun, embeds: embedsTool,
+		record: recordCall, also: running(),
 		does: "Call a tool without a model",
 		details: "The call is admitted, approved, recorded and run once, like a call of an agent. With the header Prefer: wait=SECONDS, the answer comes when " +
 			"the call has its result or waits for a person. Repeated requests are recognized as for sessions.",

@@ -27,4 +27,20 @@ func (a *API) registerIdentity() {
 		status: http.StatusNoContent, does: "End an API key", details: "Requests with it are refused from then on, and its open streams end within a second.",
 		fails: []int{404},
 	}, a.revokeKey)
+	add(a, operation{
+		id: "list-embed-tokens", method: http.MethodGet, path: "/v1/embed-tokens", tag: tagIdentity, scope: apikey.ScopeRead,
+		does: "List the embed tokens, the oldest first, including those that ended within a week",
+	}, a.listEmbeds)
+	add(a, operation{
+		id: "create-embed-token", method: http.MethodPost, path: "/v1/embed-tokens", tag: tagIdentity, scope: apikey.ScopeRun, record: recordEmbed,
+		status: http.StatusCreated, does: "Create an embed token",
+		details: "A page of another origin shows one session with it, or calls one tool as the principal of the credential that creates it. The answer is the only " +
+			"one that has the token. It lasts 15 minutes, and no longer than that credential. The scope read is needed, too.",
+		fails: []int{404},
+	}, a.createEmbed)
+	add(a, operation{
+		id: "revoke-embed-token", method: http.MethodPost, path: "/v1/embed-tokens/{embed_token}/revoke", tag: tagIdentity, scope: apikey.ScopeRun, record: recordEmbed,
+		status: http.StatusNoContent, does: "End an embed token", details: "Requests with it are refused from then on, and its open streams end within a second.",
+		fails: []int{404},
+	}, a.revokeEmbed)
 }

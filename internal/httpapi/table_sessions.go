@@ -29,19 +29,19 @@ func (a *API) registerSessions() {
 		does: "List sessions, the newest first",
 	}, a.listSessions)
 	add(a, operation{
-		id: "get-session", method: http.MethodGet, path: "/v1/sessions/{session}", tag: tagSessions, scope: apikey.ScopeRead,
+		id: "get-session", method: http.MethodGet, path: "/v1/sessions/{session}", tag: tagSessions, scope: apikey.ScopeRead, embeds: embedsSession,
 		does: "Get the state of a session, with its calls and what waits for people", fails: []int{404},
 	}, a.getSession)
 	add(a, operation{
-		id: "get-result", method: http.MethodGet, path: "/v1/sessions/{session}/result", tag: tagSessions, scope: apikey.ScopeRead, also: running(),
+		id: "get-result", method: http.MethodGet, path: "/v1/sessions/{session}/result", tag: tagSessions, scope: apikey.ScopeRead, embeds: embedsSession, also: running(),
 		does: "Get what a session has come to", details: "With wait, the answer comes when the session has ended or the time is over.", fails: []int{404},
 	}, a.getResult)
 	add(a, operation{
-		id: "get-transcript", method: http.MethodGet, path: "/v1/sessions/{session}/transcript", tag: tagSessions, scope: apikey.ScopeRead,
+		id: "get-transcript", method: http.MethodGet, path: "/v1/sessions/{session}/transcript", tag: tagSessions, scope: apikey.ScopeRead, embeds: embedsSession,
 		does: "Get what was asked, said and done in a session, oldest first", fails: []int{404},
 	}, a.getTranscript)
 	add(a, operation{
-		id: "get-events", method: http.MethodGet, path: "/v1/sessions/{session}/events", tag: tagSessions, scope: apikey.ScopeRead,
+		id: "get-events", method: http.MethodGet, path: "/v1/sessions/{session}/events", tag: tagSessions, scope: apikey.ScopeRead, embeds: embedsSession,
 		does: "Get the events of a session, as a page or as a stream",
 		details: "With Accept: text/event-stream, the events are server-sent events whose id is the event's sequence number. Events named delta have no id: " +
 			"their data is a piece of the text that a model is writing, best effort. The stream ends after the last " +

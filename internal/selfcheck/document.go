@@ -22,8 +22,10 @@ type Schema = map[string]any
 
 // Operation is an operation of a server.
 type Operation struct {
-	ID         string `json:"operationId"` //nolint:tagliatelle // OpenAPI's own name
-	Scope      string `json:"x-scope"`     //nolint:tagliatelle // names of extensions begin with x-
+	ID    string `json:"operationId"` //nolint:tagliatelle // OpenAPI's own name
+	Scope string `json:"x-scope"`     //nolint:tagliatelle // names of extensions begin with x-
+	// Embed is the kind of embed tokens that the operation takes; empty: none.
+	Embed      string `json:"x-embed"` //nolint:tagliatelle // names of extensions begin with x-
 	Parameters []Parameter
 	Body       *struct {
 		Required bool

@@ -21,7 +21,7 @@ type Isolation struct {
 	// URL is the address of the server, and Client makes the requests; default: a client of its own.
 	URL    string
 	Client *http.Client
-	// Owner and Other are credentials of two tenants that may do everything.
+	// Owner and Other are credentials of two tenants that may do everything. The suite makes embed tokens with them.
 	Owner, Other string
 	// Invalid holds further credentials that must be refused, by what is wrong with them, such as an expired one.
 	Invalid map[string]string
@@ -70,6 +70,8 @@ type run struct {
 	ids map[string][]string
 	// secrets are the texts of the owner that must not be in any answer to the other tenant.
 	secrets []string
+	// revoked is an embed token of the owner that has ended.
+	revoked string
 	// invalid are the values of the Authorization header that must be refused.
 	invalid map[string][]string
 }
@@ -159,6 +161,9 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.calls(ctx); err != nil {
 		return err
 	}
+	if err := r.endedPage(ctx); err != nil {
+		return err
+	}
 	if err := r.collect(ctx); err != nil {
 		return err
 	}
@@ -183,6 +188,7 @@ func (r *run) credentials() {
 		"another scheme": {"Basic " + r.Owner}, "no scheme": {r.Owner}, "two credentials": {owner, "Bearer " + r.Other},
 		"a longer key": {owner + "a"}, "half of a key": {owner[:len(owner)-8]},
 	}
+	r.invalid[revokedPage] = []string{"Bearer " + r.revoked}
 	for name, credential := range r.Invalid {
 		r.invalid[name] = []string{"Bearer " + credential}
 	}
@@ -329,6 +335,7 @@ func (r *run) cases() []func(ctx context.Context) error {
 	for _, op := range r.document.Operations() {
 		if strings.HasPrefix(op.Path, "/v1/") || op.Scope != "" {
 			list = append(list, r.refusals(op)...)
+			list = append(list, r.pages(op)...)
 		}
 		list = append(list, r.foreign(op)...)
 		list = append(list, r.cursors(op)...)

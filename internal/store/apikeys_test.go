@@ -106,7 +106,10 @@ func TestServersRole_IsBound(t *testing.T) {
 	} {
 		refused(storetest.ServerURL(t), w.tenant, sql)
 	}
-	for _, sql := range []string{"select * from api_keys", "select * from jig_api_key('a', '\\x00')", "insert into api_keys default values", "select * from logins", "select * from jig_login('a', '\\x00', '1 hour')"} {
+	for _, sql := range []string{
+		"select * from api_keys", "select * from jig_api_key('a', '\\x00')", "insert into api_keys default values", "select * from logins", "select * from jig_login('a', '\\x00', '1 hour')",
+		"select * from embed_tokens", "select * from jig_embed_token('a', '\\x00')", "select jig_embed_origin('a')",
+	} {
 		refused(storetest.URL(t), w.tenant, sql)
 	}
 }

@@ -22,11 +22,12 @@ func GrantServer(ctx context.Context, ownerURL, role string) error {
 				"documents, frames, grants, pauses, bundles, usage_records, rate_calls, entities, entity_tasks" + to,
 			"grant select on installation, " + versionTable + to,
 			"grant select, insert, update on api_keys" + to,
-			"grant select, insert, update, delete on logins" + to,
+			"grant select, insert, update, delete on logins, embed_tokens" + to,
 			"grant select, insert on server_keys" + to,
 			"grant update (revoked_at) on server_keys" + to,
 			"grant execute on function jig_last_seqs(text[], text[]), jig_api_key(text, bytea), jig_api_keys_valid(text[]), " +
-				"jig_login(text, bytea, interval), jig_logins_valid(text[], interval)" + to,
+				"jig_login(text, bytea, interval), jig_logins_valid(text[], interval), jig_embed_token(text, bytea), jig_embed_tokens_valid(text[]), " +
+				"jig_embed_origin(text)" + to,
 		}
 	})
 }

@@ -1,0 +1,30 @@
+-- name: EmbedTokensPrune
+-- Tokens that ended a week ago are not listed any more.
+delete from embed_tokens t where t.tenant_id = $1 and t.expires_at < now() - interval '7 days'
+
+-- name: EmbedTokenInsert
+-- A token ends no later than the credential that makes it; null means that this one does not expire.
+insert into embed_tokens (tenant_id, token_id, hash, session_id, tool, origin, principal, maker_kind, maker_id, issuer, subject, groups, expires_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, least(clock_timestamp() + $13::interval, $14::timestamptz))
+returning tenant_id, token_id, session_id, tool, origin, principal, maker_kind, maker_id, issuer, subject, groups, created_at, expires_at, revoked_at, revoked_by
+
+-- name: EmbedTokenFind
+select q.tenant_id, q.token_id, q.session_id, q.tool, q.origin, q.principal, q.maker_kind, q.maker_id, q.issuer, q.subject, q.groups, q.created_at, q.expires_at,
+    q.revoked_at, q.revoked_by
+from jig_embed_token($1, $2) q
+
+-- name: EmbedTokensValid
+select q from jig_embed_tokens_valid($1::text[]) q
+
+-- name: EmbedOrigin
+select jig_embed_origin($1)
+
+-- name: EmbedTokensOf
+select t.tenant_id, t.token_id, t.session_id, t.tool, t.origin, t.principal, t.maker_kind, t.maker_id, t.issuer, t.subject, t.groups, t.created_at, t.expires_at,
+    t.revoked_at, t.revoked_by
+from embed_tokens t where t.tenant_id = $1 order by t.created_at, t.token_id
+
+-- name: EmbedTokenRevoke
+-- Revoking a token again changes nothing.
+update embed_tokens t set revoked_at = coalesce(t.revoked_at, now()), revoked_by = case when t.revoked_at is null then $3 else t.revoked_by end
+where t.tenant_id = $1 and t.token_id = $2
