@@ -163,13 +163,14 @@ const identityPage = "docs/identity.md"
 func TestIdentityPage(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
-	m := &manual{office: office{tenant: "acme", desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1")}}
+	d := open(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1")
+	m := &manual{office: office{tenant: d.name + "-page", desk: d}}
 	p := newProvider(t, "http://127.0.0.1:1")
 	server := m.serve(p.bound(m.tenant, nil), clientSecret)
 	ana := caller{server, p.token("ana", "")}
 	m.env = append(m.env, "JIG_URL="+server.url, "TOKEN="+ana.key, "OWNER="+p.token("ben", ""))
 	for _, f := range fences(t, identityPage) {
-		body := strings.NewReplacer("https://login.example.com", p.url).Replace(f.body)
+		body := strings.NewReplacer("https://login.example.com", p.url, "acme", m.tenant).Replace(f.body)
 		switch f.language {
 		case "json":
 			_, err := openid.ReadBindings([]byte(f.body), nil)
@@ -178,7 +179,7 @@ func TestIdentityPage(t *testing.T) {
 			_, problems := spec.Load("page.yaml", []byte(body))
 			require.Empty(t, problems)
 			require.Contains(t, f.before, "`acme.yaml`")
-			m.put("acme.yaml", body)
+			m.put(m.tenant+".yaml", body)
 		case "text":
 			m.shows(f)
 		case "sh":

@@ -146,6 +146,10 @@ func (s *story) tell(e jig.Event) {
 	case jig.EventDecisionRefused:
 		decided(audit.AuditRefused, false)
 	case jig.EventToolReconciled:
+		if data.By == "" { // the attempt reported late how it ended, so nobody is asked any more
+			s.withdrawn()
+			return
+		}
 		decided(audit.AuditReconciled, true)
 	case jig.EventToolAnswered:
 		decided(audit.AuditAnswered, true)
@@ -169,7 +173,7 @@ func (s *story) tell(e jig.Event) {
 	}
 }
 
-// withdrawn records that a request which was still waiting, or an unused approval, was withdrawn because the session was canceled.
+// withdrawn records that a request which was still waiting, or an unused approval, was withdrawn without a person's answer.
 func (s *story) withdrawn() {
 	if s.open {
 		s.open = false
