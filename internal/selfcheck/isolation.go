@@ -188,7 +188,9 @@ func (r *run) credentials() {
 		"another scheme": {"Basic " + r.Owner}, "no scheme": {r.Owner}, "two credentials": {owner, "Bearer " + r.Other},
 		"a longer key": {owner + "a"}, "half of a key": {owner[:len(owner)-8]},
 	}
-	r.invalid[revokedPage] = []string{"Bearer " + r.revoked}
+	if r.revoked != "" {
+		r.invalid[revokedPage] = []string{"Bearer " + r.revoked}
+	}
 	for name, credential := range r.Invalid {
 		r.invalid[name] = []string{"Bearer " + credential}
 	}
