@@ -173,7 +173,9 @@ func TestTraces_SessionWithAnApproval(t *testing.T) {
 
 	decided, body := c.send(http.MethodPost, "/v1/approvals/"+id+"/decision", map[string]any{"call": asked.Call, "answer": "approve", "digest": asked.Digest})
 	require.Equal(t, http.StatusOK, decided.StatusCode, string(body))
-	require.Equal(t, "it is written", get[protocol.SessionResult](c, "/v1/sessions/"+id+"/result?wait=30").Answer)
+	require.True(t, eventually(t.Context(), patience, func() bool {
+		return get[protocol.SessionResult](c, "/v1/sessions/"+id+"/result?wait=30").Answer == "it is written"
+	}))
 	decision, call := to.named(t, id, "approval.decision file.write"), to.named(t, id, "execute_tool file.write")
 	deciding, ended := to.named(t, "", "POST /v1/approvals/{session}/decision"), to.named(t, id, "session ended")
 	decision.under(t, pass)

@@ -404,16 +404,21 @@ const refreshes = 3
 // compare asks for an id of the owner and for one that does not exist, as the other tenant.
 func (r *run) compare(ctx context.Context, op *Operation, kind, id string) error {
 	ask := func(which string) (answer, int64, error) {
+		var sent []string
 		request := r.request(op, kind, func(k string) string {
-			if k == kind {
-				return which
+			id := which
+			if k != kind {
+				id = first(r.ids[k])
 			}
-			return first(r.ids[k])
+			sent = append(sent, id)
+			return id
 		})
 		before := r.cost()
 		got, err := r.do(ctx, request, "Bearer "+r.Other)
 		if !strings.Contains(op.Path, "{") { // an operation on something in its path has no reason to repeat other ids
-			got = got.without(which)
+			for _, id := range sent {
+				got = got.without(id)
+			}
 		}
 		return got, r.cost() - before, err
 	}
