@@ -56,11 +56,12 @@ func arrows() map[string][]string {
 		"internal/identity":       {},
 		"internal/identity/token": {".", "internal/canonical", "internal/identity"},
 		// What API keys look like and allow. Only the server and its store know them.
-		"internal/identity/apikey": {"."},
+		"internal/identity/apikey": {".", "internal/identity/secret"},
 		"internal/identity/vouch":  {".", "internal/protocol"},
 		// Tokens for pages of other sites, and logins with a browser. Only the server and its store know them.
-		"internal/identity/embed": {".", "internal/identity/apikey"},
-		"internal/identity/login": {},
+		"internal/identity/embed":  {".", "internal/identity/apikey", "internal/identity/secret"},
+		"internal/identity/login":  {"internal/identity/secret"},
+		"internal/identity/secret": {},
 		// What identity providers say about people. Only the server knows them.
 		"internal/identity/openid": {"."},
 		"internal/audit":           {".", "internal/identity", "internal/jsontext"},

@@ -3,14 +3,12 @@
 package apikey
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/secret"
 )
 
 // The scopes of a key. Reading the list of tools and one's own identity takes ScopeRead.
@@ -82,27 +80,11 @@ func (k Key) Check(now time.Time) error {
 	return nil
 }
 
-// form is the form of a key's text: the prefix, which secret scanners recognize, the id and the secret.
-var form = regexp.MustCompile(`^jig_([a-z2-7]{16})_([a-z2-7]{52})$`)
+// form is how the texts of keys look.
+const form = secret.Prefix("jig_")
 
-// New returns the text of a new key, which nobody can find again, and the key's id and hash. The secret has 260 random bits.
-func New() (text, id string, hash []byte) {
-	id = strings.ToLower(rand.Text())[:16]
-	text = "jig_" + id + "_" + strings.ToLower(rand.Text()+rand.Text())
-	return text, id, hashOf(text)
-}
+// New returns the text of a new key, with its id and its hash; see [secret.Prefix.New].
+func New() (text, id string, hash []byte) { return form.New() }
 
 // Parse returns the id and the hash of a key's text. ok is false if no key has this form.
-func Parse(text string) (id string, hash []byte, ok bool) {
-	parts := form.FindStringSubmatch(text)
-	if parts == nil {
-		return "", nil, false
-	}
-	return parts[1], hashOf(text), true
-}
-
-// hashOf needs neither salt nor stretching, because a key is random.
-func hashOf(text string) []byte {
-	sum := sha256.Sum256([]byte(text))
-	return sum[:]
-}
+func Parse(text string) (id string, hash []byte, ok bool) { return form.Parse(text) }

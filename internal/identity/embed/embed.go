@@ -14,6 +14,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/secret"
 )
 
 // Lifetime is how long a token lasts at most.
@@ -111,27 +112,11 @@ func (t Token) Shows(session string) bool {
 	return strings.HasPrefix(session, jig.SessionID(t.Tenant, t.prefix()))
 }
 
-// form is the form of a token's text: the prefix, which secret scanners recognize, the id and the secret.
-var form = regexp.MustCompile(`^jig_embed_([a-z2-7]{16})_([a-z2-7]{52})$`)
+// form is how the texts of tokens look.
+const form = secret.Prefix("jig_embed_")
 
-// New returns the text of a new token, which nobody can find again, and the token's id and hash. The secret has 260 random bits.
-func New() (text, id string, hash []byte) {
-	id = strings.ToLower(rand.Text())[:16]
-	text = "jig_embed_" + id + "_" + strings.ToLower(rand.Text()+rand.Text())
-	return text, id, hashOf(text)
-}
+// New returns the text of a new token, with its id and its hash; see [secret.Prefix.New].
+func New() (text, id string, hash []byte) { return form.New() }
 
 // Parse returns the id and the hash of a token's text. ok is false if no token has this form.
-func Parse(text string) (id string, hash []byte, ok bool) {
-	parts := form.FindStringSubmatch(text)
-	if parts == nil {
-		return "", nil, false
-	}
-	return parts[1], hashOf(text), true
-}
-
-// hashOf needs neither salt nor stretching, because a token is random.
-func hashOf(text string) []byte {
-	sum := sha256.Sum256([]byte(text))
-	return sum[:]
-}
+func Parse(text string) (id string, hash []byte, ok bool) { return form.Parse(text) }

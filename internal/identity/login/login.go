@@ -3,11 +3,9 @@
 package login
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"regexp"
-	"strings"
 	"time"
+
+	"github.com/jig-run/jig/internal/identity/secret"
 )
 
 const (
@@ -30,27 +28,11 @@ type Login struct {
 	ExpiresAt time.Time
 }
 
-// form is the form of a cookie: the login's id and its secret.
-var form = regexp.MustCompile(`^([a-z2-7]{16})_([a-z2-7]{52})$`)
+// form is how cookies look.
+const form = secret.Prefix("")
 
-// New returns the cookie of a new login, and the login's id and hash. The secret has 260 random bits.
-func New() (cookie, id string, hash []byte) {
-	id = strings.ToLower(rand.Text())[:16]
-	cookie = id + "_" + strings.ToLower(rand.Text()+rand.Text())
-	return cookie, id, hashOf(cookie)
-}
+// New returns the text of a new cookie, with its id and its hash; see [secret.Prefix.New].
+func New() (text, id string, hash []byte) { return form.New() }
 
-// Parse returns the id and the hash of a cookie. ok is false if no cookie has this form.
-func Parse(cookie string) (id string, hash []byte, ok bool) {
-	parts := form.FindStringSubmatch(cookie)
-	if parts == nil {
-		return "", nil, false
-	}
-	return parts[1], hashOf(cookie), true
-}
-
-// hashOf needs neither salt nor stretching, because a cookie is random.
-func hashOf(cookie string) []byte {
-	sum := sha256.Sum256([]byte(cookie))
-	return sum[:]
-}
+// Parse returns the id and the hash of a cookie's text. ok is false if no cookie has this form.
+func Parse(text string) (id string, hash []byte, ok bool) { return form.Parse(text) }
