@@ -25,7 +25,7 @@ func newBrowser(t *testing.T) *browser {
 	return &browser{t: t, cookies: map[string]map[string]*http.Cookie{}}
 }
 
-// page is what a browser shows.
+// page is a page as a browser shows it.
 type page struct {
 	status int
 	body   string

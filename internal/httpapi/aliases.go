@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// alias is another address of an operation. {tool} in both paths stands for the same name.
+// alias is a second address of an operation. Both paths may contain {tool}, which then stands for the same name.
 type alias struct{ method, path, toMethod, toPath string }
 
 // aliases are the addresses that clients of other tool catalogs use. A reload only reads, because a registered document takes effect at once.

@@ -51,7 +51,7 @@ type callAnswer struct {
 	Body     calledCall
 }
 
-// calledCall is a call as it stands.
+// calledCall is the present state of a call.
 type calledCall struct {
 	protocol.CallResult
 	Held string `json:"held,omitempty" enum:"no_worker" doc:"no_worker if no worker answers; the call runs as soon as one does"`

@@ -28,7 +28,7 @@ type log struct {
 	// principal is the one that the session acts for.
 	principal string
 	drafts    chan protocol.EventsPage
-	// session and calls are what CallsOf returns.
+	// session and calls are the result of CallsOf.
 	session jig.Session
 	calls   []jig.Call
 	// withheld is how many of the latest events belong to transactions that wait for others.

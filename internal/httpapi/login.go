@@ -217,7 +217,7 @@ func (a *API) devLogin(w http.ResponseWriter, r *http.Request) {
 // maxDevName bounds the name of a development login, in bytes.
 const maxDevName = 200
 
-// pages are what people see of logins. They have neither scripts nor styles.
+// The pages of logins. They have neither scripts nor styles.
 var (
 	devPage = template.Must(template.New("dev").Parse(`<!doctype html><html lang="en"><meta charset="utf-8"><title>jig: development login</title>
 <h1>Development login</h1><p>This is a development server: everybody on this machine may act as anybody.</p>
