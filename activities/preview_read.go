@@ -26,24 +26,6 @@ func (p *previews) reader(call jig.Call) plan.Read {
 		if session.Agent.Name == jig.CallAgent && session.Depth == 0 { // nobody but the principal chose the tool, so no agent's list limits it
 			session.Agent.Tools = []string{"*"}
 		}
-		if refused := allowed(tool, session); refused != nil {
-			return nil, refused
-		}
-		read := jig.Call{Tenant: call.Tenant, SessionID: call.SessionID, ID: call.ID, Pass: call.Pass, Tool: name, CreatedAt: p.now()}
-		if refused := p.normalize(ctx, session, tool, input, &read); refused != nil {
-			return nil, refused
-		}
-		ruling, err := p.policy.Rule(ctx, tool, read, session, p.now())
-		if err != nil {
-			return nil, err
-		}
-		if ruling.Held != "" || ruling.Verdict != jig.VerdictRun {
-			return nil, jig.Errorf(jig.CodeNotPermitted, "the policies do not let %s run without asking", name)
-		}
-		result := p.inCode(tool).run(ctx, read.Input, p.invocation(session, read, 0, nil))
-		if !result.Success {
-			return nil, result.Error
-		}
-		return result.Data, nil
+		return p.readNow(ctx, session, tool, jig.Call{Tenant: call.Tenant, SessionID: call.SessionID, ID: call.ID, Pass: call.Pass, Tool: name, CreatedAt: p.now()}, input)
 	}
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
@@ -16,4 +17,11 @@ func (c *Client) Entity(ctx context.Context, tenant, id string) (jig.EntityStatu
 		return jig.EntityStatus{}, err
 	}
 	return status, nil
+}
+
+// ReadWithTool returns what a tool that reads entities returns for a principal, without a session.
+func (c *Client) ReadWithTool(ctx context.Context, request protocol.ToolReadRequest) (json.RawMessage, error) {
+	var reading protocol.ToolReading
+	err := c.ask(ctx, protocol.ReadWithTool, 0, request, &reading)
+	return reading.Data, err
 }

@@ -135,7 +135,7 @@ func (f *fuzz) base(op *selfcheck.Operation) *broken {
 	}
 	for _, p := range op.Parameters {
 		if p.In == "query" && p.Required {
-			value := cmp.Or(map[string]string{"call": "1.1", "from": "v1"}[p.Name], fmt.Sprint(f.document.Sample(p.Schema)))
+			value := cmp.Or(map[string]string{"call": "1.1", "from": "v1"}[p.Name], f.ids[p.Name], fmt.Sprint(f.document.Sample(p.Schema)))
 			b.query = append(b.query, [2]string{p.Name, value})
 		}
 	}

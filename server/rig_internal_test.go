@@ -113,12 +113,18 @@ func (r *rig) furnish(t *testing.T, tenant string) map[string]string {
 		Tenant: tenant, ID: ids["grant"], Tool: "file.write", When: "true", MaxUses: 1_000, ExpiresAt: time.Now().Add(time.Hour).UTC(), By: []string{"ben"},
 		SessionID: ids["session"], Call: "1.1", CreatedAt: time.Now().UTC(),
 	}))
-	kind, problems := spec.Load("note.yaml", []byte("kind: entity_type\nname: note\nfields: [{name: n, type: number, task: n}]\ntasks: [{id: n, compute: \"1\"}]\n"))
+	ids["type"] = "note_" + strings.ToLower(rand.Text())[:12]
+	kind, problems := spec.Load("note.yaml", []byte("kind: entity_type\nname: "+ids["type"]+"\nfields: [{name: n, type: number, task: n}]\ntasks: [{id: n, compute: \"1\"}]\n"))
 	require.NoError(t, problems.OrNil())
 	require.NoError(t, r.worker.PutDocument(t.Context(), tenant, string(spec.KindEntityType), kind.Name, kind.Version, kind.Body))
-	created, _, err := r.worker.CreateEntity(t.Context(), entity.NewEntity{Entity: entity.Entity{Tenant: tenant, Type: kind.Name, TypeVersion: kind.Version}})
+	for range 2 { // so that the list of entities has two pages
+		created, _, err := r.worker.CreateEntity(t.Context(), entity.NewEntity{Entity: entity.Entity{Tenant: tenant, Type: kind.Name, TypeVersion: kind.Version}})
+		require.NoError(t, err)
+		ids["entity"] = created.ID
+	}
+	text, err := r.worker.PutText(t.Context(), entity.Text{Tenant: tenant, EntityID: ids["entity"], Body: "A text of " + tenant})
 	require.NoError(t, err)
-	ids["entity"] = created.ID
+	ids["text"] = text.ID
 	r.schedule(t, tenant, ids["schedule"])
 	ids["key"] = r.key(t, tenant, 0, apikey.ScopeRead).ID
 	var hash []byte

@@ -18,10 +18,12 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/builtin/catalog"
+	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/builtin/grants"
 	"github.com/jig-run/jig/internal/builtin/tasks"
 	"github.com/jig-run/jig/internal/builtin/todo"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/entity/guarded"
 	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/policy"
@@ -42,7 +44,10 @@ type workers struct {
 
 func newWorkers(t *testing.T, db *store.DB) *workers {
 	t.Helper()
-	registry, err := tools.NewRegistry(slices.Concat(todo.Tools(todo.Options{Store: db}), grants.Tools(grants.Options{}), tasks.Tools(tasks.Options{}), catalog.Tools(catalog.Options{}))...)
+	guard := guarded.Entities{Store: db, Types: extractor.NewTypes(db).Of, Check: spec.CheckContent}
+	registry, err := tools.NewRegistry(slices.Concat(todo.Tools(todo.Options{Store: db}), grants.Tools(grants.Options{}), tasks.Tools(tasks.Options{
+		Readable: guard.Readable, Status: extractor.NewProgress(db).EntityStatus,
+	}), entities.Tools(entities.Options{Entities: guard, Store: entities.Store{Records: db, Texts: db, Finder: db}}), catalog.Tools(catalog.Options{}))...)
 	require.NoError(t, err)
 	quiet := slog.New(slog.DiscardHandler)
 	tenants := current.NewTenants(current.Options{Documents: db, Environ: func(string) string { return "" }, Everybody: []string{"*"}, Logger: quiet})

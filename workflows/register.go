@@ -69,6 +69,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string, addre
 	named(protocol.ReadVerdict, activities.Answering(a, protocol.ReadVerdict, a.Verdict))
 	named(protocol.ReadCases, activities.Answering(a, protocol.ReadCases, a.PolicyCases))
 	named(protocol.ReadDocuments, activities.Answering(a, protocol.ReadDocuments, a.ListDocuments))
+	named(protocol.ReadWithTool, activities.Answering(a, protocol.ReadWithTool, a.ReadWithTool))
 	named(protocol.CheckStart, activities.Doing(a, protocol.CheckStart, a.CheckStart))
 	named(protocol.ReadRecord, activities.Answering(a, protocol.ReadRecord, a.Record))
 	named(protocol.ReadSessions, activities.Answering(a, protocol.ReadSessions, a.ListSessions))

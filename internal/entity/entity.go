@@ -83,6 +83,17 @@ type Relation struct {
 	To   string `json:"to"`
 }
 
+// RelatedEntity is a relation as one of its entities sees it.
+type RelatedEntity struct {
+	Name string `json:"name"`
+	// Outgoing is true if the entity points at the other one, and false if the other one points at it.
+	Outgoing bool `json:"outgoing"`
+	// EntityID, Type and Title are those of the other entity.
+	EntityID string `json:"entity_id"`
+	Type     string `json:"type"`
+	Title    string `json:"title,omitempty"`
+}
+
 // Count is the number of entities of a type.
 type Count struct {
 	Type  string `json:"type"`

@@ -6,21 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
-
-	"github.com/jig-run/jig"
 )
-
-type extractionRequest struct {
-	Entity string `path:"entity" maxLength:"200" doc:"The id of the entity"`
-}
-
-type extractionAnswer struct{ Body jig.EntityStatus }
-
-func (a *API) getExtraction(ctx context.Context, in *extractionRequest) (*extractionAnswer, error) {
-	tenant, _ := callerOf(ctx)
-	status, err := a.options.Engine.Entity(ctx, tenant, in.Entity)
-	return &extractionAnswer{Body: status}, err
-}
 
 type artifactRequest struct {
 	Artifact string `path:"artifact" maxLength:"128" doc:"The id of the artifact"`

@@ -82,14 +82,15 @@ type Records interface {
 	Usage(ctx context.Context, request protocol.UsageRequest) (protocol.Usage, error)
 }
 
-// Documents reads what is registered, and the entities that documents describe.
+// Documents reads what is registered, and with tools the entities that documents describe.
 type Documents interface {
 	Catalog(ctx context.Context, tenant string) (client.Catalog, error)
 	Documents(ctx context.Context, tenant, kind string) ([]protocol.DocumentState, error)
 	// DocumentVersions returns the stored versions of a document, the latest first, or NOT_FOUND.
 	DocumentVersions(ctx context.Context, tenant, kind, name string) ([]protocol.DocumentState, error)
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
-	Entity(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
+	// ReadWithTool returns what a built-in tool that reads entities returns for a principal.
+	ReadWithTool(ctx context.Context, request protocol.ToolReadRequest) (json.RawMessage, error)
 }
 
 // Schedules manages schedules.

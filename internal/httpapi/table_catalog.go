@@ -16,10 +16,7 @@ func (a *API) registerCatalog() {
 		id: "get-tool", method: http.MethodGet, path: "/v1/tools/{tool}", tag: tagTools, scope: apikey.ScopeRead, does: "Get the contract of a tool", fails: []int{404},
 	}, a.getTool)
 	a.registerDocumentOperations()
-	add(a, operation{
-		id: "get-extraction", method: http.MethodGet, path: "/v1/entities/{entity}/extraction", tag: tagEntities, scope: apikey.ScopeRead,
-		does: "Get the state of the latest extraction of an entity, with its tasks", fails: []int{404},
-	}, a.getExtraction)
+	a.registerEntities()
 	add(a, operation{
 		id: "get-artifact", method: http.MethodGet, path: "/v1/artifacts/{artifact}", tag: tagCalls, scope: apikey.ScopeRead,
 		does:    "Download a large value that is stored separately",

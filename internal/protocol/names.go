@@ -75,6 +75,8 @@ const (
 	ReadCases   = "jig.cases"
 	// ReadDocuments lists registered documents and their versions.
 	ReadDocuments = "jig.documents"
+	// ReadWithTool reads with one of the built-in tools that read entities, for a principal and without a session.
+	ReadWithTool = "jig.read"
 )
 
 // Sweep is the activity type that closes sessions whose workflow was ended externally. Workers start it once a minute, without a workflow, so

@@ -19,21 +19,28 @@ func (r *run) cursors(op *Operation) []func(ctx context.Context) error {
 		return nil
 	}
 	return []func(ctx context.Context) error{func(ctx context.Context) error {
-		path := op.Path
-		if slices.ContainsFunc(op.Parameters, func(p Parameter) bool { return p.In == "query" && p.Name == "limit" }) {
-			path += "?limit=1"
+		query := url.Values{}
+		for _, p := range op.Parameters {
+			switch {
+			case p.In == "query" && p.Name == "limit":
+				query.Set(p.Name, "1")
+			case p.In == "query" && p.Required:
+				query.Set(p.Name, first(r.ids[r.kindOf(p.Name)]))
+			}
 		}
 		var own struct {
 			Next string `json:"next_cursor"`
 		}
-		if err := r.read(ctx, path, r.Owner, &own); err != nil {
+		if err := r.read(ctx, op.Path+"?"+query.Encode(), r.Owner, &own); err != nil {
 			return err
 		}
 		if own.Next == "" {
 			r.notTested(op.ID + ": the owner's list has only one page, so that there is no cursor of the owner")
 			return nil
 		}
-		got, err := r.do(ctx, prepared{method: op.Method, path: op.Path + "?" + url.Values{op.Parameters[at].Name: {own.Next}}.Encode()}, "Bearer "+r.Other)
+		query.Del("limit")
+		query.Set(op.Parameters[at].Name, own.Next)
+		got, err := r.do(ctx, prepared{method: op.Method, path: op.Path + "?" + query.Encode()}, "Bearer "+r.Other)
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,9 @@ type Operation struct {
 	ID    string `json:"operationId"` //nolint:tagliatelle // OpenAPI's own name
 	Scope string `json:"x-scope"`     //nolint:tagliatelle // names of extensions begin with x-
 	// Embed is the kind of embed tokens that the operation takes; empty: none.
-	Embed      string `json:"x-embed"` //nolint:tagliatelle // names of extensions begin with x-
+	Embed string `json:"x-embed"` //nolint:tagliatelle // names of extensions begin with x-
+	// Record says where a change is recorded. One that is a call answers before the call has run.
+	Record     string `json:"x-record"` //nolint:tagliatelle // names of extensions begin with x-
 	Parameters []Parameter
 	Body       *struct {
 		Required bool

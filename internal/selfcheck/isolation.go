@@ -249,13 +249,20 @@ func (r *run) call(ctx context.Context, path string, body any, headers http.Head
 	return got, decode(answer.body, &got)
 }
 
-// collect finds the owner's ids in the lists of the document: for a path such as /v1/grants/{grant}, those in the entries of /v1/grants.
+// collect finds the owner's ids in the lists of the document: for a path such as /v1/grants/{grant}, those in the entries of /v1/grants. Lists that
+// need an id, such as the one of the entities of a type, are read with the ids of other lists.
 func (r *run) collect(ctx context.Context) error {
+	var later []func() error
 	for _, op := range r.document.Operations() {
 		for _, p := range op.Parameters {
 			collection, _, found := strings.Cut(op.Path, "/{"+p.Name+"}")
 			list := r.document.Paths[collection]["get"]
 			if p.In != "path" || !found || list == nil || strings.Contains(collection, "{") {
+				continue
+			}
+			if needs := slices.IndexFunc(list.Parameters, func(p Parameter) bool { return p.In == "query" && p.Required }); needs >= 0 {
+				name := list.Parameters[needs].Name
+				later = append(later, func() error { return r.collectEach(ctx, collection, name, p.Name) })
 				continue
 			}
 			own, err := r.entries(ctx, collection, p.Name, r.Owner)
@@ -271,6 +278,25 @@ func (r *run) collect(ctx context.Context) error {
 					r.add(p.Name, id)
 				}
 			}
+		}
+	}
+	for _, read := range later {
+		if err := read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// collectEach finds ids in a list that needs an id of another kind, which only the owner has.
+func (r *run) collectEach(ctx context.Context, collection, needs, kind string) error {
+	for _, id := range r.ids[r.kindOf(needs)] {
+		own, err := r.entries(ctx, collection+"?"+url.Values{needs: {id}}.Encode(), kind, r.Owner)
+		if err != nil {
+			return err
+		}
+		for _, id := range own {
+			r.add(kind, id)
 		}
 	}
 	return nil

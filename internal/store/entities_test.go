@@ -179,6 +179,18 @@ func TestRelationsAndWorkspaces(t *testing.T) {
 	require.ElementsMatch(t, []string{b, c, x, d}, connected(a, 99, ""))
 
 	require.NoError(t, w.AddToWorkspace(ctx, w.tenant, "ws", b, d, d))
+	related, err := w.RelationsOf(ctx, w.tenant, b, []string{"everything"}, 10)
+	require.NoError(t, err)
+	require.Equal(t, []entity.RelatedEntity{
+		{Name: "next", Outgoing: true, EntityID: c, Type: "everything", Title: "one"},
+		{Name: "next", EntityID: a, Type: "everything", Title: "one"},
+		{Name: "r", EntityID: x, Type: "everything", Title: "one"},
+	}, related)
+	for limit, kind := range map[int]string{0: "everything", 10: "other"} {
+		none, err := w.RelationsOf(ctx, w.tenant, b, []string{kind}, limit)
+		require.NoError(t, err)
+		require.Empty(t, none)
+	}
 	near, err := w.ConnectedEntities(ctx, w.tenant, a, 5, nil, "", 2)
 	require.NoError(t, err)
 	require.Len(t, near, 2)
@@ -300,6 +312,9 @@ func TestEntities_AreSeparatedByTenant(t *testing.T) {
 	_, points := w.UpdateEntity(ctx, thief.tenant, own.ID, 0, entity.Patch{Relations: map[string][]string{"r": {e.ID}}})
 	_, connected := w.Connected(ctx, thief.tenant, e.ID, 3, "")
 	_, near := w.ConnectedEntities(ctx, thief.tenant, e.ID, 3, nil, "", 0)
+	theirs, err := w.RelationsOf(ctx, thief.tenant, e.ID, []string{"everything"}, 10)
+	require.NoError(t, err)
+	require.Empty(t, theirs)
 	_, _, progress := w.EntityProgress(ctx, thief.tenant, e.ID)
 	_, read := w.Text(ctx, thief.tenant, doc.ID)
 	_, attach := w.PutText(ctx, entity.Text{Tenant: thief.tenant, EntityID: e.ID, Body: "x"})

@@ -63,6 +63,22 @@ func (db *DB) Unrelate(ctx context.Context, tenant string, r entity.Relation) (b
 	return gone > 0, err
 }
 
+// RelationsOf lists the relations of an entity with entities of the given types, those that it points at first. It returns none for an entity
+// that does not exist.
+func (db *DB) RelationsOf(ctx context.Context, tenant, id string, types []string, limit int) ([]entity.RelatedEntity, error) {
+	id = text(id)
+	var related []entity.RelatedEntity
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("RelationsOf", tenant, id, texts(types), limit), &related) })
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(related))
+	for i, r := range related {
+		ids[i] = r.EntityID
+	}
+	return related, db.markRead(ctx, tenant, ids...)
+}
+
 // Connected lists the entities that can be reached from an entity along relations, in either direction, in at most depth steps (1 when
 // depth is not positive, at most [entity.MaxConnectedDepth]). The nearest come first, the entity itself is not included, and the list has at
 // most [entity.MaxConnected] ids. With a workspace, only its entities are found and passed through. It returns NOT_FOUND when the entity

@@ -26,10 +26,18 @@ const (
 	// EntitiesExtractAll takes {type, where?, match?, workspace?, mode?, fields?, input?, max_parallel?, limit?} and returns how many
 	// extractions completed.
 	EntitiesExtractAll = "entities.extractAll"
-	// These are named in hints.
-	EntitiesListTypes = "entities.listTypes"
-	EntitiesSearch    = "entities.search"
-	EntitiesUpdate    = "entities.update"
+	// The HTTP interface reads and changes entities with these.
+	EntitiesListTypes      = "entities.listTypes"
+	EntitiesSearch         = "entities.search"
+	EntitiesGet            = "entities.get"
+	EntitiesCreate         = "entities.create"
+	EntitiesUpdate         = "entities.update"
+	EntitiesDelete         = "entities.delete"
+	EntitiesListRelations  = "entities.listRelations"
+	EntitiesCreateRelation = "entities.createRelation"
+	EntitiesGetText        = "entities.getText"
+	EntitiesPutText        = "entities.putText"
+	TasksGetStatus         = "tasks.getStatus"
 )
 
 // The tools that set up a tenant.

@@ -29,6 +29,8 @@ type Records interface {
 	UpdateEntity(ctx context.Context, tenant, id string, revision int64, patch entity.Patch) (entity.Entity, error)
 	DeleteEntity(ctx context.Context, tenant, id string, revision int64) error
 	Relate(ctx context.Context, tenant string, r entity.Relation) error
+	// RelationsOf lists the relations of an entity with entities of the given types.
+	RelationsOf(ctx context.Context, tenant, id string, types []string, limit int) ([]entity.RelatedEntity, error)
 }
 
 // Texts keeps texts, which may belong to an entity.
@@ -68,13 +70,14 @@ const (
 	StatsTool          = "entities.stats"
 	SearchTool         = toolname.EntitiesSearch
 	FilterTool         = toolname.EntitiesFilter
-	GetTool            = "entities.get"
-	CreateTool         = "entities.create"
+	GetTool            = toolname.EntitiesGet
+	CreateTool         = toolname.EntitiesCreate
 	UpdateTool         = toolname.EntitiesUpdate
-	CreateRelationTool = "entities.createRelation"
-	DeleteTool         = "entities.delete"
-	GetTextTool        = "entities.getText"
-	PutTextTool        = "entities.putText"
+	ListRelationsTool  = toolname.EntitiesListRelations
+	CreateRelationTool = toolname.EntitiesCreateRelation
+	DeleteTool         = toolname.EntitiesDelete
+	GetTextTool        = toolname.EntitiesGetText
+	PutTextTool        = toolname.EntitiesPutText
 )
 
 // Tools returns the tools of this package.
@@ -117,6 +120,7 @@ func Tools(o Options) []tools.Tool {
 		tools.New(read(GetTextTool, "Reads a text of an entity in parts by offset; entities.get names the texts. Returns its title and body."), o.getText),
 		tools.New(change("id", PutTextTool, "Adds a text to an entity, or replaces one of its texts: a document that can be searched and quoted. Use a field for "+
 			"short values. Returns the text's id."), o.putText, tools.WithPreview(o.previewText)),
+		tools.New(read(ListRelationsTool, "Lists the entities that an entity points at, and those that point at it, with the name of each relation."), o.listRelations),
 		tools.New(change("from", CreateRelationTool, "Makes an entity point at another, by a name of your choice. Use entities.update for fields of type relation. "+
 			"Returns the relation."), o.createRelation, tools.WithPreview(o.previewRelation)),
 		tools.New(remove, o.delete, tools.WithPreview(o.previewDelete)),

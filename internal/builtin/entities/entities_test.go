@@ -172,6 +172,13 @@ func TestEntityLifecycle(t *testing.T) {
 	require.Equal(t, "/set/nope", b.refusal(jig.CodeInvalidInput, entities.UpdateTool, object{"id": id, "revision": 2, "set": object{"nope": nil}}).Field)
 
 	b.call(entities.CreateRelationTool, object{"from": id, "name": "knows", "to": parent}, nil)
+	var related entities.Relations
+	b.call(entities.ListRelationsTool, object{"id": parent}, &related)
+	require.Equal(t, []entity.RelatedEntity{{Name: "knows", EntityID: id, Type: "team", Title: "T team"}}, related.Relations)
+	var page entities.Page
+	b.call(entities.FilterTool, object{"type": "team", "where": []object{{"field": "$id", "op": "eq", "value": id}}}, &page)
+	require.Equal(t, []string{"a"}, page.Entities[0].Tags)
+	require.Equal(t, int64(1), *page.Total, "there is no other page")
 	require.Equal(t, "/name", b.refusal(jig.CodeInvalidInput, entities.CreateRelationTool, object{"from": id, "name": "parent", "to": parent}).Field)
 
 	b.call(entities.DeleteTool, object{"id": id}, nil)
@@ -215,9 +222,17 @@ func TestFindEntities(t *testing.T) {
 	require.Len(t, page.Entities, 2)
 	require.JSONEq(t, "4", string(page.Entities[0].Values["size"]))
 	require.Equal(t, []string{"notes"}, page.Entities[0].Large)
+	require.Nil(t, page.Total, "counting them is not cheap")
+	for limit, sum := range map[int]string{2: "2 of 5 entities", 5: "5 entities"} {
+		var all entities.Page
+		b.call(entities.FilterTool, object{"type": "team", "limit": limit}, &all)
+		require.Equal(t, int64(5), *all.Total)
+		require.Equal(t, sum, all.Summary())
+	}
 	input["cursor"] = page.Next
 	page = entities.Page{}
 	b.call(entities.FilterTool, input, &page)
+	require.Nil(t, page.Total, "only the first page has it")
 	require.Len(t, page.Entities, 1)
 	require.JSONEq(t, "0", string(page.Entities[0].Values["size"]))
 	require.Empty(t, page.Next)
@@ -273,6 +288,11 @@ func TestPermissionsFailClosed(t *testing.T) {
 	require.Equal(t, []int{1, 1, 1}, []int{types, found, int(total)})
 	b.call(entities.GetTool, object{"id": team}, nil)
 	b.refused(jig.CodeNotFound, entities.GetTool, object{"id": report})
+	require.NoError(t, b.db.Relate(t.Context(), b.Invocation.Tenant, entity.Relation{From: team, Name: "covers", To: report}))
+	require.NoError(t, b.db.Relate(t.Context(), b.Invocation.Tenant, entity.Relation{From: team, Name: "knows", To: team}))
+	var related entities.Relations
+	b.call(entities.ListRelationsTool, object{"id": team}, &related)
+	require.Equal(t, []entity.RelatedEntity{{Name: "knows", Outgoing: true, EntityID: team, Type: "team", Title: "T team"}}, related.Relations, "reports are not readable")
 	for tool, input := range map[string]object{
 		entities.CreateTool: {"type": "team", "content": object{"name": "x"}}, entities.UpdateTool: {"id": team, "revision": 1},
 		entities.DeleteTool: {"id": team}, entities.CreateRelationTool: {"from": team, "name": "r", "to": team},
@@ -327,6 +347,7 @@ func TestOtherTenants_AreInvisible(t *testing.T) {
 	missing(entities.GetTool, func(id string) object { return object{"id": id, "field": "name", "offset": 1} })
 	missing(entities.UpdateTool, func(id string) object { return object{"id": id, "revision": 1, "set": object{"name": "x"}} })
 	missing(entities.DeleteTool, func(id string) object { return object{"id": id, "revision": 1} })
+	missing(entities.ListRelationsTool, func(id string) object { return object{"id": id} })
 	missing(entities.CreateRelationTool, func(id string) object { return object{"from": id, "name": "r", "to": own} })
 	missing(entities.CreateRelationTool, func(id string) object { return object{"from": own, "name": "r", "to": id} })
 	missing(entities.PutTextTool, func(id string) object { return object{"id": id, "body": "x"} })

@@ -173,6 +173,8 @@ type Row struct {
 	Title     string    `json:"title,omitempty"`
 	Revision  int64     `json:"revision"`
 	UpdatedAt time.Time `json:"updated_at"`
+	// Tags are the texts of the field tags, if the type has such a list.
+	Tags []string `json:"tags,omitempty"`
 	// Values are the values of the requested fields. Large names the fields whose values are too long for a list.
 	Values map[string]json.RawMessage `json:"values,omitempty"`
 	Large  []string                   `json:"large,omitempty"`
@@ -182,10 +184,16 @@ type Row struct {
 type Page struct {
 	Entities []Row  `json:"entities"`
 	Next     string `json:"next,omitempty"`
+	// Total is the number of entities on all pages. Only the first page has it, and only if it is cheap to know: without conditions, or if
+	// there is no other page.
+	Total *int64 `json:"total,omitempty"`
 }
 
 // Summary implements tools.Summarizer.
 func (p Page) Summary() string {
+	if p.Next != "" && p.Total != nil {
+		return fmt.Sprintf("%d of %d entities", len(p.Entities), *p.Total)
+	}
 	if p.Next != "" {
 		return fmt.Sprintf("%d entities, and there are more", len(p.Entities))
 	}
@@ -213,7 +221,7 @@ func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (P
 	}
 	page := Page{Next: found.Next}
 	for _, e := range found.Entities {
-		row := Row{ID: e.ID, Title: e.Title, Revision: e.Revision, UpdatedAt: e.UpdatedAt}
+		row := Row{ID: e.ID, Title: e.Title, Revision: e.Revision, UpdatedAt: e.UpdatedAt, Tags: tagsIn(e.Content)}
 		for _, name := range in.Fields {
 			switch v := valueAt(e.Content, name); {
 			case len(v) > maxListed:
@@ -227,7 +235,36 @@ func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (P
 		}
 		page.Entities = append(page.Entities, row)
 	}
-	return page, nil
+	page.Total, err = o.total(ctx, inv.Tenant, in, page)
+	return page, err
+}
+
+// total returns how many entities a filter finds, if the first page shows all of them or if they are all entities of the type.
+func (o Options) total(ctx context.Context, tenant string, in filterIn, page Page) (*int64, error) {
+	switch {
+	case in.Cursor != "":
+		return nil, nil //nolint:nilnil // nil means that it is not known
+	case page.Next == "":
+		return new(int64(len(page.Entities))), nil
+	case len(in.Where) > 0 || in.Workspace != "":
+		return nil, nil //nolint:nilnil // nil means that it is not known
+	}
+	counts, err := o.Store.EntityCounts(ctx, tenant)
+	for _, c := range counts {
+		if c.Type == in.Type {
+			return &c.Count, err
+		}
+	}
+	return nil, err
+}
+
+// tagsIn returns the texts of the list tags in a content; nil if there is no such list.
+func tagsIn(content json.RawMessage) []string {
+	var tags []string
+	if json.Unmarshal(valueAt(content, "tags"), &tags) != nil {
+		return nil
+	}
+	return tags
 }
 
 // valueAt returns the value of a field in a content; nil if it is missing or null.

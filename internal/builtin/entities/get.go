@@ -24,6 +24,8 @@ type getIn struct {
 	ID     string `json:"id"               jsonschema:"the entity's id" minLength:"1"`
 	Field  string `json:"field,omitempty"  jsonschema:"a field to read, dotted into objects, e.g. address.city"`
 	Offset int    `json:"offset,omitempty" jsonschema:"with field: where to continue, in characters of a text or items of a list" minimum:"0"`
+	// Provenance asks how tasks produced the values.
+	Provenance bool `json:"provenance,omitempty" jsonschema:"without field: also return how tasks produced the values"`
 }
 
 // FieldInfo is a field of an entity as its structure shows it.
@@ -48,6 +50,8 @@ type Reading struct {
 	// Fields are set if no field was requested. Fields without a value are named in Missing instead.
 	Fields  []FieldInfo `json:"fields,omitempty"`
 	Missing []string    `json:"missing,omitempty"`
+	// Provenance says, by field name, how a task produced the value, if it was requested.
+	Provenance map[string]entity.Provenance `json:"provenance,omitempty"`
 	// Texts are the texts of the entity, the oldest first, at most 50; entities.getText reads one.
 	Texts []entity.TextInfo `json:"texts,omitempty"`
 	// Field, Value and Next belong to the requested field; Next is the offset of the next part.
@@ -75,7 +79,9 @@ func (o Options) get(ctx context.Context, inv jig.Invocation, in getIn) (Reading
 	}
 	r := Reading{ID: e.ID, Type: e.Type, Title: e.Title, Revision: e.Revision, CreatedAt: e.CreatedAt, UpdatedAt: e.UpdatedAt, Field: in.Field}
 	if in.Field == "" {
-		r.structure(t.Fields, e.Content, "")
+		if r.structure(t.Fields, e.Content, ""); in.Provenance {
+			r.Provenance = e.Provenance
+		}
 		return r, o.withTexts(ctx, inv.Tenant, &r)
 	}
 	if _, err := guarded.FieldAt(t, "/field", in.Field); err != nil {

@@ -22,7 +22,7 @@ import (
 
 // The names of the tools.
 const (
-	GetStatusTool = "tasks.getStatus"
+	GetStatusTool = toolname.TasksGetStatus
 	RetryTool     = toolname.SessionsRetry
 )
 

@@ -108,6 +108,14 @@ where r.tenant_id = $1 and r.from_id = $2 and r.name = any($3::text[]) and r.rem
 update relations r set removed_at = clock_timestamp()
 where r.tenant_id = $1 and r.from_id = $2 and r.name = $3 and r.to_id = $4 and r.removed_at is null
 
+-- name: RelationsOf
+-- The relations of an entity in both directions, with the entity at the other end.
+select r.name, r.from_id = $2 as outgoing, e.entity_id, e.type, e.title
+from relations r
+join entities e on e.tenant_id = $1 and e.entity_id = case when r.from_id = $2 then r.to_id else r.from_id end and e.deleted_at is null
+where r.tenant_id = $1 and (r.from_id = $2 or r.to_id = $2) and r.removed_at is null and e.type = any($3::text[])
+order by r.from_id = $2 desc, r.name collate "C", e.entity_id collate "C" limit $4
+
 -- name: EntityNeighbours
 -- The entities that are one relation away, in either direction.
 select n.entity_id from entities n
