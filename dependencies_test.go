@@ -55,6 +55,7 @@ func purposes() map[string]string {
 		"github.com/temporalio/ui-server/v2":                              "Temporal's Web UI, in the same process as the development server.",
 		"github.com/wI2L/jsondiff":                                        "What a reviewer changed in a call's arguments, as a short JSON Patch (RFC 6902).",
 		"github.com/wneessen/go-mail":                                     "Sends mail, with STARTTLS and well-formed headers; the standard library's package is frozen.",
+		"github.com/zalando/go-keyring":                                   "Keeps logins of the command line in the keyring of macOS, Windows, GNOME or KDE.",
 		"go.opentelemetry.io/otel":                                        "The names and values of attributes, and how traces travel in headers.",
 		"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp": "Sends traces to collectors, by the standard environment variables.",
 		"go.opentelemetry.io/otel/sdk":                                    "Samples, batches and limits spans.",

@@ -154,7 +154,7 @@ func arrows() map[string][]string {
 		"client": {".", "internal/audit", "internal/cache", "internal/duration", "internal/protocol"},
 		"starter": {
 			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
-			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/suggest",
+			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/suggest",
 			"internal/scaffold", "internal/toolname", "spec",
 		},
 		// New projects. The project itself is a program like those of users.
@@ -170,6 +170,8 @@ func arrows() map[string][]string {
 		"internal/selfcheck": {"."},
 		// The client of the HTTP interface: the methods of the other client, over the operations. It knows neither the engine nor the store.
 		"internal/remote": {".", "client", "internal/jsontext", "internal/protocol"},
+		// The command line's logins at the identity provider of a server.
+		"internal/remote/signin": {"."},
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.
 		"server": {
 			".", "activities", "client", "internal/httpapi", "internal/identity/apikey", "internal/identity/openid", "internal/identity/vouch",
@@ -217,7 +219,8 @@ func keepers() map[string][]string {
 		"go.yaml.in/yaml":                            {"spec"},
 		"github.com/google/licensecheck":             {"bundles/deps"},
 		"github.com/golang-jwt/jwt":                  {"internal/identity/token", "internal/identity/vouch"},
-		"github.com/coreos/go-oidc/v3":               {"internal/identity/openid"},
+		"github.com/coreos/go-oidc/v3":               {"internal/identity/openid", "internal/remote/signin"},
+		"github.com/zalando/go-keyring":              {"internal/remote/signin"},
 		"github.com/fergusstrange/embedded-postgres": {"dev"},
 		"github.com/standard-webhooks/":              {"internal/notify"},
 		"github.com/prometheus/client_golang":        {"internal/metrics"},

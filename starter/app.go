@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/remote"
+	"github.com/jig-run/jig/internal/remote/signin"
 )
 
 // app is one run of the command line: its streams, its settings, and its access to the engine.
@@ -31,9 +32,8 @@ type app struct {
 	interactive bool
 	// processes returns the commands of other packages; see [Program]. It may be nil.
 	processes func(Shell) []*cobra.Command
-
-	// login returns the credential that a login has stored for a server; empty if there is none. It may be nil.
-	login func(ctx context.Context, url string) (token string, err error)
+	// kept gives out the access tokens of logins; nil until one is needed.
+	kept *signin.Keeper
 
 	flags globalFlags
 	// named reports that the user chose the acting principal with --as or JIG_PRINCIPAL. Otherwise it is the operating system's user.
@@ -126,8 +126,8 @@ func (a *app) root() *cobra.Command {
 		Use:   "jig",
 		Short: "Run and watch durable agent sessions and tool calls, and decide what needs approval",
 		Long: `jig starts agent sessions and single tool calls, decides the calls that wait for a person, and shows what happened.
-It talks to a jig server (JIG_URL with JIG_API_KEY) or, without one, to Temporal; a worker ("jig worker") does the work. A server knows
-the tenant and the principal by the API key.
+It talks to a jig server (JIG_URL, with JIG_API_KEY or after "jig login") or, without one, to Temporal; a worker ("jig worker") does the
+work. A server knows the tenant and the principal by the credential.
 
 A setting is taken from its flag, then from the environment (JIG_TEMPORAL_ADDRESS, JIG_TEMPORAL_NAMESPACE, JIG_TASK_QUEUE,
 JIG_TENANT, JIG_PRINCIPAL), then from Temporal's own environment variables and profile, then from the file that "make dev" and
@@ -156,7 +156,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	f.StringVar(&a.flags.tenant, "tenant", "", "tenant that owns the data (JIG_TENANT; default \"default\")")
 	f.StringVar(&a.flags.as, "as", "", "principal to act as (JIG_PRINCIPAL; default $USER)")
 	f.StringVar(&a.flags.output, "output", "text", "text for people, json for programs")
-	f.StringVar(&a.flags.url, "url", "", "address of a jig server to use instead of Temporal (JIG_URL), with the API key in JIG_API_KEY")
+	f.StringVar(&a.flags.url, "url", "", "address of a jig server to use instead of Temporal (JIG_URL), with the API key in JIG_API_KEY or a login")
 	f.StringVar(&a.flags.address, "temporal-address", "", "host:port of Temporal (JIG_TEMPORAL_ADDRESS; default "+client.DefaultAddress+")")
 	f.StringVar(&a.flags.namespace, "namespace", "", "Temporal namespace (JIG_TEMPORAL_NAMESPACE; default "+client.DefaultNamespace+")")
 	f.StringVar(&a.flags.taskQueue, "task-queue", "", "task queue of the workers (JIG_TASK_QUEUE; default jig)")
@@ -168,6 +168,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 		a.answerCommand(), a.reconcileCommand(), a.grantCommand(), a.keyCommand(), a.tokenCommand())
 	section(root, "Write and register documents:", a.initCommand(), a.validateCommand(), a.explainCommand(), a.catalogCommand(), a.bundleCommand(),
 		a.policyCommand())
+	section(root, "Log in:", a.loginCommand(), a.logoutCommand(), a.whoamiCommand())
 	section(root, "Operate:", a.pauseCommand(), a.resumeCommand(), a.auditCommand(), a.usageCommand())
 	if a.processes != nil {
 		section(root, processesTitle, a.processes(Shell{a})...)

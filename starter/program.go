@@ -21,8 +21,6 @@ type Program struct {
 	// Processes returns the commands that run jig's own processes, such as the worker. The help lists them in their own section. It may be
 	// nil.
 	Processes func(Shell) []*cobra.Command
-	// Login returns the credential that a login has stored for the server at a URL; empty if there is none. It may be nil.
-	Login func(ctx context.Context, url string) (token string, err error)
 }
 
 // Run runs the program and returns its exit code; the help of the root command explains the codes.
@@ -35,7 +33,7 @@ func (p Program) Command() *cobra.Command { return p.app().root() }
 
 func (p Program) app() *app {
 	a := newApp(p.Args[0], p.Environ, p.Stdin, p.Stdout, p.Stderr)
-	a.processes, a.login = p.Processes, p.Login
+	a.processes = p.Processes
 	return a
 }
 

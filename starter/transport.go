@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/remote"
+	"github.com/jig-run/jig/internal/remote/signin"
 )
 
 // Environment variables with which the command line reaches a server instead of Temporal.
@@ -36,7 +37,7 @@ func (a *app) serverURL() string {
 // meet asks the server who the user's credential belongs to, so that commands act in that tenant and as that principal. Commands that need no
 // engine do not ask. If the server does not answer, the commands that need it say so.
 func (a *app) meet(ctx context.Context, cmd *cobra.Command) error {
-	apart := cmd.Name() == "new" // `key new` reaches nothing
+	apart := cmd.Name() == "new" // `key new` reaches nothing, nor do the commands below
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
 	}
@@ -45,7 +46,7 @@ func (a *app) meet(ctx context.Context, cmd *cobra.Command) error {
 		return usagef("--url and --temporal-address cannot be combined: one is a jig server, the other Temporal")
 	case cmd.GroupID == processesTitle && a.flags.url != "":
 		return usagef("--url: `%s` does not work over HTTP: it reaches Temporal and the database directly", cmd.CommandPath())
-	case a.serverURL() == "", cmd.GroupID == processesTitle, slices.Contains([]string{"init", "version", "completion", "help"}, cmd.Name()), apart:
+	case a.serverURL() == "", cmd.GroupID == processesTitle, slices.Contains([]string{"init", "login", "logout", "version", "completion", "help"}, cmd.Name()), apart:
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, meetTimeout)
@@ -53,6 +54,9 @@ func (a *app) meet(ctx context.Context, cmd *cobra.Command) error {
 	o := remote.Options{URL: a.serverURL(), Token: a.credential, Principal: cmp.Or(a.flags.as, a.env["JIG_PRINCIPAL"]), Tenant: cmp.Or(a.flags.tenant, a.env["JIG_TENANT"])}
 	if a.server, a.serverErr = remote.Dial(ctx, o); a.serverErr == nil {
 		a.flags.tenant, a.flags.as = a.server.Tenant, a.server.Principal
+	}
+	if e := jig.AsError(a.serverErr); a.serverErr != nil && e.Reason == remote.ReasonCredential && a.env[envAPIKey] == "" {
+		a.serverErr = e.WithHint("the server does not take the login; `jig login` begins a new one")
 	}
 	return nil
 }
@@ -62,14 +66,18 @@ func (a *app) credential(ctx context.Context) (string, error) {
 	if key := a.env[envAPIKey]; key != "" {
 		return key, nil
 	}
-	if a.login != nil {
-		token, err := a.login(ctx, a.serverURL())
-		if err != nil || token != "" {
-			return token, err
+	if a.kept == nil {
+		store, err := a.logins()
+		if err != nil {
+			return "", err
 		}
+		a.kept = signin.NewKeeper(store)
+	}
+	if token, err := a.kept.Token(ctx, a.serverURL()); err != nil || token != "" {
+		return token, err
 	}
 	return "", usage(jig.Errorf(jig.CodeMissingParam, "there is no credential for the server at %s", a.serverURL()).WithField(envAPIKey).
-		WithHint("set " + envAPIKey + "; `jig api-key create` makes a key"))
+		WithHint("run `jig login`, or set " + envAPIKey + "; `jig api-key create` makes a key"))
 }
 
 // overHTTP returns the engine behind a server.

@@ -112,7 +112,7 @@ const expected = `{
 	"github.com/standard-webhooks/standard-webhooks/libraries": "MIT", "github.com/stretchr/testify": "MIT",
 		"github.com/wI2L/jsondiff":                             "MIT",
 	"github.com/emersion/go-sasl": "MIT", "github.com/emersion/go-smtp": "MIT", "github.com/wneessen/go-mail": "MIT",
-	"github.com/yuin/goldmark": "MIT", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp": "Apache-2.0 BSD-3-Clause",
+	"github.com/yuin/goldmark": "MIT", "github.com/zalando/go-keyring": "MIT", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp": "Apache-2.0 BSD-3-Clause",
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc": "Apache-2.0 BSD-3-Clause", "go.opentelemetry.io/otel/exporters/prometheus": "Apache-2.0 BSD-3-Clause",
 	"go.opentelemetry.io/otel": "Apache-2.0 BSD-3-Clause", "go.opentelemetry.io/otel/trace": "Apache-2.0 BSD-3-Clause",
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp": "Apache-2.0 BSD-3-Clause", "go.opentelemetry.io/proto/otlp": "Apache-2.0",

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/dev/internal/port"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/spec"
 )
@@ -165,12 +166,15 @@ func TestIdentityPage(t *testing.T) {
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
 	d := open(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1")
 	m := &manual{office: office{tenant: d.name + "-page", desk: d}}
-	p := newProvider(t, "http://127.0.0.1:1")
-	server := m.serve(p.bound(m.tenant, nil), clientSecret)
+	address, err := port.Claim(t.Context(), "127.0.0.1:0")
+	require.NoError(t, err)
+	p := newProviderFor(t, "http://127.0.0.1:1", "http://"+address)
+	server := m.serveAt(address, p.bound(m.tenant, nil), clientSecret)
 	ana := caller{server, p.token("ana", "")}
-	m.env = append(m.env, "JIG_URL="+server.url, "TOKEN="+ana.key, "OWNER="+p.token("ben", ""))
+	person := m.sits(p, "ana")
+	m.env = append(m.env, "JIG_KEYRING=off", "XDG_CONFIG_HOME="+t.TempDir(), "JIG_URL="+server.url, "TOKEN="+ana.key, "OWNER="+p.token("ben", ""))
 	for _, f := range fences(t, identityPage) {
-		body := strings.NewReplacer("https://login.example.com", p.url, "acme", m.tenant).Replace(f.body)
+		body := strings.NewReplacer("https://login.example.com", p.url, "https://jig.example.com", server.url, "acme", m.tenant).Replace(f.body)
 		switch f.language {
 		case "json":
 			_, err := openid.ReadBindings([]byte(f.body), nil)
@@ -183,6 +187,7 @@ func TestIdentityPage(t *testing.T) {
 		case "text":
 			m.shows(f)
 		case "sh":
+			person.expects(strings.Count(f.body, "jig login\n"))
 			m.run(body, "", 0)
 			if strings.Contains(f.body, "jig catalog add") {
 				ana.is("decide", "read", "run")

@@ -71,16 +71,24 @@ var installed = sync.OnceValues(func() (string, error) {
 type provider struct {
 	t   *testing.T
 	url string
+	// audience is that of its access tokens.
+	audience string
 }
 
 // newProvider starts an identity provider whose logins return to an address of a server.
 func newProvider(t *testing.T, server string) *provider {
 	t.Helper()
+	return newProviderFor(t, server, identityAudience)
+}
+
+// newProviderFor starts an identity provider for an audience.
+func newProviderFor(t *testing.T, server, audience string) *provider {
+	t.Helper()
 	dir, err := installed()
 	require.NoError(t, err, "the test needs Node.js and npm")
 	address, err := port.Claim(t.Context(), "127.0.0.1:0")
 	require.NoError(t, err)
-	node := exec.Command("node", "provider.mjs", strings.TrimPrefix(address, "127.0.0.1:"), identityAudience, server+"/v1/login/callback")
+	node := exec.Command("node", "provider.mjs", strings.TrimPrefix(address, "127.0.0.1:"), audience, server+"/v1/login/callback")
 	var said strings.Builder
 	node.Dir, node.Stdout, node.Stderr = dir, &said, &said
 	node.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -92,7 +100,7 @@ func newProvider(t *testing.T, server string) *provider {
 			t.Logf("the identity provider's output:\n%s", tail(said.String(), 3000))
 		}
 	})
-	p := &provider{t: t, url: "http://" + address}
+	p := &provider{t: t, url: "http://" + address, audience: audience}
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.url+"/.well-known/openid-configuration", nil)
 		require.NoError(t, err)
@@ -105,7 +113,7 @@ func newProvider(t *testing.T, server string) *provider {
 // token returns an access token for a person, of the kind that the provider's script lists.
 func (p *provider) token(person, kind string) string {
 	p.t.Helper()
-	form := url.Values{"grant_type": {"client_credentials"}, "resource": {identityAudience + kind}, "scope": {"api"}}
+	form := url.Values{"grant_type": {"client_credentials"}, "resource": {p.audience + kind}, "scope": {"api"}}
 	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.url+"/token", strings.NewReader(form.Encode()))
 	require.NoError(p.t, err)
 	request.SetBasicAuth(person, "a-secret-of-a-test")
@@ -126,7 +134,7 @@ func (p *provider) token(person, kind string) string {
 func (p *provider) bound(tenant string, more map[string]any) string {
 	p.t.Helper()
 	binding := map[string]any{
-		"issuer": p.url, "audience": identityAudience, "tenant": tenant, "client_id": "jig-server", "client_secret_env": "TEST_CLIENT_SECRET",
+		"issuer": p.url, "audience": p.audience, "tenant": tenant, "client_id": "jig-server", "client_secret_env": "TEST_CLIENT_SECRET",
 		"command_line_client_id": "jig-cli",
 	}
 	for name, value := range more {

@@ -91,6 +91,7 @@ func New(o Options) *API {
 	a.serveDocument()
 	a.serveAliases()
 	a.serveLogins()
+	a.mux.HandleFunc("GET "+pathResource, a.serveResource)
 	a.mux.HandleFunc("GET /healthz", a.health)
 	a.mux.HandleFunc("GET /readyz", a.ready)
 	a.mux.HandleFunc("OPTIONS /v1/", a.preflight)

@@ -150,7 +150,11 @@ func scopesOf(p jig.Principal) []string {
 func (a *API) credential(ctx context.Context, r *http.Request) (caller, error) {
 	refused := failed(http.StatusUnauthorized, jig.Errorf(jig.CodeNotPermitted, "the request has no valid credential").WithReason(reasonCredential).
 		WithHint("send Authorization: Bearer and an API key or an access token; `jig api-key create` makes a key"))
-	refused.headers.Set("WWW-Authenticate", `Bearer realm="jig"`)
+	challenge := `Bearer realm="jig"`
+	if a.options.Providers != nil {
+		challenge += `, resource_metadata="` + a.address(r) + pathResource + `"`
+	}
+	refused.headers.Set("WWW-Authenticate", challenge)
 	c, known, err := a.identify(ctx, r)
 	if !known {
 		return caller{}, refused

@@ -33,7 +33,7 @@ func TestCredential_IsRefusedWithoutAReason(t *testing.T) {
 	other, _, _ := apikey.New()
 	answer, expected := s.with("/v1/me")
 	require.Equal(t, http.StatusUnauthorized, answer.StatusCode)
-	require.Equal(t, `Bearer realm="jig"`, answer.Header.Get("WWW-Authenticate"))
+	require.Equal(t, `Bearer realm="jig", resource_metadata="`+s.url+`/.well-known/oauth-protected-resource"`, answer.Header.Get("WWW-Authenticate"))
 	expected = strings.ReplaceAll(expected, answer.Header.Get("X-Request-Id"), "")
 	for name, headers := range map[string][]string{
 		"an unknown key":         {"Bearer " + other},

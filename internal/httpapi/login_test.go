@@ -38,6 +38,33 @@ func (i issued) FinishLogin(_ context.Context, cookie string, query url.Values) 
 	return openid.LoggedIn{Identity: who, ReturnTo: returnTo, Attempt: []byte(query.Get("code"))}, nil
 }
 
+// CommandLine is that of a provider for the command lines of acme alone.
+func (i issued) CommandLine(tenant string) (openid.Binding, error) {
+	if tenant != "" && tenant != "acme" {
+		return openid.Binding{}, jig.Errorf(jig.CodeNotFound, "no identity provider is configured for these logins")
+	}
+	return openid.Binding{Issuer: issuer, Audience: "https://jig.example.com", CommandLineClientID: "cli", Scopes: []string{"api"}, AudienceParameter: "resource"}, nil
+}
+
+// Everybody may know which tokens the server takes.
+func TestProtectedResource(t *testing.T) {
+	t.Parallel()
+	s := newLoginSite(t, nil)
+	for _, path := range []string{"", "?tenant=acme"} {
+		answer, body := s.with("/.well-known/oauth-protected-resource" + path)
+		require.Equal(t, http.StatusOK, answer.StatusCode, body)
+		require.JSONEq(t, `{
+			"resource": "https://jig.example.com", "authorization_servers": ["`+issuer+`"], "bearer_methods_supported": ["header"], "resource_name": "jig",
+			"jig_command_line": {"client_id": "cli", "scopes": ["openid", "offline_access", "api"], "audience_parameter": "resource"}
+		}`, body)
+	}
+	answer, body := s.with("/.well-known/oauth-protected-resource?tenant=umbrella")
+	require.Equal(t, http.StatusNotFound, answer.StatusCode)
+	require.Equal(t, jig.CodeNotFound, problem(t, answer, body).Code)
+	answer, body = newLoginSite(t, func(o *httpapi.Options) { o.Providers = nil }).with("/.well-known/oauth-protected-resource")
+	require.Contains(t, problem(t, answer, body).Hint, "JIG_OIDC_FILE")
+}
+
 // logins are the valid logins, by hash, and the attempts that had one.
 type logins struct {
 	mu       sync.Mutex

@@ -145,6 +145,8 @@ type Providers interface {
 	// BeginLogin begins a login with a browser: it returns a cookie for the browser, and the address to which the browser must go. tenant may be
 	// empty if there is only one provider.
 	BeginLogin(ctx context.Context, tenant, callback, returnTo string) (cookie, address string, err error)
+	// CommandLine returns the binding whose people log in with the command line. tenant may be empty if there is only one.
+	CommandLine(tenant string) (openid.Binding, error)
 	// FinishLogin completes a login. One that does not count is NOT_PERMITTED, reason login.
 	FinishLogin(ctx context.Context, cookie string, query url.Values) (openid.LoggedIn, error)
 }

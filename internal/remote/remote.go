@@ -23,6 +23,9 @@ import (
 // ReasonNoServer is the reason of UNAVAILABLE if nothing answers at the server's address.
 const ReasonNoServer = "no_server"
 
+// ReasonCredential is the reason of the server's answer to a credential that does not count.
+const ReasonCredential = "unauthenticated"
+
 const (
 	// patience is how long a request is repeated while the server is busy.
 	patience = 20 * time.Second
@@ -47,8 +50,30 @@ type Options struct {
 type Client struct {
 	options Options
 	base    string
-	// Tenant and Principal are those of the credential.
+	// Tenant and Principal are those of the credential, and Me is all that the server says about it.
 	Tenant, Principal string
+	Me                Me
+}
+
+// Me says who a credential belongs to, and what it allows.
+type Me struct {
+	Tenant      string     `json:"tenant"`
+	Principal   string     `json:"principal"`
+	Name        string     `json:"name,omitempty"`
+	Groups      []string   `json:"groups"`
+	Roles       []string   `json:"roles"`
+	Permissions []string   `json:"permissions"`
+	Proof       jig.Proof  `json:"proof"`
+	Credential  Credential `json:"credential"`
+}
+
+// Credential describes a credential.
+type Credential struct {
+	Kind      string     `json:"kind"`
+	ID        string     `json:"id"`
+	Name      string     `json:"name,omitempty"`
+	Scopes    []string   `json:"scopes"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
 // Dial asks the server who the credential belongs to.
@@ -61,11 +86,10 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 		o.HTTP = http.DefaultClient
 	}
 	c := &Client{options: o, base: strings.TrimRight(o.URL, "/")}
-	var me struct{ Tenant, Principal string }
-	if err := c.get(ctx, "/v1/me", nil, &me); err != nil {
+	if err := c.get(ctx, "/v1/me", nil, &c.Me); err != nil {
 		return nil, err
 	}
-	c.Tenant, c.Principal = me.Tenant, me.Principal
+	c.Tenant, c.Principal = c.Me.Tenant, c.Me.Principal
 	if o.Tenant != "" && o.Tenant != c.Tenant {
 		return nil, jig.Errorf(jig.CodeNotPermitted, "the credential belongs to the tenant %s, not to %s", c.Tenant, o.Tenant).WithField("tenant").
 			WithHint("leave out --tenant and JIG_TENANT, or use a credential of that tenant")

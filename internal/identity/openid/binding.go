@@ -34,11 +34,17 @@ type Binding struct {
 	ClientSecretEnv string `json:"client_secret_env,omitempty"`
 	// CommandLineClientID is the public client of `jig login`. Empty means that `jig login` does not work.
 	CommandLineClientID string `json:"command_line_client_id,omitempty"`
-	// Scopes are requested in addition to openid and profile.
+	// AudienceParameter is the parameter with which `jig login` tells the issuer the audience: resource (RFC 8707), audience or none. Default
+	// resource.
+	AudienceParameter string `json:"audience_parameter,omitempty"`
+	// Scopes are requested in addition to openid and profile, and by `jig login` in addition to openid and offline_access.
 	Scopes []string `json:"scopes,omitempty"`
 
 	secret string
 }
+
+// NoParameter is the [Binding.AudienceParameter] of issuers that derive the audience from the scopes.
+const NoParameter = "none"
 
 // algorithms lists the algorithms that may count. Those with a shared secret are not among them.
 func algorithms() []string {
@@ -105,6 +111,13 @@ func (b *Binding) complete(environ func(name string) string) error {
 		if !slices.Contains(algorithms(), algorithm) {
 			return jig.Errorf(jig.CodeInvalidInput, "%q is not a signature algorithm that can count", algorithm).WithField("algorithms").WithHint("use " + strings.Join(algorithms(), ", "))
 		}
+	}
+	if b.AudienceParameter == "" {
+		b.AudienceParameter = "resource"
+	}
+	if parameters := []string{"resource", "audience", NoParameter}; !slices.Contains(parameters, b.AudienceParameter) {
+		return jig.Errorf(jig.CodeInvalidInput, "%q is not a parameter that names an audience", b.AudienceParameter).WithField("audience_parameter").
+			WithHint("use " + strings.Join(parameters, ", "))
 	}
 	if b.ClientSecretEnv != "" {
 		if b.secret = environ(b.ClientSecretEnv); b.secret == "" {

@@ -115,12 +115,22 @@ func (p *Providers) FinishLogin(ctx context.Context, cookie string, query url.Va
 
 // loginOf returns the binding with which people of a tenant log in.
 func (p *Providers) loginOf(tenant string) (Binding, error) {
+	return p.only(tenant, "client_id", func(b Binding) string { return b.ClientID })
+}
+
+// CommandLine returns the binding with which people of a tenant log in with the command line. tenant may be empty if there is only one.
+func (p *Providers) CommandLine(tenant string) (Binding, error) {
+	return p.only(tenant, "command_line_client_id", func(b Binding) string { return b.CommandLineClientID })
+}
+
+// only returns the only binding of a tenant that has a client. member is the client's member in the file.
+func (p *Providers) only(tenant, member string, client func(Binding) string) (Binding, error) {
 	fits := slices.DeleteFunc(p.Bindings(), func(b Binding) bool {
-		return b.ClientID == "" || tenant != "" && b.Tenant != tenant && !slices.Contains(b.Tenants, tenant)
+		return client(b) == "" || tenant != "" && b.Tenant != tenant && !slices.Contains(b.Tenants, tenant)
 	})
 	switch len(fits) {
 	case 0:
-		return Binding{}, jig.Errorf(jig.CodeNotFound, "no identity provider is configured for logins").WithHint("add client_id to a binding in JIG_OIDC_FILE")
+		return Binding{}, jig.Errorf(jig.CodeNotFound, "no identity provider is configured for these logins").WithHint("add " + member + " to a binding in JIG_OIDC_FILE")
 	case 1:
 		return fits[0], nil
 	}

@@ -188,6 +188,26 @@ func TestLogin_ChoosesTheProvider(t *testing.T) {
 	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err))
 }
 
+func TestCommandLine(t *testing.T) {
+	t.Parallel()
+	file := `{"bindings": [
+		{"issuer": "https://one.example.com", "audience": "one", "tenant": "acme", "client_id": "a", "command_line_client_id": "b"},
+		{"issuer": "https://two.example.com", "audience": "two", "tenant": "umbrella", "client_id": "a", "audience_parameter": "none"}
+	]}`
+	bindings, err := openid.ReadBindings([]byte(file), nil)
+	require.NoError(t, err)
+	p := openid.New(bindings, nil)
+	for _, tenant := range []string{"", "acme"} {
+		b, err := p.CommandLine(tenant)
+		require.NoError(t, err)
+		require.Equal(t, []string{"b", "resource"}, []string{b.CommandLineClientID, b.AudienceParameter})
+	}
+	_, err = p.CommandLine("umbrella")
+	require.Contains(t, jig.AsError(err).Hint, "command_line_client_id")
+	_, err = openid.ReadBindings([]byte(strings.Replace(file, "none", "aud", 1)), nil)
+	require.Equal(t, "audience_parameter", jig.AsError(err).Field)
+}
+
 func TestLocalPath(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"/", "/v1/me", "/a?b=c#d", "/a//b"} {

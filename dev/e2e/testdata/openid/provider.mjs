@@ -11,7 +11,7 @@ const people = {
 const about = (id) => people[id] ?? {name: id, groups: []};
 const kinds = {
   '': {ttl: 300}, '/other': {ttl: 300, audience: `${audience}/other`}, '/short': {ttl: 2}, '/later': {ttl: 7200, payload: {nbf: Math.floor(Date.now() / 1000) + 3600}},
-  '/plain': {ttl: 300, typ: 'JWT'}, '/hmac': {ttl: 300, alg: 'HS256'},
+  '/brief': {ttl: 2, audience: `${audience}/brief`}, '/plain': {ttl: 300, typ: 'JWT'}, '/hmac': {ttl: 300, alg: 'HS256'},
 };
 const kindOf = (resource) => kinds[resource.slice(audience.length)];
 

@@ -1,0 +1,38 @@
+package signin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jig-run/jig"
+)
+
+// Code is what a person enters at the identity provider, on any device.
+type Code struct {
+	Address, Code string
+	// Complete is the address with the code in it; empty if the provider has none.
+	Complete string
+}
+
+// TakesDevices reports whether the provider has the flow for devices.
+func (p *Provider) TakesDevices() bool { return p.config.Endpoint.DeviceAuthURL != "" }
+
+// Device logs in with a browser on any device (RFC 8628). show gets what the person must do there.
+func (p *Provider) Device(ctx context.Context, show func(Code)) (Login, error) {
+	if !p.TakesDevices() {
+		return Login{}, jig.Errorf(jig.CodeInvalidInput, "the identity provider %s has no login for devices", p.issuer).WithField("device").WithHint("leave out --device")
+	}
+	asked, err := p.config.DeviceAuth(p.context(ctx), p.options...)
+	if err != nil {
+		return Login{}, refusal(ctx, p.issuer, err)
+	}
+	show(Code{Address: asked.VerificationURI, Code: asked.UserCode, Complete: asked.VerificationURIComplete})
+	token, err := p.config.DeviceAccessToken(p.context(ctx), asked, p.options...)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return Login{}, jig.Errorf(jig.CodeNotPermitted, "nobody entered the code in time").WithReason("login").WithHint("begin again")
+	}
+	if err != nil {
+		return Login{}, refusal(ctx, p.issuer, err)
+	}
+	return p.login(token)
+}

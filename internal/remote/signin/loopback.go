@@ -1,0 +1,91 @@
+package signin
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/jig-run/jig"
+)
+
+// patience is how long a person may take at the identity provider.
+const patience = 10 * time.Minute
+
+// Browser logs in with a browser on this machine: authorization code with PKCE, which the provider sends to a port of this machine (RFC 8252).
+// show gets the address to which the browser must go.
+func (p *Provider) Browser(ctx context.Context, show func(address string)) (Login, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return Login{}, jig.Errorf(jig.CodeUnavailable, "no port of this machine can wait for the browser: %w", err).WithHint("use --device")
+	}
+	config, state, verifier := p.config, rand.Text(), oauth2.GenerateVerifier()
+	config.RedirectURL = "http://" + listener.Addr().String() + "/callback"
+	answers := make(chan url.Values, 1)
+	server := &http.Server{Handler: callback(state, answers), ReadHeaderTimeout: fetchTimeout, ReadTimeout: fetchTimeout}
+	go func() { _ = server.Serve(listener) }() //nolint:errcheck // it ends when it is shut down
+	defer func() {                             // let the browser have its page
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = server.Shutdown(closing) //nolint:errcheck // the process ends anyway
+	}()
+	show(config.AuthCodeURL(state, append(p.options, oauth2.S256ChallengeOption(verifier))...))
+	var answer url.Values
+	select {
+	case answer = <-answers:
+	case <-ctx.Done():
+		return Login{}, fmt.Errorf("wait for the browser: %w", ctx.Err())
+	}
+	switch {
+	case answer.Has("iss") && answer.Get("iss") != p.issuer, p.NamesIssuer && !answer.Has("iss"):
+		return Login{}, jig.Errorf(jig.CodeNotPermitted, "another identity provider answered than %s", p.issuer).WithReason("login")
+	case answer.Has("error"):
+		return Login{}, jig.Errorf(jig.CodeNotPermitted, "the identity provider %s did not log you in: %q", p.issuer, jig.Cut(answer.Get("error"), maxCode)).WithReason("login")
+	}
+	token, err := config.Exchange(p.context(ctx), answer.Get("code"), append(p.options, oauth2.VerifierOption(verifier))...)
+	if err != nil {
+		return Login{}, refusal(ctx, p.issuer, err)
+	}
+	return p.login(token)
+}
+
+// maxCode bounds the code of an error that the provider sends, in bytes.
+const maxCode = 100
+
+// context returns a context with the client for requests to the provider.
+func (p *Provider) context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, oauth2.HTTPClient, p.http)
+}
+
+// callback returns the handler to which the provider sends the browser. It takes the first answer with the right state, and refuses the others:
+// every page and program on the machine can send one.
+func callback(state string, answers chan<- url.Values) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Type", "text/plain; charset=utf-8")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("X-Content-Type-Options", "nosniff")
+		query := r.URL.Query()
+		if subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(state)) == 0 {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = fmt.Fprintln(w, "This is not the answer to the login that the command line has begun.")
+			return
+		}
+		select {
+		case answers <- query:
+		default:
+		}
+		_, _ = fmt.Fprintln(w, "Go back to the command line. You can close this page.")
+	})
+	return mux
+}

@@ -1,0 +1,204 @@
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"github.com/jig-run/jig"
+)
+
+const (
+	// discoveryPath is where a server describes itself to programs that want an access token for it (RFC 9728).
+	discoveryPath = "/.well-known/oauth-protected-resource"
+	// fetchTimeout bounds a request to the server or to the provider.
+	fetchTimeout = 20 * time.Second
+	// maxFetched bounds a document, in bytes.
+	maxFetched = 1 << 20
+)
+
+// Options say where to log in.
+type Options struct {
+	// Server is the address of the server.
+	Server string
+	// Tenant chooses among the identity providers of the server; empty if there is only one.
+	Tenant string
+	// Audience is the audience that the user expects. Without it, the server must ask for tokens for its own address.
+	Audience string
+}
+
+// Provider is the identity provider of a server, as the command line uses it.
+type Provider struct {
+	server, issuer, audience string
+	// audienceParameter is the parameter that names the audience; empty for none. options has it.
+	audienceParameter string
+	options           []oauth2.AuthCodeOption
+	config            oauth2.Config
+	metadata
+	http *http.Client
+}
+
+// metadata is what a provider says about itself and go-oidc does not read.
+type metadata struct {
+	Revocation string `json:"revocation_endpoint"`
+	// NamesIssuer says that answers name the issuer (RFC 9207).
+	NamesIssuer bool `json:"authorization_response_iss_parameter_supported"`
+}
+
+// described is the server's description of itself.
+type described struct {
+	Resource    string
+	Servers     []string `json:"authorization_servers"`
+	CommandLine struct {
+		ClientID          string `json:"client_id"`
+		Scopes            []string
+		AudienceParameter string `json:"audience_parameter"`
+	} `json:"jig_command_line"`
+}
+
+// Discover asks the server for its identity provider, and the provider for its endpoints.
+//
+// A server could ask for tokens that are meant for another server and then use them there. So the audience must be the server's own address, or
+// the one that the user names.
+func Discover(ctx context.Context, o Options) (*Provider, error) {
+	server, err := serverOf(o.Server)
+	if err != nil {
+		return nil, err
+	}
+	p := &Provider{server: server, http: &http.Client{Timeout: fetchTimeout}}
+	d, err := p.describe(ctx, o.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	p.audience = d.Resource
+	if own, _ := serverOf(d.Resource); d.Resource != o.Audience && (o.Audience != "" || own != server) { //nolint:errcheck // then it is empty
+		return nil, jig.Errorf(jig.CodeNotPermitted, "the server at %s wants access tokens for %q", server, d.Resource).WithField("audience").
+			WithHint("if that names this server, give it with --audience")
+	}
+	issuer := d.Servers[0]
+	if !secure(issuer) {
+		return nil, jig.Errorf(jig.CodeNotPermitted, "the identity provider of the server is not at an https address").WithField("issuer")
+	}
+	found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.http), issuer)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be asked: %w", issuer, err)
+	}
+	if err := found.Claims(&p.metadata); err != nil {
+		return nil, jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be asked: %w", issuer, err)
+	}
+	endpoint := found.Endpoint()
+	endpoint.AuthStyle = oauth2.AuthStyleInParams // a public client has no secret
+	for _, address := range []string{endpoint.AuthURL, endpoint.TokenURL, endpoint.DeviceAuthURL, p.Revocation} {
+		if address != "" && !secure(address) {
+			return nil, jig.Errorf(jig.CodeNotPermitted, "an endpoint of the identity provider %s is not at an https address", issuer).WithField("issuer")
+		}
+	}
+	p.issuer = issuer
+	p.config = oauth2.Config{ClientID: d.CommandLine.ClientID, Endpoint: endpoint, Scopes: d.CommandLine.Scopes}
+	if name := d.CommandLine.AudienceParameter; name == "resource" || name == "audience" {
+		p.audienceParameter = name
+		p.options = []oauth2.AuthCodeOption{oauth2.SetAuthURLParam(name, p.audience)}
+	}
+	return p, nil
+}
+
+// describe fetches the server's description of itself.
+func (p *Provider) describe(ctx context.Context, tenant string) (described, error) {
+	address := p.server + discoveryPath
+	if tenant != "" {
+		address += "?" + url.Values{"tenant": {tenant}}.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return described{}, fmt.Errorf("ask the server: %w", err)
+	}
+	answer, err := p.http.Do(request)
+	if err != nil {
+		return described{}, jig.Errorf(jig.CodeUnavailable, "the server at %s does not answer: %w", p.server, inner(err)).
+			WithHint("check JIG_URL, and whether `jig server` runs there")
+	}
+	defer func() { _ = answer.Body.Close() }()
+	var body struct {
+		described
+		Code                jig.Code
+		Detail, Field, Hint string
+	}
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxFetched))
+	if err == nil {
+		err = json.Unmarshal(text, &body)
+	}
+	switch {
+	case err == nil && answer.StatusCode == http.StatusOK && len(body.Servers) > 0 && body.CommandLine.ClientID != "":
+		return body.described, nil
+	case err == nil && body.Code != "":
+		return described{}, jig.Errorf(body.Code, "%s", body.Detail).WithField(body.Field).WithHint(body.Hint)
+	}
+	return described{}, jig.Errorf(jig.CodeUnavailable, "the server at %s answered %s, and not as jig does", p.server, answer.Status).
+		WithHint("is JIG_URL the address of a jig server?")
+}
+
+// login returns the login that a token gives.
+func (p *Provider) login(token *oauth2.Token) (Login, error) {
+	if !strings.EqualFold(token.Type(), "bearer") {
+		return Login{}, jig.Errorf(jig.CodeNotPermitted, "the identity provider sent no bearer token")
+	}
+	return Login{
+		Server: p.server, Issuer: p.issuer, ClientID: p.config.ClientID, TokenURL: p.config.Endpoint.TokenURL, RevocationURL: p.Revocation,
+		Audience: p.audience, AudienceParameter: p.audienceParameter, AccessToken: token.AccessToken, RefreshToken: token.RefreshToken, ExpiresAt: token.Expiry.UTC(),
+	}, nil
+}
+
+// serverOf returns the address of a server in the form in which logins are stored under it. Tokens travel over https, or within this machine.
+func serverOf(address string) (string, error) {
+	u, err := url.Parse(strings.TrimRight(address, "/"))
+	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return "", jig.Errorf(jig.CodeInvalidInput, "%q is not the address of a server", address).WithField("url").WithHint("write it as https://jig.example.com")
+	}
+	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	if !secure(u.String()) {
+		return "", jig.Errorf(jig.CodeInvalidInput, "%q is not an https address, so others could read the login", address).WithField("url").
+			WithHint("use https; http is for servers on this machine")
+	}
+	return u.String(), nil
+}
+
+// secure reports whether an address uses https, or http on this machine.
+func secure(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.User != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// inner returns the cause of a request's failure, without the address that the error repeats.
+func inner(err error) error {
+	var inURL *url.Error
+	if errors.As(err, &inURL) {
+		return inURL.Err
+	}
+	return err
+}
+
+// refusal returns the error for an answer of the provider's endpoint for tokens.
+func refusal(ctx context.Context, issuer string, err error) error {
+	var answer *oauth2.RetrieveError
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("wait for the identity provider: %w", ctx.Err())
+	case errors.As(err, &answer) && answer.Response.StatusCode < http.StatusInternalServerError:
+		return jig.Errorf(jig.CodeNotPermitted, "the identity provider %s refused: %s", issuer, answer.ErrorCode).WithReason("login")
+	}
+	return jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be asked: %w", issuer, inner(err))
+}
