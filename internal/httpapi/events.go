@@ -159,7 +159,17 @@ func (a *API) stream(ctx context.Context, s *stream, tenant, session string, pas
 	news := a.options.Log.Follow(ctx, tenant, session, s.after, pass)
 	ticker := time.NewTicker(heartbeat)
 	defer ticker.Stop()
-	for ended := a.ended(ctx, s, tenant, session); !ended && !s.broken; {
+	var again <-chan time.Time
+	for check := true; !s.broken; {
+		if check {
+			ended, err := a.ended(ctx, s, tenant, session)
+			if ended {
+				return
+			}
+			if check, again = false, nil; err != nil { // the database may be back soon
+				again = time.After(retryAfter)
+			}
+		}
 		select {
 		case page, open := <-news:
 			if !open {
@@ -167,7 +177,9 @@ func (a *API) stream(ctx context.Context, s *stream, tenant, session string, pas
 			}
 			s.draft(page.Draft)
 			s.events(page.Events)
-			ended = slices.ContainsFunc(page.Events, endsSession) && a.ended(ctx, s, tenant, session)
+			check = slices.ContainsFunc(page.Events, endsSession)
+		case <-again:
+			check = true
 		case <-ticker.C:
 			s.send(": ping\n\n")
 		case <-a.drained:
@@ -193,23 +205,23 @@ func endsSession(e jig.Event) bool {
 	return e.Type == jig.EventSessionCompleted || e.Type == jig.EventSessionFailed || e.Type == jig.EventSessionCanceled
 }
 
-// ended reports whether a session has ended. Then it sends the events that are left.
-func (a *API) ended(ctx context.Context, s *stream, tenant, session string) bool {
+// ended reports whether a session has ended. Then it sends the events that are left. An error means that it cannot be known.
+func (a *API) ended(ctx context.Context, s *stream, tenant, session string) (bool, error) {
 	status, err := a.standing(ctx, tenant, session)
 	if err != nil || !status.Final() {
-		return false
+		return false, err
 	}
 	for !s.broken {
 		rest, err := a.options.Log.Events(ctx, tenant, session, s.after, maxEvents)
 		if err != nil {
-			return false
+			return false, err
 		}
 		if len(rest) == 0 {
-			return true
+			return true, nil
 		}
 		s.events(rest)
 	}
-	return true
+	return true, nil
 }
 
 // events sends the events that were not sent yet.

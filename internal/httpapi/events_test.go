@@ -33,6 +33,8 @@ type log struct {
 	calls   []jig.Call
 	// withheld is how many of the latest events belong to transactions that wait for others.
 	withheld int
+	// down is how many times the session cannot be read once it has ended.
+	down int
 }
 
 func newLog() *log {
@@ -58,6 +60,10 @@ func (l *log) Session(_ context.Context, _, id string) (jig.Session, error) {
 	defer l.mu.Unlock()
 	if id != "acme.known" && id != "known" {
 		return jig.Session{}, jig.Errorf(jig.CodeNotFound, "there is no session %s", id)
+	}
+	if l.status.Final() && l.down > 0 {
+		l.down--
+		return jig.Session{}, jig.Errorf(jig.CodeUnavailable, "the database does not answer")
 	}
 	return jig.Session{ID: id, Status: l.status, Principal: jig.Principal{ID: l.principal}}, nil
 }
@@ -171,6 +177,19 @@ func TestStream_SendsWhatFollows(t *testing.T) {
 	require.Regexp(t, `(?s)^retry: 2000\n\nid: 3\n.*\n\nid: 4\n`, s.follow("Last-Event-ID", "2").rest(t))
 	answer, _ := s.open(http.MethodGet, "/v1/sessions/known/events?after=0", "", "Accept", "text/event-stream", "Last-Event-ID", "4")
 	require.Equal(t, http.StatusNoContent, answer.StatusCode, "Last-Event-ID counts instead of after")
+}
+
+// A stream ends after its last event even if the database did not answer when that event was sent.
+func TestStream_EndsAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.log.down = 2
+	s.log.add(jig.EventSessionStarted)
+	stream := s.follow()
+	stream.until(t, "id: 1")
+	s.log.add(jig.EventSessionCompleted)
+	require.Contains(t, stream.rest(t), "id: 2\nevent: session.completed")
+	require.Zero(t, s.log.down)
 }
 
 func TestStream_RefusesBeforeItBegins(t *testing.T) {
