@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"time"
 
+	enumspb "go.temporal.io/api/enums/v1"
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
@@ -68,11 +70,12 @@ func (c *Client) update(ctx context.Context, tenant, id, name string, payload an
 }
 
 // updateRun sends an update to the session's current run and waits for its answer. If the session ends first, or does not exist, ended says
-// so.
+// so. The answer to an earlier attempt may have got lost, in which case a session that has ended may have ended because of the update.
 func (c *Client) updateRun(ctx context.Context, tenant string, options sdk.UpdateWorkflowOptions, answer any) (ended, err error) {
-	id := options.WorkflowID
+	id, began, attempts := options.WorkflowID, time.Now(), 0
 	err = c.watchWorker(ctx, id, func(ctx context.Context) error {
 		return c.repeat(ctx, func(ctx context.Context) error {
+			attempts++
 			handle, err := c.temporal.UpdateWorkflow(ctx, options)
 			if err != nil {
 				return err
@@ -92,7 +95,50 @@ func (c *Client) updateRun(ctx context.Context, tenant string, options sdk.Updat
 			return ended == nil
 		})
 	})
+	if ended != nil && attempts > 1 && c.answered(ctx, options, began, answer) {
+		return nil, nil
+	}
 	return ended, err
+}
+
+const (
+	// answeredRuns is the largest number of runs in which an update's answer is looked for.
+	answeredRuns = 100
+	// clockSkew is how far Temporal's clock may be behind this machine's.
+	clockSkew = 10 * time.Second
+)
+
+// answered reports whether an ended session has answered an update that was sent after a time, and reads the answer. Each run keeps the answers
+// to its own updates, so it looks at the runs of that time, from the last one back.
+func (c *Client) answered(ctx context.Context, options sdk.UpdateWorkflowOptions, since time.Time, answer any) bool {
+	run := ""
+	for range answeredRuns {
+		described, err := c.temporal.DescribeWorkflowExecution(ctx, options.WorkflowID, run)
+		if err != nil {
+			return false
+		}
+		info := described.GetWorkflowExecutionInfo()
+		run = info.GetExecution().GetRunId()
+		handle := c.past.GetWorkflowUpdateHandle(sdk.GetWorkflowUpdateHandleOptions{WorkflowID: options.WorkflowID, RunID: run, UpdateID: options.UpdateID})
+		if handle.Get(ctx, answer) == nil {
+			return true
+		}
+		if info.GetStartTime().AsTime().Before(since.Add(-clockSkew)) {
+			return false
+		}
+		history := c.past.GetWorkflowHistory(ctx, options.WorkflowID, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+		if !history.HasNext() {
+			return false
+		}
+		first, err := history.Next()
+		if err != nil {
+			return false
+		}
+		if run = first.GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId(); run == "" {
+			return false
+		}
+	}
+	return false
 }
 
 // updateID returns an id made of the payload's hash and a random part. Two requests with the same content are two updates; the retries of

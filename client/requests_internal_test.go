@@ -183,6 +183,41 @@ func TestDecide_LeavesNoPingBehind(t *testing.T) {
 	})
 }
 
+// A decision may end its session before its answer arrives. The answer is in the run that took the decision, which need not be the last one.
+func TestDecide_FindsTheAnswerOfASessionThatHasEnded(t *testing.T) {
+	t.Parallel()
+	decided := protocol.DecideResult{SessionID: "ses_a", Decisions: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted}}}
+	for name, one := range map[string]struct {
+		lost    error
+		answers map[string]any
+		want    protocol.DecideResult
+		code    jig.Code
+	}{
+		"in an earlier run":         {serviceerror.NewUnavailable("no database"), map[string]any{"two": decided}, decided, ""},
+		"in the first run":          {serviceerror.NewUnavailable("no database"), map[string]any{"one": decided}, decided, ""},
+		"in no run":                 {serviceerror.NewUnavailable("no database"), nil, protocol.DecideResult{}, jig.CodeConflict},
+		"ended before it was asked": {notFound(), map[string]any{"two": decided}, protocol.DecideResult{}, jig.CodeConflict},
+	} {
+		looked, sent := 0, 0
+		f := &fake{runs: []string{"one", "two", "three"}, answers: one.answers}
+		f.describe = func(id string) (string, string, enumspb.WorkflowExecutionStatus, error) {
+			if looked++; looked == 1 {
+				return running(id)
+			}
+			return completed(id)
+		}
+		f.update = func(sdk.UpdateWorkflowOptions) (any, error) {
+			if sent++; sent == 1 {
+				return nil, one.lost
+			}
+			return nil, notFound()
+		}
+		result, err := newTestClient(f).Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
+		require.Equal(t, one.code, jig.CodeOf(err), name)
+		require.Equal(t, one.want.Decisions, result.Decisions, name)
+	}
+}
+
 func TestDecide_ReportsWhyItFails(t *testing.T) {
 	t.Parallel()
 	gone := func(sdk.UpdateWorkflowOptions) (any, error) { return nil, notFound() }
