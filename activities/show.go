@@ -1,9 +1,14 @@
 package activities
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -26,5 +31,67 @@ func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (protoco
 			WithHint("look at it again: it needs a new approval"))
 	}
 	to := min(len(call.Input), in.Offset+chunkBytes)
-	return protocol.ShowPage{Pending: pending, Input: call.Input[in.Offset:to], Size: len(call.Input)}, nil
+	page := protocol.ShowPage{Pending: pending, Input: call.Input[in.Offset:to], Size: len(call.Input)}
+	if in.Offset == 0 {
+		pending.Tenant, pending.SessionID = in.Tenant, in.SessionID
+		if page.Similar, err = a.similar(ctx, pending, call.Input); err != nil {
+			return protocol.ShowPage{}, temporalError(err)
+		}
+		page.ToSign = toSign(pending)
+	}
+	return page, nil
+}
+
+const (
+	// maxSimilar is the number of earlier decisions that an approval shows.
+	maxSimilar = 3
+	// maxDifference bounds the difference to each of them, in bytes.
+	maxDifference = 16 << 10
+)
+
+// similar returns the latest decisions about other calls of the tool, with the difference between their inputs and this one's.
+func (a *Activities) similar(ctx context.Context, pending jig.Pending, input json.RawMessage) ([]protocol.SimilarDecision, error) {
+	if pending.Kind != jig.PendingApproval {
+		return nil, nil
+	}
+	found, err := a.store.SimilarDecisions(ctx, pending, maxSimilar)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]protocol.SimilarDecision, len(found))
+	for i, s := range found {
+		_, difference, _ := strings.Cut(preview.Diff("the input", indented(s.Input), indented(input)), "\n")
+		list[i] = protocol.SimilarDecision{
+			SessionID: s.SessionID, Call: s.Call, Answer: s.Answer, By: s.By, At: s.At, Difference: jig.Cut(difference, maxDifference),
+		}
+	}
+	return list, nil
+}
+
+// indented returns JSON in lines, or the text itself if it is not JSON.
+func indented(text json.RawMessage) string {
+	var b bytes.Buffer
+	if json.Indent(&b, text, "", "  ") != nil {
+		return string(text)
+	}
+	return b.String()
+}
+
+// toSign returns the claims of tokens for the answers to a call that have no content of their own.
+func toSign(pending jig.Pending) []protocol.SignedClaims {
+	actions := []string{string(jig.AnswerApprove), string(jig.AnswerDeny)}
+	switch pending.Kind {
+	case jig.PendingQuestion:
+		actions = []string{token.ActionAnswer}
+	case jig.PendingReconcile:
+		actions = []string{token.ActionReconcile}
+	case jig.PendingApproval:
+	}
+	list := make([]protocol.SignedClaims, len(actions))
+	for i, action := range actions {
+		list[i] = protocol.SignedClaims{
+			Audience: []string{token.Audience}, Tenant: pending.Tenant, Action: action, Session: pending.SessionID, Call: pending.Call, Digest: pending.Digest,
+		}
+	}
+	return list
 }

@@ -142,15 +142,16 @@ func (f *follower) approveAlike(ctx context.Context, said reply, by string) (ans
 
 // showWhole shows a waiting call with its whole arguments and its whole preview.
 func (f *follower) showWhole(ctx context.Context, p jig.Pending) error {
-	whole, input, err := f.engine.Show(ctx, f.flags.tenant, p.SessionID, p.Call)
+	shown, err := f.engine.Show(ctx, f.flags.tenant, p.SessionID, p.Call)
 	if err != nil {
 		return err
 	}
+	whole, input := shown.Pending, shown.Input
 	if whole.Digest != p.Digest {
 		return changedMeanwhile(p.Call)
 	}
 	whole.Input, whole.Truncated, whole.SessionID = input, false, p.SessionID
-	f.say("%s\n  digest %s", f.cardText(f.err, card{Pending: whole}), whole.Digest)
+	f.say("%s\n  digest %s\n%s", f.cardText(f.err, card{Pending: whole}), whole.Digest, similarText(f.err, shown.Similar))
 	return nil
 }
 
@@ -161,10 +162,11 @@ func changedMeanwhile(call string) error {
 // edited lets the person change the whole arguments of a call in an editor, beginning with the draft of an earlier try if there is one. It
 // returns no input if nothing was changed.
 func (f *follower) edited(ctx context.Context, p jig.Pending, draft []byte) (input json.RawMessage, text []byte, err error) {
-	whole, before, err := f.engine.Show(ctx, f.flags.tenant, p.SessionID, p.Call)
+	shown, err := f.engine.Show(ctx, f.flags.tenant, p.SessionID, p.Call)
 	if err != nil {
 		return nil, draft, err
 	}
+	whole, before := shown.Pending, shown.Input
 	if whole.Digest != p.Digest {
 		return nil, draft, changedMeanwhile(p.Call)
 	}

@@ -2,7 +2,6 @@ package starter
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -50,7 +49,7 @@ type operations interface {
 
 // reviews reads approvals, statistics and recorded calls.
 type reviews interface {
-	Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error)
+	Show(ctx context.Context, tenant, session, call string) (protocol.ShownCall, error)
 	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error)
 	Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error)
 	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)

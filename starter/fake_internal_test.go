@@ -78,6 +78,8 @@ type fake struct {
 	locateErr error
 	// arguments is the whole input of a waiting call.
 	arguments json.RawMessage
+	// similar are earlier decisions about calls of its tool.
+	similar []protocol.SimilarDecision
 }
 
 func (f *fake) Start(_ context.Context, o client.StartOptions) (client.Started, error) {
@@ -164,13 +166,13 @@ func (f *fake) Locate(_ context.Context, _, session string, calls []string) ([]p
 	return list, nil
 }
 
-func (f *fake) Show(_ context.Context, _, _, call string) (jig.Pending, json.RawMessage, error) {
+func (f *fake) Show(_ context.Context, _, _, call string) (protocol.ShownCall, error) {
 	for _, p := range f.pending {
 		if p.Call == call {
-			return p, f.arguments, f.err
+			return protocol.ShownCall{Pending: p, Input: f.arguments, Similar: f.similar, ToSign: []protocol.SignedClaims{{Action: "approve", Digest: p.Digest}}}, f.err
 		}
 	}
-	return jig.Pending{}, nil, jig.Errorf(jig.CodeNotFound, "call %s waits for nobody", call)
+	return protocol.ShownCall{}, jig.Errorf(jig.CodeNotFound, "call %s waits for nobody", call)
 }
 
 func (f *fake) Decide(_ context.Context, _, id string, decisions []jig.Decision) (client.DecideResult, error) {

@@ -3,8 +3,10 @@ package starter
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +24,8 @@ func (a *app) showCommand() *cobra.Command {
 		Long: `Show a waiting call with its full arguments; lists and events shorten long ones to 2 KiB. The digest covers exactly these arguments:
 an approval with --digest is refused if anything has changed since.
 With --document it prints only the whole text of one of the documents that the call registers or installs.
-JSON output: {"pending": …, "input": …}; with --document: {"path", "body"}.`,
+Earlier decisions about calls of the tool are shown with the difference between the arguments.
+JSON output: {"pending": …, "input": …, "similar": […], "to_sign": […]}, where to_sign has the claims of tokens for the answers; with --document: {"path", "body"}.`,
 		Example: `  jig approvals show ses_… 3.1
   jig approvals show ses_… 1.1 --document 'policy shop'`,
 		Args: sessionArgs(2, 2),
@@ -32,25 +35,46 @@ JSON output: {"pending": …, "input": …}; with --document: {"path", "body"}.`
 				if err != nil {
 					return err
 				}
-				pending, input, err := e.Show(cmd.Context(), a.flags.tenant, session, call)
+				shown, err := e.Show(cmd.Context(), a.flags.tenant, session, call)
 				if err != nil {
 					return err
 				}
 				if document != "" {
-					return a.showDocument(input, document)
+					return a.showDocument(shown.Input, document)
 				}
+				pending := &shown.Pending
 				pending.SessionID = cmp.Or(pending.SessionID, session)
 				if a.json() {
-					return a.printJSON(protocol.ShownCall{Pending: pending, Input: input})
+					if a.server == nil { // a server answers about the principal of the credential
+						shown = shown.By(a.flags.as)
+					}
+					return a.printJSON(shown)
 				}
-				pending.Input, pending.Truncated = input, false
-				k := a.cards(cmd.Context(), e, []jig.Pending{pending})[0]
-				return a.print("%s %s\n  digest %s\n%s", k.SessionID, a.cardText(a.out, k), k.Digest, a.commandsText(a.out, k))
+				pending.Input, pending.Truncated = shown.Input, false
+				k := a.cards(cmd.Context(), e, []jig.Pending{*pending})[0]
+				return a.print("%s %s\n  digest %s\n%s%s", k.SessionID, a.cardText(a.out, k), k.Digest, similarText(a.out, shown.Similar), a.commandsText(a.out, k))
 			})
 		},
 	}
 	cmd.Flags().StringVar(&document, "document", "", "print only this document: its file, its name, or its kind and name")
 	return cmd
+}
+
+// similarText formats earlier decisions about calls of the same tool.
+func similarText(c palette, list []protocol.SimilarDecision) string {
+	var b strings.Builder
+	for _, s := range list {
+		difference := "the same arguments"
+		if s.Difference != "" {
+			difference = "the difference to its arguments:"
+		}
+		b.WriteString(c.dim(fmt.Sprintf("  earlier: %s %s, %s by %s, %s; %s", oneLine(s.SessionID, 0), oneLine(s.Call, 0), s.Answer, oneLine(s.By, 80),
+			s.At.Format(time.RFC3339), difference)) + "\n")
+		if s.Difference != "" {
+			b.WriteString(indent(safeText(s.Difference), "    ") + "\n")
+		}
+	}
+	return b.String()
 }
 
 // givenDocument is a document among the arguments of catalog.put or bundle.install.

@@ -18,18 +18,28 @@ func TestShow_PrintsAllArguments(t *testing.T) {
 	f := &fake{
 		pending:   []jig.Pending{{Call: "1.1", Tool: "file.write", Kind: jig.PendingApproval, Digest: "d1", Input: json.RawMessage(`"{\"text\":\"xxx"`), Truncated: true}},
 		arguments: whole,
+		similar: []protocol.SimilarDecision{
+			{SessionID: "ses_0", Call: "1.1", Answer: jig.AnswerDeny, By: "ben", Difference: "@@ -1 +1 @@\n-{\"text\":\"\u001b[2J\"}\n+{}"},
+			{SessionID: "ses_9", Call: "2.1", Answer: jig.AnswerApprove, By: "ben"},
+		},
 	}
 	got := jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1")
 	require.Equal(t, exitDone, got.code, got.stderr)
 	require.Contains(t, got.stdout, long)
 	require.Contains(t, got.stdout, "digest d1")
 	require.NotContains(t, got.stdout, "cut down")
+	require.Contains(t, got.stdout, "earlier: ses_0 1.1, deny by ben")
+	require.Contains(t, got.stdout, "    +{}")
+	require.Contains(t, got.stdout, "earlier: ses_9 2.1, approve by ben, 0001-01-01T00:00:00Z; the same arguments")
+	require.NotContains(t, got.stdout, "\x1b[2J")
 
 	got = jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--output", "json")
 	require.Equal(t, exitDone, got.code, got.stderr)
 	var shown protocol.ShownCall
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &shown))
 	require.JSONEq(t, string(whole), string(shown.Input))
+	require.Equal(t, f.similar, shown.Similar)
+	require.Equal(t, []protocol.SignedClaims{{Subject: "ana", Action: "approve", Digest: "d1"}}, shown.ToSign)
 
 	got = jigCLI(t, f, nil, "approvals", "show", "ses_1", "2.1")
 	require.Equal(t, exitFailed, got.code)

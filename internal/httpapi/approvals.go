@@ -77,10 +77,10 @@ type approvalRequest struct {
 type approvalAnswer struct{ Body protocol.ShownCall }
 
 func (a *API) getApproval(ctx context.Context, in *approvalRequest) (*approvalAnswer, error) {
-	tenant, _ := callerOf(ctx)
-	pending, input, err := a.options.Engine.Show(ctx, tenant, in.Session, in.Call)
-	pending.SessionID = cmp.Or(pending.SessionID, jig.SessionID(tenant, in.Session))
-	return &approvalAnswer{Body: protocol.ShownCall{Pending: pending, Input: input}}, err
+	tenant, who := callerOf(ctx)
+	shown, err := a.options.Engine.Show(ctx, tenant, in.Session, in.Call)
+	shown.Pending.SessionID = cmp.Or(shown.Pending.SessionID, jig.SessionID(tenant, in.Session))
+	return &approvalAnswer{Body: shown.By(who.ID)}, err
 }
 
 type reviewRequest struct {

@@ -54,7 +54,7 @@ type Calls interface {
 // Reviews lists and decides calls that wait for people.
 type Reviews interface {
 	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (protocol.ApprovalsPage, error)
-	Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error)
+	Show(ctx context.Context, tenant, session, call string) (protocol.ShownCall, error)
 	Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error)
 	Decide(ctx context.Context, tenant, id string, decisions []jig.Decision) (protocol.DecideResult, error)
 	Reply(ctx context.Context, tenant, id string, reply jig.Reply) (protocol.DecideResult, error)

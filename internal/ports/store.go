@@ -276,6 +276,8 @@ type Reviews interface {
 	// ListPending lists the calls of a tenant that wait for a person and match a filter, oldest first, after a cursor ("" for the first
 	// page). next is "" at the end.
 	ListPending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (list []jig.Pending, next string, err error)
+	// SimilarDecisions returns the latest decisions about other calls of the tool of a waiting call, the latest first.
+	SimilarDecisions(ctx context.Context, of jig.Pending, limit int) ([]approval.Similar, error)
 	// Figures returns statistics of a tenant's approvals: those that wait now, and those decided since a given time.
 	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
 	// RecordedCalls returns calls that were admitted since a given time, with the data that policy needs to judge them, after a cursor (""

@@ -277,6 +277,42 @@ type ShownCall struct {
 	Pending jig.Pending `json:"pending"`
 	// Input is the call's whole input; Pending has an input of at most 2 KiB.
 	Input json.RawMessage `json:"input"`
+	// Similar are the latest decisions about other calls of the tool, the latest first.
+	Similar []SimilarDecision `json:"similar"`
+	// ToSign are the claims that tokens for answers to the call have.
+	ToSign []SignedClaims `json:"to_sign"`
+}
+
+// By returns the call with the principal who would sign.
+func (c ShownCall) By(principal string) ShownCall {
+	c.ToSign = slices.Clone(c.ToSign)
+	for i := range c.ToSign {
+		c.ToSign[i].Subject = principal
+	}
+	return c
+}
+
+// SimilarDecision is an earlier decision about another call of the same tool.
+type SimilarDecision struct {
+	SessionID string     `json:"session_id"`
+	Call      string     `json:"call"`
+	Answer    jig.Answer `json:"answer"`
+	By        string     `json:"by,omitempty"`
+	At        time.Time  `json:"at"`
+	// Difference is a unified diff from that call's input to this one's, both as indented JSON; empty if they are equal.
+	Difference string `json:"difference"`
+}
+
+// SignedClaims are the claims of a token for an answer, under the names that they have in the token. The signer adds jti, iat, nbf and exp
+// and, for an answer with a content, content: the SHA-256 of its RFC 8785 form in hex.
+type SignedClaims struct {
+	Subject  string   `json:"sub,omitempty"`
+	Audience []string `json:"aud"`
+	Tenant   string   `json:"tenant"`
+	Action   string   `json:"action"`
+	Session  string   `json:"session"`
+	Call     string   `json:"call"`
+	Digest   string   `json:"digest"`
 }
 
 // ShowPage holds the open approval or question of a call and a piece of the call's arguments (canonical JSON), at most 128 KiB. Pieces
@@ -286,4 +322,7 @@ type ShowPage struct {
 	Input   []byte      `json:"input"`
 	// Size is the size of the complete arguments, in bytes.
 	Size int `json:"size"`
+	// Similar and ToSign come with the first piece.
+	Similar []SimilarDecision `json:"similar,omitempty"`
+	ToSign  []SignedClaims    `json:"to_sign,omitempty"`
 }

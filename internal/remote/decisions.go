@@ -3,7 +3,6 @@ package remote
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
@@ -49,10 +48,10 @@ func (c *Client) Pending(ctx context.Context, tenant string, f jig.PendingFilter
 const maxPage = 100
 
 // Show returns a waiting call with its whole input, like [client.Client.Show].
-func (c *Client) Show(ctx context.Context, tenant, session, call string) (jig.Pending, json.RawMessage, error) {
+func (c *Client) Show(ctx context.Context, tenant, session, call string) (protocol.ShownCall, error) {
 	var found protocol.ShownCall
 	err := c.get(ctx, path("approvals", session), query("call", call), &found)
-	return found.Pending, found.Input, err
+	return found, err
 }
 
 // Review says what applies now to waiting calls, like [client.Client.Review].

@@ -22,6 +22,18 @@ func (db *DB) Pending(ctx context.Context, tenant, id, callID string) (jig.Pendi
 	return row.pending()
 }
 
+// SimilarDecisions returns the latest decisions of people and grants about other calls of a tool, the latest first.
+func (db *DB) SimilarDecisions(ctx context.Context, of jig.Pending, limit int) ([]approval.Similar, error) {
+	var found []approval.Similar
+	err := db.once(ctx, of.Tenant, func(t *tx) {
+		list(t.queue("ApprovalsSimilar", of.Tenant, of.Tool, of.SessionID, of.Call, limit), &found)
+	})
+	for i := range found {
+		found[i].At = found[i].At.UTC()
+	}
+	return found, err
+}
+
 // Lapse expires an open approval whose time is over, or records the reminders and escalations that are due, by the rules of
 // [approval.Elapse]. The result reports the call's status and, while the approval is open, the approval. Lapse is idempotent.
 func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (approval.Lapse, error) {

@@ -94,7 +94,7 @@ func verifyPasskey(text string, keys []identity.Key, now time.Time) (payload, id
 		return payload{}, identity.Key{}, err
 	}
 	if err := jwt.NewValidator(
-		jwt.WithAudience(audience), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(Leeway),
+		jwt.WithAudience(Audience), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(Leeway),
 		jwt.WithTimeFunc(func() time.Time { return now }),
 	).Validate(claims); err != nil {
 		return payload{}, identity.Key{}, explain(err)

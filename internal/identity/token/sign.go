@@ -20,8 +20,8 @@ const (
 // MaxBytes is the maximum length of a token.
 const MaxBytes = 4 << 10
 
-// audience keeps tokens that were made for another service from being accepted here.
-const audience = "jig"
+// Audience keeps tokens that were made for another service from being accepted here.
+const Audience = "jig"
 
 // payload holds a token's claims.
 type payload struct {
@@ -69,7 +69,7 @@ func Sign(claim identity.Claim, key Signer, now time.Time, lifetime time.Duratio
 	now = now.Truncate(time.Second)
 	t := jwt.NewWithClaims(method(key.Key().Algorithm), payload{
 		RegisteredClaims: jwt.RegisteredClaims{
-			Subject: claim.Principal, Audience: jwt.ClaimStrings{audience}, ID: rand.Text(),
+			Subject: claim.Principal, Audience: jwt.ClaimStrings{Audience}, ID: rand.Text(),
 			IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(lifetime)),
 		},
 		Tenant: claim.Tenant, Action: claim.Action, Session: claim.SessionID, Call: claim.Call, About: claim.Subject,

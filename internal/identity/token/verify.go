@@ -35,7 +35,7 @@ func Verify(text string, keys []identity.Key, want identity.Claim, now time.Time
 		return got.Subject, identity.Evidence{Key: key.ID, Token: got.ID, Until: got.ExpiresAt.UTC()}, nil
 	}
 	parser := jwt.NewParser(
-		jwt.WithStrictDecoding(), jwt.WithAudience(audience), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(),
+		jwt.WithStrictDecoding(), jwt.WithAudience(Audience), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(),
 		jwt.WithLeeway(Leeway), jwt.WithTimeFunc(func() time.Time { return now }),
 		jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg(), jwt.SigningMethodHS256.Alg()}),
 	)

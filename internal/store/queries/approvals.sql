@@ -17,6 +17,13 @@ from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::boolean[], $8::t
 join sessions s on s.tenant_id = $1 and s.session_id = $2
 left join grants g on g.tenant_id = $1 and g.grant_id = q.grant_id
 
+-- name: ApprovalsSimilar
+-- The latest decisions about other calls of a tool, with what the calls' inputs are now.
+select a.session_id, a.call_id as call, a.answer, a.decided_by as by, coalesce(a.decided_at, a.requested_at) as at, c.input
+from approvals a join calls c using (tenant_id, session_id, call_id)
+where a.tenant_id = $1 and a.tool = $2 and a.kind = 'approval' and a.answer in ('approve', 'deny') and (a.session_id, a.call_id) <> ($3, $4)
+order by a.decided_at desc, a.id desc limit $5
+
 -- name: ApprovalLatest
 select {{approval}} from approvals a where a.tenant_id = $1 and a.session_id = $2 and a.call_id = $3 and a.kind = 'approval'
 order by a.id desc limit 1 for no key update
