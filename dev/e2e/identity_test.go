@@ -77,7 +77,7 @@ func TestIdentity_AccessTokens(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, answer.StatusCode, string(body))
 
 	o.install("tenant.yaml", p.people(o.tenant, "author", ""), o.trusting)
-	me = ana.is("read", "run")
+	me = ana.is("author", "read", "run")
 	require.Equal(t, "ana", me.Principal, "the document names the person")
 	require.Equal(t, []string{"author"}, me.Roles)
 	caller{server, p.token("ben", "")}.is()
@@ -101,7 +101,7 @@ func TestIdentity_AccessTokens(t *testing.T) {
 	o.install("tenant.yaml", p.people(o.tenant, "owner", "  - {id: ben, logins: [{issuer: \""+p.url+"\", subject: ben}], permissions: [api.read, api.decide]}\n"), func(id string) {
 		o.signal(id, "approve", map[string]string{"call": "1.1", "by": "robot"})
 	})
-	ana.is("decide", "manage", "read", "run")
+	ana.is("author", "decide", "manage", "read", "run")
 	ben := caller{server, p.token("ben", "")}
 	ben.is("decide", "read")
 	decision := map[string]any{"call": asked.Call, "answer": "approve", "digest": asked.Digest}
@@ -131,7 +131,7 @@ func TestIdentity_DisabledPerson(t *testing.T) {
 	server := o.serve(p.bound(o.tenant, nil), clientSecret)
 	o.install("tenant.yaml", p.people(o.tenant, "author", ""), o.trusting)
 	ana := caller{server, p.token("ana", "")}
-	ana.is("read", "run")
+	ana.is("author", "read", "run")
 	started, body := ana.send(http.MethodPost, "/v1/sessions", map[string]any{"id": "s1", "document": writer()})
 	require.Equal(t, http.StatusCreated, started.StatusCode, string(body))
 	ana.waits("s1")

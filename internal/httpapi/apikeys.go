@@ -29,7 +29,7 @@ type keyRequest struct {
 	Body struct {
 		Name      string     `json:"name,omitempty" maxLength:"200" doc:"What the key is for"`
 		Principal string     `json:"principal,omitempty" maxLength:"200" doc:"The principal as whom the key acts; default: that of the credential"`
-		Scopes    []string   `json:"scopes,omitempty" maxItems:"10" doc:"What the key allows: read, run, decide, manage; default: read and run"`
+		Scopes    []string   `json:"scopes,omitempty" maxItems:"10" doc:"What the key allows: read, run, decide, author, manage; default: read and run"`
 		ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When the key ends; default: when it is revoked"`
 	} `nameHint:"CreateAPIKey"`
 }

@@ -6,14 +6,17 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // maxPreferred bounds how many seconds a client may ask to wait for a call.
@@ -105,6 +108,11 @@ func (a *API) callOf(ctx context.Context, asked Asked, tool string, input any) (
 // call starts a call as the principal of the credential and, if the client prefers that, waits for it.
 func (a *API) call(ctx context.Context, asked Asked, id string, input protocol.CallInput) (*callAnswer, error) {
 	tenant, who := callerOf(ctx)
+	if slices.Contains(toolname.Authoring(), input.Tool) {
+		if err := a.needs(ctx, apikey.ScopeAuthor); err != nil {
+			return nil, err
+		}
+	}
 	input.Tenant, input.Principal, input.Key = tenant, who, asked.Key
 	if token := exchangeOf(ctx).caller.embed; token != nil {
 		if id != "" {

@@ -122,6 +122,16 @@ func (a *API) authenticate(o operation) func(ctx huma.Context, next func(huma.Co
 	}
 }
 
+// needs returns an error unless the credential has one of some scopes, for what an operation's own scope does not cover.
+func (a *API) needs(ctx context.Context, scopes ...string) error {
+	c := exchangeOf(ctx).caller
+	if slices.ContainsFunc(scopes, c.allows) {
+		return nil
+	}
+	a.options.Observer.Refused(reasonScope)
+	return failed(http.StatusForbidden, c.lacks(scopes[0]))
+}
+
 // lacks returns the error of a credential without a scope.
 func (c caller) lacks(scope string) *jig.Error {
 	if c.kind == kindAPIKey {

@@ -1,9 +1,11 @@
 package httpapi_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +13,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
+	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -21,8 +24,15 @@ type documents = httpapi.Documents
 type library struct {
 	documents
 	httpapi.Calls
+	httpapi.Records
 
-	called protocol.CallInput
+	called    protocol.CallInput
+	simulated protocol.VerdictRequest
+}
+
+func (l *library) Simulate(_ context.Context, request protocol.VerdictRequest) (protocol.Verdict, error) {
+	l.simulated = request
+	return protocol.Verdict{Reasons: []string{}, Rules: []protocol.AppliedRule{}}, nil
 }
 
 func (l *library) Documents(context.Context, string, string) ([]protocol.DocumentState, error) {
@@ -48,7 +58,7 @@ func (l *library) StartCall(_ context.Context, input protocol.CallInput, _ strin
 func librarySite(t *testing.T) (*site, *library) {
 	t.Helper()
 	l := &library{}
-	return newSiteWith(t, func(o *httpapi.Options) { o.Engine.Documents, o.Engine.Calls = l, l }), l
+	return newSiteWith(t, func(o *httpapi.Options) { o.Engine.Documents, o.Engine.Calls, o.Engine.Records = l, l, l }), l
 }
 
 func TestDocuments_AreReadBackByVersion(t *testing.T) {
@@ -120,6 +130,52 @@ func TestDocuments_ChangeOnlyWhatWasSeen(t *testing.T) {
 		if c.tool != "" {
 			require.JSONEq(t, c.input, string(l.called.Input))
 			require.Equal(t, jig.Principal{ID: "ana", Claimed: true}, l.called.Principal)
+		}
+	}
+}
+
+// Documents are changed with the scope author alone, whichever operation makes the call.
+func TestDocuments_NeedTheScopeAuthor(t *testing.T) {
+	t.Parallel()
+	s, l := librarySite(t)
+	run, author := s.keys.add("acme", apikey.DefaultScopes()...), s.keys.add("acme", apikey.ScopeRead, apikey.ScopeRun, apikey.ScopeAuthor)
+	manage := s.keys.add("acme", apikey.ScopeRead, apikey.ScopeManage)
+	for _, c := range []struct{ method, path, body, tool string }{
+		{"POST", "/v1/documents", `{"documents":[{"path":"a.yaml","body":"x"}]}`, "catalog.put"},
+		{"POST", "/api/tools", `{"documents":[{"path":"a.yaml","body":"x"}]}`, "catalog.put"},
+		{"PUT", "/v1/documents/agent/new", `{"text":"x"}`, "catalog.put"},
+		{"DELETE", "/v1/documents/agent/tidy", "", "catalog.remove"},
+		{"POST", "/v1/documents/agent/tidy/restore", `{"version":"v1"}`, "catalog.put"},
+		{"POST", "/v1/tools/catalog.put/calls", `{"input":{}}`, "catalog.put"},
+		{"POST", "/api/tools/catalog.remove/test", `{"input":{}}`, "catalog.remove"},
+		{"POST", "/v1/calls", `{"name":"bundle.install"}`, "bundle.install"},
+		{"POST", "/v1/calls", `{"name":"bundle.remove"}`, "bundle.remove"},
+	} {
+		headers := []string{}
+		if c.path == "/v1/documents/agent/tidy" || c.path == "/v1/documents/agent/tidy/restore" {
+			headers = []string{"If-Match", "*"}
+		}
+		l.called, s.key = protocol.CallInput{}, run
+		answer, body := s.send(c.method, c.path, c.body, headers...)
+		require.Equal(t, "scope", problem(t, answer, body).Reason, c)
+		require.Contains(t, body, "author")
+		require.Empty(t, l.called.Tool)
+		s.key = author
+		answer, body = s.send(c.method, c.path, c.body, headers...)
+		require.Equal(t, http.StatusAccepted, answer.StatusCode, body)
+		require.Equal(t, c.tool, l.called.Tool)
+	}
+	for who, keys := range map[string][]string{"": {run, author, manage}, "ana": {run, author, manage}, "ben": {author, manage}} {
+		for _, s.key = range []string{run, author, manage} {
+			l.simulated = protocol.VerdictRequest{}
+			answer, body := s.send(http.MethodPost, "/v1/policies:simulate", `{"tool":"file.write","by":"`+who+`"}`)
+			if !slices.Contains(keys, s.key) {
+				require.Equal(t, "scope", problem(t, answer, body).Reason)
+				require.Empty(t, l.simulated)
+				continue
+			}
+			require.Equal(t, http.StatusOK, answer.StatusCode, body)
+			require.Equal(t, cmp.Or(who, "ana"), l.simulated.By)
 		}
 	}
 }

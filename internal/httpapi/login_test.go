@@ -192,7 +192,7 @@ func TestLogin_GoesToTheProviderAndBack(t *testing.T) {
 	require.Regexp(t, `^__Host-jig_login=[a-z2-7]{16}_[a-z2-7]{52}; Path=/; Max-Age=60(4800|4799); HttpOnly; Secure; SameSite=Lax$`, cookies[1].String())
 	answer, body := s.cookied(http.MethodGet, "/v1/me", "", cookies[1].Name+"="+cookies[1].Value)
 	require.Equal(t, http.StatusOK, answer.StatusCode, body)
-	for _, part := range []string{`"principal":"https://login.example.com#248"`, `"name":"Ana Ferreira"`, `"groups":["finance"]`, `"roles":["author"]`, `"kind":"login"`, `"scopes":["read","run"]`, `"expires_at"`} {
+	for _, part := range []string{`"principal":"https://login.example.com#248"`, `"name":"Ana Ferreira"`, `"groups":["finance"]`, `"roles":["author"]`, `"kind":"login"`, `"scopes":["author","read","run"]`, `"expires_at"`} {
 		require.Contains(t, body, part)
 	}
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -30,7 +31,7 @@ type simulateRequest struct {
 		Input    json.RawMessage `json:"input,omitempty" doc:"The arguments, which are filled with defaults and not validated"`
 		Document string          `json:"document,omitempty" doc:"The text of a policy document, which takes the place of the policy of the same name"`
 		Agent    string          `json:"agent,omitempty" maxLength:"200" doc:"The agent that makes the call; none for a call without a model"`
-		By       string          `json:"by,omitempty" maxLength:"200" doc:"The principal of the session. Default: the one of the credential"`
+		By       string          `json:"by,omitempty" maxLength:"200" doc:"The principal of the session; another one than that of the credential takes the scope author or manage. Default: the one of the credential"`
 	} `nameHint:"SimulateCall"`
 }
 
@@ -39,6 +40,11 @@ type simulateAnswer struct{ Body protocol.Verdict }
 func (a *API) simulateCall(ctx context.Context, in *simulateRequest) (*simulateAnswer, error) {
 	tenant, who := callerOf(ctx)
 	b := in.Body
+	if b.By != "" && b.By != who.ID {
+		if err := a.needs(ctx, apikey.ScopeAuthor, apikey.ScopeManage); err != nil {
+			return nil, err
+		}
+	}
 	v, err := a.options.Engine.Simulate(ctx, protocol.VerdictRequest{
 		Tenant: tenant, Document: b.Document, Tool: b.Tool, Input: b.Input, Agent: b.Agent, By: cmp.Or(b.By, who.ID),
 	})

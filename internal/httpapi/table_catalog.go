@@ -33,7 +33,7 @@ func (a *API) registerDocumentOperations() {
 		does: "List the current documents by kind and name",
 	}, a.listDocuments)
 	add(a, operation{
-		id: "register-documents", method: http.MethodPost, path: "/v1/documents", tag: tagDocuments, scope: apikey.ScopeRun, record: recordCall, also: running(),
+		id: "register-documents", method: http.MethodPost, path: "/v1/documents", tag: tagDocuments, scope: apikey.ScopeAuthor, record: recordCall, also: running(),
 		does: "Register documents, or new versions of them, all or none",
 		details: "This is a call of the tool catalog.put, under the same rules and approvals. With replaces, the call fails if another version became current " +
 			"in the meantime.",
@@ -44,14 +44,14 @@ func (a *API) registerDocumentOperations() {
 		does: "Get a document exactly as it was registered", fails: []int{404},
 	}, a.getDocument)
 	add(a, operation{
-		id: "change-document", method: http.MethodPut, path: "/v1/documents/{kind}/{name}", tag: tagDocuments, scope: apikey.ScopeRun, record: recordCall, also: running(),
+		id: "change-document", method: http.MethodPut, path: "/v1/documents/{kind}/{name}", tag: tagDocuments, scope: apikey.ScopeAuthor, record: recordCall, also: running(),
 		does: "Register a new version of a document, or a new document",
 		details: "This is a call of the tool catalog.put, under the same rules and approvals. If the document exists, If-Match is required; the call fails if " +
 			"another version becomes current before it runs.",
 		fails: []int{409, 412, 428},
 	}, a.changeDocument)
 	add(a, operation{
-		id: "remove-document", method: http.MethodDelete, path: "/v1/documents/{kind}/{name}", tag: tagDocuments, scope: apikey.ScopeRun, record: recordCall, also: running(),
+		id: "remove-document", method: http.MethodDelete, path: "/v1/documents/{kind}/{name}", tag: tagDocuments, scope: apikey.ScopeAuthor, record: recordCall, also: running(),
 		does:    "Take a document out of use",
 		details: "This is a call of the tool catalog.remove, under the same rules and approvals. All versions are kept. If-Match is required.",
 		fails:   []int{404, 409, 412, 428},
@@ -66,7 +66,7 @@ func (a *API) registerDocumentOperations() {
 		does: "Compare two versions of a document", fails: []int{404},
 	}, a.compareDocuments)
 	add(a, operation{
-		id: "restore-document", method: http.MethodPost, path: "/v1/documents/{kind}/{name}/restore", tag: tagDocuments, scope: apikey.ScopeRun, record: recordCall, also: running(),
+		id: "restore-document", method: http.MethodPost, path: "/v1/documents/{kind}/{name}/restore", tag: tagDocuments, scope: apikey.ScopeAuthor, record: recordCall, also: running(),
 		does:    "Make an earlier version of a document current again",
 		details: "This registers the text of that version, by a call of the tool catalog.put, after the same checks as for a new document.",
 		fails:   []int{404, 409, 412, 428},

@@ -51,5 +51,8 @@ const (
 	EnrolKey      = "tenants.enrol_key"
 )
 
+// Authoring lists the tools that change what is registered.
+func Authoring() []string { return []string{CatalogPut, CatalogRemove, BundleInstall, BundleRemove} }
+
 // SessionsRetry takes {session_id, may_have_happened?} and returns the session that retries the other one.
 const SessionsRetry = "sessions.retry"

@@ -19,12 +19,15 @@ const (
 	ScopeRun = "run"
 	// ScopeDecide allows deciding about calls that wait for approval. A key has it only if somebody asked for it.
 	ScopeDecide = "decide"
+	// ScopeAuthor allows registering, changing and removing documents and bundles, as far as approvals allow it. A key has it only if somebody
+	// asked for it.
+	ScopeAuthor = "author"
 	// ScopeManage allows creating and revoking API keys over HTTP.
 	ScopeManage = "manage"
 )
 
 // Scopes lists all scopes.
-func Scopes() []string { return []string{ScopeRead, ScopeRun, ScopeDecide, ScopeManage} }
+func Scopes() []string { return []string{ScopeRead, ScopeRun, ScopeDecide, ScopeAuthor, ScopeManage} }
 
 // DefaultScopes lists the scopes of a key that was created without naming any.
 func DefaultScopes() []string { return []string{ScopeRead, ScopeRun} }
