@@ -10,10 +10,9 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-// unsigned reports whether a call that people had to approve must not begin, because the signatures of their decisions do not suffice for what would
-// run. Where a key is demanded, votes and terms in the database prove nothing, because whoever can write there could change them: votes need
-// signatures, and the signatures must suffice both by the stored terms and by those that policy sets now. running is the call as it would run, with
-// its digest.
+// unsigned reports whether a call that people had to approve must not begin because the signatures of their decisions do not suffice. running is the
+// call as it would run, with its digest. Where a key is demanded, votes and terms in the database prove nothing: whoever can write there could change
+// them. So only signed votes count. They must suffice twice: by the stored terms, and by the terms that policy sets now.
 func (a *Activities) unsigned(ctx context.Context, session jig.Session, tool jig.Tool, running jig.Call) (bool, error) {
 	if running.Verdict != jig.VerdictAsk || running.Status != jig.CallReserved {
 		return false, nil

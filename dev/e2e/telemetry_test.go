@@ -198,8 +198,8 @@ func TestTraces_SessionWithAnApproval(t *testing.T) {
 	}
 }
 
-// Content is in the spans if the settings ask for it, as the conventions describe it. Sessions that no request with a trace has started have
-// traces of their own, and so do their children.
+// With the setting for it, spans have content, in the form that the conventions describe. A session has a trace of its own if the request that started
+// it had none, and so has each of its children.
 func TestTraces_ContentIfWanted(t *testing.T) {
 	t.Parallel()
 	to := newCollector(t)

@@ -65,8 +65,8 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error)
 	return &keyAnswer{Body: createdKey{created, text}}, err
 }
 
-// mayCreate returns an error if a caller must not create a key. A key allows no more than its creator's credential does, decides only as its
-// creator, and does not act as another person: whoever manages keys could otherwise approve what they have asked for themselves.
+// mayCreate returns an error if a caller must not create a key. A key allows no more than the credential that creates it. It decides
+// only as its creator, and it never acts as another person. Otherwise, whoever manages keys could approve their own requests.
 func (a *API) mayCreate(ctx context.Context, c caller, k apikey.Key) error {
 	for _, scope := range k.Scopes {
 		if !c.allows(scope) {

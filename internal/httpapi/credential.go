@@ -41,8 +41,8 @@ const (
 	kindEmbed       = "embed_token"
 )
 
-// caller describes for whom a request acts, by its credential and by the tenant's document. It is made in one place,
-// by [API.credential], and nothing of it comes from the rest of the request.
+// caller describes for whom a request acts. Only [API.credential] makes it, from the credential and the tenant's document. The rest of the request
+// has no influence on it.
 type caller struct {
 	kind string
 	// id identifies the credential in the log, and label says what its owner uses it for.

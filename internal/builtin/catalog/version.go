@@ -47,8 +47,8 @@ func (o Options) unchanged(shelf *bundle.Shelf, list []expected) error {
 	return nil
 }
 
-// shown returns the state of the documents on which a call may act. People who approved the call have seen that state. For other calls it is the
-// present one if it is what the call expects, and any state if the call expects nothing.
+// shown returns the state of the documents on which a call may act. A call that people approved may act only on the state that they saw. A call that
+// expects a state may act on that one, and it must be the present one. Any other call may act on every state: "".
 func (o Options) shown(ctx context.Context, inv jig.Invocation, keys []bundle.Key, list []expected) (string, error) {
 	if inv.Precondition != "" || len(list) == 0 {
 		return inv.Precondition, nil
