@@ -127,6 +127,32 @@ func TestAskRateLimits_Sessions(t *testing.T) {
 	require.Zero(t, ask(third))
 }
 
+// Behind a hundred others, a place in the queue is told by tickets, which each bucket counts by itself.
+func TestAskRateLimits_LongQueues(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ask := func(session, key string) string {
+		limit := hourly(key, 1)
+		limit.Sessions, limit.MaxWait = true, 1000*time.Hour
+		answer, err := w.AskRateLimits(t.Context(), ratelimit.Request{Tenant: w.tenant, SessionID: session, Claims: []ratelimit.Claim{limit}})
+		require.NoError(t, err)
+		return answer.Why
+	}
+	var waiting []string
+	for range 121 {
+		waiting = append(waiting, storetest.Session(t, w.DB, w.tenant).ID)
+		for _, key := range []string{"a", "b"} {
+			ask(waiting[len(waiting)-1], key)
+		}
+	}
+	last := storetest.Session(t, w.DB, w.tenant).ID
+	require.Contains(t, ask(last, "a"), ", 120 waiting before this one", "the first session began at once")
+	require.Contains(t, ask(last, "b"), ", 120 waiting before this one")
+	require.Contains(t, ask(waiting[110], "a"), ", 109 waiting before this one", "it keeps its place")
+	w.change(t, "update rate_calls set state = 'over' where key = 'a' and session_id = any($1)", waiting[1:31])
+	require.Contains(t, ask(last, "a"), ", 90 waiting before this one")
+}
+
 // Calls that were canceled while they waited, and calls that nobody asks for any more, do not hold up others.
 func TestAskRateLimits_OnlyOpenCallsCount(t *testing.T) {
 	t.Parallel()

@@ -20,25 +20,34 @@ where r.tenant_id = $1 and r.state = 'running' and (r.document, r.limit_name, r.
 
 -- name: RateStates
 -- The state of locked buckets for the call $6 of the session $5 (empty for the start of the session), in the order of the buckets. Of the calls and
--- sessions that wait, those near the front are counted only if they are open. That many calls wait in front of the others does not matter so exactly.
-select b.next_at, clock_timestamp() as now, s.running, coalesce(own.state = 'waiting', false) as queued, coalesce(own.state = 'running', false) as runs,
-    first.since, case when s.ahead > 100 then s.ahead else (
+-- sessions that wait, those near the front are counted only if they are open. Behind a hundred others, the difference of the tickets is exact enough, and
+-- costs the same however many wait.
+select b.next_at, clock_timestamp() as now, s.running, own.ticket is not null as queued, own.runs, first.since,
+    case when s.near > 100 then greatest(s.near, coalesce(own.ticket, s.last_ticket + 1) - s.first_ticket) else (
         select count(*) from rate_calls w
         left join calls c on c.tenant_id = $1 and c.session_id = w.session_id and c.call_id = w.call_id
         join sessions s on s.tenant_id = $1 and s.session_id = w.session_id
-        where case w.call_id when '' then s.status = 'working' else c.status in ('reserved', 'executing') end and w.tenant_id = $1 and w.document = q.document and w.limit_name = q.limit_name and w.key = q.key and w.state = 'waiting'
-            and w.until > clock_timestamp() and (own.n is null or own.state <> 'waiting' or w.n < own.n)
+        where case w.call_id when '' then s.status = 'working' else c.status in ('reserved', 'executing') end
+            and w.tenant_id = $1 and w.document = q.document and w.limit_name = q.limit_name and w.key = q.key
+            and w.state = 'waiting' and w.until > clock_timestamp() and (own.ticket is null or w.n < own.ticket)
     ) end as ahead
 from unnest($2::text[], $3::text[], $4::text[]) with ordinality as q(document, limit_name, key, nth)
 join rate_buckets b on b.tenant_id = $1 and b.document = q.document and b.limit_name = q.limit_name and b.key = q.key
-left join rate_calls own on own.tenant_id = $1 and own.session_id = $5 and own.call_id = $6 and own.document = q.document
-    and own.limit_name = q.limit_name and own.key = q.key
+left join rate_calls r on r.tenant_id = $1 and r.session_id = $5 and r.call_id = $6 and r.document = q.document
+    and r.limit_name = q.limit_name and r.key = q.key
+cross join lateral (select case r.state when 'waiting' then r.n end as ticket, coalesce(r.state = 'running', false) as runs) own
 cross join (select min(w.since) as since from rate_calls w
     where w.tenant_id = $1 and w.session_id = $5 and w.call_id = $6 and w.state = 'waiting') first
 cross join lateral (select
     (select count(*) from (select from rate_calls w
         where w.tenant_id = $1 and w.document = q.document and w.limit_name = q.limit_name and w.key = q.key and w.state = 'waiting'
-            and w.until > clock_timestamp() and (own.n is null or own.state <> 'waiting' or w.n < own.n) limit 10000) w) as ahead,
+            and w.until > clock_timestamp() and (own.ticket is null or w.n < own.ticket) order by w.n limit 101) w) as near,
+    (select w.n from rate_calls w
+        where w.tenant_id = $1 and w.document = q.document and w.limit_name = q.limit_name and w.key = q.key and w.state = 'waiting'
+            and w.until > clock_timestamp() order by w.n limit 1) as first_ticket,
+    (select w.n from rate_calls w
+        where w.tenant_id = $1 and w.document = q.document and w.limit_name = q.limit_name and w.key = q.key and w.state = 'waiting'
+        order by w.n desc limit 1) as last_ticket,
     (select count(*) from rate_calls r
         where r.tenant_id = $1 and r.document = q.document and r.limit_name = q.limit_name and r.key = q.key and r.state = 'running'
             and (r.session_id, r.call_id) <> ($5, $6)) as running) s
@@ -62,9 +71,12 @@ on conflict (tenant_id, session_id, call_id, document, limit_name, key) do updat
     state = excluded.state, fence = excluded.fence, reason = '', since = excluded.since, until = excluded.until
 
 -- name: RateCallsWait
--- Keeps a call's places in queues. A call that begins to wait gets the last place.
-insert into rate_calls as r (tenant_id, session_id, call_id, document, limit_name, key, state, reason, until)
-select $1, $2, $3, q.document, q.limit_name, q.key, 'waiting', $7, clock_timestamp() + make_interval(secs => $8)
+-- Keeps a call's places in queues. A call that begins to wait gets the last place; the bucket is locked, so nobody else takes its ticket.
+insert into rate_calls as r (tenant_id, session_id, call_id, document, limit_name, key, n, state, reason, until)
+select $1, $2, $3, q.document, q.limit_name, q.key, 1 + coalesce((select w.n from rate_calls w
+        where w.tenant_id = $1 and w.document = q.document and w.limit_name = q.limit_name and w.key = q.key and w.state = 'waiting'
+        order by w.n desc limit 1), 0),
+    'waiting', $7, clock_timestamp() + make_interval(secs => $8)
 from unnest($4::text[], $5::text[], $6::text[]) as q(document, limit_name, key)
 on conflict (tenant_id, session_id, call_id, document, limit_name, key) do update set
     n = case r.state when 'waiting' then r.n else excluded.n end, since = case r.state when 'waiting' then r.since else excluded.since end,
