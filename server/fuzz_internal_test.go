@@ -129,7 +129,11 @@ type broken struct {
 
 // base returns a valid request of an operation.
 func (f *fuzz) base(op *selfcheck.Operation) *broken {
-	b := &broken{method: op.Method, path: strings.NewReplacer("{tool}", "todo.write", "{kind}", "agent", "{name}", f.ids["document"]).Replace(op.Path)}
+	tool := "todo.write"
+	if strings.HasPrefix(op.Path, "/api/tools/") { // its document, too
+		tool = f.ids["tool"]
+	}
+	b := &broken{method: op.Method, path: strings.NewReplacer("{tool}", tool, "{kind}", "agent", "{name}", f.ids["document"]).Replace(op.Path)}
 	for kind, id := range f.ids {
 		b.path = strings.ReplaceAll(b.path, "{"+kind+"}", id)
 	}

@@ -113,6 +113,10 @@ func (r *rig) furnish(t *testing.T, tenant string) map[string]string {
 		Tenant: tenant, ID: ids["grant"], Tool: "file.write", When: "true", MaxUses: 1_000, ExpiresAt: time.Now().Add(time.Hour).UTC(), By: []string{"ben"},
 		SessionID: ids["session"], Call: "1.1", CreatedAt: time.Now().UTC(),
 	}))
+	ids["tool"] = "own.act_" + strings.ToLower(rand.Text())[:12]
+	made, problems := spec.Load("act.yaml", []byte("kind: composition\nname: "+ids["tool"]+"\nsteps: [{id: a, tool: todo.write, input: {items: []}}]\n"))
+	require.NoError(t, problems.OrNil())
+	require.NoError(t, r.worker.PutDocument(t.Context(), tenant, "spec", made.Name, made.Version, made.Body))
 	ids["type"] = "note_" + strings.ToLower(rand.Text())[:12]
 	kind, problems := spec.Load("note.yaml", []byte("kind: entity_type\nname: "+ids["type"]+"\nfields: [{name: n, type: number, task: n}]\ntasks: [{id: n, compute: \"1\"}]\n"))
 	require.NoError(t, problems.OrNil())

@@ -3,24 +3,27 @@ package httpapi
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
 )
 
 // alias is a second address of an operation. Both paths may contain {tool}, which then stands for the same name.
-type alias struct{ method, path, toMethod, toPath string }
+type alias struct{ id, method, path, toMethod, toPath string }
 
 // aliases are the addresses that clients of other tool catalogs use. A reload only reads, because a registered document takes effect at once.
 func aliases() []alias {
 	const spec = "/v1/documents/spec/{tool}"
 	return []alias{
-		{http.MethodGet, "/api/tools", http.MethodGet, "/v1/tools"},
-		{http.MethodPost, "/api/tools", http.MethodPost, "/v1/documents"},
-		{http.MethodGet, "/api/tools/{tool}", http.MethodGet, "/v1/tools/{tool}"},
-		{http.MethodPatch, "/api/tools/{tool}", http.MethodPut, spec},
-		{http.MethodDelete, "/api/tools/{tool}", http.MethodDelete, spec},
-		{http.MethodGet, "/api/tools/{tool}/versions", http.MethodGet, spec + "/versions"},
-		{http.MethodPost, "/api/tools/{tool}/test", http.MethodPost, "/v1/tools/{tool}/calls"},
-		{http.MethodPost, "/admin/reload-catalog", http.MethodGet, "/v1/tools"},
+		{"api-list-tools", http.MethodGet, "/api/tools", http.MethodGet, "/v1/tools"},
+		{"api-register-tools", http.MethodPost, "/api/tools", http.MethodPost, "/v1/documents"},
+		{"api-get-tool", http.MethodGet, "/api/tools/{tool}", http.MethodGet, "/v1/tools/{tool}"},
+		{"api-change-tool", http.MethodPatch, "/api/tools/{tool}", http.MethodPut, spec},
+		{"api-remove-tool", http.MethodDelete, "/api/tools/{tool}", http.MethodDelete, spec},
+		{"api-list-tool-versions", http.MethodGet, "/api/tools/{tool}/versions", http.MethodGet, spec + "/versions"},
+		{"api-test-tool", http.MethodPost, "/api/tools/{tool}/test", http.MethodPost, "/v1/tools/{tool}/calls"},
+		{"reload-catalog", http.MethodPost, "/admin/reload-catalog", http.MethodGet, "/v1/tools"},
 	}
 }
 
@@ -37,5 +40,23 @@ func (a *API) serveAliases() {
 			}
 			a.mux.ServeHTTP(w, r)
 		})
+	}
+}
+
+// describeAliases adds the aliases to the OpenAPI document, each with what its operation takes and answers.
+func (a *API) describeAliases() {
+	document := a.huma.OpenAPI()
+	tool := document.Paths["/v1/tools/{tool}"].Get.Parameters
+	for _, other := range aliases() {
+		_, pattern := a.mux.Handler(&http.Request{Method: other.toMethod, URL: &url.URL{Path: strings.ReplaceAll(other.toPath, "{tool}", "x")}})
+		_, path, _ := strings.Cut(pattern, " ")
+		described := *methods(document.Paths[path])[other.toMethod]
+		described.Summary, described.Description = "The same as "+described.OperationID, "An address that clients of other tool catalogs use."
+		described.OperationID, described.Method, described.Path, described.Tags = other.id, other.method, other.path, []string{tagAliases}
+		described.Parameters = slices.DeleteFunc(slices.Clone(described.Parameters), func(p *huma.Param) bool { return p.In == "path" })
+		if strings.Contains(other.path, "{tool}") {
+			described.Parameters = append(slices.Clone(tool), described.Parameters...)
+		}
+		document.AddOperation(&described)
 	}
 }

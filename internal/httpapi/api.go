@@ -88,6 +88,7 @@ func New(o Options) *API {
 	replaceErrors()
 	a.huma = humago.New(a.mux, settings())
 	a.register()
+	a.describeAliases()
 	a.serveDocument()
 	a.serveAliases()
 	a.serveLogins()

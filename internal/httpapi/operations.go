@@ -56,6 +56,7 @@ const (
 	tagOperate   = "Operations"
 	tagSchedules = "Schedules"
 	tagIdentity  = "Identity"
+	tagAliases   = "Aliases"
 )
 
 // register adds all operations.
@@ -108,9 +109,7 @@ func add[I, O any](a *API, o operation, do func(ctx context.Context, in *I) (*O,
 
 // describeAlso adds the other statuses of success, which have the same body as the usual one.
 func describeAlso(path *huma.PathItem, o operation) {
-	described := map[string]*huma.Operation{
-		http.MethodGet: path.Get, http.MethodPost: path.Post, http.MethodPut: path.Put, http.MethodPatch: path.Patch, http.MethodDelete: path.Delete,
-	}[o.method]
+	described := methods(path)[o.method]
 	usual := described.Responses[statusText(o.status)]
 	for status, description := range o.also {
 		other := &huma.Response{Description: description}
@@ -118,6 +117,13 @@ func describeAlso(path *huma.PathItem, o operation) {
 			other.Content, other.Headers = usual.Content, usual.Headers
 		}
 		described.Responses[statusText(status)] = other
+	}
+}
+
+// methods returns the operations of a path by method.
+func methods(path *huma.PathItem) map[string]*huma.Operation {
+	return map[string]*huma.Operation{
+		http.MethodGet: path.Get, http.MethodPost: path.Post, http.MethodPut: path.Put, http.MethodPatch: path.Patch, http.MethodDelete: path.Delete,
 	}
 }
 
