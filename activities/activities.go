@@ -119,8 +119,8 @@ func temporalError(err error) error {
 	}
 	e := jig.AsError(err)
 	category := temporal.ApplicationErrorCategoryUnspecified
-	if !e.Code.Retryable() {
-		category = temporal.ApplicationErrorCategoryBenign // the error is an answer for the caller; the worker need not log it
+	if !e.Code.Retryable() || e.Code == jig.CodeCanceled {
+		category = temporal.ApplicationErrorCategoryBenign // the caller expects such an error; the worker need not log it
 	}
 	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
 		Category:       category,
