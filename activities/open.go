@@ -131,7 +131,9 @@ func (a *Activities) agentOf(ctx context.Context, tenant string, start protocol.
 		err = jig.Errorf(jig.CodeInvalidInput, "no agent given").WithField("agent").WithHint("give an agent's name or its document")
 	case start.Document == "":
 		name = start.Agent
-		body, err = a.store.Document(ctx, tenant, documentAgent, start.Agent)
+		if body, err = a.store.Document(ctx, tenant, documentAgent, start.Agent); jig.CodeOf(err) == jig.CodeNotFound {
+			err = jig.AsError(err).WithField("agent")
+		}
 	}
 	if err != nil {
 		return jig.Agent{}, err

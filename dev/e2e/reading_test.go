@@ -131,8 +131,10 @@ func TestStartsThatCannotWork(t *testing.T) {
 			require.ErrorContains(t, err, "not found")
 		})
 	}
-	var none struct{ SessionID string }
+	var refused struct{ Error struct{ Code, Field string } }
 	got := d.jig("run", "nosuchagent", "--output", "json")
 	require.Empty(t, got.out)
-	require.NoError(t, json.Unmarshal([]byte(got.err), &none), "the error is one JSON document")
+	require.NoError(t, json.Unmarshal([]byte(got.err), &refused), "the error is one JSON document")
+	require.Equal(t, string(jig.CodeNotFound), refused.Error.Code)
+	require.Equal(t, "agent", refused.Error.Field)
 }
