@@ -154,7 +154,7 @@ func arrows() map[string][]string {
 		"client": {".", "internal/audit", "internal/cache", "internal/duration", "internal/protocol"},
 		"starter": {
 			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
-			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/suggest",
+			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/suggest", "internal/tenancy",
 			"internal/scaffold", "internal/toolname", "spec",
 		},
 		// New projects. The project itself is a program like those of users.

@@ -96,7 +96,9 @@ type TenantKey struct {
 	// RelyingParty and Origins say where a passkey may be used.
 	RelyingParty string   `json:"rp_id,omitempty" spec:"min=1,max=253" jsonschema:"For webauthn: the id of the relying party for which the passkey was made, e.g. jig.example.com."`
 	Origins      []string `json:"origins,omitempty" spec:"min=1,max=10" jsonschema:"For webauthn: the addresses at which the passkey may be used, e.g. https://jig.example.com."`
-	SecretEnv    string   `json:"secret_env,omitempty" spec:"form=secret" jsonschema:"For hmac-sha256: the worker's environment variable with the secret of at least 32 bytes; its name starts with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
+	// Disabled means that signatures of the key do not count.
+	Disabled  bool   `json:"disabled,omitempty" jsonschema:"true refuses signatures of the key, within a second, those of earlier decisions included."`
+	SecretEnv string `json:"secret_env,omitempty" spec:"form=secret" jsonschema:"For hmac-sha256: the worker's environment variable with the secret of at least 32 bytes; its name starts with JIG_SECRET_ and the tenant, e.g. JIG_SECRET_ACME__."`
 }
 
 // Public returns the bytes of the public key of an Ed25519 key or a passkey. The error is INVALID_INPUT.

@@ -40,15 +40,30 @@ func AddTenantKey(document string, body []byte, key TenantKey) ([]byte, error) {
 		}
 		return nil, jig.Errorf(jig.CodeConflict, "the tenant has another key with the id %s", key.ID).WithField("id").WithHint("choose another id")
 	}
+	root, err := rootOf(body)
+	if err != nil {
+		return nil, err
+	}
+	appendKey(root.Content[0], key)
+	before.Keys = append(before.Keys, key)
+	return rewritten(document, root, before)
+}
+
+// rootOf returns the YAML tree of a document, with its comments.
+func rootOf(body []byte) (*yaml.Node, error) {
 	var root yaml.Node
 	if err := yaml.Load(plainJSON(body), &root); err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the document cannot be read: %w", err)
 	}
-	appendKey(root.Content[0], key)
+	return &root, nil
+}
+
+// rewritten writes a changed tree of a tenant's document, which must say what is wanted and nothing else.
+func rewritten(document string, root *yaml.Node, want Tenant) ([]byte, error) {
 	var out bytes.Buffer
 	writer, err := yaml.NewDumper(&out, yaml.WithIndent(2))
 	if err == nil {
-		err = writer.Dump(&root)
+		err = writer.Dump(root)
 	}
 	if err == nil {
 		err = writer.Close()
@@ -56,21 +71,18 @@ func AddTenantKey(document string, body []byte, key TenantKey) ([]byte, error) {
 	if err != nil {
 		return nil, jig.Errorf(jig.CodeInternal, "writing the document: %w", err)
 	}
-	after, err := LoadTenant(document, out.Bytes())
+	got, err := LoadTenant(document, out.Bytes())
 	if err != nil {
 		return nil, err
 	}
-	if before.Keys = append(before.Keys, key); !reflect.DeepEqual(before, after) {
-		return nil, jig.Errorf(jig.CodeInternal, "adding the key would change other parts of the document").WithHint("add the key to the document by hand")
+	if !reflect.DeepEqual(want, got) {
+		return nil, jig.Errorf(jig.CodeInternal, "the change would alter other parts of the document").WithHint("change the document by hand")
 	}
 	return out.Bytes(), nil
 }
 
 // appendKey adds a key to the list of keys of a document, which is a mapping.
 func appendKey(document *yaml.Node, key TenantKey) {
-	text := func(value string) *yaml.Node {
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
-	}
 	entry := &yaml.Node{Kind: yaml.MappingNode}
 	for _, member := range [][2]string{
 		{"id", key.ID}, {"algorithm", key.Algorithm}, {"principal", key.Principal}, {"public_key", key.PublicKey}, {"rp_id", key.RelyingParty},
@@ -86,11 +98,29 @@ func appendKey(document *yaml.Node, key TenantKey) {
 		}
 		entry.Content = append(entry.Content, text("origins"), origins)
 	}
-	for i := 0; i+1 < len(document.Content); i += 2 {
-		if list := document.Content[i+1]; document.Content[i].Value == "keys" && list.Kind == yaml.SequenceNode {
-			list.Content = append(list.Content, entry)
-			return
+	appendTo(document, "keys", entry)
+}
+
+// text returns a node for a text.
+func text(value string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
+}
+
+// listIn returns a list that is a member of a mapping; nil if there is none.
+func listIn(mapping *yaml.Node, member string) *yaml.Node {
+	for i := 0; i+1 < len(mapping.Content); i += 2 {
+		if list := mapping.Content[i+1]; mapping.Content[i].Value == member && list.Kind == yaml.SequenceNode {
+			return list
 		}
 	}
-	document.Content = append(document.Content, text("keys"), &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{entry}})
+	return nil
+}
+
+// appendTo adds an entry to a list that is a member of a mapping, and the list if needed.
+func appendTo(mapping *yaml.Node, member string, entry *yaml.Node) {
+	if list := listIn(mapping, member); list != nil {
+		list.Content = append(list.Content, entry)
+		return
+	}
+	mapping.Content = append(mapping.Content, text(member), &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{entry}})
 }

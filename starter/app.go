@@ -169,7 +169,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	section(root, "Write and register documents:", a.initCommand(), a.validateCommand(), a.explainCommand(), a.catalogCommand(), a.bundleCommand(),
 		a.policyCommand())
 	section(root, "Log in:", a.loginCommand(), a.logoutCommand(), a.whoamiCommand())
-	section(root, "Operate:", a.pauseCommand(), a.resumeCommand(), a.auditCommand(), a.usageCommand())
+	section(root, "Operate:", a.pauseCommand(), a.resumeCommand(), a.peopleCommand(), a.auditCommand(), a.usageCommand())
 	if a.processes != nil {
 		section(root, processesTitle, a.processes(Shell{a})...)
 	}

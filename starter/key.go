@@ -34,9 +34,9 @@ const maxPrincipal = 128
 func (a *app) keyCommand() *cobra.Command {
 	return group(&cobra.Command{
 		Use:     "key",
-		Short:   "Create and enrol keys that sign decisions",
+		Short:   "Create, enrol and disable keys that sign decisions",
 		Example: `  jig key new --principal ana --out ana.key`,
-	}, a.keyNewCommand(), a.keyEnrolCommand())
+	}, a.keyNewCommand(), a.keyEnrolCommand(), a.disableCommand("key", true), a.disableCommand("key", false))
 }
 
 func (a *app) keyEnrolCommand() *cobra.Command {

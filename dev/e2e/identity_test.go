@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/dev/internal/port"
 	"github.com/jig-run/jig/internal/identity/openid"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -156,6 +157,39 @@ func TestIdentity_DisabledPerson(t *testing.T) {
 	ruled := o.decided(o.tenant+".s1", jig.Decision{Call: "1.1", By: "ana", Answer: jig.AnswerApprove})
 	require.Equal(t, jig.DecisionRefused, ruled.Outcome)
 	require.Contains(t, ruled.Reason, "disabled")
+}
+
+// Owners disable and enable a person with a call. All servers heed it within a second, and list who is disabled.
+func TestIdentity_OwnersDisablePeople(t *testing.T) {
+	t.Parallel()
+	o, p, one, two := loginOffice(t)
+	o.install("tenant.yaml", p.people(o.tenant, "owner", "  - {id: ben, logins: [{issuer: \""+p.url+"\", subject: ben}], permissions: [api.read]}\n"), o.trusting)
+	ana := caller{one, p.token("ana", "")}
+	ana.is("author", "decide", "manage", "read", "run")
+	ben := p.token("ben", "")
+	caller{two, ben}.is("read")
+	for _, disabled := range []bool{true, false} {
+		path, status := "/v1/people:disable", http.StatusForbidden
+		if !disabled {
+			path, status = "/v1/people:enable", http.StatusOK
+		}
+		answer, body := ana.send(http.MethodPost, path, map[string]any{"person": "ben"})
+		require.Equal(t, http.StatusAccepted, answer.StatusCode, string(body))
+		var call protocol.CallResult
+		require.NoError(t, json.Unmarshal(body, &call))
+		ana.waits(call.SessionID)
+		o.signal(call.SessionID, "approve", map[string]string{"call": "1.1", "by": "robot"})
+		for _, server := range []*replica{one, two} {
+			require.True(t, eventually(t.Context(), patience, func() bool {
+				answer, _ := caller{server, ben}.send(http.MethodGet, "/v1/me", nil)
+				return answer.StatusCode == status
+			}))
+		}
+		_, body = caller{two, ana.key}.send(http.MethodGet, "/v1/people", nil)
+		require.Contains(t, string(body), fmt.Sprintf(`"principal":"ben","disabled":%t`, disabled))
+	}
+	answer, body := caller{two, ben}.send(http.MethodPost, "/v1/people:disable", map[string]any{"person": "ana"})
+	require.Equal(t, http.StatusForbidden, answer.StatusCode, string(body))
 }
 
 const identityPage = "docs/identity.md"

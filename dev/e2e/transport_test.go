@@ -143,6 +143,9 @@ func (c *clerk) work() {
 	c.does(0, "audit", "list", "--session", "one-NAME")
 	c.does(0, "audit", "export")
 	c.does(0, "usage")
+	c.does(0, "people", "list")
+	c.does(3, "key", "disable", "nothing-NAME", "--id", "seven-NAME", "--no-wait")
+	c.does(0, "deny", "seven-NAME", "1.1", "--reason", "no such key")
 	c.does(1, "status", "ent_none")
 
 	c.does(0, "schedule", "create", "s-NAME", "--tool", "file.list", "--input", "path=.", "--every", "24h", "--paused")

@@ -150,6 +150,9 @@ func TestDocuments_NeedTheScopeAuthor(t *testing.T) {
 		{"POST", "/api/tools/catalog.remove/test", `{"input":{}}`, "catalog.remove"},
 		{"POST", "/v1/calls", `{"name":"bundle.install"}`, "bundle.install"},
 		{"POST", "/v1/calls", `{"name":"bundle.remove"}`, "bundle.remove"},
+		{"POST", "/v1/people:disable", `{"person":"ben"}`, "tenants.set_disabled"},
+		{"POST", "/v1/people:enable", `{"person":"ben"}`, "tenants.set_disabled"},
+		{"POST", "/v1/tools/tenants.set_disabled/calls", `{"input":{}}`, "tenants.set_disabled"},
 	} {
 		headers := []string{}
 		if c.path == "/v1/documents/agent/tidy" || c.path == "/v1/documents/agent/tidy/restore" {

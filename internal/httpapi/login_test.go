@@ -60,7 +60,7 @@ func TestProtectedResource(t *testing.T) {
 	}
 	answer, body := s.with("/.well-known/oauth-protected-resource?tenant=umbrella")
 	require.Equal(t, http.StatusNotFound, answer.StatusCode)
-	require.Equal(t, jig.CodeNotFound, problem(t, answer, body).Code)
+	require.Equal(t, "NOT_FOUND", problem(t, answer, body).Code)
 	answer, body = newLoginSite(t, func(o *httpapi.Options) { o.Providers = nil }).with("/.well-known/oauth-protected-resource")
 	require.Contains(t, problem(t, answer, body).Hint, "JIG_OIDC_FILE")
 }

@@ -95,6 +95,25 @@ func TestDisabled_EndsEverything(t *testing.T) {
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 }
 
+func TestPeople(t *testing.T) {
+	t.Parallel()
+	s, library := librarySite(t)
+	s.tenants.change(func(all *tenancy.Settings) {
+		all.Directory = tenancy.Directory{People: []tenancy.DirectoryPerson{{Principal: "ben", Disabled: true}}}
+	})
+	_, body := s.send(http.MethodGet, "/v1/people", "")
+	require.Contains(t, body, `"principal":"ben","disabled":true`)
+
+	for path, input := range map[string]string{
+		"/v1/people:disable": `{"person":"ben","disabled":true}`, "/v1/people:enable": `{"person":"ben","disabled":false}`,
+	} {
+		answer, body := s.send(http.MethodPost, path, `{"person":"ben"}`)
+		require.Contains(t, []int{http.StatusOK, http.StatusAccepted}, answer.StatusCode, body)
+		require.Equal(t, "tenants.set_disabled", library.called.Tool)
+		require.JSONEq(t, input, string(library.called.Input))
+	}
+}
+
 // A stream ends with the token that it was opened with.
 func TestStream_EndsWithItsToken(t *testing.T) {
 	t.Parallel()

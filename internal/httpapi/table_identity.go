@@ -28,6 +28,19 @@ func (a *API) registerIdentity() {
 		fails: []int{404},
 	}, a.revokeKey)
 	add(a, operation{
+		id: "list-people", method: http.MethodGet, path: "/v1/people", tag: tagIdentity, scope: apikey.ScopeRead,
+		does: "List the people, the groups and the keys that the tenant's document knows, by name",
+	}, a.listPeople)
+	const disables = "This is a call of the tool tenants.set_disabled, under the same rules and approvals. It takes effect within a second."
+	add(a, operation{
+		id: "disable-person", method: http.MethodPost, path: "/v1/people:disable", tag: tagIdentity, scope: apikey.ScopeAuthor, record: recordCall, also: running(),
+		does: "Refuse everything that a person asks for, or every signature of a key", details: disables, fails: []int{409},
+	}, a.disable)
+	add(a, operation{
+		id: "enable-person", method: http.MethodPost, path: "/v1/people:enable", tag: tagIdentity, scope: apikey.ScopeAuthor, record: recordCall, also: running(),
+		does: "Let a disabled person act again, or a disabled key sign", details: disables, fails: []int{409},
+	}, a.enable)
+	add(a, operation{
 		id: "list-embed-tokens", method: http.MethodGet, path: "/v1/embed-tokens", tag: tagIdentity, scope: apikey.ScopeRead,
 		does: "List the embed tokens, the oldest first, including those that ended within a week",
 	}, a.listEmbeds)

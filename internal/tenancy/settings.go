@@ -40,7 +40,9 @@ type Settings struct {
 	People []jig.Principal
 	// Disabled lists the principals that must not act.
 	Disabled []string
-	Roles    []Role
+	// Directory lists everybody and every key, those that are disabled included.
+	Directory Directory
+	Roles     []Role
 	// Logins are the people of the document by how identity providers name them, and LoginGroups maps groups of identity providers.
 	Logins      map[Login]string
 	LoginGroups []LoginGroup

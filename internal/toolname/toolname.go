@@ -49,10 +49,13 @@ const (
 	CatalogRemove = "catalog.remove"
 	GrantsCreate  = "grants.create"
 	EnrolKey      = "tenants.enrol_key"
+	SetDisabled   = "tenants.set_disabled"
 )
 
 // Authoring lists the tools that change what is registered.
-func Authoring() []string { return []string{CatalogPut, CatalogRemove, BundleInstall, BundleRemove} }
+func Authoring() []string {
+	return []string{CatalogPut, CatalogRemove, BundleInstall, BundleRemove, SetDisabled}
+}
 
 // SessionsRetry takes {session_id, may_have_happened?} and returns the session that retries the other one.
 const SessionsRetry = "sessions.retry"

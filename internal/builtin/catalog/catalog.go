@@ -108,7 +108,12 @@ func Tools(o Options) []tools.Tool {
 	enrol.Name, enrol.Permission = EnrolTool, jig.PermissionWrite
 	enrol.Description = "Lets a key sign for the principal of the call, by adding it to the tenant's document. The token proves that the principal holds the key. " +
 		"Somebody else must approve it, who makes sure that it is the principal who asks. Returns the key's id and the document's version."
+	disable := contract
+	disable.Name, disable.Permission = DisableTool, jig.PermissionWrite
+	disable.Description = "Disables a person or a key of the tenant, or enables them again, by changing the tenant's document. Within a second, servers and workers " +
+		"refuse everything that a disabled person asks for, and every signature of a disabled key. Returns the document's version."
 	return []tools.Tool{
+		tools.New(disable, o.setDisabled, tools.WithPreview(o.previewDisable)),
 		tools.New(enrol, o.enrol, tools.WithPreview(o.previewEnrol)),
 		tools.New(put, o.put, tools.WithPreview(o.preview)),
 		tools.New(remove, o.remove, tools.WithPreview(o.previewRemove)),

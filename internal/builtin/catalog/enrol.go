@@ -46,22 +46,28 @@ func (o Options) enrolment(ctx context.Context, inv jig.Invocation, in Enrolment
 	if err != nil {
 		return Files{}, key, err
 	}
-	own := bundle.Key{Kind: o.KindOf(spec.KindTenant), Name: inv.Tenant}
-	shelf, err := o.Store.Shelf(ctx, inv.Tenant, "", []bundle.Key{own})
+	files, err := o.changed(ctx, inv.Tenant, func(document string, body []byte) ([]byte, error) { return spec.AddTenantKey(document, body, key) })
+	return files, key, err
+}
+
+// changed returns the tenant's document after a change.
+func (o Options) changed(ctx context.Context, tenant string, change func(document string, body []byte) ([]byte, error)) (Files, error) {
+	own := bundle.Key{Kind: o.KindOf(spec.KindTenant), Name: tenant}
+	shelf, err := o.Store.Shelf(ctx, tenant, "", []bundle.Key{own})
 	if err != nil {
-		return Files{}, key, err
+		return Files{}, err
 	}
 	current, has := shelf.Current[own]
 	if !has {
-		return Files{}, key, jig.Errorf(jig.CodeNotFound, "the tenant has no document, so it has no keys").WithHint("register a document of kind tenant: jig catalog add FILE")
+		return Files{}, jig.Errorf(jig.CodeNotFound, "the tenant has no document, so it knows no people and no keys").WithHint("register a document of kind tenant: jig catalog add FILE")
 	}
-	body, err := o.Store.DocumentAt(ctx, inv.Tenant, own.Kind, own.Name, current.Version)
+	body, err := o.Store.DocumentAt(ctx, tenant, own.Kind, own.Name, current.Version)
 	if err != nil {
-		return Files{}, key, err
+		return Files{}, err
 	}
-	document := inv.Tenant + ".yaml"
-	body, err = spec.AddTenantKey(document, body, key)
-	return Files{Documents: []File{{Path: document, Body: string(body)}}}, key, err
+	document := tenant + ".yaml"
+	body, err = change(document, body)
+	return Files{Documents: []File{{Path: document, Body: string(body)}}}, err
 }
 
 // previewEnrol shows what changes in the tenant's document.

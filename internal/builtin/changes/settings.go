@@ -80,12 +80,21 @@ func (c *comparison) keys(was, is []spec.TenantKey) {
 	for _, key := range is {
 		old, known := named(was, key.ID, func(k spec.TenantKey) string { return k.ID })
 		switch {
+		case known && old.Disabled && !key.Disabled && reflect.DeepEqual(old, disabledKey(key)):
+			c.loosens("key %s, which signs for %s, is no longer disabled", key.ID, cmp.Or(key.Principal, "everybody"))
+		case known && key.Disabled && reflect.DeepEqual(disabledKey(old), key):
 		case !known:
 			c.loosens("new key %s, which signs for %s", key.ID, cmp.Or(key.Principal, "everybody"))
 		case !reflect.DeepEqual(old, key):
 			c.loosens("changed key %s, which signs for %s", key.ID, cmp.Or(key.Principal, "everybody"))
 		}
 	}
+}
+
+// disabledKey returns a key as it is when it is disabled.
+func disabledKey(k spec.TenantKey) spec.TenantKey {
+	k.Disabled = true
+	return k
 }
 
 func (c *comparison) people(was, is []spec.TenantPerson) {

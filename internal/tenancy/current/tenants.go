@@ -145,7 +145,7 @@ func (t *Tenants) settings(tenant string, doc spec.Tenant) (s tenancy.Settings, 
 	if o := doc.Owners; o != nil {
 		s.Owners = &tenancy.Owners{Approvers: o.Approvers(), Quorum: o.Quorum}
 	}
-	s.People, s.Roles = doc.Principals(), doc.AllRoles()
+	s.People, s.Roles, s.Directory = doc.Principals(), doc.AllRoles(), doc.Directory()
 	for _, p := range doc.People {
 		if p.Disabled {
 			s.Disabled = append(s.Disabled, p.ID)
@@ -161,6 +161,9 @@ func (t *Tenants) settings(tenant string, doc spec.Tenant) (s tenancy.Settings, 
 		s.LoginGroups = append(s.LoginGroups, tenancy.LoginGroup{Issuer: g.Issuer, Value: g.Value, Group: g.Group})
 	}
 	for _, key := range doc.Keys {
+		if key.Disabled {
+			continue
+		}
 		material, why := t.material(tenant, key)
 		if why != "" {
 			left = append(left, leftOut{"key", key.ID, key.SecretEnv, why})

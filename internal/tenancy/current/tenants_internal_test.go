@@ -79,6 +79,18 @@ func reading(c *cabinet, log *bytes.Buffer, change ...func(*Options)) *Tenants {
 	return NewTenants(o)
 }
 
+// Signatures of a disabled key do not count, and the directory says so.
+func TestTenantSettings_DisabledKey(t *testing.T) {
+	t.Parallel()
+	off := strings.Replace(acme, "principal: ana", "disabled: true, principal: ana", 1)
+	require.NotEqual(t, acme, off)
+	var log bytes.Buffer
+	got, err := reading(&cabinet{bodies: map[string]string{"acme": off}, versions: map[string]string{"acme": "v1"}}, &log).Settings(t.Context(), "acme")
+	require.NoError(t, err)
+	require.Empty(t, got.Key("ana").ID)
+	require.Equal(t, []tenancy.DirectoryKey{{ID: "ana", Algorithm: identity.AlgorithmEd25519, Disabled: true}}, got.Directory.People[0].Keys)
+}
+
 func TestTenantSettings(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
@@ -88,6 +100,9 @@ func TestTenantSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got.Keys[0].Material, 32)
 	got.Keys[0].Material = nil
+	require.Len(t, got.Directory.Keys, 3, "those that this worker cannot use included")
+	require.Equal(t, "ana", got.Directory.People[0].Keys[0].ID)
+	got.Directory = tenancy.Directory{}
 	require.Equal(t, tenancy.Settings{
 		Version: "v1", Proof: jig.ProofKey, NoSignals: true, Starts: jig.ProofClaimed, Reconcilers: &jig.Approvers{Groups: []string{"operations"}},
 		Keys: []identity.Key{
@@ -106,7 +121,9 @@ func TestTenantSettings(t *testing.T) {
 	// A tenant without a document has the worker's defaults.
 	got, err = of.Settings(t.Context(), "other")
 	require.NoError(t, err)
-	require.Equal(t, tenancy.Settings{Proof: jig.ProofKey, SharedKeys: true, Starts: jig.ProofClaimed, Grants: approval.GrantCeiling{}.WithDefaults()}, got)
+	require.Equal(t, tenancy.Settings{
+		Proof: jig.ProofKey, SharedKeys: true, Starts: jig.ProofClaimed, Grants: approval.GrantCeiling{}.WithDefaults(), Directory: spec.Tenant{}.Directory(),
+	}, got)
 }
 
 // Parts that are left out are logged once per version, without the secrets.

@@ -1,0 +1,39 @@
+package tenancy
+
+// Directory lists whom and which keys a tenant's document knows.
+type Directory struct {
+	People []DirectoryPerson `json:"people" doc:"People and programs, also those whom only a role names"`
+	Groups []DirectoryGroup  `json:"groups"`
+	Keys   []DirectoryKey    `json:"keys" doc:"Keys that sign for everybody, such as those of portals"`
+}
+
+// DirectoryPerson is a person or a program.
+type DirectoryPerson struct {
+	Principal   string           `json:"principal"`
+	Disabled    bool             `json:"disabled" doc:"Servers and workers refuse everything that the principal asks for"`
+	Groups      []string         `json:"groups"`
+	Roles       []string         `json:"roles"`
+	Permissions []string         `json:"permissions" doc:"Those of the principal's roles included; * means all"`
+	Logins      []DirectoryLogin `json:"logins" doc:"How identity providers name the person"`
+	Keys        []DirectoryKey   `json:"keys" doc:"Keys that sign the person's decisions"`
+}
+
+// DirectoryLogin is a person as an identity provider names it.
+type DirectoryLogin struct {
+	Issuer  string `json:"issuer"`
+	Subject string `json:"subject"`
+}
+
+// DirectoryGroup is a group of the tenant.
+type DirectoryGroup struct {
+	Name    string   `json:"name"`
+	Members []string `json:"members" doc:"The people of the document; others belong to it while their login says so"`
+	Roles   []string `json:"roles"`
+}
+
+// DirectoryKey is a key that verifies signatures. It has no end: it counts until it is disabled or the document lists it no more.
+type DirectoryKey struct {
+	ID        string `json:"id"`
+	Algorithm string `json:"algorithm" enum:"ed25519,hmac-sha256,webauthn"`
+	Disabled  bool   `json:"disabled" doc:"Signatures of the key do not count"`
+}

@@ -1,0 +1,164 @@
+package spec
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/tenancy"
+)
+
+// DisablePerson returns a tenant's document in which a person is disabled, or is not any more. Comments and the order of members stay; the
+// layout may change. A person whom the document does not list yet can be disabled, too: it then lists them.
+func DisablePerson(document string, body []byte, id string, disabled bool) ([]byte, error) {
+	t, err := LoadTenant(document, body)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(t.People, func(p TenantPerson) bool { return p.ID == id })
+	switch {
+	case at < 0 && !disabled:
+		return nil, jig.Errorf(jig.CodeNotFound, "the tenant's document does not list the person %s", id).WithField("person").WithHint("`jig people` lists them")
+	case at < 0:
+		t.People = append(t.People, TenantPerson{ID: id, Disabled: true})
+	case t.People[at].Disabled == disabled:
+		return body, nil
+	default:
+		t.People = slices.Clone(t.People)
+		t.People[at].Disabled = disabled
+	}
+	return disable(document, body, "people", id, disabled, t)
+}
+
+// DisableKey returns a tenant's document in which a key is disabled, or is not any more, as [DisablePerson] does for people. A key that the
+// document does not list is NOT_FOUND.
+func DisableKey(document string, body []byte, id string, disabled bool) ([]byte, error) {
+	t, err := LoadTenant(document, body)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(t.Keys, func(k TenantKey) bool { return k.ID == id })
+	if at < 0 {
+		return nil, jig.Errorf(jig.CodeNotFound, "the tenant's document does not list the key %s", id).WithField("key").WithHint("`jig people` lists them")
+	}
+	if t.Keys[at].Disabled == disabled {
+		return body, nil
+	}
+	t.Keys[at].Disabled = disabled
+	return disable(document, body, "keys", id, disabled, t)
+}
+
+// disable sets or removes the member disabled of an entry in a list of the document, which then must say what is wanted.
+func disable(document string, body []byte, list, id string, disabled bool, want Tenant) ([]byte, error) {
+	root, err := rootOf(body)
+	if err != nil {
+		return nil, err
+	}
+	entry := entryOf(listIn(root.Content[0], list), id)
+	if entry == nil {
+		entry = &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{text("id"), text(id)}}
+		appendTo(root.Content[0], list, entry)
+	}
+	for i := 0; i+1 < len(entry.Content); i += 2 {
+		if entry.Content[i].Value == "disabled" {
+			entry.Content = slices.Delete(entry.Content, i, i+2)
+			break
+		}
+	}
+	if disabled {
+		entry.Content = append(entry.Content, text("disabled"), &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"})
+	}
+	return rewritten(document, root, want)
+}
+
+// entryOf returns the entry of a list with an id; nil if there is none.
+func entryOf(list *yaml.Node, id string) *yaml.Node {
+	if list == nil {
+		return nil
+	}
+	for _, entry := range list.Content {
+		for i := 0; entry.Kind == yaml.MappingNode && i+1 < len(entry.Content); i += 2 {
+			if entry.Content[i].Value == "id" && entry.Content[i+1].Value == id {
+				return entry
+			}
+		}
+	}
+	return nil
+}
+
+// Directory lists everybody whom the document knows, their groups and their keys, sorted by name.
+func (t Tenant) Directory() tenancy.Directory {
+	d := tenancy.Directory{People: []tenancy.DirectoryPerson{}, Groups: []tenancy.DirectoryGroup{}, Keys: []tenancy.DirectoryKey{}}
+	settings := tenancy.Settings{Roles: t.AllRoles()}
+	at := map[string]int{}
+	for _, p := range t.Principals() {
+		at[p.ID] = len(d.People)
+		d.People = append(d.People, tenancy.DirectoryPerson{
+			Principal: p.ID, Groups: sorted(p.Groups), Roles: sorted(settings.RolesOf(p)), Permissions: sorted(p.Permissions), Logins: []tenancy.DirectoryLogin{},
+			Keys: []tenancy.DirectoryKey{},
+		})
+	}
+	for _, p := range t.People {
+		person := &d.People[at[p.ID]]
+		person.Disabled = p.Disabled
+		for _, l := range p.Logins {
+			person.Logins = append(person.Logins, tenancy.DirectoryLogin{Issuer: l.Issuer, Subject: l.Subject})
+		}
+	}
+	for _, k := range t.Keys {
+		key := tenancy.DirectoryKey{ID: k.ID, Algorithm: k.Algorithm, Disabled: k.Disabled}
+		if k.Principal == "" {
+			d.Keys = append(d.Keys, key)
+			continue
+		}
+		i, known := at[k.Principal]
+		if !known { // a key may be there before its person
+			i = len(d.People)
+			at[k.Principal] = i
+			d.People = append(d.People, tenancy.DirectoryPerson{
+				Principal: k.Principal, Groups: []string{}, Roles: []string{}, Permissions: []string{}, Logins: []tenancy.DirectoryLogin{},
+			})
+		}
+		d.People[i].Keys = append(d.People[i].Keys, key)
+	}
+	slices.SortFunc(d.People, func(a, b tenancy.DirectoryPerson) int { return cmp.Compare(a.Principal, b.Principal) })
+	d.Groups = t.groups(d.People)
+	return d
+}
+
+// groups lists the groups that people, roles and logins name.
+func (t Tenant) groups(people []tenancy.DirectoryPerson) []tenancy.DirectoryGroup {
+	members, roles := map[string][]string{}, map[string][]string{}
+	names := map[string]bool{}
+	for _, p := range people {
+		for _, g := range p.Groups {
+			names[g] = true
+			members[g] = append(members[g], p.Principal)
+		}
+	}
+	for _, r := range t.Roles {
+		for _, g := range r.Groups {
+			names[g] = true
+			roles[g] = append(roles[g], r.Name)
+		}
+	}
+	for _, g := range t.LoginGroups {
+		names[g.Group] = true
+	}
+	list := []tenancy.DirectoryGroup{}
+	for name := range names {
+		list = append(list, tenancy.DirectoryGroup{Name: name, Members: sorted(members[name]), Roles: sorted(roles[name])})
+	}
+	slices.SortFunc(list, func(a, b tenancy.DirectoryGroup) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// sorted returns a list without repetitions that is not null in JSON.
+func sorted(list []string) []string {
+	out := append([]string{}, list...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -1,0 +1,129 @@
+package starter
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/tenancy"
+	"github.com/jig-run/jig/internal/toolname"
+	"github.com/jig-run/jig/spec"
+)
+
+func (a *app) peopleCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "people",
+		Short: "List the people and keys of the tenant, and disable them",
+		Long: `List the people, groups and keys that the tenant's document knows, and disable people or let them act again. ` + "`jig key disable`" + ` disables
+a key.`,
+		Example: `  jig people list
+  jig people disable ana`,
+	}, a.peopleListCommand(), a.disableCommand("people", true), a.disableCommand("people", false))
+	return cmd
+}
+
+func (a *app) peopleListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the people, groups and keys of the tenant",
+		Long: `List the people, groups and keys that the tenant's document knows. JSON output: {"people": [{"principal", "disabled", "groups", "roles",
+"permissions", "logins", "keys": [{"id", "algorithm", "disabled"}]}], "groups": [{"name", "members", "roles"}], "keys"}.`,
+		Example: `  jig people list
+  jig people list --output json | jq '.people[] | select(.disabled)'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), func(e engine) error {
+				d, err := a.directory(cmd.Context(), e)
+				switch {
+				case err != nil:
+					return err
+				case a.json():
+					return a.printJSON(d)
+				}
+				return a.printPeople(d)
+			})
+		},
+	}
+}
+
+// directory reads whom the tenant's document knows.
+func (a *app) directory(ctx context.Context, e engine) (tenancy.Directory, error) {
+	body, err := e.Document(ctx, a.flags.tenant, string(spec.KindTenant), a.flags.tenant)
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return spec.Tenant{}.Directory(), nil
+	}
+	if err != nil {
+		return tenancy.Directory{}, err
+	}
+	t, err := spec.LoadTenant(a.flags.tenant, body)
+	return t.Directory(), err
+}
+
+func (a *app) printPeople(d tenancy.Directory) error {
+	var rows [][]string
+	for _, p := range d.People {
+		rows = append(rows, []string{oneLine(p.Principal, 0), a.state(p.Disabled), oneLine(strings.Join(append(p.Roles, p.Groups...), ", "), 60)})
+		for _, k := range p.Keys {
+			rows = append(rows, []string{"  key " + oneLine(k.ID, 0), a.state(k.Disabled), k.Algorithm})
+		}
+	}
+	for _, k := range d.Keys {
+		rows = append(rows, []string{"key " + oneLine(k.ID, 0), a.state(k.Disabled), k.Algorithm + ", signs for everybody"})
+	}
+	if err := table(a.stdout, rows); err != nil {
+		return err
+	}
+	if len(d.People) == 0 {
+		a.say("the document of tenant %s knows nobody, or there is none", a.flags.tenant)
+	}
+	return nil
+}
+
+func (a *app) state(disabled bool) string {
+	if disabled {
+		return a.out.red("disabled")
+	}
+	return "active"
+}
+
+// disableCommand returns the command that disables people or keys, or the one that enables them again.
+func (a *app) disableCommand(what string, disabled bool) *cobra.Command {
+	var f triggerFlags
+	word, member, arg, example, does, means := "enable", "person", "PRINCIPAL", "ana", "Let a person act again", "Servers and workers take what they ask for again."
+	switch {
+	case disabled && what == "key":
+		word, means = "disable", "Signatures of the key do not count from then on, those of earlier decisions included."
+	case disabled:
+		word, means = "disable", "Servers and workers refuse everything that they ask for, whatever credential they use, and their open streams end."
+	case what == "key":
+		means = "Signatures of the key count again."
+	}
+	if what == "key" {
+		member, arg, example, does = "key", "ID", "ana-2026", "Let a key sign again"
+	}
+	if disabled {
+		does = "Disable a " + member
+	}
+	cmd := &cobra.Command{
+		Use:   word + " " + arg,
+		Short: does,
+		Long: fmt.Sprintf(`%s, by changing the tenant's document. %s
+The owners of the tenant approve it. The command waits for them, and the change takes effect within a second.`, does, means),
+		Example: fmt.Sprintf("  jig %s %s %s", what, word, example),
+		Args:    arguments(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			input, err := jsontext.Encode(map[string]any{member: args[0], "disabled": disabled})
+			if err != nil {
+				return err
+			}
+			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.SetDisabled, Input: input}, f)
+		},
+	}
+	f.add(cmd, "also approve the call, if you may")
+	return cmd
+}
