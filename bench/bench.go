@@ -137,6 +137,8 @@ func figures() []figure {
 		{"c1", compositions},
 		{"c2", schedules},
 		{"p11", extractions},
+		{"p12", overHTTP},
+		{"p13", streaming},
 		{"p18", beside},
 		{"p18-answers", besideAnswers},
 		{"p18-wide", besideWide},

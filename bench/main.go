@@ -22,10 +22,17 @@ func main() {
 	}
 }
 
-// run runs the whole program: the benchmarks, or the worker that they start in a separate process.
+// run runs the whole program: the benchmarks, or a worker or server that they start in a separate process.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) > 0 && args[0] == workerCommand {
-		return serve(ctx, args[1:], stdout)
+	if len(args) > 0 {
+		switch args[0] {
+		case workerCommand:
+			return serve(ctx, args[1:], stdout)
+		case serverCommand:
+			return serveAPI(ctx, stdout)
+		case listenerCommand:
+			return serveListener(ctx, stdout)
+		}
 	}
 	o, err := parse(args, stderr)
 	if err != nil {

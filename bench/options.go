@@ -50,6 +50,9 @@ type size struct {
 	// appends is the number of appends on each side of a pair of P10. subscribers is the number of subscribers, deliveries the number of
 	// events sent to them.
 	appends, subscribers, deliveries int
+	// requests is the number of requests of each kind on each side of a pair of P12, and streamed the number of events on each side of a pair of
+	// P13, for as many subscribers as in P10.
+	requests, streamed int
 	// steps is the number of steps of a composition of C1. On each side of a pair, chains compositions run one after another, and chainLoad
 	// compositions run at most chainsAtOnce at a time.
 	steps, chains, chainLoad, chainsAtOnce int
@@ -79,7 +82,7 @@ func fullSize() size {
 	return size{
 		passes: 5, calls: 5, latencySessions: 10, loadSessions: 40, loadAtOnce: 20, decisions: 100, kills: 10,
 		suspended: 10_000, idle: 45 * time.Second, listed: 100_000, longPasses: 1000, longCalls: 8, wideCalls: 2500,
-		appends: 4000, subscribers: 1000, deliveries: 5000,
+		appends: 4000, subscribers: 1000, deliveries: 5000, requests: 20, streamed: 2500,
 		steps: 100, chains: 3, chainLoad: 10, chainsAtOnce: 10, firings: 30, evaluations: 10_000,
 		thinFor: time.Minute, entities: 500, manyEntities: 10_000, graphTasks: 1000,
 		contestSessions: 5, contestAnswers: 10, countedSessions: 20, contestWide: 3, settle: 11 * time.Second, contestCalls: []int{5, 50},
@@ -92,7 +95,7 @@ func smokeSize() size {
 	return size{
 		passes: 2, calls: 2, latencySessions: 1, loadSessions: 4, loadAtOnce: 2, decisions: 2, kills: 1,
 		suspended: 5, idle: time.Second, listed: 500, longPasses: 3, longCalls: 2, wideCalls: 120,
-		appends: 50, subscribers: 20, deliveries: 50,
+		appends: 50, subscribers: 20, deliveries: 50, requests: 2, streamed: 50,
 		steps: 10, chains: 1, chainLoad: 2, chainsAtOnce: 2, firings: 2, evaluations: 1000,
 		thinFor: 3 * time.Second, entities: 10, manyEntities: 150, graphTasks: 60,
 		contestSessions: 1, contestAnswers: 1, countedSessions: 1, contestWide: 1, contestCalls: []int{5},

@@ -19,7 +19,8 @@ import (
 // workerCommand is the argument that makes this program a worker.
 const workerCommand = "worker"
 
-// ready is the line that a worker prints when it has begun to poll. After that it prints the entries of bench.write and bench.mark, one per line.
+// ready begins the line that a worker prints when it has begun to poll, and a server when it accepts requests; its address follows. After that a
+// worker prints the entries of bench.write and bench.mark, one per line.
 const ready = "ready"
 
 // serve runs a worker in this process until ctx ends.
@@ -65,53 +66,62 @@ func serve(ctx context.Context, args []string, stdout io.Writer) error {
 	return nil
 }
 
-// process is a worker in a separate process.
+// process is a worker or a server in a separate process.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
+	// url is the address of a server.
+	url string
 }
 
 // spawn starts a worker process and waits until it polls. The process ends with ctx at the latest.
 func (b *bench) spawn(ctx context.Context, queue string) (*process, error) {
+	return b.launch(ctx, nil, workerCommand, "-queue", queue, "-workflow-tasks", strconv.Itoa(b.workflowTasks))
+}
+
+// launch starts this program with other arguments and waits until it is ready. settings are further variables of its environment.
+func (b *bench) launch(ctx context.Context, settings []string, args ...string) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, self, workerCommand, "-queue", queue, "-workflow-tasks", strconv.Itoa(b.workflowTasks)) //nolint:gosec // this program itself
+	cmd := exec.CommandContext(ctx, self, args...) //nolint:gosec // this program itself
+	cmd.Env = append(os.Environ(), settings...)
 	cmd.Stderr = b.stderr
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
-		return nil, fmt.Errorf("start a worker: %w", err)
+		return nil, fmt.Errorf("start a %s: %w", args[0], err)
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start a worker: %w", err)
+		return nil, fmt.Errorf("start a %s: %w", args[0], err)
 	}
 	p := &process{cmd: cmd, done: make(chan struct{})}
-	up := make(chan struct{})
+	up := make(chan string, 1)
 	go func() {
 		defer close(p.done)
 		b.read(stdout, up)
 		_ = cmd.Wait() //nolint:errcheck // it was killed
 	}()
 	select {
-	case <-up:
+	case p.url = <-up:
 		return p, nil
 	case <-p.done:
-		return nil, errors.New("the worker ended before it polled")
+		return nil, fmt.Errorf("the %s ended before it was ready", args[0])
 	case <-time.After(30 * time.Second):
 		p.kill()
-		return nil, errors.New("the worker did not poll within 30 s")
+		return nil, fmt.Errorf("the %s was not ready within 30 s", args[0])
 	}
 }
 
-// read passes on the output of a worker: the ready line and the entries.
-func (b *bench) read(stdout io.Reader, up chan<- struct{}) {
+// read passes on the output of a process: the address in the ready line, and the entries.
+func (b *bench) read(stdout io.Reader, up chan<- string) {
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
 		var one entry
+		address, isReady := strings.CutPrefix(lines.Text(), ready)
 		switch {
-		case lines.Text() == ready:
-			close(up)
+		case isReady:
+			up <- strings.TrimSpace(address)
 		case json.Unmarshal(lines.Bytes(), &one) == nil:
 			b.entries.enter(one)
 		}

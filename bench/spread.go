@@ -42,3 +42,12 @@ func ratios(over, under []float64) spread {
 	}
 	return spreadOf(list)
 }
+
+// differences subtracts the values pair by pair.
+func differences(more, less []float64) spread {
+	list := make([]float64, min(len(more), len(less)))
+	for i := range list {
+		list[i] = more[i] - less[i]
+	}
+	return spreadOf(list)
+}
