@@ -20,6 +20,12 @@ const document = `{"paths": {
 	"/v1/sessions": {"get": {"operationId": "list-sessions", "parameters": [
 		{"name": "cursor", "in": "query", "schema": {"type": "string"}}, {"name": "limit", "in": "query", "schema": {"type": "integer"}}]}},
 	"/v1/sessions/{session}": {"get": {"operationId": "get-session", "parameters": [{"name": "session", "in": "path", "schema": {"type": "string"}}]}},
+	"/v1/tools/{tool}": {"get": {"operationId": "get-tool", "parameters": [{"name": "tool", "in": "path", "schema": {"type": "string"}}]}},
+	"/v1/types": {"get": {"operationId": "list-types"}},
+	"/v1/types/{type}": {"get": {"operationId": "get-type", "parameters": [{"name": "type", "in": "path", "schema": {"type": "string"}}]}},
+	"/v1/entities": {"get": {"operationId": "list-entities", "parameters": [{"name": "type", "in": "query", "required": true, "schema": {"type": "string"}}]}},
+	"/v1/entities/{entity}": {"patch": {"operationId": "change-entity", "x-record": "call",
+		"parameters": [{"name": "entity", "in": "path", "schema": {"type": "string"}}]}},
 	"/v1/approvals:decide": {"post": {"operationId": "decide-several", "requestBody": {"content": {"application/json": {"schema": {
 		"type": "object", "required": ["decisions"], "properties": {"decisions": {"type": "array", "minItems": 1, "items": {
 			"type": "object", "required": ["session_id"], "properties": {"session_id": {"type": "string"}}}}}}}}}}},
@@ -36,7 +42,12 @@ type leaky struct {
 	sessions map[string]string // tenants by session
 }
 
-const ownDocument = "document-of-the-owner"
+const (
+	ownDocument = "document-of-the-owner"
+	ownTool     = "tool.of_the_owner"
+	ownType     = "type_of_the_owner"
+	ownEntity   = "ent_of_the_owner"
+)
 
 func (l *leaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
@@ -65,7 +76,21 @@ func (l *leaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&body) //nolint:errcheck // requests of the suite are JSON
 	}
 	session := strings.TrimPrefix(r.URL.Path, "/v1/sessions/")
-	switch {
+	switch own := tenant == "owner"; {
+	case r.URL.Path == "/v1/tools/"+ownTool && (own || l.leak == "tool"):
+		answer(http.StatusOK, map[string]any{"name": ownTool})
+	case r.URL.Path == "/v1/types":
+		list := []map[string]any{}
+		if own {
+			list = append(list, map[string]any{"name": ownType})
+		}
+		answer(http.StatusOK, map[string]any{"types": list})
+	case r.URL.Path == "/v1/types/"+ownType && own:
+		answer(http.StatusOK, map[string]any{"name": ownType})
+	case r.URL.Path == "/v1/entities" && r.URL.Query().Get("type") == ownType && (own || l.leak == "type"):
+		answer(http.StatusOK, map[string]any{"entities": []map[string]any{{"entity_id": ownEntity}}})
+	case r.Method == http.MethodPatch && (own || l.leak != "entity" || r.URL.Path != "/v1/entities/"+ownEntity): // a call, which fails later
+		answer(http.StatusAccepted, nil)
 	case r.URL.Path == "/v1/me":
 		answer(http.StatusOK, map[string]any{"tenant": tenant})
 	case strings.HasSuffix(r.URL.Path, "/calls"):
@@ -110,6 +135,9 @@ func TestIsolation_FindsLeaks(t *testing.T) {
 		"":          "",
 		"cursor":    "list-sessions: the answer about a foreign cursor has session-owner-0 of the owner",
 		"decisions": "decide-several: session session-owner-0 of another tenant is not answered like an unknown one",
+		"tool":      "get-tool: tool " + ownTool + " of another tenant is not answered like an unknown one",
+		"type":      "list-entities: the answer about a foreign type has " + ownEntity + " of the owner",
+		"entity":    "change-entity: entity " + ownEntity + " of another tenant is not answered like an unknown one",
 		"replaces":  "register-documents: document " + ownDocument + " of another tenant is not answered like an unknown one",
 	} {
 		t.Run(leak, func(t *testing.T) {
@@ -118,7 +146,7 @@ func TestIsolation_FindsLeaks(t *testing.T) {
 			t.Cleanup(server.Close)
 			report, err := selfcheck.Isolation{
 				URL: server.URL, Owner: "credential-owner", Other: "credential-other", Tool: "todo.write", Input: json.RawMessage(`{}`),
-				IDs: map[string][]string{"call": {"1.1"}, "document": {ownDocument}},
+				IDs: map[string][]string{"call": {"1.1"}, "document": {ownDocument}, "tool": {ownTool}},
 			}.Run(t.Context())
 			require.NoError(t, err)
 			if want == "" {

@@ -36,6 +36,10 @@ func (r *run) kindOf(name string) string {
 	switch name {
 	case "parent", "session_id":
 		return "session"
+	case "grant_id":
+		return "grant"
+	case "document_id":
+		return "text"
 	case "kind", "name": // only in paths does a name identify something
 		return ""
 	}
