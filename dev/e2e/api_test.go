@@ -86,7 +86,9 @@ func (d *desk) apiKey(tenant string, more ...string) string {
 }
 
 // everything are the flags of a key with all scopes.
-func everything() []string { return []string{"--scope", "read", "--scope", "run", "--scope", "decide", "--scope", "author"} }
+func everything() []string {
+	return []string{"--scope", "read", "--scope", "run", "--scope", "decide", "--scope", "author"}
+}
 
 // heard is an answer without its body.
 type heard struct {

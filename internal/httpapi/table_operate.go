@@ -65,6 +65,22 @@ func (a *API) registerOperations() {
 		details: "The rows of all pages form a chain, unless session, since or until select some of them.",
 	}, a.getAudit)
 	add(a, operation{
+		id: "get-audit-head", method: http.MethodGet, path: "/v1/audit/head", tag: tagOperate, scope: apikey.ScopeRead,
+		does: "Get the number and the hash of the last row of the audit chain", details: "Note them elsewhere: a chain that does not contain them later was rewritten.",
+	}, a.getAuditHead)
+	add(a, operation{
+		id: "export-audit", method: http.MethodGet, path: "/v1/audit/export", tag: tagOperate, scope: apikey.ScopeRead,
+		does: "Export the audit chain as JSON lines, for `jig audit verify`",
+		details: "The answer is a stream: a header, then the rows up to the one that was last when it began. An export that was cut off continues with from, " +
+			"the number after the last row that arrived.",
+	}, a.exportAudit)
+	add(a, operation{
+		id: "verify-audit", method: http.MethodGet, path: "/v1/audit/verify", tag: tagOperate, scope: apikey.ScopeRead,
+		does:    "Verify the audit chain: no row was changed, moved, added or removed",
+		details: "It reads all rows from the given one on. A broken chain is a result, which names the first broken row.",
+	}, a.verifyAudit)
+	describeAudit(a)
+	add(a, operation{
 		id: "get-statistics", method: http.MethodGet, path: "/v1/statistics", tag: tagOperate, scope: apikey.ScopeRead,
 		does: "Get statistics of approvals: those that wait now, and those decided since a time",
 	}, a.getStatistics)

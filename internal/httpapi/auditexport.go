@@ -1,0 +1,157 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+// jsonLines is the media type of exports.
+const jsonLines = "application/x-ndjson"
+
+type auditHeadAnswer struct{ Body audit.Head }
+
+func (a *API) getAuditHead(ctx context.Context, _ *struct{}) (*auditHeadAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	page, err := a.options.Engine.AuditOnce(ctx, protocol.AuditRequest{Tenant: tenant, After: math.MaxInt64})
+	return &auditHeadAnswer{Body: audit.Head{N: page.HeadN, Hash: page.HeadHash}}, err
+}
+
+type auditExportRequest struct {
+	From int64 `query:"from" minimum:"1" default:"1" doc:"The number of the first row"`
+}
+
+// auditExportAnswer writes an export.
+type auditExportAnswer struct{ Body func(ctx huma.Context) }
+
+func (a *API) exportAudit(ctx context.Context, in *auditExportRequest) (*auditExportAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	first, err := a.options.Engine.AuditOnce(ctx, protocol.AuditRequest{Tenant: tenant, After: in.From - 1})
+	if err != nil {
+		return nil, err
+	}
+	if in.From > first.HeadN+1 {
+		return nil, invalid("the record has fewer rows").WithField("from").WithHint("GET /v1/audit/head tells the last row")
+	}
+	return &auditExportAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
+		_, w := humago.Unwrap(c)
+		ctx, over := a.leases.hold(c.Context(), exchangeOf(c.Context()).caller)
+		defer over()
+		exchangeOf(c.Context()).streams = true
+		h := w.Header()
+		h.Set("Content-Type", jsonLines)
+		h.Set("Content-Disposition", `attachment; filename="audit.jsonl"`)
+		h.Set("X-Accel-Buffering", "no")
+		w.WriteHeader(http.StatusOK)
+		if err := a.writeAudit(ctx, w, unhurried(w), tenant, in.From, first); err != nil {
+			a.options.Logger.WarnContext(ctx, "an export of the audit ended early", slog.String("tenant", tenant), slog.Any("error", err))
+			panic(http.ErrAbortHandler) // the client must notice that rows are missing
+		}
+	}}, nil
+}
+
+// errStopping ends exports when the server stops.
+var errStopping = errors.New("the server is stopping")
+
+// unhurried returns a function that gives an answer more time, for answers that make progress.
+func unhurried(w http.ResponseWriter) func() {
+	control := http.NewResponseController(w)
+	return func() {
+		_ = control.SetWriteDeadline(time.Now().Add(answerTimeout)) //nolint:errcheck // not every writer has deadlines
+	}
+}
+
+// writeAudit writes an export, page after page, and calls progress before each. It ends with the row that was the last one when the first page
+// was read.
+func (a *API) writeAudit(ctx context.Context, w io.Writer, progress func(), tenant string, from int64, page protocol.AuditPage) error {
+	progress()
+	head := audit.Head{N: page.HeadN, Hash: page.HeadHash}
+	out, err := audit.NewWriter(w, audit.Header{Tenant: tenant, From: from, Head: head, ExportedAt: time.Now()})
+	for next := from; err == nil && next <= head.N; {
+		if len(page.Rows) == 0 {
+			return io.ErrUnexpectedEOF
+		}
+		for _, row := range page.Rows {
+			if row.N > head.N {
+				break
+			}
+			if err := out.Write(row); err != nil {
+				return err
+			}
+			next = row.N + 1
+		}
+		if next > head.N {
+			break
+		}
+		select {
+		case <-a.drained:
+			return errStopping
+		case <-ctx.Done():
+			return ctx.Err() //nolint:wrapcheck // the caller's own
+		default:
+		}
+		progress()
+		page, err = a.options.Engine.AuditOnce(ctx, protocol.AuditRequest{Tenant: tenant, After: next - 1})
+	}
+	if err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+type verifyAuditRequest struct {
+	From int64  `query:"from" minimum:"1" default:"1" doc:"The number of the first row that is verified"`
+	Head string `query:"head" maxLength:"64" doc:"A hash that was noted earlier; the record must contain it"`
+}
+
+// verifyAuditAnswer writes the result of a verification.
+type verifyAuditAnswer struct{ Body func(ctx huma.Context) }
+
+// verifyAudit verifies the record as `jig audit verify` verifies an export, row by row.
+func (a *API) verifyAudit(ctx context.Context, in *verifyAuditRequest) (*verifyAuditAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	first, err := a.options.Engine.AuditOnce(ctx, protocol.AuditRequest{Tenant: tenant, After: in.From - 1})
+	if err != nil {
+		return nil, err
+	}
+	if in.From > first.HeadN+1 {
+		return nil, invalid("the record has fewer rows").WithField("from").WithHint("GET /v1/audit/head tells the last row")
+	}
+	return &verifyAuditAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
+		r, w := humago.Unwrap(c)
+		ctx, over := a.leases.hold(c.Context(), exchangeOf(c.Context()).caller)
+		defer over()
+		exchangeOf(c.Context()).streams = true
+		reader, writer := io.Pipe()
+		go func() { writer.CloseWithError(a.writeAudit(ctx, writer, unhurried(w), tenant, in.From, first)) }()
+		report, err := audit.Verify(reader, audit.Options{Head: in.Head})
+		_ = reader.Close() // a broken chain is not read to its end
+		if err != nil {
+			a.refuse(w, r, a.problemOf(ctx, err))
+			return
+		}
+		writeJSON(w, http.StatusOK, "application/json", report)
+	}}, nil
+}
+
+// describeAudit adds the answers of the operations that write them themselves.
+func describeAudit(a *API) {
+	document := a.huma.OpenAPI()
+	document.Paths["/v1/audit/export"].Get.Responses[statusText(0)].Content = map[string]*huma.MediaType{
+		jsonLines: {Schema: &huma.Schema{Type: huma.TypeString, Description: "One JSON object per line: a header, then the rows."}},
+	}
+	document.Paths["/v1/audit/verify"].Get.Responses[statusText(0)].Content = map[string]*huma.MediaType{
+		"application/json": {Schema: document.Components.Schemas.Schema(reflect.TypeFor[audit.Report](), true, "AuditReport")},
+	}
+}
