@@ -108,12 +108,18 @@ func (h httpEntrance) list(ctx context.Context) (int, error) {
 // overHTTP measures P12: requests over HTTP beside the same requests with the Go client.
 func overHTTP(ctx context.Context, b *bench) ([]row, error) {
 	c := b.caller().at(taskQueue, newTenant("http"))
+	// Like the server, this client has a connection that no worker shares. Otherwise Temporal would hand that worker the first task of each session at once.
+	apart, err := dial(ctx, b.environment)
+	if err != nil {
+		return nil, err
+	}
+	defer apart.Close()
 	list, key, err := b.apiServers(ctx, c.tenant, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer list.kill()
-	entrances := map[string]entrance{"HTTP": httpEntrance{url: list[0].url, key: key}, "Go client": goEntrance{c.jig, c.tenant}}
+	entrances := map[string]entrance{"HTTP": httpEntrance{url: list[0].url, key: key}, "Go client": goEntrance{client.New(apart, client.Options{TaskQueue: taskQueue}), c.tenant}}
 	sides := []side{{name: "HTTP"}, {name: "Go client"}}
 	for _, s := range sides { // warm up
 		if _, err := b.ask(ctx, c, entrances[s.name], 2); err != nil {
