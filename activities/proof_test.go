@@ -36,7 +36,7 @@ func newFront(t *testing.T, change ...func(*office)) *front {
 	rows := []vouch.Stored{{ID: key.ID, Certificate: signer.Certificate()}}
 	o := newOffice(t, append(change, func(o *office) {
 		o.settings.Starts = jig.ProofVouched
-		o.servers = vouch.NewKnown(trusted, func(context.Context) ([]vouch.Stored, error) { return rows, nil })
+		o.servers = vouch.NewKnown([][]byte{trusted}, func(context.Context) ([]vouch.Stored, error) { return rows, nil })
 	})...)
 	return &front{office: o, signer: signer}
 }

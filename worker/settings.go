@@ -101,8 +101,9 @@ type Settings struct {
 	Starts jig.Proof
 	// Signals is the older way to say what decisions must prove: trusted, signed or off. Unless it is empty, it applies in place of Proof.
 	Signals tenancy.SignalMode
-	// RootKey is the public key of the root, which certifies the keys of servers; nil means that no server can vouch for anybody.
-	RootKey []byte
+	// RootKeys are the public root keys, which certify the keys of servers. There are several while one replaces another. Without any, no server can vouch
+	// for anybody.
+	RootKeys [][]byte
 	// OperatorKey is a key that every tenant accepts, so that a tenant's first document can be approved; nil means no such key.
 	OperatorKey *identity.Key
 	// Permissions are the permissions of every principal in tenants without a document; default none.
@@ -176,7 +177,7 @@ func (r *reader) settings(temporal client.Settings) (Settings, error) {
 		WorkflowTasks:     r.Number(EnvWorkflowTasks, 0),
 		Proof:             jig.Proof(r.Choice(EnvProof, string(jig.ProofKey), string(jig.ProofClaimed), string(jig.ProofVouched), string(jig.ProofPasskey))),
 		Starts:            jig.Proof(r.Choice(EnvStarts, string(jig.ProofClaimed), string(jig.ProofVouched))),
-		RootKey:           r.rootKey(EnvRootKey),
+		RootKeys:          r.rootKeys(EnvRootKey),
 		OperatorKey:       r.key(EnvOperatorKey),
 		Permissions:       r.List(EnvPermissions),
 		MetricsAddress:    r.Text(EnvMetrics, ""),
@@ -262,7 +263,7 @@ func Describe() string {
 		{EnvProof, "what decisions must prove: claimed, vouched, key or passkey; default key"},
 		{EnvStarts, "what starts, messages and reads must prove: claimed or vouched; default claimed"},
 		{EnvSignals, "instead of " + EnvProof + ": trusted (nothing), signed (a token) or off (a token, no raw signals); default none"},
-		{EnvRootKey, "public root key, which certifies the keys of servers (`jig root-key new` prints it); default none"},
+		{EnvRootKey, "public root key, which certifies the keys of servers (`jig root-key new` prints it), or several with commas between them; default none"},
 		{EnvOperatorKey, "PRINCIPAL:PUBLICKEY that every tenant accepts (`jig key new` prints both); default none"},
 		{EnvPermissions, "permissions of everybody in tenants without a document, separated by commas; default none"},
 		{EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"},
@@ -298,17 +299,20 @@ func (r *reader) patterns(name string) []string {
 	return list
 }
 
-func (r *reader) rootKey(name string) []byte {
+func (r *reader) rootKeys(name string) (keys [][]byte) {
 	v := r.Text(name, "")
 	if v == "" {
 		return nil
 	}
-	public, err := base64.StdEncoding.DecodeString(v)
-	if err != nil || len(public) != ed25519.PublicKeySize {
-		r.Refuse(name, "a public key, as `jig root-key new` prints it")
-		return nil
+	for one := range strings.SplitSeq(v, ",") {
+		public, err := base64.StdEncoding.DecodeString(strings.TrimSpace(one))
+		if err != nil || len(public) != ed25519.PublicKeySize {
+			r.Refuse(name, "a public key, as `jig root-key new` prints it, or several with commas between them")
+			return nil
+		}
+		keys = append(keys, public)
 	}
-	return public
+	return keys
 }
 
 func (r *reader) key(name string) *identity.Key {

@@ -47,6 +47,16 @@ func TestDefaults(t *testing.T) {
 	require.Empty(t, s.Signals)
 }
 
+func TestRootKeys(t *testing.T) {
+	t.Parallel()
+	one, two := strings.Repeat("A", 43)+"=", strings.Repeat("B", 42)+"A="
+	s, err := load(t, nil, "JIG_DATABASE_URL=postgres://env", "JIG_ROOT_KEY="+one+", "+two)
+	require.NoError(t, err)
+	require.Len(t, s.RootKeys, 2)
+	_, err = load(t, nil, "JIG_DATABASE_URL=postgres://env", "JIG_ROOT_KEY="+one+",")
+	require.ErrorContains(t, err, "JIG_ROOT_KEY is not a public key")
+}
+
 func TestEnvironmentBeforeDevFile(t *testing.T) {
 	t.Parallel()
 	dev := map[string]string{"JIG_DATABASE_URL": "postgres://dev", "JIG_TEMPORAL_ADDRESS": "dev:1", "JIG_WORKDIR": "/dev", "JIG_WORKDIR_DEFAULT": "."}

@@ -132,7 +132,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		Policy:       p.rules,
 		Tenants:      tenants,
 		Model:        models,
-		Servers:      vouch.NewKnown(s.RootKey, w.store.ServerKeys),
+		Servers:      vouch.NewKnown(s.RootKeys, w.store.ServerKeys),
 		Budgets:      models,
 		RateLimits:   limiter.New(w.store, w.store),
 		Expressions:  expressions,

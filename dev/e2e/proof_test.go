@@ -189,12 +189,18 @@ func TestProof_KeysRotateUnderLoad(t *testing.T) {
 			mu.Unlock()
 		}
 	}
-	all.Go(func() { load(old, "old", 15) })
+	const clients, each = 4, 10
+	for n := range clients {
+		all.Go(func() { load(old, fmt.Sprintf("old-%d", n), each) })
+	}
 	made := v.run()
 	require.Zero(t, made.code, made.err)
 	fresh := caller{v.serveWith("server-2.key"), key}
-	all.Go(func() { load(fresh, "fresh", 15) })
+	for n := range clients {
+		all.Go(func() { load(fresh, fmt.Sprintf("fresh-%d", n), each) })
+	}
 	all.Wait()
+	require.Len(t, started, 2*clients*each, "no start was refused")
 	for _, id := range started {
 		require.True(t, eventually(t.Context(), patience, func() bool {
 			s, err := v.db.Session(t.Context(), v.tenant, id)

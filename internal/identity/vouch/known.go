@@ -14,8 +14,8 @@ const reread = time.Second
 
 // Known verifies statements with the servers' keys in a database. It is safe for concurrent use.
 type Known struct {
-	root []byte
-	read func(context.Context) ([]Stored, error)
+	roots [][]byte
+	read  func(context.Context) ([]Stored, error)
 
 	mu   sync.Mutex
 	at   time.Time
@@ -28,14 +28,14 @@ type known struct {
 	revoked bool
 }
 
-// NewKnown returns a verifier. root is the public root key; without one, no statement counts. read reads the servers' keys.
-func NewKnown(root []byte, read func(context.Context) ([]Stored, error)) *Known {
-	return &Known{root: root, read: read}
+// NewKnown returns a verifier. roots are the public root keys; without one, no statement counts. read reads the servers' keys.
+func NewKnown(roots [][]byte, read func(context.Context) ([]Stored, error)) *Known {
+	return &Known{roots: roots, read: read}
 }
 
 // Verify verifies a statement; see the function [Verify]. A key that was revoked counts for nothing, whenever it signed.
 func (k *Known) Verify(ctx context.Context, text string, want protocol.Statement, at time.Time) (protocol.Statement, error) {
-	if len(k.root) == 0 {
+	if len(k.roots) == 0 {
 		return protocol.Statement{}, jig.Errorf(jig.CodeNotPermitted, "this worker cannot check the server's statement about who asks").WithField("proof").
 			WithHint("set JIG_ROOT_KEY for the workers, or start the server without JIG_SERVER_KEY")
 	}
@@ -46,7 +46,7 @@ func (k *Known) Verify(ctx context.Context, text string, want protocol.Statement
 	return Verify(text, key, want, at)
 }
 
-// key returns the key with an id, if the root key certified it and nobody revoked it.
+// key returns the key with an id, if a root key certified it and nobody revoked it.
 func (k *Known) key(ctx context.Context, id string) (Key, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -56,12 +56,12 @@ func (k *Known) key(ctx context.Context, id string) (Key, error) {
 		if err != nil {
 			return Key{}, err
 		}
-		k.at, k.keys = time.Now(), certifiedKeys(k.root, rows)
+		k.at, k.keys = time.Now(), certifiedKeys(k.roots, rows)
 		found, ok = k.keys[id]
 	}
 	switch {
 	case !ok:
-		return Key{}, refused("its server's key is not known, or the root key did not certify it")
+		return Key{}, refused("its server's key is not known, or no root key of this worker certified it")
 	case found.revoked:
 		return Key{}, refused("its server's key was revoked")
 	}
@@ -69,11 +69,13 @@ func (k *Known) key(ctx context.Context, id string) (Key, error) {
 }
 
 // certifiedKeys returns the keys whose certificates are valid, by id.
-func certifiedKeys(root []byte, rows []Stored) map[string]known {
+func certifiedKeys(roots [][]byte, rows []Stored) map[string]known {
 	keys := map[string]known{}
 	for _, row := range rows {
-		if key, err := ReadCertificate(root, row.Certificate); err == nil && key.ID == row.ID {
-			keys[key.ID] = known{Key: key, revoked: row.RevokedAt != nil}
+		for _, root := range roots {
+			if key, err := ReadCertificate(root, row.Certificate); err == nil && key.ID == row.ID {
+				keys[key.ID] = known{Key: key, revoked: row.RevokedAt != nil}
+			}
 		}
 	}
 	return keys

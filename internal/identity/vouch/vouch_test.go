@@ -3,6 +3,7 @@ package vouch_test
 import (
 	"context"
 	"encoding/base64"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func (a *authority) server(t *testing.T, at time.Time, lifetime time.Duration) v
 }
 
 func (a *authority) workers() *vouch.Known {
-	return vouch.NewKnown(a.public, func(context.Context) ([]vouch.Stored, error) { return a.rows, nil })
+	return vouch.NewKnown([][]byte{a.public}, func(context.Context) ([]vouch.Stored, error) { return a.rows, nil })
 }
 
 func start() protocol.Statement {
@@ -82,6 +83,19 @@ func TestVerify_ReturnsWhatTheServerStates(t *testing.T) {
 	require.Equal(t, jig.SourceAPI, got.Source)
 	require.Equal(t, s.ID(), got.Key)
 	require.NotEmpty(t, got.ID)
+}
+
+// While one root key replaces another, workers trust the keys that either has certified.
+func TestVerify_TrustsSeveralRootKeys(t *testing.T) {
+	t.Parallel()
+	old, next := newAuthority(t), newAuthority(t)
+	before, after := sign(t, old.server(t, monday, time.Hour), start(), monday), sign(t, next.server(t, monday, time.Hour), start(), monday)
+	read := func(context.Context) ([]vouch.Stored, error) { return append(slices.Clone(old.rows), next.rows...), nil }
+	for _, text := range []string{before, after} {
+		_, err := vouch.NewKnown([][]byte{old.public, next.public}, read).Verify(t.Context(), text, start(), monday)
+		require.NoError(t, err)
+	}
+	refused(t, vouch.NewKnown([][]byte{next.public}, read), before, start(), monday, "no root key of this worker certified it")
 }
 
 // A statement counts only for its own subject.
@@ -171,7 +185,7 @@ func TestKnown_CountsOnlyCertifiedKeys(t *testing.T) {
 	a, other := newAuthority(t), newAuthority(t)
 	theirs := other.server(t, monday, time.Hour)
 	a.rows = other.rows
-	refused(t, a.workers(), sign(t, theirs, start(), monday), start(), monday, "the root key did not certify it")
+	refused(t, a.workers(), sign(t, theirs, start(), monday), start(), monday, "no root key of this worker certified it")
 	mine := a.server(t, monday, time.Hour)
 	a.rows = []vouch.Stored{{ID: theirs.ID(), Certificate: mine.Certificate()}}
 	refused(t, a.workers(), sign(t, theirs, start(), monday), start(), monday, "is not known")
