@@ -90,7 +90,9 @@ func TestVerify_TrustsSeveralRootKeys(t *testing.T) {
 	t.Parallel()
 	old, next := newAuthority(t), newAuthority(t)
 	before, after := sign(t, old.server(t, monday, time.Hour), start(), monday), sign(t, next.server(t, monday, time.Hour), start(), monday)
-	read := func(context.Context) ([]vouch.Stored, error) { return append(slices.Clone(old.rows), next.rows...), nil }
+	read := func(context.Context) ([]vouch.Stored, error) {
+		return append(slices.Clone(old.rows), next.rows...), nil
+	}
 	for _, text := range []string{before, after} {
 		_, err := vouch.NewKnown([][]byte{old.public, next.public}, read).Verify(t.Context(), text, start(), monday)
 		require.NoError(t, err)
