@@ -340,7 +340,8 @@ func (f *fuzz) send(op *selfcheck.Operation, b *broken, which string) int {
 	f.t.Helper()
 	body := b.written()
 	var text bytes.Buffer
-	_, _ = fmt.Fprintf(&text, "%s %s HTTP/1.1\r\n", b.method, f.target(b))
+	target := f.target(b)
+	_, _ = fmt.Fprintf(&text, "%s %s HTTP/1.1\r\n", b.method, target)
 	length := false
 	for _, h := range b.headers {
 		_, _ = fmt.Fprintf(&text, "%s: %s\r\n", h[0], h[1])
@@ -355,7 +356,8 @@ func (f *fuzz) send(op *selfcheck.Operation, b *broken, which string) int {
 	defer func() { _ = conn.Close() }()
 	require.NoError(f.t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	whole := text.String() + string(body)
-	cut := length || len(body) > maxDrained || text.Len() > MaxHeader // the server may close a connection that it cannot read to its end
+	// The server may close a connection that it cannot read to its end, and one whose first line it refuses.
+	cut := length || len(body) > maxDrained || text.Len() > MaxHeader || !strings.HasPrefix(target, "/")
 	written := make(chan struct{})
 	go func() { // a server may answer before it has read everything
 		defer close(written)
@@ -412,7 +414,13 @@ func (f *fuzz) judge(op *selfcheck.Operation, answer *http.Response, content []b
 		require.Empty(f.t, described.Content, shown)
 		return
 	}
-	if media == "application/octet-stream" {
+	switch media {
+	case "application/octet-stream":
+		return
+	case "application/x-ndjson":
+		for line := range bytes.Lines(content) {
+			require.True(f.t, json.Valid(line), shown)
+		}
 		return
 	}
 	escaped := strings.NewReplacer("~", "~0", "/", "~1")
