@@ -160,6 +160,8 @@ func (f *fuzz) valid() map[string]map[string]any {
 		"start-session":      {"agent": f.ids["document"]},
 		"create-embed-token": {"tool": "todo.write", "origin": "https://shop.example.com"},
 		"call-tool":          {"input": map[string]any{"items": []any{}}},
+		"test-tool":          {"input": map[string]any{"items": []any{}}},
+		"stream-tool-test":   {"input": map[string]any{"items": []any{}}},
 		"run-composition":    {"name": "todo.write", "input": map[string]any{"items": []any{}}},
 		"create-schedule":    {"tool": "todo.write", "every": "24h"},
 		"restore-document":   {"version": "v1"},

@@ -22,7 +22,8 @@ func aliases() []alias {
 		{"api-change-tool", http.MethodPatch, "/api/tools/{tool}", http.MethodPut, spec},
 		{"api-remove-tool", http.MethodDelete, "/api/tools/{tool}", http.MethodDelete, spec},
 		{"api-list-tool-versions", http.MethodGet, "/api/tools/{tool}/versions", http.MethodGet, spec + "/versions"},
-		{"api-test-tool", http.MethodPost, "/api/tools/{tool}/test", http.MethodPost, "/v1/tools/{tool}/calls"},
+		{"api-test-tool", http.MethodPost, "/api/tools/{tool}/test", http.MethodPost, "/v1/tools/{tool}/test"},
+		{"api-stream-tool-test", http.MethodPost, "/api/tools/{tool}/test/stream", http.MethodPost, "/v1/tools/{tool}/test/stream"},
 		{"reload-catalog", http.MethodPost, "/admin/reload-catalog", http.MethodGet, "/v1/tools"},
 	}
 }

@@ -56,8 +56,9 @@ func TestAliases_AnswerAsTheirOperations(t *testing.T) {
 		{[2]string{"DELETE", "/api/tools/crm.note"}, [2]string{"DELETE", "/v1/documents/spec/crm.note"}, "", `"v2"`, 202, "catalog.remove"},
 		{[2]string{"DELETE", "/api/tools/other"}, [2]string{"DELETE", "/v1/documents/spec/other"}, "", "", 404, ""},
 		{[2]string{"GET", "/api/tools/crm.note/versions"}, [2]string{"GET", "/v1/documents/spec/crm.note/versions"}, "", "", 200, ""},
-		{[2]string{"POST", "/api/tools/crm.note/test"}, [2]string{"POST", "/v1/tools/crm.note/calls"}, input, "", 202, "crm.note"},
-		{[2]string{"POST", "/api/tools/Crm..note/test"}, [2]string{"POST", "/v1/tools/Crm..note/calls"}, input, "", 404, ""},
+		{[2]string{"POST", "/api/tools/crm.note/test"}, [2]string{"POST", "/v1/tools/crm.note/test"}, input, "", 202, "crm.note"},
+		{[2]string{"POST", "/api/tools/Crm..note/test"}, [2]string{"POST", "/v1/tools/Crm..note/test"}, input, "", 404, ""},
+		{[2]string{"POST", "/api/tools/Crm..note/test/stream"}, [2]string{"POST", "/v1/tools/Crm..note/test/stream"}, input, "", 404, ""},
 		{[2]string{"POST", "/admin/reload-catalog"}, [2]string{"GET", "/v1/tools"}, "", "", 200, ""},
 	} {
 		for _, key := range []string{full, reader, ""} {

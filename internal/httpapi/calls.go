@@ -38,12 +38,15 @@ func (o Origin) source() jig.Source { return cmp.Or(o.Source, jig.SourceAPI) }
 type callRequest struct {
 	Asked
 	Tool string `path:"tool" maxLength:"64" doc:"The name of the tool"`
-	Body struct {
-		Origin
-		ID    string            `json:"id,omitempty" doc:"An id of your own for the session of the call, unique in the tenant"`
-		Input json.RawMessage   `json:"input,omitempty" doc:"The arguments, an object that fits the tool's schema"`
-		Pairs map[string]string `json:"pairs,omitempty" doc:"Further arguments as texts, which the tool's schema converts"`
-	} `nameHint:"CallTool"`
+	Body callTool
+}
+
+// callTool is the body of a request that calls a tool.
+type callTool struct {
+	Origin
+	ID    string            `json:"id,omitempty" doc:"An id of your own for the session of the call, unique in the tenant"`
+	Input json.RawMessage   `json:"input,omitempty" doc:"The arguments, an object that fits the tool's schema"`
+	Pairs map[string]string `json:"pairs,omitempty" doc:"Further arguments as texts, which the tool's schema converts"`
 }
 
 type callAnswer struct {

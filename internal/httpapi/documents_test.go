@@ -55,6 +55,10 @@ func (l *library) StartCall(_ context.Context, input protocol.CallInput, _ strin
 	return client.Started{SessionID: "ses_1"}, nil
 }
 
+func (l *library) AwaitCall(context.Context, string, string) (protocol.CallResult, error) {
+	return protocol.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallWaiting}, nil
+}
+
 func librarySite(t *testing.T) (*site, *library) {
 	t.Helper()
 	l := &library{}

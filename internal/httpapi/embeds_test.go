@@ -225,7 +225,7 @@ func TestEmbed_NothingElse(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, []string{"get-session", "get-result", "get-transcript", "get-events"}, takes["session"])
-	require.ElementsMatch(t, []string{"call-tool", "api-test-tool", "get-call"}, takes["tool"])
+	require.ElementsMatch(t, []string{"call-tool", "get-call"}, takes["tool"])
 }
 
 func TestEmbed_CallsItsTool(t *testing.T) {

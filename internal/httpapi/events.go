@@ -77,14 +77,25 @@ func (a *API) getEvents(ctx context.Context, in *eventsRequest) (*eventsAnswer, 
 		return &eventsAnswer{Body: func(c huma.Context) { c.SetStatus(http.StatusNoContent) }}, nil
 	}
 	return &eventsAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
-		_, w := humago.Unwrap(c)
-		ctx, over := a.leases.hold(c.Context(), exchangeOf(c.Context()).caller)
-		defer over()
-		exchangeOf(c.Context()).streams = true
-		a.options.Observer.StreamOpened()
-		defer a.options.Observer.StreamClosed()
-		a.stream(ctx, &stream{w: w, control: http.NewResponseController(w), after: after}, tenant, session, pass)
+		a.serveStream(c, func(ctx context.Context, s *stream) {
+			s.after = after
+			a.stream(ctx, s, tenant, session, pass)
+		})
 	}}, nil
+}
+
+// serveStream begins a stream and calls send with it. The context of send ends with the request, and when the credential loses its validity.
+func (a *API) serveStream(c huma.Context, send func(ctx context.Context, s *stream)) {
+	_, w := humago.Unwrap(c)
+	x := exchangeOf(c.Context())
+	ctx, over := a.leases.hold(c.Context(), x.caller)
+	defer over()
+	x.streams = true
+	a.options.Observer.StreamOpened()
+	defer a.options.Observer.StreamClosed()
+	s := &stream{w: w, control: http.NewResponseController(w)}
+	s.begin()
+	send(ctx, s)
 }
 
 // eventsPage answers with a page. If the request says so, it waits for the first event or for text.
@@ -147,13 +158,15 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	// after is the sequence number of the last event that was sent.
-	after  int64
+	after int64
+	// only selects the events to send; nil sends all of them, and the text of models.
+	only   func(e jig.Event) bool
 	broken bool
 }
 
-// stream sends events until the session has ended and its last event was sent, the client goes, its credential ends, or the server stops.
-func (a *API) stream(ctx context.Context, s *stream, tenant, session string, pass int) {
-	s.begin()
+// stream sends events until the session has ended and its last event was sent, the client goes, its credential ends, or the server stops. It
+// reports whether the session has ended.
+func (a *API) stream(ctx context.Context, s *stream, tenant, session string, pass int) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	news := a.options.Log.Follow(ctx, tenant, session, s.after, pass)
@@ -164,7 +177,7 @@ func (a *API) stream(ctx context.Context, s *stream, tenant, session string, pas
 		if check {
 			ended, err := a.ended(ctx, s, tenant, session)
 			if ended {
-				return
+				return true
 			}
 			if check, again = false, nil; err != nil { // the database may be back soon
 				again = time.After(retryAfter)
@@ -173,7 +186,7 @@ func (a *API) stream(ctx context.Context, s *stream, tenant, session string, pas
 		select {
 		case page, open := <-news:
 			if !open {
-				return
+				return false
 			}
 			s.draft(page.Draft)
 			s.events(page.Events)
@@ -184,11 +197,12 @@ func (a *API) stream(ctx context.Context, s *stream, tenant, session string, pas
 			s.send(": ping\n\n")
 		case <-a.drained:
 			s.send("retry: " + milliseconds(reconnectElsewhere) + "\n\n")
-			return
+			return false
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
+	return false
 }
 
 // begin sends the headers of a stream, and how long a client should wait before it connects again.
@@ -228,7 +242,8 @@ func (a *API) ended(ctx context.Context, s *stream, tenant, session string) (boo
 func (s *stream) events(list []jig.Event) {
 	var b strings.Builder
 	for _, e := range list {
-		if e.Seq <= s.after {
+		if e.Seq <= s.after || s.only != nil && !s.only(e) {
+			s.after = max(s.after, e.Seq)
 			continue
 		}
 		data, err := jsontext.Encode(e)
@@ -252,11 +267,15 @@ func (s *stream) events(list []jig.Event) {
 
 // draft sends a piece of the text that a model is writing. It has no id, because it is not in the log: who connects again may miss it.
 func (s *stream) draft(d *protocol.Draft) {
-	if d == nil {
-		return
+	if d != nil && s.only == nil {
+		s.unnumbered("delta", d)
 	}
-	if data, err := jsontext.Encode(d); err == nil {
-		s.send("event: delta\ndata: " + string(data) + "\n\n")
+}
+
+// unnumbered sends an event that is not in the log, so that it has no id and does not change where a client continues.
+func (s *stream) unnumbered(name string, value any) {
+	if data, err := jsontext.Encode(value); err == nil {
+		s.send("event: " + name + "\ndata: " + string(data) + "\n\n")
 	}
 }
 

@@ -127,6 +127,13 @@ func methods(path *huma.PathItem) map[string]*huma.Operation {
 	}
 }
 
+// describeSent adds the answer of an operation that always answers with server-sent events.
+func describeSent(a *API, path, description string) {
+	a.huma.OpenAPI().Paths[path].Post.Responses[statusText(0)].Content = map[string]*huma.MediaType{
+		eventStream: {Schema: &huma.Schema{Type: huma.TypeString, Description: description}},
+	}
+}
+
 // describeStream adds the two forms of the answer of an operation that writes it itself: a page, or a stream of server-sent events.
 func describeStream[P any](a *API, path, name string) {
 	document := a.huma.OpenAPI()

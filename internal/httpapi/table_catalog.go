@@ -15,6 +15,7 @@ func (a *API) registerCatalog() {
 	add(a, operation{
 		id: "get-tool", method: http.MethodGet, path: "/v1/tools/{tool}", tag: tagTools, scope: apikey.ScopeRead, does: "Get the contract of a tool", fails: []int{404},
 	}, a.getTool)
+	a.registerToolTests()
 	a.registerDocumentOperations()
 	a.registerEntities()
 	add(a, operation{
@@ -24,6 +25,29 @@ func (a *API) registerCatalog() {
 		fails:   []int{404},
 	}, a.getArtifact)
 	describeDownload(a, "/v1/artifacts/{artifact}")
+}
+
+// registerToolTests adds the operations that test a tool.
+func (a *API) registerToolTests() {
+	const call = "A test is a real call of the tool, as the principal of the credential and under the same rules, previews and approvals as call-tool. " +
+		"It needs the scope run, too. "
+	add(a, operation{
+		id: "test-tool", method: http.MethodPost, path: "/v1/tools/{tool}/test", tag: tagTools, scope: apikey.ScopeAuthor, record: recordCall, also: running(),
+		does: "Test a tool by calling it",
+		details: call + "The answer comes when the call has its result or waits for a person, or after 60 seconds. With the header Prefer: wait=SECONDS, it " +
+			"comes after that time at the latest.",
+		fails: []int{404, 409},
+	}, a.testTool)
+	add(a, operation{
+		id: "stream-tool-test", method: http.MethodPost, path: "/v1/tools/{tool}/test/stream", tag: tagTools, scope: apikey.ScopeAuthor, record: recordCall,
+		does: "Test a tool by calling it, and stream the events of the call",
+		details: call + "The answer is a stream of server-sent events. The first one, call, names the session and the call. Then come the events tool.* of the " +
+			"call as they are written, with their sequence numbers as ids. The last one, run, is the call as list-runs has it, if it has run. After an " +
+			"interruption, get-events of the session continues with the last id. A request that is refused is answered with a status and a problem instead.",
+		fails: []int{404, 409},
+	}, a.streamToolTest)
+	describeSent(a, "/v1/tools/{tool}/test/stream",
+		"Server-sent events: call with session_id, call and status; events tool.* as get-events has them; run with a run as list-runs has it.")
 }
 
 // registerDocumentOperations adds the operations on registered documents. Changes are calls of jig's own tools.

@@ -46,16 +46,10 @@ func (a *API) getTenantEvents(ctx context.Context, in *tenantEventsRequest) (*ev
 	}
 	after = cmp.Or(after, first.Next)
 	return &eventsAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
-		_, w := humago.Unwrap(c)
-		ctx, over := a.leases.hold(c.Context(), exchangeOf(c.Context()).caller)
-		defer over()
-		exchangeOf(c.Context()).streams = true
-		a.options.Observer.StreamOpened()
-		defer a.options.Observer.StreamClosed()
-		s := &stream{w: w, control: http.NewResponseController(w)}
-		s.begin()
-		s.send("id: " + after + "\nevent: ready\ndata: {}\n\n") // so that a client that never gets an event can continue, too
-		a.streamTenant(ctx, s, tenant, after)
+		a.serveStream(c, func(ctx context.Context, s *stream) {
+			s.send("id: " + after + "\nevent: ready\ndata: {}\n\n") // so that a client that never gets an event can continue, too
+			a.streamTenant(ctx, s, tenant, after)
+		})
 	}}, nil
 }
 

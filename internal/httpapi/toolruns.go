@@ -76,12 +76,15 @@ func (a *API) listRuns(ctx context.Context, in *runsRequest) (*runsAnswer, error
 	}
 	for _, id := range ended {
 		at := slices.IndexFunc(calls, func(c jig.Call) bool { return c.ID == id })
-		if at >= 0 && calls[at].StartedAt != nil && calls[at].Status.Final() { // the others were refused, or are open again
+		if at >= 0 && hasRun(calls[at]) { // the others were refused, or are open again
 			answer.Body.Runs = append(answer.Body.Runs, toolRun(session, calls[at]))
 		}
 	}
 	return &answer, nil
 }
+
+// hasRun reports whether a call has started and ended.
+func hasRun(c jig.Call) bool { return c.StartedAt != nil && c.Status.Final() }
 
 // endsCall reports whether a call has ended with an event. A call in doubt that nobody will be asked about has ended, too.
 func endsCall(e jig.Event) bool {
