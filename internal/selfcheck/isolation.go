@@ -167,8 +167,10 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.collect(ctx); err != nil {
 		return err
 	}
-	for _, list := range r.ids {
-		r.secrets = append(r.secrets, list...)
+	for kind, list := range r.ids {
+		if kind != "tool" && kind != "type" { // both tenants may have something of that name
+			r.secrets = append(r.secrets, list...)
+		}
 	}
 	slices.Sort(r.secrets)
 	r.credentials()
