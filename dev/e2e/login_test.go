@@ -47,7 +47,7 @@ func TestLogin_WithABrowser(t *testing.T) {
 		require.True(t, eventually(t.Context(), patience, func() bool {
 			status, me := cookied{caller{r, ""}, ana.header(one.url + "/")}.me()
 			return status == http.StatusOK && me.Principal == "ana" && me.Name == "Ana Ferreira" && me.Credential.Kind == "login" &&
-				strings.Join(me.Groups, " ") == "finance" && strings.Join(me.Credential.Scopes, " ") == "read run"
+				strings.Join(me.Groups, " ") == "finance" && strings.Join(me.Credential.Scopes, " ") == "author read run"
 		}))
 	}
 

@@ -169,9 +169,9 @@ func TestRateLimits_ConcurrencySurvivesAKilledWorker(t *testing.T) {
 func TestRateLimits_SessionsWaitToBegin(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
-	p := d.paces("starts", "  - {name: daily, sessions: true, rate: 1, per: 1d}\n")
+	p := d.paces("starts", "  - {name: slowly, sessions: true, rate: 1, per: 1m}\n")
 	waits := func(v jig.SessionView) bool {
-		return len(v.Held) == 1 && strings.HasPrefix(v.Held[0], "limit daily of rate limit apis allows 1 session per 1d")
+		return len(v.Held) == 1 && strings.HasPrefix(v.Held[0], "limit slowly of rate limit apis allows 1 session per 1m")
 	}
 	first := p.begins("test.effect", effects(r, 1))
 	p.reaches(first, func(v jig.SessionView) bool { return v.Status == jig.StatusCompleted })
@@ -184,7 +184,6 @@ func TestRateLimits_SessionsWaitToBegin(t *testing.T) {
 	p.reaches(second, func(v jig.SessionView) bool { return v.Status == jig.StatusCanceled })
 	d.kill()
 	d.start()
-	p.limit("  - {name: daily, sessions: true, rate: 100, per: 1s}\n")
 	view := p.reaches(third, func(v jig.SessionView) bool { return v.Status.Final() })
 	require.Equal(t, jig.StatusCompleted, view.Status)
 	require.Empty(t, view.Held)
