@@ -32,33 +32,42 @@ type auditExportRequest struct {
 	From int64 `query:"from" minimum:"1" default:"1" doc:"The number of the first row"`
 }
 
-// auditExportAnswer writes an export.
-type auditExportAnswer struct{ Body func(ctx huma.Context) }
+// longAuditAnswer writes the answer to a request for the whole record, or for all rows from one on.
+type longAuditAnswer struct{ Body func(ctx huma.Context) }
 
-func (a *API) exportAudit(ctx context.Context, in *auditExportRequest) (*auditExportAnswer, error) {
+// fromAudit returns an answer that serve writes. It may take long. rows writes an export of the rows from a number on.
+func (a *API) fromAudit(
+	ctx context.Context, from int64, serve func(ctx context.Context, w http.ResponseWriter, r *http.Request, rows func(to io.Writer) error),
+) (*longAuditAnswer, error) {
 	tenant, _ := callerOf(ctx)
-	first, err := a.options.Engine.AuditOnce(ctx, protocol.AuditRequest{Tenant: tenant, After: in.From - 1})
+	first, err := a.options.Engine.AuditOnce(ctx, protocol.AuditRequest{Tenant: tenant, After: from - 1})
 	if err != nil {
 		return nil, err
 	}
-	if in.From > first.HeadN+1 {
+	if from > first.HeadN+1 {
 		return nil, invalid("the record has fewer rows").WithField("from").WithHint("GET /v1/audit/head tells the last row")
 	}
-	return &auditExportAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
-		_, w := humago.Unwrap(c)
+	return &longAuditAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
+		r, w := humago.Unwrap(c)
 		ctx, over := a.leases.hold(c.Context(), exchangeOf(c.Context()).caller)
 		defer over()
 		exchangeOf(c.Context()).streams = true
+		serve(ctx, w, r, func(to io.Writer) error { return a.writeAudit(ctx, to, unhurried(w), tenant, from, first) })
+	}}, nil
+}
+
+func (a *API) exportAudit(ctx context.Context, in *auditExportRequest) (*longAuditAnswer, error) {
+	return a.fromAudit(ctx, in.From, func(ctx context.Context, w http.ResponseWriter, _ *http.Request, rows func(to io.Writer) error) {
 		h := w.Header()
 		h.Set("Content-Type", jsonLines)
 		h.Set("Content-Disposition", `attachment; filename="audit.jsonl"`)
 		h.Set("X-Accel-Buffering", "no")
 		w.WriteHeader(http.StatusOK)
-		if err := a.writeAudit(ctx, w, unhurried(w), tenant, in.From, first); err != nil {
-			a.options.Logger.WarnContext(ctx, "an export of the audit ended early", slog.String("tenant", tenant), slog.Any("error", err))
+		if err := rows(w); err != nil {
+			a.options.Logger.WarnContext(ctx, "an export of the audit ended early", slog.String("request_id", exchangeOf(ctx).id), slog.Any("error", err))
 			panic(http.ErrAbortHandler) // the client must notice that rows are missing
 		}
-	}}, nil
+	})
 }
 
 // errStopping ends exports when the server stops.
@@ -115,34 +124,26 @@ type verifyAuditRequest struct {
 	Head string `query:"head" maxLength:"64" doc:"A hash that was noted earlier; the record must contain it"`
 }
 
-// verifyAuditAnswer writes the result of a verification.
-type verifyAuditAnswer struct{ Body func(ctx huma.Context) }
-
 // verifyAudit verifies the record as `jig audit verify` verifies an export, row by row.
-func (a *API) verifyAudit(ctx context.Context, in *verifyAuditRequest) (*verifyAuditAnswer, error) {
-	tenant, _ := callerOf(ctx)
-	first, err := a.options.Engine.AuditOnce(ctx, protocol.AuditRequest{Tenant: tenant, After: in.From - 1})
-	if err != nil {
-		return nil, err
-	}
-	if in.From > first.HeadN+1 {
-		return nil, invalid("the record has fewer rows").WithField("from").WithHint("GET /v1/audit/head tells the last row")
-	}
-	return &verifyAuditAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
-		r, w := humago.Unwrap(c)
-		ctx, over := a.leases.hold(c.Context(), exchangeOf(c.Context()).caller)
-		defer over()
-		exchangeOf(c.Context()).streams = true
+func (a *API) verifyAudit(ctx context.Context, in *verifyAuditRequest) (*longAuditAnswer, error) {
+	return a.fromAudit(ctx, in.From, func(ctx context.Context, w http.ResponseWriter, r *http.Request, rows func(to io.Writer) error) {
 		reader, writer := io.Pipe()
-		go func() { writer.CloseWithError(a.writeAudit(ctx, writer, unhurried(w), tenant, in.From, first)) }()
-		report, err := audit.Verify(reader, audit.Options{Head: in.Head})
-		_ = reader.Close() // a broken chain is not read to its end
+		var report audit.Report
+		var err error
+		verified := make(chan struct{})
+		go func() {
+			defer close(verified)
+			report, err = audit.Verify(reader, audit.Options{Head: in.Head})
+			_ = reader.Close() // a broken chain is not read to its end
+		}()
+		_ = writer.CloseWithError(rows(writer))
+		<-verified
 		if err != nil {
 			a.refuse(w, r, a.problemOf(ctx, err))
 			return
 		}
 		writeJSON(w, http.StatusOK, "application/json", report)
-	}}, nil
+	})
 }
 
 // describeAudit adds the answers of the operations that write them themselves.
