@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func (a audience) open(t *testing.T, o store.Options) *store.DB {
 	if o.PollEvery == 0 {
 		o.PollEvery = silent
 	}
-	o.Logger = slog.New(slog.DiscardHandler)
+	o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	return storetest.Open(t, a.ownerURL, a.appURL, o)
 }
 
@@ -179,7 +180,7 @@ func TestAnnouncements_SurviveALostConnection(t *testing.T) {
 	t.Parallel()
 	a := newAudience(t)
 	ctx, conn := patient(t), a.connect(t)
-	db, listener := a.open(t, store.Options{}), a.open(t, store.Options{PollEvery: 50 * time.Millisecond})
+	db, listener := a.open(t, store.Options{}), a.open(t, store.Options{})
 	seq := a.append(t, db)
 	waiting := a.wait(ctx, listener, seq)
 	before := a.requireListeners(t, conn, 1)
@@ -194,6 +195,36 @@ func TestAnnouncements_SurviveALostConnection(t *testing.T) {
 	requireEvent(t, waiting, seq)
 	db.Close()
 	require.Positive(t, announced())
+}
+
+// What could not be announced is announced later.
+func TestAnnouncements_AreRepeatedAfterFailures(t *testing.T) {
+	t.Parallel()
+	a := newAudience(t)
+	announcer := a
+	announcer.appURL = withName(t, a.appURL, "announcer")
+	ctx, conn := patient(t), a.connect(t)
+	db, listener := announcer.open(t, store.Options{NotifyEvery: 500 * time.Millisecond}), a.open(t, store.Options{})
+	waiting := a.wait(ctx, listener, a.append(t, db))
+	a.requireListeners(t, conn, 1)
+	seq := a.append(t, db)
+	requireEvent(t, waiting, seq) // the next announcement comes half a second later
+	waiting = a.wait(ctx, listener, seq)
+	seq = a.append(t, db)
+	_, err := conn.Exec(ctx, "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'announcer'")
+	require.NoError(t, err)
+	requireEvent(t, waiting, seq)
+}
+
+// withName adds the name of the application to the address of a database.
+func withName(t *testing.T, address, name string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	q := u.Query()
+	q.Set("application_name", name)
+	u.RawQuery = q.Encode()
+	return u.String()
 }
 
 // A process whose watchers have left stops listening after a while, so that others need not announce; a new watcher listens again.

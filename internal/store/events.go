@@ -125,7 +125,7 @@ func (db *DB) next(ctx context.Context, w *watcher, catchUp bool) (found []jig.E
 	}
 	select {
 	case <-ctx.Done():
-	case <-time.After(db.options.PollEvery):
+	case <-time.After(db.hub.retryEvery()):
 	}
 	return nil, true
 }

@@ -35,23 +35,19 @@ func (h *hub) notify(ctx context.Context) {
 			return
 		case <-h.send:
 		}
-		every := h.db.options.NotifyEvery
-		if !h.announceAll(ctx) {
-			every = h.db.options.AskEvery
-		}
-		pause(ctx, every)
+		pause(ctx, h.announceAll(ctx))
 	}
 }
 
-// announceAll announces what is waiting, and reports whether another process listens. If none does, nothing is lost by not announcing: a
-// process reads what was committed after it has started to listen.
-func (h *hub) announceAll(ctx context.Context) (listened bool) {
+// announceAll announces what is waiting, and returns how long to wait until the next time. If no process listens, nothing is lost by not
+// announcing: a process reads what was committed after it has started to listen.
+func (h *hub) announceAll(ctx context.Context) time.Duration {
 	h.mu.Lock()
 	waiting := h.announce
 	h.announce = map[topicKey]int64{}
 	h.mu.Unlock()
 	if len(waiting) == 0 {
-		return true
+		return h.db.options.NotifyEvery
 	}
 	listened, err := h.listened(ctx)
 	if err == nil && listened {
@@ -62,14 +58,21 @@ func (h *hub) announceAll(ctx context.Context) (listened bool) {
 		})
 	}
 	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		h.announceLater(waiting) // the store is closing, and announces once more
+	case err != nil:
+		h.announceLater(waiting) // also if the store is closing, because it announces once more
+		if ctx.Err() == nil {
+			h.db.options.Logger.WarnContext(ctx, "announcing new events failed", slog.Any("error", err))
+		}
+		return h.retryEvery()
+	case listened:
+		return h.db.options.NotifyEvery
 	default:
-		h.db.options.Logger.WarnContext(ctx, "announcing new events failed", slog.Any("error", err))
+		return h.db.options.AskEvery
 	}
-	return listened
 }
+
+// retryEvery is the time after which the hub tries again what has failed.
+func (h *hub) retryEvery() time.Duration { return min(h.db.options.PollEvery, time.Second) }
 
 // announceLater puts back what could not be announced.
 func (h *hub) announceLater(waiting map[topicKey]int64) {
@@ -78,6 +81,7 @@ func (h *hub) announceLater(waiting map[topicKey]int64) {
 	for key, seq := range waiting {
 		h.announce[key] = max(h.announce[key], seq)
 	}
+	nudge(h.send)
 }
 
 // listened reports whether another process listens. The watchers of this process hear of its commits without announcements.
@@ -148,7 +152,7 @@ func (h *hub) listen(ctx context.Context) {
 			}
 			if ctx.Err() == nil {
 				h.db.options.Logger.WarnContext(ctx, "listening for events was interrupted", slog.Any("error", err))
-				pause(ctx, h.db.options.PollEvery)
+				pause(ctx, h.retryEvery())
 			}
 			if h.retire() {
 				break
@@ -178,7 +182,9 @@ func (h *hub) listenOnce(ctx context.Context) error {
 	}
 	h.texts.board.Forget() // pieces may have been missed
 	h.listens()
-	h.look(ctx)
+	if err := h.look(ctx); err != nil {
+		return err
+	}
 	held := map[int]bool{}
 	for !h.retire() {
 		if err := h.hearOne(ctx, conn, held); err != nil {
@@ -213,7 +219,9 @@ func (h *hub) hearOne(ctx context.Context, conn *pgx.Conn, held map[int]bool) er
 // poll checks every watched session regularly.
 func (h *hub) poll(ctx context.Context) {
 	for pause(ctx, h.db.options.PollEvery) {
-		h.look(ctx)
+		if err := h.look(ctx); err != nil && ctx.Err() == nil {
+			h.db.options.Logger.WarnContext(ctx, "looking for new events failed", slog.Any("error", err))
+		}
 	}
 }
 
@@ -224,7 +232,8 @@ type lastSeqRow struct {
 	LastSeq   int64
 }
 
-func (h *hub) look(ctx context.Context) {
+// look finds out which of the watched sessions have new events.
+func (h *hub) look(ctx context.Context) error {
 	var tenants, sessions []string
 	h.mu.Lock()
 	for key := range h.topics {
@@ -235,16 +244,14 @@ func (h *hub) look(ctx context.Context) {
 	}
 	h.mu.Unlock()
 	if len(tenants) == 0 {
-		return
+		return nil
 	}
 	var rows []lastSeqRow
 	err := h.db.once(ctx, "", func(t *tx) { list(t.queue("LastSeqs", tenants, sessions), &rows) })
-	if err != nil && ctx.Err() == nil {
-		h.db.options.Logger.WarnContext(ctx, "looking for new events failed", slog.Any("error", err))
-	}
 	for _, r := range rows {
 		h.hear(topicKey{r.TenantID, r.SessionID}, r.LastSeq)
 	}
+	return err
 }
 
 // read reads the events that were announced, for all sessions of a tenant together.
@@ -259,7 +266,7 @@ func (h *hub) read(ctx context.Context) {
 			if err := h.readTenant(ctx, tenant, topics); err != nil && ctx.Err() == nil {
 				h.db.options.Logger.WarnContext(ctx, "reading new events failed", slog.Any("error", err))
 				h.again(topics)
-				pause(ctx, h.db.options.PollEvery)
+				pause(ctx, h.retryEvery())
 			}
 		}
 	}
