@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -24,72 +25,42 @@ import (
 
 const shop = "https://shop.example.com"
 
-// tokens are the embed tokens, by hash.
+// tokens are the embed tokens.
 type tokens struct {
-	mu   sync.Mutex
-	list map[string]embed.Token
+	*stored[embed.Token]
+
 	// until is when the credential ends that made the last one.
 	until *time.Time
 }
 
+func newTokens() *tokens {
+	return &tokens{stored: newStored(func(t embed.Token) (tenant, id string) { return t.Tenant, t.ID })}
+}
+
 func (s *tokens) CreateEmbedToken(_ context.Context, t embed.Token, hash []byte, until *time.Time) (embed.Token, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	t.ExpiresAt, s.until = time.Now().Add(embed.Lifetime), until
-	s.list[string(hash)] = t
+	s.put(hash, t)
 	return t, nil
 }
 
 func (s *tokens) EmbedToken(_ context.Context, id string, hash []byte) (embed.Token, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t, ok := s.list[string(hash)]; ok && t.ID == id {
-		return t, nil
-	}
-	return embed.Token{}, jig.Errorf(jig.CodeNotFound, "none")
+	return s.get(id, hash)
 }
 
-func (s *tokens) ValidEmbedTokens(context.Context, []string) (valid []string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.list {
-		valid = append(valid, t.ID)
-	}
-	return valid, nil
-}
+func (s *tokens) ValidEmbedTokens(context.Context, []string) ([]string, error) { return s.ids(), nil }
 
 func (s *tokens) EmbedOrigin(_ context.Context, origin string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, t := range s.list {
-		if t.Origin == origin {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(slices.Collect(maps.Values(s.list)), func(t embed.Token) bool { return t.Origin == origin }), nil
 }
 
-func (s *tokens) EmbedTokens(_ context.Context, tenant string) (list []embed.Token, _ error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, t := range s.list {
-		if t.Tenant == tenant {
-			list = append(list, t)
-		}
-	}
-	return list, nil
+func (s *tokens) EmbedTokens(_ context.Context, tenant string) ([]embed.Token, error) {
+	return s.of(tenant), nil
 }
 
 func (s *tokens) RevokeEmbedToken(_ context.Context, tenant, id, _ string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for hash, t := range s.list {
-		if t.Tenant == tenant && t.ID == id {
-			delete(s.list, hash)
-			return nil
-		}
-	}
-	return jig.Errorf(jig.CodeNotFound, "none").WithField("id")
+	return s.remove(tenant, id)
 }
 
 // caller is an engine for single calls.
@@ -116,7 +87,7 @@ func (c *caller) Record(_ context.Context, _, session, call string) (protocol.Ca
 // newEmbedSite is a site with embed tokens.
 func newEmbedSite(t *testing.T) (*site, *tokens, *caller) {
 	t.Helper()
-	list, calls := &tokens{list: map[string]embed.Token{}}, &caller{}
+	list, calls := newTokens(), &caller{}
 	s := newSiteWith(t, func(o *httpapi.Options) { o.Embeds, o.Engine.Calls = list, calls })
 	return s, list, calls
 }

@@ -215,7 +215,7 @@ func TestStream_Ends(t *testing.T) {
 	s.log.add(jig.EventSessionStarted)
 	stream = s.follow()
 	stream.until(t, "id: 1")
-	s.keys.revokeAll()
+	s.keys.removeAll()
 	require.NotContains(t, stream.rest(t), "id: 2")
 }
 

@@ -218,7 +218,7 @@ func TestDecide_ByTheKeysPrincipal(t *testing.T) {
 func TestResult_WaitsAsLongAsItMay(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *site){
-		"time is over": func(*site) {}, "the server stops": func(s *site) { s.api.Drain() }, "the key is revoked": func(s *site) { s.keys.revokeAll() },
+		"time is over": func(*site) {}, "the server stops": func(s *site) { s.api.Drain() }, "the key is revoked": func(s *site) { s.keys.removeAll() },
 	} {
 		s := newSite(t)
 		s.engine.result = func(ctx context.Context) error {

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,61 +65,55 @@ func TestProtectedResource(t *testing.T) {
 	require.Contains(t, problem(t, answer, body).Hint, "JIG_OIDC_FILE")
 }
 
-// logins are the valid logins, by hash, and the attempts that had one.
+// logins are the valid logins, and the attempts that had one.
 type logins struct {
-	mu       sync.Mutex
-	list     map[string]login.Login
+	*stored[login.Login]
+
 	attempts map[string]bool
 	// checks counts how often open streams were checked.
-	checks int
+	checks atomic.Int64
+}
+
+func newLogins() *logins {
+	return &logins{
+		stored: newStored(func(l login.Login) (tenant, id string) { return l.Tenant, l.ID }), attempts: map[string]bool{},
+	}
 }
 
 func (s *logins) CreateLogin(_ context.Context, l login.Login, hash, attempt []byte) (login.Login, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.attempts[string(attempt)] {
+	again := s.attempts[string(attempt)]
+	s.attempts[string(attempt)] = true
+	s.mu.Unlock()
+	if again {
 		return l, jig.Errorf(jig.CodeConflict, "again")
 	}
 	l.ExpiresAt = time.Now().Add(login.Lifetime).UTC()
-	s.attempts[string(attempt)], s.list[string(hash)] = true, l
+	s.put(hash, l)
 	return l, nil
 }
 
 func (s *logins) Login(_ context.Context, id string, hash []byte) (login.Login, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l, ok := s.list[string(hash)]; ok && l.ID == id {
-		return l, nil
-	}
-	return login.Login{}, jig.Errorf(jig.CodeNotFound, "none")
+	return s.get(id, hash)
 }
 
-func (s *logins) ValidLogins(context.Context, []string) (valid []string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.checks++
-	for _, l := range s.list {
-		valid = append(valid, l.ID)
-	}
-	return valid, nil
+func (s *logins) ValidLogins(context.Context, []string) ([]string, error) {
+	s.checks.Add(1)
+	return s.ids(), nil
 }
 
 func (s *logins) EndLogin(_ context.Context, tenant, id string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for hash, l := range s.list {
-		if l.Tenant == tenant && l.ID == id {
-			delete(s.list, hash)
-		}
+	if err := s.remove(tenant, id); jig.CodeOf(err) != jig.CodeNotFound {
+		return err
 	}
-	return nil
+	return nil // it has ended before
 }
 
 // newLoginSite is a site where people log in.
 func newLoginSite(t *testing.T, change func(o *httpapi.Options)) *site {
 	t.Helper()
 	s := newSiteWith(t, func(o *httpapi.Options) {
-		o.Logins = &logins{list: map[string]login.Login{}, attempts: map[string]bool{}}
+		o.Logins = newLogins()
 		if change != nil {
 			change(o)
 		}
@@ -264,18 +258,14 @@ func TestLogin_Cookie(t *testing.T) {
 // A stream lasts as long as the login that opened it.
 func TestLogin_KeepsItsStreams(t *testing.T) {
 	t.Parallel()
-	stored := &logins{list: map[string]login.Login{}, attempts: map[string]bool{}}
-	s := newLoginSite(t, func(o *httpapi.Options) { o.Logins = stored })
+	list := newLogins()
+	s := newLoginSite(t, func(o *httpapi.Options) { o.Logins = list })
 	s.log.add(jig.EventSessionStarted)
 	cookie := s.logIn("1")
 	s.key = ""
 	stream := s.follow("Cookie", cookie)
 	stream.until(t, "event: session.started")
-	require.Eventually(t, func() bool {
-		stored.mu.Lock()
-		defer stored.mu.Unlock()
-		return stored.checks > 1
-	}, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return list.checks.Load() > 1 }, time.Minute, time.Millisecond)
 	s.log.add(jig.EventPassStarted)
 	stream.until(t, "event: pass.started")
 }

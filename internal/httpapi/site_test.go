@@ -82,80 +82,43 @@ func (e *engine) SessionResult(_ context.Context, tenant, id string) (protocol.S
 }
 
 // keys are the valid keys, by hash.
-type keys struct {
-	mu   sync.Mutex
-	list map[string]apikey.Key
+type keys struct{ *stored[apikey.Key] }
+
+func newKeys() keys {
+	return keys{newStored(func(k apikey.Key) (tenant, id string) { return k.Tenant, k.ID })}
 }
 
-func (k *keys) add(tenant string, scopes ...string) string {
+func (k keys) add(tenant string, scopes ...string) string {
 	text, id, hash := apikey.New()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.list[string(hash)] = apikey.Key{ID: id, Tenant: tenant, Principal: "ana", Scopes: scopes}
+	k.put(hash, apikey.Key{ID: id, Tenant: tenant, Principal: "ana", Scopes: scopes})
 	return text
 }
 
-func (k *keys) revokeAll() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	clear(k.list)
+func (k keys) APIKey(_ context.Context, id string, hash []byte) (apikey.Key, error) {
+	return k.get(id, hash)
 }
 
-func (k *keys) APIKey(_ context.Context, id string, hash []byte) (apikey.Key, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if key, ok := k.list[string(hash)]; ok && key.ID == id {
-		return key, nil
-	}
-	return apikey.Key{}, jig.Errorf(jig.CodeNotFound, "none")
+func (k keys) APIKeys(_ context.Context, tenant string) ([]apikey.Key, error) {
+	return k.of(tenant), nil
 }
 
-func (k *keys) APIKeys(_ context.Context, tenant string) (list []apikey.Key, _ error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, key := range k.list {
-		if key.Tenant == tenant {
-			list = append(list, key)
-		}
-	}
-	return list, nil
-}
-
-func (k *keys) CreateAPIKey(_ context.Context, key apikey.Key, hash []byte) (apikey.Key, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.list[string(hash)] = key
+func (k keys) CreateAPIKey(_ context.Context, key apikey.Key, hash []byte) (apikey.Key, error) {
+	k.put(hash, key)
 	return key, nil
 }
 
-func (k *keys) RevokeAPIKey(_ context.Context, tenant, id, _ string) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for hash, key := range k.list {
-		if key.Tenant == tenant && key.ID == id {
-			delete(k.list, hash)
-			return nil
-		}
-	}
-	return jig.Errorf(jig.CodeNotFound, "none").WithField("id")
+func (k keys) RevokeAPIKey(_ context.Context, tenant, id, _ string) error {
+	return k.remove(tenant, id)
 }
 
-func (k *keys) ValidAPIKeys(_ context.Context, _ []string) ([]string, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	var valid []string
-	for _, key := range k.list {
-		valid = append(valid, key.ID)
-	}
-	return valid, nil
-}
+func (k keys) ValidAPIKeys(context.Context, []string) ([]string, error) { return k.ids(), nil }
 
 // site is an API on a real connection.
 type site struct {
 	t      *testing.T
 	api    *httpapi.API
 	engine *engine
-	keys   *keys
+	keys   keys
 	log    *log
 	// tenants are the settings of all tenants, and issued what access tokens say.
 	tenants *settings
@@ -200,7 +163,7 @@ func newSite(t *testing.T, hosts ...string) *site {
 
 func newSiteWith(t *testing.T, change func(o *httpapi.Options)) *site {
 	t.Helper()
-	s := &site{t: t, engine: &engine{status: jig.StatusWorking}, keys: &keys{list: map[string]apikey.Key{}}, log: newLog(), tenants: &settings{}, issued: &issued{}}
+	s := &site{t: t, engine: &engine{status: jig.StatusWorking}, keys: newKeys(), log: newLog(), tenants: &settings{}, issued: &issued{}}
 	s.engine.log = s.log
 	options := httpapi.Options{
 		Engine: httpapi.Engine{Sessions: s.engine, Calls: s.engine, Reviews: s.engine}, Keys: s.keys, Providers: s.issued, Tenants: s.tenants, Log: s.log,
