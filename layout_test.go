@@ -59,9 +59,11 @@ func arrows() map[string][]string {
 		"internal/identity/apikey": {".", "internal/identity/secret"},
 		"internal/identity/vouch":  {".", "internal/protocol"},
 		// Tokens for pages of other sites, and logins with a browser. Only the server and its store know them.
-		"internal/identity/embed":  {".", "internal/identity/apikey", "internal/identity/secret"},
-		"internal/identity/login":  {"internal/identity/secret"},
-		"internal/identity/secret": {},
+		"internal/identity/embed": {".", "internal/identity/apikey", "internal/identity/secret"},
+		"internal/identity/login": {"internal/identity/secret"},
+		// What happened with credentials.
+		"internal/identity/history": {},
+		"internal/identity/secret":  {},
 		// What identity providers say about people. Only the server knows them.
 		"internal/identity/openid": {"."},
 		"internal/audit":           {".", "internal/identity", "internal/jsontext"},
@@ -130,7 +132,7 @@ func arrows() map[string][]string {
 		"internal/notify":    {".", "internal/approval", "internal/jsontext", "internal/tenancy"},
 		"internal/store": {
 			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/chat", "internal/confine", "internal/entity",
-			"internal/identity", "internal/identity/apikey", "internal/identity/embed", "internal/identity/login", "internal/identity/vouch", "internal/ledger", "internal/livetext", "internal/plan", "internal/preview", "internal/protocol",
+			"internal/identity", "internal/identity/apikey", "internal/identity/embed", "internal/identity/history", "internal/identity/login", "internal/identity/vouch", "internal/ledger", "internal/livetext", "internal/plan", "internal/preview", "internal/protocol",
 			"internal/ratelimit",
 			"internal/stored", "internal/suggest",
 		},
@@ -154,7 +156,7 @@ func arrows() map[string][]string {
 		"client": {".", "internal/audit", "internal/cache", "internal/duration", "internal/protocol"},
 		"starter": {
 			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
-			"internal/identity", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/suggest", "internal/tenancy",
+			"internal/identity", "internal/identity/history", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/suggest", "internal/tenancy",
 			"internal/scaffold", "internal/toolname", "spec",
 		},
 		// New projects. The project itself is a program like those of users.
@@ -163,13 +165,13 @@ func arrows() map[string][]string {
 		"internal/scaffold/shop":    {".", "tools"},
 		// The operations of the HTTP interface are thin: they know the client and what it sends, and neither the engine nor the store.
 		"internal/httpapi": {
-			".", "client", "internal/audit", "internal/cache", "internal/identity/apikey", "internal/identity/embed", "internal/identity/login", "internal/identity/openid", "internal/jsontext",
+			".", "client", "internal/audit", "internal/cache", "internal/identity/apikey", "internal/identity/embed", "internal/identity/history", "internal/identity/login", "internal/identity/openid", "internal/jsontext",
 			"internal/preview", "internal/protocol", "internal/tenancy", "internal/toolname",
 		},
 		// Tests of a running server from outside, which know nothing but its OpenAPI document.
 		"internal/selfcheck": {"."},
 		// The client of the HTTP interface: the methods of the other client, over the operations. It knows neither the engine nor the store.
-		"internal/remote": {".", "client", "internal/jsontext", "internal/protocol"},
+		"internal/remote": {".", "client", "internal/identity/history", "internal/jsontext", "internal/protocol"},
 		// The command line's logins at the identity provider of a server.
 		"internal/remote/signin": {"."},
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.

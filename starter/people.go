@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity/history"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/tenancy"
 	"github.com/jig-run/jig/internal/toolname"
@@ -18,12 +20,13 @@ import (
 func (a *app) peopleCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "people",
-		Short: "List the people and keys of the tenant, and disable them",
+		Short: "List the people and keys of the tenant and what happened with credentials, and disable people",
 		Long: `List the people, groups and keys that the tenant's document knows, and disable people or let them act again. ` + "`jig key disable`" + ` disables
-a key.`,
+a key. List logins, API keys and embed tokens that were made or ended, and refused credentials.`,
 		Example: `  jig people list
-  jig people disable ana`,
-	}, a.peopleListCommand(), a.disableCommand("people", true), a.disableCommand("people", false))
+  jig people disable ana
+  jig people events --kind refused`,
+	}, a.peopleListCommand(), a.peopleEventsCommand(), a.disableCommand("people", true), a.disableCommand("people", false))
 	return cmd
 }
 
@@ -49,6 +52,68 @@ func (a *app) peopleListCommand() *cobra.Command {
 			})
 		},
 	}
+}
+
+func (a *app) peopleEventsCommand() *cobra.Command {
+	var kind, principal string
+	limit := 40
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "List logins, changes of API keys and embed tokens, and refused credentials",
+		Long: `List what happened with the tenant's credentials in the last 90 days, the newest first: logins, API keys and embed tokens that were made or
+ended, and credentials that were refused. What is the same within a minute is one line with a count. It needs a server and the scope manage.
+JSON output: {"credential_events": [{"kind", "reason", "credential_kind", "credential_id", "principal", "address", "count", "minute", "last_at"}]}.`,
+		Example: `  jig people events
+  jig people events --kind refused --principal ana`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case a.serverErr != nil:
+				return a.serverErr
+			case a.server == nil:
+				return usagef("only a server knows what happened with credentials; set %s or --url", envURL)
+			case limit < 1:
+				return usagef("--limit: give a number of at least 1")
+			}
+			defer a.server.Close()
+			found := history.Page{Events: []history.CredentialEvent{}}
+			for {
+				page, err := a.server.CredentialEvents(cmd.Context(), kind, principal, found.Next, min(limit-len(found.Events), maxListed))
+				if err != nil {
+					return err
+				}
+				found.Events, found.Next = append(found.Events, page.Events...), page.Next
+				if found.Next == "" || len(found.Events) >= limit {
+					break
+				}
+			}
+			if a.json() {
+				return a.printJSON(found)
+			}
+			return a.printCredentialEvents(found.Events)
+		},
+	}
+	cmd.Flags().StringVar(&kind, "kind", "", "only these: refused, logged_in, logged_out, key_created, key_revoked, embed_created, embed_revoked")
+	cmd.Flags().StringVar(&principal, "principal", "", "only those of this principal")
+	cmd.Flags().IntVar(&limit, "limit", limit, "print at most this many")
+	return cmd
+}
+
+// maxListed is the most entries that a server puts on one page.
+const maxListed = 100
+
+func (a *app) printCredentialEvents(events []history.CredentialEvent) error {
+	rows := [][]string{}
+	for _, e := range events {
+		what := strings.TrimSpace(strings.ReplaceAll(e.Kind, "_", " ") + " " + oneLine(e.Reason, 0))
+		if e.Count > 1 {
+			what += fmt.Sprintf(" (%d times)", e.Count)
+		}
+		rows = append(rows, []string{
+			e.LastAt.Local().Format(time.DateTime), what, oneLine(e.Principal, 60), strings.ReplaceAll(oneLine(e.CredentialKind, 0), "_", " "), oneLine(e.CredentialID, 60), oneLine(e.Address, 0),
+		})
+	}
+	return table(a.stdout, rows)
 }
 
 // directory reads whom the tenant's document knows.

@@ -21,6 +21,8 @@ type Options struct {
 	Logins Logins
 	// Embeds are the tokens of pages of other sites.
 	Embeds Embeds
+	// Credentials are the record of what happened with credentials.
+	Credentials Credentials
 	// DevLogin lets everybody log in as whomever they say they are. It is for a server that only its own machine can reach.
 	DevLogin bool
 	// PublicURL is the address of the server for browsers; empty means that it follows from the request's host.

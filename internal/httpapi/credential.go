@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/embed"
+	"github.com/jig-run/jig/internal/identity/history"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -34,11 +35,11 @@ const (
 
 // Kinds of credentials.
 const (
-	kindAPIKey      = "api_key"
-	kindAccessToken = "access_token"
-	kindLogin       = "login"
-	kindDevLogin    = "dev_login"
-	kindEmbed       = "embed_token"
+	kindAPIKey      = history.KindAPIKey
+	kindAccessToken = history.KindAccessToken
+	kindLogin       = history.KindLogin
+	kindDevLogin    = history.KindDevLogin
+	kindEmbed       = history.KindEmbed
 )
 
 // caller describes for whom a request acts. Only [API.credential] makes it, from the credential and the tenant's document. The rest of the request
@@ -89,8 +90,10 @@ func (a *API) authenticate(o operation) func(ctx huma.Context, next func(huma.Co
 			switch {
 			case p.Status == http.StatusUnauthorized:
 				a.options.Observer.Refused(reasonCredential)
+				a.recordEnded(ctx.Context(), r)
 			case p.Reason == reasonDisabled, p.Reason == reasonOrigin:
 				a.options.Observer.Refused(p.Reason)
+				a.recordRefusal(ctx.Context(), c, p.Reason)
 			}
 			a.refuse(w, r, p)
 			return
@@ -106,11 +109,13 @@ func (a *API) authenticate(o operation) func(ctx huma.Context, next func(huma.Co
 		}
 		if c.embed != nil && o.embeds != embeds(c.embed) {
 			a.options.Observer.Refused(reasonScope)
+			a.recordRefusal(ctx.Context(), c, reasonScope)
 			a.refuse(w, r, failed(http.StatusForbidden, jig.Errorf(jig.CodeNotPermitted, "an embed token of this kind does not allow this").WithReason(reasonScope)))
 			return
 		}
 		if !c.allows(o.scope) {
 			a.options.Observer.Refused(reasonScope)
+			a.recordRefusal(ctx.Context(), c, reasonScope)
 			a.refuse(w, r, failed(http.StatusForbidden, c.lacks(o.scope)))
 			return
 		}
@@ -129,6 +134,7 @@ func (a *API) needs(ctx context.Context, scopes ...string) error {
 		return nil
 	}
 	a.options.Observer.Refused(reasonScope)
+	a.recordRefusal(ctx, c, reasonScope)
 	return failed(http.StatusForbidden, c.lacks(scopes[0]))
 }
 

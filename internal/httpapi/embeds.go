@@ -17,14 +17,14 @@ func (a *API) embedded(ctx context.Context, r *http.Request, id string, hash []b
 	if err != nil {
 		return caller{}, err
 	}
-	if origins := r.Header.Values("Origin"); len(origins) != 1 || origins[0] != t.Origin {
-		return caller{}, jig.Errorf(jig.CodeNotPermitted, "the embed token is for pages of another origin").WithReason(reasonOrigin)
-	}
 	c := caller{
 		kind: kindEmbed, id: t.ID, tenant: t.Tenant, principal: jig.Principal{ID: t.Principal, Claimed: true}, expires: &t.ExpiresAt, embed: &t,
 	}
 	if t.Maker.Issuer != "" {
 		c.signed = &openid.Identity{Tenant: t.Tenant, Issuer: t.Maker.Issuer, Subject: t.Maker.Subject, Groups: t.Maker.Groups, ExpiresAt: t.ExpiresAt}
+	}
+	if origins := r.Header.Values("Origin"); len(origins) != 1 || origins[0] != t.Origin {
+		return c, jig.Errorf(jig.CodeNotPermitted, "the embed token is for pages of another origin").WithReason(reasonOrigin)
 	}
 	return c, nil
 }

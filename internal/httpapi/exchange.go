@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/jig-run/jig/internal/identity/history"
 )
 
 // Limits of requests. The server limits headers and the time in which they arrive.
@@ -65,6 +67,7 @@ func (a *API) Handler() http.Handler {
 		began := time.Now()
 		x := &exchange{id: "req_" + strings.ToLower(rand.Text())}
 		ctx := context.WithValue(r.Context(), exchangeKey{}, x)
+		ctx = history.By(ctx, history.Doer{Address: a.addressOf(r)})
 		r = r.WithContext(ctx)
 		r.Body = recorded{io.TeeReader(r.Body, &x.body), r.Body}
 		x.request = r

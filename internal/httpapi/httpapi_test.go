@@ -290,6 +290,10 @@ func TestOperations_AreDeclaredInFull(t *testing.T) {
 			require.Contains(t, apikey.Scopes(), op.Scope, op.ID)
 			read := method == "get" || slices.Contains(reads, op.ID)
 			require.Equal(t, read, op.Record == "", "%s %s", method, path)
+			if op.ID == "list-credential-events" {
+				require.Equal(t, apikey.ScopeManage, op.Scope, "not everybody may read who did what from where")
+				continue
+			}
 			require.Equal(t, read, op.Scope == apikey.ScopeRead, "%s changes something, or does not", op.ID)
 		}
 	}

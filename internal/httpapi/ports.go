@@ -10,6 +10,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/embed"
+	"github.com/jig-run/jig/internal/identity/history"
 	"github.com/jig-run/jig/internal/identity/login"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/protocol"
@@ -176,6 +177,15 @@ type Embeds interface {
 	EmbedTokens(ctx context.Context, tenant string) ([]embed.Token, error)
 	// RevokeEmbedToken ends a token. One that the tenant does not have is NOT_FOUND.
 	RevokeEmbedToken(ctx context.Context, tenant, id, by string) error
+}
+
+// Credentials stores what happened with credentials. Keys, Logins and Embeds record what they change themselves.
+type Credentials interface {
+	RecordCredential(ctx context.Context, e history.CredentialEvent) error
+	// EndedCredential returns the credential with an id and a hash if it was valid once and is not any more, or NOT_FOUND.
+	EndedCredential(ctx context.Context, id string, hash []byte) (history.Ended, error)
+	// CredentialEvents lists a tenant's events, the newest first. An empty kind or principal means all.
+	CredentialEvents(ctx context.Context, tenant, kind, principal, after string, limit int) (history.Page, error)
 }
 
 // Tenants reads the settings of tenants. A change takes effect within a second.

@@ -18,6 +18,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/history"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
@@ -123,8 +124,10 @@ type site struct {
 	// tenants are the settings of all tenants, and issued what access tokens say.
 	tenants *settings
 	issued  *issued
-	url     string
-	key     string
+	// record is what happened with credentials.
+	record *happened
+	url    string
+	key    string
 }
 
 // settings are the settings of every tenant.
@@ -163,11 +166,15 @@ func newSite(t *testing.T, hosts ...string) *site {
 
 func newSiteWith(t *testing.T, change func(o *httpapi.Options)) *site {
 	t.Helper()
-	s := &site{t: t, engine: &engine{status: jig.StatusWorking}, keys: newKeys(), log: newLog(), tenants: &settings{}, issued: &issued{}}
+	s := &site{
+		t: t, engine: &engine{status: jig.StatusWorking}, keys: newKeys(), log: newLog(), tenants: &settings{}, issued: &issued{},
+		record: &happened{ended: map[string]history.Ended{}},
+	}
 	s.engine.log = s.log
 	options := httpapi.Options{
 		Engine: httpapi.Engine{Sessions: s.engine, Calls: s.engine, Reviews: s.engine}, Keys: s.keys, Providers: s.issued, Tenants: s.tenants, Log: s.log,
-		Ready: func(context.Context) error { return nil }, Logger: slog.New(slog.DiscardHandler),
+		Credentials: s.record,
+		Ready:       func(context.Context) error { return nil }, Logger: slog.New(slog.DiscardHandler),
 	}
 	change(&options)
 	s.api = httpapi.New(options)

@@ -28,6 +28,12 @@ func (a *API) registerIdentity() {
 		fails: []int{404},
 	}, a.revokeKey)
 	add(a, operation{
+		id: "list-credential-events", method: http.MethodGet, path: "/v1/credential-events", tag: tagIdentity, scope: apikey.ScopeManage,
+		does: "List what happened with credentials in the last 90 days, the newest first",
+		details: "Logins, API keys and embed tokens that were made or ended, and credentials of the tenant that were refused. What is the same within a minute is " +
+			"one event with a count. A minute has at most 100 events of a kind; one more, without details, counts the rest.",
+	}, a.listCredentialEvents)
+	add(a, operation{
 		id: "list-people", method: http.MethodGet, path: "/v1/people", tag: tagIdentity, scope: apikey.ScopeRead,
 		does: "List the people, the groups and the keys that the tenant's document knows, by name",
 	}, a.listPeople)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/history"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -21,6 +22,12 @@ func (c *Client) GrantFits(ctx context.Context, tenant, grant, principal string)
 	var answer struct{ Approvals []jig.Pending }
 	err := c.get(ctx, path("grants", grant, "calls"), nil, &answer)
 	return answer.Approvals, err
+}
+
+// CredentialEvents lists what happened with the tenant's credentials, the newest first. An empty kind or principal means all.
+func (c *Client) CredentialEvents(ctx context.Context, kind, principal, cursor string, limit int) (page history.Page, err error) {
+	err = c.get(ctx, "/v1/credential-events", query("kind", kind, "principal", principal, "cursor", cursor, "limit", number(limit)), &page)
+	return page, err
 }
 
 // RevokeGrant revokes a standing approval, like [client.Client.RevokeGrant].

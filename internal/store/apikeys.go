@@ -6,6 +6,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/history"
 )
 
 // apiKeyRow is a row of the query APIKeyFind, and of APIKeysOf with the last two columns.
@@ -38,6 +39,7 @@ func (db *DB) CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apik
 	var created *time.Time
 	err := db.once(ctx, k.Tenant, func(t *tx) {
 		value(t.queue("APIKeyInsert", k.Tenant, k.ID, text(k.Name), text(k.Principal), k.Scopes, hash, k.ExpiresAt, text(k.CreatedBy)), &created)
+		t.note(keyEvent(ctx, history.KeyCreated, k.ID, k.CreatedBy))
 	})
 	if err != nil {
 		return apikey.Key{}, err
@@ -82,17 +84,38 @@ func (db *DB) APIKeys(ctx context.Context, tenant string) ([]apikey.Key, error) 
 
 // RevokeAPIKey ends a key on behalf of a principal, which is empty for the operator. A key that the tenant does not have is NOT_FOUND; revoking one again changes nothing.
 func (db *DB) RevokeAPIKey(ctx context.Context, tenant, id, by string) error {
-	var changed int64
-	if err := db.once(ctx, tenant, func(t *tx) { affected(t.queue("APIKeyRevoke", tenant, text(id), text(by)), &changed) }); err != nil {
-		return err
-	}
-	if changed == 0 {
-		return jig.Errorf(jig.CodeNotFound, "tenant %s has no API key with this id", tenant).WithField("id").WithHint("`jig api-key list` shows them")
-	}
-	return nil
+	var valid *bool
+	return db.transact(ctx, tenant, func(t *tx) error {
+		value(t.queue("APIKeyRevoke", tenant, text(id), text(by)), &valid)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		if valid == nil {
+			return jig.Errorf(jig.CodeNotFound, "tenant %s has no API key with this id", tenant).WithField("id").WithHint("`jig api-key list` shows them")
+		}
+		if *valid {
+			t.note(keyEvent(ctx, history.KeyRevoked, id, by))
+		}
+		return t.commit(ctx)
+	})
+}
+
+// keyEvent returns what a principal did with an API key.
+func keyEvent(ctx context.Context, kind, id, by string) history.CredentialEvent {
+	return history.CredentialEvent{Kind: kind, CredentialKind: history.KindAPIKey, CredentialID: id, Principal: by, Address: history.DoerOf(ctx).Address}
 }
 
 // RevokeAPIKeysNamed ends all of a tenant's keys with a name.
 func (db *DB) RevokeAPIKeysNamed(ctx context.Context, tenant, name string) error {
-	return db.once(ctx, tenant, func(t *tx) { t.queue("APIKeysRevokeNamed", tenant, text(name)) })
+	var ids []string
+	return db.transact(ctx, tenant, func(t *tx) error {
+		column(t.queue("APIKeysRevokeNamed", tenant, text(name)), &ids)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			t.note(keyEvent(ctx, history.KeyRevoked, id, ""))
+		}
+		return t.commit(ctx)
+	})
 }

@@ -102,13 +102,16 @@ func TestServersRole_IsBound(t *testing.T) {
 		"update approvals set status = 'approved' where call_id = '" + asking.ID + "'", "update calls set status = 'reserved'", "delete from sessions",
 		"insert into documents (tenant_id, kind, name, version, body, current) values ('" + w.tenant + "', 'policy', 'p', 'v', '', true)",
 		"insert into decisions (tenant_id) values ('" + w.tenant + "')", "select jig_erase()", "select jig_audit('{}', 'approved', 's', '1.1')",
-		"delete from api_keys",
+		"delete from api_keys", "delete from credential_events", "update credential_events set kind = 'logged_in'",
+		"insert into credential_events (tenant_id, kind, reason, credential_kind, credential_id, principal, address, minute, digest) " +
+			"values ('another', 'logged_in', '', '', '', '', '', now(), sha256(''))",
 	} {
 		refused(storetest.ServerURL(t), w.tenant, sql)
 	}
 	for _, sql := range []string{
 		"select * from api_keys", "select * from jig_api_key('a', '\\x00')", "insert into api_keys default values", "select * from logins", "select * from jig_login('a', '\\x00', '1 hour')",
 		"select * from embed_tokens", "select * from jig_embed_token('a', '\\x00')", "select jig_embed_origin('a')",
+		"select * from credential_events", "select * from jig_ended_credential('a', '\\x00', '1 hour')", "select jig_forget_credential_events()",
 	} {
 		refused(storetest.URL(t), w.tenant, sql)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity/embed"
+	"github.com/jig-run/jig/internal/identity/history"
 )
 
 // embedRow is a row of the queries EmbedTokenInsert, EmbedTokenFind and EmbedTokensOf.
@@ -43,6 +44,7 @@ func (db *DB) CreateEmbedToken(ctx context.Context, e embed.Token, hash []byte, 
 		t.queue("EmbedTokensPrune", e.Tenant)
 		first(t.queue("EmbedTokenInsert", e.Tenant, e.ID, hash, text(e.Session), text(e.Tool), text(e.Origin), text(e.Principal), e.Maker.Kind, text(e.Maker.ID),
 			text(e.Maker.Issuer), text(e.Maker.Subject), texts(e.Maker.Groups), embed.Lifetime, until), &row)
+		t.note(embedEvent(ctx, history.EmbedCreated, e.ID, e.Principal))
 	})
 	if err != nil {
 		return embed.Token{}, err
@@ -92,12 +94,23 @@ func (db *DB) EmbedTokens(ctx context.Context, tenant string) ([]embed.Token, er
 
 // RevokeEmbedToken ends a token on behalf of a principal. A token that the tenant does not have is NOT_FOUND; revoking one again changes nothing.
 func (db *DB) RevokeEmbedToken(ctx context.Context, tenant, id, by string) error {
-	var changed int64
-	if err := db.once(ctx, tenant, func(t *tx) { affected(t.queue("EmbedTokenRevoke", tenant, text(id), text(by)), &changed) }); err != nil {
-		return err
-	}
-	if changed == 0 {
-		return jig.Errorf(jig.CodeNotFound, "tenant %s has no embed token with this id", tenant).WithField("id")
-	}
-	return nil
+	var valid *bool
+	return db.transact(ctx, tenant, func(t *tx) error {
+		value(t.queue("EmbedTokenRevoke", tenant, text(id), text(by)), &valid)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		if valid == nil {
+			return jig.Errorf(jig.CodeNotFound, "tenant %s has no embed token with this id", tenant).WithField("id")
+		}
+		if *valid {
+			t.note(embedEvent(ctx, history.EmbedRevoked, id, by))
+		}
+		return t.commit(ctx)
+	})
+}
+
+// embedEvent returns what a principal did with an embed token.
+func embedEvent(ctx context.Context, kind, id, by string) history.CredentialEvent {
+	return history.CredentialEvent{Kind: kind, CredentialKind: history.KindEmbed, CredentialID: id, Principal: by, Address: history.DoerOf(ctx).Address}
 }

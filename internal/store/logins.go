@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/history"
 	"github.com/jig-run/jig/internal/identity/login"
 )
 
@@ -30,15 +31,24 @@ func (r *loginRow) login() login.Login {
 // CreateLogin stores a login with the hash of its cookie, and returns it as stored. An attempt of which a login came before is a CONFLICT.
 func (db *DB) CreateLogin(ctx context.Context, l login.Login, hash, attempt []byte) (login.Login, error) {
 	var row *loginRow
-	err := db.once(ctx, l.Tenant, func(t *tx) {
+	err := db.transact(ctx, l.Tenant, func(t *tx) error {
 		t.queue("LoginsPrune", l.Tenant, login.Idle)
 		first(t.queue("LoginInsert", l.Tenant, l.ID, hash, attempt, text(l.Issuer), text(l.Subject), text(l.Name), texts(l.Groups), login.Lifetime), &row)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		if row == nil {
+			return jig.Errorf(jig.CodeConflict, "a login came of this attempt before")
+		}
+		kind := history.KindLogin
+		if l.Issuer == "" {
+			kind = history.KindDevLogin
+		}
+		t.note(loginEvent(ctx, history.LoggedIn, kind, l.ID))
+		return t.commit(ctx)
 	})
 	if err != nil {
 		return login.Login{}, err
-	}
-	if row == nil {
-		return login.Login{}, jig.Errorf(jig.CodeConflict, "a login came of this attempt before")
 	}
 	return row.login(), nil
 }
@@ -64,5 +74,21 @@ func (db *DB) ValidLogins(ctx context.Context, ids []string) ([]string, error) {
 
 // EndLogin ends a login. Ending one again changes nothing.
 func (db *DB) EndLogin(ctx context.Context, tenant, id string) error {
-	return db.once(ctx, tenant, func(t *tx) { t.queue("LoginEnd", tenant, text(id)) })
+	var kind *string
+	return db.transact(ctx, tenant, func(t *tx) error {
+		value(t.queue("LoginEnd", tenant, text(id)), &kind)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		if kind != nil {
+			t.note(loginEvent(ctx, history.LoggedOut, *kind, id))
+		}
+		return t.commit(ctx)
+	})
+}
+
+// loginEvent returns that somebody logged in or out.
+func loginEvent(ctx context.Context, what, kind, id string) history.CredentialEvent {
+	by := history.DoerOf(ctx)
+	return history.CredentialEvent{Kind: what, CredentialKind: kind, CredentialID: id, Principal: by.Principal, Address: by.Address}
 }

@@ -442,6 +442,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/credential-events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what happened with credentials in the last 90 days, the newest first
+         * @description Logins, API keys and embed tokens that were made or ended, and credentials of the tenant that were refused. What is the same within a minute is one event with a count. A minute has at most 100 events of a kind; one more, without details, counts the rest.
+         */
+        get: operations["list-credential-events"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/documents": {
         parameters: {
             query?: never;
@@ -1842,6 +1862,39 @@ export interface components {
             /** @description What the credential allows */
             scopes: string[] | null;
         };
+        CredentialEvent: {
+            /** @description The address of the client, or its network (IPv6) */
+            address?: string;
+            /**
+             * Format: int64
+             * @description How many times it happened in the minute
+             */
+            count: number;
+            /** @description The id of the credential; issuer and subject for access tokens */
+            credential_id?: string;
+            /** @description The kind of the credential */
+            credential_kind?: string;
+            /**
+             * @description What happened
+             * @enum {string}
+             */
+            kind: "refused" | "logged_in" | "logged_out" | "key_created" | "key_revoked" | "embed_created" | "embed_revoked";
+            /**
+             * Format: date-time
+             * @description When it happened the last time
+             */
+            last_at: string;
+            /**
+             * Format: date-time
+             * @description The minute in which it happened
+             */
+            minute: string;
+            /** @description Who did it, or whose credential was refused; empty for the operator's command line */
+            principal?: string;
+            /** @description Why the credential was refused: revoked, expired, disabled, cross_origin or scope */
+            reason?: string;
+            tenant: string;
+        };
         Decide: {
             /** @enum {string} */
             answer: "approve" | "deny";
@@ -2368,6 +2421,10 @@ export interface components {
         Outcomes: {
             /** @description One outcome for each decision, in the same order */
             results: components["schemas"]["SeveralOutcome"][] | null;
+        };
+        Page: {
+            credential_events: components["schemas"]["CredentialEvent"][] | null;
+            next_cursor?: string;
         };
         Pause: {
             /** Format: date-time */
@@ -6490,6 +6547,116 @@ export interface operations {
             };
             /** @description Unsupported Media Type */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Misdirected Request */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Internal Server Error */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gateway Timeout */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    "list-credential-events": {
+        parameters: {
+            query?: {
+                /** @description Only events of this kind */
+                kind?: "refused" | "logged_in" | "logged_out" | "key_created" | "key_revoked" | "embed_created" | "embed_revoked";
+                /** @description Only events of this principal */
+                principal?: string;
+                /** @description next_cursor of the page before, with the same filter */
+                cursor?: string;
+                /** @description The most entries of the page, which may have fewer although others follow */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

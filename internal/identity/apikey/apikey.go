@@ -22,7 +22,7 @@ const (
 	// ScopeAuthor allows registering, changing and removing documents and bundles, as far as approvals allow it. A key has it only if somebody
 	// asked for it.
 	ScopeAuthor = "author"
-	// ScopeManage allows creating and revoking API keys over HTTP.
+	// ScopeManage allows creating and revoking API keys over HTTP, and reading what happened with credentials.
 	ScopeManage = "manage"
 )
 

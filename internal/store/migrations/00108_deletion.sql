@@ -71,6 +71,7 @@ begin
     delete from documents d where d.tenant_id = tenant;
     delete from embed_tokens t where t.tenant_id = tenant;
     delete from api_keys k where k.tenant_id = tenant;
+    delete from credential_events c where c.tenant_id = tenant;
     delete from logins l where l.tenant_id = tenant;
     delete from tenants t where t.tenant_id = tenant;
 end $$;

@@ -13,9 +13,13 @@ select k.tenant_id, k.key_id, k.name, k.principal, k.scopes, k.created_at, k.exp
 where k.tenant_id = $1 order by k.created_at, k.key_id
 
 -- name: APIKeyRevoke
--- Revoking a key again changes nothing.
-update api_keys k set revoked_at = coalesce(k.revoked_at, now()), revoked_by = case when k.revoked_at is null then $3 else k.revoked_by end
-where k.tenant_id = $1 and k.key_id = $2
+-- Returns whether the key was valid until now. Revoking a key again changes nothing.
+with was as (
+    select k.revoked_at is null as valid from api_keys k where k.tenant_id = $1 and k.key_id = $2 for update
+), done as (
+    update api_keys k set revoked_at = now(), revoked_by = $3 where k.tenant_id = $1 and k.key_id = $2 and k.revoked_at is null
+)
+select w.valid from was w
 
 -- name: APIKeysRevokeNamed
-update api_keys k set revoked_at = now() where k.tenant_id = $1 and k.name = $2 and k.revoked_at is null
+update api_keys k set revoked_at = now() where k.tenant_id = $1 and k.name = $2 and k.revoked_at is null returning k.key_id

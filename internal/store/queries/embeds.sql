@@ -25,6 +25,10 @@ select t.tenant_id, t.token_id, t.session_id, t.tool, t.origin, t.principal, t.m
 from embed_tokens t where t.tenant_id = $1 order by t.created_at, t.token_id
 
 -- name: EmbedTokenRevoke
--- Revoking a token again changes nothing.
-update embed_tokens t set revoked_at = coalesce(t.revoked_at, now()), revoked_by = case when t.revoked_at is null then $3 else t.revoked_by end
-where t.tenant_id = $1 and t.token_id = $2
+-- Returns whether the token was not revoked until now. Revoking a token again changes nothing.
+with was as (
+    select t.revoked_at is null as valid from embed_tokens t where t.tenant_id = $1 and t.token_id = $2 for update
+), done as (
+    update embed_tokens t set revoked_at = now(), revoked_by = $3 where t.tenant_id = $1 and t.token_id = $2 and t.revoked_at is null
+)
+select w.valid from was w

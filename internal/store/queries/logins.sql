@@ -16,4 +16,5 @@ select q from jig_logins_valid($1::text[], $2) q
 
 -- name: LoginEnd
 -- Ending a login again changes nothing.
-update logins l set revoked_at = coalesce(l.revoked_at, now()) where l.tenant_id = $1 and l.login_id = $2
+update logins l set revoked_at = now() where l.tenant_id = $1 and l.login_id = $2 and l.revoked_at is null
+returning case when l.issuer = '' then 'dev_login' else 'login' end

@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/embed"
+	"github.com/jig-run/jig/internal/identity/history"
+	"github.com/jig-run/jig/internal/identity/login"
+	"github.com/jig-run/jig/internal/tenancy"
+)
+
+// recordTimeout bounds how long a refused request waits for its record.
+const recordTimeout = time.Second
+
+type credentialEventsRequest struct {
+	Kind      string `query:"kind" enum:"refused,logged_in,logged_out,key_created,key_revoked,embed_created,embed_revoked" doc:"Only events of this kind"`
+	Principal string `query:"principal" maxLength:"500" doc:"Only events of this principal"`
+	Page
+}
+
+type credentialEventsAnswer struct {
+	Body history.Page `nameHint:"CredentialEvents"`
+}
+
+func (a *API) listCredentialEvents(ctx context.Context, in *credentialEventsRequest) (*credentialEventsAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	page, err := a.options.Credentials.CredentialEvents(ctx, tenant, in.Kind, in.Principal, in.Cursor, in.Limit)
+	return &credentialEventsAnswer{Body: page}, err
+}
+
+// recordRefusal records that a credential was refused that is known to belong to a tenant.
+func (a *API) recordRefusal(ctx context.Context, c caller, reason string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	a.record(ctx, c, reason)
+}
+
+// recordEnded records that a credential was refused that has ended. Only whoever has its secret gets into the record of its tenant: whatever
+// others send, a stranger writes nothing.
+func (a *API) recordEnded(ctx context.Context, r *http.Request) {
+	id, hash, ok := presented(r)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	ended, err := a.options.Credentials.EndedCredential(ctx, id, hash)
+	switch {
+	case err == nil:
+		c := caller{kind: ended.Kind, id: ended.ID, tenant: ended.Tenant, principal: jig.Principal{ID: ended.Principal}}
+		if ended.Principal == "" {
+			c.principal.ID = a.personOf(ctx, ended.Tenant, tenancy.Login{Issuer: ended.Issuer, Subject: ended.Subject})
+		}
+		a.record(ctx, c, ended.Reason)
+	case jig.CodeOf(err) != jig.CodeNotFound:
+		a.unrecorded(ctx, err)
+	}
+}
+
+func (a *API) record(ctx context.Context, c caller, reason string) {
+	if c.principal.ID == "" && c.signed != nil {
+		c.principal.ID = a.personOf(ctx, c.tenant, tenancy.Login{Issuer: c.signed.Issuer, Subject: c.signed.Subject})
+	}
+	err := a.options.Credentials.RecordCredential(ctx, history.CredentialEvent{
+		Tenant: c.tenant, Kind: history.Refused, Reason: reason, CredentialKind: c.kind, CredentialID: c.id, Principal: c.principal.ID,
+		Address: history.DoerOf(ctx).Address,
+	})
+	if err != nil {
+		a.unrecorded(ctx, err)
+	}
+}
+
+// unrecorded logs that a refusal is not in the record.
+func (a *API) unrecorded(ctx context.Context, err error) {
+	a.options.Logger.WarnContext(ctx, "a refused credential could not be recorded", slog.String("request_id", exchangeOf(ctx).id), slog.Any("error", err))
+}
+
+// personOf returns the principal of a person who logged in at an identity provider, as the tenant's document names them now.
+func (a *API) personOf(ctx context.Context, tenant string, l tenancy.Login) string {
+	settings, err := a.options.Tenants.Settings(ctx, tenant)
+	if err != nil {
+		return l.Principal()
+	}
+	return settings.SignedIn(l, nil).ID
+}
+
+// doing returns a context for a login that begins or ends, so that the record has its principal.
+func (a *API) doing(ctx context.Context, l login.Login) context.Context {
+	by := history.DoerOf(ctx)
+	if by.Principal = l.Subject; l.Issuer != "" {
+		by.Principal = a.personOf(ctx, l.Tenant, tenancy.Login{Issuer: l.Issuer, Subject: l.Subject})
+	}
+	return history.By(ctx, by)
+}
+
+// presented returns the id and the hash of the credential of a request, if the server could have made it.
+func presented(r *http.Request) (id string, hash []byte, ok bool) {
+	headers := r.Header.Values("Authorization")
+	if cookie, cookied := cookieOf(r, cookieLogin); cookied && len(headers) == 0 {
+		return login.Parse(cookie)
+	}
+	if len(headers) != 1 {
+		return "", nil, false
+	}
+	scheme, text, _ := strings.Cut(headers[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", nil, false
+	}
+	if id, hash, ok = embed.Parse(text); ok {
+		return id, hash, true
+	}
+	return apikey.Parse(text)
+}

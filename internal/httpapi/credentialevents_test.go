@@ -1,0 +1,261 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/httpapi"
+	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/embed"
+	"github.com/jig-run/jig/internal/identity/history"
+	"github.com/jig-run/jig/internal/identity/login"
+	"github.com/jig-run/jig/internal/identity/openid"
+	"github.com/jig-run/jig/internal/tenancy"
+)
+
+// happened is a record of what happened with credentials.
+type happened struct {
+	mu     sync.Mutex
+	events []history.CredentialEvent
+	// ended are the credentials that have ended, by hash.
+	ended map[string]history.Ended
+	// broken makes the record fail.
+	broken bool
+}
+
+func (h *happened) RecordCredential(_ context.Context, e history.CredentialEvent) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.broken {
+		return jig.Errorf(jig.CodeUnavailable, "broken")
+	}
+	h.events = append(h.events, e)
+	return nil
+}
+
+func (h *happened) EndedCredential(_ context.Context, id string, hash []byte) (history.Ended, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e, ok := h.ended[string(hash)]; ok && e.ID == id {
+		return e, nil
+	}
+	return history.Ended{}, jig.Errorf(jig.CodeNotFound, "none")
+}
+
+func (h *happened) CredentialEvents(_ context.Context, tenant, kind, principal, after string, limit int) (history.Page, error) {
+	return history.Page{Events: []history.CredentialEvent{{Tenant: tenant, Kind: kind, Principal: principal, Address: after, Count: int64(limit)}}}, nil
+}
+
+// taken returns what was recorded since the last time.
+func (h *happened) taken() []history.CredentialEvent {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	defer func() { h.events = nil }()
+	return h.events
+}
+
+// refused makes sure that exactly one refusal was recorded.
+func (s *site) refused(reason, kind, id, principal string) {
+	s.t.Helper()
+	require.Equal(s.t, []history.CredentialEvent{{
+		Tenant: "acme", Kind: history.Refused, Reason: reason, CredentialKind: kind, CredentialID: id, Principal: principal, Address: "127.0.0.1",
+	}}, s.record.taken())
+}
+
+func TestCredentialEvents_OfRefusals(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	get := func(status int) {
+		t.Helper()
+		answer, body := s.send(http.MethodGet, "/v1/api-keys", "")
+		require.Equal(t, status, answer.StatusCode, body)
+	}
+	get(http.StatusOK)
+	require.Empty(t, s.record.taken())
+	narrow := s.makes(`{"scopes":["run"]}`)
+	s.key = narrow.Text
+	get(http.StatusForbidden)
+	s.refused("scope", "api_key", narrow.ID, "ana")
+
+	ended, id, hash := apikey.New()
+	s.record.ended[string(hash)] = history.Ended{Tenant: "acme", Kind: "api_key", ID: id, Reason: history.Expired, Principal: "ci"}
+	s.key = ended
+	get(http.StatusUnauthorized)
+	s.refused("expired", "api_key", id, "ci")
+
+	s.signIn("248", time.Hour)
+	get(http.StatusForbidden)
+	s.refused("scope", "access_token", issuer+"#248", issuer+"#248")
+	s.tenants.change(func(all *tenancy.Settings) {
+		all.Disabled = []string{"anna"}
+		all.Logins = map[tenancy.Login]string{{Issuer: issuer, Subject: "248"}: "anna"}
+	})
+	get(http.StatusForbidden)
+	s.refused("disabled", "access_token", issuer+"#248", "anna")
+
+	cookie, id, hash := login.New()
+	s.record.ended[string(hash)] = history.Ended{Tenant: "acme", Kind: "login", ID: id, Reason: history.Revoked, Issuer: issuer, Subject: "248"}
+	answer, _ := s.cookied(http.MethodGet, "/v1/me", "", "__Host-jig_login="+cookie)
+	require.Equal(t, http.StatusUnauthorized, answer.StatusCode)
+	s.refused("revoked", "login", id, "anna")
+}
+
+func TestCredentialEvents_OfOtherOrigins(t *testing.T) {
+	t.Parallel()
+	s, _, _ := newEmbedSite(t)
+	made := s.embeds("session", "known")
+	answer, _ := s.from("https://other.example.com", made.Text, http.MethodGet, "/v1/sessions/known/result", "")
+	require.Equal(t, http.StatusForbidden, answer.StatusCode)
+	s.refused("cross_origin", "embed_token", made.ID, made.Principal)
+	answer, _ = s.from(shop, made.Text, http.MethodGet, "/v1/sessions", "")
+	require.Equal(t, http.StatusForbidden, answer.StatusCode)
+	s.refused("scope", "embed_token", made.ID, made.Principal)
+
+	s = newLoginSite(t, nil)
+	cookie := s.logIn("1")
+	answer, _ = s.cookied(http.MethodPost, "/v1/sessions", "{}", cookie, "Origin", "https://other.example.com")
+	require.Equal(t, http.StatusForbidden, answer.StatusCode)
+	e := s.record.taken()
+	require.Len(t, e, 1)
+	require.Equal(t, []string{"cross_origin", "login", issuer + "#248", "acme"}, []string{e[0].Reason, e[0].CredentialKind, e[0].Principal, e[0].Tenant})
+}
+
+// unsigned are identity providers that return what tokens claim although they do not count.
+type unsigned struct{ httpapi.Providers }
+
+func (unsigned) AccessToken(context.Context, string) (openid.Identity, error) {
+	return openid.Identity{Tenant: "acme", Issuer: issuer, Subject: "248"}, jig.Errorf(jig.CodeNotPermitted, "the signature is wrong")
+}
+
+// Whoever does not have the secret of a credential, or a valid token, writes nothing into the record of a tenant.
+func TestCredentialEvents_NotOfStrangers(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, func(o *httpapi.Options) { o.Providers, o.Embeds = unsigned{}, newTokens() })
+	ended, id, hash := apikey.New()
+	s.record.ended[string(hash)] = history.Ended{Tenant: "acme", Kind: "api_key", ID: id, Reason: history.Revoked, Principal: "ana"}
+	unknown, _, _ := apikey.New()
+	token, _, _ := embed.New()
+	cookie, _, _ := login.New()
+	otherSecret := ended[:len(ended)-4] + "aaaa"
+	for _, text := range []string{unknown, otherSecret, s.key[:len(s.key)-4] + "aaaa", token, cookie, "eyJh.eyJ0.c2ln", ""} {
+		answer, body := s.with("/v1/api-keys", "Bearer "+text)
+		require.Equal(t, http.StatusUnauthorized, answer.StatusCode, body)
+		answer, body = s.cookied(http.MethodGet, "/v1/me", "", "__Host-jig_login="+text)
+		require.Equal(t, http.StatusUnauthorized, answer.StatusCode, body)
+	}
+	for _, headers := range [][]string{{"Bearer " + ended, "Bearer " + ended}, {"Basic " + ended}} {
+		answer, body := s.with("/v1/me", headers...)
+		require.Equal(t, http.StatusUnauthorized, answer.StatusCode, body)
+	}
+	require.Empty(t, s.record.taken())
+	_, _ = s.with("/v1/me", "Bearer "+ended)
+	s.refused("revoked", "api_key", id, "ana")
+}
+
+// A request is refused in the same way if that cannot be recorded.
+func TestCredentialEvents_CannotBeWritten(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.record.broken = true
+	s.key = s.keys.add("acme", apikey.ScopeRun)
+	answer, body := s.send(http.MethodGet, "/v1/api-keys", "")
+	require.Equal(t, "scope", problem(t, answer, body).Reason)
+	require.Equal(t, http.StatusForbidden, answer.StatusCode)
+}
+
+// doers are what the stores of keys, logins and tokens are told about who does what.
+type doers struct {
+	keys
+	*logins
+	*tokens
+
+	mu   sync.Mutex
+	said map[string]history.Doer
+}
+
+func (d *doers) say(ctx context.Context, what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.said[what] = history.DoerOf(ctx)
+}
+
+func (d *doers) CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apikey.Key, error) {
+	d.say(ctx, history.KeyCreated)
+	return d.keys.CreateAPIKey(ctx, k, hash)
+}
+
+func (d *doers) RevokeAPIKey(ctx context.Context, tenant, id, by string) error {
+	d.say(ctx, history.KeyRevoked)
+	return d.keys.RevokeAPIKey(ctx, tenant, id, by)
+}
+
+func (d *doers) CreateLogin(ctx context.Context, l login.Login, hash, attempt []byte) (login.Login, error) {
+	d.say(ctx, history.LoggedIn)
+	return d.logins.CreateLogin(ctx, l, hash, attempt)
+}
+
+func (d *doers) EndLogin(ctx context.Context, tenant, id string) error {
+	d.say(ctx, history.LoggedOut)
+	return d.logins.EndLogin(ctx, tenant, id)
+}
+
+func (d *doers) CreateEmbedToken(ctx context.Context, t embed.Token, hash []byte, until *time.Time) (embed.Token, error) {
+	d.say(ctx, history.EmbedCreated)
+	return d.tokens.CreateEmbedToken(ctx, t, hash, until)
+}
+
+func (d *doers) RevokeEmbedToken(ctx context.Context, tenant, id, by string) error {
+	d.say(ctx, history.EmbedRevoked)
+	return d.tokens.RevokeEmbedToken(ctx, tenant, id, by)
+}
+
+// The stores record changes themselves. They are told the address of the client, and for logins the principal.
+func TestCredentialEvents_OfChanges(t *testing.T) {
+	t.Parallel()
+	d := &doers{keys: newKeys(), logins: newLogins(), tokens: newTokens(), said: map[string]history.Doer{}}
+	s := newSiteWith(t, func(o *httpapi.Options) { o.Keys, o.Logins, o.Embeds = d, d, d })
+	s.key = d.add("acme", apikey.Scopes()...)
+	s.tenants.change(func(all *tenancy.Settings) {
+		all.Logins = map[tenancy.Login]string{{Issuer: issuer, Subject: "248"}: "anna"}
+	})
+	made := s.makes(`{}`)
+	_, _ = s.send(http.MethodPost, "/v1/api-keys/"+made.ID+"/revoke", "")
+	answer, body := s.send(http.MethodPost, "/v1/embed-tokens", `{"tool":"file.list","origin":"`+shop+`"}`)
+	require.Equal(t, http.StatusCreated, answer.StatusCode, body)
+	var token embed.Token
+	require.NoError(t, json.Unmarshal([]byte(body), &token))
+	_, _ = s.send(http.MethodPost, "/v1/embed-tokens/"+token.ID+"/revoke", "")
+	cookie := s.logIn("1")
+	answer, body, _ = s.visit(http.MethodPost, "/v1/logout", url.Values{}, "Cookie", cookie)
+	require.Equal(t, http.StatusNoContent, answer.StatusCode, body)
+	here, anna := history.Doer{Address: "127.0.0.1"}, history.Doer{Principal: "anna", Address: "127.0.0.1"}
+	require.Equal(t, map[string]history.Doer{
+		history.KeyCreated: here, history.KeyRevoked: here, history.EmbedCreated: here, history.EmbedRevoked: here, history.LoggedIn: anna, history.LoggedOut: anna,
+	}, d.said, strings.Join(slices.Sorted(maps.Keys(d.said)), " "))
+}
+
+func TestCredentialEvents_List(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	answer, body := s.send(http.MethodGet, "/v1/credential-events?kind=refused&principal=ben&cursor=c&limit=7", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	var page history.Page
+	require.NoError(t, json.Unmarshal([]byte(body), &page))
+	require.Equal(t, []history.CredentialEvent{{Tenant: "acme", Kind: "refused", Principal: "ben", Address: "c", Count: 7}}, page.Events)
+	answer, body = s.send(http.MethodGet, "/v1/credential-events?kind=other", "")
+	require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode, body)
+	s.key = s.keys.add("acme", slices.DeleteFunc(apikey.Scopes(), func(scope string) bool { return scope == apikey.ScopeManage })...)
+	answer, body = s.send(http.MethodGet, "/v1/credential-events", "")
+	require.Equal(t, "scope", problem(t, answer, body).Reason)
+}

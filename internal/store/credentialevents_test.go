@@ -1,0 +1,194 @@
+package store_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/embed"
+	"github.com/jig-run/jig/internal/identity/history"
+	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
+)
+
+// credentialEvents returns a tenant's events of a kind, the newest first.
+func credentialEvents(t *testing.T, db *store.DB, tenant, kind string) []history.CredentialEvent {
+	t.Helper()
+	page, err := db.CredentialEvents(t.Context(), tenant, kind, "", "", 1000)
+	require.NoError(t, err)
+	require.Empty(t, page.Next)
+	return page.Events
+}
+
+// wholeMinute waits until a minute is not about to end, so that what follows happens within one.
+func wholeMinute(t *testing.T) {
+	t.Helper()
+	if left := time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)); left < 15*time.Second {
+		time.Sleep(left + 100*time.Millisecond)
+	}
+}
+
+// Repeating something adds no rows, and a minute has a bounded number of rows, whatever is recorded.
+func TestCredentialEvents_AreBounded(t *testing.T) {
+	t.Parallel()
+	db, tenant := storetest.Server(t), storetest.Tenant(t)
+	wholeMinute(t)
+	refused := history.CredentialEvent{Tenant: tenant, Kind: history.Refused, Reason: "scope", CredentialKind: "api_key", CredentialID: "k1", Principal: "ana", Address: "10.0.0.1"}
+	for range 3 {
+		require.NoError(t, db.RecordCredential(t.Context(), refused))
+	}
+	list := credentialEvents(t, db, tenant, "")
+	require.Len(t, list, 1)
+	require.Equal(t, list[0].LastAt.Truncate(time.Minute), list[0].Minute)
+	refused.Count, refused.Minute, refused.LastAt = 3, list[0].Minute, list[0].LastAt
+	require.Equal(t, refused, list[0])
+
+	for i := range 120 {
+		e := refused
+		e.Address = "10.0.1." + strconv.Itoa(i)
+		require.NoError(t, db.RecordCredential(t.Context(), e))
+	}
+	require.NoError(t, db.RecordCredential(t.Context(), refused))
+	require.NoError(t, db.RecordCredential(t.Context(), history.CredentialEvent{Tenant: tenant, Kind: history.KeyCreated, CredentialID: "k2"}))
+	list = credentialEvents(t, db, tenant, history.Refused)
+	require.Len(t, list, 101)
+	require.Equal(t, history.CredentialEvent{Tenant: tenant, Kind: history.Refused, Count: 21, Minute: list[0].Minute, LastAt: list[0].LastAt}, list[0], "it counts the rest")
+	require.EqualValues(t, 4, list[100].Count, "a row that exists goes on counting")
+	require.Equal(t, "k2", credentialEvents(t, db, tenant, history.KeyCreated)[0].CredentialID, "other kinds keep their details")
+
+	long := history.CredentialEvent{Tenant: tenant, Kind: history.LoggedIn, Principal: strings.Repeat("é", 100_000), CredentialID: "a\x00b\xff"}
+	require.NoError(t, db.RecordCredential(t.Context(), long))
+	require.Len(t, []rune(credentialEvents(t, db, tenant, history.LoggedIn)[0].Principal), 500)
+}
+
+func TestCredentialEvents_Pages(t *testing.T) {
+	t.Parallel()
+	db, tenant, other := storetest.Server(t), storetest.Tenant(t), storetest.Tenant(t)
+	for i := range 5 {
+		for _, of := range []string{tenant, other} {
+			principal := []string{"ana", "ben"}[i%2]
+			require.NoError(t, db.RecordCredential(t.Context(), history.CredentialEvent{Tenant: of, Kind: history.LoggedIn, CredentialID: strconv.Itoa(i), Principal: principal}))
+		}
+	}
+	var ids []string
+	for cursor := ""; ; {
+		page, err := db.CredentialEvents(t.Context(), tenant, history.LoggedIn, "ana", cursor, 2)
+		require.NoError(t, err)
+		for _, e := range page.Events {
+			require.Equal(t, []string{tenant, "ana"}, []string{e.Tenant, e.Principal})
+			ids = append(ids, e.CredentialID)
+		}
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	require.Equal(t, []string{"4", "2", "0"}, ids)
+	require.Empty(t, credentialEvents(t, db, tenant, history.LoggedOut))
+	_, err := db.CredentialEvents(t.Context(), tenant, "", "", "x", 2)
+	requireCode(t, jig.CodeInvalidInput, err)
+}
+
+// What changes a credential is recorded together with the change, and what changes nothing is not.
+func TestCredentialEvents_OfChanges(t *testing.T) {
+	t.Parallel()
+	db, tenant, other := storetest.Server(t), storetest.Tenant(t), storetest.Tenant(t)
+	k, _ := newKey(t, db, tenant, func(k *apikey.Key) { k.CreatedBy = "ana" })
+	l, _, attempt := newLogin(t, db, tenant)
+	e, _ := newEmbed(t, db, tenant, embed.Maker{Kind: "api_key", ID: k.ID}, nil)
+	_, err := db.CreateLogin(t.Context(), l, make([]byte, 32), attempt)
+	requireCode(t, jig.CodeConflict, err)
+	ctx := history.By(t.Context(), history.Doer{Principal: "ben", Address: "10.0.0.9"})
+	requireCode(t, jig.CodeNotFound, db.RevokeAPIKey(ctx, other, k.ID, "eve"))
+	requireCode(t, jig.CodeNotFound, db.RevokeEmbedToken(ctx, other, e.ID, "eve"))
+	require.NoError(t, db.EndLogin(ctx, other, l.ID))
+	for range 2 {
+		require.NoError(t, db.RevokeEmbedToken(ctx, tenant, e.ID, "ben"))
+		require.NoError(t, db.RevokeAPIKey(ctx, tenant, k.ID, "ben"))
+		require.NoError(t, db.EndLogin(ctx, tenant, l.ID))
+	}
+	var got [][]string
+	for _, e := range credentialEvents(t, db, tenant, "") {
+		got = append(got, []string{e.Kind, e.CredentialKind, e.CredentialID, e.Principal, e.Address})
+		require.EqualValues(t, 1, e.Count)
+	}
+	require.Equal(t, [][]string{
+		{"logged_out", "login", l.ID, "ben", "10.0.0.9"},
+		{"key_revoked", "api_key", k.ID, "ben", "10.0.0.9"},
+		{"embed_revoked", "embed_token", e.ID, "ben", "10.0.0.9"},
+		{"embed_created", "embed_token", e.ID, "ana", ""},
+		{"logged_in", "login", l.ID, "", ""},
+		{"key_created", "api_key", k.ID, "ana", ""},
+	}, got)
+	require.Empty(t, credentialEvents(t, db, other, ""))
+	named, _ := newKey(t, db, tenant, func(k *apikey.Key) { k.Name = "named" })
+	require.NoError(t, db.RevokeAPIKeysNamed(t.Context(), tenant, "named"))
+	require.Equal(t, named.ID, credentialEvents(t, db, tenant, history.KeyRevoked)[0].CredentialID)
+}
+
+// A credential that has ended is found by its secret alone, with the reason.
+func TestEndedCredential(t *testing.T) {
+	t.Parallel()
+	db, tenant := storetest.Server(t), storetest.Tenant(t)
+	past := time.Now().Add(-time.Hour)
+	k, keyHash := newKey(t, db, tenant, nil)
+	expired, expiredHash := newKey(t, db, tenant, func(k *apikey.Key) { k.ExpiresAt = &past })
+	l, loginHash, _ := newLogin(t, db, tenant)
+	idle, idleHash, _ := newLogin(t, db, tenant)
+	age(t, idle, "used_at = now() - interval '13 hours'")
+	e, embedHash := newEmbed(t, db, tenant, embed.Maker{Kind: "api_key", ID: k.ID}, nil)
+	none := func(id string, hash []byte) {
+		t.Helper()
+		_, err := db.EndedCredential(t.Context(), id, hash)
+		requireCode(t, jig.CodeNotFound, err)
+	}
+	none(k.ID, keyHash)
+	none(l.ID, loginHash)
+	none(e.ID, embedHash)
+	require.NoError(t, db.RevokeAPIKey(t.Context(), tenant, k.ID, ""))
+	require.NoError(t, db.EndLogin(t.Context(), tenant, l.ID))
+	none(k.ID, expiredHash)
+	none(l.ID, idleHash)
+	none(e.ID, keyHash)
+	for id, c := range map[string]struct {
+		hash                    []byte
+		kind, reason, principal string
+	}{
+		k.ID: {keyHash, "api_key", "revoked", "ana"}, expired.ID: {expiredHash, "api_key", "expired", "ana"},
+		l.ID: {loginHash, "login", "revoked", ""}, idle.ID: {idleHash, "login", "expired", ""}, e.ID: {embedHash, "embed_token", "revoked", "ana"},
+	} {
+		found, err := db.EndedCredential(t.Context(), id, c.hash)
+		require.NoError(t, err)
+		require.Equal(t, []string{tenant, c.kind, id, c.reason, c.principal}, []string{found.Tenant, found.Kind, found.ID, found.Reason, found.Principal})
+		require.Equal(t, c.kind == "login", found.Subject == "1")
+	}
+}
+
+// Rows are forgotten after 90 days. Erasing a tenant deletes them.
+func TestCredentialEvents_AreForgotten(t *testing.T) {
+	t.Parallel()
+	db, tenant := storetest.Server(t), storetest.Tenant(t)
+	conn, err := pgx.Connect(t.Context(), storetest.OwnerURL(t))
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	_, err = conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", tenant)
+	require.NoError(t, err)
+	for i, days := range []int{91, 89} {
+		require.NoError(t, db.RecordCredential(t.Context(), history.CredentialEvent{Tenant: tenant, Kind: history.LoggedIn, CredentialID: strconv.Itoa(i)}))
+		_, err = conn.Exec(t.Context(), "update credential_events set minute = minute - make_interval(days => $2) where credential_id = $1", strconv.Itoa(i), days)
+		require.NoError(t, err)
+	}
+	require.NoError(t, db.RecordCredential(t.Context(), history.CredentialEvent{Tenant: tenant, Kind: history.LoggedOut}))
+	require.Empty(t, credentialEvents(t, storetest.Server(t), storetest.Tenant(t), ""))
+	list := credentialEvents(t, db, tenant, history.LoggedIn)
+	require.Len(t, list, 1)
+	require.Equal(t, "1", list[0].CredentialID)
+	_, err = conn.Exec(t.Context(), "select jig_erase()")
+	require.NoError(t, err)
+	require.Empty(t, credentialEvents(t, db, tenant, ""))
+}
