@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -33,9 +34,10 @@ func (a *app) auditCommand() *cobra.Command {
 so changing, moving or removing a row is detected. "audit verify" checks an export without a server; "trigger audit.verify"
 checks the record in the database.`,
 		Example: `  jig audit list --session ses_…
+  jig audit head
   jig audit export --out audit.jsonl
   jig audit verify audit.jsonl`,
-	}, a.auditListCommand(), a.auditExportCommand(), a.auditVerifyCommand())
+	}, a.auditListCommand(), a.auditHeadCommand(), a.auditExportCommand(), a.auditVerifyCommand())
 }
 
 func (a *app) auditListCommand() *cobra.Command {
@@ -141,6 +143,30 @@ func (a *app) auditLine(c palette, row audit.Row) string {
 		columns = append(columns, "· "+words)
 	}
 	return strings.Join(columns, " ")
+}
+
+func (a *app) auditHeadCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "head",
+		Short: "Show the number and the hash of the last row",
+		Long: `Show the number and the hash of the last row of the tenant's record. Keep them somewhere else: if a later export does not contain
+this row, the record was rewritten. An empty record has the row number 0. JSON output: {"n", "hash"}.`,
+		Example: `  jig audit head
+  jig audit head --output json >> heads.jsonl`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.with(cmd.Context(), func(e engine) error {
+				// After the last row, there is only the head.
+				return e.Audit(cmd.Context(), client.AuditRequest{Tenant: a.flags.tenant, After: math.MaxInt64}, func(page client.AuditPage) error {
+					head := audit.Head{N: page.HeadN, Hash: page.HeadHash}
+					if a.json() {
+						return a.printJSON(head)
+					}
+					return a.print("%s", head)
+				})
+			})
+		},
+	}
 }
 
 func (a *app) auditExportCommand() *cobra.Command {

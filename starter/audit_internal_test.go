@@ -81,6 +81,16 @@ func TestAuditIsExportedAndVerified(t *testing.T) {
 	}
 }
 
+func TestAuditHead(t *testing.T) {
+	t.Parallel()
+	e := recorded(t, 8)
+	got := jigCLI(t, e, nil, "audit", "head")
+	require.Equal(t, 0, got.code, got.stderr)
+	require.Equal(t, "row 8, "+e.audit[0].HeadHash+"\n", got.stdout)
+	got = jigCLI(t, e, nil, "audit", "head", "--output", "json")
+	require.JSONEq(t, fmt.Sprintf(`{"n":8,"hash":"%s"}`, e.audit[0].HeadHash), got.stdout)
+}
+
 func TestAuditVerify_NamesTheBrokenRow(t *testing.T) {
 	t.Parallel()
 	export := jigCLI(t, recorded(t, 8), nil, "audit", "export").stdout

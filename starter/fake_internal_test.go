@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -296,7 +297,11 @@ func (f *fake) Document(_ context.Context, tenant, kind, name string) ([]byte, e
 
 func (f *fake) Audit(_ context.Context, request client.AuditRequest, fn func(client.AuditPage) error) error {
 	f.audited = request
-	for _, page := range f.audit {
+	pages := f.audit
+	if request.After == math.MaxInt64 && len(pages) > 0 {
+		pages = []client.AuditPage{{HeadN: pages[0].HeadN, HeadHash: pages[0].HeadHash}}
+	}
+	for _, page := range pages {
 		if err := fn(page); err != nil {
 			return err
 		}

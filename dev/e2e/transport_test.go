@@ -141,6 +141,7 @@ func (c *clerk) work() {
 	c.does(0, "policy", "backtest", "policy.yaml")
 	c.does(0, "policy", "explain", "policy.yaml", "--tool", "file.write")
 	c.does(0, "audit", "list", "--session", "one-NAME")
+	c.does(0, "audit", "head")
 	c.does(0, "audit", "export")
 	c.does(0, "usage")
 	c.does(0, "people", "list")
