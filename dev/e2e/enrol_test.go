@@ -1,10 +1,12 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,7 +50,7 @@ func (s signer) approves(session string, asked jig.Pending) string {
 	return string(body)
 }
 
-// Ana makes a key with the commands of the page, an owner accepts it, and from then on her signatures count.
+// Ana makes a key with the commands of the page, an owner accepts it, and from then on her signatures count, except while the key is disabled.
 func TestProof_APersonEnrolsAKey(t *testing.T) {
 	t.Parallel()
 	v := newVouching(t)
@@ -86,4 +88,18 @@ func TestProof_APersonEnrolsAKey(t *testing.T) {
 	}))
 	result := get[protocol.SessionResult](flo.caller, "/v1/sessions/"+session+"/result?wait=30")
 	require.Equal(t, jig.StatusCompleted, result.Status)
+
+	tries := 0
+	for _, change := range []struct{ action, answer string }{{"disable", "not one of the tenant's"}, {"enable", `"accepted"`}} {
+		accepted, body := ana.send(http.MethodPost, "/v1/people:"+change.action, map[string]any{"key": ana.ID()})
+		require.Equal(t, http.StatusAccepted, accepted.StatusCode, string(body))
+		var call protocol.CallResult
+		require.NoError(t, json.Unmarshal(body, &call))
+		require.Contains(t, flo.approves(call.SessionID, ana.waits(call.SessionID)), `"accepted"`)
+		require.True(t, eventually(t.Context(), patience, func() bool { // workers read the tenant's document within a second
+			tries++
+			session := flo.begins("work-" + strconv.Itoa(tries))
+			return strings.Contains(ana.approves(session, ana.waits(session)), change.answer)
+		}), change.action)
+	}
 }
