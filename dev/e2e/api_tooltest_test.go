@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bufio"
 	"encoding/json"
+	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,7 @@ func message(lines *bufio.Scanner) (m streamed, more bool) {
 	return m, false
 }
 
-// A test of a tool is a real call. Its stream shows that the call waits for a person, and what becomes of it, and can be followed elsewhere.
+// A test of a tool is a real call. The stream of a test shows that its call waits for a person, and how the call ends.
 func TestAPI_TestsTools(t *testing.T) {
 	t.Parallel()
 	d := open(t)
@@ -52,9 +53,13 @@ func TestAPI_TestsTools(t *testing.T) {
 		require.Equal(t, "application/problem+json", answer.Header.Get("Content-Type"))
 	}
 
-	answer, content := c.open(http.MethodPost, "/api/tools/file.write/test/stream", map[string]any{"input": map[string]any{"path": "b.txt", "content": "y"}})
-	require.Equal(t, http.StatusOK, answer.StatusCode)
-	lines := bufio.NewScanner(content)
+	test := func() io.Reader {
+		body := map[string]any{"input": map[string]any{"path": "b.txt", "content": "y"}}
+		answer, content := c.open(http.MethodPost, "/api/tools/file.write/test/stream", body, "Idempotency-Key", "test-1")
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+		return content
+	}
+	lines := bufio.NewScanner(test())
 	first, _ := message(lines)
 	require.Equal(t, "call", first.event)
 	var called protocol.CallResult
@@ -78,4 +83,14 @@ func TestAPI_TestsTools(t *testing.T) {
 	require.Equal(t, "y", d.content("b.txt"))
 	_, body = c.send(http.MethodGet, "/v1/sessions/"+called.SessionID+"/events?after="+asks.id, nil)
 	require.Contains(t, string(body), string(jig.EventToolCompleted), "the session has what follows after an interruption")
+
+	d.put("b.txt", "since changed")
+	lines = bufio.NewScanner(test())
+	again, _ := message(lines)
+	require.Contains(t, again.data, called.SessionID, "it is the same test")
+	for m, more := message(lines); more; m, more = message(lines) {
+		last = m
+	}
+	require.Equal(t, "run", last.event)
+	require.Equal(t, "since changed", d.content("b.txt"), "it does not happen again")
 }
