@@ -22,10 +22,12 @@ const (
 	maxValues = 10_000
 )
 
-// concealer returns a function that replaces the values of a request in a text, so that an error repeats nothing that the client sent: it
-// may be a secret, and errors end up in logs and on pages.
-func (x *exchange) concealer() func(string) string {
-	values := x.values()
+// concealer returns a function that replaces the values of a request in each of some texts, so that an error repeats nothing that the client
+// sent: it may be a secret, and errors end up in logs and on pages.
+func (x *exchange) concealer(texts []string) func(string) string {
+	// Few of many values are in any text, so the texts are searched for all values once.
+	all := strings.Join(texts, "\n")
+	values := slices.DeleteFunc(x.values(), func(v string) bool { return conceal(all, v) == all })
 	return func(text string) string {
 		for _, v := range values {
 			text = conceal(text, v)
@@ -104,17 +106,24 @@ func conceal(text, value string) string {
 	if len(value) <= concealedPart {
 		return text
 	}
-	begin := strings.ToValidUTF8(value[:concealedPart], "")
+	begin := value[:concealedPart]
+	for n := 1; n < utf8.UTFMax && !utf8.RuneStart(value[len(begin)]); n++ {
+		begin = begin[:len(begin)-1] // messages cut values between characters
+	}
+	var b strings.Builder
 	for {
 		at := strings.Index(text, begin)
 		if at < 0 {
-			return text
+			b.WriteString(text)
+			return b.String()
 		}
-		n := 0
+		n := len(begin)
 		for n < len(value) && at+n < len(text) && text[at+n] == value[n] {
 			n++
 		}
-		text = text[:at] + "…" + text[at+max(n, len(begin)):]
+		b.WriteString(text[:at])
+		b.WriteString("…")
+		text = text[at+n:]
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -297,4 +298,33 @@ func TestOperations_AreDeclaredInFull(t *testing.T) {
 			require.Equal(t, read, op.Scope == apikey.ScopeRead, "%s changes something, or does not", op.ID)
 		}
 	}
+}
+
+// Values are hidden whatever bytes they consist of. Hiding one that is not UTF-8 took forever, and all memory.
+func TestErrors_RepeatNoBrokenText(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for _, value := range []string{"%ff", "%80", "%e2%80", "%f0%9f%99", "%ff%ff%ff%ff%ff%ff%ff%ff%ff%ff%ff%ff%ff%e2%80%a6"} {
+		answer, body := s.send(http.MethodGet, "/v1/sessions?status="+strings.Repeat(value, 40), "")
+		require.Equal(t, http.StatusUnprocessableEntity, problem(t, answer, body).Status)
+		require.NotContains(t, body, "\ufffd")
+	}
+	answer, body := s.send(http.MethodGet, "/v1/sessions?status="+strings.Repeat("%ff", 40), "", "Authorization", "Bearer none")
+	require.Equal(t, http.StatusUnauthorized, problem(t, answer, body).Status)
+}
+
+// A request with very many mistakes gets an answer of ordinary length.
+func TestErrors_AreFew(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	var b strings.Builder
+	b.WriteString(`{"agent":"a"`)
+	for i := range 20_000 {
+		fmt.Fprintf(&b, `,"unknown%d":"value-%d"`, i, i)
+	}
+	answer, body := s.send(http.MethodPost, "/v1/sessions", b.String()+"}")
+	p := problem(t, answer, body)
+	require.Equal(t, http.StatusUnprocessableEntity, p.Status)
+	require.Len(t, p.Errors, 50)
+	require.NotContains(t, body, "value-")
 }

@@ -27,7 +27,7 @@ type problem struct {
 	Hint   string   `json:"hint,omitempty" doc:"How to fix it"`
 	// RequestID is the id of the request, which the server's log contains.
 	RequestID string         `json:"request_id" doc:"The id of the request, which the log of the server contains"`
-	Errors    []problemPlace `json:"errors,omitempty" doc:"All places of the request that are wrong"`
+	Errors    []problemPlace `json:"errors,omitempty" doc:"The places of the request that are wrong, the first 50 of them"`
 
 	headers http.Header
 }
@@ -44,6 +44,9 @@ func (p *problem) Error() string             { return string(p.Code) + ": " + p.
 func (p *problem) GetStatus() int            { return p.Status }
 func (p *problem) GetHeaders() http.Header   { return p.headers }
 func (p *problem) ContentType(string) string { return problemJSON }
+
+// maxPlaces bounds how many places of a request an error lists. Hiding the values of a request in each of them takes time.
+const maxPlaces = 50
 
 // problemJSON is the media type of errors.
 const problemJSON = "application/problem+json"
@@ -124,10 +127,15 @@ func (a *API) problemOf(ctx context.Context, err error) *problem {
 func (p *problem) within(x *exchange) *problem {
 	c := *p
 	c.RequestID = x.id
-	hide := x.concealer()
+	places := p.Errors[:min(len(p.Errors), maxPlaces)]
+	texts := []string{p.Detail, p.Hint}
+	for _, place := range places {
+		texts = append(texts, place.Message)
+	}
+	hide := x.concealer(texts)
 	c.Detail, c.Hint = hide(p.Detail), hide(p.Hint)
-	c.Errors = make([]problemPlace, len(p.Errors))
-	for i, place := range p.Errors {
+	c.Errors = make([]problemPlace, len(places))
+	for i, place := range places {
 		c.Errors[i] = problemPlace{Location: place.Location, Message: hide(place.Message)}
 	}
 	return &c
