@@ -49,7 +49,7 @@ func (a *API) fromAudit(
 	}
 	return &longAuditAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
 		r, w := humago.Unwrap(c)
-		ctx, over := a.leases.hold(c.Context(), exchangeOf(c.Context()).caller)
+		ctx, over := a.leases.hold(c.Context(), exchangeOf(c.Context()))
 		defer over()
 		exchangeOf(c.Context()).streams = true
 		serve(ctx, w, r, func(to io.Writer) error { return a.writeAudit(ctx, to, unhurried(w), tenant, from, first) })

@@ -98,7 +98,8 @@ func (a *API) authenticate(o operation) func(ctx huma.Context, next func(huma.Co
 			a.refuse(w, r, p)
 			return
 		}
-		exchangeOf(ctx.Context()).caller = c
+		x := exchangeOf(ctx.Context())
+		x.caller, x.scope = c, o.scope
 		if c.embed != nil {
 			shareWith(w.Header(), c.embed.Origin)
 		}
@@ -233,6 +234,15 @@ func (a *API) complete(ctx context.Context, c *caller) error {
 	if err != nil {
 		return err
 	}
+	c.apply(settings)
+	if settings.IsDisabled(c.principal.ID) {
+		return jig.Errorf(jig.CodeNotPermitted, "the principal of the credential is disabled").WithReason(reasonDisabled)
+	}
+	return nil
+}
+
+// apply fills in what the tenant's settings say about the caller.
+func (c *caller) apply(settings tenancy.Settings) {
 	if c.signed != nil {
 		l := tenancy.Login{Issuer: c.signed.Issuer, Subject: c.signed.Subject}
 		c.principal = settings.SignedIn(l, c.signed.Groups)
@@ -240,9 +250,6 @@ func (a *API) complete(ctx context.Context, c *caller) error {
 		if c.kind == kindAccessToken { // it has no id of its own
 			c.id = l.Principal()
 		}
-	}
-	if settings.IsDisabled(c.principal.ID) {
-		return jig.Errorf(jig.CodeNotPermitted, "the principal of the credential is disabled").WithReason(reasonDisabled)
 	}
 	c.holds = settings.Effective(c.principal)
 	c.roles = settings.RolesOf(c.holds)
@@ -254,5 +261,4 @@ func (a *API) complete(ctx context.Context, c *caller) error {
 	case c.kind != kindAPIKey:
 		c.scopes = scopesOf(c.holds)
 	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -88,9 +89,9 @@ func (a *API) getEvents(ctx context.Context, in *eventsRequest) (*eventsAnswer, 
 func (a *API) serveStream(c huma.Context, send func(ctx context.Context, s *stream)) {
 	_, w := humago.Unwrap(c)
 	x := exchangeOf(c.Context())
-	ctx, over := a.leases.hold(c.Context(), x.caller)
+	ctx, over := a.leases.hold(c.Context(), x)
 	defer over()
-	x.streams = true
+	x.streams, x.body = true, bytes.Buffer{} // no error follows that could repeat the body
 	a.options.Observer.StreamOpened()
 	defer a.options.Observer.StreamClosed()
 	s := &stream{w: w, control: http.NewResponseController(w)}

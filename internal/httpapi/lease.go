@@ -2,12 +2,14 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // leases are the requests that take long, so that they end when their credential does.
@@ -22,17 +24,19 @@ const longest = 24 * time.Hour
 // lease is one request that takes long.
 type lease struct {
 	caller caller
-	end    context.CancelFunc
+	// scope is the scope that the operation needs.
+	scope string
+	end   context.CancelFunc
 }
 
-// hold returns a context that ends with the validity of the caller's credential, and a function that must be called when the request is over.
-func (l *leases) hold(ctx context.Context, c caller) (context.Context, func()) {
+// hold returns a context that ends with the validity of the request's credential, and a function that must be called when the request is over.
+func (l *leases) hold(ctx context.Context, x *exchange) (context.Context, func()) {
 	ends := time.Now().Add(longest)
-	if c.expires != nil && c.expires.Before(ends) {
-		ends = *c.expires
+	if expires := x.caller.expires; expires != nil && expires.Before(ends) {
+		ends = *expires
 	}
 	ctx, cancel := context.WithDeadline(ctx, ends)
-	one := &lease{caller: c, end: cancel}
+	one := &lease{caller: x.caller, scope: x.scope, end: cancel}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held[one] = struct{}{}
@@ -56,20 +60,27 @@ func (l *leases) callers() []caller {
 }
 
 // end ends the leases that do not keep their validity.
-func (l *leases) end(valid func(c caller) bool) {
+func (l *leases) end(valid func(one *lease) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for one := range l.held {
-		if !valid(one.caller) {
+		if !valid(one) {
 			one.end()
 		}
 	}
 }
 
+// allowed reports whether the present settings of the tenant let the caller do what the request does, as the same principal.
+func (l *lease) allowed(settings tenancy.Settings) bool {
+	now := l.caller
+	now.apply(settings)
+	return now.principal.ID == l.caller.principal.ID && !settings.IsDisabled(now.principal.ID) && now.allows(l.scope)
+}
+
 // checkEvery is how often the credentials of requests that take long are checked.
 const checkEvery = 500 * time.Millisecond
 
-// Run ends requests whose credential loses its validity, until ctx ends.
+// Run ends requests whose credentials lose their validity or no longer allow them, until ctx ends.
 func (a *API) Run(ctx context.Context) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -85,41 +96,43 @@ func (a *API) Run(ctx context.Context) {
 	}
 }
 
-// checkLeases ends the requests whose credentials are no longer valid.
+// checkLeases ends the requests whose credentials are no longer valid, or no longer allow them.
 func (a *API) checkLeases(ctx context.Context) error {
 	var stored credentials
-	disabled := map[string]func(id string) bool{}
+	var failed []error
+	asked, tenants := map[string]bool{}, map[string]tenancy.Settings{}
 	callers := a.leases.callers()
 	for _, c := range callers {
 		if ids := stored.of(c); ids != nil && !slices.Contains(*ids, c.id) {
 			*ids = append(*ids, c.id)
 		}
-		if disabled[c.tenant] != nil {
+		if asked[c.tenant] {
 			continue
 		}
+		asked[c.tenant] = true
 		settings, err := a.options.Tenants.Settings(ctx, c.tenant)
-		if err != nil && jig.CodeOf(err) != jig.CodeUnavailable {
-			return err
+		switch {
+		case err == nil:
+			tenants[c.tenant] = settings
+		case jig.CodeOf(err) != jig.CodeUnavailable:
+			failed = append(failed, err)
 		}
-		disabled[c.tenant] = settings.IsDisabled
 	}
 	if len(callers) == 0 {
 		return nil
 	}
 	valid, err := a.valid(ctx, stored)
 	if err != nil {
-		return err
+		return errors.Join(append(failed, err)...)
 	}
-	a.leases.end(func(c caller) bool {
-		gone := disabled[c.tenant]
-		if gone == nil { // it came meanwhile, and is checked the next time
-			return true
+	a.leases.end(func(l *lease) bool {
+		if settings, known := tenants[l.caller.tenant]; known && !l.allowed(settings) {
+			return false
 		}
-		ids := stored.of(c)
-		asked := ids != nil && slices.Contains(*ids, c.id)
-		return !gone(c.principal.ID) && (!asked || slices.Contains(valid, c.id))
+		ids := stored.of(l.caller) // a request that came meanwhile is checked the next time
+		return ids == nil || !slices.Contains(*ids, l.caller.id) || slices.Contains(valid, l.caller.id)
 	})
-	return nil
+	return errors.Join(failed...)
 }
 
 // credentials are the ids of stored credentials. They are random, so none is the id of two.
@@ -165,7 +178,7 @@ func (a *API) valid(ctx context.Context, stored credentials) (valid []string, er
 // patiently returns a context for work that waits: it ends after a time, when the credential loses its validity, and when the server stops.
 func (a *API) patiently(ctx context.Context, wait time.Duration) (context.Context, func()) {
 	x, began := exchangeOf(ctx), time.Now()
-	ctx, over := a.leases.hold(ctx, x.caller)
+	ctx, over := a.leases.hold(ctx, x)
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	stop := make(chan struct{})
 	go func() {

@@ -150,3 +150,28 @@ func TestDecide_NotInOnesOwnSession(t *testing.T) {
 	answer, body = s.send(http.MethodPost, "/v1/approvals/known/decision", deny)
 	require.Equal(t, http.StatusOK, answer.StatusCode, body)
 }
+
+// A stream ends when its principal loses the permission for it, and when the login becomes another person's. API keys do not depend on roles.
+func TestStream_LosesItsRole(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.log.add(jig.EventSessionStarted)
+	programs := s.follow()
+	programs.until(t, "")
+	s.gives("reader", "finance")
+	s.signIn("248", time.Hour, "finance-team")
+	stream := s.follow()
+	stream.until(t, "id: 1")
+	s.tenants.change(func(all *tenancy.Settings) {
+		all.Logins = map[tenancy.Login]string{{Issuer: issuer, Subject: "248"}: "ana"}
+	})
+	stream.rest(t)
+	stream = s.follow()
+	stream.until(t, "id: 1")
+	s.tenants.change(func(all *tenancy.Settings) { all.Roles = nil })
+	stream.rest(t)
+	answer, _ := s.open(http.MethodGet, "/v1/sessions/known/events", "", "Accept", "text/event-stream")
+	require.Equal(t, http.StatusForbidden, answer.StatusCode)
+	s.log.add(jig.EventSessionCompleted)
+	require.Contains(t, programs.rest(t), "id: 2")
+}
