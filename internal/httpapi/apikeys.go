@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +52,9 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error)
 	if len(k.Scopes) == 0 {
 		k.Scopes = apikey.DefaultScopes()
 	}
+	if k.ExpiresAt == nil && c.kind == kindAPIKey {
+		k.ExpiresAt = c.expires
+	}
 	if err := k.Check(a.options.Now()); err != nil {
 		return nil, err
 	}
@@ -65,13 +67,17 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error)
 	return &keyAnswer{Body: createdKey{created, text}}, err
 }
 
-// mayCreate returns an error if a caller must not create a key. A key allows no more than the credential that creates it. It decides
-// only as its creator, and it never acts as another person. Otherwise, whoever manages keys could approve their own requests.
+// mayCreate returns an error if a caller must not create a key. A key allows no more than the credential that creates it, and no longer than a
+// key that does. It decides only as its creator, and it never acts as another person. Otherwise, whoever manages keys could approve their own
+// requests.
 func (a *API) mayCreate(ctx context.Context, c caller, k apikey.Key) error {
 	for _, scope := range k.Scopes {
 		if !c.allows(scope) {
 			return jig.Errorf(jig.CodeNotPermitted, "your credential does not have the scope %s, so it cannot give it to a key", scope).WithField("scopes")
 		}
+	}
+	if c.kind == kindAPIKey && c.expires != nil && k.ExpiresAt.After(*c.expires) {
+		return jig.Errorf(jig.CodeNotPermitted, "the key would outlast the one that creates it").WithField("expires_at").WithHint("leave it out, or name an earlier time")
 	}
 	if k.Principal == c.principal.ID {
 		return nil
@@ -83,7 +89,7 @@ func (a *API) mayCreate(ctx context.Context, c caller, k apikey.Key) error {
 	if err != nil {
 		return err
 	}
-	if strings.Contains(k.Principal, "#") || slices.Contains(slices.Collect(maps.Values(settings.Logins)), k.Principal) {
+	if strings.Contains(k.Principal, "#") || settings.IsPerson(k.Principal) {
 		return jig.Errorf(jig.CodeNotPermitted, "the principal is another person").WithField("principal").WithHint("name a program, or leave out the principal")
 	}
 	return nil

@@ -64,6 +64,7 @@ func TestAPIKeys_GiveNothingMore(t *testing.T) {
 	s := newSite(t)
 	s.tenants.change(func(all *tenancy.Settings) {
 		all.Logins = map[tenancy.Login]string{{Issuer: issuer, Subject: "1"}: "ben"}
+		all.Directory.People = []tenancy.DirectoryPerson{{Principal: "cleo", Keys: []tenancy.DirectoryKey{{ID: "cleo-2026"}}}, {Principal: "ci"}}
 	})
 	before := len(s.keys.list)
 	s.key = s.keys.add("acme", apikey.ScopeManage, apikey.ScopeRead, apikey.ScopeDecide)
@@ -72,6 +73,7 @@ func TestAPIKeys_GiveNothingMore(t *testing.T) {
 		`{"principal":"ci"}`:                                            "scopes",
 		`{"principal":"ci","scopes":["decide"]}`:                        "principal",
 		`{"principal":"ben","scopes":["read"]}`:                         "principal",
+		`{"principal":"cleo","scopes":["read"]}`:                        "principal",
 		`{"principal":"https://login.example.com#2","scopes":["read"]}`: "principal",
 		`{"scopes":["read"],"expires_at":"2020-01-01T00:00:00Z"}`:       "expires_at",
 		`{"scopes":["everything"]}`:                                     "scopes",
@@ -84,4 +86,23 @@ func TestAPIKeys_GiveNothingMore(t *testing.T) {
 	}
 	require.Len(t, s.keys.list, before+1)
 	require.Equal(t, "ana", s.makes(`{"scopes":["decide"]}`).Principal)
+	require.Equal(t, "ci", s.makes(`{"scopes":["read"],"principal":"ci"}`).Principal, "the document knows it, but it is a program")
+}
+
+// A key that ends makes no keys that last longer. People do, because their keys are for programs.
+func TestAPIKeys_EndWithTheKeyThatMakesThem(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	text, id, hash := apikey.New()
+	ends := time.Now().Add(time.Hour).UTC()
+	s.keys.put(hash, apikey.Key{ID: id, Tenant: "acme", Principal: "ana", Scopes: apikey.Scopes(), ExpiresAt: &ends})
+	s.key = text
+	require.WithinDuration(t, ends, *s.makes(`{}`).ExpiresAt, 0)
+	earlier := ends.Add(-time.Minute)
+	require.WithinDuration(t, earlier, *s.makes(`{"expires_at":"` + earlier.Format(time.RFC3339Nano) + `"}`).ExpiresAt, 0)
+	answer, body := s.send(http.MethodPost, "/v1/api-keys", `{"expires_at":"`+ends.Add(time.Second).Format(time.RFC3339Nano)+`"}`)
+	require.Equal(t, "expires_at", problem(t, answer, body).Field)
+	s.gives("owner", "finance")
+	s.signIn("248", time.Hour, "finance-team")
+	require.Nil(t, s.makes(`{}`).ExpiresAt)
 }

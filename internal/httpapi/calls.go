@@ -108,13 +108,19 @@ func (a *API) callOf(ctx context.Context, asked Asked, tool string, input any) (
 	return a.call(ctx, asked, "", protocol.CallInput{Tool: tool, Input: arguments, Source: jig.SourceAPI, Check: true})
 }
 
+// mayCall returns an error if a tool changes what is registered and the credential does not have the scope for that.
+func (a *API) mayCall(ctx context.Context, tool string) error {
+	if slices.Contains(toolname.Authoring(), tool) {
+		return a.needs(ctx, apikey.ScopeAuthor)
+	}
+	return nil
+}
+
 // call starts a call as the principal of the credential and, if the client prefers that, waits for it.
 func (a *API) call(ctx context.Context, asked Asked, id string, input protocol.CallInput) (*callAnswer, error) {
 	tenant, who := callerOf(ctx)
-	if slices.Contains(toolname.Authoring(), input.Tool) {
-		if err := a.needs(ctx, apikey.ScopeAuthor); err != nil {
-			return nil, err
-		}
+	if err := a.mayCall(ctx, input.Tool); err != nil {
+		return nil, err
 	}
 	input.Tenant, input.Principal, input.Key = tenant, who, asked.Key
 	if token := exchangeOf(ctx).caller.embed; token != nil {

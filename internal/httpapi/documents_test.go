@@ -15,19 +15,31 @@ import (
 	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // documents has a name of its own, because the interface has a method of that name.
 type documents = httpapi.Documents
+
+// schedules has a name of its own for the same reason.
+type schedules = httpapi.Schedules
 
 // library has two versions of the agent tidy, and takes calls.
 type library struct {
 	documents
 	httpapi.Calls
 	httpapi.Records
+	schedules
 
 	called    protocol.CallInput
 	simulated protocol.VerdictRequest
+	// scheduled is the tool of the last schedule.
+	scheduled string
+}
+
+func (l *library) CreateSchedule(_ context.Context, o client.ScheduleOptions) (client.Schedule, error) {
+	l.scheduled = o.Call.Tool
+	return client.Schedule{Name: o.Name}, nil
 }
 
 func (l *library) Simulate(_ context.Context, request protocol.VerdictRequest) (protocol.Verdict, error) {
@@ -62,7 +74,9 @@ func (l *library) AwaitCall(context.Context, string, string) (protocol.CallResul
 func librarySite(t *testing.T) (*site, *library) {
 	t.Helper()
 	l := &library{}
-	return newSiteWith(t, func(o *httpapi.Options) { o.Engine.Documents, o.Engine.Calls, o.Engine.Records = l, l, l }), l
+	return newSiteWith(t, func(o *httpapi.Options) {
+		o.Engine.Documents, o.Engine.Calls, o.Engine.Records, o.Engine.Schedules = l, l, l, l
+	}), l
 }
 
 func TestDocuments_AreReadBackByVersion(t *testing.T) {
@@ -171,6 +185,17 @@ func TestDocuments_NeedTheScopeAuthor(t *testing.T) {
 		answer, body = s.send(c.method, c.path, c.body, headers...)
 		require.Equal(t, http.StatusAccepted, answer.StatusCode, body)
 		require.Equal(t, c.tool, l.called.Tool)
+	}
+	for _, tool := range toolname.Authoring() {
+		s.key, l.scheduled = run, ""
+		body := `{"name":"nightly","every":"24h","tool":"` + tool + `"}`
+		answer, text := s.send(http.MethodPost, "/v1/schedules", body)
+		require.Equal(t, "scope", problem(t, answer, text).Reason)
+		require.Empty(t, l.scheduled)
+		s.key = author
+		answer, text = s.send(http.MethodPost, "/v1/schedules", body)
+		require.Equal(t, http.StatusCreated, answer.StatusCode, text)
+		require.Equal(t, tool, l.scheduled)
 	}
 	for who, keys := range map[string][]string{"": {run, author, manage}, "ana": {run, author, manage}, "ben": {author, manage}} {
 		for _, s.key = range []string{run, author, manage} {

@@ -11,7 +11,7 @@ import (
 const reasonOwnSession = "own_session"
 
 // mayDecide returns an error if a session acts for the principal itself, as all sessions do that the principal's credentials have started,
-// with those that these start. In a tenant with one person nobody else could decide.
+// with those that these start. Where the tenant's document knows one person, nobody else could decide.
 func (a *API) mayDecide(ctx context.Context, tenant, session string, who jig.Principal) error {
 	asking, err := a.options.Log.Session(ctx, tenant, jig.SessionID(tenant, session))
 	if jig.CodeOf(err) == jig.CodeNotFound { // the engine says so
@@ -21,7 +21,7 @@ func (a *API) mayDecide(ctx context.Context, tenant, session string, who jig.Pri
 		return err
 	}
 	settings, err := a.options.Tenants.Settings(ctx, tenant)
-	if err != nil || settings.OnePerson() {
+	if err != nil || settings.OnlyPerson(who.ID) {
 		return err
 	}
 	return failed(http.StatusForbidden, jig.Errorf(jig.CodeNotPermitted, "the session acts for you, so somebody else must decide").WithReason(reasonOwnSession).

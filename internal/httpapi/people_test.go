@@ -149,6 +149,13 @@ func TestDecide_NotInOnesOwnSession(t *testing.T) {
 	s.key = text
 	answer, body = s.send(http.MethodPost, "/v1/approvals/known/decision", deny)
 	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	// The document lists nobody, but the groups of an identity provider may have other members.
+	s.tenants.change(func(all *tenancy.Settings) { all.People = nil })
+	s.gives("reviewer", "finance")
+	s.signIn("248", time.Hour, "finance-team")
+	s.log.principal = issuer + "#248"
+	answer, body = s.send(http.MethodPost, "/v1/approvals/known/decision", deny)
+	require.Equal(t, "own_session", problem(t, answer, body).Reason)
 }
 
 // A stream ends when its principal loses the permission for it, and when the login becomes another person's. API keys do not depend on roles.

@@ -44,6 +44,9 @@ func shown(s client.Schedule, err error) (*scheduleAnswer, error) {
 func (a *API) createSchedule(ctx context.Context, in *createScheduleRequest) (*scheduleAnswer, error) {
 	tenant, who := callerOf(ctx)
 	b := in.Body
+	if err := a.mayCall(ctx, b.Tool); err != nil {
+		return nil, err
+	}
 	o := client.ScheduleOptions{
 		Tenant: tenant, Name: b.Name, When: b.Timetable, Overlap: b.Overlap, CatchUp: time.Duration(b.CatchUp), Paused: b.Paused, Note: b.Note, Limit: b.Limit,
 	}

@@ -41,8 +41,6 @@ type Options struct {
 	Token func(ctx context.Context) (string, error)
 	// Tenant and Principal are those that the user named; Dial refuses a credential of another one. Empty: any.
 	Tenant, Principal string
-	// HTTP makes the requests. Default: [http.DefaultClient].
-	HTTP *http.Client
 }
 
 // Client reaches jig through a server. Its tenant and its principal are those of the credential, whatever its methods are given. It is safe for
@@ -50,6 +48,7 @@ type Options struct {
 type Client struct {
 	options Options
 	base    string
+	http    *http.Client
 	// Tenant and Principal are those of the credential, and Me is all that the server says about it.
 	Tenant, Principal string
 	Me                Me
@@ -82,10 +81,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not the address of a server", o.URL).WithField("url").WithHint("write it as https://jig.example.com")
 	}
-	if o.HTTP == nil {
-		o.HTTP = http.DefaultClient
-	}
-	c := &Client{options: o, base: strings.TrimRight(o.URL, "/")}
+	c := &Client{options: o, base: strings.TrimRight(o.URL, "/"), http: &http.Client{CheckRedirect: stay}}
 	if err := c.get(ctx, "/v1/me", nil, &c.Me); err != nil {
 		return nil, err
 	}
@@ -101,8 +97,11 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
+// stay keeps a client from following redirects. A server has none, and the credential must not travel to another address or without TLS.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
 // Close closes idle connections.
-func (c *Client) Close() { c.options.HTTP.CloseIdleConnections() }
+func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // request is a request to the API.
 type request struct {
@@ -217,11 +216,11 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	for name, value := range r.headers {
 		made.Header.Set(name, value)
 	}
-	answer, err := c.options.HTTP.Do(made)
+	answer, err := c.http.Do(made)
 	if err != nil {
 		return nil, c.unreachable(ctx, err)
 	}
-	if answer.StatusCode < http.StatusBadRequest {
+	if answer.StatusCode < http.StatusMultipleChoices {
 		return answer, nil
 	}
 	defer func() { _ = answer.Body.Close() }()
@@ -242,6 +241,10 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 
 // problemIn returns the error that an answer reports.
 func problemIn(answer *http.Response) error {
+	if answer.StatusCode < http.StatusBadRequest {
+		return jig.Errorf(jig.CodeUnavailable, "the server answered %s, and sends to another address", answer.Status).WithReason(ReasonNoServer).WithField("url").
+			WithHint("set JIG_URL to the address under which the server itself answers")
+	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
 	var p struct {
 		Code                               jig.Code

@@ -129,8 +129,19 @@ func union(lists ...[]string) []string {
 	return slices.Compact(all)
 }
 
-// OnePerson reports whether the tenant knows at most one person or program, so that nobody else could decide.
-func (s Settings) OnePerson() bool {
+// IsPerson reports whether the tenant's document knows a principal as a person: it signs in, or signs with a key of its own.
+func (s Settings) IsPerson(id string) bool {
+	for _, person := range s.Logins {
+		if person == id {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.Directory.People, func(p DirectoryPerson) bool { return p.Principal == id && len(p.Keys) > 0 })
+}
+
+// OnlyPerson reports whether the tenant's document knows no person or program but a principal, so that nobody else could decide. A principal that
+// it does not know is not alone if groups of an identity provider may have members.
+func (s Settings) OnlyPerson(id string) bool {
 	known := map[string]bool{}
 	for _, p := range s.People {
 		known[p.ID] = true
@@ -140,5 +151,5 @@ func (s Settings) OnePerson() bool {
 			known[id] = true
 		}
 	}
-	return len(known) <= 1
+	return len(known) <= 1 && (known[id] || len(s.LoginGroups) == 0)
 }

@@ -45,12 +45,17 @@ func TestEffective_AddsRolesOfGroups(t *testing.T) {
 	require.False(t, s.IsDisabled("ana"))
 }
 
-func TestOnePerson(t *testing.T) {
+func TestOnlyPerson(t *testing.T) {
 	t.Parallel()
-	require.True(t, tenancy.Settings{}.OnePerson())
-	require.True(t, tenancy.Settings{People: []jig.Principal{{ID: "ana"}}, Owners: &tenancy.Owners{Approvers: jig.Approvers{People: []string{"ana"}}}}.OnePerson())
-	require.False(t, tenancy.Settings{People: []jig.Principal{{ID: "ana"}}, Owners: &tenancy.Owners{Approvers: jig.Approvers{People: []string{"ben"}}}}.OnePerson())
-	require.False(t, acme().OnePerson())
+	ana, ben := &tenancy.Owners{Approvers: jig.Approvers{People: []string{"ana"}}}, &tenancy.Owners{Approvers: jig.Approvers{People: []string{"ben"}}}
+	groups := []tenancy.LoginGroup{{Issuer: "https://login.example.com", Value: "team", Group: "finance"}}
+	require.True(t, tenancy.Settings{}.OnlyPerson("ana"))
+	require.True(t, tenancy.Settings{People: []jig.Principal{{ID: "ana"}}, Owners: ana}.OnlyPerson("ana"))
+	require.False(t, tenancy.Settings{People: []jig.Principal{{ID: "ana"}}, Owners: ben}.OnlyPerson("ana"))
+	require.False(t, tenancy.Settings{LoginGroups: groups}.OnlyPerson("ana"))
+	require.True(t, tenancy.Settings{People: []jig.Principal{{ID: "ana"}}, LoginGroups: groups}.OnlyPerson("ana"))
+	require.False(t, tenancy.Settings{People: []jig.Principal{{ID: "ana"}}, LoginGroups: groups}.OnlyPerson("https://login.example.com#1"))
+	require.False(t, acme().OnlyPerson("ana"))
 }
 
 // Each shipped role reads, and only the owner manages the credentials of others.

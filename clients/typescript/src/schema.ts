@@ -2514,7 +2514,7 @@ export interface components {
             code: string;
             /** @description What is wrong, in one sentence */
             detail?: string;
-            /** @description All places of the request that are wrong */
+            /** @description The places of the request that are wrong, the first 50 of them */
             errors?: components["schemas"]["ProblemPlace"][] | null;
             /** @description The member or parameter that is wrong */
             field?: string;

@@ -65,11 +65,18 @@ func ReadBindings(file []byte, environ func(name string) string) ([]Binding, err
 	if len(content.Bindings) == 0 {
 		return nil, jig.Errorf(jig.CodeMissingParam, "the file of identity providers has no bindings").WithField("bindings")
 	}
-	seen := map[[2]string]bool{}
+	seen, clients := map[[2]string]bool{}, map[[2]string]bool{}
+	for _, b := range content.Bindings {
+		clients[[2]string{b.Issuer, b.ClientID}], clients[[2]string{b.Issuer, b.CommandLineClientID}] = true, true
+	}
 	for i := range content.Bindings {
 		b := &content.Bindings[i]
 		if err := b.complete(environ); err != nil {
 			return nil, err
+		}
+		if clients[b.key()] {
+			return nil, jig.Errorf(jig.CodeInvalidInput, "the audience of %s is a client id, so id tokens would count as access tokens", b.Issuer).WithField("audience").
+				WithHint("register an API or a resource with the issuer, and use its identifier")
 		}
 		if seen[b.key()] {
 			return nil, jig.Errorf(jig.CodeInvalidInput, "two bindings have the issuer %s and the audience %s", b.Issuer, b.Audience).WithField("audience").
@@ -90,10 +97,6 @@ func (b *Binding) complete(environ func(name string) string) error {
 	if b.Audience == "" {
 		return jig.Errorf(jig.CodeMissingParam, "the binding of %s has no audience", b.Issuer).WithField("audience").
 			WithHint("name this server as the access tokens do, e.g. https://jig.example.com")
-	}
-	if slices.Contains([]string{b.ClientID, b.CommandLineClientID}, b.Audience) {
-		return jig.Errorf(jig.CodeInvalidInput, "the audience of %s is a client id, so id tokens would count as access tokens", b.Issuer).WithField("audience").
-			WithHint("register an API or a resource with the issuer, and use its identifier")
 	}
 	if err := b.completeTenant(); err != nil {
 		return err

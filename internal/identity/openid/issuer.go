@@ -20,8 +20,9 @@ const (
 	// keysFor is how long keys count before the server fetches them again, and keysAtMost is how long they count if the issuer does not answer.
 	keysFor    = 10 * time.Minute
 	keysAtMost = time.Hour
-	// maxFetched bounds a document of an issuer, in bytes.
-	maxFetched = 1 << 20
+	// maxFetched bounds a document of an issuer, in bytes, and maxRedirects how often it may be elsewhere.
+	maxFetched   = 1 << 20
+	maxRedirects = 5
 )
 
 // issuer is an identity provider. Its documents are fetched when they are first needed, so that a server starts while the provider is away.
@@ -42,7 +43,17 @@ type known struct {
 }
 
 func newIssuer(url string, transport http.RoundTripper) *issuer {
-	return &issuer{url: url, client: &http.Client{Transport: &sparing{next: transport, answers: map[string]*answered{}}, Timeout: fetchTimeout}}
+	return &issuer{url: url, client: &http.Client{
+		Transport: &sparing{next: transport, answers: map[string]*answered{}}, Timeout: fetchTimeout, CheckRedirect: documentsAlone,
+	}}
+}
+
+// documentsAlone lets a client follow the redirects of documents, within https. A code and the client's secret travel to no other address.
+func documentsAlone(r *http.Request, via []*http.Request) error {
+	if via[0].Method != http.MethodGet || !secure(r.URL.Scheme+"://"+r.URL.Host) || len(via) > maxRedirects {
+		return http.ErrUseLastResponse
+	}
+	return nil
 }
 
 // discover returns the provider and its keys. Once they are known, nobody waits while they are fetched again.

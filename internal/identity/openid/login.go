@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -170,7 +169,7 @@ func (p *Providers) exchange(ctx context.Context, b Binding, client *oauth2.Conf
 	token, err := client.Exchange(oidc.ClientContext(ctx, p.issuers[b.Issuer].client), code, oauth2.VerifierOption(verifier))
 	var answer *oauth2.RetrieveError
 	switch {
-	case errors.As(err, &answer) && answer.Response.StatusCode < http.StatusInternalServerError:
+	case errors.As(err, &answer) && answer.Response.StatusCode/100 == 4:
 		return "", notLoggedIn("the identity provider refused the code: " + answer.ErrorCode)
 	case err != nil:
 		return "", jig.Errorf(jig.CodeUnavailable, "the issuer %s cannot be asked: %w", b.Issuer, err)

@@ -5,8 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,6 +129,19 @@ func TestLogin_ThatDoesNotCount(t *testing.T) {
 		b.Tenant, b.TenantClaim, b.Tenants = "", "org", []string{"acme"}
 	}), map[string]any{"org": "umbrella"})
 	byClaim.refused(t, "names no tenant of the binding")
+}
+
+// The code and the client's secret go to the provider alone, also if it sends the server to another address.
+func TestLogin_CodeIsNotSentElsewhere(t *testing.T) {
+	t.Parallel()
+	var reached atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
+	defer other.Close()
+	p := newProvider(t)
+	p.elsewhere = other.URL
+	_, err := p.begin(t, p.bound(forLogins), nil).finish(t)
+	require.Equal(t, jig.CodeUnavailable, jig.CodeOf(err))
+	require.False(t, reached.Load())
 }
 
 // Whoever steals the cookie and the answer of the provider cannot change what the cookie says: the provider has signed a hash of it.

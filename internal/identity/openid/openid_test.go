@@ -32,8 +32,9 @@ type provider struct {
 	key     *rsa.PrivateKey
 	fetches atomic.Int64
 	broken  atomic.Bool
-	// exchange answers the requests for tokens.
-	exchange func(r *http.Request) (status int, body map[string]any)
+	// exchange answers the requests for tokens. If elsewhere is set, they are sent there instead.
+	exchange  func(r *http.Request) (status int, body map[string]any)
+	elsewhere string
 }
 
 func newProvider(t *testing.T) *provider {
@@ -46,6 +47,10 @@ func newProvider(t *testing.T) *provider {
 		answer(w, map[string]any{"issuer": p.url, "jwks_uri": p.url + "/keys", "authorization_endpoint": p.url + "/auth", "token_endpoint": p.url + "/token"})
 	})
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
+		if p.elsewhere != "" {
+			http.Redirect(w, r, p.elsewhere, http.StatusTemporaryRedirect)
+			return
+		}
 		status, body := p.exchange(r)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -245,6 +250,7 @@ func TestReadBindings_RefusesWhatIsNotSafe(t *testing.T) {
 		one(`, "tenant": "acme", "algorithms": ["none"]`):         "algorithms",
 		one(`, "tenant": "acme", "client_secret_env": "MISSING"`): "client_secret_env",
 		`{"bindings": [` + twice + `,` + twice + `]}`:             "audience",
+		`{"bindings": [` + twice + `,` + logsIn + `]}`:            "audience",
 	} {
 		require.Equal(t, field, jig.AsError(read(text)).Field, text)
 	}
@@ -252,3 +258,6 @@ func TestReadBindings_RefusesWhatIsNotSafe(t *testing.T) {
 }
 
 const twice = `{"issuer": "https://login.example.com", "audience": "https://jig.example.com", "tenant": "acme"}`
+
+// logsIn has a client whose id is the audience of the other binding.
+const logsIn = `{"issuer": "https://login.example.com", "audience": "b", "tenant": "globex", "command_line_client_id": "https://jig.example.com"}`

@@ -107,8 +107,7 @@ func (l Login) renew(ctx context.Context) (Login, error) {
 	if l.AudienceParameter != "" {
 		options = append(options, oauth2.SetAuthURLParam(l.AudienceParameter, l.Audience))
 	}
-	client := &http.Client{Timeout: fetchTimeout}
-	token, err := config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), "", options...)
+	token, err := config.Exchange(context.WithValue(ctx, oauth2.HTTPClient, newHTTP()), "", options...)
 	if err != nil {
 		return l, refusal(ctx, l.Issuer, err)
 	}
@@ -129,7 +128,7 @@ func (l Login) Revoke(ctx context.Context) error {
 		return fmt.Errorf("revoke the login: %w", err)
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	answer, err := (&http.Client{Timeout: fetchTimeout}).Do(request)
+	answer, err := newHTTP().Do(request)
 	if err != nil {
 		return jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be asked: %w", l.Issuer, inner(err))
 	}

@@ -23,8 +23,9 @@ const (
 	discoveryPath = "/.well-known/oauth-protected-resource"
 	// fetchTimeout bounds a request to the server or to the provider.
 	fetchTimeout = 20 * time.Second
-	// maxFetched bounds a document, in bytes.
-	maxFetched = 1 << 20
+	// maxFetched bounds a document, in bytes, and maxRedirects how often it may be elsewhere.
+	maxFetched   = 1 << 20
+	maxRedirects = 5
 )
 
 // Options say where to log in.
@@ -75,7 +76,7 @@ func Discover(ctx context.Context, o Options) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{server: server, http: &http.Client{Timeout: fetchTimeout}}
+	p := &Provider{server: server, http: newHTTP()}
 	d, err := p.describe(ctx, o.Tenant)
 	if err != nil {
 		return nil, err
@@ -110,6 +111,17 @@ func Discover(ctx context.Context, o Options) (*Provider, error) {
 		p.options = []oauth2.AuthCodeOption{oauth2.SetAuthURLParam(name, p.audience)}
 	}
 	return p, nil
+}
+
+// newHTTP returns a client for requests to the server and to the provider. It follows redirects of documents, within https, and none of requests that
+// send codes and tokens.
+func newHTTP() *http.Client {
+	return &http.Client{Timeout: fetchTimeout, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+		if via[0].Method != http.MethodGet || !secure(r.URL.String()) || len(via) > maxRedirects {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}}
 }
 
 // describe fetches the server's description of itself.
@@ -197,7 +209,7 @@ func refusal(ctx context.Context, issuer string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("wait for the identity provider: %w", ctx.Err())
-	case errors.As(err, &answer) && answer.Response.StatusCode < http.StatusInternalServerError:
+	case errors.As(err, &answer) && answer.Response.StatusCode/100 == 4 && answer.Response.StatusCode != http.StatusTooManyRequests:
 		return jig.Errorf(jig.CodeNotPermitted, "the identity provider %s refused: %s", issuer, answer.ErrorCode).WithReason("login")
 	}
 	return jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be asked: %w", issuer, inner(err))

@@ -36,8 +36,10 @@ type site struct {
 	// pending is how often the provider still answers that nobody has entered the code.
 	pending atomic.Int64
 	broken  atomic.Bool
-	mu      sync.Mutex
-	asked   []url.Values
+	// elsewhere is where requests for tokens are sent instead; empty for nowhere.
+	elsewhere string
+	mu        sync.Mutex
+	asked     []url.Values
 }
 
 func newSite(t *testing.T) *site {
@@ -91,6 +93,10 @@ func (s *site) noted(r *http.Request) {
 
 // token answers requests for tokens. A refresh token counts once.
 func (s *site) token(w http.ResponseWriter, r *http.Request) {
+	if s.elsewhere != "" {
+		http.Redirect(w, r, s.elsewhere, http.StatusPermanentRedirect)
+		return
+	}
 	s.noted(r)
 	refuse := func(code string) { s.answer(w, http.StatusBadRequest, map[string]any{"error": code}) }
 	n := s.renewals.Load()
@@ -365,6 +371,23 @@ func TestKeeper_RenewsOnce(t *testing.T) {
 	require.Equal(t, "refresh-1", l.RefreshToken)
 	require.NoError(t, l.Revoke(t.Context()))
 	require.Equal(t, "refresh-1", *s.revoked.Load())
+}
+
+// A refresh token goes to the provider alone, also if that sends the command to another address. The login is kept.
+//
+//nolint:paralleltest // it sets the environment
+func TestKeeper_TokensAreNotSentElsewhere(t *testing.T) {
+	store, _ := storeIn(t, false)
+	s := newSite(t)
+	var reached atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
+	defer other.Close()
+	s.elsewhere = other.URL
+	_, err := store.Save(t.Context(), s.expired())
+	require.NoError(t, err)
+	_, err = signin.NewKeeper(store).Token(t.Context(), s.url)
+	require.Equal(t, jig.CodeUnavailable, jig.CodeOf(err))
+	require.False(t, reached.Load())
 }
 
 //nolint:paralleltest // it sets the environment
