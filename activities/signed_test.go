@@ -32,15 +32,12 @@ func (o *office) as(t *testing.T, url, statement string, args ...any) error {
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
-	tx, err := conn.Begin(t.Context())
-	require.NoError(t, err)
-	defer func() { _ = tx.Rollback(t.Context()) }() //nolint:errcheck // after a commit there is nothing to roll back
-	_, err = tx.Exec(t.Context(), "select set_config('jig.tenant', $1, true)", o.tenant)
-	require.NoError(t, err)
-	if _, err := tx.Exec(t.Context(), statement, args...); err != nil {
+	return pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "select set_config('jig.tenant', $1, true)", o.tenant)
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), statement, args...)
 		return err
-	}
-	return tx.Commit(t.Context())
+	})
 }
 
 // forge makes a waiting call look as if somebody had approved it, as the workers' role.

@@ -77,26 +77,26 @@ func (b *bench) seedApprovals(ctx context.Context, tenant string, n int) error {
 			return fmt.Errorf("store a session: %w", err)
 		}
 	}
-	tx, err := conn.Begin(ctx)
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "select set_config('jig.tenant', $1, true)", tenant); err != nil {
+			return fmt.Errorf("set the tenant: %w", err)
+		}
+		_, err := tx.Exec(ctx, insertApprovals, tenant, n, listedSessions, listedTools)
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
-	defer tx.Rollback(ctx) //nolint:errcheck // an uncommitted transaction is discarded anyway
-	if _, err := tx.Exec(ctx, "select set_config('jig.tenant', $1, true)", tenant); err != nil {
-		return fmt.Errorf("set the tenant: %w", err)
-	}
-	if _, err := tx.Exec(ctx, `with c as (
-			insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status, idempotency_key)
-			select $1, 'ses_listing_' || n % $3, '1.' || n, 1, n, 'bench.t' || n % $4, 'ask', 'waiting', 'ses_listing/1.' || n from generate_series(1, $2) n
-			returning session_id, call_id, tool, ordinal)
-		insert into approvals (tenant_id, session_id, call_id, kind, tool, agent, requested_by, requested_at, expires_at, summary, reasons, input, digest)
-		select $1, c.session_id, c.call_id, 'approval', c.tool, 'agent' || c.ordinal % 10, 'p' || c.ordinal % 10,
-			now() - c.ordinal * interval '1 second', now() + interval '7 days', 'Changes something.', '["it writes"]', '{"n": 1}', md5(c.call_id)
-		from c`, tenant, n, listedSessions, listedTools); err != nil {
 		return fmt.Errorf("store approvals: %w", err)
-	}
-	if err := tx.Commit(ctx); err != nil {
-		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
 }
+
+// insertApprovals stores $2 calls of the tenant $1 and their approvals, in $3 sessions and of $4 tools.
+const insertApprovals = `
+	with c as (
+		insert into calls (tenant_id, session_id, call_id, pass, ordinal, tool, verdict, status, idempotency_key)
+		select $1, 'ses_listing_' || n % $3, '1.' || n, 1, n, 'bench.t' || n % $4, 'ask', 'waiting', 'ses_listing/1.' || n from generate_series(1, $2) n
+		returning session_id, call_id, tool, ordinal)
+	insert into approvals (tenant_id, session_id, call_id, kind, tool, agent, requested_by, requested_at, expires_at, summary, reasons, input, digest)
+	select $1, c.session_id, c.call_id, 'approval', c.tool, 'agent' || c.ordinal % 10, 'p' || c.ordinal % 10,
+		now() - c.ordinal * interval '1 second', now() + interval '7 days', 'Changes something.', '["it writes"]', '{"n": 1}', md5(c.call_id)
+	from c`

@@ -191,10 +191,13 @@ func (r *rush) ends(s *rushed) (result protocol.SessionResult, err error) {
 	}
 }
 
-// heardAll is what a subscriber has received of a session.
+// heardAll holds the events that one subscriber has received.
 type heardAll struct {
-	of       *rushed
-	seqs     []int64
+	// of is the session.
+	of *rushed
+	// seqs are the sequence numbers of the events, in the order in which they arrived.
+	seqs []int64
+	// connects counts how often the subscriber connected.
 	connects int
 }
 
@@ -343,7 +346,7 @@ func (r *rush) requireSessions(want int) {
 	require.Len(r.t, found, want, "one session for each start")
 }
 
-// requireHeard checks each session's log, and that its subscribers received every event of it once and in order.
+// requireHeard checks the log of each session, and that each subscriber received every event of its session once and in order.
 func (r *rush) requireHeard(heard []heardAll) {
 	r.t.Helper()
 	lengths := map[string]int{}

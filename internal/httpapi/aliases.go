@@ -9,10 +9,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// alias is a second address of an operation. Both paths may contain {tool}, which then stands for the same name.
+// alias is a second address of an operation: requests with method and path are answered as those with toMethod and toPath. Both paths may
+// contain {tool}, which stands for the same name in both.
 type alias struct{ id, method, path, toMethod, toPath string }
 
-// aliases are the addresses that clients of other tool catalogs use. A reload only reads, because a registered document takes effect at once.
+// aliases lists the addresses that clients of other tool catalogs use. Reloading the catalog only lists the tools, because a registered document
+// takes effect at once.
 func aliases() []alias {
 	const spec = "/v1/documents/spec/{tool}"
 	return []alias{

@@ -117,7 +117,7 @@ func conceal(text, value string) string {
 			b.WriteString(text)
 			return b.String()
 		}
-		n := len(begin)
+		n := max(len(begin), 1)
 		for n < len(value) && at+n < len(text) && text[at+n] == value[n] {
 			n++
 		}

@@ -306,7 +306,9 @@ func TestErrors_RepeatNoBrokenText(t *testing.T) {
 	s := newSite(t)
 	for _, value := range []string{"%ff", "%80", "%e2%80", "%f0%9f%99", "%ff%ff%ff%ff%ff%ff%ff%ff%ff%ff%ff%ff%ff%e2%80%a6"} {
 		answer, body := s.send(http.MethodGet, "/v1/sessions?status="+strings.Repeat(value, 40), "")
-		require.Equal(t, http.StatusUnprocessableEntity, problem(t, answer, body).Status)
+		p := problem(t, answer, body)
+		require.Equal(t, http.StatusUnprocessableEntity, p.Status)
+		require.Equal(t, "the request does not have the form that the operation needs", p.Detail)
 		require.NotContains(t, body, "\ufffd")
 	}
 	answer, body := s.send(http.MethodGet, "/v1/sessions?status="+strings.Repeat("%ff", 40), "", "Authorization", "Bearer none")

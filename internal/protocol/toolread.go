@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// ToolReadRequest asks for what a built-in tool reads for a principal. No session is started, and nothing is recorded.
+// ToolReadRequest asks a worker to read with a built-in tool, as a principal. No session is started, and nothing is recorded.
 type ToolReadRequest struct {
 	Tenant    string          `json:"tenant"`
 	Principal jig.Principal   `json:"principal"`
@@ -14,7 +14,7 @@ type ToolReadRequest struct {
 	Input     json.RawMessage `json:"input"`
 }
 
-// ToolReading is what the tool returned, at most 128 KiB.
+// ToolReading holds the data that the tool returned, at most 128 KiB.
 type ToolReading struct {
 	Data json.RawMessage `json:"data"`
 }

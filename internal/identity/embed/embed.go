@@ -24,18 +24,18 @@ const Lifetime = 15 * time.Minute
 type Token struct {
 	Tenant string `json:"tenant"`
 	ID     string `json:"id"`
-	// Session is the session that the token shows, or Tool is the tool that it calls. The other one is empty.
+	// Session is the session that the token shows, and Tool is the tool that it calls. One of the two is empty.
 	Session string `json:"session,omitempty"`
 	Tool    string `json:"tool,omitempty"`
 	// Origin is the only origin whose pages may use the token.
 	Origin string `json:"origin"`
-	// Principal is who made the token. Calls with it act for them.
+	// Principal is the principal that made the token. Calls that are made with the token act for it.
 	Principal string     `json:"principal"`
 	CreatedAt time.Time  `json:"created_at"`
 	ExpiresAt time.Time  `json:"expires_at"`
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 	RevokedBy string     `json:"revoked_by,omitempty"`
-	// Maker is the credential that made the token, which ends with it.
+	// Maker is the credential that made the token. The token ends when that credential does.
 	Maker Maker `json:"-"`
 }
 
@@ -43,7 +43,8 @@ type Token struct {
 type Maker struct {
 	// Kind and ID identify the credential.
 	Kind, ID string
-	// Issuer, Subject and Groups are what the identity provider says about the person. They are empty for API keys and development logins.
+	// Issuer and Subject identify the person at the identity provider, and Groups are the groups that the provider named. They are empty for API
+	// keys and development logins.
 	Issuer, Subject string
 	Groups          []string
 }
@@ -104,7 +105,8 @@ func (t Token) NewCall(key string) string {
 	return t.prefix() + strings.ToLower(name)
 }
 
-// Shows reports whether a token may read a session, given with the prefix of the tenant: the token's own one, or one of its calls.
+// Shows reports whether a token may read a session: its own session, or the session of a call that was made with it. The id of the session has
+// the prefix of the tenant.
 func (t Token) Shows(session string) bool {
 	if t.Session != "" {
 		return session == t.Session

@@ -7,7 +7,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// Code is what a person enters at the identity provider, on any device.
+// Code is a code with which a person logs in on any device: they open the address and enter the code there.
 type Code struct {
 	Address, Code string
 	// Complete is the address with the code in it; empty if the provider has none.
