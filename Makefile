@@ -40,8 +40,8 @@ dev: fetch jig-dev ## PostgreSQL, Temporal, Web UI and worker until Ctrl-C (ARGS
 	@$(BIN)/jig-dev $(ARGS)
 
 build: ## build jig, a single static program, into bin/
-	@scripts/say.sh "build: bin/jig, static"
-	@CGO_ENABLED=0 go build -trimpath -o bin/jig ./cmd/jig
+	@scripts/say.sh "build: bin/jig, static (minutes with an empty build cache)"
+	@CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -trimpath" scripts/build.sh $(CURDIR)/bin/jig cmd/jig
 
 fetch:
 	@scripts/fetch.sh

@@ -62,8 +62,10 @@ func (c *Client) update(ctx context.Context, tenant, id, name string, payload an
 	case ended != nil:
 		return protocol.DecideResult{}, ended
 	case isNoWorker(err):
-		return protocol.DecideResult{}, c.noWorker().WithHint("start one with `jig worker`; or send the signal of that name " +
-			"with `temporal workflow signal`, which waits for a worker")
+		none := c.noWorker()
+		none.Message += "; the decision may still take effect" // Temporal hands it to a worker that starts soon
+		return protocol.DecideResult{}, none.WithHint("start one with `jig worker`, and see with `jig approvals` whether the call still waits; " +
+			"a signal of that name, sent with `temporal workflow signal`, always waits for a worker")
 	default:
 		return protocol.DecideResult{}, translate(err)
 	}

@@ -44,6 +44,20 @@ func TestNoWorker_ErrorIsReadable(t *testing.T) {
 	require.True(t, isNoWorker(err))
 }
 
+// A worker that starts soon may still get a decision that the client has given up.
+func TestDecide_WithoutAWorkerMayTakeEffect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{describe: running, activity: noWorkerAnswers, update: func(sdk.UpdateWorkflowOptions) (any, error) {
+			time.Sleep(time.Hour)
+			return nil, context.Canceled
+		}}
+		_, err := newTestClient(f).Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
+		require.True(t, isNoWorker(err))
+		require.ErrorContains(t, err, "the decision may still take effect")
+	})
+}
+
 func noWorkerAnswers(sdk.StartActivityOptions, string, any) (any, error) {
 	return nil, sdktemporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil)
 }
