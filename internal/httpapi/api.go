@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -31,19 +32,21 @@ type Options struct {
 	Log       Log
 	// Vouches reports that the server signs statements about the principals of requests.
 	Vouches bool
-	// Ready returns an error while requests cannot be served, for /readyz.
+	// Ready returns an error while requests cannot be served, for /readyz. It must end by itself.
 	Ready func(ctx context.Context) error
 	// Hosts are the values of the Host header that are accepted, in lower case. Empty accepts all.
 	Hosts []string
 	// RatePerKey and RatePerAddress are how many requests a second each API key and each address of clients may make; 0 means no limit.
 	RatePerKey, RatePerAddress int
+	// MaxStreams is how many streams each credential may have open. Default: 5,000.
+	MaxStreams int
 	// BehindProxy says that the addresses of clients are in the header X-Forwarded-For.
 	BehindProxy bool
 	// Observer is told about requests. Default: nobody.
 	Observer Observer
 	// Trace wraps the handler of the operations, to write traces. Default: nothing.
 	Trace func(http.Handler) http.Handler
-	// Now is the clock of the rate limits. Default: time.Now.
+	// Now is the clock of the rate limits and of /readyz. Default: time.Now.
 	Now func() time.Time
 	// Logger receives a line for each request. Default: slog.Default().
 	Logger *slog.Logger
@@ -66,6 +69,11 @@ type API struct {
 	// drained is closed when the server stops, so that streams and waiting requests end.
 	drained chan struct{}
 	drain   sync.Once
+
+	readyMu sync.Mutex
+	// notReady says why requests could not be served at readyAt; nil if they could.
+	notReady error
+	readyAt  time.Time
 }
 
 // New returns an API.
@@ -79,6 +87,7 @@ func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	o.MaxStreams = cmp.Or(o.MaxStreams, maxStreams)
 	a := &API{
 		options: o, mux: http.NewServeMux(), leases: leases{held: map[*lease]struct{}{}}, drained: make(chan struct{}),
 		byKey: newLimiter(o.RatePerKey), byAddress: newLimiter(o.RatePerAddress),
@@ -123,12 +132,28 @@ func (a *API) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	default:
 	}
-	if err := a.options.Ready(r.Context()); err != nil {
-		a.options.Logger.WarnContext(r.Context(), "the server is not ready", slog.Any("error", err))
+	if err := a.isReady(r.Context()); err != nil {
 		a.refuse(w, r, failed(http.StatusServiceUnavailable, unavailable("the database or Temporal does not answer")))
 		return
 	}
 	writeJSON(w, http.StatusOK, "application/json", state{"ok"})
+}
+
+// readyFor is how long the server takes for granted what it found out about its readiness. Everybody may ask, and as often as they like.
+const readyFor = time.Second
+
+// isReady returns an error if requests cannot be served. Requests that ask at the same time get the same answer.
+func (a *API) isReady(ctx context.Context) error {
+	a.readyMu.Lock()
+	defer a.readyMu.Unlock()
+	if now := a.options.Now(); a.readyAt.IsZero() || now.Sub(a.readyAt) >= readyFor {
+		a.notReady = a.options.Ready(context.WithoutCancel(ctx))
+		a.readyAt = a.options.Now()
+		if a.notReady != nil {
+			a.options.Logger.WarnContext(ctx, "the server is not ready", slog.Any("error", a.notReady))
+		}
+	}
+	return a.notReady
 }
 
 // unknown answers requests for which there is no operation.

@@ -40,6 +40,9 @@ func (a *API) fromAudit(
 	ctx context.Context, from int64, serve func(ctx context.Context, w http.ResponseWriter, r *http.Request, rows func(to io.Writer) error),
 ) (*longAuditAnswer, error) {
 	tenant, _ := callerOf(ctx)
+	if err := a.roomForAudit(ctx); err != nil {
+		return nil, err
+	}
 	first, err := a.options.Engine.AuditOnce(ctx, protocol.AuditRequest{Tenant: tenant, After: from - 1})
 	if err != nil {
 		return nil, err
@@ -49,9 +52,10 @@ func (a *API) fromAudit(
 	}
 	return &longAuditAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
 		r, w := humago.Unwrap(c)
-		ctx, over := a.leases.hold(c.Context(), exchangeOf(c.Context()))
+		x := exchangeOf(c.Context())
+		x.streams, x.audits = true, true
+		ctx, over := a.leases.hold(c.Context(), x)
 		defer over()
-		exchangeOf(c.Context()).streams = true
 		serve(ctx, w, r, func(to io.Writer) error { return a.writeAudit(ctx, to, unhurried(w), tenant, from, first) })
 	}}, nil
 }

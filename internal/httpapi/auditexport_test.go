@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,6 +24,8 @@ type chained struct {
 	rows []audit.Row
 	// lost is the number of a row that cannot be read; 0 for none.
 	lost int64
+	// begun gets a value when a request asks for the second page of a whole export, which never comes; nil if it comes.
+	begun chan struct{}
 }
 
 func (c *chained) grow() {
@@ -37,7 +40,12 @@ func (c *chained) grow() {
 	c.rows = append(c.rows, audit.Row{N: n, Prev: hex.EncodeToString(prev[:]), Hash: hex.EncodeToString(hash[:]), Entry: entry})
 }
 
-func (c *chained) AuditOnce(_ context.Context, r protocol.AuditRequest) (protocol.AuditPage, error) {
+func (c *chained) AuditOnce(ctx context.Context, r protocol.AuditRequest) (protocol.AuditPage, error) {
+	if c.begun != nil && r.After == 2 {
+		c.begun <- struct{}{}
+		<-ctx.Done()
+		return protocol.AuditPage{}, ctx.Err()
+	}
 	c.grow()
 	last := c.rows[len(c.rows)-1]
 	page := protocol.AuditPage{HeadN: last.N, HeadHash: last.Hash}
@@ -82,6 +90,39 @@ func TestAudit_ExportsEndWhereTheyBegan(t *testing.T) {
 	_, body = s.send(http.MethodGet, "/v1/audit/head", "")
 	last := c.rows[len(c.rows)-1]
 	require.JSONEq(t, `{"n":`+strconv.FormatInt(last.N, 10)+`,"hash":"`+last.Hash+`"}`, body)
+}
+
+// Few requests may read the whole audit of a tenant at the same time, because each reads and hashes all rows.
+func TestAudit_FewReadAllOfIt(t *testing.T) {
+	t.Parallel()
+	s, c := auditSite(t, 6)
+	c.begun = make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	for i := range 4 {
+		path := []string{"/v1/audit/export", "/v1/audit/verify"}[i%2]
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, http.NoBody)
+		require.NoError(t, err)
+		request.Header.Set("Authorization", "Bearer "+s.key)
+		clients.Go(func() {
+			if answer, err := http.DefaultClient.Do(request); err == nil {
+				_ = answer.Body.Close()
+			}
+		})
+		<-c.begun
+	}
+	for _, path := range []string{"/v1/audit/export?from=5", "/v1/audit/verify?from=5"} {
+		answer, body := s.send(http.MethodGet, path, "")
+		require.Equal(t, []string{"RATE_LIMITED", "rate"}, []string{problem(t, answer, body).Code, problem(t, answer, body).Reason})
+	}
+	answer, body := s.send(http.MethodGet, "/v1/audit/head", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	cancel()
+	clients.Wait()
+	for status := http.StatusTooManyRequests; status == http.StatusTooManyRequests; status = answer.StatusCode { // until the server has noticed
+		answer, body = s.send(http.MethodGet, "/v1/audit/export?from=5", "")
+	}
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
 }
 
 // Whoever reads an export notices that it was cut off.

@@ -77,6 +77,9 @@ func (a *API) getEvents(ctx context.Context, in *eventsRequest) (*eventsAnswer, 
 	if len(first) == 0 && status.Final() {
 		return &eventsAnswer{Body: func(c huma.Context) { c.SetStatus(http.StatusNoContent) }}, nil
 	}
+	if err := a.roomForStream(ctx); err != nil {
+		return nil, err
+	}
 	return &eventsAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
 		a.serveStream(c, func(ctx context.Context, s *stream) {
 			s.after = after

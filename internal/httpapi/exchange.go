@@ -47,6 +47,8 @@ type exchange struct {
 	// waited is how long the client asked to wait and did, and streams says that the answer is a stream.
 	waited  time.Duration
 	streams bool
+	// audits says that the request reads the whole audit.
+	audits bool
 	// caller is who the request acts for, once its credential was checked, and scope is the scope that the operation needs.
 	caller caller
 	scope  string

@@ -6,9 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -245,6 +248,36 @@ func TestProbes(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, problem(t, answer, body).Status)
 	answer, _ = s.send(http.MethodGet, "/healthz", "")
 	require.Equal(t, http.StatusOK, answer.StatusCode)
+}
+
+// However many ask, the database and Temporal are asked once a second.
+func TestProbes_AskOnceASecond(t *testing.T) {
+	t.Parallel()
+	var asked, seconds atomic.Int64
+	s := newSiteWith(t, func(o *httpapi.Options) {
+		o.Now = func() time.Time { return stopped().Add(time.Duration(seconds.Load()) * time.Second) }
+		o.Ready = func(context.Context) error {
+			if asked.Add(1) == 2 {
+				return jig.Errorf(jig.CodeUnavailable, "the database does not answer")
+			}
+			return nil
+		}
+	})
+	for second, status := range []int{http.StatusOK, http.StatusServiceUnavailable, http.StatusOK} {
+		seconds.Store(int64(second))
+		var all sync.WaitGroup
+		answers := make([]int, 20)
+		for i := range answers {
+			all.Go(func() {
+				w := httptest.NewRecorder()
+				s.api.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil))
+				answers[i] = w.Code
+			})
+		}
+		all.Wait()
+		require.Equal(t, slices.Repeat([]int{status}, len(answers)), answers)
+		require.EqualValues(t, second+1, asked.Load())
+	}
 }
 
 func (e *engine) Artifact(_ context.Context, _, id string) ([]byte, error) {

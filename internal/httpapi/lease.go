@@ -21,12 +21,21 @@ type leases struct {
 // longest is how long a request may take in any case. A stream that ends then continues with another request.
 const longest = 24 * time.Hour
 
+// Limits of requests that take long, on each server.
+const (
+	// maxStreams is how many streams a credential may have open unless [Options] say.
+	maxStreams = 5_000
+	// maxAudits bounds how many exports and verifications of a tenant's audit may run.
+	maxAudits = 4
+)
+
 // lease is one request that takes long.
 type lease struct {
 	caller caller
-	// scope is the scope that the operation needs.
-	scope string
-	end   context.CancelFunc
+	// scope is the scope that the operation needs, and audits reports whether it reads the whole audit.
+	scope  string
+	audits bool
+	end    context.CancelFunc
 }
 
 // hold returns a context that ends with the validity of the request's credential, and a function that must be called when the request is over.
@@ -36,7 +45,7 @@ func (l *leases) hold(ctx context.Context, x *exchange) (context.Context, func()
 		ends = *expires
 	}
 	ctx, cancel := context.WithDeadline(ctx, ends)
-	one := &lease{caller: x.caller, scope: x.scope, end: cancel}
+	one := &lease{caller: x.caller, scope: x.scope, audits: x.audits, end: cancel}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held[one] = struct{}{}
@@ -46,6 +55,36 @@ func (l *leases) hold(ctx context.Context, x *exchange) (context.Context, func()
 		defer l.mu.Unlock()
 		delete(l.held, one)
 	}
+}
+
+// room returns an error if most leases of a kind are held already.
+func (l *leases) room(most int, where string, kind func(one *lease) bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	held := 0
+	for one := range l.held {
+		if kind(one) {
+			held++
+		}
+	}
+	if held < most {
+		return nil
+	}
+	return tooMany("that take long "+where, retryAfter)
+}
+
+// roomForStream returns an error if the credential of a request has too many streams open.
+func (a *API) roomForStream(ctx context.Context) error {
+	c := exchangeOf(ctx).caller
+	return a.leases.room(a.options.MaxStreams, "with this credential", func(one *lease) bool {
+		return one.caller.id == c.id && one.caller.kind == c.kind && one.caller.tenant == c.tenant
+	})
+}
+
+// roomForAudit returns an error if too many requests read the whole audit of the tenant.
+func (a *API) roomForAudit(ctx context.Context) error {
+	tenant, _ := callerOf(ctx)
+	return a.leases.room(maxAudits, "of this tenant", func(one *lease) bool { return one.audits && one.caller.tenant == tenant })
 }
 
 // callers returns the callers of all leases.

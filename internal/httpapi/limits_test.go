@@ -135,6 +135,37 @@ func TestRates_AreBounded(t *testing.T) {
 	require.Equal(t, 401, s.ask("192.0.2.1:1", "198.51.100.1", "").Code, "the oldest of more than 20,000 addresses is forgotten")
 }
 
+// A credential has a limited number of open streams, of whatever kind. Others have their own.
+func TestStreams_AreLimited(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, func(o *httpapi.Options) { o.MaxStreams = 1 })
+	s.log.add(jig.EventSessionStarted)
+	stream := s.follow()
+	stream.until(t, "id: 1")
+	for path, body := range map[string]string{"/v1/sessions/known/events": "", "/v1/events": "", "/v1/tools/file.list/test/stream": `{"input":{}}`} {
+		method := http.MethodGet
+		if body != "" {
+			method = http.MethodPost
+		}
+		answer, content := s.send(method, path, body, "Accept", "text/event-stream")
+		require.Equal(t, "rate", problem(t, answer, content).Reason, path)
+		require.Equal(t, http.StatusTooManyRequests, answer.StatusCode)
+		require.NotEmpty(t, answer.Header.Get("Retry-After"))
+	}
+	answer, _ := s.send(http.MethodGet, "/v1/sessions/known/events", "")
+	require.Equal(t, http.StatusOK, answer.StatusCode, "a page is no stream")
+	first := s.key
+	s.key = s.keys.add("acme", apikey.Scopes()...)
+	s.follow().until(t, "id: 1")
+	s.key = first
+	s.log.add(jig.EventSessionCompleted)
+	stream.rest(t)
+	for answer.StatusCode = http.StatusTooManyRequests; answer.StatusCode == http.StatusTooManyRequests; { // until the server has noticed
+		answer, _ = s.open(http.MethodGet, "/v1/sessions/known/events", "", "Accept", "text/event-stream")
+	}
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+}
+
 func TestStreams_AreCounted(t *testing.T) {
 	t.Parallel()
 	seen := newCounts()

@@ -44,6 +44,9 @@ func (a *API) getTenantEvents(ctx context.Context, in *tenantEventsRequest) (*ev
 	if err != nil {
 		return nil, err
 	}
+	if err := a.roomForStream(ctx); err != nil {
+		return nil, err
+	}
 	after = cmp.Or(after, first.Next)
 	return &eventsAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
 		a.serveStream(c, func(ctx context.Context, s *stream) {

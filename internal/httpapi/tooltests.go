@@ -47,6 +47,9 @@ type toolTestAnswer struct {
 
 // streamToolTest calls a tool and sends the events of the call. Everything that can be refused is, before the stream begins.
 func (a *API) streamToolTest(ctx context.Context, in *toolTestRequest) (*toolTestAnswer, error) {
+	if err := a.roomForStream(ctx); err != nil {
+		return nil, err
+	}
 	started, err := a.testCall(ctx, &callRequest{Asked: Asked{Identified: in.Identified}, Tool: in.Tool, Body: in.Body})
 	if err != nil {
 		return nil, err
