@@ -42,7 +42,7 @@ type Options struct {
 	MaxStreams int
 	// BehindProxy says that the addresses of clients are in the header X-Forwarded-For.
 	BehindProxy bool
-	// Observer is told about requests. Default: nobody.
+	// Observer counts requests. Default: nothing is counted.
 	Observer Observer
 	// Trace wraps the handler of the operations, to write traces. Default: nothing.
 	Trace func(http.Handler) http.Handler
@@ -56,7 +56,7 @@ type Options struct {
 type API struct {
 	options Options
 	mux     *http.ServeMux
-	// routed is mux, within what writes traces.
+	// routed is mux, wrapped by the option Trace.
 	routed http.Handler
 	huma   huma.API
 	leases leases

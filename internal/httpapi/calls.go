@@ -157,8 +157,8 @@ func (a *API) call(ctx context.Context, asked Asked, id string, input protocol.C
 	return answer, nil
 }
 
-// attend waits until a call that was started has its result or waits for a person, and notes what became of it. Without a result in time, it
-// notes where the call stands.
+// attend waits until a call that was started has its result or waits for a person, and writes that to call. If the time is over first, it writes the
+// present status of the call.
 func (a *API) attend(ctx context.Context, tenant string, wait time.Duration, call *calledCall) error {
 	if wait > 0 {
 		waiting, over := a.patiently(ctx, wait)

@@ -186,7 +186,7 @@ func (a *API) credential(ctx context.Context, r *http.Request) (caller, error) {
 	return c, err
 }
 
-// identify returns the caller of a request's only credential, as far as the credential tells. known is false if there is none, or more than one
+// identify returns the caller of a request's only credential, without what the tenant's document adds. known is false if there is none, or more than one
 // of the same kind. A cookie counts only without a header, because browsers send cookies on their own.
 func (a *API) identify(ctx context.Context, r *http.Request) (c caller, known bool, err error) {
 	headers := r.Header.Values("Authorization")
@@ -207,8 +207,8 @@ func (a *API) identify(ctx context.Context, r *http.Request) (c caller, known bo
 	return c, true, err
 }
 
-// bearer returns the caller of an embed token, an API key or an access token, as far as the credential tells. The error is NOT_FOUND or NOT_PERMITTED if it
-// does not count.
+// bearer returns the caller of an embed token, an API key or an access token, without what the tenant's document adds. The error is NOT_FOUND or
+// NOT_PERMITTED if it does not count.
 func (a *API) bearer(ctx context.Context, r *http.Request, text string) (caller, error) {
 	if id, hash, ok := embed.Parse(text); ok {
 		return a.embedded(ctx, r, id, hash)

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/openid"
 )
 
-// embedded returns the caller of an embed token, as far as the token tells. The error is NOT_FOUND if it does not count, and NOT_PERMITTED,
+// embedded returns the caller of an embed token, without what the tenant's document adds. The error is NOT_FOUND if it does not count, and NOT_PERMITTED,
 // reason cross_origin, if the request does not come from a page of the token's origin.
 func (a *API) embedded(ctx context.Context, r *http.Request, id string, hash []byte) (caller, error) {
 	t, err := a.options.Embeds.EmbedToken(ctx, id, hash)

@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-// leases are the requests that take long, so that they end when their credential does.
+// leases holds the requests that take long, so that they can be ended when their credential ends.
 type leases struct {
 	mu   sync.Mutex
 	held map[*lease]struct{}

@@ -141,7 +141,7 @@ func (a *API) endLogin(r *http.Request) error {
 	return a.options.Logins.EndLogin(a.doing(r.Context(), l), l.Tenant, l.ID)
 }
 
-// loggedIn returns the caller of a login's cookie, as far as the login tells. The error is NOT_FOUND if it does not count.
+// loggedIn returns the caller of a login's cookie, without what the tenant's document adds. The error is NOT_FOUND if it does not count.
 func (a *API) loggedIn(ctx context.Context, cookie string) (caller, error) {
 	id, hash, ok := login.Parse(cookie)
 	if !ok || a.options.Logins == nil {

@@ -10,8 +10,8 @@ import (
 // reasonOwnSession says that the principal of the credential started the session, or the one that it belongs to.
 const reasonOwnSession = "own_session"
 
-// mayDecide returns an error if a session acts for the principal itself, as all sessions do that the principal's credentials have started,
-// with those that these start. Where the tenant's document knows one person, nobody else could decide.
+// mayDecide returns an error if a session acts for the principal: the principal started it, or it belongs to a session that the principal
+// started. Where the tenant's document knows one person, nobody else could decide.
 func (a *API) mayDecide(ctx context.Context, tenant, session string, who jig.Principal) error {
 	asking, err := a.options.Log.Session(ctx, tenant, jig.SessionID(tenant, session))
 	if jig.CodeOf(err) == jig.CodeNotFound { // the engine says so

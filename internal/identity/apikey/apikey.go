@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/secret"
 )
 
-// The scopes of a key. Reading the list of tools and one's own identity takes ScopeRead.
+// The scopes of a key. A key without any of them can only show its own identity.
 const (
 	// ScopeRead allows reading everything that the tenant has.
 	ScopeRead = "read"
