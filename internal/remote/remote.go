@@ -18,6 +18,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/remote/signin"
 )
 
 // ReasonNoServer is the reason of UNAVAILABLE if nothing answers at the server's address.
@@ -35,7 +36,7 @@ const (
 
 // Options say how to reach a server.
 type Options struct {
-	// URL is the address of the server, e.g. https://jig.example.com.
+	// URL is the address of the server, e.g. https://jig.example.com. It may begin with http only for a server on this machine.
 	URL string
 	// Token returns the credential of each request: an API key or an access token.
 	Token func(ctx context.Context) (string, error)
@@ -77,11 +78,11 @@ type Credential struct {
 
 // Dial asks the server who the credential belongs to.
 func Dial(ctx context.Context, o Options) (*Client, error) {
-	address, err := url.Parse(o.URL)
-	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not the address of a server", o.URL).WithField("url").WithHint("write it as https://jig.example.com")
+	address, err := signin.ServerAddress(o.URL)
+	if err != nil {
+		return nil, err
 	}
-	c := &Client{options: o, base: strings.TrimRight(o.URL, "/"), http: &http.Client{CheckRedirect: stay}}
+	c := &Client{options: o, base: address, http: &http.Client{CheckRedirect: stay}}
 	if err := c.get(ctx, "/v1/me", nil, &c.Me); err != nil {
 		return nil, err
 	}

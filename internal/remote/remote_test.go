@@ -29,3 +29,15 @@ func TestDial_FollowsNoRedirect(t *testing.T) {
 	}
 	require.False(t, reached.Load())
 }
+
+// A credential does not travel in clear text, except within this machine.
+func TestDial_WantsTLS(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"http://jig.example.com", "http://10.0.0.1:8480", "ftp://jig.example.com", "jig.example.com", "https://ana@jig.example.com", ""} {
+		_, err := remote.Dial(t.Context(), remote.Options{URL: address, Token: func(context.Context) (string, error) {
+			require.Fail(t, "nobody asks for the credential")
+			return "", nil
+		}})
+		require.Equal(t, []string{"INVALID_INPUT", "url"}, []string{string(jig.CodeOf(err)), jig.AsError(err).Field}, address)
+	}
+}

@@ -49,7 +49,7 @@ func NewKeeper(s *Store) *Keeper { return &Keeper{store: s, known: map[string]Lo
 
 // Token returns the access token for a server, and renews it if needed. It returns "" if there is no login.
 func (k *Keeper) Token(ctx context.Context, server string) (string, error) {
-	server, err := serverOf(server)
+	server, err := ServerAddress(server)
 	if err != nil {
 		return "", nil // there are no logins at such addresses
 	}

@@ -72,7 +72,7 @@ type described struct {
 // A server could ask for tokens that are meant for another server and then use them there. So the audience must be the server's own address, or
 // the one that the user names.
 func Discover(ctx context.Context, o Options) (*Provider, error) {
-	server, err := serverOf(o.Server)
+	server, err := ServerAddress(o.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func Discover(ctx context.Context, o Options) (*Provider, error) {
 		return nil, err
 	}
 	p.audience = d.Resource
-	if own, _ := serverOf(d.Resource); d.Resource != o.Audience && (o.Audience != "" || own != server) { //nolint:errcheck // then it is empty
+	if own, _ := ServerAddress(d.Resource); d.Resource != o.Audience && (o.Audience != "" || own != server) { //nolint:errcheck // then it is empty
 		return nil, jig.Errorf(jig.CodeNotPermitted, "the server at %s wants access tokens for %q", server, d.Resource).WithField("audience").
 			WithHint("if that names this server, give it with --audience")
 	}
@@ -170,15 +170,16 @@ func (p *Provider) login(token *oauth2.Token) (Login, error) {
 	}, nil
 }
 
-// serverOf returns the address of a server in the form in which logins are stored under it. Tokens travel over https, or within this machine.
-func serverOf(address string) (string, error) {
+// ServerAddress returns the address of a server in its usual form, under which logins are stored. Credentials travel over https, or within this
+// machine. The error is INVALID_INPUT.
+func ServerAddress(address string) (string, error) {
 	u, err := url.Parse(strings.TrimRight(address, "/"))
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return "", jig.Errorf(jig.CodeInvalidInput, "%q is not the address of a server", address).WithField("url").WithHint("write it as https://jig.example.com")
 	}
 	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
 	if !secure(u.String()) {
-		return "", jig.Errorf(jig.CodeInvalidInput, "%q is not an https address, so others could read the login", address).WithField("url").
+		return "", jig.Errorf(jig.CodeInvalidInput, "%q is not an https address, so others could read the credential", address).WithField("url").
 			WithHint("use https; http is for servers on this machine")
 	}
 	return u.String(), nil

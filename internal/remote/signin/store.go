@@ -46,7 +46,7 @@ func NewStore(useKeyring bool) (*Store, error) {
 
 // Load returns the login at a server; ok is false if there is none.
 func (s *Store) Load(server string) (l Login, ok bool, err error) {
-	server, err = serverOf(server)
+	server, err = ServerAddress(server)
 	if err != nil {
 		return Login{}, false, err
 	}
@@ -95,7 +95,7 @@ func (s *Store) save(l Login) (where string, err error) {
 
 // Remove forgets the login at a server.
 func (s *Store) Remove(ctx context.Context, server string) error {
-	server, err := serverOf(server)
+	server, err := ServerAddress(server)
 	if err != nil {
 		return err
 	}
