@@ -7,10 +7,10 @@ import (
 // GrantRequest asks for a standing approval, either together with an approval or through the tool grants.create.
 type GrantRequest struct {
 	// Tool is the tool that the grant is for. Together with an approval it is left out and means the tool of the approved call.
-	Tool string `json:"tool,omitempty" jsonschema:"the tool whose calls it approves"`
+	Tool string `json:"tool,omitempty" names:"tool" jsonschema:"the tool whose calls it approves"`
 	// Agent limits the grant to calls of one agent; "*" means all agents. Together with an approval it defaults to the agent of the
 	// approved call.
-	Agent string `json:"agent,omitempty" jsonschema:"only calls of this agent; * for all"`
+	Agent string `json:"agent,omitempty" names:"agent" jsonschema:"only calls of this agent; * for all"`
 	// When is a boolean CEL condition over the same names as in policies, including input; default true.
 	When string `json:"when,omitempty" jsonschema:"CEL condition over the call, e.g. input.amount < 100"`
 	// MaxUses bounds the number of calls that the grant approves; default 10.

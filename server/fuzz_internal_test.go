@@ -112,7 +112,7 @@ type fuzz struct {
 	random   *rand.Rand
 	document *selfcheck.Document
 	schemas  func(place string) *jsonschema.Schema
-	// ids are those of what there is, by the names of parameters.
+	// ids are those of what there is, by what they name.
 	ids map[string]string
 	key string
 }
@@ -133,13 +133,13 @@ func (f *fuzz) base(op *selfcheck.Operation) *broken {
 	if strings.HasPrefix(op.Path, "/api/tools/") { // its document, too
 		tool = f.ids["tool"]
 	}
-	b := &broken{method: op.Method, path: strings.NewReplacer("{tool}", tool, "{kind}", "agent", "{name}", f.ids["document"]).Replace(op.Path)}
+	b := &broken{method: op.Method, path: strings.NewReplacer("{tool}", tool, "{kind}", "agent", "{name}", f.ids["agent"], "{type}", f.ids["entity_type"]).Replace(op.Path)}
 	for kind, id := range f.ids {
 		b.path = strings.ReplaceAll(b.path, "{"+kind+"}", id)
 	}
 	for _, p := range op.Parameters {
 		if p.In == "query" && p.Required {
-			value := cmp.Or(map[string]string{"call": "1.1", "from": "v1"}[p.Name], f.ids[p.Name], fmt.Sprint(f.document.Sample(p.Schema)))
+			value := cmp.Or(map[string]string{"call": "1.1", "from": f.ids["version"], "type": f.ids["entity_type"]}[p.Name], f.ids[p.Name], fmt.Sprint(f.document.Sample(p.Schema)))
 			b.query = append(b.query, [2]string{p.Name, value})
 		}
 	}
@@ -157,14 +157,14 @@ func (f *fuzz) base(op *selfcheck.Operation) *broken {
 // valid returns members without which the bodies of some operations are not valid, although their schemas do not say so.
 func (f *fuzz) valid() map[string]map[string]any {
 	return map[string]map[string]any{
-		"start-session":      {"agent": f.ids["document"]},
+		"start-session":      {"agent": f.ids["agent"]},
 		"create-embed-token": {"tool": "todo.write", "origin": "https://shop.example.com"},
 		"call-tool":          {"input": map[string]any{"items": []any{}}},
 		"test-tool":          {"input": map[string]any{"items": []any{}}},
 		"stream-tool-test":   {"input": map[string]any{"items": []any{}}},
 		"run-composition":    {"name": "todo.write", "input": map[string]any{"items": []any{}}},
 		"create-schedule":    {"tool": "todo.write", "every": "24h"},
-		"restore-document":   {"version": "v1"},
+		"restore-document":   {"version": f.ids["version"]},
 		"check-policy":       {"document": "kind: policy\nname: probe\nrules: [{name: all, when: 'true', verdict: ask, reason: why}]\n"},
 		"simulate-call":      {"tool": "todo.write", "document": "", "input": map[string]any{"items": []any{}}},
 		"backtest-policy":    {"document": "kind: policy\nname: probe\nrules: [{name: all, when: 'true', verdict: ask, reason: why}]\n"},

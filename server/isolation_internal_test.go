@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"flag"
-	"strings"
 	"testing"
 	"time"
 
@@ -42,11 +41,6 @@ func TestIsolation(t *testing.T) {
 	report, err := suite.Run(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, report.Findings)
-	require.NotContains(t, strings.Join(report.NotTested, "; "), "session")
-	require.NotContains(t, strings.Join(report.NotTested, "; "), "cursor")
-	require.NotContains(t, strings.Join(report.NotTested, "; "), "embed_token")
+	require.Equal(t, []string{"the owner has no signing_key that the other tenant lacks"}, report.NotTested)
 	require.Greater(t, report.Requests, report.Operations*10)
-	for _, not := range report.NotTested {
-		t.Log("not tested: " + not)
-	}
 }

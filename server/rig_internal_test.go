@@ -101,28 +101,31 @@ func (r *rig) waiting(t *testing.T, tenant string) string {
 	return session.ID
 }
 
-// furnish makes one of everything that operations name by an id, and returns the ids by the names of the parameters.
+// furnish makes one of everything that operations name by an id, and returns the ids by what they name.
 func (r *rig) furnish(t *testing.T, tenant string) map[string]string {
 	t.Helper()
-	ids := map[string]string{"session": r.waiting(t, tenant), "document": "doc-" + strings.ToLower(rand.Text()), "grant": "grt_" + tenant, "schedule": "nightly-" + tenant}
-	require.NoError(t, r.worker.PutDocument(t.Context(), tenant, "agent", ids["document"], "v1", []byte("---\nname: "+ids["document"]+"\ndescription: Does nothing.\nmodel: anthropic/silent\n---\nDo nothing.\n")))
+	ids := map[string]string{
+		"session": r.waiting(t, tenant), "agent": "doc-" + strings.ToLower(rand.Text()), "version": "v-" + tenant, "grant": "grt_" + tenant,
+		"schedule": "nightly-" + tenant, "workspace": "ws-" + tenant, "person": "ben-" + tenant,
+	}
+	require.NoError(t, r.worker.PutDocument(t.Context(), tenant, "agent", ids["agent"], ids["version"], []byte("---\nname: "+ids["agent"]+"\ndescription: Does nothing.\nmodel: anthropic/silent\n---\nDo nothing.\n")))
 	var err error
 	ids["artifact"], err = r.worker.PutArtifact(t.Context(), tenant, ids["session"], "text/plain", []byte("a large value"))
 	require.NoError(t, err)
 	require.NoError(t, r.worker.PutGrant(t.Context(), jig.Grant{
-		Tenant: tenant, ID: ids["grant"], Tool: "file.write", When: "true", MaxUses: 1_000, ExpiresAt: time.Now().Add(time.Hour).UTC(), By: []string{"ben"},
+		Tenant: tenant, ID: ids["grant"], Tool: "file.write", When: "true", MaxUses: 1_000, ExpiresAt: time.Now().Add(time.Hour).UTC(), By: []string{ids["person"]},
 		SessionID: ids["session"], Call: "1.1", CreatedAt: time.Now().UTC(),
 	}))
 	ids["tool"] = "own.act_" + strings.ToLower(rand.Text())[:12]
 	made, problems := spec.Load("act.yaml", []byte("kind: composition\nname: "+ids["tool"]+"\nsteps: [{id: a, tool: todo.write, input: {items: []}}]\n"))
 	require.NoError(t, problems.OrNil())
 	require.NoError(t, r.worker.PutDocument(t.Context(), tenant, "spec", made.Name, made.Version, made.Body))
-	ids["type"] = "note_" + strings.ToLower(rand.Text())[:12]
-	kind, problems := spec.Load("note.yaml", []byte("kind: entity_type\nname: "+ids["type"]+"\nfields: [{name: n, type: number, task: n}]\ntasks: [{id: n, compute: \"1\"}]\n"))
+	ids["entity_type"] = "note_" + strings.ToLower(rand.Text())[:12]
+	kind, problems := spec.Load("note.yaml", []byte("kind: entity_type\nname: "+ids["entity_type"]+"\nfields: [{name: n, type: number, task: n}]\ntasks: [{id: n, compute: \"1\"}]\n"))
 	require.NoError(t, problems.OrNil())
 	require.NoError(t, r.worker.PutDocument(t.Context(), tenant, string(spec.KindEntityType), kind.Name, kind.Version, kind.Body))
 	for range 2 { // so that the list of entities has two pages
-		created, _, err := r.worker.CreateEntity(t.Context(), entity.NewEntity{Entity: entity.Entity{Tenant: tenant, Type: kind.Name, TypeVersion: kind.Version}})
+		created, _, err := r.worker.CreateEntity(t.Context(), entity.NewEntity{Entity: entity.Entity{Tenant: tenant, Type: kind.Name, TypeVersion: kind.Version}, Workspaces: []string{ids["workspace"]}})
 		require.NoError(t, err)
 		ids["entity"] = created.ID
 	}

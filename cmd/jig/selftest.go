@@ -65,14 +65,15 @@ func isolationCommand(shell starter.Shell) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "isolation",
 		Short: "Check that a server keeps tenants apart",
-		Long: `Check that a server keeps tenants apart: every operation is asked for every id of another tenant, which must be answered exactly like an id
-that does not exist, and with every kind of credential that must be refused. JIG_URL is the server. JIG_API_KEY and JIG_OTHER_API_KEY are keys
+		Long: `Check that a server keeps tenants apart: every operation is asked for every id and name of another tenant, which must be answered exactly like
+one that does not exist, and with every kind of credential that must be refused. JIG_URL is the server. JIG_API_KEY and JIG_OTHER_API_KEY are keys
 of two tenants with all scopes.
 
 If JIG_SERVER_DATABASE_URL is set, the command makes further keys itself, and ends them afterwards: revoked, expired and with single scopes, and
 the key of a second tenant if JIG_OTHER_API_KEY is not set. Otherwise it says what it did not test.
 
-Both tenants make a harmless call of --tool, which stays in their lists. The exit code is 1 if something was found.`,
+Both tenants make a harmless call of --tool, which stays in their lists. The tenant of JIG_OTHER_API_KEY should exist for the test only: it keeps what
+the requests make, such as calls. The exit code is 1 if something was found.`,
 		Example: `  jig selftest isolation
   JIG_URL=https://jig.example.com JIG_API_KEY=… JIG_OTHER_API_KEY=… jig selftest isolation --requests 10000`,
 		Args: cobra.NoArgs,

@@ -17,12 +17,30 @@ func TestAPI_TenantsAreSeparated(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	server := d.serve()
-	victim := "victim-" + d.name[:8]
-	owner, thief := caller{server, d.apiKey(victim, everything()...)}, caller{server, d.apiKey("thief-"+d.name[:8], everything()...)}
+	victim, robber := "victim-"+d.name[:8], "thief-"+d.name[:8]
+	documents := func(tenant, name, free string) map[string]string {
+		return map[string]string{
+			"tenant.yaml": "kind: tenant\nname: " + tenant + "\npeople: [{id: ana, permissions: ['*']}]\n",
+			"agent.md":    "---\nname: " + name + "\ndescription: Does nothing.\nmodel: script/own\nscript: {rules: [{answer: done}]}\n---\nDo nothing.\n",
+			"type.yaml":   "kind: entity_type\nname: " + name + "_note\nfields: [{name: n, type: number}]\n",
+			"act.yaml":    "kind: composition\nname: " + name + ".act\nsteps: [{id: a, tool: todo.write, input: {items: []}}]\n",
+			"free.yaml":   "kind: policy\nname: free\nrules: [{name: all, when: \"" + free + "\", verdict: run}]\n",
+		}
+	}
+	d.registerIn(victim, documents(victim, "victims", "tool.name.startsWith('entities.')"))
+	d.registerIn(robber, documents(robber, "robbers", "true"))
+	owner, thief := caller{server, d.apiKey(victim, everything()...)}, caller{server, d.apiKey(robber, everything()...)}
 	answer, body := owner.send(http.MethodPost, "/v1/sessions", map[string]any{"id": "one", "document": writer()})
 	require.Equal(t, http.StatusCreated, answer.StatusCode, string(body))
 	own := victim + ".one"
 	asked := owner.waits(own)
+
+	for name, c := range map[string]caller{"victims_note": owner, "robbers_note": thief} {
+		require.True(t, eventually(t.Context(), patience, func() bool { // the policy is read within a second
+			_, body := c.send(http.MethodPost, "/v1/entities", map[string]any{"type": name, "content": map[string]any{"n": 1}}, "Prefer", "wait=20")
+			return strings.Contains(string(body), `"status":"succeeded"`)
+		}), name)
+	}
 
 	d.env = append(d.env, "JIG_URL="+server.url, "JIG_API_KEY="+owner.key, "JIG_OTHER_API_KEY="+thief.key)
 	got := d.jig("selftest", "isolation", "--output", "json")
@@ -34,7 +52,9 @@ func TestAPI_TenantsAreSeparated(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(got.out), &report), got.out)
 	require.GreaterOrEqual(t, report.Operations, 16)
 	require.Greater(t, report.Requests, 20*report.Operations)
-	require.NotContains(t, strings.Join(report.NotTested, "; "), "session")
+	for _, kind := range []string{"session", "agent", "spec", "tool", "entity", "version"} {
+		require.NotContains(t, strings.Join(report.NotTested, "; "), kind+" ")
+	}
 	require.NotContains(t, strings.Join(report.NotTested, "; "), "key:", "it makes the keys that it needs")
 
 	for _, path := range []string{"/v1/sessions", "/v1/sessions?children=true", "/v1/approvals", "/v1/approvals?session=" + own} {

@@ -96,7 +96,7 @@ func (a *API) mayCreate(ctx context.Context, c caller, k apikey.Key) error {
 }
 
 type oneKey struct {
-	Key string `path:"key" maxLength:"100" doc:"The id of the key"`
+	Key string `path:"key" names:"key" maxLength:"100" doc:"The id of the key"`
 }
 
 func (a *API) revokeKey(ctx context.Context, in *oneKey) (*struct{}, error) {

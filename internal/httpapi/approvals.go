@@ -16,10 +16,10 @@ import (
 type listApprovalsRequest struct {
 	CanDecide   bool      `query:"can_decide" doc:"Only calls that the principal of the credential may decide and has not decided yet"`
 	Kind        string    `query:"kind" enum:"approval,reconcile,question"`
-	Tool        string    `query:"tool" maxLength:"200" doc:"Only calls of this tool, or of a category such as file.*"`
-	Agent       string    `query:"agent" maxLength:"200"`
-	Session     string    `query:"session" maxLength:"192" doc:"Only calls of this session and of those that answer its calls"`
-	RequestedBy string    `query:"requested_by" maxLength:"200"`
+	Tool        string    `query:"tool" names:"tool" maxLength:"200" doc:"Only calls of this tool, or of a category such as file.*"`
+	Agent       string    `query:"agent" names:"agent" maxLength:"200"`
+	Session     string    `query:"session" names:"session" maxLength:"192" doc:"Only calls of this session and of those that answer its calls"`
+	RequestedBy string    `query:"requested_by" names:"person" maxLength:"200"`
 	Before      time.Time `query:"before" doc:"Only calls that have waited since before this time"`
 	After       time.Time `query:"after" doc:"Only calls that have waited since after this time"`
 	Page
@@ -71,7 +71,7 @@ func fingerprint(filter jig.PendingFilter) (string, error) {
 
 type approvalRequest struct {
 	One
-	Call string `query:"call" required:"true" maxLength:"512" doc:"The id of the call, e.g. 3.2 or 3.2/page"`
+	Call string `query:"call" names:"call" required:"true" maxLength:"512" doc:"The id of the call, e.g. 3.2 or 3.2/page"`
 }
 
 type approvalAnswer struct{ Body protocol.ShownCall }
@@ -92,8 +92,8 @@ type reviewRequest struct {
 
 // callRef names a call.
 type callRef struct {
-	Session string `json:"session_id" maxLength:"192"`
-	Call    string `json:"call" maxLength:"512"`
+	Session string `json:"session_id" names:"session" maxLength:"192"`
+	Call    string `json:"call" names:"call" maxLength:"512"`
 }
 
 type reviewAnswer struct {

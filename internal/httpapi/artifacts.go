@@ -9,7 +9,7 @@ import (
 )
 
 type artifactRequest struct {
-	Artifact string `path:"artifact" maxLength:"128" doc:"The id of the artifact"`
+	Artifact string `path:"artifact" names:"artifact" maxLength:"128" doc:"The id of the artifact"`
 }
 
 // downloadAnswer writes a download.

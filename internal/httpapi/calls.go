@@ -37,7 +37,7 @@ func (o Origin) source() jig.Source { return cmp.Or(o.Source, jig.SourceAPI) }
 
 type callRequest struct {
 	Asked
-	Tool string `path:"tool" maxLength:"64" doc:"The name of the tool"`
+	Tool string `path:"tool" names:"tool" maxLength:"64" doc:"The name of the tool"`
 	Body callTool
 }
 
@@ -77,7 +77,7 @@ type compositionRequest struct {
 	Body struct {
 		Origin
 		ID           string            `json:"id,omitempty" doc:"An id of your own for the session of the call, unique in the tenant"`
-		Name         string            `json:"name,omitempty" maxLength:"64" doc:"The name of a tool or a registered composition"`
+		Name         string            `json:"name,omitempty" names:"tool" maxLength:"64" doc:"The name of a tool or a registered composition"`
 		Document     string            `json:"document,omitempty" doc:"The document of a composition that is not registered, instead of a name"`
 		DocumentName string            `json:"document_name,omitempty" maxLength:"512" doc:"The file name of the document, for messages"`
 		Input        json.RawMessage   `json:"input,omitempty" doc:"The arguments, an object that fits the schema"`
@@ -195,7 +195,7 @@ func preferred(header string) time.Duration {
 
 type getCallRequest struct {
 	One
-	Call string `query:"call" required:"true" maxLength:"512" doc:"The id of the call, e.g. 3.2 or 3.2/page"`
+	Call string `query:"call" names:"call" required:"true" maxLength:"512" doc:"The id of the call, e.g. 3.2 or 3.2/page"`
 }
 
 type recordAnswer struct{ Body protocol.CallRecord }

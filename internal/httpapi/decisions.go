@@ -10,11 +10,11 @@ import (
 
 // Judgment holds what decisions have in common.
 type Judgment struct {
-	Call    string            `json:"call" minLength:"1" maxLength:"512" doc:"The id of the call"`
+	Call    string            `json:"call" names:"call" minLength:"1" maxLength:"512" doc:"The id of the call"`
 	Digest  string            `json:"digest" minLength:"1" doc:"The digest of the call as it was shown"`
 	Input   json.RawMessage   `json:"input,omitempty" doc:"Arguments instead of the requested ones"`
 	Grant   *jig.GrantRequest `json:"grant,omitempty" doc:"Asks for a standing approval of further calls"`
-	GrantID string            `json:"grant_id,omitempty" doc:"A standing approval that covers the call, and is used once"`
+	GrantID string            `json:"grant_id,omitempty" names:"grant" doc:"A standing approval that covers the call, and is used once"`
 	Reason  string            `json:"reason,omitempty" doc:"Why it was denied; the agent sees it"`
 	Note    string            `json:"note,omitempty" doc:"A note for the log"`
 	Token   string            `json:"token,omitempty" doc:"A signed token, where the tenant demands proof"`
@@ -59,8 +59,8 @@ func onlyOutcome(result protocol.DecideResult, err error) (*ruledAnswer, error) 
 type delegateRequest struct {
 	One
 	Body struct {
-		Call   string `json:"call" minLength:"1" maxLength:"512" doc:"The id of the call"`
-		To     string `json:"to" minLength:"1" maxLength:"200" doc:"The principal who decides instead"`
+		Call   string `json:"call" names:"call" minLength:"1" maxLength:"512" doc:"The id of the call"`
+		To     string `json:"to" names:"person" minLength:"1" maxLength:"200" doc:"The principal who decides instead"`
 		Digest string `json:"digest,omitempty" doc:"If it is given, it must be that of the waiting call"`
 		Note   string `json:"note,omitempty" doc:"A note for the log"`
 		Token  string `json:"token,omitempty" doc:"A signed token, where the tenant demands proof"`
@@ -81,7 +81,7 @@ func (a *API) delegate(ctx context.Context, in *delegateRequest) (*ruledAnswer, 
 type answerRequest struct {
 	One
 	Body struct {
-		Call  string          `json:"call" minLength:"1" maxLength:"512" doc:"The id of the call"`
+		Call  string          `json:"call" names:"call" minLength:"1" maxLength:"512" doc:"The id of the call"`
 		Value json.RawMessage `json:"value" doc:"The answer, which must fit the question"`
 		Note  string          `json:"note,omitempty" doc:"A note for the log"`
 		Token string          `json:"token,omitempty" doc:"A signed token, where the tenant demands proof"`
@@ -97,7 +97,7 @@ func (a *API) answer(ctx context.Context, in *answerRequest) (*ruledAnswer, erro
 type reconcileRequest struct {
 	One
 	Body struct {
-		Call    string               `json:"call" minLength:"1" maxLength:"512" doc:"The id of the call"`
+		Call    string               `json:"call" names:"call" minLength:"1" maxLength:"512" doc:"The id of the call"`
 		Outcome jig.ReconcileOutcome `json:"outcome" enum:"happened,not_happened,give_up"`
 		Attempt int                  `json:"attempt,omitempty" minimum:"0" doc:"The attempt that the person has looked into, as the approval shows it. Default: 1"`
 		Result  json.RawMessage      `json:"result,omitempty" doc:"What the effect returned, if it happened"`
@@ -123,9 +123,9 @@ type decideSeveralRequest struct {
 // severalItem is one of several decisions.
 type severalItem struct {
 	Judgment
-	Session string     `json:"session_id" minLength:"1" maxLength:"192" doc:"The session in which the call waits"`
+	Session string     `json:"session_id" names:"session" minLength:"1" maxLength:"192" doc:"The session in which the call waits"`
 	Answer  jig.Answer `json:"answer" enum:"approve,deny,delegate"`
-	To      string     `json:"to,omitempty" maxLength:"200" doc:"With delegate: the principal who decides instead"`
+	To      string     `json:"to,omitempty" names:"person" maxLength:"200" doc:"With delegate: the principal who decides instead"`
 }
 
 // outcomeFailed is the outcome of a decision that could not be made.

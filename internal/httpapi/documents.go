@@ -34,12 +34,12 @@ func (a *API) listDocuments(ctx context.Context, in *documentsRequest) (*documen
 // OneDocument names a document in the path.
 type OneDocument struct {
 	Kind string `path:"kind" enum:"agent,skill,entity_type,spec,policy,tenant,budget,rate_limit" doc:"spec is any composition, prompt, task or thin tool"`
-	Name string `path:"name" maxLength:"512"`
+	Name string `path:"name" names:"{kind}" maxLength:"512"`
 }
 
 type documentRequest struct {
 	OneDocument
-	Version string `query:"version" maxLength:"128" doc:"A stored version. Default: the current one"`
+	Version string `query:"version" names:"version" maxLength:"128" doc:"A stored version. Default: the current one"`
 }
 
 type documentAnswer struct {
@@ -104,8 +104,8 @@ func (a *API) listVersions(ctx context.Context, in *OneDocument) (*versionsAnswe
 
 type differenceRequest struct {
 	OneDocument
-	From string `query:"from" required:"true" minLength:"1" maxLength:"128" doc:"The version before"`
-	To   string `query:"to" maxLength:"128" doc:"The version after. Default: the current one"`
+	From string `query:"from" names:"version" required:"true" minLength:"1" maxLength:"128" doc:"The version before"`
+	To   string `query:"to" names:"version" maxLength:"128" doc:"The version after. Default: the current one"`
 }
 
 type differenceAnswer struct {
@@ -145,9 +145,9 @@ type documentFile struct {
 
 // namedFile is a registered document in a call of catalog.put or catalog.remove.
 type namedFile struct {
-	Kind    string `json:"kind" minLength:"1" maxLength:"32"`
-	Name    string `json:"name" minLength:"1" maxLength:"512"`
-	Version string `json:"version,omitempty" maxLength:"128"`
+	Kind    string `json:"kind" enum:"agent,skill,entity_type,spec,policy,tenant,budget,rate_limit"`
+	Name    string `json:"name" names:"{kind}" minLength:"1" maxLength:"512"`
+	Version string `json:"version,omitempty" names:"version" maxLength:"128"`
 }
 
 type registerRequest struct {
@@ -184,7 +184,7 @@ type restoreRequest struct {
 	Asked
 	Matched
 	Body struct {
-		Version string `json:"version" minLength:"1" maxLength:"128" doc:"The version that becomes current again"`
+		Version string `json:"version" names:"version" minLength:"1" maxLength:"128" doc:"The version that becomes current again"`
 	} `nameHint:"RestoreDocument"`
 }
 

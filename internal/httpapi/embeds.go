@@ -60,8 +60,8 @@ func (c caller) reaches(param func(name string) string) error {
 
 type embedRequest struct {
 	Body struct {
-		Session string `json:"session,omitempty" maxLength:"192" doc:"The session that the token shows"`
-		Tool    string `json:"tool,omitempty" maxLength:"64" doc:"The tool that the token calls, instead of a session"`
+		Session string `json:"session,omitempty" names:"session" maxLength:"192" doc:"The session that the token shows"`
+		Tool    string `json:"tool,omitempty" names:"tool" maxLength:"64" doc:"The tool that the token calls, instead of a session"`
 		Origin  string `json:"origin" maxLength:"300" example:"https://shop.example.com" doc:"The origin of the page that uses the token"`
 	} `nameHint:"CreateEmbedToken"`
 }
@@ -113,7 +113,7 @@ func (a *API) listEmbeds(ctx context.Context, _ *struct{}) (*embedsAnswer, error
 }
 
 type oneEmbed struct {
-	Token string `path:"embed_token" maxLength:"100" doc:"The id of the token"`
+	Token string `path:"embed_token" names:"embed_token" maxLength:"100" doc:"The id of the token"`
 }
 
 func (a *API) revokeEmbed(ctx context.Context, in *oneEmbed) (*struct{}, error) {

@@ -53,7 +53,7 @@ func (a *API) listEntityTypes(ctx context.Context, _ *struct{}) (*entityTypesAns
 }
 
 type entityTypeRequest struct {
-	Type string `path:"type" maxLength:"200" doc:"The name of the entity type"`
+	Type string `path:"type" names:"entity_type" maxLength:"200" doc:"The name of the entity type"`
 }
 
 // describedType is an entity type with its fields.
@@ -108,12 +108,12 @@ type entitySort struct {
 }
 
 type listEntitiesRequest struct {
-	Type      string   `query:"type" required:"true" maxLength:"200" doc:"The name of the entity type"`
+	Type      string   `query:"type" names:"entity_type" required:"true" maxLength:"200" doc:"The name of the entity type"`
 	Where     string   `query:"where" maxLength:"8000" doc:"Conditions as JSON, as the tool entities.filter takes them, e.g. [{\"field\":\"risk\",\"op\":\"eq\",\"value\":\"high\"}]"`
 	Match     string   `query:"match" enum:"all,any" doc:"Whether all conditions must hold, or any. Default: all"`
 	Sort      []string `query:"sort" maxItems:"5" doc:"Fields to sort by, with - before those that descend, e.g. -age,name. Default: $created_at"`
 	Fields    []string `query:"fields" maxItems:"20" doc:"Fields to return with each entity, with dots for fields of objects"`
-	Workspace string   `query:"workspace" maxLength:"128" doc:"Only entities of this workspace"`
+	Workspace string   `query:"workspace" names:"workspace" maxLength:"128" doc:"Only entities of this workspace"`
 	Cursor    string   `query:"cursor" maxLength:"4000" doc:"next_cursor of the page before, with the same filter"`
 	Limit     int      `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"The most entities of a page"`
 }
@@ -189,8 +189,8 @@ func slug(title string) string {
 
 type searchEntitiesRequest struct {
 	Query     string   `query:"q" required:"true" minLength:"1" maxLength:"1000" doc:"Words, as one types them into a search engine"`
-	Types     []string `query:"types" maxItems:"50" doc:"Only entities of these types"`
-	Workspace string   `query:"workspace" maxLength:"128" doc:"Only entities of this workspace"`
+	Types     []string `query:"types" names:"entity_type" maxItems:"50" doc:"Only entities of these types"`
+	Workspace string   `query:"workspace" names:"workspace" maxLength:"128" doc:"Only entities of this workspace"`
 	Limit     int      `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"The most entities"`
 }
 

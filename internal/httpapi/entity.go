@@ -11,7 +11,7 @@ import (
 
 // OneEntity names an entity in the path.
 type OneEntity struct {
-	Entity string `path:"entity" minLength:"1" maxLength:"200" doc:"The id of the entity"`
+	Entity string `path:"entity" names:"entity" minLength:"1" maxLength:"200" doc:"The id of the entity"`
 }
 
 type getEntityRequest struct {
@@ -105,7 +105,7 @@ func (a *API) listRelations(ctx context.Context, in *OneEntity) (*relationsAnswe
 }
 
 type getTextRequest struct {
-	Text   string `path:"text" minLength:"1" maxLength:"200" doc:"The id of the text"`
+	Text   string `path:"text" names:"text" minLength:"1" maxLength:"200" doc:"The id of the text"`
 	Offset int    `query:"offset" minimum:"0" doc:"next of the part before"`
 }
 
@@ -140,10 +140,10 @@ func (a *API) getExtraction(ctx context.Context, in *OneEntity) (*extractionAnsw
 type createEntityRequest struct {
 	Asked
 	Body struct {
-		Type      string                     `json:"type" minLength:"1" maxLength:"200" doc:"The name of the entity type"`
+		Type      string                     `json:"type" names:"entity_type" minLength:"1" maxLength:"200" doc:"The name of the entity type"`
 		Title     string                     `json:"title,omitempty" maxLength:"500"`
 		Content   map[string]json.RawMessage `json:"content" doc:"The fields and their values"`
-		Workspace string                     `json:"workspace,omitempty" maxLength:"128" doc:"A workspace to put it in"`
+		Workspace string                     `json:"workspace,omitempty" names:"workspace" maxLength:"128" doc:"A workspace to put it in"`
 	} `nameHint:"CreateEntity"`
 }
 
@@ -189,7 +189,7 @@ type createRelationRequest struct {
 	Asked
 	Body struct {
 		Name string `json:"name" minLength:"1" maxLength:"64" doc:"What the relation is called, e.g. depends_on"`
-		To   string `json:"to" minLength:"1" maxLength:"200" doc:"The id of the entity that it points at"`
+		To   string `json:"to" names:"entity" minLength:"1" maxLength:"200" doc:"The id of the entity that it points at"`
 	} `nameHint:"CreateRelation"`
 }
 
@@ -208,7 +208,7 @@ type newText struct {
 	Text      string `json:"body" minLength:"1"`
 	Title     string `json:"title,omitempty" maxLength:"500"`
 	MediaType string `json:"media_type,omitempty" maxLength:"100" doc:"Default: text/plain"`
-	Replaces  string `json:"document_id,omitempty" maxLength:"200" doc:"The id of the text of the entity that it takes the place of"`
+	Replaces  string `json:"document_id,omitempty" names:"text" maxLength:"200" doc:"The id of the text of the entity that it takes the place of"`
 }
 
 func (a *API) putText(ctx context.Context, in *putTextRequest) (*callAnswer, error) {

@@ -37,7 +37,7 @@ func (a *API) createGrant(ctx context.Context, in *createGrantRequest) (*callAns
 
 // OneGrant names a grant in the path.
 type OneGrant struct {
-	Grant string `path:"grant" maxLength:"128" doc:"The id of the grant"`
+	Grant string `path:"grant" names:"grant" maxLength:"128" doc:"The id of the grant"`
 }
 
 type grantCallsAnswer struct {

@@ -68,6 +68,7 @@ func (a *API) register() {
 	a.registerOperations()
 	a.registerSchedules()
 	a.registerIdentity()
+	describeMembers(a.huma.OpenAPI().Components.Schemas)
 }
 
 // everywhere lists the statuses with which every operation may fail.
@@ -104,7 +105,9 @@ func add[I, O any](a *API, o operation, do func(ctx context.Context, in *I) (*O,
 		}
 		return out, nil
 	})
-	describeAlso(a.huma.OpenAPI().Paths[o.path], o)
+	path := a.huma.OpenAPI().Paths[o.path]
+	describeParameters(methods(path)[o.method], reflect.TypeFor[I]())
+	describeAlso(path, o)
 }
 
 // describeAlso adds the other statuses of success, which have the same body as the usual one.

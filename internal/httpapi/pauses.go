@@ -47,7 +47,7 @@ type pauseRequest struct {
 	Body struct {
 		Because
 		Scope  jig.PauseScope `json:"scope" enum:"tenant,tool,session"`
-		Target string         `json:"target,omitempty" maxLength:"192" doc:"The name of the tool or the id of the session; leave it out for the tenant"`
+		Target string         `json:"target,omitempty" names:"{scope}" maxLength:"192" doc:"The name of the tool or the id of the session; leave it out for the tenant"`
 	} `nameHint:"PauseCalls"`
 }
 

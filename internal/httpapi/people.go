@@ -18,8 +18,8 @@ func (a *API) listPeople(ctx context.Context, _ *struct{}) (*peopleAnswer, error
 type disableRequest struct {
 	Asked
 	Body struct {
-		Person string `json:"person,omitempty" maxLength:"128" doc:"The principal to disable or to enable"`
-		Key    string `json:"key,omitempty" maxLength:"64" doc:"Instead of a person: the id of the key"`
+		Person string `json:"person,omitempty" names:"person" maxLength:"128" doc:"The principal to disable or to enable"`
+		Key    string `json:"key,omitempty" names:"signing_key" maxLength:"64" doc:"Instead of a person: the id of the key"`
 	} `nameHint:"Disabling"`
 }
 

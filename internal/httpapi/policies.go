@@ -27,11 +27,11 @@ func (a *API) listPolicies(ctx context.Context, _ *struct{}) (*policiesAnswer, e
 
 type simulateRequest struct {
 	Body struct {
-		Tool     string          `json:"tool" minLength:"1" maxLength:"64" doc:"The name of the tool"`
+		Tool     string          `json:"tool" names:"tool" minLength:"1" maxLength:"64" doc:"The name of the tool"`
 		Input    json.RawMessage `json:"input,omitempty" doc:"The arguments, which are filled with defaults and not validated"`
 		Document string          `json:"document,omitempty" doc:"The text of a policy document, which takes the place of the policy of the same name"`
-		Agent    string          `json:"agent,omitempty" maxLength:"200" doc:"The agent that makes the call; none for a call without a model"`
-		By       string          `json:"by,omitempty" maxLength:"200" doc:"The principal of the session; another one than that of the credential takes the scope author or manage. Default: the one of the credential"`
+		Agent    string          `json:"agent,omitempty" names:"agent" maxLength:"200" doc:"The agent that makes the call; none for a call without a model"`
+		By       string          `json:"by,omitempty" names:"person" maxLength:"200" doc:"The principal of the session; another one than that of the credential takes the scope author or manage. Default: the one of the credential"`
 	} `nameHint:"SimulateCall"`
 }
 

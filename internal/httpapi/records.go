@@ -11,7 +11,7 @@ import (
 
 type auditRequest struct {
 	After   int64     `query:"after" minimum:"0" doc:"The number of the last row that is known already"`
-	Session string    `query:"session" maxLength:"192" doc:"Only rows about this session"`
+	Session string    `query:"session" names:"session" maxLength:"192" doc:"Only rows about this session"`
 	Since   time.Time `query:"since" doc:"Only rows written at or after this time"`
 	Until   time.Time `query:"until" doc:"Only rows written before this time"`
 }
@@ -51,10 +51,10 @@ type usageRequest struct {
 	Since   time.Time `query:"since" doc:"Usage since this time. Default: midnight (UTC) a week ago"`
 	Until   time.Time `query:"until" doc:"Usage until this time. Default: now"`
 	By      []string  `query:"by" enum:"agent,model,tool,day" maxItems:"4" doc:"What the rows are grouped by"`
-	Agent   string    `query:"agent" maxLength:"200"`
+	Agent   string    `query:"agent" names:"agent" maxLength:"200"`
 	Model   string    `query:"model" maxLength:"200"`
-	Tool    string    `query:"tool" maxLength:"200"`
-	Session string    `query:"session" maxLength:"192"`
+	Tool    string    `query:"tool" names:"tool" maxLength:"200"`
+	Session string    `query:"session" names:"session" maxLength:"192"`
 }
 
 type usageAnswer struct{ Body protocol.Usage }

@@ -15,12 +15,12 @@ type createScheduleRequest struct {
 	Body struct {
 		Name string `json:"name" minLength:"1" maxLength:"63" doc:"Lower-case letters, digits, '.', '_' and '-'"`
 
-		Agent        string            `json:"agent,omitempty" doc:"The agent to start"`
+		Agent        string            `json:"agent,omitempty" names:"agent" doc:"The agent to start"`
 		Document     string            `json:"document,omitempty" doc:"The document of an agent that is not registered, instead of a name"`
 		DocumentName string            `json:"document_name,omitempty" maxLength:"512" doc:"The file name of the document, for messages"`
 		Task         string            `json:"task,omitempty" doc:"The first message to the agent"`
 		Model        string            `json:"model,omitempty" doc:"A model instead of the agent's own"`
-		Tool         string            `json:"tool,omitempty" maxLength:"64" doc:"The tool or the registered composition to run, instead of an agent"`
+		Tool         string            `json:"tool,omitempty" names:"tool" maxLength:"64" doc:"The tool or the registered composition to run, instead of an agent"`
 		Input        json.RawMessage   `json:"input,omitempty" doc:"The input of each run"`
 		Pairs        map[string]string `json:"pairs,omitempty" doc:"Further inputs as texts, which the schema converts"`
 
@@ -80,7 +80,7 @@ func (a *API) listSchedules(ctx context.Context, _ *struct{}) (*schedulesAnswer,
 
 // OneSchedule names a schedule in the path.
 type OneSchedule struct {
-	Schedule string `path:"schedule" maxLength:"63" doc:"The name of the schedule"`
+	Schedule string `path:"schedule" names:"schedule" maxLength:"63" doc:"The name of the schedule"`
 }
 
 func (a *API) getSchedule(ctx context.Context, in *OneSchedule) (*scheduleAnswer, error) {

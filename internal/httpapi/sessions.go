@@ -24,7 +24,7 @@ type Identified struct {
 
 // One names a session in the path.
 type One struct {
-	Session string `path:"session" maxLength:"192" doc:"The id of the session"`
+	Session string `path:"session" names:"session" maxLength:"192" doc:"The id of the session"`
 }
 
 type startRequest struct {
@@ -32,7 +32,7 @@ type startRequest struct {
 	Body struct {
 		Origin
 		ID           string            `json:"id,omitempty" doc:"An id of your own, unique in the tenant, such as order-7"`
-		Agent        string            `json:"agent,omitempty" doc:"The name of a registered agent"`
+		Agent        string            `json:"agent,omitempty" names:"agent" doc:"The name of a registered agent"`
 		Document     string            `json:"document,omitempty" doc:"The document of an agent that is not registered, instead of a name"`
 		DocumentName string            `json:"document_name,omitempty" maxLength:"512" doc:"The file name of the document, for messages"`
 		Task         string            `json:"task,omitempty" doc:"The first message to the agent"`
@@ -114,9 +114,9 @@ func (a *API) progress(ctx context.Context, tenant, id string) (status jig.Statu
 
 type listSessionsRequest struct {
 	Status      string    `query:"status" enum:"working,input_required,completed,failed,canceled"`
-	Agent       string    `query:"agent" maxLength:"200" doc:"Only sessions of this agent; call for single calls"`
-	RequestedBy string    `query:"requested_by" maxLength:"200" doc:"Only sessions that this principal started"`
-	Parent      string    `query:"parent" maxLength:"192" doc:"Only sessions that this session started"`
+	Agent       string    `query:"agent" names:"agent" maxLength:"200" doc:"Only sessions of this agent; call for single calls"`
+	RequestedBy string    `query:"requested_by" names:"person" maxLength:"200" doc:"Only sessions that this principal started"`
+	Parent      string    `query:"parent" names:"session" maxLength:"192" doc:"Only sessions that this session started"`
 	Children    bool      `query:"children" doc:"Also sessions that other sessions started"`
 	Before      time.Time `query:"before" doc:"Only sessions that were started before this time"`
 	After       time.Time `query:"after" doc:"Only sessions that were started after this time"`

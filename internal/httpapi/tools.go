@@ -17,7 +17,7 @@ func (a *API) listTools(ctx context.Context, _ *struct{}) (*toolsAnswer, error) 
 }
 
 type toolRequest struct {
-	Tool string `path:"tool" maxLength:"64" doc:"The name of the tool"`
+	Tool string `path:"tool" names:"tool" maxLength:"64" doc:"The name of the tool"`
 }
 
 type toolAnswer struct{ Body jig.Tool }

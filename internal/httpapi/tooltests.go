@@ -35,7 +35,7 @@ func (a *API) testTool(ctx context.Context, in *callRequest) (*callAnswer, error
 
 type toolTestRequest struct {
 	Identified
-	Tool string `path:"tool" maxLength:"64" doc:"The name of the tool"`
+	Tool string `path:"tool" names:"tool" maxLength:"64" doc:"The name of the tool"`
 	Body callTool
 }
 

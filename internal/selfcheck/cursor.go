@@ -1,9 +1,7 @@
 package selfcheck
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -24,11 +22,11 @@ func (r *run) cursors(op *Operation) []func(ctx context.Context) error {
 			switch {
 			case p.In == "query" && p.Name == "limit":
 				query.Set(p.Name, "1")
-			case p.In == "query" && p.Required && len(r.ids[r.kindOf(p.Name)]) == 0:
-				r.notTested(op.ID + ": the owner has no " + r.kindOf(p.Name))
+			case p.In == "query" && p.Required && len(r.ids[text(p.Schema["x-names"])]) == 0:
+				r.notTested(op.ID + ": the owner has no " + text(p.Schema["x-names"]))
 				return nil
 			case p.In == "query" && p.Required:
-				query.Set(p.Name, first(r.ids[r.kindOf(p.Name)]))
+				query.Set(p.Name, r.first(r.ids, text(p.Schema["x-names"])))
 			}
 		}
 		var own struct {
@@ -61,24 +59,4 @@ func (r *run) cursors(op *Operation) []func(ctx context.Context) error {
 		r.leaks(op, "cursor", got)
 		return nil
 	}}
-}
-
-// leaks notes which texts of the owner an answer to the other tenant has.
-func (r *run) leaks(op *Operation, kind string, got answer) {
-	for _, secret := range r.secrets {
-		if len(secret) >= minSecret && bytes.Contains(got.body, []byte(secret)) {
-			r.found("%s: the answer about a foreign %s has %s of the owner", op.ID, kind, secret)
-		}
-	}
-}
-
-// without returns an answer in which an id that the request had is replaced, because an answer may repeat what was asked about. JSON may write
-// it with escapes.
-func (a answer) without(id string) answer {
-	encoded, err := json.Marshal(id)
-	if err != nil { // cannot happen: it is a text
-		return a
-	}
-	a.body = bytes.ReplaceAll(a.body, bytes.Trim(encoded, `"`), []byte("ID"))
-	return a
 }

@@ -155,6 +155,51 @@ func (d *Document) Properties(s Schema) map[string]Schema {
 	return all
 }
 
+// maxDepth bounds how deep texts in a body are looked for.
+const maxDepth = 6
+
+// Text is a text of a request: a parameter, or a member of the body, however deep.
+type Text struct {
+	// In is path, query or body. At is the name of the parameter, or the way to the member, such as .decisions[].grant_id.
+	In, At string
+	Schema Schema
+}
+
+// Texts lists the texts that an operation takes in its path, its query and its body.
+func (d *Document) Texts(op *Operation) []Text {
+	var list []Text
+	for _, in := range []string{"path", "query"} {
+		for _, p := range op.Parameters {
+			if p.In == in {
+				list = d.texts(list, Text{in, p.Name, p.Schema})
+			}
+		}
+	}
+	return d.texts(list, Text{"body", "", d.BodySchema(op)})
+}
+
+// texts appends the texts in values of a schema.
+func (d *Document) texts(list []Text, t Text) []Text {
+	t.Schema = d.resolve(t.Schema)
+	if strings.Count(t.At, ".") > maxDepth {
+		return list
+	}
+	if d.TypeOf(t.Schema) == "string" || t.Schema["x-names"] != nil { // a list of names is a text, too
+		return append(list, t)
+	}
+	if items := member(t.Schema["items"]); items != nil {
+		return d.texts(list, Text{t.In, t.At + "[]", items})
+	}
+	object := d.Properties(t.Schema)
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		list = d.texts(list, Text{t.In, t.At + "." + name, object[name]})
+	}
+	return list
+}
+
+// beside returns where another parameter or member of the same object is.
+func (t Text) beside(name string) string { return t.At[:strings.LastIndex(t.At, ".")+1] + name }
+
 func text(v any) string { s, _ := v.(string); return s } //nolint:errcheck // another type is no text
 
 func member(v any) Schema { m, _ := v.(Schema); return m } //nolint:errcheck // another type has no members

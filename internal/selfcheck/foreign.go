@@ -1,49 +1,100 @@
 package selfcheck
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
 	"strings"
 )
 
-// foreign returns the checks of an operation with each id of the owner, by the other tenant.
+// foreign returns the checks of an operation with each id of the owner in each place, by the other tenant. The rest of the request names things
+// of the owner, and in further checks things of the other tenant itself, so that the request is not refused for another reason.
 func (r *run) foreign(op *Operation) []func(ctx context.Context) error {
 	var list []func(ctx context.Context) error
-	for _, kind := range r.kinds(op) {
-		if len(r.ids[kind]) == 0 {
-			r.notTested(op.ID + ": the owner has no " + kind + " of its own")
+	places := slices.DeleteFunc(r.document.places(op), func(p place) bool { return p.kind == "call" }) // it counts only with its session
+	tried := map[string]bool{}
+	for _, p := range places {
+		for i, id := range r.ids[p.kind] {
+			tried[p.in+p.at] = true
+			whole, _ := r.foreignRequest(op, p, id, r.ids)
+			mixed, sent := r.foreignRequest(op, p, id, r.others)
+			alone := reflect.DeepEqual(whole, mixed) // it names nothing else
+			wait := i == 0 && p.in != "path"
+			list = append(list, func(ctx context.Context) error { return r.compare(ctx, op, p, id, r.ids, wait && alone) })
+			switch {
+			case alone:
+			case slices.Contains(sent, none):
+				r.notTested(op.ID + ": the other tenant has nothing of its own to name beside one " + p.kind + " of the owner")
+			default:
+				list = append(list, func(ctx context.Context) error { return r.compare(ctx, op, p, id, r.others, wait) })
+			}
 		}
-		for _, id := range r.ids[kind] {
-			list = append(list, func(ctx context.Context) error { return r.compare(ctx, op, kind, id) })
+	}
+	for _, p := range places {
+		if !tried[p.in+p.at] {
+			r.notTested("the owner has no " + p.kind + " that the other tenant lacks")
 		}
 	}
 	return list
+}
+
+// foreignRequest returns a request with an id in the target and with the first ones of the rest in other places, and the ids in it.
+func (r *run) foreignRequest(op *Operation, target place, id string, rest things) (request prepared, sent []string) {
+	request = r.document.request(op, target, func(p place) string {
+		sent = append(sent, id)
+		if p != target {
+			sent[len(sent)-1] = r.first(rest, p.kind)
+		}
+		return sent[len(sent)-1]
+	})
+	return request, sent
+}
+
+// own returns the owner's first id for a place.
+func (r *run) own(p place) string { return r.first(r.ids, p.kind) }
+
+// none stands for an id where there is none.
+const none = "none"
+
+// first returns the first id of a kind. Everybody may call the tool of the suite.
+func (r *run) first(of things, kind string) string {
+	switch {
+	case len(of[kind]) > 0:
+		return of[kind][0]
+	case kind == "tool":
+		return r.Tool
+	default:
+		return none
+	}
 }
 
 // refreshes is how often two requests whose costs differ are made again: the server reads the settings of tenants anew each second, and the
 // request that meets this pays for it.
 const refreshes = 3
 
-// compare asks for an id of the owner and for one that does not exist, as the other tenant.
-func (r *run) compare(ctx context.Context, op *Operation, kind, id string) error {
+// compare asks for an id of the owner and for one that does not exist, as the other tenant. wait says to compare the results of calls, too.
+func (r *run) compare(ctx context.Context, op *Operation, p place, id string, rest things, wait bool) error {
 	ask := func(which string) (answer, int64, error) {
-		var sent []string
-		request := r.request(op, kind, func(k string) string {
-			id := which
-			if k != kind {
-				id = first(r.ids[k])
-			}
-			sent = append(sent, id)
-			return id
-		})
+		request, sent := r.foreignRequest(op, p, which, rest)
+		if wait && op.Record == "call" {
+			request.headers = http.Header{"Prefer": {"wait=10"}}
+		}
 		before := r.cost()
 		got, err := r.do(ctx, request, "Bearer "+r.Other)
-		if !strings.Contains(op.Path, "{") { // an operation on something in its path has no reason to repeat other ids
+		cost := r.cost() - before
+		if err == nil {
+			err = r.undo(ctx, op, request, got)
+		}
+		if p.in != "path" || op.Record == "call" { // an operation that only reads something in its path has no reason to repeat it
 			for _, id := range sent {
 				got = got.without(id)
 			}
 		}
-		return got, r.cost() - before, err
+		return got, cost, err
 	}
 	unknown, expected, err := ask(changed(id))
 	if err != nil {
@@ -54,11 +105,11 @@ func (r *run) compare(ctx context.Context, op *Operation, kind, id string) error
 		return err
 	}
 	if difference := unknown.differs(foreign); difference != "" {
-		r.found("%s: %s %s of another tenant is not answered like an unknown one: %s", op.ID, kind, id, difference)
+		r.found("%s: %s %s of another tenant is not answered like an unknown one: %s", op.ID, p.kind, id, difference)
 	}
-	later := op.Record == "call" && unknown.status == http.StatusAccepted // the result of the call says that there is no such thing
-	if strings.Contains(op.Path, "{"+kind+"}") && !later && unknown.status < http.StatusBadRequest {
-		r.found("%s: an unknown %s is answered %d: %s", op.ID, kind, unknown.status, unknown.said())
+	later := op.Record == "call" && unknown.status < http.StatusMultipleChoices // the result of the call says that there is no such thing
+	if p.in == "path" && !later && unknown.status < http.StatusBadRequest {
+		r.found("%s: an unknown %s is answered %d: %s", op.ID, p.kind, unknown.status, unknown.said())
 	}
 	for range refreshes {
 		if cost == expected {
@@ -75,8 +126,48 @@ func (r *run) compare(ctx context.Context, op *Operation, kind, id string) error
 		expected, cost = min(expected, again), min(cost, repeated)
 	}
 	if cost != expected {
-		r.found("%s: %s of another tenant costs %d queries, and an unknown one %d", op.ID, kind, cost, expected)
+		r.found("%s: %s of another tenant costs %d queries, and an unknown one %d", op.ID, p.kind, cost, expected)
 	}
-	r.leaks(op, kind, foreign)
+	r.leaks(op, p.kind, foreign)
 	return nil
+}
+
+// undo deletes what a request has made under a name, such as a schedule, and resumes what it has paused, so that the next one finds the same.
+func (r *run) undo(ctx context.Context, op *Operation, request prepared, got answer) error {
+	if op.Method != http.MethodPost || got.status >= http.StatusMultipleChoices {
+		return nil
+	}
+	if r.document.Paths[op.Path+":resume"]["post"] != nil {
+		_, err := r.ask(ctx, http.MethodPost, op.Path+":resume", request.body, r.Other)
+		return err
+	}
+	body, _ := request.body.(map[string]any) //nolint:errcheck // another body has no name
+	for path, methods := range r.document.Paths {
+		rest, below := strings.CutPrefix(path, op.Path+"/{")
+		if below && strings.Count(rest, "/") == 0 && methods["delete"] != nil && text(body["name"]) != "" {
+			_, err := r.ask(ctx, http.MethodDelete, op.Path+"/"+url.PathEscape(text(body["name"])), nil, r.Other)
+			return err
+		}
+	}
+	return nil
+}
+
+// leaks notes which texts of the owner an answer to the other tenant has.
+func (r *run) leaks(op *Operation, kind string, got answer) {
+	for _, secret := range r.secrets {
+		if len(secret) >= minSecret && bytes.Contains(got.body, []byte(secret)) {
+			r.found("%s: the answer about a foreign %s has %s of the owner", op.ID, kind, secret)
+		}
+	}
+}
+
+// without returns an answer in which an id that the request had is replaced, because an answer may repeat what was asked about. JSON may write
+// it with escapes.
+func (a answer) without(id string) answer {
+	encoded, err := json.Marshal(id)
+	if err != nil { // cannot happen: it is a text
+		return a
+	}
+	a.body = bytes.ReplaceAll(a.body, bytes.Trim(encoded, `"`), []byte("ID"))
+	return a
 }

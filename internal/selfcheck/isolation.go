@@ -1,7 +1,6 @@
 package selfcheck
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -30,7 +29,7 @@ type Isolation struct {
 	// Tool and Input are the call that the owner makes, so that there is something to find.
 	Tool  string
 	Input json.RawMessage
-	// IDs holds further ids of the owner by the name of the parameter that takes them, e.g. session.
+	// IDs holds further ids of the owner by the kind of what they name, as the extension x-names of the document has it, e.g. session.
 	IDs map[string][]string
 	// Requests is the least number of requests; every case is tried once in any case.
 	Requests int
@@ -66,8 +65,8 @@ type run struct {
 	report   Report
 	// owner and other are the tenants.
 	owner, other string
-	// ids are the owner's ids by parameter, without those that the other tenant has, too.
-	ids map[string][]string
+	// ids are the owner's ids, without those that the other tenant has, too. others are those of the other tenant.
+	ids, others things
 	// secrets are the texts of the owner that must not be in any answer to the other tenant.
 	secrets []string
 	// revoked is an embed token of the owner that has ended.
@@ -100,7 +99,7 @@ func (i Isolation) start() *run {
 	if i.Client == nil {
 		i.Client = &http.Client{Timeout: requestTimeout}
 	}
-	return &run{Isolation: i, ids: map[string][]string{}, report: Report{Findings: []string{}, NotTested: []string{}}}
+	return &run{Isolation: i, ids: things{}, others: things{}, report: Report{Findings: []string{}, NotTested: []string{}}}
 }
 
 // Run makes the checks. An error means that they could not be made; what they found is in the report.
@@ -157,29 +156,41 @@ func (r *run) prepare(ctx context.Context) error {
 	if r.owner == r.other {
 		return jig.Errorf(jig.CodeInvalidInput, "both credentials belong to tenant %s", r.owner).WithHint("use credentials of two tenants")
 	}
-	maps.Copy(r.ids, r.IDs)
+	r.ids.addAll(r.IDs)
 	if err := r.calls(ctx); err != nil {
 		return err
 	}
 	if err := r.endedPage(ctx); err != nil {
 		return err
 	}
-	if err := r.collect(ctx); err != nil {
+	own, err := r.gather(ctx, r.Owner)
+	if err != nil {
 		return err
 	}
-	for kind, list := range r.ids {
-		if kind != "tool" && kind != "type" { // both tenants may have something of that name
-			r.secrets = append(r.secrets, list...)
-		}
+	others, err := r.gather(ctx, r.Other)
+	if err != nil {
+		return err
 	}
-	slices.Sort(r.secrets)
+	r.ids.addForeign(own, others)
+	r.others.addAll(others)
+	for _, kind := range []string{"session", "grant", "artifact", "entity", "text", "schedule", "key", "embed_token"} { // other names may be in any request
+		r.secrets = append(r.secrets, r.ids[kind]...)
+	}
 	r.credentials()
 	return nil
 }
 
 func (r *run) tenantOf(ctx context.Context, credential string) (string, error) {
-	var me struct{ Tenant string }
-	return me.Tenant, r.read(ctx, "/v1/me", credential, &me)
+	me, err := r.me(ctx, credential)
+	return me.Tenant, err
+}
+
+// me is who a credential belongs to.
+type me struct{ Tenant, Principal string }
+
+func (r *run) me(ctx context.Context, credential string) (me, error) {
+	var me me
+	return me, r.read(ctx, "/v1/me", credential, &me)
 }
 
 // credentials lists the credentials that must be refused.
@@ -225,8 +236,10 @@ func (r *run) calls(ctx context.Context) error {
 		if again.SessionID == own.SessionID || again.replayed {
 			r.found("the other tenant gets session %s of the owner by its id or idempotency key", own.SessionID)
 		}
-		r.add("session", own.SessionID)
-		r.add("call", own.Call)
+		r.ids.add("session", own.SessionID)
+		r.ids.add("call", own.Call)
+		r.others.add("session", again.SessionID)
+		r.others.add("call", again.Call)
 	}
 	return nil
 }
@@ -249,90 +262,6 @@ func (r *run) call(ctx context.Context, path string, body any, headers http.Head
 	}
 	got := called{replayed: answer.headers.Get("Idempotent-Replayed") != ""}
 	return got, decode(answer.body, &got)
-}
-
-// collect finds the owner's ids in the lists of the document: for a path such as /v1/grants/{grant}, those in the entries of /v1/grants. Lists that
-// need an id, such as the one of the entities of a type, are read with the ids of other lists.
-func (r *run) collect(ctx context.Context) error {
-	var later []func() error
-	for _, op := range r.document.Operations() {
-		for _, p := range op.Parameters {
-			collection, _, found := strings.Cut(op.Path, "/{"+p.Name+"}")
-			list := r.document.Paths[collection]["get"]
-			if p.In != "path" || !found || list == nil || strings.Contains(collection, "{") {
-				continue
-			}
-			if needs := slices.IndexFunc(list.Parameters, func(p Parameter) bool { return p.In == "query" && p.Required }); needs >= 0 {
-				name := list.Parameters[needs].Name
-				later = append(later, func() error { return r.collectEach(ctx, collection, name, p.Name) })
-				continue
-			}
-			own, err := r.entries(ctx, collection, p.Name, r.Owner)
-			if err != nil {
-				return err
-			}
-			others, err := r.entries(ctx, collection, p.Name, r.Other)
-			if err != nil {
-				return err
-			}
-			for _, id := range own {
-				if !slices.Contains(others, id) {
-					r.add(p.Name, id)
-				}
-			}
-		}
-	}
-	for _, read := range later {
-		if err := read(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// collectEach finds ids in a list that needs an id of another kind, which only the owner has.
-func (r *run) collectEach(ctx context.Context, collection, needs, kind string) error {
-	for _, id := range r.ids[r.kindOf(needs)] {
-		own, err := r.entries(ctx, collection+"?"+url.Values{needs: {id}}.Encode(), kind, r.Owner)
-		if err != nil {
-			return err
-		}
-		for _, id := range own {
-			r.add(kind, id)
-		}
-	}
-	return nil
-}
-
-// maxIDs bounds how many ids of one kind are tried.
-const maxIDs = 5
-
-func (r *run) add(kind, id string) {
-	if id != "" && !slices.Contains(r.ids[kind], id) && len(r.ids[kind]) < maxIDs {
-		r.ids[kind] = append(r.ids[kind], id)
-	}
-}
-
-// entries returns the ids in a list.
-func (r *run) entries(ctx context.Context, path, kind, credential string) ([]string, error) {
-	var page map[string]json.RawMessage
-	if err := r.read(ctx, path, credential, &page); err != nil {
-		return nil, err
-	}
-	var ids []string
-	for _, raw := range page {
-		var list []map[string]any
-		if json.Unmarshal(raw, &list) != nil {
-			continue
-		}
-		for _, entry := range list {
-			id := cmp.Or(text(entry[kind]), text(entry[kind+"_id"]), text(entry["id"]), text(entry["name"]))
-			if id != "" {
-				ids = append(ids, id)
-			}
-		}
-	}
-	return ids, nil
 }
 
 // state describes the owner's sessions, to find out whether something changed.
@@ -375,7 +304,7 @@ func (r *run) cases() []func(ctx context.Context) error {
 
 // refusals returns the checks of an operation with credentials that do not count, about an existing id of their own tenant.
 func (r *run) refusals(op *Operation) []func(ctx context.Context) error {
-	own := r.request(op, "", func(kind string) string { return first(r.ids[kind]) })
+	own := r.document.request(op, place{}, r.own)
 	list := []func(ctx context.Context) error{}
 	for _, name := range slices.Sorted(maps.Keys(r.invalid)) {
 		list = append(list, func(ctx context.Context) error {
@@ -433,13 +362,6 @@ func (r *run) found(format string, args ...any) {
 	if len(r.report.Findings) < maxFindings && !slices.Contains(r.report.Findings, finding) {
 		r.report.Findings = append(r.report.Findings, finding)
 	}
-}
-
-func first(list []string) string {
-	if len(list) == 0 {
-		return "none"
-	}
-	return list[0]
 }
 
 // changed returns a text of the same form in which the last letters and digits are others.

@@ -25,7 +25,7 @@ type pageToken struct {
 
 // makeToken makes an embed token of the owner: for its first session, or for the tool.
 func (r *run) makeToken(ctx context.Context, kind string) (pageToken, error) {
-	body := map[string]string{"origin": pageOrigin, "session": first(r.ids["session"])}
+	body := map[string]string{"origin": pageOrigin, "session": r.first(r.ids, "session")}
 	if kind == "tool" {
 		body = map[string]string{"origin": pageOrigin, "tool": r.Tool}
 	}
@@ -83,7 +83,7 @@ func (r *run) fromPage(ctx context.Context, p prepared, made pageToken, origin .
 
 // stolen checks that an embed token does not count without its origin.
 func (r *run) stolen(ctx context.Context, op *Operation, made pageToken) error {
-	own := r.request(op, "", func(kind string) string { return first(r.ids[kind]) })
+	own := r.document.request(op, place{}, r.own)
 	for _, origin := range [][]string{{otherOrigin}, nil, {pageOrigin, otherOrigin}} {
 		got, err := r.fromPage(ctx, own, made, origin...)
 		if err != nil {
@@ -98,7 +98,7 @@ func (r *run) stolen(ctx context.Context, op *Operation, made pageToken) error {
 
 // beyond checks that an operation does not take an embed token that is not meant for it.
 func (r *run) beyond(ctx context.Context, op *Operation, kind string, made pageToken) error {
-	got, err := r.fromPage(ctx, r.request(op, "", func(kind string) string { return first(r.ids[kind]) }), made, pageOrigin)
+	got, err := r.fromPage(ctx, r.document.request(op, place{}, r.own), made, pageOrigin)
 	if err == nil && got.status != http.StatusForbidden {
 		r.found("%s: an embed token for a %s is answered %d: %s", op.ID, kind, got.status, got.said())
 	}
@@ -115,11 +115,11 @@ func (r *run) strange(ctx context.Context, op *Operation, kind string, made page
 		others = others[1:]
 	}
 	ask := func(session string) (answer, error) {
-		return r.fromPage(ctx, r.request(op, "session", func(k string) string {
-			if k == "session" {
+		return r.fromPage(ctx, r.document.request(op, place{}, func(p place) string {
+			if p.kind == "session" {
 				return session
 			}
-			return first(r.ids[k])
+			return r.own(p)
 		}), made, pageOrigin)
 	}
 	for _, id := range others {

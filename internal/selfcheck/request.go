@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,95 +30,6 @@ const (
 	busyAttempts = 100
 )
 
-// kindOf returns the kind of the ids that a parameter or a member takes; empty if it takes none.
-func (r *run) kindOf(name string) string {
-	switch name {
-	case "parent", "session_id":
-		return "session"
-	case "grant_id":
-		return "grant"
-	case "document_id":
-		return "text"
-	case "kind", "name": // only in paths does a name identify something
-		return ""
-	}
-	for _, op := range r.document.Operations() {
-		if strings.Contains(op.Path, "{"+name+"}") {
-			return name
-		}
-	}
-	if _, known := r.ids[name]; known {
-		return name
-	}
-	return ""
-}
-
-// pathKind is like kindOf, for a parameter of a path.
-func (r *run) pathKind(name string) string {
-	if name == "name" {
-		return "document"
-	}
-	return r.kindOf(name)
-}
-
-// kinds lists the kinds of ids that an operation takes in its path, its query and its body. Ids of calls count only together with their
-// session, which the path has.
-func (r *run) kinds(op *Operation) []string {
-	set := map[string]bool{}
-	for _, p := range op.Parameters {
-		switch p.In {
-		case "path":
-			set[r.pathKind(p.Name)] = true
-		case "query":
-			set[r.kindOf(p.Name)] = true
-		}
-	}
-	for kind := range r.kindsIn(r.document.BodySchema(op), 0) {
-		set[kind] = true
-	}
-	delete(set, "")
-	delete(set, "call")
-	return slices.Sorted(maps.Keys(set))
-}
-
-// prepared is a request without its credential.
-type prepared struct {
-	method, path string
-	body         any
-}
-
-// request returns a small valid request of an operation, with the optional parts of the body that take an id of the kind about. id returns the id
-// to use for a kind.
-func (r *run) request(op *Operation, about string, id func(kind string) string) prepared {
-	path, query := op.Path, url.Values{}
-	for _, p := range op.Parameters {
-		kind := r.kindOf(p.Name)
-		if p.In == "path" {
-			kind = r.pathKind(p.Name)
-		}
-		switch {
-		case p.In == "path" && kind == "":
-			path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(fmt.Sprint(r.document.Sample(p.Schema))))
-		case p.In == "path" && kind == "tool" && len(r.ids["tool"]) == 0:
-			path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(r.Tool))
-		case p.In == "path":
-			path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(id(kind)))
-		case p.In == "query" && kind != "":
-			query.Set(p.Name, id(kind))
-		case p.In == "query" && p.Required:
-			query.Set(p.Name, fmt.Sprint(r.document.Sample(p.Schema)))
-		}
-	}
-	if len(query) > 0 {
-		path += "?" + query.Encode()
-	}
-	schema := r.document.BodySchema(op)
-	if schema == nil {
-		return prepared{op.Method, path, nil}
-	}
-	return prepared{op.Method, path, r.fill(schema, r.document.Sample(schema), about, id)}
-}
-
 // answer is a server's answer.
 type answer struct {
 	status  int
@@ -127,11 +37,12 @@ type answer struct {
 	body    []byte
 }
 
-// newID matches the ids that are different in each answer: those of requests, and of sessions that a request starts without naming them.
-var newID = regexp.MustCompile(`"(request_id":"req_|session_id":"ses_)[^"]*"`)
+// fresh matches what is different in each answer: the ids of requests, of sessions that a request starts without naming them and of new embed
+// tokens with their texts, digests of calls, and times.
+var fresh = regexp.MustCompile(`"(request_id":"req_|session_id":"ses_|id":"emb_|embed_token":"jig_embed_|digest":"|(?:[a-z]+_)?at":"20)[^"]*"`)
 
 // plain returns the body without what is different in each answer.
-func (a answer) plain() []byte { return newID.ReplaceAll(a.body, []byte(`"$1"`)) }
+func (a answer) plain() []byte { return fresh.ReplaceAll(a.body, []byte(`"$1"`)) }
 
 // said returns the plain body, cut.
 func (a answer) said() string { return jig.Cut(string(a.plain()), 400) }
@@ -147,10 +58,10 @@ func (a answer) differs(b answer) string {
 			names[name] = true
 		}
 	}
-	for _, name := range []string{"Date", "X-Request-Id"} {
+	for _, name := range []string{"Date", "X-Request-Id", "Content-Length"} {
 		delete(names, name)
 	}
-	if a.status == http.StatusCreated || a.status == http.StatusAccepted { // the address of a new session
+	if a.status < http.StatusMultipleChoices { // the address of a new session
 		delete(names, "Location")
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
@@ -163,7 +74,7 @@ func (a answer) differs(b answer) string {
 
 // do makes a prepared request with Authorization headers.
 func (r *run) do(ctx context.Context, p prepared, authorization ...string) (answer, error) {
-	return r.send(ctx, p.method, p.path, p.body, nil, authorization...)
+	return r.send(ctx, p.method, p.path, p.body, p.headers, authorization...)
 }
 
 // ask makes a request with a credential, or without one if it is empty. The answer must be a success.

@@ -2386,7 +2386,8 @@ export interface components {
             tenant: string;
         };
         NamedFile: {
-            kind: string;
+            /** @enum {string} */
+            kind: "agent" | "skill" | "entity_type" | "spec" | "policy" | "tenant" | "budget" | "rate_limit";
             name: string;
             version?: string;
         };

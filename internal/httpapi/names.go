@@ -1,0 +1,47 @@
+package httpapi
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+const (
+	// tagNames marks a field of a request that names something of a tenant. Its value is the kind of that thing, such as session. {member} means
+	// that another member of the same object, or another parameter of the path, holds the kind.
+	tagNames = "names"
+	// extensionNames has the value of the tag in the OpenAPI document. The isolation suite tries the ids of another tenant there.
+	extensionNames = "x-names"
+)
+
+// describeParameters writes what the parameters of an operation name.
+func describeParameters(op *huma.Operation, input reflect.Type) {
+	for _, field := range reflect.VisibleFields(input) {
+		kind, named := field.Tag.Lookup(tagNames)
+		for _, p := range op.Parameters {
+			if named && field.Tag.Get(p.In) == p.Name {
+				p.Schema.Extensions = map[string]any{extensionNames: kind}
+			}
+		}
+	}
+}
+
+// describeMembers writes what the members of all objects name.
+func describeMembers(all huma.Registry) {
+	for name, schema := range all.Map() {
+		object := all.TypeFromRef("#/components/schemas/" + name)
+		for object.Kind() == reflect.Pointer {
+			object = object.Elem()
+		}
+		if object.Kind() != reflect.Struct {
+			continue
+		}
+		for _, field := range reflect.VisibleFields(object) {
+			member, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if kind, named := field.Tag.Lookup(tagNames); named && schema.Properties[member] != nil {
+				schema.Properties[member].Extensions = map[string]any{extensionNames: kind}
+			}
+		}
+	}
+}
