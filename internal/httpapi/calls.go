@@ -173,6 +173,9 @@ func (a *API) attend(ctx context.Context, tenant string, wait time.Duration, cal
 				return err
 			}
 		}
+		if err := a.outlived(waiting); err != nil {
+			return err
+		}
 	}
 	record, err := a.options.Engine.Record(ctx, tenant, call.SessionID, call.Call)
 	if jig.CodeOf(err) == jig.CodeNotFound { // no worker has picked it up yet

@@ -119,6 +119,9 @@ func (a *API) eventsPage(ctx context.Context, tenant string, in *eventsRequest, 
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound && waiting.Err() == nil { // no worker may have picked the session up yet
 		return nil, err
 	}
+	if err := a.outlived(waiting); err != nil {
+		return nil, err
+	}
 	page := eventsPage{Events: append([]jig.Event{}, found.Events...), Status: cmp.Or(found.Status, status), Draft: found.Draft}
 	if request.Text != nil {
 		page.Position = in.Text

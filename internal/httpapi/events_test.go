@@ -33,6 +33,8 @@ type log struct {
 	calls   []jig.Call
 	// withheld is how many of the latest events belong to transactions that wait for others.
 	withheld int
+	// asked is called when somebody asks for a page, and then pages wait for events that do not come; nil for neither.
+	asked func()
 	// down is how many times the session cannot be read once it has ended.
 	down int
 }
@@ -112,6 +114,10 @@ func (l *log) Follow(ctx context.Context, tenant, id string, after int64, _ int)
 
 // NextEvents answers with a page of the log, or with a draft if the request asks for text.
 func (e *engine) NextEvents(ctx context.Context, request protocol.EventsRequest) (protocol.EventsPage, error) {
+	if e.log.asked != nil {
+		e.log.asked()
+		<-ctx.Done()
+	}
 	list, err := e.log.Events(ctx, request.Tenant, request.SessionID, request.After, request.Limit)
 	page := protocol.EventsPage{Events: list, Status: e.log.status}
 	if request.Text != nil {
@@ -320,6 +326,9 @@ func TestEvents_PagesHaveText(t *testing.T) {
 
 // TenantEvents uses the sequence numbers of the only session as cursors.
 func (l *log) TenantEvents(ctx context.Context, tenant, after string, limit int) (protocol.TenantEvents, error) {
+	if l.asked != nil {
+		l.asked()
+	}
 	from, err := strconv.ParseInt(after, 10, 64)
 	if after != "" && err != nil {
 		return protocol.TenantEvents{}, jig.Errorf(jig.CodeInvalidInput, "the cursor is not valid").WithField("cursor")

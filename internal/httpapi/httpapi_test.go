@@ -218,11 +218,11 @@ func TestDecide_ByTheKeysPrincipal(t *testing.T) {
 	require.Len(t, s.engine.decided, 1)
 }
 
-// A request that waits ends with 202 when its time is over, when the server stops, and when its key is revoked.
+// A request that waits ends with 202 when its time is over, when its token expires and when the server stops. When its key is revoked, it gets nothing more.
 func TestResult_WaitsAsLongAsItMay(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *site){
-		"time is over": func(*site) {}, "the server stops": func(s *site) { s.api.Drain() }, "the key is revoked": func(s *site) { s.keys.removeAll() },
+		"time is over": func(*site) {}, "the token expires": func(*site) {}, "the server stops": func(s *site) { s.api.Drain() }, "the key is revoked": func(s *site) { s.keys.removeAll() },
 	} {
 		s := newSite(t)
 		s.engine.result = func(ctx context.Context) error {
@@ -230,9 +230,31 @@ func TestResult_WaitsAsLongAsItMay(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
+		if name == "the token expires" {
+			s.gives("reader", "finance")
+			s.signIn("248", time.Second, "finance-team")
+		}
 		wait := map[bool]string{true: "1", false: "60"}[name == "time is over"]
 		answer, body := s.send(http.MethodGet, "/v1/sessions/known/result?wait="+wait, "")
+		if name == "the key is revoked" {
+			require.Equal(t, "unauthenticated", problem(t, answer, body).Reason)
+			require.Equal(t, http.StatusUnauthorized, answer.StatusCode)
+			require.NotEmpty(t, answer.Header.Get("WWW-Authenticate"))
+			continue
+		}
 		require.Equal(t, http.StatusAccepted, answer.StatusCode, "%s: %s", name, body)
+	}
+}
+
+// Pages of events that wait are not answered either when the key is revoked.
+func TestEvents_WaitAsLongAsTheKeyCounts(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/v1/events?wait=30&after=1", "/v1/sessions/known/events?wait=20&after=1"} {
+		s := newSite(t)
+		s.log.add(jig.EventSessionStarted)
+		s.log.asked = s.keys.removeAll
+		answer, body := s.send(http.MethodGet, path, "")
+		require.Equal(t, "unauthenticated", problem(t, answer, body).Reason, path)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -35,7 +36,22 @@ type lease struct {
 	// scope is the scope that the operation needs, and audits reports whether it reads the whole audit.
 	scope  string
 	audits bool
-	end    context.CancelFunc
+	end    func()
+}
+
+// errEnded is the cause with which requests end whose credential was ended, or no longer allows them. If it expires at its time, waiting ends as it
+// does when its own time is over: clients that renew their credential ask again.
+var errEnded = errors.New("the credential of the request was ended")
+
+// outlived returns an error if the credential of a request was ended while the request waited.
+func (a *API) outlived(waiting context.Context) error {
+	if !errors.Is(context.Cause(waiting), errEnded) {
+		return nil
+	}
+	a.options.Observer.Refused(reasonCredential)
+	p := failed(http.StatusUnauthorized, jig.Errorf(jig.CodeNotPermitted, "the credential was ended while the request waited").WithReason(reasonCredential))
+	p.headers.Set("WWW-Authenticate", `Bearer realm="jig"`)
+	return p
 }
 
 // hold returns a context that ends with the validity of the request's credential, and a function that must be called when the request is over.
@@ -44,13 +60,15 @@ func (l *leases) hold(ctx context.Context, x *exchange) (context.Context, func()
 	if expires := x.caller.expires; expires != nil && expires.Before(ends) {
 		ends = *expires
 	}
-	ctx, cancel := context.WithDeadline(ctx, ends)
-	one := &lease{caller: x.caller, scope: x.scope, audits: x.audits, end: cancel}
+	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, stop := context.WithDeadline(ctx, ends)
+	one := &lease{caller: x.caller, scope: x.scope, audits: x.audits, end: func() { cancel(errEnded) }}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.held[one] = struct{}{}
 	return ctx, func() {
-		cancel()
+		stop()
+		cancel(nil)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.held, one)

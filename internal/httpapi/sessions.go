@@ -182,7 +182,7 @@ func (a *API) getResult(ctx context.Context, in *resultRequest) (*resultAnswer, 
 		waiting, over := a.patiently(ctx, time.Duration(in.Wait)*time.Second)
 		_, err = a.options.Engine.Result(waiting, tenant, in.Session)
 		if waiting.Err() != nil {
-			err = nil
+			err = a.outlived(waiting)
 		}
 		if over(); err == nil {
 			result, err = a.options.Engine.SessionResult(ctx, tenant, in.Session)

@@ -72,6 +72,9 @@ func (a *API) tenantEvents(ctx context.Context, tenant, after string, limit int,
 		page = found
 		return soon(page), len(page.Events) == 0
 	}, func() bool { return true })
+	if err == nil {
+		err = a.outlived(waiting)
+	}
 	return page, err
 }
 
