@@ -20,7 +20,7 @@ const recordTimeout = time.Second
 
 type credentialEventsRequest struct {
 	Kind      string `query:"kind" enum:"refused,logged_in,logged_out,key_created,key_revoked,embed_created,embed_revoked" doc:"Only events of this kind"`
-	Principal string `query:"principal" maxLength:"500" doc:"Only events of this principal"`
+	Principal string `query:"principal" names:"person" maxLength:"500" doc:"Only events of this principal"`
 	Page
 }
 
