@@ -37,7 +37,9 @@ func reader(name string, permission jig.Permission) tools.Tool {
 func TestReadWithTool(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, func(o *office) {
-		o.extra = []tools.Tool{reader(toolname.EntitiesGet, jig.PermissionRead), reader(toolname.EntitiesCreate, jig.PermissionWrite)}
+		o.extra = []tools.Tool{
+			reader(toolname.EntitiesGet, jig.PermissionRead), reader(toolname.EntitiesCreate, jig.PermissionWrite), reader("crm.read", jig.PermissionRead),
+		}
 		o.settings.People[0].Permissions = []string{"look"}
 	})
 	allowed, other := o.settings.People[0], o.settings.People[1]
@@ -59,6 +61,7 @@ func TestReadWithTool(t *testing.T) {
 	refused(jig.CodeNotPermitted, other, toolname.EntitiesGet, `{"id":"a"}`)
 	refused(jig.CodeToolNotFound, allowed, toolname.EntitiesCreate, `{"id":"a"}`)
 	refused(jig.CodeToolNotFound, allowed, toolname.EntitiesFilter, `{"id":"a"}`)
+	refused(jig.CodeToolNotFound, allowed, "crm.read", `{"id":"a"}`)
 	refused(jig.CodeToolNotFound, allowed, refundTool, small)
 
 	o.govern(t, `  - {name: some, when: "tool.name == 'entities.get' && input.id == 'b'", verdict: ask, reason: "b is private"}
