@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/store"
 )
 
 // chaosRules cover everything that a kill may interrupt: quick and slow tools, keyed and unkeyed effects, an approval, and several passes.
@@ -175,7 +176,7 @@ func TestChaosMessagesAndDecisions(t *testing.T) { //nolint:paralleltest // it h
 	sends, seed := chaos(t, 1000, 200, 200)
 	random := rand.New(rand.NewPCG(uint64(seed), 2))
 	d := open(t)
-	const sessions = 5
+	sessions := max(5, sends/store.MaxRefusedSignals) // a session records no more refusals one by one
 	document := agent(`["*"]`, `    - when: messages.exists(m, m.text == 'stop')
       answer: stopped
     - calls: [{tool: test.quick, input: {value: "v${pass}"}}, {tool: test.echo, input: {value: "w${pass}"}}]
