@@ -8,6 +8,7 @@ import (
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // reply applies a person's answer to a question.
@@ -20,7 +21,7 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 	if err != nil {
 		return Handled{}, err
 	}
-	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reply: r, Now: a.now(), Proof: settings.Proof}
+	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reply: r, Now: a.now(), Proof: settings.Proof}
 	request.Refusal = approval.CheckReply(r)
 	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, call: r.Call, answers: true}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
@@ -55,7 +56,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 		return Handled{}, err
 	}
 	request := approval.ReconcileRequest{
-		Tenant: in.Tenant, SessionID: in.SessionID, Key: in.Key + "#0", Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
+		Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
 		Proof: settings.Proof, Refusal: approval.CheckReconciliation(r),
 	}
 	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, call: r.Call}

@@ -55,7 +55,7 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 			d.Answer = named
 		}
 		request := approval.DecisionRequest{
-			Tenant: in.Tenant, SessionID: in.SessionID, Key: fmt.Sprintf("%s#%d", in.Key, i), Decision: d, Now: a.now(),
+			Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, i), Decision: d, Now: a.now(),
 			Proof: settings.Proof, Refusal: contradiction,
 		}
 		ruled, err := a.rulingOn(ctx, in, settings, wordOf(word, i), request)
@@ -278,4 +278,21 @@ func (a *Activities) follow(ctx context.Context, ruled approval.Applied, heard *
 	}
 	heard.Calls = append(heard.Calls, ref)
 	return nil
+}
+
+// Ruled is an activity that returns what became of the decisions of an update. It returns NOT_FOUND unless all of them were answered.
+func (a *Activities) Ruled(ctx context.Context, in protocol.RuledRequest) (protocol.DecideResult, error) {
+	result := protocol.DecideResult{SessionID: in.SessionID}
+	if in.Count < 1 || in.Count > protocol.MaxDecisions {
+		return result, temporalError(jig.Errorf(jig.CodeInvalidInput, "an update has 1 to %d decisions", protocol.MaxDecisions).WithField("count"))
+	}
+	keys := make([]string, in.Count)
+	for i := range keys {
+		keys[i] = protocol.DecisionKey(protocol.UpdateKey(in.Update), i)
+	}
+	var err error
+	if result.Decisions, err = a.store.Ruled(ctx, in.Tenant, in.SessionID, keys); err == nil && len(result.Decisions) < in.Count {
+		err = jig.Errorf(jig.CodeNotFound, "the session has no answer to this update").WithField("update")
+	}
+	return result, temporalError(err)
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	workflowservicepb "go.temporal.io/api/workflowservice/v1"
 	sdk "go.temporal.io/sdk/client"
 	sdklog "go.temporal.io/sdk/log"
@@ -58,17 +57,10 @@ type temporal interface {
 	ScheduleClient() sdk.ScheduleClient
 }
 
-// pastRuns is the part of Temporal's client that finds out what earlier runs did.
-type pastRuns interface {
-	GetWorkflowHistory(ctx context.Context, workflowID, runID string, longPoll bool, filter enumspb.HistoryEventFilterType) sdk.HistoryEventIterator
-	GetWorkflowUpdateHandle(options sdk.GetWorkflowUpdateHandleOptions) sdk.WorkflowUpdateHandle
-}
-
 // Client starts, changes and reads sessions. It is safe for concurrent use. Its errors are a [*jig.Error], or wrap the error of a context
 // that ended.
 type Client struct {
 	temporal      temporal
-	past          pastRuns
 	queue         string
 	workerTimeout time.Duration
 	retryFor      time.Duration
@@ -82,11 +74,11 @@ type Client struct {
 
 // New returns a client that uses the caller's Temporal client. The caller remains responsible for closing that Temporal client.
 func New(temporalClient sdk.Client, o Options) *Client {
-	return newClient(temporalClient, temporalClient, o)
+	return newClient(temporalClient, o)
 }
 
-func newClient(t temporal, past pastRuns, o Options) *Client {
-	c := &Client{temporal: t, past: past, queue: o.TaskQueue, workerTimeout: o.WorkerTimeout, retryFor: o.RetryFor, reader: o.Reader, voucher: o.Voucher, owned: cache.New[ownKey, struct{}](ownFor, maxOwn)}
+func newClient(t temporal, o Options) *Client {
+	c := &Client{temporal: t, queue: o.TaskQueue, workerTimeout: o.WorkerTimeout, retryFor: o.RetryFor, reader: o.Reader, voucher: o.Voucher, owned: cache.New[ownKey, struct{}](ownFor, maxOwn)}
 	if c.queue == "" {
 		c.queue = protocol.TaskQueue
 	}
@@ -105,7 +97,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newClient(t, t, o)
+	c := newClient(t, o)
 	c.close = t.Close
 	return c, nil
 }

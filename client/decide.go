@@ -7,9 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
-	"time"
 
-	enumspb "go.temporal.io/api/enums/v1"
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
@@ -29,7 +27,7 @@ func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.
 		if err := c.vouchDecisions(ctx, tenant, id, &payload); err != nil {
 			return all, err
 		}
-		result, err := c.update(ctx, tenant, id, protocol.UpdateDecide, payload)
+		result, err := c.update(ctx, tenant, id, protocol.UpdateDecide, payload, len(part))
 		if err != nil {
 			return all, err
 		}
@@ -40,12 +38,12 @@ func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.
 
 // Reconcile tells jig what happened in a call whose outcome is unknown; it works like [Client.Decide].
 func (c *Client) Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (protocol.DecideResult, error) {
-	return c.update(ctx, tenant, id, protocol.UpdateReconcile, word)
+	return c.update(ctx, tenant, id, protocol.UpdateReconcile, word, 1)
 }
 
 // update sends one update and waits for its answer. The update's id stays the same over all attempts: Temporal recognizes it within a
 // workflow run, and the store across runs.
-func (c *Client) update(ctx context.Context, tenant, id, name string, payload any) (protocol.DecideResult, error) {
+func (c *Client) update(ctx context.Context, tenant, id, name string, payload any, count int) (protocol.DecideResult, error) {
 	var result protocol.DecideResult
 	tenant, id = named(tenant, id)
 	if err := c.own(ctx, tenant, id); err != nil { // nobody may decide in another tenant's session
@@ -60,7 +58,7 @@ func (c *Client) update(ctx context.Context, tenant, id, name string, payload an
 	case err == nil:
 		return result, nil
 	case ended != nil:
-		return protocol.DecideResult{}, ended
+		return c.ruled(ctx, tenant, id, options.UpdateID, count, ended)
 	case isNoWorker(err):
 		none := c.noWorker()
 		none.Message += "; the decision may still take effect" // Temporal hands it to a worker that starts soon
@@ -71,13 +69,22 @@ func (c *Client) update(ctx context.Context, tenant, id, name string, payload an
 	}
 }
 
-// updateRun sends an update to the session's current run and waits for its answer. If the session ends first, or does not exist, ended says
-// so. The answer to an earlier attempt may have got lost, in which case a session that has ended may have ended because of the update.
+// ruled returns what a session that has ended stored about the decisions of an update, or ended if it stored nothing. An answer that Temporal
+// has not saved can get lost, also while the decision takes effect and ends the session.
+func (c *Client) ruled(ctx context.Context, tenant, id, update string, count int, ended error) (protocol.DecideResult, error) {
+	var result protocol.DecideResult
+	request := protocol.RuledRequest{Tenant: tenant, SessionID: id, Update: update, Count: count}
+	if err := c.ask(ctx, protocol.ReadRuled, 0, request, &result); err != nil {
+		return protocol.DecideResult{}, ended
+	}
+	return result, nil
+}
+
+// updateRun sends an update to the session's current run and waits for its answer. If the session ends first, or does not exist, ended says so.
 func (c *Client) updateRun(ctx context.Context, tenant string, options sdk.UpdateWorkflowOptions, answer any) (ended, err error) {
-	id, began, attempts := options.WorkflowID, time.Now(), 0
+	id := options.WorkflowID
 	err = c.watchWorker(ctx, id, func(ctx context.Context) error {
 		return c.repeat(ctx, func(ctx context.Context) error {
-			attempts++
 			handle, err := c.temporal.UpdateWorkflow(ctx, options)
 			if err != nil {
 				return err
@@ -97,50 +104,7 @@ func (c *Client) updateRun(ctx context.Context, tenant string, options sdk.Updat
 			return ended == nil
 		})
 	})
-	if ended != nil && attempts > 1 && c.answered(ctx, options, began, answer) {
-		return nil, nil
-	}
 	return ended, err
-}
-
-const (
-	// answeredRuns is the largest number of runs in which an update's answer is looked for.
-	answeredRuns = 100
-	// clockSkew is how far Temporal's clock may be behind this machine's.
-	clockSkew = 10 * time.Second
-)
-
-// answered reports whether an ended session has answered an update that was sent after a time, and reads the answer. Each run keeps the answers
-// to its own updates, so it looks at the runs of that time, from the last one back.
-func (c *Client) answered(ctx context.Context, options sdk.UpdateWorkflowOptions, since time.Time, answer any) bool {
-	run := ""
-	for range answeredRuns {
-		described, err := c.temporal.DescribeWorkflowExecution(ctx, options.WorkflowID, run)
-		if err != nil {
-			return false
-		}
-		info := described.GetWorkflowExecutionInfo()
-		run = info.GetExecution().GetRunId()
-		handle := c.past.GetWorkflowUpdateHandle(sdk.GetWorkflowUpdateHandleOptions{WorkflowID: options.WorkflowID, RunID: run, UpdateID: options.UpdateID})
-		if handle.Get(ctx, answer) == nil {
-			return true
-		}
-		if info.GetStartTime().AsTime().Before(since.Add(-clockSkew)) {
-			return false
-		}
-		history := c.past.GetWorkflowHistory(ctx, options.WorkflowID, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-		if !history.HasNext() {
-			return false
-		}
-		first, err := history.Next()
-		if err != nil {
-			return false
-		}
-		if run = first.GetWorkflowExecutionStartedEventAttributes().GetContinuedExecutionRunId(); run == "" {
-			return false
-		}
-	}
-	return false
 }
 
 // updateID returns an id made of the payload's hash and a random part. Two requests with the same content are two updates; the retries of

@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	commonpb "go.temporal.io/api/common/v1"
 	enumspb "go.temporal.io/api/enums/v1"
-	historypb "go.temporal.io/api/history/v1"
 	"go.temporal.io/api/serviceerror"
 	workflowpb "go.temporal.io/api/workflow/v1"
 	workflowservicepb "go.temporal.io/api/workflowservice/v1"
@@ -36,9 +34,6 @@ type fake struct {
 	result   func() (any, error)
 	// looks are the errors of the first attempts to get an activity's result.
 	looks []error
-	// runs are the runs of every described workflow, the first one first; answers are the answers to updates by their run.
-	runs    []string
-	answers map[string]any
 }
 
 var errNotSet = errors.New("the test has not set up this request")
@@ -86,9 +81,6 @@ func (f *fake) DescribeWorkflowExecution(_ context.Context, id, run string) (*wo
 	if err != nil {
 		return nil, err
 	}
-	if run == "" && len(f.runs) > 0 {
-		run = f.runs[len(f.runs)-1]
-	}
 	return &workflowservicepb.DescribeWorkflowExecutionResponse{WorkflowExecutionInfo: &workflowpb.WorkflowExecutionInfo{
 		Execution: &commonpb.WorkflowExecution{WorkflowId: id, RunId: run}, StartTime: timestamppb.Now(),
 		Type: &commonpb.WorkflowType{Name: kind}, Status: status,
@@ -106,35 +98,6 @@ func (f *fake) UpdateWorkflow(_ context.Context, o sdk.UpdateWorkflowOptions) (s
 		return nil, err
 	}
 	return fakeUpdate{value: v}, nil
-}
-
-// GetWorkflowHistory returns the first event of a run.
-func (f *fake) GetWorkflowHistory(_ context.Context, _, run string, _ bool, _ enumspb.HistoryEventFilterType) sdk.HistoryEventIterator {
-	earlier := ""
-	if i := slices.Index(f.runs, run); i > 0 {
-		earlier = f.runs[i-1]
-	}
-	return &fakeHistory{event: &historypb.HistoryEvent{Attributes: &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
-		WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{ContinuedExecutionRunId: earlier},
-	}}}
-}
-
-// fakeHistory is a history of one event.
-type fakeHistory struct{ event *historypb.HistoryEvent }
-
-func (h *fakeHistory) HasNext() bool { return h.event != nil }
-
-func (h *fakeHistory) Next() (event *historypb.HistoryEvent, err error) {
-	event, h.event = h.event, nil
-	return event, nil
-}
-
-func (f *fake) GetWorkflowUpdateHandle(o sdk.GetWorkflowUpdateHandleOptions) sdk.WorkflowUpdateHandle {
-	value, ok := f.answers[o.RunID]
-	if !ok {
-		return fakeUpdate{err: notFound()}
-	}
-	return fakeUpdate{value: value}
 }
 
 func (f *fake) NewWithStartWorkflowOperation(sdk.StartWorkflowOptions, any, ...any) sdk.WithStartWorkflowOperation {
@@ -250,5 +213,5 @@ func as[T any](t *testing.T, v any) T {
 const testTimeout = time.Hour
 
 func newTestClient(f *fake) *Client {
-	return newClient(f, f, Options{WorkerTimeout: testTimeout, RetryFor: testTimeout})
+	return newClient(f, Options{WorkerTimeout: testTimeout, RetryFor: testTimeout})
 }

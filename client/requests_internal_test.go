@@ -49,7 +49,7 @@ func TestDecide_WithoutAWorkerMayTakeEffect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{describe: running, activity: noWorkerAnswers, update: func(sdk.UpdateWorkflowOptions) (any, error) {
-			time.Sleep(time.Hour)
+			time.Sleep(2 * testTimeout)
 			return nil, context.Canceled
 		}}
 		_, err := newTestClient(f).Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
@@ -198,37 +198,34 @@ func TestDecide_LeavesNoPingBehind(t *testing.T) {
 }
 
 // A decision may end its session before its answer arrives. The answer is in the run that took the decision, which need not be the last one.
+// The answer of a session that has ended meanwhile is read from the store.
 func TestDecide_FindsTheAnswerOfASessionThatHasEnded(t *testing.T) {
 	t.Parallel()
 	decided := protocol.DecideResult{SessionID: "ses_a", Decisions: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted}}}
 	for name, one := range map[string]struct {
-		lost    error
-		answers map[string]any
-		want    protocol.DecideResult
-		code    jig.Code
+		stored any
+		failed error
+		want   []jig.Ruled
+		code   jig.Code
 	}{
-		"in an earlier run":         {serviceerror.NewUnavailable("no database"), map[string]any{"two": decided}, decided, ""},
-		"in the first run":          {serviceerror.NewUnavailable("no database"), map[string]any{"one": decided}, decided, ""},
-		"in no run":                 {serviceerror.NewUnavailable("no database"), nil, protocol.DecideResult{}, jig.CodeConflict},
-		"ended before it was asked": {notFound(), map[string]any{"two": decided}, protocol.DecideResult{}, jig.CodeConflict},
+		"stored":       {stored: decided, want: decided.Decisions},
+		"not stored":   {failed: applicationError(jig.CodeNotFound, "the session has no answer"), code: jig.CodeConflict},
+		"without news": {failed: sdktemporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), code: jig.CodeConflict},
 	} {
-		looked, sent := 0, 0
-		f := &fake{runs: []string{"one", "two", "three"}, answers: one.answers}
-		f.describe = func(id string) (string, string, enumspb.WorkflowExecutionStatus, error) {
-			if looked++; looked == 1 {
-				return running(id)
-			}
-			return completed(id)
-		}
-		f.update = func(sdk.UpdateWorkflowOptions) (any, error) {
-			if sent++; sent == 1 {
-				return nil, one.lost
-			}
+		var sent sdk.UpdateWorkflowOptions
+		f := &fake{describe: running}
+		f.update = func(o sdk.UpdateWorkflowOptions) (any, error) {
+			sent, f.describe = o, completed
 			return nil, notFound()
+		}
+		f.activity = func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
+			require.Equal(t, protocol.ReadRuled, name)
+			require.Equal(t, protocol.RuledRequest{Tenant: "default", SessionID: "ses_a", Update: sent.UpdateID, Count: 1}, as[protocol.RuledRequest](t, request))
+			return one.stored, one.failed
 		}
 		result, err := newTestClient(f).Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
 		require.Equal(t, one.code, jig.CodeOf(err), name)
-		require.Equal(t, one.want.Decisions, result.Decisions, name)
+		require.Equal(t, one.want, result.Decisions, name)
 	}
 }
 

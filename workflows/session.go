@@ -190,7 +190,7 @@ func (s *session) update(ctx workflow.Context, name string, payload []byte) (pro
 	if err := workflow.Await(ctx, func() bool { return s.opened }); err != nil {
 		return protocol.DecideResult{}, err //nolint:wrapcheck // a canceled workflow answers with Temporal's own error
 	}
-	key := "update:" + workflow.GetCurrentUpdateInfo(ctx).ID
+	key := protocol.UpdateKey(workflow.GetCurrentUpdateInfo(ctx).ID)
 	free, _ := workflow.NewDisconnectedContext(ctx) // like a signal, an update counts even while the session is being canceled
 	heard, err := s.handle(free, protocol.Envelope{Name: name, Key: key, Payload: payload})
 	s.heardAt = workflow.GetInfo(ctx).GetCurrentHistoryLength()

@@ -115,6 +115,8 @@ type Approvals interface {
 	// Decide applies a decision: one compare-and-set on the approval's row, with its events. It is idempotent by Key. A refused
 	// decision writes decision.refused and changes nothing else.
 	Decide(ctx context.Context, r approval.DecisionRequest) (approval.Applied, error)
+	// Ruled returns the answers that were stored under keys, in the order of the keys. Keys without an answer are left out.
+	Ruled(ctx context.Context, tenant, session string, keys []string) ([]jig.Ruled, error)
 	// Reconcile applies a person's statement about an unknown outcome. It is idempotent by Key.
 	Reconcile(ctx context.Context, r approval.ReconcileRequest) (approval.Applied, error)
 	// Reply answers a question. It is idempotent by Key.

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"cmp"
+	"strconv"
 
 	"github.com/jig-run/jig"
 )
@@ -38,6 +39,20 @@ func (d Decisions) All() []jig.Decision {
 	}
 	return list
 }
+
+// RuledRequest asks what became of the decisions of an update, whose answer may have got lost. Count is their number, at most [MaxDecisions].
+type RuledRequest struct {
+	Tenant    string `json:"tenant"`
+	SessionID string `json:"session_id"`
+	Update    string `json:"update"`
+	Count     int    `json:"count"`
+}
+
+// UpdateKey returns the key under which the decisions of an update are stored.
+func UpdateKey(id string) string { return "update:" + id }
+
+// DecisionKey returns the key of one of the decisions of a signal or an update, which has the key of all.
+func DecisionKey(all string, i int) string { return all + "#" + strconv.Itoa(i) }
 
 // DecideResult is the answer of the updates decide, answer and reconcile.
 type DecideResult struct {

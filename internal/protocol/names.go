@@ -73,6 +73,8 @@ const (
 	// ReadVerdict rules on a call that nobody makes, and ReadCases runs the cases of a policy document.
 	ReadVerdict = "jig.verdict"
 	ReadCases   = "jig.cases"
+	// ReadRuled reads what became of the decisions of an update.
+	ReadRuled = "jig.ruled"
 	// ReadDocuments lists registered documents and their versions.
 	ReadDocuments = "jig.documents"
 	// ReadWithTool reads with one of the built-in tools that read entities, for a principal and without a session.

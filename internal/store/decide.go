@@ -47,6 +47,21 @@ func (db *DB) Reconcile(ctx context.Context, r approval.ReconcileRequest) (appro
 	return db.ruling(ctx, q, func(s approval.State) (approval.Transition, error) { return approval.Reconcile(s, r) })
 }
 
+// Ruled returns the answers that were stored under keys, in the order of the keys. Keys without an answer are left out.
+func (db *DB) Ruled(ctx context.Context, tenant, session string, keys []string) ([]jig.Ruled, error) {
+	var stored [][]byte
+	if err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DecisionsOf", tenant, session, keys), &stored) }); err != nil {
+		return nil, err
+	}
+	all := make([]jig.Ruled, len(stored))
+	for i, one := range stored {
+		if err := decode(one, &all[i]); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 // Refuse records decision.refused for a signal that names no call. It is idempotent by key.
 func (db *DB) Refuse(ctx context.Context, tenant, id, key, reason string, data json.RawMessage) error {
 	_, err := db.ruling(ctx, request{tenant: tenant, session: id, key: key}, func(s approval.State) (approval.Transition, error) {

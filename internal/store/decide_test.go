@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/store"
+	"github.com/jig-run/jig/internal/store/storetest"
 )
 
 func TestApprove(t *testing.T) {
@@ -31,6 +32,20 @@ func TestApprove(t *testing.T) {
 	got = w.decide(t, "k", jig.Decision{Call: c.ID, Answer: jig.AnswerDeny, By: "ben"})
 	require.Equal(t, want, got, "the same key gets the same answer")
 	require.Equal(t, []string{"tool.needs_approval", "tool.approved", "tool.started"}, w.types(t))
+}
+
+func TestRuled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.asking(t)
+	denied := w.decide(t, "update:u#1", jig.Decision{Call: c.ID, Answer: jig.AnswerDeny, By: "ben", Reason: "too much"})
+	refused := w.decide(t, "update:u#0", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben"})
+	got, err := w.Ruled(t.Context(), w.tenant, w.session, []string{"update:u#0", "update:u#1", "update:u#2"})
+	require.NoError(t, err)
+	require.Equal(t, []jig.Ruled{refused, denied}, got)
+	got, err = w.Ruled(t.Context(), storetest.Tenant(t), w.session, []string{"update:u#0"})
+	require.NoError(t, err)
+	require.Empty(t, got)
 }
 
 func TestDeny(t *testing.T) {

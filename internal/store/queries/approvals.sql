@@ -116,5 +116,9 @@ where a.tenant_id = $1 and a.session_id = $2 and a.call_id = any($3::text[]) and
 -- name: DecisionGet
 select d.ruled from decisions d where d.tenant_id = $1 and d.session_id = $2 and d.key = $3
 
+-- name: DecisionsOf
+select d.ruled from unnest($3::text[]) with ordinality k (key, n)
+join decisions d on d.tenant_id = $1 and d.session_id = $2 and d.key = k.key order by k.n
+
 -- name: DecisionInsert
 insert into decisions (tenant_id, session_id, key, ruled) values ($1, $2, $3, $4)
