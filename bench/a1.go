@@ -81,8 +81,10 @@ func (b *bench) seedApprovals(ctx context.Context, tenant string, n int) error {
 		if _, err := tx.Exec(ctx, "select set_config('jig.tenant', $1, true)", tenant); err != nil {
 			return fmt.Errorf("set the tenant: %w", err)
 		}
-		_, err := tx.Exec(ctx, insertApprovals, tenant, n, listedSessions, listedTools)
-		return err
+		if _, err := tx.Exec(ctx, insertApprovals, tenant, n, listedSessions, listedTools); err != nil {
+			return fmt.Errorf("insert %d approvals: %w", n, err)
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("store approvals: %w", err)
