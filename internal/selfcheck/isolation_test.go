@@ -43,6 +43,9 @@ const document = `{"paths": {
 		"type": "object", "required": ["decisions"], "properties": {"decisions": {"type": "array", "minItems": 1, "items": {
 			"type": "object", "required": ["session_id"], "properties": {"session_id": {"type": "string", "x-names": "session"},
 				"grant": {"type": "object", "properties": {"agent": {"type": "string", "x-names": "agent"}}}}}}}}}}}}},
+	"/v1/records": {"get": {"operationId": "list-records", "parameters": [
+		{"name": "type", "in": "query", "required": true, "schema": {"type": "string", "x-names": "record"}},
+		{"name": "after", "in": "query", "schema": {"type": "string"}}]}},
 	"/v1/documents": {
 		"get": {"operationId": "list-documents"},
 		"post": {"operationId": "register-documents", "requestBody": {"content": {"application/json": {"schema": {
@@ -165,7 +168,8 @@ func (l *leaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v1/documents" && r.Method == http.MethodGet:
 		list := []map[string]any{{"kind": "agent", "name": "agent-of-both", "version": "version-of-both"}, {"kind": "agent", "name": "agent-of-" + tenant, "version": "v"}}
 		if own {
-			list = append(list, map[string]any{"kind": "agent", "name": ownAgent, "version": ownVersion})
+			list = append(list, map[string]any{"kind": "agent", "name": ownAgent, "version": ownVersion},
+				map[string]any{"kind": "record", "name": "record-that-the-owner-may-not-read", "version": "v"})
 		}
 		answer(http.StatusOK, map[string]any{"documents": list})
 	case r.URL.Path == "/v1/people":
@@ -256,6 +260,7 @@ func TestIsolation_FindsLeaks(t *testing.T) {
 			require.NoError(t, err)
 			if want == "" {
 				require.Empty(t, report.Findings)
+				require.Contains(t, report.NotTested, "list-records: the owner's credential may not list them")
 				return
 			}
 			require.Contains(t, strings.Join(report.Findings, "\n"), want)
