@@ -70,7 +70,7 @@ func TestFiles_OfACheckout(t *testing.T) {
 	require.Equal(t, string(sums), body(t, files, "go.sum"))
 
 	require.Contains(t, body(t, files, "main.go"), "\t\"shop/shop\"\n")
-	require.Contains(t, body(t, files, ".gitignore"), "/.jig/\n")
+	require.Contains(t, body(t, files, ".gitignore"), ".jig/\n")
 	for _, f := range files {
 		require.NotContains(t, string(f.Body), "internal/scaffold", f.Name)
 	}
