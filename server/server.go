@@ -122,11 +122,11 @@ func (s *Server) serve(ctx context.Context) error {
 		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelDebug),
 	}
 	if s.settings.TLSCert != "" {
-		certificate, err := tls.LoadX509KeyPair(s.settings.TLSCert, s.settings.TLSKey)
+		own, err := loadCertificate(s.settings.TLSCert, s.settings.TLSKey, s.logger)
 		if err != nil {
-			return jig.Errorf(jig.CodeInvalidInput, "the certificate cannot be used: %w", err).WithField(EnvTLSCert)
+			return err
 		}
-		s.http.TLSConfig = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+		s.http.TLSConfig = &tls.Config{GetCertificate: own.forHandshake, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 		s.listener = tls.NewListener(s.listener, s.http.TLSConfig)
 	}
 	s.beside.Go(func() { s.api.Run(ctx) })
