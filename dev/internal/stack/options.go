@@ -28,7 +28,8 @@ type Options struct {
 	DataDir string
 	// Fresh removes the data of earlier runs first.
 	Fresh bool
-	// Ephemeral keeps the data in a temporary folder until Stop; several ephemeral stacks may share a DataDir.
+	// Ephemeral keeps the data in a temporary folder until Stop; several ephemeral stacks may share a DataDir. The owner of the database may
+	// create more databases, as tests do.
 	Ephemeral bool
 
 	// PGPort is PostgreSQL's port at 127.0.0.1; 0 picks a free port.

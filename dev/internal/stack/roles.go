@@ -13,15 +13,20 @@ import (
 	"github.com/jig-run/jig/dev/internal/pg"
 )
 
-// makeRoles creates the roles and jig's database on a server that this package started, or resets them to their intended state.
-func makeRoles(ctx context.Context, server *pg.Server) error {
+// makeRoles creates the roles and jig's database on a server that this package started, or resets them to their intended state. ephemeral
+// lets the owner create databases, because tests need some in which nobody else listens.
+func makeRoles(ctx context.Context, server *pg.Server, ephemeral bool) error {
+	createDB := "nocreatedb"
+	if ephemeral {
+		createDB = "createdb"
+	}
 	conn, err := pgx.Connect(ctx, server.URL(pg.Superuser, "postgres"))
 	if err != nil {
 		return fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) // nothing is left to lose
 	for _, role := range []struct{ name, rights string }{
-		{OwnerRole, "nosuperuser nocreatedb nocreaterole nobypassrls"},
+		{OwnerRole, "nosuperuser " + createDB + " nocreaterole nobypassrls"},
 		{AppRole, "nosuperuser nocreatedb nocreaterole nobypassrls"},
 		{ServerRole, "nosuperuser nocreatedb nocreaterole nobypassrls"},
 		{temporalRole, "nosuperuser createdb nocreaterole nobypassrls"},

@@ -57,7 +57,7 @@ func newServer(t *testing.T) *pg.Server {
 func developmentRoles(t *testing.T) database {
 	t.Helper()
 	server := newServer(t)
-	require.NoError(t, makeRoles(t.Context(), server))
+	require.NoError(t, makeRoles(t.Context(), server, false))
 	return database{
 		super: server.URL(pg.Superuser, databaseName), owner: server.URL(OwnerRole, databaseName), app: server.URL(AppRole, databaseName),
 	}
@@ -206,4 +206,19 @@ func read(t *testing.T, conn *pgx.Conn, sql string) string {
 	var value string
 	require.NoError(t, conn.QueryRow(t.Context(), sql).Scan(&value), fmt.Sprint(sql))
 	return value
+}
+
+// On a server whose data is thrown away the owner may create databases, as tests do.
+func TestMakeRoles_LetTestsMakeDatabases(t *testing.T) {
+	t.Parallel()
+	server := newServer(t)
+	for _, ephemeral := range []bool{true, false} {
+		require.NoError(t, makeRoles(t.Context(), server, ephemeral))
+		owner := connect(t, server.URL(OwnerRole, databaseName))
+		if ephemeral {
+			run(t, owner, "create database extra")
+		} else {
+			refused(t, owner, "create database another")
+		}
+	}
 }

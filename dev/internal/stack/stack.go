@@ -189,7 +189,7 @@ func (s *Stack) startPostgres(ctx context.Context) error {
 	if err := server.Start(ctx); err != nil {
 		return err
 	}
-	if err := makeRoles(ctx, server); err != nil {
+	if err := makeRoles(ctx, server, s.opts.Ephemeral); err != nil {
 		return err
 	}
 	s.ownerURL, s.appURL = server.URL(OwnerRole, databaseName), server.URL(AppRole, databaseName)

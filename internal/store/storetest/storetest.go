@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"log/slog"
 	"net/url"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
@@ -139,9 +141,13 @@ func NewDatabase(t testing.TB) (ownerURL, appURL string) {
 	_, err = conn.Exec(ctx, create)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Minute)
 		defer cancel()
 		_, err := conn.Exec(ctx, drop)
+		var inUse *pgconn.PgError
+		for errors.As(err, &inUse) && inUse.Code == "55006" { // PostgreSQL waits only five seconds
+			_, err = conn.Exec(ctx, drop)
+		}
 		require.NoError(t, err)
 		_ = conn.Close(ctx)
 	})
