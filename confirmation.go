@@ -16,7 +16,7 @@ type Confirmation struct {
 // `confirmed: true`. It returns nil when the call may act. An input that is not an object is an error.
 func (t Tool) Unconfirmed(input []byte) (*ToolResult, error) {
 	if !t.Confirm {
-		return nil, nil //nolint:nilnil // nil: the tool requires no confirmation, so the call may act
+		return nil, nil // nil: the tool requires no confirmation, so the call may act
 	}
 	var flag struct {
 		Confirmed bool `json:"confirmed"`
@@ -25,7 +25,7 @@ func (t Tool) Unconfirmed(input []byte) (*ToolResult, error) {
 		return nil, Errorf(CodeInternal, "reading the input of %s: %w", t.Name, err)
 	}
 	if flag.Confirmed {
-		return nil, nil //nolint:nilnil // nil: the input confirms, so the call may act
+		return nil, nil // nil: the input confirms, so the call may act
 	}
 	what, _, more := strings.Cut(t.Description, ". ")
 	if more {

@@ -157,7 +157,7 @@ func (a *Activities) decideWith(
 		}
 	}
 	if call.Status != jig.CallWaiting {
-		return nil, nil //nolint:nilnil // nil means that no approval is needed
+		return nil, nil // nil means that no approval is needed
 	}
 	pending := a.pending(cover.session, tool, *call, ruling)
 	if ruling.Person {
@@ -171,7 +171,7 @@ func (a *Activities) decideWith(
 	}
 	if previews == nil {
 		call.Status = jig.CallReserved
-		return nil, nil //nolint:nilnil // nil means that nobody is asked yet
+		return nil, nil // nil means that nobody is asked yet
 	}
 	if err := previews.show(ctx, call, &pending); err != nil || call.Status.Final() {
 		return nil, err

@@ -20,7 +20,7 @@ func (c *composition) beginExtraction(ctx context.Context, fence int) (ended *Ra
 	begun, err := c.extractor.Begin(ctx, c.root.Tool, c.asCall(), c.root.Input)
 	if err == nil {
 		c.begun = &begun
-		return nil, nil //nolint:nilnil // nil means that the call has not ended
+		return nil, nil // nil means that the call has not ended
 	}
 	if ctx.Err() != nil || jig.CodeOf(err).Retryable() {
 		return nil, err
@@ -43,7 +43,7 @@ func (c *composition) asCall() jig.Invocation {
 // first move and never changes.
 func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
 	if !c.fills || c.frame.Done {
-		return nil, nil //nolint:nilnil // nil means that the call has not ended
+		return nil, nil // nil means that the call has not ended
 	}
 	if c.frame.Revision > 0 {
 		kept, err := c.store.FrameValues(ctx, c.root.Tenant, c.root.SessionID, c.root.ID, []string{inputPath})
@@ -68,7 +68,7 @@ func (c *composition) prepare(ctx context.Context) (ended *Ran, err error) {
 		return nil, err
 	}
 	c.spec.body = found.body
-	return nil, nil //nolint:nilnil // nil means that the call has not ended
+	return nil, nil // nil means that the call has not ended
 }
 
 // toEntity adds to a move what only extractions store: the change of the entity and, with the first move, the input.

@@ -17,7 +17,7 @@ const EnvCompression = "JIG_TEMPORAL_COMPRESSION"
 func compression(value string) (sdk.GrpcCompression, error) {
 	switch value {
 	case "", "auto":
-		return nil, nil //nolint:nilnil // nil means that the setting does not decide
+		return nil, nil // nil means that the setting does not decide
 	case "on":
 		return &sdk.GrpcCompressionGzip{}, nil
 	case "off":

@@ -69,7 +69,7 @@ func (f *fakeScheduler) Create(_ context.Context, o sdk.ScheduleOptions) (sdk.Sc
 		Action: &stored, Spec: &o.Spec, Policy: &sdk.SchedulePolicies{Overlap: o.Overlap, CatchupWindow: o.CatchupWindow},
 		State: &sdk.ScheduleState{Note: o.Note, Paused: o.Paused, LimitedActions: o.RemainingActions > 0, RemainingActions: o.RemainingActions},
 	}}}
-	return nil, nil //nolint:nilnil // callers do not use the handle
+	return nil, nil // callers do not use the handle
 }
 
 func (f *fakeScheduler) List(_ context.Context, o sdk.ScheduleListOptions) (sdk.ScheduleListIterator, error) {

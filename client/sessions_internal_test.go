@@ -203,7 +203,7 @@ func TestStart_StoresLargeValuesSeparately(t *testing.T) {
 			require.LessOrEqual(t, len(up.Data), 128<<10)
 			require.EqualValues(t, len(uploaded[up.ID]), up.Offset)
 			uploaded[up.ID] += string(up.Data)
-			return nil, nil //nolint:nilnil // callers ignore the result of an upload
+			return nil, nil // callers ignore the result of an upload
 		},
 		start: func(_ sdk.StartWorkflowOptions, in protocol.PassInput) error { got = *in.Start; return nil },
 	}

@@ -127,7 +127,7 @@ func ParseEnviron(environ []string) map[string]string {
 func ReadEnvFile(path string) (map[string]string, error) {
 	content, err := os.ReadFile(path) //nolint:gosec // callers pass a constant path, not user input
 	if os.IsNotExist(err) {
-		return nil, nil //nolint:nilnil // without the file there are no values
+		return nil, nil // without the file there are no values
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read settings: %w", err)

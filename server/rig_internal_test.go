@@ -204,7 +204,7 @@ func (s *standIn) ExecuteWorkflow(_ context.Context, o sdk.StartWorkflowOptions,
 	}
 	tenant := reflect.ValueOf(args[0]).FieldByName("Tenant").String()
 	s.run(o.ID, tenant, kind, o.Memo)
-	return nil, nil //nolint:nilnil // nobody uses the run
+	return nil, nil // nobody uses the run
 }
 
 func (s *standIn) DescribeWorkflowExecution(_ context.Context, id, _ string) (*workflowservicepb.DescribeWorkflowExecutionResponse, error) {

@@ -44,7 +44,7 @@ func (s *schedules) Create(_ context.Context, o sdk.ScheduleOptions) (sdk.Schedu
 		Action: &stored, Spec: &o.Spec, Policy: &sdk.SchedulePolicies{Overlap: o.Overlap, CatchupWindow: o.CatchupWindow},
 		State: &sdk.ScheduleState{Note: o.Note, Paused: o.Paused, LimitedActions: o.RemainingActions > 0, RemainingActions: o.RemainingActions},
 	}}
-	return nil, nil //nolint:nilnil // nobody uses the handle
+	return nil, nil // nobody uses the handle
 }
 
 // List ignores the query: clients leave out the schedules of other tenants by their ids.

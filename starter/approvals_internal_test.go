@@ -52,7 +52,7 @@ func TestApprovalsMistakes(t *testing.T) {
 
 func TestApprovalsFigures(t *testing.T) {
 	t.Parallel()
-	since := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local) //nolint:gosmopolitan // the output is in the user's time zone
+	since := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local) // the output is in the user's time zone
 	f := &fake{reviewFakes: reviewFakes{figures: protocol.ApprovalStats{
 		Since: since, At: since.Add(time.Hour),
 		Open: protocol.OpenStats{

@@ -15,7 +15,7 @@ import (
 
 // twoPages returns a worker's answer for a document that denies writes at night and asks about reads.
 func twoPages() []client.BacktestPage {
-	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local) //nolint:gosmopolitan // the output is in the user's time zone
+	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local) // the output is in the user's time zone
 	denied := func(n int) protocol.BacktestResult {
 		return protocol.BacktestResult{
 			SessionID: "ses_1", Call: jig.CallID(1, n), Tool: "file.write", At: at, Recorded: jig.VerdictAsk, Now: jig.VerdictAsk, New: jig.VerdictDeny,

@@ -140,7 +140,7 @@ func (a *app) catalogueIfAny(ctx context.Context, f catalogFlags) (*client.Catal
 	switch {
 	case err != nil && noEngine(err):
 		a.say("%s: calls that ask a person are not marked", jig.AsError(err).Message)
-		return nil, nil //nolint:nilnil // nil: documents can be explained without a catalog
+		return nil, nil // nil: documents can be explained without a catalog
 	case err != nil:
 		return nil, err
 	case known == nil:

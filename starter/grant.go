@@ -62,7 +62,7 @@ func (f *grantFlags) request(cmd *cobra.Command) (*jig.GrantRequest, error) {
 		}
 	}
 	if !asked {
-		return nil, nil //nolint:nilnil // nil: no flag asks for a grant
+		return nil, nil // nil: no flag asks for a grant
 	}
 	return &jig.GrantRequest{Agent: f.agent, When: f.when, MaxUses: f.uses, Expires: f.expires}, nil
 }

@@ -88,7 +88,7 @@ func (a *app) toolsOfCases(ctx context.Context, cases []spec.PolicyCase, f catal
 		}
 		return toolIn(known), nil
 	}
-	return nil, nil //nolint:nilnil // nil: no case looks up a tool
+	return nil, nil // nil: no case looks up a tool
 }
 
 func toolIn(known *client.Catalog) func(name string) (jig.Tool, bool) {

@@ -213,7 +213,7 @@ func (s Settings) check() error {
 // mailer returns what sends mail; nil if the settings name no mail server.
 func (s Settings) mailer() (*notify.Mailer, error) {
 	if s.MailServer == "" {
-		return nil, nil //nolint:nilnil // there need not be one
+		return nil, nil // there need not be one
 	}
 	m, err := notify.NewMailer(notify.MailOptions{Server: s.MailServer, From: s.MailFrom})
 	if err != nil {

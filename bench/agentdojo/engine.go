@@ -134,7 +134,7 @@ func (e *engine) run(_ context.Context, inv jig.Invocation, _ json.RawMessage) j
 
 func (e *engine) session(id string) (*session, error) {
 	if s, ok := e.sessions.Load(id); ok {
-		return s.(*session), nil //nolint:errcheck,forcetypeassert // the map holds nothing else
+		return s.(*session), nil //nolint:errcheck // the map holds nothing else
 	}
 	return nil, fmt.Errorf("session %s is not being replayed", id)
 }

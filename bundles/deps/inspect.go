@@ -156,7 +156,7 @@ func (f *family) direct(tenant string, in inspectInput) (*bool, error) {
 			return &direct, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // nil: it is not known whether the module is required directly
+	return nil, nil // nil: it is not known whether the module is required directly
 }
 
 // moment parses a time or a date; it returns the zero time for an empty text.

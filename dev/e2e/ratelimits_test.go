@@ -127,7 +127,7 @@ func TestRateLimits_TwoWorkersOneKilled(t *testing.T) {
 	p.limit("  - {name: daily, tools: [test.effect], rate: 100, per: 1s}\n")
 	p.reaches(id, func(v jig.SessionView) bool { return v.Status == jig.StatusCompleted })
 	for _, e := range effects(r, 7) {
-		requests, _ := r.count(e["name"].(string)) //nolint:errcheck,forcetypeassert // effects gives them names
+		requests, _ := r.count(e["name"].(string)) //nolint:errcheck // effects gives them names
 		require.Equal(t, 1, requests)
 	}
 	require.Len(t, p.eventsOf(id, jig.EventToolStarted), 7, "waiting uses up no attempt")

@@ -332,7 +332,7 @@ func TestTriggerAnswersAtOnceOrGivesAHandle(t *testing.T) {
 }
 
 func callInput(tool string, input any) protocol.CallInput {
-	raw, _ := json.Marshal(input) //nolint:errcheck,errchkjson // a test's literal
+	raw, _ := json.Marshal(input) //nolint:errcheck // a test's literal
 	if input == nil {
 		raw = nil
 	}

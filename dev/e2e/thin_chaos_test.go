@@ -25,7 +25,7 @@ func TestChaosKillWorkerInThinTools(t *testing.T) { //nolint:paralleltest // it 
 		for n := range each {
 			id := jig.SessionID(f.tenant, fmt.Sprintf("thin-%d-%d", kill, n))
 			in := client.CallInput{Tenant: f.tenant, Tool: "review.start", Principal: jig.Principal{ID: "tester", Permissions: entityPermissions}}
-			in.Input, _ = json.Marshal(map[string]any{"path": fmt.Sprintf("github.com/a/%d-%d", kill, n)}) //nolint:errcheck,errchkjson // a test's literal
+			in.Input, _ = json.Marshal(map[string]any{"path": fmt.Sprintf("github.com/a/%d-%d", kill, n)}) //nolint:errcheck // a test's literal
 			_, err := f.StartCall(t.Context(), in, id)
 			require.NoError(t, err)
 			sessions = append(sessions, id)

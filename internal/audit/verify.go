@@ -137,7 +137,7 @@ func (v *verifier) rows(lines *bufio.Scanner) (*Broken, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the export: %w", err)
 	}
-	return nil, nil //nolint:nilnil // nothing is wrong
+	return nil, nil // nothing is wrong
 }
 
 func (v *verifier) line(n int64, line []byte) *Broken {

@@ -87,7 +87,7 @@ func (c *Cache[K, V]) find(key K) (e entry[K, V], ok bool) {
 		return e, false
 	}
 	c.recent.MoveToFront(element)
-	return element.Value.(entry[K, V]), true //nolint:errcheck,forcetypeassert // the list holds nothing else
+	return element.Value.(entry[K, V]), true //nolint:errcheck // the list holds nothing else
 }
 
 // add stores an entry. If the cache is full, the least recently used one is dropped.
@@ -98,7 +98,7 @@ func (c *Cache[K, V]) add(e entry[K, V]) {
 	}
 	c.entries[e.key] = c.recent.PushFront(e)
 	if c.recent.Len() > c.max {
-		last := c.recent.Remove(c.recent.Back()).(entry[K, V]) //nolint:errcheck,forcetypeassert // the list holds nothing else
+		last := c.recent.Remove(c.recent.Back()).(entry[K, V]) //nolint:errcheck // the list holds nothing else
 		delete(c.entries, last.key)
 	}
 }
@@ -122,7 +122,7 @@ func (c *Cache[K, V]) All() iter.Seq2[K, V] {
 	c.mu.Lock()
 	all := make([]entry[K, V], 0, c.recent.Len())
 	for element := c.recent.Front(); element != nil; element = element.Next() {
-		all = append(all, element.Value.(entry[K, V])) //nolint:errcheck,forcetypeassert // the list holds nothing else
+		all = append(all, element.Value.(entry[K, V])) //nolint:errcheck // the list holds nothing else
 	}
 	c.mu.Unlock()
 	return func(yield func(K, V) bool) {

@@ -36,7 +36,7 @@ func TestTrace_FindsEveryValueOfUntrustedResults(t *testing.T) {
 }
 
 // vocabulary are words that trusted and untrusted texts share.
-var vocabulary = strings.Fields("send report invoice payment alice room garden the to of for with hotel blue meeting summary Zürich") //nolint:gochecknoglobals // immutable
+var vocabulary = strings.Fields("send report invoice payment alice room garden the to of for with hotel blue meeting summary Zürich") // immutable
 
 // sentence returns n words.
 func sentence(r *rand.Rand, n int) string {

@@ -120,7 +120,7 @@ func monthOf(t token) int {
 }
 
 // months are the names of the months, and their abbreviations.
-var months = map[string]int{ //nolint:gochecknoglobals // immutable
+var months = map[string]int{ // immutable
 	"january": 1, "february": 2, "march": 3, "april": 4, "may": 5, "june": 6, "july": 7, "august": 8, "september": 9, "october": 10,
 	"november": 11, "december": 12, "jan": 1, "feb": 2, "mar": 3, "apr": 4, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "sept": 9, "oct": 10,
 	"nov": 11, "dec": 12,
@@ -251,14 +251,14 @@ func count(t token) (int, bool) {
 }
 
 // counts are the words for numbers.
-var counts = map[string]int{ //nolint:gochecknoglobals // immutable
+var counts = map[string]int{ // immutable
 	"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
 	"twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "seventeen": 17, "eighteen": 18, "nineteen": 19,
 	"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
 }
 
 // scales are the words that multiply numbers.
-var scales = map[string]int{"hundred": 100, "thousand": 1000, "million": 1_000_000} //nolint:gochecknoglobals // immutable
+var scales = map[string]int{"hundred": 100, "thousand": 1000, "million": 1_000_000} // immutable
 
 // spelled returns the number that begins a text in words, such as "two thousand five hundred", and how many tokens it takes.
 func spelled(t []token) (int, int) {

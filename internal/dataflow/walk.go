@@ -84,7 +84,7 @@ func (w *walk) name(path, name string) {
 }
 
 // escape writes a name as a part of a JSON Pointer.
-var escape = strings.NewReplacer("~", "~0", "/", "~1") //nolint:gochecknoglobals // immutable
+var escape = strings.NewReplacer("~", "~0", "/", "~1") // immutable
 
 // leaf judges a string or a number.
 func (w *walk) leaf(path string, v any, schema places) {

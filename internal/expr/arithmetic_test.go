@@ -137,5 +137,5 @@ func asFloat(v any) float64 {
 	if n, ok := v.(int64); ok {
 		return float64(n)
 	}
-	return v.(float64) //nolint:forcetypeassert,errcheck // a number is an int64 or a float64
+	return v.(float64) //nolint:errcheck // a number is an int64 or a float64
 }

@@ -181,7 +181,7 @@ func conforms(t *testing.T, test *conformancepb.SimpleTest) error {
 func goValue(v *celpb.Value, in bool) (any, error) {
 	switch x := v.GetKind().(type) {
 	case *celpb.Value_NullValue:
-		return nil, nil //nolint:nilnil // null is a value
+		return nil, nil // null is a value
 	case *celpb.Value_BoolValue:
 		return x.BoolValue, nil
 	case *celpb.Value_Int64Value:

@@ -224,7 +224,7 @@ func (p *parser) indexOrSlice() (selector, error) {
 // optionalInteger reads an integer; nil if there is none.
 func (p *parser) optionalInteger() (*int, error) {
 	if p.next() != '-' && !digit(p.next()) {
-		return nil, nil //nolint:nilnil // nil: the parts of a slice are optional
+		return nil, nil // nil: the parts of a slice are optional
 	}
 	begin := p.at
 	p.take("-")

@@ -206,7 +206,7 @@ type storedResult struct {
 // result reads a call's result; nil while there is none. A call that failed before its first attempt certainly had no effect.
 func (r *callRow) result() (*jig.ToolResult, error) {
 	if len(r.Result) == 0 {
-		return nil, nil //nolint:nilnil // nil means that the call has no result yet
+		return nil, nil // nil means that the call has no result yet
 	}
 	var stored storedResult
 	if err := decode(r.Result, &stored); err != nil {

@@ -119,7 +119,7 @@ func (db *DB) StoreAnswer(ctx context.Context, a ledger.Answer) (*ledger.End, er
 	}
 	db.touched(a.Tenant, a.SessionID, cmp.Or(ending, last))
 	if ended == nil {
-		return nil, nil //nolint:nilnil // nil means that the session continues
+		return nil, nil // nil means that the session continues
 	}
 	end, err := ended.end()
 	return &end, err

@@ -66,7 +66,7 @@ func (r *callRow) facts() approval.Call {
 // record returns the approval as the rules see it; nil if there is no row.
 func (r *approvalRow) record() (*approval.Record, error) {
 	if r == nil {
-		return nil, nil //nolint:nilnil // nil means that there is no approval
+		return nil, nil // nil means that there is no approval
 	}
 	p, err := r.pending()
 	if err != nil {

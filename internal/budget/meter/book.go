@@ -122,7 +122,7 @@ func compile(env *expr.Env, name string, l spec.BudgetLimit) (limit, error) {
 
 func condition(env *expr.Env, source spec.Expression) (*expr.Program, error) {
 	if source == "" {
-		return nil, nil //nolint:nilnil // no condition: it always holds
+		return nil, nil // no condition: it always holds
 	}
 	return env.CompileAs(string(source), expr.Bool)
 }

@@ -243,11 +243,11 @@ func (o Options) filter(ctx context.Context, inv jig.Invocation, in filterIn) (P
 func (o Options) total(ctx context.Context, tenant string, in filterIn, page Page) (*int64, error) {
 	switch {
 	case in.Cursor != "":
-		return nil, nil //nolint:nilnil // nil means that it is not known
+		return nil, nil // nil means that it is not known
 	case page.Next == "":
 		return new(int64(len(page.Entities))), nil
 	case len(in.Where) > 0 || in.Workspace != "":
-		return nil, nil //nolint:nilnil // nil means that it is not known
+		return nil, nil // nil means that it is not known
 	}
 	counts, err := o.Store.EntityCounts(ctx, tenant)
 	for _, c := range counts {

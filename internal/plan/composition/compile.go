@@ -271,7 +271,7 @@ func (c *compiler) settings(raw json.RawMessage, at string, in within) (*documen
 // optional compiles a document. It returns nil if the document is missing.
 func (c *compiler) optional(raw json.RawMessage, at string, in within) (*document, error) {
 	if len(raw) == 0 {
-		return nil, nil //nolint:nilnil // nil means that there is no document
+		return nil, nil // nil means that there is no document
 	}
 	return c.document(raw, at, in)
 }
@@ -288,7 +288,7 @@ func (c *compiler) env(in within) (*expr.Env, error) {
 
 func (c *compiler) expression(source spec.Expression, at string, want expr.Type, in within) (*program, error) {
 	if source == "" {
-		return nil, nil //nolint:nilnil // nil means that there is no expression
+		return nil, nil // nil means that there is no expression
 	}
 	env, err := c.env(in)
 	if err != nil {

@@ -40,7 +40,7 @@ func (r *run) beginLoop(ctx context.Context, n *node, st *stepState, sc *scope, 
 		}
 		if len(raw) <= 4*inlineBytes {
 			st.Loop.List = raw
-			return nil, nil //nolint:nilnil // no problem
+			return nil, nil // no problem
 		}
 	}
 	chunk := 0
@@ -52,7 +52,7 @@ func (r *run) beginLoop(ctx context.Context, n *node, st *stepState, sc *scope, 
 		r.keep(chunkPath(path, chunk), raw)
 		chunk++
 	}
-	return nil, nil //nolint:nilnil // no problem
+	return nil, nil // no problem
 }
 
 // loop advances the open items as far as possible and then begins others, in order.

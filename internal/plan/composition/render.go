@@ -23,7 +23,7 @@ const (
 // evaluated turns the error of an expression into a problem of the step, unless the context has ended; then it returns an error.
 func (r *run) evaluated(ctx context.Context, at string, err error) (*jig.Error, error) {
 	if err == nil {
-		return nil, nil //nolint:nilnil // no problem and no error
+		return nil, nil // no problem and no error
 	}
 	if ctx.Err() != nil {
 		return nil, err

@@ -25,7 +25,7 @@ type Program struct {
 func Compile(x spec.Execution) (*Program, error) {
 	p := x.Preview
 	if p == nil {
-		return nil, nil //nolint:nilnil // the document has no preview
+		return nil, nil // the document has no preview
 	}
 	env, err := expr.PreviewEnv()
 	if err != nil {

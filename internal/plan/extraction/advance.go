@@ -316,7 +316,7 @@ func (r *run) begin(ctx context.Context, t *task) error {
 // problemOf turns the error of an expression into a problem of the task, unless the context has ended; then it returns an error.
 func (r *run) problemOf(ctx context.Context, t *task, part string, err error) (*jig.Error, error) {
 	if err == nil {
-		return nil, nil //nolint:nilnil // no problem and no error
+		return nil, nil // no problem and no error
 	}
 	if ctx.Err() != nil {
 		return nil, err

@@ -20,7 +20,7 @@ func (r *run) ask(ctx context.Context, t *task, o *openState) (*jig.Error, error
 	}
 	o.Calls++
 	r.make(plan.Ask{Path: o.path(t), Tool: t.tool, Input: input, Named: t.Kind == entity.TaskAgent})
-	return nil, nil //nolint:nilnil // no problem and no error
+	return nil, nil // no problem and no error
 }
 
 // retry makes the latest call of a task again, with the same input.

@@ -140,7 +140,7 @@ func (r *run) event(kind jig.EventType, t *task, o *openState, about TaskEvent) 
 	if o != nil && o.Calls > 0 {
 		e.CallID, e.Tool = o.path(t), t.tool
 	}
-	e.Data, _ = json.Marshal(about) //nolint:errcheck,errchkjson // only texts and numbers
+	e.Data, _ = json.Marshal(about) //nolint:errcheck // only texts and numbers
 	r.move.Events = append(r.move.Events, e)
 }
 
@@ -151,7 +151,7 @@ func (r *run) updated(t *task) {
 	}
 	about := EntityEvent{EntityID: r.given.EntityID, Task: t.ID, Fields: t.fieldNames()}
 	e := jig.Event{Type: jig.EventEntityUpdated}
-	e.Data, _ = json.Marshal(about) //nolint:errcheck,errchkjson // only texts
+	e.Data, _ = json.Marshal(about) //nolint:errcheck // only texts
 	r.move.Events = append(r.move.Events, e)
 }
 

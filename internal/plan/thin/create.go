@@ -53,7 +53,7 @@ func tooLong(at string, n, limit int) *jig.Error {
 // requirements are not checked again, because the data now contains the entity.
 func (r *run) madeBefore(ctx context.Context) (*made, error) {
 	if r.def.thin.Creates == nil || r.inv.Attempt <= 1 {
-		return nil, nil //nolint:nilnil // nothing was made
+		return nil, nil // nothing was made
 	}
 	key, shared, err := r.keyed(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func (r *run) madeBefore(ctx context.Context) (*made, error) {
 func (r *run) create(ctx context.Context) (*made, error) {
 	t := r.def.thin
 	if t.Creates == nil {
-		return nil, nil //nolint:nilnil // there is nothing to create
+		return nil, nil // there is nothing to create
 	}
 	if t.Starts != nil && r.inv.Depth >= protocol.MaxDepth {
 		return nil, noEffect(jig.Errorf(jig.CodeBudgetExhausted, "sessions may start sessions at most %d levels deep", protocol.MaxDepth).WithField("starts").

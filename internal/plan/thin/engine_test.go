@@ -200,7 +200,7 @@ func (w *world) run(t *testing.T, body string, inv jig.Invocation, input map[str
 func engaged(more ...any) map[string]any {
 	in := map[string]any{"engagement_id": "ent_acme", "module": "m"}
 	for i := 0; i < len(more); i += 2 {
-		in[more[i].(string)] = more[i+1] //nolint:errcheck,forcetypeassert // a test's literal
+		in[more[i].(string)] = more[i+1] //nolint:errcheck // a test's literal
 	}
 	return in
 }

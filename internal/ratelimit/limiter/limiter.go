@@ -133,7 +133,7 @@ func read(_ context.Context, _ string, documents []bundle.StoredDocument) (*limi
 
 func compile(env *expr.Env, source spec.Expression, want expr.Type) (*expr.Program, error) {
 	if source == "" {
-		return nil, nil //nolint:nilnil // no expression
+		return nil, nil // no expression
 	}
 	return env.CompileAs(string(source), want)
 }
