@@ -69,15 +69,22 @@ func (c *Client) update(ctx context.Context, tenant, id, name string, payload an
 	}
 }
 
-// ruled returns what a session that has ended stored about the decisions of an update, or ended if it stored nothing. An answer that Temporal
-// has not saved can get lost, also while the decision takes effect and ends the session.
+// ruled returns what a session that has ended stored about the decisions of an update. An answer that Temporal has not saved can get lost, even if
+// the decision took effect and ended the session. The error is ended if nothing is stored; if nobody can tell, its message says so.
 func (c *Client) ruled(ctx context.Context, tenant, id, update string, count int, ended error) (protocol.DecideResult, error) {
 	var result protocol.DecideResult
 	request := protocol.RuledRequest{Tenant: tenant, SessionID: id, Update: update, Count: count}
-	if err := c.ask(ctx, protocol.ReadRuled, 0, request, &result); err != nil {
+	err := c.ask(ctx, protocol.ReadRuled, 0, request, &result)
+	switch {
+	case err == nil:
+		return result, nil
+	case jig.CodeOf(err) == jig.CodeNotFound:
 		return protocol.DecideResult{}, ended
+	default:
+		unsure := *jig.AsError(ended)
+		unsure.Message += "; it is not known whether the decision took effect before"
+		return protocol.DecideResult{}, &unsure
 	}
-	return result, nil
 }
 
 // updateRun sends an update to the session's current run and waits for its answer. If the session ends first, or does not exist, ended says so.

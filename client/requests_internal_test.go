@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -197,8 +198,8 @@ func TestDecide_LeavesNoPingBehind(t *testing.T) {
 	})
 }
 
-// A decision may end its session before its answer arrives. The answer is in the run that took the decision, which need not be the last one.
-// The answer of a session that has ended meanwhile is read from the store.
+// A decision may end its session before its answer arrives. Then the answer is read from the store. If nobody can read it, the error says that the
+// decision may have taken effect.
 func TestDecide_FindsTheAnswerOfASessionThatHasEnded(t *testing.T) {
 	t.Parallel()
 	decided := protocol.DecideResult{SessionID: "ses_a", Decisions: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted}}}
@@ -226,6 +227,7 @@ func TestDecide_FindsTheAnswerOfASessionThatHasEnded(t *testing.T) {
 		result, err := newTestClient(f).Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
 		require.Equal(t, one.code, jig.CodeOf(err), name)
 		require.Equal(t, one.want, result.Decisions, name)
+		require.Equal(t, name == "without news", err != nil && strings.Contains(err.Error(), "not known whether the decision took effect"), name)
 	}
 }
 
