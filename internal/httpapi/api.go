@@ -139,7 +139,7 @@ func (a *API) ready(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", state{"ok"})
 }
 
-// readyFor is how long the server takes for granted what it found out about its readiness. Everybody may ask, and as often as they like.
+// readyFor is how long an answer about readiness is reused, because anybody may ask as often as they like.
 const readyFor = time.Second
 
 // isReady returns an error if requests cannot be served. Requests that ask at the same time get the same answer.

@@ -39,8 +39,8 @@ type lease struct {
 	end    func()
 }
 
-// errEnded is the cause with which requests end whose credential was ended, or no longer allows them. If it expires at its time, waiting ends as it
-// does when its own time is over: clients that renew their credential ask again.
+// errEnded cancels requests whose credential was revoked, or no longer allows them. A credential that expires at its time does not use it: the
+// request then ends as if it had waited long enough, and a client that has renewed its credential asks again.
 var errEnded = errors.New("the credential of the request was ended")
 
 // outlived returns an error if the credential of a request was ended while the request waited.
@@ -75,7 +75,7 @@ func (l *leases) hold(ctx context.Context, x *exchange) (context.Context, func()
 	}
 }
 
-// room returns an error if most leases of a kind are held already.
+// room returns an error if as many leases of a kind are held as there may be.
 func (l *leases) room(most int, where string, kind func(one *lease) bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,7 +57,7 @@ func (r *run) foreignRequest(op *Operation, target place, id string, rest things
 // own returns the owner's first id for a place.
 func (r *run) own(p place) string { return r.first(r.ids, p.kind) }
 
-// none stands for an id where there is none.
+// none is used as the id if a tenant has nothing of a kind.
 const none = "none"
 
 // first returns the first id of a kind. Everybody may call the tool of the suite.

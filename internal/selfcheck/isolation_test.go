@@ -91,7 +91,7 @@ const (
 	ownKey       = "key-of-the-owner"
 )
 
-// leakyBody is what the requests of the suite have in their bodies.
+// leakyBody holds the members of request bodies that the server looks at.
 type leakyBody struct {
 	Decisions []struct {
 		Session string `json:"session_id"`
