@@ -49,7 +49,7 @@ func (d *desk) serveAt(address string, settings ...string) *replica {
 	d.t.Cleanup(func() {
 		r.kill()
 		if out, err := os.ReadFile(log.Name()); err == nil && d.t.Failed() {
-			d.t.Logf("the server's log:\n%s", tail(string(out), 6000))
+			d.t.Logf("the server's log:\n%s", tail(string(out), 3000))
 		}
 		_ = log.Close()
 	})

@@ -268,15 +268,24 @@ func workerCommand(env []string, dir string, log *os.File) *exec.Cmd {
 
 func (d *desk) showLog() {
 	if out, err := os.ReadFile(d.log.Name()); err == nil && len(out) > 0 {
-		d.t.Logf("the worker's log:\n%s", tail(string(out), 6000))
+		d.t.Logf("the worker's log:\n%s", tail(string(out), 3000))
 	}
 }
 
-func tail(s string, n int) string {
-	if len(s) <= n {
-		return s
+// tail returns the end of a log, n bytes at most. Long lines are cut, for the stack of a tool that panics would hide why a test failed.
+func tail(log string, n int) string {
+	const width = 400
+	var cut strings.Builder
+	for line := range strings.Lines(log) {
+		if len(line) > width {
+			line = line[:width] + "…\n"
+		}
+		cut.WriteString(line)
 	}
-	return "…" + s[len(s)-n:]
+	if cut.Len() <= n {
+		return cut.String()
+	}
+	return "…" + cut.String()[cut.Len()-n:]
 }
 
 // start starts a worker. The previous one must have ended.

@@ -109,8 +109,8 @@ func (c *clerk) work() {
 	c.does(3, "trigger", "file.write", "--input", `{"path": "a.txt", "content": "x"}`, "--id", "four-NAME", "--no-wait")
 	c.does(0, "trigger", "file.write", "--input", `{"path": "a.txt", "content": "x"}`, "--id", "four-NAME", "--yes")
 	c.does(3, "trigger", "person.ask", "--input", "question=why?", "--id", "five-NAME", "--no-wait")
-	c.does(0, "answer", "five-NAME", "1.1", "because")
 	c.does(1, "reconcile", "five-NAME", "1.1", "--outcome", "happened")
+	c.does(0, "answer", "five-NAME", "1.1", "because")
 	c.does(0, "run", "spec.yaml", "--id", "six-NAME")
 
 	c.does(0, "pause", "--session", "one-NAME", "--reason", "wait")
