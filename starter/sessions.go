@@ -116,7 +116,7 @@ func (a *app) printSessions(page protocol.SessionsPage) error {
 		}
 		rows = append(rows, []string{
 			oneLine(s.SessionID, 0), oneLine(cmp.Or(s.Tool, s.Agent), 40), a.statusWord(a.out, string(s.Status)), waiting,
-			s.CreatedAt.Local().Format("2006-01-02 15:04:05"), oneLine(s.RequestedBy, 20), oneLine(cmp.Or(s.Error, s.Task), 60),
+			s.CreatedAt.Local().Format("2006-01-02 15:04:05"), oneLine(s.RequestedBy, 20), oneLine(cmp.Or(s.Error, s.Task, s.Input), 60),
 		})
 	}
 	if err := table(a.stdout, rows); err != nil {

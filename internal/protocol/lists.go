@@ -48,7 +48,9 @@ type SessionItem struct {
 	Status jig.Status `json:"status"`
 	Pass   int        `json:"pass"`
 	// Task is the beginning of the task.
-	Task        string     `json:"task,omitempty"`
+	Task string `json:"task,omitempty"`
+	// Input is the beginning of the input, as JSON. It may end in the middle.
+	Input       string     `json:"input,omitempty"`
 	RequestedBy string     `json:"requested_by,omitempty"`
 	Source      jig.Source `json:"source,omitempty"`
 	ParentID    string     `json:"parent_session_id,omitempty"`

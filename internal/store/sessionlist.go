@@ -35,6 +35,7 @@ type listedSessionRow struct {
 	Status      string
 	Pass        int
 	Task        string
+	Input       []byte
 	RequestedBy string
 	Source      string
 	ParentID    string
@@ -181,8 +182,8 @@ func (db *DB) delegatedOf(ctx context.Context, tenant string, rows []listedSessi
 func (r *listedSessionRow) item(below []delegatedRow) (protocol.SessionItem, error) {
 	item := protocol.SessionItem{
 		SessionID: r.SessionID, ClientID: jig.ClientID(r.SessionID), Agent: r.AgentName, Tool: r.Tool, Status: jig.Status(r.Status), Pass: r.Pass,
-		Task: jig.Cut(r.Task, listedBytes), RequestedBy: r.RequestedBy, Source: jig.Source(r.Source), ParentID: r.ParentID, ParentCall: r.ParentCall,
-		Waiting: r.Waiting, Reason: r.Reason, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		Task: jig.Cut(r.Task, listedBytes), Input: listedInput(r.Input), RequestedBy: r.RequestedBy, Source: jig.Source(r.Source),
+		ParentID: r.ParentID, ParentCall: r.ParentCall, Waiting: r.Waiting, Reason: r.Reason, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}
 	var failure *jig.Error
 	if err := decode(r.Error, &failure); err != nil {
@@ -198,4 +199,13 @@ func (r *listedSessionRow) item(below []delegatedRow) (protocol.SessionItem, err
 		item.Status = jig.StatusInputRequired
 	}
 	return item, nil
+}
+
+// listedInput returns the beginning of an input as text; "" if there is none or it is empty.
+func listedInput(beginning []byte) string {
+	text := jig.Cut(string(beginning), listedBytes)
+	if text == "{}" || text == "null" {
+		return ""
+	}
+	return text
 }

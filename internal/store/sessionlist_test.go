@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -105,6 +106,27 @@ func TestListSessions_Filters(t *testing.T) {
 	require.Equal(t, []string{parent.session, "1.1"}, []string{items[child.session].ParentID, items[child.session].ParentCall})
 	require.Equal(t, "TIMEOUT: too slow", items[failed.session].Error)
 	require.Equal(t, []string{"task a", "ana", "cli"}, []string{items[asks.session].Task, items[asks.session].RequestedBy, string(items[asks.session].Source)})
+}
+
+func TestListSessions_ShowsTheBeginningOfTheInput(t *testing.T) {
+	t.Parallel()
+	w := world{DB: storetest.New(t), tenant: storetest.Tenant(t)}
+	long := `{"text":"` + strings.Repeat("é", 400) + `"}`
+	for letter, input := range map[string]string{"a": `{"path":"go.mod"}`, "b": `{}`, "c": "", "d": long} {
+		w.aged(t, letter, "writer", "ana", func(s *jig.Session) { s.Input = []byte(input) })
+	}
+	call := w.aged(t, "e", "call", "ana", nil)
+	asked := call.call(1)
+	asked.Input = []byte(`{"name":"x"}`)
+	call.admit(t, asked)
+	page, _, err := w.ListSessions(t.Context(), w.tenant, protocol.SessionFilter{}, "", 0)
+	require.NoError(t, err)
+	inputs := map[string]string{}
+	for _, item := range page {
+		inputs[item.SessionID[len(item.SessionID)-1:]] = item.Input
+	}
+	require.Equal(t, map[string]string{"a": `{"path":"go.mod"}`, "b": "", "c": "", "d": jig.Cut(long, 200), "e": `{"name":"x"}`}, inputs)
+	require.True(t, utf8.ValidString(inputs["d"]))
 }
 
 func TestListSessions_RefusesAForeignCursor(t *testing.T) {

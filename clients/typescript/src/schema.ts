@@ -2748,6 +2748,7 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             error?: string;
+            input?: string;
             parent_call?: string;
             parent_session_id?: string;
             /** Format: int64 */

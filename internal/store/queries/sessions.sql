@@ -179,6 +179,7 @@ select n.last_seq from n
 -- A page of sessions that started before ($2, $3), the newest first. waiting, busy and held count calls as in the query Delegated; nested
 -- reports that another session answers a call of this one.
 select s.session_id, s.agent_name, coalesce(c.tool, '') as tool, s.status, s.pass, left(s.task, 300) as task,
+    substring(coalesce(c.input, s.input, '') from 1 for 300) as input,
     coalesce(s.principal ->> 'id', '') as requested_by, s.source, s.parent_id, s.parent_call, s.reason, s.error, s.created_at, s.updated_at,
     coalesce(n.waiting, 0) as waiting, coalesce(n.busy, 0) as busy, coalesce(n.held, 0) as held, coalesce(n.nested, false) as nested
 from sessions s
