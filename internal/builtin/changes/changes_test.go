@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig/internal/builtin/changes"
+	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -38,7 +39,7 @@ func put(t *testing.T, before, after string) (looser []string, title string) {
 const strict = `kind: policy
 name: shop
 rules:
-  - {name: big, when: "input.amount > 100", verdict: ask, quorum: 2, not_requester: true, approvers: {groups: [finance]}}
+  - {name: big, when: "input.amount > 100", verdict: ask, quorum: 2, not_requester: true, approvers: {groups: [finance]}, proof: key, expires: 2d, on_expiry: fail}
   - {name: never, when: "tool.name == 'shop.purge'", verdict: deny}
 `
 
@@ -50,6 +51,8 @@ func TestPut_PointsOutALooserPolicy(t *testing.T) {
 		"the requester":       {"not_requester: true", "not_requester: false", "policy shop: rule big lets the requester decide"},
 		"other approvers":     {"groups: [finance]", "groups: [finance, staff]", "policy shop: rule big lets group staff decide"},
 		"any approver":        {", approvers: {groups: [finance]}", "", "policy shop: rule big lets anybody decide"},
+		"weaker proof":        {"proof: key", "proof: vouched", "policy shop: rule big demands vouched of decisions; it was key"},
+		"no proof":            {", proof: key", "", "policy shop: rule big demands no proof of its own of decisions; it was key"},
 		"a rule that is gone": {"  - {name: never, when: \"tool.name == 'shop.purge'\", verdict: deny}\n", "", "policy shop: rule never (deny) is gone"},
 		"a rule that runs":    {"rules:\n", "rules:\n  - {name: free, when: \"true\", verdict: run}\n", "policy shop: new rule free lets calls run when true"},
 	} {
@@ -89,6 +92,12 @@ func TestPut_PointsOutNewKeysAndWiderPermissions(t *testing.T) {
 	}
 	looser, _ := put(t, settings, strings.Replace(settings, "signals: signed", "signals: off", 1))
 	require.Empty(t, looser)
+	team := strings.Replace(settings, "people:\n", "people:\n  - {id: bob, disabled: true}\n", 1)
+	looser, _ = put(t, team, settings)
+	require.Equal(t, []string{
+		"tenant acme: bob is no longer listed, and so no longer disabled",
+		"tenant acme: operator tools are approved by ana, also when ana asks; it was anybody but the requester",
+	}, looser)
 	looser, _ = put(t, "", settings)
 	require.Len(t, looser, 3, "a new document: a key, a group, a permission")
 }
@@ -96,10 +105,15 @@ func TestPut_PointsOutNewKeysAndWiderPermissions(t *testing.T) {
 // A change of which nobody can say in general whether it guards less is pointed out apart.
 func TestPut_PointsOutWhatAPersonHasToJudge(t *testing.T) {
 	t.Parallel()
+	vouched := strings.Replace(settings, "signals: signed", "proof: vouched", 1)
 	for name, row := range map[string]struct{ document, old, replacement, want string }{
-		"another condition": {strict, "> 100", "> 1000", "policy shop: rule big (ask) holds for other calls: when input.amount > 1000; it was input.amount > 100"},
-		"owners":            {settings, "people:\n", "owners: {people: [ana]}\npeople:\n", "tenant acme: other people own the tenant: ana (1 approval); it was anybody but the requester"},
-		"reconcilers":       {settings, "signals: signed", "signals: signed, reconcilers: {people: [ana]}", "tenant acme: other people may settle calls whose outcome is unknown"},
+		"another condition":  {strict, "> 100", "> 1000", "policy shop: rule big (ask) holds for other calls: when input.amount > 1000; it was input.amount > 100"},
+		"a longer wait":      {strict, "expires: 2d", "expires: 5d", "policy shop: rule big lets approvals wait for 5d; it was 2d"},
+		"the agent's wait":   {strict, ", expires: 2d", "", "policy shop: rule big lets approvals wait as long as the agent says; it was 2d"},
+		"a milder end":       {strict, ", on_expiry: fail", "", "policy shop: rule big lets the session go on when nobody decides in time"},
+		"owners":             {settings, "people:\n", "owners: {people: [ana]}\npeople:\n  - {id: bob}\n", "tenant acme: operator tools are approved by ana (1 approval), but not the requester; it was ana, also when ana asks"},
+		"reconcilers":        {settings, "signals: signed", "signals: signed, reconcilers: {people: [ana]}", "tenant acme: other people may settle calls whose outcome is unknown"},
+		"the worker's proof": {vouched, "approvals: {proof: vouched}\n", "", "tenant acme: decisions may need less proof: signals are the worker's setting; before: proof is vouched"},
 	} {
 		var list changes.List
 		list.Put(load(t, strings.Replace(row.document, row.old, row.replacement, 1)), []byte(row.document))
@@ -116,6 +130,34 @@ func TestPut_OverADocumentThatCannotBeRead(t *testing.T) {
 	p := list.Preview("Registers documents")
 	require.Equal(t, "CHECK: policy shop: its current version cannot be read, so nobody can tell what it guards", p.Changes[0])
 	require.Contains(t, strings.Join(p.Changes, "\n"), "-rulez: []")
+}
+
+// A text of several lines, or one with another kind of line break, cannot pass for other lines of the preview.
+func TestPut_ShowsTextsOnOneLine(t *testing.T) {
+	t.Parallel()
+	login := "logins: [{issuer: \"https://login.example.com\", subject: \"x\\nunchanged: tenant acme\"}], "
+	looser, _ := put(t, settings, strings.Replace(settings, "groups: [finance]", login+"groups: [finance]", 1))
+	require.Equal(t, []string{"tenant acme: who signs in as x unchanged: tenant acme at https://login.example.com acts as ana"}, looser)
+	const agent = "---\nname: tidier\ndescription: Tidies.\nmodel: openai/x\n---\nTidy.\n"
+	doc, problems := spec.Load("tidier.md", []byte(agent+"a\u2028unchanged: agent tidier\u2029LOOSER: nothing\n"))
+	require.Empty(t, problems.Errors())
+	var list changes.List
+	list.Put(doc, []byte(agent))
+	shown, err := preview.Clean(list.Preview("Registers documents"))
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(shown.Changes, "\n"), "\n+a\ufffdunchanged: agent tidier\ufffdLOOSER: nothing")
+}
+
+// A tool without its preview, and one that rules no longer find, are pointed out.
+func TestPut_PointsOutWhatPeopleAndRulesNoLongerSee(t *testing.T) {
+	t.Parallel()
+	const tool = "kind: composition\nname: acme.pay\ndescription: Pays.\npermission: write\nlabels: {}\ntags: [money]\npreview: {title: Pays}\nsteps:\n  - {set: {a: 1}}\n"
+	var list changes.List
+	list.Put(load(t, strings.NewReplacer("tags: [money]\n", "", "preview: {title: Pays}\n", "").Replace(tool)), []byte(tool))
+	require.Equal(t, []string{
+		"CHECK: composition acme.pay: rules that look for the tags money no longer find it",
+		"CHECK: composition acme.pay: people no longer see what its calls will change",
+	}, list.Preview("Registers documents").Changes[:2])
 }
 
 // An expression of several lines cannot pass for other lines of the preview.
@@ -137,6 +179,7 @@ func TestPut_PointsOutHigherLimits(t *testing.T) {
 		"a rate":       {apis, "per: 1m", "per: 30s", "rate_limit apis: limit all lets calls begin more often"},
 		"concurrency":  {apis, ", concurrency: 2", "", "rate_limit apis: limit all allows any amount of calls at the same time; it was 2"},
 		"an agent":     {agent, "[file.read]", "[file.read, 'file.*']", "agent tidier: it may use file.*"},
+		"a risk":       {tool, "permission: write", "permission: write\nrisk: safe", "composition acme.pay: its risk is safe; it was moderate"},
 		"a permission": {tool, "permission: write", "permission: draft", "composition acme.pay: it is declared as draft; it was write"},
 		"an approval":  {tool, "approval: always_ask", "approval: auto", "composition acme.pay: it no longer always asks"},
 		"labels":       {tool, "labels: {sends: true}", "labels: {}", "composition acme.pay: it is no longer declared to send data away"},

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -14,12 +15,15 @@ import (
 type comparison struct{ looser, check []string }
 
 func (c *comparison) loosens(format string, args ...any) {
-	c.looser = append(c.looser, fmt.Sprintf(format, args...))
+	c.looser = append(c.looser, oneLine(fmt.Sprintf(format, args...)))
 }
 
 func (c *comparison) checks(format string, args ...any) {
-	c.check = append(c.check, fmt.Sprintf(format, args...))
+	c.check = append(c.check, oneLine(fmt.Sprintf(format, args...)))
 }
+
+// oneLine keeps texts of a document, such as the subject of a login, from beginning a line of their own.
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // documents compares two documents of the same kind and name. One of them is the zero Document if there is none.
 func (c *comparison) documents(before, after spec.Document) {
@@ -107,11 +111,21 @@ func (c *comparison) rule(was, is spec.PolicyRule) {
 	if was.NotRequester && !is.NotRequester {
 		c.loosens("rule %s lets the requester decide", was.Name)
 	}
+	if !is.Proof.AtLeast(was.Proof) {
+		c.loosens("rule %s demands %s of decisions; it was %s", was.Name, cmp.Or(string(is.Proof), "no proof of its own"), was.Proof)
+	}
 	if more := wider(was.Approvers, is.Approvers); more != "" {
 		c.loosens("rule %s lets %s decide", was.Name, more)
 	}
-	if is.Expires > was.Expires && was.Expires > 0 {
-		c.checks("rule %s lets approvals wait for %s; it was %s", was.Name, is.Expires, was.Expires)
+	if was.Expires > 0 && (is.Expires == 0 || is.Expires > was.Expires) {
+		wait := "as long as the agent says"
+		if is.Expires > 0 {
+			wait = "for " + is.Expires.String()
+		}
+		c.checks("rule %s lets approvals wait %s; it was %s", was.Name, wait, was.Expires)
+	}
+	if is.OnExpiry.Strictness() < was.OnExpiry.Strictness() {
+		c.checks("rule %s lets the session go on when nobody decides in time", was.Name)
 	}
 	if len(is.Escalate) > 0 && !reflect.DeepEqual(is.Escalate, was.Escalate) {
 		c.checks("rule %s lets other people decide after some time", was.Name)
@@ -161,8 +175,9 @@ func (c *comparison) contract(was, is jig.Tool) {
 	if slices.Index(permissions, is.Permission) < slices.Index(permissions, was.Permission) {
 		c.loosens("it is declared as %s; it was %s", is.Permission, was.Permission)
 	}
-	if was.Risk == jig.RiskHigh && is.Risk != jig.RiskHigh {
-		c.loosens("its risk is %s; it was high", is.Risk)
+	risks := []jig.Risk{jig.RiskSafe, jig.RiskModerate, jig.RiskHigh}
+	if slices.Index(risks, is.Risk) < slices.Index(risks, was.Risk) {
+		c.loosens("its risk is %s; it was %s", is.Risk, was.Risk)
 	}
 	if was.Approval == jig.ApprovalAlwaysAsk && is.Approval != jig.ApprovalAlwaysAsk {
 		c.loosens("it no longer always asks")
@@ -181,6 +196,12 @@ func (c *comparison) contract(was, is jig.Tool) {
 			c.loosens("it no longer counts as reading %s data", kind)
 		}
 	}
+	if gone := without(was.Tags, is.Tags); len(gone) > 0 {
+		c.checks("rules that look for the tags %s no longer find it", strings.Join(gone, ", "))
+	}
+	if was.Previews && !is.Previews {
+		c.checks("people no longer see what its calls will change")
+	}
 }
 
 func without(list, known []string) []string {
@@ -192,5 +213,5 @@ const maxShown = 300
 
 // expression returns an expression on one line.
 func expression(e spec.Expression) string {
-	return jig.Cut(strings.Join(strings.Fields(string(e)), " "), maxShown)
+	return jig.Cut(oneLine(string(e)), maxShown)
 }

@@ -3,6 +3,7 @@ package changes
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,8 +40,11 @@ func starts(s spec.TenantStarts) (int, string) {
 // tenant compares the settings of a tenant. fresh means that it had none.
 func (c *comparison) tenant(was, is spec.Tenant, fresh bool) {
 	before, had := proof(was.Approvals)
-	if now, has := proof(is.Approvals); now < before {
+	switch now, has := proof(is.Approvals); {
+	case now < before:
 		c.loosens("decisions need less proof: %s; before: %s", has, had)
+	case was.Approvals.Proof == jig.ProofVouched && is.Approvals.Proof == "" && is.Approvals.Signals == "":
+		c.checks("decisions may need less proof: %s; before: %s", has, had)
 	}
 	before, had = starts(was.Starts)
 	if now, has := starts(is.Starts); now < before {
@@ -63,8 +67,11 @@ func (c *comparison) tenant(was, is spec.Tenant, fresh bool) {
 	if fresh {
 		return
 	}
-	if !reflect.DeepEqual(is.Owners, was.Owners) {
-		c.checks("other people own the tenant: %s; it was %s", owners(is.Owners), owners(was.Owners))
+	switch before, after := owners(was), owners(is); {
+	case len(listed(was)) > 1 && len(listed(is)) <= 1:
+		c.loosens("operator tools are approved by %s; it was %s", after, before)
+	case after != before:
+		c.checks("operator tools are approved by %s; it was %s", after, before)
 	}
 	if !reflect.DeepEqual(is.Approvals.Reconcilers, was.Approvals.Reconcilers) {
 		c.checks("other people may settle calls whose outcome is unknown")
@@ -115,8 +122,14 @@ func (c *comparison) people(was, is []spec.TenantPerson) {
 				c.loosens("who signs in as %s at %s acts as %s", l.Subject, l.Issuer, person.ID)
 			}
 		}
+		delete(before, person.ID)
 		if had.Disabled && !person.Disabled {
 			c.loosens("%s is no longer disabled", person.ID)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if before[id].Disabled {
+			c.loosens("%s is no longer listed, and so no longer disabled", id)
 		}
 	}
 }
@@ -157,11 +170,31 @@ func ceiling(g spec.TenantGrants) approval.GrantCeiling {
 	return approval.GrantCeiling{MaxUses: g.MaxUses, MaxAge: time.Duration(g.MaxAge)}.WithDefaults()
 }
 
-func owners(o *spec.TenantOwners) string {
-	if o == nil {
+// listed returns the people who count when operator tools are approved.
+func listed(t spec.Tenant) []string {
+	var ids []string
+	for _, p := range t.Principals() {
+		ids = append(ids, p.ID)
+	}
+	if t.Owners != nil {
+		ids = append(ids, t.Owners.People...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// owners says who approves operator tools.
+func owners(t spec.Tenant) string {
+	people := listed(t)
+	switch {
+	case len(people) == 0:
+		return "anybody"
+	case len(people) == 1:
+		return people[0] + ", also when " + people[0] + " asks"
+	case t.Owners == nil:
 		return "anybody but the requester"
 	}
-	return fmt.Sprintf("%s (%s)", o.Approvers(), plural(max(o.Quorum, 1), "approval"))
+	return fmt.Sprintf("%s (%s), but not the requester", t.Owners.Approvers(), plural(max(t.Owners.Quorum, 1), "approval"))
 }
 
 // budget compares the limits of a budget by their names.
@@ -209,7 +242,7 @@ func (c *comparison) rates(was, is spec.RateLimit) {
 		if raised(limit.Concurrency, now.Concurrency) {
 			c.loosens("limit %s allows %s calls at the same time; it was %d", limit.Name, amount(now.Concurrency), limit.Concurrency)
 		}
-		if now.When != limit.When || now.Key != limit.Key || !slices.Equal(now.Tools, limit.Tools) {
+		if now.When != limit.When || now.Key != limit.Key || now.Sessions != limit.Sessions || !slices.Equal(now.Tools, limit.Tools) {
 			c.checks("limit %s counts other calls", limit.Name)
 		}
 	}
