@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/aymanbagabas/go-udiff"
 )
@@ -21,6 +22,7 @@ func Diff(name, before, after string) string {
 	if before == after {
 		return ""
 	}
+	name = heading(name)
 	if large(before) || large(after) {
 		return name + " changes from " + size(before) + " to " + size(after)
 	}
@@ -35,10 +37,16 @@ func Diff(name, before, after string) string {
 
 // All returns the name as a heading with the whole text below it, each line after a sign: + if the text is added, - if it is removed.
 func All(name, sign, text string) string {
+	name = heading(name)
 	if text == "" {
 		return name + " (empty)"
 	}
 	return name + "\n" + sign + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+sign)
+}
+
+// heading returns a name on one line, so that the rest of it cannot pass for a part of the diff.
+func heading(name string) string {
+	return strings.ReplaceAll(name, "\n", string(unicode.ReplacementChar))
 }
 
 func ended(s string) string {

@@ -126,23 +126,21 @@ func text(s string) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
 }
 
-// plain replaces control characters, except line breaks and tabs, and characters that are invisible or change the direction of writing.
+// plain replaces control characters, except line breaks and tabs, and characters that are invisible or change the direction of writing. The
+// separators of lines and paragraphs are replaced, too: in a diff, what follows them would stand on a line without a sign.
 func plain(s string) string {
-	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\u2028", "\n")
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
-		case r == '\u2029':
-			return '\n'
-		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r),
+		case unicode.IsControl(r), unicode.In(r, unicode.Zl, unicode.Zp), unicode.Is(unicode.Bidi_Control, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r),
 			unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d' && !unicode.Is(unicode.Prepended_Concatenation_Mark, r):
 			return unicode.ReplacementChar
 		case unicode.Is(unicode.Zs, r):
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(s, string(unicode.ReplacementChar)))
+	}, strings.ToValidUTF8(strings.ReplaceAll(s, "\r\n", "\n"), string(unicode.ReplacementChar)))
 }
 
 // defuse escapes images and HTML in Markdown, for programs that render it.

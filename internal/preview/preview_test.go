@@ -35,7 +35,7 @@ func TestClean_RemovesWhatPeopleCannotSee(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, "Pays\ufffd[2J ana\ufffdevil \ufffdnow\ufffd", got.Title)
-	require.Equal(t, []string{"a\ufffdb\nc    d\ne\ufffdf", "\ufffdx\ufffd"}, got.Changes)
+	require.Equal(t, []string{"a\ufffdb\nc    d\ufffde\ufffdf", "\ufffdx\ufffd"}, got.Changes)
 	require.Equal(t, "!\\[pixel](https://evil.example/x.png) \\<img src=x> !\\[a][b]\n\n[b]: https://evil.example", got.Markdown)
 }
 
@@ -128,4 +128,6 @@ func TestDiff(t *testing.T) {
 	require.Less(t, len(preview.Diff("a", large, "")), 300)
 	require.Equal(t, "a\n+x\n+y", preview.All("a", "+", "x\ny\n"))
 	require.Equal(t, "a (empty)", preview.All("a", "+", ""))
+	require.Equal(t, "a\ufffd-x\n+y", preview.All("a\n-x", "+", "y"), "a name is one line")
+	require.Equal(t, "a\ufffd-x\n@@ -0,0 +1 @@\n+y", preview.Diff("a\n-x", "", "y"))
 }

@@ -40,6 +40,9 @@ func (f family) previewWrite(_ context.Context, inv jig.Invocation, in writeInpu
 	if err != nil {
 		return jig.Preview{}, dir.Explain(name, err)
 	}
+	if target.name != name { // a symbolic link
+		name += " → " + target.name
+	}
 	if !target.exists {
 		return jig.Preview{
 			Title:   fmt.Sprintf("Creates %s (%s)", name, bytesText(len(in.Content))),

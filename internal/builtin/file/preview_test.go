@@ -24,7 +24,7 @@ func TestWritePreview(t *testing.T) {
 	for path, want := range map[string]jig.Preview{
 		"new":  {Title: "Creates new (4 bytes)", Changes: []string{"new\n+two\n+"}, Precondition: "a path without a file"},
 		"old":  {Title: "Replaces old (4 bytes)", Changes: []string{"old\n@@ -1,2 +1 @@\n-one\n two"}},
-		"link": {Title: "Replaces link (4 bytes)", Changes: []string{"link\n@@ -1,2 +1 @@\n-one\n two"}},
+		"link": {Title: "Replaces link → old (4 bytes)", Changes: []string{"link → old\n@@ -1,2 +1 @@\n-one\n two"}},
 	} {
 		got := kit.Preview("file.write", object{"path": path, "content": "two\n"})
 		require.Equal(t, want.Title, got.Title)
