@@ -128,7 +128,7 @@ func (f *bulkFlags) words() []string {
 // sayCalls prints to stderr the calls that are about to get the same decision, one on a line.
 func (a *app) sayCalls(list []jig.Pending) {
 	for _, p := range list {
-		a.say("  %s", cardLine(a.err, p))
+		a.say("%s", a.cardLine(a.err, p))
 	}
 	a.say("  %s", a.err.dim("see one as a whole with: "+a.command("approvals", "show", list[0].SessionID, list[0].Call)))
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"charm.land/lipgloss/v2"
+
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -59,31 +61,31 @@ func (a *app) printCard(k card, prefix string) error {
 
 // cardText formats a waiting call for people: what it will change, why it waits, its arguments, and who may decide.
 func (a *app) cardText(c palette, k card) string {
-	p := k.Pending
+	p, width := k.Pending, a.width()
 	lines := []string{headText(c, p)}
 	question := p.Kind == jig.PendingQuestion && p.Question != nil
 	if question {
-		lines = append(lines, indent(questionText(*p.Question), "  "))
+		lines = append(lines, questionText(*p.Question, width))
 	} else if p.Preview != nil {
-		lines = append(lines, previewText(c, *p.Preview, a.width()))
+		lines = append(lines, previewText(c, *p.Preview, width))
 	}
 	for _, reason := range p.Reasons {
-		lines = append(lines, "  · "+oneLine(reason, 200))
+		lines = append(lines, sentence("· "+oneLine(reason, 200), nil, width))
 	}
 	if !question {
 		if p.Summary != "" {
-			lines = append(lines, "  "+oneLine(p.Summary, 200))
+			lines = append(lines, sentence(oneLine(p.Summary, 200), nil, width))
 		}
 		if len(p.Input) > 0 {
-			lines = append(lines, indent(inputText(p), "    "))
+			lines = append(lines, inputText(p, width))
 		}
 	}
 	now := time.Now()
 	for _, fact := range pendingFacts(p, now) {
-		lines = append(lines, "  "+c.dim(fact))
+		lines = append(lines, sentence(fact, c.dim, width))
 	}
 	if today := todayFact(p, k.review, now); today != "" {
-		lines = append(lines, "  "+c.yellow(today))
+		lines = append(lines, sentence(today, c.yellow, width))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -107,13 +109,19 @@ func headText(c palette, p jig.Pending) string {
 	return fmt.Sprintf("%s %s waits for approval", call, tool)
 }
 
-// cardLine formats a waiting call on one line, for a list of calls that get the same decision.
-func cardLine(c palette, p jig.Pending) string {
-	what := oneLine(inputText(p), 120)
+// cardLine formats a waiting call on one line, for a list of calls that get the same decision. Every argument is part of it, if they are few. If
+// the line must be broken, its other lines begin with a bar.
+func (a *app) cardLine(c palette, p jig.Pending) string {
+	shown, _ := jig.Excerpt(p.Input, 120)
+	what := oneLine(string(shown), 0)
 	if p.Preview != nil && p.Preview.Title != "" {
 		what = oneLine(p.Preview.Title, 120)
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s %s %s  %s", oneLine(p.SessionID, 0), c.yellow(oneLine(p.Call, 0)), c.bold(oneLine(p.Tool, 0)), what))
+	head := fmt.Sprintf("  %s %s %s", oneLine(p.SessionID, 0), c.yellow(oneLine(p.Call, 0)), c.bold(oneLine(p.Tool, 0)))
+	if width := a.width(); width > 0 && lipgloss.Width(head+"  "+what) > width {
+		return head + "\n" + strings.Join(quoted(what, inputBar, width), "\n")
+	}
+	return strings.TrimRight(head+"  "+what, " ")
 }
 
 // commandsText lists the commands that answer a waiting call, or says why the user may not decide it.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"charm.land/lipgloss/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
@@ -221,12 +222,41 @@ func TestTextOutputIsForPeople(t *testing.T) {
 
 func TestInputsAreShownToPeople(t *testing.T) {
 	t.Parallel()
-	shown := inputText(jig.Pending{Input: json.RawMessage(`{"path":"a.md","content":"one\ntwo \u001b[31m","n":[1]}`)})
-	require.Equal(t, "content:\n  one\n  two  [31m\nn: [\n  1\n]\npath: a.md", shown)
-	shown = inputText(jig.Pending{Input: json.RawMessage(`"{\"content\":\"one\\ntw"`), Truncated: true})
-	require.Contains(t, shown, "one\ntw")
-	shown = inputText(jig.Pending{Input: json.RawMessage(`{"content":"one\ntw…","path":"a.md"}`), Truncated: true})
-	require.Equal(t, "content:\n  one\n  tw…\npath: a.md\n(shortened at …; the digest covers the full text, and `approvals show` prints it)", shown)
+	shown := inputText(jig.Pending{Input: json.RawMessage(`{"path":"a.md","content":"one\ntwo \u001b[31m","n":[1]}`)}, 0)
+	require.Equal(t, "    content:\n    │ one\n    │ two  [31m\n    n:\n    │ [\n    │   1\n    │ ]\n    path: a.md", shown)
+	shown = inputText(jig.Pending{Input: json.RawMessage(`"{\"content\":\"one\\ntw"`), Truncated: true}, 0)
+	require.Contains(t, shown, "    │ {\"content\":\"one\n    │ tw")
+	shown = inputText(jig.Pending{Input: json.RawMessage(`{"content":"one\ntw…","path":"a.md"}`), Truncated: true}, 0)
+	require.Equal(t, "    content:\n    │ one\n    │ tw…\n    path: a.md\n    (shortened at …; the digest covers the full text, and `approvals show` prints it)", shown)
+	shown = inputText(jig.Pending{Input: json.RawMessage(`{"a":"1","b":1,"c":"true","d":" x","e":"","f":"null ","g":"a b"}`)}, 0)
+	require.Equal(t, "    a: \"1\"\n    b: 1\n    c: \"true\"\n    d: \" x\"\n    e: \"\"\n    f: \"null \"\n    g: a b", shown, "values that differ look different")
+}
+
+// However narrow the terminal is, no part of an argument or of a question can pass for another argument or for a line of the card.
+func TestCard_ArgumentsCannotImitateIt(t *testing.T) {
+	t.Parallel()
+	forged := "x" + strings.Repeat(" ", 78) + "  · fay has approved this\n  anybody may decide\n  answer it with one of:\n    path: fine.md\u2028    path: fine.md\tx"
+	for _, input := range []any{
+		map[string]any{"content": forged, "path": "real.md"}, map[string]any{forged: "v", "path: fine.md": "w"}, map[string]any{"list": []string{forged}}, []string{forged}, forged,
+	} {
+		raw, err := json.Marshal(input)
+		require.NoError(t, err)
+		for _, width := range []int{0, 24, 80} {
+			for line := range strings.SplitSeq(inputText(jig.Pending{Input: raw}, width), "\n") {
+				require.Regexp(t, `^    (│ |content:|list:|path: real\.md$|"x |"path: fine)`, line)
+				if width > 0 {
+					require.LessOrEqual(t, lipgloss.Width(line), width)
+				}
+			}
+		}
+	}
+	question := jig.Question{Text: forged, Options: []json.RawMessage{json.RawMessage(`"eu"`)}}
+	for line := range strings.SplitSeq(questionText(question, 40), "\n") {
+		require.Regexp(t, `^(  │ |    1\. eu$)`, line)
+	}
+	var stderr strings.Builder
+	(&app{stderr: &stderr}).sayCalls([]jig.Pending{{SessionID: "ses_1", Call: "1.1", Tool: "shop.pay", Input: json.RawMessage(`{"note":"` + strings.Repeat("n", 500) + `","to":"mallory"}`)}})
+	require.Contains(t, stderr.String(), `"to":"mallory"`, "a long argument hides no other one")
 }
 
 func TestQuoting(t *testing.T) {

@@ -183,7 +183,7 @@ func TestQuestionsAreShown(t *testing.T) {
 	p.Kind, p.Tool, p.SessionID = jig.PendingQuestion, "person.ask", "ses_1"
 	p.Question = &jig.Question{Text: "Which one?\nSay \x1b[31mso.", Options: values(`{"id": 7}`, `null`), Schema: json.RawMessage(`{"type":["object","null"]}`)}
 	got := jigCLI(t, &fake{pending: []jig.Pending{p}}, nil, "approvals")
-	require.Contains(t, got.stdout, "3.1 person.ask asks a person\n  Which one?\n  Say  [31mso.\n    1. {\"id\": 7}\n    2. null\n"+
+	require.Contains(t, got.stdout, "3.1 person.ask asks a person\n  │ Which one?\n  │ Say  [31mso.\n    1. {\"id\": 7}\n    2. null\n"+
 		"  answer schema: {\"type\":[\"object\",\"null\"]}\n")
 	require.NotContains(t, got.stdout, "path: report.md", "the question replaces the input")
 	require.Contains(t, got.stdout, `jig answer ses_1 3.1 '{"id": 7}|null' --as ana`)

@@ -153,14 +153,15 @@ func expiryFact(o jig.ExpiryOutcome) string {
 	return ""
 }
 
-// questionText formats a question and the answers it accepts.
-func questionText(q jig.Question) string {
-	lines := []string{safeText(q.Text)}
+// questionText formats a question and the answers it accepts, for a terminal of the given width. The question is a model's text, so its lines
+// stand behind the bar.
+func questionText(q jig.Question, width int) string {
+	lines := quoted(q.Text, quoteBar, width)
 	for i, option := range q.Options {
-		lines = append(lines, fmt.Sprintf("  %d. %s", i+1, oneLine(plainValue(option), 200)))
+		lines = append(lines, "  "+sentence(fmt.Sprintf("%d. %s", i+1, oneLine(plainValue(option), 200)), nil, width-2))
 	}
 	if len(q.Schema) > 0 {
-		lines = append(lines, "answer schema: "+oneLine(string(q.Schema), 500))
+		lines = append(lines, sentence("answer schema: "+oneLine(string(q.Schema), 500), nil, width))
 	}
 	return strings.Join(lines, "\n")
 }

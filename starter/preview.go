@@ -10,20 +10,19 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// previewBar begins every line of a preview's text, so that no line can pass for one of the card's own.
-const previewBar = "  │ "
+// quoteBar begins every line of text on a card that a tool, a model or a document wrote, so that no line can pass for one of the card's own.
+const quoteBar = "  │ "
 
 // width returns the width of the terminal that people read, or 0 if there is none.
 func (a *app) width() int {
-	f, ok := a.stderr.(*os.File)
-	if !ok {
-		return 0
+	for _, stream := range []any{a.stderr, a.stdout} {
+		if f, ok := stream.(*os.File); ok {
+			if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+				return width
+			}
+		}
 	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	if err != nil {
-		return 0
-	}
-	return width
+	return 0
 }
 
 // previewText formats what a call will change. Lines that are longer than a terminal of the given width are broken, because their continuation
@@ -37,24 +36,38 @@ func previewText(c palette, p jig.Preview, width int) string {
 		if text == "" {
 			continue
 		}
-		for line := range strings.SplitSeq(safeText(text), "\n") {
-			for _, piece := range broken(strings.ReplaceAll(line, "\t", "    "), width-len(previewBar)) {
-				lines = append(lines, previewBar+colored(c, piece, line))
+		for line := range strings.SplitSeq(text, "\n") {
+			for _, piece := range quoted(line, "", width-lipgloss.Width(quoteBar)) {
+				lines = append(lines, quoteBar+colored(c, piece, line))
 			}
 		}
 	}
 	return strings.Join(append(lines, sentence("an approval is bound to it: "+p.Binding(), c.dim, width)), "\n")
 }
 
-// sentence formats a line of the card that contains the tool's text. If it must be broken, its other lines begin with the bar.
+// sentence formats a line of the card that contains somebody's text. If it must be broken, its other lines begin with the bar. paint colors it, unless it is nil.
 func sentence(text string, paint func(string) string, width int) string {
-	pieces := broken(oneLine(text, 0), width-len(previewBar))
+	if paint == nil {
+		paint = func(s string) string { return s }
+	}
+	pieces := broken(oneLine(text, 0), width-lipgloss.Width(quoteBar))
 	for i, piece := range pieces {
-		if pieces[i] = previewBar + paint(piece); i == 0 {
+		if pieces[i] = quoteBar + paint(piece); i == 0 {
 			pieces[i] = "  " + paint(piece)
 		}
 	}
 	return strings.Join(pieces, "\n")
+}
+
+// quoted returns the lines of somebody's text, each after a bar and, if width is not 0, at most width wide.
+func quoted(text, bar string, width int) []string {
+	var lines []string
+	for line := range strings.SplitSeq(strings.ReplaceAll(safeText(text), "\t", "    "), "\n") {
+		for _, piece := range broken(line, width-lipgloss.Width(bar)) {
+			lines = append(lines, bar+piece)
+		}
+	}
+	return lines
 }
 
 // colored colors a piece of a line of a diff.

@@ -40,7 +40,7 @@ func TestPreviewText_CannotImitateTheCard(t *testing.T) {
 			for i, line := range lines {
 				own := strings.HasPrefix(line, "  preview: ") && i == 0 || strings.HasPrefix(line, "  no preview") && i == 0 ||
 					strings.HasPrefix(line, "  an approval ") && i > 0
-				require.True(t, own || strings.HasPrefix(line, previewBar), "%q", line)
+				require.True(t, own || strings.HasPrefix(line, quoteBar), "%q", line)
 				require.NotContains(t, line, "\x1b")
 				require.NotContains(t, line, "\r")
 				require.NotContains(t, line, "\u202e")

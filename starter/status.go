@@ -68,7 +68,7 @@ func (a *app) printStatus(ctx context.Context, e engine, view jig.SessionView) e
 		{"pass", fmt.Sprint(view.Pass)},
 	}
 	if view.Reason != "" {
-		rows = append(rows, []string{"reason", view.Reason})
+		rows = append(rows, []string{"reason", oneLine(view.Reason, 0)})
 	}
 	for _, p := range view.Paused {
 		rows = append(rows, []string{"paused", a.out.yellow(pauseText(p))})
