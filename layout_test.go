@@ -43,12 +43,13 @@ func arrows() map[string][]string {
 		"internal/pattern":   {},
 		"internal/suggest":   {},
 		"internal/toolname":  {},
+		"internal/visible":   {},
 		"internal/jsonpath":  {"internal/clip", "internal/jsontext", "internal/pattern"},
 		"internal/seal":      {".", "internal/canonical"},
 		"internal/setting":   {"."},
 		"internal/expr":      {".", "internal/cache", "internal/jsontext", "internal/pattern", "internal/suggest"},
 		"internal/schema":    {".", "internal/pattern", "internal/suggest"},
-		"internal/preview":   {".", "internal/clip"},
+		"internal/preview":   {".", "internal/clip", "internal/visible"},
 		"internal/stored":    {".", "internal/clip"},
 		"internal/workdir":   {".", "internal/suggest"},
 
@@ -150,14 +151,14 @@ func arrows() map[string][]string {
 			"internal/ratelimit", "internal/schema", "internal/suggest", "internal/telemetry", "internal/tenancy", "internal/toolname",
 		},
 		// Of the domains, workflows needs only approval, for the text about missing approvals and for the times at which approvals are due.
-		"workflows": {".", "activities", "internal/approval", "internal/protocol"},
+		"workflows": {".", "activities", "internal/approval", "internal/protocol", "internal/visible"},
 
 		// The client stays light for the programs that use it.
 		"client": {".", "internal/audit", "internal/cache", "internal/duration", "internal/protocol"},
 		"starter": {
 			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
 			"internal/identity", "internal/identity/history", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/suggest", "internal/tenancy",
-			"internal/scaffold", "internal/toolname", "spec",
+			"internal/scaffold", "internal/toolname", "internal/visible", "spec",
 		},
 		// New projects. The project itself is a program like those of users.
 		"internal/scaffold":         {},

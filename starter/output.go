@@ -15,6 +15,7 @@ import (
 
 	"github.com/jig-run/jig/internal/clip"
 	"github.com/jig-run/jig/internal/jsontext"
+	"github.com/jig-run/jig/internal/visible"
 )
 
 // print writes a line of data to stdout.
@@ -65,42 +66,33 @@ func (p palette) bold(s string) string {
 // oneLine puts a text on one line without control characters, so that tool output cannot move the cursor. It cuts the text after limit
 // characters; 0 means no limit.
 func oneLine(s string, limit int) string {
-	s = strings.Join(strings.Fields(strings.Map(printable, s)), " ")
+	s = strings.Join(strings.Fields(visible.Map(s, printable)), " ")
 	if limit > 0 {
 		return clip.Runes(s, limit)
 	}
 	return s
 }
 
-// printable replaces control characters with spaces. It replaces invisible characters, and those that change the direction of writing, with
-// U+FFFD: people must read a text in its real order, and two different texts must not look the same.
-func printable(r rune) rune {
+// printable replaces control characters with spaces. It replaces hidden characters with U+FFFD: people must read a text in its real order, and
+// two different texts must not look the same.
+func printable(r rune, hidden bool) rune {
 	switch {
 	case r < ' ' || r >= 0x7f && r < 0xa0:
 		return ' '
-	case unicode.Is(unicode.Bidi_Control, r), unseen(r):
+	case hidden:
 		return unicode.ReplacementChar
 	}
 	return r
 }
 
-// unseen reports whether a character leaves no mark on the screen. The two joiners and the variation selectors do not count, because
-// letters and emoji are built with them.
-func unseen(r rune) bool {
-	const nonJoiner, joiner = '\u200c', '\u200d'
-	return r != nonJoiner && r != joiner &&
-		(unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) ||
-			unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r))
-}
-
 // safeText removes control characters except line breaks and tabs; see printable.
 func safeText(s string) string {
-	return strings.Map(func(r rune) rune {
+	return visible.Map(s, func(r rune, hidden bool) rune {
 		if r == '\n' || r == '\t' {
 			return r
 		}
-		return printable(r)
-	}, s)
+		return printable(r, hidden)
+	})
 }
 
 // shortDuration formats a duration with about three digits.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/visible"
 )
 
 // maxPreview limits the changes and the Markdown of a preview in the current details, in bytes.
@@ -38,12 +39,12 @@ func describePreview(b *strings.Builder, p *jig.Preview) {
 
 // codeBlock formats text as a code block that no line of the text can close.
 func codeBlock(text string) string {
-	text = strings.Map(func(r rune) rune {
+	text = visible.Map(text, func(r rune, hidden bool) rune {
 		if r == '\n' {
 			return r
 		}
-		return withoutControls(r)
-	}, text)
+		return withoutControls(r, hidden)
+	})
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"

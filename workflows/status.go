@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/visible"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -304,7 +306,7 @@ func describeTerms(b *strings.Builder, ask jig.Pending) {
 // HTML or headings in a code span, and readers cannot mistake it for the engine's own text. The caller must write other text before
 // it on the same line, because a line that begins with three backticks could open a code block.
 func verbatim(text string) string {
-	text = strings.Join(strings.Fields(strings.Map(withoutControls, text)), " ")
+	text = strings.Join(strings.Fields(visible.Map(text, withoutControls)), " ")
 	if text == "" {
 		return "(nothing)"
 	}
@@ -322,9 +324,12 @@ func verbatim(text string) string {
 	return fence + text + fence
 }
 
-// withoutControls drops control characters and characters that change the direction of the text.
-func withoutControls(c rune) rune {
-	if unicode.IsControl(c) && !unicode.IsSpace(c) || unicode.Is(unicode.Bidi_Control, c) {
+// withoutControls drops control characters, and replaces characters that are invisible or change the direction of the text with U+FFFD.
+func withoutControls(c rune, hidden bool) rune {
+	switch {
+	case hidden:
+		return unicode.ReplacementChar
+	case unicode.IsControl(c) && !unicode.IsSpace(c):
 		return -1
 	}
 	return c
@@ -349,17 +354,23 @@ func awaited(kind jig.PendingKind) string {
 	return "approval"
 }
 
-// pretty formats JSON for a code block. No line of JSON begins with a backtick, so the input cannot close the block.
+// pretty formats JSON for a code block, with escapes for characters that people cannot see. No line of JSON begins with a backtick, so the input
+// cannot close the block.
 func pretty(input json.RawMessage) string {
 	var v any
-	if json.Unmarshal(input, &v) != nil {
+	d := json.NewDecoder(bytes.NewReader(input))
+	d.UseNumber()
+	if d.Decode(&v) != nil {
 		v = string(input)
 	}
-	b, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // nothing in a code block is HTML
+	e.SetIndent("", "  ")
+	if e.Encode(v) != nil {
 		return "{}"
 	}
-	return string(b)
+	return visible.JSON(strings.TrimSuffix(b.String(), "\n"))
 }
 
 // answerCommands returns commands of the stock Temporal CLI that answer a waiting call, ready to paste into a shell. They contain text
@@ -368,7 +379,7 @@ func pretty(input json.RawMessage) string {
 func answerCommands(sessionID, flags string, p jig.Pending) []string {
 	signal := func(name, input string) string {
 		return fmt.Sprintf("temporal workflow signal%s \\\n  --workflow-id %s --name %s \\\n  --input '%s'",
-			flags, sessionID, name, strings.ReplaceAll(input, "'", `\u0027`))
+			flags, sessionID, name, strings.ReplaceAll(visible.JSON(input), "'", `\u0027`))
 	}
 	if p.Kind == jig.PendingQuestion {
 		value := `"…"`

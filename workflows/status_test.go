@@ -86,6 +86,26 @@ func TestDetails_ShowModelTextVerbatim(t *testing.T) {
 	require.NotContains(t, workflows.Described("ses_1", jig.Pending{Call: "1.1", Input: json.RawMessage("not JSON\n```\n[a](b)")}), "\n```\n[a]")
 }
 
+// Two inputs that differ look different, and none is read in another order than it runs.
+func TestDetails_ShowEveryCharacterOfTheInput(t *testing.T) {
+	t.Parallel()
+	described := func(input string) string {
+		return workflows.Described("ses_1", jig.Pending{Kind: jig.PendingApproval, Call: "3.2", Tool: "file.write", Input: json.RawMessage(input), Summary: input})
+	}
+	text := described("{\"path\":\"a\u202egnp.md\",\"to\":\"ana\u200b\u200d\",\"n\":12345678901234567890,\"text\":\"\\u003cb\\u003e & 👩\u200d💻\"}")
+	require.Contains(t, text, "\"path\": \"a\\u202egnp.md\"")
+	require.Contains(t, text, "\"to\": \"ana\\u200b\\u200d\"")
+	require.Contains(t, text, "\"n\": 12345678901234567890")
+	require.Contains(t, text, "\"text\": \"<b> & 👩\u200d💻\"")
+	require.Contains(t, text, "ana\ufffd\ufffd", "the summary, too")
+	require.NotContains(t, text, "\u202e")
+	require.NotContains(t, text, "\u200b")
+	commands := workflows.AnswerCommands("ses_1", jig.Pending{
+		Kind: jig.PendingQuestion, Call: "3.2", Question: &jig.Question{Options: []json.RawMessage{json.RawMessage("\"a\u202eb\"")}},
+	})
+	require.Contains(t, commands[0], `"value":"a\u202eb"`)
+}
+
 // requireVerbatim checks that hostile texts are in code alone.
 func requireVerbatim(t *testing.T, text string) {
 	t.Helper()

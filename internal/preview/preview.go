@@ -11,6 +11,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/clip"
+	"github.com/jig-run/jig/internal/visible"
 )
 
 // The bounds of a preview, in bytes or entries. A longer text is cut and its size and hash are added, so that an approval is bound to the
@@ -129,18 +130,18 @@ func text(s string) string {
 // plain replaces control characters, except line breaks and tabs, and characters that are invisible or change the direction of writing. The
 // separators of lines and paragraphs are replaced, too: in a diff, what follows them would stand on a line without a sign.
 func plain(s string) string {
-	return strings.Map(func(r rune) rune {
+	s = strings.ToValidUTF8(strings.ReplaceAll(s, "\r\n", "\n"), string(unicode.ReplacementChar))
+	return visible.Map(s, func(r rune, hidden bool) rune {
 		switch {
 		case r == '\n' || r == '\t':
 			return r
-		case unicode.IsControl(r), unicode.In(r, unicode.Zl, unicode.Zp), unicode.Is(unicode.Bidi_Control, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r),
-			unicode.Is(unicode.Cf, r) && r != '\u200c' && r != '\u200d' && !unicode.Is(unicode.Prepended_Concatenation_Mark, r):
+		case hidden || unicode.IsControl(r):
 			return unicode.ReplacementChar
 		case unicode.Is(unicode.Zs, r):
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(strings.ReplaceAll(s, "\r\n", "\n"), string(unicode.ReplacementChar)))
+	})
 }
 
 // defuse escapes images and HTML in Markdown, for programs that render it.
