@@ -49,6 +49,11 @@ func heading(name string) string {
 	return strings.ReplaceAll(name, "\n", string(unicode.ReplacementChar))
 }
 
+// Code returns an expression on one line. It shows where its lines end, because that is where a comment ends.
+func Code(expression string) string {
+	return strings.ReplaceAll(strings.TrimSpace(expression), "\n", " ⏎ ")
+}
+
 func ended(s string) string {
 	if s == "" || strings.HasSuffix(s, "\n") {
 		return s

@@ -164,7 +164,7 @@ func TestPut_PointsOutWhatPeopleAndRulesNoLongerSee(t *testing.T) {
 func TestPut_ShowsExpressionsOnOneLine(t *testing.T) {
 	t.Parallel()
 	looser, _ := put(t, strict, strings.Replace(strict, "rules:\n", "rules:\n  - name: free\n    verdict: run\n    when: |\n      true\n\n      // unchanged: policy shop\n      || false\n", 1))
-	require.Equal(t, []string{"policy shop: new rule free lets calls run when true // unchanged: policy shop || false"}, looser)
+	require.Equal(t, []string{"policy shop: new rule free lets calls run when true ⏎ ⏎ // unchanged: policy shop ⏎ || false"}, looser)
 }
 
 func TestPut_PointsOutHigherLimits(t *testing.T) {

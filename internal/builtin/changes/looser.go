@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -213,5 +214,5 @@ const maxShown = 300
 
 // expression returns an expression on one line.
 func expression(e spec.Expression) string {
-	return jig.Cut(oneLine(string(e)), maxShown)
+	return jig.Cut(oneLine(preview.Code(string(e))), maxShown)
 }

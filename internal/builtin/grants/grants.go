@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/preview"
 	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/tools"
 )
@@ -73,7 +74,7 @@ func (o Options) preview(ctx context.Context, inv jig.Invocation, in jig.GrantRe
 	return jig.Preview{
 		Title: fmt.Sprintf("Lets up to %d calls of %s run without asking", g.MaxUses, g.Tool),
 		Changes: []string{
-			"when: " + g.When, agent, "for " + g.ExpiresAt.Sub(now).String() + " after it is given",
+			"when: " + preview.Code(g.When), agent, "for " + g.ExpiresAt.Sub(now).String() + " after it is given",
 			"given by the people who approve this call",
 		},
 	}, nil

@@ -1,6 +1,7 @@
 package grants_test
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func (d *desk) kit(t *testing.T) *tooltest.Kit {
 	t.Helper()
 	return tooltest.New(t, grants.Tools(grants.Options{
 		New: func(_ context.Context, _ string, request jig.GrantRequest, now time.Time) (jig.Grant, error) {
-			return jig.Grant{Tool: request.Tool, When: "true", MaxUses: 10, ExpiresAt: now.Add(time.Hour)}, d.newErr
+			return jig.Grant{Tool: request.Tool, When: cmp.Or(request.When, "true"), MaxUses: 10, ExpiresAt: now.Add(time.Hour)}, d.newErr
 		},
 		Approved: func(context.Context, string, string, string) ([]string, jig.Proof, error) {
 			return []string{"ben"}, jig.ProofKey, d.approvedErr
@@ -82,6 +83,8 @@ func TestCreate_PreviewShowsWhichCallsRun(t *testing.T) {
 	require.Equal(t, "Lets up to 10 calls of file.write run without asking", p.Title, "%+v", p)
 	require.Equal(t, []string{"when: true", "calls of any agent", "for 1h0m0s after it is given", "given by the people who approve this call"}, p.Changes)
 	require.Equal(t, p, kit.Preview(grants.CreateTool, jig.GrantRequest{Tool: "file.write"}))
+	p = kit.Preview(grants.CreateTool, jig.GrantRequest{Tool: "file.write", When: "input.size < 10 //\n|| true"})
+	require.Equal(t, "when: input.size < 10 // ⏎ || true", p.Changes[0], "the comment ends where the line does")
 	require.Empty(t, d.stored)
 	require.Contains(t, kit.Preview(grants.CreateTool, jig.GrantRequest{}).Missing, "no tool is named")
 }
