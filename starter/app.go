@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/remote"
 	"github.com/jig-run/jig/internal/remote/signin"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // app is one run of the command line: its streams, its settings, and its access to the engine.
@@ -91,10 +93,29 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if message, like, found := strings.Cut(mistake.Message, "\n\nDid you mean this?\n"); found { // the form in which cobra suggests commands
 		mistake.Message, mistake.Hint = message, "did you mean "+strings.Join(strings.Fields(like), " or ")+"?"
 	}
+	if flag, found := strings.CutPrefix(mistake.Message, "unknown flag: --"); found {
+		mistake.Hint = likeFlag(cmd, flag)
+	}
 	if mistake.Hint == "" {
 		mistake.Hint = fmt.Sprintf("see `%s --help`", strings.Replace(cmd.CommandPath(), root.Name(), a.program, 1))
 	}
 	return a.exit(ctx, usage(mistake))
+}
+
+// flagLine matches the beginning of a line that describes a flag.
+var flagLine = regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)`)
+
+// likeFlag returns a hint that names the flags of a command which resemble a misspelled one; "" if there are none.
+func likeFlag(cmd *cobra.Command, name string) string {
+	var known []string
+	for _, line := range flagLine.FindAllStringSubmatch(cmd.Flags().FlagUsages(), -1) {
+		known = append(known, line[1])
+	}
+	like := suggest.Names(name, known, 3)
+	if len(like) == 0 {
+		return ""
+	}
+	return "did you mean --" + strings.Join(like, " or --") + "?"
 }
 
 // asksForJSON reports whether a command line has --output json. The last --output counts.

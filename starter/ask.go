@@ -84,6 +84,9 @@ func (a *app) askOnTerminal(ctx context.Context, about prompt) (reply, error) {
 
 // runForm shows a form on the terminal. It returns errAborted if the person presses Ctrl-C.
 func (a *app) runForm(ctx context.Context, form *huh.Form) error {
+	if !a.err.on {
+		form = form.WithTheme(huh.ThemeFunc(huh.ThemeBase))
+	}
 	err := form.WithInput(a.stdin).WithOutput(a.stderr).WithAccessible(a.env["ACCESSIBLE"] != "" || a.env["TERM"] == "dumb").RunWithContext(ctx)
 	switch {
 	case errors.Is(err, huh.ErrUserAborted), ctx.Err() != nil:

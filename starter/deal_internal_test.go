@@ -137,6 +137,7 @@ func TestPrompt_All(t *testing.T) {
 		got := jigCLI(t, e, func(a *app) { terminal(words)(a); change(a) }, "run", "review", "--follow")
 		require.Equal(t, 2, (*asked)[0].alike)
 		require.Equal(t, decided, e.decided, got.stderr)
+		require.NotContains(t, got.stderr, "\x1b", "a terminal without colors")
 		require.Contains(t, got.stderr, "  ses_1 3.1 file.write  {\"path\":\"report.md\"}\n  ses_1 3.2 file.write  {\"path\":\"b.md\"}\n")
 		if decided != nil {
 			require.Contains(t, got.stderr, "ses_1 approved 3.2 file.write\n")

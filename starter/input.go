@@ -3,8 +3,10 @@ package starter
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 )
@@ -80,6 +82,10 @@ func (a *app) readFile(name string) ([]byte, error) {
 	}
 	content, err := io.ReadAll(io.LimitReader(r, maxInputBytes+1))
 	if err != nil {
+		var named *fs.PathError
+		if errors.As(err, &named) { // the error names the file
+			return nil, named
+		}
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if len(content) > maxInputBytes {
