@@ -160,11 +160,10 @@ func (a *Activities) decideWith(
 		return nil, nil // nil means that no approval is needed
 	}
 	pending := a.pending(cover.session, tool, *call, ruling)
-	if ruling.Person {
-		return &pending, nil
-	}
-	if err := cover.apply(ctx, tool, call, &pending); err != nil {
-		return nil, err
+	if !ruling.Person { // otherwise no standing approval answers
+		if err := cover.apply(ctx, tool, call, &pending); err != nil {
+			return nil, err
+		}
 	}
 	if pending.Grant != "" || !tool.Previews {
 		return &pending, nil

@@ -190,6 +190,25 @@ func TestPreview_IsNotNeededUnderAGrant(t *testing.T) {
 	require.Equal(t, []string{"5 → 7", "7 → 8"}, r.effects)
 }
 
+// A call that only people can approve, here because a rule cannot be evaluated, has a preview like any other, and no grant covers it.
+func TestPreview_OfACallThatOnlyPeopleApprove(t *testing.T) {
+	t.Parallel()
+	o, r := amended(t, true)
+	c := o.amends(t, 7)
+	o.approvesAllLike(t, c.ID)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+	o.govern(t, "  - {name: odd, when: '1000 / (input.amount - 8) > 0', verdict: ask}\n")
+	next := o.asks(t, 2, amendTool, `{"order":"a","amount":8}`)
+	require.Equal(t, jig.CallReserved, next.Status, "nobody is asked before there is a preview")
+	require.Equal(t, jig.CallWaiting, o.runs(t, next.ID))
+	require.Equal(t, []string{"7 → 8"}, o.pending(t, next.ID).Preview.Changes)
+	o.approves(t, next.ID)
+	r.set(9)
+	require.Equal(t, jig.CallWaiting, o.runs(t, next.ID), "the record has changed since")
+	require.Equal(t, []string{"9 → 8"}, o.pending(t, next.ID).Preview.Changes)
+	o.carriesOut(t, next.ID, r, "5 → 7", "9 → 8")
+}
+
 // A call whose preview has changed would ask again, but a grant that somebody gave in the meantime covers it.
 func TestPreview_GivesWayToAGrant(t *testing.T) {
 	t.Parallel()
