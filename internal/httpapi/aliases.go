@@ -54,7 +54,7 @@ func (a *API) describeAliases() {
 		_, pattern := a.mux.Handler(&http.Request{Method: other.toMethod, URL: &url.URL{Path: strings.ReplaceAll(other.toPath, "{tool}", "x")}})
 		_, path, _ := strings.Cut(pattern, " ")
 		described := *methods(document.Paths[path])[other.toMethod]
-		described.Summary, described.Description = "The same as "+described.OperationID, "An address that clients of other tool catalogs use."
+		described.Summary, described.Description = "The same as "+described.OperationID, "An alias for clients of other tool catalogs."
 		described.OperationID, described.Method, described.Path, described.Tags = other.id, other.method, other.path, []string{tagAliases}
 		described.Parameters = slices.DeleteFunc(slices.Clone(described.Parameters), func(p *huma.Param) bool { return p.In == "path" })
 		if strings.Contains(other.path, "{tool}") {

@@ -27,9 +27,9 @@ func (a *API) listKeys(ctx context.Context, _ *struct{}) (*keysAnswer, error) {
 type keyRequest struct {
 	Body struct {
 		Name      string     `json:"name,omitempty" maxLength:"200" doc:"What the key is for"`
-		Principal string     `json:"principal,omitempty" maxLength:"200" doc:"The principal as whom the key acts; default: that of the credential"`
+		Principal string     `json:"principal,omitempty" maxLength:"200" doc:"The principal that the key acts as; default: that of the credential"`
 		Scopes    []string   `json:"scopes,omitempty" maxItems:"10" doc:"What the key allows: read, run, decide, author, manage; default: read and run"`
-		ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When the key ends; default: when it is revoked"`
+		ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When the key expires; default: never"`
 	} `nameHint:"CreateAPIKey"`
 }
 

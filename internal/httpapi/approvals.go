@@ -18,7 +18,7 @@ type listApprovalsRequest struct {
 	Kind        string    `query:"kind" enum:"approval,reconcile,question"`
 	Tool        string    `query:"tool" names:"tool" maxLength:"200" doc:"Only calls of this tool, or of a category such as file.*"`
 	Agent       string    `query:"agent" names:"agent" maxLength:"200"`
-	Session     string    `query:"session" names:"session" maxLength:"192" doc:"Only calls of this session and of those that answer its calls"`
+	Session     string    `query:"session" names:"session" maxLength:"192" doc:"Only calls of this session and of the sessions that answer its calls"`
 	RequestedBy string    `query:"requested_by" names:"person" maxLength:"200"`
 	Before      time.Time `query:"before" doc:"Only calls that have waited since before this time"`
 	After       time.Time `query:"after" doc:"Only calls that have waited since after this time"`

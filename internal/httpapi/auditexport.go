@@ -124,8 +124,8 @@ func (a *API) writeAudit(ctx context.Context, w io.Writer, progress func(), tena
 }
 
 type verifyAuditRequest struct {
-	From int64  `query:"from" minimum:"1" default:"1" doc:"The number of the first row that is verified"`
-	Head string `query:"head" names:"audit_head" maxLength:"64" doc:"A hash that was noted earlier; the record must contain it"`
+	From int64  `query:"from" minimum:"1" default:"1" doc:"The number of the first row to verify"`
+	Head string `query:"head" names:"audit_head" maxLength:"64" doc:"A hash that was saved earlier, which the chain must contain"`
 }
 
 // verifyAudit verifies the record as `jig audit verify` verifies an export, row by row.

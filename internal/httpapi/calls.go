@@ -25,12 +25,12 @@ const maxPreferred = 60
 // Asked holds what every operation that makes a call takes.
 type Asked struct {
 	Identified
-	Prefer string `header:"Prefer" maxLength:"200" doc:"wait=SECONDS waits for the result, for 60 seconds at most"`
+	Prefer string `header:"Prefer" maxLength:"200" doc:"wait=SECONDS waits up to that long for the result, at most 60 seconds"`
 }
 
 // Origin says how a client starts something.
 type Origin struct {
-	Source jig.Source `json:"source,omitempty" enum:"api,cli,web" doc:"The kind of program that asks, as the client claims it. Default: api"`
+	Source jig.Source `json:"source,omitempty" enum:"api,cli,web" doc:"The kind of client, as it claims. Default: api"`
 }
 
 func (o Origin) source() jig.Source { return cmp.Or(o.Source, jig.SourceAPI) }
@@ -46,7 +46,7 @@ type callTool struct {
 	Origin
 	ID    string            `json:"id,omitempty" doc:"An id of your own for the session of the call, unique in the tenant"`
 	Input json.RawMessage   `json:"input,omitempty" doc:"The arguments, an object that fits the tool's schema"`
-	Pairs map[string]string `json:"pairs,omitempty" doc:"Further arguments as texts, which the tool's schema converts"`
+	Pairs map[string]string `json:"pairs,omitempty" doc:"More arguments, as strings that the tool's schema converts"`
 }
 
 type callAnswer struct {
@@ -81,8 +81,8 @@ type compositionRequest struct {
 		Document     string            `json:"document,omitempty" doc:"The document of a composition that is not registered, instead of a name"`
 		DocumentName string            `json:"document_name,omitempty" maxLength:"512" doc:"The file name of the document, for messages"`
 		Input        json.RawMessage   `json:"input,omitempty" doc:"The arguments, an object that fits the schema"`
-		Pairs        map[string]string `json:"pairs,omitempty" doc:"Further arguments as texts, which the schema converts"`
-		Unchecked    bool              `json:"unchecked,omitempty" doc:"Start it without checking first whether it can work"`
+		Pairs        map[string]string `json:"pairs,omitempty" doc:"More arguments, as strings that the schema converts"`
+		Unchecked    bool              `json:"unchecked,omitempty" doc:"Start it without checking it first"`
 	} `nameHint:"RunComposition"`
 }
 

@@ -61,7 +61,7 @@ type delegateRequest struct {
 	Body struct {
 		Call   string `json:"call" names:"call" minLength:"1" maxLength:"512" doc:"The id of the call"`
 		To     string `json:"to" names:"person" minLength:"1" maxLength:"200" doc:"The principal who decides instead"`
-		Digest string `json:"digest,omitempty" doc:"If it is given, it must be that of the waiting call"`
+		Digest string `json:"digest,omitempty" doc:"If given, it must match the waiting call"`
 		Note   string `json:"note,omitempty" doc:"A note for the log"`
 		Token  string `json:"token,omitempty" doc:"A signed token, where the tenant demands proof"`
 	} `nameHint:"Delegate"`
@@ -99,7 +99,7 @@ type reconcileRequest struct {
 	Body struct {
 		Call    string               `json:"call" names:"call" minLength:"1" maxLength:"512" doc:"The id of the call"`
 		Outcome jig.ReconcileOutcome `json:"outcome" enum:"happened,not_happened,give_up"`
-		Attempt int                  `json:"attempt,omitempty" minimum:"0" doc:"The attempt that the person has looked into, as the approval shows it. Default: 1"`
+		Attempt int                  `json:"attempt,omitempty" minimum:"0" doc:"The attempt that the person has investigated, as shown by the approval. Default: 1"`
 		Result  json.RawMessage      `json:"result,omitempty" doc:"What the effect returned, if it happened"`
 		Note    string               `json:"note,omitempty" doc:"A note for the log"`
 		Token   string               `json:"token,omitempty" doc:"A signed token, where the tenant demands proof"`

@@ -14,16 +14,16 @@ const version = "1"
 // settings returns the settings of huma: OpenAPI 3.1, no pages that load scripts from elsewhere, no links in answers.
 func settings() huma.Config {
 	c := huma.DefaultConfig("jig", version)
-	c.Info.Description = "Start agents, call tools, follow what happens, and decide what needs a person. " +
-		"The tenant and the principal follow from the credential. Ids of sessions may be given with or without the prefix of the tenant."
+	c.Info.Description = "Start agents, call tools, follow events, and decide on calls that wait for a person. " +
+		"The credential determines the tenant and the principal. Session ids may be given with or without the tenant's prefix."
 	c.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
 	c.Servers = []*huma.Server{{URL: "/", Description: "The server that serves this document"}}
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
 	c.RejectUnknownQueryParameters = true
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		kindAPIKey:      {Type: "http", Scheme: "bearer", Description: "An API key: jig_<id>_<secret>, made by `jig api-key create`."},
+		kindAPIKey:      {Type: "http", Scheme: "bearer", Description: "An API key: jig_<id>_<secret>, created by `jig api-key create`."},
 		kindLogin:       {Type: "apiKey", In: "cookie", Name: cookieLogin, Description: "The cookie of a login with a browser. Pages of other origins cannot use it for changes."},
-		kindEmbed:       {Type: "http", Scheme: "bearer", Description: "An embed token: jig_embed_<id>_<secret>. It counts only with the Origin that it was made for."},
+		kindEmbed:       {Type: "http", Scheme: "bearer", Description: "An embed token: jig_embed_<id>_<secret>. It is valid only for the Origin that it was created for."},
 		kindAccessToken: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "An access token of a configured identity provider, for the audience of this server."},
 	}
 	return c

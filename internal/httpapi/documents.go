@@ -90,7 +90,7 @@ func (a *API) textOf(ctx context.Context, d protocol.DocumentState) (string, err
 
 type versionsAnswer struct {
 	Body struct {
-		Versions []protocol.DocumentState `json:"versions" doc:"The latest 200 versions, the latest first"`
+		Versions []protocol.DocumentState `json:"versions" doc:"The latest 200 versions, newest first"`
 	} `nameHint:"VersionList"`
 }
 
@@ -104,8 +104,8 @@ func (a *API) listVersions(ctx context.Context, in *OneDocument) (*versionsAnswe
 
 type differenceRequest struct {
 	OneDocument
-	From string `query:"from" names:"version" required:"true" minLength:"1" maxLength:"128" doc:"The version before"`
-	To   string `query:"to" names:"version" maxLength:"128" doc:"The version after. Default: the current one"`
+	From string `query:"from" names:"version" required:"true" minLength:"1" maxLength:"128" doc:"The earlier version"`
+	To   string `query:"to" names:"version" maxLength:"128" doc:"The later version. Default: the current one"`
 }
 
 type differenceAnswer struct {
@@ -140,7 +140,7 @@ func (a *API) compareDocuments(ctx context.Context, in *differenceRequest) (*dif
 type documentFile struct {
 	Path     string     `json:"path" minLength:"1" maxLength:"512" doc:"The file's name, for messages; agents end in .md"`
 	Body     string     `json:"body" minLength:"1" doc:"The whole text of the document"`
-	Replaces *namedFile `json:"replaces,omitempty" doc:"The document that this one takes the place of, with its version; without a version it must be new"`
+	Replaces *namedFile `json:"replaces,omitempty" doc:"The document and version that this one replaces; without a version, the document must be new"`
 }
 
 // namedFile is a registered document in a call of catalog.put or catalog.remove.

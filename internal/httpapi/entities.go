@@ -111,18 +111,18 @@ type listEntitiesRequest struct {
 	Type      string   `query:"type" names:"entity_type" required:"true" maxLength:"200" doc:"The name of the entity type"`
 	Where     string   `query:"where" maxLength:"8000" doc:"Conditions as JSON, as the tool entities.filter takes them, e.g. [{\"field\":\"risk\",\"op\":\"eq\",\"value\":\"high\"}]"`
 	Match     string   `query:"match" enum:"all,any" doc:"Whether all conditions must hold, or any. Default: all"`
-	Sort      []string `query:"sort" maxItems:"5" doc:"Fields to sort by, with - before those that descend, e.g. -age,name. Default: $created_at"`
+	Sort      []string `query:"sort" maxItems:"5" doc:"Fields to sort by, with a leading - for descending order, e.g. -age,name. Default: $created_at"`
 	Fields    []string `query:"fields" maxItems:"20" doc:"Fields to return with each entity, with dots for fields of objects"`
 	Workspace string   `query:"workspace" names:"workspace" maxLength:"128" doc:"Only entities of this workspace"`
-	Cursor    string   `query:"cursor" maxLength:"4000" doc:"next_cursor of the page before, with the same filter"`
-	Limit     int      `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"The most entities of a page"`
+	Cursor    string   `query:"cursor" maxLength:"4000" doc:"next_cursor of the previous page, with the same filter"`
+	Limit     int      `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"The maximum number of entities on a page"`
 }
 
 // listedEntity is an entity in a list.
 type listedEntity struct {
 	ID        string                     `json:"entity_id"`
 	Title     string                     `json:"title,omitempty"`
-	Slug      string                     `json:"slug,omitempty" doc:"The title as a part of an address; several entities may have the same"`
+	Slug      string                     `json:"slug,omitempty" doc:"The title in a form for URLs; not unique"`
 	Href      string                     `json:"href" doc:"Where the entity can be read"`
 	Tags      []string                   `json:"tags,omitempty" doc:"The texts of the field tags, if the type has such a list"`
 	Revision  int64                      `json:"revision"`
@@ -135,7 +135,7 @@ type entitiesAnswer struct {
 	Body struct {
 		Entities []listedEntity `json:"entities"`
 		Filter   entityFilter   `json:"filter" doc:"The filter that was applied"`
-		Total    *int64         `json:"total,omitempty" doc:"How many entities there are on all pages. Only the first page has it, and only where it is cheap to know"`
+		Total    *int64         `json:"total,omitempty" doc:"The number of entities on all pages. Only the first page has it, and only if it is cheap to compute"`
 		Next     string         `json:"next_cursor,omitempty"`
 	} `nameHint:"EntityList"`
 }
@@ -188,10 +188,10 @@ func slug(title string) string {
 }
 
 type searchEntitiesRequest struct {
-	Query     string   `query:"q" required:"true" minLength:"1" maxLength:"1000" doc:"Words, as one types them into a search engine"`
+	Query     string   `query:"q" required:"true" minLength:"1" maxLength:"1000" doc:"Search words, as in a web search"`
 	Types     []string `query:"types" names:"entity_type" maxItems:"50" doc:"Only entities of these types"`
 	Workspace string   `query:"workspace" names:"workspace" maxLength:"128" doc:"Only entities of this workspace"`
-	Limit     int      `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"The most entities"`
+	Limit     int      `query:"limit" minimum:"1" maximum:"100" default:"20" doc:"The maximum number of entities"`
 }
 
 // entityHit is an entity that a search found.
@@ -200,8 +200,8 @@ type entityHit struct {
 	Type     string  `json:"type"`
 	Title    string  `json:"title"`
 	Rank     float64 `json:"rank"`
-	Document string  `json:"document,omitempty" doc:"The id of the text that matched; none if the entity's own content did"`
-	Snippet  string  `json:"snippet,omitempty" doc:"An excerpt that marks the words with ** on both sides"`
+	Document string  `json:"document,omitempty" doc:"The id of the text that matched; absent if the entity's own content matched"`
+	Snippet  string  `json:"snippet,omitempty" doc:"An excerpt with the words marked as **word**"`
 }
 
 type searchEntitiesAnswer struct {

@@ -17,7 +17,7 @@ type OneEntity struct {
 type getEntityRequest struct {
 	OneEntity
 	Field  string `query:"field" maxLength:"500" doc:"A field to read as a whole or in parts, with dots for fields of objects"`
-	Offset int    `query:"offset" minimum:"0" doc:"With field: next of the part before"`
+	Offset int    `query:"offset" minimum:"0" doc:"With field: next of the previous part"`
 }
 
 // entityField is a field of an entity.
@@ -54,9 +54,9 @@ type entityAnswer struct {
 		ID         string                `json:"entity_id"`
 		Type       string                `json:"type"`
 		Title      string                `json:"title,omitempty"`
-		Slug       string                `json:"slug,omitempty" doc:"The title as a part of an address; several entities may have the same"`
+		Slug       string                `json:"slug,omitempty" doc:"The title in a form for URLs; not unique"`
 		Href       string                `json:"href" doc:"Where the entity can be read"`
-		Revision   int64                 `json:"revision" doc:"Changes name the revision that the client has seen"`
+		Revision   int64                 `json:"revision" doc:"The revision, which changes must name"`
 		CreatedAt  time.Time             `json:"created_at"`
 		UpdatedAt  time.Time             `json:"updated_at"`
 		Fields     []entityField         `json:"fields,omitempty" doc:"The fields, unless one was requested"`
@@ -65,7 +65,7 @@ type entityAnswer struct {
 		Texts      []entityText          `json:"texts,omitempty" doc:"The texts, the oldest first, at most 50"`
 		Field      string                `json:"field,omitempty" doc:"The requested field"`
 		Value      json.RawMessage       `json:"value,omitempty" doc:"Its value, or a part of it"`
-		Next       int                   `json:"next,omitempty" doc:"The offset of the next part; none at the end"`
+		Next       int                   `json:"next,omitempty" doc:"The offset of the next part; absent at the end"`
 	} `nameHint:"Entity"`
 }
 
@@ -92,7 +92,7 @@ type entityRelation struct {
 
 type relationsAnswer struct {
 	Body struct {
-		Relations []entityRelation `json:"relations" doc:"Those that the entity points at first, at most 500"`
+		Relations []entityRelation `json:"relations" doc:"At most 500, beginning with those that the entity points at"`
 		More      bool             `json:"more,omitempty" doc:"Whether there are more"`
 	} `nameHint:"RelationList"`
 }
@@ -106,7 +106,7 @@ func (a *API) listRelations(ctx context.Context, in *OneEntity) (*relationsAnswe
 
 type getTextRequest struct {
 	Text   string `path:"text" names:"text" minLength:"1" maxLength:"200" doc:"The id of the text"`
-	Offset int    `query:"offset" minimum:"0" doc:"next of the part before"`
+	Offset int    `query:"offset" minimum:"0" doc:"next of the previous part"`
 }
 
 type textAnswer struct {
@@ -116,7 +116,7 @@ type textAnswer struct {
 		Title     string `json:"title,omitempty"`
 		MediaType string `json:"media_type"`
 		Text      string `json:"body" doc:"At most 16,000 characters"`
-		Next      int    `json:"next,omitempty" doc:"The offset of the next part, in characters; none at the end"`
+		Next      int    `json:"next,omitempty" doc:"The offset of the next part, in characters; absent at the end"`
 	} `nameHint:"EntityText"`
 }
 
@@ -188,7 +188,7 @@ type createRelationRequest struct {
 	OneEntity
 	Asked
 	Body struct {
-		Name string `json:"name" minLength:"1" maxLength:"64" doc:"What the relation is called, e.g. depends_on"`
+		Name string `json:"name" minLength:"1" maxLength:"64" doc:"The name of the relation, e.g. depends_on"`
 		To   string `json:"to" names:"entity" minLength:"1" maxLength:"200" doc:"The id of the entity that it points at"`
 	} `nameHint:"CreateRelation"`
 }
@@ -208,7 +208,7 @@ type newText struct {
 	Text      string `json:"body" minLength:"1"`
 	Title     string `json:"title,omitempty" maxLength:"500"`
 	MediaType string `json:"media_type,omitempty" maxLength:"100" doc:"Default: text/plain"`
-	Replaces  string `json:"document_id,omitempty" names:"text" maxLength:"200" doc:"The id of the text of the entity that it takes the place of"`
+	Replaces  string `json:"document_id,omitempty" names:"text" maxLength:"200" doc:"The id of the entity's text to replace"`
 }
 
 func (a *API) putText(ctx context.Context, in *putTextRequest) (*callAnswer, error) {

@@ -37,11 +37,11 @@ const (
 
 type eventsRequest struct {
 	One
-	After  int64  `query:"after" minimum:"0" doc:"The sequence number of the last event that is known already"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"200" doc:"The most events of a page; streams have no limit"`
+	After  int64  `query:"after" minimum:"0" doc:"The sequence number of the last event that the client has"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"200" doc:"The maximum number of events on a page; streams have no limit"`
 	Wait   int    `query:"wait" minimum:"0" maximum:"20" doc:"How many seconds a page waits for its first event"`
-	Text   string `query:"text" maxLength:"200" doc:"With wait: start, or text_position of the page before, for a page that may have text of a model instead of events"`
-	Last   int64  `header:"Last-Event-Id" minimum:"0" doc:"The id of the last event of an interrupted stream; it counts instead of after"`
+	Text   string `query:"text" maxLength:"200" doc:"With wait: start, or text_position of the previous page, to also get the text that a model is writing"`
+	Last   int64  `header:"Last-Event-Id" minimum:"0" doc:"The id of the last event of an interrupted stream; it overrides after"`
 	Accept string `header:"Accept" maxLength:"500" doc:"text/event-stream for a stream"`
 }
 
@@ -51,7 +51,7 @@ type eventsPage struct {
 	Status jig.Status  `json:"status" enum:"working,input_required,completed,failed,canceled" doc:"The status of the session"`
 	// Draft and Position are there if the request asked for text.
 	Draft    *protocol.Draft `json:"draft,omitempty" doc:"Text that a model was writing before the events"`
-	Position string          `json:"text_position,omitempty" doc:"The value of text in the request for what follows"`
+	Position string          `json:"text_position,omitempty" doc:"The value of text for the next request"`
 }
 
 // eventsAnswer writes a page or a stream.
@@ -146,7 +146,7 @@ func textPosition(text string) (*protocol.TextPosition, error) {
 	}
 	encoded, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || json.Unmarshal(encoded, at) != nil {
-		return nil, invalid("this is not a position in a text").WithField("text").WithHint("use start, or text_position of the page before")
+		return nil, invalid("this is not a position in a text").WithField("text").WithHint("use start, or text_position of the previous page")
 	}
 	return at, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 type listGrantsRequest struct {
-	All bool `query:"all" doc:"Also those that are used up, expired or revoked"`
+	All bool `query:"all" doc:"Include those that are used up, expired or revoked"`
 }
 
 type grantsAnswer struct {

@@ -13,12 +13,12 @@ type me struct {
 	Tenant    string `json:"tenant"`
 	Principal string `json:"principal"`
 	// Name is for people to read.
-	Name        string   `json:"name,omitempty" doc:"The principal's name, as the identity provider tells it; it identifies nobody"`
+	Name        string   `json:"name,omitempty" doc:"The display name from the identity provider; it does not identify the principal"`
 	Groups      []string `json:"groups" doc:"The principal's groups in the tenant"`
 	Roles       []string `json:"roles" doc:"The roles that the tenant's document gives the principal"`
 	Permissions []string `json:"permissions" doc:"The permissions of the principal; * means all"`
 	// Proof is how workers know the principal.
-	Proof      jig.Proof  `json:"proof" enum:"claimed,vouched,key,passkey" doc:"How workers know the principal: vouched if the server signs what it says, else claimed"`
+	Proof      jig.Proof  `json:"proof" enum:"claimed,vouched,key,passkey" doc:"How workers know the principal: vouched if the server signs its requests, otherwise claimed"`
 	Credential credential `json:"credential"`
 }
 

@@ -29,9 +29,9 @@ type simulateRequest struct {
 	Body struct {
 		Tool     string          `json:"tool" names:"tool" minLength:"1" maxLength:"64" doc:"The name of the tool"`
 		Input    json.RawMessage `json:"input,omitempty" doc:"The arguments, which are filled with defaults and not validated"`
-		Document string          `json:"document,omitempty" doc:"The text of a policy document, which takes the place of the policy of the same name"`
-		Agent    string          `json:"agent,omitempty" names:"agent" maxLength:"200" doc:"The agent that makes the call; none for a call without a model"`
-		By       string          `json:"by,omitempty" names:"person" maxLength:"200" doc:"The principal of the session; another one than that of the credential takes the scope author or manage. Default: the one of the credential"`
+		Document string          `json:"document,omitempty" doc:"The text of a policy document, which replaces the policy of the same name"`
+		Agent    string          `json:"agent,omitempty" names:"agent" maxLength:"200" doc:"The agent that makes the call; omit it for a call without a model"`
+		By       string          `json:"by,omitempty" names:"person" maxLength:"200" doc:"The principal of the session. Naming another one than the credential's needs the scope author or manage. Default: that of the credential"`
 	} `nameHint:"SimulateCall"`
 }
 
@@ -67,10 +67,10 @@ func (a *API) checkPolicy(ctx context.Context, in *checkRequest) (*checkAnswer, 
 
 type backtestRequest struct {
 	Body struct {
-		Document string    `json:"document" minLength:"1" doc:"The text of a policy document, which takes the place of the policy of the same name"`
+		Document string    `json:"document" minLength:"1" doc:"The text of a policy document, which replaces the policy of the same name"`
 		Since    time.Time `json:"since" doc:"Only calls since this time"`
-		All      bool      `json:"all,omitempty" doc:"Also the calls whose verdict the document does not change"`
-		Cursor   string    `json:"cursor,omitempty" maxLength:"2000" doc:"next_cursor of the page before"`
+		All      bool      `json:"all,omitempty" doc:"Include calls whose verdict the document does not change"`
+		Cursor   string    `json:"cursor,omitempty" maxLength:"2000" doc:"next_cursor of the previous page"`
 	} `nameHint:"BacktestPolicy"`
 }
 

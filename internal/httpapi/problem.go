@@ -18,16 +18,16 @@ import (
 // problem is an error as a client sees it: problem details (RFC 9457) with the members of a [jig.Error]. It repeats no value of the request.
 type problem struct {
 	Type   string   `json:"type" doc:"Always about:blank; the code says what is wrong"`
-	Title  string   `json:"title" doc:"The words of the HTTP status"`
+	Title  string   `json:"title" doc:"The text of the HTTP status"`
 	Status int      `json:"status" doc:"The HTTP status"`
-	Code   jig.Code `json:"code" doc:"The class of the failure, the same word as on the command line"`
+	Code   jig.Code `json:"code" doc:"The error code, the same as on the command line"`
 	Detail string   `json:"detail,omitempty" doc:"What is wrong, in one sentence"`
-	Reason string   `json:"reason,omitempty" doc:"A finer code"`
+	Reason string   `json:"reason,omitempty" doc:"A more specific code"`
 	Field  string   `json:"field,omitempty" doc:"The member or parameter that is wrong"`
 	Hint   string   `json:"hint,omitempty" doc:"How to fix it"`
 	// RequestID is the id of the request, which the server's log contains.
-	RequestID string         `json:"request_id" doc:"The id of the request, which the log of the server contains"`
-	Errors    []problemPlace `json:"errors,omitempty" doc:"The places of the request that are wrong, the first 50 of them"`
+	RequestID string         `json:"request_id" doc:"The id of the request, as in the server's log"`
+	Errors    []problemPlace `json:"errors,omitempty" doc:"The invalid places of the request, at most 50"`
 
 	headers http.Header
 }

@@ -10,7 +10,7 @@ import (
 )
 
 type auditRequest struct {
-	After   int64     `query:"after" minimum:"0" doc:"The number of the last row that is known already"`
+	After   int64     `query:"after" minimum:"0" doc:"The number of the last row that the client has"`
 	Session string    `query:"session" names:"session" maxLength:"192" doc:"Only rows about this session"`
 	Since   time.Time `query:"since" doc:"Only rows written at or after this time"`
 	Until   time.Time `query:"until" doc:"Only rows written before this time"`

@@ -22,10 +22,10 @@ type createScheduleRequest struct {
 		Model        string            `json:"model,omitempty" doc:"A model instead of the agent's own"`
 		Tool         string            `json:"tool,omitempty" names:"tool" maxLength:"64" doc:"The tool or the registered composition to run, instead of an agent"`
 		Input        json.RawMessage   `json:"input,omitempty" doc:"The input of each run"`
-		Pairs        map[string]string `json:"pairs,omitempty" doc:"Further inputs as texts, which the schema converts"`
+		Pairs        map[string]string `json:"pairs,omitempty" doc:"More inputs, as strings that the schema converts"`
 
 		client.Timetable
-		Overlap client.Overlap `json:"overlap,omitempty" enum:"skip,buffer_one,buffer_all,cancel_other,terminate_other,allow_all" doc:"What happens if the run before still goes on. Default: skip"`
+		Overlap client.Overlap `json:"overlap,omitempty" enum:"skip,buffer_one,buffer_all,cancel_other,terminate_other,allow_all" doc:"What to do if the previous run has not ended. Default: skip"`
 		CatchUp client.Span    `json:"catch_up,omitempty" doc:"How late a missed start may still happen, e.g. 1h. Default: 1h"`
 		Paused  bool           `json:"paused,omitempty"`
 		Note    string         `json:"note,omitempty" maxLength:"1000"`
@@ -91,7 +91,7 @@ func (a *API) getSchedule(ctx context.Context, in *OneSchedule) (*scheduleAnswer
 type noteRequest struct {
 	OneSchedule
 	Body *struct {
-		Note string `json:"note,omitempty" maxLength:"1000" doc:"A note for people, which takes the place of the one before"`
+		Note string `json:"note,omitempty" maxLength:"1000" doc:"A note for people; it replaces the previous one"`
 	} `nameHint:"ScheduleNote"`
 }
 
@@ -114,7 +114,7 @@ func (a *API) resumeSchedule(ctx context.Context, in *noteRequest) (*scheduleAns
 
 type triggeredAnswer struct {
 	Body struct {
-		SessionID string     `json:"session_id,omitempty" doc:"The session, unless it could not be found within 10 seconds"`
+		SessionID string     `json:"session_id,omitempty" doc:"The session; absent if it was not found within 10 seconds"`
 		ClientID  string     `json:"client_id,omitempty"`
 		Status    jig.Status `json:"status" enum:"working"`
 	} `nameHint:"Triggered"`

@@ -19,7 +19,7 @@ func statusText(status int) string { return strconv.Itoa(cmp.Or(status, http.Sta
 
 // Identified holds the header of requests that start something.
 type Identified struct {
-	Key string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]+$" doc:"A repeated request with the same key finds what the first one started. Instead of an id."`
+	Key string `header:"Idempotency-Key" maxLength:"255" pattern:"^[!-~]+$" doc:"Repeating a request with the same key returns what the first one started. Use it instead of an id."`
 }
 
 // One names a session in the path.
@@ -37,7 +37,7 @@ type startRequest struct {
 		DocumentName string            `json:"document_name,omitempty" maxLength:"512" doc:"The file name of the document, for messages"`
 		Task         string            `json:"task,omitempty" doc:"The first message to the agent"`
 		Input        json.RawMessage   `json:"input,omitempty" doc:"The input, an object that fits the agent's schema"`
-		Pairs        map[string]string `json:"pairs,omitempty" doc:"Further inputs as texts, which the agent's schema converts"`
+		Pairs        map[string]string `json:"pairs,omitempty" doc:"More inputs, as strings that the agent's schema converts"`
 		Model        string            `json:"model,omitempty" doc:"A model instead of the agent's own"`
 	} `nameHint:"StartSession"`
 }
@@ -114,10 +114,10 @@ func (a *API) progress(ctx context.Context, tenant, id string) (status jig.Statu
 
 type listSessionsRequest struct {
 	Status      string    `query:"status" enum:"working,input_required,completed,failed,canceled"`
-	Agent       string    `query:"agent" names:"agent" maxLength:"200" doc:"Only sessions of this agent; call for single calls"`
+	Agent       string    `query:"agent" names:"agent" maxLength:"200" doc:"Only sessions of this agent; call selects single calls"`
 	RequestedBy string    `query:"requested_by" names:"person" maxLength:"200" doc:"Only sessions that this principal started"`
 	Parent      string    `query:"parent" names:"session" maxLength:"192" doc:"Only sessions that this session started"`
-	Children    bool      `query:"children" doc:"Also sessions that other sessions started"`
+	Children    bool      `query:"children" doc:"Include sessions that other sessions started"`
 	Before      time.Time `query:"before" doc:"Only sessions that were started before this time"`
 	After       time.Time `query:"after" doc:"Only sessions that were started after this time"`
 	Page
@@ -125,8 +125,8 @@ type listSessionsRequest struct {
 
 // Page holds the parameters of lists.
 type Page struct {
-	Cursor string `query:"cursor" maxLength:"2000" doc:"next_cursor of the page before, with the same filter"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"40" doc:"The most entries of the page, which may have fewer although others follow"`
+	Cursor string `query:"cursor" maxLength:"2000" doc:"next_cursor of the previous page, with the same filter"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"100" default:"40" doc:"The maximum number of entries. A page may have fewer even if more follow"`
 }
 
 type sessionsAnswer struct {
@@ -197,7 +197,7 @@ func (a *API) getResult(ctx context.Context, in *resultRequest) (*resultAnswer, 
 
 type transcriptRequest struct {
 	One
-	Cursor string `query:"cursor" maxLength:"2000" doc:"next_cursor of the page before"`
+	Cursor string `query:"cursor" maxLength:"2000" doc:"next_cursor of the previous page"`
 }
 
 type transcriptAnswer struct {
@@ -269,7 +269,7 @@ type retryRequest struct {
 	One
 	Asked
 	Body *struct {
-		MayHaveHappened bool `json:"may_have_happened,omitempty" doc:"Retry although a call of the session may have taken effect, which may then happen a second time"`
+		MayHaveHappened bool `json:"may_have_happened,omitempty" doc:"Retry even if calls of the session may have taken effect; the effects may then happen twice"`
 	} `nameHint:"Retry"`
 }
 

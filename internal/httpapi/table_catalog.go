@@ -21,7 +21,7 @@ func (a *API) registerCatalog() {
 	add(a, operation{
 		id: "get-artifact", method: http.MethodGet, path: "/v1/artifacts/{artifact}", tag: tagCalls, scope: apikey.ScopeRead,
 		does:    "Download a large value that is stored separately",
-		details: "The answer is an attachment of the type application/octet-stream, whatever it contains, so that no browser shows it as a page of this server.",
+		details: "The response is always an attachment of type application/octet-stream, so that no browser shows it as a page of this server.",
 		fails:   []int{404},
 	}, a.getArtifact)
 	describeDownload(a, "/v1/artifacts/{artifact}")
@@ -30,24 +30,24 @@ func (a *API) registerCatalog() {
 // registerToolTests adds the operations that test a tool.
 func (a *API) registerToolTests() {
 	const call = "A test is a real call of the tool, as the principal of the credential and under the same rules, previews and approvals as call-tool. " +
-		"It needs the scope run, too. "
+		"It also needs the scope run. "
 	add(a, operation{
 		id: "test-tool", method: http.MethodPost, path: "/v1/tools/{tool}/test", tag: tagTools, scope: apikey.ScopeAuthor, record: recordCall, also: running(),
 		does: "Test a tool by calling it",
-		details: call + "The answer comes when the call has its result or waits for a person, or after 60 seconds. With the header Prefer: wait=SECONDS, it " +
-			"comes after that time at the latest.",
+		details: call + "The response comes when the call has its result or waits for a person, or after 60 seconds at the latest. The header " +
+			"Prefer: wait=SECONDS shortens that time.",
 		fails: []int{404, 409},
 	}, a.testTool)
 	add(a, operation{
 		id: "stream-tool-test", method: http.MethodPost, path: "/v1/tools/{tool}/test/stream", tag: tagTools, scope: apikey.ScopeAuthor, record: recordCall,
 		does: "Test a tool by calling it, and stream the events of the call",
-		details: call + "The answer is a stream of server-sent events. The first one, call, names the session and the call. Then come the events tool.* of the " +
-			"call as they are written, with their sequence numbers as ids. The last one, run, is the call as list-runs has it, if it has run. After an " +
-			"interruption, get-events of the session continues with the last id. A request that is refused is answered with a status and a problem instead.",
+		details: call + "The response is a stream of server-sent events. The first one, call, names the session and the call. The events tool.* of the " +
+			"call follow as they are written, with their sequence numbers as ids. If the call has run, the last event, run, is the call as list-runs " +
+			"returns it. After an interruption, continue with get-events of the session and the last id. A refused request gets a status and a problem instead.",
 		fails: []int{404, 409},
 	}, a.streamToolTest)
 	describeSent(a, "/v1/tools/{tool}/test/stream",
-		"Server-sent events: call with session_id, call and status; events tool.* as get-events has them; run with a run as list-runs has it.")
+		"Server-sent events: call with session_id, call and status; events tool.* as get-events returns them; run with a run as list-runs returns it.")
 }
 
 // registerDocumentOperations adds the operations on registered documents. Changes are calls of jig's own tools.
@@ -58,9 +58,9 @@ func (a *API) registerDocumentOperations() {
 	}, a.listDocuments)
 	add(a, operation{
 		id: "register-documents", method: http.MethodPost, path: "/v1/documents", tag: tagDocuments, scope: apikey.ScopeAuthor, record: recordCall, also: running(),
-		does: "Register documents, or new versions of them, all or none",
-		details: "This is a call of the tool catalog.put, under the same rules and approvals. With replaces, the call fails if another version became current " +
-			"in the meantime.",
+		does: "Register documents or new versions of documents, all or nothing",
+		details: "This is a call of the tool catalog.put, under the same rules and approvals. With replaces, the call fails if another version has become " +
+			"current since.",
 		fails: []int{409},
 	}, a.registerDocuments)
 	add(a, operation{
@@ -76,14 +76,14 @@ func (a *API) registerDocumentOperations() {
 	}, a.changeDocument)
 	add(a, operation{
 		id: "remove-document", method: http.MethodDelete, path: "/v1/documents/{kind}/{name}", tag: tagDocuments, scope: apikey.ScopeAuthor, record: recordCall, also: running(),
-		does:    "Take a document out of use",
+		does:    "Remove a document, so that it is no longer used",
 		details: "This is a call of the tool catalog.remove, under the same rules and approvals. All versions are kept. If-Match is required.",
 		fails:   []int{404, 409, 412, 428},
 	}, a.removeDocument)
 	add(a, operation{
 		id: "list-versions", method: http.MethodGet, path: "/v1/documents/{kind}/{name}/versions", tag: tagDocuments, scope: apikey.ScopeRead,
 		does:    "List the stored versions of a document, the latest first",
-		details: "Versions that were stored for a session, but never current, are among them.", fails: []int{404},
+		details: "They include versions that were stored for a session but never became current.", fails: []int{404},
 	}, a.listVersions)
 	add(a, operation{
 		id: "compare-versions", method: http.MethodGet, path: "/v1/documents/{kind}/{name}/difference", tag: tagDocuments, scope: apikey.ScopeRead,

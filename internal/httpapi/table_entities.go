@@ -29,7 +29,7 @@ func (a *API) registerEntities() {
 	add(a, operation{
 		id: "get-entity", method: http.MethodGet, path: "/v1/entities/{entity}", tag: tagEntities, scope: apikey.ScopeRead,
 		does:    "Get an entity: its fields with sizes, or the value of one field",
-		details: "Short values are there as they are. With field, the answer has the value of that field, in parts if it is long.", fails: []int{404},
+		details: "Short values are included. With field, the response has the value of that field, in parts if it is long.", fails: []int{404},
 	}, a.getEntity)
 	add(a, operation{
 		id: "list-relations", method: http.MethodGet, path: "/v1/entities/{entity}/relations", tag: tagEntities, scope: apikey.ScopeRead,
@@ -51,7 +51,7 @@ func (a *API) registerEntityChanges() {
 	add(a, entityChangeOf("create-entity", http.MethodPost, "", toolname.EntitiesCreate, "Create an entity"), a.createEntity)
 	add(a, entityChangeOf("change-entity", http.MethodPatch, "/{entity}", toolname.EntitiesUpdate, "Change some fields of an entity"), a.changeEntity)
 	add(a, entityChangeOf("delete-entity", http.MethodDelete, "/{entity}", toolname.EntitiesDelete, "Delete an entity with its texts and relations"), a.deleteEntity)
-	add(a, entityChangeOf("create-relation", http.MethodPost, "/{entity}/relations", toolname.EntitiesCreateRelation, "Make an entity point at another one"), a.createRelation)
+	add(a, entityChangeOf("create-relation", http.MethodPost, "/{entity}/relations", toolname.EntitiesCreateRelation, "Add a relation from an entity to another one"), a.createRelation)
 	add(a, entityChangeOf("put-text", http.MethodPost, "/{entity}/texts", toolname.EntitiesPutText, "Add a text to an entity, or replace one"), a.putText)
 	add(a, entityChangeOf("start-extraction", http.MethodPost, "/{entity}/extraction", toolname.EntitiesExtract, "Run the tasks that fill an entity's fields"), a.startExtraction)
 }

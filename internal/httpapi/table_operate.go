@@ -44,20 +44,20 @@ func (a *API) registerOperations() {
 	}, a.listPolicies)
 	add(a, operation{
 		id: "check-policy", method: http.MethodPost, path: "/v1/policies:check", tag: tagPolicies, scope: apikey.ScopeRead,
-		does:    "Read a policy document and run its cases",
-		details: "It changes nothing. A document that cannot be read is refused with 422.",
+		does:    "Check a policy document and run its cases",
+		details: "This changes nothing. A document that cannot be read is refused with 422.",
 	}, a.checkPolicy)
 	add(a, operation{
 		id: "simulate-call", method: http.MethodPost, path: "/v1/policies:simulate", tag: tagPolicies, scope: apikey.ScopeRead,
 		does: "Show how policy would rule on a call",
-		details: "It changes nothing. The call is judged as the first one of a session that has written nothing, by the policies in force, or with a document " +
-			"in the place of the one of the same name.",
+		details: "This changes nothing. The call is judged as the first call of a session that has written nothing, by the policies in force. A document " +
+			"replaces the policy of the same name.",
 		fails: []int{404, 409},
 	}, a.simulateCall)
 	add(a, operation{
 		id: "backtest-policy", method: http.MethodPost, path: "/v1/policies:backtest", tag: tagPolicies, scope: apikey.ScopeRead,
 		does:    "Show what a policy would have decided about recorded calls",
-		details: "It changes nothing. The answer is one page; next_cursor is there while more calls follow.",
+		details: "This changes nothing. The response is one page; it has next_cursor if more calls follow.",
 	}, a.backtestPolicy)
 	add(a, operation{
 		id: "get-audit", method: http.MethodGet, path: "/v1/audit", tag: tagOperate, scope: apikey.ScopeRead,
@@ -66,27 +66,27 @@ func (a *API) registerOperations() {
 	}, a.getAudit)
 	add(a, operation{
 		id: "get-audit-head", method: http.MethodGet, path: "/v1/audit/head", tag: tagOperate, scope: apikey.ScopeRead,
-		does: "Get the number and the hash of the last row of the audit chain", details: "Note them elsewhere: a chain that does not contain them later was rewritten.",
+		does: "Get the number and the hash of the last row of the audit chain", details: "Keep them somewhere else: if a later chain does not contain them, it was rewritten.",
 	}, a.getAuditHead)
 	add(a, operation{
 		id: "export-audit", method: http.MethodGet, path: "/v1/audit/export", tag: tagOperate, scope: apikey.ScopeRead,
 		does: "Export the audit chain as JSON lines, for `jig audit verify`",
-		details: "The answer is a stream: a header, then the rows up to the one that was last when it began. An export that was cut off continues with from, " +
-			"the number after the last row that arrived.",
+		details: "The response is a stream: a header, then the rows up to the one that was last when the export began. To continue an interrupted export, set " +
+			"from to the number after the last row received.",
 	}, a.exportAudit)
 	add(a, operation{
 		id: "verify-audit", method: http.MethodGet, path: "/v1/audit/verify", tag: tagOperate, scope: apikey.ScopeRead,
-		does:    "Verify the audit chain: no row was changed, moved, added or removed",
-		details: "It reads all rows from the given one on. A broken chain is a result, which names the first broken row.",
+		does:    "Verify that no row of the audit chain was changed, moved, added or removed",
+		details: "All rows beginning with from are read. A broken chain is not an error: the result names the first broken row.",
 	}, a.verifyAudit)
 	describeAudit(a)
 	add(a, operation{
 		id: "get-statistics", method: http.MethodGet, path: "/v1/statistics", tag: tagOperate, scope: apikey.ScopeRead,
-		does: "Get statistics of approvals: those that wait now, and those decided since a time",
+		does: "Get statistics of the approvals that wait now and of those decided since a time",
 	}, a.getStatistics)
 	add(a, operation{
 		id: "get-usage", method: http.MethodGet, path: "/v1/usage", tag: tagOperate, scope: apikey.ScopeRead,
-		does: "Get what sessions used, and how much of the budgets is used",
+		does: "Get the usage of sessions and the state of budgets",
 	}, a.getUsage)
 }
 
@@ -106,7 +106,7 @@ func (a *API) registerSchedules() {
 	}, a.getSchedule)
 	add(a, operation{
 		id: "pause-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/pause", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
-		does: "Keep a schedule from starting anything", fails: []int{404},
+		does: "Pause a schedule", fails: []int{404},
 	}, a.pauseSchedule)
 	add(a, operation{
 		id: "resume-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/resume", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
@@ -114,7 +114,7 @@ func (a *API) registerSchedules() {
 	}, a.resumeSchedule)
 	add(a, operation{
 		id: "trigger-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/trigger", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
-		status: http.StatusAccepted, does: "Start the session or the call of a schedule at once", fails: []int{404},
+		status: http.StatusAccepted, does: "Run a schedule now", fails: []int{404},
 	}, a.triggerSchedule)
 	add(a, operation{
 		id: "delete-schedule", method: http.MethodDelete, path: "/v1/schedules/{schedule}", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,

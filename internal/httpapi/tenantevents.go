@@ -23,10 +23,10 @@ const (
 )
 
 type tenantEventsRequest struct {
-	After  string `query:"after" maxLength:"500" doc:"The cursor of the last event that is known already. Without it, the page is empty, and the stream begins now"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"100" doc:"The most events of a page; streams have no limit"`
+	After  string `query:"after" maxLength:"500" doc:"The cursor of the last event that the client has. Without it, the page is empty, and the stream begins now"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"100" doc:"The maximum number of events on a page; streams have no limit"`
 	Wait   int    `query:"wait" minimum:"0" maximum:"60" doc:"How many seconds a page waits for its first event"`
-	Last   string `header:"Last-Event-Id" maxLength:"500" doc:"The id of the last event of an interrupted stream; it counts instead of after"`
+	Last   string `header:"Last-Event-Id" maxLength:"500" doc:"The id of the last event of an interrupted stream; it overrides after"`
 	Accept string `header:"Accept" maxLength:"500" doc:"text/event-stream for a stream"`
 }
 

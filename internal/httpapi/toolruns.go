@@ -11,16 +11,16 @@ import (
 
 // ToolRun is a call that has run, in the flat form of interfaces that know no events. It is derived from the log and the ledger and never stored.
 type ToolRun struct {
-	ID         string          `json:"id" doc:"The ids of the session and of the call, with a slash between them"`
+	ID         string          `json:"id" doc:"The ids of the session and of the call, separated by a slash"`
 	Tenant     string          `json:"tenant_id"`
 	Tool       string          `json:"tool_slug"`
 	User       *string         `json:"user_id" doc:"The principal that the session acts for"`
 	Input      json.RawMessage `json:"input"`
-	Output     json.RawMessage `json:"output" doc:"The result of a success, an object: another value is its member value, and one that is stored separately has its id as the member artifact"`
+	Output     json.RawMessage `json:"output" doc:"The result of a successful call, always an object: any other value is in its member value, and the id of a separately stored value is in its member artifact"`
 	Status     string          `json:"status" enum:"success,error"`
 	Error      *string         `json:"error"`
 	DurationMS int64           `json:"duration_ms" doc:"How long the last attempt took"`
-	Source     string          `json:"source" enum:"web,agent,api" doc:"agent if an agent made the call, web if a person did with a browser, and otherwise api"`
+	Source     string          `json:"source" enum:"web,agent,api" doc:"agent if an agent made the call, web if a person made it in a browser, otherwise api"`
 	Chat       *string         `json:"chat_id" doc:"The session, if an agent made the call"`
 	Session    string          `json:"session_id"`
 }
@@ -33,14 +33,14 @@ const (
 
 type runsRequest struct {
 	One
-	After int64 `query:"after" minimum:"0" doc:"next_after of the page before"`
-	Limit int   `query:"limit" minimum:"1" maximum:"50" default:"20" doc:"The most runs of a page"`
+	After int64 `query:"after" minimum:"0" doc:"next_after of the previous page"`
+	Limit int   `query:"limit" minimum:"1" maximum:"50" default:"20" doc:"The maximum number of runs on a page"`
 }
 
 type runsAnswer struct {
 	Body struct {
 		Runs  []ToolRun `json:"runs"`
-		After int64     `json:"next_after" doc:"The value of after for what follows. If it is that of the request, nothing has followed yet."`
+		After int64     `json:"next_after" doc:"The value of after for the next request. If it is unchanged, there is nothing new yet."`
 	} `nameHint:"ToolRunList"`
 }
 

@@ -2,7 +2,7 @@ package tenancy
 
 // Directory lists whom and which keys a tenant's document knows.
 type Directory struct {
-	People []DirectoryPerson `json:"people" doc:"People and programs, also those whom only a role names"`
+	People []DirectoryPerson `json:"people" doc:"People and programs, including those that only a role names"`
 	Groups []DirectoryGroup  `json:"groups"`
 	Keys   []DirectoryKey    `json:"keys" doc:"Keys that sign for everybody, such as those of portals"`
 }
@@ -13,7 +13,7 @@ type DirectoryPerson struct {
 	Disabled    bool             `json:"disabled" doc:"Servers and workers refuse everything that the principal asks for"`
 	Groups      []string         `json:"groups"`
 	Roles       []string         `json:"roles"`
-	Permissions []string         `json:"permissions" doc:"Those of the principal's roles included; * means all"`
+	Permissions []string         `json:"permissions" doc:"Including the permissions of the person's roles; * means all"`
 	Logins      []DirectoryLogin `json:"logins" doc:"How identity providers name the person"`
 	Keys        []DirectoryKey   `json:"keys" doc:"Keys that sign the person's decisions"`
 }
@@ -27,7 +27,7 @@ type DirectoryLogin struct {
 // DirectoryGroup is a group of the tenant.
 type DirectoryGroup struct {
 	Name    string   `json:"name"`
-	Members []string `json:"members" doc:"The people of the document; others belong to it while their login says so"`
+	Members []string `json:"members" doc:"The members in the document; an identity provider may add others"`
 	Roles   []string `json:"roles"`
 }
 
@@ -35,5 +35,5 @@ type DirectoryGroup struct {
 type DirectoryKey struct {
 	ID        string `json:"id"`
 	Algorithm string `json:"algorithm" enum:"ed25519,hmac-sha256,webauthn"`
-	Disabled  bool   `json:"disabled" doc:"Signatures of the key do not count"`
+	Disabled  bool   `json:"disabled" doc:"Signatures of the key are refused"`
 }

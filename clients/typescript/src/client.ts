@@ -31,7 +31,7 @@ export function must<T>(answer: { data?: T; error?: Problem }): T {
 
 /** Says how to follow a session. */
 export interface Following {
-  /** The sequence number of the last event that is known already. */
+  /** The sequence number of the last event that the client has. */
   after?: number;
   /** Ends the following. */
   signal?: AbortSignal;

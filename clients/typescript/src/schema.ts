@@ -15,7 +15,7 @@ export interface paths {
         put?: never;
         /**
          * The same as list-tools
-         * @description An address that clients of other tool catalogs use.
+         * @description An alias for clients of other tool catalogs.
          */
         post: operations["reload-catalog"];
         delete?: never;
@@ -33,13 +33,13 @@ export interface paths {
         };
         /**
          * The same as list-tools
-         * @description An address that clients of other tool catalogs use.
+         * @description An alias for clients of other tool catalogs.
          */
         get: operations["api-list-tools"];
         put?: never;
         /**
          * The same as register-documents
-         * @description An address that clients of other tool catalogs use.
+         * @description An alias for clients of other tool catalogs.
          */
         post: operations["api-register-tools"];
         delete?: never;
@@ -57,21 +57,21 @@ export interface paths {
         };
         /**
          * The same as get-tool
-         * @description An address that clients of other tool catalogs use.
+         * @description An alias for clients of other tool catalogs.
          */
         get: operations["api-get-tool"];
         put?: never;
         post?: never;
         /**
          * The same as remove-document
-         * @description An address that clients of other tool catalogs use.
+         * @description An alias for clients of other tool catalogs.
          */
         delete: operations["api-remove-tool"];
         options?: never;
         head?: never;
         /**
          * The same as change-document
-         * @description An address that clients of other tool catalogs use.
+         * @description An alias for clients of other tool catalogs.
          */
         patch: operations["api-change-tool"];
         trace?: never;
@@ -87,7 +87,7 @@ export interface paths {
         put?: never;
         /**
          * The same as test-tool
-         * @description An address that clients of other tool catalogs use.
+         * @description An alias for clients of other tool catalogs.
          */
         post: operations["api-test-tool"];
         delete?: never;
@@ -107,7 +107,7 @@ export interface paths {
         put?: never;
         /**
          * The same as stream-tool-test
-         * @description An address that clients of other tool catalogs use.
+         * @description An alias for clients of other tool catalogs.
          */
         post: operations["api-stream-tool-test"];
         delete?: never;
@@ -125,7 +125,7 @@ export interface paths {
         };
         /**
          * The same as list-versions
-         * @description An address that clients of other tool catalogs use.
+         * @description An alias for clients of other tool catalogs.
          */
         get: operations["api-list-tool-versions"];
         put?: never;
@@ -148,7 +148,7 @@ export interface paths {
         put?: never;
         /**
          * Create an API key
-         * @description The answer is the only one that has the key. A key allows no more than the credential that creates it. It acts as the principal of that credential, or as a program.
+         * @description Only this response contains the key. A key allows no more than the credential that creates it. It acts as the principal of that credential, or as a program.
          */
         post: operations["create-api-key"];
         delete?: never;
@@ -167,8 +167,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End an API key
-         * @description Requests with it are refused from then on, and its open streams end within a second.
+         * Revoke an API key
+         * @description Further requests with it are refused, and its open streams end within a second.
          */
         post: operations["revoke-api-key"];
         delete?: never;
@@ -239,7 +239,7 @@ export interface paths {
         put?: never;
         /**
          * Approve or deny a call
-         * @description The digest says what was decided about: it must be that of the waiting call. A refused decision is an answer, too: its outcome is refused.
+         * @description The digest identifies what was decided: it must match the waiting call. A refused decision is not an error: its outcome is refused.
          */
         post: operations["decide"];
         delete?: never;
@@ -257,7 +257,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Hand the decision about a call to somebody else */
+        /** Delegate the decision about a call to somebody else */
         post: operations["delegate"];
         delete?: never;
         options?: never;
@@ -293,7 +293,7 @@ export interface paths {
         put?: never;
         /**
          * Decide about several calls, with one outcome for each
-         * @description The decisions are independent of each other: one that is refused, or whose session does not exist, changes nothing about the others. The outcome of an item is accepted, refused, or failed with an error.
+         * @description The decisions are independent of each other: one that is refused, or whose session does not exist, does not affect the others. The outcome of an item is accepted, refused, or failed with an error.
          */
         post: operations["decide-several"];
         delete?: never;
@@ -312,8 +312,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Say whether the principal may decide calls, and what policy demands of them today
-         * @description It changes nothing. Calls that no longer wait are left out.
+         * Show whether the principal may decide calls, and what policy demands of them today
+         * @description This changes nothing. Calls that no longer wait are left out.
          */
         post: operations["review-approvals"];
         delete?: never;
@@ -331,7 +331,7 @@ export interface paths {
         };
         /**
          * Download a large value that is stored separately
-         * @description The answer is an attachment of the type application/octet-stream, whatever it contains, so that no browser shows it as a page of this server.
+         * @description The response is always an attachment of type application/octet-stream, so that no browser shows it as a page of this server.
          */
         get: operations["get-artifact"];
         put?: never;
@@ -371,7 +371,7 @@ export interface paths {
         };
         /**
          * Export the audit chain as JSON lines, for `jig audit verify`
-         * @description The answer is a stream: a header, then the rows up to the one that was last when it began. An export that was cut off continues with from, the number after the last row that arrived.
+         * @description The response is a stream: a header, then the rows up to the one that was last when the export began. To continue an interrupted export, set from to the number after the last row received.
          */
         get: operations["export-audit"];
         put?: never;
@@ -391,7 +391,7 @@ export interface paths {
         };
         /**
          * Get the number and the hash of the last row of the audit chain
-         * @description Note them elsewhere: a chain that does not contain them later was rewritten.
+         * @description Keep them somewhere else: if a later chain does not contain them, it was rewritten.
          */
         get: operations["get-audit-head"];
         put?: never;
@@ -410,8 +410,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Verify the audit chain: no row was changed, moved, added or removed
-         * @description It reads all rows from the given one on. A broken chain is a result, which names the first broken row.
+         * Verify that no row of the audit chain was changed, moved, added or removed
+         * @description All rows beginning with from are read. A broken chain is not an error: the result names the first broken row.
          */
         get: operations["verify-audit"];
         put?: never;
@@ -432,8 +432,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Run a tool, a registered composition, or the document of one that is not registered
-         * @description It works like call-tool, and also runs compositions whose names are not names of tools.
+         * Run a tool, a registered composition, or the document of an unregistered one
+         * @description This works like call-tool, and also runs compositions whose names are not names of tools.
          */
         post: operations["run-composition"];
         delete?: never;
@@ -450,8 +450,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List what happened with credentials in the last 90 days, the newest first
-         * @description Logins, API keys and embed tokens that were made or ended, and credentials of the tenant that were refused. What is the same within a minute is one event with a count. A minute has at most 100 events of a kind; one more, without details, counts the rest.
+         * List the credential events of the last 90 days, the newest first
+         * @description Logins and logouts, API keys and embed tokens that were created or revoked, and credentials of the tenant that were refused. Equal events within a minute are one event with a count. A minute has at most 100 events of a kind; one more, without details, counts the rest.
          */
         get: operations["list-credential-events"];
         put?: never;
@@ -473,8 +473,8 @@ export interface paths {
         get: operations["list-documents"];
         put?: never;
         /**
-         * Register documents, or new versions of them, all or none
-         * @description This is a call of the tool catalog.put, under the same rules and approvals. With replaces, the call fails if another version became current in the meantime.
+         * Register documents or new versions of documents, all or nothing
+         * @description This is a call of the tool catalog.put, under the same rules and approvals. With replaces, the call fails if another version has become current since.
          */
         post: operations["register-documents"];
         delete?: never;
@@ -499,7 +499,7 @@ export interface paths {
         put: operations["change-document"];
         post?: never;
         /**
-         * Take a document out of use
+         * Remove a document, so that it is no longer used
          * @description This is a call of the tool catalog.remove, under the same rules and approvals. All versions are kept. If-Match is required.
          */
         delete: operations["remove-document"];
@@ -554,7 +554,7 @@ export interface paths {
         };
         /**
          * List the stored versions of a document, the latest first
-         * @description Versions that were stored for a session, but never current, are among them.
+         * @description They include versions that were stored for a session but never became current.
          */
         get: operations["list-versions"];
         put?: never;
@@ -577,7 +577,7 @@ export interface paths {
         put?: never;
         /**
          * Create an embed token
-         * @description A page of another origin shows one session with it, or calls one tool as the principal of the credential that creates it. The answer is the only one that has the token. It lasts 15 minutes, and no longer than that credential. The scope read is needed, too.
+         * @description With the token, a page of another origin can show one session, or call one tool as the principal of the credential that creates it. Only this response contains the token. It lasts 15 minutes, but no longer than that credential. Creating one also needs the scope read.
          */
         post: operations["create-embed-token"];
         delete?: never;
@@ -596,8 +596,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * End an embed token
-         * @description Requests with it are refused from then on, and its open streams end within a second.
+         * Revoke an embed token
+         * @description Further requests with it are refused, and its open streams end within a second.
          */
         post: operations["revoke-embed-token"];
         delete?: never;
@@ -636,7 +636,7 @@ export interface paths {
         };
         /**
          * Get an entity: its fields with sizes, or the value of one field
-         * @description Short values are there as they are. With field, the answer has the value of that field, in parts if it is long.
+         * @description Short values are included. With field, the response has the value of that field, in parts if it is long.
          */
         get: operations["get-entity"];
         put?: never;
@@ -687,7 +687,7 @@ export interface paths {
         get: operations["list-relations"];
         put?: never;
         /**
-         * Make an entity point at another one
+         * Add a relation from an entity to another one
          * @description This is a call of the tool entities.createRelation, under the same rules and approvals.
          */
         post: operations["create-relation"];
@@ -776,8 +776,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the events of all sessions that change their state or concern people, as a page or as a stream
-         * @description For inboxes and badges: approvals, questions, and the starts and ends of sessions. Take the cursor (without after), read the lists, then follow from the cursor. With Accept: text/event-stream, the events are server-sent events whose id is the cursor after them. No event is left out, also if its transaction commits late. The order is that of transactions; within a session it is that of sequence numbers. A cursor from before the database was restored is refused with 410.
+         * Get the events of all sessions that change a session's state or concern people, as a page or as a stream
+         * @description For inboxes and badges: approvals, questions, and the starts and ends of sessions. Get the cursor (without after), read the lists, then follow from the cursor. With Accept: text/event-stream, the events are server-sent events whose id is the cursor after them. No event is skipped, even if its transaction commits late. Events are ordered by transaction, and within a session by sequence number. A cursor from before the database was restored is refused with 410.
          */
         get: operations["get-tenant-events"];
         put?: never;
@@ -905,7 +905,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the people, the groups and the keys that the tenant's document knows, by name */
+        /** List the people, groups and keys in the tenant's document, by name */
         get: operations["list-people"];
         put?: never;
         post?: never;
@@ -925,8 +925,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Refuse everything that a person asks for, or every signature of a key
-         * @description This is a call of the tool tenants.set_disabled, under the same rules and approvals. It takes effect within a second.
+         * Disable a person or a signing key
+         * @description Servers and workers refuse all requests of a disabled person, and all signatures of a disabled key. This is a call of the tool tenants.set_disabled, under the same rules and approvals. It takes effect within a second.
          */
         post: operations["disable-person"];
         delete?: never;
@@ -945,8 +945,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Let a disabled person act again, or a disabled key sign
-         * @description This is a call of the tool tenants.set_disabled, under the same rules and approvals. It takes effect within a second.
+         * Enable a disabled person or signing key again
+         * @description Servers and workers refuse all requests of a disabled person, and all signatures of a disabled key. This is a call of the tool tenants.set_disabled, under the same rules and approvals. It takes effect within a second.
          */
         post: operations["enable-person"];
         delete?: never;
@@ -983,7 +983,7 @@ export interface paths {
         put?: never;
         /**
          * Show what a policy would have decided about recorded calls
-         * @description It changes nothing. The answer is one page; next_cursor is there while more calls follow.
+         * @description This changes nothing. The response is one page; it has next_cursor if more calls follow.
          */
         post: operations["backtest-policy"];
         delete?: never;
@@ -1002,8 +1002,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Read a policy document and run its cases
-         * @description It changes nothing. A document that cannot be read is refused with 422.
+         * Check a policy document and run its cases
+         * @description This changes nothing. A document that cannot be read is refused with 422.
          */
         post: operations["check-policy"];
         delete?: never;
@@ -1023,7 +1023,7 @@ export interface paths {
         put?: never;
         /**
          * Show how policy would rule on a call
-         * @description It changes nothing. The call is judged as the first one of a session that has written nothing, by the policies in force, or with a document in the place of the one of the same name.
+         * @description This changes nothing. The call is judged as the first call of a session that has written nothing, by the policies in force. A document replaces the policy of the same name.
          */
         post: operations["simulate-call"];
         delete?: never;
@@ -1080,7 +1080,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Keep a schedule from starting anything */
+        /** Pause a schedule */
         post: operations["pause-schedule"];
         delete?: never;
         options?: never;
@@ -1114,7 +1114,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Start the session or the call of a schedule at once */
+        /** Run a schedule now */
         post: operations["trigger-schedule"];
         delete?: never;
         options?: never;
@@ -1134,7 +1134,7 @@ export interface paths {
         put?: never;
         /**
          * Start a session of an agent
-         * @description Repeating a request with its id or its Idempotency-Key returns the existing session. Another request with a used id is a conflict (409), and with a used Idempotency-Key it is refused (422).
+         * @description Repeating a request with its id or its Idempotency-Key returns the existing session. A different request with a used id is a conflict (409); one with a used Idempotency-Key is refused (422).
          */
         post: operations["start-session"];
         delete?: never;
@@ -1203,7 +1203,7 @@ export interface paths {
         };
         /**
          * Get the events of a session, as a page or as a stream
-         * @description With Accept: text/event-stream, the events are server-sent events whose id is the event's sequence number. Events named delta have no id: their data is a piece of the text that a model is writing, best effort. The stream ends after the last event of an ended session, and another request for what follows answers 204, so that clients do not connect again. Otherwise the answer is a page.
+         * @description With Accept: text/event-stream, the events are server-sent events whose id is the event's sequence number. Events named delta have no id: their data is a piece of the text that a model is writing, best effort. The stream ends after the last event of an ended session, and a further request after that event returns 204, so that clients stop reconnecting. Otherwise the response is a page.
          */
         get: operations["get-events"];
         put?: never;
@@ -1225,7 +1225,7 @@ export interface paths {
         put?: never;
         /**
          * Send a message to a session
-         * @description A working session reads it in its next pass; an ended one starts another pass. A session accepts one message with the same id.
+         * @description A working session reads it in its next pass; an ended one starts another pass. A session accepts only one message with the same id.
          */
         post: operations["send-message"];
         delete?: never;
@@ -1245,7 +1245,7 @@ export interface paths {
         put?: never;
         /**
          * Hold back the calls and passes of a session that have not begun
-         * @description Calls that run finish, and approvals can still be given.
+         * @description Running calls finish, and people can still decide.
          */
         post: operations["pause-session"];
         delete?: never;
@@ -1262,8 +1262,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get what a session has come to
-         * @description With wait, the answer comes when the session has ended or the time is over.
+         * Get the result of a session
+         * @description With wait, the response comes when the session has ended or the time is up.
          */
         get: operations["get-result"];
         put?: never;
@@ -1301,8 +1301,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Retry a failed or canceled session, in a session of its own
-         * @description This is a call of the tool sessions.retry, under the same rules and approvals. If calls of the session may have taken effect, may_have_happened must say that this is known.
+         * Retry a failed or canceled session in a new session
+         * @description This is a call of the tool sessions.retry, under the same rules and approvals. If calls of the session may have taken effect, may_have_happened must confirm that this is known.
          */
         post: operations["retry-session"];
         delete?: never;
@@ -1320,7 +1320,7 @@ export interface paths {
         };
         /**
          * List the calls of a session that have run, as flat objects, in the order in which they ended
-         * @description A translation of the events tool.started and tool.completed, tool.failed or tool.cancelled of each call. Calls that have not started, and calls that have not ended, are left out. A page may have fewer runs than limit although more follow.
+         * @description Each run is derived from the events tool.started and tool.completed, tool.failed or tool.cancelled of a call. Calls that have not started or have not ended are left out. A page may have fewer runs than limit even if more follow.
          */
         get: operations["list-runs"];
         put?: never;
@@ -1355,7 +1355,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get statistics of approvals: those that wait now, and those decided since a time */
+        /** Get statistics of the approvals that wait now and of those decided since a time */
         get: operations["get-statistics"];
         put?: never;
         post?: never;
@@ -1427,7 +1427,7 @@ export interface paths {
         put?: never;
         /**
          * Call a tool without a model
-         * @description The call is admitted, approved, recorded and run once, like a call of an agent. With the header Prefer: wait=SECONDS, the answer comes when the call has its result or waits for a person. Repeated requests are recognized as for sessions.
+         * @description The call is admitted, approved, recorded and run once, like a call of an agent. With the header Prefer: wait=SECONDS, the response comes when the call has its result or waits for a person. Repeated requests are recognized as for sessions.
          */
         post: operations["call-tool"];
         delete?: never;
@@ -1447,7 +1447,7 @@ export interface paths {
         put?: never;
         /**
          * Test a tool by calling it
-         * @description A test is a real call of the tool, as the principal of the credential and under the same rules, previews and approvals as call-tool. It needs the scope run, too. The answer comes when the call has its result or waits for a person, or after 60 seconds. With the header Prefer: wait=SECONDS, it comes after that time at the latest.
+         * @description A test is a real call of the tool, as the principal of the credential and under the same rules, previews and approvals as call-tool. It also needs the scope run. The response comes when the call has its result or waits for a person, or after 60 seconds at the latest. The header Prefer: wait=SECONDS shortens that time.
          */
         post: operations["test-tool"];
         delete?: never;
@@ -1467,7 +1467,7 @@ export interface paths {
         put?: never;
         /**
          * Test a tool by calling it, and stream the events of the call
-         * @description A test is a real call of the tool, as the principal of the credential and under the same rules, previews and approvals as call-tool. It needs the scope run, too. The answer is a stream of server-sent events. The first one, call, names the session and the call. Then come the events tool.* of the call as they are written, with their sequence numbers as ids. The last one, run, is the call as list-runs has it, if it has run. After an interruption, get-events of the session continues with the last id. A request that is refused is answered with a status and a problem instead.
+         * @description A test is a real call of the tool, as the principal of the credential and under the same rules, previews and approvals as call-tool. It also needs the scope run. The response is a stream of server-sent events. The first one, call, names the session and the call. The events tool.* of the call follow as they are written, with their sequence numbers as ids. If the call has run, the last event, run, is the call as list-runs returns it. After an interruption, continue with get-events of the session and the last id. A refused request gets a status and a problem instead.
          */
         post: operations["stream-tool-test"];
         delete?: never;
@@ -1483,7 +1483,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get what sessions used, and how much of the budgets is used */
+        /** Get the usage of sessions and the state of budgets */
         get: operations["get-usage"];
         put?: never;
         post?: never;
@@ -1571,11 +1571,11 @@ export interface components {
             recorded: string;
         };
         BacktestPolicy: {
-            /** @description Also the calls whose verdict the document does not change */
+            /** @description Include calls whose verdict the document does not change */
             all?: boolean;
-            /** @description next_cursor of the page before */
+            /** @description next_cursor of the previous page */
             cursor?: string;
-            /** @description The text of a policy document, which takes the place of the policy of the same name */
+            /** @description The text of a policy document, which replaces the policy of the same name */
             document: string;
             /**
              * Format: date-time
@@ -1662,12 +1662,12 @@ export interface components {
             id?: string;
             /** @description The arguments, an object that fits the tool's schema */
             input?: unknown;
-            /** @description Further arguments as texts, which the tool's schema converts */
+            /** @description More arguments, as strings that the tool's schema converts */
             pairs?: {
                 [key: string]: string;
             };
             /**
-             * @description The kind of program that asks, as the client claims it. Default: api
+             * @description The kind of client, as it claims. Default: api
              * @enum {string}
              */
             source?: "api" | "cli" | "web";
@@ -1732,12 +1732,12 @@ export interface components {
         CreateAPIKey: {
             /**
              * Format: date-time
-             * @description When the key ends; default: when it is revoked
+             * @description When the key expires; default: never
              */
             expires_at?: string;
             /** @description What the key is for */
             name?: string;
-            /** @description The principal as whom the key acts; default: that of the credential */
+            /** @description The principal that the key acts as; default: that of the credential */
             principal?: string;
             /** @description What the key allows: read, run, decide, author, manage; default: read and run */
             scopes?: string[] | null;
@@ -1765,7 +1765,7 @@ export interface components {
             workspace?: string;
         };
         CreateRelation: {
-            /** @description What the relation is called, e.g. depends_on */
+            /** @description The name of the relation, e.g. depends_on */
             name: string;
             /** @description The id of the entity that it points at */
             to: string;
@@ -1798,11 +1798,11 @@ export interface components {
             note?: string;
             offset?: string;
             /**
-             * @description What happens if the run before still goes on. Default: skip
+             * @description What to do if the previous run has not ended. Default: skip
              * @enum {string}
              */
             overlap?: "skip" | "buffer_one" | "buffer_all" | "cancel_other" | "terminate_other" | "allow_all";
-            /** @description Further inputs as texts, which the schema converts */
+            /** @description More inputs, as strings that the schema converts */
             pairs?: {
                 [key: string]: string;
             };
@@ -1867,7 +1867,7 @@ export interface components {
             address?: string;
             /**
              * Format: int64
-             * @description How many times it happened in the minute
+             * @description How often it happened in that minute
              */
             count: number;
             /** @description The id of the credential; issuer and subject for access tokens */
@@ -1881,7 +1881,7 @@ export interface components {
             kind: "refused" | "logged_in" | "logged_out" | "key_created" | "key_revoked" | "embed_created" | "embed_revoked";
             /**
              * Format: date-time
-             * @description When it happened the last time
+             * @description When it last happened
              */
             last_at: string;
             /**
@@ -1931,7 +1931,7 @@ export interface components {
         Delegate: {
             /** @description The id of the call */
             call: string;
-            /** @description If it is given, it must be that of the waiting call */
+            /** @description If given, it must match the waiting call */
             digest?: string;
             /** @description A note for the log */
             note?: string;
@@ -1972,11 +1972,11 @@ export interface components {
             groups: components["schemas"]["DirectoryGroup"][] | null;
             /** @description Keys that sign for everybody, such as those of portals */
             keys: components["schemas"]["DirectoryKey"][] | null;
-            /** @description People and programs, also those whom only a role names */
+            /** @description People and programs, including those that only a role names */
             people: components["schemas"]["DirectoryPerson"][] | null;
         };
         DirectoryGroup: {
-            /** @description The people of the document; others belong to it while their login says so */
+            /** @description The members in the document; an identity provider may add others */
             members: string[] | null;
             name: string;
             roles: string[] | null;
@@ -1984,7 +1984,7 @@ export interface components {
         DirectoryKey: {
             /** @enum {string} */
             algorithm: "ed25519" | "hmac-sha256" | "webauthn";
-            /** @description Signatures of the key do not count */
+            /** @description Signatures of the key are refused */
             disabled: boolean;
             id: string;
         };
@@ -2000,7 +2000,7 @@ export interface components {
             keys: components["schemas"]["DirectoryKey"][] | null;
             /** @description How identity providers name the person */
             logins: components["schemas"]["DirectoryLogin"][] | null;
-            /** @description Those of the principal's roles included; * means all */
+            /** @description Including the permissions of the person's roles; * means all */
             permissions: string[] | null;
             principal: string;
             roles: string[] | null;
@@ -2028,7 +2028,7 @@ export interface components {
             body: string;
             /** @description The file's name, for messages; agents end in .md */
             path: string;
-            /** @description The document that this one takes the place of, with its version; without a version it must be new */
+            /** @description The document and version that this one replaces; without a version, the document must be new */
             replaces?: components["schemas"]["NamedFile"];
         };
         DocumentList: {
@@ -2071,7 +2071,7 @@ export interface components {
             missing?: string[] | null;
             /**
              * Format: int64
-             * @description The offset of the next part; none at the end
+             * @description The offset of the next part; absent at the end
              */
             next?: number;
             /** @description By field: how a task produced the value */
@@ -2080,10 +2080,10 @@ export interface components {
             };
             /**
              * Format: int64
-             * @description Changes name the revision that the client has seen
+             * @description The revision, which changes must name
              */
             revision: number;
-            /** @description The title as a part of an address; several entities may have the same */
+            /** @description The title in a form for URLs; not unique */
             slug?: string;
             /** @description The texts, the oldest first, at most 50 */
             texts?: components["schemas"]["EntityText"][] | null;
@@ -2127,12 +2127,12 @@ export interface components {
             workspace?: string;
         };
         EntityHit: {
-            /** @description The id of the text that matched; none if the entity's own content did */
+            /** @description The id of the text that matched; absent if the entity's own content matched */
             document?: string;
             entity_id: string;
             /** Format: double */
             rank: number;
-            /** @description An excerpt that marks the words with ** on both sides */
+            /** @description An excerpt with the words marked as **word** */
             snippet?: string;
             title: string;
             type: string;
@@ -2148,7 +2148,7 @@ export interface components {
             next_cursor?: string;
             /**
              * Format: int64
-             * @description How many entities there are on all pages. Only the first page has it, and only where it is cheap to know
+             * @description The number of entities on all pages. Only the first page has it, and only if it is cheap to compute
              */
             total?: number;
         };
@@ -2192,7 +2192,7 @@ export interface components {
             media_type: string;
             /**
              * Format: int64
-             * @description The offset of the next part, in characters; none at the end
+             * @description The offset of the next part, in characters; absent at the end
              */
             next?: number;
             title?: string;
@@ -2244,7 +2244,7 @@ export interface components {
              * @enum {string}
              */
             status: "working" | "input_required" | "completed" | "failed" | "canceled";
-            /** @description The value of text in the request for what follows */
+            /** @description The value of text for the next request */
             text_position?: string;
         };
         Extraction: {
@@ -2355,7 +2355,7 @@ export interface components {
             large?: string[] | null;
             /** Format: int64 */
             revision: number;
-            /** @description The title as a part of an address; several entities may have the same */
+            /** @description The title in a form for URLs; not unique */
             slug?: string;
             /** @description The texts of the field tags, if the type has such a list */
             tags?: string[] | null;
@@ -2371,13 +2371,13 @@ export interface components {
             credential: components["schemas"]["Credential"];
             /** @description The principal's groups in the tenant */
             groups: string[] | null;
-            /** @description The principal's name, as the identity provider tells it; it identifies nobody */
+            /** @description The display name from the identity provider; it does not identify the principal */
             name?: string;
             /** @description The permissions of the principal; * means all */
             permissions: string[] | null;
             principal: string;
             /**
-             * @description How workers know the principal: vouched if the server signs what it says, else claimed
+             * @description How workers know the principal: vouched if the server signs its requests, otherwise claimed
              * @enum {string}
              */
             proof: "claimed" | "vouched" | "key" | "passkey";
@@ -2393,7 +2393,7 @@ export interface components {
         };
         NewText: {
             body: string;
-            /** @description The id of the text of the entity that it takes the place of */
+            /** @description The id of the entity's text to replace */
             document_id?: string;
             /** @description Default: text/plain */
             media_type?: string;
@@ -2511,26 +2511,26 @@ export interface components {
             title?: string;
         };
         Problem: {
-            /** @description The class of the failure, the same word as on the command line */
+            /** @description The error code, the same as on the command line */
             code: string;
             /** @description What is wrong, in one sentence */
             detail?: string;
-            /** @description The places of the request that are wrong, the first 50 of them */
+            /** @description The invalid places of the request, at most 50 */
             errors?: components["schemas"]["ProblemPlace"][] | null;
             /** @description The member or parameter that is wrong */
             field?: string;
             /** @description How to fix it */
             hint?: string;
-            /** @description A finer code */
+            /** @description A more specific code */
             reason?: string;
-            /** @description The id of the request, which the log of the server contains */
+            /** @description The id of the request, as in the server's log */
             request_id: string;
             /**
              * Format: int64
              * @description The HTTP status
              */
             status: number;
-            /** @description The words of the HTTP status */
+            /** @description The text of the HTTP status */
             title: string;
             /** @description Always about:blank; the code says what is wrong */
             type: string;
@@ -2563,7 +2563,7 @@ export interface components {
         Reconcile: {
             /**
              * Format: int64
-             * @description The attempt that the person has looked into, as the approval shows it. Default: 1
+             * @description The attempt that the person has investigated, as shown by the approval. Default: 1
              */
             attempt?: number;
             /** @description The id of the call */
@@ -2583,7 +2583,7 @@ export interface components {
         RelationList: {
             /** @description Whether there are more */
             more?: boolean;
-            /** @description Those that the entity points at first, at most 500 */
+            /** @description At most 500, beginning with those that the entity points at */
             relations: components["schemas"]["EntityRelation"][] | null;
         };
         Report: {
@@ -2608,7 +2608,7 @@ export interface components {
             version: string;
         };
         Retry: {
-            /** @description Retry although a call of the session may have taken effect, which may then happen a second time */
+            /** @description Retry even if calls of the session may have taken effect; the effects may then happen twice */
             may_have_happened?: boolean;
         };
         Review: {
@@ -2667,16 +2667,16 @@ export interface components {
             input?: unknown;
             /** @description The name of a tool or a registered composition */
             name?: string;
-            /** @description Further arguments as texts, which the schema converts */
+            /** @description More arguments, as strings that the schema converts */
             pairs?: {
                 [key: string]: string;
             };
             /**
-             * @description The kind of program that asks, as the client claims it. Default: api
+             * @description The kind of client, as it claims. Default: api
              * @enum {string}
              */
             source?: "api" | "cli" | "web";
-            /** @description Start it without checking first whether it can work */
+            /** @description Start it without checking it first */
             unchecked?: boolean;
         };
         Schedule: {
@@ -2726,7 +2726,7 @@ export interface components {
             schedules: components["schemas"]["Schedule"][] | null;
         };
         ScheduleNote: {
-            /** @description A note for people, which takes the place of the one before */
+            /** @description A note for people; it replaces the previous one */
             note?: string;
         };
         ScheduledSession: {
@@ -2867,11 +2867,11 @@ export interface components {
             session_id: string;
         };
         SimulateCall: {
-            /** @description The agent that makes the call; none for a call without a model */
+            /** @description The agent that makes the call; omit it for a call without a model */
             agent?: string;
-            /** @description The principal of the session; another one than that of the credential takes the scope author or manage. Default: the one of the credential */
+            /** @description The principal of the session. Naming another one than the credential's needs the scope author or manage. Default: that of the credential */
             by?: string;
-            /** @description The text of a policy document, which takes the place of the policy of the same name */
+            /** @description The text of a policy document, which replaces the policy of the same name */
             document?: string;
             /** @description The arguments, which are filled with defaults and not validated */
             input?: unknown;
@@ -2891,12 +2891,12 @@ export interface components {
             input?: unknown;
             /** @description A model instead of the agent's own */
             model?: string;
-            /** @description Further inputs as texts, which the agent's schema converts */
+            /** @description More inputs, as strings that the agent's schema converts */
             pairs?: {
                 [key: string]: string;
             };
             /**
-             * @description The kind of program that asks, as the client claims it. Default: api
+             * @description The kind of client, as it claims. Default: api
              * @enum {string}
              */
             source?: "api" | "cli" | "web";
@@ -3007,14 +3007,14 @@ export interface components {
              */
             duration_ms: number;
             error: string | null;
-            /** @description The ids of the session and of the call, with a slash between them */
+            /** @description The ids of the session and of the call, separated by a slash */
             id: string;
             input: unknown;
-            /** @description The result of a success, an object: another value is its member value, and one that is stored separately has its id as the member artifact */
+            /** @description The result of a successful call, always an object: any other value is in its member value, and the id of a separately stored value is in its member artifact */
             output: unknown;
             session_id: string;
             /**
-             * @description agent if an agent made the call, web if a person did with a browser, and otherwise api
+             * @description agent if an agent made the call, web if a person made it in a browser, otherwise api
              * @enum {string}
              */
             source: "web" | "agent" | "api";
@@ -3028,7 +3028,7 @@ export interface components {
         ToolRunList: {
             /**
              * Format: int64
-             * @description The value of after for what follows. If it is that of the request, nothing has followed yet.
+             * @description The value of after for the next request. If it is unchanged, there is nothing new yet.
              */
             next_after: number;
             runs: components["schemas"]["ToolRun"][] | null;
@@ -3076,7 +3076,7 @@ export interface components {
         };
         Triggered: {
             client_id?: string;
-            /** @description The session, unless it could not be found within 10 seconds */
+            /** @description The session; absent if it was not found within 10 seconds */
             session_id?: string;
             /** @enum {string} */
             status: "working";
@@ -3119,7 +3119,7 @@ export interface components {
             verdict?: string;
         };
         VersionList: {
-            /** @description The latest 200 versions, the latest first */
+            /** @description The latest 200 versions, newest first */
             versions: components["schemas"]["DocumentState"][] | null;
         };
         Violation: {
@@ -3358,9 +3358,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path?: never;
@@ -3384,7 +3384,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -3632,9 +3632,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
                 /** @description The ETag of the document that the client has seen, or * for any */
                 "If-Match"?: string;
@@ -3659,7 +3659,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -3794,9 +3794,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
                 /** @description The ETag of the document that the client has seen, or * for any */
                 "If-Match"?: string;
@@ -3825,7 +3825,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -3978,9 +3978,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path: {
@@ -4007,7 +4007,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -4151,7 +4151,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
             };
             path: {
@@ -4797,16 +4797,16 @@ export interface operations {
                 /** @description Only calls of this tool, or of a category such as file.* */
                 tool?: string;
                 agent?: string;
-                /** @description Only calls of this session and of those that answer its calls */
+                /** @description Only calls of this session and of the sessions that answer its calls */
                 session?: string;
                 requested_by?: string;
                 /** @description Only calls that have waited since before this time */
                 before?: string;
                 /** @description Only calls that have waited since after this time */
                 after?: string;
-                /** @description next_cursor of the page before, with the same filter */
+                /** @description next_cursor of the previous page, with the same filter */
                 cursor?: string;
-                /** @description The most entries of the page, which may have fewer although others follow */
+                /** @description The maximum number of entries. A page may have fewer even if more follow */
                 limit?: number;
             };
             header?: never;
@@ -6024,7 +6024,7 @@ export interface operations {
     "get-audit": {
         parameters: {
             query?: {
-                /** @description The number of the last row that is known already */
+                /** @description The number of the last row that the client has */
                 after?: number;
                 /** @description Only rows about this session */
                 session?: string;
@@ -6339,9 +6339,9 @@ export interface operations {
     "verify-audit": {
         parameters: {
             query?: {
-                /** @description The number of the first row that is verified */
+                /** @description The number of the first row to verify */
                 from?: number;
-                /** @description A hash that was noted earlier; the record must contain it */
+                /** @description A hash that was saved earlier, which the chain must contain */
                 head?: string;
             };
             header?: never;
@@ -6446,9 +6446,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path?: never;
@@ -6472,7 +6472,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -6619,9 +6619,9 @@ export interface operations {
                 kind?: "refused" | "logged_in" | "logged_out" | "key_created" | "key_revoked" | "embed_created" | "embed_revoked";
                 /** @description Only events of this principal */
                 principal?: string;
-                /** @description next_cursor of the page before, with the same filter */
+                /** @description next_cursor of the previous page, with the same filter */
                 cursor?: string;
-                /** @description The most entries of the page, which may have fewer although others follow */
+                /** @description The maximum number of entries. A page may have fewer even if more follow */
                 limit?: number;
             };
             header?: never;
@@ -6830,9 +6830,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path?: never;
@@ -6856,7 +6856,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -7109,9 +7109,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
                 /** @description The ETag of the document that the client has seen, or * for any */
                 "If-Match"?: string;
@@ -7141,7 +7141,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -7294,9 +7294,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
                 /** @description The ETag of the document that the client has seen, or * for any */
                 "If-Match"?: string;
@@ -7322,7 +7322,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -7456,9 +7456,9 @@ export interface operations {
     "compare-versions": {
         parameters: {
             query: {
-                /** @description The version before */
+                /** @description The earlier version */
                 from: string;
-                /** @description The version after. Default: the current one */
+                /** @description The later version. Default: the current one */
                 to?: string;
             };
             header?: never;
@@ -7576,9 +7576,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
                 /** @description The ETag of the document that the client has seen, or * for any */
                 "If-Match"?: string;
@@ -7608,7 +7608,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -8269,15 +8269,15 @@ export interface operations {
                 where?: string;
                 /** @description Whether all conditions must hold, or any. Default: all */
                 match?: "all" | "any";
-                /** @description Fields to sort by, with - before those that descend, e.g. -age,name. Default: $created_at */
+                /** @description Fields to sort by, with a leading - for descending order, e.g. -age,name. Default: $created_at */
                 sort?: string[] | null;
                 /** @description Fields to return with each entity, with dots for fields of objects */
                 fields?: string[] | null;
                 /** @description Only entities of this workspace */
                 workspace?: string;
-                /** @description next_cursor of the page before, with the same filter */
+                /** @description next_cursor of the previous page, with the same filter */
                 cursor?: string;
-                /** @description The most entities of a page */
+                /** @description The maximum number of entities on a page */
                 limit?: number;
             };
             header?: never;
@@ -8391,9 +8391,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path?: never;
@@ -8417,7 +8417,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -8562,7 +8562,7 @@ export interface operations {
             query?: {
                 /** @description A field to read as a whole or in parts, with dots for fields of objects */
                 field?: string;
-                /** @description With field: next of the part before */
+                /** @description With field: next of the previous part */
                 offset?: number;
             };
             header?: never;
@@ -8682,9 +8682,9 @@ export interface operations {
                 revision?: number;
             };
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path: {
@@ -8707,7 +8707,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -8824,9 +8824,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path: {
@@ -8853,7 +8853,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -9110,9 +9110,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path: {
@@ -9139,7 +9139,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -9396,9 +9396,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path: {
@@ -9425,7 +9425,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -9569,9 +9569,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path: {
@@ -9598,7 +9598,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -9741,13 +9741,13 @@ export interface operations {
     "search-entities": {
         parameters: {
             query: {
-                /** @description Words, as one types them into a search engine */
+                /** @description Search words, as in a web search */
                 q: string;
                 /** @description Only entities of these types */
                 types?: string[] | null;
                 /** @description Only entities of this workspace */
                 workspace?: string;
-                /** @description The most entities */
+                /** @description The maximum number of entities */
                 limit?: number;
             };
             header?: never;
@@ -10074,15 +10074,15 @@ export interface operations {
     "get-tenant-events": {
         parameters: {
             query?: {
-                /** @description The cursor of the last event that is known already. Without it, the page is empty, and the stream begins now */
+                /** @description The cursor of the last event that the client has. Without it, the page is empty, and the stream begins now */
                 after?: string;
-                /** @description The most events of a page; streams have no limit */
+                /** @description The maximum number of events on a page; streams have no limit */
                 limit?: number;
                 /** @description How many seconds a page waits for its first event */
                 wait?: number;
             };
             header?: {
-                /** @description The id of the last event of an interrupted stream; it counts instead of after */
+                /** @description The id of the last event of an interrupted stream; it overrides after */
                 "Last-Event-Id"?: string;
                 /** @description text/event-stream for a stream */
                 Accept?: string;
@@ -10197,7 +10197,7 @@ export interface operations {
     "list-grants": {
         parameters: {
             query?: {
-                /** @description Also those that are used up, expired or revoked */
+                /** @description Include those that are used up, expired or revoked */
                 all?: boolean;
             };
             header?: never;
@@ -10302,9 +10302,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path?: never;
@@ -10328,7 +10328,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -11305,9 +11305,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path?: never;
@@ -11331,7 +11331,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -11466,9 +11466,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path?: never;
@@ -11492,7 +11492,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -13036,21 +13036,21 @@ export interface operations {
         parameters: {
             query?: {
                 status?: "working" | "input_required" | "completed" | "failed" | "canceled";
-                /** @description Only sessions of this agent; call for single calls */
+                /** @description Only sessions of this agent; call selects single calls */
                 agent?: string;
                 /** @description Only sessions that this principal started */
                 requested_by?: string;
                 /** @description Only sessions that this session started */
                 parent?: string;
-                /** @description Also sessions that other sessions started */
+                /** @description Include sessions that other sessions started */
                 children?: boolean;
                 /** @description Only sessions that were started before this time */
                 before?: string;
                 /** @description Only sessions that were started after this time */
                 after?: string;
-                /** @description next_cursor of the page before, with the same filter */
+                /** @description next_cursor of the previous page, with the same filter */
                 cursor?: string;
-                /** @description The most entries of the page, which may have fewer although others follow */
+                /** @description The maximum number of entries. A page may have fewer even if more follow */
                 limit?: number;
             };
             header?: never;
@@ -13155,7 +13155,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
             };
             path?: never;
@@ -13711,17 +13711,17 @@ export interface operations {
     "get-events": {
         parameters: {
             query?: {
-                /** @description The sequence number of the last event that is known already */
+                /** @description The sequence number of the last event that the client has */
                 after?: number;
-                /** @description The most events of a page; streams have no limit */
+                /** @description The maximum number of events on a page; streams have no limit */
                 limit?: number;
                 /** @description How many seconds a page waits for its first event */
                 wait?: number;
-                /** @description With wait: start, or text_position of the page before, for a page that may have text of a model instead of events */
+                /** @description With wait: start, or text_position of the previous page, to also get the text that a model is writing */
                 text?: string;
             };
             header?: {
-                /** @description The id of the last event of an interrupted stream; it counts instead of after */
+                /** @description The id of the last event of an interrupted stream; it overrides after */
                 "Last-Event-Id"?: number;
                 /** @description text/event-stream for a stream */
                 Accept?: string;
@@ -14164,7 +14164,7 @@ export interface operations {
                     "application/json": components["schemas"]["SessionResult"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -14413,9 +14413,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path: {
@@ -14442,7 +14442,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -14585,9 +14585,9 @@ export interface operations {
     "list-runs": {
         parameters: {
             query?: {
-                /** @description next_after of the page before */
+                /** @description next_after of the previous page */
                 after?: number;
-                /** @description The most runs of a page */
+                /** @description The maximum number of runs on a page */
                 limit?: number;
             };
             header?: never;
@@ -14703,7 +14703,7 @@ export interface operations {
     "get-transcript": {
         parameters: {
             query?: {
-                /** @description next_cursor of the page before */
+                /** @description next_cursor of the previous page */
                 cursor?: string;
             };
             header?: never;
@@ -14923,7 +14923,7 @@ export interface operations {
     "get-text": {
         parameters: {
             query?: {
-                /** @description next of the part before */
+                /** @description next of the previous part */
                 offset?: number;
             };
             header?: never;
@@ -15254,9 +15254,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path: {
@@ -15283,7 +15283,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -15427,9 +15427,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
-                /** @description wait=SECONDS waits for the result, for 60 seconds at most */
+                /** @description wait=SECONDS waits up to that long for the result, at most 60 seconds */
                 Prefer?: string;
             };
             path: {
@@ -15456,7 +15456,7 @@ export interface operations {
                     "application/json": components["schemas"]["CalledCall"];
                 };
             };
-            /** @description It has not ended yet */
+            /** @description Not ended yet */
             202: {
                 headers: {
                     "Idempotent-Replayed"?: string;
@@ -15600,7 +15600,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A repeated request with the same key finds what the first one started. Instead of an id. */
+                /** @description Repeating a request with the same key returns what the first one started. Use it instead of an id. */
                 "Idempotency-Key"?: string;
             };
             path: {

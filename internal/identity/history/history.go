@@ -46,9 +46,9 @@ type CredentialEvent struct {
 	Principal string `json:"principal,omitempty" doc:"Who did it, or whose credential was refused; empty for the operator's command line"`
 	Address   string `json:"address,omitempty" doc:"The address of the client, or its network (IPv6)"`
 	// Count is how many times it happened in the minute.
-	Count  int64     `json:"count" doc:"How many times it happened in the minute"`
+	Count  int64     `json:"count" doc:"How often it happened in that minute"`
 	Minute time.Time `json:"minute" doc:"The minute in which it happened"`
-	LastAt time.Time `json:"last_at" doc:"When it happened the last time"`
+	LastAt time.Time `json:"last_at" doc:"When it last happened"`
 }
 
 // Page is a page of events, the newest first.
