@@ -21,7 +21,7 @@ const envKeyring = "JIG_KEYRING"
 type loginFlags struct {
 	device   bool
 	audience string
-	// tenant is the tenant that the user named; empty for none.
+	// tenant is the tenant that the user named; empty otherwise.
 	tenant string
 }
 
@@ -29,18 +29,18 @@ func (a *app) loginCommand() *cobra.Command {
 	var f loginFlags
 	cmd := &cobra.Command{
 		Use:   "login",
-		Short: "Log in at a server with your identity provider",
-		Long: `Log in at the server in JIG_URL or --url, with the identity provider that it names. Commands then act as you; JIG_API_KEY wins over a login.
-The browser of this machine opens (BROWSER chooses another program). With --device, or where no browser can be opened, you log in on any
-device. If people of several tenants use the server, --tenant names yours.
+		Short: "Log in to a server with your identity provider",
+		Long: `Log in to the server in JIG_URL or --url, with the server's identity provider. Commands then act as you, unless JIG_API_KEY is set.
+A browser opens on this machine (set BROWSER to use another program). With --device, or if no browser can be opened, log in on any device. If
+the server has several tenants, name yours with --tenant.
 
-The login is kept in the keyring of the operating system or, without one or with JIG_KEYRING=off, in a file that only you can read.
+The login is stored in the keyring of the operating system. Without one, or with JIG_KEYRING=off, it is stored in a file that only you can read.
 JSON output: {"server", "tenant", "principal", "name"?, "stored", "expires_at"?}.`,
 		Example: `  jig login --url https://jig.example.com
   jig login --device`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.tenant = a.env["JIG_TENANT"] // and not the default tenant
+			f.tenant = a.env["JIG_TENANT"] // not the default tenant
 			if cmd.Flags().Changed("tenant") {
 				f.tenant = a.flags.tenant
 			}
@@ -48,7 +48,7 @@ JSON output: {"server", "tenant", "principal", "name"?, "stored", "expires_at"?}
 		},
 	}
 	cmd.Flags().BoolVar(&f.device, "device", false, "log in with a browser on another device")
-	cmd.Flags().StringVar(&f.audience, "audience", "", "name of the server at the identity provider, if it is not the server's address")
+	cmd.Flags().StringVar(&f.audience, "audience", "", "audience of the access tokens, if it is not the server's address")
 	return cmd
 }
 
@@ -99,9 +99,9 @@ func (a *app) logIn(ctx context.Context, f loginFlags) error {
 		where = "the keyring of the operating system"
 	}
 	if a.env[envAPIKey] != "" {
-		a.say("%s is set, so commands go on using the API key", envAPIKey)
+		a.say("%s is set, so commands still use the API key", envAPIKey)
 	}
-	return a.print("logged in at %s as %s, tenant %s; the login is in %s", l.Server, oneLine(c.Principal, 0), c.Tenant, where)
+	return a.print("logged in to %s as %s, tenant %s; the login is stored in %s", l.Server, oneLine(c.Principal, 0), c.Tenant, where)
 }
 
 // showAddress opens the browser, and shows the address in case that fails.
@@ -115,16 +115,16 @@ func (a *app) showAddress(address string) {
 func (a *app) showCode(c signin.Code) {
 	a.say("open %s and enter the code %s", oneLine(c.Address, 0), a.err.bold(oneLine(c.Code, 0)))
 	if c.Complete != "" {
-		a.say("or open %s and compare the code", oneLine(c.Complete, 0))
+		a.say("or open %s and check that the code is the same", oneLine(c.Complete, 0))
 	}
 }
 
 func (a *app) logoutCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout",
-		Short: "End the login at a server",
-		Long: `End the login at the server in JIG_URL or --url: forget it, and tell the identity provider. The access token counts until it ends, a few minutes
-later. JSON output: {"server", "logged_out"}; logged_out is false if there was no login.`,
+		Short: "Log out of a server",
+		Long: `Delete the login to the server in JIG_URL or --url, and revoke it at the identity provider. The current access token stays valid until it
+expires, after a few minutes. JSON output: {"server", "logged_out"}; logged_out is false if there was no login.`,
 		Example: `  jig logout
   jig logout --url https://jig.example.com`,
 		Args: cobra.NoArgs,
@@ -149,23 +149,23 @@ func (a *app) logOut(ctx context.Context) error {
 			return err
 		}
 		if err := l.Revoke(ctx); err != nil {
-			a.say("the login is forgotten here, but the identity provider could not be told: %s", oneLine(jig.AsError(err).Message, 0))
+			a.say("the login is deleted here, but could not be revoked at the identity provider: %s", oneLine(jig.AsError(err).Message, 0))
 		}
 	}
 	switch {
 	case a.json():
 		return a.printJSON(map[string]any{"server": a.serverURL(), "logged_out": ok})
 	case !ok:
-		return a.print("there is no login at %s", a.serverURL())
+		return a.print("not logged in to %s", a.serverURL())
 	}
-	return a.print("logged out at %s", a.serverURL())
+	return a.print("logged out of %s", a.serverURL())
 }
 
 func (a *app) whoamiCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "whoami",
-		Short: "Show as whom commands act, and what they may do",
-		Long: `Show the tenant and the principal for whom commands act. A server also tells the roles, the permissions and the scopes of the credential.
+		Short: "Show who commands act as and what they may do",
+		Long: `Show the tenant and the principal that commands act as. With a server, also show the roles and permissions, and the scopes of the credential.
 JSON output: that of GET /v1/me; without a server {"tenant", "principal", "proof"}.`,
 		Example: `  jig whoami
   jig whoami --output json`,
@@ -177,7 +177,7 @@ JSON output: that of GET /v1/me; without a server {"tenant", "principal", "proof
 			case a.server == nil && a.json():
 				return a.printJSON(map[string]any{"tenant": a.flags.tenant, "principal": a.flags.as, "proof": jig.ProofClaimed})
 			case a.server == nil:
-				return a.print("%s, tenant %s, over Temporal (a claim: nobody checks it)", oneLine(a.flags.as, 0), a.flags.tenant)
+				return a.print("%s, tenant %s, over Temporal (a claim that is not checked)", oneLine(a.flags.as, 0), a.flags.tenant)
 			case a.json():
 				return a.printJSON(a.server.Me)
 			}
@@ -186,7 +186,7 @@ JSON output: that of GET /v1/me; without a server {"tenant", "principal", "proof
 	}
 }
 
-// showMe prints who a credential belongs to.
+// showMe prints the owner of a credential and what it allows.
 func (a *app) showMe(me remote.Me) error {
 	who := oneLine(me.Principal, 0)
 	if me.Name != "" {
@@ -212,7 +212,7 @@ func (a *app) showMe(me remote.Me) error {
 // needsServer returns an error if the user named no server.
 func (a *app) needsServer() error {
 	if a.serverURL() == "" {
-		return usage(jig.Errorf(jig.CodeMissingParam, "no server is named").WithField("url").WithHint("set " + envURL + " or give --url"))
+		return usage(jig.Errorf(jig.CodeMissingParam, "no server was given").WithField("url").WithHint("set " + envURL + " or give --url"))
 	}
 	return nil
 }

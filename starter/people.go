@@ -20,9 +20,9 @@ import (
 func (a *app) peopleCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "people",
-		Short: "List the people and keys of the tenant and what happened with credentials, and disable people",
-		Long: `List the people, groups and keys that the tenant's document knows, and disable people or let them act again. ` + "`jig key disable`" + ` disables
-a key. List logins, API keys and embed tokens that were made or ended, and refused credentials.`,
+		Short: "List and disable the people of the tenant, and show credential events",
+		Long: `List the people, groups and keys in the tenant's document, and disable or enable people. ` + "`jig key disable`" + ` disables a key.
+Show credential events: logins and logouts, API keys and embed tokens that were created or revoked, and refused credentials.`,
 		Example: `  jig people list
   jig people disable ana
   jig people events --kind refused`,
@@ -34,7 +34,7 @@ func (a *app) peopleListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the people, groups and keys of the tenant",
-		Long: `List the people, groups and keys that the tenant's document knows. JSON output: {"people": [{"principal", "disabled", "groups", "roles",
+		Long: `List the people, groups and keys in the tenant's document. JSON output: {"people": [{"principal", "disabled", "groups", "roles",
 "permissions", "logins", "keys": [{"id", "algorithm", "disabled"}]}], "groups": [{"name", "members", "roles"}], "keys"}.`,
 		Example: `  jig people list
   jig people list --output json | jq '.people[] | select(.disabled)'`,
@@ -60,8 +60,8 @@ func (a *app) peopleEventsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events",
 		Short: "List logins, changes of API keys and embed tokens, and refused credentials",
-		Long: `List what happened with the tenant's credentials in the last 90 days, the newest first: logins, API keys and embed tokens that were made or
-ended, and credentials that were refused. What is the same within a minute is one line with a count. It needs a server and the scope manage.
+		Long: `List the tenant's credential events of the last 90 days, newest first: logins and logouts, API keys and embed tokens that were created or
+revoked, and refused credentials. Equal events within a minute are one line with a count. This needs a server and the scope manage.
 JSON output: {"credential_events": [{"kind", "reason", "credential_kind", "credential_id", "principal", "address", "count", "minute", "last_at"}]}.`,
 		Example: `  jig people events
   jig people events --kind refused --principal ana`,
@@ -71,7 +71,7 @@ JSON output: {"credential_events": [{"kind", "reason", "credential_kind", "crede
 			case a.serverErr != nil:
 				return a.serverErr
 			case a.server == nil:
-				return usagef("only a server knows what happened with credentials; set %s or --url", envURL)
+				return usagef("credential events need a server; set %s or --url", envURL)
 			case limit < 1:
 				return usagef("--limit: give a number of at least 1")
 			}
@@ -99,7 +99,7 @@ JSON output: {"credential_events": [{"kind", "reason", "credential_kind", "crede
 	return cmd
 }
 
-// maxListed is the most entries that a server puts on one page.
+// maxListed is the maximum number of entries on a page of a server.
 const maxListed = 100
 
 func (a *app) printCredentialEvents(events []history.CredentialEvent) error {
@@ -116,7 +116,7 @@ func (a *app) printCredentialEvents(events []history.CredentialEvent) error {
 	return table(a.stdout, rows)
 }
 
-// directory reads whom the tenant's document knows.
+// directory reads the people, groups and keys of the tenant's document.
 func (a *app) directory(ctx context.Context, e engine) (tenancy.Directory, error) {
 	body, err := e.Document(ctx, a.flags.tenant, string(spec.KindTenant), a.flags.tenant)
 	if jig.CodeOf(err) == jig.CodeNotFound {
@@ -144,7 +144,7 @@ func (a *app) printPeople(d tenancy.Directory) error {
 		return err
 	}
 	if len(d.People) == 0 {
-		a.say("the document of tenant %s knows nobody, or there is none", a.flags.tenant)
+		a.say("tenant %s has no document, or the document lists no people", a.flags.tenant)
 	}
 	return nil
 }
@@ -159,17 +159,17 @@ func (a *app) state(disabled bool) string {
 // disableCommand returns the command that disables people or keys, or the one that enables them again.
 func (a *app) disableCommand(what string, disabled bool) *cobra.Command {
 	var f triggerFlags
-	word, member, arg, example, does, means := "enable", "person", "PRINCIPAL", "ana", "Let a person act again", "Servers and workers take what they ask for again."
+	word, member, arg, example, does, means := "enable", "person", "PRINCIPAL", "ana", "Enable a disabled person", "Servers and workers accept their requests again."
 	switch {
 	case disabled && what == "key":
-		word, means = "disable", "Signatures of the key do not count from then on, those of earlier decisions included."
+		word, means = "disable", "Signatures of the key are refused, including those of earlier decisions."
 	case disabled:
-		word, means = "disable", "Servers and workers refuse everything that they ask for, whatever credential they use, and their open streams end."
+		word, means = "disable", "Servers and workers refuse all their requests, with any credential, and their open streams end."
 	case what == "key":
-		means = "Signatures of the key count again."
+		means = "Signatures of the key are accepted again."
 	}
 	if what == "key" {
-		member, arg, example, does = "key", "ID", "ana-2026", "Let a key sign again"
+		member, arg, example, does = "key", "ID", "ana-2026", "Enable a disabled key"
 	}
 	if disabled {
 		does = "Disable a " + member

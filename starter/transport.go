@@ -56,7 +56,7 @@ func (a *app) meet(ctx context.Context, cmd *cobra.Command) error {
 		a.flags.tenant, a.flags.as = a.server.Tenant, a.server.Principal
 	}
 	if e := jig.AsError(a.serverErr); a.serverErr != nil && e.Reason == remote.ReasonCredential && a.env[envAPIKey] == "" {
-		a.serverErr = e.WithHint("the server does not take the login; `jig login` begins a new one")
+		a.serverErr = e.WithHint("the server does not accept the login; run `jig login` again")
 	}
 	return nil
 }

@@ -186,7 +186,7 @@ func TestCommandLogin_WithABrowser(t *testing.T) {
 
 	got = o.jig("logout")
 	require.Zero(t, got.code, got.err)
-	require.Equal(t, "logged out at "+server.url+"\n", got.out)
+	require.Equal(t, "logged out of "+server.url+"\n", got.out)
 	text, err := os.ReadFile(logins)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), login.RefreshToken)

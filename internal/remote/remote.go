@@ -24,7 +24,7 @@ import (
 // ReasonNoServer is the reason of UNAVAILABLE if nothing answers at the server's address.
 const ReasonNoServer = "no_server"
 
-// ReasonCredential is the reason of the server's answer to a credential that does not count.
+// ReasonCredential is the reason of the server's error for an invalid credential.
 const ReasonCredential = "unauthenticated"
 
 const (
@@ -36,7 +36,7 @@ const (
 
 // Options say how to reach a server.
 type Options struct {
-	// URL is the address of the server, e.g. https://jig.example.com. It may begin with http only for a server on this machine.
+	// URL is the address of the server, e.g. https://jig.example.com. http is allowed only for a server on this machine.
 	URL string
 	// Token returns the credential of each request: an API key or an access token.
 	Token func(ctx context.Context) (string, error)
@@ -55,7 +55,7 @@ type Client struct {
 	Me                Me
 }
 
-// Me says who a credential belongs to, and what it allows.
+// Me describes the principal of a credential, and what the credential allows.
 type Me struct {
 	Tenant      string     `json:"tenant"`
 	Principal   string     `json:"principal"`
@@ -98,7 +98,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// stay keeps a client from following redirects. A server has none, and the credential must not travel to another address or without TLS.
+// stay keeps a client from following redirects. A jig server sends none, and the credential must not reach another address or travel without TLS.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close closes idle connections.
@@ -243,8 +243,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 // problemIn returns the error that an answer reports.
 func problemIn(answer *http.Response) error {
 	if answer.StatusCode < http.StatusBadRequest {
-		return jig.Errorf(jig.CodeUnavailable, "the server answered %s, and sends to another address", answer.Status).WithReason(ReasonNoServer).WithField("url").
-			WithHint("set JIG_URL to the address under which the server itself answers")
+		return jig.Errorf(jig.CodeUnavailable, "the server answered %s, and redirects to another address", answer.Status).WithReason(ReasonNoServer).WithField("url").
+			WithHint("set JIG_URL to the server's own address")
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxProblem))
 	var p struct {
@@ -253,7 +253,7 @@ func problemIn(answer *http.Response) error {
 		Errors                             []struct{ Location, Message string }
 	}
 	if err != nil || json.Unmarshal(body, &p) != nil || p.Code == "" {
-		return jig.Errorf(jig.CodeUnavailable, "the server answered %s, and not as jig does", answer.Status).WithReason(ReasonNoServer).
+		return jig.Errorf(jig.CodeUnavailable, "the server answered %s, but not as a jig server does", answer.Status).WithReason(ReasonNoServer).
 			WithHint("is JIG_URL the address of a jig server?")
 	}
 	e := jig.Errorf(p.Code, "%s", cmp.Or(p.Detail, p.Title)).WithReason(p.Reason).WithField(p.Field).WithHint(p.Hint)

@@ -6,7 +6,7 @@ import (
 	"runtime"
 )
 
-// CanOpen reports whether a browser can probably be opened where the user sits. env is the environment.
+// CanOpen reports whether a browser can probably be opened on the user's screen. env is the environment.
 func CanOpen(env map[string]string) bool {
 	switch {
 	case env["BROWSER"] != "":
@@ -34,6 +34,6 @@ func Open(env map[string]string, address string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("open a browser: %w", err)
 	}
-	go func() { _ = cmd.Wait() }() //nolint:errcheck // its exit code says nothing
+	go func() { _ = cmd.Wait() }() //nolint:errcheck // its exit code does not matter
 	return nil
 }

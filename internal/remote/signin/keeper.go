@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// early is how long before its end an access token is renewed.
+// early is how long before its expiry an access token is renewed.
 const early = 30 * time.Second
 
 // Login is a login at a server, as it is stored.
@@ -24,20 +24,20 @@ type Login struct {
 	Issuer   string `json:"issuer"`
 	ClientID string `json:"client_id"`
 	TokenURL string `json:"token_url"`
-	// RevocationURL is where a refresh token is given back; empty if the provider has no such endpoint.
+	// RevocationURL is the provider's revocation endpoint; empty if it has none.
 	RevocationURL     string `json:"revocation_url,omitempty"`
 	Audience          string `json:"audience"`
 	AudienceParameter string `json:"audience_parameter,omitempty"`
 	AccessToken       string `json:"access_token"`
 	RefreshToken      string `json:"refresh_token,omitempty"`
-	// ExpiresAt is when the access token ends; zero if the provider does not say.
+	// ExpiresAt is when the access token expires; zero if the provider does not say.
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 }
 
-// valid reports whether the access token counts for a while.
+// valid reports whether the access token stays valid for a while.
 func (l Login) valid() bool { return l.ExpiresAt.IsZero() || time.Until(l.ExpiresAt) > early }
 
-// Keeper gives out access tokens of stored logins. It is safe for concurrent use, also by several processes.
+// Keeper returns access tokens of stored logins, and renews them. It is safe for concurrent use, also across processes.
 type Keeper struct {
 	store *Store
 	mu    sync.Mutex
@@ -51,7 +51,7 @@ func NewKeeper(s *Store) *Keeper { return &Keeper{store: s, known: map[string]Lo
 func (k *Keeper) Token(ctx context.Context, server string) (string, error) {
 	server, err := ServerAddress(server)
 	if err != nil {
-		return "", nil // there are no logins at such addresses
+		return "", nil // nobody can have logged in at such an address
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -70,8 +70,8 @@ func (k *Keeper) Token(ctx context.Context, server string) (string, error) {
 	return l.AccessToken, nil
 }
 
-// renewed returns a login with a new access token. Only one process at a time renews: providers take a refresh token once, and end the login if
-// it comes again.
+// renewed returns a login with a new access token. Only one process renews at a time, because providers accept a refresh token once, and revoke
+// the login if it is used again.
 func (k *Keeper) renewed(ctx context.Context, server string) (Login, error) {
 	unlock, err := k.store.lock(ctx)
 	if err != nil {
@@ -96,13 +96,13 @@ func (k *Keeper) renewed(ctx context.Context, server string) (Login, error) {
 }
 
 func ended(server string) error {
-	return jig.Errorf(jig.CodeNotPermitted, "the login at %s has ended", server).WithReason("login").WithHint("`jig login` begins a new one")
+	return jig.Errorf(jig.CodeNotPermitted, "the login at %s has ended", server).WithReason("login").WithHint("run `jig login` again")
 }
 
 // renew asks the provider for a new access token.
 func (l Login) renew(ctx context.Context) (Login, error) {
 	config := oauth2.Config{ClientID: l.ClientID, Endpoint: oauth2.Endpoint{TokenURL: l.TokenURL, AuthStyle: oauth2.AuthStyleInParams}}
-	// The library's own way to renew cannot send the audience.
+	// A token source of the library cannot send the audience.
 	options := []oauth2.AuthCodeOption{oauth2.SetAuthURLParam("grant_type", "refresh_token"), oauth2.SetAuthURLParam("refresh_token", l.RefreshToken)}
 	if l.AudienceParameter != "" {
 		options = append(options, oauth2.SetAuthURLParam(l.AudienceParameter, l.Audience))
@@ -130,7 +130,7 @@ func (l Login) Revoke(ctx context.Context) error {
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	answer, err := newHTTP().Do(request)
 	if err != nil {
-		return jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be asked: %w", l.Issuer, inner(err))
+		return jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be reached: %w", l.Issuer, inner(err))
 	}
 	defer func() { _ = answer.Body.Close() }()
 	_, _ = io.Copy(io.Discard, io.LimitReader(answer.Body, maxFetched)) //nolint:errcheck // only the status matters

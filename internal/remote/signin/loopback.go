@@ -15,24 +15,24 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// patience is how long a person may take at the identity provider.
+// patience is how long a person may take to log in at the identity provider.
 const patience = 10 * time.Minute
 
-// Browser logs in with a browser on this machine: authorization code with PKCE, which the provider sends to a port of this machine (RFC 8252).
-// show gets the address to which the browser must go.
+// Browser logs in with a browser on this machine, by an authorization code with PKCE that the provider sends to a local port (RFC 8252). show gets
+// the address to open.
 func (p *Provider) Browser(ctx context.Context, show func(address string)) (Login, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return Login{}, jig.Errorf(jig.CodeUnavailable, "no port of this machine can wait for the browser: %w", err).WithHint("use --device")
+		return Login{}, jig.Errorf(jig.CodeUnavailable, "cannot listen on a local port for the browser: %w", err).WithHint("use --device")
 	}
 	config, state, verifier := p.config, rand.Text(), oauth2.GenerateVerifier()
 	config.RedirectURL = "http://" + listener.Addr().String() + "/callback"
 	answers := make(chan url.Values, 1)
 	server := &http.Server{Handler: callback(state, answers), ReadHeaderTimeout: fetchTimeout, ReadTimeout: fetchTimeout}
 	go func() { _ = server.Serve(listener) }() //nolint:errcheck // it ends when it is shut down
-	defer func() {                             // let the browser have its page
+	defer func() {                             // the browser still gets its page
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = server.Shutdown(closing) //nolint:errcheck // the process ends anyway
@@ -46,7 +46,7 @@ func (p *Provider) Browser(ctx context.Context, show func(address string)) (Logi
 	}
 	switch {
 	case answer.Has("iss") && answer.Get("iss") != p.issuer, p.NamesIssuer && !answer.Has("iss"):
-		return Login{}, jig.Errorf(jig.CodeNotPermitted, "another identity provider answered than %s", p.issuer).WithReason("login")
+		return Login{}, jig.Errorf(jig.CodeNotPermitted, "the response does not come from the identity provider %s", p.issuer).WithReason("login")
 	case answer.Has("error"):
 		return Login{}, jig.Errorf(jig.CodeNotPermitted, "the identity provider %s did not log you in: %q", p.issuer, jig.Cut(answer.Get("error"), maxCode)).WithReason("login")
 	}
@@ -57,7 +57,7 @@ func (p *Provider) Browser(ctx context.Context, show func(address string)) (Logi
 	return p.login(token)
 }
 
-// maxCode bounds the code of an error that the provider sends, in bytes.
+// maxCode is the maximum length, in bytes, of the provider's error code that is shown.
 const maxCode = 100
 
 // context returns a context with the client for requests to the provider.
@@ -65,8 +65,8 @@ func (p *Provider) context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, p.http)
 }
 
-// callback returns the handler to which the provider sends the browser. It takes the first answer with the right state, and refuses the others:
-// every page and program on the machine can send one.
+// callback returns the handler that the provider redirects the browser to. It accepts the first response with the right state and refuses all
+// others, because any page or program on the machine can send one.
 func callback(state string, answers chan<- url.Values) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, r *http.Request) {
@@ -78,7 +78,7 @@ func callback(state string, answers chan<- url.Values) http.Handler {
 		query := r.URL.Query()
 		if subtle.ConstantTimeCompare([]byte(query.Get("state")), []byte(state)) == 0 {
 			w.WriteHeader(http.StatusBadRequest)
-			_, _ = fmt.Fprintln(w, "This is not the answer to the login that the command line has begun.")
+			_, _ = fmt.Fprintln(w, "This does not belong to the login that was started on the command line.")
 			return
 		}
 		select {

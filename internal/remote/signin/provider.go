@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// discoveryPath is where a server describes itself to programs that want an access token for it (RFC 9728).
+	// discoveryPath is the path of a server's protected resource metadata (RFC 9728).
 	discoveryPath = "/.well-known/oauth-protected-resource"
 	// fetchTimeout bounds a request to the server or to the provider.
 	fetchTimeout = 20 * time.Second
-	// maxFetched bounds a document, in bytes, and maxRedirects how often it may be elsewhere.
+	// maxFetched bounds a document, in bytes, and maxRedirects the redirects to it.
 	maxFetched   = 1 << 20
 	maxRedirects = 5
 )
@@ -34,14 +34,14 @@ type Options struct {
 	Server string
 	// Tenant chooses among the identity providers of the server; empty if there is only one.
 	Tenant string
-	// Audience is the audience that the user expects. Without it, the server must ask for tokens for its own address.
+	// Audience is the audience that the user expects. Default: the server's address.
 	Audience string
 }
 
 // Provider is the identity provider of a server, as the command line uses it.
 type Provider struct {
 	server, issuer, audience string
-	// audienceParameter is the parameter that names the audience; empty for none. options has it.
+	// audienceParameter is the parameter that names the audience, which options contain; empty for none.
 	audienceParameter string
 	options           []oauth2.AuthCodeOption
 	config            oauth2.Config
@@ -49,14 +49,14 @@ type Provider struct {
 	http *http.Client
 }
 
-// metadata is what a provider says about itself and go-oidc does not read.
+// metadata is the part of a provider's metadata that go-oidc does not expose.
 type metadata struct {
 	Revocation string `json:"revocation_endpoint"`
-	// NamesIssuer says that answers name the issuer (RFC 9207).
+	// NamesIssuer reports that authorization responses name the issuer (RFC 9207).
 	NamesIssuer bool `json:"authorization_response_iss_parameter_supported"`
 }
 
-// described is the server's description of itself.
+// described is the server's protected resource metadata.
 type described struct {
 	Resource    string
 	Servers     []string `json:"authorization_servers"`
@@ -69,8 +69,8 @@ type described struct {
 
 // Discover asks the server for its identity provider, and the provider for its endpoints.
 //
-// A server could ask for tokens that are meant for another server and then use them there. So the audience must be the server's own address, or
-// the one that the user names.
+// A malicious server could ask for tokens that are meant for another server, and use them there. So the audience must be the server's own address
+// or the one that the user expects.
 func Discover(ctx context.Context, o Options) (*Provider, error) {
 	server, err := ServerAddress(o.Server)
 	if err != nil {
@@ -88,20 +88,20 @@ func Discover(ctx context.Context, o Options) (*Provider, error) {
 	}
 	issuer := d.Servers[0]
 	if !secure(issuer) {
-		return nil, jig.Errorf(jig.CodeNotPermitted, "the identity provider of the server is not at an https address").WithField("issuer")
+		return nil, jig.Errorf(jig.CodeNotPermitted, "the address of the server's identity provider does not use https").WithField("issuer")
 	}
 	found, err := oidc.NewProvider(oidc.ClientContext(ctx, p.http), issuer)
 	if err != nil {
-		return nil, jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be asked: %w", issuer, err)
+		return nil, jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be reached: %w", issuer, err)
 	}
 	if err := found.Claims(&p.metadata); err != nil {
-		return nil, jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be asked: %w", issuer, err)
+		return nil, jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be reached: %w", issuer, err)
 	}
 	endpoint := found.Endpoint()
 	endpoint.AuthStyle = oauth2.AuthStyleInParams // a public client has no secret
 	for _, address := range []string{endpoint.AuthURL, endpoint.TokenURL, endpoint.DeviceAuthURL, p.Revocation} {
 		if address != "" && !secure(address) {
-			return nil, jig.Errorf(jig.CodeNotPermitted, "an endpoint of the identity provider %s is not at an https address", issuer).WithField("issuer")
+			return nil, jig.Errorf(jig.CodeNotPermitted, "an endpoint of the identity provider %s does not use https", issuer).WithField("issuer")
 		}
 	}
 	p.issuer = issuer
@@ -113,8 +113,8 @@ func Discover(ctx context.Context, o Options) (*Provider, error) {
 	return p, nil
 }
 
-// newHTTP returns a client for requests to the server and to the provider. It follows redirects of documents, within https, and none of requests that
-// send codes and tokens.
+// newHTTP returns a client for requests to the server and to the provider. It follows redirects of GET requests to addresses with https, but not of
+// requests that send codes or tokens.
 func newHTTP() *http.Client {
 	return &http.Client{Timeout: fetchTimeout, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if via[0].Method != http.MethodGet || !secure(r.URL.String()) || len(via) > maxRedirects {
@@ -124,7 +124,7 @@ func newHTTP() *http.Client {
 	}}
 }
 
-// describe fetches the server's description of itself.
+// describe fetches the server's protected resource metadata.
 func (p *Provider) describe(ctx context.Context, tenant string) (described, error) {
 	address := p.server + discoveryPath
 	if tenant != "" {
@@ -155,14 +155,14 @@ func (p *Provider) describe(ctx context.Context, tenant string) (described, erro
 	case err == nil && body.Code != "":
 		return described{}, jig.Errorf(body.Code, "%s", body.Detail).WithField(body.Field).WithHint(body.Hint)
 	}
-	return described{}, jig.Errorf(jig.CodeUnavailable, "the server at %s answered %s, and not as jig does", p.server, answer.Status).
+	return described{}, jig.Errorf(jig.CodeUnavailable, "the server at %s answered %s, but not as a jig server does", p.server, answer.Status).
 		WithHint("is JIG_URL the address of a jig server?")
 }
 
-// login returns the login that a token gives.
+// login returns the login with a token.
 func (p *Provider) login(token *oauth2.Token) (Login, error) {
 	if !strings.EqualFold(token.Type(), "bearer") {
-		return Login{}, jig.Errorf(jig.CodeNotPermitted, "the identity provider sent no bearer token")
+		return Login{}, jig.Errorf(jig.CodeNotPermitted, "the identity provider did not send a bearer token")
 	}
 	return Login{
 		Server: p.server, Issuer: p.issuer, ClientID: p.config.ClientID, TokenURL: p.config.Endpoint.TokenURL, RevocationURL: p.Revocation,
@@ -170,8 +170,8 @@ func (p *Provider) login(token *oauth2.Token) (Login, error) {
 	}, nil
 }
 
-// ServerAddress returns the address of a server in its usual form, under which logins are stored. Credentials travel over https, or within this
-// machine. The error is INVALID_INPUT.
+// ServerAddress returns the normalized address of a server, under which its login is stored. The address must use https, or http on this machine;
+// otherwise the error is INVALID_INPUT.
 func ServerAddress(address string) (string, error) {
 	u, err := url.Parse(strings.TrimRight(address, "/"))
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
@@ -195,7 +195,7 @@ func secure(address string) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || ip != nil && ip.IsLoopback())
 }
 
-// inner returns the cause of a request's failure, without the address that the error repeats.
+// inner returns the cause of a failed request, without the address that the error contains.
 func inner(err error) error {
 	var inURL *url.Error
 	if errors.As(err, &inURL) {
@@ -204,7 +204,7 @@ func inner(err error) error {
 	return err
 }
 
-// refusal returns the error for an answer of the provider's endpoint for tokens.
+// refusal returns the error for a failed request to the provider's token endpoint.
 func refusal(ctx context.Context, issuer string, err error) error {
 	var answer *oauth2.RetrieveError
 	switch {
@@ -213,5 +213,5 @@ func refusal(ctx context.Context, issuer string, err error) error {
 	case errors.As(err, &answer) && answer.Response.StatusCode/100 == 4 && answer.Response.StatusCode != http.StatusTooManyRequests:
 		return jig.Errorf(jig.CodeNotPermitted, "the identity provider %s refused: %s", issuer, answer.ErrorCode).WithReason("login")
 	}
-	return jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be asked: %w", issuer, inner(err))
+	return jig.Errorf(jig.CodeUnavailable, "the identity provider %s cannot be reached: %w", issuer, inner(err))
 }

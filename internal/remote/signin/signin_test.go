@@ -176,7 +176,7 @@ func TestBrowser(t *testing.T) {
 	require.Equal(t, s.url, s.asked[0].Get("resource"))
 
 	for why, answer := range map[string]url.Values{
-		"another identity provider": {"code": {"right"}, "iss": {"https://evil.example.com"}}, "another identity provider answered": {"code": {"right"}},
+		"does not come from the identity provider": {"code": {"right"}, "iss": {"https://evil.example.com"}}, "the response does not come from": {"code": {"right"}},
 		"access_denied": {"error": {"access_denied"}, "iss": {s.url}}, "invalid_grant": {"code": {"stolen"}, "iss": {s.url}},
 	} {
 		_, _, err := s.browse(answer)
@@ -240,16 +240,16 @@ func TestDiscover_Errors(t *testing.T) {
 	require.Equal(t, jig.CodeUnavailable, jig.CodeOf(err))
 	s.says["token_endpoint"] = "http://login.example.com/token"
 	_, err = s.discover(signin.Options{})
-	require.ErrorContains(t, err, "not at an https address")
+	require.ErrorContains(t, err, "does not use https")
 	s.says["token_endpoint"], s.says["issuer"] = s.url+"/token", "https://evil.example.com"
 	_, err = s.discover(signin.Options{})
-	require.ErrorContains(t, err, "cannot be asked")
+	require.ErrorContains(t, err, "cannot be reached")
 	s.describes["authorization_servers"] = []string{"http://login.example.com"}
 	_, err = s.discover(signin.Options{})
-	require.ErrorContains(t, err, "not at an https address")
+	require.ErrorContains(t, err, "does not use https")
 	s.describes = map[string]any{}
 	_, err = s.discover(signin.Options{})
-	require.ErrorContains(t, err, "not as jig does")
+	require.ErrorContains(t, err, "not as a jig server does")
 }
 
 // storeIn returns a store below a folder.
@@ -329,7 +329,7 @@ func TestStore_Keyring(t *testing.T) {
 	require.Equal(t, signin.InKeyring, where)
 	content, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.NotContains(t, string(content), "refresh", "the login is in one place alone")
+	require.NotContains(t, string(content), "refresh", "the login is in one place only")
 	l, ok, err := store.Load(s.url)
 	require.NoError(t, err)
 	require.True(t, ok)

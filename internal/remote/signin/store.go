@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// service is the name of the logins in the keyring. Each is stored under the address of its server.
+	// service is the keyring's service name for logins. The user name of an entry is the address of the server.
 	service = "jig"
-	// keyringTimeout is how long the keyring may take. One that is locked asks a person first.
+	// keyringTimeout is how long the keyring may take: a locked keyring asks the person first.
 	keyringTimeout = 30 * time.Second
-	// lockTimeout is how long another process may hold the lock. It holds it during one request to the provider.
+	// lockTimeout is how long to wait for the lock. Another process holds it during one request to the provider.
 	lockTimeout = 2 * fetchTimeout
 )
 
 // InKeyring is what [Store.Save] returns for a login in the keyring.
 const InKeyring = "keyring"
 
-// Store keeps logins in the keyring of the operating system or, where there is none, in a file.
+// Store keeps logins in the keyring of the operating system, or in a file if there is no keyring.
 type Store struct {
-	// folder is the folder of the file and of the lock.
+	// folder contains the file and its lock.
 	folder string
 	// keyring says whether the keyring is used.
 	keyring bool
 }
 
-// NewStore returns the store of the user. Without useKeyring it keeps logins in the file alone.
+// NewStore returns the user's store. Without useKeyring it uses only the file.
 func NewStore(useKeyring bool) (*Store, error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Store) Save(ctx context.Context, l Login) (where string, err error) {
 	return s.save(l)
 }
 
-// save stores a login. A login is in one place alone.
+// save stores a login, in one place only.
 func (s *Store) save(l Login) (where string, err error) {
 	text, err := json.Marshal(l) //nolint:gosec // the keyring is for secrets
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Store) save(l Login) (where string, err error) {
 	return s.path(), s.write(all)
 }
 
-// Remove forgets the login at a server.
+// Remove deletes the login at a server.
 func (s *Store) Remove(ctx context.Context, server string) error {
 	server, err := ServerAddress(server)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Store) Remove(ctx context.Context, server string) error {
 	return s.write(all)
 }
 
-// ring does something with the keyring, in bounded time.
+// ring runs an operation on the keyring, with a timeout.
 func (s *Store) ring(do func() (string, error)) (string, error) {
 	if !s.keyring {
 		return "", keyring.ErrUnsupportedPlatform
@@ -157,12 +157,12 @@ func (s *Store) read() (map[string]Login, error) {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the file of logins cannot be read: %w", err).WithHint("remove " + s.path() + " and log in again")
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the stored logins cannot be read: %w", err).WithHint("remove " + s.path() + " and log in again")
 	}
 	return all, nil
 }
 
-// write replaces the file, which only the user can read.
+// write replaces the file. Only the user can read it.
 func (s *Store) write(all map[string]Login) error {
 	text, err := json.MarshalIndent(all, "", "  ") //nolint:gosec // the file is for secrets
 	if err != nil {
@@ -172,7 +172,7 @@ func (s *Store) write(all map[string]Login) error {
 	if err != nil {
 		return fmt.Errorf("store the login: %w", err)
 	}
-	defer func() { _ = os.Remove(file.Name()) }() // once it is renamed, there is none
+	defer func() { _ = os.Remove(file.Name()) }() // it fails if the file was renamed
 	_, err = file.Write(append(text, '\n'))
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = os.Rename(file.Name(), s.path())
@@ -186,7 +186,7 @@ func (s *Store) write(all map[string]Login) error {
 // lock keeps other processes from changing logins until unlock is called.
 func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(s.folder, 0o700); err != nil {
-		return nil, jig.Errorf(jig.CodeUnavailable, "the folder of logins cannot be made: %w", err)
+		return nil, jig.Errorf(jig.CodeUnavailable, "the folder for logins cannot be created: %w", err)
 	}
 	file, err := os.OpenFile(filepath.Join(s.folder, "logins.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
