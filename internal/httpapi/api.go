@@ -22,7 +22,7 @@ type Options struct {
 	Logins Logins
 	// Embeds are the tokens of pages of other sites.
 	Embeds Embeds
-	// Credentials are the record of what happened with credentials.
+	// Credentials records credential events.
 	Credentials Credentials
 	// DevLogin lets everybody log in as whomever they say they are. It is for a server that only its own machine can reach.
 	DevLogin bool
@@ -32,13 +32,13 @@ type Options struct {
 	Log       Log
 	// Vouches reports that the server signs statements about the principals of requests.
 	Vouches bool
-	// Ready returns an error while requests cannot be served, for /readyz. It must end by itself.
+	// Ready returns an error while requests cannot be served, for /readyz. It needs a time limit of its own.
 	Ready func(ctx context.Context) error
 	// Hosts are the values of the Host header that are accepted, in lower case. Empty accepts all.
 	Hosts []string
 	// RatePerKey and RatePerAddress are how many requests a second each API key and each address of clients may make; 0 means no limit.
 	RatePerKey, RatePerAddress int
-	// MaxStreams is how many streams each credential may have open. Default: 5,000.
+	// MaxStreams is the maximum number of open streams per credential. Default: 5,000.
 	MaxStreams int
 	// BehindProxy says that the addresses of clients are in the header X-Forwarded-For.
 	BehindProxy bool
@@ -139,10 +139,10 @@ func (a *API) ready(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", state{"ok"})
 }
 
-// readyFor is how long an answer about readiness is reused, because anybody may ask as often as they like.
+// readyFor is how long the result of a readiness check is reused, because /readyz is open to everybody.
 const readyFor = time.Second
 
-// isReady returns an error if requests cannot be served. Requests that ask at the same time get the same answer.
+// isReady returns an error if requests cannot be served. Concurrent requests share one check.
 func (a *API) isReady(ctx context.Context) error {
 	a.readyMu.Lock()
 	defer a.readyMu.Unlock()

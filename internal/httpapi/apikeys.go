@@ -67,9 +67,9 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error)
 	return &keyAnswer{Body: createdKey{created, text}}, err
 }
 
-// mayCreate returns an error if a caller must not create a key. A key allows no more than the credential that creates it, and no longer than a
-// key that does. It decides only as its creator, and it never acts as another person. Otherwise, whoever manages keys could approve their own
-// requests.
+// mayCreate returns an error if a caller must not create a key. A key allows no more than the credential that creates it, and expires no later than
+// an API key that creates it. It decides only as its creator, and never acts as another person. Otherwise, people who manage keys could approve
+// their own requests.
 func (a *API) mayCreate(ctx context.Context, c caller, k apikey.Key) error {
 	for _, scope := range k.Scopes {
 		if !c.allows(scope) {
@@ -77,13 +77,13 @@ func (a *API) mayCreate(ctx context.Context, c caller, k apikey.Key) error {
 		}
 	}
 	if c.kind == kindAPIKey && c.expires != nil && k.ExpiresAt.After(*c.expires) {
-		return jig.Errorf(jig.CodeNotPermitted, "the key would outlast the one that creates it").WithField("expires_at").WithHint("leave it out, or name an earlier time")
+		return jig.Errorf(jig.CodeNotPermitted, "the key would outlive the key that creates it").WithField("expires_at").WithHint("leave it out, or choose an earlier time")
 	}
 	if k.Principal == c.principal.ID {
 		return nil
 	}
 	if slices.Contains(k.Scopes, apikey.ScopeDecide) {
-		return jig.Errorf(jig.CodeNotPermitted, "a key that decides acts as whoever creates it").WithField("principal").WithHint("leave out the principal, or the scope decide")
+		return jig.Errorf(jig.CodeNotPermitted, "a key that decides acts as its creator").WithField("principal").WithHint("leave out the principal, or the scope decide")
 	}
 	settings, err := a.options.Tenants.Settings(ctx, c.tenant)
 	if err != nil {

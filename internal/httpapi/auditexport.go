@@ -32,10 +32,10 @@ type auditExportRequest struct {
 	From int64 `query:"from" minimum:"1" default:"1" doc:"The number of the first row"`
 }
 
-// longAuditAnswer writes the answer to a request for the whole record, or for all rows from one on.
+// longAuditAnswer writes the response to a request for all rows, or for all rows beginning with a given one.
 type longAuditAnswer struct{ Body func(ctx huma.Context) }
 
-// fromAudit returns an answer that serve writes. It may take long. rows writes an export of the rows from a number on.
+// fromAudit returns a response that serve writes, with as much time as it needs. rows writes an export of the rows beginning with from.
 func (a *API) fromAudit(
 	ctx context.Context, from int64, serve func(ctx context.Context, w http.ResponseWriter, r *http.Request, rows func(to io.Writer) error),
 ) (*longAuditAnswer, error) {
@@ -48,7 +48,7 @@ func (a *API) fromAudit(
 		return nil, err
 	}
 	if from > first.HeadN+1 {
-		return nil, invalid("the record has fewer rows").WithField("from").WithHint("GET /v1/audit/head tells the last row")
+		return nil, invalid("the record has fewer rows").WithField("from").WithHint("GET /v1/audit/head returns the number of the last row")
 	}
 	return &longAuditAnswer{Body: func(c huma.Context) { //nolint:contextcheck // it gets the request's context from huma
 		r, w := humago.Unwrap(c)
@@ -77,7 +77,7 @@ func (a *API) exportAudit(ctx context.Context, in *auditExportRequest) (*longAud
 // errStopping ends exports when the server stops.
 var errStopping = errors.New("the server is stopping")
 
-// unhurried returns a function that gives an answer more time, for answers that make progress.
+// unhurried returns a function that extends the write deadline, for responses that make progress.
 func unhurried(w http.ResponseWriter) func() {
 	control := http.NewResponseController(w)
 	return func() {
@@ -85,8 +85,8 @@ func unhurried(w http.ResponseWriter) func() {
 	}
 }
 
-// writeAudit writes an export, page after page, and calls progress before each. It ends with the row that was the last one when the first page
-// was read.
+// writeAudit writes an export page by page, and calls progress before each page. The export ends with the row that was the last one when the first
+// page was read.
 func (a *API) writeAudit(ctx context.Context, w io.Writer, progress func(), tenant string, from int64, page protocol.AuditPage) error {
 	progress()
 	head := audit.Head{N: page.HeadN, Hash: page.HeadHash}
@@ -150,7 +150,7 @@ func (a *API) verifyAudit(ctx context.Context, in *verifyAuditRequest) (*longAud
 	})
 }
 
-// describeAudit adds the answers of the operations that write them themselves.
+// describeAudit describes the responses of the operations that write them directly.
 func describeAudit(a *API) {
 	document := a.huma.OpenAPI()
 	document.Paths["/v1/audit/export"].Get.Responses[statusText(0)].Content = map[string]*huma.MediaType{

@@ -26,7 +26,7 @@ const (
 	reasonDisabled   = "disabled"
 )
 
-// Further reasons for which requests are refused, for the observer.
+// More reasons for refusing requests, for the observer.
 const (
 	refusedHost    = "host"
 	refusedAddress = "rate_of_address"
@@ -42,25 +42,25 @@ const (
 	kindEmbed       = history.KindEmbed
 )
 
-// caller describes for whom a request acts. Only [API.credential] makes it, from the credential and the tenant's document. The rest of the request
-// has no influence on it.
+// caller describes the principal that a request acts for. Only [API.credential] creates it, from the credential and the tenant's document. The
+// rest of the request does not influence it.
 type caller struct {
 	kind string
 	// id identifies the credential in the log, and label says what its owner uses it for.
 	id, label string
 	tenant    string
-	// principal is the principal with the groups that the credential gives, and nothing that the tenant's document gives: workers add that, as
-	// it is at the time. Without a signing key, the server's word is a claim to workers.
+	// principal has only the groups that the credential gives. Workers add what the tenant's document gives at the time. Without a signing key,
+	// workers treat the server's word as a claim.
 	principal jig.Principal
-	// holds is the principal with everything that it has now.
+	// holds is the principal with everything that the tenant's document gives it now.
 	holds jig.Principal
 	// name is the principal's name for people.
 	name string
-	// signed holds the identity provider's claims, of now or of the login; nil for other credentials.
+	// signed holds the identity provider's claims, from the access token or from the login; nil for other credentials.
 	signed *openid.Identity
 	// scopes are the scopes of the credential, and roles the principal's roles.
 	scopes, roles []string
-	// expires is when the credential ends; nil if it does not end by itself.
+	// expires is when the credential expires; nil if it does not.
 	expires *time.Time
 	// embed is the embed token; nil for other credentials.
 	embed *embed.Token
@@ -78,8 +78,8 @@ func callerOf(ctx context.Context) (tenant string, who jig.Principal) {
 	return c.tenant, c.principal
 }
 
-// authenticate returns the middleware that lets only credentials pass that an operation takes. What it finds is the only source of tenant and
-// principal.
+// authenticate returns the middleware that refuses requests without a credential that the operation accepts. Its result is the only source of
+// the tenant and the principal.
 func (a *API) authenticate(o operation) func(ctx huma.Context, next func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
@@ -128,7 +128,7 @@ func (a *API) authenticate(o operation) func(ctx huma.Context, next func(huma.Co
 	}
 }
 
-// needs returns an error unless the credential has one of some scopes, for what an operation's own scope does not cover.
+// needs returns an error unless the credential has one of the scopes. It is for cases that the operation's own scope does not cover.
 func (a *API) needs(ctx context.Context, scopes ...string) error {
 	c := exchangeOf(ctx).caller
 	if slices.ContainsFunc(scopes, c.allows) {
@@ -139,7 +139,7 @@ func (a *API) needs(ctx context.Context, scopes ...string) error {
 	return failed(http.StatusForbidden, c.lacks(scopes[0]))
 }
 
-// lacks returns the error of a credential without a scope.
+// lacks returns the error for a credential without the scope.
 func (c caller) lacks(scope string) *jig.Error {
 	if c.kind == kindAPIKey {
 		return jig.Errorf(jig.CodeNotPermitted, "the API key does not have the scope %s", scope).WithReason(reasonScope).
@@ -163,7 +163,7 @@ func scopesOf(p jig.Principal) []string {
 	return slices.DeleteFunc(apikey.Scopes(), func(scope string) bool { return !p.Holds(permissionOf(scope)) })
 }
 
-// credential returns who a request acts for. All credentials that do not count are refused in the same way, whatever is wrong with them.
+// credential returns the caller of a request. Invalid credentials are all refused in the same way, whatever is wrong with them.
 func (a *API) credential(ctx context.Context, r *http.Request) (caller, error) {
 	refused := failed(http.StatusUnauthorized, jig.Errorf(jig.CodeNotPermitted, "the request has no valid credential").WithReason(reasonCredential).
 		WithHint("send Authorization: Bearer and an API key or an access token; `jig api-key create` makes a key"))
@@ -186,8 +186,8 @@ func (a *API) credential(ctx context.Context, r *http.Request) (caller, error) {
 	return c, err
 }
 
-// identify returns the caller of a request's only credential, without what the tenant's document adds. known is false if there is none, or more than one
-// of the same kind. A cookie counts only without a header, because browsers send cookies on their own.
+// identify returns the caller of a request's only credential, without what the tenant's document adds. known is false if the request has no
+// credential, or several of the same kind. Because browsers send cookies on their own, a header takes precedence over a cookie.
 func (a *API) identify(ctx context.Context, r *http.Request) (c caller, known bool, err error) {
 	headers := r.Header.Values("Authorization")
 	if cookie, ok := cookieOf(r, cookieLogin); ok && len(headers) == 0 {
@@ -208,7 +208,7 @@ func (a *API) identify(ctx context.Context, r *http.Request) (c caller, known bo
 }
 
 // bearer returns the caller of an embed token, an API key or an access token, without what the tenant's document adds. The error is NOT_FOUND or
-// NOT_PERMITTED if it does not count.
+// NOT_PERMITTED if it is not valid.
 func (a *API) bearer(ctx context.Context, r *http.Request, text string) (caller, error) {
 	if id, hash, ok := embed.Parse(text); ok {
 		return a.embedded(ctx, r, id, hash)
@@ -221,7 +221,7 @@ func (a *API) bearer(ctx context.Context, r *http.Request, text string) (caller,
 		}, err
 	}
 	if a.options.Providers == nil {
-		return caller{}, jig.Errorf(jig.CodeNotFound, "it is not an API key, and no identity provider is configured")
+		return caller{}, jig.Errorf(jig.CodeNotFound, "not an API key, and no identity provider is configured")
 	}
 	who, err := a.options.Providers.AccessToken(ctx, text)
 	return caller{kind: kindAccessToken, tenant: who.Tenant, name: who.Name, signed: &who, expires: &who.ExpiresAt}, err

@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-// recordTimeout bounds how long a refused request waits for its record.
+// recordTimeout is how long a refused request waits until the refusal is recorded.
 const recordTimeout = time.Second
 
 type credentialEventsRequest struct {
@@ -34,15 +34,15 @@ func (a *API) listCredentialEvents(ctx context.Context, in *credentialEventsRequ
 	return &credentialEventsAnswer{Body: page}, err
 }
 
-// recordRefusal records that a credential was refused that is known to belong to a tenant.
+// recordRefusal records the refusal of a credential whose tenant is known.
 func (a *API) recordRefusal(ctx context.Context, c caller, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	a.record(ctx, c, reason)
 }
 
-// recordEnded records that a credential was refused that has ended. Only whoever has its secret gets into the record of its tenant: whatever
-// others send, a stranger writes nothing.
+// recordEnded records the refusal of a credential that was revoked or has expired. The request must contain its secret, so that a stranger
+// cannot write to the record of a tenant.
 func (a *API) recordEnded(ctx context.Context, r *http.Request) {
 	id, hash, ok := presented(r)
 	if !ok {
@@ -69,14 +69,14 @@ func (a *API) record(ctx context.Context, c caller, reason string) {
 	}
 	err := a.options.Credentials.RecordCredential(ctx, history.CredentialEvent{
 		Tenant: c.tenant, Kind: history.Refused, Reason: reason, CredentialKind: c.kind, CredentialID: c.id, Principal: c.principal.ID,
-		Address: history.DoerOf(ctx).Address,
+		Address: history.ActorOf(ctx).Address,
 	})
 	if err != nil {
 		a.unrecorded(ctx, err)
 	}
 }
 
-// unrecorded logs that a refusal is not in the record.
+// unrecorded logs that a refusal could not be recorded.
 func (a *API) unrecorded(ctx context.Context, err error) {
 	a.options.Logger.WarnContext(ctx, "a refused credential could not be recorded", slog.String("request_id", exchangeOf(ctx).id), slog.Any("error", err))
 }
@@ -90,16 +90,16 @@ func (a *API) personOf(ctx context.Context, tenant string, l tenancy.Login) stri
 	return settings.SignedIn(l, nil).ID
 }
 
-// doing returns a context for a login that begins or ends, so that the record has its principal.
-func (a *API) doing(ctx context.Context, l login.Login) context.Context {
-	by := history.DoerOf(ctx)
+// loginActor returns a context with the principal of a login that begins or ends, for the credential event.
+func (a *API) loginActor(ctx context.Context, l login.Login) context.Context {
+	by := history.ActorOf(ctx)
 	if by.Principal = l.Subject; l.Issuer != "" {
 		by.Principal = a.personOf(ctx, l.Tenant, tenancy.Login{Issuer: l.Issuer, Subject: l.Subject})
 	}
-	return history.By(ctx, by)
+	return history.WithActor(ctx, by)
 }
 
-// presented returns the id and the hash of the credential of a request, if the server could have made it.
+// presented returns the id and the hash of a request's credential. ok is false if it does not have the form of one that this server issues.
 func presented(r *http.Request) (id string, hash []byte, ok bool) {
 	headers := r.Header.Values("Authorization")
 	if cookie, cookied := cookieOf(r, cookieLogin); cookied && len(headers) == 0 {

@@ -24,7 +24,7 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-// happened is a record of what happened with credentials.
+// happened is a store of credential events.
 type happened struct {
 	mu     sync.Mutex
 	events []history.CredentialEvent
@@ -181,13 +181,13 @@ type doers struct {
 	*tokens
 
 	mu   sync.Mutex
-	said map[string]history.Doer
+	said map[string]history.Actor
 }
 
 func (d *doers) say(ctx context.Context, what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.said[what] = history.DoerOf(ctx)
+	d.said[what] = history.ActorOf(ctx)
 }
 
 func (d *doers) CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apikey.Key, error) {
@@ -223,7 +223,7 @@ func (d *doers) RevokeEmbedToken(ctx context.Context, tenant, id, by string) err
 // The stores record changes themselves. They are told the address of the client, and for logins the principal.
 func TestCredentialEvents_OfChanges(t *testing.T) {
 	t.Parallel()
-	d := &doers{keys: newKeys(), logins: newLogins(), tokens: newTokens(), said: map[string]history.Doer{}}
+	d := &doers{keys: newKeys(), logins: newLogins(), tokens: newTokens(), said: map[string]history.Actor{}}
 	s := newSiteWith(t, func(o *httpapi.Options) { o.Keys, o.Logins, o.Embeds = d, d, d })
 	s.key = d.add("acme", apikey.Scopes()...)
 	s.tenants.change(func(all *tenancy.Settings) {
@@ -239,8 +239,8 @@ func TestCredentialEvents_OfChanges(t *testing.T) {
 	cookie := s.logIn("1")
 	answer, body, _ = s.visit(http.MethodPost, "/v1/logout", url.Values{}, "Cookie", cookie)
 	require.Equal(t, http.StatusNoContent, answer.StatusCode, body)
-	here, anna := history.Doer{Address: "127.0.0.1"}, history.Doer{Principal: "anna", Address: "127.0.0.1"}
-	require.Equal(t, map[string]history.Doer{
+	here, anna := history.Actor{Address: "127.0.0.1"}, history.Actor{Principal: "anna", Address: "127.0.0.1"}
+	require.Equal(t, map[string]history.Actor{
 		history.KeyCreated: here, history.KeyRevoked: here, history.EmbedCreated: here, history.EmbedRevoked: here, history.LoggedIn: anna, history.LoggedOut: anna,
 	}, d.said, strings.Join(slices.Sorted(maps.Keys(d.said)), " "))
 }

@@ -70,7 +70,7 @@ func (a *API) Handler() http.Handler {
 		began := time.Now()
 		x := &exchange{id: "req_" + strings.ToLower(rand.Text())}
 		ctx := context.WithValue(r.Context(), exchangeKey{}, x)
-		ctx = history.By(ctx, history.Doer{Address: a.addressOf(r)})
+		ctx = history.WithActor(ctx, history.Actor{Address: a.addressOf(r)})
 		r = r.WithContext(ctx)
 		r.Body = recorded{io.TeeReader(r.Body, &x.body), r.Body}
 		x.request = r

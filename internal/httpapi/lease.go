@@ -13,24 +13,24 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-// leases holds the requests that take long, so that they can be ended when their credential ends.
+// leases holds the long-running requests, so that they can be canceled when their credential is no longer valid.
 type leases struct {
 	mu   sync.Mutex
 	held map[*lease]struct{}
 }
 
-// longest is how long a request may take in any case. A stream that ends then continues with another request.
+// longest is the maximum duration of a request. A client continues a stream that ends then with another request.
 const longest = 24 * time.Hour
 
-// Limits of requests that take long, on each server.
+// Limits of long-running requests, on each server.
 const (
-	// maxStreams is how many streams a credential may have open unless [Options] say.
+	// maxStreams is the default of [Options].MaxStreams.
 	maxStreams = 5_000
-	// maxAudits bounds how many exports and verifications of a tenant's audit may run.
+	// maxAudits is the maximum number of concurrent exports and verifications of a tenant's audit.
 	maxAudits = 4
 )
 
-// lease is one request that takes long.
+// lease is one long-running request.
 type lease struct {
 	caller caller
 	// scope is the scope that the operation needs, and audits reports whether it reads the whole audit.
@@ -39,22 +39,22 @@ type lease struct {
 	end    func()
 }
 
-// errEnded cancels requests whose credential was revoked, or no longer allows them. A credential that expires at its time does not use it: the
-// request then ends as if it had waited long enough, and a client that has renewed its credential asks again.
-var errEnded = errors.New("the credential of the request was ended")
+// errEnded cancels requests whose credential was revoked or no longer allows them. A request whose credential expires ends without it, as if its
+// waiting time were over: the client may have renewed the credential, and repeats the request.
+var errEnded = errors.New("the credential of the request is no longer valid")
 
-// outlived returns an error if the credential of a request was ended while the request waited.
+// outlived returns an error if the credential of a request became invalid while the request waited.
 func (a *API) outlived(waiting context.Context) error {
 	if !errors.Is(context.Cause(waiting), errEnded) {
 		return nil
 	}
 	a.options.Observer.Refused(reasonCredential)
-	p := failed(http.StatusUnauthorized, jig.Errorf(jig.CodeNotPermitted, "the credential was ended while the request waited").WithReason(reasonCredential))
+	p := failed(http.StatusUnauthorized, jig.Errorf(jig.CodeNotPermitted, "the credential became invalid while the request waited").WithReason(reasonCredential))
 	p.headers.Set("WWW-Authenticate", `Bearer realm="jig"`)
 	return p
 }
 
-// hold returns a context that ends with the validity of the request's credential, and a function that must be called when the request is over.
+// hold returns a context that is canceled when the request's credential is no longer valid. The returned function ends the lease.
 func (l *leases) hold(ctx context.Context, x *exchange) (context.Context, func()) {
 	ends := time.Now().Add(longest)
 	if expires := x.caller.expires; expires != nil && expires.Before(ends) {
@@ -75,7 +75,7 @@ func (l *leases) hold(ctx context.Context, x *exchange) (context.Context, func()
 	}
 }
 
-// room returns an error if as many leases of a kind are held as there may be.
+// room returns an error if most leases of a kind are held already.
 func (l *leases) room(most int, where string, kind func(one *lease) bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,7 @@ func (l *leases) room(most int, where string, kind func(one *lease) bool) error 
 	if held < most {
 		return nil
 	}
-	return tooMany("that take long "+where, retryAfter)
+	return tooMany("that run long "+where, retryAfter)
 }
 
 // roomForStream returns an error if the credential of a request has too many streams open.
@@ -99,7 +99,7 @@ func (a *API) roomForStream(ctx context.Context) error {
 	})
 }
 
-// roomForAudit returns an error if too many requests read the whole audit of the tenant.
+// roomForAudit returns an error if too many requests are reading the whole audit of the tenant.
 func (a *API) roomForAudit(ctx context.Context) error {
 	tenant, _ := callerOf(ctx)
 	return a.leases.room(maxAudits, "of this tenant", func(one *lease) bool { return one.audits && one.caller.tenant == tenant })
@@ -116,7 +116,7 @@ func (l *leases) callers() []caller {
 	return all
 }
 
-// end ends the leases that do not keep their validity.
+// end cancels the requests whose leases are not valid.
 func (l *leases) end(valid func(one *lease) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,17 +127,17 @@ func (l *leases) end(valid func(one *lease) bool) {
 	}
 }
 
-// allowed reports whether the present settings of the tenant let the caller do what the request does, as the same principal.
+// allowed reports whether the tenant's current settings still allow the request, as the same principal.
 func (l *lease) allowed(settings tenancy.Settings) bool {
 	now := l.caller
 	now.apply(settings)
 	return now.principal.ID == l.caller.principal.ID && !settings.IsDisabled(now.principal.ID) && now.allows(l.scope)
 }
 
-// checkEvery is how often the credentials of requests that take long are checked.
+// checkEvery is how often the credentials of long-running requests are checked.
 const checkEvery = 500 * time.Millisecond
 
-// Run ends requests whose credentials lose their validity or no longer allow them, until ctx ends.
+// Run cancels requests whose credentials are no longer valid or no longer allow them, until ctx ends.
 func (a *API) Run(ctx context.Context) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -153,7 +153,7 @@ func (a *API) Run(ctx context.Context) {
 	}
 }
 
-// checkLeases ends the requests whose credentials are no longer valid, or no longer allow them.
+// checkLeases cancels the requests whose credentials are no longer valid or no longer allow them.
 func (a *API) checkLeases(ctx context.Context) error {
 	var stored credentials
 	var failed []error
@@ -186,16 +186,16 @@ func (a *API) checkLeases(ctx context.Context) error {
 		if settings, known := tenants[l.caller.tenant]; known && !l.allowed(settings) {
 			return false
 		}
-		ids := stored.of(l.caller) // a request that came meanwhile is checked the next time
+		ids := stored.of(l.caller) // a request that began since is checked next time
 		return ids == nil || !slices.Contains(*ids, l.caller.id) || slices.Contains(valid, l.caller.id)
 	})
 	return errors.Join(failed...)
 }
 
-// credentials are the ids of stored credentials. They are random, so none is the id of two.
+// credentials are the ids of stored credentials. Ids are random, so they are unique across kinds.
 type credentials struct{ keys, logins, embeds []string }
 
-// of returns the ids that those of a caller's credential belong to; nil if the credential is not stored.
+// of returns the list for the kind of a caller's credential; nil if credentials of that kind are not stored.
 func (s *credentials) of(c caller) *[]string {
 	switch {
 	case c.kind == kindAPIKey:
@@ -232,7 +232,7 @@ func (a *API) valid(ctx context.Context, stored credentials) (valid []string, er
 	return valid, nil
 }
 
-// patiently returns a context for work that waits: it ends after a time, when the credential loses its validity, and when the server stops.
+// patiently returns a context for work that waits. It ends after the given time, when the credential is no longer valid, and when the server stops.
 func (a *API) patiently(ctx context.Context, wait time.Duration) (context.Context, func()) {
 	x, began := exchangeOf(ctx), time.Now()
 	ctx, over := a.leases.hold(ctx, x)

@@ -94,7 +94,7 @@ func (a *API) finishLogin(w http.ResponseWriter, r *http.Request) {
 func (a *API) logIn(w http.ResponseWriter, r *http.Request, l login.Login, attempt []byte) error {
 	cookie, id, hash := login.New()
 	l.ID = id
-	created, err := a.options.Logins.CreateLogin(a.doing(r.Context(), l), l, hash, attempt)
+	created, err := a.options.Logins.CreateLogin(a.loginActor(r.Context(), l), l, hash, attempt)
 	if jig.CodeOf(err) == jig.CodeConflict {
 		return jig.Errorf(jig.CodeNotPermitted, "the login does not count: %w", err).WithReason("login")
 	}
@@ -138,7 +138,7 @@ func (a *API) endLogin(r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return a.options.Logins.EndLogin(a.doing(r.Context(), l), l.Tenant, l.ID)
+	return a.options.Logins.EndLogin(a.loginActor(r.Context(), l), l.Tenant, l.ID)
 }
 
 // loggedIn returns the caller of a login's cookie, without what the tenant's document adds. The error is NOT_FOUND if it does not count.

@@ -179,10 +179,10 @@ type Embeds interface {
 	RevokeEmbedToken(ctx context.Context, tenant, id, by string) error
 }
 
-// Credentials stores what happened with credentials. Keys, Logins and Embeds record what they change themselves.
+// Credentials stores credential events. Keys, Logins and Embeds record their own changes.
 type Credentials interface {
 	RecordCredential(ctx context.Context, e history.CredentialEvent) error
-	// EndedCredential returns the credential with an id and a hash if it was valid once and is not any more, or NOT_FOUND.
+	// EndedCredential returns the credential with an id and a hash if it is no longer valid; otherwise NOT_FOUND.
 	EndedCredential(ctx context.Context, id string, hash []byte) (history.Ended, error)
 	// CredentialEvents lists a tenant's events, the newest first. An empty kind or principal means all.
 	CredentialEvents(ctx context.Context, tenant, kind, principal, after string, limit int) (history.Page, error)

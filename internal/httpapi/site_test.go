@@ -124,7 +124,7 @@ type site struct {
 	// tenants are the settings of all tenants, and issued what access tokens say.
 	tenants *settings
 	issued  *issued
-	// record is what happened with credentials.
+	// record holds the credential events.
 	record *happened
 	url    string
 	key    string

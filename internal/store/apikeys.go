@@ -100,9 +100,9 @@ func (db *DB) RevokeAPIKey(ctx context.Context, tenant, id, by string) error {
 	})
 }
 
-// keyEvent returns what a principal did with an API key.
+// keyEvent returns the event of an API key that a principal created or revoked.
 func keyEvent(ctx context.Context, kind, id, by string) history.CredentialEvent {
-	return history.CredentialEvent{Kind: kind, CredentialKind: history.KindAPIKey, CredentialID: id, Principal: by, Address: history.DoerOf(ctx).Address}
+	return history.CredentialEvent{Kind: kind, CredentialKind: history.KindAPIKey, CredentialID: id, Principal: by, Address: history.ActorOf(ctx).Address}
 }
 
 // RevokeAPIKeysNamed ends all of a tenant's keys with a name.

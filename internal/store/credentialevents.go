@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/login"
 )
 
-// recordedRunes bounds each text of the record of credentials, in characters.
+// recordedRunes is the maximum length of each text of a credential event, in characters.
 const recordedRunes = 500
 
 // endedCredentialRow is a row of the query CredentialEnded.
@@ -28,7 +28,7 @@ type credentialEventRow struct {
 	Minute, LastAt                                                 time.Time
 }
 
-// note queues the statements that record what happened with a credential of the transaction's tenant, and forgets what is too old.
+// note queues the statements that record a credential event of the transaction's tenant and delete old ones.
 func (t *tx) note(e history.CredentialEvent) {
 	fields := []string{e.Reason, e.CredentialKind, e.CredentialID, e.Principal, e.Address}
 	for i, f := range fields {
@@ -40,28 +40,28 @@ func (t *tx) note(e history.CredentialEvent) {
 	t.queue("CredentialEventPut", t.tenant, e.Kind, fields[0], fields[1], fields[2], fields[3], fields[4], digest[:])
 }
 
-// RecordCredential records what happened with a credential. Only the server's role may do so.
+// RecordCredential records a credential event. It needs the server's role.
 func (db *DB) RecordCredential(ctx context.Context, e history.CredentialEvent) error {
 	return db.once(ctx, e.Tenant, func(t *tx) { t.note(e) })
 }
 
-// EndedCredential returns the credential with an id and a hash, whatever its tenant, if it is not valid any more. One that is valid, that does not
-// exist or that has another hash is NOT_FOUND.
+// EndedCredential returns the credential of any tenant with an id and a hash if it is no longer valid. The error is NOT_FOUND if it is valid, does
+// not exist, or has another hash.
 func (db *DB) EndedCredential(ctx context.Context, id string, hash []byte) (history.Ended, error) {
 	var row *endedCredentialRow
 	if err := db.once(ctx, "", func(t *tx) { first(t.queue("CredentialEnded", id, hash, login.Idle), &row) }); err != nil {
 		return history.Ended{}, err
 	}
 	if row == nil {
-		return history.Ended{}, jig.Errorf(jig.CodeNotFound, "there is no such credential that has ended")
+		return history.Ended{}, jig.Errorf(jig.CodeNotFound, "no revoked or expired credential has this id")
 	}
 	return history.Ended{
 		Tenant: row.TenantID, Kind: row.Kind, ID: id, Reason: row.Reason, Principal: row.Principal, Issuer: row.Issuer, Subject: row.Subject,
 	}, nil
 }
 
-// CredentialEvents lists what happened with a tenant's credentials, the newest first, after a cursor ("" for the first page). An empty kind or
-// principal means all. A page has at most limit entries (100 when limit is not positive, at most 1,000).
+// CredentialEvents lists a tenant's credential events after a cursor ("" for the first page), newest first. An empty kind or principal means all.
+// A page has at most limit entries (100 when limit is not positive, at most 1,000).
 func (db *DB) CredentialEvents(ctx context.Context, tenant, kind, principal, after string, limit int) (history.Page, error) {
 	from := struct {
 		ID int64 `json:"id"`

@@ -103,7 +103,7 @@ func TestCredentialEvents_OfChanges(t *testing.T) {
 	e, _ := newEmbed(t, db, tenant, embed.Maker{Kind: "api_key", ID: k.ID}, nil)
 	_, err := db.CreateLogin(t.Context(), l, make([]byte, 32), attempt)
 	requireCode(t, jig.CodeConflict, err)
-	ctx := history.By(t.Context(), history.Doer{Principal: "ben", Address: "10.0.0.9"})
+	ctx := history.WithActor(t.Context(), history.Actor{Principal: "ben", Address: "10.0.0.9"})
 	requireCode(t, jig.CodeNotFound, db.RevokeAPIKey(ctx, other, k.ID, "eve"))
 	requireCode(t, jig.CodeNotFound, db.RevokeEmbedToken(ctx, other, e.ID, "eve"))
 	require.NoError(t, db.EndLogin(ctx, other, l.ID))

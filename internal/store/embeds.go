@@ -110,7 +110,7 @@ func (db *DB) RevokeEmbedToken(ctx context.Context, tenant, id, by string) error
 	})
 }
 
-// embedEvent returns what a principal did with an embed token.
+// embedEvent returns the event of an embed token that a principal created or revoked.
 func embedEvent(ctx context.Context, kind, id, by string) history.CredentialEvent {
-	return history.CredentialEvent{Kind: kind, CredentialKind: history.KindEmbed, CredentialID: id, Principal: by, Address: history.DoerOf(ctx).Address}
+	return history.CredentialEvent{Kind: kind, CredentialKind: history.KindEmbed, CredentialID: id, Principal: by, Address: history.ActorOf(ctx).Address}
 }

@@ -38,7 +38,7 @@ func (db *DB) CreateLogin(ctx context.Context, l login.Login, hash, attempt []by
 			return err
 		}
 		if row == nil {
-			return jig.Errorf(jig.CodeConflict, "a login came of this attempt before")
+			return jig.Errorf(jig.CodeConflict, "this attempt was already used to log in")
 		}
 		kind := history.KindLogin
 		if l.Issuer == "" {
@@ -87,8 +87,8 @@ func (db *DB) EndLogin(ctx context.Context, tenant, id string) error {
 	})
 }
 
-// loginEvent returns that somebody logged in or out.
+// loginEvent returns the event of a login or logout.
 func loginEvent(ctx context.Context, what, kind, id string) history.CredentialEvent {
-	by := history.DoerOf(ctx)
+	by := history.ActorOf(ctx)
 	return history.CredentialEvent{Kind: what, CredentialKind: kind, CredentialID: id, Principal: by.Principal, Address: by.Address}
 }

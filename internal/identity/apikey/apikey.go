@@ -22,7 +22,7 @@ const (
 	// ScopeAuthor allows registering, changing and removing documents and bundles, as far as approvals allow it. A key has it only if somebody
 	// asked for it.
 	ScopeAuthor = "author"
-	// ScopeManage allows creating and revoking API keys over HTTP, and reading what happened with credentials.
+	// ScopeManage allows creating and revoking API keys over HTTP, and reading credential events.
 	ScopeManage = "manage"
 )
 
@@ -83,7 +83,7 @@ func (k Key) Check(now time.Time) error {
 	return nil
 }
 
-// form is how the texts of keys look.
+// form is the form of keys.
 const form = secret.Prefix("jig_")
 
 // New returns the text of a new key, with its id and its hash; see [secret.Prefix.New].

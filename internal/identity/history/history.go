@@ -1,5 +1,5 @@
-// Package history defines the record of what happens with credentials: who logged in, which keys and tokens were made, and which were
-// refused. It does no I/O.
+// Package history defines credential events: logins and logouts, API keys and embed tokens that were created or revoked, and refused
+// credentials. It does no I/O.
 package history
 
 import (
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// What happens with credentials.
+// Kinds of credential events.
 const (
-	// Refused: a request had a credential of the tenant that did not count, or did not allow the operation.
+	// Refused: a request had a credential of the tenant that was not valid, or did not allow the operation.
 	Refused      = "refused"
 	LoggedIn     = "logged_in"
 	LoggedOut    = "logged_out"
@@ -19,7 +19,7 @@ const (
 	EmbedRevoked = "embed_revoked"
 )
 
-// Why a credential that was valid once does not count any more.
+// Reasons why a credential is no longer valid.
 const (
 	Revoked = "revoked"
 	Expired = "expired"
@@ -34,7 +34,7 @@ const (
 	KindEmbed       = "embed_token"
 )
 
-// CredentialEvent is something that happened with a credential, perhaps several times within one minute.
+// CredentialEvent counts equal events of a credential within one minute.
 type CredentialEvent struct {
 	Tenant string `json:"tenant"`
 	Kind   string `json:"kind" enum:"refused,logged_in,logged_out,key_created,key_revoked,embed_created,embed_revoked" doc:"What happened"`
@@ -42,10 +42,10 @@ type CredentialEvent struct {
 	// CredentialKind and CredentialID identify the credential. An access token has no id of its own, so it has that of the login.
 	CredentialKind string `json:"credential_kind,omitempty" doc:"The kind of the credential"`
 	CredentialID   string `json:"credential_id,omitempty" doc:"The id of the credential; issuer and subject for access tokens"`
-	// Principal is who acted: whose credential was refused, who logged in, or who created or revoked.
+	// Principal is the actor: the owner of a refused credential, the person who logged in or out, or the creator or revoker.
 	Principal string `json:"principal,omitempty" doc:"Who did it, or whose credential was refused; empty for the operator's command line"`
 	Address   string `json:"address,omitempty" doc:"The address of the client, or its network (IPv6)"`
-	// Count is how many times it happened in the minute.
+	// Count is the number of equal events in the minute.
 	Count  int64     `json:"count" doc:"How often it happened in that minute"`
 	Minute time.Time `json:"minute" doc:"The minute in which it happened"`
 	LastAt time.Time `json:"last_at" doc:"When it last happened"`
@@ -57,30 +57,32 @@ type Page struct {
 	Next   string            `json:"next_cursor,omitempty"`
 }
 
-// Ended describes a credential that was valid once.
+// Ended describes a credential that is no longer valid.
 type Ended struct {
 	Tenant string
-	// Kind and ID identify the credential, and Reason says why it does not count.
+	// Kind and ID identify the credential, and Reason says why it is no longer valid.
 	Kind, ID, Reason string
-	// Principal is whose credential it was; empty if it was the login of a person at an identity provider, whom Issuer and Subject name.
+	// Principal is the owner. It is empty for a login through an identity provider; Issuer and Subject then identify the person.
 	Principal       string
 	Issuer, Subject string
 }
 
-// Doer is who makes a request, as far as the record needs it.
-type Doer struct {
+// Actor is the client of a request, for the events that it causes.
+type Actor struct {
 	// Principal is needed only for logins; keys and tokens name it themselves.
 	Principal string
 	Address   string
 }
 
-type doerKey struct{}
+type actorKey struct{}
 
-// By returns a context for what somebody does.
-func By(ctx context.Context, d Doer) context.Context { return context.WithValue(ctx, doerKey{}, d) }
+// WithActor returns a context that carries the actor.
+func WithActor(ctx context.Context, a Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, a)
+}
 
-// DoerOf returns who does what a context is for; empty on the command line.
-func DoerOf(ctx context.Context) Doer {
-	d, _ := ctx.Value(doerKey{}).(Doer) //nolint:errcheck // it is empty then
-	return d
+// ActorOf returns the actor of a context. It is empty on the command line.
+func ActorOf(ctx context.Context) Actor {
+	a, _ := ctx.Value(actorKey{}).(Actor) //nolint:errcheck // it is empty then
+	return a
 }

@@ -88,13 +88,13 @@ func (i *issuer) refresh(ctx context.Context) {
 func (i *issuer) fetch(ctx context.Context) (*known, error) {
 	provider, err := oidc.NewProvider(ctx, i.url)
 	if err != nil {
-		return nil, fmt.Errorf("the issuer %s cannot be asked: %w", i.url, err)
+		return nil, fmt.Errorf("the issuer %s cannot be reached: %w", i.url, err)
 	}
 	var metadata struct {
 		Keys string `json:"jwks_uri"`
 	}
 	if err := provider.Claims(&metadata); err != nil {
-		return nil, fmt.Errorf("the issuer %s cannot be asked: %w", i.url, err)
+		return nil, fmt.Errorf("the issuer %s cannot be reached: %w", i.url, err)
 	}
 	return &known{provider: provider, keys: oidc.NewRemoteKeySet(ctx, metadata.Keys), at: time.Now()}, nil
 }

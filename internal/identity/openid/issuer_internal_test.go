@@ -46,5 +46,5 @@ func TestIssuer_KeysAreFetchedBesideRequests(t *testing.T) {
 	i.known.at = i.known.at.Add(-keysAtMost)
 	server.Close()
 	_, _, err = i.discover(t.Context())
-	require.ErrorContains(t, err, "cannot be asked", "keys do not count for ever")
+	require.ErrorContains(t, err, "cannot be reached", "keys are not trusted forever")
 }

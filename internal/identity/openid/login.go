@@ -88,7 +88,7 @@ func (p *Providers) FinishLogin(ctx context.Context, cookie string, query url.Va
 	case age < -skew, age > AttemptLifetime:
 		return LoggedIn{}, notLoggedIn("it took too long")
 	case query.Has("iss") && query.Get("iss") != a.Issuer:
-		return LoggedIn{}, notLoggedIn("another identity provider answered")
+		return LoggedIn{}, notLoggedIn("the response comes from another identity provider")
 	case query.Has("error"):
 		return LoggedIn{}, notLoggedIn("the identity provider did not sign the person in")
 	}
@@ -172,7 +172,7 @@ func (p *Providers) exchange(ctx context.Context, b Binding, client *oauth2.Conf
 	case errors.As(err, &answer) && answer.Response.StatusCode/100 == 4:
 		return "", notLoggedIn("the identity provider refused the code: " + answer.ErrorCode)
 	case err != nil:
-		return "", jig.Errorf(jig.CodeUnavailable, "the issuer %s cannot be asked: %w", b.Issuer, err)
+		return "", jig.Errorf(jig.CodeUnavailable, "the issuer %s cannot be reached: %w", b.Issuer, err)
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok || len(raw) > maxToken {

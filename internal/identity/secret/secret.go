@@ -1,5 +1,5 @@
-// Package secret makes and recognizes the random texts of credentials: an id by which a credential is found, and a secret of which only a hash
-// is stored. It does no I/O.
+// Package secret generates and parses credentials: an optional prefix, an id to look the credential up by, and a random secret of which only a
+// hash is stored. It does no I/O.
 package secret
 
 import (
@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// Prefix begins the texts of one kind of credential, so that secret scanners recognize them. It may be empty.
+// Prefix is the prefix of one kind of credential, by which secret scanners recognize it. It may be empty.
 type Prefix string
 
-// form is the form of a text without its prefix: the id and the secret.
+// form matches a credential without its prefix: the id and the secret.
 var form = regexp.MustCompile(`^([a-z2-7]{16})_[a-z2-7]{52}$`)
 
-// New returns a new text, which nobody can find again, with its id and its hash. The secret has 260 random bits.
+// New returns a new credential with its id and its hash. The secret has 260 random bits, and cannot be recovered from the hash.
 func (p Prefix) New() (text, id string, hash []byte) {
 	id = strings.ToLower(rand.Text())[:16]
 	text = string(p) + id + "_" + strings.ToLower(rand.Text()+rand.Text())
 	return text, id, hashOf(text)
 }
 
-// Parse returns the id and the hash of a text. ok is false if no text with the prefix has this form.
+// Parse returns the id and the hash of a credential. ok is false if the text does not have the prefix and the form of one.
 func (p Prefix) Parse(text string) (id string, hash []byte, ok bool) {
 	rest, ok := strings.CutPrefix(text, string(p))
 	parts := form.FindStringSubmatch(rest)
