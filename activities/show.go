@@ -45,7 +45,7 @@ func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (protoco
 const (
 	// maxSimilar is the number of earlier decisions that an approval shows.
 	maxSimilar = 3
-	// maxDifference bounds the difference to each of them, in bytes.
+	// maxDifference is the maximum size of each difference, in bytes.
 	maxDifference = 16 << 10
 )
 
@@ -68,7 +68,7 @@ func (a *Activities) similar(ctx context.Context, pending jig.Pending, input jso
 	return list, nil
 }
 
-// indented returns JSON in lines, or the text itself if it is not JSON.
+// indented returns indented JSON, or the text itself if it is not JSON.
 func indented(text json.RawMessage) string {
 	var b bytes.Buffer
 	if json.Indent(&b, text, "", "  ") != nil {
@@ -77,7 +77,7 @@ func indented(text json.RawMessage) string {
 	return b.String()
 }
 
-// toSign returns the claims of tokens for the answers to a call that have no content of their own.
+// toSign returns the claims of the tokens for those answers to a call that have no content.
 func toSign(pending jig.Pending) []protocol.SignedClaims {
 	actions := []string{string(jig.AnswerApprove), string(jig.AnswerDeny)}
 	switch pending.Kind {

@@ -9,10 +9,10 @@ import (
 	"github.com/jig-run/jig"
 )
 
-// certificateAge is the time after which the files of the certificate are read again.
+// certificateAge is how long a certificate is used before its files are read again.
 const certificateAge = time.Minute
 
-// certificate is the server's certificate and its key. It reads their files again from time to time, so that a renewed certificate needs no
+// certificate is the server's certificate with its key. It rereads the files from time to time, so that a renewed certificate takes effect without a
 // restart.
 type certificate struct {
 	file, keyFile string
@@ -32,8 +32,8 @@ func loadCertificate(file, keyFile string, logger *slog.Logger) (*certificate, e
 	return &certificate{file: file, keyFile: keyFile, logger: logger, current: &pair, readAt: time.Now()}, nil
 }
 
-// forHandshake is a [tls.Config] GetCertificate. While the files cannot be used, for example because only one of them has been replaced, the
-// last certificate counts.
+// forHandshake implements GetCertificate of [tls.Config]. While the files cannot be used, for example because only one of them has been replaced, it
+// returns the previous certificate.
 func (c *certificate) forHandshake(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +43,7 @@ func (c *certificate) forHandshake(hello *tls.ClientHelloInfo) (*tls.Certificate
 	c.readAt = time.Now()
 	pair, err := tls.LoadX509KeyPair(c.file, c.keyFile)
 	if err != nil {
-		c.logger.WarnContext(hello.Context(), "the certificate was not read again, the last one is used", slog.Any("error", err))
+		c.logger.WarnContext(hello.Context(), "the certificate cannot be reread; using the previous one", slog.Any("error", err))
 		return c.current, nil
 	}
 	c.current = &pair

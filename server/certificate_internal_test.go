@@ -97,7 +97,7 @@ func TestCertificate_IsReadAgain(t *testing.T) {
 		require.NoError(t, os.WriteFile(keyFile, oldKey, 0o600))
 		time.Sleep(certificateAge)
 		require.Equal(t, first.Raw, used())
-		require.Contains(t, log.String(), "the certificate was not read again")
+		require.Contains(t, log.String(), "the certificate cannot be reread")
 
 		require.NoError(t, os.WriteFile(keyFile, newKey, 0o600))
 		require.Equal(t, first.Raw, used(), "the files are read once a minute")
