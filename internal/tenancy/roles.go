@@ -139,8 +139,8 @@ func (s Settings) IsPerson(id string) bool {
 	return slices.ContainsFunc(s.Directory.People, func(p DirectoryPerson) bool { return p.Principal == id && len(p.Keys) > 0 })
 }
 
-// OnlyPerson reports whether the tenant's document knows no person or program but a principal, so that nobody else could decide. A principal that
-// it does not know is not alone if groups of an identity provider may have members.
+// OnlyPerson reports whether the tenant's document knows no person or program other than the principal, so that nobody else could decide. A principal
+// that the document does not know is not the only one if groups of an identity provider may have members.
 func (s Settings) OnlyPerson(id string) bool {
 	known := map[string]bool{}
 	for _, p := range s.People {
@@ -151,5 +151,8 @@ func (s Settings) OnlyPerson(id string) bool {
 			known[id] = true
 		}
 	}
-	return len(known) <= 1 && (known[id] || len(s.LoginGroups) == 0)
+	if known[id] {
+		return len(known) == 1
+	}
+	return len(known) == 0 && len(s.LoginGroups) == 0
 }

@@ -55,6 +55,7 @@ func TestOnlyPerson(t *testing.T) {
 	require.False(t, tenancy.Settings{LoginGroups: groups}.OnlyPerson("ana"))
 	require.True(t, tenancy.Settings{People: []jig.Principal{{ID: "ana"}}, LoginGroups: groups}.OnlyPerson("ana"))
 	require.False(t, tenancy.Settings{People: []jig.Principal{{ID: "ana"}}, LoginGroups: groups}.OnlyPerson("https://login.example.com#1"))
+	require.False(t, tenancy.Settings{People: []jig.Principal{{ID: "ana"}}}.OnlyPerson("portal"), "ana could decide")
 	require.False(t, acme().OnlyPerson("ana"))
 }
 
