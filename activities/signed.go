@@ -11,7 +11,7 @@ import (
 )
 
 // unsigned reports whether a call that people had to approve must not begin because the signatures of their decisions do not suffice. running is the
-// call as it would run, with its digest. Where a key is demanded, votes and terms in the database prove nothing: whoever can write there could change
+// call as it would run, with its digest. Where a key is demanded, votes and terms in the database prove nothing: anybody who can write there could change
 // them. So only signed votes count. They must suffice twice: by the stored terms, and by the terms that policy sets now.
 func (a *Activities) unsigned(ctx context.Context, session jig.Session, tool jig.Tool, running jig.Call) (bool, error) {
 	if running.Verdict != jig.VerdictAsk || running.Status != jig.CallReserved {

@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/chat"
 )
 
-// openaiReader assembles an answer, streamed or not. The SDK's accumulator serves OpenAI alone: it puts calls together by their index, which
+// openaiReader assembles an answer, streamed or not. The SDK's accumulator works only for OpenAI: it combines calls by their index, which
 // other servers leave out or repeat (see [callList]), and it loses arguments that are an object.
 type openaiReader struct {
 	progress func(string)

@@ -48,7 +48,7 @@ type Server struct {
 	broken   chan error
 	// unmeasured ends serving the metrics.
 	unmeasured func()
-	// beside holds what runs beside the requests, and end ends it.
+	// beside tracks the background work, and end stops it.
 	beside sync.WaitGroup
 	end    context.CancelFunc
 	stop   sync.Once

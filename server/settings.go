@@ -62,7 +62,7 @@ type Settings struct {
 	RatePerKey, RatePerAddress int
 	// MetricsAddress is the host:port that serves metrics; empty serves none.
 	MetricsAddress string
-	// DevLogin lets everybody log in with a browser as whomever they say they are. No variable sets it: it is for jig-dev alone.
+	// DevLogin lets people log in with a browser as anybody, without proof. It is for jig-dev only, so no variable sets it.
 	DevLogin bool
 	// Tracing says whether to write OpenTelemetry traces, and what they contain; default none.
 	Tracing telemetry.Settings

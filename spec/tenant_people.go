@@ -11,8 +11,8 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-// DisablePerson returns a tenant's document in which a person is disabled, or is not any more. Comments and the order of members stay; the
-// layout may change. A person whom the document does not list yet can be disabled, too: it then lists them.
+// DisablePerson returns a tenant's document in which a person is disabled or enabled. It keeps comments and the order of members, but may change the
+// layout. Disabling a person who is not in the document adds them.
 func DisablePerson(document string, body []byte, id string, disabled bool) ([]byte, error) {
 	t, err := LoadTenant(document, body)
 	if err != nil {
@@ -33,8 +33,7 @@ func DisablePerson(document string, body []byte, id string, disabled bool) ([]by
 	return disable(document, body, "people", id, disabled, t)
 }
 
-// DisableKey returns a tenant's document in which a key is disabled, or is not any more, as [DisablePerson] does for people. A key that the
-// document does not list is NOT_FOUND.
+// DisableKey returns a tenant's document in which a key is disabled or enabled; see [DisablePerson]. A key that is not in the document is NOT_FOUND.
 func DisableKey(document string, body []byte, id string, disabled bool) ([]byte, error) {
 	t, err := LoadTenant(document, body)
 	if err != nil {
@@ -51,7 +50,7 @@ func DisableKey(document string, body []byte, id string, disabled bool) ([]byte,
 	return disable(document, body, "keys", id, disabled, t)
 }
 
-// disable sets or removes the member disabled of an entry in a list of the document, which then must say what is wanted.
+// disable sets or removes the member disabled of an entry in a list of the document, and checks that nothing else has changed.
 func disable(document string, body []byte, list, id string, disabled bool, want Tenant) ([]byte, error) {
 	root, err := rootOf(body)
 	if err != nil {
@@ -89,7 +88,7 @@ func entryOf(list *yaml.Node, id string) *yaml.Node {
 	return nil
 }
 
-// Directory lists everybody whom the document knows, their groups and their keys, sorted by name.
+// Directory lists all people, groups and keys in the document, sorted by name.
 func (t Tenant) Directory() tenancy.Directory {
 	d := tenancy.Directory{People: []tenancy.DirectoryPerson{}, Groups: []tenancy.DirectoryGroup{}, Keys: []tenancy.DirectoryKey{}}
 	settings := tenancy.Settings{Roles: t.AllRoles()}

@@ -27,7 +27,7 @@ func describeParameters(op *huma.Operation, input reflect.Type) {
 	}
 }
 
-// describeMembers writes what the members of all objects name.
+// describeMembers adds what the members of all objects name to the document.
 func describeMembers(all huma.Registry) {
 	for name, schema := range all.Map() {
 		object := all.TypeFromRef("#/components/schemas/" + name)

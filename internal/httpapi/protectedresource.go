@@ -25,11 +25,11 @@ type protectedResource struct {
 type commandLine struct {
 	ClientID string   `json:"client_id"`
 	Scopes   []string `json:"scopes"`
-	// AudienceParameter is the parameter with which the provider wants to be told the audience; empty for none.
+	// AudienceParameter is the parameter in which the provider expects the audience; empty for none.
 	AudienceParameter string `json:"audience_parameter,omitempty"`
 }
 
-// serveResource tells everybody which identity provider's tokens the server takes. The parameter tenant chooses among several.
+// serveResource publishes the identity provider whose tokens the server accepts. The parameter tenant chooses among several.
 func (a *API) serveResource(w http.ResponseWriter, r *http.Request) {
 	if a.options.Providers == nil {
 		a.refuse(w, r, a.problemOf(r.Context(), jig.Errorf(jig.CodeNotFound, "no identity provider is configured").WithHint("set JIG_OIDC_FILE")))

@@ -230,7 +230,7 @@ type messageRequest struct {
 	} `nameHint:"SendMessage"`
 }
 
-// acceptedAnswer says that a session was told.
+// acceptedAnswer confirms that a request was passed on to a session.
 type acceptedAnswer struct {
 	Body struct {
 		SessionID string `json:"session_id"`

@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/apikey"
 )
 
-// testCall makes the call of a test, which needs a scope besides that of its operation.
+// testCall makes the call of a test. It needs another scope in addition to that of its operation.
 func (a *API) testCall(ctx context.Context, in *callRequest) (*callAnswer, error) {
 	if err := a.needs(ctx, apikey.ScopeRun); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ type toolTestAnswer struct {
 	Body     func(ctx huma.Context)
 }
 
-// streamToolTest calls a tool and sends the events of the call. Everything that can be refused is, before the stream begins.
+// streamToolTest calls a tool and sends the events of the call. All checks that can refuse the request happen before the stream begins.
 func (a *API) streamToolTest(ctx context.Context, in *toolTestRequest) (*toolTestAnswer, error) {
 	if err := a.roomForStream(ctx); err != nil {
 		return nil, err

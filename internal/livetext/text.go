@@ -72,7 +72,7 @@ func (t *text) succeeds(earlier *text) {
 	t.past = t.past[max(0, len(t.past)-keptAttempts):]
 }
 
-// merge adds a piece that another process has sent. A piece that begins before what is known replaces it, because the sender begins anew; one
+// merge adds a piece that another process has sent. A piece that begins before what is known replaces it, because the sender has started over; one
 // that begins after it leaves a gap.
 func (t *text) merge(p Piece, now time.Time) {
 	switch {

@@ -36,7 +36,7 @@ type chatText struct {
 // maxBlock bounds the text of a block, as Slack demands.
 const maxBlock = 2900
 
-// Chat posts words to the incoming webhook of a chat. No error contains the address, because whoever knows it can write to the chat.
+// Chat posts words to the incoming webhook of a chat. No error contains the address, because anybody who knows it can write to the chat.
 func (w *Webhooks) Chat(ctx context.Context, words Words, to tenancy.Message) error {
 	if to.ChatURL == "" {
 		return jig.Errorf(jig.CodeInvalidInput, "this worker does not know the address of the chat").WithField("messages.chat_env").

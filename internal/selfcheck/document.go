@@ -1,5 +1,5 @@
-// Package selfcheck tests a running server from outside. What it asks for follows from the server's OpenAPI document, so that a new operation
-// is tested without another line here.
+// Package selfcheck tests a running server from outside. It derives its requests from the server's OpenAPI document, so new operations are tested
+// without changes here.
 package selfcheck
 
 import (
@@ -24,9 +24,9 @@ type Schema = map[string]any
 type Operation struct {
 	ID    string `json:"operationId"` //nolint:tagliatelle // OpenAPI's own name
 	Scope string `json:"x-scope"`     //nolint:tagliatelle // names of extensions begin with x-
-	// Embed is the kind of embed tokens that the operation takes; empty: none.
+	// Embed is the kind of embed tokens that the operation accepts; empty for none.
 	Embed string `json:"x-embed"` //nolint:tagliatelle // names of extensions begin with x-
-	// Record says where a change is recorded. One that is a call answers before the call has run.
+	// Record says where a change is recorded. An operation that makes a call responds before the call has run.
 	Record     string `json:"x-record"` //nolint:tagliatelle // names of extensions begin with x-
 	Parameters []Parameter
 	Body       *struct {
@@ -155,12 +155,12 @@ func (d *Document) Properties(s Schema) map[string]Schema {
 	return all
 }
 
-// maxDepth bounds how deep texts in a body are looked for.
+// maxDepth is how deep a body is searched for texts.
 const maxDepth = 6
 
 // Text is a text of a request: a parameter, or a member of the body, however deep.
 type Text struct {
-	// In is path, query or body. At is the name of the parameter, or the way to the member, such as .decisions[].grant_id.
+	// In is path, query or body. At is the name of the parameter or the path of the member, such as .decisions[].grant_id.
 	In, At string
 	Schema Schema
 }

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// foreign returns the checks of an operation with each id of the owner in each place, by the other tenant. The rest of the request names things
-// of the owner, and in further checks things of the other tenant itself, so that the request is not refused for another reason.
+// foreign returns the checks in which the other tenant uses each id of the owner in each place of an operation. In some of them the rest of the
+// request names things of the owner, in others things of the other tenant itself, so that the request is not refused for another reason.
 func (r *run) foreign(op *Operation) []func(ctx context.Context) error {
 	var list []func(ctx context.Context) error
 	places := slices.DeleteFunc(r.document.places(op), func(p place) bool { return p.kind == "call" }) // it counts only with its session
@@ -72,11 +72,11 @@ func (r *run) first(of things, kind string) string {
 	}
 }
 
-// refreshes is how often two requests whose costs differ are made again: the server reads the settings of tenants anew each second, and the
-// request that meets this pays for it.
+// refreshes is how often two requests with different costs are repeated: once a second, the server rereads the settings of tenants, and one
+// request has that cost.
 const refreshes = 3
 
-// compare asks for an id of the owner and for one that does not exist, as the other tenant. wait says to compare the results of calls, too.
+// compare requests an id of the owner and one that does not exist, as the other tenant. With wait, it also compares the results of calls.
 func (r *run) compare(ctx context.Context, op *Operation, p place, id string, rest things, wait bool) error {
 	ask := func(which string) (answer, int64, error) {
 		request, sent := r.foreignRequest(op, p, which, rest)
@@ -132,7 +132,8 @@ func (r *run) compare(ctx context.Context, op *Operation, p place, id string, re
 	return nil
 }
 
-// undo deletes what a request has made under a name, such as a schedule, and resumes what it has paused, so that the next one finds the same.
+// undo deletes what a request has created under a name, such as a schedule, and resumes what it has paused, so that the next request finds the same
+// state.
 func (r *run) undo(ctx context.Context, op *Operation, request prepared, got answer) error {
 	if op.Method != http.MethodPost || got.status >= http.StatusMultipleChoices {
 		return nil
@@ -152,7 +153,7 @@ func (r *run) undo(ctx context.Context, op *Operation, request prepared, got ans
 	return nil
 }
 
-// leaks notes which texts of the owner an answer to the other tenant has.
+// leaks reports the texts of the owner that a response to the other tenant contains.
 func (r *run) leaks(op *Operation, kind string, got answer) {
 	for _, secret := range r.secrets {
 		if len(secret) >= minSecret && bytes.Contains(got.body, []byte(secret)) {
@@ -161,8 +162,7 @@ func (r *run) leaks(op *Operation, kind string, got answer) {
 	}
 }
 
-// without returns an answer in which an id that the request had is replaced, because an answer may repeat what was asked about. JSON may write
-// it with escapes.
+// without returns a response with the id of the request replaced, because a response may repeat it, also with JSON escapes.
 func (a answer) without(id string) answer {
 	encoded, err := json.Marshal(id)
 	if err != nil { // cannot happen: it is a text

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// things are ids of a tenant by the kind of what they name.
+// things holds ids of a tenant by the kind of the named thing.
 type things map[string][]string
 
 func (t things) add(kind, id string) {
@@ -29,11 +29,11 @@ func (t things) addAll(more things) {
 // maxIDs bounds how many ids of one kind are tried.
 const maxIDs = 5
 
-// minName is the length from which a name is tried. Shorter ones are in other words, and errors may repeat them.
+// minName is the minimum length of a name that is tried. Shorter names may be parts of other words in responses.
 const minName = 4
 
-// addForeign adds the ids of a tenant that another tenant does not have, without very short ones, and at most maxIDs of each kind. Both may have a
-// tool of the same name.
+// addForeign adds at most maxIDs ids of each kind that the tenant has and the other tenant does not have, without very short ones. Both may have a
+// tool of the same name, for example.
 func (t things) addForeign(own, others things) {
 	for kind, list := range own {
 		for _, id := range list {

@@ -13,7 +13,7 @@ import (
 type place struct {
 	// in and at are those of a [Text].
 	in, at string
-	// kind is the kind of what it names.
+	// kind is the kind of the named thing.
 	kind string
 	// by is the parameter or the member beside it that holds the kind; empty if the kind is always the same.
 	by string
@@ -51,12 +51,12 @@ type prepared struct {
 	body         any
 }
 
-// draft is a request that is being made.
+// draft is a request that is being built.
 type draft struct {
 	*Document
 
 	places []place
-	// target is the place that the request has also if it is optional; another place is there if it is required.
+	// target is a place that the request contains even if it is optional. Other places are filled in only if they are required.
 	target place
 	// id returns the id to use for a place.
 	id func(place) string

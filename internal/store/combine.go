@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// combiner sends the requests of a session that come in while an earlier one is under way as one request. The zero value is ready to use.
+// combiner merges the requests of a session that arrive while an earlier one is running into one request. The zero value is ready to use.
 type combiner[Q, A any] struct {
 	mu sync.Mutex
-	// waiting has an entry for each session with a request under way. It lists the requests that wait until that one has been answered.
+	// waiting has an entry for each session with a running request. It lists the requests that wait for that one.
 	waiting map[topicKey][]*combined[Q, A]
 }
 

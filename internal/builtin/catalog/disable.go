@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// DisableTool is the name of the tool that disables people and keys, and enables them again.
+// DisableTool is the name of the tool that disables and enables people and keys.
 const DisableTool = toolname.SetDisabled
 
 // Disabling names a person or a key.
@@ -24,7 +24,7 @@ type Disabled struct {
 	Person   string `json:"person,omitempty"`
 	Key      string `json:"key,omitempty"`
 	Disabled bool   `json:"disabled"`
-	// Version is the version of the tenant's document that says so.
+	// Version is the new version of the tenant's document.
 	Version string `json:"version"`
 }
 
