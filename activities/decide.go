@@ -154,11 +154,11 @@ func (a *Activities) addEditOrGrant(ctx context.Context, settings tenancy.Settin
 	if r.Decision.GrantID != "" {
 		return a.addStanding(ctx, settings, r, session, tool, call)
 	}
+	if call.Status == jig.CallWaiting && tool.Version != call.Version {
+		r.Refusal = fmt.Sprintf("the contract of %s has changed since the call was shown, so no change and no grant can come with this approval", call.Tool)
+		return nil
+	}
 	if r.Decision.Grant != nil {
-		if tool.Version != call.Version {
-			r.Refusal = fmt.Sprintf("the contract of %s has changed since the call was shown, so no grant can come with this approval", call.Tool)
-			return nil
-		}
 		if r.Refusal = a.grantWith(settings, r, session, tool); r.Refusal != "" {
 			return nil
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig/activities/activitiestest"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/ports"
+	"github.com/jig-run/jig/tools"
 )
 
 // applied applies a JSON Patch (RFC 6902). It supports what changes of inputs need: add, replace and remove of object members.
@@ -221,4 +222,24 @@ func TestEdit_CannotWeakenARule(t *testing.T) {
 	require.Equal(t, jig.DecisionRefused, got.Outcome)
 	require.Contains(t, got.Reason, "policy does not allow the changed input")
 	require.Contains(t, got.Reason, "rule odd: it failed, so it denies: division by zero")
+}
+
+// Who changes an input has seen the contract with which the call was admitted. If the tool has changed since, the call must be shown again first.
+func TestEdit_OfAChangedTool(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, func(o *office) { o.extra = []tools.Tool{o.payment(jig.Tool{Idempotent: true}, paid)} })
+	c := o.asks(t, 1, payTool, `{"order":"a"}`)
+	o.extra = []tools.Tool{o.payment(jig.Tool{Description: "Pays an order, and all orders of its customer."}, paid)}
+	o.deploy(t)
+	edit := jig.Decision{Call: c.ID, By: "fay", Input: json.RawMessage(`{"order":"b"}`)}
+	got := o.hear(t, "approve", edit)
+	require.Equal(t, jig.DecisionRefused, got.Outcome, "%v", got)
+	require.Contains(t, got.Reason, "the contract of shop.pay has changed since the call was shown")
+	require.Equal(t, c.Digest, o.call(t, c.ID).Digest)
+
+	o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay"})
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "it is shown with the new contract")
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", edit).Status)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+	require.Equal(t, []string{"1.1 paid"}, o.ran)
 }
