@@ -124,11 +124,17 @@ func temporalError(err error) error {
 	}
 	return temporal.NewApplicationErrorWithOptions(e.Message, string(e.Code), temporal.ApplicationErrorOptions{
 		Category:       category,
-		NonRetryable:   !e.Code.Retryable(),
+		NonRetryable:   !e.Code.Retryable() && !interrupted(e),
 		NextRetryDelay: e.RetryAfter,
 		Details:        []any{e},
 		Cause:          e.Cause,
 	})
+}
+
+// interrupted reports whether an activity failed only because its own context was canceled: its worker stops, and another one may run it again. If
+// the workflow canceled it, Temporal does not retry it.
+func interrupted(e *jig.Error) bool {
+	return e.Code == jig.CodeCanceled && errors.Is(e, context.Canceled)
 }
 
 // ErrorFrom returns the [jig.Error] that an activity failed with. Errors without one become INTERNAL, or TIMEOUT and CANCELED for

@@ -13,6 +13,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/jig-run/jig"
@@ -168,6 +169,7 @@ func TestRead_IsReservedWhenItIsTriedAgain(t *testing.T) {
 	ledger.broken.Store(2) // the record and the reservation after it
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // on a busy machine a goroutine may wait for a processor
 	env.RegisterActivityWithOptions(o.RunTool, activity.RegisterOptions{Name: payTool})
 	env.ExecuteWorkflow(func(ctx workflow.Context) (activities.Ran, error) {
 		ctx = workflow.WithActivityOptions(ctx, workflow.ActivityOptions{

@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/jig-run/jig"
@@ -142,6 +143,7 @@ func TestThink_SendsHeartbeatsWhileItSummarizes(t *testing.T) {
 	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(newLong(30)), Tenants: who{}, Catalogue: registry, Model: w})
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute}) // on a busy machine a goroutine may wait for a processor
 	env.SetTestTimeout(5 * time.Minute)
 	env.SetOnActivityHeartbeatListener(func(*activity.Info, converter.EncodedValues) {
 		select {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
@@ -187,4 +188,26 @@ func TestThink_SaysHowQuickTheModelIs(t *testing.T) {
 	m.before = func() { o.clock += time.Minute }
 	require.False(t, quick())
 	require.Nil(t, o.thinks(t, pass, 100).Quick, "a retry did not ask the model")
+}
+
+// A worker that stops cancels what it runs. Temporal must run it again elsewhere; only an error that says something about the request is final.
+func TestThink_IsRetriedIfItsWorkerStops(t *testing.T) {
+	t.Parallel()
+	o, m := thinking(t, chat.Turn{})
+	stopping, stop := context.WithCancel(t.Context())
+	m.before = stop
+	for _, final := range []bool{false, true} {
+		m.err = &jig.Error{Code: jig.CodeCanceled, Message: "the request was canceled", Cause: context.Canceled}
+		if final {
+			m.err = jig.Errorf(jig.CodeCanceled, "the provider canceled the request")
+		}
+		_, err := o.Think(t.Context(), activities.ThinkInput{PassRef: activities.PassRef{SessionRef: o.ref(), Pass: 1}, Limit: 100})
+		var failed *temporal.ApplicationError
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, final, failed.NonRetryable())
+	}
+	_, err := o.RunTool(stopping, activities.RunInput{SessionRef: o.ref(), Call: "1.1"})
+	var failed *temporal.ApplicationError
+	require.ErrorAs(t, err, &failed)
+	require.False(t, failed.NonRetryable(), "the database says the same about a request that is canceled")
 }

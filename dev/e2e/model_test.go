@@ -2,9 +2,13 @@ package e2e_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -206,4 +210,29 @@ func TestDependencyReviewWithAModel(t *testing.T) {
 			require.FileExists(t, filepath.Join(d.dir, "report.md"))
 		})
 	}
+}
+
+// A worker that stops while a model writes gives up the request, and another worker asks again. No session fails because of a deployment.
+func TestAStoppingWorkerLeavesTheModelToAnother(t *testing.T) {
+	t.Parallel()
+	asked, stopped := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(asked); <-stopped })
+	server := modeltest.Func(t, func(modeltest.Request) modeltest.Reply {
+		first()
+		return modeltest.Text("done")
+	})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-stopped })) // the worker waits for it at its end
+	defer slow.Close()
+	d := open(t, "OPENAI_API_KEY=key", "OPENAI_BASE_URL="+server.OpenAIURL(), "JIG_STOP_TIMEOUT=100ms",
+		"OTEL_EXPORTER_OTLP_ENDPOINT="+slow.URL, "OTEL_EXPORTER_OTLP_TIMEOUT=2000")
+	id := d.converse("openai/gpt-test", `["test.echo"]`)
+	<-asked
+	require.NoError(t, d.worker.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, d.worker.Wait())
+	d.worker = nil
+	close(stopped)
+	d.start()
+	view := d.finish(id)
+	require.Equal(t, jig.StatusCompleted, view.Status, "%v", view.Error)
+	require.Equal(t, "done", view.Answer)
 }
