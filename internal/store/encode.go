@@ -15,6 +15,12 @@ func encode(v any) ([]byte, error) {
 	return stored.Encode(v)
 }
 
+// encodeReadable encodes a value as JSON for a column of which queries read members.
+func encodeReadable(v any) ([]byte, error) {
+	b, err := encode(v)
+	return stored.Readable(b), err
+}
+
 func validUTF8(b []byte) []byte { return stored.Valid(b) }
 
 // text returns s in a form that a text column accepts: valid UTF-8 without NUL.
@@ -121,13 +127,13 @@ func (t *tx) record(l *log, session string, last **int64) {
 	}
 }
 
-// asking returns the events that say that a call waits for a person.
+// asking returns the events that say that a call waits for a person, in a form that jsonb accepts.
 func (l *log) asking() *log {
 	a := &log{}
 	for i, kind := range l.types {
 		switch jig.EventType(kind) { //nolint:exhaustive // the others ask nobody
 		case jig.EventToolNeedsApproval, jig.EventToolOutcomeUnknown, jig.EventToolAsked, jig.EventToolEdited:
-			a.add(jig.Event{Type: jig.EventType(kind), CallID: l.calls[i], Tool: l.tools[i], Data: json.RawMessage(l.data[i])})
+			a.add(jig.Event{Type: jig.EventType(kind), CallID: l.calls[i], Tool: l.tools[i], Data: stored.Readable([]byte(l.data[i]))})
 		}
 	}
 	return a
@@ -192,7 +198,7 @@ func columnsOf(r jig.ToolResult) (resultColumns, error) {
 	}
 	c := resultColumns{body: body, summary: text(r.Summary)}
 	if r.Error != nil {
-		c.err, err = encode(r.Error)
+		c.err, err = encodeReadable(r.Error)
 	}
 	return c, err
 }

@@ -225,7 +225,7 @@ func encodeReasons(reasons []string) (string, error) {
 	if len(reasons) == 0 {
 		return "", nil
 	}
-	b, err := encode(reasons)
+	b, err := encodeReadable(reasons)
 	return string(b), err
 }
 
@@ -234,7 +234,7 @@ func encodeFlow(f *jig.DataFlow) (string, error) {
 	if f == nil {
 		return "", nil
 	}
-	b, err := encode(f)
+	b, err := encodeReadable(f)
 	return string(b), err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // starts admits a call that a child session answers, begins it and creates the child session.
@@ -191,4 +192,49 @@ func TestPendingOfAChild_IsAnEventOfItsParents(t *testing.T) {
 			require.EqualValues(t, i+1, e.Seq, "no log has a gap")
 		}
 	}
+}
+
+// JSON accepts characters that PostgreSQL cannot convert to text. A call that has them in its input asks like any other.
+func TestPendingOfAChild_OddInput(t *testing.T) {
+	t.Parallel()
+	for _, input := range []string{`{"path":"a\u0000"}`, `{"path":"\ud800"}`} {
+		w := newWorld(t)
+		_, child := w.starts(t, 1)
+		asks := child.call(1)
+		asks.Verdict, asks.Status, asks.Input = jig.VerdictAsk, jig.CallWaiting, []byte(input)
+		child.admit(t, asks)
+		require.Equal(t, child.session, w.last(t, jig.EventToolNeedsApproval)["session_id"])
+		require.Equal(t, input, string(child.row(t, asks).Input))
+	}
+}
+
+// Whoever starts a session, an agent's document or the error of a tool cannot make a list of the tenant unreadable.
+func TestOddTexts_LeaveListsReadable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	odd := world{DB: w.DB, tenant: w.tenant, session: jig.NewSessionID()}
+	_, err := w.CreateSession(t.Context(), jig.Session{
+		Tenant: w.tenant, ID: odd.session, Source: jig.SourceAPI, Agent: jig.Agent{Name: "helper", Model: "script/x", Instructions: "a\x00"},
+		Principal: jig.Principal{ID: "ana\x00", Groups: []string{"\x00"}},
+	})
+	require.NoError(t, err)
+	odd.begin(t, 1)
+	c := odd.call(1)
+	c.Reasons, c.Flow = []string{"\x00"}, &jig.DataFlow{UnknownDestinations: []string{"\x00"}}
+	odd.admit(t, c)
+	odd.reserve(t, c)
+	odd.ends(t, c, 1, func(d *ledger.Completion) {
+		d.Status, d.Result = jig.CallFailed, jig.Failure(jig.Errorf(jig.CodeOutcomeUnknown, "a\x00"))
+	})
+	listed, _, err := w.ListSessions(t.Context(), w.tenant, protocol.SessionFilter{}, "", 10)
+	require.NoError(t, err)
+	require.Len(t, listed, 2)
+	recorded, _, err := w.RecordedCalls(t.Context(), w.tenant, time.Now().Add(-time.Hour), "", 10)
+	require.NoError(t, err)
+	require.Len(t, recorded, 1)
+	doubtful, err := w.DoubtfulCalls(t.Context(), w.tenant, odd.session)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1.1 file.write"}, doubtful)
+	_, err = w.Origins(t.Context(), w.tenant, odd.session)
+	require.NoError(t, err)
 }

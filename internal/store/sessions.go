@@ -93,11 +93,11 @@ func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn chat.Turn) (ji
 }
 
 func sessionColumns(s jig.Session) ([]any, error) {
-	agent, err := encode(s.Agent)
+	agent, err := encodeReadable(s.Agent)
 	if err != nil {
 		return nil, err
 	}
-	principal, err := encode(s.Principal)
+	principal, err := encodeReadable(s.Principal)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package stored
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -30,6 +31,21 @@ func Valid(b []byte) []byte {
 		return b
 	}
 	return bytes.ToValidUTF8(b, []byte(replacement))
+}
+
+// escapes finds the escapes in JSON: a surrogate pair, half of one, NUL, or another one.
+var escapes = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\u0000|\\.`)
+
+// Readable returns JSON in a form of which SQL can read members: PostgreSQL converts neither NUL nor half of a surrogate pair to text, so they are
+// replaced.
+func Readable(b []byte) []byte {
+	const half = len(`\u0000`)
+	return escapes.ReplaceAllFunc(b, func(escape []byte) []byte {
+		if len(escape) == half {
+			return []byte(`\ufffd`)
+		}
+		return escape
+	})
 }
 
 // Clean returns s in a form that a text column accepts: valid UTF-8 without NUL.

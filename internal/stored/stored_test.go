@@ -65,3 +65,14 @@ func TestPreviewInput_KeepsMembers(t *testing.T) {
 	shown, _ = stored.PreviewInput([]byte("[1"))
 	require.Equal(t, `"[1"`, string(shown))
 }
+
+func TestReadable(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		`{"a":"b\u003c\n\\"}`:                          `{"a":"b\u003c\n\\"}`,
+		`{"a\u0000":"\u0000\\u0000\\\u0000"}`:          `{"a\ufffd":"\ufffd\\u0000\\\ufffd"}`,
+		`["\ud83d\ude00","\uD83D","\ude00\ud83d","a"]`: `["\ud83d\ude00","\ufffd","\ufffd\ufffd","a"]`,
+	} {
+		require.Equal(t, want, string(stored.Readable([]byte(given))))
+	}
+}
