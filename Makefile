@@ -15,6 +15,7 @@ export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci-lint
 # Runs a command with a temporary PostgreSQL and Temporal.
 AROUND := $(BIN)/jig-dev --ephemeral --no-worker --no-server --no-ui --temporal-addr 127.0.0.1:0 --pg-port 0
 # The same for tests, which do not need their data on disk.
+AROUND_BENCH := $(AROUND) --pg-setting wal_level=replica,max_wal_size=2GB --
 AROUND_TESTS := $(AROUND) --pg-setting fsync=off,full_page_writes=off --
 
 # The time after which a suite counts as hanging. All suites are several times faster on two idle cores.
@@ -110,11 +111,11 @@ histories: fetch jig-dev ## record new workflow histories, then replay them
 
 bench: fetch jig-dev rivals ## measure against the named baselines and write docs/benchmarks.md
 	@scripts/say.sh "bench: about an hour"
-	@$(AROUND) -- go run ./bench --out docs/benchmarks.md -agent-sdk-go $(BIN)/agentsdk $(ARGS)
+	@$(AROUND_BENCH) go run ./bench --out docs/benchmarks.md -agent-sdk-go $(BIN)/agentsdk $(ARGS)
 
 bench-rivals: fetch jig-dev rivals ## measure jig beside a bare loop and beside agent-sdk-go
 	@scripts/say.sh "bench: P18, about half an hour"
-	@$(AROUND) -- go run ./bench --only p18,p18-answers,p18-wide -agent-sdk-go $(BIN)/agentsdk $(ARGS)
+	@$(AROUND_BENCH) go run ./bench --only p18,p18-answers,p18-wide -agent-sdk-go $(BIN)/agentsdk $(ARGS)
 
 # agent-sdk-go has a module of its own, because it needs other versions of some modules.
 rivals:
@@ -127,7 +128,7 @@ agentdojo: fetch jig-dev ## measure the data flow guard with AgentDojo; DATA=FOL
 
 bench-smoke: fetch jig-dev rivals
 	@scripts/say.sh "bench: a smoke run, nothing is written"
-	@$(AROUND) -- go run ./bench --smoke -agent-sdk-go $(BIN)/agentsdk
+	@$(AROUND_BENCH) go run ./bench --smoke -agent-sdk-go $(BIN)/agentsdk
 
 dependencies: ## write docs/dependencies.md from the imports of all modules
 	@go test -count=1 -run DependenciesPage . -update

@@ -229,7 +229,7 @@ func TestQuiet_ReadsUntilNothingIsWritten(t *testing.T) {
 
 func TestFlush_StartsItsOwnServers(t *testing.T) {
 	t.Parallel()
-	require.Contains(t, serverFlags(1500*time.Microsecond), "commit_delay=1500,commit_siblings=0")
+	require.Contains(t, serverFlags(1500*time.Microsecond), "commit_delay=1500,commit_siblings=0,wal_level=replica,max_wal_size=2GB")
 	environ := []string{"PATH=/bin", "JIG_DATABASE_URL=x", "JIG_DATABASE_OWNER_URL=y", "JIG_TEMPORAL_ADDRESS=z"}
 	require.Equal(t, []string{"PATH=/bin"}, withoutServers(environ))
 	require.Len(t, environ, 4)

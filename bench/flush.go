@@ -52,7 +52,7 @@ func flushing(ctx context.Context, delay time.Duration, args []string, stdout, s
 func serverFlags(delay time.Duration) []string {
 	return []string{
 		"--ephemeral", "--no-worker", "--no-server", "--no-ui", "--quiet", "--temporal-addr", "127.0.0.1:0", "--pg-port", "0",
-		"--pg-setting", fmt.Sprintf("commit_delay=%d,commit_siblings=0", delay.Microseconds()),
+		"--pg-setting", fmt.Sprintf("commit_delay=%d,commit_siblings=0,wal_level=replica,max_wal_size=2GB", delay.Microseconds()),
 	}
 }
 

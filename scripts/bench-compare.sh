@@ -20,7 +20,7 @@ build . after
 for ((round = 1; round <= rounds; round++)); do
   for side in before after; do
     scripts/say.sh "round $round of $rounds: $side"
-    "$work/jig-dev-$side" --ephemeral --no-worker --no-ui --temporal-addr 127.0.0.1:0 --pg-port 0 -- \
+    "$work/jig-dev-$side" --ephemeral --no-worker --no-ui --temporal-addr 127.0.0.1:0 --pg-port 0 --pg-setting wal_level=replica,max_wal_size=2GB -- \
       "$work/bench-$side" -only "$figures" -pairs 2 | sed "s/^/$side\t$round\t/" >>"$work/rows"
   done
 done

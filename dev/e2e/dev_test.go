@@ -107,6 +107,7 @@ func TestDevServer_MakesItsVersionCurrent(t *testing.T) {
 func TestKilledDevServerLeavesNoServersBehind(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
+	removeLater(t, filepath.Join(d.dir, "data"))
 	args := []string{"--no-worker", "--quiet", "--data-dir", filepath.Join(d.dir, "data")}
 	for _, flag := range []string{"--temporal-addr", "--ui-addr", "--http-addr"} {
 		addr, err := port.Claim(t.Context(), "127.0.0.1:0")

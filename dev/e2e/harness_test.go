@@ -23,6 +23,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/dev/internal/scratch"
 	"github.com/jig-run/jig/dev/internal/stack"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store"
@@ -44,13 +45,22 @@ var shared world
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	ctx := context.Background() //nolint:forbidigo // TestMain has no caller to take one from
+	ctx := context.Background()                                              //nolint:forbidigo // TestMain has no caller to take one from
+	if err := scratch.Sweep(os.TempDir(), "e2e", os.RemoveAll); err != nil { // of tests that ran out of time
+		fmt.Fprintln(os.Stderr, err)
+	}
 	dir, err := os.MkdirTemp("", "jig-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	release, err := scratch.Hold(dir, "e2e")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = release() }()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/dev/internal/pg"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -193,4 +195,10 @@ func mark(t *testing.T, e jig.Event) string {
 		return data.Text
 	}
 	return data.By
+}
+
+// removeLater removes the database of a development server's data folder when the test ends. Under root it is in a folder of its own.
+func removeLater(t *testing.T, data string) {
+	t.Helper()
+	t.Cleanup(func() { require.NoError(t, pg.Remove(context.WithoutCancel(t.Context()), filepath.Join(data, "pg"))) })
 }

@@ -32,6 +32,7 @@ type house struct {
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	h := &house{office: office{desk: newDesk(t), tenant: "house"}, data: t.TempDir(), binary: shared.worker}
+	removeLater(t, h.data)
 	t.Cleanup(h.close)
 	h.open()
 	return h

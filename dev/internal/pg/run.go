@@ -67,7 +67,7 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 	// The shared memory of a killed server is released only when its last backend has ended.
 	for {
-		err := s.startOnce(ctx)
+		err := s.full(s.startOnce(ctx))
 		if err == nil || !strings.Contains(err.Error(), "shared memory block") || ctx.Err() != nil {
 			return err
 		}
@@ -122,7 +122,8 @@ func (s *Server) spawn() (*child, error) {
 	return c, nil
 }
 
-// arguments returns the arguments of `postgres`: as durable as in production, with memory sizes for a developer's machine.
+// arguments returns the arguments of `postgres`: as durable as in production, with memory sizes for a developer's machine. The log of changes of
+// an ephemeral server is small, because nobody restores or replicates it.
 func (s *Server) arguments() []string {
 	settings := map[string]string{
 		"listen_addresses":        "127.0.0.1",
@@ -136,6 +137,9 @@ func (s *Server) arguments() []string {
 		"timezone":                "UTC",
 		"log_timezone":            "UTC",
 		"logging_collector":       "off",
+	}
+	if s.ephemeral {
+		settings["max_wal_size"], settings["wal_level"], settings["max_wal_senders"] = "256MB", "minimal", "0"
 	}
 	maps.Copy(settings, s.settings)
 	args := []string{"-D", s.DataDir()}
@@ -187,7 +191,7 @@ func (s *Server) watch(c *child) {
 		return
 	}
 	select {
-	case s.died <- fmt.Errorf("PostgreSQL ended by itself (%w); its log ends:\n%s", c.end(), s.logTail()):
+	case s.died <- s.full(fmt.Errorf("PostgreSQL ended by itself (%w); its log ends:\n%s", c.end(), s.logTail())):
 	default:
 	}
 }

@@ -34,8 +34,9 @@ type Options struct {
 	Dir string
 	// Port is the port at 127.0.0.1; 0 picks a free port.
 	Port int
-	// Ephemeral removes the data when the server is closed. It also skips syncing the new, empty data folder to disk. Commits are
-	// still synced.
+	// Ephemeral removes the data when the server is closed; those of a process that was killed are removed when the next ephemeral server starts in
+	// the same parent folder. It also keeps PostgreSQL's log of changes small, and skips syncing the new, empty data folder to disk. Commits
+	// are still synced.
 	Ephemeral bool
 	// BinDir is the folder with the programs to use. If it is empty, New looks for an installed PostgreSQL, and downloads one if
 	// there is none.
@@ -56,6 +57,10 @@ type Server struct {
 	ephemeral bool
 	settings  map[string]string
 	died      chan error
+
+	// release ends the mark that the files of an ephemeral server are in use. owns says that the folder belongs to the account.
+	release func() error
+	owns    bool
 
 	mu    sync.Mutex
 	child *child // nil if the server is stopped
@@ -79,19 +84,31 @@ func New(ctx context.Context, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := own(dir, who); err != nil {
-		return nil, err
-	}
 	s := &Server{
 		who: who, dir: dir, addr: addr, ephemeral: opts.Ephemeral, settings: opts.Settings, died: make(chan error, 1),
+		release: func() error { return nil },
 	}
-	if s.install, err = s.programs(ctx, opts); err != nil {
-		return nil, err
-	}
-	if err := s.initialise(ctx); err != nil {
-		return nil, err
+	if err := s.prepare(ctx, opts); err != nil {
+		return nil, errors.Join(s.full(err), s.discard())
 	}
 	return s, nil
+}
+
+// prepare creates and initializes the data folder if necessary.
+func (s *Server) prepare(ctx context.Context, opts Options) (err error) {
+	if s.ephemeral {
+		if s.release, err = s.mark(ctx, opts.Log); err != nil {
+			return err
+		}
+	}
+	if err := own(s.dir, s.who); err != nil {
+		return err
+	}
+	s.owns = true
+	if s.install, err = s.programs(ctx, opts); err != nil {
+		return err
+	}
+	return s.initialise(ctx)
 }
 
 // programs returns the programs to use: those of opts, an installed PostgreSQL that fits the data, or a downloaded one.
@@ -152,9 +169,5 @@ func (s *Server) Died() <-chan error { return s.died }
 
 // Close stops the server and, if it is ephemeral, removes its files.
 func (s *Server) Close(ctx context.Context) error {
-	err := s.Stop(ctx)
-	if s.ephemeral {
-		err = errors.Join(err, os.RemoveAll(s.dir))
-	}
-	return err
+	return errors.Join(s.Stop(ctx), s.discard())
 }

@@ -1,6 +1,7 @@
 package pg_test
 
 import (
+	"bufio"
 	"context"
 	"net"
 	"os"
@@ -177,7 +178,9 @@ func TestOrphanIsStopped(t *testing.T) {
 	old := pid(t, orphan)
 
 	// Another server on the same folder, as after a kill -9 of the first process on systems where its children keep running.
-	heir := prepare(t, pg.Options{Dir: dir})
+	heir, err := pg.New(t.Context(), pg.Options{Dir: dir})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, heir.Close(context.WithoutCancel(t.Context()))) })
 	require.NoError(t, heir.Start(t.Context()))
 	require.NotEqual(t, old, pid(t, heir))
 	require.Equal(t, "1", query(t, heir, "select '1'"))
@@ -218,4 +221,37 @@ func TestPasswordIsNeeded(t *testing.T) {
 	url := strings.Replace(server.URL(pg.Superuser, "postgres"), server.Password(pg.Superuser), "guess", 1)
 	_, err := pgx.Connect(t.Context(), url)
 	require.ErrorContains(t, err, "password authentication failed")
+}
+
+// What a killed process leaves is removed when the next ephemeral server starts beside it; its PostgreSQL is stopped first.
+func TestEphemeralServer_RemovesWhatKilledProcessesLeft(t *testing.T) {
+	if dir := os.Getenv("JIG_TEST_KILLED"); dir != "" { // the process that is killed
+		server, err := pg.New(t.Context(), pg.Options{Dir: dir, Ephemeral: true})
+		require.NoError(t, err)
+		require.NoError(t, server.Start(t.Context()))
+		_, _ = os.Stdout.WriteString("started " + server.DataDir() + "\n") //nolint:errcheck // the parent notices
+		select {}
+	}
+	t.Parallel()
+	parent := t.TempDir()
+	beside := prepare(t, pg.Options{Dir: filepath.Join(parent, "running")})
+	killed := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$") //nolint:gosec // this test program
+	killed.Env = append(os.Environ(), "JIG_TEST_KILLED="+filepath.Join(parent, "killed"))
+	out, err := killed.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, killed.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	left := strings.TrimPrefix(strings.TrimSpace(line), "started ")
+	require.NoError(t, killed.Process.Kill())
+	require.Error(t, killed.Wait())
+	require.DirExists(t, left)
+
+	server := start(t, pg.Options{Dir: filepath.Join(parent, "next")})
+	require.NoDirExists(t, filepath.Dir(left))
+	require.DirExists(t, beside.DataDir(), "another server still needs its files")
+	require.Equal(t, "256MB minimal", query(t, server, "select current_setting('max_wal_size') || ' ' || current_setting('wal_level')"))
+	require.NoError(t, server.Close(t.Context()))
+	require.NoDirExists(t, server.DataDir())
+	require.NoError(t, server.Close(t.Context()), "closing twice is allowed")
 }

@@ -3,6 +3,7 @@ package stack_test
 import (
 	"context"
 	"net"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/jig-run/jig/dev/internal/pg"
 	"github.com/jig-run/jig/dev/internal/stack"
 )
 
@@ -44,6 +46,7 @@ func wait(ctx workflow.Context) (string, error) {
 func TestStack_KeepsDataAcrossRestarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	t.Cleanup(func() { require.NoError(t, pg.Remove(context.WithoutCancel(t.Context()), filepath.Join(dir, "pg"))) })
 	s := start(t, stack.Options{DataDir: dir})
 	client, err := sdk.Dial(sdk.Options{HostPort: s.TemporalAddress(), Namespace: s.Namespace()})
 	require.NoError(t, err)
@@ -128,6 +131,7 @@ func requireAttributes(t *testing.T, client sdk.Client) {
 func TestStack_SearchAttributesWorkAtOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	t.Cleanup(func() { require.NoError(t, pg.Remove(context.WithoutCancel(t.Context()), filepath.Join(dir, "pg"))) })
 	s := start(t, stack.Options{DataDir: dir})
 	client, err := sdk.Dial(sdk.Options{HostPort: s.TemporalAddress(), Namespace: s.Namespace()})
 	require.NoError(t, err)
