@@ -200,3 +200,22 @@ func TestSubscribe(t *testing.T) {
 		}
 	}
 }
+
+// Everybody who may connect to the database can announce events that do not exist. That must not hide those that follow.
+func TestSubscribe_SurvivesFalseAnnouncements(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := patient(t)
+	seen := int64(len(w.log(t)))
+	events := w.Subscribe(ctx, w.tenant, w.session, seen)
+	require.Eventually(t, func() bool { return w.Watching(w.tenant, w.session) > 0 }, time.Minute, time.Millisecond)
+	w.Announced(w.tenant, w.session, seen+1000)
+	require.Eventually(t, func() bool { return !w.Awaits(w.tenant, w.session) }, time.Minute, time.Millisecond, "it has looked for them")
+	for range 3 { // the first may be found because the watcher looks for those that were announced
+		require.NoError(t, w.AppendEvents(ctx, w.tenant, w.session, jig.Event{Type: "custom.x"}))
+		batch := <-events
+		require.Len(t, batch, 1)
+		seen++
+		require.Equal(t, seen, batch[0].Seq)
+	}
+}

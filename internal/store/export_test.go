@@ -79,3 +79,16 @@ func (db *DB) Observable(ctx context.Context, tenant string) (map[string]int, er
 		return rows.Err()
 	})
 }
+
+// Announced acts as if an announcement of a session's events had arrived.
+func (db *DB) Announced(tenant, session string, seq int64) {
+	db.hub.hear(topicKey{tenant, session}, seq)
+}
+
+// Awaits reports whether announced events of a watched session have not been read yet.
+func (db *DB) Awaits(tenant, session string) bool {
+	db.hub.mu.Lock()
+	defer db.hub.mu.Unlock()
+	t, ok := db.hub.topics[topicKey{tenant, session}]
+	return ok && t.known > t.seen
+}

@@ -263,13 +263,15 @@ func (h *hub) advance(w *watcher, seq int64) {
 	}
 }
 
-// deliver hands the events after `from`, which were read for a topic, to its watchers.
-func (h *hub) deliver(t *topic, from int64, found []jig.Event) {
+// deliver hands the events that were read for a topic to its watchers.
+func (h *hub) deliver(d due, found []jig.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	t, from := d.topic, d.from
 	switch {
-	case len(found) == 0:
-		t.seen = max(t.seen, t.known) // the events no longer exist
+	case len(found) == 0 && t.known == d.known:
+		t.known = t.seen // the announced events do not exist: everybody who may connect to the database can announce some
+	case len(found) == 0: // others were announced in the meantime
 	case found[0].Seq != from+1 || from != t.seen:
 		return // another read got there first
 	default:

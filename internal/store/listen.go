@@ -272,10 +272,10 @@ func (h *hub) read(ctx context.Context) {
 	}
 }
 
-// due is a topic with the sequence number up to which it had been read when it was taken.
+// due is a topic with the sequence numbers up to which it had been read, and that were known, when it was taken.
 type due struct {
-	topic *topic
-	from  int64
+	topic       *topic
+	from, known int64
 }
 
 func (h *hub) takeDirty() map[string][]due {
@@ -284,7 +284,7 @@ func (h *hub) takeDirty() map[string][]due {
 	byTenant := map[string][]due{}
 	for t := range h.dirty {
 		if t.known > t.seen {
-			byTenant[t.key.tenant] = append(byTenant[t.key.tenant], due{t, t.seen})
+			byTenant[t.key.tenant] = append(byTenant[t.key.tenant], due{t, t.seen, t.known})
 		}
 	}
 	clear(h.dirty)
@@ -317,7 +317,7 @@ func (h *hub) readTenant(ctx context.Context, tenant string, topics []due) error
 		found[rows[i].SessionID] = append(found[rows[i].SessionID], rows[i].event())
 	}
 	for _, d := range topics {
-		h.deliver(d.topic, d.from, found[d.topic.key.session])
+		h.deliver(d, found[d.topic.key.session])
 	}
 	return nil
 }
