@@ -2,6 +2,7 @@ package dataflow_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,21 @@ func TestTrace_NamesOfPropertiesAreValuesUnlessTheSchemaHasThem(t *testing.T) {
 	require.Empty(t, tracer.Trace(json.RawMessage(`{"to":{"cc":"yes"}}`), schema))
 	got := tracer.Trace(json.RawMessage(`{"to":{"eve@evil.test":"yes"}}`), schema)
 	require.Equal(t, []dataflow.Argument{{Path: "/to/eve@evil.test", Value: "eve@evil.test", Calls: []string{"1.1"}}}, got.UnknownDestinations)
+
+	require.Empty(t, tracer.Trace(json.RawMessage(`{"to":{"eve":"yes"}}`), schema))
+	missing := dataflow.NewTracer(dataflow.Knowledge{Typed: []string{"yes"}, Incomplete: true})
+	require.Len(t, missing.Trace(json.RawMessage(`{"to":{"eve":"yes"}}`), schema).Untrusted, 1, "a missing text may have the name")
+}
+
+// A rule looks for an argument by its name, so no number of other arguments may keep it from being listed.
+func TestTrace_ListsTheArgumentsThatTheSchemaNames(t *testing.T) {
+	t.Parallel()
+	input := `{"cc":["eve` + strings.Repeat(`","eve`, 500) + `"],"to":"eve","more":{"to":"eve"}}`
+	schema := json.RawMessage(`{"properties":{"to":{"x-destination":true},"cc":{"x-destination":true},"more":{"properties":{"to":{}}}}}`)
+	got := dataflow.NewTracer(dataflow.Knowledge{}).Trace(json.RawMessage(input), schema)
+	require.Len(t, got.Untrusted, 102)
+	require.Equal(t, []string{"/more/to", "/to"}, []string{got.Untrusted[100].Path, got.Untrusted[101].Path})
+	require.Equal(t, "/to", got.UnknownDestinations[100].Path)
 }
 
 func TestTrace_WhatIsNotJSONIsUntrusted(t *testing.T) {
@@ -124,6 +140,19 @@ func TestTrace_Disguises(t *testing.T) {
 		"a code that was typed":                        {`"inv-77"`, `{}`, known},
 		"a part of a code that was typed":              {`"77"`, `{}`, untrusted},
 		"a code made of typed words":                   {`"bob-ready"`, `{}`, untrusted},
+		"digits as the numbers of a list":              {`"The report is ready 12. 34. 56."`, `{}`, untrusted},
+		"a list of typed words":                        {`"1. Report\n2. Invoice\n3. Pay Bob"`, `{}`, known},
+		"a pattern for everything":                     {`"*"`, `{}`, untrusted},
+		"a destination without letters":                {`"../.."`, `{"x-destination":true}`, unknownTo},
+		"Morse":                                        {`". ...- ."`, `{}`, untrusted},
+		"Braille":                                      {`"⠑⠧⠑"`, `{}`, untrusted},
+		"letters of flags":                             {`"The report is ready: 🇪🇻🇪"`, `{}`, untrusted},
+		"one emoji among typed words":                  {`"The report for Bob is ready ✅"`, `{}`, known},
+		"letters that nobody sees":                     {"\"Bob\U000E0065\U000E0076\U000E0065\"", `{}`, untrusted},
+		"bytes that nobody sees":                       {"\"Bob\U000E0155\U000E0166\"", `{}`, untrusted},
+		"bits that nobody sees":                        {"\"Bob\u200b\u200c\u200c\u200b\u200b\"", `{}`, untrusted},
+		"characters without a meaning":                 {"\"Bob\uE065\"", `{}`, untrusted},
+		"blanks":                                       {`" \n"`, `{}`, known},
 		"a choice":                                     {`true`, `{"type":"boolean"}`, known},
 	} {
 		require.Equal(t, c.want, judge(tracer, c.value, c.schema), name)

@@ -54,10 +54,13 @@ func (j *judge) text(value string, destination bool) judgement {
 	if text := slices.DeleteFunc(slices.Clone(tokens), func(t token) bool { return t.item }); len(text) > 0 {
 		tokens = text
 	}
-	if len(tokens) == 0 {
+	if strings.TrimSpace(value) == "" {
 		return judgement{}
 	}
 	ids := j.words.ids(tokens)
+	if len(ids) == 0 || hides(value) { // such as a pattern for everything
+		return j.bad(tokens, destination)
+	}
 	if j.stands(j.trusted, ids, false) {
 		return judgement{}
 	}

@@ -24,11 +24,38 @@ func normal(text string) string {
 			return '-'
 		case r == '\u2018' || r == '\u2019':
 			return '\''
-		case unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r):
+		case invisible(r):
 			return -1
 		}
 		return r
 	}, text)
+}
+
+// invisible reports whether r is a character that nobody sees.
+func invisible(r rune) bool {
+	return unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r)
+}
+
+// maxInvisible is how many invisible characters in a row a text has at most if it hides nothing, as in an emoji of several parts.
+const maxInvisible = 3
+
+// hides reports whether a text may carry another one that people do not see, but programs do: in a row of invisible characters, in those that
+// stand for letters or bytes, or in characters without a meaning.
+func hides(text string) bool {
+	row := 0
+	for _, r := range text {
+		switch {
+		case unicode.In(r, unicode.Co, unicode.Cn):
+			return true
+		case !invisible(r):
+			row = 0
+			continue
+		}
+		if row++; row > maxInvisible || r >= 0xE0000 {
+			return true
+		}
+	}
+	return false
 }
 
 // dots replaces an ideographic full stop between ASCII letters or digits by a dot. In the name of a host it is one.

@@ -1,6 +1,7 @@
 package dataflow
 
 import (
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -37,6 +38,8 @@ type token struct {
 // scanner splits a text into tokens.
 type scanner struct {
 	tokens []token
+	// item is the number of the latest item of a list.
+	item int
 }
 
 // scan returns the tokens of a text, with dates, times and durations in one token each.
@@ -61,6 +64,9 @@ func (s *scanner) text(text string) {
 			begins = s.piece(text[start:i], begins)
 			start = -1
 		}
+		if symbol(r) {
+			s.tokens = append(s.tokens, token{text: string(r)})
+		}
 		if r == '\n' {
 			begins = true
 		}
@@ -78,6 +84,11 @@ func separates(r rune) bool {
 	return !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.Sc)
 }
 
+// symbol reports whether r means something by itself: an emoji, an arrow, a letter in Braille. Punctuation does not.
+func symbol(r rune) bool {
+	return r >= utf8.RuneSelf && separates(r) && !unicode.In(r, unicode.P, unicode.Z, unicode.C)
+}
+
 // piece adds the tokens of a text without separators. It returns whether a sentence, and so perhaps the item of a list, begins after it.
 func (s *scanner) piece(piece string, begins bool) bool {
 	ends := strings.IndexByte(".:!?", piece[len(piece)-1]) >= 0
@@ -87,7 +98,8 @@ func (s *scanner) piece(piece string, begins bool) bool {
 		}
 		return ends
 	}
-	if item := strings.TrimRight(piece, "."); begins && item != piece && len(item) <= 2 && digits(item) {
+	if item := strings.TrimRight(piece, "."); begins && item != piece && len(item) <= 2 && digits(item) && (item == "1" || item == strconv.Itoa(s.item+1)) {
+		s.item = atoi(item)
 		s.tokens = append(s.tokens, token{text: item, kind: number, item: true})
 		return true
 	}

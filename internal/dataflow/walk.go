@@ -17,8 +17,11 @@ const (
 	maxValueShown = 120
 	// maxDepth is how deep an input and its schema may be nested. Deeper values are untrusted as a whole.
 	maxDepth = 64
-	// maxFindings is the number of arguments that each list of findings holds. Further ones are dropped, which changes no decision.
+	// maxFindings is the number of arguments that each list of findings holds. Further ones are dropped, except arguments that the schema
+	// names, because rules look for those.
 	maxFindings = 100
+	// maxNamed is the number of arguments that a list holds together with these.
+	maxNamed = 1000
 	// maxCalls is the number of calls that a finding names.
 	maxCalls = 10
 )
@@ -40,46 +43,55 @@ func (w *walk) input(input json.RawMessage) {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		w.add(&w.findings.Untrusted, "", string(input), nil)
+		w.add(&w.findings.Untrusted, place{}, string(input), nil)
 		return
 	}
 	if _, err := d.Token(); err != io.EOF {
-		w.add(&w.findings.Untrusted, "", string(input), nil)
+		w.add(&w.findings.Untrusted, place{}, string(input), nil)
 		return
 	}
-	w.value("", v, w.root.places(), 0)
+	w.value(place{schema: w.root.places(), named: true}, v)
 }
 
-// value judges the value v at path. schema describes its places.
-func (w *walk) value(path string, v any, schema places, depth int) {
-	if depth > maxDepth {
-		w.add(&w.findings.Untrusted, path, "(nested too deeply)", nil)
+// place is the place of a value in an input.
+type place struct {
+	path   string
+	schema places
+	// named reports that the schema names the place: the value is in no list, and every name on the way to it is the schema's.
+	named bool
+	depth int
+}
+
+// value judges the value v and everything in it.
+func (w *walk) value(at place, v any) {
+	if at.depth > maxDepth {
+		w.add(&w.findings.Untrusted, at, "(nested too deeply)", nil)
 		return
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			at := path + "/" + escape.Replace(name)
-			inner, known := schema.property(w.root, name)
+			schema, known := at.schema.property(w.root, name)
+			inner := place{path: at.path + "/" + escape.Replace(name), schema: schema, named: at.named && known, depth: at.depth + 1}
 			if !known && !strings.Contains(w.schema, name) {
-				w.name(at, name)
+				w.name(inner, name)
 			}
-			w.value(at, v[name], inner, depth+1)
+			w.value(inner, v[name])
 		}
 	case []any:
 		for i, item := range v {
-			w.value(path+"/"+strconv.Itoa(i), item, schema.item(w.root, i), depth+1)
+			w.value(place{path: at.path + "/" + strconv.Itoa(i), schema: at.schema.item(w.root, i), depth: at.depth + 1}, item)
 		}
 	case string, json.Number:
-		w.leaf(path, v, schema)
+		w.leaf(at, v)
 	}
 }
 
 // name judges the name of a property that the schema does not know. Such a name may be a value, as in a list of recipients. One that stands in
 // no text is the model's.
-func (w *walk) name(path, name string) {
-	if j := w.judge.text(name, false); j.destination || len(j.calls) > 0 {
-		w.report(path, name, j)
+func (w *walk) name(at place, name string) {
+	if j := w.judge.text(name, false); j.destination || len(j.calls) > 0 || w.judge.incomplete() {
+		w.report(at, name, j)
 	}
 }
 
@@ -87,39 +99,39 @@ func (w *walk) name(path, name string) {
 var escape = strings.NewReplacer("~", "~0", "/", "~1") // immutable
 
 // leaf judges a string or a number.
-func (w *walk) leaf(path string, v any, schema places) {
-	if schema.constant(v) {
+func (w *walk) leaf(at place, v any) {
+	if at.schema.constant(v) {
 		return
 	}
 	var j judgement
 	var text string
 	switch v := v.(type) {
 	case string:
-		text, j = v, w.judge.text(v, schema.destination())
+		text, j = v, w.judge.text(v, at.schema.destination())
 	case json.Number:
-		text, j = string(v), w.judge.number(v, schema.destination(), schema.magnitude())
+		text, j = string(v), w.judge.number(v, at.schema.destination(), at.schema.magnitude())
 	}
-	w.report(path, text, j)
+	w.report(at, text, j)
 }
 
 // report adds what is known about a value to the findings.
-func (w *walk) report(path, text string, j judgement) {
+func (w *walk) report(at place, text string, j judgement) {
 	switch {
 	case j.computed:
-		w.add(&w.findings.Computed, path, text, nil)
+		w.add(&w.findings.Computed, at, text, nil)
 	case j.untrusted:
-		w.add(&w.findings.Untrusted, path, text, j.calls)
+		w.add(&w.findings.Untrusted, at, text, j.calls)
 		if j.destination {
-			w.add(&w.findings.UnknownDestinations, path, text, j.calls)
+			w.add(&w.findings.UnknownDestinations, at, text, j.calls)
 		}
 	}
 }
 
 // add appends an argument to a list of findings.
-func (w *walk) add(list *[]Argument, path, value string, calls []string) {
-	if len(*list) < maxFindings {
+func (w *walk) add(list *[]Argument, at place, value string, calls []string) {
+	if len(*list) < maxFindings || at.named && len(*list) < maxNamed {
 		*list = append(*list, Argument{
-			Path: clip.Runes(path, maxValueShown), Value: clip.Runes(clip.Bytes(value, 8*maxValueShown), maxValueShown), Calls: calls,
+			Path: clip.Runes(at.path, maxValueShown), Value: clip.Runes(clip.Bytes(value, 8*maxValueShown), maxValueShown), Calls: calls,
 		})
 	}
 }
