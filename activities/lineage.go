@@ -8,16 +8,17 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
 // place sets a session's place in the tree of sessions: below the call that started it or, without a parent, at the root of a tree
-// of its own. A child session acts for the principal of its parent, whatever its start says. The parent's call must record that it
-// started this session, so that nobody can choose a place because its rules or its principal suit them. place returns the parent and its
-// call, if there are any.
+// of its own. A root that was started with something that its principal did not type begins with untrusted data. A child session acts for
+// the principal of its parent, whatever its start says. The parent's call must record that it started this session, so that nobody can choose
+// a place because its rules or its principal suit them. place returns the parent and its call, if there are any.
 func (a *Activities) place(ctx context.Context, parent, call string, session *jig.Session) (above jig.Session, by jig.Call, err error) {
 	if parent == "" {
-		session.RootAgent = session.Agent.Name
+		session.RootAgent, session.ReadUntrusted = session.Agent.Name, !ledger.Typed(session.Source)
 		return above, by, a.mayAct(ctx, session.Tenant, session.Principal.ID)
 	}
 	above, calls, err := a.store.CallsOf(ctx, session.Tenant, parent, []string{call})

@@ -14,10 +14,11 @@ import (
 // origins traces the arguments of a session's calls. It reads the texts that they are compared with when the first call needs them.
 type origins struct {
 	*Activities
-	// typed and calls are the session's texts; loaded reports that they have been read.
-	typed  []string
+	// known and calls are the session's texts; loaded reports that they have been read. cut reports that a part of an untrusted result is
+	// missing, which only programs have read: compositions and scripts.
+	known  dataflow.Knowledge
 	calls  []dataflow.Call
-	more   bool
+	cut    bool
 	loaded bool
 	tools  map[string]string
 	// tracers holds a tracer for each composition whose calls were traced, by the id of its call; "" is for the session's own calls.
@@ -66,21 +67,23 @@ func (o *origins) tracerOf(ctx context.Context, session jig.Session, frame strin
 	if err := o.load(ctx, session); err != nil {
 		return nil, err
 	}
-	typed := o.typed
+	known := o.known
+	known.Untrusted = slices.Clone(known.Untrusted)
 	if frame != "" {
 		document, err := o.documentOf(ctx, session, frame)
 		if err != nil {
 			return nil, err
 		}
-		typed = append(slices.Clone(typed), document)
+		known.Typed = append(slices.Clone(known.Typed), document)
 	}
-	known := dataflow.NewKnowledge(typed, o.calls)
-	known.Incomplete = o.more
+	known.Incomplete = known.Incomplete || o.cut && (frame != "" || scripted(session.Agent.Model))
+	tracer := dataflow.NewTracer(known)
+	tracer.Read(o.calls...)
 	if o.tracers == nil {
 		o.tracers = map[string]*dataflow.Tracer{}
 	}
-	o.tracers[frame] = dataflow.NewTracer(known)
-	return o.tracers[frame], nil
+	o.tracers[frame] = tracer
+	return tracer, nil
 }
 
 // documentOf returns the document of a composition. What its author wrote into the inputs of its steps is trusted, because a person has
@@ -110,10 +113,14 @@ func (o *origins) load(ctx context.Context, session jig.Session) error {
 	if err != nil {
 		return err
 	}
-	o.typed, o.more, o.calls = texts.Typed(), texts.More, make([]dataflow.Call, len(texts.Calls))
+	o.known = dataflow.Knowledge{Typed: texts.Typed(), Incomplete: texts.More}
+	for _, t := range texts.Told() {
+		o.known.Untrusted = append(o.known.Untrusted, dataflow.Result{Call: t.What, Text: t.Text})
+	}
+	o.calls = make([]dataflow.Call, len(texts.Calls))
 	o.tools = make(map[string]string, len(texts.Calls))
 	for i, c := range texts.Calls {
-		o.tools[c.ID] = c.Tool
+		o.tools[c.ID], o.cut = c.Tool, o.cut || c.Cut && (c.Untrusted || c.Tainted)
 		tool, _, err := o.tool(ctx, session.Tenant, c.Tool, c.Version)
 		if err != nil && jig.CodeOf(err) != jig.CodeInvalidInput { // a document in an older version of the language
 			return err
@@ -129,9 +136,12 @@ func (o *origins) load(ctx context.Context, session jig.Session) error {
 
 // originText returns everything that a model may have seen of a result.
 func originText(r jig.ToolResult) string {
-	parts := []string{string(r.Data), r.Markdown, r.Summary}
-	if r.Error != nil {
-		parts = append(parts, r.Error.Message, r.Error.Hint)
+	parts := append([]string{string(r.Data), r.Markdown, r.Summary}, r.Warnings...)
+	if e := r.Error; e != nil {
+		parts = append(parts, e.Message, e.Hint, e.Field, e.Reason)
+		for _, v := range e.Violations {
+			parts = append(parts, v.Pointer, v.Message)
+		}
 	}
 	return strings.Join(parts, "\n")
 }
@@ -141,9 +151,16 @@ func (o *origins) note(a dataflow.Argument) string {
 	if len(a.Calls) == 0 {
 		return fmt.Sprintf("%s (%q) is in no text that the session has seen", a.Path, a.Value)
 	}
-	from := make([]string, len(a.Calls))
-	for i, id := range a.Calls {
-		from[i] = fmt.Sprintf("%s (%s)", id, o.tools[id])
+	var results, from []string
+	for _, id := range a.Calls {
+		if tool, ok := o.tools[id]; ok {
+			results = append(results, fmt.Sprintf("%s (%s)", id, tool))
+		} else {
+			from = append(from, id)
+		}
 	}
-	return fmt.Sprintf("%s (%q) comes from the result of %s", a.Path, a.Value, strings.Join(from, ", "))
+	if len(results) > 0 {
+		from = append(from, "the result of "+strings.Join(results, ", "))
+	}
+	return fmt.Sprintf("%s (%q) comes from %s", a.Path, a.Value, strings.Join(from, ", "))
 }

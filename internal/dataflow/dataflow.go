@@ -47,7 +47,7 @@ type Argument struct {
 	Calls []string `json:"calls,omitempty"`
 }
 
-// Tracer compares the input of calls with the texts of a session. It is safe for concurrent use.
+// Tracer compares the input of calls with the texts of a session. Several goroutines may call [Tracer.Trace].
 type Tracer struct {
 	k     Knowledge
 	words vocabulary
@@ -73,6 +73,25 @@ func NewTracer(k Knowledge) *Tracer {
 		t.untrusted.add(r.Text)
 	}
 	return t
+}
+
+// Read adds the results of calls, in the order in which the calls ended. A result can be trusted if no outsider has written it, unless the
+// call may have repeated untrusted texts of its input: then all of its arguments must be traced, to what the session had read before.
+func (t *Tracer) Read(calls ...Call) {
+	for _, c := range calls {
+		if c.Untrusted || c.Tainted && !t.traced(c) {
+			t.k.Untrusted = append(t.k.Untrusted, c.Result)
+			t.untrusted.add(c.Text)
+		} else {
+			t.trusted.add(c.Text)
+		}
+	}
+}
+
+// traced reports whether all arguments of a call stand in trusted texts. Nobody knows what a model computed them from.
+func (t *Tracer) traced(c Call) bool {
+	found := t.Trace(c.Input, c.Schema)
+	return len(found.Untrusted) == 0 && len(found.Computed) == 0
 }
 
 // Trace returns the arguments of input that cannot be traced. schema is the JSON Schema of the input; it says which values are constants

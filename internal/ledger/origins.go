@@ -1,6 +1,10 @@
 package ledger
 
-import "github.com/jig-run/jig"
+import (
+	"cmp"
+
+	"github.com/jig-run/jig"
+)
 
 // Origins holds the texts that the arguments of a session's calls can come from.
 type Origins struct {
@@ -8,11 +12,25 @@ type Origins struct {
 	Source jig.Source
 	Task   string
 	Input  []byte
-	// Messages holds the later messages of the principal to any session from the root to this one.
-	Messages []string
-	// Calls are the calls that have a result, the oldest first, of all these sessions. More reports that there are older ones.
+	// Messages are the later messages to any session from the root to this one, and Events the events that were sent to them.
+	Messages []OriginMessage
+	Events   []OriginEvent
+	// Calls are the calls that have a result, the oldest first, of all these sessions.
 	Calls []OriginCall
-	More  bool
+	// More reports that there are older messages, events or calls.
+	More bool
+}
+
+// OriginMessage is a message to a session. Typed reports that the session's principal sent it.
+type OriginMessage struct {
+	Text, By string
+	Typed    bool
+}
+
+// OriginEvent is an event that was sent to a session.
+type OriginEvent struct {
+	Name string
+	Data []byte
 }
 
 // OriginCall is a call whose result the session may have read.
@@ -22,8 +40,8 @@ type OriginCall struct {
 	Input             []byte
 	Result            jig.ToolResult
 	// Untrusted reports that outsiders may have written the result. Tainted reports that the session had read untrusted data when the call
-	// was admitted, so that the input may repeat them.
-	Untrusted, Tainted bool
+	// was admitted, so that the input may repeat them. Cut reports that only a part of the result is here.
+	Untrusted, Tainted, Cut bool
 }
 
 // Typed returns what the principal typed. The text of a session that was started by another program than the command line or the API, or by an
@@ -32,7 +50,37 @@ func (o Origins) Typed() []string {
 	if !Typed(o.Source) {
 		return nil
 	}
-	return append([]string{o.Task, string(o.Input)}, o.Messages...)
+	typed := []string{o.Task, string(o.Input)}
+	for _, m := range o.Messages {
+		if m.Typed {
+			typed = append(typed, m.Text)
+		}
+	}
+	return typed
+}
+
+// Told returns the other texts that were not read by a call, by what they are: messages of others, events, and what a session was started with
+// that its principal did not type.
+func (o Origins) Told() []OriginText {
+	var told []OriginText
+	typed := Typed(o.Source)
+	if !typed {
+		told = append(told, OriginText{"what the session was started with", o.Task}, OriginText{"what the session was started with", string(o.Input)})
+	}
+	for _, m := range o.Messages {
+		if !m.Typed || !typed {
+			told = append(told, OriginText{"a message of " + cmp.Or(m.By, "somebody"), m.Text})
+		}
+	}
+	for _, e := range o.Events {
+		told = append(told, OriginText{"the event " + e.Name, string(e.Data)})
+	}
+	return told
+}
+
+// OriginText is a text, and what it is, for people.
+type OriginText struct {
+	What, Text string
 }
 
 // Typed reports whether what starts a session was typed by its principal.

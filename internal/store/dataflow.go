@@ -11,6 +11,7 @@ import (
 // Limits of the texts that a call's arguments are compared with.
 const (
 	maxOriginMessages = 200
+	maxOriginEvents   = 200
 	maxOriginCalls    = 500
 )
 
@@ -22,26 +23,42 @@ type rootRow struct {
 	Input     []byte
 }
 
-// originRow is a row of the query LineCalls.
-type originRow struct {
-	CallID         string
-	Tool           string
-	Version        string
-	Input          []byte
-	Result         []byte
-	ReadsUntrusted bool
-	Tainted        bool
+// saidRow is a row of the query LineMessages.
+type saidRow struct {
+	Text  string
+	By    string
+	Typed bool
 }
 
-// Origins returns the texts that arguments of a session's calls can come from: what the principal said, and the results of the latest 500
+// sentRow is a row of the query LineEvents.
+type sentRow struct {
+	Name string
+	Data []byte
+}
+
+// originRow is a row of the query LineCalls.
+type originRow struct {
+	CallID    string
+	Tool      string
+	Version   string
+	Input     []byte
+	Result    []byte
+	Untrusted bool
+	Tainted   bool
+	Cut       bool
+}
+
+// Origins returns the texts that arguments of a session's calls can come from: what was said and sent, and the results of the latest 500
 // calls of the session and of the sessions above it.
 func (db *DB) Origins(ctx context.Context, tenant, id string) (ledger.Origins, error) {
 	var root *rootRow
-	var said []string
+	var said []saidRow
+	var sent []sentRow
 	var rows []originRow
 	err := db.once(ctx, tenant, func(t *tx) {
 		first(t.queue("LineRoot", tenant, id), &root)
-		column(t.queue("LineMessages", tenant, id, maxOriginMessages), &said)
+		list(t.queue("LineMessages", tenant, id, maxOriginMessages+1), &said)
+		list(t.queue("LineEvents", tenant, id, maxOriginEvents+1), &sent)
 		list(t.queue("LineCalls", tenant, id, maxOriginCalls+1), &rows)
 	})
 	if err != nil {
@@ -50,11 +67,22 @@ func (db *DB) Origins(ctx context.Context, tenant, id string) (ledger.Origins, e
 	if root == nil {
 		return ledger.Origins{}, noSession(id)
 	}
-	o := ledger.Origins{Source: jig.Source(root.Source), Task: root.Task, Input: root.Input, Messages: said, More: len(rows) > maxOriginCalls}
+	o := ledger.Origins{
+		Source: jig.Source(root.Source), Task: root.Task, Input: root.Input,
+		More: len(said) > maxOriginMessages || len(sent) > maxOriginEvents || len(rows) > maxOriginCalls,
+	}
+	for _, m := range said[:min(len(said), maxOriginMessages)] {
+		o.Messages = append(o.Messages, ledger.OriginMessage(m))
+	}
+	for _, e := range sent[:min(len(sent), maxOriginEvents)] {
+		o.Events = append(o.Events, ledger.OriginEvent(e))
+	}
 	rows = rows[:min(len(rows), maxOriginCalls)]
 	slices.Reverse(rows)
 	for _, r := range rows {
-		call := ledger.OriginCall{ID: r.CallID, Tool: r.Tool, Version: r.Version, Input: r.Input, Untrusted: r.ReadsUntrusted, Tainted: r.Tainted}
+		call := ledger.OriginCall{
+			ID: r.CallID, Tool: r.Tool, Version: r.Version, Input: r.Input, Untrusted: r.Untrusted, Tainted: r.Tainted, Cut: r.Cut,
+		}
 		if err := decode(r.Result, &call.Result); err != nil {
 			return ledger.Origins{}, err
 		}

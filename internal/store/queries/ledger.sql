@@ -88,11 +88,12 @@ where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call
 
 -- name: CallFinishFast
 -- Finalizes the attempt that holds the fence, with its event, in one statement. $9 is the event's data, a JSON object. If $13 is true, the
--- result is made from the results of the calls of the call's composition.
+-- result is made from the results of the calls of the call's composition, and from the events that it has received.
 with c as (
     update calls c set status = $5, result = $6, summary = $7, error = $8, finished_at = clock_timestamp(),
         reads_private = c.reads_private or $11, reads_untrusted = c.reads_untrusted or $12
-            or $13 and exists (select from calls o where o.tenant_id = $1 and o.session_id = $2 and o.frame = $3 and o.reads_untrusted)
+            or $13 and (exists (select from calls o where o.tenant_id = $1 and o.session_id = $2 and o.frame = $3 and o.reads_untrusted)
+                or exists (select from received_consumed r where r.tenant_id = $1 and r.session_id = $2 and r.frame = $3))
     where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.fence = $4 and c.status = 'executing'
     returning {{call}}
 ), n as (
@@ -132,7 +133,8 @@ where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call
 -- Records what a call has read, for the call and for its session. $4, $5 and $6 are as $11, $12 and $13 of CallFinishFast.
 with c as (
     update calls c set reads_private = c.reads_private or $4, reads_untrusted = c.reads_untrusted or $5
-        or $6 and exists (select from calls o where o.tenant_id = $1 and o.session_id = $2 and o.frame = $3 and o.reads_untrusted)
+        or $6 and (exists (select from calls o where o.tenant_id = $1 and o.session_id = $2 and o.frame = $3 and o.reads_untrusted)
+            or exists (select from received_consumed r where r.tenant_id = $1 and r.session_id = $2 and r.frame = $3))
     where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3
     returning c.reads_private, c.reads_untrusted
 )
