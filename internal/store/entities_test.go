@@ -153,6 +153,24 @@ func TestUpdateEntity_Concurrently(t *testing.T) {
 	require.Equal(t, int64(17), u.Revision)
 }
 
+// The name of a relation is a text like any other.
+func TestRelate_TaintsTheEntity(t *testing.T) {
+	t.Parallel()
+	w := newTenant(t)
+	from, to := w.record(t, `{}`, nil).ID, w.record(t, `{}`, nil).ID
+	reads := func() bool {
+		taint := &entity.Taint{}
+		related, err := w.RelationsOf(entity.WithTaint(t.Context(), taint), w.tenant, to, []string{"everything"}, 10)
+		require.NoError(t, err)
+		require.Len(t, related, 1)
+		return taint.Read()
+	}
+	require.NoError(t, w.Relate(entity.WithTaint(t.Context(), &entity.Taint{}), w.tenant, entity.Relation{From: from, Name: "r", To: to}))
+	require.False(t, reads())
+	require.NoError(t, w.Relate(entity.WithTaint(t.Context(), &entity.Taint{Session: true}), w.tenant, entity.Relation{From: from, Name: "r", To: to}))
+	require.True(t, reads())
+}
+
 func TestRelationsAndWorkspaces(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)

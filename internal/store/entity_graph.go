@@ -44,6 +44,9 @@ func (db *DB) Relate(ctx context.Context, tenant string, r entity.Relation) erro
 	return db.transact(ctx, tenant, func(t *tx) error {
 		var made int64
 		affected(t.queue("RelationsPut", tenant, from, []string{text(r.Name)}, []string{to}), &made)
+		if entity.Tainted(ctx) {
+			t.queue("EntityDistrust", tenant, from)
+		}
 		if err := t.flush(ctx); err != nil {
 			return err
 		}
