@@ -2,6 +2,7 @@ package budget
 
 import (
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 
@@ -93,11 +94,34 @@ type Price struct {
 	Call Money
 }
 
+// maxTokens is the most tokens that count of one kind. No request uses as many.
+const maxTokens = 1_000_000_000
+
+// Counted returns a usage as it counts: what a provider reports is neither less than nothing nor more than any request uses.
+func Counted(u chat.Usage) chat.Usage {
+	for _, n := range []*int64{&u.InputTokens, &u.OutputTokens, &u.CacheReadTokens, &u.CacheCreateTokens} {
+		*n = min(max(*n, 0), maxTokens)
+	}
+	return u
+}
+
 // Of returns what a call with the given usage costs. A fraction of a billionth is rounded up.
 func (p Price) Of(u chat.Usage) Money {
-	sum := u.InputTokens*int64(p.Input) + u.OutputTokens*int64(p.Output) +
-		u.CacheReadTokens*int64(p.CachedInput) + u.CacheCreateTokens*int64(p.CacheWrite)
-	return p.Call + Money((sum+999_999)/1_000_000)
+	const million = 1_000_000
+	var high, low uint64 // of the sum, which may need more than 64 bits
+	for _, part := range []struct {
+		tokens int64
+		price  Money
+	}{
+		{u.InputTokens, p.Input}, {u.OutputTokens, p.Output}, {u.CacheReadTokens, p.CachedInput}, {u.CacheCreateTokens, p.CacheWrite}, {million - 1, 1},
+	} {
+		h, l := bits.Mul64(uint64(part.tokens), uint64(part.price)) //nolint:gosec // neither is negative
+		var carry uint64
+		low, carry = bits.Add64(low, l, 0)
+		high += h + carry
+	}
+	cost, _ := bits.Div64(high, low, million)
+	return p.Call + Money(cost) //nolint:gosec // at most 4 billion tokens, for at most a million each
 }
 
 // Most returns what a call costs at most: the input may be neither cached nor, if writing to the cache costs more, be free of that.

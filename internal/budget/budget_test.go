@@ -27,6 +27,13 @@ func TestPrice(t *testing.T) {
 	require.Equal(t, "18.75", p.Most(1_000_000, 1_000_000).String(), "the input may have to be written to the cache")
 	p = budget.Price{Input: 1, Call: 7}
 	require.Equal(t, budget.Money(8), p.Of(chat.Usage{InputTokens: 1}), "fractions of a billionth are rounded up")
+	p = budget.Price{Input: budget.MoneyOf(1_000_000)}
+	require.Equal(t, "1000000.00", p.Most(1_000_000, 0).String(), "in a currency with small units")
+	all := budget.Price{Input: p.Input, Output: p.Input, CachedInput: p.Input, CacheWrite: p.Input, Call: p.Input}
+	require.Equal(t, "4001000000.00", all.Of(budget.Counted(chat.Usage{
+		InputTokens: 1 << 62, OutputTokens: 1 << 62, CacheReadTokens: 1 << 62, CacheCreateTokens: 1 << 62,
+	})).String())
+	require.Zero(t, p.Of(budget.Counted(chat.Usage{InputTokens: -5})))
 }
 
 func TestDecide(t *testing.T) {

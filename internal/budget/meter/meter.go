@@ -55,6 +55,7 @@ type Options struct {
 type Meter struct {
 	options Options
 	tenants *bundle.Current[*book]
+	turns   turns
 }
 
 // New returns a meter.
@@ -84,6 +85,11 @@ func (m *Meter) Answer(ctx context.Context, request chat.Request, progress func(
 	at.pass, at.call, at.key = passOf(request), request.Call, keyOf(request)
 	var r reserved
 	if at.book.active() {
+		var done func()
+		if done, err = m.turns.wait(ctx, request.Tenant+"/"+request.SessionID+"/"+at.key); err != nil {
+			return chat.Turn{}, err
+		}
+		defer done()
 		ask := wish{Model: request.Model, Input: inputTokens(request), Output: int64(request.MaxTokens)}
 		if r, err = m.reserve(ctx, at, ask); err != nil {
 			return chat.Turn{}, err
@@ -91,7 +97,7 @@ func (m *Meter) Answer(ctx context.Context, request chat.Request, progress func(
 		request.Model = r.wish.Model
 	}
 	turn, failed := m.options.Model.Answer(ctx, request, progress)
-	turn.Asked = request.Model
+	turn.Asked, turn.Usage = request.Model, budget.Counted(turn.Usage)
 	price, _ := at.book.price(request.Model)
 	if turn.Usage.Cost = 0; failed == nil || budget.TokensOf(turn.Usage) > 0 {
 		turn.Usage.Cost = int64(price.Of(turn.Usage))
@@ -108,7 +114,7 @@ func (m *Meter) Answer(ctx context.Context, request chat.Request, progress func(
 	return turn, failed
 }
 
-// keyOf names a request to a model within its session. Requests of a tool follow one after the other, so they share a key.
+// keyOf names a request to a model within its session. The requests of a call share a key, so that a person allows all of them at once.
 func keyOf(r chat.Request) string {
 	switch {
 	case r.Call != "":

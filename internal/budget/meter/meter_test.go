@@ -192,6 +192,59 @@ limits:
 	}
 }
 
+// A provider that reports nonsense gives no money back.
+func TestAnswer_CountsNoNegativeUsage(t *testing.T) {
+	t.Parallel()
+	b := newBank(head + "limits: [{name: all, level: tenant, tokens: 1000}]")
+	b.usage = chat.Usage{InputTokens: -1000, OutputTokens: 5}
+	turn, err := ask(t, b.meter(), request("openai/gpt"))
+	require.NoError(t, err)
+	require.Equal(t, chat.Usage{OutputTokens: 5}, turn.Usage)
+	require.Equal(t, int64(5), b.used[budget.Account{Budget: "spending", Limit: "all"}].Spent.Tokens)
+}
+
+// slow is a model that answers when it is told to.
+type slow struct {
+	*bank
+
+	answer chan struct{}
+}
+
+func (s slow) Answer(ctx context.Context, r chat.Request, progress func(string)) (chat.Turn, error) {
+	turn, err := s.bank.Answer(ctx, r, progress)
+	<-s.answer
+	return turn, err
+}
+
+// The requests of a call share a reservation, so one that is made at the same time waits for the other.
+func TestAnswer_RequestsOfACallFollowOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBank(head + "limits: [{name: all, level: tenant, tokens: 1000}]")
+		model := slow{b, make(chan struct{})}
+		m := meter.New(meter.Options{Documents: b, Counters: b, Model: model, Logger: slog.New(slog.DiscardHandler)})
+		r := request("openai/gpt")
+		r.Call = "1.1"
+		ctx, cancel := context.WithCancel(t.Context())
+		answers := make(chan error)
+		for _, ctx := range []context.Context{t.Context(), t.Context(), ctx} {
+			go func() {
+				_, err := m.Answer(ctx, r, nil)
+				answers <- err
+			}()
+			synctest.Wait()
+			require.Len(t, b.models, 1)
+		}
+		cancel()
+		require.ErrorIs(t, <-answers, context.Canceled)
+		for range 2 {
+			model.answer <- struct{}{}
+			require.NoError(t, <-answers)
+		}
+		require.Len(t, b.models, 2)
+	})
+}
+
 func TestAnswer_FailedRequestsCostNothing(t *testing.T) {
 	t.Parallel()
 	b := newBank(head + "limits: [{name: all, level: tenant, tokens: 1000}]")
