@@ -171,7 +171,7 @@ func (db *DB) RefuseBudget(ctx context.Context, r budget.Refusal) error {
 		}
 		t.observeExhausted(r.Events)
 		if r.Reason != "" {
-			t.queue("PausePut", r.Tenant, string(jig.PauseSession), r.SessionID, budget.Actor, false, text(r.Reason), time.Now())
+			t.queue("PausePut", r.Tenant, string(jig.PauseSession), r.SessionID, budget.Actor, false, text(r.Reason), time.Now(), budget.Actor)
 			l.add(jig.Event{Type: jig.EventSessionPaused, Data: details{"by": budget.Actor, "reason": r.Reason}.json()})
 		}
 		return t.finish(ctx, l, r.SessionID)

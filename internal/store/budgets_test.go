@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
@@ -196,6 +197,37 @@ func TestResumeBudget_WhenThereIsRoom(t *testing.T) {
 	lifted, err = w.ResumeBudget(t.Context(), w.tenant, w.session, nil)
 	require.NoError(t, err)
 	require.False(t, lifted, "a person paused it")
+}
+
+// A person may pause a session that waits for a budget: then only a person lets it go on.
+func TestPause_TakesThePlaceOfAPauseThatABudgetMade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.reservation(w.session, "turn 1", claim(60, 50))
+	require.NoError(t, w.RefuseBudget(t.Context(), budget.Refusal{Reservation: r, Call: []byte(`{}`), Reason: "limit all is exhausted"}))
+	require.True(t, w.pause(t, jig.PauseSession, w.session))
+	lifted, err := w.ResumeBudget(t.Context(), w.tenant, w.session, []budget.Claim{claim(60, 70)})
+	require.NoError(t, err)
+	require.False(t, lifted)
+	list, err := w.Pauses(t.Context(), w.tenant)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.NotEqual(t, budget.Actor, list[0].By)
+}
+
+func TestPauses_OfBudgetsEndWithTheirSessions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.reservation(w.session, "turn 1", claim(60, 50))
+	require.NoError(t, w.RefuseBudget(t.Context(), budget.Refusal{Reservation: r, Call: []byte(`{}`), Reason: "limit all is exhausted"}))
+	listed := func() int {
+		list, err := w.Pauses(t.Context(), w.tenant)
+		require.NoError(t, err)
+		return len(list)
+	}
+	require.Equal(t, 1, listed())
+	require.NoError(t, w.CancelSession(t.Context(), ledger.End{Tenant: w.tenant, SessionID: w.session, Status: jig.StatusCanceled}))
+	require.Zero(t, listed())
 }
 
 // 1,000 sessions share a budget that is enough for a part of them.

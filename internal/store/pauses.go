@@ -6,6 +6,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/identity"
 )
 
@@ -40,11 +41,11 @@ func pausing(rows []pauseRow, tool string) jig.PauseScope {
 	return ""
 }
 
-// Pause holds back calls that have not begun. A pause that is already in force is left alone. changed reports whether the pause is new. The
+// Pause holds back calls that have not begun. A pause that is already in force is left alone, unless a budget made it. changed reports whether the pause is new. The
 // error is NOT_PERMITTED when the token was used for another request.
 func (db *DB) Pause(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error) {
 	return db.pausing(ctx, tenant, p, audit.AuditPaused, evidence, func(t *tx, n *int64) {
-		affected(t.queue("PausePut", tenant, string(p.Scope), text(p.Target), text(p.By), p.Claimed, text(p.Reason), p.At), n)
+		affected(t.queue("PausePut", tenant, string(p.Scope), text(p.Target), text(p.By), p.Claimed, text(p.Reason), p.At, budget.Actor), n)
 	})
 }
 
@@ -107,9 +108,9 @@ func (db *DB) pausing(
 	return changed, err
 }
 
-// Pauses lists the pauses in force in a tenant, oldest first.
+// Pauses lists the pauses in force in a tenant, oldest first, without those of budgets whose sessions have ended.
 func (db *DB) Pauses(ctx context.Context, tenant string) ([]jig.Pause, error) {
 	var rows []pauseRow
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("Pauses", tenant), &rows) })
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("Pauses", tenant, budget.Actor), &rows) })
 	return pauses(rows), err
 }

@@ -33,18 +33,22 @@ update grants g set revoked_at = $3, revoked_by = $4
 where g.tenant_id = $1 and g.grant_id = $2 and g.revoked_at is null
 
 -- name: PausePut
+-- $8 names the actor whose pauses end by themselves. A person's pause takes the place of such a pause.
 insert into pauses (tenant_id, scope, target, by, claimed, reason, at) values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (tenant_id, scope, target) do update
     set by = excluded.by, claimed = excluded.claimed, reason = excluded.reason, at = excluded.at, lifted_at = null, lifted_by = ''
-    where pauses.lifted_at is not null
+    where pauses.lifted_at is not null or pauses.by = $8 and excluded.by <> $8
 
 -- name: PauseLift
 update pauses p set lifted_at = $4, lifted_by = $5
 where p.tenant_id = $1 and p.scope = $2 and p.target = $3 and p.lifted_at is null
 
 -- name: Pauses
+-- Without the pauses of the actor $2 whose sessions have ended.
 select p.scope, p.target, p.by, p.claimed, p.reason, p.at from pauses p
-where p.tenant_id = $1 and p.lifted_at is null order by p.at, p.scope, p.target
+where p.tenant_id = $1 and p.lifted_at is null and not (p.by = $2 and exists (select from sessions s
+    where s.tenant_id = $1 and s.session_id = p.target and s.status in ('completed', 'failed', 'canceled')))
+order by p.at, p.scope, p.target
 
 -- name: PausesOfSession
 -- The pauses that can hold back calls of a session: those of the tenant, of tools, of the session, and of the sessions above it.
