@@ -200,7 +200,7 @@ output: {posted: "${steps.post.success}"}
 	runs(jig.SourceWeb, "")
 	runs(jig.SourceCLI, draft)
 	require.Equal(t, 3, w.posts("/fixed"))
-	require.Equal(t, "1.1/post", o.onlyApproval(call(jig.SourceWeb, draft)).Call, "nobody has registered it, and the principal has not typed it")
+	require.Equal(t, "1.1/page", o.onlyApproval(call(jig.SourceWeb, draft)).Call, "nobody has registered it, and the principal has not typed it")
 }
 
 // A step of a composition is a call of its session: what an earlier step has read does not choose where a later one sends.
