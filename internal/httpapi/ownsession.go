@@ -11,11 +11,12 @@ import (
 const reasonOwnSession = "own_session"
 
 // mayDecide returns an error if a session acts for the principal: the principal started it, or it belongs to a session that the principal
-// started. Where the tenant's document knows one person, nobody else could decide.
+// started. Where the tenant's document knows one person, nobody else could decide. A session that no worker has opened is NOT_FOUND: nobody
+// knows yet for whom it acts, and a decision would wait for it in its workflow.
 func (a *API) mayDecide(ctx context.Context, tenant, session string, who jig.Principal) error {
 	asking, err := a.options.Log.Session(ctx, tenant, jig.SessionID(tenant, session))
-	if jig.CodeOf(err) == jig.CodeNotFound { // the engine says so
-		return nil
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return jig.Errorf(jig.CodeNotFound, "there is no such session, or nothing in it waits yet").WithField("session")
 	}
 	if err != nil || asking.Principal.ID != who.ID {
 		return err

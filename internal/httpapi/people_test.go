@@ -158,6 +158,22 @@ func TestDecide_NotInOnesOwnSession(t *testing.T) {
 	require.Equal(t, "own_session", problem(t, answer, body).Reason)
 }
 
+// A decision about a session that no worker has opened would wait for it, and count although the session acts for whoever decides.
+func TestDecide_NotBeforeTheSessionIsKnown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	for path, body := range map[string]string{
+		"decision": `{"call":"1.1","answer":"approve","digest":"d"}`, "delegate": `{"call":"1.1","to":"ben"}`,
+	} {
+		answer, said := s.send(http.MethodPost, "/v1/approvals/just-started/"+path, body)
+		require.Equal(t, "session", problem(t, answer, said).Field)
+		require.Equal(t, http.StatusNotFound, answer.StatusCode)
+	}
+	_, said := s.send(http.MethodPost, "/v1/approvals:decide", `{"decisions":[{"session_id":"just-started","call":"1.1","answer":"approve","digest":"d"}]}`)
+	require.Contains(t, said, `"code":"NOT_FOUND"`)
+	require.Empty(t, s.engine.decided)
+}
+
 // A stream ends when its principal loses the permission for it, and when the login becomes another person's. API keys do not depend on roles.
 func TestStream_LosesItsRole(t *testing.T) {
 	t.Parallel()
