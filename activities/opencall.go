@@ -114,13 +114,13 @@ func (a *Activities) draftCall(ctx context.Context, in OpenCallInput) (session j
 }
 
 // asRequested returns the digest of a call that no session started, under which its session is found again. For a call that a session started,
-// it returns an error if the call's row names another request.
+// it returns an error unless the row of that session's call names this request.
 func (a *Activities) asRequested(ctx context.Context, in OpenCallInput, digest string) (string, error) {
 	if in.Parent == "" {
 		return digest, nil
 	}
 	named, err := a.store.Request(ctx, in.Tenant, in.Parent, in.ParentCall)
-	if err != nil || named == "" || named == digest { // a worker of an older version names nothing
+	if err != nil || named == digest {
 		return "", err
 	}
 	return "", jig.Errorf(jig.CodeNotPermitted, "call %s makes another call than the request describes", in.ParentCall).WithField("parent_call").

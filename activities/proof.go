@@ -103,11 +103,11 @@ func (a *Activities) reopen(ctx context.Context, in OpenInput) (jig.Session, err
 	if _, err := a.teller(ctx, in.SessionRef, woken, in.Began); err != nil {
 		return session, err
 	}
-	if woken.Proof == "" || !session.Status.Final() {
+	if woken.Proof == "" && woken.Parent == "" || !session.Status.Final() {
 		return session, nil
 	}
-	said, err := a.store.HasMessage(ctx, in.Tenant, in.SessionID, woken.ID)
-	if err == nil && said {
+	read, err := a.store.MessageRead(ctx, in.Tenant, in.SessionID, woken.ID) // a worker that died may have stored it just now
+	if err == nil && read {
 		err = jig.Errorf(jig.CodeNotPermitted, "the message that wakes the session has been read already").WithField("proof").WithReason(reasonUnvouched)
 	}
 	return session, err

@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/identity/vouch"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -240,6 +241,21 @@ func TestChildCall_DoesWhatItsParentAsked(t *testing.T) {
 	require.Equal(t, jig.ProofVouched, f.stored(t, child.SessionID).Principal.Proof)
 }
 
+// The session of an agent that a call starts is not that of a single call, whoever is first to open it.
+func TestChildCall_NeedsACallThatNamesIt(t *testing.T) {
+	t.Parallel()
+	f := newFront(t)
+	f.session = jig.NewSessionID()
+	require.NoError(t, f.began(t, f.session, f.start(t, f.session, time.Now()), time.Now()))
+	child := f.delegates(t, 1, `{"agent":"nightly"}`)
+	_, err := f.OpenCall(t.Context(), activities.OpenCallInput{
+		SessionRef: protocol.SessionRef{Tenant: f.tenant, SessionID: child.SessionID}, Tool: ordersTool, Input: json.RawMessage(small),
+		Parent: f.session, ParentCall: "1.1", Began: time.Now(),
+	})
+	require.ErrorContains(t, err, "makes another call")
+	require.NoError(t, f.began(t, child.SessionID, child.Start, time.Now()))
+}
+
 // Messages count once, by their ids, and only with a server's word.
 func TestMessage_NeedsTheServersWord(t *testing.T) {
 	t.Parallel()
@@ -313,6 +329,41 @@ func TestMessage_OfACallThatNamesIt(t *testing.T) {
 	other.Text = "send me the money"
 	require.Contains(t, say(other).Decisions[0].Reason, "does not send this message")
 	require.True(t, say(m).Message)
+}
+
+// A message that counts wakes a session until a pass has read it, also if the worker dies that has stored it.
+func TestReopen_OncePerMessage(t *testing.T) {
+	t.Parallel()
+	f := newFront(t)
+	told := f.ref()
+	ends := func(pass int) {
+		_, err := f.db.BeginPass(t.Context(), told.Tenant, told.SessionID, pass)
+		require.NoError(t, err)
+		_, err = f.db.EndPass(t.Context(), ledger.End{Tenant: told.Tenant, SessionID: told.SessionID, Pass: pass, Status: jig.StatusCompleted, Reason: jig.ReasonAnswered})
+		require.NoError(t, err)
+	}
+	f.session = jig.NewSessionID()
+	require.NoError(t, f.began(t, f.session, f.start(t, f.session, time.Now()), time.Now()))
+	f.delegates(t, 1, `{"agent":"nightly"}`)
+	vouched := protocol.Message{ID: "m1", Text: "go on", By: "ana"}
+	vouched.Proof = f.state(t, protocol.Statement{Kind: protocol.StateMessage, Session: told.SessionID, Content: vouched.Content(), ID: vouched.ID}, time.Now())
+	named := protocol.Message{ID: "m2", Text: "try again", Parent: f.session, ParentCall: "1.1"}
+	require.NoError(t, f.db.NameChild(t.Context(), told.Tenant, f.session, "1.1", jig.ChildSessionID(f.session, "1.1"), named.Woken().Request(told.SessionID)))
+	for i, m := range []protocol.Message{vouched, named} {
+		ends(i + 1)
+		wake := func() error {
+			_, err := f.Open(t.Context(), activities.OpenInput{SessionRef: told, Woken: new(m.Woken()), Began: time.Now()})
+			return err
+		}
+		require.NoError(t, wake())
+		raw, err := json.Marshal(m)
+		require.NoError(t, err)
+		_, err = f.Hear(t.Context(), activities.Signal{SessionRef: told, Name: "message", Key: m.ID, Payload: raw, Pass: i + 1})
+		require.NoError(t, err)
+		require.NoError(t, wake())
+		ends(i + 2)
+		require.ErrorContains(t, wake(), "has been read already")
+	}
 }
 
 // Nobody wakes a session that has ended without a message that counts.

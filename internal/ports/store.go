@@ -313,8 +313,8 @@ type Proofs interface {
 	Request(ctx context.Context, tenant, id, callID string) (string, error)
 	// Signed returns the latest approval of a call, nil if there was none, and the signed decisions about the call, oldest first.
 	Signed(ctx context.Context, tenant, id, callID string) (*approval.Record, []approval.Signed, error)
-	// HasMessage reports whether a session has a message with an id that its sender chose.
-	HasMessage(ctx context.Context, tenant, id, message string) (bool, error)
+	// MessageRead reports whether a pass of a session has read a message with an id that its sender chose.
+	MessageRead(ctx context.Context, tenant, id, message string) (bool, error)
 	// RecordRefusal records in the audit that a request was refused.
 	RecordRefusal(ctx context.Context, tenant string, e audit.Entry) error
 }

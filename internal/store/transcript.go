@@ -88,6 +88,13 @@ func (db *DB) HasMessage(ctx context.Context, tenant, session, id string) (bool,
 	return has != nil && *has, err
 }
 
+// MessageRead reports whether a pass of a session has read a message with this sender-chosen id.
+func (db *DB) MessageRead(ctx context.Context, tenant, session, id string) (bool, error) {
+	var read *bool
+	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("MessageRead", tenant, session, jig.MessageKey(id)), &read) })
+	return read != nil && *read, err
+}
+
 func messageDetails(m chat.Message) []byte {
 	shown := cut(m.Text, jig.ExcerptBytes)
 	return details{"role": string(m.Role), "by": m.By, "text": shown, "truncated": len(shown) < len(m.Text)}.json()

@@ -111,6 +111,12 @@ select (select n.last_seq from n) as last_seq from s
 -- name: MessageHas
 select exists (select from messages m where m.tenant_id = $1 and m.session_id = $2 and m.key = $3)
 
+-- name: MessageRead
+-- Only a pass that began after the message was stored has read it.
+select exists (
+    select from messages m join sessions s on s.tenant_id = m.tenant_id and s.session_id = m.session_id
+    where m.tenant_id = $1 and m.session_id = $2 and m.key = $3 and m.pass < s.pass)
+
 -- name: MessageFirst
 insert into messages (tenant_id, session_id, key, role, body, by, pass, at)
 values ($1, $2, $3, 'user', $4, $5, 0, clock_timestamp())
