@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"testing"
 	"time"
 
@@ -98,7 +100,12 @@ func TestServersRole_IsBound(t *testing.T) {
 		require.ErrorAs(t, err, &failure, sql)
 		require.Equal(t, "42501", failure.Code, sql)
 	}
+	key := "srv_" + hex.EncodeToString([]byte(rand.Text())[:16])
+	require.NoError(t, server.PutServerKey(t.Context(), key, "certificate"))
+	require.NoError(t, server.RevokeServerKey(t.Context(), key))
+	require.NoError(t, server.RevokeServerKey(t.Context(), key), "it is revoked already")
 	for _, sql := range []string{
+		"update server_keys set revoked_at = null where key_id = '" + key + "'", "delete from server_keys",
 		"update approvals set status = 'approved' where call_id = '" + asking.ID + "'", "update calls set status = 'reserved'", "delete from sessions",
 		"insert into documents (tenant_id, kind, name, version, body, current) values ('" + w.tenant + "', 'policy', 'p', 'v', '', true)",
 		"insert into decisions (tenant_id) values ('" + w.tenant + "')", "select jig_erase()", "select jig_audit('{}', 'approved', 's', '1.1')",
