@@ -280,7 +280,8 @@ func (a *Activities) follow(ctx context.Context, ruled approval.Applied, heard *
 	return nil
 }
 
-// Ruled is an activity that returns what became of the decisions of an update. It returns NOT_FOUND unless all of them were answered.
+// Ruled is an activity that returns what became of the decisions of an update, or of the same decisions of an earlier one. It returns NOT_FOUND
+// unless all of them were answered.
 func (a *Activities) Ruled(ctx context.Context, in protocol.RuledRequest) (protocol.DecideResult, error) {
 	result := protocol.DecideResult{SessionID: in.SessionID}
 	if in.Count < 1 || in.Count > protocol.MaxDecisions {
@@ -291,7 +292,11 @@ func (a *Activities) Ruled(ctx context.Context, in protocol.RuledRequest) (proto
 		keys[i] = protocol.DecisionKey(protocol.UpdateKey(in.Update), i)
 	}
 	var err error
-	if result.Decisions, err = a.store.Ruled(ctx, in.Tenant, in.SessionID, keys); err == nil && len(result.Decisions) < in.Count {
+	result.Decisions, err = a.store.Ruled(ctx, in.Tenant, in.SessionID, keys)
+	if err == nil && len(result.Decisions) < in.Count && len(in.Same) == in.Count {
+		result.Decisions, err = a.store.Ruled(ctx, in.Tenant, in.SessionID, in.Same)
+	}
+	if err == nil && len(result.Decisions) < in.Count {
 		err = jig.Errorf(jig.CodeNotFound, "the session has no answer to this update").WithField("update")
 	}
 	return result, temporalError(err)

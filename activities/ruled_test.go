@@ -40,6 +40,10 @@ func TestRuled(t *testing.T) {
 	require.Equal(t, protocol.DecideResult{SessionID: "ses_1", Decisions: []jig.Ruled{one, two}}, got)
 	_, err = a.Ruled(t.Context(), protocol.RuledRequest{Tenant: "acme", SessionID: "ses_1", Update: "v", Count: 2})
 	require.ErrorContains(t, err, "no answer to this update")
+	r.stored["again:1"] = two
+	got, err = a.Ruled(t.Context(), protocol.RuledRequest{Tenant: "acme", SessionID: "ses_1", Update: "w", Count: 1, Same: []string{"again:1"}})
+	require.NoError(t, err)
+	require.Equal(t, []jig.Ruled{two}, got.Decisions, "another update asked the same")
 	for _, count := range []int{0, protocol.MaxDecisions + 1} {
 		_, err = a.Ruled(t.Context(), protocol.RuledRequest{Tenant: "acme", SessionID: "ses_1", Update: "u", Count: count})
 		require.ErrorContains(t, err, "an update has 1 to 500 decisions")

@@ -17,5 +17,5 @@ func (c *Client) Reply(ctx context.Context, tenant, id string, reply jig.Reply) 
 		return protocol.DecideResult{}, jig.Errorf(jig.CodeMissingParam, "no answer is given").WithField("value").
 			WithHint(`give a JSON value, e.g. "yes"`)
 	}
-	return c.update(ctx, tenant, id, protocol.UpdateAnswer, reply, 1)
+	return c.update(ctx, tenant, id, protocol.UpdateAnswer, reply, []string{protocol.Again(reply.By, reply)})
 }

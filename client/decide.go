@@ -27,7 +27,11 @@ func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.
 		if err := c.vouchDecisions(ctx, tenant, id, &payload); err != nil {
 			return all, err
 		}
-		result, err := c.update(ctx, tenant, id, protocol.UpdateDecide, payload, len(part))
+		again := make([]string, len(part))
+		for i, d := range part {
+			again[i] = protocol.Again(d.By, d)
+		}
+		result, err := c.update(ctx, tenant, id, protocol.UpdateDecide, payload, again)
 		if err != nil {
 			return all, err
 		}
@@ -38,27 +42,32 @@ func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.
 
 // Reconcile tells jig what happened in a call whose outcome is unknown; it works like [Client.Decide].
 func (c *Client) Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (protocol.DecideResult, error) {
-	return c.update(ctx, tenant, id, protocol.UpdateReconcile, word, 1)
+	return c.update(ctx, tenant, id, protocol.UpdateReconcile, word, []string{protocol.Again(word.By, word)})
 }
 
 // update sends one update and waits for its answer. The update's id stays the same over all attempts: Temporal recognizes it within a
-// workflow run, and the store across runs.
-func (c *Client) update(ctx context.Context, tenant, id, name string, payload any, count int) (protocol.DecideResult, error) {
+// workflow run, and the store across runs. again has a key for each decision: if the session has ended, the answers to the same decisions of an
+// earlier update are found under them.
+func (c *Client) update(ctx context.Context, tenant, id, name string, payload any, again []string) (protocol.DecideResult, error) {
 	var result protocol.DecideResult
 	tenant, id = named(tenant, id)
-	if err := c.own(ctx, tenant, id); err != nil { // nobody may decide in another tenant's session
-		return result, err
-	}
 	options := sdk.UpdateWorkflowOptions{
 		UpdateID: updateID(name, payload), WorkflowID: id, UpdateName: name, Args: []any{payload},
 		WaitForStage: sdk.WorkflowUpdateStageCompleted,
 	}
-	ended, err := c.updateRun(ctx, tenant, options, &result)
+	ended := c.own(ctx, tenant, id)
+	if ended != nil && jig.CodeOf(ended) != jig.CodeConflict { // nobody may decide in another tenant's session
+		return result, ended
+	}
+	err := ended
+	if ended == nil {
+		ended, err = c.updateRun(ctx, tenant, options, &result)
+	}
 	switch {
 	case err == nil:
 		return result, nil
 	case ended != nil:
-		return c.ruled(ctx, tenant, id, options.UpdateID, count, ended)
+		return c.ruled(ctx, tenant, id, options.UpdateID, again, ended)
 	case isNoWorker(err):
 		none := c.noWorker()
 		none.Message += "; the decision may still take effect" // Temporal hands it to a worker that starts soon
@@ -71,9 +80,9 @@ func (c *Client) update(ctx context.Context, tenant, id, name string, payload an
 
 // ruled returns what a session that has ended stored about the decisions of an update. An answer that Temporal has not saved can get lost, even if
 // the decision took effect and ended the session. The error is ended if nothing is stored; if nobody can tell, its message says so.
-func (c *Client) ruled(ctx context.Context, tenant, id, update string, count int, ended error) (protocol.DecideResult, error) {
+func (c *Client) ruled(ctx context.Context, tenant, id, update string, again []string, ended error) (protocol.DecideResult, error) {
 	var result protocol.DecideResult
-	request := protocol.RuledRequest{Tenant: tenant, SessionID: id, Update: update, Count: count}
+	request := protocol.RuledRequest{Tenant: tenant, SessionID: id, Update: update, Count: len(again), Same: again}
 	err := c.ask(ctx, protocol.ReadRuled, 0, request, &result)
 	switch {
 	case err == nil:

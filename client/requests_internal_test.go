@@ -213,21 +213,28 @@ func TestDecide_FindsTheAnswerOfASessionThatHasEnded(t *testing.T) {
 		"not stored":   {failed: applicationError(jig.CodeNotFound, "the session has no answer"), code: jig.CodeConflict},
 		"without news": {failed: sdktemporal.NewTimeoutError(enumspb.TIMEOUT_TYPE_SCHEDULE_TO_START, nil), code: jig.CodeConflict},
 	} {
-		var sent sdk.UpdateWorkflowOptions
+		again := []string{protocol.Again("ana", jig.Decision{Call: "3.1"})}
+		var sent string
+		var updates []string
 		f := &fake{describe: running}
 		f.update = func(o sdk.UpdateWorkflowOptions) (any, error) {
-			sent, f.describe = o, completed
+			sent, f.describe = o.UpdateID, completed
 			return nil, notFound()
 		}
 		f.activity = func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
 			require.Equal(t, protocol.ReadRuled, name)
-			require.Equal(t, protocol.RuledRequest{Tenant: "default", SessionID: "ses_a", Update: sent.UpdateID, Count: 1}, as[protocol.RuledRequest](t, request))
+			got := as[protocol.RuledRequest](t, request)
+			updates, got.Update = append(updates, got.Update), ""
+			require.Equal(t, protocol.RuledRequest{Tenant: "default", SessionID: "ses_a", Count: 1, Same: again}, got)
 			return one.stored, one.failed
 		}
-		result, err := newTestClient(f).Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1"}})
-		require.Equal(t, one.code, jig.CodeOf(err), name)
-		require.Equal(t, one.want, result.Decisions, name)
-		require.Equal(t, name == "without news", err != nil && strings.Contains(err.Error(), "not known whether the decision took effect"), name)
+		for range 2 { // another client finds that the session has ended before it decides the same
+			result, err := newTestClient(f).Decide(t.Context(), "default", "ses_a", []jig.Decision{{Call: "3.1", By: "ana"}})
+			require.Equal(t, one.code, jig.CodeOf(err), name)
+			require.Equal(t, one.want, result.Decisions, name)
+			require.Equal(t, name == "without news", err != nil && strings.Contains(err.Error(), "not known whether the decision took effect"), name)
+		}
+		require.Equal(t, sent, updates[0], name)
 	}
 }
 

@@ -46,6 +46,25 @@ type RuledRequest struct {
 	SessionID string `json:"session_id"`
 	Update    string `json:"update"`
 	Count     int    `json:"count"`
+	// Same has the [Again] of each decision, to find those that an earlier update has sent.
+	Same []string `json:"same,omitempty"`
+}
+
+// Again returns the key under which the answer to a request that was accepted is also stored, so that its principal finds the answer who sends the
+// same [jig.Decision], [jig.Reply] or [jig.Reconciliation] again. Who sends it, and the token that proves that, do not belong to the request.
+func Again(principal string, request any) string {
+	switch r := request.(type) {
+	case jig.Decision:
+		r.By, r.Token = "", ""
+		request = r
+	case jig.Reply:
+		r.By, r.Token = "", ""
+		request = r
+	case jig.Reconciliation:
+		r.By, r.Token = "", ""
+		request = r
+	}
+	return "again:" + ContentOf(principal, request)
 }
 
 // UpdateKey returns the key under which the decisions of an update are stored.

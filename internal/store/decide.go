@@ -9,12 +9,15 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // request holds the parts of a decision, an answer or a reconciliation that the store itself uses.
 type request struct {
 	tenant, session, key, call string
-	evidence                   *identity.Evidence
+	// again is the key under which the same request finds its answer if it was accepted; empty for requests that name no call.
+	again    string
+	evidence *identity.Evidence
 	// signed is kept if the request is accepted.
 	signed *approval.Signed
 	// edits is set if the request changes the call's input, and reconciles if it settles an unknown outcome. For such a request, load reads
@@ -30,6 +33,7 @@ func (db *DB) Decide(ctx context.Context, r approval.DecisionRequest) (approval.
 		r.Now = time.Now()
 	}
 	q := request{tenant: r.Tenant, session: r.SessionID, key: r.Key, call: r.Decision.Call, evidence: r.Evidence, signed: r.Signed, edits: r.Edited != nil}
+	q.again = protocol.Again(r.Principal.ID, r.Decision)
 	return db.ruling(ctx, q, func(s approval.State) (approval.Transition, error) { return approval.Decide(s, r) })
 }
 
@@ -37,6 +41,7 @@ func (db *DB) Decide(ctx context.Context, r approval.DecisionRequest) (approval.
 // refused answer is recorded like a refused decision.
 func (db *DB) Reply(ctx context.Context, r approval.ReplyRequest) (approval.Applied, error) {
 	q := request{tenant: r.Tenant, session: r.SessionID, key: r.Key, call: r.Reply.Call, evidence: r.Evidence}
+	q.again = protocol.Again(r.Principal.ID, r.Reply)
 	return db.ruling(ctx, q, func(s approval.State) (approval.Transition, error) { return approval.Reply(s, r) })
 }
 
@@ -44,6 +49,7 @@ func (db *DB) Reply(ctx context.Context, r approval.ReplyRequest) (approval.Appl
 // refused statement is recorded like a refused decision.
 func (db *DB) Reconcile(ctx context.Context, r approval.ReconcileRequest) (approval.Applied, error) {
 	q := request{tenant: r.Tenant, session: r.SessionID, key: r.Key, call: r.Reconciliation.Call, evidence: r.Evidence, reconciles: true}
+	q.again = protocol.Again(r.Principal.ID, r.Reconciliation)
 	return db.ruling(ctx, q, func(s approval.State) (approval.Transition, error) { return approval.Reconcile(s, r) })
 }
 
@@ -114,6 +120,7 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 			if err := t.keepSigned(q.session, q.signed); err != nil {
 				return err
 			}
+			t.queue("DecisionKeep", q.tenant, q.session, q.again, stored)
 		}
 		t.queue("DecisionInsert", q.tenant, q.session, q.key, stored)
 		if call != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
@@ -46,6 +47,25 @@ func TestRuled(t *testing.T) {
 	got, err = w.Ruled(t.Context(), storetest.Tenant(t), w.session, []string{"update:u#0"})
 	require.NoError(t, err)
 	require.Empty(t, got)
+}
+
+// A request that was accepted is found again by its content, and by nobody else's.
+func TestRuled_FindsTheSameRequest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.asking(t)
+	d := jig.Decision{Call: c.ID, Answer: jig.AnswerDeny, Digest: "d1", By: "ben", Reason: "too much"}
+	refused := d
+	refused.Digest = "d0"
+	w.decide(t, "update:u#0", refused)
+	denied := w.decide(t, "update:v#0", d)
+	signed, other := d, d
+	signed.Token, other.Reason = "token", "too little"
+	got, err := w.Ruled(t.Context(), w.tenant, w.session, []string{
+		protocol.Again("ben", refused), protocol.Again("ben", signed), protocol.Again("ben", other), protocol.Again("ana", d),
+	})
+	require.NoError(t, err)
+	require.Equal(t, []jig.Ruled{denied}, got)
 }
 
 func TestDeny(t *testing.T) {

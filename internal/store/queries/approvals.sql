@@ -122,3 +122,7 @@ join decisions d on d.tenant_id = $1 and d.session_id = $2 and d.key = k.key ord
 
 -- name: DecisionInsert
 insert into decisions (tenant_id, session_id, key, ruled) values ($1, $2, $3, $4)
+
+-- name: DecisionKeep
+-- The same request may be accepted again, if people were asked about its call again.
+insert into decisions (tenant_id, session_id, key, ruled) values ($1, $2, $3, $4) on conflict do nothing
