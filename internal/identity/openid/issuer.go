@@ -15,6 +15,8 @@ import (
 const (
 	// fetchTimeout bounds a request to an issuer.
 	fetchTimeout = 10 * time.Second
+	// patience is how long requests wait for an issuer of which nothing is known yet.
+	patience = 2 * time.Second
 	// fetchEvery is how often an issuer's documents are fetched at most, whatever tokens arrive.
 	fetchEvery = 5 * time.Second
 	// keysFor is how long keys count before the server fetches them again, and keysAtMost is how long they count if the issuer does not answer.
@@ -30,9 +32,18 @@ type issuer struct {
 	url    string
 	client *http.Client
 
-	mu       sync.Mutex
-	known    *known
-	fetching bool
+	mu    sync.Mutex
+	known *known
+	// pending is the discovery that has not ended; nil if there is none.
+	pending *discovery
+}
+
+// discovery is a request for what an issuer says about itself. found and err are set once done is closed.
+type discovery struct {
+	began time.Time
+	done  chan struct{}
+	found *known
+	err   error
 }
 
 // known holds what an issuer has said about itself.
@@ -56,33 +67,55 @@ func documentsAlone(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// discover returns the provider and its keys. Once they are known, nobody waits while they are fetched again.
+// discover returns the provider and its keys. Once they are known, nobody waits while they are fetched again. Until then, all requests wait for the
+// same discovery, for patience after it has begun at most.
 func (i *issuer) discover(ctx context.Context) (*oidc.Provider, oidc.KeySet, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	ctx = oidc.ClientContext(context.WithoutCancel(ctx), i.client)
-	if i.known == nil || time.Since(i.known.at) >= keysAtMost {
-		fetched, err := i.fetch(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		i.known = fetched
+	found, pending := i.look(ctx)
+	if found != nil {
+		return found.provider, found.keys, nil
 	}
-	if time.Since(i.known.at) >= keysFor && !i.fetching {
-		i.fetching = true
-		go i.refresh(ctx)
+	waited := time.NewTimer(patience - time.Since(pending.began))
+	defer waited.Stop()
+	select {
+	case <-pending.done:
+	case <-waited.C:
+		return nil, nil, fmt.Errorf("the issuer %s has not answered yet", i.url)
+	case <-ctx.Done():
+		return nil, nil, ctx.Err() //nolint:wrapcheck // nobody waits anymore
 	}
-	return i.known.provider, i.known.keys, nil
+	if pending.err != nil {
+		return nil, nil, pending.err
+	}
+	return pending.found.provider, pending.found.keys, nil
 }
 
-// refresh fetches what the issuer says again. If that fails, the next token leads to another attempt.
-func (i *issuer) refresh(ctx context.Context) {
-	fetched, err := i.fetch(ctx)
+// look returns what is known, if it still counts, and begins a discovery if it is time for one.
+func (i *issuer) look(ctx context.Context) (*known, *discovery) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.fetching = false; err == nil {
-		i.known = fetched
+	age := keysAtMost
+	if i.known != nil {
+		age = time.Since(i.known.at)
 	}
+	if age >= keysFor && i.pending == nil {
+		i.pending = &discovery{began: time.Now(), done: make(chan struct{})}
+		go i.run(oidc.ClientContext(context.WithoutCancel(ctx), i.client), i.pending)
+	}
+	if age < keysAtMost {
+		return i.known, nil
+	}
+	return nil, i.pending
+}
+
+// run fetches what the issuer says. If that fails, the next token leads to another attempt.
+func (i *issuer) run(ctx context.Context, d *discovery) {
+	d.found, d.err = i.fetch(ctx)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.pending = nil; d.err == nil {
+		i.known = d.found
+	}
+	close(d.done)
 }
 
 func (i *issuer) fetch(ctx context.Context) (*known, error) {

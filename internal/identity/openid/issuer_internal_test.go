@@ -1,9 +1,14 @@
 package openid
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -47,4 +52,41 @@ func TestIssuer_KeysAreFetchedBesideRequests(t *testing.T) {
 	server.Close()
 	_, _, err = i.discover(t.Context())
 	require.ErrorContains(t, err, "cannot be reached", "keys are not trusted forever")
+}
+
+// transport answers requests.
+type transport func(r *http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// Requests that come while the first discovery hangs share it, and do not wait for long.
+func TestIssuer_FirstDiscoveryIsShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const url = "https://login.example.com"
+		var asked atomic.Int32
+		hang := make(chan struct{})
+		i := newIssuer(url, transport(func(*http.Request) (*http.Response, error) {
+			asked.Add(1)
+			<-hang
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"issuer": "` + url + `", "jwks_uri": "` + url + `/keys"}`))}, nil
+		}))
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				_, _, err := i.discover(t.Context())
+				require.ErrorContains(t, err, "has not answered yet")
+			})
+		}
+		all.Wait()
+		_, _, err := i.discover(t.Context())
+		require.ErrorContains(t, err, "has not answered yet")
+		require.Equal(t, patience, time.Since(began), "later requests do not wait at all")
+		require.EqualValues(t, 1, asked.Load())
+		close(hang)
+		synctest.Wait()
+		_, _, err = i.discover(t.Context())
+		require.NoError(t, err)
+	})
 }
