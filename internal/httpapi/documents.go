@@ -163,7 +163,7 @@ func (a *API) registerDocuments(ctx context.Context, in *registerRequest) (*call
 
 // Matched holds the header of requests that change a document.
 type Matched struct {
-	Match string `header:"If-Match" maxLength:"500" doc:"The ETag of the document that the client has seen, or * for any"`
+	Match string `header:"If-Match" names:"version" maxLength:"500" doc:"The ETag of the document that the client has seen, or * for any"`
 }
 
 type changeRequest struct {

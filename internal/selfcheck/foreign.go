@@ -23,7 +23,7 @@ func (r *run) foreign(op *Operation) []func(ctx context.Context) error {
 			whole, _ := r.foreignRequest(op, p, id, r.ids)
 			mixed, sent := r.foreignRequest(op, p, id, r.others)
 			alone := reflect.DeepEqual(whole, mixed) // it names nothing else
-			wait := i == 0 && p.in != "path"
+			wait := i == 0
 			list = append(list, func(ctx context.Context) error { return r.compare(ctx, op, p, id, r.ids, wait && alone) })
 			switch {
 			case alone:
@@ -81,7 +81,7 @@ func (r *run) compare(ctx context.Context, op *Operation, p place, id string, re
 	ask := func(which string) (answer, int64, error) {
 		request, sent := r.foreignRequest(op, p, which, rest)
 		if wait && op.Record == "call" {
-			request.headers = http.Header{"Prefer": {"wait=10"}}
+			request.headers.Set("Prefer", "wait=10")
 		}
 		before := r.cost()
 		got, err := r.do(ctx, request, "Bearer "+r.Other)

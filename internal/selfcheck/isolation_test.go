@@ -53,6 +53,14 @@ const document = `{"paths": {
 				"type": "object", "required": ["body"], "properties": {"body": {"type": "string"}, "replaces": {
 					"type": "object", "required": ["kind", "name"], "properties": {
 						"kind": {"type": "string", "enum": ["policy", "agent"]}, "name": {"type": "string", "x-names": "{kind}"}}}}}}}}}}}}},
+	"/v1/documents/{kind}/{name}": {"put": {"operationId": "change-document", "parameters": [
+		{"name": "kind", "in": "path", "schema": {"type": "string", "enum": ["agent"]}},
+		{"name": "name", "in": "path", "schema": {"type": "string", "x-names": "{kind}"}},
+		{"name": "If-Match", "in": "header", "schema": {"type": "string", "x-names": "version"}}]}},
+	"/v1/events": {"get": {"operationId": "get-tenant-events", "parameters": [
+		{"name": "after", "in": "query", "schema": {"type": "string"}}, {"name": "Last-Event-Id", "in": "header", "schema": {"type": "string"}}]}},
+	"/v1/policies:backtest": {"post": {"operationId": "backtest-policy", "requestBody": {"content": {"application/json": {"schema": {
+		"type": "object", "required": ["document"], "properties": {"document": {"type": "string"}, "cursor": {"type": "string"}}}}}}}},
 	"/v1/documents/{kind}/{name}/difference": {"get": {"operationId": "compare-versions", "parameters": [
 		{"name": "kind", "in": "path", "schema": {"type": "string", "enum": ["agent"]}},
 		{"name": "name", "in": "path", "schema": {"type": "string", "x-names": "{kind}"}},
@@ -99,7 +107,7 @@ type leakyBody struct {
 	}
 	Documents []struct{ Replaces struct{ Kind, Name string } }
 
-	Agent, Name, To, Person, Key, Scope, Target string
+	Agent, Name, To, Person, Key, Scope, Target, Cursor string
 }
 
 func (l *leaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -136,6 +144,20 @@ func (l *leaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer(http.StatusConflict, nil)
 	case r.URL.Path == "/v1/entities" && (r.URL.Query().Get("type") == "type_of_the_"+tenant || l.leak == "type" && r.URL.Query().Get("type") == ownType):
 		answer(http.StatusOK, map[string]any{"entities": []map[string]any{{"entity_id": strings.Replace(r.URL.Query().Get("type"), "type_", "ent_", 1)}}})
+	case r.Method == http.MethodPatch && leaks("result", r.URL.Path, "/v1/entities/"+ownEntity) && r.Header.Get("Prefer") != "":
+		answer(http.StatusOK, nil)
+	case r.Method == http.MethodPut:
+		if leaks("version", r.Header.Get("If-Match"), `"`+ownVersion+`"`) {
+			answer(http.StatusConflict, nil)
+			return
+		}
+		answer(http.StatusPreconditionFailed, nil)
+	case r.URL.Path == "/v1/events" || r.URL.Path == "/v1/policies:backtest":
+		of := tenant
+		if l.leak == "event" && r.Header.Get("Last-Event-Id") == "owner" || l.leak == "body" && body.Cursor == "owner" {
+			of = "owner"
+		}
+		answer(http.StatusOK, map[string]any{"events": []string{"session-" + of + "-0"}, "next_cursor": of})
 	case r.Method == http.MethodPatch && (own || l.leak != "entity" || r.URL.Path != "/v1/entities/"+ownEntity): // a call, which fails later
 		answer(http.StatusAccepted, nil)
 	case r.URL.Path == "/v1/me":
@@ -232,6 +254,10 @@ func TestIsolation_FindsLeaks(t *testing.T) {
 	for leak, want := range map[string]string{
 		"":            "",
 		"cursor":      "list-sessions: the answer about a foreign cursor has session-owner-0 of the owner",
+		"event":       "get-tenant-events: the answer about a foreign cursor has session-owner-0 of the owner",
+		"body":        "backtest-policy: the answer about a foreign cursor has session-owner-0 of the owner",
+		"version":     "change-document: version " + ownVersion + " of another tenant is not answered like an unknown one",
+		"result":      "change-entity: entity " + ownEntity + " of another tenant is not answered like an unknown one",
 		"decisions":   "decide-several: session session-owner-0 of another tenant is not answered like an unknown one",
 		"tool":        "get-tool: tool " + ownTool + " of another tenant is not answered like an unknown one",
 		"type":        "list-entities: the answer about a foreign entity_type has " + ownEntity + " of the owner",

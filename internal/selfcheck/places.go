@@ -19,9 +19,14 @@ type place struct {
 	by string
 }
 
-// places lists the places of an operation. One that names things of several kinds is there once for each.
+// places lists the places of an operation, in headers too. One that names things of several kinds is there once for each.
 func (d *Document) places(op *Operation) []place {
 	var list []place
+	for _, p := range op.Parameters {
+		if kind := text(p.Schema["x-names"]); p.In == "header" && kind != "" {
+			list = append(list, place{in: p.In, at: p.Name, kind: kind})
+		}
+	}
 	texts := d.Texts(op)
 	for _, one := range texts {
 		kind := text(one.Schema["x-names"])
@@ -65,7 +70,7 @@ type draft struct {
 // request returns a small valid request of an operation.
 func (d *Document) request(op *Operation, target place, id func(place) string) prepared {
 	w := draft{d, d.places(op), target, id}
-	path, query := op.Path, url.Values{}
+	path, query, headers := op.Path, url.Values{}, http.Header{}
 	for _, p := range op.Parameters {
 		value := fmt.Sprint(d.Sample(p.Schema))
 		switch here, named := w.place(p.In, p.Name); {
@@ -79,12 +84,14 @@ func (d *Document) request(op *Operation, target place, id func(place) string) p
 			path = strings.ReplaceAll(path, "{"+p.Name+"}", url.PathEscape(value))
 		case p.In == "query" && (p.Required || target.in == p.In && target.at == p.Name):
 			query.Set(p.Name, value)
+		case p.In == "header" && target.in == p.In && target.at == p.Name: // it is an entity tag
+			headers.Set(p.Name, `"`+value+`"`)
 		}
 	}
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
-	request := prepared{method: op.Method, path: path}
+	request := prepared{method: op.Method, path: path, headers: headers}
 	if schema := d.BodySchema(op); schema != nil {
 		request.body = w.fill(schema, d.Sample(schema), "")
 	}
