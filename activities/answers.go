@@ -13,17 +13,25 @@ import (
 
 // reply applies a person's answer to a question.
 func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
-	var r jig.Reply
-	if err := strictJSON(in.Payload, &r); err != nil {
+	var payload protocol.Answered
+	if err := strictJSON(in.Payload, &payload); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
+	r := payload.Reply
 	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	if err != nil {
+		return Handled{}, err
+	}
+	word, err := a.wordAbout(ctx, in, payload.Proof, payload.Content())
+	if jig.CodeOf(err) == jig.CodeNotPermitted {
+		return a.refuseSignal(ctx, in, explain(err))
+	}
 	if err != nil {
 		return Handled{}, err
 	}
 	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reply: r, Now: a.now(), Proof: settings.Proof}
 	request.Refusal = approval.CheckReply(r)
-	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, call: r.Call, answers: true}
+	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, word: word, call: r.Call, answers: true}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		return token.VerifyReply(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
 	})
@@ -47,11 +55,19 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 }
 
 func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) {
-	var r jig.Reconciliation
-	if err := strictJSON(in.Payload, &r); err != nil {
+	var payload protocol.Reconciled
+	if err := strictJSON(in.Payload, &payload); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
+	r := payload.Reconciliation
 	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	if err != nil {
+		return Handled{}, err
+	}
+	word, err := a.wordAbout(ctx, in, payload.Proof, payload.Content())
+	if jig.CodeOf(err) == jig.CodeNotPermitted {
+		return a.refuseSignal(ctx, in, explain(err))
+	}
 	if err != nil {
 		return Handled{}, err
 	}
@@ -59,7 +75,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 		Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
 		Proof: settings.Proof, Refusal: approval.CheckReconciliation(r),
 	}
-	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, call: r.Call}
+	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, word: word, call: r.Call}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		return token.VerifyReconciliation(settings.Keys, in.Tenant, in.SessionID, r, digest, request.Now)
 	})

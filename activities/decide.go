@@ -33,15 +33,12 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 	if err != nil {
 		return Handled{}, err
 	}
-	var word *protocol.Statement
-	if payload.Proof != "" {
-		want := protocol.Statement{Kind: protocol.StateDecide, Tenant: in.Tenant, Session: in.SessionID, Content: payload.Content()}
-		if word, err = a.stated(ctx, payload.Proof, want, a.now()); jig.CodeOf(err) == jig.CodeNotPermitted {
-			return a.refuseSignal(ctx, in, explain(err))
-		}
-		if err != nil {
-			return Handled{}, err
-		}
+	word, err := a.wordAbout(ctx, in, payload.Proof, payload.Content())
+	if jig.CodeOf(err) == jig.CodeNotPermitted {
+		return a.refuseSignal(ctx, in, explain(err))
+	}
+	if err != nil {
+		return Handled{}, err
 	}
 	var heard Handled
 	for i, d := range payload.All() {
@@ -67,6 +64,15 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 		}
 	}
 	return heard, nil
+}
+
+// wordAbout returns a server's statement about decisions, an answer or an outcome with a content; nil without one.
+func (a *Activities) wordAbout(ctx context.Context, in Signal, proof, content string) (word *protocol.Statement, err error) {
+	if proof != "" {
+		want := protocol.Statement{Kind: protocol.StateDecide, Tenant: in.Tenant, Session: in.SessionID, Content: content}
+		word, err = a.stated(ctx, proof, want, a.now())
+	}
+	return word, err
 }
 
 // wordOf returns a server's statement about several decisions as one about the decision with an index, so that each can be accepted once.

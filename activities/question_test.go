@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/builtin/person"
 	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 func TestQuestion_AcceptsOnlyFittingAnswers(t *testing.T) {
@@ -99,4 +100,20 @@ func TestQuestion_WhoMayAnswer(t *testing.T) {
 	require.Contains(t, o.hear(t, "approve", approving).Reason, "the call is a question")
 	require.Equal(t, jig.CallWaiting, o.call(t, c.ID).Status)
 	require.Equal(t, jig.CallSucceeded, o.hear(t, "answer", vouched("fay", `"so"`)).Status)
+}
+
+// An answer and an outcome that the server sends count as vouched for, each for nothing else.
+func TestAnswer_TheServersWordIsAProof(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, func(o *office) { o.settings.Proof = jig.ProofVouched })
+	c := f.asks(t, 1, person.AskTool, `{"question":"Why?"}`)
+	answer := protocol.Answered{Reply: jig.Reply{Call: c.ID, By: "ana", Value: json.RawMessage(`"because"`)}}
+	require.Contains(t, f.hear(t, "answer", answer).Reason, "come through its server or are signed")
+	outcome := protocol.Reconciled{Reconciliation: jig.Reconciliation{Call: c.ID, By: "ana", Outcome: jig.OutcomeHappened}}
+	word := f.state(t, protocol.Statement{Kind: protocol.StateDecide, Session: f.session, Content: outcome.Content()}, time.Now())
+	answer.Proof, outcome.Proof = word, word
+	require.Contains(t, f.hear(t, "answer", answer).Reason, "another content")
+	require.NotContains(t, f.hear(t, "reconcile", outcome).Reason, "server")
+	answer.Proof = f.state(t, protocol.Statement{Kind: protocol.StateDecide, Session: f.session, Content: answer.Content()}, time.Now())
+	require.Equal(t, jig.CallSucceeded, f.hear(t, "answer", answer).Status)
 }

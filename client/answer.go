@@ -17,5 +17,10 @@ func (c *Client) Reply(ctx context.Context, tenant, id string, reply jig.Reply) 
 		return protocol.DecideResult{}, jig.Errorf(jig.CodeMissingParam, "no answer is given").WithField("value").
 			WithHint(`give a JSON value, e.g. "yes"`)
 	}
-	return c.update(ctx, tenant, id, protocol.UpdateAnswer, reply, []string{protocol.Again(reply.By, reply)})
+	payload := protocol.Answered{Reply: reply}
+	var err error
+	if payload.Proof, err = c.vouchDecision(ctx, tenant, id, reply.By, payload.Content()); err != nil {
+		return protocol.DecideResult{}, err
+	}
+	return c.update(ctx, tenant, id, protocol.UpdateAnswer, payload, []string{protocol.Again(reply.By, reply)})
 }

@@ -24,7 +24,8 @@ func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.
 	var all protocol.DecideResult
 	for part := range slices.Chunk(decisions, protocol.MaxDecisions) {
 		payload := protocol.Decisions{Decisions: part}
-		if err := c.vouchDecisions(ctx, tenant, id, &payload); err != nil {
+		var err error
+		if payload.Proof, err = c.vouchDecision(ctx, tenant, id, part[0].By, payload.Content()); err != nil {
 			return all, err
 		}
 		again := make([]string, len(part))
@@ -42,7 +43,12 @@ func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.
 
 // Reconcile tells jig what happened in a call whose outcome is unknown; it works like [Client.Decide].
 func (c *Client) Reconcile(ctx context.Context, tenant, id string, word jig.Reconciliation) (protocol.DecideResult, error) {
-	return c.update(ctx, tenant, id, protocol.UpdateReconcile, word, []string{protocol.Again(word.By, word)})
+	payload := protocol.Reconciled{Reconciliation: word}
+	var err error
+	if payload.Proof, err = c.vouchDecision(ctx, tenant, id, word.By, payload.Content()); err != nil {
+		return protocol.DecideResult{}, err
+	}
+	return c.update(ctx, tenant, id, protocol.UpdateReconcile, payload, []string{protocol.Again(word.By, word)})
 }
 
 // update sends one update and waits for its answer. The update's id stays the same over all attempts: Temporal recognizes it within a

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
@@ -11,6 +12,13 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
+// stamp is a voucher whose statements are only what they are about.
+type stamp struct{}
+
+func (stamp) Vouch(_ context.Context, s protocol.Statement) (string, error) {
+	return string(s.Kind) + " " + s.Session + " " + s.Content, nil
+}
+
 func TestReply(t *testing.T) {
 	t.Parallel()
 	said := jig.Reply{Call: "3.1", Value: json.RawMessage(`{"days":3}`), By: "ana", Token: "t"}
@@ -19,14 +27,17 @@ func TestReply(t *testing.T) {
 	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {
 		require.Equal(t, protocol.UpdateAnswer, o.UpdateName)
 		require.Equal(t, "ses_a", o.WorkflowID)
-		require.Equal(t, said, as[jig.Reply](t, o.Args[0]))
+		sent := as[protocol.Answered](t, o.Args[0])
+		require.Equal(t, protocol.Answered{Reply: said, Proof: "decide ses_a " + sent.Content()}, sent)
 		ids[o.UpdateID]++
 		if ids[o.UpdateID] == 1 {
 			return nil, exhausted()
 		}
 		return want, nil
 	}}
-	got, err := newTestClient(f).Reply(t.Context(), "default", "ses_a", said)
+	c := newTestClient(f)
+	c.voucher = stamp{}
+	got, err := c.Reply(t.Context(), "default", "ses_a", said)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Len(t, ids, 1, "one answer is one update, however often it is sent")

@@ -254,10 +254,14 @@ func TestReconcile(t *testing.T) {
 	t.Parallel()
 	f := &fake{describe: running, update: func(o sdk.UpdateWorkflowOptions) (any, error) {
 		require.Equal(t, protocol.UpdateReconcile, o.UpdateName)
-		require.Equal(t, jig.OutcomeHappened, as[jig.Reconciliation](t, o.Args[0]).Outcome)
+		sent := as[protocol.Reconciled](t, o.Args[0])
+		require.Equal(t, jig.OutcomeHappened, sent.Outcome)
+		require.Equal(t, "decide ses_a "+sent.Content(), sent.Proof)
 		return protocol.DecideResult{SessionID: "ses_a"}, nil
 	}}
-	_, err := newTestClient(f).Reconcile(t.Context(), "default", "ses_a", jig.Reconciliation{Call: "1.1", Outcome: jig.OutcomeHappened})
+	c := newTestClient(f)
+	c.voucher = stamp{}
+	_, err := c.Reconcile(t.Context(), "default", "ses_a", jig.Reconciliation{Call: "1.1", Outcome: jig.OutcomeHappened})
 	require.NoError(t, err)
 }
 

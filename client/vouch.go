@@ -48,13 +48,12 @@ func (c *Client) vouchMessage(ctx context.Context, tenant, id string, m *protoco
 	return err
 }
 
-// vouchDecisions adds the statement about decisions.
-func (c *Client) vouchDecisions(ctx context.Context, tenant, id string, d *protocol.Decisions) (err error) {
+// vouchDecision returns the statement about decisions, an answer or an outcome with a content.
+func (c *Client) vouchDecision(ctx context.Context, tenant, id, by, content string) (string, error) {
 	tenant, id = named(tenant, id)
-	d.Proof, err = c.vouch(ctx, protocol.Statement{
-		Kind: protocol.StateDecide, Tenant: tenant, Principal: jig.Principal{ID: d.Decisions[0].By}, Session: id, Content: d.Content(),
+	return c.vouch(ctx, protocol.Statement{
+		Kind: protocol.StateDecide, Tenant: tenant, Principal: jig.Principal{ID: by}, Session: id, Content: content,
 	})
-	return err
 }
 
 // askedWith returns the arguments of an activity that answers a request: the request and, if there is one, the statement about it.

@@ -40,6 +40,24 @@ func (d Decisions) All() []jig.Decision {
 	return list
 }
 
+// Answered is the payload of the signal and the update answer. Proof says who answers; see [Decisions].
+type Answered struct {
+	jig.Reply
+	Proof string `json:"proof,omitempty"`
+}
+
+// Content returns what a statement about the answer binds.
+func (a Answered) Content() string { return ContentOf(UpdateAnswer, a.Reply) }
+
+// Reconciled is the payload of the signal and the update reconcile. Proof says who knows what happened; see [Decisions].
+type Reconciled struct {
+	jig.Reconciliation
+	Proof string `json:"proof,omitempty"`
+}
+
+// Content returns what a statement about the outcome binds.
+func (r Reconciled) Content() string { return ContentOf(UpdateReconcile, r.Reconciliation) }
+
 // RuledRequest asks what became of the decisions of an update, whose answer may have got lost. Count is their number, at most [MaxDecisions].
 type RuledRequest struct {
 	Tenant    string `json:"tenant"`

@@ -20,7 +20,7 @@ const (
 	StateSchedule StatementKind = "schedule"
 	// StateMessage is a message to a session.
 	StateMessage StatementKind = "message"
-	// StateDecide is a message with decisions.
+	// StateDecide is a message with decisions, an answer or an outcome.
 	StateDecide StatementKind = "decide"
 	// StateRead is a request that an activity of clients answers.
 	StateRead StatementKind = "read"
