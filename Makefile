@@ -14,8 +14,9 @@ export GOLANGCI_LINT_CACHE := $(CURDIR)/.cache/golangci-lint
 
 # Runs a command with a temporary PostgreSQL and Temporal.
 AROUND := $(BIN)/jig-dev --ephemeral --no-worker --no-server --no-ui --temporal-addr 127.0.0.1:0 --pg-port 0
-# The same for tests, which do not need their data on disk.
+# The same for benchmarks, with PostgreSQL's log of changes as in production.
 AROUND_BENCH := $(AROUND) --pg-setting wal_level=replica,max_wal_size=2GB --
+# The same for tests, which do not need their data on disk.
 AROUND_TESTS := $(AROUND) --pg-setting fsync=off,full_page_writes=off --
 
 # The time after which a suite counts as hanging. All suites are several times faster on two idle cores.
