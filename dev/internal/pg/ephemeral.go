@@ -32,7 +32,7 @@ func (s *Server) mark(ctx context.Context, log *slog.Logger) (release func() err
 		log.WarnContext(ctx, "old data are left", slog.Any("error", err))
 	}
 	if release, err = scratch.Hold(s.dir, kind); err != nil {
-		return s.release, err //nolint:wrapcheck // the error names the folder
+		return s.release, err
 	}
 	return release, nil
 }

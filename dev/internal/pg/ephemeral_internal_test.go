@@ -30,10 +30,10 @@ func TestFull(t *testing.T) {
 // A server that cannot be prepared leaves nothing behind, and does not remove a folder that is not its own.
 func TestNew_LeavesNothingBehind(t *testing.T) {
 	t.Parallel()
-	parent, err := os.MkdirTemp(sharedTemp(), "jig-test-") // the account reaches it
+	parent, err := os.MkdirTemp(sharedTemp(), "jig-test-") //nolint:usetesting // the account of PostgreSQL must reach it
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(parent)) })
-	require.NoError(t, os.Chmod(parent, 0o755)) //nolint:gosec // as above
+	require.NoError(t, os.Chmod(parent, 0o755))
 	list := func() []os.DirEntry {
 		found, err := os.ReadDir(parent)
 		require.NoError(t, err)

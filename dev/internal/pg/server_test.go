@@ -229,13 +229,13 @@ func TestEphemeralServer_RemovesWhatKilledProcessesLeft(t *testing.T) {
 		server, err := pg.New(t.Context(), pg.Options{Dir: dir, Ephemeral: true})
 		require.NoError(t, err)
 		require.NoError(t, server.Start(t.Context()))
-		_, _ = os.Stdout.WriteString("started " + server.DataDir() + "\n") //nolint:errcheck // the parent notices
+		_, _ = os.Stdout.WriteString("started " + server.DataDir() + "\n") // the parent notices if it fails
 		select {}
 	}
 	t.Parallel()
 	parent := t.TempDir()
 	beside := prepare(t, pg.Options{Dir: filepath.Join(parent, "running")})
-	killed := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$") //nolint:gosec // this test program
+	killed := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")
 	killed.Env = append(os.Environ(), "JIG_TEST_KILLED="+filepath.Join(parent, "killed"))
 	out, err := killed.StdoutPipe()
 	require.NoError(t, err)

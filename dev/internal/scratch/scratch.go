@@ -23,7 +23,7 @@ const holdFor = 5 * time.Second
 func Hold(dir, kind string) (release func() error, err error) {
 	path := mark(dir, kind)
 	for until := time.Now().Add(holdFor); ; time.Sleep(time.Millisecond) {
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the caller chose the folder
 		if err != nil {
 			return nil, fmt.Errorf("mark %s as in use: %w", dir, err)
 		}
@@ -55,7 +55,7 @@ func Sweep(parent, kind string, remove func(dir string) error) error {
 func sweep(path, dir string, remove func(dir string) error) error {
 	file, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0) //nolint:gosec // Sweep found it
 	if err != nil {
-		return nil //nolint:nilerr // it belongs to another user, or has just been removed
+		return nil // it belongs to another user, or has just been removed
 	}
 	defer func() { _ = file.Close() }()
 	info, err := file.Stat()

@@ -43,7 +43,7 @@ func TestSweep_RemovesWhatKilledProcessesLeft(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, done())
 
-	other := exec.Command(os.Args[0]) //nolint:gosec // this test program
+	other := exec.Command(os.Args[0])
 	other.Env = append(os.Environ(), holder+"="+left)
 	out, err := other.StdoutPipe()
 	require.NoError(t, err)
