@@ -9,14 +9,12 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/internal/builtin/entities"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/entity/guarded"
 	jigplan "github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/internal/plan/extractor"
 	"github.com/jig-run/jig/internal/plan/thin"
-	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/spec"
 )
@@ -69,14 +67,9 @@ type starter struct {
 	client *client.Client
 }
 
-// Start starts a session for a call of entities.extract, as a child of the calling session.
+// Start implements thin.Starter.
 func (s *starter) Start(ctx context.Context, inv jig.Invocation, session string, input json.RawMessage) error {
-	if err := s.store.NameChild(ctx, inv.Tenant, inv.SessionID, inv.CallID, session, ""); err != nil {
-		return err
-	}
-	return s.client.StartChild(ctx, protocol.CallInput{
-		Tenant: inv.Tenant, Tool: entities.ExtractTool, Input: input, Principal: inv.Principal, Parent: inv.SessionID, ParentCall: inv.CallID,
-	}, session)
+	return thin.NewStarter(s.store, s.client).Start(ctx, inv, session, input)
 }
 
 // Begun is never called, because entities are not shared.
