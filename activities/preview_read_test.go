@@ -53,8 +53,8 @@ func TestPreviewRead_IsRefused(t *testing.T) {
 		"a person answers it":  {tool: "person.ask", why: "a preview only reads, and person.ask does more"},
 		"it does not exist":    {tool: "shop.nothing", why: "shop.nothing"},
 		"a missing permission": {tool: "shop.secret", why: "needs the permission secrets"},
-		"a policy asks":        {tool: ordersTool, rules: "  - {name: ask, when: \"tool.name == 'shop.orders'\", verdict: ask}\n", why: "do not let shop.orders run"},
-		"a policy denies":      {tool: ordersTool, rules: "  - {name: no, when: \"tool.name == 'shop.orders'\", verdict: deny}\n", why: "do not let shop.orders run"},
+		"a policy asks":        {tool: ordersTool, rules: "  - {name: ask, when: \"tool.name == 'shop.orders'\", verdict: ask}\n", why: "does not let shop.orders run"},
+		"a policy denies":      {tool: ordersTool, rules: "  - {name: no, when: \"tool.name == 'shop.orders'\", verdict: deny}\n", why: "does not let shop.orders run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

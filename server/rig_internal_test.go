@@ -280,9 +280,9 @@ func (a answered) answer() any {
 			for _, d := range said.Decisions {
 				accept(d.Call)
 			}
-		case jig.Reply:
+		case protocol.Answered:
 			accept(said.Call)
-		case jig.Reconciliation:
+		case protocol.Reconciled:
 			accept(said.Call)
 		}
 	}
