@@ -21,13 +21,23 @@ func stopping(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 }
 
-// requireAudited checks a tenant's audit chain and returns its entries.
+// requireAudited checks a tenant's audit chain and returns its entries. On a busy machine a page may time out; then it begins again.
 func (d *desk) requireAudited(tenant string) []audit.Entry {
 	d.t.Helper()
-	var list []audit.Entry
+	list, err := d.audited(tenant)
+	for jig.CodeOf(err) == jig.CodeTimeout && d.t.Context().Err() == nil {
+		list, err = d.audited(tenant)
+	}
+	require.NoError(d.t, err)
+	require.NotEmpty(d.t, list)
+	return list
+}
+
+// audited reads and checks a tenant's whole audit.
+func (d *desk) audited(tenant string) (list []audit.Entry, err error) {
 	chain := audit.NewChain(tenant, 1)
 	var head audit.Head
-	err := d.Audit(d.t.Context(), client.AuditRequest{Tenant: tenant}, func(page client.AuditPage) error {
+	err = d.Audit(d.t.Context(), client.AuditRequest{Tenant: tenant}, func(page client.AuditPage) error {
 		if head == (audit.Head{}) {
 			head = audit.Head{N: page.HeadN, Hash: page.HeadHash}
 		}
@@ -43,10 +53,10 @@ func (d *desk) requireAudited(tenant string) []audit.Entry {
 		}
 		return nil
 	})
-	require.NoError(d.t, err)
-	require.Nil(d.t, chain.End(head))
-	require.NotEmpty(d.t, list)
-	return list
+	if broken := chain.End(head); err == nil && broken != nil {
+		err = fmt.Errorf("broken: %s", broken)
+	}
+	return list, err
 }
 
 // requireOneStory checks that the log of each call agrees with the audit and with the effects that reached the receiver.

@@ -139,7 +139,7 @@ func (s *Server) arguments() []string {
 		"logging_collector":       "off",
 	}
 	if s.ephemeral {
-		settings["max_wal_size"], settings["wal_level"], settings["max_wal_senders"] = "256MB", "minimal", "0"
+		settings["max_wal_size"], settings["wal_level"], settings["max_wal_senders"] = "1GB", "minimal", "0"
 	}
 	maps.Copy(settings, s.settings)
 	args := []string{"-D", s.DataDir()}

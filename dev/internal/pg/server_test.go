@@ -250,7 +250,7 @@ func TestEphemeralServer_RemovesWhatKilledProcessesLeft(t *testing.T) {
 	server := start(t, pg.Options{Dir: filepath.Join(parent, "next")})
 	require.NoDirExists(t, filepath.Dir(left))
 	require.DirExists(t, beside.DataDir(), "another server still needs its files")
-	require.Equal(t, "256MB minimal", query(t, server, "select current_setting('max_wal_size') || ' ' || current_setting('wal_level')"))
+	require.Equal(t, "1GB minimal", query(t, server, "select current_setting('max_wal_size') || ' ' || current_setting('wal_level')"))
 	require.NoError(t, server.Close(t.Context()))
 	require.NoDirExists(t, server.DataDir())
 	require.NoError(t, server.Close(t.Context()), "closing twice is allowed")
