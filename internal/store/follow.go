@@ -73,7 +73,8 @@ func (f *follower) wait(ctx context.Context) bool {
 		if draft != nil && !draft.Over {
 			select {
 			case <-f.w.wake:
-				return true // events sends what belongs before them
+				nudge(f.w.text) // events sends only what belongs before them, and there may be none
+				return true
 			case <-time.After(gatherText):
 			case <-ctx.Done():
 				return false
