@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/jig-run/jig/internal/stored"
 )
 
 const (
@@ -57,6 +59,9 @@ func (x *exchange) values() []string {
 	for _, v := range all {
 		if !utf8.ValidString(v) { // errors that were JSON have it as it can be encoded
 			all = append(all, string([]rune(v)))
+		}
+		if clean := stored.Clean(v); clean != v { // errors of the database have it as it can be stored
+			all = append(all, clean)
 		}
 	}
 	all = slices.DeleteFunc(all, func(v string) bool { return len(v) < concealed })

@@ -21,6 +21,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	columns "github.com/jig-run/jig/internal/stored"
 )
 
 var update = flag.Bool("update", false, "write testdata/openapi.json")
@@ -83,7 +84,8 @@ func TestErrors_RepeatNoValue(t *testing.T) {
 	const secret = "hunter2-long"
 	s := newSite(t)
 	s.engine.start = func(o client.StartOptions) (client.Started, error) {
-		return client.Started{}, jig.Errorf(jig.CodeInvalidInput, "%q is not an agent, nor is %s; %s… neither, with %s", o.Agent, o.Task, jig.Cut(o.Task, 20), o.Input).
+		return client.Started{}, jig.Errorf(jig.CodeInvalidInput, "%q is not an agent, nor is %s; %s… neither, with %s on %s",
+			o.Agent, o.Task, jig.Cut(o.Task, 20), o.Input, columns.Clean(o.Model)).
 			WithHint("did you mean " + o.Agent + "s?")
 	}
 	long := secret + strings.Repeat("x", 100)
@@ -105,6 +107,7 @@ func TestErrors_RepeatNoValue(t *testing.T) {
 		"a tool":              {"/v1/tools/" + secret + "/calls", `{}`, ""},
 		"a wrong limit":       {"/v1/sessions?limit=" + secret, "", ""},
 		"a decision":          {"/v1/approvals/x/decision", `{"call":"1.1","answer":"` + secret + `","digest":"d"}`, ""},
+		"as it is stored":     {"/v1/sessions", `{"agent":"plain","model":"` + secret + `\u0000"}`, ""},
 		"escaped in a string": {"/v1/sessions", `{"agent":"\u0068unter2-long\n` + secret + `"}`, ""},
 	} {
 		method := http.MethodGet
