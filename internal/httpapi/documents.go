@@ -202,7 +202,7 @@ func (a *API) restoreDocument(ctx context.Context, in *restoreRequest) (*callAns
 
 // replaceDocument makes a text the current version of a document.
 func (a *API) replaceDocument(ctx context.Context, of OneDocument, asked Asked, match Matched, text string) (*callAnswer, error) {
-	current, err := a.matched(ctx, of, match)
+	current, err := a.matched(ctx, of, asked, match)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ type removeRequest struct {
 }
 
 func (a *API) removeDocument(ctx context.Context, in *removeRequest) (*callAnswer, error) {
-	current, err := a.matched(ctx, in.OneDocument, in.Matched)
+	current, err := a.matched(ctx, in.OneDocument, in.Asked, in.Matched)
 	if err != nil {
 		return nil, err
 	}
@@ -231,9 +231,10 @@ func (a *API) removeDocument(ctx context.Context, in *removeRequest) (*callAnswe
 	}{[]namedFile{{Kind: in.Kind, Name: in.Name, Version: current}}})
 }
 
-// matched returns the current version of a document, empty if there is none, after comparing it with the one that the client has seen. The call
-// that follows compares again when it runs.
-func (a *API) matched(ctx context.Context, of OneDocument, match Matched) (string, error) {
+// matched returns the version of a document that a request replaces, empty if there is none: the current one, after comparing it with the one
+// that the client has seen. The call that follows compares again when it runs. If an earlier request with the same key has started that call,
+// the document may have changed because of it, so the version is the one that the client has seen.
+func (a *API) matched(ctx context.Context, of OneDocument, asked Asked, match Matched) (string, error) {
 	current, err := a.documentState(ctx, of, "")
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 		return "", err
@@ -242,13 +243,32 @@ func (a *API) matched(ctx context.Context, of OneDocument, match Matched) (strin
 	for i := range tags {
 		tags[i] = strings.TrimSpace(tags[i])
 	}
-	switch {
-	case match.Match == "" && current.Version == "", current.Version != "" && (slices.Contains(tags, etag(current)) || match.Match == "*"):
+	if match.Match == "" && current.Version == "" || current.Version != "" && (slices.Contains(tags, etag(current)) || match.Match == "*") {
 		return current.Version, nil
-	case match.Match == "":
+	}
+	if seen := strings.Trim(tags[0], `"`); len(tags) == 1 && (seen == "" || etag(protocol.DocumentState{Version: seen}) == tags[0]) {
+		repeated, err := a.repeated(ctx, asked)
+		if repeated || err != nil {
+			return seen, err
+		}
+	}
+	if match.Match == "" {
 		return "", failed(http.StatusPreconditionRequired, jig.Errorf(jig.CodeMissingParam, "the document exists: say which version you have seen").
 			WithField("If-Match").WithHint("send the ETag of the document, or * for any version"))
 	}
 	return "", failed(http.StatusPreconditionFailed, jig.Errorf(jig.CodeConflict, "another version of the document is current").
 		WithField("If-Match").WithReason("precondition").WithHint("read the document again, and repeat the change"))
+}
+
+// repeated reports whether a call was started with the key of a request.
+func (a *API) repeated(ctx context.Context, asked Asked) (bool, error) {
+	if asked.Key == "" {
+		return false, nil
+	}
+	tenant, _ := callerOf(ctx)
+	_, err := a.options.Engine.Record(ctx, tenant, jig.KeyedSessionID(tenant, asked.Key), jig.CallID(1, 1))
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return false, nil
+	}
+	return err == nil, err
 }

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -31,7 +32,9 @@ type library struct {
 	httpapi.Records
 	schedules
 
-	called    protocol.CallInput
+	called protocol.CallInput
+	// keyed is the session that an earlier request started with an idempotency key.
+	keyed     string
 	simulated protocol.VerdictRequest
 	// scheduled is the tool of the last schedule.
 	scheduled string
@@ -40,6 +43,10 @@ type library struct {
 func (l *library) CreateSchedule(_ context.Context, o client.ScheduleOptions) (client.Schedule, error) {
 	l.scheduled = o.Call.Tool
 	return client.Schedule{Name: o.Name}, nil
+}
+
+func (l *library) TriggerSchedule(context.Context, string, string) (string, error) {
+	return "ses_1", nil
 }
 
 func (l *library) Simulate(_ context.Context, request protocol.VerdictRequest) (protocol.Verdict, error) {
@@ -69,6 +76,13 @@ func (l *library) StartCall(_ context.Context, input protocol.CallInput, _ strin
 
 func (l *library) AwaitCall(context.Context, string, string) (protocol.CallResult, error) {
 	return protocol.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallWaiting}, nil
+}
+
+func (l *library) Record(_ context.Context, _, session, call string) (protocol.CallRecord, error) {
+	if session != l.keyed || call != "1.1" {
+		return protocol.CallRecord{}, jig.Errorf(jig.CodeNotFound, "there is no session %s", session)
+	}
+	return protocol.CallRecord{}, nil
 }
 
 func librarySite(t *testing.T) (*site, *library) {
@@ -149,6 +163,30 @@ func TestDocuments_ChangeOnlyWhatWasSeen(t *testing.T) {
 			require.JSONEq(t, c.input, string(l.called.Input))
 			require.Equal(t, jig.Principal{ID: "ana", Claimed: true}, l.called.Principal)
 		}
+	}
+}
+
+// A client that lost the answer repeats its request. Meanwhile the first one may have changed the document.
+func TestDocuments_ARepeatedChangeFindsItsCall(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ method, path, body, match, version string }{
+		{"PUT", "agent/tidy", `{"text":"Tidy up well."}`, `"v1"`, `"v1"`},
+		{"PUT", "agent/tidy", `{"text":"Tidy up well."}`, "", ""},
+		{"POST", "agent/tidy/restore", `{"version":"v1"}`, `"v1"`, `"v1"`},
+		{"DELETE", "agent/tidy", "", `"v1"`, `"v1"`},
+		{"DELETE", "agent/gone", "", `"v1"`, `"v1"`},
+	} {
+		s, l := librarySite(t)
+		headers := []string{"Idempotency-Key", "again"}
+		if c.match != "" {
+			headers = append(headers, "If-Match", c.match)
+		}
+		answer, body := s.send(c.method, "/v1/documents/"+c.path, c.body, headers...)
+		require.Contains(t, []int{http.StatusPreconditionFailed, http.StatusPreconditionRequired}, answer.StatusCode, body)
+		l.keyed = jig.KeyedSessionID("acme", "again")
+		answer, body = s.send(c.method, "/v1/documents/"+c.path, c.body, headers...)
+		require.Equal(t, http.StatusAccepted, answer.StatusCode, body)
+		require.Equal(t, c.version != "", bytes.Contains(l.called.Input, []byte(`"version":`+c.version)), string(l.called.Input))
 	}
 }
 
