@@ -106,7 +106,7 @@ func (s *Server) serve(ctx context.Context) error {
 		Keys: s.store, Logins: s.store, Embeds: s.store, Credentials: s.store, DevLogin: s.settings.DevLogin, PublicURL: s.settings.PublicURL,
 		Tenants: tenants(s.store, s.settings), Log: s.store, Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port),
 		Logger: s.logger, Observer: s.metrics, Trace: s.tracing.Handler,
-		RatePerKey: s.settings.RatePerKey, RatePerAddress: s.settings.RatePerAddress, BehindProxy: s.settings.BehindProxy,
+		RatePerKey: s.settings.RatePerKey, RatePerAddress: s.settings.RatePerAddress, StartsPerTenant: s.settings.StartsPerTenant, BehindProxy: s.settings.BehindProxy,
 	}
 	if len(s.settings.Providers) > 0 {
 		options.Providers = openid.New(s.settings.Providers, nil)

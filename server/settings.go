@@ -27,6 +27,7 @@ const (
 	EnvBehindProxy   = "JIG_BEHIND_PROXY"
 	EnvRateKey       = "JIG_HTTP_RATE_KEY"
 	EnvRateAddress   = "JIG_HTTP_RATE_ADDRESS"
+	EnvRateStarts    = "JIG_HTTP_RATE_STARTS"
 	EnvMetrics       = "JIG_SERVER_METRICS_ADDRESS"
 	EnvDatabaseURL   = "JIG_SERVER_DATABASE_URL"
 	EnvDatabaseConns = "JIG_DATABASE_MAX_CONNS"
@@ -60,6 +61,8 @@ type Settings struct {
 	// RatePerKey and RatePerAddress are how many requests a second each API key and each client's address may make, twice as many at once;
 	// 0 means no limit.
 	RatePerKey, RatePerAddress int
+	// StartsPerTenant is how many sessions and calls a second each tenant may start, twice as many at once; 0 for no limit, the default.
+	StartsPerTenant int
 	// MetricsAddress is the host:port that serves metrics; empty serves none.
 	MetricsAddress string
 	// DevLogin lets people log in with a browser as anybody, without proof. It is for jig-dev only, so no variable sets it.
@@ -105,6 +108,7 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 		KeyFile:          env.Text(EnvServerKey, ""),
 		RatePerKey:       env.Count(EnvRateKey, defaultRateKey),
 		RatePerAddress:   env.Count(EnvRateAddress, defaultRateAddress),
+		StartsPerTenant:  env.Count(EnvRateStarts, 0),
 		MetricsAddress:   env.Text(EnvMetrics, ""),
 		LogLevel:         env.Level(EnvLogLevel),
 		LogJSON:          env.Choice(EnvLogFormat, "text", "json") == "json",
@@ -148,6 +152,7 @@ func Describe() string {
 		{EnvPermissions, "permissions of everybody in tenants without a document, separated by commas, as for workers; default none"},
 		{EnvRateKey, "requests a second that each credential may make, twice as many at once; 0 for no limit; default 100"},
 		{EnvRateAddress, "requests a second from each client's address, twice as many at once; 0 for no limit; default 200"},
+		{EnvRateStarts, "sessions and calls a second that each tenant may start, twice as many at once; 0 for no limit; default 0"},
 		{EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"},
 		telemetry.Describe(),
 		{EnvLogLevel, "debug, info, warn or error; default info"},

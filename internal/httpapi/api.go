@@ -38,6 +38,8 @@ type Options struct {
 	Hosts []string
 	// RatePerKey and RatePerAddress are how many requests a second each API key and each address of clients may make; 0 means no limit.
 	RatePerKey, RatePerAddress int
+	// StartsPerTenant is how many sessions and calls a second each tenant may start, twice as many at once; 0 means no limit.
+	StartsPerTenant int
 	// MaxStreams is the maximum number of open streams per credential. Default: 5,000.
 	MaxStreams int
 	// BehindProxy says that the addresses of clients are in the header X-Forwarded-For.
@@ -62,8 +64,8 @@ type API struct {
 	leases leases
 	// embeddable has the patterns of the operations that take embed tokens.
 	embeddable map[string]bool
-	// byKey and byAddress limit the rate of requests.
-	byKey, byAddress *limiter
+	// byKey and byAddress limit the rate of requests, and starts that of what tenants start.
+	byKey, byAddress, starts *limiter
 	// crossOrigin recognizes requests from pages of others.
 	crossOrigin *http.CrossOriginProtection
 	// drained is closed when the server stops, so that streams and waiting requests end.
@@ -90,7 +92,7 @@ func New(o Options) *API {
 	o.MaxStreams = cmp.Or(o.MaxStreams, maxStreams)
 	a := &API{
 		options: o, mux: http.NewServeMux(), leases: leases{held: map[*lease]struct{}{}}, drained: make(chan struct{}),
-		byKey: newLimiter(o.RatePerKey), byAddress: newLimiter(o.RatePerAddress),
+		byKey: newLimiter(o.RatePerKey), byAddress: newLimiter(o.RatePerAddress), starts: newLimiter(o.StartsPerTenant),
 		crossOrigin: http.NewCrossOriginProtection(), embeddable: map[string]bool{},
 	}
 	if a.routed = a.mux; o.Trace != nil {

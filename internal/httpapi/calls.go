@@ -130,6 +130,9 @@ func (a *API) call(ctx context.Context, asked Asked, id string, input protocol.C
 		// The page has its own space of keys, and nobody typed its input to jig.
 		id, input.Key, input.Source = token.NewCall(asked.Key), "", jig.SourceWeb
 	}
+	if err := a.mayStart(tenant); err != nil {
+		return nil, err
+	}
 	started, err := a.options.Engine.StartCall(ctx, input, id)
 	if err != nil {
 		return nil, replayed(asked.Key, err)

@@ -31,6 +31,7 @@ const (
 	refusedHost    = "host"
 	refusedAddress = "rate_of_address"
 	refusedKey     = "rate_of_key"
+	refusedStarts  = "rate_of_starts"
 )
 
 // Kinds of credentials.

@@ -52,6 +52,15 @@ func tooMany(what string, wait time.Duration) *problem {
 	return failed(http.StatusTooManyRequests, e)
 }
 
+// mayStart counts a session or a call that a tenant is about to start. It returns an error if the tenant must wait.
+func (a *API) mayStart(tenant string) error {
+	if wait := a.starts.take(tenant, a.options.Now()); wait > 0 {
+		a.options.Observer.Refused(refusedStarts)
+		return tooMany("to start something in this tenant", wait)
+	}
+	return nil
+}
+
 // addressOf returns the address of a client, for the limits: that of the connection or, behind a proxy, the last one in X-Forwarded-For, which
 // the proxy has added itself. Clients choose freely among the addresses of their IPv6 network, so these count as one.
 func (a *API) addressOf(r *http.Request) string {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/identity/apikey"
 )
@@ -96,6 +97,43 @@ func TestRates_AreLimited(t *testing.T) {
 	for range 5 {
 		answer, _ := s.send(http.MethodGet, "/healthz", "")
 		require.Equal(t, http.StatusOK, answer.StatusCode, "probes have no limit")
+	}
+}
+
+// A tenant can start so much in a second, with whichever credentials. Other requests, and those of other tenants, are not counted.
+func TestRates_OfStarts(t *testing.T) {
+	t.Parallel()
+	for _, start := range []struct{ path, body string }{
+		{"/v1/sessions", `{"agent":"tidy"}`},
+		{"/v1/tools/catalog.list/calls", `{"input":{}}`},
+		{"/v1/calls", `{"name":"catalog.list"}`},
+		{"/v1/schedules/nightly/trigger", ""},
+	} {
+		seen := newCounts()
+		l := &library{}
+		s := newSiteWith(t, func(o *httpapi.Options) {
+			o.StartsPerTenant, o.Observer, o.Now = 1, seen, stopped
+			o.Engine.Calls, o.Engine.Records, o.Engine.Schedules = l, l, l
+		})
+		s.engine.start = func(client.StartOptions) (client.Started, error) { return client.Started{SessionID: "ses_1"}, nil }
+		other, elsewhere := s.keys.add("acme", apikey.Scopes()...), s.keys.add("globex", apikey.Scopes()...)
+		send := func(key string) (reply, string) {
+			return s.send(http.MethodPost, start.path, start.body, "Authorization", "Bearer "+key)
+		}
+		for _, key := range []string{s.key, other} {
+			answer, body := send(key)
+			require.Equal(t, 2, answer.StatusCode/100, "%s: %s", start.path, body)
+		}
+		answer, body := send(other)
+		require.Equal(t, http.StatusTooManyRequests, answer.StatusCode, body)
+		require.Equal(t, "1", answer.Header.Get("Retry-After"))
+		p := problem(t, answer, body)
+		require.Equal(t, []string{string(jig.CodeRateLimited), "rate"}, []string{p.Code, p.Reason})
+		answer, body = send(elsewhere)
+		require.Equal(t, 2, answer.StatusCode/100, "%s: %s", start.path, body)
+		answer, body = s.send(http.MethodGet, "/v1/me", "")
+		require.Equal(t, http.StatusOK, answer.StatusCode, body)
+		require.Equal(t, map[string]int{"rate_of_starts": 1}, seen.refused)
 	}
 }
 

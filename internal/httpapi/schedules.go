@@ -122,6 +122,9 @@ type triggeredAnswer struct {
 
 func (a *API) triggerSchedule(ctx context.Context, in *OneSchedule) (*triggeredAnswer, error) {
 	tenant, _ := callerOf(ctx)
+	if err := a.mayStart(tenant); err != nil {
+		return nil, err
+	}
 	session, err := a.options.Engine.TriggerSchedule(ctx, tenant, in.Schedule)
 	var answer triggeredAnswer
 	answer.Body.SessionID, answer.Body.ClientID, answer.Body.Status = session, jig.ClientID(session), jig.StatusWorking

@@ -69,6 +69,9 @@ func (a *API) startSession(ctx context.Context, in *startRequest) (*startAnswer,
 	if b.Document != "" {
 		o.DocumentName = cmp.Or(b.DocumentName, "agent.md")
 	}
+	if err := a.mayStart(tenant); err != nil {
+		return nil, err
+	}
 	started, err := a.options.Engine.Start(ctx, o)
 	if err != nil {
 		return nil, replayed(in.Key, err)

@@ -1,0 +1,41 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity/apikey"
+)
+
+func TestStarts_AreLimitedByTenant(t *testing.T) {
+	t.Parallel()
+	read, err := ReadSettings(client.SettingsRequest{Environ: []string{EnvRateStarts + "=1"}})
+	require.NoError(t, err)
+	r := newRig(t, func(s *Settings) { s.StartsPerTenant = read.StartsPerTenant })
+	keys := map[string]string{}
+	for _, tenant := range []string{"acme", "globex"} {
+		keys[tenant] = r.key(t, tenant, 0, apikey.DefaultScopes()...).Name
+	}
+	start := func(tenant string, n int) int {
+		body := strings.NewReader(fmt.Sprintf(`{"id":"note-%d","document":"---\nname: a\ndescription: A.\nmodel: script/a\ntools: []\nscript:\n  rules: [{answer: done}]\n---\nA.\n","document_name":"a.md"}`, n))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.URL()+"/v1/sessions", body)
+		require.NoError(t, err)
+		request.Header.Set("Authorization", "Bearer "+keys[tenant])
+		request.Header.Set("Content-Type", "application/json")
+		answer, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		return answer.StatusCode
+	}
+	var got []int
+	for n := range 3 {
+		got = append(got, start("acme", n))
+	}
+	require.Equal(t, []int{http.StatusCreated, http.StatusCreated, http.StatusTooManyRequests}, got)
+	require.Equal(t, http.StatusCreated, start("globex", 0))
+}
