@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"go.temporal.io/api/serviceerror"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/remote"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -52,7 +54,12 @@ func fairness(ctx context.Context, b *bench) ([]row, error) {
 		return nil, err
 	}
 	var loaded, within []float64
-	completed, err := b.flooded(ctx, busy, func(ctx context.Context, over func() (bool, error)) error {
+	start, closeDoor, err := b.door(ctx, busy)
+	if err != nil {
+		return nil, err
+	}
+	defer closeDoor()
+	accepted, completed, err := b.flooded(ctx, busy, start, func(ctx context.Context, over func() (bool, error)) error {
 		for i := range n {
 			if ended, err := over(); err != nil || ended {
 				return err
@@ -75,7 +82,42 @@ func fairness(ctx context.Context, b *bench) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fairRows(b.size, completed, idle, loaded, within), nil
+	return fairRows(b.size, accepted, completed, idle, loaded, within), nil
+}
+
+// A startFunc starts a session under an id. It waits until it is accepted.
+type startFunc func(ctx context.Context, id string) error
+
+// door returns what starts the sessions of the busy tenant: a client of a server that accepts only so many starts in a second or, without such a
+// limit, a client of Temporal. closeDoor ends the server.
+func (b *bench) door(ctx context.Context, c caller) (start startFunc, closeDoor func(), err error) {
+	flood := plan{Passes: 1, Calls: 1, Tool: noopTool}
+	if b.size.fairDoor == 0 {
+		return func(ctx context.Context, id string) error { return jigSide().start(ctx, c, id, flood) }, func() {}, nil
+	}
+	list, key, err := b.apiServers(ctx, c.tenant, 1, "-queue", fairQueue, "-starts", strconv.Itoa(b.size.fairDoor))
+	if err != nil {
+		return nil, nil, err
+	}
+	through, err := remote.Dial(ctx, remote.Options{URL: list[0].url, Token: func(context.Context) (string, error) { return key, nil }})
+	if err != nil {
+		list.kill()
+		return nil, nil, fmt.Errorf("reach the server: %w", err)
+	}
+	options, err := startOptions(c, flood)
+	if err != nil {
+		list.kill()
+		return nil, nil, err
+	}
+	return func(ctx context.Context, id string) error {
+		o := options
+		o.ID = id
+		for {
+			if _, err := through.Start(ctx, o); jig.CodeOf(err) != jig.CodeRateLimited { // the client itself tries for 20 s
+				return err
+			}
+		}
+	}, func() { through.Close(); list.kill() }, nil
 }
 
 // limitStarts gives a tenant a rate limit for the sessions that it starts.
@@ -93,13 +135,17 @@ func (b *bench) limitStarts(ctx context.Context, tenant string) error {
 // limitKnown is how long it takes until the worker knows a new rate limit.
 const limitKnown = 2 * time.Second
 
-func fairRows(s size, completed int, idle, loaded, within []float64) []row {
+func fairRows(s size, accepted, completed int, idle, loaded, within []float64) []row {
 	alone, beside, inside := spreadOf(idle), spreadOf(loaded), spreadOf(within)
-	limit := "no limit"
-	if s.fairStarts > 0 {
-		limit = fmt.Sprintf("limited to %d a second", s.fairStarts)
+	limit := "at Temporal"
+	if s.fairDoor > 0 {
+		limit = fmt.Sprintf("through a server that accepts %d a second", s.fairDoor)
 	}
-	what := fmt.Sprintf("a tenant starts %d sessions at once, %s, of which %d end meanwhile: decision sent → tool function entered", s.flood, limit, completed)
+	if s.fairStarts > 0 {
+		limit += fmt.Sprintf(", limited to %d a second", s.fairStarts)
+	}
+	what := fmt.Sprintf("a tenant starts %d sessions at once, %s; %d are accepted and %d end meanwhile: decision sent → tool function entered",
+		s.flood, limit, accepted, completed)
 	return []row{
 		{
 			figure: fmt.Sprintf("%s, for another tenant, p50 of %d; baseline: idle", what, len(loaded)), target: "≤ 2 × idle",
@@ -145,16 +191,18 @@ func (b *bench) answers(ctx context.Context, c caller, ids []string) (times []fl
 	return times, nil
 }
 
-// flooded starts a great many sessions of a tenant, and calls meanwhile once the first tenth have been started. over reports whether all sessions
-// have ended. flooded returns how many have, and ends the others.
-func (b *bench) flooded(ctx context.Context, c caller, meanwhile func(ctx context.Context, over func() (bool, error)) error) (completed int, err error) {
+// flooded starts a great many sessions of a tenant, and calls meanwhile once the first have been started. over reports whether all sessions have ended.
+// flooded returns how many have been accepted and have ended, and ends the others.
+func (b *bench) flooded(
+	ctx context.Context, c caller, start startFunc, meanwhile func(ctx context.Context, over func() (bool, error)) error,
+) (accepted, completed int, err error) {
 	conn, err := pgx.Connect(ctx, b.database)
 	if err != nil {
-		return 0, fmt.Errorf("connect to PostgreSQL: %w", err)
+		return 0, 0, fmt.Errorf("connect to PostgreSQL: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // nothing can be lost
 	if _, err := conn.Exec(ctx, "select set_config('jig.tenant', $1, false)", c.tenant); err != nil {
-		return 0, fmt.Errorf("set the tenant: %w", err)
+		return 0, 0, fmt.Errorf("set the tenant: %w", err)
 	}
 	began := time.Now()
 	over := func() (bool, error) {
@@ -166,29 +214,49 @@ func (b *bench) flooded(ctx context.Context, c caller, meanwhile func(ctx contex
 	}
 	ids := make([]string, b.size.flood)
 	var started atomic.Int64
-	starts, startCtx := errgroup.WithContext(ctx)
-	starts.Go(func() error {
-		err := atOnce(startCtx, len(ids), b.size.loadAtOnce, func(ctx context.Context, i int) error {
-			ids[i] = newID(c.tenant)
+	starts, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		err := atOnce(starts, len(ids), b.size.loadAtOnce, func(ctx context.Context, i int) error {
+			id := newID(c.tenant)
+			if err := start(ctx, id); err != nil {
+				return err
+			}
+			ids[i] = id
 			started.Add(1)
-			return jigSide().start(ctx, c, ids[i], plan{Passes: 1, Calls: 1, Tool: noopTool})
+			return nil
 		})
 		b.say("%d sessions are started after %s", started.Load(), time.Since(began).Round(time.Second))
-		return err
-	})
-	for started.Load() < int64(b.size.flood/10) {
-		if err := pause(startCtx, 10*time.Millisecond); err != nil {
-			return 0, errors.Join(err, starts.Wait())
+		ended <- err
+	}()
+	for started.Load() < int64(b.size.fairAnswers) && err == nil {
+		select {
+		case err = <-ended:
+			ended <- err
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	if err := errors.Join(meanwhile(ctx, over), starts.Wait()); err != nil {
-		return 0, err
+	if err == nil {
+		err = meanwhile(ctx, over)
+	}
+	if b.size.fairDoor > 0 { // those that have not been accepted yet would take too long
+		stop()
+	}
+	if failed := <-ended; starts.Err() == nil {
+		err = errors.Join(err, failed)
+	}
+	if err != nil {
+		return 0, 0, err
 	}
 	if _, err := over(); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	b.say("%d sessions have ended after %s", completed, time.Since(began).Round(time.Second))
-	return completed, atOnce(ctx, len(ids), b.size.loadAtOnce, func(ctx context.Context, i int) error {
+	return int(started.Load()), completed, atOnce(ctx, len(ids), b.size.loadAtOnce, func(ctx context.Context, i int) error {
+		if ids[i] == "" {
+			return nil
+		}
 		err := c.temporal.TerminateWorkflow(ctx, ids[i], "", "the measurement is over")
 		if ended := new(serviceerror.NotFound); errors.As(err, &ended) {
 			return nil

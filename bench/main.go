@@ -29,7 +29,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		case workerCommand:
 			return serve(ctx, args[1:], stdout)
 		case serverCommand:
-			return serveAPI(ctx, stdout)
+			return serveAPI(ctx, args[1:], stdout)
 		case listenerCommand:
 			return serveListener(ctx, stdout)
 		}

@@ -72,10 +72,11 @@ type size struct {
 	settle                                                        time.Duration
 	// flood is the number of sessions that the busy tenant of F1 starts, fairAnswers the number of decisions measured meanwhile.
 	flood, fairAnswers int
-	// fairStarts is how many of these sessions a rate limit lets begin in a second; 0 for no limit. fairPause is the time between two decisions.
-	fairStarts   int
-	fairPause    time.Duration
-	contestCalls []int
+	// fairDoor is how many of these sessions a server in front accepts in a second; if it is 0, the tenant starts them at Temporal. fairStarts is how
+	// many a rate limit lets begin in a second; 0 for no limit. fairPause is the time between two decisions.
+	fairDoor, fairStarts int
+	fairPause            time.Duration
+	contestCalls         []int
 }
 
 func fullSize() size {
@@ -86,7 +87,7 @@ func fullSize() size {
 		steps: 100, chains: 3, chainLoad: 10, chainsAtOnce: 10, firings: 30, evaluations: 10_000,
 		thinFor: time.Minute, entities: 500, manyEntities: 10_000, graphTasks: 1000,
 		contestSessions: 5, contestAnswers: 10, countedSessions: 20, contestWide: 3, settle: 11 * time.Second, contestCalls: []int{5, 50},
-		flood: 5000, fairAnswers: 100, fairStarts: 5, fairPause: 1500 * time.Millisecond,
+		flood: 5000, fairAnswers: 100, fairDoor: 10, fairPause: 1500 * time.Millisecond,
 	}
 }
 
@@ -99,7 +100,7 @@ func smokeSize() size {
 		steps: 10, chains: 1, chainLoad: 2, chainsAtOnce: 2, firings: 2, evaluations: 1000,
 		thinFor: 3 * time.Second, entities: 10, manyEntities: 150, graphTasks: 60,
 		contestSessions: 1, contestAnswers: 1, countedSessions: 1, contestWide: 1, contestCalls: []int{5},
-		flood: 40, fairAnswers: 2, fairStarts: 15, fairPause: 100 * time.Millisecond,
+		flood: 40, fairAnswers: 2, fairDoor: 15, fairStarts: 10, fairPause: 100 * time.Millisecond,
 	}
 }
 
@@ -121,6 +122,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.rival, "agent-sdk-go", "", "program that runs agent-sdk-go for P18, with the commands that bench/rival.go describes")
 	flags.DurationVar(&o.flush, "flush", 0, "delay each flush of PostgreSQL's write-ahead log, like a slow disk; starts servers of its own; -out has no default then")
 	flags.DurationVar(&o.size.thinFor, "p3", o.size.thinFor, "how long P3 calls its thin tool")
+	flags.IntVar(&o.size.fairDoor, "fair-door", o.size.fairDoor, "sessions of F1's busy tenant that a server accepts in a second (JIG_HTTP_RATE_STARTS); with 0, the tenant starts them at Temporal")
 	flags.IntVar(&o.size.fairStarts, "fair-starts", o.size.fairStarts, "sessions of F1's busy tenant that its rate limit lets begin in a second; 0 for no limit")
 	flags.IntVar(&o.size.flood, "f1", o.size.flood, "sessions that F1's busy tenant starts")
 	flags.IntVar(&o.size.suspended, "p6", o.size.suspended, "suspended sessions of P6")
@@ -128,7 +130,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, fmt.Errorf("read the command line: %w", err)
 	}
-	if flags.NArg() > 0 || o.pairs < 1 || o.workflowTasks < 2 || o.passesPerRun < 1 || o.size.suspended < 1 || o.size.longPasses < 1 || o.size.thinFor < thinEvery || o.size.fairStarts < 0 || o.size.flood < 1 || o.flush < 0 || o.flush > longestFlush {
+	if flags.NArg() > 0 || o.pairs < 1 || o.workflowTasks < 2 || o.passesPerRun < 1 || o.size.suspended < 1 || o.size.longPasses < 1 || o.size.thinFor < thinEvery || o.size.fairDoor < 0 || o.size.fairStarts < 0 || o.size.flood < 1 || o.flush < 0 || o.flush > longestFlush {
 		return o, errors.New("unknown argument, or a number out of range; see -help")
 	}
 	if *only != "" {

@@ -109,7 +109,7 @@ func (b *bench) bareStreams(ctx context.Context) (s streamSide, done func(), err
 	if err != nil {
 		return s, nil, fmt.Errorf("connect to the database: %w", err)
 	}
-	list, err := b.launchServers(ctx, listenerCommand, streamServers)
+	list, err := b.launchServers(ctx, streamServers, listenerCommand)
 	if err != nil {
 		pool.Close()
 		return s, nil, err

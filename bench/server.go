@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,10 +18,16 @@ import (
 const serverCommand = "server"
 
 // serveAPI runs a server of the HTTP API in this process until ctx ends.
-func serveAPI(ctx context.Context, stdout io.Writer) error {
+func serveAPI(ctx context.Context, args []string, stdout io.Writer) error {
 	settings, err := serverSettings()
 	if err != nil {
 		return err
+	}
+	flags := flag.NewFlagSet(serverCommand, flag.ContinueOnError)
+	flags.StringVar(&settings.Temporal.TaskQueue, "queue", taskQueue, "task queue of the workers")
+	flags.IntVar(&settings.StartsPerTenant, "starts", 0, "sessions a second that each tenant may start; 0 for no limit")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("read the command line: %w", err)
 	}
 	s, err := server.Start(ctx, settings, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -48,8 +55,8 @@ func serverSettings() (server.Settings, error) {
 	return s, nil
 }
 
-// apiServers starts n servers of the HTTP API in separate processes, and makes a key for a tenant.
-func (b *bench) apiServers(ctx context.Context, tenant string, n int) (list servers, key string, err error) {
+// apiServers starts n servers of the HTTP API in separate processes, with flags of serveAPI, and makes a key for a tenant.
+func (b *bench) apiServers(ctx context.Context, tenant string, n int, flags ...string) (list servers, key string, err error) {
 	settings, err := serverSettings()
 	if err != nil {
 		return nil, "", err
@@ -60,16 +67,16 @@ func (b *bench) apiServers(ctx context.Context, tenant string, n int) (list serv
 	if err != nil {
 		return nil, "", fmt.Errorf("make an API key: %w", err)
 	}
-	list, err = b.launchServers(ctx, serverCommand, n)
+	list, err = b.launchServers(ctx, n, append([]string{serverCommand}, flags...)...)
 	return list, key, err
 }
 
 // servers are servers in separate processes.
 type servers []*process
 
-func (b *bench) launchServers(ctx context.Context, command string, n int) (list servers, err error) {
+func (b *bench) launchServers(ctx context.Context, n int, args ...string) (list servers, err error) {
 	for range n {
-		p, err := b.launch(ctx, nil, command)
+		p, err := b.launch(ctx, nil, args...)
 		if err != nil {
 			list.kill()
 			return nil, err

@@ -55,20 +55,25 @@ func bareSide() side  { return side{name: "bare B0", tool: noopTool, start: star
 // allSides returns the sides of P1 and P2. B0 is the third.
 func allSides() []side { return []side{jigSide(), localSide(), loopSide(), bareSide()} }
 
-func startJig(ctx context.Context, c caller, id string, p plan) error {
+// startOptions returns how a caller starts a session with a plan; its id is missing.
+func startOptions(c caller, p plan) (client.StartOptions, error) {
 	document, err := c.agent.document()
 	if err != nil {
-		return err
+		return client.StartOptions{}, err
 	}
 	input, err := planInput(p)
+	return client.StartOptions{
+		Tenant: c.tenant, Agent: "bench", Document: document, DocumentName: "bench", Input: input, Principal: jig.Principal{ID: "bench"},
+	}, err
+}
+
+func startJig(ctx context.Context, c caller, id string, p plan) error {
+	o, err := startOptions(c, p)
 	if err != nil {
 		return err
 	}
-	_, err = c.jig.Start(ctx, client.StartOptions{
-		ID: id, Tenant: c.tenant, Agent: "bench", Document: document, DocumentName: "bench", Input: input,
-		Principal: jig.Principal{ID: "bench"},
-	})
-	if err != nil {
+	o.ID = id
+	if _, err = c.jig.Start(ctx, o); err != nil {
 		return fmt.Errorf("start a session: %w", err)
 	}
 	return nil
