@@ -241,7 +241,7 @@ func TestChildCall_DoesWhatItsParentAsked(t *testing.T) {
 	require.Equal(t, jig.ProofVouched, f.stored(t, child.SessionID).Principal.Proof)
 }
 
-// The session of an agent that a call starts is not that of a single call, whoever is first to open it.
+// If a call starts an agent, nobody can open its child session as that of a single call, even before the agent has opened it.
 func TestChildCall_NeedsACallThatNamesIt(t *testing.T) {
 	t.Parallel()
 	f := newFront(t)

@@ -109,8 +109,8 @@ func headText(c palette, p jig.Pending) string {
 	return fmt.Sprintf("%s %s waits for approval", call, tool)
 }
 
-// cardLine formats a waiting call on one line, for a list of calls that get the same decision. Every argument is part of it, if they are few. If
-// the line must be broken, its other lines begin with a bar.
+// cardLine formats a waiting call for a list of calls that get the same decision: on one line with the title of its preview or else the
+// beginning of its arguments. If that is wider than the terminal, the title or the arguments follow on lines of their own, behind a bar.
 func (a *app) cardLine(c palette, p jig.Pending) string {
 	shown, _ := jig.Excerpt(p.Input, 120)
 	what := oneLine(string(shown), 0)

@@ -158,7 +158,7 @@ func TestDecide_NotInOnesOwnSession(t *testing.T) {
 	require.Equal(t, "own_session", problem(t, answer, body).Reason)
 }
 
-// A decision about a session that no worker has opened would wait for it, and count although the session acts for whoever decides.
+// Until a worker has opened a session, nobody knows for whom it acts, so nobody can tell whether a decision is about one's own session.
 func TestDecide_NotBeforeTheSessionIsKnown(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

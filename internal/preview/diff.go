@@ -35,7 +35,7 @@ func Diff(name, before, after string) string {
 	return name + "\n" + strings.TrimSuffix(diff, "\n")
 }
 
-// All returns the name as a heading with the whole text below it, each line after a sign: + if the text is added, - if it is removed.
+// All returns a diff in which every line of text has the same sign: + if the text is new, - if it is removed. The name is its heading.
 func All(name, sign, text string) string {
 	name = heading(name)
 	if text == "" {

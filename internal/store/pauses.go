@@ -41,8 +41,8 @@ func pausing(rows []pauseRow, tool string) jig.PauseScope {
 	return ""
 }
 
-// Pause holds back calls that have not begun. A pause that is already in force is left alone, unless a budget made it. changed reports whether the pause is new. The
-// error is NOT_PERMITTED when the token was used for another request.
+// Pause holds back calls that have not begun. A pause that is already in force is left alone, unless a budget made it. changed reports whether
+// the pause is new. The error is NOT_PERMITTED when the token was used for another request.
 func (db *DB) Pause(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error) {
 	return db.pausing(ctx, tenant, p, audit.AuditPaused, evidence, func(t *tx, n *int64) {
 		affected(t.queue("PausePut", tenant, string(p.Scope), text(p.Target), text(p.By), p.Claimed, text(p.Reason), p.At, budget.Actor), n)
