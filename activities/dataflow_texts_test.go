@@ -50,10 +50,13 @@ func TestDataFlow_WhatStartsASessionMayBeUntrusted(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, correspondents)
 	o.letsWritesRun(t)
-	for source, want := range map[jig.Source]jig.CallStatus{jig.SourceCLI: jig.CallReserved, jig.SourceWeb: jig.CallWaiting, jig.SourceMCP: jig.CallWaiting} {
-		_, err := o.launches(t, protocol.StartSession{Document: document(), Source: source, Task: "write to carl@acme.example"})
+	for _, start := range []struct {
+		source jig.Source
+		want   jig.CallStatus
+	}{{jig.SourceCLI, jig.CallReserved}, {jig.SourceWeb, jig.CallWaiting}, {jig.SourceMCP, jig.CallWaiting}} {
+		_, err := o.launches(t, protocol.StartSession{Document: document(), Source: start.source, Task: "write to carl@acme.example"})
 		require.NoError(t, err)
-		require.Equal(t, want, o.asks(t, 1, "mail.send", `{"to":"carl@acme.example"}`).Status, source)
+		require.Equal(t, start.want, o.asks(t, 1, "mail.send", `{"to":"carl@acme.example"}`).Status, start.source)
 	}
 	require.Contains(t, o.asks(t, 2, "mail.send", `{"to":"carl@acme.example","text":"write"}`).Flow.Notes[0], "what the session was started with")
 }
