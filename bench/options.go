@@ -87,7 +87,7 @@ func fullSize() size {
 		steps: 100, chains: 3, chainLoad: 10, chainsAtOnce: 10, firings: 30, evaluations: 10_000,
 		thinFor: time.Minute, entities: 500, manyEntities: 10_000, graphTasks: 1000,
 		contestSessions: 5, contestAnswers: 10, countedSessions: 20, contestWide: 3, settle: 11 * time.Second, contestCalls: []int{5, 50},
-		flood: 5000, fairAnswers: 100, fairDoor: 10, fairPause: 1500 * time.Millisecond,
+		flood: 5000, fairAnswers: 100, fairDoor: 5, fairPause: 1500 * time.Millisecond,
 	}
 }
 
