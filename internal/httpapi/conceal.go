@@ -60,7 +60,7 @@ func (x *exchange) values() []string {
 		if !utf8.ValidString(v) { // errors that were JSON have it as it can be encoded
 			all = append(all, string([]rune(v)))
 		}
-		if clean := stored.Clean(v); clean != v { // errors of the database have it as it can be stored
+		if clean := stored.Clean(v); clean != v { // errors of the store have it as a column can hold it
 			all = append(all, clean)
 		}
 	}

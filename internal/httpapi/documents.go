@@ -233,7 +233,7 @@ func (a *API) removeDocument(ctx context.Context, in *removeRequest) (*callAnswe
 
 // matched returns the version of a document that a request replaces, empty if there is none: the current one, after comparing it with the one
 // that the client has seen. The call that follows compares again when it runs. If an earlier request with the same key has started that call,
-// the document may have changed because of it, so the version is the one that the client has seen.
+// that call may already have changed the document, and matched returns the version that the client has seen.
 func (a *API) matched(ctx context.Context, of OneDocument, asked Asked, match Matched) (string, error) {
 	current, err := a.documentState(ctx, of, "")
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {

@@ -21,7 +21,6 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/identity/apikey"
-	columns "github.com/jig-run/jig/internal/stored"
 )
 
 var update = flag.Bool("update", false, "write testdata/openapi.json")
@@ -85,7 +84,7 @@ func TestErrors_RepeatNoValue(t *testing.T) {
 	s := newSite(t)
 	s.engine.start = func(o client.StartOptions) (client.Started, error) {
 		return client.Started{}, jig.Errorf(jig.CodeInvalidInput, "%q is not an agent, nor is %s; %s… neither, with %s on %s",
-			o.Agent, o.Task, jig.Cut(o.Task, 20), o.Input, columns.Clean(o.Model)).
+			o.Agent, o.Task, jig.Cut(o.Task, 20), o.Input, strings.ReplaceAll(o.Model, "\x00", "\ufffd")).
 			WithHint("did you mean " + o.Agent + "s?")
 	}
 	long := secret + strings.Repeat("x", 100)
