@@ -24,8 +24,8 @@ func NewServer(pool func() Pool) *Server {
 	s.seconds = s.histogram("jig_http_request_duration_seconds", "How long answers took, without event streams and the time that clients asked to wait.",
 		requestBuckets(), "operation")
 	s.refused = s.counter("jig_http_refused_total",
-		"Requests that were refused before their operation began: unauthenticated, scope, host, rate_of_key or rate_of_address.", "reason")
-	for _, reason := range []string{"unauthenticated", "scope", "host", "rate_of_key", "rate_of_address"} {
+		"Requests that were refused before they did anything: unauthenticated, scope, host, rate_of_key, rate_of_address or rate_of_starts.", "reason")
+	for _, reason := range []string{"unauthenticated", "scope", "host", "rate_of_key", "rate_of_address", "rate_of_starts"} {
 		s.refused.WithLabelValues(reason)
 	}
 	streams := Family{Name: "jig_http_streams_open", Kind: gauge, Help: "Event streams that are open.", Scope: ScopeProcess}
@@ -51,7 +51,7 @@ func (s *Server) Requested(operation string, status int, took time.Duration) {
 	}
 }
 
-// Refused counts a request that was refused before its operation began.
+// Refused counts a request that was refused before it did anything.
 func (s *Server) Refused(reason string) { s.refused.WithLabelValues(reason).Inc() }
 
 // StreamOpened counts an event stream that begins.
