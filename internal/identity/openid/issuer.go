@@ -15,7 +15,7 @@ import (
 const (
 	// fetchTimeout bounds a request to an issuer.
 	fetchTimeout = 10 * time.Second
-	// patience is how long requests wait for an issuer of which nothing is known yet.
+	// patience is how long requests wait for what an issuer has not told yet: about itself, and its keys.
 	patience = 2 * time.Second
 	// fetchEvery is how often an issuer's documents are fetched at most, whatever tokens arrive.
 	fetchEvery = 5 * time.Second

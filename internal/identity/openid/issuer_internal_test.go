@@ -1,6 +1,8 @@
 package openid
 
 import (
+	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -88,5 +90,31 @@ func TestIssuer_FirstDiscoveryIsShared(t *testing.T) {
 		synctest.Wait()
 		_, _, err = i.discover(t.Context())
 		require.NoError(t, err)
+	})
+}
+
+// A token whose key must be fetched waits for the issuer's keys, but not for long.
+func TestIssuer_KeysThatHang(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const url = "https://login.example.com"
+		hang := make(chan struct{})
+		i := newIssuer(url, transport(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/keys" {
+				<-hang
+				return nil, errors.New("too late")
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"issuer": "` + url + `", "jwks_uri": "` + url + `/keys"}`))}, nil
+		}))
+		_, keys, err := i.discover(t.Context())
+		require.NoError(t, err)
+		began := time.Now()
+		watched := &watchedKeys{keys: keys}
+		_, err = watched.VerifySignature(t.Context(), "eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ.e30.c2ln")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, watched.failed, context.DeadlineExceeded, "the keys are missing; the signature may be right")
+		require.Equal(t, patience, time.Since(began))
+		close(hang)
+		synctest.Wait()
 	})
 }

@@ -160,8 +160,10 @@ type watchedKeys struct {
 	failed error
 }
 
-// VerifySignature implements [oidc.KeySet].
+// VerifySignature implements [oidc.KeySet]. It waits for patience at most if the keys must be fetched.
 func (w *watchedKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	payload, err := w.keys.VerifySignature(ctx, jwt)
 	if err != nil && strings.HasPrefix(err.Error(), "fetching keys") {
 		w.failed = err
