@@ -21,6 +21,7 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/store/storetest"
+	"github.com/jig-run/jig/tools"
 )
 
 // keyed sets up an office whose tenant demands decisions that are signed with people's own keys.
@@ -188,6 +189,26 @@ func TestSigned_DelegationsCount(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerDelegate, To: "ana"})).Status)
 	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "ana", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+}
+
+// A delegation is about one approval: when the call asks again, the person decides again.
+func TestSigned_EarlierDelegationsDoNotCount(t *testing.T) {
+	t.Parallel()
+	r := &order{version: 1, amount: 5}
+	o := newOffice(t, keyed, func(o *office) { o.extra = []tools.Tool{r.amending(true)} })
+	o.govern(t, "  - {name: fay, when: 'true', verdict: ask, approvers: {people: [fay]}}\n")
+	c := o.amends(t, 7)
+	require.Equal(t, jig.CallWaiting, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerDelegate, To: "flo"})).Status)
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "flo", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+	r.set(6)
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "the preview is another one")
+	approve := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}
+	require.Equal(t, jig.DecisionRefused, o.hear(t, "decide", o.vouched(t, "flo", approve)).Outcome)
+	o.forge(t, c, "approved", "flo", "")
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "fay", approve)).Status)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+	require.Equal(t, []string{"6 → 7"}, r.effects)
 }
 
 // A standing approval that somebody names in the database must cover the call.

@@ -37,8 +37,10 @@ type Proven struct {
 }
 
 // Recount counts verified decisions about an approval, in their order, under its terms. It returns which approvals are missing, or "" if the call may
-// run. What the approval itself says about votes does not matter.
+// run. What the approval itself says about votes does not matter. Of the delegations, those count that the approval has: others were about an
+// earlier approval of the call.
 func Recount(asked jig.Pending, decisions []Proven) (missing string) {
+	present := asked.Delegations
 	asked.Votes, asked.Delegations = nil, nil
 	consent := ConsentOf(asked)
 	for _, d := range decisions {
@@ -47,7 +49,8 @@ func Recount(asked jig.Pending, decisions []Proven) (missing string) {
 		case why != "" || consent.Voted(d.Principal.ID):
 		case d.Answer == jig.AnswerDelegate:
 			handed := jig.Delegation{From: d.Principal.ID, To: d.To, At: d.At, Counts: counts}
-			if !slices.ContainsFunc(consent.Votes, func(v jig.Vote) bool { return v.By == d.To }) {
+			same := func(one jig.Delegation) bool { return one.From == handed.From && one.To == handed.To }
+			if slices.ContainsFunc(present, same) && !consent.Voted(d.To) {
 				consent.Delegations = append(consent.Delegations, handed)
 			}
 		case d.Answer == jig.AnswerApprove:
