@@ -95,9 +95,5 @@ func (c *grantMatcher) votes(ctx context.Context, g jig.Grant, asked jig.Pending
 		}
 		c.settings = &settings
 	}
-	people := make([]jig.Principal, len(g.By))
-	for i, id := range g.By {
-		people[i] = c.settings.Person(id)
-	}
-	return approval.VotesOf(g, people, asked, c.settings.Proof, c.now()), nil
+	return approval.VotesOf(g, givers(g, *c.settings), asked, c.settings.Proof, c.now()), nil
 }

@@ -30,11 +30,13 @@ func (a *Activities) addStanding(
 	return err
 }
 
-// givers returns the people who gave a grant, as the tenant knows them now.
+// givers returns the people who gave a grant, as the tenant knows them now, without those who are disabled.
 func givers(g jig.Grant, settings tenancy.Settings) []jig.Principal {
-	people := make([]jig.Principal, len(g.By))
-	for i, id := range g.By {
-		people[i] = settings.Person(id)
+	people := make([]jig.Principal, 0, len(g.By))
+	for _, id := range g.By {
+		if !settings.IsDisabled(id) {
+			people = append(people, settings.Person(id))
+		}
 	}
 	return people
 }

@@ -55,7 +55,7 @@ func (a *Activities) review(ctx context.Context, in protocol.ReviewRequest) (pro
 
 // counted returns an approval with only the votes and delegations that count in a tenant.
 func counted(asked jig.Pending, settings tenancy.Settings) jig.Pending {
-	return approval.Proved(asked, settings.Proof)
+	return approval.Without(approval.Proved(asked, settings.Proof), settings.Disabled)
 }
 
 // today adds what policy demands now for a call, if that is something else than the terms under which the call waits. A call that cannot be

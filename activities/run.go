@@ -184,7 +184,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 		return ledger.Reservation{}, nil, err
 	}
 	running.Digest = digested
-	unsigned, err := a.unsigned(ctx, session, tool, running)
+	outdated, err := a.outdated(ctx, session, tool, running)
 	if err != nil {
 		return ledger.Reservation{}, nil, err
 	}
@@ -192,7 +192,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	err = retryWhileUnavailable(ctx, func() (err error) {
 		r, err = a.store.Reserve(ctx, ledger.ReserveRequest{
 			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested,
-			MaxAttempts: tool.MaxAttempts, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, Proof: proof, Unsigned: unsigned,
+			MaxAttempts: tool.MaxAttempts, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, Proof: proof, Withdraw: outdated,
 			Child: answeredBy(session, call, tool),
 		})
 		return err

@@ -10,21 +10,36 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-// unsigned reports whether a call that people had to approve must not begin because the signatures of their decisions do not suffice. running is the
-// call as it would run, with its digest. Where a key is demanded, votes and terms in the database prove nothing: anybody who can write there could change
-// them. So only signed votes count. They must suffice twice: by the stored terms, and by the terms that policy sets now.
-func (a *Activities) unsigned(ctx context.Context, session jig.Session, tool jig.Tool, running jig.Call) (bool, error) {
+// outdated returns why the approval of a call that is about to begin does not count any more; "" if it does. running is the call as it would run,
+// with its digest.
+func (a *Activities) outdated(ctx context.Context, session jig.Session, tool jig.Tool, running jig.Call) (why string, err error) {
 	if running.Verdict != jig.VerdictAsk || running.Status != jig.CallReserved {
-		return false, nil
+		return "", nil
 	}
 	settings, err := a.tenants.Settings(ctx, running.Tenant)
 	if err != nil {
-		return false, err
+		return "", err
 	}
 	approved, decisions, err := a.store.Signed(ctx, running.Tenant, running.SessionID, running.ID)
 	if err != nil || approved == nil {
-		return false, err // without any approval, the ledger lets nothing run
+		return "", err // without any approval, the ledger lets nothing run
 	}
+	if left := approval.Without(approved.Pending, settings.Disabled); len(left.Votes) < len(approved.Votes) && !approval.ConsentOf(left).Granted() {
+		return approval.WithdrawnDisabled, nil
+	}
+	unsigned, err := a.unsigned(ctx, settings, session, tool, running, approved, decisions)
+	if unsigned {
+		why = approval.WithdrawnUnsigned
+	}
+	return why, err
+}
+
+// unsigned reports whether the signatures of the decisions about a call do not suffice. Where a key is demanded, votes and terms in the database prove
+// nothing: anybody who can write there could change them. So only signed votes count. They must suffice twice: by the stored terms, and by the terms
+// that policy sets now.
+func (a *Activities) unsigned(
+	ctx context.Context, settings tenancy.Settings, session jig.Session, tool jig.Tool, running jig.Call, approved *approval.Record, decisions []approval.Signed,
+) (bool, error) {
 	ruling, err := a.policy.Rule(ctx, tool, running, session, approved.RequestedAt)
 	if err != nil {
 		return false, err
@@ -42,7 +57,7 @@ func (a *Activities) unsigned(ctx context.Context, session jig.Session, tool jig
 	var proven []approval.Proven
 	for _, d := range decisions {
 		p, proof, err := a.proven(settings, running, d)
-		if err != nil || !proof.AtLeast(wanted) || p.Answer == jig.AnswerApprove && !a.approves(ctx, session, tool, running, d) {
+		if err != nil || settings.IsDisabled(p.Principal.ID) || !proof.AtLeast(wanted) || p.Answer == jig.AnswerApprove && !a.approves(ctx, session, tool, running, d) {
 			continue
 		}
 		proven = append(proven, p)

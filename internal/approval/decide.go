@@ -61,7 +61,7 @@ func weigh(s State, r DecisionRequest) (d decision, why string) {
 	if why = objection(s, r); why != "" {
 		return d, why
 	}
-	d = decision{State: s, DecisionRequest: r, asked: Proved(s.Open.Pending, r.Proof)}
+	d = decision{State: s, DecisionRequest: r, asked: Without(Proved(s.Open.Pending, r.Proof), r.Disabled)}
 	d.consent = ConsentOf(d.asked)
 	d.counts, why = d.consent.Entitled(r.Principal, r.Now)
 	switch {

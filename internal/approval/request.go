@@ -20,7 +20,9 @@ type DecisionRequest struct {
 	// Evidence is the proof of the principal; nil if there is none.
 	Evidence *identity.Evidence
 	// Proof is the proof that the tenant demands of decisions: earlier votes with a weaker one do not count.
-	Proof    jig.Proof
+	Proof jig.Proof
+	// Disabled lists the people whose earlier votes and delegations do not count any more.
+	Disabled []string
 	Decision jig.Decision
 	// Signed is the decision with the token that proves it; nil if there is none.
 	Signed *Signed

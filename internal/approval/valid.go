@@ -26,6 +26,7 @@ func (r *Record) Proved(proof jig.Proof) bool {
 // Reasons for which an approval is withdrawn when its call begins.
 const (
 	WithdrawnUnproved = "it was approved without the proof of identity that is required now"
+	WithdrawnDisabled = "it was approved by somebody who has been disabled since"
 	WithdrawnUnsigned = "it is not signed by the people who must approve the call as it would run"
 	WithdrawnGrant    = "the grant was used up, expired or was revoked, or the contract of the tool has changed since it was given"
 )

@@ -32,9 +32,9 @@ type ReserveRequest struct {
 	Asked bool
 	// Proof is the proof that decisions need. An approval with a weaker one is withdrawn, and a new one is requested.
 	Proof jig.Proof
-	// Unsigned reports that decisions need signatures, and that those of the approval do not suffice. It is withdrawn, even if an earlier attempt
-	// has used it.
-	Unsigned bool
+	// Withdraw is why the approval does not count any more, such as [approval.WithdrawnUnsigned]; empty if it does. It is withdrawn, even if an earlier
+	// attempt has used it.
+	Withdraw string
 	// Child is the session that answers the call; empty for a call that runs as an activity or a composition.
 	Child string
 }
@@ -116,8 +116,8 @@ func (s State) begin(r ReserveRequest) Transition {
 	switch {
 	case fresh && !s.Latest.Proved(r.Proof):
 		return s.withdraw(approval.WithdrawnUnproved, "")
-	case s.Latest != nil && r.Unsigned:
-		return s.withdraw(approval.WithdrawnUnsigned, "")
+	case s.Latest != nil && r.Withdraw != "":
+		return s.withdraw(r.Withdraw, "")
 	case fresh:
 		a.Consumes, a.Grant = true, s.Latest.Grant
 	}

@@ -1,0 +1,71 @@
+package activities_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+)
+
+// What somebody decided before they were disabled lets nothing begin.
+func TestDisabled_EarlierDecisionsDoNotCount(t *testing.T) {
+	t.Parallel()
+	for name, proof := range map[string]func(*office){"claimed": func(*office) {}, "key": keyed} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t, proof)
+			decides := func(who string, d jig.Decision) jig.Ruled {
+				if name == "key" {
+					d = o.vouched(t, who, d)
+				} else {
+					d.By = who
+				}
+				return o.hear(t, "decide", d)
+			}
+			pass := 0
+			asks := func() string {
+				pass++
+				return o.asks(t, pass, refundTool, fmt.Sprintf(`{"order":"o%d","amount":10}`, pass)).ID
+			}
+
+			c := asks()
+			require.Equal(t, jig.CallReserved, decides("fay", jig.Decision{Call: c, Answer: jig.AnswerApprove}).Status)
+			o.settings.Disabled = []string{"fay"}
+			require.Equal(t, jig.CallWaiting, o.runs(t, c), "an approval")
+			require.Equal(t, jig.CallReserved, decides("flo", jig.Decision{Call: c, Answer: jig.AnswerApprove}).Status)
+			require.Equal(t, jig.CallSucceeded, o.runs(t, c))
+
+			o.settings.Disabled = nil
+			o.govern(t, "  - {name: two, when: 'true', verdict: ask, quorum: 2}\n")
+			c = asks()
+			require.Equal(t, jig.CallWaiting, decides("fay", jig.Decision{Call: c, Answer: jig.AnswerApprove}).Status)
+			o.settings.Disabled = []string{"fay"}
+			require.Equal(t, jig.CallWaiting, decides("flo", jig.Decision{Call: c, Answer: jig.AnswerApprove}).Status, "one of two approvals")
+			require.Len(t, o.pending(t, c).Votes, 1)
+
+			o.settings.Disabled = nil
+			o.govern(t, "  - {name: finance, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")
+			c = asks()
+			require.Equal(t, jig.CallWaiting, decides("fay", jig.Decision{Call: c, Answer: jig.AnswerDelegate, To: "ana"}).Status)
+			o.settings.Disabled = []string{"fay"}
+			require.Equal(t, jig.DecisionRefused, decides("ana", jig.Decision{Call: c, Answer: jig.AnswerApprove}).Outcome, "a delegation")
+		})
+	}
+}
+
+// A standing approval counts only while somebody who gave it may act.
+func TestDisabled_GrantsDoNotCount(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	d := jig.Decision{Call: o.asks(t, 1, refundTool, small).ID, By: "fay", Answer: jig.AnswerApprove, Grant: &jig.GrantRequest{MaxUses: 5}}
+	require.NotEmpty(t, o.hear(t, "decide", d).Grant)
+	admitted := o.asks(t, 2, refundTool, second)
+	require.Equal(t, jig.CallReserved, admitted.Status)
+	o.settings.Disabled = []string{"fay"}
+	require.Equal(t, jig.CallWaiting, o.runs(t, admitted.ID), "it was admitted before")
+	require.Equal(t, jig.CallWaiting, o.asks(t, 3, refundTool, third).Status)
+	o.settings.Disabled = nil
+	require.Equal(t, jig.CallReserved, o.asks(t, 4, refundTool, `{"order":"d","amount":1}`).Status)
+}
