@@ -112,15 +112,7 @@ const ownersRule = "owners"
 // requester cannot approve. Without owners in the document, anybody except the requester may approve. If the document lists only one person,
 // that person decides. If it lists nobody, as before a new tenant's first document, any one person may approve.
 func OwnerTerms(s tenancy.Settings) jig.Terms {
-	var known []string
-	for _, p := range s.People {
-		known = append(known, p.ID)
-	}
-	if s.Owners != nil {
-		known = append(known, s.Owners.Approvers.People...)
-	}
-	slices.Sort(known)
-	switch known = slices.Compact(known); {
+	switch known := s.Listed(); {
 	case len(known) == 0:
 		return jig.Terms{}
 	case len(known) == 1:

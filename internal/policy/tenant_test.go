@@ -111,8 +111,11 @@ func TestOwnerTerms(t *testing.T) {
 		settings tenancy.Settings
 		want     jig.Terms
 	}{
-		"a new tenant":                       {tenancy.Settings{}, jig.Terms{}},
-		"one person":                         {tenancy.Settings{People: people("ana")}, only("ana")},
+		"a new tenant": {tenancy.Settings{}, jig.Terms{}},
+		"one person":   {tenancy.Settings{People: people("ana")}, only("ana")},
+		"one person, and a disabled stranger": {tenancy.Settings{
+			People: people("ana", "ci"), Disabled: []string{"ci"}, Directory: tenancy.Directory{People: []tenancy.DirectoryPerson{{Principal: "ci", Disabled: true}}},
+		}, only("ana")},
 		"one person who is an owner":         {tenancy.Settings{People: people("ana"), Owners: owners(0, ana)}, only("ana")},
 		"one person, owners by group":        {tenancy.Settings{People: people("ana"), Owners: owners(2, admins)}, only("ana")},
 		"an owner who is not listed":         {tenancy.Settings{Owners: owners(0, ana)}, only("ana")},

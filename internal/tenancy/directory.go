@@ -24,6 +24,11 @@ type DirectoryLogin struct {
 	Subject string `json:"subject"`
 }
 
+// onlyDisables reports whether an entry gives a principal nothing and is there only to disable it.
+func (p DirectoryPerson) onlyDisables() bool {
+	return p.Disabled && len(p.Groups)+len(p.Roles)+len(p.Permissions)+len(p.Logins)+len(p.Keys) == 0
+}
+
 // DirectoryGroup is a group of the tenant.
 type DirectoryGroup struct {
 	Name    string   `json:"name"`

@@ -142,17 +142,25 @@ func (s Settings) IsPerson(id string) bool {
 // OnlyPerson reports whether the tenant's document knows no person or program other than the principal, so that nobody else could decide. A principal
 // that the document does not know is not the only one if groups of an identity provider may have members.
 func (s Settings) OnlyPerson(id string) bool {
-	known := map[string]bool{}
-	for _, p := range s.People {
-		known[p.ID] = true
-	}
-	if s.Owners != nil {
-		for _, id := range s.Owners.Approvers.People {
-			known[id] = true
-		}
-	}
-	if known[id] {
+	known := s.Listed()
+	if slices.Contains(known, id) {
 		return len(known) == 1
 	}
 	return len(known) == 0 && len(s.LoginGroups) == 0
+}
+
+// Listed returns the people and programs that the tenant's document lists under people, roles and owners, sorted. An entry that only disables a
+// principal lists nobody: to disable somebody whom the document does not know must not change who decides.
+func (s Settings) Listed() []string {
+	var ids []string
+	for _, p := range s.People {
+		if !slices.ContainsFunc(s.Directory.People, func(d DirectoryPerson) bool { return d.Principal == p.ID && d.onlyDisables() }) {
+			ids = append(ids, p.ID)
+		}
+	}
+	if s.Owners != nil {
+		ids = append(ids, s.Owners.Approvers.People...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }

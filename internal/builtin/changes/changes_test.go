@@ -92,12 +92,15 @@ func TestPut_PointsOutNewKeysAndWiderPermissions(t *testing.T) {
 	}
 	looser, _ := put(t, settings, strings.Replace(settings, "signals: signed", "signals: off", 1))
 	require.Empty(t, looser)
-	team := strings.Replace(settings, "people:\n", "people:\n  - {id: bob, disabled: true}\n", 1)
+	team := strings.Replace(settings, "people:\n", "people:\n  - {id: bob, groups: [finance], disabled: true}\n", 1)
 	looser, _ = put(t, team, settings)
 	require.Equal(t, []string{
 		"tenant acme: bob is no longer listed, and so no longer disabled",
 		"tenant acme: operator tools are approved by ana, also when ana asks; it was anybody but the requester",
 	}, looser)
+	two := strings.Replace(settings, "people:\n", "people:\n  - {id: bob}\n", 1)
+	looser, _ = put(t, two, strings.Replace(two, "{id: bob}", "{id: bob, disabled: true}", 1))
+	require.Equal(t, []string{"tenant acme: operator tools are approved by ana, also when ana asks; it was anybody but the requester"}, looser)
 	looser, _ = put(t, "", settings)
 	require.Len(t, looser, 3, "a new document: a key, a group, a permission")
 }

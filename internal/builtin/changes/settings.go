@@ -172,15 +172,11 @@ func ceiling(g spec.TenantGrants) approval.GrantCeiling {
 
 // listed returns the people who count when operator tools are approved.
 func listed(t spec.Tenant) []string {
-	var ids []string
-	for _, p := range t.Principals() {
-		ids = append(ids, p.ID)
-	}
+	s := tenancy.Settings{People: t.Principals(), Directory: t.Directory()}
 	if t.Owners != nil {
-		ids = append(ids, t.Owners.People...)
+		s.Owners = &tenancy.Owners{Approvers: t.Owners.Approvers()}
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
+	return s.Listed()
 }
 
 // owners says who approves operator tools.

@@ -91,6 +91,27 @@ func TestTenantSettings_DisabledKey(t *testing.T) {
 	require.Equal(t, []tenancy.DirectoryKey{{ID: "ana", Algorithm: identity.AlgorithmEd25519, Disabled: true}}, got.Directory.People[0].Keys)
 }
 
+// Whoever disables somebody whom the document does not know still decides as before.
+func TestTenantSettings_DisablingAStrangerListsNobody(t *testing.T) {
+	t.Parallel()
+	empty := "kind: tenant\nname: acme\n"
+	for document, want := range map[string][]string{
+		acme: {"ana"}, empty: nil, empty + "owners: {people: [ci]}\n": {"ci"},
+		empty + "people:\n  - {id: ci, groups: [finance]}\n":                                                          {"ci"},
+		empty + "roles:\n  - {name: reviewer, people: [ci]}\n":                                                        {"ci"},
+		empty + "people:\n  - {id: ci}\nkeys:\n" + strings.ReplaceAll(strings.Split(acme, "\n")[4]+"\n", "ana", "ci"): {"ci"},
+	} {
+		body, err := spec.DisablePerson("acme.yaml", []byte(document), "ci", true)
+		require.NoError(t, err)
+		var log bytes.Buffer
+		got, err := reading(&cabinet{bodies: map[string]string{"acme": string(body)}, versions: map[string]string{"acme": "v1"}}, &log).Settings(t.Context(), "acme")
+		require.NoError(t, err)
+		require.True(t, got.IsDisabled("ci"))
+		require.Equal(t, want, got.Listed(), string(body))
+		require.Equal(t, document == acme, got.OnlyPerson("ana") && len(want) > 0)
+	}
+}
+
 func TestTenantSettings(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
