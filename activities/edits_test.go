@@ -243,3 +243,24 @@ func TestEdit_OfAChangedTool(t *testing.T) {
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 	require.Equal(t, []string{"1.1 paid"}, o.ran)
 }
+
+// Where the requester may not approve, it takes two people to decide what runs: nobody approves alone what they wrote themselves.
+func TestEdit_IsNotApprovedByItsEditorAlone(t *testing.T) {
+	t.Parallel()
+	r := &order{version: 1, amount: 5}
+	o := newOffice(t, func(o *office) { o.extra = []tools.Tool{r.amending(true)} })
+	o.govern(t, "  - {name: four-eyes, when: 'true', verdict: ask, not_requester: true}\n")
+	c := o.asks(t, 1, amendTool, `{"order":"a","amount":7}`)
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
+	changed := o.hear(t, "decide", jig.Decision{Call: c.ID, By: "fay", Input: json.RawMessage(`{"order":"fay's","amount":1000000}`)})
+	require.Equal(t, jig.CallWaiting, changed.Status, "%+v", changed)
+	alone := o.hear(t, "decide", jig.Decision{Call: c.ID, By: "fay"})
+	require.Equal(t, jig.DecisionRefused, alone.Outcome)
+	require.Contains(t, alone.Reason, "fay changed the input")
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", jig.Decision{Call: c.ID, By: "flo"}).Status)
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "nobody has seen the preview")
+	require.Contains(t, o.hear(t, "decide", jig.Decision{Call: c.ID, By: "fay"}).Reason, "fay changed the input")
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", jig.Decision{Call: c.ID, By: "flo"}).Status)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
+	require.Equal(t, []string{"5 → 1000000"}, r.effects)
+}

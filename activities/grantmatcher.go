@@ -60,7 +60,8 @@ func (c *grantMatcher) apply(ctx context.Context, tool jig.Tool, call *jig.Call,
 		if err != nil {
 			return err
 		}
-		if votes == nil {
+		consent := approval.ConsentOf(*asked)
+		if consent.Votes = votes; votes == nil || consent.Alone(call.EditedBy) {
 			continue
 		}
 		c.taken[g.ID]++

@@ -124,6 +124,12 @@ func (c Consent) Voted(id string) bool {
 // Granted reports whether every requirement has its quorum of distinct people.
 func (c Consent) Granted() bool { return c.Missing() == "" }
 
+// Alone reports whether the requester may not approve the call, and nobody has approved it but the person who changed its input. One person would
+// decide then what the call does.
+func (c Consent) Alone(editor string) bool {
+	return c.Terms.NotRequester && editor != "" && !slices.ContainsFunc(c.Votes, func(v jig.Vote) bool { return v.By != editor })
+}
+
 // Missing describes the requirements that still lack approvals, e.g. "1 of 2 approvals by group editors, 1 missing". It is empty if nothing
 // is missing.
 func (c Consent) Missing() string {

@@ -196,6 +196,10 @@ func (d decision) vote() Transition {
 	if missing := d.consent.Missing(); missing != "" {
 		return d.voted(missing, what)
 	}
+	if d.consent.Alone(d.Call.EditedBy) {
+		why := d.Call.EditedBy + " changed the input of the call, so somebody else must approve it"
+		return d.refuse(d.Call.ID, why, what, d.entry(audit.AuditRefused, ""))
+	}
 	t := Transition{Ruled: d.accepted(jig.CallReserved), Call: &CallChange{Status: jig.CallReserved}}
 	t.Outcome = d.outcome(Approved, jig.AnswerApprove)
 	t.Outcome.Digest, t.Outcome.Votes, t.Outcome.Grant = d.Call.Digest, d.consent.Votes, grant

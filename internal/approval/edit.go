@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"bytes"
 	"reflect"
 
 	"github.com/jig-run/jig"
@@ -9,7 +10,7 @@ import (
 )
 
 // edit applies changed input. The edit also counts as the editor's approval of the new input, if the terms for that input let the editor
-// decide. If these terms need more approvals, a new approval opens.
+// decide. If these terms need more approvals, a new approval opens. Where the requester may not approve, the editor may not be the only one.
 func (d decision) edit() Transition {
 	fresh, missing := d.fresh()
 	if missing != "" && d.Grant != nil {
@@ -21,7 +22,7 @@ func (d decision) edit() Transition {
 		status = jig.CallWaiting
 	}
 	edited := *d.Edited
-	edited.EditedBy, edited.Status = d.Principal.ID, status
+	edited.EditedBy, edited.Status = d.editor(), status
 	t := Transition{Ruled: d.accepted(status), Call: &CallChange{Status: status, Edited: &edited}}
 	entry := d.entry(audit.AuditEdited, status)
 	entry.Patch, entry.ApprovedDigest, entry.PolicyVersion = d.Patch, edited.Digest, edited.PolicyVersion
@@ -57,7 +58,18 @@ func (d decision) fresh() (fresh jig.Pending, missing string) {
 		d.counts = counts
 		fresh.Votes = []jig.Vote{d.ballot()}
 	}
+	if consent := ConsentOf(fresh); consent.Granted() && consent.Alone(d.editor()) {
+		fresh.Votes = nil
+	}
 	return fresh, ConsentOf(fresh).Missing()
+}
+
+// editor returns the person from whom the input comes; empty if it is the requested one.
+func (d decision) editor() string {
+	if bytes.Equal(d.Edited.Input, d.Call.Input) {
+		return d.Call.EditedBy
+	}
+	return d.Principal.ID
 }
 
 func sameTerms(a, b *jig.Terms) bool {

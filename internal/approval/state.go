@@ -37,6 +37,8 @@ type Call struct {
 	Input         []byte
 	Digest        string
 	PolicyVersion string
+	// EditedBy is the person who changed the input; empty if nobody did.
+	EditedBy string
 	// Fence counts the attempts that have begun.
 	Fence int
 	// Write reports that a success counts as a write of the session.

@@ -59,7 +59,7 @@ func (r locked) now() *callRow {
 func (r *callRow) facts() approval.Call {
 	return approval.Call{
 		ID: r.CallID, Tool: r.Tool, Pass: r.Pass, Status: r.status(), Input: r.Input, Digest: r.Digest, PolicyVersion: r.PolicyVersion,
-		Fence: r.Fence, Write: r.Write, InDoubt: r.InDoubt,
+		EditedBy: r.EditedBy, Fence: r.Fence, Write: r.Write, InDoubt: r.InDoubt,
 	}
 }
 
