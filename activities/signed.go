@@ -65,15 +65,16 @@ func (a *Activities) unsigned(
 	return approval.Recount(approved.Pending, proven) != "" || approval.Recount(today, proven) != "", nil
 }
 
-// proven verifies the signature of a decision again. The signer must still be known with that key, with the groups that count now.
+// proven verifies the signature of a decision again. The signer must still be known with that key, with the groups that count now. The decision counts
+// as made when its token ended: it may have been accepted until then, and the signer's clock may be slow.
 func (a *Activities) proven(settings tenancy.Settings, call jig.Call, d approval.Signed) (approval.Proven, jig.Proof, error) {
 	decision := d.Decision
 	decision.Token, decision.Call = d.Token, call.ID
-	who, evidence, signed, err := token.VerifyAgain(settings.Keys, call.Tenant, call.SessionID, decision, d.Digest)
+	who, evidence, err := token.VerifyAgain(settings.Keys, call.Tenant, call.SessionID, decision, d.Digest)
 	if err != nil {
 		return approval.Proven{}, "", err
 	}
-	return approval.Proven{Principal: settings.Person(who), Answer: decision.Answer, To: decision.To, At: signed},
+	return approval.Proven{Principal: settings.Person(who), Answer: decision.Answer, To: decision.To, At: evidence.Until},
 		settings.ProofOf(settings.Key(evidence.Key)), nil
 }
 

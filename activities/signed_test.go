@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
@@ -209,6 +210,21 @@ func TestSigned_EarlierDelegationsDoNotCount(t *testing.T) {
 	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "fay", approve)).Status)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 	require.Equal(t, []string{"6 → 7"}, r.effects)
+}
+
+// Somebody may decide after an escalation with a token that was signed just before, or on a machine whose clock is slow.
+func TestSigned_EscalationsCountWhenTheDecisionArrives(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, keyed)
+	o.govern(t, "  - {name: fay, when: 'true', verdict: ask, approvers: {people: [fay]}, escalate: [{after: 1h, approvers: {people: [flo]}}]}\n")
+	c := o.asks(t, 1, refundTool, small)
+	approve := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}
+	o.clock = 59*time.Minute + 50*time.Second
+	approve = o.vouched(t, "flo", approve)
+	require.Contains(t, o.hear(t, "decide", approve).Reason, "may not decide")
+	o.clock = time.Hour + time.Second
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", approve).Status)
+	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 }
 
 // A standing approval that somebody names in the database must cover the call.

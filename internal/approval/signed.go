@@ -27,12 +27,13 @@ type Shown struct {
 	Preview       *jig.Preview    `json:"preview,omitempty"`
 }
 
-// Proven is a decision whose signature was verified: who approves, or hands the decision to somebody else, and when.
+// Proven is a decision whose signature was verified: who approves, or hands the decision to somebody else.
 type Proven struct {
 	Principal jig.Principal
 	Answer    jig.Answer
 	// To is the principal to whom the decision is delegated.
 	To string
+	// At is when it was made, at the latest.
 	At time.Time
 }
 

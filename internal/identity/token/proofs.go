@@ -13,14 +13,13 @@ func VerifyDecision(keys []identity.Key, tenant, session string, d jig.Decision,
 	return verifyFor(d.Token, keys, want, err, now)
 }
 
-// VerifyAgain verifies the token of a decision that was accepted before, as it would have been verified when it was signed. It also returns that time.
-func VerifyAgain(keys []identity.Key, tenant, session string, d jig.Decision, digest string) (string, identity.Evidence, time.Time, error) {
+// VerifyAgain verifies the token of a decision that was accepted before, as it would have been verified when it was signed.
+func VerifyAgain(keys []identity.Key, tenant, session string, d jig.Decision, digest string) (string, identity.Evidence, error) {
 	at, err := signedAt(d.Token)
 	if err != nil {
-		return "", identity.Evidence{}, at, err
+		return "", identity.Evidence{}, err
 	}
-	who, evidence, err := VerifyDecision(keys, tenant, session, d, digest, at)
-	return who, evidence, at, err
+	return VerifyDecision(keys, tenant, session, d, digest, at)
 }
 
 // VerifyReply verifies the token of an answer.
