@@ -79,10 +79,13 @@ func (a *Activities) proven(settings tenancy.Settings, call jig.Call, d approval
 }
 
 // approves reports whether a signed approval is for the call as it would run: for exactly its digest or, if the approval changed the input, for a call of
-// the same tool that gets the input from this decision.
+// the same tool that gets the input from this decision. Whoever changed the input has not seen a preview of the changed call.
 func (a *Activities) approves(ctx context.Context, session jig.Session, tool jig.Tool, running jig.Call, d approval.Signed) bool {
 	if len(d.Decision.Input) == 0 {
 		return d.Digest == running.Digest
+	}
+	if running.Preview != nil && running.Preview.Missing != notYet {
+		return false
 	}
 	shown := running
 	shown.Tool, shown.Version, shown.Input = d.Shown.Tool, d.Shown.Version, d.Shown.Input
