@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // What somebody decided before they were disabled lets nothing begin.
@@ -53,6 +54,14 @@ func TestDisabled_EarlierDecisionsDoNotCount(t *testing.T) {
 			require.Equal(t, jig.DecisionRefused, decides("ana", jig.Decision{Call: c, Answer: jig.AnswerApprove}).Outcome, "a delegation")
 		})
 	}
+}
+
+// Messages of disabled people are refused, like their decisions.
+func TestDisabled_MessagesAreRefused(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.settings.Disabled = []string{"fay"}
+	require.Contains(t, o.hear(t, "message", protocol.Message{Text: "go on", By: "fay"}).Reason, "has disabled fay")
 }
 
 // A standing approval counts only while somebody who gave it may act.

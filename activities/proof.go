@@ -136,7 +136,7 @@ func (a *Activities) teller(ctx context.Context, ref protocol.SessionRef, m prot
 	if st == nil || err != nil {
 		return nil, err
 	}
-	return &st.Principal, nil
+	return &st.Principal, a.mayAct(ctx, ref.Tenant, st.Principal.ID) // the server may have signed some time ago
 }
 
 // refuseStart records in the audit that a session was not opened because of its proof, and returns the error. If the worker dies in between, the

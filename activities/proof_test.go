@@ -291,6 +291,10 @@ func TestMessage_NeedsTheServersWord(t *testing.T) {
 	require.True(t, say(good).Message)
 	require.True(t, say(good).Message)
 	require.True(t, say(forged).Message, "the statement says who sends it")
+	late := proved(protocol.Message{ID: "m4", Text: "go on", By: "ana"}, f.session)
+	f.settings.Disabled = []string{"ana"}
+	require.Contains(t, say(late).Decisions[0].Reason, "has disabled ana", "since the server signed")
+	f.settings.Disabled = nil
 	begun, err := f.db.BeginPass(t.Context(), f.tenant, f.session, 1)
 	require.NoError(t, err)
 	count := 0

@@ -92,6 +92,9 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 		return a.unreadable(ctx, in, err)
 	}
 	who, err := a.teller(ctx, in.SessionRef, m.Woken(), a.now())
+	if who == nil && err == nil {
+		err = a.mayAct(ctx, in.Tenant, m.By)
+	}
 	if jig.CodeOf(err) == jig.CodeNotPermitted {
 		return a.refuseSignal(ctx, in, explain(err))
 	}
