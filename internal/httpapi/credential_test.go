@@ -86,6 +86,10 @@ func TestApprovals_CursorBelongsToItsFilter(t *testing.T) {
 		require.Equal(t, http.StatusUnprocessableEntity, answer.StatusCode, body)
 		require.Equal(t, "cursor", problem(t, answer, body).Field)
 	}
+	for _, second := range []string{"05", "06"} { // an hour ago is another time on each page
+		answer, body := s.send(http.MethodGet, "/v1/approvals?tool=file.*&before=2026-11-27T10:00:"+second+"Z&cursor="+cursor, "")
+		require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	}
 }
 
 // Go's mux would answer an unclean path with a redirect whose page repeats it.
