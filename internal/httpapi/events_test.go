@@ -33,6 +33,8 @@ type log struct {
 	calls   []jig.Call
 	// withheld is how many of the latest events belong to transactions that wait for others.
 	withheld int
+	// restored says that all cursors are from the time before the database was restored.
+	restored bool
 	// asked is called when somebody asks for a page, and then pages wait for events that do not come; nil for neither.
 	asked func()
 	// down is how many times the session cannot be read once it has ended.
@@ -334,8 +336,11 @@ func (l *log) TenantEvents(ctx context.Context, tenant, after string, limit int)
 		return protocol.TenantEvents{}, jig.Errorf(jig.CodeInvalidInput, "the cursor is not valid").WithField("cursor")
 	}
 	l.mu.Lock()
-	last, withheld := int64(len(l.list)), l.withheld
+	last, withheld, restored := int64(len(l.list)), l.withheld, l.restored
 	l.mu.Unlock()
+	if restored && after != "" {
+		return protocol.TenantEvents{}, jig.Errorf(jig.CodeExpired, "the database was restored").WithField("after")
+	}
 	page := protocol.TenantEvents{Events: []protocol.TenantEvent{}, Next: after, Waiting: withheld > 0}
 	if after == "" {
 		page.Next = strconv.FormatInt(last-int64(withheld), 10)
@@ -418,4 +423,21 @@ func TestTenantEvents_FollowTheCursor(t *testing.T) {
 
 	answer, body := s.send(http.MethodGet, "/v1/events?after=nowhere", "", "Accept", "text/event-stream")
 	require.Equal(t, http.StatusUnprocessableEntity, problem(t, answer, body).Status, "a wrong cursor is refused before the stream begins")
+}
+
+// A stream ends when the database is restored. The client connects again, and learns that it must read its lists again.
+func TestTenantEvents_EndWithTheirCursor(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.log.add(jig.EventSessionStarted)
+	answer, content := s.open(http.MethodGet, "/v1/events?after=1", "", "Accept", "text/event-stream")
+	stream := &stream{bufio.NewScanner(content), answer}
+	stream.until(t, "event: ready")
+	s.log.mu.Lock()
+	s.log.restored = true
+	s.log.mu.Unlock()
+	s.log.add(jig.EventSessionCompleted)
+	require.Contains(t, stream.rest(t), "retry: 500")
+	refused, body := s.send(http.MethodGet, "/v1/events", "", "Accept", "text/event-stream", "Last-Event-ID", "1")
+	require.Equal(t, http.StatusGone, problem(t, refused, body).Status)
 }

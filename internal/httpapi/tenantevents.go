@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -86,13 +87,13 @@ func soon(page protocol.TenantEvents) time.Duration {
 	return 0
 }
 
-// streamTenant sends a tenant's events until the client goes, its credential ends, or the server stops.
+// streamTenant sends a tenant's events until the client goes, its credential ends, the server stops, or the cursor no longer counts.
 func (a *API) streamTenant(ctx context.Context, s *stream, tenant, after string) {
 	a.attendTenant(ctx, tenant, func() (again time.Duration, going bool) {
 		for {
 			page, err := a.options.Log.TenantEvents(ctx, tenant, after, tenantPage)
-			if err != nil {
-				return time.Second, ctx.Err() == nil
+			if err != nil { // the database may be back soon, unless it was restored: then the client must read its lists again
+				return time.Second, ctx.Err() == nil && jig.CodeOf(err) != jig.CodeExpired
 			}
 			s.tenantEvents(page.Events)
 			if after = page.Next; s.broken || len(page.Events) < tenantPage {
