@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"math"
 	"strings"
 	"time"
@@ -60,14 +61,23 @@ func (db *DB) EndedCredential(ctx context.Context, id string, hash []byte) (hist
 	}, nil
 }
 
+// credentialCursor is the position where a page of credential events ended. Filter identifies the filter of that page.
+type credentialCursor struct {
+	ID     int64  `json:"id"`
+	Filter string `json:"filter"`
+}
+
 // CredentialEvents lists a tenant's credential events after a cursor ("" for the first page), newest first. An empty kind or principal means all.
 // A page has at most limit entries (100 when limit is not positive, at most 1,000).
 func (db *DB) CredentialEvents(ctx context.Context, tenant, kind, principal, after string, limit int) (history.Page, error) {
-	from := struct {
-		ID int64 `json:"id"`
-	}{math.MaxInt64}
+	sum := sha256.Sum256([]byte(kind + "\x00" + principal))
+	fingerprint := hex.EncodeToString(sum[:8])
+	from := credentialCursor{math.MaxInt64, fingerprint}
 	if err := decodeCursor(after, &from); err != nil {
 		return history.Page{}, err
+	}
+	if from.Filter != fingerprint {
+		return history.Page{}, otherFilter()
 	}
 	limit = pendingLimit(limit)
 	var rows []credentialEventRow

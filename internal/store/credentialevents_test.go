@@ -90,8 +90,12 @@ func TestCredentialEvents_Pages(t *testing.T) {
 	}
 	require.Equal(t, []string{"4", "2", "0"}, ids)
 	require.Empty(t, credentialEvents(t, db, tenant, history.LoggedOut))
-	_, err := db.CredentialEvents(t.Context(), tenant, "", "", "x", 2)
-	requireCode(t, jig.CodeInvalidInput, err)
+	first, err := db.CredentialEvents(t.Context(), tenant, history.LoggedIn, "ana", "", 2)
+	require.NoError(t, err)
+	for _, row := range [][3]string{{"", "", "x"}, {history.LoggedIn, "ben", first.Next}, {"", "ana", first.Next}} {
+		_, err := db.CredentialEvents(t.Context(), tenant, row[0], row[1], row[2], 2)
+		requireCode(t, jig.CodeInvalidInput, err)
+	}
 }
 
 // What changes a credential is recorded together with the change, and what changes nothing is not.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -169,14 +170,17 @@ func encodeCursor(c any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b), nil
 }
 
-// decodeCursor decodes a cursor that an earlier page returned. An empty cursor leaves into unchanged.
+// decodeCursor decodes a cursor that an earlier page returned. It refuses one of another kind of list, which has other members. An empty cursor
+// leaves into unchanged.
 func decodeCursor(s string, into any) error {
 	if s == "" {
 		return nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(s)
 	if err == nil {
-		err = json.Unmarshal(b, into)
+		decoder := json.NewDecoder(bytes.NewReader(b))
+		decoder.DisallowUnknownFields()
+		err = decoder.Decode(into)
 	}
 	if err != nil {
 		return jig.Errorf(jig.CodeInvalidInput, "the cursor is not valid").WithField("cursor")

@@ -125,10 +125,15 @@ func sessionsAfter(filter protocol.SessionFilter, after string) (sessionCursor, 
 		return from, err
 	}
 	if from.Filter != fingerprint {
-		return from, jig.Errorf(jig.CodeInvalidInput, "the cursor belongs to a list with another filter").WithField("cursor").
-			WithHint("repeat the filter of the first page")
+		return from, otherFilter()
 	}
 	return from, nil
+}
+
+// otherFilter returns the error for a cursor with another filter than that of its page.
+func otherFilter() error {
+	return jig.Errorf(jig.CodeInvalidInput, "the cursor belongs to a list with another filter").WithField("cursor").
+		WithHint("repeat the filter of the first page")
 }
 
 // listSessions reads one page of sessions whose stored status is one of the given ones. more reports that others follow.

@@ -54,8 +54,11 @@ func TestTenantEvents_AreThoseThatConcernPeople(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, other.Events)
 
-	_, err = w.TenantEvents(t.Context(), w.tenant, "nonsense", 0)
-	requireCode(t, jig.CodeInvalidInput, err)
+	sessions := base64.RawURLEncoding.EncodeToString([]byte(`{"at":"2026-11-27T10:00:00Z","id":"ses_1","filter":"f"}`))
+	for _, bad := range []string{"nonsense", sessions} {
+		_, err = w.TenantEvents(t.Context(), w.tenant, bad, 0)
+		requireCode(t, jig.CodeInvalidInput, err)
+	}
 	future := base64.RawURLEncoding.EncodeToString([]byte(`{"w":9000000000000000000}`))
 	_, err = w.TenantEvents(t.Context(), w.tenant, future, 0)
 	requireCode(t, jig.CodeExpired, err)
