@@ -67,7 +67,7 @@ func (w *Webhooks) Chat(ctx context.Context, words Words, to tenancy.Message) er
 
 func chatOf(words Words) chatMessage {
 	facts := words.Subject + "\n" + strings.Join(words.Lines, "\n")
-	m := chatMessage{Text: escaped(facts), Blocks: []chatBlock{{"section", chatText{"plain_text", jig.Cut(facts, maxBlock)}}}}
+	m := chatMessage{Text: "```\n" + verbatim(facts) + "\n```", Blocks: []chatBlock{{"section", chatText{"plain_text", jig.Cut(facts, maxBlock)}}}}
 	if words.Link != "" {
 		link := "<" + escaped(words.Link) + "|Look at it and decide>"
 		m.Text += "\n" + link
@@ -76,7 +76,13 @@ func chatOf(words Words) chatMessage {
 	return m
 }
 
-// escaped returns a text in which nothing is a link or a mention.
+// verbatim returns a text for a block of code, in which chats show no links. Mattermost and Rocket.Chat read Markdown, and show no blocks. Some
+// chats look for mentions in code, too, so an invisible space follows each @.
+func verbatim(text string) string {
+	return strings.NewReplacer("`", "'", "@", "@\u200b").Replace(escaped(text))
+}
+
+// escaped returns a text in which nothing is a link or a mention to Slack.
 func escaped(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
 }

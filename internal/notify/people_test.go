@@ -287,6 +287,15 @@ func TestChat_GetsWordsAndALink(t *testing.T) {
 	require.NotContains(t, string(got[0].body), "button", "nothing decides in a chat")
 	require.NotContains(t, string(got[0].body), `"amount"`)
 
+	n.Approval.Summary = "harmless ```[Approve here](https://evil.example.com) @all"
+	require.NoError(t, people.Tell(t.Context(), n, to))
+	require.NoError(t, json.Unmarshal(r.messages()[1].body, &message))
+	parts := strings.Split(message.Text, "```")
+	require.Len(t, parts, 3, "only what is in the block of code comes from others")
+	require.Empty(t, parts[0])
+	require.Contains(t, parts[1], "\nharmless '''[Approve here](https://evil.example.com) @\u200ball\n")
+	require.Equal(t, "\n<https://jig.example.com/approvals/ses_1?call=3.2|Look at it and decide>", parts[2])
+
 	to.ChatURL = "https://127.0.0.1:1/services/T0/B0/secret"
 	err := people.Tell(t.Context(), n, to)
 	require.Error(t, err)
