@@ -101,14 +101,15 @@ func (a *API) createEmbed(ctx context.Context, in *embedRequest) (*embedAnswer, 
 type embedsAnswer struct {
 	Body struct {
 		Tokens []embed.Token `json:"embed_tokens"`
+		Next   string        `json:"next_cursor,omitempty"`
 	} `nameHint:"EmbedTokens"`
 }
 
-func (a *API) listEmbeds(ctx context.Context, _ *struct{}) (*embedsAnswer, error) {
+func (a *API) listEmbeds(ctx context.Context, in *Page) (*embedsAnswer, error) {
 	tenant, _ := callerOf(ctx)
-	list, err := a.options.Embeds.EmbedTokens(ctx, tenant)
+	list, next, err := a.options.Embeds.EmbedTokens(ctx, tenant, in.Cursor, in.Limit)
 	answer := &embedsAnswer{}
-	answer.Body.Tokens = append([]embed.Token{}, list...)
+	answer.Body.Tokens, answer.Body.Next = append([]embed.Token{}, list...), next
 	return answer, err
 }
 

@@ -55,8 +55,8 @@ func (s *tokens) EmbedOrigin(_ context.Context, origin string) (bool, error) {
 	return slices.ContainsFunc(slices.Collect(maps.Values(s.list)), func(t embed.Token) bool { return t.Origin == origin }), nil
 }
 
-func (s *tokens) EmbedTokens(_ context.Context, tenant string) ([]embed.Token, error) {
-	return s.of(tenant), nil
+func (s *tokens) EmbedTokens(_ context.Context, tenant, _ string, _ int) (list []embed.Token, next string, err error) {
+	return s.of(tenant), "", nil
 }
 
 func (s *tokens) RevokeEmbedToken(_ context.Context, tenant, id, _ string) error {

@@ -173,8 +173,8 @@ type Embeds interface {
 	ValidEmbedTokens(ctx context.Context, ids []string) ([]string, error)
 	// EmbedOrigin reports whether there is a valid token for the pages of an origin.
 	EmbedOrigin(ctx context.Context, origin string) (bool, error)
-	// EmbedTokens lists a tenant's tokens, the oldest first.
-	EmbedTokens(ctx context.Context, tenant string) ([]embed.Token, error)
+	// EmbedTokens lists a tenant's tokens after a cursor, the newest first.
+	EmbedTokens(ctx context.Context, tenant, after string, limit int) (tokens []embed.Token, next string, err error)
 	// RevokeEmbedToken ends a token. One that the tenant does not have is NOT_FOUND.
 	RevokeEmbedToken(ctx context.Context, tenant, id, by string) error
 }

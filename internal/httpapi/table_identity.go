@@ -49,7 +49,7 @@ func (a *API) registerIdentity() {
 	}, a.enable)
 	add(a, operation{
 		id: "list-embed-tokens", method: http.MethodGet, path: "/v1/embed-tokens", tag: tagIdentity, scope: apikey.ScopeRead,
-		does: "List the embed tokens, the oldest first, including those that ended within a week",
+		does: "List the embed tokens of the last week, the newest first, including those that have ended",
 	}, a.listEmbeds)
 	add(a, operation{
 		id: "create-embed-token", method: http.MethodPost, path: "/v1/embed-tokens", tag: tagIdentity, scope: apikey.ScopeRun, record: recordEmbed,

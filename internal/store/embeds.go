@@ -79,17 +79,34 @@ func (db *DB) EmbedOrigin(ctx context.Context, origin string) (bool, error) {
 	return known != nil && *known, err
 }
 
-// EmbedTokens lists a tenant's tokens, the oldest first, including those that ended within a week.
-func (db *DB) EmbedTokens(ctx context.Context, tenant string) ([]embed.Token, error) {
-	var rows []embedRow
-	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("EmbedTokensOf", tenant), &rows) }); err != nil {
-		return nil, err
+// embedCursor is the position where a page of embed tokens ended.
+type embedCursor struct {
+	At    time.Time `json:"at"`
+	Token string    `json:"token"`
+}
+
+// EmbedTokens lists a tenant's tokens of the last week, the newest first, after a cursor ("" for the first page); next is "" at the end. A page has
+// at most limit entries (100 when limit is not positive, at most 1,000).
+func (db *DB) EmbedTokens(ctx context.Context, tenant, after string, limit int) (tokens []embed.Token, next string, err error) {
+	from := embedCursor{At: farFuture}
+	if err := decodeCursor(after, &from); err != nil {
+		return nil, "", err
 	}
-	tokens := make([]embed.Token, len(rows))
+	limit = pendingLimit(limit)
+	var rows []embedRow
+	err = db.once(ctx, tenant, func(t *tx) { list(t.queue("EmbedTokensOf", tenant, from.At, text(from.Token), limit+1), &rows) })
+	if err != nil {
+		return nil, "", err
+	}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next, err = encodeCursor(embedCursor{rows[limit-1].CreatedAt, rows[limit-1].TokenID})
+	}
+	tokens = make([]embed.Token, len(rows))
 	for i := range rows {
 		tokens[i] = rows[i].token()
 	}
-	return tokens, nil
+	return tokens, next, err
 }
 
 // RevokeEmbedToken ends a token on behalf of a principal. A token that the tenant does not have is NOT_FOUND; revoking one again changes nothing.

@@ -56,11 +56,16 @@ func TestEmbedToken_IsFoundWhileItIsValid(t *testing.T) {
 	valid, err = db.ValidEmbedTokens(t.Context(), []string{e.ID})
 	require.NoError(t, err)
 	require.Empty(t, valid)
-	list, err := db.EmbedTokens(t.Context(), tenant)
+	list, next, err := db.EmbedTokens(t.Context(), tenant, "", 3)
 	require.NoError(t, err)
-	require.Len(t, list, 4)
-	require.Equal(t, "ana", list[0].RevokedBy)
-	others, err := db.EmbedTokens(t.Context(), storetest.Tenant(t))
+	require.Len(t, list, 3)
+	require.Equal(t, []string{expired.ID, short.ID}, []string{list[0].ID, list[1].ID})
+	rest, end, err := db.EmbedTokens(t.Context(), tenant, next, 3)
+	require.NoError(t, err)
+	require.Equal(t, []string{e.ID, "ana"}, []string{rest[0].ID, rest[0].RevokedBy})
+	require.Len(t, rest, 1)
+	require.Empty(t, end)
+	others, _, err := db.EmbedTokens(t.Context(), storetest.Tenant(t), next, 3)
 	require.NoError(t, err)
 	require.Empty(t, others)
 }
@@ -112,7 +117,7 @@ func TestEmbedOrigin(t *testing.T) {
 	require.False(t, known())
 }
 
-// Tokens that ended long ago are deleted when the tenant makes another one.
+// Tokens that were made long ago are deleted when the tenant makes another one.
 func TestEmbedTokens_ArePruned(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.Server(t), storetest.Tenant(t)
@@ -125,13 +130,13 @@ func TestEmbedTokens_ArePruned(t *testing.T) {
 	_, err = conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", tenant)
 	require.NoError(t, err)
 	for id, days := range map[string]int{old.ID: 8, recent.ID: 6} {
-		tag, err := conn.Exec(t.Context(), "update embed_tokens set expires_at = now() - make_interval(days => $2) where token_id = $1", id, days)
+		tag, err := conn.Exec(t.Context(), "update embed_tokens set created_at = now() - make_interval(days => $2), expires_at = now() - make_interval(days => $2) where token_id = $1", id, days)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, tag.RowsAffected())
 	}
 	fresh, _ := newEmbed(t, db, tenant, maker, nil)
-	list, err := db.EmbedTokens(t.Context(), tenant)
+	list, _, err := db.EmbedTokens(t.Context(), tenant, "", 0)
 	require.NoError(t, err)
-	require.Equal(t, []string{recent.ID, fresh.ID}, []string{list[0].ID, list[1].ID})
+	require.Equal(t, []string{fresh.ID, recent.ID}, []string{list[0].ID, list[1].ID})
 	require.Len(t, list, 2)
 }

@@ -572,7 +572,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List the embed tokens, the oldest first, including those that ended within a week */
+        /** List the embed tokens of the last week, the newest first, including those that have ended */
         get: operations["list-embed-tokens"];
         put?: never;
         /**
@@ -2056,6 +2056,7 @@ export interface components {
         };
         EmbedTokens: {
             embed_tokens: components["schemas"]["Token"][] | null;
+            next_cursor?: string;
         };
         Entity: {
             /** Format: date-time */
@@ -7882,7 +7883,12 @@ export interface operations {
     };
     "list-embed-tokens": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description next_cursor of the previous page, with the same filter */
+                cursor?: string;
+                /** @description The maximum number of entries. A page may have fewer even if more follow */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;

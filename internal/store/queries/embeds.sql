@@ -1,6 +1,6 @@
 -- name: EmbedTokensPrune
--- Tokens that ended a week ago are not listed any more.
-delete from embed_tokens t where t.tenant_id = $1 and t.expires_at < now() - interval '7 days'
+-- Tokens that were made a week ago are not listed any more.
+delete from embed_tokens t where t.tenant_id = $1 and t.created_at < now() - interval '7 days'
 
 -- name: EmbedTokenInsert
 -- A token ends no later than the credential that makes it; null means that this one does not expire.
@@ -22,7 +22,7 @@ select jig_embed_origin($1)
 -- name: EmbedTokensOf
 select t.tenant_id, t.token_id, t.session_id, t.tool, t.origin, t.principal, t.maker_kind, t.maker_id, t.issuer, t.subject, t.groups, t.created_at, t.expires_at,
     t.revoked_at, t.revoked_by
-from embed_tokens t where t.tenant_id = $1 order by t.created_at, t.token_id
+from embed_tokens t where t.tenant_id = $1 and (t.created_at, t.token_id) < ($2, $3) order by t.created_at desc, t.token_id desc limit $4
 
 -- name: EmbedTokenRevoke
 -- Returns whether the token was not revoked until now. Revoking a token again changes nothing.
