@@ -38,22 +38,26 @@ func (x *exchange) concealer(texts []string) func(string) string {
 	}
 }
 
-// values returns the values of the request, the longest first: path, query, two headers, and the texts and numbers of the body. The names of
-// members are not values.
+// values returns the values of the request, the longest first: path, query with the members of lists and of JSON, two headers, and the texts and
+// numbers of the body. The names of members are not values.
 func (x *exchange) values() []string {
 	if x.request == nil {
 		return nil
 	}
 	all := valuesIn(x.body.Bytes())
 	_, pattern, _ := strings.Cut(x.request.Pattern, " ")
-	parts := strings.Split(x.request.URL.Path, "/")
-	for i, part := range strings.Split(pattern, "/") {
-		if strings.HasPrefix(part, "{") && i < len(parts) {
-			all = append(all, parts[i])
+	for part := range strings.SplitSeq(pattern, "/") {
+		if strings.HasPrefix(part, "{") {
+			all = append(all, x.request.PathValue(strings.Trim(part, "{}")))
 		}
 	}
 	for _, list := range x.request.URL.Query() {
-		all = append(all, list...)
+		for _, v := range list {
+			all = append(append(all, v), valuesIn([]byte(v))...)
+			for one := range strings.SplitSeq(v, ",") {
+				all = append(all, strings.TrimPrefix(one, "-"))
+			}
+		}
 	}
 	all = append(all, x.request.Header.Get(headerKey), x.request.Header.Get(headerLastEvent))
 	for _, v := range all {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 var update = flag.Bool("update", false, "write testdata/openapi.json")
@@ -101,6 +103,7 @@ func TestErrors_RepeatNoValue(t *testing.T) {
 		"a query":             {"/v1/sessions?status=" + secret, "", ""},
 		"an unknown query":    {"/v1/sessions?x=" + secret, "", ""},
 		"a path":              {"/v1/sessions/" + secret + "/result", "", ""},
+		"a slash in a path":   {"/v1/sessions/x%2F" + secret + "/result", "", ""},
 		"an unknown path":     {"/v1/" + secret, "", ""},
 		"an unclean path":     {"/v1//" + secret, "", ""},
 		"a tool":              {"/v1/tools/" + secret + "/calls", `{}`, ""},
@@ -124,6 +127,33 @@ func TestErrors_RepeatNoValue(t *testing.T) {
 		require.NotContains(t, body, "hunter2", name)
 		require.NotContains(t, body, "47114711", name)
 	}
+}
+
+// repeating answers every read of entities with an error that repeats parts of its filter.
+type repeating struct{ documents }
+
+func (repeating) ReadWithTool(_ context.Context, request protocol.ToolReadRequest) (json.RawMessage, error) {
+	var filter struct {
+		Where  []struct{ Value []any }
+		Sort   []struct{ Field string }
+		Fields []string
+	}
+	if err := json.Unmarshal(request.Input, &filter); err != nil {
+		return nil, err
+	}
+	values := filter.Where[0].Value
+	return nil, jig.Errorf(jig.CodeInvalidInput, "neither %q nor %v is an age, and there is no field %q or %q", values[0], values[1], filter.Sort[1].Field, filter.Fields[1])
+}
+
+// Values in a list and in JSON are values, also in an address.
+func TestErrors_RepeatNothingOfAFilter(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, func(o *httpapi.Options) { o.Engine.Documents = repeating{} })
+	answer, body := s.send(http.MethodGet, "/v1/entities?type=module&sort=age,-hunter2-sort&fields=age,hunter2-field&where="+
+		url.QueryEscape(`[{"field":"age","value":["hunter2-text",4711]}]`), "")
+	p := problem(t, answer, body)
+	require.Equal(t, http.StatusUnprocessableEntity, p.Status)
+	require.Equal(t, `neither "…" nor … is an age, and there is no field "…" or "…"`, p.Detail)
 }
 
 func TestRequests_AreLimited(t *testing.T) {
