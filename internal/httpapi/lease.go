@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -155,13 +156,13 @@ func (a *API) Run(ctx context.Context) {
 
 // checkLeases cancels the requests whose credentials are no longer valid or no longer allow them.
 func (a *API) checkLeases(ctx context.Context) error {
-	var stored credentials
+	stored := credentials{map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	var failed []error
 	asked, tenants := map[string]bool{}, map[string]tenancy.Settings{}
 	callers := a.leases.callers()
 	for _, c := range callers {
-		if ids := stored.of(c); ids != nil && !slices.Contains(*ids, c.id) {
-			*ids = append(*ids, c.id)
+		if ids := stored.of(c); ids != nil {
+			ids[c.id] = true
 		}
 		if asked[c.tenant] {
 			continue
@@ -178,32 +179,36 @@ func (a *API) checkLeases(ctx context.Context) error {
 	if len(callers) == 0 {
 		return nil
 	}
-	valid, err := a.valid(ctx, stored)
+	list, err := a.valid(ctx, stored)
 	if err != nil {
 		return errors.Join(append(failed, err)...)
+	}
+	valid := map[string]bool{}
+	for _, id := range list {
+		valid[id] = true
 	}
 	a.leases.end(func(l *lease) bool {
 		if settings, known := tenants[l.caller.tenant]; known && !l.allowed(settings) {
 			return false
 		}
 		ids := stored.of(l.caller) // a request that began since is checked next time
-		return ids == nil || !slices.Contains(*ids, l.caller.id) || slices.Contains(valid, l.caller.id)
+		return ids == nil || !ids[l.caller.id] || valid[l.caller.id]
 	})
 	return errors.Join(failed...)
 }
 
 // credentials are the ids of stored credentials. Ids are random, so they are unique across kinds.
-type credentials struct{ keys, logins, embeds []string }
+type credentials struct{ keys, logins, embeds map[string]bool }
 
-// of returns the list for the kind of a caller's credential; nil if credentials of that kind are not stored.
-func (s *credentials) of(c caller) *[]string {
+// of returns the ids for the kind of a caller's credential; nil if credentials of that kind are not stored.
+func (s credentials) of(c caller) map[string]bool {
 	switch {
 	case c.kind == kindAPIKey:
-		return &s.keys
+		return s.keys
 	case c.kind == kindEmbed:
-		return &s.embeds
+		return s.embeds
 	case c.cookied():
-		return &s.logins
+		return s.logins
 	}
 	return nil
 }
@@ -211,19 +216,19 @@ func (s *credentials) of(c caller) *[]string {
 // valid returns the ids of the given credentials that are valid now.
 func (a *API) valid(ctx context.Context, stored credentials) (valid []string, err error) {
 	if len(stored.keys) > 0 {
-		if valid, err = a.options.Keys.ValidAPIKeys(ctx, stored.keys); err != nil {
+		if valid, err = a.options.Keys.ValidAPIKeys(ctx, slices.Collect(maps.Keys(stored.keys))); err != nil {
 			return nil, err
 		}
 	}
 	if len(stored.logins) > 0 {
-		logins, err := a.options.Logins.ValidLogins(ctx, stored.logins)
+		logins, err := a.options.Logins.ValidLogins(ctx, slices.Collect(maps.Keys(stored.logins)))
 		if err != nil {
 			return nil, err
 		}
 		valid = append(valid, logins...)
 	}
 	if len(stored.embeds) > 0 {
-		embeds, err := a.options.Embeds.ValidEmbedTokens(ctx, stored.embeds)
+		embeds, err := a.options.Embeds.ValidEmbedTokens(ctx, slices.Collect(maps.Keys(stored.embeds)))
 		if err != nil {
 			return nil, err
 		}

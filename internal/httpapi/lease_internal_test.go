@@ -1,0 +1,32 @@
+package httpapi
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/internal/tenancy"
+)
+
+// unchanged are tenants without documents, and embed tokens that are all valid.
+type unchanged struct{ Embeds }
+
+func (unchanged) Settings(context.Context, string) (tenancy.Settings, error) {
+	return tenancy.Settings{}, nil
+}
+
+func (unchanged) ValidEmbedTokens(_ context.Context, ids []string) ([]string, error) { return ids, nil }
+
+// Each visitor of a site has an embed token. The check must take much less than checkEvery, because no stream begins or ends meanwhile.
+func BenchmarkCheckLeases(b *testing.B) {
+	a := New(Options{Tenants: unchanged{}, Embeds: unchanged{}})
+	for i := range 10_000 {
+		_, over := a.leases.hold(b.Context(), &exchange{caller: caller{kind: kindEmbed, id: strconv.Itoa(i), tenant: "acme"}})
+		defer over()
+	}
+	for b.Loop() {
+		require.NoError(b, a.checkLeases(b.Context()))
+	}
+}
