@@ -39,6 +39,21 @@ func TestDisable_ChangesTheDocument(t *testing.T) {
 	require.Equal(t, "ana is enabled", out.Summary())
 }
 
+// A call without a precondition, such as one that ran unasked, must not undo a change that was made at the same time.
+func TestDisable_LosesNoOtherChange(t *testing.T) {
+	t.Parallel()
+	s := newShelf()
+	document := "kind: tenant\nname: acme\npeople: [{id: ana}, {id: flo}]\n"
+	require.True(t, put(t, s, catalog.File{Path: "acme.yaml", Body: document}).Success)
+	s.late = func() {
+		s.late = nil
+		require.True(t, put(t, s, catalog.File{Path: "acme.yaml", Body: document + "roles: [{name: reader, people: [flo]}]\n"}).Success)
+	}
+	e := s.kit(t).Fail(catalog.DisableTool, catalog.Disabling{Person: "ana", Disabled: true})
+	require.Equal(t, bundle.ReasonPrecondition, e.Reason)
+	require.Contains(t, s.bodies[s.has.Current[bundle.Key{Kind: "stored-tenant", Name: "acme"}].DocumentVersion], "roles")
+}
+
 func TestDisable_Refuses(t *testing.T) {
 	t.Parallel()
 	s := newShelf()

@@ -50,7 +50,7 @@ func (o Options) enrolment(ctx context.Context, inv jig.Invocation, in Enrolment
 	return files, key, err
 }
 
-// changed returns the tenant's document after a change.
+// changed returns the tenant's document after a change, to be stored only in place of the version that was changed.
 func (o Options) changed(ctx context.Context, tenant string, change func(document string, body []byte) ([]byte, error)) (Files, error) {
 	own := bundle.Key{Kind: o.KindOf(spec.KindTenant), Name: tenant}
 	shelf, err := o.Store.Shelf(ctx, tenant, "", []bundle.Key{own})
@@ -67,7 +67,8 @@ func (o Options) changed(ctx context.Context, tenant string, change func(documen
 	}
 	document := tenant + ".yaml"
 	body, err = change(document, body)
-	return Files{Documents: []File{{Path: document, Body: string(body)}}}, err
+	replaces := &Named{Kind: string(spec.KindTenant), Name: tenant, Version: current.Version}
+	return Files{Documents: []File{{Path: document, Body: string(body), Replaces: replaces}}}, err
 }
 
 // previewEnrol shows what changes in the tenant's document.
