@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // run is the number of tokens in a row that count as a quotation of an untrusted text.
@@ -50,7 +52,7 @@ func code(number string) bool {
 
 // text judges a string.
 func (j *judge) text(value string, destination bool) judgement {
-	tokens := scan(value)
+	tokens := scanValue(value)
 	if text := slices.DeleteFunc(slices.Clone(tokens), func(t token) bool { return t.item }); len(text) > 0 {
 		tokens = text
 	}
@@ -58,7 +60,7 @@ func (j *judge) text(value string, destination bool) judgement {
 		return judgement{}
 	}
 	ids := j.words.ids(tokens)
-	if len(ids) == 0 || hides(value) { // such as a pattern for everything
+	if len(ids) == 0 || hides(value) || alters(value, tokens) { // such as a pattern for everything
 		return j.bad(tokens, destination)
 	}
 	if j.stands(j.trusted, ids, false) {
@@ -71,6 +73,23 @@ func (j *judge) text(value string, destination bool) judgement {
 		return j.bad(tokens, destination)
 	}
 	return j.composed(tokens, ids)
+}
+
+// alters reports whether a value has an address with characters that are not compared but belong to it: joiners in a host, or punctuation at the
+// beginning of a mailbox. In prose, such punctuation does not belong to the address.
+func alters(value string, tokens []token) bool {
+	prose := slices.ContainsFunc(tokens, func(t token) bool { return t.kind != address })
+	between := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`<>,;"()[]`, r) }
+	for field := range strings.FieldsFuncSeq(value, between) {
+		if joined(field) && slices.ContainsFunc(scanValue(field), func(t token) bool { return t.kind == address }) {
+			return true
+		}
+		first, _ := utf8.DecodeRuneInString(field)
+		if !prose && strings.Contains(field, "@") && first != '@' && !unicode.In(first, unicode.L, unicode.N) {
+			return true
+		}
+	}
+	return false
 }
 
 // composed judges a text that stands nowhere as a whole. It is traced if it is made of traced tokens, and quotes no untrusted text.

@@ -58,6 +58,9 @@ func hides(text string) bool {
 	return false
 }
 
+// joined reports whether a text has letters that are joined or kept apart by invisible characters. Hosts of some scripts differ in them.
+func joined(text string) bool { return strings.ContainsAny(text, "\u200c\u200d") }
+
 // dots replaces an ideographic full stop between ASCII letters or digits by a dot. In the name of a host it is one.
 func dots(text string) string {
 	const stop = "\u3002"
@@ -89,6 +92,20 @@ func fold(text string) string {
 	}
 	// Folding may undo the normal form.
 	return norm.NFKC.String(cases.Fold().String(text))
+}
+
+// lower removes the difference between upper and lower case from a host or an address. In hosts, ß is not ss and ς is not σ, as in fold. What
+// a capital ẞ stands for depends on the program, so it stays different from both.
+func lower(text string) string {
+	if ascii(text) {
+		return strings.ToLower(text)
+	}
+	return norm.NFKC.String(strings.Map(func(r rune) rune {
+		if r == 'ẞ' {
+			return r
+		}
+		return unicode.ToLower(r)
+	}, text))
 }
 
 // ascii reports whether the text has only ASCII characters.

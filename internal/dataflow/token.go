@@ -38,13 +38,19 @@ type token struct {
 // scanner splits a text into tokens.
 type scanner struct {
 	tokens []token
+	// exact says that the text is a value and not prose: nothing is missing or left over in it.
+	exact bool
 	// item is the number of the latest item of a list.
 	item int
 }
 
 // scan returns the tokens of a text, with dates, times and durations in one token each.
-func scan(text string) []token {
-	var s scanner
+func scan(text string) []token { return scanner{}.scan(text) }
+
+// scanValue returns the tokens of an argument, which programs read to the letter.
+func scanValue(value string) []token { return scanner{exact: true}.scan(value) }
+
+func (s scanner) scan(text string) []token {
 	s.text(normal(text))
 	return quantities(s.tokens)
 }
@@ -155,7 +161,10 @@ const edges = ".,;:!?'-_#~&+=/%@$€£¥"
 
 // address adds a URL. Its host is compared without upper and lower case, its path exactly.
 func (s *scanner) address(url string) {
-	url = sentence(strings.TrimRight(url, ".,;:!?'/"))
+	url = strings.TrimRight(url, ".,;:!?'/")
+	if !s.exact {
+		url = sentence(url)
+	}
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
 		scheme, rest = "", url
@@ -164,7 +173,7 @@ func (s *scanner) address(url string) {
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		host = rest[:i]
 	}
-	text := fold(host) + rest[len(host):]
+	text := lower(host) + rest[len(host):]
 	// A URL without a scheme is the same as one with the usual scheme.
 	if scheme = fold(scheme); scheme != "" && scheme != "https" {
 		text = scheme + "://" + text
@@ -223,10 +232,11 @@ func (s *scanner) single(text string) {
 		s.tokens = append(s.tokens, token{text: n, kind: number})
 		return
 	}
+	host := strings.TrimSuffix(lower(text), "'s")
 	text = strings.TrimSuffix(fold(text), "'s")
 	switch {
-	case strings.Contains(text, "@") || hostlike(text):
-		s.tokens = append(s.tokens, token{text: text, kind: address})
+	case strings.Contains(host, "@") || hostlike(host):
+		s.tokens = append(s.tokens, token{text: host, kind: address})
 	case strings.ContainsAny(text, "-/") && wordy(text):
 		for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '-' || r == '/' }) {
 			s.single(w)

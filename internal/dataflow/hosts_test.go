@@ -1,0 +1,44 @@
+package dataflow_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/internal/dataflow"
+)
+
+// A host or an address that differs from a typed one only in what the comparison of words ignores may belong to somebody else.
+func TestTrace_AddressesThatAreAlmostTyped(t *testing.T) {
+	t.Parallel()
+	tracer := dataflow.NewTracer(dataflow.Knowledge{
+		Typed: []string{"Pay at www.bank.example, shop.example, strasse.example, maß.example or σοφοσ.example, or ask gross@mail.example and @eve@social.example."},
+	})
+	for name, c := range map[string]struct {
+		value string
+		want  traced
+	}{
+		"typed":                                     {`"www.bank.example"`, known},
+		"typed, in other case":                      {`"WWW.Bank.Example"`, known},
+		"typed, with a slash":                       {`"shop.example/"`, known},
+		"typed, with an ideographic full stop":      {`"shop。example"`, known},
+		"typed, with a sharp s":                     {`"MAß.example"`, known},
+		"typed addresses in a list":                 {`"gross@mail.example, <GROSS@mail.example>"`, known},
+		"a typed handle":                            {`"@eve@social.example"`, known},
+		"emphasized in a text":                      {`"Ask _gross@mail.example_ and pay"`, known},
+		"another label that begins like a sentence": {`"www.bank.example.Com"`, unknownTo},
+		"such a label in front of a slash":          {`"shop.example.Com/"`, unknownTo},
+		"ß for ss":                                  {`"https://straße.example"`, unknownTo},
+		"ss for ß":                                  {`"https://mass.example"`, unknownTo},
+		"ß for ss in an address":                    {`"groß@mail.example"`, unknownTo},
+		"a capital ẞ for ss":                        {`"STRAẞE.example"`, unknownTo},
+		"a capital ẞ for ß":                         {`"MAẞ.example"`, unknownTo},
+		"a final sigma":                             {`"https://σοφος.example"`, unknownTo},
+		"a joiner":                                  {`"sh\u200dop.example"`, unknownTo},
+		"a joiner in a text":                        {`"Pay at sh\u200cop.example or ask"`, unknownTo},
+		"another mailbox":                           {`"_gross@mail.example"`, unknownTo},
+		"another mailbox in a list":                 {`"gross@mail.example,~gross@mail.example"`, unknownTo},
+	} {
+		require.Equal(t, c.want, judge(tracer, c.value, `{}`), name)
+	}
+}
