@@ -30,6 +30,15 @@ func TestTrace_NamesValuesOfUntrustedResults(t *testing.T) {
 	}, tracer.Trace(json.RawMessage(`{"to":["bob@example.org","eve@evil.test"],"subject":"Sales in May"}`), schema))
 }
 
+// What an object that says where data goes consists of says so, too.
+func TestTrace_AMarkOnAnObjectIsAMarkOnItsProperties(t *testing.T) {
+	t.Parallel()
+	schema := json.RawMessage(`{"properties":{"to":{"x-destination":true,"properties":{"account":{"type":"integer"}}},"amount":{"type":"integer"}}}`)
+	got := dataflow.NewTracer(dataflow.Knowledge{}).Trace(json.RawMessage(`{"to":{"account":4711,"more":{"account":815}},"amount":20}`), schema)
+	require.Equal(t, []dataflow.Argument{{Path: "/to/account", Value: "4711"}, {Path: "/to/more/account", Value: "815"}}, got.UnknownDestinations)
+	require.Equal(t, []dataflow.Argument{{Path: "/amount", Value: "20"}}, got.Computed)
+}
+
 func TestTrace_ConstantsOfTheSchemaAreChoices(t *testing.T) {
 	t.Parallel()
 	tracer := dataflow.NewTracer(dataflow.Knowledge{Untrusted: []dataflow.Result{{Call: "1.1", Text: "rw file 10 a 2 x dir b true"}}})

@@ -70,6 +70,11 @@ func (o object) resolve(ref string) object {
 // property returns what applies to a property, and whether the schema names it.
 func (p places) property(root object, name string) (inner places, known bool) {
 	for _, part := range p {
+		if part[destinationKey] == true { // a mark on the object is a mark on its properties
+			inner = append(inner, object{destinationKey: true})
+		}
+	}
+	for _, part := range p {
 		if property, ok := asObject(part["properties"])[name]; ok {
 			inner, known = inner.with(root, asObject(property), 0), true
 		}
