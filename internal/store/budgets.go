@@ -179,7 +179,8 @@ func (db *DB) RefuseBudget(ctx context.Context, r budget.Refusal) error {
 }
 
 // SettleBudget charges what a call really used and releases what it had reserved, and records the usage. An attempt whose reservation was
-// replaced or released meanwhile is charged all the same, because it was paid for.
+// replaced or released meanwhile is charged all the same, because it was paid for. Settling an attempt again changes nothing, so that a caller can
+// try again after a lost answer.
 func (db *DB) SettleBudget(ctx context.Context, s budget.Settlement) error {
 	return db.transact(ctx, s.Tenant, func(t *tx) error {
 		if r := s.Record; r != nil {
@@ -193,6 +194,9 @@ func (db *DB) SettleBudget(ctx context.Context, s budget.Settlement) error {
 		before, _, err := t.lockBudget(ctx, s.Reservation)
 		if err != nil {
 			return err
+		}
+		if before.State == reservationSettled && before.Attempt == s.Attempt {
+			return nil
 		}
 		changes := newCounterChanges()
 		for i, c := range s.Claims {

@@ -85,6 +85,27 @@ func TestReserveBudget(t *testing.T) {
 	require.False(t, w.book(t, w.reservation(w.session, "turn 4", claim(1, 100))))
 }
 
+// The answer to a settlement may be lost, so that its caller tries again.
+func TestSettleBudget_ASecondTimeChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.running(t, nil)
+	r := w.reservation(w.session, "model "+c.ID, claim(60, 100))
+	require.True(t, w.book(t, r))
+	settlement := budget.Settlement{
+		Reservation: r, Spent: []budget.Amount{{Tokens: 30}},
+		Record: &budget.Record{Pass: 1, CallID: c.ID, Model: "openai/gpt", Usage: chat.Usage{InputTokens: 30}},
+	}
+	for range 2 {
+		require.NoError(t, w.SettleBudget(t.Context(), settlement))
+		w.requireTokens(t, 30, 0)
+		rows, err := w.Usage(t.Context(), protocol.UsageRequest{Tenant: w.tenant, Model: "openai/gpt", Since: clock(t).Add(-time.Hour)})
+		require.NoError(t, err)
+		require.Len(t, rows, 1)
+		require.Equal(t, int64(30), rows[0].InputTokens)
+	}
+}
+
 func TestReserveBudget_AllOrNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
