@@ -75,7 +75,7 @@ func (t *tx) changeFields(ctx context.Context, c *entity.Change) *changing {
 }
 
 // changed queues the rest of an entity's change, after the field update was sent. An entity that no longer exists is skipped.
-func (t *tx) changed(e *changing) error {
+func (t *tx) changed(ctx context.Context, e *changing) error {
 	switch {
 	case e == nil:
 		return nil
@@ -97,6 +97,9 @@ func (t *tx) changed(e *changing) error {
 		ended[i] = c.Tasks[name]
 	}
 	t.queue("EntityTasksPut", t.tenant, id, names, ended)
+	if len(names) > 0 && len(c.Fields) == 0 && entity.Tainted(ctx) { // the outcomes have values and errors, too
+		t.queue("EntityDistrust", t.tenant, id)
+	}
 	if len(c.Relations) > 0 {
 		relations, ends := relationColumns(c.Relations)
 		t.queue("RelationsDrop", t.tenant, id, relationNames(c.Relations), relations, ends)

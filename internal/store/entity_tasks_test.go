@@ -82,6 +82,24 @@ func TestMoveFrameChangesItsEntity(t *testing.T) {
 	require.NotContains(t, w.dump(t), "entity_task")
 }
 
+// What a task has found is kept with the entity even if it fills no field.
+func TestMoveFrame_OutcomesOfTasksTaintTheEntity(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e := w.record(t, `{}`, nil)
+	f, _ := w.frame(t, 1)
+	for _, untrusted := range []bool{false, true} {
+		m := w.moving(f)
+		m.Entity = &entity.Change{ID: e.ID, Tasks: map[string]json.RawMessage{"n": []byte(`{"status":"completed","value":1}`)}}
+		require.NoError(t, w.MoveFrame(entity.WithTaint(t.Context(), &entity.Taint{Session: untrusted}), m))
+		f = w.frameOf(t, f.CallID)
+		taint := &entity.Taint{}
+		_, _, err := w.EntityProgress(entity.WithTaint(t.Context(), taint), w.tenant, e.ID)
+		require.NoError(t, err)
+		require.Equal(t, untrusted, taint.Read())
+	}
+}
+
 func TestSources(t *testing.T) {
 	t.Parallel()
 	w := newTenant(t)

@@ -147,7 +147,7 @@ func (t *tx) move(ctx context.Context, m move, dropped []callRow, entity *changi
 	if len(m.paths) > 0 {
 		t.keepValues(m)
 	}
-	if err := t.changed(entity); err != nil {
+	if err := t.changed(ctx, entity); err != nil {
 		return err
 	}
 	if len(m.Consumed) > 0 {
