@@ -172,6 +172,9 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 			break
 		}
 		move, err := c.move(ctx)
+		if err == nil {
+			err = c.distrust(ctx) // the move may have read sources
+		}
 		if err != nil {
 			return out, err
 		}
@@ -252,9 +255,10 @@ func (c *composition) note(used *facts) {
 	c.cover.session, c.cover.origins = c.session, &origins{Activities: c.Activities}
 }
 
-// distrust records at once that an extraction has read an entity that is not trusted, because later runs of Compose do not read it again.
+// distrust records at once that an extraction has read an entity that is not trusted, because later runs of Compose do not read it again. The
+// call is marked even if its session has read untrusted data before: otherwise its result would be trusted.
 func (c *composition) distrust(ctx context.Context) error {
-	if !c.taint.Read() || c.session.ReadUntrusted {
+	if !c.taint.Read() || c.root.ReadsUntrusted && c.session.ReadUntrusted {
 		return nil
 	}
 	if err := c.store.MarkUntrusted(ctx, c.root.Tenant, c.root.SessionID, c.root.ID); err != nil {
