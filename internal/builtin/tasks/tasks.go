@@ -262,7 +262,7 @@ func (o Options) retry(ctx context.Context, inv jig.Invocation, in retryIn) (Ret
 		return o.again(ctx, inv, s)
 	}
 	text := "Try again: the task has not been finished."
-	if s.Error != nil {
+	if s.Error != nil && !s.ReadUntrusted { // the message counts as typed, and the error may repeat what the session has read
 		text += " The last problem was: " + s.Error.Message
 	}
 	m := Message{ID: inv.IdempotencyKey, Text: text, By: inv.Principal.ID, Parent: inv.SessionID, ParentCall: inv.CallID}

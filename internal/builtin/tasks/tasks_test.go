@@ -182,6 +182,18 @@ func TestRetry_Refuses(t *testing.T) {
 	require.Empty(t, p.started)
 }
 
+// The message of a retry counts as typed, so it must not repeat an error that may come from what the session has read.
+func TestRetryOfAnAgent_ThatHasReadUntrustedData(t *testing.T) {
+	t.Parallel()
+	p := newPlace()
+	misled := p.sessions["ses_writer_failed"]
+	misled.ReadUntrusted = true
+	p.sessions[misled.ID] = misled
+	require.True(t, p.run(t, tasks.RetryTool, `{"session_id":"ses_writer_failed"}`, 1).Success)
+	require.Len(t, p.said, 1)
+	require.NotContains(t, p.said[0], "too slow")
+}
+
 // The reviewer of a retry sees the session and call that are really retried, regardless of what the caller wrote into the input.
 func TestRetry_ReviewerSeesWhatIsRetried(t *testing.T) {
 	t.Parallel()
