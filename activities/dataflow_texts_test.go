@@ -101,3 +101,37 @@ func TestDataFlow_ACutResultMayHaveAnyNumber(t *testing.T) {
 	o.does(t, 1, "book.read", `{}`)
 	require.Contains(t, o.asks(t, 2, "mail.send", `{"amount":4711}`).Flow.UntrustedArguments, "/amount")
 }
+
+// A session that repeats another one has read what that one had read: it gets the same input.
+func TestDataFlow_ARetriedSessionInheritsWhatItHadRead(t *testing.T) {
+	t.Parallel()
+	const mail = `{"to":"mallory@evil.example"}`
+	o := newOffice(t, correspondents, func(o *office) {
+		o.extra = append(o.extra, tools.Raw(jig.Tool{
+			Name: "sessions.retry", Description: "Retries.", Permission: jig.PermissionWrite, Risk: jig.RiskSafe, Idempotent: true, Labels: &jig.Labels{},
+			InputSchema: json.RawMessage(`{"type":"object","properties":{"session_id":{"type":"string"}}}`), OutputSchema: json.RawMessage(`{"type":"object"}`),
+		}, func(ctx context.Context, inv jig.Invocation, _ json.RawMessage) jig.ToolResult {
+			request := jig.SessionRequest{Tool: "mail.send", Input: json.RawMessage(mail)}.Digest()
+			if err := o.db.NameChild(ctx, inv.Tenant, inv.SessionID, inv.CallID, jig.ChildSessionID(inv.SessionID, inv.CallID), request); err != nil {
+				return jig.Failure(err)
+			}
+			return jig.ToolResult{Success: true, Data: json.RawMessage(`{}`)}
+		}))
+	})
+	o.letsWritesRun(t)
+	for _, source := range []jig.Source{jig.SourceCLI, jig.SourceWeb} {
+		repeated := jig.NewSessionID()
+		_, err := o.OpenCall(t.Context(), activities.OpenCallInput{
+			SessionRef: protocol.SessionRef{Tenant: o.tenant, SessionID: repeated}, Tool: "mail.send", Input: json.RawMessage(mail), Source: source,
+		})
+		require.NoError(t, err)
+		o.session = o.open(t)
+		o.does(t, 1, "sessions.retry", `{"session_id":"`+repeated+`"}`)
+		child := jig.ChildSessionID(o.session, "1.1")
+		_, err = o.OpenCall(t.Context(), activities.OpenCallInput{
+			SessionRef: protocol.SessionRef{Tenant: o.tenant, SessionID: child}, Tool: "mail.send", Input: json.RawMessage(mail), Parent: o.session, ParentCall: "1.1",
+		})
+		require.NoError(t, err)
+		require.Equal(t, source == jig.SourceWeb, o.stored(t, child).ReadUntrusted, source)
+	}
+}

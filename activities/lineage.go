@@ -10,6 +10,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/toolname"
 )
 
 // place sets a session's place in the tree of sessions: below the call that started it or, without a parent, at the root of a tree
@@ -33,7 +34,27 @@ func (a *Activities) place(ctx context.Context, parent, call string, session *ji
 	session.RootAgent, session.Depth, session.Source = above.RootAgent, above.Depth+1, jig.SourceAgent
 	session.Principal = above.Principal
 	session.ReadPrivate, session.ReadUntrusted = above.ReadPrivate, above.ReadUntrusted
+	if err := a.inherit(ctx, calls[0], session); err != nil {
+		return above, by, err
+	}
 	return above, calls[0], a.mayAct(ctx, session.Tenant, session.Principal.ID)
+}
+
+// inherit adds to a session that repeats another one what that one has read, because its input may come from there.
+func (a *Activities) inherit(ctx context.Context, by jig.Call, session *jig.Session) error {
+	if by.Tool != toolname.SessionsRetry {
+		return nil
+	}
+	var input struct {
+		SessionID string `json:"session_id"`
+	}
+	if err := json.Unmarshal(by.Input, &input); err != nil {
+		return jig.Errorf(jig.CodeInternal, "reading the input of call %s: %w", by.ID, err)
+	}
+	repeated, err := a.store.Session(ctx, session.Tenant, input.SessionID)
+	session.ReadPrivate = session.ReadPrivate || repeated.ReadPrivate
+	session.ReadUntrusted = session.ReadUntrusted || repeated.ReadUntrusted
+	return err
 }
 
 // mayAct returns an error if the tenant's document has disabled a principal.
