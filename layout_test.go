@@ -92,7 +92,7 @@ func arrows() map[string][]string {
 		},
 		"internal/budget/meter": {
 			".", "internal/budget", "internal/bundle", "internal/cache", "internal/chat", "internal/confine", "internal/expr",
-			"internal/protocol", "spec",
+			"internal/protocol", "internal/toolname", "spec",
 		},
 		"internal/ratelimit/limiter": {".", "internal/bundle", "internal/cache", "internal/expr", "internal/ratelimit", "internal/toolname", "spec"},
 		"internal/entity/guarded":    {".", "internal/entity", "internal/suggest", "internal/toolname"},

@@ -45,7 +45,7 @@ func (t Tenant) Decide(ctx context.Context, tool jig.Tool, call jig.Call, sessio
 // held returns why a call is held back, or an empty string if it is not.
 func (t Tenant) held(tool jig.Tool) string {
 	switch {
-	case len(t.Unreadable) > 0 && !registersPolicies(tool.Name):
+	case len(t.Unreadable) > 0 && !toolname.Registers(tool.Name):
 		return t.Unreadable[0].Unreadable()
 	case t.OwnersUnknown != nil && Operator(tool.Name):
 		return fmt.Sprintf("the owners of the tenant cannot be read: %v", t.OwnersUnknown)
@@ -58,7 +58,7 @@ func (t Tenant) held(tool jig.Tool) string {
 // tenant can always change its policies.
 func (t Tenant) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session jig.Session, now time.Time) Explanation {
 	x := t.Policies.Explain(ctx, tool, call, session, now)
-	if registersPolicies(tool.Name) {
+	if toolname.Registers(tool.Name) {
 		if x.Verdict == jig.VerdictDeny {
 			x.Ruling = x.Asked()
 			x.Reasons = append(x.Reasons, "calls of the tools that register and remove policies ask; they are never denied")
@@ -90,11 +90,6 @@ func (t Tenant) States() []jig.PolicyState {
 func (t Tenant) With(r *Rules) Tenant {
 	t.Policies = t.Policies.With(r)
 	return t
-}
-
-// registersPolicies reports whether a tool changes which policies are in force.
-func registersPolicies(tool string) bool {
-	return slices.Contains([]string{toolname.CatalogPut, toolname.CatalogRemove, toolname.BundleInstall, toolname.BundleRemove}, tool)
 }
 
 // Operator reports whether a tool sets up the tenant itself: who decides, by which rules, and what runs without asking. Owners approve the

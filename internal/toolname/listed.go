@@ -1,6 +1,9 @@
 package toolname
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Listed reports whether a list of names, "category.*" and "*" contains a tool.
 func Listed(list []string, name string) bool {
@@ -13,4 +16,10 @@ func Listed(list []string, name string) bool {
 		}
 	}
 	return false
+}
+
+// Registers reports whether a tool changes which documents are in force. Such a tool must work while a document cannot be used, because nobody
+// could replace the document otherwise.
+func Registers(name string) bool {
+	return slices.Contains([]string{CatalogPut, CatalogRemove, BundleInstall, BundleRemove}, name)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/toolname"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -19,8 +20,15 @@ type book struct {
 	broken   error
 	currency string
 	models   []modelPrice
-	tools    map[string]budget.Price
-	limits   []limit
+	// tools is nil if it is not known which tools have a price.
+	tools  map[string]budget.Price
+	limits []limit
+}
+
+// held reports whether calls of a tool are held back because the documents cannot be used.
+func (b *book) held(tool string) bool {
+	_, priced := b.tools[tool]
+	return b.broken != nil && (priced || b.tools == nil) && !toolname.Registers(tool)
 }
 
 type modelPrice struct {
@@ -62,7 +70,6 @@ func newBook(documents []spec.Budget) (*book, error) {
 		case b.currency != currency:
 			b.broken = jig.Errorf(jig.CodeUnavailable, "the budgets %s and %s have different currencies, so no model is called", first, d.Name).
 				WithHint("give all budgets of the tenant the same currency: jig catalog add FILE")
-			return b, nil
 		}
 		b.addPrices(d)
 		for _, l := range d.Limits {

@@ -390,6 +390,11 @@ func TestAnswer_UnusableDocumentsHoldModelsBack(t *testing.T) {
 			return jig.ToolResult{}
 		})
 		require.True(t, result.Cause().NotExecuted, name)
+		runs := func(tool string) bool {
+			return m.Charge(t.Context(), jig.Call{Tenant: "acme", Tool: tool}, func() jig.ToolResult { return jig.ToolResult{Success: true} }).Success
+		}
+		require.True(t, runs("catalog.put"), "otherwise nobody could replace the document")
+		require.Equal(t, name == "currencies", runs("web.fetch"), "it is known that the tool has no price")
 	}
 }
 

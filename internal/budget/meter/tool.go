@@ -21,14 +21,14 @@ func (m *Meter) Priced(ctx context.Context, tenant, tool string) (bool, error) {
 		return false, err
 	}
 	_, ok := b.tools[tool]
-	return ok || b.broken != nil, nil
+	return ok || b.held(tool), nil
 }
 
 // Charge runs an attempt of a call within the tenant's budgets. If the tool has a price, it is reserved before run, and charged afterwards
 // unless the failure says that nothing happened.
 func (m *Meter) Charge(ctx context.Context, call jig.Call, run func() jig.ToolResult) jig.ToolResult {
 	b, err := m.tenants.Of(ctx, call.Tenant)
-	if err == nil {
+	if err == nil && b.held(call.Tool) {
 		err = b.broken
 	}
 	if err != nil {

@@ -41,6 +41,9 @@ type limits struct {
 	list   []limit
 }
 
+// holds reports whether calls of a tool wait because the documents cannot be used.
+func (l *limits) holds(tool string) bool { return l.broken != "" && !toolname.Registers(tool) }
+
 // limit is a limit of a document with its compiled expressions. A nil condition always holds; without a key, all calls share the limit. The
 // starts of sessions are handled as calls without an id and a tool.
 type limit struct {
@@ -56,7 +59,7 @@ func (l *Limiter) Limited(ctx context.Context, tenant, tool string) (bool, error
 	if err != nil {
 		return false, err
 	}
-	return of.broken != "" || slices.ContainsFunc(of.list, func(one limit) bool { return one.counts(tool) }), nil
+	return of.holds(tool) || slices.ContainsFunc(of.list, func(one limit) bool { return one.counts(tool) }), nil
 }
 
 // Ask lets an attempt of a call begin if the limits that concern it allow that. Otherwise the answer says how long the call should wait before it
@@ -67,7 +70,7 @@ func (l *Limiter) Ask(ctx context.Context, session jig.Session, call jig.Call, w
 	switch {
 	case err != nil:
 		return ratelimit.Answer{}, err
-	case of.broken != "":
+	case of.holds(call.Tool):
 		return ratelimit.Answer{Wait: brokenLook, Why: of.broken}, nil
 	}
 	r := ratelimit.Request{

@@ -119,6 +119,9 @@ func TestAsk_DocumentsThatCannotBeReadHoldCallsBack(t *testing.T) {
 		require.Positive(t, answer.Wait)
 		require.Contains(t, answer.Why, "the rate limit apis (version limits: [{name: a, pace: 3}]) cannot be read")
 		require.Empty(t, d.asked)
+		answer, err = l.Ask(t.Context(), jig.Session{Tenant: "acme"}, jig.Call{Tenant: "acme", Tool: "catalog.put"}, false)
+		require.NoError(t, err)
+		require.Zero(t, answer, "otherwise nobody could replace the document")
 
 		d.document = ""
 		time.Sleep(2 * time.Second)
