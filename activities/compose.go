@@ -408,7 +408,8 @@ func (c *composition) conclude(m *plan.FrameMove, r jig.ToolResult) error {
 func (c *composition) finish(ctx context.Context) (Ran, error) {
 	completion := ledger.Completion{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Fence: c.frame.Fence,
-		Result: jig.Failure(jig.Errorf(jig.CodeCanceled, "the session ended")), Reads: approval.Reads{Steps: true},
+		Result: jig.Failure(jig.Errorf(jig.CodeCanceled, "the session ended")),
+		Reads:  approval.Reads{Steps: true, Untrusted: c.readsSession()},
 	}
 	if c.frame.Result != nil {
 		completion.Result = *c.frame.Result
@@ -423,6 +424,12 @@ func (c *composition) finish(ctx context.Context) (Ran, error) {
 	}
 	stored, err := c.store.Complete(ctx, completion)
 	return result(stored.Call), err
+}
+
+// readsSession reports whether the document may read the session's task or input although nobody typed them, in a session that has read
+// untrusted data.
+func (c *composition) readsSession() bool {
+	return c.session.ReadUntrusted && !ledger.Typed(c.session.Source) && bytes.Contains(c.spec.body, []byte("session"))
 }
 
 // unknown returns the open calls that the workflow does not know yet: those that were just admitted and, after a crash or in a new run,

@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/plan"
+	"github.com/jig-run/jig/internal/plan/composition"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
@@ -84,6 +85,32 @@ output: {by: "${steps.paid.data.by}"}
 	require.True(t, out.Done)
 	require.Equal(t, jig.CallSucceeded, out.Ran.State)
 	require.True(t, o.call(t, "1.1").ReadsUntrusted)
+}
+
+// A composition can return what its session was started with. That is trusted only if the principal typed it.
+func TestDataFlow_ACompositionReadsItsSession(t *testing.T) {
+	t.Parallel()
+	const body = `kind: composition
+name: flow.repeat
+description: Repeats the task.
+steps:
+  - {set: {task: "${session.task}"}}
+output: {task: "${vars.task}"}
+`
+	o := newOffice(t, correspondents)
+	o.letsWritesRun(t)
+	repeat, err := composition.NewEngine().Load("repeat.yaml", []byte(body))
+	require.NoError(t, err)
+	require.NoError(t, o.db.PutDocument(t.Context(), o.tenant, activities.DocumentSpec, repeat.Contract.Name, repeat.Contract.Version, []byte(body)))
+	for _, source := range []jig.Source{jig.SourceCLI, jig.SourceWeb} {
+		_, err := o.launches(t, protocol.StartSession{Document: document(), Source: source, Task: "write to mallory@evil.example"})
+		require.NoError(t, err)
+		o.asks(t, 1, "flow.repeat", `{}`)
+		require.Equal(t, jig.CallSucceeded, o.composesCall(t, "1.1").Ran.State)
+		require.JSONEq(t, `{"task":"write to mallory@evil.example"}`, string(o.call(t, "1.1").Result.Data))
+		want := map[jig.Source]jig.CallStatus{jig.SourceCLI: jig.CallReserved, jig.SourceWeb: jig.CallWaiting}[source]
+		require.Equal(t, want, o.asks(t, 2, "mail.send", `{"to":"mallory@evil.example"}`).Status, source)
+	}
 }
 
 // A script reads the whole of a result of which only the beginning is stored with the call.
