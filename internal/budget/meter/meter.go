@@ -3,6 +3,7 @@ package meter
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -215,6 +216,18 @@ func (at *situation) variables(w wish, now time.Time) map[string]any {
 	}
 }
 
+// sizeOf returns about how many bytes a result takes in a prompt, or more.
+func sizeOf(r jig.ToolResult) int {
+	n := len(r.Data) + len(r.Markdown) + len(r.Summary)
+	for _, warning := range r.Warnings {
+		n += len(warning)
+	}
+	if raw, err := json.Marshal(r.Error); err == nil && r.Error != nil {
+		n += len(raw)
+	}
+	return n
+}
+
 // bytesPerToken is a low estimate of how many bytes of a prompt make a token, so that the estimate of the tokens is high.
 const bytesPerToken = 3
 
@@ -236,7 +249,7 @@ func inputTokens(r chat.Request) int64 {
 		}
 		for _, c := range x.Calls {
 			if c.Result != nil {
-				n += len(c.Result.Data) + len(c.Result.Markdown) + len(c.Result.Summary)
+				n += sizeOf(*c.Result)
 			}
 		}
 	}

@@ -193,6 +193,21 @@ limits:
 }
 
 // A provider that reports nonsense gives no money back.
+// A model reads the errors and the warnings of its calls, too.
+func TestAnswer_ReservesWhatFailedCallsTake(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 900)
+	for name, result := range map[string]jig.ToolResult{
+		"error": jig.Failure(jig.Errorf(jig.CodeInternal, "%s", long)), "warning": {Success: true, Warnings: []string{long}},
+	} {
+		b := newBank(head + "limits: [{name: all, level: tenant, tokens: 400}]")
+		r := request("openai/gpt")
+		r.Exchanges = []chat.Exchange{{Calls: []jig.Call{{Result: &result}}}}
+		_, err := ask(t, b.meter(), r)
+		require.Equal(t, jig.CodeBudgetExhausted, jig.CodeOf(err), name)
+	}
+}
+
 func TestAnswer_CountsNoNegativeUsage(t *testing.T) {
 	t.Parallel()
 	b := newBank(head + "limits: [{name: all, level: tenant, tokens: 1000}]")
