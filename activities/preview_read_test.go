@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -68,4 +69,17 @@ func TestPreviewRead_IsRefused(t *testing.T) {
 			require.Empty(t, o.ran)
 		})
 	}
+}
+
+// Rules about what the session has read hold for the read call, too.
+func TestPreviewRead_KnowsWhatTheSessionHasRead(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	o.govern(t, "  - {name: no, when: \"tool.name == 'shop.orders' && session.read_untrusted\", verdict: deny}\n")
+	o.begins(t, settling, `{"order":"a","amount":7}`)
+	_, err := o.db.AddMessage(t.Context(), o.tenant, o.session, "m", chat.Message{Text: "look at the order", By: "hook"})
+	require.NoError(t, err)
+	require.Equal(t, jig.CallWaiting, o.composes(t).Ran.State)
+	require.Contains(t, o.pending(t, "1.1").Preview.Missing, "does not let shop.orders run")
+	require.Empty(t, o.ran)
 }

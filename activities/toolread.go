@@ -55,6 +55,9 @@ func (a *Activities) readNow(ctx context.Context, session jig.Session, tool jig.
 	if refused := a.normalize(ctx, session, tool, input, &call); refused != nil {
 		return nil, refused
 	}
+	if err := (&origins{Activities: a}).trace(ctx, session, tool, &call); err != nil { // rules read what the session has read
+		return nil, err
+	}
 	ruling, err := a.policy.Rule(ctx, tool, call, session, a.now())
 	if err != nil {
 		return nil, err
