@@ -20,7 +20,14 @@ const (
 type reservationRow struct {
 	Attempt, State string
 	Claims, Asked  []byte
-	Free           bool
+}
+
+// lockedReservation is a reservation that a transaction has locked.
+type lockedReservation struct {
+	reservationRow
+
+	// free reports that no pause holds back the session.
+	free bool
 }
 
 // counterRow is a row of budget_counters.
@@ -57,7 +64,7 @@ func (db *DB) ReserveBudget(ctx context.Context, r budget.Request) (exhausted []
 			return err
 		}
 		var asked []budget.Account
-		if before.Free {
+		if before.free {
 			if err := decode(before.Asked, &asked); err != nil {
 				return err
 			}
@@ -87,24 +94,28 @@ func (db *DB) ReserveBudget(ctx context.Context, r budget.Request) (exhausted []
 }
 
 // lockBudget locks the row of a reservation, and then the counters of its claims in their order. It makes rows that do not exist yet.
-func (t *tx) lockBudget(ctx context.Context, r budget.Reservation) (before *reservationRow, used map[budget.Account]budget.Used, err error) {
+func (t *tx) lockBudget(ctx context.Context, r budget.Reservation) (before lockedReservation, used map[budget.Account]budget.Used, err error) {
+	var row *reservationRow
+	var free *bool
 	var counters []counterRow
 	changes := newCounterChanges()
 	for _, c := range r.Claims {
 		changes.add(c.Account, budget.Amount{}, budget.Amount{})
 	}
 	t.queue("BudgetReservationEnsure", t.tenant, r.SessionID, r.Key)
-	first(t.queue("BudgetReservationLock", t.tenant, r.SessionID, r.Key), &before)
+	first(t.queue("BudgetReservationLock", t.tenant, r.SessionID, r.Key), &row)
+	value(t.queue("BudgetSessionFree", t.tenant, r.SessionID), &free)
 	t.queue("BudgetCountersEnsure", t.tenant, changes.budgets, changes.limits, changes.scopes, changes.periods)
 	list(t.queue("BudgetCountersLock", t.tenant, changes.budgets, changes.limits, changes.scopes, changes.periods), &counters)
 	if err := t.flush(ctx); state(err) == stateForeignKeyViolation {
-		return nil, nil, noSession(r.SessionID)
+		return before, nil, noSession(r.SessionID)
 	} else if err != nil {
-		return nil, nil, err
+		return before, nil, err
 	}
-	if before == nil {
-		return nil, nil, noSession(r.SessionID)
+	if row == nil || free == nil {
+		return before, nil, noSession(r.SessionID)
 	}
+	before = lockedReservation{*row, *free}
 	used = map[budget.Account]budget.Used{}
 	for _, c := range counters {
 		used[c.used().Account] = c.used()
@@ -154,7 +165,7 @@ func (db *DB) RefuseBudget(ctx context.Context, r budget.Refusal) error {
 		if r.Reason != "" {
 			next = reservationWaiting
 		}
-		if before.State == next && (next == reservationRefused || !before.Free) {
+		if before.State == next && (next == reservationRefused || !before.free) {
 			return nil
 		}
 		held, err := before.held()

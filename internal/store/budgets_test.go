@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
@@ -83,6 +84,38 @@ func TestReserveBudget(t *testing.T) {
 	w.requireTokens(t, 90, 0)
 	require.True(t, w.book(t, w.reservation(w.session, "turn 3", claim(10, 100))), "exactly")
 	require.False(t, w.book(t, w.reservation(w.session, "turn 4", claim(1, 100))))
+}
+
+// An attempt that waits while another one asks a person has not been allowed anything.
+func TestReserveBudget_SeesThePauseOfAnotherAttempt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.reservation(w.session, "turn 1", claim(60, 50))
+	require.True(t, w.book(t, w.reservation(w.session, "turn 1", claim(1, 50))), "so that there is a reservation")
+	exhausted := make(chan []budget.Exhausted, 1)
+	direct(t, storetest.URL(t), w.tenant, func(tx pgx.Tx) {
+		_, err := tx.Exec(t.Context(), "select from budget_reservations where session_id = $1 for update", w.session)
+		require.NoError(t, err)
+		go func() {
+			found, err := w.ReserveBudget(t.Context(), budget.Request{Reservation: r, Seconds: 60})
+			if err == nil {
+				exhausted <- found
+			}
+			close(exhausted)
+		}()
+		require.Eventually(t, func() bool {
+			var waits bool
+			row := tx.QueryRow(t.Context(), "select exists (select from pg_stat_activity a where pg_backend_pid() = any(pg_blocking_pids(a.pid)))")
+			return row.Scan(&waits) == nil && waits
+		}, 10*time.Second, time.Millisecond)
+		_, err = tx.Exec(t.Context(), `update budget_reservations set state = 'waiting', asked = '[{"budget":"spending","limit":"all"}]'
+			where session_id = $1`, w.session)
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), "insert into pauses (tenant_id, scope, target, by) values ($1, 'session', $2, $3)", w.tenant, w.session, budget.Actor)
+		require.NoError(t, err)
+		require.NoError(t, tx.Commit(t.Context()))
+	})
+	require.Len(t, <-exhausted, 1)
 }
 
 // The answer to a settlement may be lost, so that its caller tries again.

@@ -2,10 +2,13 @@
 insert into budget_reservations (tenant_id, session_id, key) values ($1, $2, $3) on conflict do nothing
 
 -- name: BudgetReservationLock
--- A person has allowed what a call asked for once no pause holds back its session.
-select r.attempt, r.state, r.claims, r.asked, not exists (select from pauses p
-    where p.tenant_id = $1 and p.scope = 'session' and p.target = $2 and p.lifted_at is null) as free
+select r.attempt, r.state, r.claims, r.asked
 from budget_reservations r where r.tenant_id = $1 and r.session_id = $2 and r.key = $3 for update
+
+-- name: BudgetSessionFree
+-- A person has allowed what a call asked for once no pause holds back its session. This is a statement of its own, so that it sees a pause that
+-- was made while the reservation was locked.
+select not exists (select from pauses p where p.tenant_id = $1 and p.scope = 'session' and p.target = $2 and p.lifted_at is null)
 
 -- name: BudgetReservationPut
 update budget_reservations r set attempt = $4, state = $5, claims = $6, asked = $7, call = $8,
