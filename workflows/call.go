@@ -12,7 +12,7 @@ import (
 // model's call, and a session of its own whose id is the workflow id. The workflow ends when the call has its result.
 func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, error) {
 	if workflow.GetInfo(ctx).ContinuedExecutionRunID == "" { // see startedPass
-		in.Calling, in.Inbox, in.Said = false, nil, nil
+		in.Calling, in.Inbox, in.Said, in.Canceled = false, nil, nil, false
 	}
 	s := &session{
 		callTable: newCallTable(ctx, in.Tenant),
@@ -35,6 +35,7 @@ func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, er
 	if err := workflow.SetUpdateHandlerWithOptions(ctx, protocol.UpdateWait, wait, updateOptions(protocol.UpdateWait)); err != nil {
 		return nil, err //nolint:wrapcheck // registering fails only on a programming error
 	}
+	ctx = canceledBefore(ctx, in.Canceled)
 	if err := s.openCall(ctx, in); err != nil {
 		return nil, s.unopened(ctx, err)
 	}
@@ -59,7 +60,9 @@ func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, er
 		s.settleInbox(ctx)
 		s.record(ctx)
 		s.drain(ctx)
-		return nil, workflow.NewContinueAsNewError(ctx, protocol.CallWorkflow, protocol.CallInput{Tenant: in.Tenant, Task: s.task, Calling: true, Inbox: s.inbox, Said: s.said})
+		return nil, workflow.NewContinueAsNewError(ctx, protocol.CallWorkflow, protocol.CallInput{
+			Tenant: in.Tenant, Task: s.task, Calling: true, Inbox: s.inbox, Said: s.said, Canceled: ctx.Err() != nil,
+		})
 	}
 	return s.closeCall(ctx)
 }

@@ -114,7 +114,7 @@ func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 		}
 		if again {
 			in := c.in
-			in.Canceled = c.canceled
+			in.Canceled = c.canceled || ctx.Err() != nil // Temporal does not pass a cancel on to the next run
 			return nil, workflow.NewContinueAsNewError(ctx, c.name, in)
 		}
 	}

@@ -29,6 +29,7 @@ func Pass(ctx workflow.Context, in protocol.PassInput) (*protocol.PassResult, er
 	if err := s.listen(ctx); err != nil {
 		return nil, err
 	}
+	ctx = canceledBefore(ctx, in.Canceled)
 	if err := s.open(ctx, in); err != nil {
 		return nil, s.unopened(ctx, err)
 	}
@@ -61,6 +62,17 @@ func startedPass(ctx workflow.Context, in protocol.PassInput) protocol.PassInput
 		return in
 	}
 	return protocol.PassInput{Tenant: in.Tenant, Start: in.Start, Woken: in.Woken, Task: in.Task, Parent: in.Parent}
+}
+
+// canceledBefore returns a context that is canceled if the run before was asked to cancel while it was ending. In that case this run ends the
+// session as canceled.
+func canceledBefore(ctx workflow.Context, canceled bool) workflow.Context {
+	if !canceled {
+		return ctx
+	}
+	ctx, cancel := workflow.WithCancel(ctx)
+	cancel()
+	return ctx
 }
 
 // step says how a session continues after a pass.
@@ -257,12 +269,12 @@ func (s *session) close(ctx workflow.Context, in protocol.PassInput, next step) 
 		s.drain(ctx) // nothing may block between here and the end of the run
 		switch {
 		case next != finished:
-			return nil, workflow.NewContinueAsNewError(ctx, protocol.PassWorkflow, s.handOver(in, next))
+			return nil, workflow.NewContinueAsNewError(ctx, protocol.PassWorkflow, s.handOver(ctx, in, next))
 		case !workflow.AllHandlersFinished(ctx): // an update arrived while the session was ending; answer it first
 		case s.spoken || s.hasMessage():
 			// A message to a session that has just ended starts the next pass.
 			s.pass++
-			return nil, workflow.NewContinueAsNewError(ctx, protocol.PassWorkflow, s.handOver(in, sameRun))
+			return nil, workflow.NewContinueAsNewError(ctx, protocol.PassWorkflow, s.handOver(ctx, in, sameRun))
 		case len(s.inbox) == 0:
 			return s.result()
 		}
@@ -280,12 +292,13 @@ func (s *session) hasMessage() bool {
 }
 
 // handOver returns the input of the next run.
-func (s *session) handOver(in protocol.PassInput, next step) protocol.PassInput {
+func (s *session) handOver(ctx workflow.Context, in protocol.PassInput, next step) protocol.PassInput {
 	return protocol.PassInput{
 		Tenant: in.Tenant, Revision: protocol.Revision, Task: s.task, Pass: s.pass, Calling: next == samePass, Continues: next == samePass && s.continues, Agent: s.agent, Quick: s.quick, Limits: s.limits,
 		Deadline: s.deadline,
 		Tools:    s.tools, Inbox: s.inbox, Shown: protocol.Shown{Status: s.shown.status, Pending: s.shown.pending, Pass: s.shown.pass, Tools: s.shown.tools},
 		Parent: s.parent.handOver(), Said: s.said,
+		Canceled: ctx.Err() != nil && !s.status.Final(), // the end of a session that is canceled is stored already
 	}
 }
 

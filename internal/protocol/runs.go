@@ -49,6 +49,8 @@ type PassInput struct {
 	Shown Shown `json:"shown,omitzero"`
 	// Parent identifies the call that this session answers as the child of another session's workflow. It is nil for any other session.
 	Parent *ParentCall `json:"parent,omitempty"`
+	// Canceled reports that the run before was asked to cancel while it was ending. Temporal does not pass such a request on.
+	Canceled bool `json:"canceled,omitempty"`
 }
 
 // Woken identifies the message that wakes a session which has ended.
@@ -126,8 +128,9 @@ type CallInput struct {
 	Task    string     `json:"task,omitempty"`
 	Calling bool       `json:"calling,omitempty"`
 	Inbox   []Envelope `json:"inbox,omitempty"`
-	// Said has the same meaning as in [PassInput].
-	Said map[string]int `json:"said,omitempty"`
+	// Said and Canceled have the same meaning as in [PassInput].
+	Said     map[string]int `json:"said,omitempty"`
+	Canceled bool           `json:"canceled,omitempty"`
 	// Check makes the client refuse a call that cannot work before anything is started. It is not sent.
 	Check bool `json:"-"`
 	// Key is an idempotency key, from which the client makes the session's id. It is not sent.
