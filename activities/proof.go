@@ -103,12 +103,17 @@ func (a *Activities) reopen(ctx context.Context, in OpenInput) (jig.Session, err
 	if _, err := a.teller(ctx, in.SessionRef, woken, in.Began); err != nil {
 		return session, err
 	}
-	if woken.Proof == "" && woken.Parent == "" || !session.Status.Final() {
+	proved := woken.Proof != "" || woken.Parent != ""
+	if !proved && woken.ID == "" || !session.Status.Final() {
 		return session, nil
 	}
 	read, err := a.store.MessageRead(ctx, in.Tenant, in.SessionID, woken.ID) // a worker that died may have stored it just now
-	if err == nil && read {
-		err = jig.Errorf(jig.CodeNotPermitted, "the message that wakes the session has been read already").WithField("proof").WithReason(reasonUnvouched)
+	const why = "the message that wakes the session has been read already"
+	switch {
+	case err == nil && read && proved:
+		err = jig.Errorf(jig.CodeNotPermitted, why).WithField("proof").WithReason(reasonUnvouched)
+	case err == nil && read:
+		err = jig.Errorf(jig.CodeConflict, why).WithField("id")
 	}
 	return session, err
 }

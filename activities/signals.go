@@ -33,7 +33,7 @@ type Handled struct {
 	Calls []CallRef `json:"calls,omitempty"`
 	// Frames are the compositions that the decided calls belong to.
 	Frames []string `json:"frames,omitempty"`
-	// Message reports that a user message was added. Event reports that an event arrived that a composition may be waiting for.
+	// Message reports that a user message was added which no pass has read. Event reports that an event arrived that a composition may be waiting for.
 	Message bool `json:"message,omitempty"`
 	Event   bool `json:"event,omitempty"`
 	// Ending is set (cancel or fail) if an approval expired and its terms end the session.
@@ -121,8 +121,12 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 	if m.ID != "" {
 		key = jig.MessageKey(m.ID)
 	}
-	_, err = a.store.AddMessage(ctx, in.Tenant, in.SessionID, key, chat.Message{Role: chat.RoleUser, Text: m.Text, By: m.By, Pass: in.Pass})
-	return Handled{Message: true}, err
+	added, err := a.store.AddMessage(ctx, in.Tenant, in.SessionID, key, chat.Message{Role: chat.RoleUser, Text: m.Text, By: m.By, Pass: in.Pass})
+	read := false
+	if err == nil && !added && m.ID != "" { // it was sent before
+		read, err = a.store.MessageRead(ctx, in.Tenant, in.SessionID, m.ID)
+	}
+	return Handled{Message: !read}, err
 }
 
 // unreadable refuses a signal whose payload has the wrong form.
