@@ -104,7 +104,7 @@ func (a *Activities) starts(ctx context.Context, in protocol.SessionRef) (rateli
 func (a *Activities) outwaited(ctx context.Context, call jig.Call, why string) (*unclaimed, error) {
 	fresh := call
 	refuse(&fresh, ratelimit.Expired(why))
-	stored, err := a.store.Readmit(ctx, fresh, nil)
+	stored, err := a.store.Readmit(ctx, call, fresh, nil)
 	if err != nil {
 		return nil, err
 	}

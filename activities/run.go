@@ -299,7 +299,7 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 			return held(call, fresh.Reasons[0]), false, nil
 		}
 	}
-	stored, err := a.store.Readmit(ctx, fresh, approval)
+	stored, err := a.store.Readmit(ctx, call, fresh, approval)
 	if err != nil {
 		return Ran{}, false, err
 	}

@@ -115,13 +115,14 @@ func refusalDetails(c jig.Call, result *jig.ToolResult) approval.Details {
 // Readmit replaces the admission of a waiting or reserved call (version, input, digest, verdict), because the tool has changed since or
 // because the row does not match what was admitted. An open or unused approval expires, and a new one opens. If the new admission has a
 // final status, the call takes that status and its result. A call whose earlier attempt may have taken effect becomes unknown when it may
-// no longer run, or when its tool is no longer idempotent. Repeating the same admission changes nothing.
+// no longer run, or when its tool is no longer idempotent. Repeating the same admission changes nothing. Nor does an admission that was
+// computed from the call before it changed, for example because a person changed its input; was is the call from which c was computed.
 //
 // An error is INVALID_INPUT: the call asks, and no approval is given.
-func Readmit(s State, c jig.Call, asked *jig.Pending) (Transition, error) {
+func Readmit(s State, was, c jig.Call, asked *jig.Pending) (Transition, error) {
 	open := s.Call.Status == jig.CallWaiting || s.Call.Status == jig.CallReserved
 	unapproved := s.Call.Status == jig.CallReserved && s.Verdict == jig.VerdictAsk && !s.Latest.Covers(s.Call.Digest)
-	if !open || s.admittedAs(c) && !unapproved {
+	if !open || s.changedSince(was) || s.admittedAs(c) && !unapproved {
 		return Transition{}, nil
 	}
 	if !c.Status.Final() {
@@ -168,6 +169,11 @@ func (s State) outdated(c jig.Call) string {
 func (s State) admittedAs(c jig.Call) bool {
 	return s.Version == c.Version && s.Call.Digest == c.Digest && s.Verdict == c.Verdict && s.Call.PolicyVersion == c.PolicyVersion &&
 		bytes.Equal(s.Call.Input, c.Input)
+}
+
+// changedSince reports whether the call was edited or admitted again after it was read as was.
+func (s State) changedSince(was jig.Call) bool {
+	return s.Version != was.Version || s.Call.Digest != was.Digest || !bytes.Equal(s.Call.Input, was.Input)
 }
 
 // asking returns the approval to open for the call when it is admitted again.

@@ -69,6 +69,31 @@ func same(s ledger.State) jig.Call {
 	}
 }
 
+// readmit admits a call again that has not changed since it was read.
+func readmit(s ledger.State, c jig.Call, asked *jig.Pending) (ledger.Transition, error) {
+	return ledger.Readmit(s, same(s), c, asked)
+}
+
+// An old worker accepts a change of the input while a new one, whose tool has another contract, admits the call again. The change is kept.
+func TestReadmit_KeepsWhatChangedInTheMeantime(t *testing.T) {
+	t.Parallel()
+	for name, alter := range map[string]func(*ledger.State){
+		"edited":         func(s *ledger.State) { s.Call.Input, s.Call.Digest = []byte(`{"path":"edited"}`), "d3" },
+		"admitted again": func(s *ledger.State) { s.Version, s.Call.Digest = "v3", "d3" },
+	} {
+		for _, s := range []ledger.State{asking(jig.CallWaiting, openApproval()), asking(jig.CallReserved, approvedBy("d3"))} {
+			was := same(s)
+			alter(&s)
+			for _, verdict := range []jig.Verdict{jig.VerdictAsk, jig.VerdictRun, jig.VerdictDeny} {
+				c, asked := fresh(verdict)
+				got, err := ledger.Readmit(s, was, c, asked)
+				require.NoError(t, err)
+				require.Zero(t, got, name)
+			}
+		}
+	}
+}
+
 func TestReadmit_KeepsTheAdmission(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]ledger.State{
@@ -76,7 +101,7 @@ func TestReadmit_KeepsTheAdmission(t *testing.T) {
 		"approved": asking(jig.CallReserved, approvedBy("d1")),
 		"reserved": writing(jig.CallReserved, 0),
 	} {
-		got, err := ledger.Readmit(s, same(s), nil)
+		got, err := readmit(s, same(s), nil)
 		require.NoError(t, err)
 		require.Zero(t, got, "%s: the same admission again", name)
 	}
@@ -85,7 +110,7 @@ func TestReadmit_KeepsTheAdmission(t *testing.T) {
 		if status == jig.CallWaiting || status == jig.CallReserved {
 			continue
 		}
-		got, err := ledger.Readmit(writing(status, 1), c, asked)
+		got, err := readmit(writing(status, 1), c, asked)
 		require.NoError(t, err)
 		require.Zero(t, got, "%s: only a call that has not begun can be admitted again", status)
 	}
@@ -103,7 +128,7 @@ func TestReadmit_NoticesEveryChange(t *testing.T) {
 	} {
 		c := same(s)
 		alter(&c)
-		got, err := ledger.Readmit(s, c, nil)
+		got, err := readmit(s, c, nil)
 		require.NoError(t, err)
 		require.NotNil(t, got.Readmits, name)
 	}
@@ -113,7 +138,7 @@ func TestReadmit_AsksAgainIfTheApprovalDoesNotCoverTheCall(t *testing.T) {
 	t.Parallel()
 	for name, latest := range map[string]*approval.Record{"none": nil, "of another input": approvedBy("d0"), "open": openApproval()} {
 		s := asking(jig.CallReserved, latest)
-		got, err := ledger.Readmit(s, same(s), &jig.Pending{Kind: jig.PendingApproval, Digest: "d1"})
+		got, err := readmit(s, same(s), &jig.Pending{Kind: jig.PendingApproval, Digest: "d1"})
 		require.NoError(t, err)
 		require.Equal(t, jig.CallWaiting, statusAfter(s, got), name)
 		require.NotNil(t, got.Opens, name)
@@ -145,7 +170,7 @@ func TestReadmit_ReplacesTheAdmission(t *testing.T) {
 	} {
 		c, asked := fresh(row.verdict)
 		c.Status = jig.CallReserved // an open status does not count: the verdict decides
-		got, err := ledger.Readmit(row.state, c, asked)
+		got, err := readmit(row.state, c, asked)
 		require.NoError(t, err)
 		require.Equal(t, row.want, got.Readmits.Status, name)
 		require.Equal(t, row.told, told(got), name)
@@ -163,7 +188,7 @@ func TestReadmit_UnderAGrantIsReserved(t *testing.T) {
 	t.Parallel()
 	c, asked := fresh(jig.VerdictAsk)
 	asked.Grant = "grt_1"
-	got, err := ledger.Readmit(asking(jig.CallWaiting, openApproval()), c, asked)
+	got, err := readmit(asking(jig.CallWaiting, openApproval()), c, asked)
 	require.NoError(t, err)
 	require.Equal(t, jig.CallReserved, got.Readmits.Status)
 	require.Equal(t, []string{"event tool.expired", "event tool.approved", "audit withdrawn"}, told(got))
@@ -172,7 +197,7 @@ func TestReadmit_UnderAGrantIsReserved(t *testing.T) {
 func TestReadmit_NeedsAnApprovalToOpen(t *testing.T) {
 	t.Parallel()
 	c, _ := fresh(jig.VerdictAsk)
-	_, err := ledger.Readmit(writing(jig.CallReserved, 0), c, nil)
+	_, err := readmit(writing(jig.CallReserved, 0), c, nil)
 	require.Equal(t, jig.CodeInvalidInput, jig.AsError(err).Code)
 }
 
@@ -194,7 +219,7 @@ func TestReadmit_InDoubt(t *testing.T) {
 		s.Call.InDoubt, s.Idempotent = true, true
 		c, asked := fresh(row.verdict)
 		c.Idempotent = row.idempotent
-		got, err := ledger.Readmit(s, c, asked)
+		got, err := readmit(s, c, asked)
 		require.NoError(t, err)
 		if row.unknown {
 			require.Nil(t, got.Readmits, name)

@@ -171,7 +171,7 @@ func transitions(t *testing.T) []string {
 	}
 	for _, s := range everyState() {
 		for _, c := range calls {
-			change, err := ledger.Readmit(s, c, &jig.Pending{Digest: "d2"})
+			change, err := readmit(s, c, &jig.Pending{Digest: "d2"})
 			require.NoError(t, err)
 			note("Readmit", s, change)
 		}

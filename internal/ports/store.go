@@ -127,8 +127,9 @@ type Approvals interface {
 	// notices of due reminders and escalations. It returns the state of the call, and is idempotent.
 	Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (approval.Lapse, error)
 	// Readmit replaces the admission (version, digest, ruling) of a waiting or reserved call, because the tool has changed or
-	// because the call is reserved without a valid approval. An open approval expires and a new one opens. It returns the current call.
-	Readmit(ctx context.Context, call jig.Call, approval *jig.Pending) (jig.Call, error)
+	// because the call is reserved without a valid approval. An open approval expires and a new one opens. Nothing happens if the call
+	// has changed since it was read as was. It returns the current call.
+	Readmit(ctx context.Context, was, call jig.Call, approval *jig.Pending) (jig.Call, error)
 	// Pending returns the open approval of a call, or NOT_FOUND if there is none.
 	Pending(ctx context.Context, tenant, id, callID string) (jig.Pending, error)
 	// Approved returns the people who approved a call, and the weakest of their proofs. The list is empty if nobody did.

@@ -92,7 +92,8 @@ type whoRow struct {
 }
 
 // Readmit replaces the admission of a waiting or reserved call, by the rules of [ledger.Readmit]. It returns the call as stored.
-func (db *DB) Readmit(ctx context.Context, call jig.Call, asked *jig.Pending) (jig.Call, error) {
+// Nothing changes if the call is not stored as was any more.
+func (db *DB) Readmit(ctx context.Context, was, call jig.Call, asked *jig.Pending) (jig.Call, error) {
 	var row *callRow
 	err := db.transact(ctx, call.Tenant, func(t *tx) error {
 		rows := locked{session: call.SessionID}
@@ -110,7 +111,7 @@ func (db *DB) Readmit(ctx context.Context, call jig.Call, asked *jig.Pending) (j
 		}
 		row = rows.call
 		s := rows.ledger(t.tenant)
-		change, err := ledger.Readmit(s, call, asked)
+		change, err := ledger.Readmit(s, was, call, asked)
 		if err != nil || !change.Changes() {
 			return err
 		}

@@ -41,7 +41,7 @@ func TestCanceledCall_SaysThatItHadNoEffect(t *testing.T) {
 			w.reconcile(t, "word", jig.Reconciliation{Call: c.ID, Outcome: jig.OutcomeNotHappened})
 			fresh := asks(changed(c))
 			pending := pendingOf(fresh)
-			stored, err := w.Readmit(t.Context(), fresh, &pending)
+			stored, err := w.Readmit(t.Context(), w.row(t, fresh), fresh, &pending)
 			require.NoError(t, err)
 			require.Equal(t, jig.CallWaiting, stored.Status)
 		}, true},

@@ -102,7 +102,7 @@ func TestGrant_MustBeValidWhenItsCallBegins(t *testing.T) {
 		require.Equal(t, []string{"expired"}, w.approvals(t, c))
 		require.Equal(t, []string{"tool.approved", "tool.expired"}, w.types(t), name)
 		p := pendingOf(c)
-		got, err := w.Readmit(t.Context(), c, &p)
+		got, err := w.Readmit(t.Context(), w.row(t, c), c, &p)
 		require.NoError(t, err)
 		require.Equal(t, jig.CallWaiting, got.Status, name)
 		require.Equal(t, []string{"expired", "open"}, w.approvals(t, c))
@@ -126,7 +126,7 @@ func TestGrant_IsNeverOverdrawn(t *testing.T) {
 				return
 			}
 			p := pendingOf(c)
-			_, errs[i] = w.Readmit(t.Context(), c, &p)
+			_, errs[i] = w.Readmit(t.Context(), w.row(t, c), c, &p)
 		})
 	}
 	all.Wait()

@@ -220,7 +220,7 @@ func TestReadmit(t *testing.T) {
 			c.Version, c.Digest = "v2", "d2"
 			p := pendingOf(c)
 			for range 2 {
-				got, err := w.Readmit(t.Context(), c, &p)
+				got, err := w.Readmit(t.Context(), w.row(t, c), c, &p)
 				require.NoError(t, err)
 				require.Equal(t, jig.CallWaiting, got.Status)
 				require.Equal(t, "d2", got.Digest)
@@ -235,7 +235,7 @@ func TestReadmit(t *testing.T) {
 			require.Equal(t, ledger.ReserveRun, w.reserve(t, c).Outcome)
 
 			c.Version = "v3"
-			got, err := w.Readmit(t.Context(), c, &p)
+			got, err := w.Readmit(t.Context(), w.row(t, c), c, &p)
 			require.NoError(t, err)
 			require.Equal(t, "v2", got.Version, "a call that has begun is not readmitted")
 		})
