@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
@@ -16,8 +17,11 @@ import (
 // place sets a session's place in the tree of sessions: below the call that started it or, without a parent, at the root of a tree
 // of its own. A root that was started with something that its principal did not type begins with untrusted data. A child session acts for
 // the principal of its parent, whatever its start says. The parent's call must record that it started this session, so that nobody can choose
-// a place because its rules or its principal suit them. place returns the parent and its call, if there are any.
-func (a *Activities) place(ctx context.Context, parent, call string, session *jig.Session) (above jig.Session, by jig.Call, err error) {
+// a place because its rules or its principal suit them. began is when Temporal recorded the start; see [OpenInput]. place returns the parent
+// and its call, if there are any.
+func (a *Activities) place(
+	ctx context.Context, parent, call string, began time.Time, session *jig.Session,
+) (above jig.Session, by jig.Call, err error) {
 	if parent == "" {
 		session.RootAgent, session.ReadUntrusted = session.Agent.Name, !ledger.Typed(session.Source)
 		return above, by, a.mayAct(ctx, session.Tenant, session.Principal.ID)
@@ -29,6 +33,9 @@ func (a *Activities) place(ctx context.Context, parent, call string, session *ji
 	if len(calls) == 0 || calls[0].Child != session.ID {
 		return above, by, jig.Errorf(jig.CodeNotPermitted, "call %q of session %s did not start session %s", call, parent, session.ID).WithField("parent_call").
 			WithHint("leave out the parent")
+	}
+	if err := a.inTime(ctx, calls[0], *session, began); err != nil {
+		return above, by, err
 	}
 	session.ParentID, session.ParentCall, session.ParentAgent = above.ID, call, above.Agent.Name
 	session.RootAgent, session.Depth, session.Source = above.RootAgent, above.Depth+1, jig.SourceAgent
@@ -54,6 +61,31 @@ func (a *Activities) inherit(ctx context.Context, by jig.Call, session *jig.Sess
 	repeated, err := a.store.Session(ctx, session.Tenant, input.SessionID)
 	session.ReadPrivate = session.ReadPrivate || repeated.ReadPrivate
 	session.ReadUntrusted = session.ReadUntrusted || repeated.ReadUntrusted
+	return err
+}
+
+// clocksDiffer is how much the clocks of Temporal and of the database may differ.
+const clocksDiffer = 5 * time.Minute
+
+// inTime returns an error if a new session was started after the call that names it had ended, so that nobody can start it later. A call that
+// runs an agent is executing until that session has ended. Other calls only start a session and may end before it is opened. A session that
+// exists is merely opened again, for example after a reset.
+func (a *Activities) inTime(ctx context.Context, by jig.Call, session jig.Session, began time.Time) error {
+	if began.IsZero() {
+		began = a.now()
+	}
+	single := session.Agent.Name == jig.CallAgent
+	switch {
+	case by.Status == jig.CallExecuting, single && !by.Status.Final():
+		return nil
+	case single && by.FinishedAt != nil && began.Before(by.FinishedAt.Add(clocksDiffer)):
+		return nil
+	}
+	_, err := a.store.Session(ctx, session.Tenant, session.ID)
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return jig.Errorf(jig.CodeNotPermitted, "call %q of session %s is %s, so it starts no session", by.ID, by.SessionID, by.Status).
+			WithField("parent_call").WithHint("leave out the parent")
+	}
 	return err
 }
 

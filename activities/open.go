@@ -111,7 +111,7 @@ func (a *Activities) draft(ctx context.Context, in OpenInput) (jig.Session, erro
 		Tenant: in.Tenant, ID: in.SessionID, Agent: agent, Principal: who, Source: source, Input: input, Task: in.Start.Task,
 		Status: jig.StatusWorking, RequestDigest: digest,
 	}
-	if _, by, err := a.place(ctx, in.Start.ParentID, in.Start.ParentCall, &session); err != nil {
+	if _, by, err := a.place(ctx, in.Start.ParentID, in.Start.ParentCall, in.Began, &session); err != nil {
 		return jig.Session{}, err
 	} else if err := startsAs(by, *in.Start); err != nil {
 		return jig.Session{}, err

@@ -89,7 +89,7 @@ func (a *Activities) draftCall(ctx context.Context, in OpenCallInput) (session j
 		Tenant: in.Tenant, ID: in.SessionID, Principal: who, Source: source, Status: jig.StatusWorking,
 		Agent: jig.Agent{Name: jig.CallAgent, Tools: []string{tool.Name}, Version: tool.Version, Registered: called.registered},
 	}
-	parent, by, err := a.place(ctx, in.Parent, in.ParentCall, &session)
+	parent, by, err := a.place(ctx, in.Parent, in.ParentCall, in.Began, &session)
 	if err == nil {
 		session.RequestDigest, err = a.asRequested(ctx, in, digest)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -239,6 +240,51 @@ func TestChildCall_DoesWhatItsParentAsked(t *testing.T) {
 	_, err := f.OpenCall(t.Context(), in)
 	require.NoError(t, err)
 	require.Equal(t, jig.ProofVouched, f.stored(t, child.SessionID).Principal.Proof)
+}
+
+// A call that has ended starts no session any more. A session that it started before may still be opened, and may be opened again.
+func TestChild_StartsWhileItsCallRuns(t *testing.T) {
+	t.Parallel()
+	f := newFront(t)
+	f.session = jig.NewSessionID()
+	require.NoError(t, f.began(t, f.session, f.start(t, f.session, time.Now()), time.Now()))
+	ends := func(pass int, opened bool) activities.Child {
+		t.Helper()
+		child := f.delegates(t, pass, fmt.Sprintf(`{"agent":"nightly","task":"%d"}`, pass))
+		if opened {
+			require.NoError(t, f.began(t, child.SessionID, child.Start, time.Now()))
+		}
+		_, err := f.EndChild(t.Context(), activities.EndChildInput{
+			RunInput: activities.RunInput{SessionRef: f.ref(), Call: child.Start.ParentCall}, Error: jig.Errorf(jig.CodeCanceled, "it was canceled"),
+		})
+		if opened {
+			_, err = f.db.EndPass(t.Context(), ledger.End{Tenant: f.tenant, SessionID: child.SessionID, Pass: 1, Status: jig.StatusCompleted})
+		}
+		require.NoError(t, err)
+		return child
+	}
+	opened := ends(1, true)
+	require.NoError(t, f.began(t, opened.SessionID, opened.Start, time.Now()), "after a reset")
+	late := ends(2, false)
+	require.Equal(t, jig.CallCanceled, f.call(t, "2.1").Status)
+	require.ErrorContains(t, f.began(t, late.SessionID, late.Start, time.Now()), "is canceled, so it starts no session")
+
+	child := f.delegates(t, 3, `{"agent":"nightly"}`)
+	in := activities.OpenCallInput{
+		SessionRef: protocol.SessionRef{Tenant: f.tenant, SessionID: child.SessionID}, Tool: ordersTool, Input: json.RawMessage(small),
+		Parent: f.session, ParentCall: "3.1", Began: time.Now(),
+	}
+	require.NoError(t, f.db.NameChild(t.Context(), f.tenant, f.session, "3.1", child.SessionID, jig.SessionRequest{Tool: in.Tool, Input: in.Input}.Digest()))
+	_, err := f.EndChild(t.Context(), activities.EndChildInput{
+		RunInput: activities.RunInput{SessionRef: f.ref(), Call: "3.1"}, Error: jig.Errorf(jig.CodeCanceled, "it was canceled"),
+	})
+	require.NoError(t, err)
+	in.Began = time.Now().Add(10 * time.Minute)
+	_, err = f.OpenCall(t.Context(), in)
+	require.ErrorContains(t, err, "so it starts no session")
+	in.Began = time.Now().Add(-time.Second)
+	_, err = f.OpenCall(t.Context(), in)
+	require.NoError(t, err, "it was started before the call ended")
 }
 
 // If a call starts an agent, nobody can open its child session as that of a single call, even before the agent has opened it.
