@@ -12,6 +12,7 @@ import (
 	sdktemporal "go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Reasons ([jig.Error.Reason]) of UNAVAILABLE.
@@ -24,7 +25,7 @@ const (
 
 // Failure types that Temporal gives to an update whose run ended before the update did.
 const (
-	typeUpdateCutOff      = "AcceptedUpdateCompletedWorkflow"
+	typeUpdateCutOff      = protocol.TypeUpdateCutOff
 	typeUpdateUnprocessed = "UnprocessedUpdate"
 )
 

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/jig-run/jig"
@@ -26,9 +27,12 @@ func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, er
 	}
 	wait := func(ctx workflow.Context) (*protocol.CallResult, error) {
 		if err := workflow.Await(ctx, func() bool {
-			return s.opened && len(s.calls) > 0 && s.idle() && !s.anyReady() || s.status.Final()
+			return s.opened && len(s.calls) > 0 && s.idle() && !s.anyReady() || s.status.Final() || s.leaving
 		}); err != nil {
 			return nil, err //nolint:wrapcheck // a canceled workflow answers with Temporal's own error
+		}
+		if s.leaving {
+			return nil, temporal.NewNonRetryableApplicationError("the next run of the session answers", protocol.TypeUpdateCutOff, nil)
 		}
 		return s.storedResult(ctx)
 	}
@@ -57,6 +61,7 @@ func Call(ctx workflow.Context, in protocol.CallInput) (*protocol.CallResult, er
 		_, err := s.result()
 		return nil, err
 	case more:
+		s.leaving = true // the run cannot end before the updates that wait for the call are answered
 		s.settleInbox(ctx)
 		s.record(ctx)
 		s.drain(ctx)

@@ -84,3 +84,27 @@ func TestCancel_CountsWhileACompositionContinuesAsNew(t *testing.T) {
 	require.NoError(t, converter.GetDefaultDataConverter().FromPayloads(next.Input, &in))
 	require.True(t, in.Canceled)
 }
+
+// A program that waits for a call does not keep the call's run from continuing as new. A pause holds back a call of an agent, whose attempts
+// make the history long.
+func TestAwaitedCall_ContinuesAsNew(t *testing.T) {
+	t.Parallel()
+	call := soloCall()
+	call.Child = activities.ChildAgent
+	s := newSolo(t, call)
+	s.OnActivity("BeginChild", mock.Anything, mock.Anything).Return(activities.Child{Ended: &activities.Ran{State: jig.CallReserved, Paused: true}}, nil)
+	var answer error
+	s.RegisterDelayedCallback(func() {
+		s.UpdateWorkflow(protocol.UpdateWait, "wait", &testsuite.TestUpdateCallback{
+			OnAccept: func() {}, OnReject: func(error) {}, OnComplete: func(_ any, err error) { answer = err },
+		})
+	}, time.Second)
+	s.RegisterDelayedCallback(func() { s.SetCurrentHistoryLength(10_000) }, 2*time.Second)
+	s.SetTestTimeout(10 * time.Second)
+	s.ExecuteWorkflow(protocol.CallWorkflow, protocol.CallInput{Tenant: "t", Tool: soloTool})
+	var next *workflow.ContinueAsNewError
+	require.ErrorAs(t, s.GetWorkflowError(), &next)
+	var again *temporal.ApplicationError
+	require.ErrorAs(t, answer, &again)
+	require.Equal(t, protocol.TypeUpdateCutOff, again.Type(), "the client asks the next run")
+}

@@ -46,6 +46,8 @@ type session struct {
 	// closed is the result of that call once SettleCall has returned.
 	settlesWithCall bool
 	closed          *protocol.CallResult
+	// leaving is set when the run of a single call continues as new.
+	leaving bool
 
 	tools []string
 	// more reports whether the pass has open calls besides those in memory.

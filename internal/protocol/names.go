@@ -26,6 +26,8 @@ const (
 	UpdateAnswer    = "answer"
 	// UpdateWait, an update of a Call workflow, answers as soon as the call has its result or waits for a person.
 	UpdateWait = "wait"
+	// TypeUpdateCutOff is the type of the failure of an update whose run ended before the update did. Clients send such an update again.
+	TypeUpdateCutOff = "AcceptedUpdateCompletedWorkflow"
 
 	QueryStatus = "status"
 )
