@@ -41,7 +41,11 @@ func (c *composition) abandon(ctx context.Context, failed jig.ToolResult) error 
 	for _, call := range window.Calls {
 		m.Cancel = append(m.Cancel, call.ID)
 	}
-	if err := c.store.MoveFrame(ctx, m); err != nil {
+	err = c.store.MoveFrame(ctx, m)
+	if jig.CodeOf(err) == jig.CodeConflict {
+		return jig.Errorf(jig.CodeUnavailable, "a worker was still working on the composition of call %s: %w", c.root.ID, err)
+	}
+	if err != nil {
 		return err
 	}
 	c.frame.Done, c.frame.Result = true, &failed

@@ -7,11 +7,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -102,6 +105,45 @@ func TestConfirm_SingleCallWithoutItsFlagFails(t *testing.T) {
 	require.Equal(t, jig.StatusFailed, settled.Status)
 	require.Empty(t, o.ran)
 	require.Equal(t, jig.CallWaiting, o.calls(t, closeTool, confirmed).Status)
+}
+
+// movedFrames stores a move of another worker before the first list of open calls.
+type movedFrames struct {
+	ports.Frames
+	moved bool
+}
+
+func (m *movedFrames) FrameWindow(ctx context.Context, tenant, id, call string) (ledger.Window, error) {
+	if !m.moved {
+		m.moved = true
+		f, err := m.Frame(ctx, tenant, id, call)
+		if err == nil {
+			err = m.MoveFrame(ctx, plan.FrameMove{Tenant: tenant, SessionID: id, CallID: call, Revision: f.Revision, State: f.State})
+		}
+		if err != nil {
+			return ledger.Window{}, err
+		}
+	}
+	return m.Frames.FrameWindow(ctx, tenant, id, call)
+}
+
+// A worker may still be working on a composition whose workflow was terminated. Then the composition is abandoned a moment later, instead of
+// failing its session.
+func TestAbandonedComposition_WaitsForItsLastMove(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, func(o *office) { o.store.Frames = &movedFrames{Frames: o.store.Frames} })
+	o.begins(t, "kind: composition\nname: shop.pay\nsteps:\n  - {id: pay, tool: shop.refund, input: {order: a, amount: 1}}\n", `{}`)
+	in := activities.ComposeInput{SessionRef: o.ref(), Call: "1.1", Now: o.now()}
+	_, err := o.Compose(t.Context(), in)
+	require.NoError(t, err)
+	_, err = o.AbandonFrame(t.Context(), in)
+	var later *temporal.ApplicationError
+	require.ErrorAs(t, err, &later)
+	require.False(t, later.NonRetryable())
+	ran, err := o.AbandonFrame(t.Context(), in)
+	require.NoError(t, err)
+	require.Equal(t, jig.CallCanceled, ran.State)
+	require.Equal(t, jig.CallCanceled, o.call(t, "1.1/pay").Status)
 }
 
 // charges adds a tool that names its undo, and the tool that undoes it.
