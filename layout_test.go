@@ -166,7 +166,7 @@ func arrows() map[string][]string {
 		"internal/scaffold/shop":    {".", "tools"},
 		// The operations of the HTTP interface are thin: they know the client and what it sends, and neither the engine nor the store.
 		"internal/httpapi": {
-			".", "client", "internal/audit", "internal/cache", "internal/identity/apikey", "internal/identity/embed", "internal/identity/history", "internal/identity/login", "internal/identity/openid", "internal/jsontext",
+			".", "client", "internal/audit", "internal/bundle", "internal/cache", "internal/identity/apikey", "internal/identity/embed", "internal/identity/history", "internal/identity/login", "internal/identity/openid", "internal/jsontext",
 			"internal/preview", "internal/protocol", "internal/stored", "internal/tenancy", "internal/toolname",
 		},
 		// Tests of a running server from outside, which know nothing but its OpenAPI document.

@@ -28,6 +28,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/embed"
@@ -132,6 +133,8 @@ func (r *rig) furnish(t *testing.T, tenant string) map[string]string {
 	text, err := r.worker.PutText(t.Context(), entity.Text{Tenant: tenant, EntityID: ids["entity"], Body: "A text of " + tenant})
 	require.NoError(t, err)
 	ids["text"] = text.ID
+	ids["bundle"] = "bnd-" + strings.ToLower(rand.Text())
+	r.install(t, tenant, ids["bundle"], strings.ToLower(rand.Text()))
 	r.schedule(t, tenant, ids["schedule"])
 	ids["key"] = r.key(t, tenant, 0, apikey.ScopeRead).ID
 	var hash []byte
@@ -142,6 +145,17 @@ func (r *rig) furnish(t *testing.T, tenant string) map[string]string {
 	}, hash, nil)
 	require.NoError(t, err)
 	return ids
+}
+
+// install installs a bundle of one agent.
+func (r *rig) install(t *testing.T, tenant, name, agent string) {
+	t.Helper()
+	of := bundle.DocumentVersion{Kind: "agent", Name: agent, Version: "v1"}
+	_, err := r.worker.InstallBundle(t.Context(), jig.Invocation{Tenant: tenant, SessionID: "ses_bundle", CallID: "1.1", Principal: jig.Principal{ID: "ana"}}, bundle.Install{
+		Manifest: bundle.Manifest{Name: name, Version: "1.0.0"}, Hash: "h1",
+		Documents: []bundle.StoredDocument{{DocumentVersion: of, Body: []byte("of the bundle")}},
+	})
+	require.NoError(t, err)
 }
 
 // schedule makes a schedule, unless it exists.

@@ -29,6 +29,7 @@ type Options struct {
 	// PublicURL is the address of the server for browsers; empty means that it follows from the request's host.
 	PublicURL string
 	Tenants   Tenants
+	Bundles   Bundles
 	Log       Log
 	// Vouches reports that the server signs statements about the principals of requests.
 	Vouches bool

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/embed"
 	"github.com/jig-run/jig/internal/identity/history"
@@ -92,6 +93,12 @@ type Documents interface {
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
 	// ReadWithTool returns what a built-in tool that reads entities returns for a principal.
 	ReadWithTool(ctx context.Context, request protocol.ToolReadRequest) (json.RawMessage, error)
+}
+
+// Bundles reads the bundles that tenants have installed.
+type Bundles interface {
+	// Bundles lists a tenant's bundles, sorted by name.
+	Bundles(ctx context.Context, tenant string) ([]bundle.Bundle, error)
 }
 
 // Schedules manages schedules.

@@ -6,7 +6,7 @@ import (
 	"github.com/jig-run/jig/internal/identity/apikey"
 )
 
-// registerCatalog adds the operations on tools, documents, entities and artifacts.
+// registerCatalog adds the operations on tools, documents, bundles, entities and artifacts.
 func (a *API) registerCatalog() {
 	add(a, operation{
 		id: "list-tools", method: http.MethodGet, path: "/v1/tools", tag: tagTools, scope: apikey.ScopeRead,
@@ -17,6 +17,7 @@ func (a *API) registerCatalog() {
 	}, a.getTool)
 	a.registerToolTests()
 	a.registerDocumentOperations()
+	a.registerBundles()
 	a.registerEntities()
 	add(a, operation{
 		id: "get-artifact", method: http.MethodGet, path: "/v1/artifacts/{artifact}", tag: tagCalls, scope: apikey.ScopeRead,
@@ -95,4 +96,18 @@ func (a *API) registerDocumentOperations() {
 		details: "This registers the text of that version, by a call of the tool catalog.put, after the same checks as for a new document.",
 		fails:   []int{404, 409, 412, 428},
 	}, a.restoreDocument)
+}
+
+// registerBundles adds the operations on installed bundles.
+func (a *API) registerBundles() {
+	add(a, operation{
+		id: "list-bundles", method: http.MethodGet, path: "/v1/bundles", tag: tagDocuments, scope: apikey.ScopeRead,
+		does: "List the installed bundles by name",
+	}, a.listBundles)
+	add(a, operation{
+		id: "get-bundle", method: http.MethodGet, path: "/v1/bundles/{bundle}", tag: tagDocuments, scope: apikey.ScopeRead,
+		does:    "Get an installed bundle",
+		details: "Its documents have the kinds, names and versions with which get-document returns their texts.",
+		fails:   []int{404},
+	}, a.getBundle)
 }
