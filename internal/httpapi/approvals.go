@@ -40,13 +40,11 @@ func (a *API) listApprovals(ctx context.Context, in *listApprovalsRequest) (*app
 	if in.CanDecide {
 		filter.For = who.ID
 	}
-	mark, err := fingerprint(filter)
+	same := filter
+	same.Before, same.After = time.Time{}, time.Time{} // they may differ from page to page, because people write them as ages
+	mark, from, err := continued(in.Cursor, same)
 	if err != nil {
 		return nil, err
-	}
-	from, belongs := strings.CutPrefix(in.Cursor, mark)
-	if in.Cursor != "" && !belongs {
-		return nil, invalid("the cursor belongs to a list with another filter").WithField("cursor").WithHint("repeat the filter of the first page")
 	}
 	found, err := a.options.Engine.Pending(ctx, tenant, filter, from, in.Limit)
 	if err != nil {
@@ -59,16 +57,19 @@ func (a *API) listApprovals(ctx context.Context, in *listApprovalsRequest) (*app
 	return &answer, nil
 }
 
-// fingerprint returns the beginning of the cursors of a filter. The filter's times may differ from page to page, because people write them as
-// ages.
-func fingerprint(filter jig.PendingFilter) (string, error) {
-	filter.Before, filter.After = time.Time{}, time.Time{}
+// continued returns the text with which all cursors of a filter begin, and what follows it in a cursor. It refuses a cursor of another filter.
+func continued(cursor string, filter any) (mark, from string, err error) {
 	text, err := json.Marshal(filter)
 	if err != nil {
-		return "", jig.Errorf(jig.CodeInternal, "encoding a filter: %w", err)
+		return "", "", jig.Errorf(jig.CodeInternal, "encoding a filter: %w", err)
 	}
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8]) + ".", nil
+	mark = hex.EncodeToString(sum[:8]) + "."
+	from, belongs := strings.CutPrefix(cursor, mark)
+	if cursor != "" && !belongs {
+		return "", "", invalid("the cursor belongs to a list with another filter").WithField("cursor").WithHint("repeat the filter of the first page")
+	}
+	return mark, from, nil
 }
 
 type approvalRequest struct {

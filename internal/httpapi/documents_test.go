@@ -38,6 +38,8 @@ type library struct {
 	simulated protocol.VerdictRequest
 	// scheduled is the tool of the last schedule.
 	scheduled string
+	// tested is the last page of a backtest.
+	tested protocol.BacktestRequest
 }
 
 func (l *library) CreateSchedule(_ context.Context, o client.ScheduleOptions) (client.Schedule, error) {
@@ -52,6 +54,11 @@ func (l *library) TriggerSchedule(context.Context, string, string) (string, erro
 func (l *library) Simulate(_ context.Context, request protocol.VerdictRequest) (protocol.Verdict, error) {
 	l.simulated = request
 	return protocol.Verdict{Reasons: []string{}, Rules: []protocol.AppliedRule{}}, nil
+}
+
+func (l *library) BacktestOnce(_ context.Context, request protocol.BacktestRequest) (protocol.BacktestPage, error) {
+	l.tested = request
+	return protocol.BacktestPage{Next: "call-500"}, nil
 }
 
 func (l *library) Documents(context.Context, string, string) ([]protocol.DocumentState, error) {
@@ -114,6 +121,30 @@ func TestDocuments_AreReadBackByVersion(t *testing.T) {
 	for _, path := range []string{"/v1/documents/agent/tidy?version=v9", "/v1/documents/agent/other", "/v1/documents/agent/other/versions", "/v1/documents/agent/tidy/difference?from=v9"} {
 		answer, body := s.send(http.MethodGet, path, "")
 		require.Equal(t, http.StatusNotFound, problem(t, answer, body).Status, path)
+	}
+}
+
+// The pages of a backtest add up only if all of them are of the same document and the same calls.
+func TestPolicies_BacktestCursorBelongsToItsRequest(t *testing.T) {
+	t.Parallel()
+	s, l := librarySite(t)
+	test := func(document, since, cursor string) (reply, string) {
+		body, err := json.Marshal(map[string]any{"document": document, "since": since, "cursor": cursor})
+		require.NoError(t, err)
+		return s.send(http.MethodPost, "/v1/policies:backtest", string(body))
+	}
+	const since, again, later = "2026-11-27T10:00:00Z", "2026-11-27T11:00:00+01:00", "2026-11-27T11:00:00Z"
+	_, body := test("a", since, "")
+	var first struct {
+		Next string `json:"next_cursor"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &first), body)
+	answer, body := test("a", again, first.Next)
+	require.Equal(t, http.StatusOK, answer.StatusCode, body)
+	require.Equal(t, "call-500", l.tested.Cursor)
+	for _, other := range [][3]string{{"b", since, first.Next}, {"a", later, first.Next}, {"a", since, "call-500"}} {
+		answer, body := test(other[0], other[1], other[2])
+		require.Equal(t, "cursor", problem(t, answer, body).Field, other)
 	}
 }
 

@@ -70,7 +70,7 @@ type backtestRequest struct {
 		Document string    `json:"document" minLength:"1" doc:"The text of a policy document, which replaces the policy of the same name"`
 		Since    time.Time `json:"since" doc:"Only calls since this time"`
 		All      bool      `json:"all,omitempty" doc:"Include calls whose verdict the document does not change"`
-		Cursor   string    `json:"cursor,omitempty" maxLength:"2000" doc:"next_cursor of the previous page"`
+		Cursor   string    `json:"cursor,omitempty" maxLength:"2000" doc:"next_cursor of the previous page, with the same document, since and all"`
 	} `nameHint:"BacktestPolicy"`
 }
 
@@ -86,15 +86,22 @@ type backtestAnswer struct {
 
 func (a *API) backtestPolicy(ctx context.Context, in *backtestRequest) (*backtestAnswer, error) {
 	tenant, _ := callerOf(ctx)
-	page, err := a.options.Engine.BacktestOnce(ctx, protocol.BacktestRequest{
-		Tenant: tenant, Document: in.Body.Document, Since: in.Body.Since, All: in.Body.All, Cursor: in.Body.Cursor,
-	})
+	request := protocol.BacktestRequest{Tenant: tenant, Document: in.Body.Document, Since: in.Body.Since.UTC(), All: in.Body.All}
+	mark, from, err := continued(in.Body.Cursor, request)
+	if err != nil {
+		return nil, err
+	}
+	request.Cursor = from
+	page, err := a.options.Engine.BacktestOnce(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 	var answer backtestAnswer
 	b := &answer.Body
 	b.Results, b.Tally = append([]protocol.BacktestResult{}, page.Results...), append([]protocol.BacktestCount{}, page.Tally...)
-	b.Refused, b.Unknown, b.Next = page.Refused, page.Unknown, page.Next
+	b.Refused, b.Unknown = page.Refused, page.Unknown
+	if page.Next != "" {
+		b.Next = mark + page.Next
+	}
 	return &answer, nil
 }

@@ -1610,7 +1610,7 @@ export interface components {
         BacktestPolicy: {
             /** @description Include calls whose verdict the document does not change */
             all?: boolean;
-            /** @description next_cursor of the previous page */
+            /** @description next_cursor of the previous page, with the same document, since and all */
             cursor?: string;
             /** @description The text of a policy document, which replaces the policy of the same name */
             document: string;
