@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -99,7 +100,7 @@ func (i *issuer) look(ctx context.Context) (*known, *discovery) {
 	}
 	if age >= keysFor && i.pending == nil {
 		i.pending = &discovery{began: time.Now(), done: make(chan struct{})}
-		go i.run(oidc.ClientContext(context.WithoutCancel(ctx), i.client), i.pending)
+		go i.run(oidc.ClientContext(context.WithoutCancel(ctx), i.client), i.pending, age < keysAtMost)
 	}
 	if age < keysAtMost {
 		return i.known, nil
@@ -107,9 +108,12 @@ func (i *issuer) look(ctx context.Context) (*known, *discovery) {
 	return nil, i.pending
 }
 
-// run fetches what the issuer says. If that fails, the next token leads to another attempt.
-func (i *issuer) run(ctx context.Context, d *discovery) {
+// run fetches what the issuer says, and its keys if the known ones still count. If that fails, the next token leads to another attempt.
+func (i *issuer) run(ctx context.Context, d *discovery, keys bool) {
 	d.found, d.err = i.fetch(ctx)
+	if keys && d.err == nil {
+		d.err = d.found.fetchKeys(ctx)
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.pending = nil; d.err == nil {
@@ -130,6 +134,20 @@ func (i *issuer) fetch(ctx context.Context) (*known, error) {
 		return nil, fmt.Errorf("the issuer %s cannot be reached: %w", i.url, err)
 	}
 	return &known{provider: provider, keys: oidc.NewRemoteKeySet(ctx, metadata.Keys), at: time.Now()}, nil
+}
+
+// fetchKeys fetches the keys, which otherwise happens with the first token. Only the check of a signature does so: here one that no key fits.
+func (k *known) fetchKeys(ctx context.Context) error {
+	const unsigned = "eyJhbGciOiJSUzI1NiJ9.e30.AA" // {"alg":"RS256"}, {} and one byte
+	if _, err := k.keys.VerifySignature(ctx, unsigned); isUnfetched(err) {
+		return fmt.Errorf("the issuer's keys cannot be fetched: %w", err)
+	}
+	return nil
+}
+
+// isUnfetched reports whether an error of [oidc.RemoteKeySet] says that the keys could not be fetched.
+func isUnfetched(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "fetching keys")
 }
 
 // sparing answers repeated GET requests from memory for a moment, failed ones too, so that tokens with unknown keys cannot make the server

@@ -31,6 +31,9 @@ func TestIssuer_KeysAreFetchedBesideRequests(t *testing.T) {
 		}
 		_, _ = w.Write([]byte(`{"issuer": "` + server.URL + `", "jwks_uri": "` + server.URL + `/keys"}`)) //nolint:errcheck // the client is gone
 	})
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"keys": []}`)) //nolint:errcheck // the client is gone
+	})
 	i := newIssuer(server.URL, http.DefaultTransport)
 	_, keys, err := i.discover(t.Context())
 	require.NoError(t, err)
@@ -116,5 +119,62 @@ func TestIssuer_KeysThatHang(t *testing.T) {
 		require.Equal(t, patience, time.Since(began))
 		close(hang)
 		synctest.Wait()
+	})
+}
+
+// While the issuer's keys cannot be fetched, the known ones count, for an hour at most.
+func TestIssuer_KeysOutliveAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const url = "https://login.example.com"
+		var down atomic.Bool
+		i := newIssuer(url, transport(func(r *http.Request) (*http.Response, error) {
+			if down.Load() && r.URL.Path == "/keys" {
+				return &http.Response{StatusCode: http.StatusBadGateway, Body: http.NoBody}, nil
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"issuer": "` + url + `", "jwks_uri": "` + url + `/keys", "keys": []}`))}, nil
+		}))
+		_, keys, err := i.discover(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, i.known.fetchKeys(t.Context()))
+		known := func() bool {
+			_, _, err := i.discover(t.Context()) // begins another attempt
+			require.NoError(t, err)
+			synctest.Wait()
+			_, again, err := i.discover(t.Context())
+			require.NoError(t, err)
+			return again == keys
+		}
+		down.Store(true)
+		time.Sleep(keysFor)
+		require.True(t, known())
+		time.Sleep(keysAtMost - keysFor - fetchEvery)
+		require.True(t, known())
+		down.Store(false)
+		time.Sleep(fetchEvery - time.Millisecond)
+		require.True(t, known(), "the last answer of the issuer is remembered")
+		time.Sleep(time.Millisecond)
+		require.False(t, known())
+		synctest.Wait()
+	})
+}
+
+// Keys that have counted for an hour do not count while the issuer's new ones cannot be fetched. Logins can begin.
+func TestIssuer_OldKeysEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const url = "https://login.example.com"
+		i := newIssuer(url, transport(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/keys" {
+				return nil, errors.New("away")
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"issuer": "` + url + `", "jwks_uri": "` + url + `/keys"}`))}, nil
+		}))
+		_, keys, err := i.discover(t.Context())
+		require.NoError(t, err)
+		time.Sleep(keysAtMost)
+		_, again, err := i.discover(t.Context())
+		require.NoError(t, err)
+		require.NotSame(t, keys, again)
 	})
 }

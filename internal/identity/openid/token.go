@@ -165,7 +165,7 @@ func (w *watchedKeys) VerifySignature(ctx context.Context, jwt string) ([]byte, 
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	payload, err := w.keys.VerifySignature(ctx, jwt)
-	if err != nil && strings.HasPrefix(err.Error(), "fetching keys") {
+	if isUnfetched(err) {
 		w.failed = err
 	}
 	return payload, err //nolint:wrapcheck // the verifier wraps it
