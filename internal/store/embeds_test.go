@@ -97,6 +97,37 @@ func TestEmbedToken_EndsWithItsMaker(t *testing.T) {
 }
 
 // An origin is known as long as there is a valid token for it.
+// The tokens that are valid among many are those that are found one by one.
+func TestEmbedTokens_AreJudgedTogetherAsAlone(t *testing.T) {
+	t.Parallel()
+	db, tenant := storetest.Server(t), storetest.Tenant(t)
+	past := time.Now().Add(-time.Hour)
+	k, _ := newKey(t, db, tenant, nil)
+	expired, _ := newKey(t, db, tenant, func(k *apikey.Key) { k.ExpiresAt = &past })
+	revoked, _ := newKey(t, db, tenant, nil)
+	require.NoError(t, db.RevokeAPIKey(t.Context(), tenant, revoked.ID, ""))
+	foreign, _ := newKey(t, db, storetest.Tenant(t), nil)
+	l, _, _ := newLogin(t, db, tenant)
+	ended, _, _ := newLogin(t, db, tenant)
+	require.NoError(t, db.EndLogin(t.Context(), tenant, ended.ID))
+	var ids, found []string
+	for _, maker := range []embed.Maker{
+		{Kind: "api_key", ID: k.ID}, {Kind: "api_key", ID: expired.ID}, {Kind: "api_key", ID: revoked.ID}, {Kind: "api_key", ID: foreign.ID}, {Kind: "api_key", ID: l.ID},
+		{Kind: "login", ID: l.ID}, {Kind: "login", ID: ended.ID}, {Kind: "login", ID: k.ID}, {Kind: "dev_login", ID: l.ID}, {Kind: "dev_login", ID: ended.ID},
+		{Kind: "access_token", ID: "ana"}, {Kind: "access_token", ID: k.ID},
+	} {
+		e, hash := newEmbed(t, db, tenant, maker, nil)
+		ids = append(ids, e.ID)
+		if _, err := db.EmbedToken(t.Context(), e.ID, hash); err == nil {
+			found = append(found, e.ID)
+		}
+	}
+	valid, err := db.ValidEmbedTokens(t.Context(), ids)
+	require.NoError(t, err)
+	require.Len(t, found, 5)
+	require.ElementsMatch(t, found, valid)
+}
+
 func TestEmbedOrigin(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.Server(t), storetest.Tenant(t)
