@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,12 +30,61 @@ const (
 func (x *exchange) concealer(texts []string) func(string) string {
 	// Few of many values are in any text, so the texts are searched for all values once.
 	all := strings.Join(texts, "\n")
-	values := slices.DeleteFunc(x.values(), func(v string) bool { return conceal(all, v) == all })
+	var values, documents []string
+	for _, v := range x.values() {
+		if strings.Contains(v, "\n") || strings.HasPrefix(v, "{") {
+			documents = append(documents, v)
+		}
+		if conceal(all, v) != all {
+			values = append(values, v)
+		}
+	}
 	return func(text string) string {
 		for _, v := range values {
 			text = conceal(text, v)
 		}
+		for _, d := range documents {
+			text = concealQuotes(text, d)
+		}
 		return text
+	}
+}
+
+// quotes finds what the message of an error repeats of a document: quoted texts, and long numbers. What it suggests instead is not wrong.
+var quotes = regexp.MustCompile(`did you mean "(?:[^"\\]|\\.)*"|"(?:[^"\\]|\\.)*"|\b[0-9][0-9.]{4,}\b`)
+
+// concealQuotes hides the values of a document, in any language, where a text quotes them. The names of the document's keys are not values.
+func concealQuotes(text, document string) string {
+	return quotes.ReplaceAllStringFunc(text, func(found string) string {
+		value, hidden := found, "…"
+		if unquoted, err := strconv.Unquote(found); err == nil {
+			value, hidden = strings.TrimSuffix(unquoted, "…"), `"…"` // messages cut long values
+		}
+		if len(value) < concealed || !isValueIn(document, value) {
+			return found
+		}
+		return hidden
+	})
+}
+
+// isValueIn reports whether a word is in a document, and nowhere a key.
+func isValueIn(document, word string) bool {
+	found := false
+	for rest := document; ; {
+		at := strings.Index(rest, word)
+		if at < 0 {
+			return found
+		}
+		before, _ := utf8.DecodeLastRuneInString(rest[:at])
+		rest = rest[at+len(word):]
+		after, _ := utf8.DecodeRuneInString(rest)
+		switch {
+		case len(word) < concealedInWords && (inWord(before) || inWord(after)):
+		case strings.HasPrefix(strings.TrimLeft(rest, `"' `), ":"):
+			return false
+		default:
+			found = true
+		}
 	}
 }
 

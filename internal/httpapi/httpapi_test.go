@@ -129,6 +129,31 @@ func TestErrors_RepeatNoValue(t *testing.T) {
 	}
 }
 
+// Errors about a document hide its values, and keep what helps to mend it: places, keys, suggestions and the words of jig.
+func TestErrors_RepeatNoValueOfADocument(t *testing.T) {
+	t.Parallel()
+	const yaml = "kind: policy\nrules:\n  - {name: first-rule, verdict: hunter2secret, limit: 47114711}\n  - {name: second, verdit: deny}\n"
+	s := newSite(t)
+	for _, c := range []struct{ document, message, want string }{
+		{yaml, `a.yaml:3:32: rules[0].verdict: "hunter2secret" is not a verdict (use run, ask or deny)`, `a.yaml:3:32: rules[0].verdict: "…" is not a verdict (use run, ask or deny)`},
+		{yaml, `rules[0].limit: 47114711 is more than 10000`, `rules[0].limit: … is more than 10000`},
+		{yaml, `rules[1]: unknown key "verdit" (did you mean "verdict"?)`, `rules[1]: unknown key "verdit" (did you mean "verdict"?)`},
+		{yaml, `there is no rule "second" (did you mean "first-rule"?)`, `there is no rule "…" (did you mean "first-rule"?)`},
+		{strings.ReplaceAll(yaml, "hunter2secret", "hunter2secret-of-a-long-text"), `"hunter2secret-of…" is too long`, `"…" is too long`},
+		{`{"kind": "policy", "verdict": "hunter2secret"}`, `verdict: "hunter2secret" is not one; "kind" is right`, `verdict: "…" is not one; "kind" is right`},
+		{"Tidy up.", `the "Tidy" of a plain text`, `the "Tidy" of a plain text`},
+	} {
+		s.engine.start = func(client.StartOptions) (client.Started, error) {
+			return client.Started{}, &jig.Error{Code: jig.CodeInvalidInput, Message: c.message, Violations: []jig.Violation{{Pointer: "rules", Message: c.message}}}
+		}
+		body, err := json.Marshal(map[string]any{"document": c.document})
+		require.NoError(t, err)
+		answer, content := s.send(http.MethodPost, "/v1/sessions", string(body))
+		p := problem(t, answer, content)
+		require.Equal(t, c.want, p.Detail)
+	}
+}
+
 // repeating answers every read of entities with an error that repeats parts of its filter.
 type repeating struct{ documents }
 
