@@ -77,8 +77,8 @@ func (c *Client) update(ctx context.Context, tenant, id, name string, payload an
 	case isNoWorker(err):
 		none := c.noWorker()
 		none.Message += "; the decision may still take effect" // Temporal hands it to a worker that starts soon
-		return protocol.DecideResult{}, none.WithHint("start one with `jig worker`, and see with `jig approvals` whether the call still waits; " +
-			"a signal of that name, sent with `temporal workflow signal`, always waits for a worker")
+		return protocol.DecideResult{}, none.WithHint("start one with `jig worker`, then check with `jig approvals` whether the call still waits; " +
+			"a decision that is sent as a signal (`temporal workflow signal`) waits until a worker runs")
 	default:
 		return protocol.DecideResult{}, translate(err)
 	}

@@ -141,18 +141,18 @@ func Describe() string {
 		{client.EnvNamespace, "Temporal namespace; default: the same sources, then " + client.DefaultNamespace},
 		{client.EnvTaskQueue, "task queue of the workers; default jig"},
 		{EnvDatabaseURL, "PostgreSQL, as the server's role; required"},
-		{EnvDatabaseConns, "most database connections at once; default 4 per CPU, at least 8"},
+		{EnvDatabaseConns, "maximum number of database connections; default 4 per CPU, at least 8"},
 		{EnvAddress, "host:port to listen on; default " + defaultAddress},
 		{EnvPublicURL, "address under which clients reach the server, e.g. https://jig.example.com; required unless only this machine can reach it"},
 		{EnvTLSCert, "file of the certificate; default none"},
 		{EnvTLSKey, "file of the certificate's key; default none"},
 		{EnvServerKey, "file of the key with which the server vouches for principals (`jig server-key new` makes one); default none"},
 		{EnvBehindProxy, "true if a proxy in front of the server takes care of TLS and adds clients to X-Forwarded-For; default false"},
-		{EnvProviders, "file of the identity providers whose access tokens count (docs/identity.md); default none"},
+		{EnvProviders, "file that lists the identity providers whose access tokens are accepted (docs/identity.md); default none"},
 		{EnvPermissions, "permissions of everybody in tenants without a document, separated by commas, as for workers; default none"},
-		{EnvRateKey, "requests a second that each credential may make, twice as many at once; 0 for no limit; default 100"},
-		{EnvRateAddress, "requests a second from each client's address, twice as many at once; 0 for no limit; default 200"},
-		{EnvRateStarts, "sessions and calls a second that each tenant may start, twice as many at once; 0 for no limit; default 0"},
+		{EnvRateKey, "requests per second that each credential may make, with bursts of twice as many; 0 for no limit; default 100"},
+		{EnvRateAddress, "requests per second from each client's address, with bursts of twice as many; 0 for no limit; default 200"},
+		{EnvRateStarts, "sessions and calls per second that each tenant may start, with bursts of twice as many; 0 for no limit; default 0"},
 		{EnvMetrics, "host:port for Prometheus metrics; without it metrics are not served"},
 		telemetry.Describe(),
 		{EnvLogLevel, "debug, info, warn or error; default info"},
@@ -200,8 +200,8 @@ func (s Settings) check() error {
 
 func (s Settings) needsDatabase() error {
 	if s.DatabaseURL == "" {
-		return jig.Errorf(jig.CodeInvalidInput, "%s is not set: it names the database as the server's role", EnvDatabaseURL).WithField(EnvDatabaseURL).
-			WithHint("`make dev` starts a database and writes it to " + client.DevEnvFile)
+		return jig.Errorf(jig.CodeInvalidInput, "%s is not set: it is the URL of the database, with the server's role", EnvDatabaseURL).WithField(EnvDatabaseURL).
+			WithHint("`make dev` starts a database and writes its URL to " + client.DevEnvFile)
 	}
 	return nil
 }

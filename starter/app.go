@@ -148,12 +148,12 @@ func (a *app) root() *cobra.Command {
 		Short: "Run and watch durable agent sessions and tool calls, and decide what needs approval",
 		Long: `jig starts agent sessions and single tool calls, decides the calls that wait for a person, and shows what happened.
 It talks to a jig server (JIG_URL, with JIG_API_KEY or after "jig login") or, without one, to Temporal; a worker ("jig worker") does the
-work. A server knows the tenant and the principal by the credential.
+work. With a server, the tenant and the principal come from the credential.
 
 A setting is taken from its flag, then from the environment (JIG_TEMPORAL_ADDRESS, JIG_TEMPORAL_NAMESPACE, JIG_TASK_QUEUE,
 JIG_TENANT, JIG_PRINCIPAL), then from Temporal's own environment variables and profile, then from the file that "make dev" and
-jig-dev write: the one that JIG_DEV_ENV names, or .jig/dev.env in this folder or the nearest one above it. Otherwise it has its
-default.
+jig-dev write: the one that JIG_DEV_ENV names, or .jig/dev.env in this folder or the nearest one above it. If none of these has the
+setting, its default applies.
 
 With --output json, the result goes to stdout as one JSON document (JSON lines for streams). A command that fails prints no
 result; its last line on stderr is {"error": {"code", "message", "field"?, "hint"?, "reason"?, "violations"?}}. A session or

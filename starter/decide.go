@@ -24,8 +24,8 @@ func (a *app) approveCommand() *cobra.Command {
 		Short: "Approve waiting calls, as they are or with changed input",
 		Long: `Approve waiting calls, as they are or with changed input. With one of the --grant flags the approval also creates a standing
 approval: matching calls of the tool then run without asking, by default 10 calls of the same agent within 24 hours. The command lists
-the calls that wait already and that it covers, and asks whether to approve them too; --yes answers that, and so does "jig grant apply"
-later. See "jig grant --help". If a call needs more approvals, the command says which, and the call keeps waiting.
+the waiting calls that it covers, and asks whether to approve them too; --yes approves them without asking. "jig grant apply" does the
+same later. See "jig grant --help". If a call needs more approvals, the command says which, and the call keeps waiting.
 
 Without CALL, the command shows and approves the only call that waits in the session or, without SESSION, the only one that you may
 decide. On a terminal it asks first.

@@ -38,7 +38,7 @@ func (a *app) policyTestCommand() *cobra.Command {
 		Use:   "test FILE",
 		Short: "Run the cases of a policy document",
 		Long: `Run the cases of a policy document. Tools that cases give only by name are looked up in the catalog of the running worker or of
-"catalog export"; a document whose cases all spell out their tool needs neither. The exit code is 1 if a case fails.
+"catalog export"; a document whose cases all describe their tool needs neither. The exit code is 1 if a case fails.
 JSON output: {"ok", "cases": [{"name", "expect", "got", "rules", "failed"?, "ok", "problem"?, "reasons"?, "terms"?}]}.`,
 		Example: `  jig policy test production.yaml
   jig policy test production.yaml --catalog catalog.json --output json`,
@@ -177,8 +177,9 @@ func (a *app) policyExplainCommand() *cobra.Command {
 		Use:   "explain FILE --tool NAME",
 		Short: "Evaluate a policy document on one call",
 		Long: `Evaluate a policy document on one call: print the verdict and every rule that applied. The tool is looked up in the catalog of the
-running worker or of "catalog export". If it does not exist yet, describe it with --tool-permission and --tool-risk; then neither is needed. The call is evaluated as the first of a session that has written nothing, by the principal
-and tenant of --as and --tenant. Defaults at the top level of the tool's schema are filled in; the input is not validated.
+running worker or of "catalog export". If it does not exist yet, describe it with --tool-permission and --tool-risk; the command then
+needs no catalog. The call is evaluated as the first of a session that has written nothing, by the principal and tenant of --as and
+--tenant. Defaults at the top level of the tool's schema are filled in; the input is not validated.
 JSON output: {"tool", "verdict", "reasons", "policy_version", "expires"?, "terms"?, "base": {"verdict", "reasons"},
 "rules": [{"rule", "verdict", "reason", "failed"?}]}.`,
 		Example: `  jig policy explain production.yaml --tool file.write --input path=docs/a.md

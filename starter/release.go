@@ -17,9 +17,9 @@ func (a *app) grantApplyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply ID",
 		Short: "Approve the waiting calls that a standing approval covers",
-		Long: `Approve the calls that wait already and that a standing approval covers. The command lists them, oldest first and at most as many as
-the standing approval has uses left, and asks first on a terminal. Each call uses it once, when it begins. Only calls that you may decide
-are approved, and only as the standing approval would approve them if they were requested now.
+		Long: `Approve the waiting calls that a standing approval covers. The command lists them, oldest first and at most as many as the standing
+approval has uses left, and on a terminal asks before it approves them. Each call uses it once, when it begins. A call is approved only
+if you may decide it, and only if the standing approval would cover it if it were requested now.
 JSON output: that of "approve --all".`,
 		Example: `  jig grant apply grt_…
   jig grant apply grt_… --yes`,
@@ -104,7 +104,7 @@ func (a *app) withRelease(ctx context.Context, e engine, session string, result 
 	}
 	switch {
 	case err != nil:
-		a.say("it is not known which waiting calls fit: %s; look with: %s", jig.AsError(err).Message, a.command("grant", "apply", grant))
+		a.say("cannot find out which waiting calls it covers: %s; try again with: %s", jig.AsError(err).Message, a.command("grant", "apply", grant))
 		return nil
 	case len(list) == 0:
 		return nil

@@ -15,10 +15,10 @@ func (a *app) resultCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "result SESSION [CALL]",
 		Short: "Print the answer or the output of a session, or the result of one of its calls",
-		Long: `Print what a session has come to: the answer of an agent, or the output of a tool or a composition. With a call, print that call's
+		Long: `Print the result of a session: the answer of an agent, or the output of a tool or a composition. With a call, print that call's
 result in full. While there is no result yet, the exit code is 3; --wait waits for it.
 
-JSON output: for a session that of "jig run"; for a call {"session_id", "call", "tool", "status", "input", "result"?, …}.`,
+JSON output for a session: that of "jig run"; for a call: {"session_id", "call", "tool", "status", "input", "result"?, …}.`,
 		Example: `  jig result ses_…
   jig result ses_… 1.1/create
   jig result ses_… --wait --output json | jq .output`,

@@ -45,7 +45,7 @@ JSON output: {"sessions": […], "next"?}.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.status, "status", "", "only sessions with this status: working, input_required, completed, failed or canceled")
-	flags.StringVar(&f.agent, "agent", "", "only sessions of this agent; call for single calls of tools and compositions")
+	flags.StringVar(&f.agent, "agent", "", `only sessions of this agent, or "call" for single calls of tools and compositions`)
 	flags.StringVar(&f.requestedBy, "requested-by", "", "only sessions that this principal started")
 	flags.StringVar(&f.parent, "parent", "", "only sessions that this session started")
 	flags.BoolVar(&f.children, "children", false, "also sessions that other sessions started")

@@ -19,8 +19,8 @@ func (a *app) usageCommand() *cobra.Command {
 		Use:   "usage",
 		Short: "Show what sessions used: tokens, calls, cost; and what is left of the budgets",
 		Long: `Show what the tenant's sessions used, by agent, model, tool or day: requests to models with their tokens, calls of tools, and what they
-cost by the prices of the time. Tokens that the provider read from its cache are counted apart from other input. Sessions that were
-deleted no longer count. The second table shows how much of the tenant's budgets is used and reserved now.
+cost at the prices of that time. Tokens that the provider read from its cache are counted apart from other input. Deleted sessions are
+left out. The second table shows how much of the tenant's budgets is used and reserved now.
 JSON output: {"since", "currency"?, "rows": […], "budgets": […]}.`,
 		Example: `  jig usage
   jig usage --since 7d --by day,model

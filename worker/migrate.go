@@ -11,7 +11,7 @@ import (
 // Migrate brings the schema up to date as the schema's owner and grants the roles of the application and of the server their rights.
 func Migrate(ctx context.Context, s Settings) error {
 	if s.DatabaseOwnerURL == "" {
-		return missing(EnvDatabaseOwnerURL, "the database as the owner of the schema")
+		return missing(EnvDatabaseOwnerURL, "the role that owns the schema")
 	}
 	role := ""
 	if s.DatabaseURL != "" {
@@ -31,7 +31,7 @@ func Migrate(ctx context.Context, s Settings) error {
 }
 
 func missing(name, what string) error {
-	return jig.Errorf(jig.CodeInvalidInput, "%s is not set: it names %s", name, what).WithField(name).
-		WithHint("`make dev` and jig-dev start a database and write it to " + client.DevEnvFile + ", which is found in this folder and those above it; " +
-			"elsewhere, set " + client.EnvDevEnv + " to its path")
+	return jig.Errorf(jig.CodeInvalidInput, "%s is not set: it is the URL of the database, with %s", name, what).WithField(name).
+		WithHint("`make dev` and jig-dev start a database and write its URL to " + client.DevEnvFile + ", which is found in this folder and those above it; " +
+			"elsewhere, set " + client.EnvDevEnv + " to the file's path")
 }

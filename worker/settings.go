@@ -225,7 +225,7 @@ func (s Settings) mailer() (*notify.Mailer, error) {
 
 func (s Settings) needsDatabase() error {
 	if s.DatabaseURL == "" {
-		return missing(EnvDatabaseURL, "the database as the application's role")
+		return missing(EnvDatabaseURL, "the application's role")
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func Describe() string {
 		{EnvDatabaseURL, "PostgreSQL, as the application's role; required"},
 		{EnvDatabaseOwnerURL, "PostgreSQL, as the owner of the schema; required by migrate"},
 		{EnvServerURL, "PostgreSQL, as the server's role, to which migrate gives its rights; default none"},
-		{EnvDatabaseConns, "most database connections at once; default 4 per CPU, at least 8"},
+		{EnvDatabaseConns, "maximum number of database connections; default 4 per CPU, at least 8"},
 		{EnvInstallation, "id of this installation, part of every idempotency key; default: the id in the database"},
 		{EnvDeployment, "NAME:BUILD, the worker's version, which gets no work until it is made current; default none"},
 		{EnvWorkdir, "folder that holds one folder for each tenant's file tools; required"},

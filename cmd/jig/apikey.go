@@ -21,8 +21,15 @@ func apiKeyCommand(shell starter.Shell) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "api-key",
 		Short: "Manage the API keys with which programs use the server",
-		Long: `Create, list and revoke API keys of a tenant. A key acts as one principal. Its scopes say what it may do: read what the tenant has, run
-sessions and tools, decide about calls that wait for approval. These commands need JIG_SERVER_DATABASE_URL.`,
+		Long: `Create, list and revoke API keys of a tenant. A key acts as one principal, and its scopes say what it may do:
+
+  read    read what the tenant has
+  run     start sessions and call tools
+  decide  decide calls that wait for a person, revoke standing approvals, pause tools and the tenant
+  author  register, change and remove documents and bundles; test tools; disable people and keys
+  manage  create and revoke API keys over HTTP, and read credential events
+
+These commands need JIG_SERVER_DATABASE_URL.`,
 		Example: `  jig api-key create --principal ci --name "nightly build"
   jig api-key list
   jig api-key revoke abcdefghij234567`,
@@ -67,7 +74,7 @@ calls as its principal.`,
 		}),
 	}
 	flags := c.Flags()
-	flags.StringVar(&k.Principal, "principal", "", "principal as whom the key acts")
+	flags.StringVar(&k.Principal, "principal", "", "principal that the key acts as")
 	flags.StringVar(&k.Name, "name", "", "what the key is for")
 	flags.StringArrayVar(&k.Scopes, "scope", apikey.DefaultScopes(), "what the key may do: "+strings.Join(apikey.Scopes(), ", ")+" (repeatable)")
 	flags.StringVar(&expires, "expires", "", "how long the key is valid, e.g. 12h or 30d (default: until it is revoked)")

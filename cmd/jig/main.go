@@ -1,7 +1,6 @@
-// Command jig is all of jig in one program: the command line, which starts and watches sessions and decides about calls that wait for a
+// Command jig is all of jig in one program: the command line, which starts and watches sessions and decides the calls that wait for a
 // person, and the commands that run jig itself: `jig worker`, `jig server`, `jig migrate`, `jig mark-restored`, `jig api-key`,
-// `jig root-key`, `jig server-key` `jig openapi` and
-// `jig selftest`.
+// `jig root-key`, `jig server-key`, `jig openapi` and `jig selftest`.
 package main
 
 import (

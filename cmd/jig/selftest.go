@@ -65,15 +65,15 @@ func isolationCommand(shell starter.Shell) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "isolation",
 		Short: "Check that a server keeps tenants apart",
-		Long: `Check that a server keeps tenants apart: every operation is asked for every id and name of another tenant, which must be answered exactly like
-one that does not exist, and with every kind of credential that must be refused. JIG_URL is the server. JIG_API_KEY and JIG_OTHER_API_KEY are keys
-of two tenants with all scopes.
+		Long: `Check that a server keeps tenants apart. The command calls every operation with the ids and names of another tenant; the answer must be exactly
+the same as for an id that does not exist. It also calls every operation with each kind of credential that must be refused. JIG_URL is the server.
+JIG_API_KEY and JIG_OTHER_API_KEY are keys of two tenants, with all scopes.
 
-If JIG_SERVER_DATABASE_URL is set, the command makes further keys itself, and ends them afterwards: revoked, expired and with single scopes, and
-the key of a second tenant if JIG_OTHER_API_KEY is not set. Otherwise it says what it did not test.
+If JIG_SERVER_DATABASE_URL is set, the command creates the other keys that it needs (a revoked one, an expired one, keys with single scopes, and a
+second tenant's key if JIG_OTHER_API_KEY is not set), and revokes them afterwards. Otherwise it says what it did not test.
 
-Both tenants make a harmless call of --tool, which stays in their lists. The tenant of JIG_OTHER_API_KEY should exist for the test only: it keeps what
-the requests make, such as calls. The exit code is 1 if something was found.`,
+The command makes a harmless call of --tool in both tenants, which stays in their lists. Use a tenant that exists only for the test as the one of
+JIG_OTHER_API_KEY: it keeps what the requests create, such as calls. The exit code is 1 if something was found.`,
 		Example: `  jig selftest isolation
   JIG_URL=https://jig.example.com JIG_API_KEY=… JIG_OTHER_API_KEY=… jig selftest isolation --requests 10000`,
 		Args: cobra.NoArgs,
@@ -97,7 +97,7 @@ the requests make, such as calls. The exit code is 1 if something was found.`,
 		},
 	}
 	flags := c.Flags()
-	flags.IntVar(&suite.Requests, "requests", 0, "least number of requests; each case is tried once in any case")
+	flags.IntVar(&suite.Requests, "requests", 0, "send at least this many requests; every case is tried at least once")
 	flags.StringVar(&suite.Tool, "tool", "todo.write", "tool that both tenants may call")
 	flags.StringVar(&input, "input", `{"items": []}`, "input of the call")
 	return c

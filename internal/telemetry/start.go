@@ -57,7 +57,7 @@ func ReadSettings(env *setting.Reader) Settings {
 
 // Describe returns the row of the collector for a help text.
 func Describe() [2]string {
-	return [2]string{envEndpoint, "collector of OpenTelemetry traces, e.g. http://localhost:4318; other OTEL_ variables count, too (docs/telemetry.md); without it none are written"}
+	return [2]string{envEndpoint, "collector of OpenTelemetry traces, e.g. http://localhost:4318; other OTEL_ variables apply too (docs/telemetry.md); without it no traces are written"}
 }
 
 // Tracer writes spans. A nil Tracer writes none.

@@ -20,7 +20,7 @@ type Dirs struct {
 // Check refuses settings that would show tools the wrong files: no base folder, or the root of the file system.
 func (d Dirs) Check() error {
 	if d.Base == "" {
-		return jig.Errorf(jig.CodeMissingParam, "JIG_WORKDIR is not set: the folder below which each tenant has its own for the file tools").
+		return jig.Errorf(jig.CodeMissingParam, "JIG_WORKDIR is not set: it names the folder in which the file tools get a folder for each tenant").
 			WithField("JIG_WORKDIR").WithHint("make an empty folder that the worker may write to, e.g. /var/lib/jig/work, and set JIG_WORKDIR to it")
 	}
 	for _, name := range []string{d.Base, d.Default} {
