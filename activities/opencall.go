@@ -177,7 +177,7 @@ func (a *Activities) calleeOf(ctx context.Context, in OpenCallInput) (callee, er
 	tool := loaded.Contract
 	if loaded.Run != nil { // only registration checks what it does
 		return callee{}, jig.Errorf(jig.CodeNotPermitted, "the thin tool %s must be registered before it is called", tool.Name).WithField("document").
-			WithHint("jig catalog add FILE, or jig bundle install FOLDER; then call it by its name")
+			WithHint("register it with `jig catalog add FILE` or `jig bundle install FOLDER`, then call it by its name")
 	}
 	if _, taken, err := a.code(ctx, in.Tenant, tool.Name); err != nil {
 		return callee{}, err

@@ -78,11 +78,11 @@ func (c *scriptCompiler) rule(r scriptRule, path string) *plannedRule {
 	for i, let := range r.Let {
 		at := fmt.Sprintf("%s.let[%d]", path, i)
 		if !letName.MatchString(let.Name) || slices.Contains(names, let.Name) {
-			c.fail(at+".name", jig.Errorf(jig.CodeInvalidInput, "%q is not a name, or is there twice", let.Name))
+			c.fail(at+".name", jig.Errorf(jig.CodeInvalidInput, "%q is not a valid name, or is used twice", let.Name))
 		}
 		names = append(names, let.Name)
 		if let.Value == "" {
-			c.fail(at+".value", jig.Errorf(jig.CodeInvalidInput, "there is no expression"))
+			c.fail(at+".value", jig.Errorf(jig.CodeInvalidInput, "the value has no expression"))
 		}
 		out.let = append(out.let, plannedLet{name: let.Name, value: c.program(let.Value, expr.Any, at+".value"), path: at + ".value"})
 	}

@@ -118,7 +118,7 @@ func each(ctx context.Context, forEach *expr.Program, vars map[string]any, path 
 	}
 	items, ok := v.([]any)
 	if !ok {
-		return jig.Errorf(jig.CodeInvalidInput, "for_each gives no list").WithField(path + ".for_each")
+		return jig.Errorf(jig.CodeInvalidInput, "for_each does not evaluate to a list").WithField(path + ".for_each")
 	}
 	if len(items) > maxScriptCalls {
 		return jig.Errorf(jig.CodeInvalidInput, "for_each gives more than %d calls", maxScriptCalls).WithField(path + ".for_each")

@@ -55,7 +55,7 @@ func checkFolding(t reflect.Type, input []byte, at string) error {
 			for known := range fields {
 				if strings.EqualFold(known, name) {
 					return jig.Errorf(jig.CodeInvalidInput, "%q is not the field %s, but could be read as it", at+"/"+name, known).
-						WithField(at + "/" + name).WithHint("write " + known + ", once")
+						WithField(at + "/" + name).WithHint("write it as " + known + ", and only once")
 				}
 			}
 		}

@@ -13,9 +13,9 @@ import (
 // Refusals that several kinds of requests share.
 const (
 	// RefusedToken also applies to requests that concern no call.
-	RefusedToken  = "the token was used already: a token counts only once, so sign again"
-	refusedShared = "the call retries an earlier one with the same idempotency key, which stands for one request: " +
-		"its input cannot be changed; deny it instead"
+	RefusedToken  = "the token was used already: a token is valid only once, so sign again"
+	refusedShared = "the call retries an earlier one with the same idempotency key, which belongs to exactly one input: " +
+		"its input cannot be changed; deny the call instead"
 )
 
 // Decide applies a decision: it approves, denies or delegates the open approval of a call, or approves the call with changed input. The
@@ -40,7 +40,7 @@ func Decide(s State, r DecisionRequest) (Transition, error) {
 		return d.vote(), nil
 	}
 	if r.EditedFrom != s.Call.Digest {
-		return Transition{}, jig.Errorf(jig.CodeConflict, "the input of call %s was changed meanwhile", s.Call.ID).WithReason(ReasonInputChanged)
+		return Transition{}, jig.Errorf(jig.CodeConflict, "the input of call %s was changed in the meantime", s.Call.ID).WithReason(ReasonInputChanged)
 	}
 	return d.edit(), nil
 }

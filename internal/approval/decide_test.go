@@ -71,7 +71,7 @@ func TestDecide_Refuses(t *testing.T) {
 				s.Call.InDoubt, r.Edited, r.Fresh = true, &jig.Call{}, &jig.Pending{}
 			},
 		},
-		"the token was used already: a token counts only once, so sign again": {
+		"the token was used already: a token is valid only once, so sign again": {
 			change: func(s *approval.State, _ *approval.DecisionRequest) { s.TokenUsed = true },
 		},
 		"the call retries an earlier one with the same idempotency key": {change: func(s *approval.State, r *approval.DecisionRequest) {

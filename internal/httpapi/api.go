@@ -173,7 +173,7 @@ func (a *API) unknown(w http.ResponseWriter, r *http.Request) {
 		a.refuse(w, r, failed(http.StatusNotFound, notFound()))
 		return
 	}
-	p := failed(http.StatusMethodNotAllowed, invalid("this address does not take the method"))
+	p := failed(http.StatusMethodNotAllowed, invalid("this address does not accept the method"))
 	for _, method := range allowed {
 		p.headers.Add("Allow", method)
 	}

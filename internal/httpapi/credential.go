@@ -144,7 +144,7 @@ func (a *API) needs(ctx context.Context, scopes ...string) error {
 func (c caller) lacks(scope string) *jig.Error {
 	if c.kind == kindAPIKey {
 		return jig.Errorf(jig.CodeNotPermitted, "the API key does not have the scope %s", scope).WithReason(reasonScope).
-			WithHint("`jig api-key create --scope` makes a key with other scopes")
+			WithHint("use a key with this scope; `jig api-key create --scope " + scope + "` makes one")
 	}
 	var roles []string
 	for _, r := range tenancy.ShippedRoles() {
@@ -167,7 +167,7 @@ func scopesOf(p jig.Principal) []string {
 // credential returns the caller of a request. Invalid credentials are all refused in the same way, whatever is wrong with them.
 func (a *API) credential(ctx context.Context, r *http.Request) (caller, error) {
 	refused := failed(http.StatusUnauthorized, jig.Errorf(jig.CodeNotPermitted, "the request has no valid credential").WithReason(reasonCredential).
-		WithHint("send Authorization: Bearer and an API key or an access token; `jig api-key create` makes a key"))
+		WithHint("send an API key or an access token in the header Authorization: Bearer …; `jig api-key create` makes a key"))
 	challenge := `Bearer realm="jig"`
 	if a.options.Providers != nil {
 		challenge += `, resource_metadata="` + a.address(r) + pathResource + `"`

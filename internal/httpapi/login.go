@@ -96,7 +96,7 @@ func (a *API) logIn(w http.ResponseWriter, r *http.Request, l login.Login, attem
 	l.ID = id
 	created, err := a.options.Logins.CreateLogin(a.loginActor(r.Context(), l), l, hash, attempt)
 	if jig.CodeOf(err) == jig.CodeConflict {
-		return jig.Errorf(jig.CodeNotPermitted, "the login does not count: %w", err).WithReason("login")
+		return jig.Errorf(jig.CodeNotPermitted, "the login is not valid: %w", err).WithReason("login")
 	}
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (a *API) showProblem(w http.ResponseWriter, r *http.Request, err error) {
 	if e := jig.AsError(err); e.Code == jig.CodeNotPermitted && e.Reason == "login" {
 		a.options.Observer.Refused(reasonCredential)
 		a.options.Logger.InfoContext(r.Context(), "a login was refused", slog.String("request_id", exchangeOf(r.Context()).id), slog.String("why", e.Message))
-		err = jig.Errorf(jig.CodeNotPermitted, "the login does not count").WithReason("login").WithHint("begin again; an address like this one works once, and only for ten minutes")
+		err = jig.Errorf(jig.CodeNotPermitted, "the login is not valid").WithReason("login").WithHint("log in again; an address like this one works once, and only for ten minutes")
 	}
 	var p *problem
 	if !errors.As(err, &p) {

@@ -32,7 +32,7 @@ func (i issued) BeginLogin(_ context.Context, tenant, callback, returnTo string)
 func (i issued) FinishLogin(_ context.Context, cookie string, query url.Values) (openid.LoggedIn, error) {
 	returnTo, ok := strings.CutPrefix(cookie, "attempt:")
 	if !ok || query.Get("state") != "right" {
-		return openid.LoggedIn{}, jig.Errorf(jig.CodeNotPermitted, "the login does not count: a secret reason").WithReason("login")
+		return openid.LoggedIn{}, jig.Errorf(jig.CodeNotPermitted, "the login is not valid: a secret reason").WithReason("login")
 	}
 	who := openid.Identity{Tenant: "acme", Issuer: issuer, Subject: "248", Name: "Ana Ferreira", Groups: []string{"finance-team"}}
 	return openid.LoggedIn{Identity: who, ReturnTo: returnTo, Attempt: []byte(query.Get("code"))}, nil

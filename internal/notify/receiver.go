@@ -33,7 +33,7 @@ func (d *Dispatcher) receivers(s tenancy.Settings) []receiver {
 	for _, m := range s.Messages {
 		list = append(list, receiver{MessageTarget(m), messageHost(m), m.Events, func(ctx context.Context, n jig.Notice) error {
 			if d.Teller == nil {
-				return jig.Errorf(jig.CodeUnavailable, "this worker cannot tell people")
+				return jig.Errorf(jig.CodeUnavailable, "this worker cannot send mail or write to chats")
 			}
 			return d.Teller.Tell(ctx, n, m)
 		}})

@@ -15,7 +15,7 @@ const (
 	maxShown   = 120
 )
 
-// Words are a notice in words, for mail and chats. They tell what happens and where to decide; nobody can decide by answering them.
+// Words are a notice in words, for mail and chats. They say what happened and where to decide; nobody can decide by replying to them.
 type Words struct {
 	Subject string
 	// Lines are the facts, without the link.
@@ -91,7 +91,7 @@ func (w Words) Text() string {
 	if w.Link != "" {
 		text += "\n\nLook at it and decide:\n" + w.Link
 	}
-	return text + "\n\nThis message only tells you. Nobody can decide by answering it.\n"
+	return text + "\n\nThis message is for information only. Replying to it decides nothing.\n"
 }
 
 // shown returns a text on one line, cut, without characters that could make it look like something else.

@@ -91,8 +91,8 @@ func (e *Engine) Backtest(ctx context.Context, tenant, document string, calls []
 		return nil, err
 	}
 	if len(of.Unreadable) > 0 {
-		return nil, jig.Errorf(jig.CodeConflict, "there is nothing to compare with: %s", of.Unreadable[0].Unreadable()).
-			WithHint("register a version of that policy that can be read first")
+		return nil, jig.Errorf(jig.CodeConflict, "the policies in force cannot be read, so there is nothing to compare with: %s", of.Unreadable[0].Unreadable()).
+			WithHint("first register a version of that policy that the worker can read")
 	}
 	return Backtest(ctx, of, of.With(tried), calls)
 }
@@ -159,7 +159,7 @@ func read(document string) (*Rules, error) {
 			WithHint("`jig validate` says what is wrong, and where")
 	}
 	if doc.Policy == nil {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "the document describes no policy").WithField("document").WithHint("needed: kind: policy")
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the document is not a policy").WithField("document").WithHint("write a document with kind: policy")
 	}
 	return Compile(*doc.Policy, doc.Version)
 }

@@ -44,7 +44,7 @@ func Find(p Program) (Source, error) {
 			return Source{Checkout: checkout}, nil
 		}
 	}
-	return Source{}, errors.New("this program was built from a checkout of jig that is not found anymore")
+	return Source{}, errors.New("this program was built from a checkout of jig that can no longer be found")
 }
 
 // released returns the version of jig in a build, or "" if its source code did not come from a released module. Only a module that was

@@ -101,7 +101,7 @@ func TestEdit_OfARetryIsRefusedBecauseItsKeyStandsForOneRequest(t *testing.T) {
 
 	refused := edit(again, "d3")
 	require.Equal(t, jig.DecisionRefused, refused.Outcome)
-	require.Contains(t, refused.Reason, "the same idempotency key, which stands for one request")
+	require.Contains(t, refused.Reason, "the same idempotency key, which belongs to exactly one input")
 	row := w.row(t, again)
 	require.JSONEq(t, `{"path":"a"}`, string(row.Input))
 	require.Equal(t, jig.CallWaiting, row.Status)

@@ -207,7 +207,7 @@ func (db *DB) check(ctx context.Context) error {
 	case role.Bypass:
 		return refuse("has BYPASSRLS")
 	case !role.Migrated:
-		return jig.Errorf(jig.CodeUnavailable, "the database has no schema of jig yet").WithHint("run `jig migrate`")
+		return jig.Errorf(jig.CodeUnavailable, "the database does not have jig's schema yet").WithHint("run `jig migrate`")
 	case role.Owner:
 		return refuse("owns the tables")
 	case !role.Granted:

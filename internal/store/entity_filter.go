@@ -288,7 +288,7 @@ func (q *filterQuery) sorting(keys []entity.FilterSort) error {
 			return err
 		}
 		if column.kind == kindList || column.kind == kindObject {
-			return badFilter(at, "%s cannot be sorted by: it is %s", column.name, column.what())
+			return badFilter(at, "entities cannot be sorted by %s: it is %s", column.name, column.what())
 		}
 		q.sort = append(q.sort, sortKey{column, key.Desc})
 	}

@@ -247,7 +247,7 @@ func TestFilterRefuses(t *testing.T) {
 		{entity.Filter{Where: []entity.FilterClause{{Any: []entity.FilterCondition{{Field: "x", Op: "eq"}}}}}, "/where/0/any/0/field", "no field"},
 		{entity.Filter{Match: "some"}, "/match", "not a way to match"},
 		{entity.Filter{Type: "other"}, "/type", "not for"},
-		{entity.Filter{Sort: []entity.FilterSort{{Field: "tags"}}}, "/sort/0/field", "tags cannot be sorted by"},
+		{entity.Filter{Sort: []entity.FilterSort{{Field: "tags"}}}, "/sort/0/field", "entities cannot be sorted by tags"},
 		{entity.Filter{Sort: make([]entity.FilterSort, 6)}, "/sort", "more than 5"},
 		{many, "/where", "more than 50"},
 		{entity.Filter{Cursor: "!"}, "cursor", "not valid"},

@@ -50,9 +50,9 @@ func (db *DB) TenantEvents(ctx context.Context, tenant, after string, limit int)
 	case err != nil:
 		return protocol.TenantEvents{}, err
 	case horizon == nil:
-		return protocol.TenantEvents{}, jig.Errorf(jig.CodeInternal, "the database does not tell its transactions")
+		return protocol.TenantEvents{}, jig.Errorf(jig.CodeInternal, "the database did not report its running transactions")
 	case from.Written > horizon.Next:
-		return protocol.TenantEvents{}, jig.Errorf(jig.CodeExpired, "the cursor belongs to the time before the database was restored").WithField("after").
+		return protocol.TenantEvents{}, jig.Errorf(jig.CodeExpired, "the cursor is from before the database was restored").WithField("after").
 			WithHint("read the lists again, then follow without a cursor")
 	}
 	page := protocol.TenantEvents{Events: make([]protocol.TenantEvent, len(rows)), Waiting: horizon.Waiting, Next: after}

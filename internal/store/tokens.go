@@ -51,7 +51,7 @@ func (t *tx) reused(ctx context.Context, e audit.Entry) error {
 	if err := t.finish(ctx, &log{audits: []audit.Entry{e}}, ""); err != nil {
 		return err
 	}
-	return jig.Errorf(jig.CodeNotPermitted, "the token was used already: a token counts only once").WithField("token").
+	return jig.Errorf(jig.CodeNotPermitted, "the token was used already: a token is valid only once").WithField("token").
 		WithHint("see whether it is done (`jig pause --list`, `jig grant list --all`), and sign again if it is not")
 }
 

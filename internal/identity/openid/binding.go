@@ -112,7 +112,8 @@ func (b *Binding) complete(environ func(name string) string) error {
 	}
 	for _, algorithm := range b.Algorithms {
 		if !slices.Contains(algorithms(), algorithm) {
-			return jig.Errorf(jig.CodeInvalidInput, "%q is not a signature algorithm that can count", algorithm).WithField("algorithms").WithHint("use " + strings.Join(algorithms(), ", "))
+			return jig.Errorf(jig.CodeInvalidInput, "%q is not a supported signature algorithm", algorithm).WithField("algorithms").
+				WithHint("use " + strings.Join(algorithms(), ", "))
 		}
 	}
 	if b.AudienceParameter == "" {

@@ -212,5 +212,5 @@ func LocalPath(address string) bool {
 }
 
 func notLoggedIn(why string) error {
-	return jig.Errorf(jig.CodeNotPermitted, "the login does not count: %s", why).WithReason("login").WithHint("begin again at /v1/login")
+	return jig.Errorf(jig.CodeNotPermitted, "the login is not valid: %s", why).WithReason("login").WithHint("begin again at /v1/login")
 }

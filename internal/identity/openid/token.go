@@ -180,5 +180,5 @@ func decode(part string, into any) error {
 }
 
 func refused(why string) error {
-	return jig.Errorf(jig.CodeNotPermitted, "the token does not count: %s", why).WithReason("token")
+	return jig.Errorf(jig.CodeNotPermitted, "the token is not valid: %s", why).WithReason("token")
 }

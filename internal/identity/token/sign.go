@@ -99,7 +99,7 @@ func signable(claim identity.Claim, key Signer, lifetime time.Duration) error {
 	case key.id == "" || key.private == nil && key.secret == nil:
 		return refuse("key", "there is no key to sign with", "make one with `jig key new`")
 	case lifetime < time.Second || lifetime > MaxLifetime:
-		return refuse("lifetime", "a token cannot live for "+lifetime.String(), "give from 1s to "+MaxLifetime.String())
+		return refuse("lifetime", "a token cannot be valid for "+lifetime.String(), "use 1s to "+MaxLifetime.String())
 	case claim.Principal == "":
 		return refuse("principal", "the token does not name who decides", "name a principal; the key speaks for everybody")
 	case key.principal != "" && claim.Principal != key.principal:

@@ -98,7 +98,7 @@ func NewServerKey(root []byte, now time.Time, lifetime time.Duration) (file []by
 	}
 	if lifetime < time.Hour || lifetime > MaxLifetime {
 		return nil, Key{}, jig.Errorf(jig.CodeInvalidInput, "a server's key cannot be valid for %s", lifetime).WithField("lifetime").
-			WithHint("give from 1h to 400d")
+			WithHint("use 1h to 400d")
 	}
 	signs, err := decode(root)
 	if err != nil {

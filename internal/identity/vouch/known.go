@@ -36,7 +36,7 @@ func NewKnown(roots [][]byte, read func(context.Context) ([]Stored, error)) *Kno
 // Verify verifies a statement; see the function [Verify]. A key that was revoked counts for nothing, whenever it signed.
 func (k *Known) Verify(ctx context.Context, text string, want protocol.Statement, at time.Time) (protocol.Statement, error) {
 	if len(k.roots) == 0 {
-		return protocol.Statement{}, jig.Errorf(jig.CodeNotPermitted, "this worker cannot check the server's statement about who asks").WithField("proof").
+		return protocol.Statement{}, jig.Errorf(jig.CodeNotPermitted, "this worker cannot check the server's statement about the principal").WithField("proof").
 			WithHint("set JIG_ROOT_KEY for the workers, or start the server without JIG_SERVER_KEY")
 	}
 	key, err := k.key(ctx, KeyOf(text))

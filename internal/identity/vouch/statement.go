@@ -141,6 +141,6 @@ func sameSession(got, want protocol.Statement, at time.Time) bool {
 }
 
 func refused(why string) *jig.Error {
-	return jig.Errorf(jig.CodeNotPermitted, "the server's statement about who asks does not count: %s", why).WithField("proof").
+	return jig.Errorf(jig.CodeNotPermitted, "the server's statement about the principal is not valid: %s", why).WithField("proof").
 		WithHint("send the request to the server again")
 }

@@ -27,7 +27,7 @@ func (r *run) beginLoop(ctx context.Context, n *node, st *stepState, sc *scope, 
 	}
 	list, ok := v.([]any)
 	if !ok { // unreachable, because the expression was compiled to return a list
-		return r.plan.located(n.each.at, jig.Errorf(jig.CodeInvalidInput, "this gives no list")), nil
+		return r.plan.located(n.each.at, jig.Errorf(jig.CodeInvalidInput, "this does not evaluate to a list")), nil
 	}
 	if len(list) > maxItems {
 		return r.plan.located(n.each.at, jig.Errorf(jig.CodeInvalidInput, "the list has %d items; at most %d are allowed", len(list), maxItems)), nil

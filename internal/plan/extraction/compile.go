@@ -162,7 +162,7 @@ func (c *compiler) add(number int, defined entity.Task) error {
 		t.Backoff = defaultBackoff
 	}
 	if t.Kind != entity.TaskCompute && t.Compute != "" || t.Kind != entity.TaskCitations && t.Claims+t.Among != "" {
-		return c.plan.fault("tasks."+t.ID, "a task of kind %s cannot have these: compute is for kind compute, claims and among are for kind citations", t.Kind)
+		return c.plan.fault("tasks."+t.ID, "a task of kind %s cannot have compute, claims or among: compute is for kind compute, claims and among are for kind citations", t.Kind)
 	}
 	needs := t.Use
 	switch t.Kind {
@@ -185,7 +185,7 @@ func (c *compiler) add(number int, defined entity.Task) error {
 	case entity.TaskCitations:
 		needs = t.Claims
 	default:
-		return c.plan.fault(t.at("kind"), "%q is not a kind of task", t.Kind).WithHint("compute, tool, prompt, composition, agent or citations")
+		return c.plan.fault(t.at("kind"), "%q is not a kind of task", t.Kind).WithHint("use compute, tool, prompt, composition, agent or citations")
 	}
 	if needs == "" {
 		return c.plan.fault("tasks."+t.ID, "a task of kind %s must say what it uses", t.Kind)

@@ -45,7 +45,7 @@ func (p *Plan) given(raw json.RawMessage) (*given, *jig.Error) {
 		g.Mode = ModeRun
 	case ModeRun, ModeRetry, ModeRefresh:
 	default:
-		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a mode", jig.Cut(string(g.Mode), 100)).WithField("/mode").WithHint("run, retry or refresh")
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%q is not a mode", jig.Cut(string(g.Mode), 100)).WithField("/mode").WithHint("use run, retry or refresh")
 	}
 	if err := g.readContent(); err != nil {
 		return nil, jig.AsError(err).WithField("/entity/content")

@@ -91,7 +91,7 @@ func tooMuch(id string, left int) error {
 
 // changed is the error for a refund that came second. Its code promises that nothing happened.
 func changed(id string) error {
-	return jig.Errorf(jig.CodeConflict, "order %s has got another refund in the meantime", id)
+	return jig.Errorf(jig.CodeConflict, "another refund of order %s was paid in the meantime", id)
 }
 
 func money(cents int) string { return fmt.Sprintf("%d.%02d EUR", cents/100, cents%100) }
