@@ -73,7 +73,7 @@ type PolicyCase struct {
 	// UntrustedArguments and UnknownDestinations are JSON pointers of arguments that cannot be traced.
 	UntrustedArguments  []string
 	UnknownDestinations []string
-	// ComputedArguments are JSON pointers of numbers, dates and times that stand in no text.
+	// ComputedArguments are JSON pointers of numbers, dates and times that occur in no text.
 	ComputedArguments []string
 	// Now is the time of the call.
 	Now time.Time
@@ -124,7 +124,7 @@ type policyCase struct {
 	// Arguments that cannot be traced.
 	UntrustedArguments  []string    `json:"untrusted_arguments,omitempty" spec:"max=1000,form=pointer" jsonschema:"The arguments that cannot be traced, as JSON pointers, e.g. /to; only with session.read_untrusted."`
 	UnknownDestinations []string    `json:"unknown_destinations,omitempty" spec:"max=1000,form=pointer" jsonschema:"Those of them that data is sent to."`
-	ComputedArguments   []string    `json:"computed_arguments,omitempty" spec:"max=1000,form=pointer" jsonschema:"Numbers, dates and times that stand in no text, as JSON pointers; only with session.read_untrusted."`
+	ComputedArguments   []string    `json:"computed_arguments,omitempty" spec:"max=1000,form=pointer" jsonschema:"Numbers, dates and times that occur in no text, as JSON pointers; only with session.read_untrusted."`
 	Now                 string      `json:"now,omitempty" spec:"max=64" jsonschema:"When the call is made (RFC 3339); default 2026-01-01T12:00:00Z."`
 	Expect              jig.Verdict `json:"expect" spec:"required" hint:"add expect: run, ask or deny" jsonschema:"The verdict: run, ask or deny."`
 	Rules               []string    `json:"rules,omitempty" spec:"max=500" jsonschema:"Rules that must apply; others may apply too."`

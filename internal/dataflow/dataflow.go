@@ -32,7 +32,7 @@ type Findings struct {
 	// UnknownDestinations are the arguments that say where data goes and that cannot be traced: those that the schema marks with
 	// x-destination, and URLs and addresses anywhere. They are listed in Untrusted, too.
 	UnknownDestinations []Argument `json:"unknown_destinations,omitempty"`
-	// Computed are numbers, dates and times that stand in no text at all, so that the model computed or chose them. They are not in Untrusted.
+	// Computed are numbers, dates and times that occur in no text at all, so that the model computed or chose them. They are not in Untrusted.
 	Computed []Argument `json:"computed,omitempty"`
 }
 
