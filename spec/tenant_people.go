@@ -21,7 +21,7 @@ func DisablePerson(document string, body []byte, id string, disabled bool) ([]by
 	at := slices.IndexFunc(t.People, func(p TenantPerson) bool { return p.ID == id })
 	switch {
 	case at < 0 && !disabled:
-		return nil, jig.Errorf(jig.CodeNotFound, "the tenant's document does not list the person %s", id).WithField("person").WithHint("`jig people` lists them")
+		return nil, jig.Errorf(jig.CodeNotFound, "the tenant's document does not list the person %s", id).WithField("person").WithHint("`jig people list` shows them")
 	case at < 0:
 		t.People = append(t.People, TenantPerson{ID: id, Disabled: true})
 	case t.People[at].Disabled == disabled:
@@ -41,7 +41,7 @@ func DisableKey(document string, body []byte, id string, disabled bool) ([]byte,
 	}
 	at := slices.IndexFunc(t.Keys, func(k TenantKey) bool { return k.ID == id })
 	if at < 0 {
-		return nil, jig.Errorf(jig.CodeNotFound, "the tenant's document does not list the key %s", id).WithField("key").WithHint("`jig people` lists them")
+		return nil, jig.Errorf(jig.CodeNotFound, "the tenant's document does not list the key %s", id).WithField("key").WithHint("`jig people list` shows them")
 	}
 	if t.Keys[at].Disabled == disabled {
 		return body, nil
