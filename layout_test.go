@@ -78,7 +78,7 @@ func arrows() map[string][]string {
 		"internal/entity":          {"."},
 		"internal/ledger":          {".", "internal/approval", "internal/audit", "internal/chat", "internal/stored"},
 		"internal/tenancy":         {".", "internal/approval", "internal/identity"},
-		"internal/plan":            {".", "internal/cache", "internal/entity", "internal/ledger", "internal/protocol"},
+		"internal/plan":            {".", "internal/audit", "internal/cache", "internal/entity", "internal/ledger", "internal/protocol"},
 
 		// Documents become values of the domains.
 		"spec": {

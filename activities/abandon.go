@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/plan"
 )
@@ -18,7 +19,7 @@ func (a *Activities) AbandonFrame(ctx context.Context, in ComposeInput) (Ran, er
 		return *ended, nil
 	}
 	if !c.frame.Done {
-		err := c.abandon(ctx, jig.Failure(
+		err := c.abandon(ctx, c.endedBy(ctx, in.Tenant, jig.QualifiedCallID(in.SessionID, in.Call), audit.AuditTerminated), jig.Failure(
 			jig.Errorf(jig.CodeCanceled, "the workflow of the composition was ended externally").WithReason(jig.ReasonTerminated)))
 		if err != nil {
 			return Ran{}, temporalError(err)
@@ -28,15 +29,15 @@ func (a *Activities) AbandonFrame(ctx context.Context, in ComposeInput) (Ran, er
 	return ran, temporalError(err)
 }
 
-// abandon ends a composition in its current state and cancels its open calls.
-func (c *composition) abandon(ctx context.Context, failed jig.ToolResult) error {
+// abandon ends a composition in its current state and cancels its open calls. by says who ended it; nil if nobody did.
+func (c *composition) abandon(ctx context.Context, by *audit.Entry, failed jig.ToolResult) error {
 	window, err := c.store.FrameWindow(ctx, c.root.Tenant, c.root.SessionID, c.root.ID)
 	if err != nil {
 		return err
 	}
 	m := plan.FrameMove{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: c.frame.State,
-		Abandon: true, Done: true, Result: &failed,
+		Abandon: true, Done: true, Result: &failed, Audit: c.audited(by),
 	}
 	for _, call := range window.Calls {
 		m.Cancel = append(m.Cancel, call.ID)
@@ -50,4 +51,12 @@ func (c *composition) abandon(ctx context.Context, failed jig.ToolResult) error 
 	}
 	c.frame.Done, c.frame.Result = true, &failed
 	return nil
+}
+
+// audited adds the composition's call to an audit entry; nil stays nil.
+func (c *composition) audited(e *audit.Entry) *audit.Entry {
+	if e != nil {
+		e.SessionID, e.Call, e.Tool = c.root.SessionID, c.root.ID, c.root.Tool
+	}
+	return e
 }

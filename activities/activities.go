@@ -20,7 +20,7 @@ import (
 )
 
 // Deps holds the dependencies of the activities. Runs, Bundles, Logger and Now may be left out; all others are required. Without Runs the
-// sweeper closes no sessions and workflows are not told about late settlements. Without Bundles no tenant has bundles.
+// sweeper closes no sessions, workflows are not told about late settlements, and the audit does not say who ended sessions. Without Bundles no tenant has bundles.
 type Deps struct {
 	Store       ports.Store
 	Catalogue   ports.Catalogue
@@ -69,13 +69,15 @@ type Activities struct {
 	tenants      ports.Tenants
 	grants       *policy.Grants
 	runs         ports.Runs
-	bundles      ports.Bundles
-	servers      ports.Servers
-	budgets      ports.Budgets
-	rates        ports.RateLimits
-	tracing      *telemetry.Tracer
-	logger       *slog.Logger
-	now          func() time.Time
+	// resets holds the runs whose reset is known to be in the audit.
+	resets  *cache.Cache[string, struct{}]
+	bundles ports.Bundles
+	servers ports.Servers
+	budgets ports.Budgets
+	rates   ports.RateLimits
+	tracing *telemetry.Tracer
+	logger  *slog.Logger
+	now     func() time.Time
 }
 
 // New returns activities that use the given dependencies.
@@ -98,7 +100,7 @@ func New(d Deps) *Activities {
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
 		composer: d.Composer, extractor: d.Extractor, entityStatus: d.EntityStatus, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
-		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, bundles: d.Bundles, servers: d.Servers, budgets: d.Budgets, rates: d.RateLimits, tracing: d.Tracing, logger: d.Logger, now: d.Now,
+		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, resets: cache.New[string, struct{}](0, maxResets), bundles: d.Bundles, servers: d.Servers, budgets: d.Budgets, rates: d.RateLimits, tracing: d.Tracing, logger: d.Logger, now: d.Now,
 	}
 }
 

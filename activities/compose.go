@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/plan"
@@ -198,7 +199,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 			continue
 		}
 		if c.fills && jig.CodeOf(err) == jig.CodeInvalidInput { // taken together, the values are not valid for the entity
-			if err = c.abandon(ctx, jig.Failure(err)); err == nil {
+			if err = c.abandon(ctx, nil, jig.Failure(err)); err == nil {
 				break
 			}
 		}
@@ -279,6 +280,9 @@ func (c *composition) keep(ctx context.Context, move plan.Move) (final bool, err
 		c.toEntity(&m, move.Entity)
 	}
 	m.Abandon = c.at.Canceled // the workflow has waited until none of its calls was running
+	if c.at.Canceled && move.Done {
+		m.Audit = c.audited(c.endedBy(ctx, m.Tenant, jig.QualifiedCallID(m.SessionID, m.CallID), audit.AuditCanceled))
+	}
 	m.Cancel = slices.DeleteFunc(c.ids(move.Cancel), func(id string) bool { return slices.Contains(c.told, id) })
 	c.told = append(c.told, m.Cancel...)
 	final = len(m.Cancel) > 0 // calls that waited have their results now

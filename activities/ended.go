@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/ledger"
 )
 
@@ -50,6 +51,7 @@ func (a *Activities) endFromOutside(ctx context.Context, tenant, id string, sinc
 		Tenant: tenant, SessionID: id, Status: jig.StatusFailed, Reason: jig.ReasonTerminated, Since: since,
 		Error: jig.Errorf(jig.CodeCanceled, "the workflow was ended externally").WithReason(jig.ReasonTerminated).
 			WithHint("send a message to continue the session"),
+		Audit: a.endedBy(ctx, tenant, id, audit.AuditTerminated),
 	})
 }
 

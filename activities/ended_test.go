@@ -27,7 +27,9 @@ type inbox struct {
 	over, open []string
 	// down is the error that Temporal returns when it is unavailable.
 	down error
-	ends []ledger.End
+	// ending is how Temporal says that workflows were ended.
+	ending ports.Ending
+	ends   []ledger.End
 }
 
 var lastChange = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -101,6 +103,12 @@ func (b *inbox) Open(_ context.Context, _, id string) (bool, error) {
 func (b *inbox) Ended(_ context.Context, ids []string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(b.over, id) }), b.down
 }
+
+func (b *inbox) Ending(context.Context, string, string) (ports.Ending, error) {
+	return b.ending, b.down
+}
+
+func (b *inbox) ResetReason(context.Context, string, string) (string, error) { return "", b.down }
 
 func (b *inbox) activities() *activities.Activities {
 	return activities.New(activities.Deps{Store: activitiestest.StoreOf(b), Runs: b, Logger: slog.New(slog.DiscardHandler)})

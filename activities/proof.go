@@ -103,8 +103,11 @@ func (a *Activities) reopen(ctx context.Context, in OpenInput) (jig.Session, err
 	if _, err := a.teller(ctx, in.SessionRef, woken, in.Began); err != nil {
 		return session, err
 	}
+	if !session.Status.Final() {
+		return session, a.recordUnnoticed(ctx, in, session)
+	}
 	proved := woken.Proof != "" || woken.Parent != ""
-	if !proved && woken.ID == "" || !session.Status.Final() {
+	if !proved && woken.ID == "" {
 		return session, nil
 	}
 	read, err := a.store.MessageRead(ctx, in.Tenant, in.SessionID, woken.ID) // a worker that died may have stored it just now

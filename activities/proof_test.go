@@ -420,6 +420,8 @@ func TestReopen_OncePerMessage(t *testing.T) {
 func TestReopen_NeedsAMessageThatCounts(t *testing.T) {
 	t.Parallel()
 	f := newFront(t)
+	_, err := f.db.EndPass(t.Context(), ledger.End{Tenant: f.tenant, SessionID: f.session, Pass: 1, Status: jig.StatusCompleted})
+	require.NoError(t, err)
 	wake := func(m *protocol.Message) error {
 		in := activities.OpenInput{SessionRef: f.ref(), Began: time.Now()}
 		if m != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
 )
@@ -101,6 +102,9 @@ type EndInput struct {
 // End closes everything that is open in a session and ends it. A session that has already ended is left alone.
 func (a *Activities) End(ctx context.Context, in EndInput) error {
 	end := ledger.End{Tenant: in.Tenant, SessionID: in.SessionID, Pass: in.Pass, Status: in.Status, Reason: in.Reason, Error: in.Error}
+	if in.Status == jig.StatusCanceled && in.Reason != jig.ReasonExpired {
+		end.Audit = a.endedBy(ctx, in.Tenant, in.SessionID, audit.AuditCanceled)
+	}
 	err := a.store.CancelSession(ctx, end)
 	if err == nil {
 		a.tracing.SessionEnded(ctx, end)

@@ -108,6 +108,12 @@ func (e *ended) Open(context.Context, string, string) (bool, error) { return fal
 
 func (e *ended) Ended(_ context.Context, ids []string) ([]string, error) { return ids, nil }
 
+func (e *ended) Ending(context.Context, string, string) (ports.Ending, error) {
+	return ports.Ending{How: ports.EndedTerminated}, nil
+}
+
+func (e *ended) ResetReason(context.Context, string, string) (string, error) { return "", nil }
+
 func TestSweep_ContinuesAfterAFailure(t *testing.T) {
 	t.Parallel()
 	for code, closed := range map[jig.Code][]string{

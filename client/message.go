@@ -67,11 +67,12 @@ func (c *Client) addressee(ctx context.Context, tenant, id string) (agent, reque
 // Cancel asks a session to stop: it cancels running tools and waiting approvals. It returns when the request is accepted, which is before
 // the session has ended. An ended session is CONFLICT.
 func (c *Client) Cancel(ctx context.Context, tenant, id string) error {
-	return c.CancelBecause(ctx, tenant, id, "")
+	return c.CancelBecause(ctx, tenant, id, "", "")
 }
 
-// CancelBecause is like [Client.Cancel], with a reason for people, which Temporal keeps in the history of the session's workflow.
-func (c *Client) CancelBecause(ctx context.Context, tenant, id, reason string) error {
+// CancelBecause is like [Client.Cancel], with a reason and the name of whoever asks, which Temporal keeps in the history of the session's workflow,
+// and jig in the audit. Nothing proves the name. Both may be empty.
+func (c *Client) CancelBecause(ctx context.Context, tenant, id, reason, by string) error {
 	tenant, id = named(tenant, id)
 	sighted, err := c.look(ctx, tenant, id)
 	if err != nil {
@@ -81,7 +82,7 @@ func (c *Client) CancelBecause(ctx context.Context, tenant, id, reason string) e
 		return hasEnded(id, sighted).WithHint("there is nothing to cancel")
 	}
 	err = translate(c.repeat(ctx, func(ctx context.Context) error {
-		return c.temporal.CancelWorkflowWithOptions(ctx, sdk.CancelWorkflowOptions{WorkflowID: id, Reason: reason})
+		return c.temporal.CancelWorkflowWithOptions(ctx, sdk.CancelWorkflowOptions{WorkflowID: id, Reason: protocol.CancelReason(by, reason)})
 	}, busy))
 	if !isNotFound(err) {
 		return err

@@ -119,7 +119,7 @@ func (f *fake) Message(_ context.Context, _, id, text, by string) error {
 	return f.err
 }
 
-func (f *fake) CancelBecause(_ context.Context, _, id, reason string) error {
+func (f *fake) CancelBecause(_ context.Context, _, id, reason, _ string) error {
 	f.canceled = strings.TrimSpace(id + " " + reason)
 	return f.err
 }

@@ -44,14 +44,14 @@ func (a *app) cancelCommand() *cobra.Command {
 		Args: sessionArgs(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
-				if err := e.CancelBecause(cmd.Context(), a.flags.tenant, a.session(args[0]), reason); err != nil {
+				if err := e.CancelBecause(cmd.Context(), a.flags.tenant, a.session(args[0]), reason, a.flags.as); err != nil {
 					return err
 				}
 				return a.done(a.session(args[0]), "cancellation requested:")
 			})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for people who look at the session's workflow in Temporal")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for people who look at the session's workflow in Temporal, or at the audit")
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"go.temporal.io/sdk/interceptor"
 	sdkworker "go.temporal.io/sdk/worker"
 )
 
@@ -39,7 +40,7 @@ func workflowTasks(s Settings) int {
 }
 
 // workerOptions returns the options of Temporal's worker. It calls fatal with the error that ends the worker.
-func workerOptions(s Settings, fatal func(error)) sdkworker.Options {
+func workerOptions(s Settings, fatal func(error), interceptors ...interceptor.WorkerInterceptor) sdkworker.Options {
 	eager := eagerActivities
 	pollers := sdkworker.NewPollerBehaviorAutoscaling(sdkworker.PollerBehaviorAutoscalingOptions{
 		InitialNumberOfPollers: firstPollers, MinimumNumberOfPollers: fewestPollers, MaximumNumberOfPollers: mostPollers,
@@ -55,6 +56,7 @@ func workerOptions(s Settings, fatal func(error)) sdkworker.Options {
 		DeadlockDetectionTimeout:                    deadlockTimeout,
 		DisableRegistrationAliasing:                 true,
 		OnFatalError:                                fatal,
+		Interceptors:                                interceptors,
 		DeploymentOptions:                           deploymentOptions(s),
 	}
 }

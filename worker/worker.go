@@ -141,7 +141,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		EntityStatus: extractor.NewProgress(w.store).EntityStatus,
 		ParseAgent:   spec.ParseAgent,
 		Schemas:      newSchemas(),
-		Runs:         runs{temporal: w.temporal},
+		Runs:         runs{temporal: w.temporal, namespace: s.Temporal.Temporal.Namespace},
 		Bundles:      names,
 		Tracing:      w.tracing,
 		Logger:       w.logger,
@@ -152,7 +152,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 // poll starts Temporal's worker and the background work beside it.
 func (w *Worker) poll(ctx context.Context, s Settings, p *parts) error {
 	sdkworker.SetStickyWorkflowCacheSize(s.WorkflowCache)
-	w.worker = sdkworker.New(w.temporal, s.Temporal.TaskQueue, workerOptions(s, w.fail))
+	w.worker = sdkworker.New(w.temporal, s.Temporal.TaskQueue, workerOptions(s, w.fail, activities.RecordResets(p.activities)))
 	workflows.Register(w.worker, p.activities, toolNames(p.registry), commandAddress(s.Temporal.Temporal.HostPort))
 	if err := w.worker.Start(); err != nil {
 		w.worker = nil

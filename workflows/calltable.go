@@ -60,8 +60,15 @@ type callTable struct {
 
 func newCallTable(ctx workflow.Context, tenant string) callTable {
 	return callTable{
-		ref: protocol.SessionRef{Tenant: tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID}, flags: temporalFlags(ctx),
+		ref: protocol.SessionRef{Tenant: tenant, SessionID: workflow.GetInfo(ctx).WorkflowExecution.ID, Reset: reset(ctx)}, flags: temporalFlags(ctx),
 	}
+}
+
+// reset reports whether the run came from a reset. It may only be passed to activities: what a run does must not depend on it, because the run
+// replays what happened before the reset.
+func reset(ctx workflow.Context) bool {
+	info := workflow.GetInfo(ctx)
+	return info.OriginalRunID != "" && info.OriginalRunID != info.WorkflowExecution.RunID
 }
 
 // awaitingPeople returns the calls that wait for a person.

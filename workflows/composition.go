@@ -86,7 +86,7 @@ func newFrame(name string, in CompositionInput) *composition {
 
 // toEnd runs the composition until it ends or this run of the workflow does.
 func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
-	c.flags = temporalFlags(ctx)
+	c.flags, c.ref.Reset = temporalFlags(ctx), reset(ctx)
 	workflow.GoNamed(ctx, "woken", c.listen)
 	workflow.GoNamed(ctx, "yield", c.listenYield)
 	workflow.GoNamed(ctx, "settled", c.listenSettled)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/workflows"
 )
@@ -431,6 +432,11 @@ func TestComposition_TerminatedExternally(t *testing.T) {
 	require.Equal(t, jig.StatusFailed, view.Status)
 	require.Empty(t, view.Pending)
 	require.Equal(t, jig.CallCanceled, byID(view)["1.1/publish"].Status)
+	list := d.imposed(id)
+	require.Len(t, list, 1)
+	require.Equal(t, audit.AuditTerminated, list[0].Kind)
+	require.Equal(t, "1.1", list[0].Call)
+	require.Equal(t, "by mistake", list[0].Reason)
 	requests, _ := r.count("w")
 	require.Zero(t, requests)
 }
@@ -453,6 +459,9 @@ func TestCompositionSurvivesAReset(t *testing.T) {
 	require.Equal(t, "1.1/publish", view.Pending[0].Call)
 	d.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/publish", "by": "ana"})
 	require.True(t, d.output(id).Success)
+	list := d.imposed(id)
+	require.Len(t, list, 1)
+	require.Equal(t, audit.AuditReset, list[0].Kind)
 	for _, name := range []string{"before", "w"} {
 		requests, _ := r.count(name)
 		require.Equal(t, 1, requests, name)

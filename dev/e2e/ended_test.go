@@ -1,12 +1,16 @@
 package e2e_test
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -32,6 +36,64 @@ func TestCancel_TakesACallOutOfTheOperatorsQuery(t *testing.T) {
 		d.finish(id)
 		require.True(t, eventually(t.Context(), patience, func() bool { return d.shows(id, jig.StatusCanceled) }), name)
 		require.False(t, d.shows(id, jig.StatusInputRequired), name)
+	}
+}
+
+// imposed are the kinds of audit entries about what Temporal lets anybody do to a session: cancel, terminate and reset it.
+var imposed = []audit.Kind{audit.AuditCanceled, audit.AuditTerminated, audit.AuditReset}
+
+// imposed returns the audit entries of these kinds about a session.
+func (d *desk) imposed(id string) (list []audit.Entry) {
+	d.t.Helper()
+	err := d.Audit(d.t.Context(), client.AuditRequest{Tenant: jig.DefaultTenant, SessionID: id}, func(page client.AuditPage) error {
+		for _, row := range page.Rows {
+			var e audit.Entry
+			require.NoError(d.t, json.Unmarshal([]byte(row.Entry), &e))
+			if slices.Contains(imposed, e.Kind) {
+				list = append(list, e)
+			}
+		}
+		return nil
+	})
+	require.NoError(d.t, err)
+	return list
+}
+
+// A canceled session leaves one audit entry, with the name that the request claims, or without a name if the request came from elsewhere.
+func TestCancel_IsAudited(t *testing.T) {
+	t.Parallel()
+	d, r := join(t), newReceiver(t)
+	for name, start := range map[string]func() string{
+		"agent": func() string { return d.gated(r, "w") },
+		"tool":  func() string { return d.waitingCall(r) },
+		"composition": func() string {
+			id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
+			d.waiting(id)
+			return id
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			id := start()
+			require.NoError(t, d.CancelBecause(t.Context(), jig.DefaultTenant, id, "not needed", "ana"))
+			require.Equal(t, jig.StatusCanceled, d.finish(id).Status)
+			list := d.imposed(id)
+			require.Len(t, list, 1)
+			require.Equal(t, audit.AuditCanceled, list[0].Kind)
+			require.Equal(t, "ana", list[0].By)
+			require.True(t, list[0].Claimed)
+			require.Equal(t, "not needed", list[0].Reason)
+			require.Contains(t, list[0].Note, "the request came from ")
+
+			id = start()
+			require.NoError(t, shared.temporal.CancelWorkflow(t.Context(), id, ""))
+			d.finish(id)
+			list = d.imposed(id)
+			require.Len(t, list, 1)
+			require.Equal(t, audit.AuditCanceled, list[0].Kind)
+			require.Empty(t, list[0].By)
+			require.Contains(t, list[0].Note, "Temporal does not say who did it; ")
+		})
 	}
 }
 
@@ -63,16 +125,21 @@ func TestTerminate_IsSeenByTheNextReader(t *testing.T) {
 				require.NoError(t, shared.temporal.TerminateWorkflow(t.Context(), id, "", "not needed"))
 				return id
 			}
-			view := d.stored(terminated())
+			id := terminated()
+			view := d.stored(id)
 			require.Equal(t, jig.StatusFailed, view.Status)
 			require.Equal(t, jig.ReasonTerminated, view.Reason)
 			require.Empty(t, view.Pending)
+			list := d.imposed(id)
+			require.Len(t, list, 1)
+			require.Equal(t, audit.AuditTerminated, list[0].Kind)
+			require.Equal(t, "not needed", list[0].Reason)
 
 			waits, err := d.Approvals(t.Context(), jig.DefaultTenant, terminated())
 			require.NoError(t, err)
 			require.Empty(t, waits)
 
-			id := terminated()
+			id = terminated()
 			filter := jig.PendingFilter{SessionID: id}
 			require.True(t, eventually(t.Context(), patience, func() bool { // Temporal lists it as ended a moment later
 				page, err := d.Pending(t.Context(), jig.DefaultTenant, filter, "", 10)

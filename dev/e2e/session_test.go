@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -244,6 +245,12 @@ func TestResetOfAnEarlierRunRepeatsNoMessage(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, "heard 2", d.finish(id).Answer)
+	list := d.imposed(id)
+	runs = d.runs(id)
+	require.Len(t, list, 1)
+	require.Equal(t, audit.AuditReset, list[0].Kind)
+	require.Equal(t, runs[len(runs)-1], list[0].Subject, "the new run, which the others continue")
+	require.Equal(t, "a test", list[0].Reason)
 	require.Len(t, d.eventsSoFar(id, jig.EventMessageAdded), 2)
 	for _, name := range []string{"w1", "w2"} {
 		requests, _ := r.count(name)

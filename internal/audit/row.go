@@ -36,6 +36,12 @@ const (
 	// AuditViolation is an attempt to reach another tenant's data or another principal's result. Reason is [jig.ReasonIDORViolation] and
 	// Subject is the id.
 	AuditViolation Kind = "violation"
+	// AuditCanceled and AuditTerminated are ends of sessions and compositions that jig cannot refuse: by a request to cancel the workflow, or
+	// without a chance for the workflow to end by itself, because it was terminated or deleted, or because its time was over.
+	AuditCanceled   Kind = "canceled"
+	AuditTerminated Kind = "terminated"
+	// AuditReset is a reset of a session's workflow. Subject is the id of the new run.
+	AuditReset Kind = "reset"
 )
 
 // Entry is the content of an audit row: who decided what, when, and with what proof.

@@ -261,11 +261,11 @@ type cancelRequest struct {
 
 func (a *API) cancelSession(ctx context.Context, in *cancelRequest) (*acceptedAnswer, error) {
 	tenant, who := callerOf(ctx)
-	reason := "canceled by " + who.ID
-	if in.Body != nil && in.Body.Reason != "" {
-		reason += ": " + in.Body.Reason
+	reason := ""
+	if in.Body != nil {
+		reason = in.Body.Reason
 	}
-	return accepted(tenant, in.Session), a.options.Engine.CancelBecause(ctx, tenant, in.Session, reason)
+	return accepted(tenant, in.Session), a.options.Engine.CancelBecause(ctx, tenant, in.Session, reason, who.ID)
 }
 
 type retryRequest struct {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/chat"
 )
 
@@ -72,6 +73,8 @@ type End struct {
 	Reason    string
 	Answer    string
 	Error     *jig.Error
+	// Audit says who ended the session from outside, and how; nil if the session ended by itself. It is recorded if the session ends.
+	Audit *audit.Entry `json:"-"`
 	// Since, unless zero, is the last known time at which the session changed. If it has changed since then, nothing is done.
 	Since time.Time
 }

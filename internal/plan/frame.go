@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/entity"
 )
 
@@ -65,6 +66,8 @@ type FrameMove struct {
 	Cancel []string
 	// Abandon is set if nothing of the frame runs anymore. Cancel then also covers executing calls, as ending the session would.
 	Abandon bool
+	// Audit says who ended the composition from outside, and how; nil if it continues or ended by itself.
+	Audit *audit.Entry
 	// Values are stored by path, so that later moves can read them.
 	Values map[string]json.RawMessage
 	// Events are appended to the session's log.

@@ -98,9 +98,37 @@ type Runs interface {
 	// Ended returns the ids that have an ended run. Another run with the same id may still be open. Temporal lists a run as ended only
 	// after a short delay.
 	Ended(ctx context.Context, workflowIDs []string) ([]string, error)
+	// Ending says how the latest run of a tenant's workflow was ended, or is being ended, by somebody else. A workflow of another tenant with the
+	// same id does not count.
+	Ending(ctx context.Context, tenant, workflowID string) (Ending, error)
+	// ResetReason returns the reason that was given for the reset from which a run came.
+	ResetReason(ctx context.Context, workflowID, runID string) (string, error)
 	// Settled tells a workflow that a call which it considers unknown was settled. It returns no error if the workflow has ended.
 	Settled(ctx context.Context, workflowID string, call protocol.Settlement) error
 }
+
+// Ending is what Temporal says about the end of a workflow that did not end by itself.
+type Ending struct {
+	How EndedHow
+	// Reason is the reason that was given with the request. Identity is how the sender of the request called itself. Nobody checks either.
+	Reason, Identity string
+}
+
+// EndedHow says how a workflow was ended.
+type EndedHow int
+
+// The ways in which a workflow is ended.
+const (
+	// EndedSomehow means that Temporal does not say.
+	EndedSomehow EndedHow = iota
+	// EndedItself means that nobody but the workflow itself or its parent ended it.
+	EndedItself
+	EndedCanceled
+	EndedTerminated
+	EndedTimedOut
+	// EndedGone means that Temporal does not know the workflow.
+	EndedGone
+)
 
 // Bundles reports which bundles each tenant has. A tenant cannot see the contents of other bundles.
 type Bundles interface {

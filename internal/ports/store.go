@@ -318,4 +318,6 @@ type Proofs interface {
 	MessageRead(ctx context.Context, tenant, id, message string) (bool, error)
 	// RecordRefusal records in the audit that a request was refused.
 	RecordRefusal(ctx context.Context, tenant string, e audit.Entry) error
+	// RecordOnce records an entry in the audit, unless it has one of the same kind, session, call and subject.
+	RecordOnce(ctx context.Context, tenant string, e audit.Entry) error
 }

@@ -13,7 +13,12 @@ import (
 type SessionRef struct {
 	Tenant    string `json:"tenant"`
 	SessionID string `json:"session_id"`
+	// Reset reports that the workflow run that names the session came from a reset. Histories do not depend on it.
+	Reset bool `json:"reset,omitempty"`
 }
+
+// Ref returns the reference. Requests that embed a reference have the method too.
+func (r SessionRef) Ref() SessionRef { return r }
 
 // AuditRequest asks for the rows of a tenant's audit chain after a number, oldest first. SessionID, Since and Until filter the
 // rows; filtered rows do not form a chain.

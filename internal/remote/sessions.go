@@ -82,8 +82,8 @@ func (c *Client) Message(ctx context.Context, tenant, id, text, by string) error
 	}, nil)
 }
 
-// CancelBecause asks a session to stop, like [client.Client.CancelBecause].
-func (c *Client) CancelBecause(ctx context.Context, tenant, id, reason string) error {
+// CancelBecause asks a session to stop, like [client.Client.CancelBecause]. The server names the principal of the credential.
+func (c *Client) CancelBecause(ctx context.Context, tenant, id, reason, _ string) error {
 	return c.post(ctx, path("sessions", id, "cancel"), map[string]string{"reason": reason}, nil)
 }
 

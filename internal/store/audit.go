@@ -109,6 +109,29 @@ func (db *DB) RecordRefusal(ctx context.Context, tenant string, e audit.Entry) e
 	})
 }
 
+// RecordOnce records an entry in a tenant's audit, unless it has one of the same kind, session, call and subject.
+func (db *DB) RecordOnce(ctx context.Context, tenant string, e audit.Entry) error {
+	if err := jig.CheckTenant(tenant); err != nil {
+		return err
+	}
+	session, call := text(e.SessionID), text(e.Call)
+	return db.transact(ctx, tenant, func(t *tx) error {
+		var known []string
+		t.queue("Serialize", strings.Join([]string{"jig audit once", tenant, string(e.Kind), session, call}, " "))
+		column(t.queue("AuditEntriesOfCall", tenant, session, call, string(e.Kind)), &known)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		for _, entry := range known {
+			var before audit.Entry
+			if err := json.Unmarshal([]byte(entry), &before); err == nil && before.Subject == e.Subject {
+				return nil
+			}
+		}
+		return t.finish(ctx, &log{audits: []audit.Entry{e}}, "")
+	})
+}
+
 // RecordViolation records in the audit of the caller's own tenant that a call tried to access data of another tenant. It writes one row
 // per id and call, regardless of the number of attempts. Without a session every attempt writes a row.
 func (db *DB) RecordViolation(ctx context.Context, by jig.Invocation, ids []string) error {

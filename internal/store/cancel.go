@@ -11,8 +11,8 @@ import (
 
 // CancelSession cancels the open calls and approvals of a session and records their events. It ends the running compositions with a
 // CANCELED result, and the session with end.Status, a final status (default: canceled). A call whose effect may have happened fails with
-// OUTCOME_UNKNOWN, because nobody will be asked about it any more. A session that has already ended, or that changed after end.Since, is
-// left alone.
+// OUTCOME_UNKNOWN, because nobody will be asked about it any more. If somebody ended the session from outside, end.Audit goes to the audit in
+// the same transaction. A session that has already ended, or that changed after end.Since, is left alone.
 func (db *DB) CancelSession(ctx context.Context, end ledger.End) error {
 	if end.Status == "" {
 		end.Status = jig.StatusCanceled
@@ -44,6 +44,11 @@ func (db *DB) CancelSession(ctx context.Context, end ledger.End) error {
 			return nil
 		}
 		l := &log{}
+		if end.Audit != nil {
+			e := *end.Audit
+			e.SessionID = end.SessionID
+			l.audits = append(l.audits, e)
+		}
 		l.withdrawn(asked, cancelReason(end))
 		if err := t.cancelCalls(ctx, open, l, cancelReason(end)); err != nil {
 			return err

@@ -122,6 +122,9 @@ func (t *tx) notMoved(ctx context.Context, m plan.FrameMove) error {
 // move stores the rest of a move, after the composition's row is locked, and commits.
 func (t *tx) move(ctx context.Context, m move, dropped []callRow, entity *changing) error {
 	l := &log{}
+	if m.Audit != nil {
+		l.audits = append(l.audits, *m.Audit)
+	}
 	if len(dropped) > 0 {
 		const why = "its composition no longer needs it"
 		ids := make([]string, len(dropped))
