@@ -281,7 +281,7 @@ func (a *Activities) ListDocuments(ctx context.Context, in protocol.DocumentsReq
 		}
 	}
 	if in.Name != "" {
-		page.Documents, err = a.store.DocumentVersions(ctx, in.Tenant, in.Kind, in.Name, maxDocuments)
+		page.Documents, err = a.store.DocumentVersions(ctx, in.Tenant, in.Kind, in.Name, in.Version, maxDocuments)
 		return page, temporalError(err)
 	}
 	found, err := a.store.SeenDocuments(ctx, in.Tenant, in.Kind, bundle.Key{Kind: in.AfterKind, Name: in.AfterName}, maxDocuments+1)

@@ -207,10 +207,11 @@ func (c *Client) Documents(ctx context.Context, tenant, kind string) ([]protocol
 	}
 }
 
-// DocumentVersions lists the latest 200 stored versions of a document, the latest first. An unknown name is NOT_FOUND.
-func (c *Client) DocumentVersions(ctx context.Context, tenant, kind, name string) ([]protocol.DocumentState, error) {
+// DocumentVersions lists at most 200 stored versions of a document, the latest first: the current one and the latest others. With a version, it
+// lists only that one, if it is stored. An unknown name is NOT_FOUND.
+func (c *Client) DocumentVersions(ctx context.Context, tenant, kind, name, version string) ([]protocol.DocumentState, error) {
 	var page protocol.DocumentsPage
-	err := c.ask(ctx, protocol.ReadDocuments, 0, protocol.DocumentsRequest{Tenant: tenant, Kind: kind, Name: name}, &page)
+	err := c.ask(ctx, protocol.ReadDocuments, 0, protocol.DocumentsRequest{Tenant: tenant, Kind: kind, Name: name, Version: version}, &page)
 	return page.Documents, err
 }
 

@@ -22,7 +22,7 @@ func (*shelf) Catalog(context.Context, string) (client.Catalog, error) {
 	return client.Catalog{Tools: []jig.Tool{{Name: "crm.note", Description: "Write a note."}}}, nil
 }
 
-func (*shelf) DocumentVersions(_ context.Context, tenant, kind, name string) ([]protocol.DocumentState, error) {
+func (*shelf) DocumentVersions(_ context.Context, tenant, kind, name, _ string) ([]protocol.DocumentState, error) {
 	if tenant != "acme" || kind != "spec" || name != "crm.note" {
 		return nil, jig.Errorf(jig.CodeNotFound, "there is no document %s", name)
 	}

@@ -66,7 +66,7 @@ func etag(d protocol.DocumentState) string { return `"` + d.Version + `"` }
 // documentState returns a version of a document; an empty version is the current one.
 func (a *API) documentState(ctx context.Context, of OneDocument, version string) (protocol.DocumentState, error) {
 	tenant, _ := callerOf(ctx)
-	all, err := a.options.Engine.DocumentVersions(ctx, tenant, of.Kind, of.Name)
+	all, err := a.options.Engine.DocumentVersions(ctx, tenant, of.Kind, of.Name, version)
 	if err != nil {
 		return protocol.DocumentState{}, err
 	}
@@ -90,13 +90,13 @@ func (a *API) textOf(ctx context.Context, d protocol.DocumentState) (string, err
 
 type versionsAnswer struct {
 	Body struct {
-		Versions []protocol.DocumentState `json:"versions" doc:"The latest 200 versions, newest first"`
+		Versions []protocol.DocumentState `json:"versions" doc:"At most 200 versions, newest first: the current one and the latest others"`
 	} `nameHint:"VersionList"`
 }
 
 func (a *API) listVersions(ctx context.Context, in *OneDocument) (*versionsAnswer, error) {
 	tenant, _ := callerOf(ctx)
-	list, err := a.options.Engine.DocumentVersions(ctx, tenant, in.Kind, in.Name)
+	list, err := a.options.Engine.DocumentVersions(ctx, tenant, in.Kind, in.Name, "")
 	var answer versionsAnswer
 	answer.Body.Versions = append([]protocol.DocumentState{}, list...)
 	return &answer, err

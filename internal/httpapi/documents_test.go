@@ -65,7 +65,7 @@ func (l *library) Documents(context.Context, string, string) ([]protocol.Documen
 	return nil, nil
 }
 
-func (l *library) DocumentVersions(_ context.Context, _, kind, name string) ([]protocol.DocumentState, error) {
+func (l *library) DocumentVersions(_ context.Context, _, kind, name, _ string) ([]protocol.DocumentState, error) {
 	if kind != "agent" || name != "tidy" {
 		return nil, jig.Errorf(jig.CodeNotFound, "there is no document %s", name)
 	}

@@ -88,8 +88,9 @@ type Records interface {
 type Documents interface {
 	Catalog(ctx context.Context, tenant string) (client.Catalog, error)
 	Documents(ctx context.Context, tenant, kind string) ([]protocol.DocumentState, error)
-	// DocumentVersions returns the stored versions of a document, the latest first, or NOT_FOUND.
-	DocumentVersions(ctx context.Context, tenant, kind, name string) ([]protocol.DocumentState, error)
+	// DocumentVersions returns the current version of a document and the latest others, the latest first, or only the given version. The error is
+	// NOT_FOUND if there is no such document.
+	DocumentVersions(ctx context.Context, tenant, kind, name, version string) ([]protocol.DocumentState, error)
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) ([]byte, error)
 	// ReadWithTool returns what a built-in tool that reads entities returns for a principal.
 	ReadWithTool(ctx context.Context, request protocol.ToolReadRequest) (json.RawMessage, error)

@@ -154,8 +154,9 @@ type Documents interface {
 	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
 	// SeenDocuments lists up to limit current documents that a tenant sees, sorted by kind and name, after one of them. An empty kind means all.
 	SeenDocuments(ctx context.Context, tenant, kind string, after bundle.Key, limit int) ([]protocol.DocumentState, error)
-	// DocumentVersions lists up to limit stored versions of a document, the latest first. The error is NOT_FOUND if there is none.
-	DocumentVersions(ctx context.Context, tenant, kind, name string, limit int) ([]protocol.DocumentState, error)
+	// DocumentVersions lists up to limit stored versions of a document, the latest first: the current one and the latest others, or only the given
+	// version. The error is NOT_FOUND if there is no such document.
+	DocumentVersions(ctx context.Context, tenant, kind, name, version string, limit int) ([]protocol.DocumentState, error)
 	// DocumentNames lists the names of a kind that a tenant sees, sorted.
 	DocumentNames(ctx context.Context, tenant, kind string) ([]string, error)
 }

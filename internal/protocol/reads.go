@@ -206,6 +206,8 @@ type DocumentsRequest struct {
 	// Kind is the kind under which documents are stored. It is required with Name.
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
+	// Version limits the answer to one version of the document; empty for all.
+	Version string `json:"version,omitempty"`
 	// AfterKind and AfterName are the last document of the previous page.
 	AfterKind string `json:"after_kind,omitempty"`
 	AfterName string `json:"after_name,omitempty"`

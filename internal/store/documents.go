@@ -222,13 +222,17 @@ func (db *DB) SeenDocuments(ctx context.Context, tenant, kind string, after bund
 	return found, err
 }
 
-// DocumentVersions lists up to limit stored versions of a document that a tenant sees, the latest first. Versions that were stored but never
-// current are among them. NOT_FOUND suggests the nearest names.
-func (db *DB) DocumentVersions(ctx context.Context, tenant, kind, name string, limit int) ([]protocol.DocumentState, error) {
+// DocumentVersions lists up to limit stored versions of a document that a tenant sees, the latest first: the current one and the latest others, or
+// only the given version. Versions that were stored but never current are among them. NOT_FOUND suggests the nearest names.
+func (db *DB) DocumentVersions(ctx context.Context, tenant, kind, name, version string, limit int) ([]protocol.DocumentState, error) {
 	var found []protocol.DocumentState
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("DocumentVersions", tenant, text(kind), text(name), limit), &found) })
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("DocumentVersions", tenant, text(kind), text(name), text(version), limit), &found) })
 	if err != nil || len(found) > 0 {
 		return found, err
+	}
+	if version != "" {
+		_, err := db.DocumentVersions(ctx, tenant, kind, name, "", 1)
+		return nil, err
 	}
 	return nil, db.noDocument(ctx, tenant, kind, name)
 }

@@ -47,6 +47,30 @@ func TestDocuments(t *testing.T) {
 	require.NotContains(t, err.Error(), "did you mean")
 }
 
+// However many versions were stored later, the current one is found, and so is each that is named.
+func TestDocumentVersions_FindTheCurrentOne(t *testing.T) {
+	t.Parallel()
+	db, tenant := storetest.New(t), storetest.Tenant(t)
+	require.NoError(t, db.PutDocument(t.Context(), tenant, "agent", "tidy", "v1", []byte("one")))
+	for _, version := range []string{"v2", "v3", "v4"} {
+		require.NoError(t, db.KeepDocument(t.Context(), tenant, "agent", "tidy", version, []byte(version)))
+	}
+	versions := func(version string) (names []string) {
+		list, err := db.DocumentVersions(t.Context(), tenant, "agent", "tidy", version, 2)
+		require.NoError(t, err)
+		for _, d := range list {
+			require.Equal(t, d.Version == "v1", d.Current)
+			names = append(names, d.Version)
+		}
+		return names
+	}
+	require.Equal(t, []string{"v4", "v1"}, versions(""))
+	require.Equal(t, []string{"v2"}, versions("v2"))
+	require.Empty(t, versions("v5"))
+	_, err := db.DocumentVersions(t.Context(), tenant, "agent", "tide", "v1", 2)
+	requireCode(t, jig.CodeNotFound, err)
+}
+
 func TestDocumentVersions(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.New(t), storetest.Tenant(t)
@@ -203,7 +227,7 @@ func TestDocuments_AreListedWithTheirVersions(t *testing.T) {
 	require.Equal(t, []string{"agent/shared v0", "agent/theirs v1", "policy/all v0"}, seen("two", "", bundle.Key{}, 10))
 
 	current := map[string]bool{}
-	versions, err := db.DocumentVersions(t.Context(), "one", "agent", "shared", 10)
+	versions, err := db.DocumentVersions(t.Context(), "one", "agent", "shared", "", 10)
 	require.NoError(t, err)
 	for _, d := range versions {
 		current[d.Version] = d.Current
@@ -211,9 +235,9 @@ func TestDocuments_AreListedWithTheirVersions(t *testing.T) {
 	}
 	require.Equal(t, map[string]bool{"v0": false, "v1": false, "v2": true, "draft": false}, current)
 	require.Equal(t, "draft", versions[0].Version, "the latest first")
-	_, err = db.DocumentVersions(t.Context(), "two", "agent", "theris", 10)
+	_, err = db.DocumentVersions(t.Context(), "two", "agent", "theris", "", 10)
 	requireCode(t, jig.CodeNotFound, err)
 	require.ErrorContains(t, err, "did you mean theirs?")
-	_, err = db.DocumentVersions(t.Context(), "one", "agent", "theirs", 10)
+	_, err = db.DocumentVersions(t.Context(), "one", "agent", "theirs", "", 10)
 	requireCode(t, jig.CodeNotFound, err)
 }

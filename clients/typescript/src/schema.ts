@@ -3177,7 +3177,7 @@ export interface components {
             verdict?: string;
         };
         VersionList: {
-            /** @description The latest 200 versions, newest first */
+            /** @description At most 200 versions, newest first: the current one and the latest others */
             versions: components["schemas"]["DocumentState"][] | null;
         };
         Violation: {

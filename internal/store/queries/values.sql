@@ -69,12 +69,16 @@ where d.tenant_id in ($1, '_global') and d.current and ($2 = '' or d.kind = $2) 
 order by d.kind collate "C", d.name collate "C", d.tenant_id = '_global' limit $5
 
 -- name: DocumentVersions
--- A current version of _global is not seen by a tenant that has a current version of its own.
-select d.kind, d.name, d.version, d.current and (d.tenant_id = $1 or not exists (
-    select from documents o where o.tenant_id = $1 and o.kind = d.kind and o.name = d.name and o.current
-)) as current, d.bundle, d.tenant_id = '_global' as shared, d.created_at from documents d
-where d.tenant_id in ($1, '_global') and d.kind = $2 and d.name = $3
-order by d.created_at desc, d.version, d.tenant_id = '_global' limit $4
+-- The limit leaves out no current version, however old it is. A current version of _global is not seen by a tenant that has a current version of
+-- its own.
+select v.kind, v.name, v.version, v.current and (v.tenant_id = $1 or not exists (
+    select from documents o where o.tenant_id = $1 and o.kind = v.kind and o.name = v.name and o.current
+)) as current, v.bundle, v.tenant_id = '_global' as shared, v.created_at
+from (
+    select d.* from documents d where d.tenant_id in ($1, '_global') and d.kind = $2 and d.name = $3 and ($4 = '' or d.version = $4)
+    order by d.current desc, d.created_at desc, d.version, d.tenant_id = '_global' limit $5
+) v
+order by v.created_at desc, v.version, v.tenant_id = '_global'
 
 -- name: DocumentsCurrent
 select distinct on (d.name) d.kind, d.name, d.version from documents d
