@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 
 	"go.temporal.io/sdk/activity"
@@ -62,7 +63,7 @@ func (a *Activities) recordReset(ctx context.Context, ref protocol.SessionRef) e
 			defer cancel()
 			var err error
 			if e.Reason, err = a.runs.ResetReason(asking, run.ID, run.RunID); err != nil {
-				a.logger.WarnContext(ctx, "it is not known why a workflow was reset", "workflow_id", run.ID, "error", err.Error())
+				a.logger.WarnContext(ctx, "it is not known why a workflow was reset", slog.String("workflow_id", run.ID), slog.String("error", err.Error()))
 			}
 		}
 		return struct{}{}, a.store.RecordOnce(ctx, ref.Tenant, e)

@@ -112,9 +112,18 @@ func TestEmbedTokens_AreJudgedTogetherAsAlone(t *testing.T) {
 	require.NoError(t, db.EndLogin(t.Context(), tenant, ended.ID))
 	var ids, found []string
 	for _, maker := range []embed.Maker{
-		{Kind: "api_key", ID: k.ID}, {Kind: "api_key", ID: expired.ID}, {Kind: "api_key", ID: revoked.ID}, {Kind: "api_key", ID: foreign.ID}, {Kind: "api_key", ID: l.ID},
-		{Kind: "login", ID: l.ID}, {Kind: "login", ID: ended.ID}, {Kind: "login", ID: k.ID}, {Kind: "dev_login", ID: l.ID}, {Kind: "dev_login", ID: ended.ID},
-		{Kind: "access_token", ID: "ana"}, {Kind: "access_token", ID: k.ID},
+		{Kind: "api_key", ID: k.ID},
+		{Kind: "api_key", ID: expired.ID},
+		{Kind: "api_key", ID: revoked.ID},
+		{Kind: "api_key", ID: foreign.ID},
+		{Kind: "api_key", ID: l.ID},
+		{Kind: "login", ID: l.ID},
+		{Kind: "login", ID: ended.ID},
+		{Kind: "login", ID: k.ID},
+		{Kind: "dev_login", ID: l.ID},
+		{Kind: "dev_login", ID: ended.ID},
+		{Kind: "access_token", ID: "ana"},
+		{Kind: "access_token", ID: k.ID},
 	} {
 		e, hash := newEmbed(t, db, tenant, maker, nil)
 		ids = append(ids, e.ID)
