@@ -321,6 +321,7 @@ func TestWords_SayWhatHappened(t *testing.T) {
 		over := kind == jig.NoticeDecided || kind == jig.NoticeExpired
 		require.Equal(t, over, strings.Contains(words.Text(), "Status: denied"), kind)
 		require.Equal(t, !over, strings.Contains(words.Text(), "Until: 2026-11-22 09:30 UTC"), kind)
+		require.Equal(t, !over, strings.Contains(words.Text(), "How to decide: jig approvals show ses_1 3.2"), kind)
 	}
 	require.Len(t, jig.NoticeKinds(), 6)
 	n := word("ntc_1")

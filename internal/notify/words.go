@@ -51,6 +51,7 @@ func WordsOf(n jig.Notice, publicURL string) Words {
 		if a.ExpiresAt.Year() > 1 {
 			add("Until", a.ExpiresAt.UTC().Format("2006-01-02 15:04 MST"))
 		}
+		w.Lines = append(w.Lines, "How to decide: jig approvals show "+shown(a.SessionID+" "+a.Call, maxSummary))
 	}
 	if publicURL != "" {
 		w.Link = strings.TrimSuffix(publicURL, "/") + "/approvals/" + url.PathEscape(a.SessionID) + "?call=" + url.QueryEscape(a.Call)
