@@ -362,7 +362,8 @@ func (f *fuzz) send(op *selfcheck.Operation, b *broken, which string) int {
 	require.NoError(f.t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	whole := text.String() + string(body)
 	// The server may close a connection that it cannot read to its end, and one whose first line it refuses.
-	cut := length || len(body) > maxDrained || text.Len() > MaxHeader || !strings.HasPrefix(target, "/")
+	_, refused := url.ParseRequestURI(target)
+	cut := length || len(body) > maxDrained || text.Len() > MaxHeader || !strings.HasPrefix(target, "/") || refused != nil
 	written := make(chan struct{})
 	go func() { // a server may answer before it has read everything
 		defer close(written)
