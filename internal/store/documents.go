@@ -226,7 +226,9 @@ func (db *DB) SeenDocuments(ctx context.Context, tenant, kind string, after bund
 // only the given version. Versions that were stored but never current are among them. NOT_FOUND suggests the nearest names.
 func (db *DB) DocumentVersions(ctx context.Context, tenant, kind, name, version string, limit int) ([]protocol.DocumentState, error) {
 	var found []protocol.DocumentState
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("DocumentVersions", tenant, text(kind), text(name), text(version), limit), &found) })
+	err := db.once(ctx, tenant, func(t *tx) {
+		list(t.queue("DocumentVersions", tenant, text(kind), text(name), text(version), limit), &found)
+	})
 	if err != nil || len(found) > 0 {
 		return found, err
 	}
