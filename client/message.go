@@ -70,8 +70,8 @@ func (c *Client) Cancel(ctx context.Context, tenant, id string) error {
 	return c.CancelBecause(ctx, tenant, id, "", "")
 }
 
-// CancelBecause is like [Client.Cancel], with a reason and the name of whoever asks, which Temporal keeps in the history of the session's workflow,
-// and jig in the audit. Nothing proves the name. Both may be empty.
+// CancelBecause is like [Client.Cancel], with a reason and the name of the person or program that cancels. Temporal keeps both in the history of the
+// session's workflow, and jig in the audit. Nothing proves the name. Both may be empty.
 func (c *Client) CancelBecause(ctx context.Context, tenant, id, reason, by string) error {
 	tenant, id = named(tenant, id)
 	sighted, err := c.look(ctx, tenant, id)

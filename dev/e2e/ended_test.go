@@ -63,15 +63,7 @@ func (d *desk) imposed(id string) (list []audit.Entry) {
 func TestCancel_IsAudited(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
-	for name, start := range map[string]func() string{
-		"agent": func() string { return d.gated(r, "w") },
-		"tool":  func() string { return d.waitingCall(r) },
-		"composition": func() string {
-			id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
-			d.waiting(id)
-			return id
-		},
-	} {
+	for name, start := range d.sessionsThatWait(r) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			id := start()
@@ -97,6 +89,19 @@ func TestCancel_IsAudited(t *testing.T) {
 	}
 }
 
+// sessionsThatWait returns functions that start a session of each kind, which waits for an approval, and return its id.
+func (d *desk) sessionsThatWait(r *receiver) map[string]func() string {
+	return map[string]func() string{
+		"agent": func() string { return d.gated(r, "w") },
+		"tool":  func() string { return d.waitingCall(r) },
+		"composition": func() string {
+			id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
+			d.waiting(id)
+			return id
+		},
+	}
+}
+
 func (d *desk) waitingCall(r *receiver) string {
 	d.t.Helper()
 	result, err := d.Trigger(d.t.Context(), callInput("test.write", map[string]any{"url": r.URL, "name": "w"}), "")
@@ -109,15 +114,7 @@ func (d *desk) waitingCall(r *receiver) string {
 func TestTerminate_IsSeenByTheNextReader(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
-	for name, start := range map[string]func() string{
-		"agent": func() string { return d.gated(r, "w") },
-		"tool":  func() string { return d.waitingCall(r) },
-		"composition": func() string {
-			id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
-			d.waiting(id)
-			return id
-		},
-	} {
+	for name, start := range d.sessionsThatWait(r) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			terminated := func() string {

@@ -94,8 +94,8 @@ func fold(text string) string {
 	return norm.NFKC.String(cases.Fold().String(text))
 }
 
-// lower removes the difference between upper and lower case from a host or an address. In hosts, ß is not ss and ς is not σ, as in fold. What
-// a capital ẞ stands for depends on the program, so it stays different from both.
+// lower removes the difference between upper and lower case from a host or an address. Unlike [fold], it keeps ß apart from ss and ς apart from σ,
+// because they are different letters in hosts. Programs disagree about the capital ẞ, so it is kept apart from both.
 func lower(text string) string {
 	if ascii(text) {
 		return strings.ToLower(text)

@@ -107,7 +107,7 @@ type Runs interface {
 	Settled(ctx context.Context, workflowID string, call protocol.Settlement) error
 }
 
-// Ending is what Temporal says about the end of a workflow that did not end by itself.
+// Ending describes how a workflow ended, according to Temporal.
 type Ending struct {
 	How EndedHow
 	// Reason is the reason that was given with the request. Identity is how the sender of the request called itself. Nobody checks either.
