@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,4 +78,20 @@ func TestDisabled_GrantsDoNotCount(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.asks(t, 3, refundTool, third).Status)
 	o.settings.Disabled = nil
 	require.Equal(t, jig.CallReserved, o.asks(t, 4, refundTool, `{"order":"d","amount":1}`).Status)
+}
+
+// Where a key is demanded, the signature of somebody who is disabled does not count either if a forged row names somebody else.
+func TestDisabled_SignaturesDoNotCount(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, keyed)
+	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
+	c := o.asks(t, 1, refundTool, small)
+	for _, who := range []string{"fay", "flo"} {
+		require.NotEqual(t, jig.DecisionRefused, o.hear(t, "decide", o.vouched(t, who, jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Outcome)
+	}
+	o.settings.Disabled = []string{"fay"}
+	votes := `[{"by": "flo", "counts": [0], "proof": "key"}, {"by": "eva", "counts": [0], "proof": "key"}]`
+	require.NoError(t, o.as(t, os.Getenv("JIG_DATABASE_URL"),
+		"update approvals set votes = $3 where session_id = $1 and call_id = $2", o.session, c.ID, []byte(votes)))
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
 }
