@@ -76,6 +76,8 @@ type Pending struct {
 	// Votes are the approvals given so far when several are needed. Delegations say who handed their decision to whom.
 	Votes       []Vote       `json:"votes,omitempty"`
 	Delegations []Delegation `json:"delegations,omitempty"`
+	// Askers are those on whose word the call rests, as they were known when it was admitted. Nobody is added later.
+	Askers []Asker `json:"askers,omitempty"`
 	// NextAt is the time of the next reminder or escalation; zero when there is no further one before the approval expires.
 	NextAt time.Time `json:"next_at,omitzero"`
 	// Question is the question to the person; it is set when Kind is [PendingQuestion].

@@ -47,14 +47,11 @@ type Grant struct {
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 	RevokedBy string     `json:"revoked_by,omitempty"`
 	// Ended says why a live grant covers no new call; empty when it may. It is filled in only when grants are listed.
-	Ended GrantEnd `json:"ended,omitempty"`
+	Ended string `json:"ended,omitempty"`
 }
 
-// GrantEnd says why a live grant covers no new call.
-type GrantEnd string
-
-// GrantContractChanged means that the tool's contract now has a different meaning than when the grant was given.
-const GrantContractChanged GrantEnd = "contract_changed"
+// GrantContractChanged, as [Grant].Ended, means that the tool's contract now has a different meaning than when the grant was given.
+const GrantContractChanged = "contract_changed"
 
 // Live reports whether the grant can still be used: it is not revoked, used up or expired.
 func (g Grant) Live(now time.Time) bool {

@@ -23,7 +23,13 @@ type Principal struct {
 	Claimed bool `json:"claimed,omitempty"`
 	// Proof says how the identity was proved; empty means claimed.
 	Proof Proof `json:"proof,omitempty"`
+	// Maker is the principal who made the credential with which this one acts; empty for a credential of the principal's own. It is
+	// [MakerOperator] for a credential that the installation's operator made.
+	Maker string `json:"maker,omitempty"`
 }
+
+// MakerOperator is the maker of credentials that the installation's operator made. It names no person.
+const MakerOperator = "operator"
 
 // Proof says how the identity of a principal was proved.
 type Proof string

@@ -96,9 +96,32 @@ func (t Terms) Plain() bool {
 	return len(t.Requirements) == 0 && !t.NotRequester && ProofClaimed.AtLeast(t.Proof) && t.Remind == 0 && t.OnExpiry.Strictness() == 0
 }
 
+// Asker is somebody on whose word a call rests.
+type Asker struct {
+	Principal string `json:"principal"`
+	// Claimed reports that the asker's identity was not proved.
+	Claimed bool `json:"claimed,omitempty"`
+	// By says what the asker did: started, triggered, message, event or answer.
+	By string `json:"by"`
+	// Maker is as in [Principal].
+	Maker string `json:"maker,omitempty"`
+}
+
+// Values of [Asker].By: the asker is the session's principal, triggered its schedule or its repetition, or is the author of a message, an event or
+// an answer.
+const (
+	AskedStarted   = "started"
+	AskedTriggered = "triggered"
+	AskedMessage   = "message"
+	AskedEvent     = "event"
+	AskedAnswer    = "answer"
+)
+
 // Vote is one person's approval.
 type Vote struct {
 	By string `json:"by"`
+	// Maker is as in [Principal].
+	Maker string `json:"maker,omitempty"`
 	// Claimed reports that the voter's identity was not proved. Otherwise Proof says how it was.
 	Claimed bool  `json:"claimed,omitempty"`
 	Proof   Proof `json:"proof,omitempty"`
@@ -110,9 +133,11 @@ type Vote struct {
 
 // Delegation hands one person's decision on an approval to another.
 type Delegation struct {
-	From string    `json:"from"`
-	To   string    `json:"to"`
-	At   time.Time `json:"at"`
+	From string `json:"from"`
+	// Maker is the maker of the credential of From, as in [Principal].
+	Maker string    `json:"maker,omitempty"`
+	To    string    `json:"to"`
+	At    time.Time `json:"at"`
 	// Claimed reports that the identity of From was not proved. Otherwise Proof says how it was.
 	Claimed bool  `json:"claimed,omitempty"`
 	Proof   Proof `json:"proof,omitempty"`

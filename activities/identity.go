@@ -61,7 +61,9 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 		who, evidence, proof = s.settings.Person(proved), &proves, s.settings.ProofOf(s.settings.Key(proves.Key))
 	case s.word != nil:
 		who, proof = s.settings.Person(s.word.Principal.ID), jig.ProofVouched
-		evidence = &identity.Evidence{Key: s.word.Key, Token: s.word.ID, Until: a.now().Add(token.MaxLifetime)}
+		evidence = &identity.Evidence{
+			Key: s.word.Key, Token: s.word.ID, Until: a.now().Add(token.MaxLifetime), Maker: s.word.Principal.Maker,
+		}
 	default:
 		who, evidence = s.settings.Person(s.by), nil
 	}
@@ -72,6 +74,9 @@ func (a *Activities) identify(ctx context.Context, s *sender, prove func(digest 
 		}
 	}
 	who.Claimed, who.Proof = evidence == nil, proof
+	if evidence != nil {
+		who.Maker = evidence.Maker
+	}
 	s.principal, s.evidence = who, evidence
 	if s.refusal = approval.Weak(proof, s.settings.Proof); s.refusal == "" && s.settings.IsDisabled(who.ID) {
 		s.refusal = explain(disabled(who.ID))

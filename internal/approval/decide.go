@@ -156,8 +156,8 @@ func (s State) accepted(status jig.CallStatus) jig.Ruled {
 
 func (d decision) ballot() jig.Vote {
 	return jig.Vote{
-		By: d.Principal.ID, Claimed: d.Principal.Claimed, Proof: d.Principal.Proof, Counts: d.counts, At: d.Now.UTC(),
-		Note: stored.Clean(d.Decision.Note),
+		By: d.Principal.ID, Maker: d.Principal.Maker, Claimed: d.Principal.Claimed, Proof: d.Principal.Proof, Counts: d.counts,
+		At: d.Now.UTC(), Note: stored.Clean(d.Decision.Note),
 	}
 }
 
@@ -305,7 +305,7 @@ func (d decision) delegate() Transition {
 	t := Transition{Ruled: d.accepted(jig.CallWaiting), Audit: []audit.Entry{entry}}
 	t.Ruled.Reason = "delegated to " + to
 	t.Delegations = append(slices.Clone(d.consent.Delegations), jig.Delegation{
-		From: d.Principal.ID, To: to, At: d.Now.UTC(), Claimed: d.Principal.Claimed, Proof: d.Principal.Proof, Counts: d.counts,
+		From: d.Principal.ID, Maker: d.Principal.Maker, To: to, At: d.Now.UTC(), Claimed: d.Principal.Claimed, Proof: d.Principal.Proof, Counts: d.counts,
 	})
 	t.Events = []Event{d.Call.event(jig.EventApprovalDelegated, what)}
 	n := d.Notice(jig.NoticeDelegated, d.asked, d.Key)

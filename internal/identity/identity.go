@@ -51,6 +51,8 @@ type Evidence struct {
 	Key   string    `json:"key,omitempty"`
 	Token string    `json:"token,omitempty"`
 	Until time.Time `json:"until,omitzero"`
+	// Maker is the principal who made the credential; see jig.Principal.
+	Maker string `json:"maker,omitempty"`
 	// Request identifies the request that carried the token. A token is valid once, and again only for a retry of the same request.
 	Request string `json:"-"`
 }

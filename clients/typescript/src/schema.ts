@@ -1576,6 +1576,12 @@ export interface components {
             people?: string[] | null;
             permission?: string;
         };
+        Asker: {
+            by: string;
+            claimed?: boolean;
+            maker?: string;
+            principal: string;
+        };
         AuditPage: {
             head_hash: string;
             /** Format: int64 */
@@ -1998,6 +2004,7 @@ export interface components {
             claimed?: boolean;
             counts: number[] | null;
             from: string;
+            maker?: string;
             proof?: string;
             to: string;
         };
@@ -2513,6 +2520,7 @@ export interface components {
         };
         Pending: {
             agent?: string;
+            askers?: components["schemas"]["Asker"][] | null;
             /** Format: int64 */
             attempt?: number;
             call: string;
@@ -3190,6 +3198,7 @@ export interface components {
             by: string;
             claimed?: boolean;
             counts: number[] | null;
+            maker?: string;
             note?: string;
             proof?: string;
         };

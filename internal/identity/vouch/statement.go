@@ -33,6 +33,7 @@ type stated struct {
 	Session     string   `json:"session,omitempty"`
 	Content     string   `json:"content"`
 	Source      string   `json:"source,omitempty"`
+	Maker       string   `json:"maker,omitempty"`
 }
 
 // Sign signs a statement. A statement without an id gets a new one.
@@ -46,7 +47,7 @@ func (s Signer) Sign(st protocol.Statement, now time.Time) (string, error) {
 	t := jwt.NewWithClaims(jwt.SigningMethodEdDSA, stated{
 		RegisteredClaims: jwt.RegisteredClaims{Subject: st.Principal.ID, ID: st.ID, IssuedAt: jwt.NewNumericDate(now.Truncate(time.Second))},
 		Kind:             string(st.Kind), Tenant: st.Tenant, Groups: st.Principal.Groups, Permissions: st.Principal.Permissions,
-		Session: st.Session, Content: st.Content, Source: string(st.Source),
+		Session: st.Session, Content: st.Content, Source: string(st.Source), Maker: st.Principal.Maker,
 	})
 	t.Header["typ"], t.Header["kid"] = typeStatement, s.id
 	text, err := t.SignedString(s.private)
@@ -93,7 +94,7 @@ func Verify(text string, key Key, want protocol.Statement, at time.Time) (protoc
 	}
 	st := protocol.Statement{
 		Kind: protocol.StatementKind(got.Kind), Tenant: got.Tenant, Session: got.Session, Content: got.Content, Source: jig.Source(got.Source), ID: got.ID, Key: key.ID,
-		Principal: jig.Principal{ID: got.Subject, Groups: got.Groups, Permissions: got.Permissions, Proof: jig.ProofVouched},
+		Principal: jig.Principal{ID: got.Subject, Groups: got.Groups, Permissions: got.Permissions, Proof: jig.ProofVouched, Maker: got.Maker},
 	}
 	switch {
 	case st.Kind != want.Kind:
