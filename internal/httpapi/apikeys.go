@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -89,8 +88,9 @@ func (a *API) mayCreate(ctx context.Context, c caller, k apikey.Key) error {
 	if err != nil {
 		return err
 	}
-	if strings.Contains(k.Principal, "#") || settings.IsPerson(k.Principal) {
-		return jig.Errorf(jig.CodeNotPermitted, "the principal is another person").WithField("principal").WithHint("name a program, or leave out the principal")
+	if settings.IsPerson(k.Principal) {
+		return jig.Errorf(jig.CodeNotPermitted, "the principal is another person").WithField("principal").
+			WithHint("leave it out, or name a program that the tenant's document does not list; `jig api-key create` on the server makes keys for everybody")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -64,7 +65,9 @@ func TestAPIKeys_GiveNothingMore(t *testing.T) {
 	s := newSite(t)
 	s.tenants.change(func(all *tenancy.Settings) {
 		all.Logins = map[tenancy.Login]string{{Issuer: issuer, Subject: "1"}: "ben"}
-		all.Directory.People = []tenancy.DirectoryPerson{{Principal: "cleo", Keys: []tenancy.DirectoryKey{{ID: "cleo-2026"}}}, {Principal: "ci"}}
+		all.Directory.People = []tenancy.DirectoryPerson{{Principal: "cleo", Keys: []tenancy.DirectoryKey{{ID: "cleo-2026"}}}}
+		all.People = []jig.Principal{{ID: "dora", Groups: []string{"finance"}}}
+		all.Owners = &tenancy.Owners{Approvers: jig.Approvers{People: []string{"emil"}}}
 	})
 	before := len(s.keys.list)
 	s.key = s.keys.add("acme", apikey.ScopeManage, apikey.ScopeRead, apikey.ScopeDecide)
@@ -74,6 +77,8 @@ func TestAPIKeys_GiveNothingMore(t *testing.T) {
 		`{"principal":"ci","scopes":["decide"]}`:                        "principal",
 		`{"principal":"ben","scopes":["read"]}`:                         "principal",
 		`{"principal":"cleo","scopes":["read"]}`:                        "principal",
+		`{"principal":"dora","scopes":["read"]}`:                        "principal",
+		`{"principal":"emil","scopes":["read"]}`:                        "principal",
 		`{"principal":"https://login.example.com#2","scopes":["read"]}`: "principal",
 		`{"scopes":["read"],"expires_at":"2020-01-01T00:00:00Z"}`:       "expires_at",
 		`{"scopes":["everything"]}`:                                     "scopes",
@@ -86,7 +91,7 @@ func TestAPIKeys_GiveNothingMore(t *testing.T) {
 	}
 	require.Len(t, s.keys.list, before+1)
 	require.Equal(t, "ana", s.makes(`{"scopes":["decide"]}`).Principal)
-	require.Equal(t, "ci", s.makes(`{"scopes":["read"],"principal":"ci"}`).Principal, "the document knows it, but it is a program")
+	require.Equal(t, "ci", s.makes(`{"scopes":["read"],"principal":"ci"}`).Principal, "the document does not know it")
 }
 
 // A key that ends makes no keys that last longer. People do, because their keys are for programs.

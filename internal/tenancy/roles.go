@@ -88,7 +88,10 @@ type Login struct{ Issuer, Subject string }
 
 // Principal returns the id of the principal of a login that the tenant's document gives to nobody. An issuer has no "#", so different logins
 // have different ids.
-func (l Login) Principal() string { return l.Issuer + "#" + l.Subject }
+func (l Login) Principal() string { return l.Issuer + loginSeparator + l.Subject }
+
+// loginSeparator stands between the issuer and the subject of a login's principal. No other principal contains it.
+const loginSeparator = "#"
 
 // LoginGroup makes a group of an identity provider count as a group of the tenant.
 type LoginGroup struct {
@@ -127,40 +130,4 @@ func union(lists ...[]string) []string {
 	all := slices.Concat(lists...)
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// IsPerson reports whether the tenant's document knows a principal as a person: it signs in, or signs with a key of its own.
-func (s Settings) IsPerson(id string) bool {
-	for _, person := range s.Logins {
-		if person == id {
-			return true
-		}
-	}
-	return slices.ContainsFunc(s.Directory.People, func(p DirectoryPerson) bool { return p.Principal == id && len(p.Keys) > 0 })
-}
-
-// OnlyPerson reports whether the tenant's document knows no person or program other than the principal, so that nobody else could decide. A principal
-// that the document does not know is not the only one if groups of an identity provider may have members.
-func (s Settings) OnlyPerson(id string) bool {
-	known := s.Listed()
-	if slices.Contains(known, id) {
-		return len(known) == 1
-	}
-	return len(known) == 0 && len(s.LoginGroups) == 0
-}
-
-// Listed returns the people and programs that the tenant's document lists under people, roles and owners, sorted. An entry that only disables a
-// principal lists nobody: to disable somebody whom the document does not know must not change who decides.
-func (s Settings) Listed() []string {
-	var ids []string
-	for _, p := range s.People {
-		if !slices.ContainsFunc(s.Directory.People, func(d DirectoryPerson) bool { return d.Principal == p.ID && d.onlyDisables() }) {
-			ids = append(ids, p.ID)
-		}
-	}
-	if s.Owners != nil {
-		ids = append(ids, s.Owners.Approvers.People...)
-	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
 }

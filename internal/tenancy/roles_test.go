@@ -59,6 +59,32 @@ func TestOnlyPerson(t *testing.T) {
 	require.False(t, acme().OnlyPerson("ana"))
 }
 
+// Everybody whom the document lists is a person, in whichever part, and so is everybody whom an identity provider names.
+func TestIsPerson(t *testing.T) {
+	t.Parallel()
+	approvers := jig.Approvers{People: []string{"ana"}}
+	for where, s := range map[string]tenancy.Settings{
+		"people":      {People: []jig.Principal{{ID: "ana"}}},
+		"owners":      {Owners: &tenancy.Owners{Approvers: approvers}},
+		"reconcilers": {Reconcilers: &approvers},
+		"logins":      {Logins: map[tenancy.Login]string{{Issuer: "https://a", Subject: "1"}: "ana"}},
+		"keys":        {Directory: tenancy.Directory{People: []tenancy.DirectoryPerson{{Principal: "ana", Keys: []tenancy.DirectoryKey{{ID: "ana-1"}}}}}},
+	} {
+		require.True(t, s.IsPerson("ana"), where)
+		require.False(t, s.IsPerson("ci"), where)
+		require.Equal(t, []string{"ana"}, s.Listed(), where)
+		require.True(t, s.OnlyPerson("ana"), where)
+		require.False(t, s.OnlyPerson("ci"), where)
+	}
+	disabled := tenancy.Settings{
+		Disabled: []string{"ana"}, People: []jig.Principal{{ID: "ana"}},
+		Directory: tenancy.Directory{People: []tenancy.DirectoryPerson{{Principal: "ana", Disabled: true}}},
+	}
+	require.True(t, disabled.IsPerson("ana"))
+	require.Empty(t, disabled.Listed(), "to disable a stranger lists nobody")
+	require.True(t, tenancy.Settings{}.IsPerson("https://login.example.com#1"))
+}
+
 // Each shipped role reads, and only the owner manages the credentials of others.
 func TestShippedRoles(t *testing.T) {
 	t.Parallel()

@@ -176,6 +176,10 @@ func listed(t spec.Tenant) []string {
 	if t.Owners != nil {
 		s.Owners = &tenancy.Owners{Approvers: t.Owners.Approvers()}
 	}
+	if r := t.Approvals.Reconcilers; r != nil {
+		reconcilers := jig.Approvers(*r)
+		s.Reconcilers = &reconcilers
+	}
 	return s.Listed()
 }
 

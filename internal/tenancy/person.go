@@ -1,0 +1,71 @@
+package tenancy
+
+import (
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// IsPerson reports whether a principal is a person: the tenant's document lists it in any way, even if only to disable it, or an identity provider
+// names it, as [Login.Principal] does. The document cannot tell people from programs, so a program that it lists counts, too. All other principals
+// are programs.
+func (s Settings) IsPerson(id string) bool {
+	if strings.Contains(id, loginSeparator) || s.IsDisabled(id) {
+		return true
+	}
+	for known := range s.listed() {
+		if known == id {
+			return true
+		}
+	}
+	return false
+}
+
+// OnlyPerson reports whether the tenant's document knows no person or program other than the principal, so that nobody else could decide. A principal
+// that the document does not know is not the only one if groups of an identity provider may have members.
+func (s Settings) OnlyPerson(id string) bool {
+	known := s.Listed()
+	if slices.Contains(known, id) {
+		return len(known) == 1
+	}
+	return len(known) == 0 && len(s.LoginGroups) == 0
+}
+
+// Listed returns the people and programs that the tenant's document lists, sorted: under people, roles, owners, reconcilers or keys. An entry that
+// only disables a principal lists nobody: to disable somebody whom the document does not know must not change who decides.
+func (s Settings) Listed() []string {
+	return slices.Compact(slices.Sorted(s.listed()))
+}
+
+// listed yields the principals of [Settings.Listed], some of them several times.
+func (s Settings) listed() iter.Seq[string] {
+	disabling := map[string]bool{}
+	for _, p := range s.Directory.People {
+		disabling[p.Principal] = p.onlyDisables()
+	}
+	return func(yield func(string) bool) {
+		for _, p := range s.People {
+			if !disabling[p.ID] && !yield(p.ID) {
+				return
+			}
+		}
+		for _, p := range s.Directory.People { // those whom only a key names
+			if !disabling[p.Principal] && !yield(p.Principal) {
+				return
+			}
+		}
+		others := slices.Collect(maps.Values(s.Logins))
+		if s.Owners != nil {
+			others = append(others, s.Owners.Approvers.People...)
+		}
+		if s.Reconcilers != nil {
+			others = append(others, s.Reconcilers.People...)
+		}
+		for _, id := range others {
+			if !yield(id) {
+				return
+			}
+		}
+	}
+}
