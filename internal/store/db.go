@@ -113,12 +113,13 @@ func Open(ctx context.Context, url string, options Options) (*DB, error) {
 	return db, nil
 }
 
-// tune sets the parameters of every connection. Plans are generic and made once: every statement finds its rows by key, so planning
-// again gains nothing. Timeouts keep a lost client from holding locks.
+// tune sets the parameters of every connection. Plans are generic and made once, because almost every statement finds its rows by key; those
+// with optional filters are marked with [plannedAnew]. A report uses one core at most. Timeouts keep a lost client from holding locks.
 func tune(config *pgx.ConnConfig) {
 	for name, value := range map[string]string{
 		"application_name":                    "jig",
 		"plan_cache_mode":                     "force_generic_plan",
+		"max_parallel_workers_per_gather":     "0",
 		"jit":                                 "off",
 		"lock_timeout":                        milliseconds(10 * time.Second),
 		"statement_timeout":                   milliseconds(30 * time.Second),

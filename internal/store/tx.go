@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -119,6 +120,9 @@ func (t *tx) queue(name string, args ...any) *pgx.QueuedQuery {
 	text, ok := t.db.queries[name]
 	if !ok {
 		panic("store: no query " + name) // a test finds every name that the code uses
+	}
+	if strings.Contains(text, plannedAnew) {
+		t.batch.Queue("set local plan_cache_mode = force_custom_plan")
 	}
 	return t.batch.Queue(text, args...)
 }

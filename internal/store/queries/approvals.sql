@@ -18,6 +18,7 @@ join sessions s on s.tenant_id = $1 and s.session_id = $2
 left join grants g on g.tenant_id = $1 and g.grant_id = q.grant_id
 
 -- name: ApprovalsSimilar
+-- plan: custom
 -- The latest decisions about other calls of a tool, with what the calls' inputs are now.
 select a.session_id, a.call_id as call, a.answer, a.decided_by as by, coalesce(a.decided_at, a.requested_at) as at, c.input
 from approvals a join calls c using (tenant_id, session_id, call_id)

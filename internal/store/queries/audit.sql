@@ -9,10 +9,12 @@ from audit where tenant_id = $1 and n > $2 order by n limit $3
 ($4::timestamptz is null or at >= $4) and ($5::timestamptz is null or at < $5)
 
 -- name: AuditFind
+-- plan: custom
 select n, encode(prev, 'hex') as prev, encode(hash, 'hex') as hash, entry
 from audit where tenant_id = $1 and n > $2 and {{audit_between}} order by n limit $3
 
 -- name: AuditFindSession
+-- plan: custom
 select n, encode(prev, 'hex') as prev, encode(hash, 'hex') as hash, entry
 from audit where tenant_id = $1 and n > $2 and {{audit_between}} and session_id = $6 and session_id <> '' order by n limit $3
 

@@ -79,6 +79,7 @@ select $1, $2, $3, $4, c.tool, $5, $6, $7, $8, $9, $10 from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $4
 
 -- name: UsageGrouped
+-- plan: custom
 -- $4 lists what to group by: agent, model, tool, day. A column that is not listed is empty. $5 to $8 filter by agent, model, tool and session.
 with u as (
     select t.session_id, t.created_at, t.model, '' as tool, 1 as requests, 0 as calls, t.tokens - t.output_tokens as input_tokens,

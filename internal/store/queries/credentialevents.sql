@@ -16,6 +16,7 @@ on conflict (tenant_id, kind, minute, digest) do update set count = e.count + 1,
 select jig_forget_credential_events()
 
 -- name: CredentialEventsOf
+-- plan: custom
 select e.id, e.kind, e.reason, e.credential_kind, e.credential_id, e.principal, e.address, e.count, e.minute, e.last_at
 from credential_events e
 where e.tenant_id = $1 and ($2::text = '' or e.kind = $2) and ($3::text = '' or e.principal = $3) and e.id < $4

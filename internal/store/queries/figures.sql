@@ -17,6 +17,7 @@ select count(*) as count, coalesce(min(a.requested_at), 'epoch') as oldest,
 from approvals a where a.tenant_id = $1 and a.status = 'open' and a.requested_at <= $2
 
 -- name: FiguresDecided
+-- plan: custom
 -- One row for all tools, with an empty name, and one for each tool.
 with d as (
     select a.tool, {{outcome}} as outcome, extract(epoch from a.decided_at - a.requested_at)::float8 as seconds
@@ -34,6 +35,7 @@ from d group by grouping sets ((), (d.tool))
 order by grouping(d.tool) desc, count(*) desc, d.tool
 
 -- name: FiguresReviewers
+-- plan: custom
 -- Votes are selected by their own time, whether or not their approval has been decided.
 with d as (
     select a.decided_by as by, {{outcome}} as outcome, extract(epoch from a.decided_at - a.requested_at)::float8 as seconds,

@@ -182,6 +182,7 @@ with n as (
 select n.last_seq from n
 
 -- name: SessionsListed
+-- plan: custom
 -- A page of sessions that started before ($2, $3), the newest first. waiting, busy and held count calls as in the query Delegated; nested
 -- reports that another session answers a call of this one.
 select s.session_id, s.agent_name, coalesce(c.tool, '') as tool, s.status, s.pass, left(s.task, 300) as task,
