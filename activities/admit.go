@@ -71,15 +71,13 @@ func (a *Activities) Admit(ctx context.Context, in AdmitInput) (Admitted, error)
 	return admitted, temporalError(err)
 }
 
-// admission decides on every call of a turn. earlier maps the signatures of all calls of earlier passes to the first call that has each; if it
-// is nil, the store is asked.
+// admission decides on every call of a turn. known has the signatures of all calls of earlier passes; nil if they are not known.
 func (a *Activities) admission(
-	ctx context.Context, session jig.Session, pass int, turn chat.Turn, earlier map[string]string,
+	ctx context.Context, session jig.Session, pass int, turn chat.Turn, known map[string]bool,
 ) (ledger.Admission, error) {
 	asked := turn.Calls
 	out := ledger.Admission{Tenant: session.Tenant, SessionID: session.ID, Pass: pass, Calls: make([]jig.Call, len(asked))}
 	tools := make([]jig.Tool, len(asked))
-	signatures := make([]string, 0, len(asked))
 	for i, one := range asked {
 		call := jig.Call{
 			Tenant: session.Tenant, SessionID: session.ID, ID: jig.CallID(pass, i+1), Pass: pass, Ordinal: i + 1,
@@ -97,19 +95,12 @@ func (a *Activities) admission(
 			refuse(&call, refused)
 		} else {
 			call.Signature = signature(tools[i], call.Input, session.Writes)
-			signatures = append(signatures, call.Signature)
 		}
 		out.Calls[i] = call
 	}
-	seen := earlier
-	if seen == nil {
-		var err error
-		if seen, err = a.store.Signatures(ctx, session.Tenant, session.ID, pass, signatures); err != nil {
-			return out, err
-		}
-	}
-	if seen == nil {
-		seen = map[string]string{}
+	seen, err := a.madeBefore(ctx, tools, out.Calls, known)
+	if err != nil {
+		return out, err
 	}
 	cover := a.newGrantMatcher(session)
 	for i := range out.Calls {
@@ -324,24 +315,4 @@ func cutOff(session jig.Session) *jig.Error {
 func refuse(call *jig.Call, err *jig.Error) {
 	r := jig.Failure(err)
 	call.Verdict, call.Status, call.Result, call.Signature = jig.VerdictRefuse, jig.CallFailed, &r, ""
-}
-
-func duplicate(call *jig.Call, earlier string) {
-	r := jig.Failure(jig.Errorf(jig.CodeDuplicate, "the same call was already made, as %s; it is not run again", earlier).
-		WithHint("use the earlier result, or call with other arguments"))
-	call.Verdict, call.Status, call.Result, call.DuplicateOf = jig.VerdictRefuse, jig.CallDuplicate, &r, earlier
-	call.Signature = ""
-}
-
-// earlierCalls maps the signatures of the calls in exchanges to the first call that has each. Refused calls and duplicates have none.
-func earlierCalls(exchanges []chat.Exchange) map[string]string {
-	seen := map[string]string{}
-	for _, x := range exchanges {
-		for _, c := range x.Calls {
-			if _, ok := seen[c.Signature]; !ok && c.Signature != "" {
-				seen[c.Signature] = c.ID
-			}
-		}
-	}
-	return seen
 }

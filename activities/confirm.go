@@ -3,8 +3,10 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/policy"
 )
 
@@ -87,20 +89,8 @@ func (a *Activities) confirmedSince(ctx context.Context, session jig.Session, to
 		}
 		inputs = append(inputs, signature(tool, normal, session.Writes))
 	}
-	seen, err := a.store.Signatures(ctx, session.Tenant, session.ID, call.Pass, inputs)
-	if err != nil || len(seen) == 0 {
-		return false, err
-	}
-	state, err := a.store.PassState(ctx, session.Tenant, session.ID, call.Pass)
-	if err != nil {
-		return false, err
-	}
-	for _, earlier := range seen {
-		if pass, _, _, err := jig.ParseCallID(earlier); err == nil && state.MessagePass > pass {
-			return true, nil
-		}
-	}
-	return false, nil
+	equal, err := a.store.EqualCalls(ctx, session.Tenant, session.ID, call.Pass, inputs)
+	return slices.ContainsFunc(equal, func(e ledger.Earlier) bool { return e.Message > e.Call.Pass }), err
 }
 
 // withMember adds a member to a JSON object.

@@ -174,12 +174,8 @@ func (o *office) govern(t *testing.T, rules string) {
 
 func (o *office) open(t *testing.T) string {
 	t.Helper()
-	pinned := map[string]string{}
-	for _, tool := range o.Tools() {
-		pinned[tool.Name] = tool.Version
-	}
 	s, err := o.db.CreateSession(t.Context(), jig.Session{
-		Tenant: o.tenant, ID: jig.NewSessionID(), Task: "help", Catalogue: pinned, Principal: jig.Principal{ID: "ana", Claimed: true},
+		Tenant: o.tenant, ID: jig.NewSessionID(), Task: "help", Catalogue: o.pinned(), Principal: jig.Principal{ID: "ana", Claimed: true},
 		Agent: jig.Agent{Name: "clerk", Version: "0123456789abcdef", Model: cmp.Or(o.modelName, "script/clerk"), Tools: []string{"*"}},
 	})
 	require.NoError(t, err)

@@ -65,7 +65,7 @@ func next(state ledger.PassState, pass int, now time.Time) ledger.End {
 		return ledger.End{Status: jig.StatusWorking}
 	case calls == 0:
 		return ledger.End{Status: jig.StatusCompleted, Reason: jig.ReasonAnswered, Answer: turn.Text}
-	case state.Counts[jig.CallDuplicate] == calls:
+	case state.Counts[jig.CallDuplicate] == calls && !state.Addressed(pass):
 		return ledger.End{Status: jig.StatusCompleted, Reason: jig.ReasonAllToolsDuplicate, Answer: turn.Text}
 	}
 	return overLimit(state, pass, limits, now)

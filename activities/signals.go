@@ -121,7 +121,7 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 	if m.ID != "" {
 		key = jig.MessageKey(m.ID)
 	}
-	added, err := a.store.AddMessage(ctx, in.Tenant, in.SessionID, key, chat.Message{Role: chat.RoleUser, Text: m.Text, By: m.By, Pass: in.Pass})
+	added, err := a.store.AddMessage(ctx, in.Tenant, in.SessionID, key, chat.Message{Role: chat.RoleUser, Text: m.Text, By: m.By, Sender: m.Parent, Pass: in.Pass})
 	read := false
 	if err == nil && !added && m.ID != "" { // it was sent before
 		read, err = a.store.MessageRead(ctx, in.Tenant, in.SessionID, m.ID)

@@ -110,11 +110,11 @@ func (a *Activities) conclude(ctx context.Context, begun ledger.Beginning, in Th
 			}
 		}
 	}
-	earlier := earlierCalls(begun.Exchanges)
+	known := signatures(begun.Exchanges)
 	if session.SummaryThrough > 0 {
-		earlier = nil // the exchanges do not include all calls
+		known = nil // the exchanges do not include all calls
 	}
-	admission, err := a.admission(ctx, session, in.Pass, turn, earlier)
+	admission, err := a.admission(ctx, session, in.Pass, turn, known)
 	if err != nil {
 		return Thought{}, err
 	}

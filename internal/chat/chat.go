@@ -21,6 +21,8 @@ type Message struct {
 	Role Role   `json:"role"`
 	Text string `json:"text"`
 	By   string `json:"by,omitempty"`
+	// Sender is the session whose call sent the message; empty for a message of a person or a program. Only writing needs it.
+	Sender string `json:"-"`
 	// Pass is the pass to which the message belongs: for an assistant, the pass of its turn; for a user, the pass that was running when the
 	// message arrived (0 for the task).
 	Pass int       `json:"pass"`

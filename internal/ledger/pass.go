@@ -64,6 +64,9 @@ type PassState struct {
 	MessagePass int
 }
 
+// Addressed reports whether a message began the pass. Such a pass does not end the session without an answer.
+func (s PassState) Addressed(pass int) bool { return s.MessagePass > 0 && s.MessagePass == pass-1 }
+
 // End records in the store how a session or a pass ended. The status working means that the session continues.
 type End struct {
 	Tenant    string

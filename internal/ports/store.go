@@ -86,8 +86,8 @@ type Ledger interface {
 	// Installation returns the id of this installation of jig. Digests and idempotency keys contain it, so that they are not valid
 	// in another installation.
 	Installation() string
-	// Signatures returns which of the given signatures belong to a call of an earlier pass of the session, with the id of that call.
-	Signatures(ctx context.Context, tenant, id string, pass int, signatures []string) (map[string]string, error)
+	// EqualCalls returns the calls of other passes of the session that have one of the given signatures, without duplicates.
+	EqualCalls(ctx context.Context, tenant, id string, pass int, signatures []string) ([]ledger.Earlier, error)
 	// Admit stores a pass's calls, approvals and events in one transaction. If the pass was already admitted, nothing changes.
 	Admit(ctx context.Context, a ledger.Admission) error
 	// Window returns the open calls of a pass: all that wait for a person (at most 100) and at most limit others.

@@ -241,7 +241,7 @@ func TestPasses_IgnoreCallsOfCompositions(t *testing.T) {
 		n += len(x.Calls)
 	}
 	require.Equal(t, 1, n)
-	found, err := w.Signatures(t.Context(), w.tenant, w.session, 2, []string{"s1"})
+	found, err := w.EqualCalls(t.Context(), w.tenant, w.session, 2, []string{"s1"})
 	require.NoError(t, err)
 	require.Empty(t, found)
 

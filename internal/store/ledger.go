@@ -9,25 +9,43 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 )
 
-// signatureRow is a row of the query CallSignatures.
-type signatureRow struct {
-	Signature string
+// equalRow is a row of the query CallsEqual.
+type equalRow struct {
 	CallID    string
+	Pass      int
+	Tool      string
+	Version   string
+	Signature string
+	Status    string
+	Fence     int
+	InDoubt   bool
+	Error     []byte
+	Message   int
+	Answered  bool
 }
 
-// Signatures returns which of the given signatures already belong to a call in another pass of the session. The result maps each
-// signature to the id of the first such call. Calls that were themselves duplicates do not count.
-func (db *DB) Signatures(ctx context.Context, tenant, id string, pass int, signatures []string) (map[string]string, error) {
-	found := map[string]string{}
+// EqualCalls returns the calls in other passes of the session that have one of the given signatures, oldest first. Calls that were
+// themselves duplicates are left out.
+func (db *DB) EqualCalls(ctx context.Context, tenant, id string, pass int, signatures []string) ([]ledger.Earlier, error) {
 	if len(signatures) == 0 {
-		return found, nil
+		return nil, nil
 	}
-	var rows []signatureRow
-	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("CallSignatures", tenant, id, pass, signatures), &rows) })
-	for _, r := range rows {
-		found[r.Signature] = r.CallID
+	var rows []equalRow
+	err := db.once(ctx, tenant, func(t *tx) { list(t.queue("CallsEqual", tenant, id, pass, signatures), &rows) })
+	if err != nil {
+		return nil, err
 	}
-	return found, err
+	found := make([]ledger.Earlier, len(rows))
+	for i, r := range rows {
+		found[i] = ledger.Earlier{InDoubt: r.InDoubt, Message: r.Message, Answered: r.Answered, Call: jig.Call{
+			Tenant: tenant, SessionID: id, ID: r.CallID, Pass: r.Pass, Tool: r.Tool, Version: r.Version, Signature: r.Signature,
+			Status: jig.CallStatus(r.Status), Fence: r.Fence,
+		}}
+		if err := decode(r.Error, &found[i].Error); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
 // Call returns one call, or NOT_FOUND.

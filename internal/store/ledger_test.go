@@ -73,17 +73,19 @@ func TestAdmitNeedsALiveSession(t *testing.T) {
 	requireCode(t, jig.CodeNotFound, err)
 }
 
-func TestSignatures_OfOtherPasses(t *testing.T) {
+func TestEqualCalls_OfOtherPasses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first, second := w.call(1), w.call(2)
 	first.Signature, second.Signature = "s1", "s1"
 	second.Verdict, second.Status, second.DuplicateOf = jig.VerdictRefuse, jig.CallDuplicate, first.ID
 	w.admit(t, first, second)
-	found, err := w.Signatures(t.Context(), w.tenant, w.session, 2, []string{"s1", "s2", ""})
+	found, err := w.EqualCalls(t.Context(), w.tenant, w.session, 2, []string{"s1", "s2", ""})
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{"s1": "1.1"}, found)
-	found, err = w.Signatures(t.Context(), w.tenant, w.session, 1, []string{"s1"})
+	require.Len(t, found, 1)
+	require.Equal(t, "1.1", found[0].Call.ID)
+	require.Equal(t, first.Status, found[0].Call.Status)
+	found, err = w.EqualCalls(t.Context(), w.tenant, w.session, 1, []string{"s1"})
 	require.NoError(t, err)
 	require.Empty(t, found, "the pass itself does not count")
 }

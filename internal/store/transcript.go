@@ -69,7 +69,7 @@ func (db *DB) AddMessage(ctx context.Context, tenant, id, key string, m chat.Mes
 	}
 	var found []*int64
 	err := db.once(ctx, tenant, func(t *tx) {
-		column(t.queue("MessageInsert", tenant, id, key, m.Role, text(m.Text), text(m.By), moment(m.At), messageDetails(m)), &found)
+		column(t.queue("MessageInsert", tenant, id, key, m.Role, text(m.Text), text(m.By), moment(m.At), messageDetails(m), text(m.Sender)), &found)
 	})
 	if err != nil {
 		return false, err

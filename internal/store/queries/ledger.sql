@@ -4,11 +4,18 @@ where c.tenant_id = $1 and c.session_id = $2 and c.frame = ''
     and c.pass > (select s.summary_through from sessions s where s.tenant_id = $1 and s.session_id = $2)
 order by c.pass, c.ordinal, c.call_id
 
--- name: CallSignatures
-select distinct on (c.signature) c.signature, c.call_id from calls c
+-- name: CallsEqual
+-- The calls of other passes with one of the signatures, and whether a person has spoken since each ended, in words that pass $3 has read.
+select c.call_id, c.pass, c.tool, c.version, c.signature, c.status, c.fence, c.in_doubt, c.error,
+    coalesce((select max(m.pass) from messages m where m.tenant_id = $1 and m.session_id = $2 and m.role = 'user' and m.sender = ''
+        and m.pass < $3 and (m.pass > c.pass or m.at > c.finished_at)), 0) as message,
+    exists (select from approvals a join calls q using (tenant_id, session_id, call_id)
+        where a.tenant_id = $1 and a.session_id = $2 and a.kind = 'question' and a.answer <> '' and q.pass < $3
+            and a.decided_at > c.finished_at) as answered
+from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.frame = '' and c.pass <> $3 and c.signature = any($4::text[]) and c.signature <> ''
     and c.status <> 'duplicate'
-order by c.signature, c.pass, c.ordinal, c.call_id
+order by c.pass, c.ordinal, c.call_id
 
 -- name: CallsKnown
 -- Lateral with a limit, here and below, so that each call is looked up by its key. With call_id = any(…) the planner expects a small

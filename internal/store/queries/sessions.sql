@@ -95,8 +95,8 @@ order by t.pass
 with s as (
     select s.pass, $4 = 'user' and $6 is distinct from s.principal ->> 'id' as untrusted from sessions s where s.tenant_id = $1 and s.session_id = $2 for no key update
 ), m as (
-    insert into messages (tenant_id, session_id, key, role, body, by, pass, at)
-    select $1, $2, $3, $4, $5, $6, s.pass, coalesce($7, clock_timestamp()) from s
+    insert into messages (tenant_id, session_id, key, role, body, by, pass, at, sender)
+    select $1, $2, $3, $4, $5, $6, s.pass, coalesce($7, clock_timestamp()), $9 from s
     on conflict do nothing returning pass
 ), n as (
     update sessions set last_seq = last_seq + 1, read_untrusted = read_untrusted or s.untrusted, updated_at = clock_timestamp()
