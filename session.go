@@ -235,6 +235,10 @@ const (
 	ReasonBudget            = "budget"
 	ReasonRefusal           = "refusal"
 	ReasonCutOff            = "cut_off"
+	ReasonNoAnswer          = "no_answer"
+	ReasonBrokenAnswer      = "broken_answer"
+	ReasonProviderWait      = "provider_wait"
+	ReasonProviderQuota     = "provider_quota"
 	ReasonTerminated        = "terminated"
 	ReasonExpired           = "approval_expired"
 )

@@ -3,71 +3,106 @@ package model
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jig-run/jig"
 )
 
 // callDelta is a piece of a streamed tool call.
 type callDelta struct {
-	index    int64
+	index    count
 	id, name string
-	args     string
+	args     wireText
 }
 
-// callList assembles streamed calls from their pieces. Most servers number the calls by index; Ollama gives them all index 0 but different
-// ids, and some servers send neither.
+// callList assembles calls. Most servers number streamed calls by index; Ollama gives them all index 0 but different ids, vLLM gives every
+// piece of a call another id, and some servers send neither.
 type callList struct{ calls []*partialCall }
 
 type partialCall struct {
-	index    int64
+	index    count
 	id, name string
-	args     strings.Builder
+	args     pieces
 }
 
+// begin adds a call of its own.
+func (l *callList) begin(d callDelta) {
+	c := &partialCall{index: d.index, id: d.id, name: d.name, args: pieces{escape: true}}
+	l.calls = append(l.calls, c)
+	c.args.add(d.args)
+}
+
+// whole reports whether the arguments are a complete JSON text.
+func (c *partialCall) whole() bool {
+	return bytes.HasSuffix(c.args.text, []byte("}")) && json.Valid(c.args.text)
+}
+
+// add adds a piece of a stream to the call that it continues, or begins another one.
 func (l *callList) add(d callDelta) {
-	c := l.find(d)
+	c := l.continued(d)
 	if c == nil {
-		c = &partialCall{index: d.index, id: d.id}
-		l.calls = append(l.calls, c)
+		l.begin(d)
+		return
+	}
+	if c.id == "" {
+		c.id = d.id
 	}
 	if c.name == "" {
 		c.name = d.name
 	}
-	c.args.WriteString(d.args)
+	c.args.add(d.args)
 }
 
-func (l *callList) find(d callDelta) *partialCall {
+// continued returns the call that a piece continues; nil if the piece begins one. A piece without a name always continues the call of its
+// index, whatever its id. A piece with a name begins a call if it has another id or another name, or if the call is complete.
+func (l *callList) continued(d callDelta) *partialCall {
+	c := l.latest(d)
+	switch {
+	case c == nil || d.name == "" || c.name == "":
+		return c
+	case d.name != c.name, d.id != "" && c.id != "" && d.id != c.id, len(d.args) > 0 && c.whole():
+		return nil
+	}
+	return c
+}
+
+// latest returns the latest call with the piece's index and, if there is one, the piece's id. For a piece without an index, or one that has
+// neither an index nor a name that is known, it is the latest call with the id or, without an id, the latest call.
+func (l *callList) latest(d callDelta) *partialCall {
+	var same *partialCall
 	for i := len(l.calls) - 1; i >= 0; i-- {
 		c := l.calls[i]
-		switch {
-		case d.id != "" && c.id == d.id:
+		if d.index.n != nil && c.index.n != nil && *d.index.n != *c.index.n {
+			continue
+		}
+		if d.id != "" && c.id == d.id {
 			return c
-		case d.id == "" && c.index == d.index:
-			if d.name != "" && c.name != "" && json.Valid([]byte(c.args.String())) {
-				return nil // the call is complete and another name follows: a server that sends no ids
-			}
-			return c
+		}
+		if same == nil {
+			same = c
 		}
 	}
-	return nil
+	if same == nil && d.name == "" && d.id != "" { // a call whose index changes between its pieces
+		for _, c := range l.calls {
+			if c.id == d.id {
+				return c
+			}
+		}
+	}
+	return same
 }
 
-// list returns the calls with their tool names mapped back. Calls without an id, or with an id that is already used, get a new one. asked
-// is the number of calls in the transcript so far.
-func (l *callList) list(names map[string]string, asked int) []jig.ToolCall {
-	var out []jig.ToolCall
-	seen := map[string]bool{}
+// list returns the calls with their tool names mapped back. A call whose id is missing or used already gets another one.
+func (l *callList) list(names map[string]string, used map[string]bool) []jig.ToolCall {
+	if len(l.calls) == 0 {
+		return nil
+	}
+	out := make([]jig.ToolCall, len(l.calls))
+	asked := len(used)
 	for i, c := range l.calls {
-		id := c.id
-		if id == "" || seen[id] {
-			id = fmt.Sprintf("call_%d", asked+i+1)
-		}
-		seen[id] = true
-		call := jig.ToolCall{ProviderID: id, Name: toolName(names, c.name)}
-		call.Input, call.Malformed = arguments(c.args.String())
-		out = append(out, call)
+		out[i] = jig.ToolCall{ProviderID: unusedID(c.id, used, asked+i+1), Name: toolName(names, c.name)}
+		out[i].Input, out[i].Malformed = arguments(c.args.end())
 	}
 	return out
 }
@@ -80,8 +115,8 @@ func arguments(text string) (input json.RawMessage, malformed string) {
 		return json.RawMessage(`{}`), ""
 	}
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, []byte(trimmed)); err != nil {
-		return nil, text
+	if err := json.Compact(&compact, []byte(trimmed)); err != nil || !utf8.ValidString(trimmed) {
+		return nil, strings.ToValidUTF8(text, "\uFFFD")
 	}
 	return compact.Bytes(), ""
 }

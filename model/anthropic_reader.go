@@ -1,14 +1,10 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
-	"net/http"
 	"strings"
-
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
@@ -19,56 +15,175 @@ type anthropicReader struct {
 	progress func(string)
 	key      string
 
-	message anthropic.Message
-	// texts holds the streamed texts by the index of their block. The SDK would copy a text again for each piece that it adds.
-	texts map[int64]*strings.Builder
+	model  string
+	stop   string
+	usage  anthropicUsage
+	blocks []*anthropicBlock
+	// at holds the latest block of each index.
+	at map[int64]*anthropicBlock
 }
 
-func (r *anthropicReader) stream(res *http.Response) error {
-	events := ssestream.NewDecoder(res)
-	for events.Next() {
-		data := bytes.TrimSpace(events.Event().Data)
-		if len(data) == 0 {
-			continue
-		}
-		var e anthropic.MessageStreamEventUnion
-		err := json.Unmarshal(data, &e)
-		switch {
-		case err == nil && e.Type == "error":
-			return streamFailure(data, r.key)
-		case err == nil && e.Type == "message_stop":
-			return nil
-		case err == nil:
-			err = r.event(e)
-		}
-		if err != nil {
-			return jig.Errorf(jig.CodeUnavailable, "the model's provider sent a stream that cannot be read: %w", err)
-		}
-	}
-	if err := events.Err(); err != nil {
-		return err //nolint:wrapcheck // service.failure translates it
-	}
-	return io.ErrUnexpectedEOF
+type anthropicUsage struct {
+	Input       count `json:"input_tokens"`
+	Output      count `json:"output_tokens"`
+	CacheRead   count `json:"cache_read_input_tokens"`
+	CacheCreate count `json:"cache_creation_input_tokens"`
 }
 
-func (r *anthropicReader) event(e anthropic.MessageStreamEventUnion) error {
-	isText := e.Index >= 0 && e.Index < int64(len(r.message.Content)) && r.message.Content[e.Index].Type == "text"
-	switch {
-	case e.Type == "content_block_stop":
-		return nil // the SDK would replace the arguments of a call that was cut off by {}
-	case e.Type == "content_block_start" && e.ContentBlock.Type == "text":
-		r.say(e.ContentBlock.Text)
-	case e.Delta.Type == "text_delta" && isText:
-		r.say(e.Delta.Text)
-		text, ok := r.texts[e.Index]
-		if !ok {
-			text = &strings.Builder{}
-			r.texts[e.Index] = text
+// anthropicAnswer is the whole answer, or its beginning in a stream.
+type anthropicAnswer struct {
+	Type       loose             `json:"type"`
+	Model      loose             `json:"model"`
+	StopReason loose             `json:"stop_reason"`
+	Usage      json.RawMessage   `json:"usage"`
+	Content    []json.RawMessage `json:"content"`
+	Error      json.RawMessage   `json:"error"`
+}
+
+// anthropicEvent is an event of a stream.
+type anthropicEvent struct {
+	Type    loose            `json:"type"`
+	Index   count            `json:"index"`
+	Message *anthropicAnswer `json:"message"`
+	Block   json.RawMessage  `json:"content_block"`
+	Delta   struct {
+		Type        loose    `json:"type"`
+		Text        wireText `json:"text"`
+		Thinking    wireText `json:"thinking"`
+		Signature   wireText `json:"signature"`
+		PartialJSON wireText `json:"partial_json"`
+		StopReason  loose    `json:"stop_reason"`
+	} `json:"delta"`
+	Usage json.RawMessage `json:"usage"`
+	Error json.RawMessage `json:"error"`
+}
+
+// anthropicBlock is a block of the content. The pieces are filled as far as its kind has them.
+type anthropicBlock struct {
+	kind                      string
+	id, name                  string
+	text, thinking, signature pieces
+	// input is the input of a call as it was sent with the block, and args what followed in pieces.
+	input json.RawMessage
+	args  pieces
+	raw   json.RawMessage
+}
+
+func (r *anthropicReader) event(kind string, data []byte) (done bool, err error) {
+	if kind == "error" {
+		return true, streamFailure(data, r.key)
+	}
+	var e anthropicEvent
+	if err := parse(data, &e); err != nil {
+		return true, err
+	}
+	if e.Type == "error" || present(e.Error) {
+		return true, streamFailure(data, r.key)
+	}
+	r.count(e.Usage)
+	switch e.Type {
+	case "message_start":
+		if e.Message != nil {
+			return false, r.answer(*e.Message)
 		}
-		text.WriteString(e.Delta.Text)
+	case "content_block_start":
+		return false, r.begin(e.Block, e.Index)
+	case "content_block_delta":
+		return false, r.delta(e)
+	case "message_delta":
+		if e.Delta.StopReason != "" {
+			r.stop = string(e.Delta.StopReason)
+		}
+	case "message_stop":
+		return true, nil
+	}
+	return false, nil
+}
+
+func (r *anthropicReader) end() error { return io.ErrUnexpectedEOF }
+
+func (r *anthropicReader) document(raw []byte) error {
+	var a anthropicAnswer
+	if err := parse(raw, &a); err != nil {
+		return err
+	}
+	if a.Type == "error" {
+		return streamFailure(raw, r.key)
+	}
+	if err := r.answer(a); err != nil {
+		return err
+	}
+	if a.Type != "message" && a.Content == nil {
+		return unreadable(errors.New("it has no content"))
+	}
+	return nil
+}
+
+func (r *anthropicReader) answer(a anthropicAnswer) error {
+	if present(a.Error) {
+		return errorMember(a.Error, r.key)
+	}
+	r.model, r.stop = string(a.Model), string(a.StopReason)
+	r.count(a.Usage)
+	for _, block := range a.Content {
+		if err := r.begin(block, count{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count adds the counts of an event; a count that cannot be read is not worth an answer.
+func (r *anthropicReader) count(raw json.RawMessage) {
+	if present(raw) {
+		_ = json.Unmarshal(raw, &r.usage) //nolint:errcheck // see above
+	}
+}
+
+// begin adds a block. Every block is one of its own, also if its index or its id is used already.
+func (r *anthropicReader) begin(raw json.RawMessage, index count) error {
+	var sent struct {
+		Type      loose           `json:"type"`
+		Text      wireText        `json:"text"`
+		Thinking  wireText        `json:"thinking"`
+		Signature wireText        `json:"signature"`
+		ID        loose           `json:"id"`
+		Name      loose           `json:"name"`
+		Input     json.RawMessage `json:"input"`
+	}
+	if err := parse(raw, &sent); err != nil {
+		return err
+	}
+	b := &anthropicBlock{kind: string(sent.Type), id: string(sent.ID), name: string(sent.Name), input: sent.Input, raw: raw, args: pieces{escape: true}}
+	r.say(b.text.add(sent.Text))
+	b.thinking.add(sent.Thinking)
+	b.signature.add(sent.Signature)
+	r.blocks = append(r.blocks, b)
+	if index.n != nil {
+		r.at[*index.n] = b
+	}
+	return nil
+}
+
+// delta adds a piece to the block of its index or, if that is of another kind, to the latest block.
+func (r *anthropicReader) delta(e anthropicEvent) error {
+	kinds := map[loose]string{"text_delta": "text", "input_json_delta": "tool_use", "thinking_delta": "thinking", "signature_delta": "thinking"}
+	want, known := kinds[e.Delta.Type]
+	if !known {
 		return nil
 	}
-	return r.message.Accumulate(e) //nolint:wrapcheck // stream says what failed
+	b := r.at[e.Index.or(-1)]
+	if n := len(r.blocks); n > 0 && (b == nil || b.kind != want) {
+		b = r.blocks[n-1]
+	}
+	if b == nil || b.kind != want {
+		return brokenAnswer("the model's provider sent a %s without its block", string(e.Delta.Type))
+	}
+	r.say(b.text.add(e.Delta.Text))
+	b.thinking.add(e.Delta.Thinking)
+	b.signature.add(e.Delta.Signature)
+	b.args.add(e.Delta.PartialJSON)
+	return nil
 }
 
 func (r *anthropicReader) say(text string) {
@@ -77,92 +192,52 @@ func (r *anthropicReader) say(text string) {
 	}
 }
 
-// document reads an answer that was not streamed.
-func (r *anthropicReader) document(res *http.Response) error {
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err //nolint:wrapcheck // service.failure translates it
-	}
-	if err := json.Unmarshal(raw, &r.message); err != nil {
-		return jig.Errorf(jig.CodeUnavailable, "the model's provider sent an answer that cannot be read: %w", err)
-	}
-	if r.message.Type == "error" {
-		return streamFailure(raw, r.key)
-	}
-	for i := range r.message.Content {
-		r.say(r.text(i))
-	}
-	return nil
-}
-
-// text returns the text of a block, or "" if the block is of another type.
-func (r *anthropicReader) text(i int) string {
-	block := &r.message.Content[i]
-	if block.Type != "text" {
-		return ""
-	}
-	if streamed := r.texts[int64(i)]; streamed != nil {
-		return block.Text + streamed.String()
-	}
-	return block.Text
-}
-
-func (r *anthropicReader) turn(names map[string]string, asked int) chat.Turn {
-	usage := r.message.Usage
-	t := chat.Turn{Model: r.message.Model, Usage: chat.Usage{
-		InputTokens: usage.InputTokens, OutputTokens: usage.OutputTokens,
-		CacheReadTokens: usage.CacheReadInputTokens, CacheCreateTokens: usage.CacheCreationInputTokens,
+func (r *anthropicReader) turn(names map[string]string, used map[string]bool) (chat.Turn, error) {
+	t := chat.Turn{Model: r.model, Usage: chat.Usage{
+		InputTokens: r.usage.Input.or(0), OutputTokens: r.usage.Output.or(0),
+		CacheReadTokens: r.usage.CacheRead.or(0), CacheCreateTokens: r.usage.CacheCreate.or(0),
 	}}
 	var calls callList
 	var text strings.Builder
-	for i := range r.message.Content {
-		text.WriteString(r.text(i))
-		if b := &r.message.Content[i]; b.Type == "tool_use" {
-			call := &partialCall{id: b.ID, name: b.Name}
-			call.args.Write(b.Input)
-			calls.calls = append(calls.calls, call)
+	for _, b := range r.blocks {
+		switch b.kind {
+		case "text":
+			text.WriteString(b.text.end())
+		case "tool_use":
+			if b.args.empty() {
+				b.args.add(wireText(b.input))
+			}
+			calls.calls = append(calls.calls, &partialCall{id: b.id, name: b.name, args: b.args})
 		}
 	}
-	t.Text, t.Calls = text.String(), calls.list(names, asked)
-	t.Stop = anthropicStop(r.message.StopReason, len(t.Calls) > 0)
+	t.Text, t.Calls = text.String(), calls.list(names, used)
 	t.Opaque = r.opaque(t.Calls)
-	return t
+	return t, finish(&t, r.stop)
 }
 
-func anthropicStop(reason anthropic.StopReason, calls bool) chat.StopReason {
-	switch {
-	case reason == anthropic.StopReasonMaxTokens, reason == anthropic.StopReasonModelContextWindowExceeded:
-		return chat.StopLength
-	case reason == anthropic.StopReasonRefusal:
-		return chat.StopRefusal
-	case calls:
-		return chat.StopCalls
-	}
-	return chat.StopEnd
-}
-
-// opaque returns the whole content if it contains reasoning; nil otherwise.
+// opaque returns the whole content if it contains reasoning; nil otherwise. Reasoning that is not valid Unicode cannot be sent back.
 func (r *anthropicReader) opaque(calls []jig.ToolCall) json.RawMessage {
-	reasoned, call := false, 0
+	reasoned := false
 	keep := anthropicOpaque{Provider: "anthropic"}
-	for i := range r.message.Content {
-		b := &r.message.Content[i]
-		block := any(json.RawMessage(b.RawJSON()))
-		switch b.Type {
+	for _, b := range r.blocks {
+		block := any(b.raw)
+		switch b.kind {
 		case "text":
-			if r.text(i) == "" {
+			if strings.TrimSpace(b.text.end()) == "" {
 				continue
 			}
-			block = map[string]any{"type": "text", "text": r.text(i)}
+			block = anthropicText{Text: b.text.end(), Type: "text"}
 		case "thinking":
-			reasoned = true
-			block = map[string]any{"type": "thinking", "thinking": b.Thinking, "signature": b.Signature}
+			if reasoned = true; b.thinking.lossy {
+				return nil
+			}
+			block = map[string]any{"type": "thinking", "thinking": b.thinking.end(), "signature": b.signature.end()}
 		case "redacted_thinking":
 			reasoned = true
 		case "tool_use":
-			c := calls[call]
-			call++
-			block = map[string]any{"type": "tool_use", "id": c.ProviderID, "name": b.Name, "input": inputObject(c)}
+			c := calls[0]
+			calls = calls[1:]
+			block = anthropicToolUse{ID: anthropicID(c.ProviderID), Input: inputObject(c), Name: wireName(c.Name), Type: "tool_use"}
 		}
 		raw, err := json.Marshal(block)
 		if err != nil {
@@ -174,8 +249,12 @@ func (r *anthropicReader) opaque(calls []jig.ToolCall) json.RawMessage {
 		return nil
 	}
 	raw, err := json.Marshal(keep)
-	if err != nil {
+	if err != nil || !sendable(raw) {
 		return nil
 	}
 	return raw
+}
+
+func newAnthropicReader(progress func(string), key string) *anthropicReader {
+	return &anthropicReader{progress: progress, key: key, at: map[int64]*anthropicBlock{}}
 }

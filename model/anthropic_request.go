@@ -3,37 +3,82 @@ package model
 import (
 	"encoding/json"
 	"regexp"
-
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
+	"strings"
 
 	"github.com/jig-run/jig/internal/chat"
 )
 
 const defaultMaxTokens = 8192
 
-func anthropicParams(name string, r chat.Request) anthropic.MessageNewParams {
-	params := anthropic.MessageNewParams{
-		Model:     name,
-		MaxTokens: int64(maxTokens(r)),
-		Messages:  anthropicMessages(conversation(r.Exchanges)),
+// anthropicRequest is the body of a request to the Messages API.
+type anthropicRequest struct {
+	MaxTokens  int                `json:"max_tokens"`
+	Messages   []anthropicMessage `json:"messages"`
+	Model      string             `json:"model"`
+	System     []anthropicText    `json:"system,omitempty"`
+	ToolChoice *anthropicType     `json:"tool_choice,omitempty"`
+	Tools      []anthropicTool    `json:"tools,omitempty"`
+	Stream     bool               `json:"stream,omitempty"`
+}
+
+type anthropicMessage struct {
+	Content []any  `json:"content"`
+	Role    string `json:"role"`
+}
+
+// anthropicType is an object that holds nothing but its type.
+type anthropicType struct {
+	Type string `json:"type"`
+}
+
+type anthropicText struct {
+	Text  string         `json:"text"`
+	Cache *anthropicType `json:"cache_control,omitempty"`
+	Type  string         `json:"type"`
+}
+
+type anthropicToolUse struct {
+	ID    string          `json:"id"`
+	Input json.RawMessage `json:"input"`
+	Name  string          `json:"name"`
+	Type  string          `json:"type"`
+}
+
+type anthropicToolResult struct {
+	ToolUseID string           `json:"tool_use_id"`
+	IsError   bool             `json:"is_error"`
+	Cache     *anthropicType   `json:"cache_control,omitempty"`
+	Content   []*anthropicText `json:"content"`
+	Type      string           `json:"type"`
+}
+
+type anthropicTool struct {
+	InputSchema json.RawMessage `json:"input_schema"`
+	Name        string          `json:"name"`
+	Cache       *anthropicType  `json:"cache_control,omitempty"`
+	Description string          `json:"description,omitempty"`
+}
+
+func newAnthropicRequest(name string, r chat.Request, stream bool) anthropicRequest {
+	request := anthropicRequest{
+		Model: name, MaxTokens: maxTokens(r), Stream: stream,
+		Messages: anthropicMessages(conversation(r.Exchanges)),
 	}
 	if r.System != "" {
-		params.System = []anthropic.TextBlockParam{{Text: r.System, CacheControl: anthropic.NewCacheControlEphemeralParam()}}
+		request.System = []anthropicText{{Text: r.System, Type: "text", Cache: ephemeral()}}
 	}
 	for _, t := range r.Tools {
-		tool := anthropic.ToolParam{Name: wireName(t.Name), InputSchema: param.Override[anthropic.ToolInputSchemaParam](schemaOf(t))}
-		if t.Description != "" {
-			tool.Description = anthropic.String(t.Description)
-		}
-		params.Tools = append(params.Tools, anthropic.ToolUnionParam{OfTool: &tool})
+		request.Tools = append(request.Tools, anthropicTool{Name: wireName(t.Name), Description: t.Description, InputSchema: schemaOf(t)})
 	}
-	if n := len(params.Tools); n > 0 {
-		params.Tools[n-1].OfTool.CacheControl = anthropic.NewCacheControlEphemeralParam()
-		params.ToolChoice = anthropic.ToolChoiceUnionParam{OfAuto: &anthropic.ToolChoiceAutoParam{}}
+	if n := len(request.Tools); n > 0 {
+		request.Tools[n-1].Cache = ephemeral()
+		request.ToolChoice = &anthropicType{Type: "auto"}
 	}
-	return params
+	return request
 }
+
+// ephemeral returns a mark for the prompt cache.
+func ephemeral() *anthropicType { return &anthropicType{Type: "ephemeral"} }
 
 func maxTokens(r chat.Request) int {
 	if r.MaxTokens > 0 {
@@ -43,30 +88,27 @@ func maxTokens(r chat.Request) int {
 }
 
 // anthropicMessages returns messages with alternating roles. Results and the user texts after them share one user message, results first.
-func anthropicMessages(steps []said) []anthropic.MessageParam {
-	var out []anthropic.MessageParam
-	user := func(blocks ...anthropic.ContentBlockParamUnion) {
-		if n := len(out); n > 0 && out[n-1].Role == anthropic.MessageParamRoleUser {
+func anthropicMessages(steps []said) []anthropicMessage {
+	var out []anthropicMessage
+	add := func(role string, blocks ...any) {
+		if n := len(out); n > 0 && out[n-1].Role == role {
 			out[n-1].Content = append(out[n-1].Content, blocks...)
 			return
 		}
-		out = append(out, anthropic.NewUserMessage(blocks...))
+		out = append(out, anthropicMessage{Role: role, Content: blocks})
 	}
 	for _, s := range steps {
 		for _, text := range s.user {
-			user(anthropic.NewTextBlock(text))
+			add("user", &anthropicText{Text: text, Type: "text"})
 		}
 		if s.turn == nil {
 			continue
 		}
-		blocks := anthropicTurn(s.turn)
-		if n := len(out); out[n-1].Role == anthropic.MessageParamRoleAssistant {
-			out[n-1].Content = append(out[n-1].Content, blocks...)
-		} else {
-			out = append(out, anthropic.NewAssistantMessage(blocks...))
-		}
+		add("assistant", anthropicTurn(s)...)
 		for _, r := range s.results {
-			user(anthropic.NewToolResultBlock(anthropicID(r.id), r.text, r.failed))
+			add("user", &anthropicToolResult{
+				ToolUseID: anthropicID(r.id), IsError: r.failed, Content: []*anthropicText{{Text: r.text, Type: "text"}}, Type: "tool_result",
+			})
 		}
 	}
 	markCache(out)
@@ -75,35 +117,38 @@ func anthropicMessages(steps []said) []anthropic.MessageParam {
 
 // markCache marks two positions for the prompt cache: the end of the conversation, which the next request will repeat, and the end of the
 // previous one, which the last request marked. Together with tools and system, these are the four marks that the API allows.
-func markCache(messages []anthropic.MessageParam) {
+func markCache(messages []anthropicMessage) {
 	marks := 2
 	for i := len(messages) - 1; i >= 0 && marks > 0; i-- {
 		m := messages[i]
-		if m.Role != anthropic.MessageParamRoleUser || len(m.Content) == 0 {
+		if m.Role != "user" || len(m.Content) == 0 {
 			continue
 		}
-		if control := m.Content[len(m.Content)-1].GetCacheControl(); control != nil {
-			*control = anthropic.NewCacheControlEphemeralParam()
-			marks--
+		switch last := m.Content[len(m.Content)-1].(type) {
+		case *anthropicText:
+			last.Cache = ephemeral()
+		case *anthropicToolResult:
+			last.Cache = ephemeral()
 		}
+		marks--
 	}
 }
 
-func anthropicTurn(t *chat.Turn) []anthropic.ContentBlockParamUnion {
+func anthropicTurn(s said) []any {
+	t := s.turn
 	var opaque anthropicOpaque
+	var blocks []any
 	if len(t.Opaque) > 0 && json.Unmarshal(t.Opaque, &opaque) == nil && opaque.Provider == "anthropic" {
-		var blocks []anthropic.ContentBlockParamUnion
 		for _, raw := range opaque.Content {
-			blocks = append(blocks, param.Override[anthropic.ContentBlockParamUnion](raw))
+			blocks = append(blocks, raw)
 		}
 		return blocks
 	}
-	var blocks []anthropic.ContentBlockParamUnion
-	if t.Text != "" {
-		blocks = append(blocks, anthropic.NewTextBlock(t.Text))
+	if strings.TrimSpace(t.Text) != "" {
+		blocks = append(blocks, &anthropicText{Text: t.Text, Type: "text"})
 	}
 	for i, c := range t.Calls {
-		blocks = append(blocks, anthropic.NewToolUseBlock(anthropicID(callID(c, i)), inputObject(c), wireName(c.Name)))
+		blocks = append(blocks, &anthropicToolUse{ID: anthropicID(s.ids[i]), Input: inputObject(c), Name: wireName(c.Name), Type: "tool_use"})
 	}
 	return blocks
 }

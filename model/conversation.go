@@ -7,6 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/schema"
 )
 
 // said is one step of a conversation, independent of the provider: either user texts, or a turn of the model with the results of its calls.
@@ -14,6 +15,8 @@ type said struct {
 	// user are the user texts, without blank ones.
 	user []string
 	turn *chat.Turn
+	// ids has one entry for each call of the turn, in order. No other call of the conversation has the same one.
+	ids []string
 	// results has one entry for each call of the turn, in order.
 	results []callResult
 }
@@ -29,7 +32,7 @@ const (
 	goingOn = "Continue."
 )
 
-// conversation converts the transcript into steps. The first step is always a user's, and every call has a result.
+// conversation converts the transcript into steps. The first step is always a user's, and every call has an id of its own and a result.
 func conversation(exchanges []chat.Exchange) []said {
 	var out []said
 	add := func(s said) {
@@ -38,6 +41,7 @@ func conversation(exchanges []chat.Exchange) []said {
 		}
 		out = append(out, s)
 	}
+	used := map[string]bool{}
 	for _, e := range exchanges {
 		var user []string
 		for _, m := range e.Messages {
@@ -49,7 +53,11 @@ func conversation(exchanges []chat.Exchange) []said {
 			add(said{user: user})
 		}
 		if e.Turn != nil && (len(e.Turn.Calls) > 0 || strings.TrimSpace(e.Turn.Text) != "") {
-			add(said{turn: e.Turn, results: resultsOf(e)})
+			ids := make([]string, len(e.Turn.Calls))
+			for i, c := range e.Turn.Calls {
+				ids[i] = unusedID(c.ProviderID, used, i+1)
+			}
+			add(said{turn: e.Turn, ids: ids, results: resultsOf(e, ids)})
 		}
 	}
 	if len(out) == 0 {
@@ -61,10 +69,30 @@ func conversation(exchanges []chat.Exchange) []said {
 	return out
 }
 
-func resultsOf(e chat.Exchange) []callResult {
-	out := make([]callResult, len(e.Turn.Calls))
+// unusedID returns id or, if it is empty or used already, the first unused one of call_n, call_n+1 and so on, and marks it as used.
+func unusedID(id string, used map[string]bool, n int) string {
+	for ; id == "" || used[anthropicID(id)]; n++ {
+		id = "call_" + strconv.Itoa(n)
+	}
+	used[anthropicID(id)] = true
+	return id
+}
+
+// idsOf returns the ids of the calls in a conversation, as Anthropic accepts them.
+func idsOf(steps []said) map[string]bool {
+	used := map[string]bool{}
+	for _, s := range steps {
+		for _, id := range s.ids {
+			used[anthropicID(id)] = true
+		}
+	}
+	return used
+}
+
+func resultsOf(e chat.Exchange, ids []string) []callResult {
+	out := make([]callResult, len(ids))
 	for i, asked := range e.Turn.Calls {
-		out[i] = callResult{id: callID(asked, i), failed: true, text: `{"code":"INTERNAL","message":"the call has no result"}`}
+		out[i] = callResult{id: ids[i], failed: true, text: `{"code":"INTERNAL","message":"the call has no result"}`}
 		if call := callFor(e.Calls, asked, i); call != nil && call.Result != nil {
 			out[i].text, out[i].failed = resultText(*call.Result), !call.Result.Success
 		}
@@ -83,13 +111,6 @@ func callFor(calls []jig.Call, asked jig.ToolCall, i int) *jig.Call {
 		}
 	}
 	return nil
-}
-
-func callID(c jig.ToolCall, i int) string {
-	if c.ProviderID != "" {
-		return c.ProviderID
-	}
-	return "call_" + strconv.Itoa(i+1)
 }
 
 // resultText returns the text of a result for the model: the Markdown if there is any, else the error with any data if the call failed,
@@ -133,11 +154,11 @@ func failureText(r jig.ToolResult) string {
 	return string(raw)
 }
 
-// inputObject returns the input of a call as an object, as providers expect it when it is sent back.
+// inputObject returns the input of a call as an object, as providers expect it when it is sent back. What cannot be read becomes {}.
 func inputObject(c jig.ToolCall) json.RawMessage {
 	trimmed := strings.TrimSpace(string(c.Input))
 	switch {
-	case c.Malformed != "" || trimmed == "" || trimmed == "null" || !json.Valid(c.Input):
+	case c.Malformed != "" || trimmed == "" || trimmed == "null" || !sendable(c.Input):
 		return json.RawMessage(`{}`)
 	case strings.HasPrefix(trimmed, "{"):
 		return c.Input
@@ -145,16 +166,8 @@ func inputObject(c jig.ToolCall) json.RawMessage {
 	return json.RawMessage(`{"arguments":` + trimmed + `}`)
 }
 
-// askedCalls counts the calls in a transcript, which is needed to number calls that come without an id.
-func askedCalls(exchanges []chat.Exchange) int {
-	n := 0
-	for _, e := range exchanges {
-		if e.Turn != nil {
-			n += len(e.Turn.Calls)
-		}
-	}
-	return n
-}
+// sendable reports whether every reader of a JSON text sees the same value in it. Providers refuse others, such as half a surrogate pair.
+func sendable(raw json.RawMessage) bool { return schema.CheckText(raw) == nil }
 
 // schemaOf returns the input schema of a tool; an object without properties if the tool has none.
 func schemaOf(t jig.Tool) json.RawMessage {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,44 +27,105 @@ func (r refused) jig(now time.Time) *jig.Error {
 		message = http.StatusText(r.status)
 	}
 	message = redact(message, r.key)
+	e := failed(r.status, kindsOf([]byte(r.body)), message)
 	switch {
-	case r.status == http.StatusTooManyRequests:
-		e := jig.Errorf(jig.CodeRateLimited, "the model's provider limits the rate: %s", message)
-		e.RetryAfter = retryAfter(r.header, now)
-		return e
-	case r.status == http.StatusUnauthorized || r.status == http.StatusForbidden || r.status == http.StatusPaymentRequired:
-		return jig.Errorf(jig.CodeNotPermitted, "the model's provider refuses the key (%d): %s", r.status, message).
-			WithHint("check " + r.env + " in the worker's environment")
-	case r.status >= http.StatusInternalServerError || r.status == http.StatusRequestTimeout || r.status == http.StatusConflict:
-		e := jig.Errorf(jig.CodeUnavailable, "the model's provider failed (%d): %s", r.status, message)
-		e.RetryAfter = retryAfter(r.header, now)
-		return e
-	}
-	e := jig.Errorf(jig.CodeInvalidInput, "the model's provider refuses the request (%d): %s", r.status, message)
-	if strings.Contains(strings.ToLower(message), "stream") {
+	case e.Code.Retryable():
+		return afterWait(e, retryAfter(r.header, now))
+	case e.Code == jig.CodeNotPermitted:
+		return e.WithHint("check " + r.env + " in the worker's environment")
+	case e.Code == jig.CodeInvalidInput && strings.Contains(strings.ToLower(message), "stream"):
 		return e.WithHint("if the model cannot stream its answers, list it in " + EnvUnstreamed + " in the worker's environment")
 	}
 	return e
 }
 
-// streamFailure returns the error for an error event within a stream.
-func streamFailure(data []byte, key string) *jig.Error {
-	kind := struct {
-		Error struct {
-			Type string `json:"type"`
-		} `json:"error"`
-	}{}
-	_ = json.Unmarshal(data, &kind) //nolint:errcheck // an error in another format leaves the type empty
-	message := redact(providerMessage(string(data)), key)
-	switch kind.Error.Type {
-	case "rate_limit_error":
-		return jig.Errorf(jig.CodeRateLimited, "the model's provider limits the rate: %s", message)
-	case "invalid_request_error", "not_found_error", "request_too_large":
-		return jig.Errorf(jig.CodeInvalidInput, "the model's provider refuses the request: %s", message)
-	case "authentication_error", "permission_error", "billing_error":
-		return jig.Errorf(jig.CodeNotPermitted, "the model's provider refuses the key: %s", message)
+// maxWait is the longest wait that a provider may ask for. A longer one fails the session.
+const maxWait = time.Hour
+
+// afterWait returns the error of a provider that asks for a wait before the next attempt.
+func afterWait(e *jig.Error, wait time.Duration) *jig.Error {
+	if wait > maxWait {
+		return jig.Errorf(jig.CodeBudgetExhausted, "the model's provider asks to wait %s, which is too long: %s", wait.Round(time.Second), e.Message).
+			WithReason(jig.ReasonProviderWait).WithHint("send a message to continue the session when the provider answers again, or use another model")
 	}
-	return jig.Errorf(jig.CodeUnavailable, "the model's provider failed: %s", message)
+	e.RetryAfter = wait
+	return e
+}
+
+// errorKinds are the words and the number with which a provider says what kind an error is.
+type errorKinds struct {
+	Type   loose `json:"type"`
+	Code   loose `json:"code"`
+	Status loose `json:"status"`
+}
+
+// kindsOf returns the kinds of an error {"error": {…}}, or of one without that envelope.
+func kindsOf(data []byte) errorKinds {
+	var shape struct {
+		Error json.RawMessage `json:"error"`
+	}
+	var kinds errorKinds
+	if json.Unmarshal(data, &shape) != nil || json.Unmarshal(shape.Error, &kinds) != nil {
+		_ = json.Unmarshal(data, &kinds) //nolint:errcheck // an error in another format has no kinds
+	}
+	return kinds
+}
+
+// has reports whether one of the kinds is one of these words.
+func (k errorKinds) has(words ...string) bool {
+	return slices.Contains(words, strings.ToLower(string(k.Type))) || slices.Contains(words, strings.ToLower(string(k.Code)))
+}
+
+// number returns the HTTP status that the error names, or 0.
+func (k errorKinds) number() int {
+	for _, text := range []loose{k.Code, k.Status} {
+		if n, err := strconv.Atoi(string(text)); err == nil && n >= 400 && n < 600 {
+			return n
+		}
+	}
+	return 0
+}
+
+// failed returns the error for a failure that a provider reports: with a status, or in an answer with the status 0. Its kinds are more
+// precise than its status, which some gateways make up.
+func failed(status int, kinds errorKinds, message string) *jig.Error {
+	if status == 0 {
+		status = kinds.number()
+	}
+	switch {
+	case kinds.has("insufficient_quota", "billing_hard_limit_reached", "quota_exceeded", "billing_error"), status == http.StatusPaymentRequired:
+		return jig.Errorf(jig.CodeBudgetExhausted, "the quota at the model's provider is used up: %s", message).WithReason(jig.ReasonProviderQuota).
+			WithHint("raise the quota of the provider's account, and send a message to continue the session")
+	case status == http.StatusTooManyRequests, status == 0 && kinds.has("rate_limit_error", "rate_limit_exceeded"):
+		return jig.Errorf(jig.CodeRateLimited, "the model's provider limits the rate: %s", message)
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == 0 && kinds.has("authentication_error", "permission_error"):
+		return jig.Errorf(jig.CodeNotPermitted, "the model's provider refuses the key%s: %s", inBrackets(status), message)
+	case status == 0 && kinds.has("invalid_request_error", "not_found_error", "request_too_large"),
+		status != 0 && status < http.StatusInternalServerError && status != http.StatusRequestTimeout && status != http.StatusConflict:
+		return jig.Errorf(jig.CodeInvalidInput, "the model's provider refuses the request%s: %s", inBrackets(status), message)
+	}
+	return jig.Errorf(jig.CodeUnavailable, "the model's provider failed%s: %s", inBrackets(status), message)
+}
+
+func inBrackets(status int) string {
+	if status == 0 {
+		return ""
+	}
+	return " (" + strconv.Itoa(status) + ")"
+}
+
+// streamFailure returns the error for an error within an answer.
+func streamFailure(data []byte, key string) *jig.Error {
+	e := failed(0, kindsOf(data), redact(providerMessage(string(data)), key))
+	if e.Code == jig.CodeUnavailable {
+		e.Reason = jig.ReasonBrokenAnswer
+	}
+	return e
+}
+
+// errorMember returns the error for a member error of an answer.
+func errorMember(raw json.RawMessage, key string) *jig.Error {
+	return streamFailure([]byte(`{"error":`+string(raw)+`}`), key)
 }
 
 // providerMessage extracts the message from the body of an error: {"error": {"message"}}, {"error": "…"}, {"message"}, {"detail"}, or plain
@@ -115,11 +177,11 @@ func redact(s, key string) string {
 
 // retryAfter returns how long the provider asks to wait: Retry-After-Ms, or Retry-After in seconds or as a date; 0 if it does not say.
 func retryAfter(h http.Header, now time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e9 {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms >= 0 && ms < 1e12 {
 		return time.Duration(ms * float64(time.Millisecond))
 	}
 	value := h.Get("Retry-After")
-	if s, err := strconv.ParseFloat(value, 64); err == nil && s >= 0 && s < 1e6 {
+	if s, err := strconv.ParseFloat(value, 64); err == nil && s >= 0 && s < 1e9 {
 		return time.Duration(s * float64(time.Second))
 	}
 	if at, err := http.ParseTime(value); err == nil && at.After(now) {

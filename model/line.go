@@ -1,16 +1,23 @@
 package model
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/tmaxmax/go-sse"
+
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // line holds the HTTP client for a model, the limits on its answers (the idle time and the maximum size in bytes), and whether it is asked to
@@ -29,47 +36,131 @@ var (
 
 // service holds what differs between the HTTP providers.
 type service struct {
-	send func(ctx context.Context) (*http.Response, error)
-	// refusal returns the HTTP error response behind an error that send returned, or nil if the error has another cause.
-	refusal func(err error) *refused
-	reader  reader
+	// base is the configured address of the API; usual is the provider's own, which is used if base is empty. path is what is asked there.
+	base, usual, path string
+	header            http.Header
+	// body is the request, which is sent as JSON.
+	body any
+	// env is the environment variable that holds the provider's key; key is the key itself.
+	env, key string
+	reader   reader
 }
 
-// reader assembles an answer, streamed or not.
+// reader assembles an answer.
 type reader interface {
-	stream(res *http.Response) error
-	document(res *http.Response) error
-	turn(names map[string]string, asked int) chat.Turn
+	// event reads one event of a stream and reports whether the answer is complete. kind is the name of the event, or "".
+	event(kind string, data []byte) (done bool, err error)
+	// end is called when the stream ends. It returns an error unless the answer is complete.
+	end() error
+	// document reads an answer that was not streamed.
+	document(raw []byte) error
+	// turn returns the answer that was read. names maps the names of tools on the wire to their own; used holds the ids of earlier calls.
+	turn(names map[string]string, used map[string]bool) (chat.Turn, error)
 }
 
 // ask sends a request once and reads the answer. Errors are *jig.Error.
 func (l line) ask(parent context.Context, request chat.Request, s service) (chat.Turn, error) {
 	ctx, w := l.watch(parent)
 	defer w.stop()
-	res, err := s.send(ctx)
+	res, err := l.send(ctx, s)
 	if err != nil {
-		return chat.Turn{}, s.failure(parent, ctx, err)
+		return chat.Turn{}, failure(parent, ctx, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	w.listen(res)
-	read := s.reader.document
-	if streams(res) {
-		read = s.reader.stream
+	if res.StatusCode >= http.StatusMultipleChoices {
+		// An error that breaks off is still an error with this status.
+		body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) //nolint:errcheck // see above
+		return chat.Turn{}, refused{status: res.StatusCode, header: res.Header, body: string(body), env: s.env, key: s.key}.jig(time.Now())
 	}
-	if err := read(res); err != nil {
-		return chat.Turn{}, s.failure(parent, ctx, err)
+	if err := read(res.Body, s.reader); err != nil {
+		return chat.Turn{}, failure(parent, ctx, err)
 	}
-	return s.reader.turn(namesOf(request.Tools), askedCalls(request.Exchanges)), nil
+	return s.reader.turn(namesOf(request.Tools), idsOf(conversation(request.Exchanges)))
+}
+
+// maxRefusal limits how much of the body of an error is read, in bytes.
+const maxRefusal = 1 << 20
+
+// send sends the request. A response with an error status is not an error.
+func (l line) send(ctx context.Context, s service) (*http.Response, error) {
+	address, err := url.JoinPath(cmp.Or(s.base, s.usual), s.path)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the address of the model's provider is not a URL: %w", err)
+	}
+	body, err := jsontext.Encode(s.body)
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the request to the model cannot be written: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "the address of the model's provider is not a URL: %w", err)
+	}
+	request.Header = s.header
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	request.Header.Set("User-Agent", "jig")
+	return l.http.Do(request) //nolint:wrapcheck // failure translates it
+}
+
+// maxEvent limits an event of a stream, in bytes.
+const maxEvent = 32 << 20
+
+// read reads an answer: a stream of server-sent events, or one JSON document, which some servers send whatever they are asked for. The first
+// character decides, because some servers name the wrong media type.
+func read(body io.Reader, r reader) error {
+	buffered := bufio.NewReader(body)
+	switch first, err := firstByte(buffered); {
+	case err != nil:
+		return err
+	case first == '{':
+		raw, err := io.ReadAll(buffered)
+		if err != nil {
+			return err //nolint:wrapcheck // failure translates it
+		}
+		return r.document(raw)
+	case first == '<' || first == '[':
+		return unreadable(errors.New("it is neither a JSON object nor a stream of events"))
+	}
+	for e, err := range sse.Read(buffered, &sse.ReadConfig{MaxEventSize: maxEvent}) {
+		if errors.Is(err, bufio.ErrTooLong) {
+			return jig.Errorf(jig.CodeInvalidOutput, "%w", errTooLong)
+		}
+		if err != nil {
+			return err
+		}
+		data := strings.TrimSpace(e.Data)
+		if data == "" && e.Type != "error" {
+			continue
+		}
+		if done, err := r.event(e.Type, []byte(data)); done || err != nil {
+			return err //nolint:wrapcheck // failure translates it
+		}
+	}
+	return r.end() //nolint:wrapcheck // failure translates it
+}
+
+// firstByte skips white space and a byte order mark, and returns the byte after it without reading it.
+func firstByte(r *bufio.Reader) (byte, error) {
+	for {
+		next, err := r.Peek(1)
+		switch {
+		case err != nil:
+			return 0, err //nolint:wrapcheck // failure translates it
+		case !bytes.Contains([]byte("\xEF\xBB\xBF \t\r\n"), next):
+			return next[0], nil
+		}
+		if _, err := r.Discard(1); err != nil {
+			return 0, err //nolint:wrapcheck // failure translates it
+		}
+	}
 }
 
 // failure returns the reason why there is no answer; ctx is the watched context.
-func (s service) failure(parent, ctx context.Context, err error) error {
+func failure(parent, ctx context.Context, err error) error {
 	var known *jig.Error
 	if errors.As(err, &known) {
 		return known
-	}
-	if r := s.refusal(err); r != nil {
-		return r.jig(time.Now())
 	}
 	return broken(parent, ctx, err)
 }
@@ -134,10 +225,4 @@ func broken(parent, ctx context.Context, cause error) *jig.Error {
 		return jig.Errorf(jig.CodeUnavailable, "the model's answer broke off")
 	}
 	return jig.Errorf(jig.CodeUnavailable, "the model's provider cannot be reached or broke off: %w", cause)
-}
-
-// streams reports whether a response is a stream of server-sent events. Some servers always answer with one JSON document.
-func streams(res *http.Response) bool {
-	media, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
-	return err != nil || media != "application/json"
 }

@@ -1,126 +1,163 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
-	"net/http"
-	"strings"
-
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
 )
 
-// openaiReader assembles an answer, streamed or not. The SDK's accumulator works only for OpenAI: it combines calls by their index, which
-// other servers leave out or repeat (see [callList]), and it loses arguments that are an object.
+// openaiReader assembles an answer, streamed or not.
 type openaiReader struct {
 	progress func(string)
 	key      string
 
-	model         string
-	finish        string
-	text, refusal strings.Builder
-	calls         callList
-	usage         openaiUsage
+	model string
+	// choice is the index of the choice that is read; others are ignored. finish and native say why it ended.
+	choice         *int64
+	finish, native string
+	text, refusal  pieces
+	calls          callList
+	usage          openaiUsage
 }
 
 type openaiUsage struct {
-	Prompt     int64 `json:"prompt_tokens"`
-	Completion int64 `json:"completion_tokens"`
+	Prompt     count `json:"prompt_tokens"`
+	Completion count `json:"completion_tokens"`
 	Details    struct {
-		Cached int64 `json:"cached_tokens"`
+		Cached count `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
 }
 
 // openaiChunk is a piece of a stream or, with Message instead of Delta, the whole answer.
 type openaiChunk struct {
-	Model   string          `json:"model"`
+	Model   loose           `json:"model"`
 	Error   json.RawMessage `json:"error"`
-	Usage   *openaiUsage    `json:"usage"`
-	Choices []struct {
-		Index        int            `json:"index"`
-		FinishReason string         `json:"finish_reason"`
-		Delta        *openaiMessage `json:"delta"`
-		Message      *openaiMessage `json:"message"`
-	} `json:"choices"`
+	Usage   json.RawMessage `json:"usage"`
+	Choices []openaiChoice  `json:"choices"`
+}
+
+type openaiChoice struct {
+	Index   count           `json:"index"`
+	Finish  loose           `json:"finish_reason"`
+	Native  loose           `json:"native_finish_reason"`
+	Error   json.RawMessage `json:"error"`
+	Delta   *openaiMessage  `json:"delta"`
+	Message *openaiMessage  `json:"message"`
 }
 
 type openaiMessage struct {
-	Content   string `json:"content"`
-	Refusal   string `json:"refusal"`
+	Content   openaiContent `json:"content"`
+	Refusal   wireText      `json:"refusal"`
 	ToolCalls []struct {
-		Index    *int64 `json:"index"`
-		ID       string `json:"id"`
+		Index    count `json:"index"`
+		ID       loose `json:"id"`
 		Function struct {
-			Name      string          `json:"name"`
-			Arguments json.RawMessage `json:"arguments"`
+			Name      loose           `json:"name"`
+			Arguments openaiArguments `json:"arguments"`
 		} `json:"function"`
 	} `json:"tool_calls"`
 }
 
-func (r *openaiReader) stream(res *http.Response) error {
-	events := ssestream.NewDecoder(res)
-	for events.Next() {
-		data := bytes.TrimSpace(events.Event().Data)
-		if len(data) == 0 {
-			continue
-		}
-		if bytes.Equal(data, []byte("[DONE]")) {
-			return r.whole()
-		}
-		if err := r.chunk(data); err != nil {
-			return err
-		}
+// openaiContent is a text or a list of parts. Parts that are not text, such as reasoning, are left out.
+type openaiContent struct{ text, refusal wireText }
+
+func (c *openaiContent) UnmarshalJSON(raw []byte) error {
+	if raw[0] != '[' {
+		return c.text.UnmarshalJSON(raw)
 	}
-	if err := events.Err(); err != nil {
-		return err //nolint:wrapcheck // service.failure translates it
+	var parts []struct {
+		Type    loose           `json:"type"`
+		Text    json.RawMessage `json:"text"`
+		Refusal wireText        `json:"refusal"`
 	}
-	return r.whole() // some servers do not send [DONE]
+	if err := json.Unmarshal(raw, &parts); err != nil {
+		return err //nolint:wrapcheck // chunk says what cannot be read
+	}
+	for _, p := range parts {
+		var text wireText
+		if p.Type == "text" || p.Type == "output_text" {
+			if err := json.Unmarshal(p.Text, &text); err != nil {
+				return err //nolint:wrapcheck // chunk says what cannot be read
+			}
+		}
+		c.text, c.refusal = append(c.text, text...), append(c.refusal, p.Refusal...)
+	}
+	return nil
 }
 
-// whole returns an error if the answer ended without a finish reason.
-func (r *openaiReader) whole() error {
-	if r.finish == "" {
+// openaiArguments are the arguments of a call as text. Some servers send them as an object.
+type openaiArguments wireText
+
+func (a *openaiArguments) UnmarshalJSON(raw []byte) error {
+	if raw[0] == '"' || string(raw) == "null" {
+		return (*wireText)(a).UnmarshalJSON(raw)
+	}
+	*a = append(openaiArguments(nil), raw...)
+	return nil
+}
+
+func (r *openaiReader) event(kind string, data []byte) (done bool, err error) {
+	switch {
+	case kind == "error":
+		return true, streamFailure(data, r.key)
+	case string(data) == "[DONE]":
+		return true, r.end()
+	}
+	return false, r.chunk(data)
+}
+
+func (r *openaiReader) end() error {
+	if r.finish == "" { // [DONE] may be missing, this may not
 		return io.ErrUnexpectedEOF
 	}
 	return nil
 }
 
-func (r *openaiReader) document(res *http.Response) error {
-	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err //nolint:wrapcheck // service.failure translates it
-	}
+func (r *openaiReader) document(raw []byte) error {
 	if err := r.chunk(raw); err != nil {
 		return err
 	}
-	return r.whole()
+	if r.choice == nil {
+		return unreadable(errors.New("it has no choices"))
+	}
+	return nil
 }
 
 func (r *openaiReader) chunk(data []byte) error {
 	var c openaiChunk
-	if err := json.Unmarshal(data, &c); err != nil {
-		return jig.Errorf(jig.CodeUnavailable, "the model's provider sent an answer that cannot be read: %w", err)
+	if err := parse(data, &c); err != nil {
+		return err
 	}
-	if len(c.Error) > 0 && string(c.Error) != "null" {
+	if present(c.Error) {
 		return streamFailure(data, r.key)
 	}
 	if c.Model != "" {
-		r.model = c.Model
+		r.model = string(c.Model)
 	}
-	if c.Usage != nil {
-		r.usage = *c.Usage
+	if present(c.Usage) {
+		_ = json.Unmarshal(c.Usage, &r.usage) //nolint:errcheck // counts that cannot be read are not worth an answer
 	}
 	for _, choice := range c.Choices {
-		if choice.Index != 0 {
+		index := choice.Index.or(0)
+		if r.choice == nil {
+			r.choice = &index
+		}
+		if index != *r.choice {
 			continue
+		}
+		if present(choice.Error) {
+			return errorMember(choice.Error, r.key)
 		}
 		r.message(choice.Delta, false)
 		r.message(choice.Message, true)
-		if choice.FinishReason != "" {
-			r.finish = choice.FinishReason
+		if choice.Finish != "" {
+			r.finish = string(choice.Finish)
+		}
+		if failedEnd(string(choice.Native)) {
+			r.native = string(choice.Native)
 		}
 	}
 	return nil
@@ -130,53 +167,32 @@ func (r *openaiReader) message(m *openaiMessage, whole bool) {
 	if m == nil {
 		return
 	}
-	for _, text := range []string{m.Content, m.Refusal} {
-		if text != "" {
-			r.progress(text)
-		}
+	said := r.text.add(m.Content.text) + r.refusal.add(m.Content.refusal) + r.refusal.add(m.Refusal)
+	if said != "" {
+		r.progress(said)
 	}
-	r.text.WriteString(m.Content)
-	r.refusal.WriteString(m.Refusal)
-	for i, call := range m.ToolCalls {
-		d := callDelta{id: call.ID, name: call.Function.Name, args: argumentText(call.Function.Arguments)}
+	for _, call := range m.ToolCalls {
+		d := callDelta{index: call.Index, id: string(call.ID), name: string(call.Function.Name), args: wireText(call.Function.Arguments)}
 		if whole {
-			d.index = int64(len(r.calls.calls) + i)
-		} else if call.Index != nil {
-			d.index = *call.Index
+			r.calls.begin(d)
+		} else {
+			r.calls.add(d)
 		}
-		r.calls.add(d)
 	}
 }
 
-// argumentText returns the arguments of a call as text. Some servers send them as an object instead of a string.
-func argumentText(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
-	}
-	return string(raw)
-}
-
-func (r *openaiReader) turn(names map[string]string, asked int) chat.Turn {
+func (r *openaiReader) turn(names map[string]string, used map[string]bool) (chat.Turn, error) {
+	prompt, cached := r.usage.Prompt.or(0), r.usage.Details.Cached.or(0)
 	t := chat.Turn{
-		Text: r.text.String(), Model: r.model, Calls: r.calls.list(names, asked),
-		Usage: chat.Usage{
-			InputTokens:     max(0, r.usage.Prompt-r.usage.Details.Cached),
-			OutputTokens:    r.usage.Completion,
-			CacheReadTokens: r.usage.Details.Cached,
-		},
+		Text: r.text.end(), Model: r.model, Calls: r.calls.list(names, used),
+		Usage: chat.Usage{InputTokens: max(0, prompt-cached), OutputTokens: r.usage.Completion.or(0), CacheReadTokens: cached},
 	}
-	switch {
-	case r.refusal.Len() > 0:
-		t.Text, t.Stop = t.Text+r.refusal.String(), chat.StopRefusal
-	case r.finish == "content_filter":
-		t.Stop = chat.StopRefusal
-	case r.finish == "length":
-		t.Stop = chat.StopLength
-	case len(t.Calls) > 0:
-		t.Stop = chat.StopCalls
-	default:
-		t.Stop = chat.StopEnd
+	if refusal := r.refusal.end(); refusal != "" {
+		t.Text, t.Stop = t.Text+refusal, chat.StopRefusal
+		return t, nil
 	}
-	return t
+	if r.native != "" {
+		return t, brokenAnswer("the model's provider ended its answer with %q", jig.Cut(r.native, 100))
+	}
+	return t, finish(&t, r.finish)
 }

@@ -85,9 +85,9 @@ func (p *scriptProvider) answer(ctx context.Context, name string, request chat.R
 		return chat.Turn{}, err
 	}
 	turn.Model = "script/" + name
-	asked := askedCalls(request.Exchanges)
-	for i := range turn.Calls {
-		turn.Calls[i].ProviderID = callID(jig.ToolCall{}, asked+i)
+	used := idsOf(conversation(request.Exchanges))
+	for i, asked := 0, len(used); i < len(turn.Calls); i++ {
+		turn.Calls[i].ProviderID = unusedID("", used, asked+i+1)
 	}
 	if turn.Text != "" {
 		progress(turn.Text)

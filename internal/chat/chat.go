@@ -69,6 +69,8 @@ type Turn struct {
 	Model string `json:"model,omitempty"`
 	// Asked is the model that was asked, as provider/name. It is not the agent's own model if a budget chose another one.
 	Asked string `json:"asked,omitempty"`
+	// Warning says why the answer may not be complete, or is empty.
+	Warning string `json:"warning,omitempty"`
 	// Opaque is provider state that must be sent back with the turn, e.g. signed reasoning blocks.
 	Opaque json.RawMessage `json:"opaque,omitempty"`
 }
