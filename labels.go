@@ -23,17 +23,19 @@ const (
 	ReadsUntrusted = "untrusted"
 )
 
-// DataFlow says what a session had read when one of its calls was admitted and, if the call writes or sends and the session had read untrusted
+// DataFlow describes what a session had read when one of its calls was admitted and, if the call writes or sends and the session had read untrusted
 // data, which of the call's arguments cannot be traced.
 type DataFlow struct {
 	ReadPrivate   bool `json:"read_private,omitempty"`
 	ReadUntrusted bool `json:"read_untrusted,omitempty"`
-	// UntrustedArguments are the arguments, as JSON pointers, that stand neither in what the principal typed nor in trusted results.
+	// UntrustedArguments are the arguments, as JSON pointers, that occur neither in what the principal typed nor in trusted results.
 	// UnknownDestinations are those of them that data is sent to.
 	UntrustedArguments  []string `json:"untrusted_arguments,omitempty"`
 	UnknownDestinations []string `json:"unknown_destinations,omitempty"`
-	// ComputedArguments are numbers, dates and times that stand in no text that the session has seen. They are not among the untrusted arguments.
+	// ComputedArguments are numbers, dates and times that occur in no text that the session has seen. They are not among the untrusted arguments.
 	ComputedArguments []string `json:"computed_arguments,omitempty"`
+	// Cut reports that the call has more such arguments than the lists can hold. No rule with untraced lets such a call run.
+	Cut bool `json:"cut,omitempty"`
 	// Notes describe the untrusted arguments to people: each with its value and the results that contain it.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -79,31 +81,35 @@ func (l *Labels) Check() error {
 // is true or false.
 const DestinationKey = "x-destination"
 
-// CheckDestinations returns INVALID_INPUT if DestinationKey has a value other than true or false anywhere in a JSON Schema. A schema that is
-// not JSON is left to others.
-func CheckDestinations(schema json.RawMessage) error {
+// QuantityKey is the keyword that marks, in an input schema, an integer that is an amount and not an id. Its value is true or false.
+const QuantityKey = "x-quantity"
+
+// CheckMarks returns INVALID_INPUT if DestinationKey or QuantityKey has a value other than true or false anywhere in a JSON Schema. It ignores a
+// schema that is not JSON.
+func CheckMarks(schema json.RawMessage) error {
 	var node any
 	err := json.Unmarshal(schema, &node)
-	if at := badDestination(node, ""); err == nil && at != "" {
+	if at := badMark(node, ""); err == nil && at != "" {
 		return Errorf(CodeInvalidInput, "%s is neither true nor false", at).WithField(at).
-			WithHint("write " + DestinationKey + ": true in the schema of an argument that data is sent to")
+			WithHint("write " + DestinationKey + ": true in the schema of an argument that data is sent to, and " + QuantityKey +
+				": true in that of an integer that is an amount")
 	}
 	return nil
 }
 
-// badDestination returns the JSON pointer of a DestinationKey that is not a boolean, or "".
-func badDestination(node any, path string) string {
+// badMark returns the JSON pointer of a mark that is not a boolean, or "".
+func badMark(node any, path string) string {
 	switch node := node.(type) {
 	case []any:
 		for i, item := range node {
-			if at := badDestination(item, path+"/"+strconv.Itoa(i)); at != "" {
+			if at := badMark(item, path+"/"+strconv.Itoa(i)); at != "" {
 				return at
 			}
 		}
 	case map[string]any:
 		for key, value := range node {
 			switch key {
-			case DestinationKey:
+			case DestinationKey, QuantityKey:
 				if _, ok := value.(bool); !ok {
 					return path + "/" + key
 				}
@@ -111,13 +117,13 @@ func badDestination(node any, path string) string {
 			case "properties", "patternProperties", "$defs", "dependentSchemas": // the members have names of their own
 				if named, ok := value.(map[string]any); ok {
 					for name, one := range named {
-						if at := badDestination(one, path+"/"+key+"/"+name); at != "" {
+						if at := badMark(one, path+"/"+key+"/"+name); at != "" {
 							return at
 						}
 					}
 				}
 			default:
-				if at := badDestination(value, path+"/"+key); at != "" {
+				if at := badMark(value, path+"/"+key); at != "" {
 					return at
 				}
 			}

@@ -53,7 +53,7 @@ func TestDestinations_AreTrueOrFalse(t *testing.T) {
 		`{"$defs": {"address": {"x-destination": null}}}`:                                                              "/$defs/address/x-destination",
 		`not JSON`: "",
 	} {
-		err := jig.CheckDestinations(json.RawMessage(schema))
+		err := jig.CheckMarks(json.RawMessage(schema))
 		if field == "" {
 			require.NoError(t, err, schema)
 			continue

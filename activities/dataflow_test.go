@@ -29,7 +29,7 @@ const (
 func correspondents(o *office) {
 	tool := func(name string, permission jig.Permission, labels *jig.Labels, answer func(input json.RawMessage) string) tools.Tool {
 		const texts = `{"type":"object","properties":{"url":{"type":"string"},"name":{"type":"string"},"text":{"type":"string"},` +
-			`"to":{"type":"string","x-destination":true}}}`
+			`"to":{"type":"string","x-destination":true},"amount":{"type":"number"},"limit":{"type":"number"}}}`
 		contract := jig.Tool{
 			Name: name, Description: "Does it.", Permission: permission, Risk: jig.RiskSafe, Idempotent: true, Labels: labels,
 			InputSchema: json.RawMessage(texts), OutputSchema: json.RawMessage(`{"type":"object"}`),

@@ -41,19 +41,23 @@ func (o *origins) trace(ctx context.Context, session jig.Session, tool jig.Tool,
 		return err
 	}
 	found := tracer.Trace(call.Input, tool.InputSchema)
-	for _, argument := range found.Untrusted {
-		call.Flow.UntrustedArguments = append(call.Flow.UntrustedArguments, argument.Path)
-		if len(call.Flow.Notes) < maxNotes {
-			call.Flow.Notes = append(call.Flow.Notes, o.note(argument))
+	for _, argument := range found.Untrusted[:min(len(found.Untrusted), maxNotes)] {
+		call.Flow.Notes = append(call.Flow.Notes, o.note(argument))
+	}
+	call.Flow.UntrustedArguments, call.Flow.UnknownDestinations = paths(found.Untrusted), paths(found.UnknownDestinations)
+	call.Flow.ComputedArguments, call.Flow.Cut = paths(found.Computed), found.Cut
+	return nil
+}
+
+// paths returns the paths of arguments. The name of a property and its value have the same one.
+func paths(arguments []dataflow.Argument) []string {
+	var paths []string
+	for _, a := range arguments {
+		if !slices.Contains(paths, a.Path) {
+			paths = append(paths, a.Path)
 		}
 	}
-	for _, argument := range found.UnknownDestinations {
-		call.Flow.UnknownDestinations = append(call.Flow.UnknownDestinations, argument.Path)
-	}
-	for _, argument := range found.Computed {
-		call.Flow.ComputedArguments = append(call.Flow.ComputedArguments, argument.Path)
-	}
-	return nil
+	return paths
 }
 
 // maxNotes is how many untrusted arguments are described to people.

@@ -41,7 +41,7 @@ func (d *decoder) checkSchema(path string, raw json.RawMessage) {
 		d.at(keyPath(path, "type"), ProblemBadSchema, "add type: object", "the schema must describe an object")
 	}
 	d.compileSchema(path, value)
-	if err := jig.CheckDestinations(raw); err != nil {
+	if err := jig.CheckMarks(raw); err != nil {
 		e := jig.AsError(err)
 		d.at(path, ProblemBadSchema, e.Hint, "%s", e.Message)
 	}

@@ -145,6 +145,9 @@ func (a *app) printCases(results []policy.CaseResult) error {
 func (a *app) printCase(r policy.CaseResult) error {
 	if r.OK {
 		said := append([]string{string(r.Got)}, wanted(r.Terms)...)
+		if r.Unless != "" {
+			said = append(said, "unless "+r.Unless)
+		}
 		for _, rule := range r.Failed { // the case passes, but perhaps not for the reason that its author had in mind
 			said = append(said, "rule "+rule+" failed")
 		}

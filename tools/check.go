@@ -43,7 +43,7 @@ func checkContract(t Tool) error {
 	if err := c.Labels.Check(); err != nil {
 		return unfit(c, "", jig.AsError(err))
 	}
-	if err := jig.CheckDestinations(c.InputSchema); err != nil {
+	if err := jig.CheckMarks(c.InputSchema); err != nil {
 		return unfit(c, "input_schema", jig.AsError(err))
 	}
 	return nil

@@ -159,10 +159,12 @@ func tagField(s *jsonschema.Schema, tags reflect.StructTag) error {
 			value.Enum = append(value.Enum, v)
 		}
 	}
-	if text, ok := tags.Lookup("destination"); ok {
-		destination, err := strconv.ParseBool(text)
-		problems = append(problems, wrapTag("destination", err))
-		value.Extra = map[string]any{jig.DestinationKey: destination}
+	for tag, key := range map[string]string{"destination": jig.DestinationKey, "quantity": jig.QuantityKey} {
+		if text, ok := tags.Lookup(tag); ok {
+			mark, err := strconv.ParseBool(text)
+			problems = append(problems, wrapTag(tag, err))
+			value.Extra = withMark(value.Extra, key, mark)
+		}
 	}
 	if text, ok := tags.Lookup("default"); ok {
 		v, err := literal(s, text)
@@ -170,6 +172,14 @@ func tagField(s *jsonschema.Schema, tags reflect.StructTag) error {
 		s.Default = v
 	}
 	return errors.Join(problems...)
+}
+
+func withMark(extra map[string]any, key string, mark bool) map[string]any {
+	if extra == nil {
+		extra = map[string]any{}
+	}
+	extra[key] = mark
+	return extra
 }
 
 func wrapTag(key string, err error) error {

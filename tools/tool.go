@@ -122,6 +122,7 @@ func AdjustOutput(adjust func(*jsonschema.Schema)) Option {
 //	minLength, maxLength, pattern, format   of a string
 //	minItems, maxItems            of a slice; the tags above then go to its items
 //	destination:"true"            data is sent to this address, account or person (x-destination)
+//	quantity:"true"               an integer that is an amount and not an id (x-quantity)
 //	default:"…"                   decoded into the field when the input lacks it (only for fields of In itself)
 //
 // A spec with Confirm adds the boolean member confirmed to the derived input schema, unless In has that field.

@@ -71,8 +71,9 @@ func TestTrace_IsBounded(t *testing.T) {
 			require.LessOrEqual(t, len(a.Calls), 10, name)
 		}
 	}
+	properties := json.RawMessage(`{"properties":{"v":{}}}`)
 	deep := `{"v":` + strings.Repeat(`[`, 5000) + `"a"` + strings.Repeat(`]`, 5000) + `}`
-	require.Len(t, tracer.Trace(json.RawMessage(deep), nil).Untrusted, 1, "what is nested too deeply is untrusted")
+	require.Len(t, tracer.Trace(json.RawMessage(deep), properties).Untrusted, 1, "what is nested too deeply is untrusted")
 	require.NotEmpty(t, tracer.Trace(json.RawMessage(`{"v":"c"}`), json.RawMessage(`{"properties":{"v":{"$ref":"#/properties/v"}}}`)).Untrusted)
 }
 

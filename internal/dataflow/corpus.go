@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	// maxCorpus is how many bytes of trusted and of untrusted texts are compared. A text that does not fit is left out. If an untrusted text
-	// is left out, no value is taken for one that stands in no text; a trusted text that is left out traces nothing.
+	// maxCorpus limits how many bytes of trusted and of untrusted texts are compared. A text that does not fit is left out. If an untrusted text
+	// is left out, no value counts as one that occurs in no text. A trusted text that is left out traces nothing.
 	maxCorpus = 4 << 20
-	// maxDocuments is how many JSON documents at the beginning of a text are read as such. The rest is read as plain text.
+	// maxDocuments limits how many JSON documents at the beginning of a text are read as JSON. The rest is read as plain text.
 	maxDocuments = 16
-	// maxWork bounds the comparisons of tokens for one input.
+	// maxWork limits the comparisons of tokens for one input.
 	maxWork = 4 << 20
 )
 
 // vocabulary numbers the tokens of all texts, from 1.
 type vocabulary map[string]int32
 
-// id returns the number of a token, which it adds if it is new.
+// id returns the number of a token and adds the token if it is new.
 func (v vocabulary) id(text string) int32 {
 	id, ok := v[text]
 	if !ok {
@@ -32,18 +32,21 @@ func (v vocabulary) id(text string) int32 {
 // corpus is a sequence of texts and an index of their tokens.
 type corpus struct {
 	words vocabulary
-	// items says that the number of a list's item is a number like any other.
+	// items reports that the number of a list's item counts as a number.
 	items bool
-	// sequence are the tokens of all texts, with 0 between texts.
+	// sequence holds the tokens of all texts, with 0 between texts.
 	sequence []int32
-	// ends are the positions after the last token of each text.
+	// ends holds the position after the last token of each text.
 	ends []int32
-	// first is the first position of each token, plus one; next is the next position of the same token, plus one; count is how often it stands.
+	// first holds the latest position of each token plus one, next the position of the same token before it plus one, and count the number of its
+	// occurrences.
 	first, count, next []int32
 	// facts holds the numbers, dates and times of the texts.
 	facts facts
-	size  int
-	// cut says that texts were left out.
+	// spellings holds the fields of the texts that have punctuation. It is nil in a corpus that traces nothing.
+	spellings spellings
+	size      int
+	// cut reports that texts were left out.
 	cut bool
 }
 
@@ -81,7 +84,7 @@ func (c *corpus) document(text string) {
 	c.plain(text)
 }
 
-// values adds the names, strings and numbers of a JSON document.
+// values adds the names, strings and numbers in a JSON document.
 func (c *corpus) values(text string) {
 	for at := 0; at < len(text); {
 		end := at + 1
@@ -99,7 +102,7 @@ func (c *corpus) values(text string) {
 	}
 }
 
-// closing returns the position after the string of a JSON document that begins at a position.
+// closing returns the position after the string that begins at a position of a JSON document.
 func closing(text string, at int) int {
 	for at++; text[at] != '"'; at++ {
 		if text[at] == '\\' {
@@ -132,9 +135,12 @@ func (c *corpus) plain(text string) {
 		c.push(c.words.id(t.text))
 	}
 	c.facts.add(tokens)
+	if c.spellings != nil {
+		c.spellings.add(text)
+	}
 }
 
-// push appends a token. 0 takes a place and is never found.
+// push appends a token. 0 is never found.
 func (c *corpus) push(id int32) {
 	c.sequence = append(c.sequence, id)
 	c.next = append(c.next, 0)
@@ -149,7 +155,7 @@ func (c *corpus) push(id int32) {
 	c.count[id]++
 }
 
-// ids returns the numbers of tokens; 0 for a token that stands in no text.
+// ids returns the numbers of tokens, with 0 for a token that occurs in no text.
 func (v vocabulary) ids(tokens []token) []int32 {
 	ids := make([]int32, len(tokens))
 	for i, t := range tokens {
@@ -158,7 +164,7 @@ func (v vocabulary) ids(tokens []token) []int32 {
 	return ids
 }
 
-// find returns the position of a sequence of tokens, or -1. It spends from work, and returns ok false if that does not suffice.
+// find returns the position of a sequence of tokens, or -1. It subtracts what it does from work and returns false if that is used up.
 func (c *corpus) find(ids []int32, work *int) (position int, ok bool) {
 	rarest := -1
 	for i, id := range ids {
@@ -193,13 +199,13 @@ func (c *corpus) find(ids []int32, work *int) (position int, ok bool) {
 	return -1, true
 }
 
-// has reports whether a token stands in a text.
+// has reports whether a token occurs in a text.
 func (c *corpus) has(id int32) bool {
 	return int(id) < len(c.count) && c.count[id] > 0
 }
 
-// texts counts a token in the texts that hold it. It spends from work.
-func (c *corpus) texts(id int32, marked map[int]int, work *int) {
+// texts adds one to the count of each text that has a token. It subtracts what it does from work.
+func (c *corpus) texts(id int32, counts map[int]int, work *int) {
 	last := -1
 	if !c.has(id) {
 		return
@@ -208,7 +214,7 @@ func (c *corpus) texts(id int32, marked map[int]int, work *int) {
 		*work--
 		text, _ := slices.BinarySearch(c.ends, at)
 		if text != last {
-			marked[text]++
+			counts[text]++
 			last = text
 		}
 	}

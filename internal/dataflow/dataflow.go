@@ -10,7 +10,7 @@ type Knowledge struct {
 	Trusted []Result
 	// Untrusted holds the results that an outsider may have written.
 	Untrusted []Result
-	// Incomplete says that the session has read untrusted texts that are not in Untrusted, for example because they are no longer stored.
+	// Incomplete reports that the session has read untrusted texts that are not in Untrusted, for example because they are no longer stored.
 	Incomplete bool
 }
 
@@ -24,16 +24,19 @@ type Result struct {
 	Text string
 }
 
-// Findings are the arguments of a call that cannot be traced to typed or trusted texts. They are ordered by path. They do not depend on
-// whether the session has read anything untrusted: the caller asks about them only if it has.
+// Findings lists the arguments of a call that cannot be traced to typed or trusted texts, in the order of the input. The name of a property and its
+// value may both be listed, with the same path. The findings do not depend on whether the session has read anything untrusted.
 type Findings struct {
-	// Untrusted are the arguments that stand in untrusted results or in no text at all.
+	// Untrusted lists the arguments that occur in untrusted results or in no text at all.
 	Untrusted []Argument `json:"untrusted,omitempty"`
-	// UnknownDestinations are the arguments that say where data goes and that cannot be traced: those that the schema marks with
-	// x-destination, and URLs and addresses anywhere. They are listed in Untrusted, too.
+	// UnknownDestinations lists the arguments that say where data goes and that cannot be traced: those that the schema marks with
+	// x-destination, and URLs and addresses anywhere. They are in Untrusted, too.
 	UnknownDestinations []Argument `json:"unknown_destinations,omitempty"`
-	// Computed are numbers, dates and times that occur in no text at all, so that the model computed or chose them. They are not in Untrusted.
+	// Computed lists numbers, dates and times that occur in no text at all, so that the model computed or chose them. They are not in
+	// Untrusted. If one input has more than ten, they are all in Untrusted instead.
 	Computed []Argument `json:"computed,omitempty"`
+	// Cut reports that at least one of the lists was full, so that arguments are missing from it.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Argument is a value in a call's input.
@@ -42,8 +45,8 @@ type Argument struct {
 	Path string `json:"path"`
 	// Value is the value, shortened to 120 characters. Strings are without quotes.
 	Value string `json:"value"`
-	// Calls are the untrusted results that hold the value or a part of it, in the order of Knowledge.Untrusted; at most ten. If it is
-	// empty, the value stands in no result.
+	// Calls lists the untrusted results that contain the value or a part of it, in the order of Knowledge.Untrusted, at most ten. If it is
+	// empty, the value occurs in no result.
 	Calls []string `json:"calls,omitempty"`
 }
 
@@ -51,7 +54,7 @@ type Argument struct {
 type Tracer struct {
 	k     Knowledge
 	words vocabulary
-	// trusted has what was typed and the trusted results; typed has the facts of the typed texts alone.
+	// trusted has what was typed and the trusted results. typed has the times and durations that were typed.
 	trusted, untrusted *corpus
 	typed              facts
 }
@@ -61,6 +64,7 @@ type Tracer struct {
 func NewTracer(k Knowledge) *Tracer {
 	words := vocabulary{}
 	t := &Tracer{k: k, words: words, trusted: newCorpus(words), untrusted: newCorpus(words)}
+	t.trusted.spellings = spellings{}
 	for _, text := range k.Typed {
 		t.trusted.add(text)
 	}
@@ -88,16 +92,16 @@ func (t *Tracer) Read(calls ...Call) {
 	}
 }
 
-// traced reports whether all arguments of a call stand in trusted texts. Nobody knows what a model computed them from.
+// traced reports whether all arguments of a call occur in trusted texts. Nobody knows what a model computed the others from.
 func (t *Tracer) traced(c Call) bool {
 	found := t.Trace(c.Input, c.Schema)
 	return len(found.Untrusted) == 0 && len(found.Computed) == 0
 }
 
-// Trace returns the arguments of input that cannot be traced. schema is the JSON Schema of the input; it says which values are constants
-// and which arguments are destinations. An input that is not JSON is untrusted as a whole.
+// Trace returns the arguments of input that cannot be traced. schema is the JSON Schema of the input. It says which values are constants,
+// which arguments are destinations, and which integers are quantities. An input that is not JSON is untrusted as a whole.
 func (t *Tracer) Trace(input, schema json.RawMessage) Findings {
-	w := walk{judge: &judge{Tracer: t, work: maxWork}, root: parseSchema(schema), schema: string(schema)}
+	w := walk{judge: &judge{Tracer: t, work: maxWork}, root: parseSchema(schema)}
 	w.input(input)
 	return w.findings
 }

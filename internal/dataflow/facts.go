@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// facts are the numbers, dates, times and durations that texts mention, in any form.
+// facts holds the numbers, dates, times and durations that texts mention, in any form.
 type facts struct {
-	// numbers are decimal numbers without a sign, including those in words.
+	// numbers holds decimal numbers with their signs, including those in words.
 	numbers map[string]bool
-	// days are dates with a year. yearless are dates without one, as -05-15. anyYear has both, without the year.
+	// days holds dates with a year, yearless those without one, such as -05-15, and anyYear both, without the year.
 	days, yearless, anyYear map[string]bool
 	clocks                  map[string]bool
-	// spans are durations in minutes.
+	// spans holds durations in minutes.
 	spans map[int]bool
 }
 
@@ -24,12 +24,12 @@ func newFacts() facts {
 	}
 }
 
-// clone returns a copy that later additions do not change. It has what gives a time: times and durations.
+// clone returns a copy of the times and durations.
 func (f facts) clone() facts {
 	return facts{clocks: maps.Clone(f.clocks), spans: maps.Clone(f.spans)}
 }
 
-// add notes what a text says.
+// add records the facts of a text.
 func (f facts) add(tokens []token) {
 	for i, t := range tokens {
 		switch t.kind {
@@ -43,7 +43,7 @@ func (f facts) add(tokens []token) {
 		case span:
 			f.span(t)
 		case number:
-			f.number(t, tokens[i+1:])
+			f.number(t, tokens[:i], tokens[i+1:])
 		case word:
 			if n, used := spelled(tokens[i:]); used > 0 {
 				f.numbers[strconv.Itoa(n)] = true
@@ -52,7 +52,7 @@ func (f facts) add(tokens []token) {
 			if digits, scale := strings.TrimRight(t.text, "km"), t.text[len(t.text)-1]; len(digits) == len(t.text)-1 {
 				f.scaled(digits, map[byte]int{'k': 1000, 'm': 1_000_000}[scale])
 			}
-		case address:
+		case name, address:
 		}
 	}
 }
@@ -77,18 +77,27 @@ func (f facts) span(t token) {
 	}
 }
 
-func (f facts) number(t token, after []token) {
+func (f facts) number(t token, before, after []token) {
 	if t.item {
 		return
 	}
-	text := strings.TrimPrefix(t.text, "-")
+	text := t.text
+	if len(before) > 0 && before[len(before)-1].text == "minus" && !strings.HasPrefix(text, "-") {
+		text = "-" + text
+	}
 	f.numbers[text] = true
 	if len(after) > 0 {
 		f.scaled(text, scales[after[0].text])
 	}
 }
 
-// scaled notes a number such as 30k or 1.5 million.
+// mentions reports whether the texts have a number, with either sign.
+func (f facts) mentions(number string) bool {
+	number = strings.TrimPrefix(number, "-")
+	return f.numbers[number] || f.numbers["-"+number]
+}
+
+// scaled records a number such as 30k or 1.5 million.
 func (f facts) scaled(text string, scale int) {
 	if n, err := strconv.ParseFloat(text, 64); err == nil && scale > 0 {
 		f.numbers[plain(n*float64(scale))] = true
@@ -105,7 +114,7 @@ func minutesOf(t token) int {
 	return atoi(strings.TrimSuffix(strings.TrimPrefix(t.text, "PT"), "M"))
 }
 
-// ranged returns the other date of a range that is written with one month: "the 1st to the 5th of May", "May 1st to 5th".
+// ranged returns the other date of a range that names the month only once: "the 1st to the 5th of May", "May 1st to 5th".
 func ranged(tokens []token, i int) []string {
 	var days []string
 	date := tokens[i].text
@@ -141,7 +150,7 @@ func twoDigits(n int) string {
 	return strconv.Itoa(n)
 }
 
-// later returns the time of day some minutes after another, or an empty string if clock has seconds.
+// later returns the time of day some minutes after another. It returns "" if clock has seconds.
 func later(clock string, minutes int) string {
 	hour, minute, ok := strings.Cut(clock, ":")
 	if !ok || len(minute) != 2 {

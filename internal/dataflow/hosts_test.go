@@ -20,7 +20,8 @@ func TestTrace_AddressesThatAreAlmostTyped(t *testing.T) {
 	}{
 		"typed":                                     {`"www.bank.example"`, known},
 		"typed, in other case":                      {`"WWW.Bank.Example"`, known},
-		"typed, with a slash":                       {`"shop.example/"`, known},
+		"typed, with a slash":                       {`"www.bank.example/"`, known},
+		"a typed name as a host":                    {`"shop.example/"`, unknownTo},
 		"typed, with an ideographic full stop":      {`"shop。example"`, known},
 		"typed, with a sharp s":                     {`"MAß.example"`, known},
 		"typed addresses in a list":                 {`"gross@mail.example, <GROSS@mail.example>"`, known},

@@ -5,13 +5,12 @@ import (
 	"slices"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
-// run is the number of tokens in a row that count as a quotation of an untrusted text.
+// run is the number of tokens in a row that make a quotation of an untrusted text.
 const run = 4
 
-// judgement is the result of judging one value.
+// judgement is the result for one value.
 type judgement struct {
 	untrusted, computed, destination bool
 	calls                            []string
@@ -23,83 +22,96 @@ type judge struct {
 	work int
 }
 
-// number judges a number. magnitude says that it is an amount or a measure; then one digit is a choice, which stands in almost every text by
-// chance.
-func (j *judge) number(n json.Number, destination, magnitude bool) judgement {
+// number judges a number. quantity reports that it is an amount or a measure. A whole number that is neither may be an id, so it is never a value
+// that the model computed. One digit of a quantity is a choice, because almost every text has that digit by chance.
+func (j *judge) number(n json.Number, destination, quantity bool) judgement {
 	text := string(n)
 	if f, err := n.Float64(); err == nil && strings.ContainsAny(text, "eE") {
 		text = plain(f)
 	}
-	positive := strings.TrimPrefix(text, "-")
-	if normal, ok := decimal(positive); ok {
+	positive, negative := strings.CutPrefix(text, "-")
+	normal, ok := decimal(positive)
+	if ok {
 		positive = normal
 	}
+	text = positive
+	if negative && positive != "0" {
+		text = "-" + positive
+	}
+	quantity = ok && (quantity || strings.Contains(positive, "."))
 	switch {
-	case j.trusted.has(j.words[positive]) || !destination && (j.trusted.facts.numbers[positive] || positive == "0"):
+	case j.trusted.has(j.words[text]) || !destination && (j.trusted.facts.numbers[text] || text == "0"):
 		return judgement{}
-	case !destination && (magnitude && len(positive) == 1 || !code(positive) && !j.untrusted.facts.numbers[positive] && !j.incomplete()):
+	case !destination && quantity && (len(text) == 1 || !code(positive) && !j.untrusted.facts.mentions(text) && !j.incomplete()):
 		return judgement{computed: true}
 	}
-	return j.bad([]token{{text: positive, kind: number}}, destination)
+	return j.bad([]token{{text: text, kind: number}, {text: positive, kind: number}}, destination)
 }
 
-// code reports whether a number is too long to be computed: an account, a telephone number, or text in disguise.
+// code reports whether a number is too long to be computed: an account, a telephone number, or a text in disguise. Digits after the point count,
+// too.
 func code(number string) bool {
 	const longest = 8
-	whole, _, _ := strings.Cut(number, ".")
-	return len(whole) > longest
+	return len(strings.Replace(number, ".", "", 1)) > longest
 }
 
 // text judges a string.
 func (j *judge) text(value string, destination bool) judgement {
+	if value == "" {
+		return judgement{}
+	}
+	single := len(strings.Fields(value)) == 1
 	tokens := scanValue(value)
+	if !destination && !single && slices.ContainsFunc(tokens, func(t token) bool { return t.kind == word }) {
+		tokens = scanProse(value)
+	}
 	if text := slices.DeleteFunc(slices.Clone(tokens), func(t token) bool { return t.item }); len(text) > 0 {
 		tokens = text
 	}
-	if strings.TrimSpace(value) == "" {
-		return judgement{}
-	}
 	ids := j.words.ids(tokens)
-	if len(ids) == 0 || hides(value) || alters(value, tokens) { // such as a pattern for everything
+	// A value without tokens is blank or a pattern for everything.
+	if len(ids) == 0 || hides(value) || alters(value, tokens) || !j.spelled(value, tokens, destination) {
 		return j.bad(tokens, destination)
 	}
-	if j.stands(j.trusted, ids, false) {
+	if j.occurs(j.trusted, ids, false) {
 		return judgement{}
 	}
 	if !destination && moments(tokens) {
 		return j.moment(tokens)
 	}
-	if destination || len(strings.Fields(value)) == 1 || j.stands(j.untrusted, ids, true) {
+	if destination || single || j.occurs(j.untrusted, ids, true) {
 		return j.bad(tokens, destination)
 	}
 	return j.composed(tokens, ids)
 }
 
-// alters reports whether a value has an address with characters that are not compared but belong to it: joiners in a host, or punctuation at the
-// beginning of a mailbox. In prose, such punctuation does not belong to the address.
+// alters reports whether a value has an address that leads to another place than its tokens say: with joiners in a host, or with segments of a
+// path that climb.
 func alters(value string, tokens []token) bool {
-	prose := slices.ContainsFunc(tokens, func(t token) bool { return t.kind != address })
+	if slices.ContainsFunc(tokens, func(t token) bool { return t.kind == address && climbs(t.text) }) {
+		return true
+	}
 	between := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`<>,;"()[]`, r) }
 	for field := range strings.FieldsFuncSeq(value, between) {
-		if joined(field) && slices.ContainsFunc(scanValue(field), func(t token) bool { return t.kind == address }) {
-			return true
-		}
-		first, _ := utf8.DecodeRuneInString(field)
-		if !prose && strings.Contains(field, "@") && first != '@' && !unicode.In(first, unicode.L, unicode.N) {
+		if joined(field) && slices.ContainsFunc(scanValue(field), func(t token) bool { return t.kind == address || t.kind == name }) {
 			return true
 		}
 	}
 	return false
 }
 
-// composed judges a text that stands nowhere as a whole. It is traced if it is made of traced tokens, and quotes no untrusted text.
+// composed judges a text that occurs nowhere as a whole. It is traced if it is made of traced tokens, not only of function words, and quotes no
+// untrusted text.
 func (j *judge) composed(tokens []token, ids []int32) judgement {
-	var bad []token
+	bad := tokens
 	var own int
+	if slices.ContainsFunc(tokens, func(t token) bool { return t.kind != word || !function(t.text) }) {
+		bad = nil
+	}
 	for i, t := range tokens {
 		switch {
 		case j.trusted.has(ids[i]) || t.kind == word && function(t.text):
-		case t.kind == word && !j.untrusted.has(ids[i]) && !j.incomplete():
+		case t.kind == word && !slices.ContainsFunc(j.forms(t), j.untrusted.has) && !j.incomplete():
 			own++
 		case (t.kind == day || t.kind == clock) && !j.moment(tokens[i:i+1]).untrusted:
 		default:
@@ -107,18 +119,27 @@ func (j *judge) composed(tokens []token, ids []int32) judgement {
 		}
 	}
 	for i := 0; i+run <= len(ids) && len(bad) == 0; i++ {
-		if part := ids[i : i+run]; j.stands(j.untrusted, part, true) && !j.stands(j.trusted, part, false) {
+		if part := ids[i : i+run]; j.occurs(j.untrusted, part, true) && !j.occurs(j.trusted, part, false) {
 			bad = tokens[i : i+run]
 		}
 	}
 	if len(bad) > 0 || own > len(tokens)/4 {
-		return j.bad(bad, slices.ContainsFunc(bad, func(t token) bool { return t.kind == address }))
+		return j.bad(bad, false)
 	}
 	return judgement{}
 }
 
-// stands reports whether a sequence stands in a corpus; unsure is the answer if finding out takes too much work.
-func (j *judge) stands(c *corpus, ids []int32, unsure bool) bool {
+// forms returns the numbers of a token in the forms in which an untrusted text may have it: a host with and without the rest of a URL.
+func (j *judge) forms(t token) []int32 {
+	other := https + t.text
+	if t.kind == address {
+		other = strings.TrimPrefix(t.text, https)
+	}
+	return []int32{j.words[t.text], j.words[other]}
+}
+
+// occurs reports whether a sequence occurs in a corpus. If finding out takes too much work, the answer is unsure.
+func (j *judge) occurs(c *corpus, ids []int32, unsure bool) bool {
 	at, ok := c.find(ids, &j.work)
 	return ok && at >= 0 || !ok && unsure
 }
@@ -149,7 +170,7 @@ func (j *judge) moment(tokens []token) judgement {
 	return judgement{computed: computed}
 }
 
-// says reports whether trusted texts say a date or a time, or whether the typed texts say what gives it: a beginning and a duration.
+// says reports whether trusted texts have a date or a time, or whether the typed texts have a beginning and a duration that give it.
 func (j *judge) says(t token) bool {
 	if t.kind == day {
 		return j.trusted.facts.days[t.text] || t.text == monthAndDay(t) && j.trusted.facts.anyYear[t.text]
@@ -183,15 +204,17 @@ func monthAndDay(t token) string {
 	return t.text[len(t.text)-len("-01-02"):]
 }
 
-// bad is the judgement on a value with tokens that cannot be traced. It names the results that hold most of them.
+// bad is the judgement on a value with tokens that cannot be traced. It names the results that contain most of them.
 func (j *judge) bad(tokens []token, destination bool) judgement {
-	v := judgement{untrusted: true, destination: destination || slices.ContainsFunc(tokens, func(t token) bool { return t.kind == address })}
+	v := judgement{untrusted: true, destination: destination || slices.ContainsFunc(tokens, func(t token) bool { return t.kind == address || t.kind == name })}
 	held := map[int]int{}
 	seen := map[string]bool{}
 	for _, t := range tokens {
 		if !seen[t.text] {
 			seen[t.text] = true
-			j.untrusted.texts(j.words[t.text], held, &j.work)
+			for _, id := range j.forms(t) {
+				j.untrusted.texts(id, held, &j.work)
+			}
 		}
 		if t.kind == day {
 			j.untrusted.texts(j.words[monthAndDay(t)], held, &j.work)

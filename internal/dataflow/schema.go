@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// object is a JSON object of a schema.
+// object is a JSON object in a schema.
 type object map[string]any
 
 // places are the parts of a schema that apply to one value, including the branches of allOf, anyOf and oneOf.
 type places []object
 
-// maxPlaces is the number of parts of a schema that may apply to one value. The others are ignored, so that a constant there counts as data.
+// maxPlaces limits how many parts of a schema apply to one value. Further parts are ignored, so that a constant in them counts as data.
 const maxPlaces = 64
 
-// parseSchema reads a JSON Schema. Of a schema that is not an object, nothing is known.
+// parseSchema reads a JSON Schema. It returns nil for a schema that is not an object.
 func parseSchema(schema json.RawMessage) object {
 	var o object
 	if json.Unmarshal(schema, &o) != nil {
@@ -67,7 +67,7 @@ func (o object) resolve(ref string) object {
 	return at
 }
 
-// property returns what applies to a property, and whether the schema names it.
+// property returns the parts that apply to a property. known reports whether the schema has its name.
 func (p places) property(root object, name string) (inner places, known bool) {
 	for _, part := range p {
 		if part[destinationKey] == true { // a mark on the object is a mark on its properties
@@ -82,16 +82,17 @@ func (p places) property(root object, name string) (inner places, known bool) {
 	if known {
 		return inner, true
 	}
+	known = slices.ContainsFunc(p, func(part object) bool { return places{asObject(part["propertyNames"])}.constant(name) })
 	for _, part := range p {
 		for _, pattern := range slices.Sorted(maps.Keys(asObject(part["patternProperties"]))) {
 			inner = inner.with(root, asObject(asObject(part["patternProperties"])[pattern]), 0)
 		}
 		inner = inner.with(root, asObject(part["additionalProperties"]), 0)
 	}
-	return inner, false
+	return inner, known
 }
 
-// item returns what applies to the item of an array.
+// item returns the parts that apply to item i of an array.
 func (p places) item(root object, i int) places {
 	var inner places
 	for _, part := range p {
@@ -108,18 +109,23 @@ func (p places) item(root object, i int) places {
 	return inner
 }
 
-// destinationKey marks arguments that say where data goes.
-const destinationKey = "x-destination"
+const (
+	// destinationKey marks arguments that say where data goes.
+	destinationKey = "x-destination"
+	// quantityKey marks integers that are amounts, not ids.
+	quantityKey = "x-quantity"
+)
 
 // destination reports whether the schema marks the value as a destination.
 func (p places) destination() bool {
 	return slices.ContainsFunc(p, func(part object) bool { return part[destinationKey] == true })
 }
 
-// magnitude reports whether the schema says that the value is a number that need not be whole: an amount or a measure, never an id.
-func (p places) magnitude() bool {
+// quantity reports whether the schema says that a number is an amount or a measure, and not an id: it need not be whole, has a maximum, or is
+// marked.
+func (p places) quantity() bool {
 	return slices.ContainsFunc(p, func(part object) bool {
-		return part["type"] == "number" || slices.Contains(list(part["type"]), any("number"))
+		return part["type"] == "number" || slices.Contains(list(part["type"]), any("number")) || part["maximum"] != nil || part[quantityKey] == true
 	})
 }
 
@@ -134,7 +140,7 @@ func (p places) constant(v any) bool {
 	return false
 }
 
-// constant reports whether the keyword's value is v.
+// constant reports whether the value of a keyword is v.
 func (o object) constant(keyword string, v any) bool {
 	c, ok := o[keyword]
 	return ok && same(c, v)

@@ -15,9 +15,12 @@ const (
 	word kind = iota
 	// number is a decimal number in normal form.
 	number
-	// opaque is anything else that has a meaning only as a whole: an id, a file name, a code.
+	// opaque is anything else that has a meaning only as a whole: an id, a version, a code.
 	opaque
-	// address is a URL, a host or an e-mail address.
+	// name is a word with a dot, such as report.txt or example.com. It may be a file or a host.
+	name
+	// address is a URL, or a host that is written as one, or an e-mail address. The text of a URL always has a scheme, so that no name, version or
+	// word equals it.
 	address
 	// day is a date, with or without a year.
 	day
@@ -27,28 +30,32 @@ const (
 	span
 )
 
-// token is the smallest part of a text that is compared. Equal tokens have equal text.
+// token is the smallest part of a text that is compared. Tokens with the same text are equal.
 type token struct {
 	text string
 	kind kind
-	// item says that the token only numbers an item of a list. It is not compared.
+	// item reports that the token only numbers an item of a list. Such tokens are not compared.
 	item bool
 }
 
 // scanner splits a text into tokens.
 type scanner struct {
 	tokens []token
-	// exact says that the text is a value and not prose: nothing is missing or left over in it.
-	exact bool
+	// exact reports that a program reads the text as it is, so that punctuation at the end of a URL belongs to the URL. prose allows one such
+	// character, because a sentence may end with a URL.
+	exact, prose bool
 	// item is the number of the latest item of a list.
 	item int
 }
 
-// scan returns the tokens of a text, with dates, times and durations in one token each.
+// scan returns the tokens of a text. Each date, time and duration is one token.
 func scan(text string) []token { return scanner{}.scan(text) }
 
-// scanValue returns the tokens of an argument, which programs read to the letter.
+// scanValue returns the tokens of an argument.
 func scanValue(value string) []token { return scanner{exact: true}.scan(value) }
+
+// scanProse returns the tokens of an argument that consists of sentences.
+func scanProse(value string) []token { return scanner{exact: true, prose: true}.scan(value) }
 
 func (s scanner) scan(text string) []token {
 	s.text(normal(text))
@@ -90,12 +97,12 @@ func separates(r rune) bool {
 	return !unicode.In(r, unicode.L, unicode.M, unicode.N, unicode.Sc)
 }
 
-// symbol reports whether r means something by itself: an emoji, an arrow, a letter in Braille. Punctuation does not.
+// symbol reports whether r has a meaning of its own, such as an emoji, an arrow or a letter in Braille. Punctuation has none.
 func symbol(r rune) bool {
 	return r >= utf8.RuneSelf && separates(r) && !unicode.In(r, unicode.P, unicode.Z, unicode.C)
 }
 
-// piece adds the tokens of a text without separators. It returns whether a sentence, and so perhaps the item of a list, begins after it.
+// piece adds the tokens of a text without separators. It reports whether a sentence, and so perhaps the item of a list, begins after it.
 func (s *scanner) piece(piece string, begins bool) bool {
 	ends := strings.IndexByte(".:!?", piece[len(piece)-1]) >= 0
 	if piece = escapes(piece); strings.Contains(piece, " ") {
@@ -127,23 +134,35 @@ func (s *scanner) part(part string) {
 		s.words(strings.ToLower(part))
 		return
 	}
-	if at := strings.Index(part, "://"); at > 0 {
-		begin := at
-		for begin > 0 && letter(part[begin-1]) {
-			begin--
-		}
-		if begin < at {
-			s.pieces(part[:begin])
-			s.address(part[begin:])
-			return
-		}
+	if begin := schemeAt(part); begin >= 0 {
+		s.pieces(part[:begin])
+		s.address(part[begin:])
+		return
 	}
-	part = strings.TrimLeft(part, edges)
-	if host, _, _ := strings.Cut(part, "/"); strings.HasPrefix(fold(part), "www.") || host != part && !strings.ContainsAny(host, ",:=@") && hostlike(host) {
-		s.address(part)
+	if rest := strings.TrimLeft(part, edges); web(rest) {
+		s.address(rest)
 		return
 	}
 	s.pieces(part)
+}
+
+// schemeAt returns where a URL with a scheme begins in a text, or -1.
+func schemeAt(part string) int {
+	at := strings.Index(part, "://")
+	begin := at
+	for begin > 0 && letter(part[begin-1]) {
+		begin--
+	}
+	if begin == at {
+		return -1
+	}
+	return begin
+}
+
+// web reports whether a text is a URL without a scheme: a host that begins with www. or is followed by a path.
+func web(part string) bool {
+	host, _, path := strings.Cut(part, "/")
+	return strings.HasPrefix(fold(part), "www.") || path && !strings.ContainsAny(host, ",:=@") && hostlike(host)
 }
 
 // plainWord reports whether a text has only ASCII letters, as most do.
@@ -156,34 +175,53 @@ func plainWord(text string) bool {
 	return true
 }
 
-// edges are the characters that do not belong to a token at its begin or end.
+// edges are the characters that do not belong to a token at its beginning or end.
 const edges = ".,;:!?'-_#~&+=/%@$€£¥"
 
-// address adds a URL. Its host is compared without upper and lower case, its path exactly.
+// https begins the text of a URL that is written without a scheme.
+const https = "https://"
+
+// address adds a URL. Scheme and host are compared without upper and lower case. Everything after them must be equal, except for one slash at the end.
+// Punctuation at the end of a URL belongs to the text around it, but to the URL in a value.
 func (s *scanner) address(url string) {
-	url = strings.TrimRight(url, ".,;:!?'/")
-	if !s.exact {
-		url = sentence(url)
+	const marks = ".,;:!?'"
+	switch {
+	case !s.exact:
+		url = sentence(strings.TrimRight(url, marks))
+	case s.prose && strings.IndexByte(marks, url[len(url)-1]) >= 0:
+		url = url[:len(url)-1]
 	}
+	url = strings.TrimSuffix(url, "/")
 	scheme, rest, ok := strings.Cut(url, "://")
 	if !ok {
-		scheme, rest = "", url
+		scheme, rest = "https", url
 	}
 	host := rest
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		host = rest[:i]
 	}
-	text := lower(host) + rest[len(host):]
-	// A URL without a scheme is the same as one with the usual scheme.
-	if scheme = fold(scheme); scheme != "" && scheme != "https" {
-		text = scheme + "://" + text
-	}
 	if host != "" {
-		s.tokens = append(s.tokens, token{text: text, kind: address})
+		s.tokens = append(s.tokens, token{text: fold(scheme) + "://" + lower(host) + rest[len(host):], kind: address})
 	}
 }
 
-// sentence removes the first word of the next sentence from a host, where the space between them is missing: example.com.They
+// climbs reports whether the path of a URL has segments that lead to another path: . and .. in any notation.
+func climbs(url string) bool {
+	_, rest, _ := strings.Cut(url, "://")
+	if end := strings.IndexAny(rest, "?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	_, path, _ := strings.Cut(rest, "/")
+	for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		switch strings.ReplaceAll(fold(segment), "%2e", ".") {
+		case ".", "..":
+			return true
+		}
+	}
+	return false
+}
+
+// sentence removes the first word of the next sentence from a host if the space between them is missing: example.com.They
 func sentence(url string) string {
 	if i := strings.LastIndexByte(url, '.'); i > 0 && i+1 < len(url) && url[i+1] >= 'A' && url[i+1] <= 'Z' && !strings.Contains(url[i:], "/") &&
 		strings.ToLower(url[:i]) == url[:i] && hostlike(url[:i]) && !strings.Contains(url, "/") {
@@ -218,10 +256,11 @@ func inner(part string, i int, r rune) bool {
 	return true
 }
 
-// single adds a text that has no punctuation but inside.
+// single adds a text that has punctuation only at its ends and between letters or digits.
 func (s *scanner) single(text string) {
-	negative := strings.HasPrefix(text, "-") && len(text) > 1 && digit(text[1])
-	text = strings.TrimRight(strings.TrimLeft(text, edges), edges)
+	rest := strings.TrimLeft(text, edges)
+	negative := strings.Trim(text[:len(text)-len(rest)], "$€£¥") == "-"
+	text = strings.TrimRight(rest, edges)
 	if text == "" {
 		return
 	}
@@ -235,8 +274,10 @@ func (s *scanner) single(text string) {
 	host := strings.TrimSuffix(lower(text), "'s")
 	text = strings.TrimSuffix(fold(text), "'s")
 	switch {
-	case strings.Contains(host, "@") || hostlike(host):
+	case strings.Contains(host, "@"):
 		s.tokens = append(s.tokens, token{text: host, kind: address})
+	case hostlike(host):
+		s.tokens = append(s.tokens, token{text: host, kind: name})
 	case strings.ContainsAny(text, "-/") && wordy(text):
 		for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '-' || r == '/' }) {
 			s.single(w)
@@ -301,7 +342,7 @@ func hostlike(text string) bool {
 	return true
 }
 
-// decimal returns a number in normal form: digits, with a point if it is not whole. Text with leading zeros is a code, not a number.
+// decimal returns a number without a sign in normal form: digits, with a point if it is not whole. A text with leading zeros is a code.
 func decimal(text string) (string, bool) {
 	if text == "" || !digit(text[0]) {
 		return "", false

@@ -17,25 +17,34 @@ const (
 	maxValueShown = 120
 	// maxDepth is how deep an input and its schema may be nested. Deeper values are untrusted as a whole.
 	maxDepth = 64
-	// maxFindings is the number of arguments that each list of findings holds. Further ones are dropped, except arguments that the schema
-	// names, because rules look for those.
+	// maxFindings limits how many arguments each list of findings holds. Further ones are dropped, except arguments that the schema names,
+	// because rules look for those.
 	maxFindings = 100
-	// maxNamed is the number of arguments that a list holds together with these.
+	// maxNamed limits how many arguments a list holds together with these.
 	maxNamed = 1000
-	// maxCalls is the number of calls that a finding names.
+	// maxCalls limits how many calls a finding names.
 	maxCalls = 10
+	// maxComputed limits how many values of one input may be computed. More of them could carry a text.
+	maxComputed = 10
 )
 
 // walk goes through the values of one input.
 type walk struct {
 	judge    *judge
 	root     object
-	schema   string
 	findings Findings
 }
 
 // input judges every value of a JSON document.
 func (w *walk) input(input json.RawMessage) {
+	w.document(input)
+	if f := &w.findings; len(f.Computed) > maxComputed {
+		f.Untrusted, f.Computed = append(f.Untrusted, f.Computed...), nil
+	}
+}
+
+// document judges every value of a JSON document, which may hold too many computed ones.
+func (w *walk) document(input json.RawMessage) {
 	if len(bytes.TrimSpace(input)) == 0 {
 		return
 	}
@@ -57,7 +66,7 @@ func (w *walk) input(input json.RawMessage) {
 type place struct {
 	path   string
 	schema places
-	// named reports that the schema names the place: the value is in no list, and every name on the way to it is the schema's.
+	// named reports that the schema names the place: the value is in no list, and the schema has every name on the way to it.
 	named bool
 	depth int
 }
@@ -73,8 +82,8 @@ func (w *walk) value(at place, v any) {
 		for _, name := range slices.Sorted(maps.Keys(v)) {
 			schema, known := at.schema.property(w.root, name)
 			inner := place{path: at.path + "/" + escape.Replace(name), schema: schema, named: at.named && known, depth: at.depth + 1}
-			if !known && !strings.Contains(w.schema, name) {
-				w.name(inner, name)
+			if !known { // such a name may be a value, as in a map of amounts by recipient
+				w.report(inner, name, w.judge.text(name, schema.destination()))
 			}
 			w.value(inner, v[name])
 		}
@@ -84,14 +93,6 @@ func (w *walk) value(at place, v any) {
 		}
 	case string, json.Number:
 		w.leaf(at, v)
-	}
-}
-
-// name judges the name of a property that the schema does not know. Such a name may be a value, as in a list of recipients. One that stands in
-// no text is the model's.
-func (w *walk) name(at place, name string) {
-	if j := w.judge.text(name, false); j.destination || len(j.calls) > 0 || w.judge.incomplete() {
-		w.report(at, name, j)
 	}
 }
 
@@ -109,12 +110,12 @@ func (w *walk) leaf(at place, v any) {
 	case string:
 		text, j = v, w.judge.text(v, at.schema.destination())
 	case json.Number:
-		text, j = string(v), w.judge.number(v, at.schema.destination(), at.schema.magnitude())
+		text, j = string(v), w.judge.number(v, at.schema.destination(), at.schema.quantity())
 	}
 	w.report(at, text, j)
 }
 
-// report adds what is known about a value to the findings.
+// report adds a value that cannot be traced to the findings.
 func (w *walk) report(at place, text string, j judgement) {
 	switch {
 	case j.computed:
@@ -127,11 +128,13 @@ func (w *walk) report(at place, text string, j judgement) {
 	}
 }
 
-// add appends an argument to a list of findings.
+// add appends an argument to a list of findings, unless the list is full.
 func (w *walk) add(list *[]Argument, at place, value string, calls []string) {
-	if len(*list) < maxFindings || at.named && len(*list) < maxNamed {
-		*list = append(*list, Argument{
-			Path: clip.Runes(at.path, maxValueShown), Value: clip.Runes(clip.Bytes(value, 8*maxValueShown), maxValueShown), Calls: calls,
-		})
+	if len(*list) >= maxFindings && (!at.named || len(*list) >= maxNamed) {
+		w.findings.Cut = true
+		return
 	}
+	*list = append(*list, Argument{
+		Path: clip.Runes(at.path, maxValueShown), Value: clip.Runes(clip.Bytes(value, 8*maxValueShown), maxValueShown), Calls: calls,
+	})
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
@@ -19,8 +20,10 @@ type base struct {
 	// fixed says that no rule and no grant may lift the verdict: the tool is destructive, its approval is always_ask, or its contract has
 	// an unknown value.
 	fixed bool
-	// untraced are the reasons to ask because of where the call's arguments come from; see [base.trace].
+	// untraced are the reasons to ask because of where the call's arguments come from; see [base.trace]. cut reports that not all of these
+	// arguments are known to the rules, so that no rule can lift the verdict.
 	untraced []string
+	cut      bool
 }
 
 // ruling returns the ruling for a call that no rule applies to.
@@ -42,8 +45,24 @@ func (b *base) trace(tool jig.Tool, call jig.Call) {
 	if f == nil || !f.ReadUntrusted || len(f.UntrustedArguments) == 0 || !tool.Permission.Writes() && !tool.Sends() {
 		return
 	}
+	b.cut = f.Cut
 	b.untraced = append([]string{"the session has read untrusted data, and " + arguments(f.UntrustedArguments) +
 		" of " + tool.Name + " cannot be traced to what was typed or to trusted results"}, f.Notes...)
+}
+
+// wayOut returns the change of the policy that would let a call run whose arguments cannot be traced. It returns "" if the call would ask
+// anyway.
+func (b base) wayOut(spoken []Spoken) string {
+	if b.fixed || slices.ContainsFunc(spoken, func(s Spoken) bool { return s.counts() && s.Verdict != jig.VerdictRun }) {
+		return ""
+	}
+	if b.cut {
+		return "it has more such arguments than rules can look at, so no rule lets it run"
+	}
+	if i := slices.IndexFunc(spoken, Spoken.counts); i >= 0 {
+		return fmt.Sprintf("policy %s, rule %s would let it run with untraced: true", spoken[i].Policy, spoken[i].Rule)
+	}
+	return "a rule with verdict: run and untraced: true would let it run"
 }
 
 // arguments names arguments, at most five of them.

@@ -26,6 +26,8 @@ type CaseResult struct {
 	Reasons []string `json:"reasons,omitempty"`
 	// Terms are the terms of the approval, if the verdict is ask.
 	Terms jig.Terms `json:"terms,omitzero"`
+	// Unless says when a call that runs would ask nevertheless. It is empty if it never would.
+	Unless string `json:"unless,omitempty"`
 }
 
 // Test runs the document's cases, in their order. tools returns the contract of a tool by name, for cases that only name the tool; it may
@@ -80,7 +82,7 @@ func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name str
 		}
 	}
 	x := r.Explain(ctx, tool, callOf(c), sessionOf(c), c.Now)
-	result.Got, result.Reasons, result.Terms = x.Verdict, x.Reasons, x.Terms
+	result.Got, result.Reasons, result.Terms, result.Unless = x.Verdict, x.Reasons, x.Terms, x.unless(tool, c)
 	for _, s := range x.Spoken {
 		result.Rules = append(result.Rules, s.Rule)
 		if s.Failed {
@@ -106,6 +108,15 @@ func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name str
 	}
 	result.OK, result.Problem = len(wrong) == 0, strings.Join(wrong, "; ")
 	return result
+}
+
+// unless returns when a call like that of a case would ask although the case says that it runs.
+func (x Explanation) unless(tool jig.Tool, c spec.PolicyCase) string {
+	guarded := (tool.Permission.Writes() || tool.Sends()) && !slices.ContainsFunc(x.Spoken, func(s Spoken) bool { return s.untraced && s.counts() })
+	if x.Verdict != jig.VerdictRun || c.Session.ReadUntrusted || !guarded {
+		return ""
+	}
+	return "the session has read untrusted data"
 }
 
 // quorum returns the largest quorum among the requirements, at least 1.

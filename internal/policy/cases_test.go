@@ -71,7 +71,7 @@ func TestCases(t *testing.T) {
 	}}
 	require.Len(t, results, 15)
 	for i, want := range []policy.CaseResult{
-		{Name: "a page", Expect: "run", Got: "run", Rules: []string{"docs"}, OK: true},
+		{Name: "a page", Expect: "run", Got: "run", Rules: []string{"docs"}, OK: true, Unless: "the session has read untrusted data"},
 		{Name: "another file", Expect: "ask", Got: "ask", Rules: []string{}, OK: true},
 		{Name: "a contract of its own", Expect: "ask", Got: "ask", Rules: []string{"money"}, OK: true},
 		{Name: "a tool of defaults", Expect: "ask", Got: "ask", Rules: []string{}, OK: true},
@@ -97,7 +97,7 @@ func TestCases(t *testing.T) {
 	}
 	raw, err := json.Marshal(results[0])
 	require.NoError(t, err)
-	require.JSONEq(t, `{"name":"a page","expect":"run","got":"run","rules":["docs"],"ok":true}`, string(raw))
+	require.JSONEq(t, `{"name":"a page","expect":"run","got":"run","rules":["docs"],"ok":true,"unless":"the session has read untrusted data"}`, string(raw))
 }
 
 func TestCheckDocument_RunsTheCases(t *testing.T) {

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,7 @@ func TestUntracedArguments_AreNamedInTheReasons(t *testing.T) {
 		"policy all, rule all: it says run (says run, overruled)",
 		"the session has read untrusted data, and the argument /to of mail.send cannot be traced to what was typed or to trusted results",
 		`/to ("mallory@evil.example") comes from the result of 1.1 (http.get)`,
+		"policy all, rule all would let it run with untraced: true",
 	}, got.Reasons)
 	require.True(t, got.Person, "no grant covers the call")
 	require.False(t, got.Base, "a confirmation in a message is not enough")
@@ -88,6 +90,70 @@ func TestUntracedArguments_AreNamedInTheReasons(t *testing.T) {
 	many.Flow.UntrustedArguments = []string{"/a", "/b", "/c", "/d", "/e", "/f", "/g"}
 	got = policy.Set(nil).Explain(t.Context(), tool, many, jig.Session{}, time.Time{}).Ruling
 	require.Contains(t, got.Reasons[1], "the arguments /a, /b, /c, /d, /e and 2 more of mail.send cannot be traced")
+}
+
+// The reasons name the change of the policy that would let the call run, if there is one.
+func TestUntracedArguments_WayOut(t *testing.T) {
+	t.Parallel()
+	writes := jig.Tool{Name: "mail.send", Permission: jig.PermissionWrite}
+	for name, test := range map[string]struct {
+		tool  jig.Tool
+		rules *policy.Rules
+		want  string
+	}{
+		"no rule":           {writes, nil, "a rule with verdict: run and untraced: true would let it run"},
+		"a rule that runs":  {writes, rulesOf(t, runsAll), "policy all, rule all would let it run with untraced: true"},
+		"a rule that asks":  {writes, rulesOf(t, "kind: policy\nname: p\nrules: [{name: r, when: 'true', verdict: ask}]\n"), ""},
+		"it always asks":    {jig.Tool{Name: "mail.send", Permission: jig.PermissionDestructive}, rulesOf(t, runsAll), ""},
+		"a rule that fails": {writes, rulesOf(t, "kind: policy\nname: p\nrules: [{name: r, when: 'input.x == 1', verdict: run}]\n"), "a rule with verdict: run and untraced: true would let it run"},
+	} {
+		got := test.rules.Rule(t.Context(), test.tool.WithDefaults(), untraced(), jig.Session{}, time.Time{})
+		require.Equal(t, jig.VerdictAsk, got.Verdict, name)
+		if test.want == "" {
+			require.NotContains(t, strings.Join(got.Reasons, "\n"), "untraced: true", name)
+		} else {
+			require.Equal(t, test.want, got.Reasons[len(got.Reasons)-1], name)
+		}
+	}
+}
+
+// A rule has not seen the arguments that a cut list lacks, so it cannot let the call run.
+func TestUntracedArguments_NoRuleLiftsACutList(t *testing.T) {
+	t.Parallel()
+	tool := jig.Tool{Name: "mail.send", Permission: jig.PermissionWrite}.WithDefaults()
+	for _, when := range []string{"true", "call.untrusted_arguments.all(p, p.startsWith('/to'))", "call.untrusted_arguments.exists(p, p == '/to')"} {
+		rules := rulesOf(t, `{kind: policy, name: p, rules: [{name: r, when: "`+when+`", verdict: run, untraced: true}]}`)
+		call := untraced()
+		require.Equal(t, jig.VerdictRun, rules.Rule(t.Context(), tool, call, jig.Session{}, time.Time{}).Verdict, when)
+		call.Flow.Cut = true
+		got := rules.Rule(t.Context(), tool, call, jig.Session{}, time.Time{})
+		require.Equal(t, jig.VerdictAsk, got.Verdict, when)
+		require.Equal(t, "it has more such arguments than rules can look at, so no rule lets it run", got.Reasons[len(got.Reasons)-1])
+		require.True(t, got.Person, "no grant covers the call")
+	}
+}
+
+func TestCases_SayWhenACallWouldAsk(t *testing.T) {
+	t.Parallel()
+	rules := rulesOf(t, `
+kind: policy
+name: p
+rules:
+  - {name: runs, when: tool.name == 'mail.send', verdict: run}
+  - {name: quotes, when: tool.name == 'tickets.comment', verdict: run, untraced: true}
+cases:
+  - {name: writes, tool: {name: mail.send}, expect: run}
+  - {name: sends, tool: {name: web.get, permission: read, labels: {sends: true}}, expect: run}
+  - {name: reads, tool: {name: mail.read, permission: read}, expect: run}
+  - {name: lifted, tool: {name: tickets.comment}, expect: run}
+  - {name: has read, tool: {name: mail.send}, session: {read_untrusted: true}, expect: run}
+  - {name: asks, tool: {name: mail.drop}, expect: ask}
+`)
+	for i, want := range []string{"the session has read untrusted data", "the session has read untrusted data", "", "", "", ""} {
+		got := policy.Test(t.Context(), rules, nil)[i]
+		require.True(t, got.OK, got.Problem)
+		require.Equal(t, want, got.Unless, got.Name)
+	}
 }
 
 func TestCases_DescribeUntracedArguments(t *testing.T) {

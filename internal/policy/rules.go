@@ -27,7 +27,7 @@ type rule struct {
 	name    string
 	verdict jig.Verdict
 	terms   terms
-	// untraced says that the rule also lets calls run whose arguments cannot be traced.
+	// untraced reports that the rule also lets calls run whose arguments cannot be traced.
 	untraced bool
 	when     *expr.Program
 	reason   *expr.Template
@@ -129,7 +129,7 @@ type Spoken struct {
 	Failed bool `json:"failed,omitempty"`
 
 	terms terms
-	// untraced says that the rule also lets calls run whose arguments cannot be traced.
+	// untraced reports that the rule also lets calls run whose arguments cannot be traced.
 	untraced bool
 }
 
@@ -179,9 +179,10 @@ func (r *Rules) Explain(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 	return Set{r}.Explain(ctx, tool, call, session, now)
 }
 
-// asksUntraced reports whether the call asks because of arguments that cannot be traced: they are there, and no rule that applies lifts that.
+// asksUntraced reports whether the call asks because it has arguments that cannot be traced and no rule that applies lifts that. If the lists of
+// these arguments were cut, no rule does, because its condition has not seen all of them.
 func (b base) asksUntraced(spoken []Spoken) bool {
-	return len(b.untraced) > 0 && !slices.ContainsFunc(spoken, func(s Spoken) bool { return s.untraced && s.counts() })
+	return len(b.untraced) > 0 && (b.cut || !slices.ContainsFunc(spoken, func(s Spoken) bool { return s.untraced && s.counts() }))
 }
 
 // decide combines the base verdict with the rules that apply. Arguments that cannot be traced make a verdict of run ask.

@@ -71,6 +71,9 @@ func (s Set) Explain(ctx context.Context, tool jig.Tool, call jig.Call, session 
 	}
 	if asks := start.asksUntraced(x.Spoken); asks && x.Verdict != jig.VerdictDeny {
 		x.Reasons = append(x.Reasons, start.untraced...)
+		if way := start.wayOut(x.Spoken); way != "" {
+			x.Reasons = append(x.Reasons, way)
+		}
 		x.Ruling.Base, x.Person = false, true
 	}
 	x.Person = x.Person || slices.ContainsFunc(x.Spoken, func(s Spoken) bool { return s.Failed && s.counts() })

@@ -79,4 +79,6 @@ type CaseResult struct {
 	Problem string    `json:"problem,omitempty"`
 	Reasons []string  `json:"reasons,omitempty"`
 	Terms   jig.Terms `json:"terms,omitzero"`
+	// Unless says when a call that runs would ask nevertheless. It is empty if it never would.
+	Unless string `json:"unless,omitempty"`
 }

@@ -1767,6 +1767,7 @@ export interface components {
             reasons?: string[] | null;
             rules: string[] | null;
             terms?: components["schemas"]["Terms"];
+            unless?: string;
         };
         CasesPage: {
             cases: components["schemas"]["CaseResult"][] | null;

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/jig-run/jig"
@@ -18,12 +19,12 @@ import (
 
 type getInput struct {
 	URL     string            `json:"url"               jsonschema:"address to fetch, http or https" minLength:"1" maxLength:"8192" destination:"true"`
-	Headers map[string]string `json:"headers,omitempty" jsonschema:"request headers by name"`
+	Headers map[string]string `json:"headers,omitempty" jsonschema:"request headers by name; others are refused"`
 }
 
 type postInput struct {
 	URL     string            `json:"url"               jsonschema:"address to send to, http or https" minLength:"1" maxLength:"8192" destination:"true"`
-	Headers map[string]string `json:"headers,omitempty" jsonschema:"request headers by name; Content-Type replaces the default"`
+	Headers map[string]string `json:"headers,omitempty" jsonschema:"request headers by name; Content-Type replaces the default, others are refused"`
 	Body    json.RawMessage   `json:"body"              jsonschema:"a string is sent as text, anything else as JSON"`
 }
 
@@ -119,55 +120,68 @@ func (f family) request(ctx context.Context, method, address string, headers map
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the request cannot be made: %w", err).WithField("/url")
 	}
 	request.Header.Set("User-Agent", f.userAgent)
-	if len(headers) > maxHeaders {
-		return nil, jig.Errorf(jig.CodeInvalidInput, "at most %d headers are sent", maxHeaders).WithField("/headers")
-	}
-	if err := checkCredentials(headers); err != nil {
+	canonical, err := checkHeaders(headers)
+	if err != nil {
 		return nil, err
 	}
-	for name, value := range headers {
-		if why := checkHeader(name, value); why != "" {
-			return nil, jig.Errorf(jig.CodeInvalidInput, "the header %q %s", name, why).WithField("/headers/" + name).WithReason("header_refused")
-		}
+	for name, value := range canonical {
 		request.Header.Set(name, value)
 	}
 	return request, nil
 }
 
-// checkCredentials refuses headers whose names show that they hold credentials. The input of a call is stored: in the ledger, in approvals
-// and notices, in the model's conversation and in workflow histories.
-func checkCredentials(headers map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		switch http.CanonicalHeaderKey(strings.TrimSpace(name)) {
-		case "Authorization", "Proxy-Authorization", "Cookie", "Cookie2":
-			return jig.Errorf(jig.CodeInvalidInput, "the header %q would put a credential into the input of a call, where it is stored forever", name).
-				WithField("/headers/" + name).WithReason("header_refused").
-				WithHint("write a tool of your own that adds the header with the credential")
-		}
-	}
-	return nil
+// sentHeaders are the headers that a call may set. Others could carry data in their names, hold a credential, or control the connection.
+var sentHeaders = []string{ // immutable
+	"Accept", "Accept-Language", "Content-Type", "If-Match", "If-Modified-Since", "If-None-Match", "If-Unmodified-Since", "User-Agent",
 }
 
-// refuseCredentials refuses a call with such headers at admission, before anybody is asked to approve it.
-func (in getInput) refuseCredentials() error  { return checkCredentials(in.Headers) }
-func (in postInput) refuseCredentials() error { return checkCredentials(in.Headers) }
+// checkHeaders returns the headers under their canonical names. It returns INVALID_INPUT for a header that a call may not set, and for one that is
+// given twice.
+func checkHeaders(headers map[string]string) (map[string]string, error) {
+	if headers == nil {
+		return nil, nil
+	}
+	canonical := make(map[string]string, len(headers))
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		key := http.CanonicalHeaderKey(name)
+		_, twice := canonical[key]
+		hint := "use " + strings.Join(sentHeaders, ", ") + "; write a tool of your own for others"
+		var why string
+		switch value := headers[name]; {
+		case !slices.Contains(sentHeaders, key):
+			why = "is not one that a call may set"
+		case twice:
+			why, hint = "is given twice", "remove one of them"
+		case !httpguts.ValidHeaderFieldValue(value):
+			why, hint = "has no valid value", "remove control characters"
+		case len(value) > maxHeaderValue:
+			why, hint = fmt.Sprintf("is longer than %d bytes", maxHeaderValue), "shorten it"
+		}
+		if why != "" {
+			return nil, jig.Errorf(jig.CodeInvalidInput, "the header %q %s", name, why).WithField("/headers/" + name).
+				WithReason("header_refused").WithHint(hint)
+		}
+		canonical[key] = headers[name]
+	}
+	return canonical, nil
+}
 
-// checkHeader returns why a header cannot be sent, or "" if it can. Headers that control the connection are reserved for jig.
-func checkHeader(name, value string) string {
-	refused := []string{
-		"Host", "Content-Length", "Transfer-Encoding", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade", "Expect", "Idempotency-Key",
-		"X-Idempotency-Key", "Accept-Encoding", "Http2-Settings",
+// normalize checks the headers when a call is admitted, before anybody is asked to approve it, and writes their names canonically.
+func (in *getInput) normalize() (err error) {
+	in.Headers, err = checkHeaders(in.Headers)
+	return err
+}
+
+func (in *postInput) normalize() (err error) {
+	in.Headers, err = checkHeaders(in.Headers)
+	return err
+}
+
+// nameHeaders gives the input schema the names of the headers that a call may set.
+func nameHeaders(schema *jsonschema.Schema) {
+	headers := schema.Properties["headers"]
+	headers.Properties = make(map[string]*jsonschema.Schema, len(sentHeaders))
+	for _, name := range sentHeaders {
+		headers.Properties[name] = &jsonschema.Schema{Type: "string"}
 	}
-	canonical := http.CanonicalHeaderKey(name)
-	switch {
-	case !httpguts.ValidHeaderFieldName(name):
-		return "has no valid name"
-	case slices.Contains(refused, canonical) || strings.HasPrefix(canonical, "Proxy-"):
-		return "is reserved for jig"
-	case !httpguts.ValidHeaderFieldValue(value):
-		return "has no valid value"
-	case len(value) > maxHeaderValue:
-		return fmt.Sprintf("is longer than %d bytes", maxHeaderValue)
-	}
-	return ""
 }

@@ -59,7 +59,7 @@ func Tools(options Options) []tools.Tool {
 				"body (truncated says that there is more); binary bodies are refused; addresses of internal networks cannot be reached.",
 			Permission: jig.PermissionRead, Risk: jig.RiskModerate, Idempotent: true, Timeout: Timeout, Tags: []string{"web"},
 			Labels: &jig.Labels{Reads: []string{jig.ReadsUntrusted}, Sends: true},
-		}, f.get, withoutCredentials[getInput]()),
+		}, f.get, tools.Fill(func(_ context.Context, _ jig.Invocation, in *getInput) error { return in.normalize() }), tools.AdjustInput(nameHeaders)),
 		tools.New(jig.Tool{
 			Name: "http.post", Category: "http",
 			Description: "Sends a body to a web address (http or https) by POST and returns status, headers and the body as text. Use it to make another " +
@@ -68,13 +68,9 @@ func Tools(options Options) []tools.Tool {
 			Permission: jig.PermissionWrite, Risk: jig.RiskHigh, Timeout: Timeout, Tags: []string{"web", "write"},
 			ConcurrencyKey: `'http ' + input.url`,
 			Labels:         &jig.Labels{Reads: []string{jig.ReadsUntrusted}, Sends: true},
-		}, f.post, withoutCredentials[postInput](), tools.WithPreview(f.previewPost)),
+		}, f.post, tools.Fill(func(_ context.Context, _ jig.Invocation, in *postInput) error { return in.normalize() }), tools.AdjustInput(nameHeaders),
+			tools.WithPreview(f.previewPost)),
 	}
-}
-
-// withoutCredentials returns an option that refuses headers with credentials when a call is admitted.
-func withoutCredentials[In interface{ refuseCredentials() error }]() tools.Option {
-	return tools.Fill(func(_ context.Context, _ jig.Invocation, in *In) error { return (*in).refuseCredentials() })
 }
 
 // family holds what the handlers share.

@@ -54,11 +54,11 @@ func TestGet(t *testing.T) {
 		default:
 			w.Header().Set("Set-Cookie", "a=b")
 			w.Header().Set("X-Long", strings.Repeat("x", 5000))
-			_, _ = fmt.Fprintf(w, "%s %s %s", r.Method, r.Header.Get("X-Key"), r.UserAgent())
+			_, _ = fmt.Fprintf(w, "%s %s %s", r.Method, r.Header.Get("Accept-Language"), r.UserAgent())
 		}
 	})
 	get := func(path string) (got answer) {
-		kit.Succeed("http.get", object{"url": address + path, "headers": object{"X-Key": "k"}}, &got)
+		kit.Succeed("http.get", object{"url": address + path, "headers": object{"accept-language": "k"}}, &got)
 		return got
 	}
 	got := get("/echo")
@@ -105,7 +105,9 @@ func TestRefusedBeforeAnythingIsSent(t *testing.T) {
 		"host header":   {open, object{"url": address, "headers": object{"host": "x"}}, jig.CodeInvalidInput, "header_refused"},
 		"key header":    {open, object{"url": address, "headers": object{"idempotency-key": "x"}}, jig.CodeInvalidInput, "header_refused"},
 		"hop header":    {open, object{"url": address, "headers": object{"Proxy-Authorization": "x"}}, jig.CodeInvalidInput, "header_refused"},
-		"broken header": {open, object{"url": address, "headers": object{"X": "a\r\nY: b"}}, jig.CodeInvalidInput, "header_refused"},
+		"other header":  {open, object{"url": address, "headers": object{"X-RGF0YSBvZiB0aGUgdGVuYW50": "a page"}}, jig.CodeInvalidInput, "header_refused"},
+		"same header":   {open, object{"url": address, "headers": object{"Accept": "a", "aCCept": "a"}}, jig.CodeInvalidInput, "header_refused"},
+		"broken header": {open, object{"url": address, "headers": object{"Accept": "a\r\nY: b"}}, jig.CodeInvalidInput, "header_refused"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -123,11 +125,12 @@ func TestRefusedBeforeAnythingIsSent(t *testing.T) {
 	require.Zero(t, reached.Load())
 }
 
-// The input of a call is stored, shown and sent to models, so credentials are refused before the call is recorded.
-func TestCredentialHeadersAreRefusedAtAdmission(t *testing.T) {
+// The name of a header could carry data, and the input of a call is stored, shown and sent to models, so credentials must not be in it. Both are
+// refused before the call is recorded.
+func TestHeaders_AreAClosedListAtAdmission(t *testing.T) {
 	t.Parallel()
 	kit := tooltest.New(t, web.Tools(web.Options{AllowLoopback: true})...)
-	for _, name := range []string{"Authorization", "authorization", "AUTHORIZATION", "Proxy-Authorization", "proxy-authorization", "Cookie", "cookie", "Cookie2"} {
+	for _, name := range []string{"Authorization", "authorization", "AUTHORIZATION", "Proxy-Authorization", "proxy-authorization", "Cookie", "cookie", "Cookie2", "X-Api-Key", "", " Accept"} {
 		for _, tool := range []string{"http.get", "http.post"} {
 			input, err := json.Marshal(object{"url": "http://127.0.0.1:1/", "headers": object{"Accept": "a", name: "Bearer secret"}, "body": "b"})
 			require.NoError(t, err)
@@ -144,9 +147,11 @@ func TestCredentialHeadersAreRefusedAtAdmission(t *testing.T) {
 			require.Equal(t, "header_refused", kit.Fail(tool, json.RawMessage(input)).Reason, "also if the input was not checked at admission")
 		}
 	}
-	filled, err := kit.Registry.Fill(t.Context(), "http.post", json.RawMessage(`{"url":"http://a","headers":{"X-A":"<b>"},"body":{"n":1e2,"t":"<&>"}}`), kit.Invocation)
+	filled, err := kit.Registry.Fill(t.Context(), "http.post", json.RawMessage(`{"url":"http://a","headers":{"aCCEPT":"<b>"},"body":{"n":1e2,"t":"<&>"}}`), kit.Invocation)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"url":"http://a","headers":{"X-A":"<b>"},"body":{"n":1e2,"t":"<&>"}}`, string(filled), "everything else stays as it was")
+	require.JSONEq(t, `{"url":"http://a","headers":{"Accept":"<b>"},"body":{"n":1e2,"t":"<&>"}}`, string(filled), "everything else stays as it was")
+	tool, _ := kit.Registry.Tool("http.get")
+	require.Contains(t, string(tool.InputSchema), `"If-None-Match"`, "the schema has the names, so that they are no data")
 }
 
 func TestAllowHosts(t *testing.T) {
@@ -168,7 +173,7 @@ func TestAllowHosts(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	other, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		_, _ = fmt.Fprintf(w, "%q %q %q", r.Header.Get("X-Api-Key"), r.Header.Get("Authorization"), r.Header.Get("Accept"))
+		_, _ = fmt.Fprintf(w, "%q %q %q", r.Header.Get("If-Match"), r.Header.Get("Authorization"), r.Header.Get("Accept"))
 	})
 	address, kit := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		var n int
@@ -188,7 +193,7 @@ func TestRedirects(t *testing.T) {
 	require.Equal(t, "address_not_allowed", kit.Fail("http.get", object{"url": address + "/inside"}).Reason)
 	require.Equal(t, "redirect_refused", kit.Fail("http.get", object{"url": address + "/file"}).Reason)
 	var got answer
-	secrets := object{"X-Api-Key": "k", "Accept": "text/html"}
+	secrets := object{"If-Match": "k", "Accept": "text/html"}
 	kit.Succeed("http.get", object{"url": address + "/other", "headers": secrets}, &got)
 	require.Equal(t, `"" "" "text/html"`, got.Body)
 	kit.Succeed("http.post", object{"url": address + "/other", "headers": secrets, "body": "x"}, &got)
@@ -297,10 +302,10 @@ func TestPost_PreviewShowsTheRequestAndSendsNothing(t *testing.T) {
 	var reached atomic.Int32
 	address, kit := serve(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
 	host := strings.TrimPrefix(address, "http://")
-	p := kit.Preview("http.post", object{"url": address + "/pay", "body": object{"amount": 7}, "headers": object{"X-Reason": "rent"}})
+	p := kit.Preview("http.post", object{"url": address + "/pay", "body": object{"amount": 7}, "headers": object{"If-Match": "7"}})
 	require.Equal(t, "Sends 12 bytes to "+host, p.Title, "%+v", p)
 	require.Equal(t, []string{
-		"POST " + address + "/pay", "Content-Type: application/json", "User-Agent: jig", "X-Reason: rent", "body\n+{\"amount\":7}",
+		"POST " + address + "/pay", "Content-Type: application/json", "If-Match: 7", "User-Agent: jig", "body\n+{\"amount\":7}",
 	}, p.Changes)
 	require.Empty(t, p.Precondition, "nobody knows what the other system will do")
 	require.Contains(t, kit.Preview("http.post", object{"url": "ftp://example.com", "body": "x"}).Missing, "only http and https")
