@@ -48,7 +48,7 @@ func TestPolicyTest(t *testing.T) {
 	file := writeFile(t, "shop.yaml", shopPolicy)
 	e := &fake{catalog: shopTools()}
 	got := jigCLI(t, e, nil, "policy", "test", file)
-	require.Equal(t, outcome{code: exitDone, stdout: "ok    a page: run\nok    a read: run\n", stderr: "ok: 2 cases\n"}, got)
+	require.Equal(t, outcome{code: exitDone, stdout: "ok    a page: run, unless the session has read untrusted data\nok    a read: run\n", stderr: "ok: 2 cases\n"}, got)
 
 	got = jigCLI(t, e, nil, "policy", "test", file, "--output", "json")
 	require.Equal(t, exitDone, got.code)
