@@ -126,8 +126,9 @@ type Decision struct {
 	Note  string          `json:"note,omitempty"`
 	// Reason is shown to the model when the answer is deny.
 	Reason string `json:"reason,omitempty"`
-	// To is the principal to whom the decision is delegated.
-	To string `json:"to,omitempty"`
+	// To is the principal to whom the decision is delegated. Undo takes a delegation back that counts for no vote yet.
+	To   string `json:"to,omitempty"`
+	Undo bool   `json:"undo,omitempty"`
 	// Grant asks for a standing approval of further calls, in addition to approving this one.
 	Grant *GrantRequest `json:"grant,omitempty"`
 	// GrantID names a standing approval that covers the call. The people who gave it approve the call, which uses it once.

@@ -53,7 +53,7 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 		}
 		request := approval.DecisionRequest{
 			Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, i), Decision: d, Now: a.now(),
-			Proof: settings.Proof, Disabled: settings.Disabled, Refusal: contradiction,
+			Voters: votersOf(settings), Refusal: contradiction,
 		}
 		ruled, err := a.rulingOn(ctx, in, settings, wordOf(word, i), request)
 		if err != nil {

@@ -53,6 +53,13 @@ func TestDisabled_EarlierDecisionsDoNotCount(t *testing.T) {
 			require.Equal(t, jig.CallWaiting, decides("fay", jig.Decision{Call: c, Answer: jig.AnswerDelegate, To: "ana"}).Status)
 			o.settings.Disabled = []string{"fay"}
 			require.Equal(t, jig.DecisionRefused, decides("ana", jig.Decision{Call: c, Answer: jig.AnswerApprove}).Outcome, "a delegation")
+
+			o.settings.Disabled = nil
+			c = asks()
+			require.Equal(t, jig.CallWaiting, decides("fay", jig.Decision{Call: c, Answer: jig.AnswerDelegate, To: "ana"}).Status)
+			require.Equal(t, jig.CallReserved, decides("ana", jig.Decision{Call: c, Answer: jig.AnswerApprove}).Status)
+			o.settings.Disabled = []string{"fay"}
+			require.Equal(t, jig.CallWaiting, o.runs(t, c), "a vote that counted only through a delegation")
 		})
 	}
 }

@@ -338,6 +338,7 @@ func TestToken_CoversExactlyWhatWasSigned(t *testing.T) {
 		"input changed":            {"approve", edit, func(d *jig.Decision) { d.Input = json.RawMessage(`{"order":"a","amount":6}`) }},
 		"input removed":            {"approve", edit, func(d *jig.Decision) { d.Input = nil }},
 		"another recipient":        {"delegate", to, func(d *jig.Decision) { d.To = "eve" }},
+		"undo added":               {"delegate", to, func(d *jig.Decision) { d.To, d.Undo = "", true }},
 		"a grant added":            {"approve", plain, func(d *jig.Decision) { d.Grant = grant }},
 		"a grant changed":          {"approve", with, func(d *jig.Decision) { d.Grant = &jig.GrantRequest{MaxUses: 200} }},
 		"grant removed":            {"approve", with, func(d *jig.Decision) { d.Grant = nil }},

@@ -18,6 +18,8 @@ func misplaced(d protocol.Decisions) string {
 		return "input"
 	case d.To != "":
 		return "to"
+	case d.Undo:
+		return "undo"
 	case d.Grant != nil:
 		return "grant"
 	case d.Token != "":

@@ -120,7 +120,8 @@ func (a *Activities) fit(ctx context.Context, settings tenancy.Settings, s appro
 		return false, err
 	}
 	tool, known, err := a.toolNow(ctx, call)
-	if err != nil || !known || approval.VotesOf(s.Grant, s.People, counted(asked, settings), settings.Proof, a.now()) == nil {
+	asked = votersOf(settings).Counted(asked, a.now())
+	if err != nil || !known || approval.VotesOf(s.Grant, s.People, asked, settings.Proof, a.now()) == nil {
 		return false, err
 	}
 	why, err := a.uncovered(ctx, settings, s, session, tool, call)

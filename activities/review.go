@@ -41,7 +41,7 @@ func (a *Activities) review(ctx context.Context, in protocol.ReviewRequest) (pro
 		if settings.ProofWanted() && !in.Signs {
 			r.Refusal, r.Unsigned = "this tenant accepts only signed decisions, and there is no signing key", true
 		} else {
-			r.Refusal = approval.WhyNot(counted(asked, settings), settings.Person(in.For), settings.Reconcilers, a.now())
+			r.Refusal = approval.WhyNot(votersOf(settings).Counted(asked, a.now()), settings.Person(in.For), settings.Reconcilers, a.now())
 		}
 		if asked.Kind == jig.PendingApproval {
 			if err := a.today(ctx, asked, &r); err != nil {
@@ -53,9 +53,9 @@ func (a *Activities) review(ctx context.Context, in protocol.ReviewRequest) (pro
 	return page, nil
 }
 
-// counted returns an approval with only the votes and delegations that count in a tenant.
-func counted(asked jig.Pending, settings tenancy.Settings) jig.Pending {
-	return approval.Without(approval.Proved(asked, settings.Proof), settings.Disabled)
+// votersOf returns how a tenant knows the people who decide.
+func votersOf(settings tenancy.Settings) approval.Voters {
+	return approval.Voters{Proof: settings.Proof, People: settings.People, Disabled: settings.Disabled}
 }
 
 // today adds what policy demands now for a call, if that is something else than the terms under which the call waits. A call that cannot be

@@ -24,7 +24,11 @@ func (a *Activities) outdated(ctx context.Context, session jig.Session, tool jig
 	if err != nil || approved == nil {
 		return "", err // without any approval, the ledger lets nothing run
 	}
-	if left := approval.Without(approved.Pending, settings.Disabled); len(left.Votes) < len(approved.Votes) && !approval.ConsentOf(left).Granted() {
+	voters := votersOf(settings)
+	if approved.Status == approval.Consumed { // an earlier attempt of this call has been let run with the proof that it had
+		voters.Proof = ""
+	}
+	if len(approved.Votes) > 0 && !approval.ConsentOf(voters.Counted(approved.Pending, a.now())).Granted() {
 		return approval.WithdrawnDisabled, nil
 	}
 	unsigned, err := a.unsigned(ctx, settings, session, tool, running, approved, decisions)
@@ -74,7 +78,7 @@ func (a *Activities) proven(settings tenancy.Settings, call jig.Call, d approval
 	if err != nil {
 		return approval.Proven{}, "", err
 	}
-	return approval.Proven{Principal: settings.Person(who), Answer: decision.Answer, To: decision.To, At: evidence.Until},
+	return approval.Proven{Principal: settings.Person(who), Answer: decision.Answer, To: decision.To, Undo: decision.Undo, At: evidence.Until},
 		settings.ProofOf(settings.Key(evidence.Key)), nil
 }
 

@@ -128,27 +128,33 @@ func (a *app) reasoned(ctx context.Context, d jig.Decision) (jig.Decision, error
 
 func (a *app) delegateCommand() *cobra.Command {
 	var to, note string
+	var undo bool
 	var p proof
 	cmd := &cobra.Command{
-		Use:   "delegate SESSION CALL… --to PRINCIPAL",
+		Use:   "delegate SESSION CALL… --to PRINCIPAL | --undo",
 		Short: "Delegate your decision on waiting calls to somebody else",
 		Long: `Delegate your decision on waiting calls to somebody else, who may then decide what you could have decided. You can no longer decide
-these calls yourself.`,
+these calls yourself, unless you take the delegation back with --undo. That works until the delegate has approved.`,
 		Example: `  jig delegate ses_… 3.1 --to ben
-  jig delegate ses_… 3.1 3.2 --to ben --note "he knows the customer"`,
+  jig delegate ses_… 3.1 3.2 --to ben --note "he knows the customer"
+  jig delegate ses_… 3.1 --undo`,
 		Args: sessionArgs(2, 0),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if to == "" {
+			switch {
+			case to == "" && !undo:
 				return usagef("--to is missing: the principal who decides in your place")
+			case to != "" && undo:
+				return usagef("--to and --undo cannot be combined")
 			}
 			if err := p.settle(a, cmd, len(args)-1); err != nil {
 				return err
 			}
-			decision := jig.Decision{By: p.by, Token: p.token, Answer: jig.AnswerDelegate, To: to, Note: note}
+			decision := jig.Decision{By: p.by, Token: p.token, Answer: jig.AnswerDelegate, To: to, Undo: undo, Note: note}
 			return a.decide(cmd, args, decision, false)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "principal who decides in your place")
+	cmd.Flags().BoolVar(&undo, "undo", false, "take your delegation back")
 	cmd.Flags().StringVar(&note, "note", "", "note for the log")
 	a.addProofFlags(cmd, &p)
 	return cmd

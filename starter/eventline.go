@@ -36,6 +36,7 @@ type eventData struct {
 // approvalData is the data of approval, question and grant events.
 type approvalData struct {
 	To        string          `json:"to"`
+	From      string          `json:"from"`
 	Note      string          `json:"note"`
 	Missing   string          `json:"missing"`
 	Approvers *jig.Approvers  `json:"approvers"`
@@ -141,6 +142,9 @@ func approvalWords(e jig.Event) string {
 	case jig.EventApprovalVoted, jig.EventApprovalReminded:
 		return cmp.Or(d.Missing, "nothing is missing")
 	case jig.EventApprovalDelegated:
+		if d.From != "" {
+			return strings.TrimSuffix("taken back from "+d.From+": "+d.Note, ": ")
+		}
 		return strings.TrimSuffix("to "+d.To+": "+d.Note, ": ")
 	case jig.EventApprovalEscalated:
 		if d.Approvers != nil {

@@ -122,7 +122,9 @@ func (a *app) ruledLine(c palette, r jig.Ruled, answer jig.Answer, tool string, 
 	if tool != "" {
 		line += " " + tool
 	}
-	if to, ok := strings.CutPrefix(r.Reason, "delegated to "); ok && answer == jig.AnswerDelegate {
+	if from, ok := strings.CutPrefix(r.Reason, "taken back "); ok && answer == jig.AnswerDelegate {
+		line = "took back " + r.Call + " " + oneLine(from, 0)
+	} else if to, ok := strings.CutPrefix(r.Reason, "delegated to "); ok && answer == jig.AnswerDelegate {
 		line += " to " + oneLine(to, 0)
 	} else if r.Reason != "" {
 		line += ": " + oneLine(r.Reason, 0)

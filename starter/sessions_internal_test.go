@@ -121,6 +121,9 @@ func TestApprove_WithoutACallTakesTheOnlyOne(t *testing.T) {
 	got := jigCLI(t, e, nil, "approve", "ses_1")
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, "no call in session ses_1 waits for approval")
+	got = jigCLI(t, &fake{viewErr: jig.Errorf(jig.CodeNotFound, `there is no session "order-7"`)}, nil, "approve", "order-7")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, `there is no session "order-7"`)
 	e.page.Approvals = []jig.Pending{{SessionID: "ses_2", Call: "3.1"}, {SessionID: "ses_3", Call: "1.1/a[0]"}}
 	got = jigCLI(t, e, nil, "approve")
 	require.Equal(t, exitUsage, got.code)

@@ -51,6 +51,7 @@ func TestDecide_SignsForTheWaitingCall(t *testing.T) {
 			jig.Decision{Call: "3.1", Answer: jig.AnswerDelegate, To: "ben", Note: "he knows"},
 			"d1",
 		},
+		"undelegate":    {[]string{"delegate", "ses_1", "3.1", "--undo"}, jig.Decision{Call: "3.1", Answer: jig.AnswerDelegate, Undo: true}, "d1"},
 		"nothing waits": {[]string{"approve", "ses_1", "9.1"}, jig.Decision{Call: "9.1", Answer: jig.AnswerApprove}, ""},
 	}
 	for name, tt := range tests {
@@ -153,6 +154,7 @@ func TestProof_Mistakes(t *testing.T) {
 		"grant without time": {[]string{"approve", "ses_1", "3.1", "--grant-expires", "soon"}, "--grant-expires"},
 		"empty condition":    {[]string{"approve", "ses_1", "3.1", "--grant-when", " "}, "--grant-when is empty"},
 		"delegate to nobody": {[]string{"delegate", "ses_1", "3.1"}, "--to is missing"},
+		"delegate and undo":  {[]string{"delegate", "ses_1", "3.1", "--to", "ben", "--undo"}, "--to and --undo cannot be combined"},
 	} {
 		e := waiting()
 		got := jigCLI(t, e, nil, tt.args...)
@@ -176,6 +178,7 @@ func TestApprove_ReportsMissingVotes(t *testing.T) {
 		"vote":      {ruled, []string{"approve", "ses_1", "3.1"}, "approved 3.1: 1 of 2 approvals by group finance, 1 missing\n", 0},
 		"grant":     {jig.Ruled{Call: "3.1", Outcome: jig.DecisionAccepted, Grant: "grt_1"}, []string{"approve", "ses_1", "3.1"}, "approved 3.1, with the standing approval grt_1\n", 0},
 		"delegated": {jig.Ruled{Call: "3.1", Outcome: jig.DecisionAccepted, Reason: "delegated to ben"}, []string{"delegate", "ses_1", "3.1", "--to", "ben"}, "delegated 3.1 to ben\n", 0},
+		"undone":    {jig.Ruled{Call: "3.1", Outcome: jig.DecisionAccepted, Reason: "taken back from ben"}, []string{"delegate", "ses_1", "3.1", "--undo"}, "took back 3.1 from ben\n", 0},
 		"refused":   {jig.Ruled{Call: "3.1", Outcome: jig.DecisionRefused, Reason: "ana may not"}, []string{"delegate", "ses_1", "3.1", "--to", "ben"}, "3.1 the decision was refused: ana may not\n", 1},
 	} {
 		got := jigCLI(t, &fake{ruled: []jig.Ruled{tt.ruled}}, nil, tt.args...)

@@ -54,6 +54,11 @@ func (a *app) onlyWaiting(ctx context.Context, e engine, session string, answer 
 	list := page.Approvals
 	switch len(list) {
 	case 0:
+		if session != "" {
+			if _, err := e.Status(ctx, a.flags.tenant, session); err != nil {
+				return protocol.WaitingCall{}, err
+			}
+		}
 		return protocol.WaitingCall{}, jig.Errorf(jig.CodeNotFound, "no call %s waits for approval", where).WithField("call")
 	case 1:
 	default:

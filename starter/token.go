@@ -20,6 +20,7 @@ import (
 type tokenFlags struct {
 	action, digest   string
 	input, grant, to string
+	undo             bool
 	grantID          string
 	value            string
 	outcome, result  string
@@ -32,7 +33,7 @@ type tokenFlags struct {
 func brings() map[string][]string {
 	return map[string][]string{
 		string(jig.AnswerApprove): {"input", "grant", "grant-id", "note"}, string(jig.AnswerDeny): {"reason", "note"},
-		string(jig.AnswerDelegate): {"to!", "note"}, token.ActionAnswer: {"value!", "note"},
+		string(jig.AnswerDelegate): {"to", "undo", "note"}, token.ActionAnswer: {"value!", "note"},
 		token.ActionReconcile: {"outcome!", "attempt", "result", "note"},
 	}
 }
@@ -46,6 +47,9 @@ func (f tokenFlags) check(cmd *cobra.Command) error {
 	}
 	if f.lifetime <= 0 {
 		return usagef("--lifetime is %s; give at most %s", f.lifetime, token.MaxLifetime)
+	}
+	if f.action == string(jig.AnswerDelegate) && (f.to == "") == !f.undo {
+		return usagef("--action %s needs either --to or --undo", f.action)
 	}
 	for _, name := range own {
 		if bare, must := strings.CutSuffix(name, "!"); must && !cmd.Flags().Changed(bare) {
@@ -69,7 +73,7 @@ func (a *app) tokenCommand() *cobra.Command {
 		Short: "Print a token that proves who decides a call",
 		Long: `Print a token that proves who decides a call, for a decision that is sent by other means, e.g. with the temporal command. The token
 is valid once and for a few minutes, for one action on one call as it waits now, and only for a decision with the same content: give
-the same --input, --grant, --grant-id, --to, --value, --outcome, --attempt, --result, --note and --reason here as in the decision.
+the same --input, --grant, --grant-id, --to, --undo, --value, --outcome, --attempt, --result, --note and --reason here as in the decision.
 
 The key is taken from --key or JIG_SIGNING_KEY; see "jig key new". Without --digest the command looks up the waiting call; with it,
 it connects to nothing. JSON output: {"token", "key", "principal", "action", "session_id", "call", "digest", "expires_at"}.`,
@@ -89,6 +93,7 @@ it connects to nothing. JSON output: {"token", "key", "principal", "action", "se
 	flags.StringVar(&f.grant, "grant", "", "approval with this standing approval: @file.json, @- or JSON, e.g. {\"max_uses\": 3}")
 	flags.StringVar(&f.grantID, "grant-id", "", "approval with one use of this existing standing approval")
 	flags.StringVar(&f.to, "to", "", "principal to delegate to")
+	flags.BoolVar(&f.undo, "undo", false, "the delegation is taken back")
 	flags.StringVar(&f.value, "value", "", "the answer: @file.json, @- or JSON")
 	flags.StringVar(&f.outcome, "outcome", "", "happened, not_happened or give_up")
 	flags.IntVar(&f.attempt, "attempt", 1, "attempt that the outcome is about")
@@ -179,7 +184,7 @@ func (a *app) claimOf(session, call string, f tokenFlags) (identity.Claim, error
 		}
 		return token.ForReconciliation(a.flags.tenant, session, word, f.digest)
 	}
-	decision := jig.Decision{Call: call, Answer: jig.Answer(f.action), Input: values[0], To: f.to, GrantID: f.grantID, Note: f.note, Reason: f.reason}
+	decision := jig.Decision{Call: call, Answer: jig.Answer(f.action), Input: values[0], To: f.to, Undo: f.undo, GrantID: f.grantID, Note: f.note, Reason: f.reason}
 	if f.grant != "" {
 		var err error
 		if decision.Grant, err = a.grantArgument(f.grant); err != nil {

@@ -56,6 +56,9 @@ func TestToken(t *testing.T) {
 		}},
 		"deny":     {[]string{"3.1", "--action", "deny"}, decision(jig.Decision{Answer: jig.AnswerDeny}, "d1")},
 		"delegate": {[]string{"3.1", "--action", "delegate", "--to", "ben"}, decision(jig.Decision{Answer: jig.AnswerDelegate, To: "ben"}, "d1")},
+		"undelegate": {
+			[]string{"3.1", "--action", "delegate", "--undo"}, decision(jig.Decision{Answer: jig.AnswerDelegate, Undo: true}, "d1"),
+		},
 		"lifetime": {[]string{"3.1", "--action", "deny", "--lifetime", "10m"}, decision(jig.Decision{Answer: jig.AnswerDeny}, "d1")},
 		"answer": {[]string{"3.2", "--action", "answer", "--value", `"yes"`}, func() (identity.Claim, error) {
 			return token.ForReply("default", "ses_1", jig.Reply{Call: "3.2", Value: json.RawMessage(`"yes"`)}, "d2")
@@ -117,7 +120,8 @@ func TestTokenRefuses(t *testing.T) {
 		"no time":           {[]string{"3.1", "--action", "deny", "--lifetime", "0s"}, exitUsage, "--lifetime"},
 		"input to deny":     {[]string{"3.1", "--action", "deny", "--input", "{}"}, exitUsage, "--input needs --action approve"},
 		"reason to approve": {[]string{"3.1", "--action", "approve", "--reason", "r"}, exitUsage, "--reason needs --action deny"},
-		"to nobody":         {[]string{"3.1", "--action", "delegate"}, exitUsage, "needs --to"},
+		"to nobody":         {[]string{"3.1", "--action", "delegate"}, exitUsage, "needs either --to or --undo"},
+		"undo of approval":  {[]string{"3.1", "--action", "approve", "--undo"}, exitUsage, "--undo needs --action delegate"},
 		"no value":          {[]string{"3.2", "--action", "answer"}, exitUsage, "needs --value"},
 		"no outcome":        {[]string{"3.3", "--action", "reconcile"}, exitUsage, "needs --outcome"},
 		"unknown outcome":   {[]string{"3.3", "--action", "reconcile", "--outcome", "maybe"}, exitUsage, "--outcome is"},

@@ -14,25 +14,6 @@ func ConsentOf(p jig.Pending) Consent {
 	return Consent{Terms: termsOf(p), RequestedBy: p.RequestedBy, RequestedAt: p.RequestedAt, Votes: p.Votes, Delegations: p.Delegations}
 }
 
-// Proved returns the approval with only the votes and delegations that have at least the given proof, or the proof that the terms demand. It
-// is used even if that requirement was added after the approval was opened.
-func Proved(p jig.Pending, proof jig.Proof) jig.Pending {
-	proof = proof.Stronger(termsOf(p).Proof)
-	p.Votes = slices.DeleteFunc(slices.Clone(p.Votes), func(v jig.Vote) bool { return !proofOf(v.Claimed, v.Proof).AtLeast(proof) })
-	p.Delegations = slices.DeleteFunc(slices.Clone(p.Delegations), func(d jig.Delegation) bool { return !proofOf(d.Claimed, d.Proof).AtLeast(proof) })
-	return p
-}
-
-// Without returns the approval without the votes and delegations of some people, because the tenant has disabled them.
-func Without(p jig.Pending, disabled []string) jig.Pending {
-	if len(disabled) == 0 {
-		return p
-	}
-	p.Votes = slices.DeleteFunc(slices.Clone(p.Votes), func(v jig.Vote) bool { return slices.Contains(disabled, v.By) })
-	p.Delegations = slices.DeleteFunc(slices.Clone(p.Delegations), func(d jig.Delegation) bool { return slices.Contains(disabled, d.From) })
-	return p
-}
-
 // proofOf returns the proof of a vote, a delegation or a grant as it is stored. Rows from before there were levels of proof say only whether
 // a token proved the identity.
 func proofOf(claimed bool, proof jig.Proof) jig.Proof {

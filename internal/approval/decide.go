@@ -33,6 +33,9 @@ func Decide(s State, r DecisionRequest) (Transition, error) {
 	case jig.AnswerDeny:
 		return d.deny(), nil
 	case jig.AnswerDelegate:
+		if r.Decision.Undo {
+			return d.takeBack(), nil
+		}
 		return d.delegate(), nil
 	case jig.AnswerApprove, jig.AnswerExpire:
 	}
@@ -54,6 +57,8 @@ type decision struct {
 	consent Consent
 	// counts holds the requirements that the decider's vote counts towards.
 	counts []int
+	// from is the delegate from whom the decider takes the decision back.
+	from string
 }
 
 // weigh turns a request into a decision, or returns why it cannot be accepted: because of its content or because of who sent it.
@@ -61,7 +66,12 @@ func weigh(s State, r DecisionRequest) (d decision, why string) {
 	if why = objection(s, r); why != "" {
 		return d, why
 	}
-	d = decision{State: s, DecisionRequest: r, asked: Without(Proved(s.Open.Pending, r.Proof), r.Disabled)}
+	d = decision{State: s, DecisionRequest: r, asked: r.Counted(s.Open.Pending, r.Now)}
+	if r.Decision.Undo {
+		if d.asked, d.from, why = r.takenBack(d.asked); why != "" {
+			return d, why
+		}
+	}
 	d.consent = ConsentOf(d.asked)
 	d.counts, why = d.consent.Entitled(r.Principal, r.Now)
 	switch {
@@ -290,44 +300,4 @@ func (d decision) deny() Transition {
 		t.ask(InDoubt(d.State.Tenant, d.State.SessionID, *d.Call, "another attempt was denied, and an earlier one may have taken effect", nil, d.Now))
 	}
 	return t
-}
-
-// delegate hands a person's right to decide to somebody else.
-func (d decision) delegate() Transition {
-	to := d.Decision.To
-	what := d.details()
-	what["to"] = to
-	entry := d.entry(audit.AuditDelegated, jig.CallWaiting)
-	entry.Subject = to
-	if why := d.cannotDelegate(); why != "" {
-		return d.refuse(d.Call.ID, why, what, entry)
-	}
-	t := Transition{Ruled: d.accepted(jig.CallWaiting), Audit: []audit.Entry{entry}}
-	t.Ruled.Reason = "delegated to " + to
-	t.Delegations = append(slices.Clone(d.consent.Delegations), jig.Delegation{
-		From: d.Principal.ID, Maker: d.Principal.Maker, To: to, At: d.Now.UTC(), Claimed: d.Principal.Claimed, Proof: d.Principal.Proof, Counts: d.counts,
-	})
-	t.Events = []Event{d.Call.event(jig.EventApprovalDelegated, what)}
-	n := d.Notice(jig.NoticeDelegated, d.asked, d.Key)
-	n.By, n.Approvers = d.Principal.ID, &jig.Approvers{People: []string{to}}
-	t.Notices = []jig.Notice{n}
-	return t
-}
-
-// cannotDelegate returns why a decision cannot be handed to the person that it names, or "".
-func (d decision) cannotDelegate() string {
-	to := d.Decision.To
-	switch {
-	case to == "":
-		return "`to` is missing: say to whom it is delegated"
-	case to == d.Principal.ID:
-		return "nobody delegates to themselves"
-	case d.consent.Terms.NotRequester && to == d.consent.RequestedBy:
-		return fmt.Sprintf("%s asked for this call and may not decide it", to)
-	case d.consent.Voted(to):
-		return fmt.Sprintf("%s approved this call already", to)
-	case slices.ContainsFunc(d.consent.Delegations, func(one jig.Delegation) bool { return one.From == to }):
-		return fmt.Sprintf("%s delegated this approval already", to)
-	}
-	return ""
 }

@@ -19,6 +19,7 @@ func decides(who jig.Principal, d jig.Decision) approval.DecisionRequest {
 	}
 	return approval.DecisionRequest{
 		Tenant: "acme", SessionID: "ses_1", Key: "k1", Principal: who, Evidence: proof(), Decision: d, Now: noonOf().Add(10 * time.Minute),
+		Voters: office(),
 	}
 }
 
@@ -112,7 +113,7 @@ func TestDecide_Refuses(t *testing.T) {
 				s.Open.Votes = []jig.Vote{{By: "flo", Counts: []int{0}}}
 			},
 		},
-		"zoe delegated this approval already": {
+		"zoe delegated this approval to eve": {
 			d: jig.Decision{Answer: jig.AnswerDelegate, To: "zoe"},
 			change: func(s *approval.State, _ *approval.DecisionRequest) {
 				s.Open.Delegations = []jig.Delegation{{From: "zoe", To: "eve", Counts: []int{0}}}

@@ -23,6 +23,10 @@ func CheckDecision(d jig.Decision) string {
 		return "`grant_id` approves the call as it is: leave out `grant` and `input`"
 	case d.Answer != jig.AnswerDelegate && d.To != "":
 		return "`to` is allowed only with delegate"
+	case d.Answer != jig.AnswerDelegate && d.Undo:
+		return "`undo` is allowed only with delegate"
+	case d.Undo && d.To != "":
+		return "`undo` takes a delegation back: leave out `to`"
 	}
 	return ""
 }

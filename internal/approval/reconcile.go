@@ -90,7 +90,7 @@ func (s State) mayReconcile(r ReconcileRequest) string {
 	if s.Latest == nil {
 		return ""
 	}
-	return entitled(Proved(s.Latest.Pending, r.Proof), r.Principal, r.Now)
+	return entitled(r.Counted(s.Latest.Pending, r.Now), r.Principal, r.Now)
 }
 
 // reconcileObjection returns why a statement cannot be accepted, regardless of who sent it, or "" when there is no such reason.

@@ -24,7 +24,7 @@ func doubtful() approval.State {
 
 func reconciles(who jig.Principal, outcome jig.ReconcileOutcome, result string) approval.ReconcileRequest {
 	return approval.ReconcileRequest{
-		Tenant: "acme", SessionID: "ses_1", Key: "k1", Principal: who, Evidence: proof(), Now: noonOf().Add(48 * time.Hour),
+		Tenant: "acme", SessionID: "ses_1", Key: "k1", Principal: who, Evidence: proof(), Voters: office(), Now: noonOf().Add(48 * time.Hour),
 		Reconciliation: jig.Reconciliation{Call: "1.1", Outcome: outcome, Result: json.RawMessage(result), Note: "I looked"},
 	}
 }

@@ -15,7 +15,7 @@ import (
 func Reply(s State, r ReplyRequest) (Transition, error) {
 	why := replyObjection(s, r)
 	if why == "" {
-		why = entitled(Proved(s.Open.Pending, r.Proof), r.Principal, r.Now)
+		why = entitled(r.Counted(s.Open.Pending, r.Now), r.Principal, r.Now)
 	}
 	if why != "" {
 		about := Details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": "answer"}

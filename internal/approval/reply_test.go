@@ -22,7 +22,7 @@ func asking() approval.State {
 
 func replies(who jig.Principal, value string) approval.ReplyRequest {
 	return approval.ReplyRequest{
-		Tenant: "acme", SessionID: "ses_1", Key: "k1", Principal: who, Evidence: proof(), Digest: "d1", Now: noonOf().Add(time.Minute),
+		Tenant: "acme", SessionID: "ses_1", Key: "k1", Principal: who, Evidence: proof(), Voters: office(), Digest: "d1", Now: noonOf().Add(time.Minute),
 		Reply: jig.Reply{Call: "1.1", Value: json.RawMessage(value), Note: "so be it"},
 	}
 }

@@ -19,10 +19,8 @@ type DecisionRequest struct {
 	Principal jig.Principal
 	// Evidence is the proof of the principal; nil if there is none.
 	Evidence *identity.Evidence
-	// Proof is the proof that the tenant demands of decisions: earlier votes with a weaker one do not count.
-	Proof jig.Proof
-	// Disabled lists the people whose earlier votes and delegations do not count any more.
-	Disabled []string
+	// Voters says which earlier votes and delegations count.
+	Voters
 	Decision jig.Decision
 	// Signed is the decision with the token that proves it; nil if there is none.
 	Signed *Signed
@@ -64,9 +62,9 @@ type ReconcileRequest struct {
 	Reconciliation jig.Reconciliation
 	// Reconcilers are the people who may reconcile; nil means those who could have approved the call.
 	Reconcilers *jig.Approvers
-	Proof       jig.Proof
-	Refusal     string
-	Now         time.Time
+	Voters
+	Refusal string
+	Now     time.Time
 }
 
 // ReplyRequest is a [jig.Reply] with the values that the activity adds; see [DecisionRequest] for the fields they share. The answer has
@@ -79,8 +77,8 @@ type ReplyRequest struct {
 	Evidence  *identity.Evidence
 	Reply     jig.Reply
 	// Digest is the digest of the question against which the value was validated.
-	Digest  string
-	Proof   jig.Proof
+	Digest string
+	Voters
 	Refusal string
 	Now     time.Time
 }

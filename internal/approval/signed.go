@@ -31,8 +31,9 @@ type Shown struct {
 type Proven struct {
 	Principal jig.Principal
 	Answer    jig.Answer
-	// To is the principal to whom the decision is delegated.
-	To string
+	// To is the principal to whom the decision is delegated. Undo takes an earlier delegation back.
+	To   string
+	Undo bool
 	// At is when it was made, at the latest.
 	At time.Time
 }
@@ -45,6 +46,10 @@ func Recount(asked jig.Pending, decisions []Proven) (missing string) {
 	asked.Votes, asked.Delegations = nil, nil
 	consent := ConsentOf(asked)
 	for _, d := range decisions {
+		if d.Undo {
+			consent.Delegations = slices.DeleteFunc(consent.Delegations, func(one jig.Delegation) bool { return one.From == d.Principal.ID })
+			continue
+		}
 		counts, why := consent.Entitled(d.Principal, d.At)
 		switch {
 		case why != "" || consent.Voted(d.Principal.ID):

@@ -45,6 +45,9 @@ func byFinance(n int) *jig.Terms {
 func flo() jig.Principal { return jig.Principal{ID: "flo", Groups: []string{"finance"}} }
 func eve() jig.Principal { return jig.Principal{ID: "eve"} }
 
+// office returns the people of these tests as their tenant knows them.
+func office() approval.Voters { return approval.Voters{People: []jig.Principal{fay(), flo(), leo()}} }
+
 // proof is the evidence of the decisions in these tests.
 func proof() *identity.Evidence { return &identity.Evidence{Key: "k1", Token: "t1"} }
 

@@ -20,13 +20,13 @@ func (r *Record) Covers(digest string) bool {
 // Proved reports whether everybody who granted the approval had at least the given proof, and the proof that the terms demand.
 func (r *Record) Proved(proof jig.Proof) bool {
 	proof = proof.Stronger(termsOf(r.Pending).Proof)
-	return jig.ProofClaimed.AtLeast(proof) || !r.Claimed && len(Proved(r.Pending, proof).Votes) == len(r.Votes)
+	return jig.ProofClaimed.AtLeast(proof) || !r.Claimed && (len(r.Votes) == 0 || WeakestProof(r.Votes).AtLeast(proof))
 }
 
 // Reasons for which an approval is withdrawn when its call begins.
 const (
 	WithdrawnUnproved = "it was approved without the proof of identity that is required now"
-	WithdrawnDisabled = "it was approved by somebody who has been disabled since"
+	WithdrawnDisabled = "it was approved by somebody who has been disabled or may not approve it any more"
 	WithdrawnUnsigned = "it is not signed by the people who must approve the call as it would run"
 	WithdrawnGrant    = "the grant was used up, expired or was revoked, or the contract of the tool has changed since it was given"
 )

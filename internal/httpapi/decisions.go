@@ -60,7 +60,8 @@ type delegateRequest struct {
 	One
 	Body struct {
 		Call   string `json:"call" names:"call" minLength:"1" maxLength:"512" doc:"The id of the call"`
-		To     string `json:"to" names:"person" minLength:"1" maxLength:"200" doc:"The principal who decides instead"`
+		To     string `json:"to,omitempty" names:"person" maxLength:"200" doc:"The principal who decides instead"`
+		Undo   bool   `json:"undo,omitempty" doc:"Takes your delegation back, without to, until the delegate has approved"`
 		Digest string `json:"digest,omitempty" doc:"If given, it must match the waiting call"`
 		Note   string `json:"note,omitempty" doc:"A note for the log"`
 		Token  string `json:"token,omitempty" doc:"A signed token, where the tenant demands proof"`
@@ -74,7 +75,7 @@ func (a *API) delegate(ctx context.Context, in *delegateRequest) (*ruledAnswer, 
 	}
 	b := in.Body
 	return onlyOutcome(a.options.Engine.Decide(ctx, tenant, in.Session, []jig.Decision{{
-		Call: b.Call, By: who.ID, Answer: jig.AnswerDelegate, To: b.To, Digest: b.Digest, Note: b.Note, Token: b.Token,
+		Call: b.Call, By: who.ID, Answer: jig.AnswerDelegate, To: b.To, Undo: b.Undo, Digest: b.Digest, Note: b.Note, Token: b.Token,
 	}}))
 }
 
@@ -126,6 +127,7 @@ type severalItem struct {
 	Session string     `json:"session_id" names:"session" minLength:"1" maxLength:"192" doc:"The session in which the call waits"`
 	Answer  jig.Answer `json:"answer" enum:"approve,deny,delegate"`
 	To      string     `json:"to,omitempty" names:"person" maxLength:"200" doc:"With delegate: the principal who decides instead"`
+	Undo    bool       `json:"undo,omitempty" doc:"With delegate: takes your delegation back"`
 }
 
 // outcomeFailed is the outcome of a decision that could not be made.
@@ -162,7 +164,7 @@ func (a *API) decideSeveral(ctx context.Context, in *decideSeveralRequest) (*sev
 		list := make([]jig.Decision, len(places[session]))
 		for i, at := range places[session] {
 			list[i] = items[at].decision(who.ID, items[at].Answer)
-			list[i].To = items[at].To
+			list[i].To, list[i].Undo = items[at].To, items[at].Undo
 		}
 		result, err := a.decideIn(ctx, tenant, session, who, list)
 		for i, at := range places[session] {

@@ -100,5 +100,8 @@ func TestDecisions_AreThoseOfTheKeysPrincipal(t *testing.T) {
 	}
 	require.Equal(t, []jig.Decision{{Call: "1.1", By: "ana", Answer: jig.AnswerDelegate, To: "ben", Note: "he knows"}}, j.decided)
 	require.Equal(t, jig.Reply{Call: "1.1", Value: json.RawMessage(`{"ok":true}`), By: "ana"}, j.replied)
+	answer, said := s.send(http.MethodPost, "/v1/approvals/known/delegate", `{"call":"1.1","undo":true}`)
+	require.Equal(t, http.StatusOK, answer.StatusCode, said)
+	require.Equal(t, jig.Decision{Call: "1.1", By: "ana", Answer: jig.AnswerDelegate, Undo: true}, j.decided[len(j.decided)-1])
 	require.Equal(t, jig.Reconciliation{Call: "1.1", Outcome: jig.OutcomeHappened, Attempt: 2, Result: json.RawMessage(`{"id":7}`), By: "ana"}, j.word)
 }

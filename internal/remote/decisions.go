@@ -102,6 +102,7 @@ func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.
 		Reason  string            `json:"reason,omitempty"`
 		Note    string            `json:"note,omitempty"`
 		To      string            `json:"to,omitempty"`
+		Undo    bool              `json:"undo,omitempty"`
 		Token   string            `json:"token,omitempty"`
 	}
 	digests, err := c.digests(ctx, tenant, id, decisions)
@@ -111,7 +112,7 @@ func (c *Client) Decide(ctx context.Context, tenant, id string, decisions []jig.
 	items := make([]item, len(decisions))
 	for i, d := range decisions {
 		items[i] = item{
-			id, d.Call, cmp.Or(d.Answer, jig.AnswerApprove), cmp.Or(d.Digest, digests[d.Call], noDigest), value(d.Input), d.Grant, d.GrantID, d.Reason, d.Note, d.To, d.Token,
+			id, d.Call, cmp.Or(d.Answer, jig.AnswerApprove), cmp.Or(d.Digest, digests[d.Call], noDigest), value(d.Input), d.Grant, d.GrantID, d.Reason, d.Note, d.To, d.Undo, d.Token,
 		}
 	}
 	var answer struct {

@@ -25,6 +25,15 @@ func finance(n int) jig.Terms {
 // member returns a principal in the group finance.
 func member(id string) jig.Principal { return jig.Principal{ID: id, Groups: []string{"finance"}} }
 
+// staff returns the people that the tenant of these tests knows: fay, flo and f0 to f11 of finance, and leo.
+func staff() []jig.Principal {
+	people := []jig.Principal{member("fay"), member("flo"), {ID: "leo", Permissions: []string{"lead"}}}
+	for i := range 12 {
+		people = append(people, member(fmt.Sprintf("f%d", i)))
+	}
+	return people
+}
+
 // under admits one call whose approval has the given terms; ana requests it.
 func (w world) under(t *testing.T, terms jig.Terms, change func(*jig.Pending)) jig.Call {
 	t.Helper()
@@ -57,6 +66,7 @@ func (w world) decision(who jig.Principal, d jig.Decision) approval.DecisionRequ
 	}
 	return approval.DecisionRequest{
 		Tenant: w.tenant, SessionID: w.session, Key: jig.NewSessionID(), Principal: who, Decision: d, Now: time.Now(),
+		Voters:   approval.Voters{People: staff()},
 		Evidence: &identity.Evidence{Key: "k-" + who.ID, Token: jig.NewSessionID(), Until: time.Now()},
 	}
 }
@@ -178,8 +188,8 @@ func TestDelegate(t *testing.T) {
 	require.Equal(t, jig.Ruled{Call: c.ID, Outcome: jig.DecisionAccepted, Status: jig.CallWaiting, Reason: "delegated to eve"}, got)
 	require.Contains(t, w.says(t, member("fay"), jig.Decision{}).Reason, "fay delegated this approval to eve")
 	require.Equal(t, jig.DecisionAccepted, to(jig.Principal{ID: "eve"}, "zoe").Outcome, "a chain")
-	require.Contains(t, to(jig.Principal{ID: "zoe"}, "fay").Reason, "fay delegated this approval already", "a circle")
-	require.Contains(t, to(jig.Principal{ID: "zoe"}, "eve").Reason, "eve delegated this approval already")
+	require.Contains(t, to(jig.Principal{ID: "zoe"}, "fay").Reason, "fay delegated this approval to eve", "a circle")
+	require.Contains(t, to(jig.Principal{ID: "zoe"}, "eve").Reason, "eve delegated this approval to zoe")
 	require.Equal(t, jig.DecisionRefused, w.says(t, jig.Principal{ID: "eve"}, jig.Decision{}).Outcome)
 	p, err := w.Pending(t.Context(), w.tenant, w.session, c.ID)
 	require.NoError(t, err)

@@ -1995,9 +1995,11 @@ export interface components {
             /** @description A note for the log */
             note?: string;
             /** @description The principal who decides instead */
-            to: string;
+            to?: string;
             /** @description A signed token, where the tenant demands proof */
             token?: string;
+            /** @description Takes your delegation back, without to, until the delegate has approved */
+            undo?: boolean;
         };
         Delegation: {
             /** Format: date-time */
@@ -2898,6 +2900,8 @@ export interface components {
             to?: string;
             /** @description A signed token, where the tenant demands proof */
             token?: string;
+            /** @description With delegate: takes your delegation back */
+            undo?: boolean;
         };
         SeveralOutcome: {
             call: string;

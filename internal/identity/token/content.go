@@ -63,7 +63,7 @@ func contentOf(members map[string]any) (string, error) {
 }
 
 // ForDecision returns the claim that a token must prove for a decision about a call. The action is the answer. The content covers
-// {"input", "to", "grant", "grant_id", "note", "reason"} with the members that are given; empty texts are left out. digest is the digest of the
+// {"input", "to", "undo", "grant", "grant_id", "note", "reason"} with the members that are given; empty texts are left out. digest is the digest of the
 // waiting call.
 func ForDecision(tenant, session string, d jig.Decision, digest string) (identity.Claim, error) {
 	if !slices.Contains([]jig.Answer{jig.AnswerApprove, jig.AnswerDeny, jig.AnswerDelegate}, d.Answer) {
@@ -76,6 +76,9 @@ func ForDecision(tenant, session string, d jig.Decision, digest string) (identit
 	}
 	if d.To != "" {
 		members["to"] = d.To
+	}
+	if d.Undo {
+		members["undo"] = true
 	}
 	if d.Grant != nil {
 		members["grant"] = d.Grant
