@@ -90,6 +90,8 @@ type Call struct {
 	// Fence counts the attempts that have begun; only the latest attempt may write a result. After a restore from a backup, the fence is
 	// raised further for calls that may have run since the backup.
 	Fence int `json:"fence"`
+	// InDoubt reports that an earlier attempt of a call that may begin again may have taken effect. It is not part of the JSON.
+	InDoubt bool `json:"-"`
 	// Patch is the change that a person made to the model's arguments, as JSON Patch (RFC 6902). EditedBy is that person.
 	Patch    json.RawMessage `json:"patch,omitempty"`
 	EditedBy string          `json:"edited_by,omitempty"`

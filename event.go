@@ -37,6 +37,7 @@ const (
 	EventApprovalDelegated  EventType = "approval.delegated"
 	EventApprovalReminded   EventType = "approval.reminded"
 	EventApprovalEscalated  EventType = "approval.escalated"
+	EventApprovalWithdrawn  EventType = "approval.withdrawn"
 	EventToolEdited         EventType = "tool.edited"
 	EventToolAsked          EventType = "tool.asked"
 	EventToolAnswered       EventType = "tool.answered"

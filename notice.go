@@ -15,11 +15,12 @@ const (
 	NoticeDelegated NoticeKind = "approval.delegated"
 	NoticeDecided   NoticeKind = "approval.decided"
 	NoticeExpired   NoticeKind = "approval.expired"
+	NoticeWithdrawn NoticeKind = "approval.withdrawn"
 )
 
 // NoticeKinds lists the kinds of notices.
 func NoticeKinds() []NoticeKind {
-	return []NoticeKind{NoticeRequested, NoticeReminder, NoticeEscalated, NoticeDelegated, NoticeDecided, NoticeExpired}
+	return []NoticeKind{NoticeRequested, NoticeReminder, NoticeEscalated, NoticeDelegated, NoticeDecided, NoticeExpired, NoticeWithdrawn}
 }
 
 // Notice tells people about an approval while they are not looking. It is stored in the same transaction as the change that it reports, and
@@ -31,7 +32,8 @@ type Notice struct {
 	At     time.Time  `json:"at"`
 	// Approval is the approval that waits or waited.
 	Approval Pending `json:"approval"`
-	// Approvers may decide from now on: the people whom an escalation added, or the delegate.
+	// Approvers may decide from now on: the people whom an escalation added, or the delegate. If an approval was withdrawn, they are those who
+	// had approved.
 	Approvers *Approvers `json:"approvers,omitempty"`
 	// Status, By and Reason describe the outcome, once it was decided or has expired.
 	Status CallStatus `json:"status,omitempty"`

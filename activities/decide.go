@@ -95,25 +95,30 @@ func (a *Activities) rulingOn(
 ) (approval.Applied, error) {
 	for race := 0; ; race++ {
 		request := asked
-		if err := a.prepare(ctx, in, settings, word, &request); err != nil {
+		changed, err := a.prepare(ctx, in, settings, word, &request)
+		if err != nil {
 			return approval.Applied{}, err
 		}
 		ruled, err := a.store.Decide(ctx, request)
+		if err == nil && changed != nil {
+			return a.renew(ctx, changed, ruled)
+		}
 		if err == nil || race == maxEditRaces || jig.AsError(err).Reason != approval.ReasonInputChanged {
 			return ruled, err
 		}
 	}
 }
 
-// prepare does the parts of a decision that the store cannot do: it checks the form, identifies the person, applies policy to an edited
-// call, and creates a grant that comes with the decision.
+// prepare does the parts of a decision that the store cannot do: it checks the form, identifies the person, compares the call with what was
+// shown, applies policy to an edited call, and creates a grant that comes with the decision. If the call has changed since it was shown, the
+// decision is refused, and changed is the call to renew.
 func (a *Activities) prepare(
 	ctx context.Context, in Signal, settings tenancy.Settings, word *protocol.Statement, r *approval.DecisionRequest,
-) error {
+) (changed *stale, err error) {
 	d := &r.Decision
 	r.Refusal = cmp.Or(r.Refusal, approval.CheckDecision(*d))
 	s := sender{signal: in, settings: settings, by: d.By, token: d.Token, word: word, call: d.Call}
-	err := a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
+	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
 		d.Digest = cmp.Or(d.Digest, digest)
 		return token.VerifyDecision(settings.Keys, in.Tenant, in.SessionID, *d, digest, r.Now)
 	})
@@ -123,10 +128,13 @@ func (a *Activities) prepare(
 	r.Principal, r.Evidence = s.principal, s.evidence
 	d.By, d.Token = s.principal.ID, ""
 	r.Refusal = cmp.Or(r.Refusal, s.refusal)
-	if err != nil || r.Refusal != "" || (len(d.Input) == 0 && d.Grant == nil && d.GrantID == "") {
-		return err
+	if err != nil || r.Refusal != "" || d.Answer != jig.AnswerApprove {
+		return nil, err
 	}
-	return a.addEditOrGrant(ctx, settings, r)
+	if changed, err = a.checkFirstVote(ctx, settings, r); err != nil || changed != nil || len(d.Input) == 0 && d.Grant == nil && d.GrantID == "" {
+		return changed, err
+	}
+	return nil, a.addEditOrGrant(ctx, settings, r)
 }
 
 // signed returns a decision with its token and with what its sender was shown.
@@ -228,7 +236,7 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 	if call.Frame == "" { // calls of compositions are identified by their id
 		edited.Signature = signature(tool, edited.Input, session.Writes)
 	}
-	edited.Preview = previewOfEdited(tool)
+	edited.Preview = nil
 	ruling, err := a.rule(ctx, session, tool, &edited, &origins{Activities: a})
 	if err != nil {
 		return err
@@ -240,6 +248,14 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 	if edited.Status.Final() {
 		r.Refusal = "policy does not allow the changed input: " + strings.Join(edited.Reasons, "; ")
 		return nil
+	}
+	if tool.Previews && edited.Verdict == jig.VerdictAsk {
+		if edited.Preview, err = (&previews{Activities: a, session: session, tool: tool}).of(ctx, edited); err != nil {
+			return err
+		}
+		if edited.Digest, err = digest(a.store.Installation(), edited); err != nil {
+			return err
+		}
 	}
 	if r.Patch, edited.Patch, err = patched(call, edited.Input); err != nil {
 		return err
@@ -261,7 +277,7 @@ func (a *Activities) follow(ctx context.Context, ruled approval.Applied, heard *
 	if accepted && call.Status == ruled.Status {
 		a.tracing.Decided(ctx, call)
 	}
-	waits := accepted && call.Status == ruled.Status && (call.Status == jig.CallWaiting || call.Status == jig.CallUnknown)
+	waits := (accepted || ruled.Renewed) && call.Status == ruled.Status && (call.Status == jig.CallWaiting || call.Status == jig.CallUnknown)
 	if call.Frame != "" && !slices.Contains(heard.Frames, call.Frame) {
 		heard.Frames = append(heard.Frames, call.Frame)
 	}

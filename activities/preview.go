@@ -18,6 +18,8 @@ import (
 const (
 	// previewTime limits how long computing a preview may take. It fits into the grace period of an attempt, which computes it again.
 	previewTime = 5 * time.Second
+	// spareTime is left of an activity's time when a preview is computed in it.
+	spareTime = 2 * time.Second
 	// maxDifferent is how often a preview may turn out to be different before the call runs. With the last time, the call ends.
 	maxDifferent = 3
 )
@@ -27,11 +29,15 @@ type previews struct {
 	*Activities
 	session jig.Session
 	tool    jig.Tool
-	// before is the call as it was admitted before; the zero Call if it is admitted for the first time.
+	// before is the call as it was admitted before; the zero Call if it is admitted for the first time. voted reports that people have approved
+	// it like that.
 	before jig.Call
-	// known is the preview for input; nil if none was computed.
-	input []byte
-	known *jig.Preview
+	voted  bool
+	// known is the preview for input; nil if none was computed. outage is why there is none, if that may pass: a failure of what the tool reads,
+	// or a time-out.
+	input  []byte
+	known  *jig.Preview
+	outage *jig.Error
 }
 
 // of returns the preview of the call. If there is none, the preview says why. An error means that the preview could not be tried.
@@ -46,52 +52,73 @@ func (p *previews) of(ctx context.Context, call jig.Call) (*jig.Preview, error) 
 	if !ok || found.preview == nil {
 		return nil, jig.Errorf(jig.CodeUnavailable, "this worker cannot compute previews of %s", call.Tool)
 	}
-	shown := p.compute(ctx, found, call)
+	shown, outage := p.compute(ctx, found, call)
 	if err := ctx.Err(); err != nil {
 		return nil, jig.Errorf(jig.CodeCanceled, "the preview of call %s was canceled: %w", call.ID, err)
 	}
-	p.input, p.known = slices.Clone(call.Input), &shown
+	p.input, p.known, p.outage = slices.Clone(call.Input), &shown, outage
 	return p.known, nil
+}
+
+// computed is a preview, with why there is none if that may pass.
+type computed struct {
+	jig.Preview
+	outage *jig.Error
 }
 
 // compute runs the tool's preview with the caller's rights. The preview cannot write to the store and, if the tool sends data away, cannot
 // connect to anything through jig. A preview that does not return in time is left behind.
-func (p *previews) compute(ctx context.Context, found contract, call jig.Call) jig.Preview {
-	ctx, cancel := context.WithTimeout(confine.ReadOnly(ctx), previewTime)
+func (p *previews) compute(ctx context.Context, found contract, call jig.Call) (jig.Preview, *jig.Error) {
+	limit := previewTime
+	if ends, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(ends)-spareTime)
+	}
+	ctx, cancel := context.WithTimeout(confine.ReadOnly(ctx), limit)
 	defer cancel()
 	if found.tool.Sends() {
 		ctx = confine.Offline(ctx)
 	}
 	call.Preview, call.IdempotencyKey = nil, ""
 	inv := p.invocation(p.session, call, 0, nil)
-	done := make(chan jig.Preview, 1)
+	done := make(chan computed, 1)
 	go func() {
 		defer func() {
 			if cause := recover(); cause != nil {
 				p.logger.ErrorContext(ctx, "a preview panicked", slog.String("tool", call.Tool),
 					slog.String("panic", fmt.Sprint(cause)), slog.String("stack", string(debug.Stack())))
-				done <- preview.Missing("it failed with an internal error; see the worker's log")
+				done <- computed{Preview: preview.Missing("it failed with an internal error; see the worker's log")}
 			}
 		}()
 		var raw jig.Preview
-		err := retryWhileUnavailable(ctx, func() (err error) {
+		again, stop := context.WithTimeout(ctx, limit/2)
+		defer stop()
+		err := retryWhileUnavailable(again, func() (err error) {
 			raw, err = found.preview(ctx, slices.Clone(call.Input), inv, p.reader(call))
 			return err
 		})
 		if err == nil {
 			raw, err = preview.Clean(raw)
 		}
-		if err != nil {
-			raw = preview.Missing(jig.AsError(err).Message)
-		}
-		done <- raw
+		done <- computedFrom(raw, jig.AsError(err))
 	}()
 	select {
-	case shown := <-done:
-		return shown
+	case found := <-done:
+		return found.Preview, found.outage
 	case <-ctx.Done():
-		return preview.Missing(fmt.Sprintf("it was not finished after %s", previewTime))
+		late := jig.Errorf(jig.CodeTimeout, "it was not finished after %s", previewTime)
+		return preview.Missing(late.Message), late
 	}
+}
+
+// computedFrom returns the outcome of a tool's preview. failed is nil if it succeeded.
+func computedFrom(raw jig.Preview, failed *jig.Error) computed {
+	switch {
+	case failed == nil:
+		return computed{Preview: raw}
+	case worthRetrying(failed.Code):
+		return computed{preview.Missing(failed.Message), failed}
+	}
+	return computed{Preview: preview.Missing(failed.Message)}
 }
 
 // show sets the preview of a call that asks, in the call and in the approval to open. If previews of the same call have been different too
@@ -102,16 +129,16 @@ func (p *previews) show(ctx context.Context, call *jig.Call, asked *jig.Pending)
 		return err
 	}
 	call.Preview = shown
-	if p.before.Preview != nil && p.before.Preview.Missing == notYet {
-		asked.Reasons = append(slices.Clone(asked.Reasons), "its arguments were changed, and nobody has seen yet what it would change now")
-	}
-	if p.different(*call) {
-		if call.Previews++; call.Previews >= maxDifferent {
-			refuse(call, unsteady(call.Tool))
-			return nil
+	if bytes.Equal(p.before.Input, call.Input) && p.outage == nil && different(p.before.Preview, shown) {
+		why := "what it would change is not what was shown before"
+		if p.voted {
+			if call.Previews++; call.Previews >= maxDifferent {
+				refuse(call, unsteady(call.Tool))
+				return nil
+			}
+			why = fmt.Sprintf("what it would change is not what was approved before; after %d more such changes the call ends", maxDifferent-call.Previews)
 		}
-		asked.Reasons = append(slices.Clone(asked.Reasons),
-			fmt.Sprintf("what it would change is not what was approved before; after %d more such changes the call ends", maxDifferent-call.Previews))
+		asked.Reasons = append(slices.Clone(asked.Reasons), why)
 	}
 	if call.Digest, err = digest(p.store.Installation(), *call); err != nil {
 		return err
@@ -120,13 +147,10 @@ func (p *previews) show(ctx context.Context, call *jig.Call, asked *jig.Pending)
 	return nil
 }
 
-// different reports whether people were shown another preview of the same call before.
-func (p *previews) different(call jig.Call) bool {
-	before := p.before.Preview
-	if before == nil || before.Missing == notYet || !bytes.Equal(p.before.Input, call.Input) {
-		return false
-	}
-	return !reflect.DeepEqual(*before, *call.Preview)
+// different reports whether a call would change something else than people were shown. A card without a preview showed nothing that could be
+// different: who approves it approves the arguments.
+func different(shown, now *jig.Preview) bool {
+	return shown != nil && shown.Missing == "" && !reflect.DeepEqual(*shown, *now)
 }
 
 // unsteady returns the error of a call whose previews were different too often.
@@ -137,27 +161,16 @@ func unsteady(tool string) *jig.Error {
 	return e
 }
 
-// notYet is why a call has no preview whose arguments a person has just changed.
-const notYet = "the arguments were changed after it was computed; jig computes it again before the call runs, and asks again"
-
-// previewOfEdited returns the preview of a call whose arguments a person has just changed: there is none yet. Because every other preview
-// differs from it, the call asks again before it runs.
-func previewOfEdited(tool jig.Tool) *jig.Preview {
-	if !tool.Previews {
-		return nil
+// again returns the call as it would run now. If people were shown a preview, it is computed again. A call that an attempt may have carried out
+// keeps its preview, because the attempt may have changed what the preview is computed from. outage is why the preview cannot be computed now,
+// if that may pass; then nothing is known to have changed.
+func (p *previews) again(ctx context.Context, call jig.Call) (running jig.Call, outage *jig.Error, err error) {
+	shown := call.Preview
+	if shown == nil || shown.Missing != "" || call.Status != jig.CallReserved || call.InDoubt || call.Version != p.tool.Version {
+		return call, nil, nil
 	}
-	return new(jig.Preview{Missing: notYet})
-}
-
-// again returns the call as it would run now. If people were shown a preview, it is computed again. A call that an attempt has begun keeps
-// its preview, because the attempt may have changed what the preview is computed from.
-func (p *previews) again(ctx context.Context, call jig.Call) (jig.Call, error) {
-	if call.Preview == nil || call.Status != jig.CallReserved || call.Version != p.tool.Version {
-		return call, nil
-	}
-	var err error
 	call.Preview, err = p.of(ctx, call)
-	return call, err
+	return call, p.outage, err
 }
 
 // unasked reports whether nobody was asked about a call that asks, because there was no preview yet.

@@ -272,9 +272,8 @@ func (a *cabinet) race(tool string, input any) string {
 	status := a.runs(a.t, c.ID)
 	var last *jig.Preview
 	for status == jig.CallWaiting {
-		last = a.pending(a.t, c.ID).Preview
 		disturb(4)
-		a.approves(a.t, c.ID)
+		last = a.approvesAsShown(a.t, c.ID)
 		disturb(4)
 		if a.random.IntN(4) == 0 {
 			a.late = a.disturb

@@ -25,7 +25,7 @@ steps:
   - set: {done: true}
 `
 
-// A composition is previewed before people are asked, and again before it begins.
+// A composition is previewed before people are asked, with the first approval, and again before it begins.
 func TestPreviewRead_OfAComposition(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -38,7 +38,7 @@ func TestPreviewRead_OfAComposition(t *testing.T) {
 	require.Equal(t, p.Preview, o.call(t, "1.1").Preview)
 	o.approves(t, "1.1")
 	require.Equal(t, jig.CallSucceeded, o.composes(t).Ran.State)
-	require.Len(t, o.ran, 2, "the preview was computed again")
+	require.Len(t, o.ran, 3, "the preview was computed again")
 }
 
 // The read call of a preview has the caller's rights and may only read. If it is refused, people see that there is no preview.

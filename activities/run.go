@@ -149,7 +149,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 		}
 		return ledger.Reservation{}, &unclaimed{ran: held(call, why)}, err
 	}
-	previews := &previews{Activities: a, session: session, tool: tool}
+	previews := &previews{Activities: a, session: session, tool: tool, voted: call.Status == jig.CallReserved}
 	denied, why, err := a.deniedNow(ctx, session, tool, call)
 	if err != nil {
 		return ledger.Reservation{}, nil, err
@@ -170,9 +170,12 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 			return ledger.Reservation{}, ended, err
 		}
 	}
-	running, err := previews.again(ctx, call)
+	running, outage, err := previews.again(ctx, call)
 	if err != nil {
 		return ledger.Reservation{}, nil, err
+	}
+	if outage != nil {
+		return ledger.Reservation{}, &unclaimed{ran: held(call, "what it would change cannot be compared with what was shown: "+outage.Message)}, nil
 	}
 	running.Version = tool.Version
 	digested, err := digest(a.store.Installation(), running)
@@ -272,6 +275,11 @@ func (a *Activities) readmit(ctx context.Context, session jig.Session, call jig.
 		ran, err := a.asked(ctx, call)
 		return ran, false, err
 	}
+	return a.admitAgain(ctx, session, call, tool, previews)
+}
+
+// admitAgain puts a call through admission again, even if it waits and its tool has not changed.
+func (a *Activities) admitAgain(ctx context.Context, session jig.Session, call jig.Call, tool jig.Tool, previews *previews) (Ran, bool, error) {
 	fresh := call
 	fresh.Preview, previews.before = nil, call
 	var approval *jig.Pending

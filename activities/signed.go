@@ -40,7 +40,7 @@ func (a *Activities) outdated(ctx context.Context, session jig.Session, tool jig
 
 // unsigned reports whether the signatures of the decisions about a call do not suffice. Where a key is demanded, votes and terms in the database prove
 // nothing: anybody who can write there could change them. So only signed votes count. They must suffice twice: by the stored terms, and by the terms
-// that policy sets now.
+// that policy sets now. If the call has a preview, at least one of them must be by somebody who saw it.
 func (a *Activities) unsigned(
 	ctx context.Context, settings tenancy.Settings, session jig.Session, tool jig.Tool, running jig.Call, approved *approval.Record, decisions []approval.Signed,
 ) (bool, error) {
@@ -59,14 +59,16 @@ func (a *Activities) unsigned(
 		return !covers, err
 	}
 	var proven []approval.Proven
+	seen := running.Preview == nil || running.Preview.Missing != ""
 	for _, d := range decisions {
 		p, proof, err := a.proven(settings, running, d)
 		if err != nil || settings.IsDisabled(p.Principal.ID) || !proof.AtLeast(wanted) || p.Answer == jig.AnswerApprove && !a.approves(ctx, session, tool, running, d) {
 			continue
 		}
 		proven = append(proven, p)
+		seen = seen || p.Answer == jig.AnswerApprove && len(d.Decision.Input) == 0
 	}
-	return approval.Recount(approved.Pending, proven) != "" || approval.Recount(today, proven) != "", nil
+	return !seen || approval.Recount(approved.Pending, proven) != "" || approval.Recount(today, proven) != "", nil
 }
 
 // proven verifies the signature of a decision again. The signer must still be known with that key, with the groups that count now. The decision counts
@@ -83,13 +85,11 @@ func (a *Activities) proven(settings tenancy.Settings, call jig.Call, d approval
 }
 
 // approves reports whether a signed approval is for the call as it would run: for exactly its digest or, if the approval changed the input, for a call of
-// the same tool that gets the input from this decision. Whoever changed the input has not seen a preview of the changed call.
+// the same tool that gets the input from this decision. Whoever changed the input has not seen what the changed call would change; unsigned
+// makes sure that somebody has.
 func (a *Activities) approves(ctx context.Context, session jig.Session, tool jig.Tool, running jig.Call, d approval.Signed) bool {
 	if len(d.Decision.Input) == 0 {
 		return d.Digest == running.Digest
-	}
-	if running.Preview != nil && running.Preview.Missing != notYet {
-		return false
 	}
 	shown := running
 	shown.Tool, shown.Version, shown.Input = d.Shown.Tool, d.Shown.Version, d.Shown.Input

@@ -212,15 +212,14 @@ func TestSigned_EarlierDelegationsDoNotCount(t *testing.T) {
 	require.Equal(t, []string{"6 → 7"}, r.effects)
 }
 
-// Whoever changes the input of a call has not approved its preview, which is computed afterwards.
+// Whoever changes the input of a call has not seen its preview, which is computed with the change.
 func TestSigned_AChangeApprovesNoPreview(t *testing.T) {
 	t.Parallel()
 	r := &order{version: 1, amount: 5}
 	o := newOffice(t, keyed, func(o *office) { o.extra = []tools.Tool{r.amending(true)} })
 	c := o.amends(t, 7)
 	edit := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: json.RawMessage(`{"amount":8,"order":"a"}`)})
-	require.Equal(t, jig.CallReserved, o.hear(t, "decide", edit).Status)
-	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
+	require.Equal(t, jig.CallWaiting, o.hear(t, "decide", edit).Status)
 	o.forge(t, c, "approved", "fay", "")
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
 	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)

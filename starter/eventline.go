@@ -207,7 +207,7 @@ func mark(c palette, t jig.EventType) string {
 	}
 	asks := []jig.EventType{
 		jig.EventToolNeedsApproval, jig.EventToolOutcomeUnknown, jig.EventToolAsked, jig.EventToolEdited, jig.EventApprovalReminded,
-		jig.EventApprovalEscalated, jig.EventSessionPaused, jig.EventToolPaused, jig.EventBudgetExhausted,
+		jig.EventApprovalEscalated, jig.EventApprovalWithdrawn, jig.EventSessionPaused, jig.EventToolPaused, jig.EventBudgetExhausted,
 	}
 	switch {
 	case slices.Contains(good, t):

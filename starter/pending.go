@@ -108,7 +108,12 @@ func shellLine(words ...string) string {
 // ruledLine formats the outcome of a decision.
 func (a *app) ruledLine(c palette, r jig.Ruled, answer jig.Answer, tool string, unasked bool) string {
 	if r.Outcome != jig.DecisionAccepted {
-		return fmt.Sprintf("%s %s: %s", c.yellow(oneLine(r.Call, 0)), "the decision was refused", oneLine(cmp.Or(r.Reason, "no reason was given"), 0))
+		why, more, _ := strings.Cut(cmp.Or(r.Reason, "no reason was given"), "\n")
+		lines := []string{fmt.Sprintf("%s %s: %s", c.yellow(oneLine(r.Call, 0)), "the decision was refused", oneLine(why, 0))}
+		if more != "" {
+			lines = append(lines, quoted(more, quoteBar, a.width())...)
+		}
+		return strings.Join(lines, "\n")
 	}
 	word := c.green("approved")
 	switch answer {
@@ -121,6 +126,8 @@ func (a *app) ruledLine(c palette, r jig.Ruled, answer jig.Answer, tool string, 
 	line := fmt.Sprintf("%s %s", word, r.Call)
 	if tool != "" {
 		line += " " + tool
+	} else if answer == jig.AnswerApprove && r.Status == jig.CallReserved {
+		line += ", not run yet"
 	}
 	if from, ok := strings.CutPrefix(r.Reason, "taken back "); ok && answer == jig.AnswerDelegate {
 		line = "took back " + r.Call + " " + oneLine(from, 0)

@@ -88,7 +88,8 @@ func (t *registered) previewed(ctx context.Context, input []byte, inv jig.Invoca
 			p, err = jig.Preview{}, jig.Errorf(jig.CodeInternal, "it failed with an internal error; see the worker's log").WithReason("panic")
 		}
 	}()
-	return t.preview(ctx, inv, orEmpty(input))
+	p, err = t.preview(ctx, inv, orEmpty(input))
+	return p, unreachable(err)
 }
 
 func orEmpty(input []byte) []byte {
@@ -174,6 +175,9 @@ func (t *registered) explain(ctx context.Context, result jig.ToolResult) jig.Too
 		ended = context.DeadlineExceeded
 	case errors.Is(e, context.Canceled) && ended != nil:
 	case ctx.Err() != nil:
+	case t.contract.Idempotent: // it is repeated, so it matters whether the failure may pass
+		result.Error = jig.AsError(unreachable(e))
+		return result
 	default:
 		return result
 	}

@@ -40,13 +40,12 @@ type storedApproval struct {
 
 // fact is the part of an event's data that the checks use.
 type fact struct {
-	By         author          `json:"by"`
-	Edited     json.RawMessage `json:"edited"`
-	Pending    json.RawMessage `json:"pending"`
-	Readmitted bool            `json:"readmitted"`
-	Grant      string          `json:"grant"`
-	Outcome    string          `json:"outcome"`
-	OnExpiry   string          `json:"on_expiry"`
+	By       author          `json:"by"`
+	Edited   json.RawMessage `json:"edited"`
+	Pending  json.RawMessage `json:"pending"`
+	Grant    string          `json:"grant"`
+	Outcome  string          `json:"outcome"`
+	OnExpiry string          `json:"on_expiry"`
 }
 
 // author is the person whom an event names. It is empty if the event names several.
@@ -249,11 +248,11 @@ func telling(e jig.Event, f fact, open map[string]bool) string {
 		if f.By != "" {
 			return "denied " + string(f.By)
 		}
+	case jig.EventApprovalWithdrawn:
+		open[e.CallID] = false
+		return "withdrawn "
 	case jig.EventToolExpired:
 		open[e.CallID] = false
-		if f.Readmitted {
-			return "withdrawn "
-		}
 		return "expired "
 	case jig.EventToolReconciled:
 		open[e.CallID] = false
@@ -278,7 +277,7 @@ func (p *play) checkExpiry(r record) {
 		require.NoError(p.t, json.Unmarshal(e.Data, &f))
 		switch e.Type { //nolint:exhaustive // the other events neither end nor continue a session
 		case jig.EventToolExpired:
-			ending = ending || f.OnExpiry != "" && !f.Readmitted
+			ending = ending || f.OnExpiry != ""
 		case jig.EventSessionCanceled, jig.EventSessionFailed:
 			ending = false
 		case jig.EventPassStarted, jig.EventPassCompleted, jig.EventSessionCompleted:
@@ -307,7 +306,7 @@ func (p *play) checkCall(r record, id string, call storedCall) {
 		if e.Type == jig.EventToolReconciled && f.Outcome == string(jig.OutcomeNotHappened) {
 			again++
 		}
-		if status, ok := finals[e.Type]; ok && !f.Readmitted && len(f.Pending) == 0 {
+		if status, ok := finals[e.Type]; ok && len(f.Pending) == 0 {
 			ended = append(ended, status)
 		}
 	}

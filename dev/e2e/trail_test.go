@@ -116,10 +116,9 @@ type story struct {
 
 func (s *story) tell(e jig.Event) {
 	var data struct {
-		By         string          `json:"by"`
-		Edited     json.RawMessage `json:"edited"`
-		Readmitted bool            `json:"readmitted"`
-		Pending    json.RawMessage `json:"pending"`
+		By      string          `json:"by"`
+		Edited  json.RawMessage `json:"edited"`
+		Pending json.RawMessage `json:"pending"`
 	}
 	_ = json.Unmarshal(e.Data, &data) //nolint:errcheck // data without these members leaves them empty
 	decided := func(kind audit.Kind, final bool) {
@@ -172,12 +171,10 @@ func (s *story) tell(e jig.Event) {
 		s.ends++
 		decided(audit.AuditDenied, true)
 	case jig.EventToolExpired:
-		kind := audit.AuditWithdrawn
-		if !data.Readmitted {
-			kind = audit.AuditExpired
-			s.ends++
-		}
-		decided(kind, true)
+		s.ends++
+		decided(audit.AuditExpired, true)
+	case jig.EventApprovalWithdrawn:
+		decided(audit.AuditWithdrawn, true)
 	case jig.EventToolCompleted:
 		s.succeeded = true
 		s.ends++

@@ -58,10 +58,16 @@ func (d decision) fresh() (fresh jig.Pending, missing string) {
 		d.counts = counts
 		fresh.Votes = []jig.Vote{d.ballot()}
 	}
-	if consent := ConsentOf(fresh); consent.Granted() && consent.Alone(d.editor()) {
+	if consent := ConsentOf(fresh); consent.Granted() && (consent.Alone(d.editor()) || d.unseen(fresh)) {
 		fresh.Votes = nil
 	}
 	return fresh, ConsentOf(fresh).Missing()
+}
+
+// unseen reports whether nobody has seen what the changed call would change: the editor has not, and nobody else is asked. Then the editor is
+// asked again, unless they approve further calls with it, whose previews nobody sees either.
+func (d decision) unseen(fresh jig.Pending) bool {
+	return fresh.Preview != nil && fresh.Preview.Missing == "" && d.Grant == nil
 }
 
 // editor returns the person from whom the input comes; empty if it is the requested one.

@@ -88,4 +88,7 @@ type Applied struct {
 	jig.Ruled
 	// Call is the call after the request. It is nil if the session has no such call.
 	Call *jig.Call
+	// Renewed reports that the request was refused because the call had changed since it was shown, and that people are asked about the call as
+	// it is now.
+	Renewed bool
 }

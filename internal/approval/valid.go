@@ -1,6 +1,8 @@
 package approval
 
 import (
+	"slices"
+
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
 )
@@ -31,17 +33,32 @@ const (
 	WithdrawnGrant    = "the grant was used up, expired or was revoked, or the contract of the tool has changed since it was given"
 )
 
-// Withdraw ends the approval s.Open, which may already be granted, because it is no longer valid; the call is admitted again. grant is the
-// standing approval that approved the call, if people should be told about it.
+// Withdraw ends the approval s.Open, which may already be granted, because it is no longer valid; the call is admitted again. Those who voted
+// are told. grant is the standing approval that approved the call, if people should be told about it.
 func Withdraw(s State, why, grant string) Transition {
 	t := Transition{Outcome: &Outcome{Status: Expired, Reason: why}}
 	if s.Open.Status == Open {
 		t.Outcome.Answer = string(jig.AnswerExpire)
 	}
-	what := Details{"digest": s.Open.Digest, "reason": why, "readmitted": true, "grant": grant}
-	t.Events = []Event{s.Call.event(jig.EventToolExpired, what)}
+	what := Details{"digest": s.Open.Digest, "reason": why, "grant": grant}
+	t.Events = []Event{s.Call.event(jig.EventApprovalWithdrawn, what)}
 	entry := s.Entry(audit.AuditWithdrawn, jig.Principal{}, nil)
 	entry.Subject, entry.Reason = grant, why
 	t.Audit = []audit.Entry{entry}
+	if voters := votersOf(s.Open.Votes); len(voters) > 0 {
+		n := s.Notice(jig.NoticeWithdrawn, s.Open.Pending, s.Open.Digest+why)
+		n.Approvers, n.Reason = &jig.Approvers{People: voters}, why
+		t.Notices = []jig.Notice{n}
+	}
 	return t
+}
+
+func votersOf(votes []jig.Vote) []string {
+	var people []string
+	for _, v := range votes {
+		if !slices.Contains(people, v.By) {
+			people = append(people, v.By)
+		}
+	}
+	return people
 }

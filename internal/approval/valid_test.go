@@ -75,11 +75,22 @@ func TestWithdraw(t *testing.T) {
 		s.Open.Status = row.status
 		got := approval.Withdraw(s, "the tool changed", row.grant)
 		require.Equal(t, &approval.Outcome{Status: approval.Expired, Answer: row.answer, Reason: "the tool changed"}, got.Outcome)
-		require.Equal(t, []string{"event tool.expired", "audit withdrawn"}, told(got))
-		require.Equal(t, approval.Details{"digest": "d1", "reason": "the tool changed", "readmitted": true, "grant": row.grant}, got.Events[0].Data)
+		require.Equal(t, []string{"event approval.withdrawn", "audit withdrawn"}, told(got))
+		require.Equal(t, approval.Details{"digest": "d1", "reason": "the tool changed", "grant": row.grant}, got.Events[0].Data)
 		require.Equal(t, []string{"the tool changed", row.grant, "d1"}, []string{got.Audit[0].Reason, got.Audit[0].Subject, got.Audit[0].Digest})
 		require.Nil(t, got.Call)
 	}
+}
+
+// Those who voted are told that their votes do not count any more, and why.
+func TestWithdraw_TellsThoseWhoVoted(t *testing.T) {
+	t.Parallel()
+	s := waiting(nil)
+	s.Open.Votes = []jig.Vote{{By: "ana"}, {By: "ben"}, {By: "ana"}}
+	got := approval.Withdraw(s, "the tool changed", "")
+	require.Equal(t, []string{"event approval.withdrawn", "notice approval.withdrawn", "audit withdrawn"}, told(got))
+	require.Equal(t, &jig.Approvers{People: []string{"ana", "ben"}}, got.Notices[0].Approvers)
+	require.Equal(t, "the tool changed", got.Notices[0].Reason)
 }
 
 func TestOpened(t *testing.T) {

@@ -155,14 +155,14 @@ func TestReadmit_ReplacesTheAdmission(t *testing.T) {
 	}{
 		"waits again": {
 			asking(jig.CallWaiting, openApproval()), jig.VerdictAsk, jig.CallWaiting,
-			[]string{"event tool.expired", "event tool.needs_approval", "notice approval.requested", "audit withdrawn"},
+			[]string{"event approval.withdrawn", "event tool.needs_approval", "notice approval.requested", "audit withdrawn"},
 		},
 		"approved, waits again": {
 			asking(jig.CallReserved, approvedBy("d1")), jig.VerdictAsk, jig.CallWaiting,
-			[]string{"event tool.expired", "event tool.needs_approval", "notice approval.requested", "audit withdrawn"},
+			[]string{"event approval.withdrawn", "event tool.needs_approval", "notice approval.requested", "audit withdrawn"},
 		},
 		"needs no approval any more": {
-			asking(jig.CallWaiting, openApproval()), jig.VerdictRun, jig.CallReserved, []string{"event tool.expired", "audit withdrawn"},
+			asking(jig.CallWaiting, openApproval()), jig.VerdictRun, jig.CallReserved, []string{"event approval.withdrawn", "audit withdrawn"},
 		},
 		"denied":        {writing(jig.CallReserved, 0), jig.VerdictDeny, jig.CallDenied, []string{"event tool.denied"}},
 		"refused":       {writing(jig.CallReserved, 0), jig.VerdictRefuse, jig.CallFailed, []string{"event tool.failed"}},
@@ -191,7 +191,7 @@ func TestReadmit_UnderAGrantIsReserved(t *testing.T) {
 	got, err := readmit(asking(jig.CallWaiting, openApproval()), c, asked)
 	require.NoError(t, err)
 	require.Equal(t, jig.CallReserved, got.Readmits.Status)
-	require.Equal(t, []string{"event tool.expired", "event tool.approved", "audit withdrawn"}, told(got))
+	require.Equal(t, []string{"event approval.withdrawn", "event tool.approved", "audit withdrawn"}, told(got))
 }
 
 func TestReadmit_NeedsAnApprovalToOpen(t *testing.T) {

@@ -140,7 +140,7 @@ func TestReserve_WithdrawsAnApprovalWithoutProof(t *testing.T) {
 		if row.answer == ledger.ReserveWaiting {
 			require.Nil(t, got.Begins)
 			require.Equal(t, &approval.Outcome{Status: approval.Expired, Reason: approval.WithdrawnUnproved}, got.Outcome)
-			require.Equal(t, []string{"event tool.expired", "audit withdrawn"}, told(got))
+			require.Equal(t, []string{"event approval.withdrawn", "audit withdrawn"}, told(got))
 		}
 	}
 }
@@ -165,6 +165,6 @@ func TestUseGrant(t *testing.T) {
 	require.Equal(t, ledger.ReserveWaiting, got.Answer)
 	require.Nil(t, got.Begins, "the grant has ended")
 	require.Equal(t, approval.WithdrawnGrant, got.Outcome.Reason)
-	require.Equal(t, []string{"event tool.expired", "audit withdrawn"}, told(got))
+	require.Equal(t, []string{"event approval.withdrawn", "audit withdrawn"}, told(got))
 	require.Equal(t, "grt_1", got.Audit[0].Subject)
 }

@@ -311,6 +311,7 @@ func TestWords_SayWhatHappened(t *testing.T) {
 	for kind, want := range map[jig.NoticeKind]string{
 		jig.NoticeRequested: "payment.refund needs approval", jig.NoticeReminder: "Reminder: payment.refund needs approval", jig.NoticeEscalated: "Escalated: payment.refund needs approval",
 		jig.NoticeDelegated: "Handed on: payment.refund needs approval", jig.NoticeDecided: "Decided: payment.refund", jig.NoticeExpired: "Expired: nobody decided about payment.refund in time",
+		jig.NoticeWithdrawn: "Withdrawn: the approval of payment.refund does not count any more",
 	} {
 		n := word("ntc_1")
 		n.Kind, n.Status, n.By = kind, jig.CallDenied, "eva"
@@ -320,10 +321,11 @@ func TestWords_SayWhatHappened(t *testing.T) {
 		require.NotContains(t, words.Text(), "http")
 		over := kind == jig.NoticeDecided || kind == jig.NoticeExpired
 		require.Equal(t, over, strings.Contains(words.Text(), "Status: denied"), kind)
+		over = over || kind == jig.NoticeWithdrawn
 		require.Equal(t, !over, strings.Contains(words.Text(), "Until: 2026-11-22 09:30 UTC"), kind)
 		require.Equal(t, !over, strings.Contains(words.Text(), "How to decide: jig approvals show ses_1 3.2"), kind)
 	}
-	require.Len(t, jig.NoticeKinds(), 6)
+	require.Len(t, jig.NoticeKinds(), 7)
 	n := word("ntc_1")
 	n.Approval.Kind = jig.PendingQuestion
 	require.Equal(t, "payment.refund asks a question", notify.WordsOf(n, "").Subject)

@@ -46,6 +46,9 @@ func WordsOf(n jig.Notice, publicURL string) Words {
 		add("Status", string(n.Status))
 		add("Decided by", n.By)
 		add("Reason", n.Reason)
+	case jig.NoticeWithdrawn:
+		add("Approved before by", approvers(n))
+		add("Reason", n.Reason)
 	case jig.NoticeRequested, jig.NoticeReminder, jig.NoticeEscalated, jig.NoticeDelegated:
 		add("Who may decide", approvers(n))
 		if a.ExpiresAt.Year() > 1 {
@@ -81,6 +84,8 @@ func subject(n jig.Notice) string {
 		return "Decided: " + tool
 	case jig.NoticeExpired:
 		return "Expired: nobody decided about " + tool + " in time"
+	case jig.NoticeWithdrawn:
+		return "Withdrawn: the approval of " + tool + " does not count any more"
 	case jig.NoticeRequested:
 	}
 	return what

@@ -100,7 +100,7 @@ func TestGrant_MustBeValidWhenItsCallBegins(t *testing.T) {
 			require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome, name)
 		}
 		require.Equal(t, []string{"expired"}, w.approvals(t, c))
-		require.Equal(t, []string{"tool.approved", "tool.expired"}, w.types(t), name)
+		require.Equal(t, []string{"tool.approved", "approval.withdrawn"}, w.types(t), name)
 		p := pendingOf(c)
 		got, err := w.Readmit(t.Context(), w.row(t, c), c, &p)
 		require.NoError(t, err)

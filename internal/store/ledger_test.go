@@ -228,7 +228,7 @@ func TestReadmit(t *testing.T) {
 				require.Equal(t, "d2", got.Digest)
 			}
 			types := w.types(t)
-			require.Equal(t, []string{"tool.expired", "tool.needs_approval"}, types[len(types)-2:], fmt.Sprint(types))
+			require.Equal(t, []string{"approval.withdrawn", "tool.needs_approval"}, types[len(types)-2:], fmt.Sprint(types))
 			require.Equal(t, ledger.ReserveWaiting, w.reserve(t, c).Outcome, "the old approval is void")
 			open, err := w.Pending(t.Context(), w.tenant, w.session, c.ID)
 			require.NoError(t, err)

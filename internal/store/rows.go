@@ -114,7 +114,7 @@ func (r *callRow) call() (jig.Call, error) {
 		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt), Patch: r.Patch, EditedBy: r.EditedBy,
 		IdempotencyKey: r.IdempotencyKey, Child: r.Child, ReadsPrivate: r.ReadsPrivate, ReadsUntrusted: r.ReadsUntrusted,
 	}
-	c.Previews = r.Previews
+	c.Previews, c.InDoubt = r.Previews, r.InDoubt
 	err := errors.Join(decode(r.Reasons, &c.Reasons), decode(r.Flow, &c.Flow), decode(r.Preview, &c.Preview))
 	if err != nil {
 		return jig.Call{}, err
