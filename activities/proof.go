@@ -140,11 +140,29 @@ func (a *Activities) teller(ctx context.Context, ref protocol.SessionRef, m prot
 		at = a.now()
 	}
 	want := protocol.Statement{Kind: protocol.StateMessage, Tenant: ref.Tenant, Session: ref.SessionID, Content: m.Content, ID: m.ID}
-	st, err := a.stated(ctx, m.Proof, want, at)
+	return a.vouchedFor(ctx, m.Proof, want, at)
+}
+
+// vouchedFor returns the principal who says something to a session, or nil if no server vouches for them.
+func (a *Activities) vouchedFor(ctx context.Context, proof string, want protocol.Statement, at time.Time) (*jig.Principal, error) {
+	st, err := a.stated(ctx, proof, want, at)
 	if st == nil || err != nil {
 		return nil, err
 	}
-	return &st.Principal, a.mayAct(ctx, ref.Tenant, st.Principal.ID) // the server may have signed some time ago
+	return &st.Principal, a.mayAct(ctx, want.Tenant, st.Principal.ID) // the server may have signed some time ago
+}
+
+// sender returns the principal who sends an event: the one for whom a server vouches, or the one that the event claims.
+func (a *Activities) sender(ctx context.Context, ref protocol.SessionRef, e protocol.Event, at time.Time) (jig.Principal, error) {
+	want := protocol.Statement{Kind: protocol.StateEvent, Tenant: ref.Tenant, Session: ref.SessionID, Content: e.Content(), ID: e.ID}
+	who, err := a.vouchedFor(ctx, e.Proof, want, at)
+	switch {
+	case err != nil:
+		return jig.Principal{}, err
+	case who != nil:
+		return *who, nil
+	}
+	return jig.Principal{ID: e.By, Claimed: true}, a.mayAct(ctx, ref.Tenant, e.By)
 }
 
 // refuseStart records in the audit that a session was not opened because of its proof, and returns the error. If the worker dies in between, the

@@ -22,7 +22,8 @@ type Signal struct {
 	Payload json.RawMessage `json:"payload"`
 	// Pass is the current pass.
 	Pass int `json:"pass,omitempty"`
-	// Composing reports that a composition of the session is running, which may be waiting for an event.
+	// Composing reports that something in the session may wait for an event, now or later: a composition that has not ended, or the call with
+	// which the session was started.
 	Composing bool `json:"composing,omitempty"`
 }
 
@@ -65,21 +66,31 @@ func (a *Activities) handle(ctx context.Context, in Signal) (Handled, error) {
 
 // event processes an event that a composition may be waiting for.
 func (a *Activities) event(ctx context.Context, in Signal) (Handled, error) {
-	var e plan.ReceivedEvent
+	var e protocol.Event
 	if err := strictJSON(in.Payload, &e); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
-	switch {
-	case e.Name == "":
-		return a.refuseSignal(ctx, in, "`name` is missing: name the event")
-	case e.ID != 0:
-		return a.refuseSignal(ctx, in, "`id` is set by jig: leave it out")
-	case len(e.Data) > jig.InlineBytes:
-		return a.refuseSignal(ctx, in, fmt.Sprintf("`data` has %d bytes; at most %d are allowed", len(e.Data), jig.InlineBytes))
-	case !in.Composing:
+	who, err := a.sender(ctx, in.SessionRef, e, a.now())
+	if jig.CodeOf(err) == jig.CodeNotPermitted {
+		return a.refuseSignal(ctx, in, explain(err))
+	}
+	if err != nil {
+		return Handled{}, err
+	}
+	if err := e.Check(); err != nil {
+		return a.refuseSignal(ctx, in, explain(err))
+	}
+	if !in.Composing {
 		return a.refuseSignal(ctx, in, "nothing in this session is waiting for an event")
 	}
-	_, err := a.store.Receive(ctx, in.Tenant, in.SessionID, in.Key, e)
+	key := in.Key
+	if e.ID != "" {
+		key = jig.MessageKey(e.ID)
+	}
+	_, err = a.store.Receive(ctx, in.Tenant, in.SessionID, key, plan.ReceivedEvent{Name: e.Name, Data: e.Data, By: who.ID, Claimed: who.Claimed})
+	if jig.CodeOf(err) == jig.CodeConflict {
+		return a.refuseSignal(ctx, in, explain(err))
+	}
 	return Handled{Event: true}, err
 }
 

@@ -42,12 +42,17 @@ type Reader interface {
 	Read(ctx context.Context, name string, request, answer any) (answered bool, err error)
 }
 
+// signals sends signals to workflows.
+type signals interface {
+	SignalWithStartWorkflow(ctx context.Context, workflowID, signalName string, signalArg any, options sdk.StartWorkflowOptions,
+		workflow any, workflowArgs ...any) (sdk.WorkflowRun, error)
+	SignalWorkflow(ctx context.Context, workflowID, runID, signalName string, arg any) error
+}
+
 // temporal is the part of Temporal's client that a [Client] uses.
 type temporal interface {
 	ExecuteWorkflow(ctx context.Context, options sdk.StartWorkflowOptions, workflow any, args ...any) (sdk.WorkflowRun, error)
 	GetWorkflow(ctx context.Context, workflowID, runID string) sdk.WorkflowRun
-	SignalWithStartWorkflow(ctx context.Context, workflowID, signalName string, signalArg any, options sdk.StartWorkflowOptions,
-		workflow any, workflowArgs ...any) (sdk.WorkflowRun, error)
 	CancelWorkflowWithOptions(ctx context.Context, options sdk.CancelWorkflowOptions) error
 	DescribeWorkflowExecution(ctx context.Context, workflowID, runID string) (*workflowservicepb.DescribeWorkflowExecutionResponse, error)
 	UpdateWorkflow(ctx context.Context, options sdk.UpdateWorkflowOptions) (sdk.WorkflowUpdateHandle, error)
@@ -61,6 +66,7 @@ type temporal interface {
 // that ended.
 type Client struct {
 	temporal      temporal
+	signals       signals
 	queue         string
 	workerTimeout time.Duration
 	retryFor      time.Duration
@@ -74,11 +80,11 @@ type Client struct {
 
 // New returns a client that uses the caller's Temporal client. The caller remains responsible for closing that Temporal client.
 func New(temporalClient sdk.Client, o Options) *Client {
-	return newClient(temporalClient, o)
+	return newClient(temporalClient, temporalClient, o)
 }
 
-func newClient(t temporal, o Options) *Client {
-	c := &Client{temporal: t, queue: o.TaskQueue, workerTimeout: o.WorkerTimeout, retryFor: o.RetryFor, reader: o.Reader, voucher: o.Voucher, owned: cache.New[ownKey, struct{}](ownFor, maxOwn)}
+func newClient(t temporal, s signals, o Options) *Client {
+	c := &Client{temporal: t, signals: s, queue: o.TaskQueue, workerTimeout: o.WorkerTimeout, retryFor: o.RetryFor, reader: o.Reader, voucher: o.Voucher, owned: cache.New[ownKey, struct{}](ownFor, maxOwn)}
 	if c.queue == "" {
 		c.queue = protocol.TaskQueue
 	}
@@ -97,7 +103,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newClient(t, o)
+	c := newClient(t, t, o)
 	c.close = t.Close
 	return c, nil
 }

@@ -58,6 +58,13 @@ func (f *fake) SignalWithStartWorkflow(_ context.Context, _, name string, arg an
 	return nil, f.signal(o, name, arg)
 }
 
+func (f *fake) SignalWorkflow(_ context.Context, _, _, name string, arg any) error {
+	if f.signal == nil {
+		return errNotSet
+	}
+	return f.signal(sdk.StartWorkflowOptions{}, name, arg)
+}
+
 func (f *fake) CancelWorkflowWithOptions(context.Context, sdk.CancelWorkflowOptions) error {
 	if f.cancel == nil {
 		return errNotSet
@@ -213,5 +220,5 @@ func as[T any](t *testing.T, v any) T {
 const testTimeout = time.Hour
 
 func newTestClient(f *fake) *Client {
-	return newClient(f, Options{WorkerTimeout: testTimeout, RetryFor: testTimeout})
+	return newClient(f, f, Options{WorkerTimeout: testTimeout, RetryFor: testTimeout})
 }

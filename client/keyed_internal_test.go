@@ -42,12 +42,12 @@ func (r reader) Read(_ context.Context, name string, _, answer any) (bool, error
 // A reader answers what it can, and workers the rest.
 func TestReader_AnswersWithoutAWorker(t *testing.T) {
 	t.Parallel()
-	c := newClient(nil, Options{Reader: reader{}})
+	c := newClient(nil, nil, Options{Reader: reader{}})
 	view, err := c.Status(t.Context(), "acme", "one")
 	require.NoError(t, err)
 	require.Equal(t, jig.StatusCompleted, view.Status)
 	require.Panics(t, func() { _, _ = c.Record(t.Context(), "acme", "one", "1.1") }, "there is no Temporal to ask") //nolint:errcheck // it panics
-	c = newClient(nil, Options{Reader: reader{jig.Errorf(jig.CodeNotFound, "there is none").WithField("session_id")}})
+	c = newClient(nil, nil, Options{Reader: reader{jig.Errorf(jig.CodeNotFound, "there is none").WithField("session_id")}})
 	_, err = c.Status(t.Context(), "acme", "one")
 	require.NotEmpty(t, jig.AsError(err).Hint)
 }

@@ -40,7 +40,7 @@ func (c *Client) Say(ctx context.Context, tenant, id string, m protocol.Message)
 	}
 	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE
 	err = c.repeat(ctx, func(ctx context.Context) error {
-		_, err := c.temporal.SignalWithStartWorkflow(ctx, id, protocol.SignalMessage, m,
+		_, err := c.signals.SignalWithStartWorkflow(ctx, id, protocol.SignalMessage, m,
 			options, protocol.PassWorkflow, protocol.PassInput{Tenant: tenant, Task: protocol.Excerpt(text), Woken: new(m.Woken())})
 		return err
 	}, busy)

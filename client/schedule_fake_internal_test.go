@@ -33,7 +33,7 @@ func newFakeScheduler() *fakeScheduler {
 	return &fakeScheduler{fake: &fake{describe: running}, kept: map[string]*fakeSchedule{}}
 }
 
-func (f *fakeScheduler) client() *Client { return newClient(f, Options{}) }
+func (f *fakeScheduler) client() *Client { return newClient(f, nil, Options{}) }
 
 func (f *fakeScheduler) ScheduleClient() sdk.ScheduleClient { return f }
 

@@ -258,6 +258,25 @@ func TestMessage(t *testing.T) {
 	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeNotFound})
 }
 
+func TestEvent(t *testing.T) {
+	t.Parallel()
+	var sent Event
+	f := &fake{describe: running, signal: func(_ sdk.StartWorkflowOptions, name string, arg any) error {
+		require.Equal(t, protocol.SignalEvent, name)
+		sent = as[Event](t, arg)
+		return nil
+	}}
+	require.NoError(t, newTestClient(f).Event(t.Context(), "default", "ses_a", Event{Name: "paid", Data: json.RawMessage(`{"n":1}`), By: "ana", ID: "p1"}))
+	require.Equal(t, Event{Name: "paid", Data: json.RawMessage(`{"n":1}`), By: "ana", ID: "p1"}, sent)
+	require.NoError(t, newTestClient(f).Event(t.Context(), "default", "ses_a", Event{Name: "paid"}))
+	require.NotEmpty(t, sent.ID, "a repeated request is no second event")
+	for field, e := range map[string]Event{"name": {}, "data": {Name: "paid", Data: json.RawMessage(`{`)}} {
+		require.Equal(t, field, jig.AsError(newTestClient(f).Event(t.Context(), "default", "ses_a", e)).Field)
+	}
+	require.ErrorIs(t, newTestClient(f).Event(t.Context(), "acme", "ses_a", Event{Name: "paid"}), &jig.Error{Code: jig.CodeNotFound}, "another tenant's session")
+	require.ErrorIs(t, newTestClient(&fake{describe: unknown}).Event(t.Context(), "default", "ses_a", Event{Name: "paid"}), &jig.Error{Code: jig.CodeNotFound})
+}
+
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, newTestClient(&fake{describe: running, cancel: func() error { return nil }}).Cancel(t.Context(), "default", "ses_a"))

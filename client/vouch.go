@@ -48,6 +48,14 @@ func (c *Client) vouchMessage(ctx context.Context, tenant, id string, m *protoco
 	return err
 }
 
+// vouchEvent does the same for an event.
+func (c *Client) vouchEvent(ctx context.Context, tenant, id string, e *protocol.Event) (err error) {
+	e.Proof, err = c.vouch(ctx, protocol.Statement{
+		Kind: protocol.StateEvent, Tenant: tenant, Principal: jig.Principal{ID: e.By}, Session: id, Content: e.Content(), ID: e.ID,
+	})
+	return err
+}
+
 // vouchDecision returns the statement about decisions, an answer or an outcome with a content.
 func (c *Client) vouchDecision(ctx context.Context, tenant, id, by, content string) (string, error) {
 	tenant, id = named(tenant, id)

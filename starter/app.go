@@ -184,7 +184,7 @@ Exit codes: 0 done, 1 failed, 2 usage or settings, 3 waiting for a person (--no-
 	f.BoolVar(&a.flags.noColor, "no-color", false, "no colors, even on a terminal (NO_COLOR)")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{outputText, outputJSON}, cobra.ShellCompDirectiveNoFileComp)) //nolint:errcheck // fails only for an unknown flag
 	section(root, "Run and watch:", a.runCommand(), a.triggerCommand(), a.sessionsCommand(), a.statusCommand(), a.resultCommand(),
-		a.transcriptCommand(), a.watchCommand(), a.eventsCommand(), a.messageCommand(), a.cancelCommand(), a.scheduleCommand())
+		a.transcriptCommand(), a.watchCommand(), a.eventsCommand(), a.messageCommand(), a.eventCommand(), a.cancelCommand(), a.scheduleCommand())
 	section(root, "Approve and decide:", a.approvalsCommand(), a.approveCommand(), a.denyCommand(), a.delegateCommand(),
 		a.answerCommand(), a.reconcileCommand(), a.grantCommand(), a.keyCommand(), a.tokenCommand())
 	section(root, "Write and register documents:", a.initCommand(), a.validateCommand(), a.explainCommand(), a.catalogCommand(), a.bundleCommand(),

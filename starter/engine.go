@@ -16,6 +16,7 @@ type sessions interface {
 	Result(ctx context.Context, tenant, id string) (client.PassResult, error)
 	Follow(ctx context.Context, o client.FollowOptions, fn func(client.EventsPage) error) error
 	Message(ctx context.Context, tenant, id, text, by string) error
+	Event(ctx context.Context, tenant, id string, e client.Event) error
 	CancelBecause(ctx context.Context, tenant, id, reason, by string) error
 	Sessions(ctx context.Context, tenant string, filter protocol.SessionFilter, cursor string, limit int) (protocol.SessionsPage, error)
 }

@@ -119,6 +119,11 @@ func (f *fake) Message(_ context.Context, _, id, text, by string) error {
 	return f.err
 }
 
+func (f *fake) Event(_ context.Context, _, id string, e client.Event) error {
+	f.message = id + " " + e.By + " " + e.Name + " " + string(e.Data) + " " + e.ID
+	return f.err
+}
+
 func (f *fake) CancelBecause(_ context.Context, _, id, reason, _ string) error {
 	f.canceled = strings.TrimSpace(id + " " + reason)
 	return f.err

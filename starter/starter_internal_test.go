@@ -98,6 +98,7 @@ func TestJSONShapes(t *testing.T) {
 			&fake{catalog: client.Catalog{Tools: []jig.Tool{}, Agents: []string{"review"}, Skills: []string{}, Specs: []string{"nightly"}}}, []string{"catalog"}, 0,
 		},
 		"message": {&fake{}, []string{"message", "ses_1", "go", "on"}, 0},
+		"event":   {&fake{}, []string{"event", "ses_1", "paid", "--data", `{"n":1}`, "--id", "p1"}, 0},
 		"cancel":  {&fake{}, []string{"cancel", "ses_1"}, 0},
 	} {
 		got := jigCLI(t, row.engine, nil, append(row.args, "--output", "json")...)

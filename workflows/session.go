@@ -182,9 +182,13 @@ func (s *session) underWay(call string) bool {
 	return c != nil && c.running
 }
 
-// composing reports whether any composition is running.
+// composing reports whether anything in the session may wait for an event: a composition that has not ended or, if the session was started
+// with a call, that call.
 func (s *session) composing() bool {
-	return slices.ContainsFunc(s.calls, func(c *call) bool { return c.running && frames(c.ref.Child) != "" })
+	open := func(c *call) bool {
+		return !c.ref.State.Final() && (s.agent == jig.CallAgent || frames(c.ref.Child) != "")
+	}
+	return s.agent == jig.CallAgent && len(s.calls) == 0 && !s.status.Final() || slices.ContainsFunc(s.calls, open)
 }
 
 // update processes an update and answers it once the decision has taken effect.

@@ -25,6 +25,7 @@ func TestDocument_SaysWhatRequestsName(t *testing.T) {
 		"places in lists, which cursors test": {"after", "cursor"},
 		"ids and names of something new":      {"id", "create-api-key.name", "create-relation.name", "create-schedule.name"},
 		"any principal":                       {"create-api-key.principal"},
+		"what compositions wait for":          {"send-event.name"},
 	}
 	text, err := httpapi.Document()
 	require.NoError(t, err)

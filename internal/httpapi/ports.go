@@ -33,6 +33,7 @@ type Engine struct {
 type Sessions interface {
 	Start(ctx context.Context, o client.StartOptions) (client.Started, error)
 	Say(ctx context.Context, tenant, id string, m protocol.Message) error
+	Event(ctx context.Context, tenant, id string, e protocol.Event) error
 	CancelBecause(ctx context.Context, tenant, id, reason, by string) error
 	Sessions(ctx context.Context, tenant string, filter protocol.SessionFilter, cursor string, limit int) (protocol.SessionsPage, error)
 	Status(ctx context.Context, tenant, id string) (jig.SessionView, error)

@@ -252,6 +252,21 @@ func (a *API) sendMessage(ctx context.Context, in *messageRequest) (*acceptedAns
 	return accepted(tenant, in.Session), err
 }
 
+type eventRequest struct {
+	One
+	Body struct {
+		Name string          `json:"name" minLength:"1" maxLength:"128" doc:"The name for which a composition waits"`
+		Data json.RawMessage `json:"data,omitempty" doc:"Any JSON, at most 32 KiB"`
+		ID   string          `json:"id,omitempty" maxLength:"256" doc:"An id of your own: the session accepts only one event with it"`
+	} `nameHint:"SendEvent"`
+}
+
+func (a *API) sendEvent(ctx context.Context, in *eventRequest) (*acceptedAnswer, error) {
+	tenant, who := callerOf(ctx)
+	err := a.options.Engine.Event(ctx, tenant, in.Session, protocol.Event{Name: in.Body.Name, Data: in.Body.Data, ID: in.Body.ID, By: who.ID})
+	return accepted(tenant, in.Session), err
+}
+
 type cancelRequest struct {
 	One
 	Body *struct {

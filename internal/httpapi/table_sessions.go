@@ -67,6 +67,13 @@ func (a *API) registerSessions() {
 		fails:   []int{404, 409},
 	}, a.sendMessage)
 	add(a, operation{
+		id: "send-event", method: http.MethodPost, path: "/v1/sessions/{session}/events", tag: tagSessions, scope: apikey.ScopeRun, record: recordSession,
+		status: http.StatusAccepted, does: "Send an event to a session, for which its compositions may wait",
+		details: "For the call that a session was started with, all events of the session count, also those from before it began. Otherwise an event counts for the " +
+			"compositions that have been asked for and have not ended; if there is none, the session's log has an event decision.refused. A session accepts only one event with the same id.",
+		fails: []int{404, 409},
+	}, a.sendEvent)
+	add(a, operation{
 		id: "cancel-session", method: http.MethodPost, path: "/v1/sessions/{session}/cancel", tag: tagSessions, scope: apikey.ScopeRun, record: recordTemporal,
 		status: http.StatusAccepted, does: "Ask a session to stop", fails: []int{404, 409},
 	}, a.cancelSession)

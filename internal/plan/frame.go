@@ -28,17 +28,19 @@ type Frame struct {
 	Done           bool
 	Result         *jig.ToolResult
 	ResultArtifact string
-	// Received are the events that were sent to the session since the run began and that no wait has consumed: oldest first, at most 1,000.
+	// Received are the events that were sent to the session since the run began and that no wait has consumed, oldest first.
 	Received []ReceivedEvent
 }
 
-// ReceivedEvent is an `event` signal that was sent to a session.
+// ReceivedEvent is an event that was sent to a session.
 type ReceivedEvent struct {
 	// ID increases within a session.
 	ID   int64           `json:"id"`
 	Name string          `json:"name"`
 	Data json.RawMessage `json:"data,omitempty"`
-	By   string          `json:"by,omitempty"`
+	// By is who sent it. Claimed reports that nothing proves that.
+	By      string `json:"by,omitempty"`
+	Claimed bool   `json:"claimed,omitempty"`
 }
 
 // Extraction is the run of a call that fills one entity or many.

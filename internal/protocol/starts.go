@@ -37,6 +37,41 @@ type StartSession struct {
 	Proof string `json:"proof,omitempty"`
 }
 
+// Event is the payload of the signal event.
+type Event struct {
+	Name string `json:"name"`
+	// Data is any JSON; empty means null. At most 32 KiB.
+	Data json.RawMessage `json:"data,omitempty"`
+	By   string          `json:"by,omitempty"`
+	// ID is chosen by the sender. A session accepts only one event per ID. At most 256 bytes.
+	ID string `json:"id,omitempty"`
+	// Proof says who sends the event; see [StartSession.Proof].
+	Proof string `json:"proof,omitempty"`
+}
+
+// maxEventName and maxEventID are the maximum sizes of an event's name and id, in bytes.
+const (
+	maxEventName = 128
+	maxEventID   = 256
+)
+
+// Check returns an INVALID_INPUT error if the event is not complete or too large.
+func (e Event) Check() error {
+	switch {
+	case e.Name == "":
+		return jig.Errorf(jig.CodeInvalidInput, "`name` is missing: name the event").WithField("name")
+	case len(e.Name) > maxEventName:
+		return jig.Errorf(jig.CodeInvalidInput, "`name` has %d bytes; at most %d are allowed", len(e.Name), maxEventName).WithField("name")
+	case len(e.ID) > maxEventID:
+		return jig.Errorf(jig.CodeInvalidInput, "`id` has %d bytes; at most %d are allowed", len(e.ID), maxEventID).WithField("id")
+	case len(e.Data) > jig.InlineBytes:
+		return jig.Errorf(jig.CodeInvalidInput, "`data` has %d bytes; at most %d are allowed", len(e.Data), jig.InlineBytes).WithField("data")
+	case len(e.Data) > 0 && !json.Valid(e.Data):
+		return jig.Errorf(jig.CodeInvalidInput, "`data` is not JSON").WithField("data")
+	}
+	return nil
+}
+
 // Message is the payload of the signal message.
 type Message struct {
 	Text string `json:"text"`

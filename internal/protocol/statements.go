@@ -20,6 +20,8 @@ const (
 	StateSchedule StatementKind = "schedule"
 	// StateMessage is a message to a session.
 	StateMessage StatementKind = "message"
+	// StateEvent is an event for a session.
+	StateEvent StatementKind = "event"
 	// StateDecide is a message with decisions, an answer or an outcome.
 	StateDecide StatementKind = "decide"
 	// StateRead is a request that an activity of clients answers.
@@ -38,7 +40,7 @@ type Statement struct {
 	Content string
 	// Source says how a session is started.
 	Source jig.Source
-	// ID counts once. For a message, it is the id of the message.
+	// ID counts once. For a message or an event, it is the id of that.
 	ID string
 	// Key is the id of the key that signed the statement. Verifying sets it.
 	Key string
@@ -67,6 +69,9 @@ func (m Message) Content() string { return ContentOf(m.Text) }
 func (m Message) Woken() Woken {
 	return Woken{ID: m.ID, Content: m.Content(), Parent: m.Parent, ParentCall: m.ParentCall, Proof: m.Proof}
 }
+
+// Content returns what a statement about the event binds.
+func (e Event) Content() string { return ContentOf(e.Name, e.Data) }
 
 // Request returns the hash of the message that a call sends to a session, as the call's row has it.
 func (w Woken) Request(session string) string { return ContentOf(session, w.ID, w.Content) }

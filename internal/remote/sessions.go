@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"net/http"
@@ -79,6 +80,14 @@ func (c *Client) Status(ctx context.Context, tenant, id string) (view jig.Sessio
 func (c *Client) Message(ctx context.Context, tenant, id, text, by string) error {
 	return c.decode(ctx, request{
 		method: http.MethodPost, path: path("sessions", id, "messages"), body: map[string]string{"text": text, "id": rand.Text()}, repeatable: true,
+	}, nil)
+}
+
+// Event sends an event to a session, like [client.Client.Event]. The server names the principal of the credential.
+func (c *Client) Event(ctx context.Context, tenant, id string, e protocol.Event) error {
+	return c.decode(ctx, request{
+		method: http.MethodPost, path: path("sessions", id, "events"), repeatable: true,
+		body: protocol.Event{Name: e.Name, Data: e.Data, ID: cmp.Or(e.ID, rand.Text())},
 	}, nil)
 }
 

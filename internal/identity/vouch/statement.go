@@ -105,7 +105,7 @@ func Verify(text string, key Key, want protocol.Statement, at time.Time) (protoc
 		return st, refused("it is for another session")
 	case st.Content != want.Content:
 		return st, refused("it is for another content")
-	case st.Kind == protocol.StateMessage && st.ID != want.ID:
+	case (st.Kind == protocol.StateMessage || st.Kind == protocol.StateEvent) && st.ID != want.ID:
 		return st, refused("it is for another id")
 	case st.Principal.ID == "" || st.ID == "" || got.IssuedAt == nil:
 		return st, refused("it does not say who asks, or when")
@@ -115,7 +115,7 @@ func Verify(text string, key Key, want protocol.Statement, at time.Time) (protoc
 
 // timely returns an error if a statement was signed at a time at which it does not count.
 func timely(st protocol.Statement, key Key, signed, at time.Time) error {
-	lasting := st.Kind == protocol.StateSchedule || st.Kind == protocol.StateMessage
+	lasting := st.Kind == protocol.StateSchedule || st.Kind == protocol.StateMessage || st.Kind == protocol.StateEvent
 	switch {
 	case signed.Before(key.From.Add(-Leeway)) || signed.After(key.Until):
 		return refused("its key was not valid when it was signed")

@@ -7,9 +7,10 @@ where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and f.fence < $4
 -- Starts a composition once, for a call that has no result yet, and records the call in the entity that it fills.
 with f as (
     insert into frames (tenant_id, session_id, call_id, kind, name, version, fence, state, entity_id, received_before)
-    select $1, $2, $3, $4, $5, $6, $7, $8, $9,
-        coalesce((select max(r.n) from received r where r.tenant_id = $1 and r.session_id = $2), 0)
-    from calls c
+    select $1, $2, $3, $4, $5, $6, $7, $8, $9, case
+        when c.call_id = '1.1' and s.agent_name = 'call' then 0 -- the session was started with this call, so all of its events count
+        else coalesce((select max(r.n) from received r where r.tenant_id = $1 and r.session_id = $2 and r.at < c.created_at), 0) end
+    from calls c join sessions s using (tenant_id, session_id)
     where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.result is null
     on conflict do nothing returning entity_id
 )
@@ -21,13 +22,15 @@ select f.tenant_id, f.session_id, f.call_id, f.kind, f.name, f.version, f.entity
 from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3
 
 -- name: FrameReceived
--- The events that the session received since the composition began and that the composition has not consumed; no events once it has ended.
+-- The events that the composition has not consumed, and that the session received since the composition was asked for or, if no composition has
+-- consumed them, since the outermost composition around it was; no events once it has ended.
 select r.n, r.name, r.data, r.by from frames f
-join received r on r.tenant_id = f.tenant_id and r.session_id = f.session_id and r.n > f.received_before
+join frames o on o.tenant_id = f.tenant_id and o.session_id = f.session_id and o.call_id = split_part(f.call_id, '/', 1)
+join received r on r.tenant_id = f.tenant_id and r.session_id = f.session_id and r.n > o.received_before
 where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and not f.done and not exists (
     select from received_consumed k
-    where k.tenant_id = f.tenant_id and k.session_id = f.session_id and k.frame = f.call_id and k.n = r.n)
-order by r.n limit 1000
+    where k.tenant_id = f.tenant_id and k.session_id = f.session_id and k.n = r.n and (k.frame = f.call_id or r.n <= f.received_before))
+order by r.n
 
 -- name: FrameMove
 -- Stores the next state if the revision is still the expected one.
@@ -74,13 +77,15 @@ select $1, $2, $3, q.n from unnest($4::bigint[]) as q(n)
 on conflict do nothing
 
 -- name: ReceivedInsert
--- Stores an event that was sent to a session, once per key, and numbers it. Its data are not trusted. An earlier statement locks the session's row, so that this
--- one sees the latest number.
-with r as (
-    insert into received (tenant_id, session_id, n, key, name, data, by, at)
-    select $1, $2, coalesce((select max(r.n) from received r where r.tenant_id = $1 and r.session_id = $2), 0) + 1, $3, $4, $5::json, $6,
-        clock_timestamp()
-    from sessions s where s.tenant_id = $1 and s.session_id = $2
+-- Stores an event that was sent to a session, once per key, and numbers it, unless the session has $10 events or they would have more than
+-- $11 bytes. Its data are not trusted. An earlier statement locks the session's row, so that this one sees the latest number.
+with l as (
+    select coalesce(max(r.n), 0) as n, coalesce(max(r.size), 0) as size from received r where r.tenant_id = $1 and r.session_id = $2
+), r as (
+    insert into received (tenant_id, session_id, n, key, name, data, by, claimed, at, size)
+    select $1, $2, l.n + 1, $3, $4, $5::json, $6, $9, clock_timestamp(), l.size + octet_length($4) + coalesce(octet_length($5::text), 0)
+    from sessions s, l where s.tenant_id = $1 and s.session_id = $2
+        and l.n < $10 and l.size + octet_length($4) + coalesce(octet_length($5::text), 0) <= $11
     on conflict (tenant_id, session_id, key) do nothing returning n
 ), n as (
     update sessions s set last_seq = s.last_seq + 1, read_untrusted = true, updated_at = clock_timestamp()
@@ -90,7 +95,8 @@ with r as (
     insert into events (tenant_id, session_id, seq, at, type, pass, data)
     select $1, $2, n.last_seq, clock_timestamp(), $7, n.pass, $8::json from n
 )
-select n.last_seq from n
+select (select n.last_seq from n) as seq, (select l.n from l) as had,
+    exists (select from received o where o.tenant_id = $1 and o.session_id = $2 and o.key = $3) as known
 
 -- name: CallsBegunBelow
 -- The calls of a session, or those inside a call, that have begun and either write or use one of the given tools. Compositions are left
