@@ -41,7 +41,8 @@ func idleChildren(rows []delegatedRow) map[string]int {
 }
 
 // onlyPeople reports whether a session's calls wait only for people: at least one call waits for a person, itself or through the
-// session that answers it, and every other open call is a composition that waits for its own calls.
+// session that answers it, and every other open call is held: it is a composition that waits for its own calls, or it waits behind another
+// call or a pause.
 func onlyPeople(waiting, busy, held, idle int) bool { return waiting+idle > 0 && busy == held+idle }
 
 // delegatedPending converts the open approvals of the sessions below a session.

@@ -22,6 +22,18 @@ a.noticed_at, a.question, a.grant_id, a.decided_by, a.claimed, a.parent_id, a.pa
 g.tenant_id, g.grant_id, g.tool, g.meaning, g.agent, g.condition, g.max_uses, g.used, g.expires_at, g.given_by, g.claimed, g.proof, g.note, g.session_id,
 g.call_id, g.created_at, g.revoked_at, g.revoked_by
 
+-- fragment: held
+-- Whether the open call o cannot go on by itself: it is a composition with open calls, an earlier call with its concurrency key is open, or it
+-- has not begun and a pause holds it back.
+o.status = 'executing' and o.call_id = any(array(select distinct f.open_frame from calls f
+        where f.tenant_id = o.tenant_id and f.session_id = o.session_id and f.open_frame is not null))
+    or o.status = 'reserved' and (o.concurrency_key <> '' and exists (select from calls k
+            where k.tenant_id = o.tenant_id and k.session_id = o.session_id and k.frame = o.frame and k.concurrency_key = o.concurrency_key
+                and k.status in ('waiting', 'unknown', 'reserved', 'executing')
+                and (k.pass, k.ordinal, k.created_at, k.nth, k.call_id) < (o.pass, o.ordinal, o.created_at, o.nth, o.call_id))
+        or exists (select from pauses p where p.tenant_id = o.tenant_id and p.lifted_at is null
+            and (p.scope = 'tenant' or p.scope = 'tool' and p.target = o.tool or p.scope = 'session' and p.target = o.session_id)))
+
 -- fragment: delegated
 -- The sessions that answer executing calls of the session $2, and the sessions below those. via is the call of $2 that waits for each.
 recursive delegated(session_id, parent_id, via, depth) as (

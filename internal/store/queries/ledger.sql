@@ -200,10 +200,8 @@ group by c.status
 select c.status, count(*) from calls c where c.tenant_id = $1 and c.session_id = $2 group by c.status
 
 -- name: CallsHeld
--- Counts the executing calls that only wait for open calls of their own composition.
-select count(*) from calls c
-where c.tenant_id = $1 and c.session_id = $2 and c.status = 'executing' and c.call_id = any(array(
-    select distinct o.open_frame from calls o where o.tenant_id = $1 and o.session_id = $2 and o.open_frame is not null))
+-- Counts the reserved and executing calls that cannot go on by themselves.
+select count(*) from calls o where o.tenant_id = $1 and o.session_id = $2 and o.status in ('reserved', 'executing') and ({{held}})
 
 -- name: CallViews
 -- A call that is held back because a policy cannot be read shows the reason instead of a summary.

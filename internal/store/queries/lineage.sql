@@ -1,12 +1,10 @@
 -- name: Delegated
--- Parents come before their children. held counts the executing calls that only wait for open calls of their own composition.
+-- Parents come before their children. held counts the reserved and executing calls that cannot go on by themselves.
 with {{delegated}}
 select d.session_id, d.parent_id, d.via, coalesce(s.status, '') as status,
     (select count(*) from calls c where c.tenant_id = $1 and c.session_id = d.session_id and c.status in ('waiting', 'unknown')) as waiting,
     (select count(*) from calls c where c.tenant_id = $1 and c.session_id = d.session_id and c.status in ('reserved', 'executing')) as busy,
-    (select count(*) from calls c where c.tenant_id = $1 and c.session_id = d.session_id and c.status = 'executing' and c.call_id = any(array(
-        select distinct o.open_frame from calls o
-        where o.tenant_id = $1 and o.session_id = d.session_id and o.open_frame is not null))) as held
+    (select count(*) from calls o where o.tenant_id = $1 and o.session_id = d.session_id and o.status in ('reserved', 'executing') and ({{held}})) as held
 from delegated d left join sessions s on s.tenant_id = $1 and s.session_id = d.session_id
 order by d.depth, d.via, d.session_id limit $3
 

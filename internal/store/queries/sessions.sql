@@ -194,9 +194,7 @@ left join calls c on c.tenant_id = s.tenant_id and c.session_id = s.session_id a
 left join lateral (
     select count(*) filter (where o.status in ('waiting', 'unknown')) as waiting,
         count(*) filter (where o.status in ('reserved', 'executing')) as busy,
-        count(*) filter (where o.status = 'executing' and o.call_id = any(array(
-            select distinct f.open_frame from calls f
-            where f.tenant_id = s.tenant_id and f.session_id = s.session_id and f.open_frame is not null))) as held,
+        count(*) filter (where {{held}}) as held,
         bool_or(o.status = 'executing' and o.child <> '') as nested
     from calls o
     where o.tenant_id = s.tenant_id and o.session_id = s.session_id and o.status in ('waiting', 'unknown', 'reserved', 'executing')
