@@ -10,7 +10,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
-	"github.com/jig-run/jig/internal/protocol"
 )
 
 func TestSignature(t *testing.T) {
@@ -83,28 +82,4 @@ func TestWithDefaults(t *testing.T) {
 		require.JSONEq(t, want, string(activities.WithDefaults(schema, json.RawMessage(in))), in)
 	}
 	require.Equal(t, `null`, string(activities.WithDefaults(schema, json.RawMessage(`null`))))
-}
-
-func TestStrictJSON(t *testing.T) {
-	t.Parallel()
-	for in, message := range map[string]string{
-		``:                                "empty",
-		`{"call":"1.1","bye":"ana"}`:      `unknown field "bye"`,
-		`{"call":"1.1"} {"call":"1.2"}`:   "more than one",
-		`{"call":3}`:                      "call",
-		`"1.1"`:                           "string",
-		`{"call":"1.1","by":"ana"`:        "unexpected",
-		`{"decisions":[{"cal":"1.1"}]}`:   `unknown field "cal"`,
-		`{"call":"1.1","input":{"a":1}]}`: "invalid character",
-	} {
-		var d protocol.Decisions
-		require.ErrorContains(t, activities.StrictJSON([]byte(in), &d), message, in)
-	}
-	var d protocol.Decisions
-	payload := `{"by":"ana","reason":"not now","note":"n","answer":"deny","decisions":[{"call":"1.1"},{"call":"1.2","by":"bo","reason":"never","answer":"approve"}]}`
-	require.NoError(t, activities.StrictJSON([]byte(payload), &d))
-	require.Equal(t, []jig.Decision{
-		{Call: "1.1", By: "ana", Answer: jig.AnswerDeny, Reason: "not now", Note: "n"},
-		{Call: "1.2", By: "bo", Answer: jig.AnswerApprove, Reason: "never", Note: "n"},
-	}, d.All())
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // reply applies a person's answer to a question.
 func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 	var payload protocol.Answered
-	if err := strictJSON(in.Payload, &payload); err != nil {
+	if err := strictjson.UnmarshalKnown(in.Payload, &payload); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
 	r := payload.Reply
@@ -56,7 +57,7 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 
 func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) {
 	var payload protocol.Reconciled
-	if err := strictJSON(in.Payload, &payload); err != nil {
+	if err := strictjson.UnmarshalKnown(in.Payload, &payload); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
 	r := payload.Reconciliation

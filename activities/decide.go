@@ -15,12 +15,13 @@ import (
 	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/strictjson"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
 func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 	var payload protocol.Decisions
-	if err := strictJSON(in.Payload, &payload); err != nil {
+	if err := strictjson.UnmarshalKnown(in.Payload, &payload); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
 	if name := misplaced(payload); name != "" {

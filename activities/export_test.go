@@ -15,7 +15,6 @@ var (
 	WithDefaults = withDefaults
 	Signature    = signature
 	Digest       = digest
-	StrictJSON   = strictJSON
 	CutDown      = cutDown
 	FitView      = fitView
 	Shorten      = shorten

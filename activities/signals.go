@@ -1,10 +1,8 @@
 package activities
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,6 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // Signal is a signal or update as it arrived, with a key that makes sure that it takes effect only once.
@@ -67,7 +66,7 @@ func (a *Activities) handle(ctx context.Context, in Signal) (Handled, error) {
 // event processes an event that a composition may be waiting for.
 func (a *Activities) event(ctx context.Context, in Signal) (Handled, error) {
 	var e protocol.Event
-	if err := strictJSON(in.Payload, &e); err != nil {
+	if err := strictjson.UnmarshalKnown(in.Payload, &e); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
 	who, err := a.sender(ctx, in.SessionRef, e, a.now())
@@ -99,7 +98,7 @@ const maxMessageID = 256
 
 func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 	var m protocol.Message
-	if err := strictJSON(in.Payload, &m); err != nil {
+	if err := strictjson.UnmarshalKnown(in.Payload, &m); err != nil {
 		return a.unreadable(ctx, in, err)
 	}
 	who, err := a.teller(ctx, in.SessionRef, m.Woken(), a.now())
@@ -153,28 +152,6 @@ func (a *Activities) refuseSignal(ctx context.Context, in Signal, reason string)
 	}
 	ruled := jig.Ruled{Outcome: jig.DecisionRefused, Reason: reason}
 	return Handled{Decisions: []jig.Ruled{ruled}}, a.store.Refuse(ctx, in.Tenant, in.SessionID, in.Key, reason, data)
-}
-
-// strictJSON decodes a JSON object and rejects unknown members.
-func strictJSON(raw []byte, v any) error {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return jig.Errorf(jig.CodeInvalidInput, "it is empty; give a JSON object")
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	var unfit *json.UnmarshalTypeError
-	switch err := d.Decode(v); {
-	case errors.As(err, &unfit) && unfit.Field == "":
-		return jig.Errorf(jig.CodeInvalidInput, "it is of type %s; give a JSON object", unfit.Value)
-	case errors.As(err, &unfit):
-		return jig.Errorf(jig.CodeInvalidInput, "`%s` must not be of type %s", unfit.Field[strings.LastIndex(unfit.Field, ".")+1:], unfit.Value)
-	case err != nil:
-		return jig.Errorf(jig.CodeInvalidInput, "%s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if d.More() {
-		return jig.Errorf(jig.CodeInvalidInput, "there is more than one JSON value")
-	}
-	return nil
 }
 
 // AsJSON returns a payload unchanged if it is JSON, and otherwise as a JSON string. An empty payload becomes null.

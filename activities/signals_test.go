@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -47,6 +48,11 @@ func TestAStartWithAProofThatCannotBeCheckedIsRefused(t *testing.T) {
 	require.Len(t, store.reasons, 2, "the audit has both refusals")
 }
 
+// twice returns the reason for refusing a payload that names a property twice.
+func twice(name string, at int) string {
+	return fmt.Sprintf("the payload could not be read: the property %q appears twice at byte %d (give it once)", name, at)
+}
+
 // A signal that cannot be read is refused with a reason that its sender understands, and never dropped.
 func TestSignal_UnreadablePayloadIsRefused(t *testing.T) {
 	t.Parallel()
@@ -55,7 +61,32 @@ func TestSignal_UnreadablePayloadIsRefused(t *testing.T) {
 		{"approve", `"1.1"`, "the payload could not be read: it is of type string; give a JSON object"},
 		{"approve", `{"call":1.1}`, "the payload could not be read: `call` must not be of type number"},
 		{"answer", ``, "the payload could not be read: it is empty; give a JSON object"},
-		{"reconcile", `{"call":"1.1"} {}`, "the payload could not be read: there is more than one JSON value"},
+		{"reconcile", `{"call":"1.1"} {}`, "the payload could not be read: there is text after the JSON value at byte 15"},
+		{
+			"decide", `{"call": "1.1", "by": "ana", "answer": "deny", "Answer": "approve"}`,
+			`the payload could not be read: unknown field "Answer" (names are case-sensitive: write "answer")`,
+		},
+		{"approve", `{"Answer":"approve"}`, `the payload could not be read: unknown field "Answer" (names are case-sensitive: write "answer")`},
+		{"decide", `{"call":"1.1","by":"ana","answer":"deny","answer":"approve"}`, twice("answer", 49)},
+		{"approve", `{"call":"1.1","by":"ana","call":"1.2"}`, twice("call", 31)},
+		{"decide", `{"by":"ana","decisions":[{"call":"1.1","answer":"deny","answer":"approve"}]}`, twice("answer", 63)},
+		{"decide", `{"by":"ana","decisions":[{"call":"1.1","grant":{"max_uses":1,"max_uses":9}}]}`, twice("max_uses", 71)},
+		{
+			"decide", `{"by":"ana","decisions":[{"call":"1.1","grant":{"Max_Uses":9}}]}`,
+			`the payload could not be read: unknown field "Max_Uses" (names are case-sensitive: write "max_uses")`,
+		},
+		{"approve", `{"call":"1.1","by":"ana","input":{"a":1,"a":2}}`, twice("a", 43)},
+		{"answer", `{"call":"1.1","by":"ana","value":[{"a":1,"a":2}]}`, twice("a", 44)},
+		{"reconcile", `{"call":"1.1","by":"ana","outcome":"executed","outcome":"not_executed"}`, twice("outcome", 55)},
+		{"delegate", `{"call":"1.1","by":"ana","to":"ben","to":"eva"}`, twice("to", 40)},
+		{"message", `{"text":"hello","text":"bye"}`, twice("text", 22)},
+		{"message", "{\"text\":\"caf\xe9\"}", "the payload could not be read: a string is not valid UTF-8 at byte 8 (encode the text as UTF-8)"},
+		{
+			"message", `{"text":"\ud99c"}`,
+			"the payload could not be read: a string contains half a surrogate pair at byte 8 (write the character itself, or both halves of its pair)",
+		},
+		{"event", `{"name":"paid","name":"failed"}`, twice("name", 21)},
+		{"event", `{"name":"paid","data":{"a":[{"b":1,"b":2}]}}`, twice("b", 38)},
 		{"message", `{"body":"hello"}`, `the payload could not be read: unknown field "body"`},
 		{"event", `{"nam":"paid"}`, `the payload could not be read: unknown field "nam"`},
 		{"message", `{"text":"hello","proof":"x"}`, unproved},
@@ -74,6 +105,15 @@ func TestSignal_UnreadablePayloadIsRefused(t *testing.T) {
 		require.Equal(t, []jig.Ruled{{Outcome: jig.DecisionRefused, Reason: row.reason}}, heard.Decisions)
 		require.Equal(t, []string{row.reason}, store.reasons)
 	}
+}
+
+// The names of free data are its sender's, in whatever case.
+func TestSignal_NamesOfFreeDataDifferInCase(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	c := o.asks(t, 1, refundTool, small)
+	got := o.hear(t, "decide", json.RawMessage(`{"call":"`+c.ID+`","by":"ana","answer":"deny","note":"{\"a\":1,\"A\":2}"}`))
+	require.Equal(t, jig.CallDenied, got.Status)
 }
 
 // Nothing that a sender meant is silently ignored: a payload that contradicts itself decides nothing.

@@ -75,6 +75,9 @@ func callRequest(in protocol.CallInput) jig.SessionRequest {
 
 // stageCall uploads the document and the input as artifacts if they are too large to travel with the start.
 func (c *Client) stageCall(ctx context.Context, in *protocol.CallInput) (err error) {
+	if err := sendable("document", in.Document, in.Input, in.Pairs); err != nil {
+		return err
+	}
 	if size := pairsSize(in.Pairs); size > inlineBytes {
 		return jig.Errorf(jig.CodeInvalidInput, "the key=value inputs have %d bytes; at most %d are allowed", size, inlineBytes).
 			WithField("input").WithHint("pass large values as a JSON document")

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"unicode/utf8"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	sdk "go.temporal.io/sdk/client"
@@ -23,6 +24,9 @@ func (c *Client) Say(ctx context.Context, tenant, id string, m protocol.Message)
 	text := m.Text
 	if text == "" {
 		return jig.Errorf(jig.CodeMissingParam, "the message is empty").WithField("text")
+	}
+	if !utf8.ValidString(text) {
+		return notUTF8("text")
 	}
 	if len(text) > inlineBytes {
 		return jig.Errorf(jig.CodeInvalidInput, "the message has %d bytes; at most %d are allowed", len(text), inlineBytes).WithField("text")

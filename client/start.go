@@ -1,11 +1,13 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // Sizes of messages that go through Temporal.
@@ -152,6 +155,9 @@ func (c *Client) stage(ctx context.Context, o StartOptions) (protocol.StartSessi
 		Document: o.Document, DocumentName: o.DocumentName, Task: o.Task, Input: o.Input, Pairs: o.Pairs, Model: o.Model,
 		Principal: o.Principal, Source: o.Source,
 	}
+	if err := cmp.Or(sendable("task", o.Task, o.Input, o.Pairs), sendable("document", o.Document, nil, nil)); err != nil {
+		return s, err
+	}
 	if o.Document == "" {
 		s.Agent = o.Agent
 	}
@@ -176,6 +182,26 @@ func (c *Client) stage(ctx context.Context, o StartOptions) (protocol.StartSessi
 		}
 	}
 	return s, nil
+}
+
+// sendable returns an error if a text is not UTF-8, which JSON would change, or if the input is not acceptable JSON.
+func sendable(name, text string, input json.RawMessage, pairs map[string]string) error {
+	for key, value := range pairs {
+		if !utf8.ValidString(key) || !utf8.ValidString(value) {
+			return notUTF8("input")
+		}
+	}
+	switch err := strictjson.Check(input); {
+	case !utf8.ValidString(text):
+		return notUTF8(name)
+	case len(input) > 0 && err != nil:
+		return err //nolint:wrapcheck // a jig.Error
+	}
+	return nil
+}
+
+func notUTF8(name string) error {
+	return jig.Errorf(jig.CodeInvalidInput, "the %s is not valid UTF-8", name).WithField(name).WithHint("encode the text as UTF-8")
 }
 
 func pairsSize(pairs map[string]string) int {

@@ -206,7 +206,7 @@ func (a *app) readLine(ctx context.Context) (string, error) {
 // a JSON string.
 func answerValue(q jig.Question, text string) (json.RawMessage, error) {
 	value := json.RawMessage(strings.TrimSpace(text))
-	if checkJSON(value) == nil {
+	if json.Valid(value) {
 		wanted := slices.ContainsFunc(q.Options, func(o json.RawMessage) bool { return sameJSON(o, value) })
 		if wanted || len(q.Options) == 0 && len(q.Schema) > 0 && schemaWants(q.Schema, value) {
 			return value, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // deal answers one waiting call or shows how to answer it. It reports whether the call has been answered, now or earlier. It does not ask
@@ -178,8 +179,8 @@ func (f *follower) edited(ctx context.Context, p jig.Pending, draft []byte) (inp
 		f.say("nothing was changed")
 		return nil, nil, nil
 	}
-	if err := checkJSON(text); err != nil {
-		return nil, text, usagef("the changed arguments are not JSON: %w", err)
+	if err := strictjson.Check(text); err != nil {
+		return nil, text, unreadable("the changed arguments are not JSON", err)
 	}
 	return json.RawMessage(bytes.TrimSpace(text)), nil, nil
 }

@@ -2,7 +2,6 @@ package starter
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/remote"
+	"github.com/jig-run/jig/internal/strictjson"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -162,8 +162,8 @@ func (a *app) readCatalogue(file string) (*client.Catalog, error) {
 		return nil, usage(err)
 	}
 	var c client.Catalog
-	if err := json.Unmarshal(content, &c); err != nil {
-		return nil, usage(fmt.Errorf("%s is not a catalog: %w", file, err))
+	if err := strictjson.Unmarshal(content, &c); err != nil {
+		return nil, unreadable(file+" is not a catalog", err)
 	}
 	if c.Tools == nil {
 		return nil, usagef("%s is not a catalog: it has no tools; `%s` writes one", file, a.command("catalog", "export", file))

@@ -9,6 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // maxInputBytes bounds the size of a document or an input that is read from a file.
@@ -34,6 +38,9 @@ func (a *app) parseInputs(flags []string) (input json.RawMessage, pairs map[stri
 		if !ok || k == "" {
 			return nil, nil, usagef("--input %q is neither key=value nor @file.json nor a JSON object", flag)
 		}
+		if !utf8.ValidString(flag) {
+			return nil, nil, usagef("--input %q is not valid UTF-8", flag)
+		}
 		if _, twice := pairs[k]; twice {
 			return nil, nil, usagef("--input gives %s twice; for a list write --input '{\"%s\": [\"…\", \"…\"]}'", k, k)
 		}
@@ -55,18 +62,16 @@ func (a *app) jsonArgument(flag, value string) (json.RawMessage, error) {
 		}
 	}
 	content = bytes.TrimSpace(bytes.TrimPrefix(content, []byte("\xef\xbb\xbf")))
-	if err := checkJSON(content); err != nil {
-		return nil, usage(fmt.Errorf("%s %s is not JSON: %w", flag, oneLine(value, 60), err))
+	if err := strictjson.Check(content); err != nil {
+		return nil, unreadable(flag+" "+oneLine(value, 60)+" is not JSON", err)
 	}
 	return content, nil
 }
 
-func checkJSON(content []byte) error {
-	var v json.RawMessage // raw, so that numbers stay as they were written: the receiver refuses those that are too large
-	if err := json.Unmarshal(content, &v); err != nil {
-		return err //nolint:wrapcheck // the caller names the flag
-	}
-	return nil
+// unreadable returns a usage error for a text that internal/strictjson refuses.
+func unreadable(what string, err error) error {
+	e := jig.AsError(err)
+	return usage(jig.Errorf(e.Code, "%s: %s", what, e.Message).WithHint(e.Hint))
 }
 
 // readFile reads a file, or standard input if the name is "-".

@@ -1,7 +1,6 @@
 package starter
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -14,6 +13,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/token"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // tokenFlags are the flags of `token`.
@@ -201,10 +201,8 @@ func (a *app) grantArgument(value string) (*jig.GrantRequest, error) {
 		return nil, err
 	}
 	grant := &jig.GrantRequest{}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(grant); err != nil {
-		return nil, usagef("--grant is not a grant: %w", err)
+	if err := strictjson.UnmarshalKnown(raw, grant); err != nil {
+		return nil, unreadable("--grant is not a grant", err)
 	}
 	return grant, nil
 }

@@ -127,7 +127,7 @@ func TestTokenRefuses(t *testing.T) {
 		"unknown outcome":   {[]string{"3.3", "--action", "reconcile", "--outcome", "maybe"}, exitUsage, "--outcome is"},
 		"result of nothing": {[]string{"3.3", "--action", "reconcile", "--outcome", "give_up", "--result", "1"}, exitUsage, "--result needs"},
 		"no JSON":           {[]string{"3.1", "--action", "approve", "--input", "{"}, exitUsage, "not JSON"},
-		"twice in JSON":     {[]string{"3.1", "--action", "approve", "--input", `{"a":1,"a":2}`}, exitUsage, "names a member twice"},
+		"twice in JSON":     {[]string{"3.1", "--action", "approve", "--input", `{"a":1,"a":2}`}, exitUsage, "appears twice"},
 		"no grant":          {[]string{"3.1", "--action", "approve", "--grant", `{"uses":3}`}, exitUsage, "not a grant"},
 		"nothing waits":     {[]string{"9.1", "--action", "approve"}, exitFailed, "no call 9.1 is waiting"},
 		"another kind":      {[]string{"3.2", "--action", "approve"}, exitUsage, "question"},

@@ -105,3 +105,44 @@ func TestDecisions_AreThoseOfTheKeysPrincipal(t *testing.T) {
 	require.Equal(t, jig.Decision{Call: "1.1", By: "ana", Answer: jig.AnswerDelegate, Undo: true}, j.decided[len(j.decided)-1])
 	require.Equal(t, jig.Reconciliation{Call: "1.1", Outcome: jig.OutcomeHappened, Attempt: 2, Result: json.RawMessage(`{"id":7}`), By: "ana"}, j.word)
 }
+
+// A body that two readers could understand differently is refused, so that a gateway which inspects requests sees what the server does.
+func TestBody_AmbiguousJSONIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	j := &judge{}
+	s.engine.judge = j
+	const decision = "/v1/approvals/known/decision"
+	for _, row := range []struct {
+		path, body string
+		status     int
+		field      string
+	}{
+		{decision, `{"call":"1.1","digest":"d","answer":"deny","Answer":"approve"}`, http.StatusUnprocessableEntity, "body.Answer"},
+		{decision, `{"call":"1.1","digest":"d","Answer":"approve"}`, http.StatusUnprocessableEntity, ""},
+		{decision, `{"call":"1.1","digest":"d","answer":"deny","answer":"approve"}`, http.StatusBadRequest, "body.answer"},
+		{decision, `{"call":"1.1","digest":"d","answer":"approve","input":{"a":{"b":1,"b":2}}}`, http.StatusBadRequest, "body.input.a.b"},
+		{decision, `{"call":"1.1","digest":"d","answer":"approve","note":"\ud99c"}`, http.StatusBadRequest, "body.note"},
+		{"/v1/approvals:decide", `{"decisions":[{"session_id":"known","call":"1.1","Answer":"approve","answer":"deny","digest":"d"}]}`, http.StatusUnprocessableEntity, "body.decisions[0].Answer"},
+		{"/v1/sessions", `{"agent":"a","task":"one","task":"two"}`, http.StatusBadRequest, "body.task"},
+		{"/v1/sessions", `{"agent":"a","task":"one","Task":"two"}`, http.StatusUnprocessableEntity, "body.Task"},
+		{"/v1/sessions", "{\"agent\":\"a\",\"task\":\"caf\xe9\"}", http.StatusBadRequest, "body.task"},
+		{"/v1/sessions", `{"agent":"a","input":{"a":1,"a":2}}`, http.StatusBadRequest, "body.input.a"},
+		{"/v1/sessions/known/messages", `{"text":"one","text":"two"}`, http.StatusBadRequest, "body.text"},
+		{"/v1/sessions/known/messages", `{"text":"one","TEXT":"two"}`, http.StatusUnprocessableEntity, "body.TEXT"},
+	} {
+		answer, body := s.send(http.MethodPost, row.path, row.body)
+		require.Equal(t, row.status, answer.StatusCode, "%s: %s", row.body, body)
+		var problem struct {
+			Code        jig.Code `json:"code"`
+			Field, Hint string
+		}
+		require.NoError(t, json.Unmarshal([]byte(body), &problem))
+		require.Equal(t, jig.CodeInvalidInput, problem.Code)
+		if row.field != "" {
+			require.Equal(t, row.field, problem.Field, row.body)
+		}
+		require.NotEmpty(t, problem.Hint, row.body)
+	}
+	require.Empty(t, j.decided)
+}

@@ -20,6 +20,7 @@ func settings() huma.Config {
 	c.Servers = []*huma.Server{{URL: "/", Description: "The server that serves this document"}}
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath, c.CreateHooks = "", "", "", nil
 	c.RejectUnknownQueryParameters = true
+	c.Formats = map[string]huma.Format{"application/json": jsonFormat(), "json": jsonFormat()}
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		kindAPIKey:      {Type: "http", Scheme: "bearer", Description: "An API key: jig_<id>_<secret>, created by `jig api-key create`."},
 		kindLogin:       {Type: "apiKey", In: "cookie", Name: cookieLogin, Description: "The cookie of a login with a browser. Pages of other origins cannot use it for changes."},

@@ -139,7 +139,7 @@ func (a *API) finish(ctx context.Context, w *recorder, x *exchange, began time.T
 		}
 		a.options.Logger.ErrorContext(ctx, "a request panicked", slog.String("request_id", x.id), slog.Any("panic", reason), slog.String("stack", string(debug.Stack())))
 		if w.status == 0 {
-			a.refuse(w, x.request, malformed(http.StatusInternalServerError, nil))
+			a.refuse(w, x.request, malformed(http.StatusInternalServerError, nil, nil))
 		}
 	}
 	took, status := time.Since(began)-x.waited, w.status

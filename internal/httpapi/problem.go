@@ -7,12 +7,14 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // problem is an error as a client sees it: problem details (RFC 9457) with the members of a [jig.Error]. It repeats no value of the request.
@@ -163,22 +165,24 @@ var replaced sync.Once
 // replaceErrors makes huma report what is wrong with a request as a problem.
 func replaceErrors() {
 	replaced.Do(func() {
-		huma.NewError = func(status int, _ string, places ...error) huma.StatusError { return malformed(status, places) }
+		huma.ValidateStrictCasing = true
+		huma.NewError = func(status int, _ string, places ...error) huma.StatusError { return malformed(status, places, nil) }
 		huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, places ...error) huma.StatusError {
 			if message == "cannot read request body" { // huma takes a body that ends early for its own failure
 				status = http.StatusBadRequest
 			}
-			return malformed(status, places).within(exchangeOf(ctx.Context()))
+			x := exchangeOf(ctx.Context())
+			return malformed(status, places, x.body.Bytes()).within(x)
 		}
 	})
 }
 
 // malformed returns the problem for a request that huma refuses. Huma's own message may repeat the request, so it is not used.
-func malformed(status int, places []error) *problem {
+func malformed(status int, places []error, body []byte) *problem {
 	var e *jig.Error
 	switch status {
 	case http.StatusBadRequest:
-		e, places = invalid("the body of the request is not valid JSON"), nil
+		e, places = unreadable(body), nil
 	case http.StatusRequestTimeout:
 		e, places = jig.Errorf(jig.CodeTimeout, "the body of the request did not arrive in time"), nil
 	case http.StatusRequestEntityTooLarge:
@@ -186,7 +190,8 @@ func malformed(status int, places []error) *problem {
 	case http.StatusUnsupportedMediaType:
 		e, places = invalid("the body of the request must be JSON").WithHint("send Content-Type: application/json"), nil
 	case http.StatusUnprocessableEntity:
-		e = invalid("the request does not have the form that the operation needs")
+		e = invalid("the request does not have the form that the operation needs").
+			WithHint("see /openapi.json for the members of the request; the case of names counts")
 	default:
 		e, places = jig.Errorf(jig.CodeInternal, "the server failed; its log has the reason under the request's id"), nil
 	}
@@ -202,4 +207,26 @@ func malformed(status int, places []error) *problem {
 		p.Field = p.Errors[0].Location
 	}
 	return p
+}
+
+// unreadable returns the error for a body that is not JSON, or not JSON that everybody reads in the same way.
+func unreadable(body []byte) *jig.Error {
+	if !json.Valid(body) {
+		return invalid("the body of the request is not valid JSON")
+	}
+	e := jig.AsError(strictjson.Check(body))
+	return invalid("the body of the request is ambiguous: " + e.Message).WithHint(e.Hint).WithField("body" + strings.ReplaceAll(e.Field, "/", "."))
+}
+
+// jsonFormat reads bodies with internal/strictjson.
+func jsonFormat() huma.Format {
+	return huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(body []byte, v any) error {
+		if document, ok := v.(*any); ok { // huma checks it against the operation's schema, with numbers as float64
+			if err := strictjson.Check(body); err != nil {
+				return err //nolint:wrapcheck // the caller reads the body again
+			}
+			return json.Unmarshal(body, document) //nolint:wrapcheck // as above
+		}
+		return strictjson.Unmarshal(body, v) //nolint:wrapcheck // as above
+	}}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // Revision numbers the changes of the commands that a run of the workflow Pass issues, where the run's own data says which of them it
@@ -87,6 +88,15 @@ type Envelope struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
+// UnmarshalJSON implements [json.Unmarshaler]. It refuses what internal/strictjson refuses, except in the inbox, whose signals are read later.
+func (in *PassInput) UnmarshalJSON(text []byte) error {
+	type plain PassInput
+	return strictjson.UnmarshalBut(inbox, text, (*plain)(in)) //nolint:wrapcheck // a jig.Error
+}
+
+// inbox is the name of the member of [PassInput] and [CallInput] that holds signals as they arrived.
+const inbox = "inbox"
+
 // PassResult is the result of a session's workflow.
 type PassResult struct {
 	SessionID string     `json:"session_id"`
@@ -135,6 +145,12 @@ type CallInput struct {
 	Check bool `json:"-"`
 	// Key is an idempotency key, from which the client makes the session's id. It is not sent.
 	Key string `json:"-"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]; see [PassInput.UnmarshalJSON].
+func (in *CallInput) UnmarshalJSON(text []byte) error {
+	type plain CallInput
+	return strictjson.UnmarshalBut(inbox, text, (*plain)(in)) //nolint:wrapcheck // a jig.Error
 }
 
 // CallResult is the result of a Call workflow and the answer of its update wait.

@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // base is the URL against which schemas without an $id resolve their references. Nothing can be loaded from it. negated is the URL of the
@@ -117,7 +118,7 @@ func (c *Compiler) entry(raw []byte) *entry {
 }
 
 func (c *Compiler) compile(raw []byte) (*Schema, error) {
-	document, err := decode(raw, c.options.MaxSchemaDepth, MaxSchemaValues, false)
+	document, err := strictjson.Decode(raw, strictjson.Limits{Depth: c.options.MaxSchemaDepth, Values: MaxSchemaValues})
 	if err != nil {
 		return nil, notJSON("the schema", err)
 	}
@@ -187,13 +188,13 @@ func refused(err error) error {
 	return jig.Errorf(jig.CodeInvalidInput, "the schema does not compile: %w", err)
 }
 
-// notJSON translates an error of decode. what names the text, e.g. "the schema".
+// notJSON translates an error of strictjson.Decode. what names the text, e.g. "the schema".
 func notJSON(what string, err error) *jig.Error {
 	e := jig.Errorf(jig.CodeInvalidInput, "%s cannot be read: %w", what, err)
-	var s *syntaxError
+	var s *strictjson.SyntaxError
 	if errors.As(err, &s) {
-		e.Field = s.pointer
-		e.Violations = []jig.Violation{{Pointer: s.pointer, Message: s.message}}
+		e.Field = s.Pointer
+		e.Violations = []jig.Violation{{Pointer: s.Pointer, Message: s.Message}}
 	}
 	return e
 }
@@ -215,5 +216,5 @@ func (l loader) Load(url string) (any, error) {
 	if len(raw) > l.options.MaxSchemaBytes {
 		return nil, fmt.Errorf("the referenced schema has %d bytes, at most %d are allowed", len(raw), l.options.MaxSchemaBytes)
 	}
-	return decode(raw, l.options.MaxSchemaDepth, MaxSchemaValues, false)
+	return strictjson.Decode(raw, strictjson.Limits{Depth: l.options.MaxSchemaDepth, Values: MaxSchemaValues})
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // types returns the set of JSON types that a schema allows; nil if it does not restrict them.
@@ -75,7 +77,7 @@ func typeName(v any) string {
 // convert reads a value as the schema requires.
 func (c converter) convert(node any, value string) (any, error) {
 	types := c.types(node, 0)
-	v, err := decode([]byte(value), 64, MaxValues, false)
+	v, err := strictjson.Decode([]byte(value), strictjson.Limits{Depth: 64, Values: strictjson.MaxValues})
 	isJSON := err == nil
 	if types == nil {
 		if isJSON {

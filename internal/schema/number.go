@@ -4,104 +4,15 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/strictjson"
 )
-
-// maxExactInteger is 2^53. A double represents every integer up to it exactly.
-const maxExactInteger = 1 << 53
-
-// maxExactDigits is the number of significant decimal digits that a double always distinguishes.
-const maxExactDigits = 15
-
-func (d *decoder) number() (any, error) {
-	start := d.pos
-	d.accept('-')
-	if !d.accept('0') && d.digits() == 0 {
-		return nil, d.fail("a number lacks its digits")
-	}
-	if d.accept('.') && d.digits() == 0 {
-		return nil, d.fail("a number lacks its digits after the point")
-	}
-	exponent := ""
-	if d.accept('e') || d.accept('E') {
-		from := d.pos
-		if !d.accept('-') {
-			d.accept('+')
-		}
-		if d.digits() == 0 {
-			return nil, d.fail("a number lacks its exponent")
-		}
-		exponent = d.text[from:d.pos]
-	}
-	literal := d.text[start:d.pos]
-	if err := d.checkNumber(literal, exponent); err != nil {
-		return nil, err
-	}
-	return json.Number(literal), nil
-}
-
-func (d *decoder) accept(c byte) bool {
-	if d.pos < len(d.text) && d.text[d.pos] == c {
-		d.pos++
-		return true
-	}
-	return false
-}
-
-func (d *decoder) digits() int {
-	from := d.pos
-	for d.pos < len(d.text) && d.text[d.pos] >= '0' && d.text[d.pos] <= '9' {
-		d.pos++
-	}
-	return d.pos - from
-}
-
-func (d *decoder) checkNumber(literal, exponent string) error {
-	if len(literal) <= maxExactDigits && exponent == "" {
-		return nil
-	}
-	if len(literal) > maxNumberLength {
-		return d.fail("a number has more than %d characters", maxNumberLength)
-	}
-	if exponent != "" {
-		e, err := strconv.Atoi(exponent)
-		if err != nil || e > maxNumberExponent || e < -maxNumberExponent {
-			return d.fail("a number has an exponent beyond %d", maxNumberExponent)
-		}
-	}
-	if d.exact && !exactNumber(literal) {
-		return d.fail("a number is beyond 2^53 and would lose digits; write it as a string")
-	}
-	return nil
-}
-
-// exactNumber reports whether the literal is acceptable where numbers must be exact: integers up to 2^53, other numbers below 2^53 with any
-// number of digits, and larger numbers with no more significant digits than a double distinguishes. The notation of the larger ones does not
-// matter, because 1.5e20 comes back from its double as 150000000000000000000.
-func exactNumber(literal string) bool {
-	f, err := strconv.ParseFloat(literal, 64)
-	if err != nil {
-		return false
-	}
-	if !strings.ContainsAny(literal, ".eE") {
-		if n, err := strconv.ParseInt(literal, 10, 64); err == nil && n <= maxExactInteger && n >= -maxExactInteger {
-			return true
-		}
-	}
-	if math.Abs(f) < maxExactInteger && strings.ContainsAny(literal, ".eE") {
-		return true
-	}
-	mantissa, _, _ := strings.Cut(strings.ToLower(literal), "e")
-	mantissa = strings.NewReplacer("-", "", ".", "").Replace(mantissa)
-	return len(strings.Trim(mantissa, "0")) <= maxExactDigits
-}
 
 // integer returns a JSON number without fraction and exponent if it is an integer up to 2^53, as 1.0 and 1e3 are.
 func integer(literal string) (string, bool) {
 	f, err := strconv.ParseFloat(literal, 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > maxExactInteger || !exactNumber(literal) {
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > strictjson.MaxExactInteger || !strictjson.ExactNumber(literal) {
 		return "", false
 	}
 	return strconv.FormatInt(int64(f), 10), true
@@ -110,7 +21,7 @@ func integer(literal string) (string, bool) {
 // RewriteIntegers returns the JSON text with its integers written without fraction and exponent (1.0 and 1e3 become 1 and 1000), so that
 // they decode into Go's integer types. All other values stay the same.
 func RewriteIntegers(text []byte) ([]byte, error) {
-	v, err := decode(text, 128, MaxValues, false)
+	v, err := strictjson.Decode(text, strictjson.Limits{Depth: 128, Values: strictjson.MaxValues})
 	if err != nil {
 		return nil, notJSON("the value", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/strictjson"
 	"github.com/jig-run/jig/internal/suggest"
 )
 
@@ -19,7 +20,7 @@ import (
 //
 // The result still has to be validated. The error is a *jig.Error with code INVALID_INPUT; its field is the pointer of the value at fault.
 func FromPairs(raw json.RawMessage, pairs map[string]string) (json.RawMessage, error) {
-	document, err := decode(raw, 64, MaxSchemaValues, false)
+	document, err := strictjson.Decode(raw, strictjson.Limits{Depth: 64, Values: MaxSchemaValues})
 	if err != nil {
 		return nil, notJSON("the schema", err)
 	}
@@ -47,34 +48,34 @@ func (c converter) set(object map[string]any, node any, key, value string) error
 	for {
 		name, below, nested := c.step(node, rest)
 		if name == "" {
-			return jig.Errorf(jig.CodeInvalidInput, "the key %q lacks a name", clip(key)).WithField(Pointer(key)).
+			return jig.Errorf(jig.CodeInvalidInput, "the key %q lacks a name", clip(key)).WithField(strictjson.Pointer(key)).
 				WithHint("write name=value, or outer.inner=value for a property of an object")
 		}
 		path = append(path, name)
 		child, known := c.property(node, name)
 		if !known {
 			names := slices.Sorted(maps.Keys(c.propertiesOf(node)))
-			return jig.Errorf(jig.CodeInvalidInput, "there is no property %q", clip(name)).WithField(Pointer(path...)).
+			return jig.Errorf(jig.CodeInvalidInput, "there is no property %q", clip(name)).WithField(strictjson.Pointer(path...)).
 				WithHint(suggest.Hint(name, names, "known properties: "+clipList(names)))
 		}
 		if !nested {
 			if _, twice := object[name]; twice {
-				return jig.Errorf(jig.CodeInvalidInput, "%q is given twice, whole and by its parts", clip(key)).WithField(Pointer(path...))
+				return jig.Errorf(jig.CodeInvalidInput, "%q is given twice, whole and by its parts", clip(key)).WithField(strictjson.Pointer(path...))
 			}
 			v, err := c.convert(child, value)
 			if err != nil {
-				return jig.Errorf(jig.CodeInvalidInput, "%s %w", clip(key), err).WithField(Pointer(path...))
+				return jig.Errorf(jig.CodeInvalidInput, "%s %w", clip(key), err).WithField(strictjson.Pointer(path...))
 			}
 			object[name] = v
 			return nil
 		}
 		inner, ok := object[name].(map[string]any)
 		if _, taken := object[name]; taken && !ok {
-			return jig.Errorf(jig.CodeInvalidInput, "%q is given twice, whole and by its parts", clip(name)).WithField(Pointer(path...))
+			return jig.Errorf(jig.CodeInvalidInput, "%q is given twice, whole and by its parts", clip(name)).WithField(strictjson.Pointer(path...))
 		}
 		if types := c.types(child, 0); types != nil && !types["object"] {
 			return jig.Errorf(jig.CodeInvalidInput, "%s is not an object, so %s cannot be set", clip(name), clip(key)).
-				WithField(Pointer(path...)).WithHint("give the whole value: " + clip(name) + "=…")
+				WithField(strictjson.Pointer(path...)).WithHint("give the whole value: " + clip(name) + "=…")
 		}
 		if !ok {
 			inner = map[string]any{}

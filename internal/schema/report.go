@@ -11,6 +11,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/strictjson"
 	"github.com/jig-run/jig/internal/suggest"
 )
 
@@ -67,13 +68,13 @@ func sentence(what string, findings []finding) string {
 // flatten lists the leaves of the error tree. A failed choice (anyOf, oneOf) is a single finding, because none of its branches is wrong by
 // itself.
 func flatten(e *jsonschema.ValidationError, document any) []finding {
-	at := Pointer(e.InstanceLocation...)
+	at := strictjson.Pointer(e.InstanceLocation...)
 	switch k := e.ErrorKind.(type) {
 	case *kind.Required:
 		var list []finding
 		for _, name := range k.Missing {
 			list = append(list, finding{
-				Violation: jig.Violation{Pointer: at + Pointer(name), Message: "is required and missing"}, missing: true,
+				Violation: jig.Violation{Pointer: at + strictjson.Pointer(name), Message: "is required and missing"}, missing: true,
 			})
 		}
 		return list
@@ -100,7 +101,7 @@ func flatten(e *jsonschema.ValidationError, document any) []finding {
 }
 
 func unknown(e *jsonschema.ValidationError, names []string, document any) []finding {
-	at := Pointer(e.InstanceLocation...)
+	at := strictjson.Pointer(e.InstanceLocation...)
 	known := properties(document, e.SchemaURL)
 	var list []finding
 	for i, name := range slices.Sorted(slices.Values(names)) {
@@ -112,7 +113,7 @@ func unknown(e *jsonschema.ValidationError, names []string, document any) []find
 		if strings.HasPrefix(hint, "did you mean") {
 			message += ", " + hint
 		}
-		list = append(list, finding{Violation: jig.Violation{Pointer: at + Pointer(clip(name)), Message: message}, hint: hint})
+		list = append(list, finding{Violation: jig.Violation{Pointer: at + strictjson.Pointer(clip(name)), Message: message}, hint: hint})
 	}
 	return list
 }
@@ -160,3 +161,6 @@ func choice(e *jsonschema.ValidationError, at string, document any) finding {
 	}
 	return finding{Violation: jig.Violation{Pointer: at, Message: message}}
 }
+
+// clip shortens a text of the schema or value for a message.
+func clip(s string) string { return jig.Cut(s, 64) }

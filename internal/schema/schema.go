@@ -7,6 +7,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // Schema is a compiled schema. It is safe for concurrent use.
@@ -40,7 +41,9 @@ func (s *Schema) Read(instance []byte) (any, error) {
 	if len(instance) > s.options.MaxInstanceBytes {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the value has %d bytes, at most %d are allowed", len(instance), s.options.MaxInstanceBytes)
 	}
-	v, err := decode(instance, s.options.MaxInstanceDepth, MaxValues, s.options.ExactNumbers)
+	v, err := strictjson.Decode(instance, strictjson.Limits{
+		Depth: s.options.MaxInstanceDepth, Values: strictjson.MaxValues, Exact: s.options.ExactNumbers,
+	})
 	if err != nil {
 		return nil, notJSON("the value", err)
 	}

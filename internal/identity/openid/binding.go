@@ -1,7 +1,6 @@
 package openid
 
 import (
-	"bytes"
 	"encoding/json"
 	"net"
 	"net/url"
@@ -9,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // Binding makes the tokens of an issuer for an audience count in a tenant.
@@ -56,9 +56,7 @@ func ReadBindings(file []byte, environ func(name string) string) ([]Binding, err
 	var content struct {
 		Bindings []Binding `json:"bindings"`
 	}
-	decoder := json.NewDecoder(bytes.NewReader(file))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&content); err != nil {
+	if err := strictjson.UnmarshalKnown(file, &content); err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the file of identity providers is not valid: %w", err).
 			WithHint(`write e.g. {"bindings": [{"issuer": "https://login.example.com", "audience": "https://jig.example.com", "tenant": "acme"}]}`)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // Identity holds the claims of an identity provider about a person.
@@ -176,7 +177,7 @@ func decode(part string, into any) error {
 	if err != nil {
 		return err //nolint:wrapcheck // the caller says what is wrong
 	}
-	return json.Unmarshal(text, into) //nolint:wrapcheck // the caller says what is wrong
+	return strictjson.Unmarshal(text, into) //nolint:wrapcheck // the caller says what is wrong
 }
 
 func refused(why string) error {

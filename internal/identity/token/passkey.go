@@ -18,6 +18,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/canonical"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // passkeyPrefix begins the tokens of passkeys. The rest is the base64url form of an [Assertion] in JSON.
@@ -73,7 +74,7 @@ func parsePasskey(text string) (Assertion, payload, error) {
 	var a Assertion
 	var claims payload
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(strings.TrimPrefix(text, passkeyPrefix))
-	if err != nil || json.Unmarshal(raw, &a) != nil || json.Unmarshal(a.Claims, &claims) != nil {
+	if err != nil || strictjson.UnmarshalKnown(raw, &a) != nil || json.Unmarshal(a.Claims, &claims) != nil {
 		return a, claims, refusal("the token of the passkey is damaged", "sign again")
 	}
 	return a, claims, nil
@@ -107,7 +108,7 @@ func verifyPasskey(text string, keys []identity.Key, now time.Time) (payload, id
 func (a Assertion) check(key identity.Key) error {
 	var client clientData
 	challenge, err := Challenge(a.Claims)
-	if err != nil || json.Unmarshal(a.ClientData, &client) != nil {
+	if err != nil || strictjson.Unmarshal(a.ClientData, &client) != nil {
 		return refusal("the token of the passkey is damaged", "sign again")
 	}
 	relying := sha256.Sum256([]byte(key.RelyingParty))

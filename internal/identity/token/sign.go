@@ -8,6 +8,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // Lifetimes of tokens, and the tolerated difference between clocks.
@@ -33,6 +34,15 @@ type payload struct {
 	About   string `json:"subject,omitempty"` // not "sub", which holds the principal
 	Digest  string `json:"digest,omitempty"`
 	Content string `json:"content,omitempty"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It refuses what two readers might understand differently.
+func (p *payload) UnmarshalJSON(text []byte) error {
+	type plain payload
+	if strictjson.Unmarshal(text, (*plain)(p)) != nil {
+		return refusal("the token's claims cannot be read", "give each claim once, in its own case, or sign with `jig token`")
+	}
+	return nil
 }
 
 func (p payload) claim() identity.Claim {

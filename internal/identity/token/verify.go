@@ -2,6 +2,7 @@ package token
 
 import (
 	"crypto/ed25519"
+	"encoding/base64"
 	"errors"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // Verify checks that a token proves the claim want, and returns the principal and the evidence. The token names the key, and the key
@@ -74,6 +76,10 @@ func signedAt(text string) (time.Time, error) {
 // choose the algorithm (RFC 8725, section 3.1).
 func find(t *jwt.Token, keys []identity.Key) (identity.Key, any, error) {
 	const hint = "ask for the public key to be added to the tenant's document, or sign with a key that it lists"
+	header, _, _ := strings.Cut(t.Raw, ".")
+	if text, err := base64.RawURLEncoding.DecodeString(header); err != nil || strictjson.Check(text) != nil {
+		return identity.Key{}, nil, refusal("the token's header is ambiguous", "name each parameter once, in UTF-8")
+	}
 	if _, critical := t.Header["crit"]; critical {
 		return identity.Key{}, nil, refusal("the token demands an extension that is not known here", "sign without crit in the header")
 	}

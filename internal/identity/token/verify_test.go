@@ -216,8 +216,8 @@ func TestForgedPayloads(t *testing.T) {
 		"for another service":  {map[string]any{"aud": []string{"billing"}}, "not for jig"},
 		"without id":           {map[string]any{"jti": nil}, "no id"},
 		"without principal":    {map[string]any{"sub": nil}, "who decides"},
-		"a number for a text":  {map[string]any{"call": 3.1}, "not a JSON Web Token"},
-		"a text for a time":    {map[string]any{"exp": "soon"}, "not a JSON Web Token"},
+		"a number for a text":  {map[string]any{"call": 3.1}, "claims cannot be read"},
+		"a text for a time":    {map[string]any{"exp": "soon"}, "claims cannot be read"},
 		"without all bindings": {map[string]any{"tenant": nil, "action": nil, "session": nil, "call": nil, "subject": nil}, "another tenant"},
 	}
 	for name, tt := range tests {
@@ -375,6 +375,28 @@ func FuzzVerify(f *testing.F) {
 		require.Empty(t, who)
 		require.Zero(t, evidence)
 	})
+}
+
+// A signed token must not say two things: a gateway that inspects tokens could read the other one.
+func TestVerify_AmbiguousTokenIsRefused(t *testing.T) {
+	t.Parallel()
+	s := hmacSigner(t, "")
+	whole, err := json.Marshal(payload(nil))
+	require.NoError(t, err)
+	const header = `{"alg":"HS256","kid":"portal"}`
+	for name, row := range map[string]struct{ header, body, why string }{
+		"a claim twice":               {header, `{"sub":"ben",` + string(whole[1:]), "claims cannot be read"},
+		"a claim in another case too": {header, `{"Action":"deny",` + string(whole[1:]), "claims cannot be read"},
+		"not UTF-8":                   {header, "{\"x\":\"caf\xe9\"," + string(whole[1:]), "claims cannot be read"},
+		"the key twice":               {`{"alg":"HS256","kid":"other","kid":"portal"}`, string(whole), "header is ambiguous"},
+	} {
+		text := segment(row.header) + "." + segment(row.body)
+		signature, err := jwt.SigningMethodHS256.Sign(text, s.Key().Material)
+		require.NoError(t, err)
+		_, _, err = token.Verify(text+"."+base64.RawURLEncoding.EncodeToString(signature), []identity.Key{s.Key()}, claim(), monday)
+		require.ErrorContains(t, err, row.why, name)
+		require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err), name)
+	}
 }
 
 // FuzzSignedPayload signs any header and payload with a genuine key.

@@ -1,31 +1,44 @@
-package schema
+package strictjson
 
 import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/jig-run/jig"
 )
 
-// Limits on numbers. The validator's exact arithmetic would need unbounded memory for longer literals.
+// Limits on numbers. Exact arithmetic would need unbounded memory for longer literals.
 const (
 	maxNumberLength   = 512
 	maxNumberExponent = 400
 )
 
-// MaxValues is the maximum number of values in a JSON text to be validated.
+// MaxValues is the maximum number of values in a JSON text that jig reads.
 const MaxValues = 1_000_000
 
-// syntaxError describes a text that is not acceptable JSON, with the JSON pointer of the value at fault.
-type syntaxError struct {
-	pointer string
-	offset  int
-	message string
+// SyntaxError describes a text that is not acceptable JSON, with the JSON pointer of the value at fault.
+type SyntaxError struct {
+	Pointer string
+	Offset  int
+	Message string
+	// Hint says how to fix it; it may be empty.
+	Hint string
 }
 
-func (e *syntaxError) Error() string { return e.message + " at byte " + strconv.Itoa(e.offset) }
+func (e *SyntaxError) Error() string { return e.Message + " at byte " + strconv.Itoa(e.Offset) }
+
+// Limits bound what [Decode] accepts.
+type Limits struct {
+	// Depth and Values are the maximum depth and number of values.
+	Depth, Values int
+	// Exact refuses numbers that fail [ExactNumber].
+	Exact bool
+	// Skip names a member of the outermost object whose value may be any JSON. It becomes nil.
+	Skip string
+}
 
 // decoder reads one JSON value in a single pass. Unlike encoding/json, it refuses duplicate keys, invalid UTF-8, lone surrogates and
 // excessive nesting, all of which could make two readers see different values in the same text.
@@ -36,12 +49,13 @@ type decoder struct {
 	maxDepth int
 	values   int // how many more are allowed
 	exact    bool
+	skip     string
 	path     []string
 }
 
-// decode returns the value with numbers as json.Number. If exact is set, it refuses numbers that fail exactNumber.
-func decode(text []byte, maxDepth, maxValues int, exact bool) (any, error) {
-	d := decoder{text: string(text), maxDepth: maxDepth, values: maxValues, exact: exact}
+// Decode returns the value of a JSON text: map[string]any, []any, string, json.Number, bool or nil. The error is a [*SyntaxError].
+func Decode(text []byte, l Limits) (any, error) {
+	d := decoder{text: string(text), maxDepth: l.Depth, values: l.Values, exact: l.Exact, skip: l.Skip}
 	v, err := d.value()
 	if err != nil {
 		return nil, err
@@ -53,7 +67,15 @@ func decode(text []byte, maxDepth, maxValues int, exact bool) (any, error) {
 }
 
 func (d *decoder) fail(format string, args ...any) error {
-	return &syntaxError{pointer: Pointer(d.path...), offset: d.pos, message: fmt.Sprintf(format, args...)}
+	return &SyntaxError{Pointer: Pointer(d.path...), Offset: d.pos, Message: fmt.Sprintf(format, args...)}
+}
+
+func (d *decoder) failWith(hint, format string, args ...any) error {
+	err := d.fail(format, args...)
+	if s, ok := err.(*SyntaxError); ok { //nolint:errorlint // made in this file, never wrapped
+		s.Hint = hint
+	}
+	return err
 }
 
 func (d *decoder) space() {
@@ -137,13 +159,13 @@ func (d *decoder) object() (any, error) {
 		}
 		d.path = append(d.path, key)
 		if _, twice := members[key]; twice {
-			return nil, d.fail("the property %q appears twice", clip(key))
+			return nil, d.failWith("give it once", "the property %q appears twice", clip(key))
 		}
 		if d.next() != ':' {
 			return nil, d.fail("want a colon after the property name")
 		}
 		d.pos++
-		if members[key], err = d.value(); err != nil {
+		if members[key], err = d.member(key); err != nil {
 			return nil, err
 		}
 		d.path = d.path[:len(d.path)-1]
@@ -158,6 +180,20 @@ func (d *decoder) object() (any, error) {
 	d.pos++
 	d.depth--
 	return members, nil
+}
+
+// member reads the value of a member of an object.
+func (d *decoder) member(name string) (any, error) {
+	if d.depth > 1 || name != d.skip || name == "" {
+		return d.value()
+	}
+	var skipped json.RawMessage
+	rest := json.NewDecoder(strings.NewReader(d.text[d.pos:]))
+	if err := rest.Decode(&skipped); err != nil {
+		return nil, d.fail("%s", err)
+	}
+	d.pos += int(rest.InputOffset())
+	return nil, nil
 }
 
 func (d *decoder) array() (any, error) {
@@ -194,9 +230,9 @@ func (d *decoder) array() (any, error) {
 
 // indexed inserts the index of an array item into the pointer of an error that was found below the item.
 func (d *decoder) indexed(err error, at, index int) error {
-	if s, ok := err.(*syntaxError); ok { //nolint:errorlint // made in this file, never wrapped
+	if s, ok := err.(*SyntaxError); ok { //nolint:errorlint // made in this file, never wrapped
 		d.path[at] = strconv.Itoa(index)
-		s.pointer = Pointer(d.path...)
+		s.Pointer = Pointer(d.path...)
 	}
 	return err
 }
@@ -209,7 +245,7 @@ func (d *decoder) str() (string, error) {
 		case c == '"':
 			s := d.text[start:i]
 			if !ascii && !utf8.ValidString(s) {
-				return "", d.fail("a string is not valid UTF-8")
+				return "", d.failWith("encode the text as UTF-8", "a string is not valid UTF-8")
 			}
 			d.pos = i + 1
 			return s, nil
@@ -233,7 +269,7 @@ func (d *decoder) escaped(start int) (string, error) {
 			if i+5 < len(d.text) && d.text[i+1] == 'u' {
 				width, ok := surrogate(d.text[i:])
 				if !ok {
-					return "", d.fail("a string contains half a surrogate pair")
+					return "", d.failWith(`write the character itself, or both halves of its pair`, "a string contains half a surrogate pair")
 				}
 				i += width - 1
 				continue
@@ -245,7 +281,7 @@ func (d *decoder) escaped(start int) (string, error) {
 		case c == '"':
 			literal := d.text[start-1 : i+1]
 			if !utf8.ValidString(literal) {
-				return "", d.fail("a string is not valid UTF-8")
+				return "", d.failWith("encode the text as UTF-8", "a string is not valid UTF-8")
 			}
 			var s string
 			if err := json.Unmarshal([]byte(literal), &s); err != nil {
@@ -275,5 +311,5 @@ func surrogate(s string) (int, bool) {
 	return 12, err == nil && low >= 0xDC00 && low <= 0xDFFF
 }
 
-// clip shortens a text of the schema or value for a message.
+// clip shortens a text for a message.
 func clip(s string) string { return jig.Cut(s, 64) }

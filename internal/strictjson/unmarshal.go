@@ -1,0 +1,165 @@
+package strictjson
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/json"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/jig-run/jig"
+)
+
+// maxDepth is how deeply a text may be nested that is not checked against a schema with a limit of its own.
+const maxDepth = 500
+
+// Check returns an error if a text is not acceptable JSON, whatever it means. The error is INVALID_INPUT; its field is a JSON pointer.
+func Check(text []byte) error {
+	_, err := read(text, "")
+	return err
+}
+
+// Unmarshal decodes a text like [json.Unmarshal], and refuses what [Check] refuses and members whose names differ from a field's only in
+// their case. It ignores other unknown members. Values of types that decode themselves, such as [json.RawMessage], and of interface types
+// are free data, whose names are not compared. The error is INVALID_INPUT; its field is a JSON pointer.
+func Unmarshal(text []byte, v any) error { return unmarshal(text, v, "", false) }
+
+// UnmarshalKnown is like Unmarshal and refuses all unknown members.
+func UnmarshalKnown(text []byte, v any) error { return unmarshal(text, v, "", true) }
+
+// UnmarshalBut is like Unmarshal and does not check the value of one member of the outermost object.
+func UnmarshalBut(member string, text []byte, v any) error { return unmarshal(text, v, member, false) }
+
+func unmarshal(text []byte, v any, skip string, known bool) error {
+	value, err := read(text, skip)
+	if err != nil {
+		return err
+	}
+	if err := checkNames(value, reflect.TypeOf(v), nil); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if known {
+		d.DisallowUnknownFields()
+	}
+	if err := d.Decode(v); err != nil {
+		return unfit(err)
+	}
+	return nil
+}
+
+func read(text []byte, skip string) (any, error) {
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "it is empty; give a JSON object")
+	}
+	value, err := Decode(text, Limits{Depth: maxDepth, Values: MaxValues, Skip: skip})
+	var s *SyntaxError
+	if errors.As(err, &s) {
+		return nil, jig.Errorf(jig.CodeInvalidInput, "%w", err).WithField(s.Pointer).WithHint(s.Hint)
+	}
+	return value, err
+}
+
+// unfit translates an error of encoding/json about a text that is JSON.
+func unfit(err error) error {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field == "":
+		return jig.Errorf(jig.CodeInvalidInput, "it is of type %s; give a JSON object", wrong.Value)
+	case errors.As(err, &wrong):
+		return jig.Errorf(jig.CodeInvalidInput, "`%s` must not be of type %s", wrong.Field[strings.LastIndex(wrong.Field, ".")+1:], wrong.Value)
+	}
+	return jig.Errorf(jig.CodeInvalidInput, "%s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// checkNames refuses members of objects that decode into structs if their names equal a field's only when their case is ignored, as
+// encoding/json does.
+func checkNames(value any, t reflect.Type, path []string) error {
+	for t != nil && t.Kind() == reflect.Pointer && !decodesItself(t) {
+		t = t.Elem()
+	}
+	if t == nil || decodesItself(t) {
+		return nil
+	}
+	switch v := value.(type) {
+	case []any:
+		if t.Kind() != reflect.Slice && t.Kind() != reflect.Array {
+			return nil
+		}
+		for i, item := range v {
+			if err := checkNames(item, t.Elem(), append(path, strconv.Itoa(i))); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		return checkMembers(v, t, path)
+	}
+	return nil
+}
+
+func checkMembers(members map[string]any, t reflect.Type, path []string) error {
+	var fields map[string]reflect.Type
+	if t.Kind() == reflect.Struct {
+		fields = fieldsOf(t)
+	} else if t.Kind() != reflect.Map {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		at := append(path, name)
+		below := fields[name]
+		switch {
+		case fields == nil:
+			below = t.Elem()
+		case below == nil:
+			if known := inOtherCase(fields, name); known != "" {
+				return jig.Errorf(jig.CodeInvalidInput, "unknown field %q", clip(name)).WithField(Pointer(at...)).
+					WithHint("names are case-sensitive: write " + strconv.Quote(known))
+			}
+			continue
+		}
+		if err := checkNames(members[name], below, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fieldsOf returns the types of a struct's fields by their names in JSON.
+func fieldsOf(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case !f.IsExported() || f.Tag.Get("json") == "-" || (f.Anonymous && name == ""):
+			continue
+		case name == "":
+			name = f.Name
+		}
+		if _, ok := fields[name]; !ok {
+			fields[name] = f.Type
+		}
+	}
+	return fields
+}
+
+func inOtherCase(fields map[string]reflect.Type, name string) string {
+	for known := range fields {
+		if strings.EqualFold(known, name) {
+			return known
+		}
+	}
+	return ""
+}
+
+// decodesItself reports whether values of a type, or what points to them, decode JSON themselves.
+func decodesItself(t reflect.Type) bool {
+	if t.Kind() == reflect.Interface {
+		return true
+	}
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
