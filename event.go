@@ -48,6 +48,8 @@ const (
 	EventSessionPaused      EventType = "session.paused"
 	EventSessionResumed     EventType = "session.resumed"
 	EventBudgetExhausted    EventType = "budget.exhausted"
+	EventModelWaiting       EventType = "model.waiting"
+	EventModelWarning       EventType = "model.warning"
 	// The events of an extraction; internal/plan/extraction defines the shapes of their data.
 	EventTaskStarted   EventType = "task.started"
 	EventTaskCompleted EventType = "task.completed"

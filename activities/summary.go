@@ -32,10 +32,11 @@ func (a *Activities) summarize(ctx context.Context, session jig.Session, pass in
 		},
 		MaxTokens: min(limits.MaxTokens, maxSummaryTokens), SessionID: session.ID, Pass: pass, Tenant: session.Tenant, Summary: true,
 	}, func(string) {})
-	if err != nil {
+	silent := err == nil && strings.TrimSpace(turn.Text) == "" || err != nil && jig.AsError(err).Reason == jig.ReasonNoAnswer
+	if err != nil && !silent {
 		return "", chat.Usage{}, err
 	}
-	if strings.TrimSpace(turn.Text) == "" {
+	if silent {
 		return cutMiddle(log, maxBareLog), turn.Usage, nil
 	}
 	return turn.Text, turn.Usage, nil

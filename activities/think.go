@@ -176,7 +176,7 @@ func (a *Activities) ask(ctx context.Context, begun ledger.Beginning, pass int) 
 		a.pace.note(request.Model, a.now().Sub(asked), err)
 	}
 	answer.Usage, answer.Asked = answer.Usage.Plus(spent), cmp.Or(answer.Asked, request.Model)
-	return answer, err
+	return answer, a.unanswered(ctx, begun.Session, pass, err)
 }
 
 // text returns a writer that passes what the model writes on to those who follow the session. It is nil for a script, which answers at once.

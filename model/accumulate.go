@@ -24,6 +24,8 @@ type partialCall struct {
 	index    count
 	id, name string
 	args     pieces
+	// repeated reports that a piece repeated the name after the arguments were complete. If more arguments follow, it began another call.
+	repeated bool
 }
 
 // begin adds a call of its own.
@@ -41,10 +43,14 @@ func (c *partialCall) whole() bool {
 // add adds a piece of a stream to the call that it continues, or begins another one.
 func (l *callList) add(d callDelta) {
 	c := l.continued(d)
+	if c != nil && c.repeated && len(d.args) > 0 {
+		d.name, c.repeated, c = c.name, false, nil
+	}
 	if c == nil {
 		l.begin(d)
 		return
 	}
+	c.repeated = c.repeated || d.name != "" && len(d.args) == 0 && c.whole()
 	if c.id == "" {
 		c.id = d.id
 	}

@@ -69,8 +69,8 @@ func unitAt(b []byte) rune {
 
 // pieces joins the pieces of a text.
 type pieces struct {
-	// escape writes half a surrogate pair as its escape, so that whoever reads the text as JSON sees and refuses it. Otherwise it becomes
-	// U+FFFD, like every byte that is not part of a character.
+	// escape keeps what is not part of a character, half a surrogate pair as its escape, so that whoever reads the text as JSON sees and
+	// refuses it. Otherwise it becomes U+FFFD.
 	escape bool
 
 	text []byte
@@ -119,6 +119,8 @@ func (p *pieces) repaired(b []byte) []byte {
 		}
 		half := unitAt(b)
 		switch pair := utf16.DecodeRune(half, unitAt(b[min(3, len(b)):])); {
+		case half == 0 && p.escape:
+			out, b = append(out, b[0]), b[1:] // whoever reads the text as JSON refuses it, too
 		case half == 0:
 			out, b, p.lossy = utf8.AppendRune(out, utf8.RuneError), b[1:], true
 		case pair != utf8.RuneError:

@@ -16,7 +16,7 @@ const (
 	// modelTimeout limits one attempt to get an answer from the model. modelAttempts limits how often a provider that is down or busy is
 	// asked.
 	modelTimeout  = 15 * time.Minute
-	modelAttempts = 10
+	modelAttempts = activities.ModelAttempts
 	// quickModelTimeout limits an answer of a model that is known to be quick. Beyond it, the model is asked in an activity.
 	quickModelTimeout = 5 * time.Second
 	// toolGrace is added to the tool's own timeout, so that the attempt can store its result.
@@ -32,7 +32,7 @@ func modelOptions(ctx workflow.Context, summary string) workflow.Context {
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: modelTimeout, HeartbeatTimeout: heartbeatTimeout, WaitForCancellation: true, Summary: summary,
 		RetryPolicy: &temporal.RetryPolicy{
-			InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: time.Minute, MaximumAttempts: modelAttempts,
+			InitialInterval: activities.ModelBackoff, BackoffCoefficient: 2, MaximumInterval: activities.MaxModelBackoff, MaximumAttempts: modelAttempts,
 		},
 	})
 }

@@ -321,9 +321,12 @@ func (s *session) result() (*protocol.PassResult, error) {
 // the session, the deadline passed, or an error occurred that no retry can fix.
 func (s *session) end(ctx workflow.Context, cause error) error {
 	in := activities.EndInput{PassRef: s.passRef(), Status: jig.StatusFailed, Error: activities.ErrorFrom(cause)}
+	if in.Error != nil {
+		in.Reason = in.Error.Reason
+	}
 	switch {
 	case ctx.Err() != nil:
-		in.Status, in.Error = jig.StatusCanceled, nil
+		in.Status, in.Error, in.Reason = jig.StatusCanceled, nil, ""
 	case s.ending == jig.ExpiryCancel:
 		in.Status, in.Error, in.Reason = jig.StatusCanceled, nil, jig.ReasonExpired
 	case s.ending == jig.ExpiryFail:

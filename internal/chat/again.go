@@ -5,9 +5,12 @@ import "github.com/jig-run/jig"
 // AskedAgain returns the error with which a model's answer failed after the model has been asked again a number of times. It is err itself
 // unless the answer was broken for the fourth time, or empty for the second: then it is INVALID_OUTPUT, with the same reason, which is final.
 func AskedAgain(err error, times int) error {
-	limits := map[string]int{jig.ReasonBrokenAnswer: 3, jig.ReasonNoAnswer: 1}
+	if err == nil {
+		return nil
+	}
 	e := jig.AsError(err)
-	if err == nil || limits[e.Reason] == 0 || times < limits[e.Reason] {
+	most := map[string]int{jig.ReasonBrokenAnswer: 3, jig.ReasonNoAnswer: 1}[e.Reason]
+	if most == 0 || times < most {
 		return err
 	}
 	final := *e

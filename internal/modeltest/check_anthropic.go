@@ -76,6 +76,7 @@ func readAnthropic(r *Request) error {
 		return err
 	}
 	var open []string
+	known := ids{}
 	for i, m := range in.Messages {
 		if want := [2]string{"user", "assistant"}[i%2]; m.Role != want {
 			return fmt.Errorf("messages.%d: roles must alternate and begin with user, got %s", i, m.Role)
@@ -84,6 +85,9 @@ func readAnthropic(r *Request) error {
 			return fmt.Errorf("messages.%d: content must not be empty", i)
 		}
 		if open, err = r.anthropicMessage(m.Role, m.Content, open, &marks); err != nil {
+			return fmt.Errorf("messages.%d: %w", i, err)
+		}
+		if err := known.add(open); err != nil {
 			return fmt.Errorf("messages.%d: %w", i, err)
 		}
 	}

@@ -63,9 +63,16 @@ func readOpenAI(r *Request) error {
 		return err
 	}
 	var open []string
+	known := ids{}
 	for i, m := range in.Messages {
 		var err error
 		if open, err = r.openaiMessage(m, open); err != nil {
+			return fmt.Errorf("messages.%d: %w", i, err)
+		}
+		if m.Role == "assistant" {
+			err = known.add(open)
+		}
+		if err != nil {
 			return fmt.Errorf("messages.%d: %w", i, err)
 		}
 	}
@@ -108,7 +115,7 @@ func (r *Request) openaiMessage(m openaiMessage, open []string) ([]string, error
 		}
 		var ids []string
 		for _, c := range m.ToolCalls {
-			if c.ID == "" || c.Type != "function" || !nameForm.MatchString(c.Function.Name) || !json.Valid([]byte(c.Function.Arguments)) {
+			if c.ID == "" || c.Type != "function" || !nameForm.MatchString(c.Function.Name) || readable([]byte(c.Function.Arguments)) != nil {
 				return nil, fmt.Errorf("not a tool call: %q %q", c.ID, c.Function.Name)
 			}
 			ids = append(ids, c.ID)

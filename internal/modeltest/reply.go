@@ -1,9 +1,11 @@
 package modeltest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 )
 
@@ -24,6 +26,11 @@ type Reply struct {
 	Status  int
 	Message string
 	Header  map[string]string
+
+	// Body, when set, is sent instead of the answer, byte by byte as it is, with Status or 200. ContentType is its media type; default none.
+	Body, ContentType string
+	// Empty sends no body at all.
+	Empty bool
 
 	// Plain answers with one JSON document even if a stream was requested.
 	Plain bool
@@ -67,6 +74,9 @@ func (r Reply) write(w http.ResponseWriter, in *http.Request, request Request) {
 	for k, v := range r.Header {
 		w.Header().Set(k, v)
 	}
+	if r.verbatim(w) {
+		return
+	}
 	if r.Status != 0 {
 		writeError(w, request.Wire, r.Status, errorType(r.Status), r.Message)
 		return
@@ -96,6 +106,20 @@ func (r Reply) write(w http.ResponseWriter, in *http.Request, request Request) {
 			return
 		}
 	}
+}
+
+// verbatim sends Body, if it or its media type is set. It reports whether it did.
+func (r Reply) verbatim(w http.ResponseWriter) bool {
+	if r.Body == "" && r.ContentType == "" && !r.Empty {
+		return false
+	}
+	w.Header()["Content-Type"] = nil // the server would guess one
+	if r.ContentType != "" {
+		w.Header().Set("Content-Type", r.ContentType)
+	}
+	w.WriteHeader(cmp.Or(r.Status, http.StatusOK))
+	_, _ = io.WriteString(w, r.Body) //nolint:errcheck // the client may have disconnected
+	return true
 }
 
 // hold applies Break, Stall and Until in the middle of a stream. It reports whether to continue.

@@ -116,6 +116,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	request := Request{Header: r.Header.Clone(), Body: body}
+	if err := readable(body); err != nil {
+		writeError(w, request.Wire, http.StatusBadRequest, "invalid_request_error", err.Error())
+		return
+	}
 	switch strings.TrimPrefix(r.URL.Path, "/v1") {
 	case "/messages":
 		request.Wire = Anthropic

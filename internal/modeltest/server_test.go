@@ -35,6 +35,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		"without tool_result":            hi + "," + use,
 		"immediately after":              hi + "," + use + "," + hi,
 		"unexpected tool_use_id":         hi + "," + use + `,{"role":"user","content":[{"type":"tool_result","tool_use_id":"b"}]}`,
+		"must be unique":                 hi + "," + use + `,{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]},` + use + `,{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}`,
 		"must come first":                hi + "," + use + `,{"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_result","tool_use_id":"a"}]}`,
 		"non-whitespace":                 `{"role":"user","content":[{"type":"text","text":" "}]}`,
 		"content must not be empty":      `{"role":"user","content":[]}`,
@@ -46,10 +47,16 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		require.Equal(t, http.StatusBadRequest, status, want)
 		require.Contains(t, answer, want)
 	}
+	for want, text := range map[string]string{`"\ud83d"`: "surrogate", `"\ude42"`: "surrogate", "\"\xff\"": "UTF-8", "1e400": "not JSON"} {
+		status, answer := post(t, s.URL+"/v1/messages", `{"model":"m","max_tokens":1,"messages":[`+hi+`],"metadata":`+want+`}`)
+		require.Equal(t, http.StatusBadRequest, status, want)
+		require.Contains(t, answer, text)
+	}
 	call := `{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`
 	for want, messages := range map[string]string{
 		"did not have response":   `{"role":"user","content":"x"},` + call,
 		"did not have response m": call + `,{"role":"user","content":"x"}`,
+		"must be unique":          call + `,{"role":"tool","tool_call_id":"a","content":"x"},` + call + `,{"role":"tool","tool_call_id":"a","content":"x"}`,
 		"answers no tool_calls":   `{"role":"tool","tool_call_id":"a","content":"x"}`,
 		"needs content":           `{"role":"assistant"}`,
 		"unknown role":            `{"role":"robot","content":"x"}`,

@@ -78,9 +78,10 @@ func (db *DB) StoreAnswer(ctx context.Context, a ledger.Answer) (*ledger.End, er
 	if err != nil {
 		return nil, err
 	}
-	if text := said(a.Turn); text != nil {
-		l := &log{}
-		l.add(jig.Event{Type: jig.EventMessageAdded, Pass: a.Pass, Data: json.RawMessage(*text)})
+	if text, l := said(a.Turn), warned(a.Pass, a.Turn); text != nil || l.len() > 0 {
+		if text != nil {
+			l.add(jig.Event{Type: jig.EventMessageAdded, Pass: a.Pass, Data: json.RawMessage(*text)})
+		}
 		l.join(ready.log)
 		ready.log = l
 	}

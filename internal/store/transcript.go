@@ -61,6 +61,15 @@ func said(turn chat.Turn) *string {
 	return new(string(messageDetails(chat.Message{Role: chat.RoleAssistant, Text: turn.Text, By: turn.Asked})))
 }
 
+// warned returns the event that a turn may not be complete, if it has a warning.
+func warned(pass int, turn chat.Turn) *log {
+	l := &log{}
+	if turn.Warning != "" {
+		l.add(jig.Event{Type: jig.EventModelWarning, Pass: pass, Data: details{"message": text(turn.Warning)}.json()})
+	}
+	return l
+}
+
 // AddMessage appends a message once per key, with its event, and reports whether it was new. The role defaults to user. The message
 // belongs to the pass that is running when it is stored, and the next pass reads it.
 func (db *DB) AddMessage(ctx context.Context, tenant, id, key string, m chat.Message) (bool, error) {

@@ -47,6 +47,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	var delegated []delegatedRow
 	var below []delegatedApprovalRow
 	var waiting []rateWaitingRow
+	var model *string
 	err := db.once(ctx, tenant, func(t *tx) {
 		first(t.queue("SessionGet", tenant, id), &row)
 		list(t.queue("ApprovalsOpenOfSession", tenant, id, maxViewPending), &open)
@@ -57,6 +58,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 		list(t.queue("Delegated", tenant, id, maxDelegated), &delegated)
 		list(t.queue("DelegatedApprovals", tenant, id, maxViewPending), &below)
 		list(t.queue("RateWaiting", tenant, id, maxViewCalls), &waiting)
+		value(t.queue("ModelWait", tenant, id), &model)
 	})
 	if err != nil {
 		return jig.SessionView{}, err
@@ -89,6 +91,11 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	}
 	if !v.Status.Final() {
 		heldBack(&v, waiting)
+		asked, err := modelWait(model)
+		if err != nil {
+			return jig.SessionView{}, err
+		}
+		waitsForModel(&v, asked)
 	}
 	c, idle := v.Counts, idleChildren(delegated)[s.ID]
 	if v.Status == jig.StatusWorking && onlyPeople(c[jig.CallWaiting]+c[jig.CallUnknown], c[jig.CallReserved]+c[jig.CallExecuting], *held, idle) {

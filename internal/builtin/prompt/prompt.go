@@ -182,7 +182,7 @@ func (f *family) answer(ctx context.Context, inv jig.Invocation, q question, sys
 	if err != nil {
 		return notAsked(err, "/model")
 	}
-	t := talk{model: f.Model, progress: inv.Progress, request: chat.Request{
+	t := talk{model: f.Model, progress: inv.Progress, attempt: inv.Attempt, request: chat.Request{
 		Model: name, System: system, MaxTokens: q.MaxTokens, SessionID: inv.SessionID, Pass: 1, Tenant: inv.Tenant, Call: inv.CallID,
 		Exchanges: []chat.Exchange{{Pass: 1, Messages: []chat.Message{{Role: chat.RoleUser, Text: q.Prompt}}}},
 	}}

@@ -15,6 +15,7 @@ import (
 	"github.com/jig-run/jig/internal/modeltest"
 	"github.com/jig-run/jig/model"
 	"github.com/jig-run/jig/spec"
+	"github.com/jig-run/jig/tools"
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
@@ -166,7 +167,6 @@ func TestRepair(t *testing.T) {
 		"quoted wrongly": {`{'all': {"title": "inner"}}`, "- "},
 		"same key twice": {`{"title": "a", "title": "b"}`, "title"},
 		"ambiguous":      {`Either {"title": "a"} or {"title": "b"}.`, "several JSON values that fit"},
-		"empty":          {"", "the answer contains no JSON value"},
 	}
 	for what, c := range cases {
 		t.Run(what, func(t *testing.T) {
@@ -366,4 +366,24 @@ func TestSchemaViolationsPointIntoTheInput(t *testing.T) {
 	for _, v := range e.Violations {
 		require.True(t, strings.HasPrefix(v.Pointer, "/schema/"), v.Pointer)
 	}
+}
+
+// An empty answer is asked for once more by a retry of the call. It never counts as an answer.
+func TestAnswersWithoutText_Fail(t *testing.T) {
+	t.Parallel()
+	bothProviders(t, func(t *testing.T, name string) {
+		t.Helper()
+		s := modeltest.New(t, modeltest.Text(""), modeltest.Text(""))
+		registry, err := tools.NewRegistry(prompt.Tools(prompt.Options{Skills: shelf{}, Model: model.NewRouter(model.Settings{
+			Anthropic: model.Provider{BaseURL: s.URL}, OpenAI: model.Provider{BaseURL: s.OpenAIURL()},
+		})})...)
+		require.NoError(t, err)
+		for i, code := range []jig.Code{jig.CodeUnavailable, jig.CodeInvalidOutput} {
+			inv := jig.Invocation{Attempt: i + 1, Progress: func(string) {}}
+			result := registry.Run(t.Context(), "prompt.direct", []byte(`{"model":"`+name+`","prompt":"Sum up."}`), inv)
+			require.False(t, result.Success)
+			require.Equal(t, code, result.Error.Code)
+			require.Equal(t, jig.ReasonNoAnswer, result.Error.Reason)
+		}
+	})
 }

@@ -41,6 +41,8 @@ type talk struct {
 	model    Model
 	progress func(string)
 	request  chat.Request
+	// attempt counts the attempts of the call, from 1.
+	attempt int
 	// schema is the schema that the answer must fit; nil accepts any text.
 	schema *schema.Schema
 
@@ -106,7 +108,7 @@ func (t *talk) hold(ctx context.Context) (json.RawMessage, error) {
 func (t *talk) ask(ctx context.Context) error {
 	turn, err := t.model.Answer(ctx, t.request, t.progress)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", t.request.Model, err)
+		return fmt.Errorf("ask %s: %w", t.request.Model, chat.AskedAgain(err, t.attempt-1))
 	}
 	t.turn = &turn
 	t.used.add(turn.Usage)

@@ -216,3 +216,21 @@ select t.created_at from turns t where t.tenant_id = $1 and t.session_id = $2 an
 select {{call}} from calls c
 where c.tenant_id = $1 and c.session_id = $2 and c.pass = $3
 order by {{call_order}} offset $4 limit $5
+
+-- name: ModelWait
+-- Why the request for the turn of a session's latest pass failed, unless the pass has a turn by now.
+select s.model_wait::text from sessions s
+where s.tenant_id = $1 and s.session_id = $2 and (s.model_wait->>'pass')::integer = s.pass and s.status in ('working', 'input_required')
+    and not exists (select from turns t where t.tenant_id = $1 and t.session_id = $2 and t.pass = s.pass)
+
+-- name: ModelWaits
+-- Records the event that the model is asked again.
+with n as (
+    update sessions s set model_wait = $4::json, last_seq = s.last_seq + 1, updated_at = clock_timestamp()
+    where s.tenant_id = $1 and s.session_id = $2 and s.pass = $3 and s.status in ('working', 'input_required')
+    returning s.last_seq
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, data)
+    select $1, $2, n.last_seq, clock_timestamp(), 'model.waiting', $3, $4::json from n
+)
+select n.last_seq from n
