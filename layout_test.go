@@ -112,7 +112,7 @@ func arrows() map[string][]string {
 		},
 
 		"tools":          {".", "internal/schema", "internal/seal", "internal/suggest"},
-		"tools/tooltest": {".", "internal/confine", "internal/preview", "spec", "tools"},
+		"tools/tooltest": {".", "internal/confine", "internal/modeltest", "internal/preview", "spec", "tools"},
 		"internal/builtin": {
 			".", "internal/audit", "internal/bundle", "internal/chat", "internal/clip", "internal/entity", "internal/entity/guarded",
 			"internal/entity/retype", "internal/jsonpath", "internal/outbound", "internal/pattern", "internal/preview", "internal/schema", "internal/suggest",
