@@ -34,6 +34,9 @@ type DataFlow struct {
 	UnknownDestinations []string `json:"unknown_destinations,omitempty"`
 	// ComputedArguments are numbers, dates and times that occur in no text that the session has seen. They are not among the untrusted arguments.
 	ComputedArguments []string `json:"computed_arguments,omitempty"`
+	// Traced reports that the session had read untrusted data and that every argument occurs in what was typed or in trusted results, so that the
+	// result repeats nothing else. It is looked at for calls that write or send and for those whose results can be trusted.
+	Traced bool `json:"traced,omitempty"`
 	// Cut reports that the call has more such arguments than the lists can hold. No rule with untraced lets such a call run.
 	Cut bool `json:"cut,omitempty"`
 	// Notes describe the untrusted arguments to people: each with its value and the results that contain it.

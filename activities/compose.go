@@ -192,7 +192,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 			if frame.Revision == stale && !frame.Done {
 				return out, err // no other run stored a move: the session has ended
 			}
-			c.frame, c.at.Events = frame, frame.Received
+			c.frame, c.at.Events, c.cover.origins = frame, frame.Received, &origins{Activities: c.Activities}
 			if _, again = c.prepare(ctx); again != nil {
 				return out, again
 			}
@@ -253,7 +253,7 @@ func (c *composition) note(used *facts) {
 	c.session.ReadPrivate = c.session.ReadPrivate || used.private
 	c.session.ReadUntrusted = c.session.ReadUntrusted || used.untrusted || len(c.at.Events) > 0
 	c.taint.Session = c.session.ReadUntrusted
-	c.cover.session, c.cover.origins = c.session, &origins{Activities: c.Activities}
+	c.cover.session, c.cover.origins.stale = c.session, true
 }
 
 // distrust records at once that an extraction has read an entity that is not trusted, because later runs of Compose do not read it again. The
@@ -367,6 +367,10 @@ func (c *composition) admit(ctx context.Context, ask plan.Ask) (jig.Call, *jig.P
 	if refused != nil {
 		refuse(&call, refused)
 		return call, nil, nil
+	}
+	c.cover.origins.rendered = ask.Rendered
+	if failed.Version == tool.Version {
+		c.cover.origins.earlier = failed.Flow
 	}
 	approval, err := c.decideOn(ctx, c.cover, tool, &call)
 	return call, approval, err

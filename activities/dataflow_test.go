@@ -135,7 +135,8 @@ func TestDataFlow_TheAdmissionCounts(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.runs(t, stopped.ID))
 }
 
-// A session without untrusted data, and calls that neither write nor send, need no texts to compare with.
+// A session without untrusted data needs no texts to compare with. In others, only calls that write or send need them, and those whose results can be
+// trusted.
 func TestDataFlow_ComparesOnlyWhatItMust(t *testing.T) {
 	t.Parallel()
 	counted := &countedTexts{}
@@ -148,21 +149,24 @@ func TestDataFlow_ComparesOnlyWhatItMust(t *testing.T) {
 	o.does(t, 2, "mail.send", `{"to":"bo@acme.example"}`)
 	o.does(t, 3, "page.read", `{"url":"https://offers.example"}`)
 	o.does(t, 4, "note.repeat", `{"text":"x"}`)
-	require.Zero(t, counted.reads)
-	o.asks(t, 5, "mail.send", `{"to":"bo@acme.example","text":"again"}`)
-	require.Equal(t, 1, counted.reads)
+	require.Equal(t, 1, counted.reads, "its result could be trusted")
+	o.does(t, 5, "page.read", `{"url":"https://more.example"}`)
+	require.Equal(t, 1, counted.reads, "its result is untrusted in any case")
+	o.asks(t, 6, "mail.send", `{"to":"bo@acme.example","text":"again"}`)
+	require.Equal(t, 2, counted.reads)
 }
 
-// countedTexts counts how often the texts of a session are read.
+// countedTexts counts how often the texts of a session are read, and the results in them.
 type countedTexts struct {
 	ports.TextStore
 
-	reads int
+	reads, results int
 }
 
-func (c *countedTexts) Origins(ctx context.Context, tenant, id string) (ledger.Origins, error) {
+func (c *countedTexts) Origins(ctx context.Context, tenant, id string, known []string) (ledger.Origins, error) {
 	c.reads++
-	o, err := c.TextStore.Origins(ctx, tenant, id)
+	o, err := c.TextStore.Origins(ctx, tenant, id, known)
+	c.results += len(o.Calls)
 	if err != nil {
 		return o, fmt.Errorf("reading the texts: %w", err)
 	}

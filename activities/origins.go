@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,36 +12,64 @@ import (
 	"github.com/jig-run/jig/internal/ledger"
 )
 
-// origins traces the arguments of a session's calls. It reads the texts that they are compared with when the first call needs them.
+// origins traces the arguments of a session's calls. It reads the texts that they are compared with when the first call needs them, and later only
+// the results of calls that have ended since.
 type origins struct {
 	*Activities
-	// known and calls are the session's texts; loaded reports that they have been read. cut reports that a part of an untrusted result is
-	// missing, which only programs have read: compositions and scripts.
-	known  dataflow.Knowledge
-	calls  []dataflow.Call
-	cut    bool
-	loaded bool
-	tools  map[string]string
+	// known and calls are the session's texts. stale reports that calls may have ended since they were read. tools holds the tool of each call.
+	known dataflow.Knowledge
+	calls []ledger.OriginCall
+	stale bool
+	tools map[string]string
 	// tracers holds a tracer for each composition whose calls were traced, by the id of its call; "" is for the session's own calls.
-	tracers map[string]*dataflow.Tracer
+	tracers map[string]*sessionTracer
+	// rendered holds the texts in the next call's input that templates of a composition's document gave, with the values in them.
+	rendered map[string][]string
+	// earlier is what was known about the same input of an earlier call or admission. A later one of a session cannot tell where the parts of a text
+	// came from.
+	earlier *jig.DataFlow
 }
 
-// trace sets call.Flow. It does nothing in a session that has read neither private nor untrusted data, and compares the arguments only of
-// calls that write or send in a session that has read untrusted data.
+// sessionTracer is a tracer that has the first calls of origins.calls.
+type sessionTracer struct {
+	*dataflow.Tracer
+
+	calls int
+	// document reports that the text of the composition's document is trusted. programs reports that the arguments are made by a program, which
+	// reads the whole of results of which only the beginning is stored with the call.
+	document, programs bool
+}
+
+// trace sets call.Flow. It does nothing in a session that has read neither private nor untrusted data. In a session that has read untrusted data, it
+// compares the arguments of calls that write or send. Of other calls it finds out only whether their results can be trusted.
 func (o *origins) trace(ctx context.Context, session jig.Session, tool jig.Tool, call *jig.Call) error {
-	call.Flow = nil
+	rendered := o.rendered
+	earlier := o.earlier
+	o.rendered, o.earlier, call.Flow = nil, nil, nil
 	if !session.ReadPrivate && !session.ReadUntrusted {
 		return nil
 	}
 	call.Flow = &jig.DataFlow{ReadPrivate: session.ReadPrivate, ReadUntrusted: session.ReadUntrusted}
-	if !session.ReadUntrusted || !tool.Permission.Writes() && !tool.Sends() {
+	if earlier != nil && earlier.ReadUntrusted {
+		*call.Flow = *earlier
+		return nil
+	}
+	guarded := tool.Permission.Writes() || tool.Sends()
+	if !session.ReadUntrusted || !guarded && tool.Reads(jig.ReadsUntrusted) {
 		return nil
 	}
 	tracer, err := o.tracerOf(ctx, session, call.Frame)
 	if err != nil {
 		return err
 	}
-	found := tracer.Trace(call.Input, tool.InputSchema)
+	if !tracer.document {
+		rendered = nil
+	}
+	found := tracer.Trace(call.Input, tool.InputSchema, rendered)
+	call.Flow.Traced = len(found.Untrusted) == 0 && len(found.Computed) == 0
+	if !guarded {
+		return nil
+	}
 	for _, argument := range found.Untrusted[:min(len(found.Untrusted), maxNotes)] {
 		call.Flow.Notes = append(call.Flow.Notes, o.note(argument))
 	}
@@ -64,41 +93,52 @@ func paths(arguments []dataflow.Argument) []string {
 const maxNotes = 10
 
 // tracerOf returns the tracer of a session's own calls or, if frame names the call of a composition, of that composition's calls.
-func (o *origins) tracerOf(ctx context.Context, session jig.Session, frame string) (*dataflow.Tracer, error) {
-	if t, ok := o.tracers[frame]; ok {
-		return t, nil
-	}
+func (o *origins) tracerOf(ctx context.Context, session jig.Session, frame string) (*sessionTracer, error) {
 	if err := o.load(ctx, session); err != nil {
 		return nil, err
 	}
-	known := o.known
-	known.Untrusted = slices.Clone(known.Untrusted)
-	if frame != "" {
-		document, err := o.documentOf(ctx, session, frame)
-		if err != nil {
-			return nil, err
+	t, ok := o.tracers[frame]
+	if !ok {
+		known := o.known
+		known.Untrusted = slices.Clone(known.Untrusted)
+		t = &sessionTracer{programs: frame != "" || scripted(session.Agent.Model)}
+		if frame != "" {
+			document, err := o.documentOf(ctx, session, frame)
+			if err != nil {
+				return nil, err
+			}
+			t.document = document != ""
+			known.Typed = append(slices.Clone(known.Typed), document)
 		}
-		known.Typed = append(slices.Clone(known.Typed), document)
+		t.Tracer = dataflow.NewTracer(known)
+		o.tracers[frame] = t
 	}
-	known.Incomplete = known.Incomplete || o.cut && (frame != "" || scripted(session.Agent.Model))
-	tracer := dataflow.NewTracer(known)
-	tracer.Read(o.calls...)
-	if o.tracers == nil {
-		o.tracers = map[string]*dataflow.Tracer{}
+	for _, c := range o.calls[t.calls:] {
+		result := dataflow.Result{Call: c.ID, Tool: c.Tool, Text: originText(c.Result)}
+		if c.Untrusted {
+			t.Distrust(result, c.Cut && t.programs)
+		} else {
+			t.Trust(result)
+		}
 	}
-	o.tracers[frame] = tracer
-	return tracer, nil
+	t.calls = len(o.calls)
+	return t, nil
 }
 
-// documentOf returns the document of a composition. What its author wrote into the inputs of its steps is trusted, because a person has
-// registered the document. It returns "" for a document that was not registered, unless the principal has started it.
+// documentOf returns the document of a composition if its text is trusted, and "" otherwise. The text of a registered version is trusted unless the
+// call that registered it may have repeated an outsider's. The text of a document that was not registered is trusted if the principal has typed it.
 func (o *origins) documentOf(ctx context.Context, session jig.Session, frame string) (string, error) {
 	root, err := o.store.Call(ctx, session.Tenant, session.ID, frame)
 	if err != nil {
 		return "", err
 	}
-	draft := session.Agent.Name == jig.CallAgent && !session.Agent.Registered && root.Version == session.Agent.Version
-	if draft && (session.ParentID != "" || !ledger.Typed(session.Source)) {
+	trusted := session.ParentID == "" && ledger.Typed(session.Source)
+	if draft := session.Agent.Name == jig.CallAgent && !session.Agent.Registered && root.Version == session.Agent.Version; !draft {
+		if trusted, err = o.store.DocumentTrusted(ctx, session.Tenant, DocumentSpec, root.Tool, root.Version); err != nil {
+			return "", err
+		}
+	}
+	if !trusted {
 		return "", nil
 	}
 	found, _, err := o.find(ctx, session.Tenant, root.Tool, root.Version)
@@ -108,33 +148,30 @@ func (o *origins) documentOf(ctx context.Context, session jig.Session, frame str
 	return string(found.body), err
 }
 
-// load reads the texts that the arguments are compared with.
+// load reads the texts that the arguments are compared with, or what has been added to them.
 func (o *origins) load(ctx context.Context, session jig.Session) error {
-	if o.loaded {
+	if o.tools != nil && !o.stale {
 		return nil
 	}
-	texts, err := o.store.Origins(ctx, session.Tenant, session.ID)
+	texts, err := o.store.Origins(ctx, session.Tenant, session.ID, slices.Collect(maps.Keys(o.tools)))
 	if err != nil {
 		return err
 	}
-	o.known = dataflow.Knowledge{Typed: texts.Typed(), Incomplete: texts.More}
-	for _, t := range texts.Told() {
-		o.known.Untrusted = append(o.known.Untrusted, dataflow.Result{Call: t.What, Text: t.Text})
+	if o.tools != nil && texts.More && !o.known.Incomplete { // older texts are no longer compared
+		*o = origins{Activities: o.Activities}
+		return o.load(ctx, session)
 	}
-	o.calls = make([]dataflow.Call, len(texts.Calls))
-	o.tools = make(map[string]string, len(texts.Calls))
-	for i, c := range texts.Calls {
-		o.tools[c.ID], o.cut = c.Tool, o.cut || c.Cut && (c.Untrusted || c.Tainted)
-		tool, _, err := o.tool(ctx, session.Tenant, c.Tool, c.Version)
-		if err != nil && jig.CodeOf(err) != jig.CodeInvalidInput { // a document in an older version of the language
-			return err
-		}
-		o.calls[i] = dataflow.Call{
-			Result: dataflow.Result{Call: c.ID, Tool: c.Tool, Text: originText(c.Result)}, Untrusted: c.Untrusted, Tainted: c.Tainted,
-			Input: c.Input, Schema: tool.InputSchema,
+	if o.tools == nil {
+		o.tools, o.tracers = map[string]string{}, map[string]*sessionTracer{}
+		o.known = dataflow.Knowledge{Typed: texts.Typed(), Incomplete: texts.More}
+		for _, t := range texts.Told() {
+			o.known.Untrusted = append(o.known.Untrusted, dataflow.Result{Call: t.What, Text: t.Text})
 		}
 	}
-	o.loaded = true
+	for _, c := range texts.Calls {
+		o.tools[c.ID] = c.Tool
+	}
+	o.calls, o.stale = append(o.calls, texts.Calls...), false
 	return nil
 }
 

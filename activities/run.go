@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"time"
@@ -300,7 +301,11 @@ func (a *Activities) admitAgain(ctx context.Context, session jig.Session, call j
 	if failed != nil {
 		refuse(&fresh, failed)
 	} else {
-		if approval, err = a.decideWith(ctx, a.newGrantMatcher(session), tool, &fresh, a.confirmAgain, previews); err != nil {
+		cover := a.newGrantMatcher(session)
+		if fresh.Version == call.Version && bytes.Equal(fresh.Input, call.Input) {
+			cover.origins.earlier = call.Flow
+		}
+		if approval, err = a.decideWith(ctx, cover, tool, &fresh, a.confirmAgain, previews); err != nil {
 			return Ran{}, false, err
 		}
 		if fresh.PolicyVersion == ledger.VersionUnreadable && !fresh.Status.Final() {

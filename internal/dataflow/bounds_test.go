@@ -22,9 +22,9 @@ func FuzzTrace(f *testing.F) {
 		for _, v := range []any{value, read, map[string]any{value: []any{read}}} {
 			input, err := json.Marshal(map[string]any{"v": v})
 			require.NoError(t, err)
-			require.Equal(t, tracer.Trace(input, json.RawMessage(schema)), dataflow.NewTracer(k).Trace(input, json.RawMessage(schema)))
+			require.Equal(t, tracer.Trace(input, json.RawMessage(schema), nil), dataflow.NewTracer(k).Trace(input, json.RawMessage(schema), nil))
 		}
-		tracer.Trace(json.RawMessage(value), json.RawMessage(read))
+		tracer.Trace(json.RawMessage(value), json.RawMessage(read), nil)
 		if found := dataflow.NewTracer(dataflow.Knowledge{Untrusted: k.Untrusted}); judge(found, quoted(t, read), `{"x-destination":true}`) == computed {
 			t.Fatalf("%q is taken for a value of the model", read)
 		}
@@ -63,7 +63,7 @@ func TestTrace_IsBounded(t *testing.T) {
 	} {
 		input, err := json.Marshal(map[string]any{"v": value})
 		require.NoError(t, err)
-		got := tracer.Trace(input, json.RawMessage(`{"properties":{"v":{"x-destination":true}}}`))
+		got := tracer.Trace(input, json.RawMessage(`{"properties":{"v":{"x-destination":true}}}`), nil)
 		require.NotEmpty(t, got.Untrusted, name)
 		require.LessOrEqual(t, len(got.Untrusted), 100, name)
 		for _, a := range got.Untrusted {
@@ -73,8 +73,8 @@ func TestTrace_IsBounded(t *testing.T) {
 	}
 	properties := json.RawMessage(`{"properties":{"v":{}}}`)
 	deep := `{"v":` + strings.Repeat(`[`, 5000) + `"a"` + strings.Repeat(`]`, 5000) + `}`
-	require.Len(t, tracer.Trace(json.RawMessage(deep), properties).Untrusted, 1, "what is nested too deeply is untrusted")
-	require.NotEmpty(t, tracer.Trace(json.RawMessage(`{"v":"c"}`), json.RawMessage(`{"properties":{"v":{"$ref":"#/properties/v"}}}`)).Untrusted)
+	require.Len(t, tracer.Trace(json.RawMessage(deep), properties, nil).Untrusted, 1, "what is nested too deeply is untrusted")
+	require.NotEmpty(t, tracer.Trace(json.RawMessage(`{"v":"c"}`), json.RawMessage(`{"properties":{"v":{"$ref":"#/properties/v"}}}`), nil).Untrusted)
 }
 
 // A session may read more than is compared. Then nothing counts as the model's own, and trusted texts that were left out trace nothing.
@@ -120,7 +120,7 @@ func BenchmarkTrace(b *testing.B) {
 	b.Run("judge", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			tracer.Trace(input, schema)
+			tracer.Trace(input, schema, nil)
 		}
 	})
 }

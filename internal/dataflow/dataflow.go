@@ -79,29 +79,23 @@ func NewTracer(k Knowledge) *Tracer {
 	return t
 }
 
-// Read adds the results of calls, in the order in which the calls ended. A result can be trusted if no outsider has written it, unless the
-// call may have repeated untrusted texts of its input: then all of its arguments must be traced, to what the session had read before.
-func (t *Tracer) Read(calls ...Call) {
-	for _, c := range calls {
-		if c.Untrusted || c.Tainted && !t.traced(c) {
-			t.k.Untrusted = append(t.k.Untrusted, c.Result)
-			t.untrusted.add(c.Text)
-		} else {
-			t.trusted.add(c.Text)
-		}
-	}
-}
+// Trust adds a result that outsiders cannot have written. It must not run at the same time as other methods.
+func (t *Tracer) Trust(r Result) { t.trusted.add(r.Text) }
 
-// traced reports whether all arguments of a call occur in trusted texts. Nobody knows what a model computed the others from.
-func (t *Tracer) traced(c Call) bool {
-	found := t.Trace(c.Input, c.Schema)
-	return len(found.Untrusted) == 0 && len(found.Computed) == 0
+// Distrust adds a result that an outsider may have written. incomplete reports that a part of it is missing. It must not run at the same time as
+// other methods.
+func (t *Tracer) Distrust(r Result, incomplete bool) {
+	t.k.Untrusted, t.k.Incomplete = append(t.k.Untrusted, r), t.k.Incomplete || incomplete
+	t.untrusted.add(r.Text)
 }
 
 // Trace returns the arguments of input that cannot be traced. schema is the JSON Schema of the input. It says which values are constants,
 // which arguments are destinations, and which integers are quantities. An input that is not JSON is untrusted as a whole.
-func (t *Tracer) Trace(input, schema json.RawMessage) Findings {
-	w := walk{judge: &judge{Tracer: t, work: maxWork}, root: parseSchema(schema)}
+//
+// rendered holds the texts in the input that a trusted document made of its own words and of other values, with these values. Such a text is traced
+// if they are.
+func (t *Tracer) Trace(input, schema json.RawMessage, rendered map[string][]string) Findings {
+	w := walk{judge: &judge{Tracer: t, work: maxWork}, root: parseSchema(schema), rendered: rendered}
 	w.input(input)
 	return w.findings
 }

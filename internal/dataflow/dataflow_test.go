@@ -22,19 +22,19 @@ func TestTrace_NamesValuesOfUntrustedResults(t *testing.T) {
 		},
 	})
 	schema := json.RawMessage(`{"properties":{"to":{"type":"array","x-destination":true,"items":{"type":"string"}},"subject":{"type":"string"}}}`)
-	require.Empty(t, tracer.Trace(json.RawMessage(`{"to":["bob@example.org"],"subject":"Sales in May"}`), schema))
+	require.Empty(t, tracer.Trace(json.RawMessage(`{"to":["bob@example.org"],"subject":"Sales in May"}`), schema, nil))
 
 	eve := dataflow.Argument{Path: "/to/1", Value: "eve@evil.test", Calls: []string{"1.2", "1.4"}}
 	require.Equal(t, dataflow.Findings{
 		Untrusted: []dataflow.Argument{eve}, UnknownDestinations: []dataflow.Argument{eve},
-	}, tracer.Trace(json.RawMessage(`{"to":["bob@example.org","eve@evil.test"],"subject":"Sales in May"}`), schema))
+	}, tracer.Trace(json.RawMessage(`{"to":["bob@example.org","eve@evil.test"],"subject":"Sales in May"}`), schema, nil))
 }
 
 // What an object that says where data goes consists of says so, too.
 func TestTrace_AMarkOnAnObjectIsAMarkOnItsProperties(t *testing.T) {
 	t.Parallel()
 	schema := json.RawMessage(`{"properties":{"to":{"x-destination":true,"properties":{"account":{"type":"integer"}}},"amount":{"type":"integer","maximum":99}}}`)
-	got := dataflow.NewTracer(dataflow.Knowledge{}).Trace(json.RawMessage(`{"to":{"account":4711,"more":{"bo":815}},"amount":20}`), schema)
+	got := dataflow.NewTracer(dataflow.Knowledge{}).Trace(json.RawMessage(`{"to":{"account":4711,"more":{"bo":815}},"amount":20}`), schema, nil)
 	require.Equal(t, []dataflow.Argument{
 		{Path: "/to/account", Value: "4711"}, {Path: "/to/more", Value: "more"}, {Path: "/to/more/bo", Value: "bo"}, {Path: "/to/more/bo", Value: "815"},
 	}, got.UnknownDestinations, "the names that the schema does not have are destinations, too")
@@ -46,8 +46,8 @@ func TestTrace_ConstantsOfTheSchemaAreChoices(t *testing.T) {
 	tracer := dataflow.NewTracer(dataflow.Knowledge{Untrusted: []dataflow.Result{{Call: "1.1", Text: "rw file 10 a 2 x dir b true"}}})
 	schema := json.RawMessage(`{"$defs":{"mode":{"enum":["r","rw"]}},"properties":{
 		"mode":{"$ref":"#/$defs/mode"},"kind":{"const":"file"},"limit":{"default":10},"note":{},"flag":{},"gap":{},"any":{"anyOf":[{"enum":["a"]},{"enum":[2]}]}}}`)
-	require.Empty(t, tracer.Trace(json.RawMessage(`{"mode":"rw","kind":"file","limit":10,"note":"","any":2,"flag":true,"gap":null}`), schema))
-	got := tracer.Trace(json.RawMessage(`{"mode":"x","kind":"dir","any":"b"}`), schema)
+	require.Empty(t, tracer.Trace(json.RawMessage(`{"mode":"rw","kind":"file","limit":10,"note":"","any":2,"flag":true,"gap":null}`), schema, nil))
+	got := tracer.Trace(json.RawMessage(`{"mode":"x","kind":"dir","any":"b"}`), schema, nil)
 	require.Len(t, got.Untrusted, 3)
 }
 
@@ -57,11 +57,11 @@ func TestTrace_NamesOfPropertiesAreValuesUnlessTheSchemaHasThem(t *testing.T) {
 		Typed: []string{"yes"}, Untrusted: []dataflow.Result{{Call: "1.1", Text: "eve@evil.test"}},
 	})
 	schema := json.RawMessage(`{"properties":{"to":{"type":"object","description":"such as eve","propertyNames":{"enum":["cc"]}}}}`)
-	require.Empty(t, tracer.Trace(json.RawMessage(`{"to":{"cc":"yes","yes":"yes"}}`), schema), "the schema has cc, and yes was typed")
-	got := tracer.Trace(json.RawMessage(`{"to":{"eve@evil.test":"yes"}}`), schema)
+	require.Empty(t, tracer.Trace(json.RawMessage(`{"to":{"cc":"yes","yes":"yes"}}`), schema, nil), "the schema has cc, and yes was typed")
+	got := tracer.Trace(json.RawMessage(`{"to":{"eve@evil.test":"yes"}}`), schema, nil)
 	require.Equal(t, []dataflow.Argument{{Path: "/to/eve@evil.test", Value: "eve@evil.test", Calls: []string{"1.1"}}}, got.UnknownDestinations)
 
-	require.Equal(t, []dataflow.Argument{{Path: "/to/eve", Value: "eve"}}, tracer.Trace(json.RawMessage(`{"to":{"eve":"yes"}}`), schema).Untrusted,
+	require.Equal(t, []dataflow.Argument{{Path: "/to/eve", Value: "eve"}}, tracer.Trace(json.RawMessage(`{"to":{"eve":"yes"}}`), schema, nil).Untrusted,
 		"a name that occurs in no text")
 }
 
@@ -70,7 +70,7 @@ func TestTrace_ListsTheArgumentsThatTheSchemaNames(t *testing.T) {
 	t.Parallel()
 	input := `{"cc":["eve` + strings.Repeat(`","eve`, 500) + `"],"to":"eve","more":{"to":"eve"}}`
 	schema := json.RawMessage(`{"properties":{"to":{"x-destination":true},"cc":{"x-destination":true},"more":{"properties":{"to":{}}}}}`)
-	got := dataflow.NewTracer(dataflow.Knowledge{}).Trace(json.RawMessage(input), schema)
+	got := dataflow.NewTracer(dataflow.Knowledge{}).Trace(json.RawMessage(input), schema, nil)
 	require.True(t, got.Cut, "the list does not have every item")
 	require.Len(t, got.Untrusted, 102)
 	require.Equal(t, []string{"/more/to", "/to"}, []string{got.Untrusted[100].Path, got.Untrusted[101].Path})
@@ -81,9 +81,9 @@ func TestTrace_WhatIsNotJSONIsUntrusted(t *testing.T) {
 	t.Parallel()
 	tracer := dataflow.NewTracer(dataflow.Knowledge{Typed: []string{"a"}})
 	for _, input := range []string{`{"a"`, `{"a":"a"} {}`, `a`} {
-		require.Equal(t, []dataflow.Argument{{Value: input}}, tracer.Trace(json.RawMessage(input), nil).Untrusted)
+		require.Equal(t, []dataflow.Argument{{Value: input}}, tracer.Trace(json.RawMessage(input), nil, nil).Untrusted)
 	}
-	require.Empty(t, tracer.Trace(nil, nil))
+	require.Empty(t, tracer.Trace(nil, nil, nil))
 }
 
 // traced says how a value is judged.
@@ -98,7 +98,7 @@ const (
 
 // judge returns how the value of one argument is judged.
 func judge(tracer *dataflow.Tracer, value, schema string) traced {
-	f := tracer.Trace(json.RawMessage(`{"v":`+value+`}`), json.RawMessage(`{"properties":{"v":`+schema+`}}`))
+	f := tracer.Trace(json.RawMessage(`{"v":`+value+`}`), json.RawMessage(`{"properties":{"v":`+schema+`}}`), nil)
 	switch {
 	case len(f.UnknownDestinations) > 0:
 		return unknownTo

@@ -85,6 +85,23 @@ func (j *judge) text(value string, destination bool) judgement {
 	return j.composed(tokens, ids)
 }
 
+// parts judges a text that a trusted document made of its own words and other values. whole is the judgement on the text without this knowledge.
+func (j *judge) parts(value string, whole judgement, parts []string, destination bool) judgement {
+	if alters(value, scanValue(value)) {
+		return whole
+	}
+	var all judgement
+	for _, part := range parts {
+		one := j.text(part, destination)
+		if one.untrusted {
+			one.destination = one.destination || whole.destination
+			return one
+		}
+		all.computed = all.computed || one.computed
+	}
+	return all
+}
+
 // alters reports whether a value has an address that leads to another place than its tokens say: with joiners in a host, or with segments of a
 // path that climb.
 func alters(value string, tokens []token) bool {

@@ -29,7 +29,7 @@ func TestTrace_FindsEveryValueOfUntrustedResults(t *testing.T) {
 				{Call: "2.1", Text: sentence(r, 30)}, {Call: "2.2", Text: wrap(t, r, sentence(r, 10)+". "+value+" . "+sentence(r, 10))},
 			},
 		})
-		got := tracer.Trace(json.RawMessage(`{"v":`+quoted(t, value)+`}`), json.RawMessage(`{"properties":{"v":{}}}`))
+		got := tracer.Trace(json.RawMessage(`{"v":`+quoted(t, value)+`}`), json.RawMessage(`{"properties":{"v":{}}}`), nil)
 		require.Len(t, got.Untrusted, 1, "seed %d: %q is neither in %q nor in %q", seed, value, typed, trusted)
 		require.Contains(t, got.Untrusted[0].Calls, "2.2", "seed %d: %q", seed, value)
 	}
@@ -103,6 +103,6 @@ func TestTrace_NeverReportsWholeTrustedValues(t *testing.T) {
 		if seed%2 == 0 {
 			k.Typed, k.Trusted = append(k.Typed, text), nil
 		}
-		require.Empty(t, dataflow.NewTracer(k).Trace(json.RawMessage(`{"v":`+quoted(t, value)+`}`), json.RawMessage(`{"properties":{"v":{}}}`)), "seed %d: %q", seed, value)
+		require.Empty(t, dataflow.NewTracer(k).Trace(json.RawMessage(`{"v":`+quoted(t, value)+`}`), json.RawMessage(`{"properties":{"v":{}}}`), nil), "seed %d: %q", seed, value)
 	}
 }

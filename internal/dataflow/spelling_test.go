@@ -174,7 +174,7 @@ func TestTrace_NamesCarryNothing(t *testing.T) {
 			body, err := json.Marshal(map[string]any{"v": input})
 			require.NoError(t, err)
 			for _, schema := range []string{`{"properties":{"v":{}}}`, `{"properties":{"v":{"x-destination":true,"description":"` + name + `"}}}`} {
-				got := tracer.Trace(body, json.RawMessage(schema))
+				got := tracer.Trace(body, json.RawMessage(schema), nil)
 				require.Equal(t, untraced, len(got.Untrusted) > 0, "%q %s", name, path)
 				if strings.Contains(schema, "x-destination") && path == "open" {
 					require.Equal(t, untraced, len(got.UnknownDestinations) > 0, "%q takes the mark of its object", name)
@@ -194,7 +194,7 @@ func TestTrace_ManyComputedValuesAreUntrusted(t *testing.T) {
 		for i := range n {
 			numbers = append(numbers, strconv.Itoa(83000+i))
 		}
-		got := tracer.Trace(json.RawMessage(`{"l":[`+strings.Join(numbers, ",")+`]}`), schema)
+		got := tracer.Trace(json.RawMessage(`{"l":[`+strings.Join(numbers, ",")+`]}`), schema, nil)
 		require.Len(t, got.Untrusted, untraced, n)
 		require.Len(t, got.Computed, n-untraced, n)
 	}

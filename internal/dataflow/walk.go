@@ -32,6 +32,7 @@ const (
 type walk struct {
 	judge    *judge
 	root     object
+	rendered map[string][]string
 	findings Findings
 }
 
@@ -109,6 +110,9 @@ func (w *walk) leaf(at place, v any) {
 	switch v := v.(type) {
 	case string:
 		text, j = v, w.judge.text(v, at.schema.destination())
+		if parts, ok := w.rendered[v]; ok && j.untrusted {
+			j = w.judge.parts(v, j, parts, at.schema.destination())
+		}
 	case json.Number:
 		text, j = string(v), w.judge.number(v, at.schema.destination(), at.schema.quantity())
 	}

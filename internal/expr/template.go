@@ -164,6 +164,7 @@ func (t *Template) text(ctx context.Context, in *evaluation) (string, error) {
 	}
 	limit := t.env.use.Limits.Result
 	var b strings.Builder
+	var values []string
 	for _, part := range t.parts {
 		piece := part.text
 		if part.program != nil {
@@ -174,13 +175,27 @@ func (t *Template) text(ctx context.Context, in *evaluation) (string, error) {
 			if piece, err = asText(v); err != nil {
 				return "", err
 			}
+			values = append(values, piece)
 		}
 		if b.Len()+len(piece) > limit {
 			return "", jig.Errorf(jig.CodeInvalidInput, "the rendered text is larger than %d KiB", limit>>10)
 		}
 		b.WriteString(piece)
 	}
+	if r, ok := ctx.Value(rendered{}).(Rendered); ok {
+		r[b.String()] = values
+	}
 	return b.String(), nil
+}
+
+// Rendered holds the texts that templates with several parts gave, and the values of the expressions in them.
+type Rendered map[string][]string
+
+type rendered struct{}
+
+// WithRendered returns a context in which templates add the texts that they render to r. It must be used by one goroutine.
+func WithRendered(ctx context.Context, r Rendered) context.Context {
+	return context.WithValue(ctx, rendered{}, r)
 }
 
 func asText(v any) (string, error) {

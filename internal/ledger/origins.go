@@ -36,12 +36,11 @@ type OriginEvent struct {
 // OriginCall is a call whose result the session may have read.
 type OriginCall struct {
 	// ID is the id of the call; for a call of a session above, the session's id comes before it.
-	ID, Tool, Version string
-	Input             []byte
-	Result            jig.ToolResult
-	// Untrusted reports that outsiders may have written the result. Tainted reports that the session had read untrusted data when the call
-	// was admitted, so that the input may repeat them. Cut reports that only a part of the result is here.
-	Untrusted, Tainted, Cut bool
+	ID, Tool string
+	Result   jig.ToolResult
+	// Untrusted reports that outsiders may have written the result, or that it may repeat what they wrote. Cut reports that only a part of the
+	// result is here.
+	Untrusted, Cut bool
 }
 
 // Typed returns what the principal typed. The text of a session that was started by another program than the command line or the API, or by an

@@ -48,6 +48,8 @@ type Ask struct {
 	// Tool and Input are the call's tool and input. A nested composition is called by its name.
 	Tool  string
 	Input json.RawMessage
+	// Rendered holds the texts of Input that templates of the document gave, with the values in them that are not the document's own words.
+	Rendered map[string][]string
 	// RetryOf is the path of the attempt that failed before; empty for a first attempt. The new call gets the idempotency key and exactly
 	// the input of that attempt, so its own Input is ignored.
 	RetryOf string

@@ -150,6 +150,8 @@ type Documents interface {
 	// DocumentAt returns the body of a version, whether it is current or not: the tenant's own or else the one of tenant _global. The
 	// error is NOT_FOUND if there is none.
 	DocumentAt(ctx context.Context, tenant, kind, name, version string) (body []byte, err error)
+	// DocumentTrusted reports whether the version was registered and no outsider can have written its text.
+	DocumentTrusted(ctx context.Context, tenant, kind, name, version string) (bool, error)
 	// CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name.
 	CurrentDocuments(ctx context.Context, tenant, kind string) ([]bundle.DocumentVersion, error)
 	// SeenDocuments lists up to limit current documents that a tenant sees, sorted by kind and name, after one of them. An empty kind means all.
@@ -295,8 +297,9 @@ type Reviews interface {
 
 // TextStore reads the texts that arguments can come from.
 type TextStore interface {
-	// Origins returns what the principal typed, and the results of the latest 500 calls of a session and of the sessions above it.
-	Origins(ctx context.Context, tenant, id string) (ledger.Origins, error)
+	// Origins returns what the principal typed, and the results of the latest 500 calls of a session and of the sessions above it, without those
+	// of the calls in known.
+	Origins(ctx context.Context, tenant, id string, known []string) (ledger.Origins, error)
 	// MarkUntrusted records that a call, and with it its session, has read untrusted data.
 	MarkUntrusted(ctx context.Context, tenant, id, callID string) error
 }

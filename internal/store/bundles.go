@@ -122,7 +122,7 @@ func (db *DB) InstallBundle(ctx context.Context, by jig.Invocation, b bundle.Ins
 		if err := t.putBundle(done.Bundle, &at); err != nil {
 			return err
 		}
-		t.documents(b.Name, plan)
+		t.documents(by, b.Name, plan)
 		if err := t.sameBodies(ctx, b.Documents...); err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (db *DB) RemoveBundle(
 		}
 		gone, removed = *s.Before, plan.Removed
 		t.queue("BundleRemove", t.tenant, name)
-		t.documents(name, plan)
+		t.documents(by, name, plan)
 		l := &log{audits: []audit.Entry{audited(by, audit.AuditBundle, bundleSubject(gone), "removed")}}
 		l.audits = append(l.audits, documentAudits(by, s, plan)...)
 		return t.finish(ctx, l, by.SessionID)
@@ -293,7 +293,7 @@ func (t *tx) putBundle(b bundle.Bundle, at **time.Time) error {
 }
 
 // documents queues a plan's changes to documents.
-func (t *tx) documents(owner string, p bundle.Plan) {
+func (t *tx) documents(by jig.Invocation, owner string, p bundle.Plan) {
 	kinds, names, versions := documentColumns(p.Retired)
 	t.queue("DocumentsRetire", t.tenant, kinds, names, versions)
 	bodies := make([][]byte, len(p.Put))
@@ -301,7 +301,7 @@ func (t *tx) documents(owner string, p bundle.Plan) {
 		bodies[i] = nonNil(d.Body)
 	}
 	kinds, names, versions = documentColumns(versionsOf(p.Put))
-	t.queue("DocumentsPut", t.tenant, owner, kinds, names, versions, bodies)
+	t.queue("DocumentsPut", t.tenant, owner, kinds, names, versions, bodies, by.SessionID, by.CallID)
 	owners, given := make([]string, len(p.Given)), make([]bundle.DocumentVersion, len(p.Given))
 	for i, h := range p.Given {
 		owners[i], given[i] = h.Bundle, h.DocumentVersion

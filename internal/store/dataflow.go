@@ -40,17 +40,14 @@ type sentRow struct {
 type originRow struct {
 	CallID    string
 	Tool      string
-	Version   string
-	Input     []byte
 	Result    []byte
 	Untrusted bool
-	Tainted   bool
 	Cut       bool
 }
 
 // Origins returns the texts that arguments of a session's calls can come from: what was said and sent, and the results of the latest 500
-// calls of the session and of the sessions above it.
-func (db *DB) Origins(ctx context.Context, tenant, id string) (ledger.Origins, error) {
+// calls of the session and of the sessions above it, without those of the calls in known.
+func (db *DB) Origins(ctx context.Context, tenant, id string, known []string) (ledger.Origins, error) {
 	var root *rootRow
 	var said []saidRow
 	var sent []sentRow
@@ -59,7 +56,7 @@ func (db *DB) Origins(ctx context.Context, tenant, id string) (ledger.Origins, e
 		first(t.queue("LineRoot", tenant, id), &root)
 		list(t.queue("LineMessages", tenant, id, maxOriginMessages+1), &said)
 		list(t.queue("LineEvents", tenant, id, maxOriginEvents+1), &sent)
-		list(t.queue("LineCalls", tenant, id, maxOriginCalls+1), &rows)
+		list(t.queue("LineCalls", tenant, id, maxOriginCalls+1, texts(known)), &rows)
 	})
 	if err != nil {
 		return ledger.Origins{}, err
@@ -69,7 +66,7 @@ func (db *DB) Origins(ctx context.Context, tenant, id string) (ledger.Origins, e
 	}
 	o := ledger.Origins{
 		Source: jig.Source(root.Source), Task: root.Task, Input: root.Input,
-		More: len(said) > maxOriginMessages || len(sent) > maxOriginEvents || len(rows) > maxOriginCalls,
+		More: len(said) > maxOriginMessages || len(sent) > maxOriginEvents || len(rows)+len(known) > maxOriginCalls,
 	}
 	for _, m := range said[:min(len(said), maxOriginMessages)] {
 		o.Messages = append(o.Messages, ledger.OriginMessage(m))
@@ -81,7 +78,7 @@ func (db *DB) Origins(ctx context.Context, tenant, id string) (ledger.Origins, e
 	slices.Reverse(rows)
 	for _, r := range rows {
 		call := ledger.OriginCall{
-			ID: r.CallID, Tool: r.Tool, Version: r.Version, Input: r.Input, Untrusted: r.Untrusted, Tainted: r.Tainted, Cut: r.Cut,
+			ID: r.CallID, Tool: r.Tool, Untrusted: r.Untrusted, Cut: r.Cut,
 		}
 		if err := decode(r.Result, &call.Result); err != nil {
 			return ledger.Origins{}, err

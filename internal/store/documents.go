@@ -61,7 +61,7 @@ func (db *DB) RegisterDocuments(ctx context.Context, by jig.Invocation, r bundle
 		if err := t.holdTypes(ctx, r.Types); err != nil {
 			return err
 		}
-		t.documents("", plan)
+		t.documents(by, "", plan)
 		if err := t.sameBodies(ctx, r.Documents...); err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (db *DB) WithdrawDocuments(ctx context.Context, by jig.Invocation, document
 		if plan, err = s.Withdraw(documents, shown, by.Attempt > 1); err != nil {
 			return err
 		}
-		t.documents("", plan)
+		t.documents(by, "", plan)
 		return t.finish(ctx, &log{audits: documentAudits(by, s, plan)}, by.SessionID)
 	})
 	return plan, err
@@ -202,6 +202,13 @@ func (db *DB) DocumentAt(ctx context.Context, tenant, kind, name, version string
 		return nil, jig.Errorf(jig.CodeNotFound, "there is no version %q of the %s %q", jig.ShortVersion(version), kind, name).WithField("version")
 	}
 	return bodies[0], nil
+}
+
+// DocumentTrusted reports whether a version was registered and no outsider can have written its text. See the column documents.untrusted.
+func (db *DB) DocumentTrusted(ctx context.Context, tenant, kind, name, version string) (bool, error) {
+	var trusted []bool
+	err := db.once(ctx, tenant, func(t *tx) { column(t.queue("DocumentTrusted", tenant, kind, name, version), &trusted) })
+	return len(trusted) > 0 && trusted[0], err
 }
 
 // CurrentDocuments lists the current versions of a kind that a tenant sees, sorted by name. A tenant's own document hides the document of

@@ -235,6 +235,6 @@ func TestOddTexts_LeaveListsReadable(t *testing.T) {
 	doubtful, err := w.DoubtfulCalls(t.Context(), w.tenant, odd.session)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1.1 file.write"}, doubtful)
-	_, err = w.Origins(t.Context(), w.tenant, odd.session)
+	_, err = w.Origins(t.Context(), w.tenant, odd.session, nil)
 	require.NoError(t, err)
 }

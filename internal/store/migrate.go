@@ -205,7 +205,7 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 			"grant select, insert, update on entities, relations, workspaces, texts, text_chunks, entity_tasks, bundles" + to,
 			"grant select on audit, audit_heads, installation, retired_sessions, server_keys" + to,
 			"grant update (size) on artifacts" + to,
-			"grant update (current, bundle) on documents" + to,
+			"grant update (current, bundle, untrusted) on documents" + to,
 			"grant select on " + versionTable + to,
 			"grant execute on function jig_live_sessions(integer), jig_sessions_after(text, text, integer), jig_last_seqs(text[], text[]), " +
 				"jig_take_settled(interval, integer), jig_told_settled(text, text), jig_prune(timestamptz), jig_erase(), " +

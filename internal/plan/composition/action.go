@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
 )
 
@@ -80,7 +81,9 @@ func (r *run) callTool(ctx context.Context, n *node, st *stepState, sc *scope, p
 	} else {
 		var problem *jig.Error
 		var err error
-		if ask.Input, problem, err = r.input(ctx, n.call, sc); problem != nil || err != nil {
+		rendered := expr.Rendered{}
+		ask.Rendered = rendered
+		if ask.Input, problem, err = r.input(expr.WithRendered(ctx, rendered), n.call, sc); problem != nil || err != nil {
 			return r.broken(n, path, problem, err)
 		}
 	}

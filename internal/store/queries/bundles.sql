@@ -46,10 +46,15 @@ update documents d set current = false from unnest($2::text[], $3::text[], $4::t
 where d.tenant_id = $1 and d.kind = q.kind and d.name = q.name and d.version = q.version and d.current
 
 -- name: DocumentsPut
-insert into documents (tenant_id, kind, name, version, body, current, bundle)
-select $1, q.kind, q.name, q.version, q.body, true, $2
+-- Registers documents for the call $8 of the session $7. The texts may be an outsider's if the call's arguments were not traced in a session that had
+-- read untrusted data.
+insert into documents (tenant_id, kind, name, version, body, current, bundle, untrusted)
+select $1, q.kind, q.name, q.version, q.body, true, $2, exists (
+    select from calls c where c.tenant_id = $1 and c.session_id = $7 and c.call_id = $8
+        and coalesce((c.flow ->> 'read_untrusted')::boolean, false) and not coalesce((c.flow ->> 'traced')::boolean, false))
 from unnest($3::text[], $4::text[], $5::text[], $6::bytea[]) as q(kind, name, version, body)
-on conflict (tenant_id, kind, name, version) do update set current = true, bundle = excluded.bundle
+on conflict (tenant_id, kind, name, version) do update set current = true, bundle = excluded.bundle,
+    untrusted = coalesce(documents.untrusted, excluded.untrusted)
 
 -- name: DocumentsGive
 -- Makes existing versions current and gives each one to a bundle.

@@ -33,13 +33,18 @@ join received r on r.tenant_id = $1 and r.session_id = l.session_id
 order by r.at desc, r.n desc limit $3
 
 -- name: LineCalls
--- The calls of the sessions that have a result, the latest first. The error of a call that was refused may repeat any part of the call. tainted
--- says that the session had read untrusted data when the call was admitted.
-with {{line}}
-select case when l.depth = 0 then c.call_id else c.session_id || '/' || c.call_id end as call_id, c.tool, c.version, c.input, c.result,
-    c.reads_untrusted or c.verdict = 'refuse' as untrusted, coalesce((c.flow ->> 'read_untrusted')::boolean, false) as tainted,
-    c.result_artifact <> '' as cut
-from line l
-join calls c on c.tenant_id = $1 and c.session_id = l.session_id
-where c.result is not null and c.status in ('succeeded', 'failed')
-order by c.finished_at desc, c.call_id desc limit $3
+-- The calls of the sessions that have a result, the latest first, except those that the caller knows. An outsider may have written a result that a call
+-- read, the error of a call that was refused, which may repeat any part of the call, and the result of a call that was made after the session had read
+-- untrusted data, unless its arguments were traced.
+with {{line}}, ended as (
+    select case when l.depth = 0 then c.call_id else c.session_id || '/' || c.call_id end as call_id, c.tool, c.result,
+        c.reads_untrusted or c.verdict = 'refuse' or coalesce((c.flow ->> 'read_untrusted')::boolean, false)
+            and not coalesce((c.flow ->> 'traced')::boolean, false) as untrusted,
+        c.result_artifact <> '' as cut, c.finished_at
+    from line l
+    join calls c on c.tenant_id = $1 and c.session_id = l.session_id
+    where c.result is not null and c.status in ('succeeded', 'failed')
+    order by c.finished_at desc, c.call_id desc limit $3
+)
+select e.call_id, e.tool, e.result, e.untrusted, e.cut from ended e where e.call_id <> all($4::text[])
+order by e.finished_at desc, e.call_id desc

@@ -39,8 +39,8 @@ where d.tenant_id = $1 and d.kind = $2 and d.name = $3 and d.current and d.versi
 
 -- name: DocumentPut
 -- The document belongs to the tenant from now on, not to a bundle.
-insert into documents (tenant_id, kind, name, version, body, current) values ($1, $2, $3, $4, $5, true)
-on conflict (tenant_id, kind, name, version) do update set current = true, bundle = ''
+insert into documents (tenant_id, kind, name, version, body, current, untrusted) values ($1, $2, $3, $4, $5, true, false)
+on conflict (tenant_id, kind, name, version) do update set current = true, bundle = '', untrusted = false
 
 -- name: DocumentsDiffer
 -- Returns the given documents whose version exists with a different body.
@@ -59,6 +59,12 @@ on conflict (tenant_id, kind, name, version) do nothing
 
 -- name: DocumentAt
 select d.body from documents d
+where d.tenant_id in ($1, '_global') and d.kind = $2 and d.name = $3 and d.version = $4
+order by d.tenant_id = '_global' limit 1
+
+-- name: DocumentTrusted
+-- Whether somebody has registered the version and its text is no outsider's.
+select d.tenant_id = '_global' or d.untrusted is false from documents d
 where d.tenant_id in ($1, '_global') and d.kind = $2 and d.name = $3 and d.version = $4
 order by d.tenant_id = '_global' limit 1
 
