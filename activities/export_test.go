@@ -12,6 +12,7 @@ import (
 var (
 	Next         = next
 	Fit          = fit
+	SystemPrompt = systemPrompt
 	WithDefaults = withDefaults
 	Signature    = signature
 	Digest       = digest

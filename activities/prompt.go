@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -104,7 +105,7 @@ func fit(sessionID string, exchanges []chat.Exchange, budget int) (fitted []chat
 	return fitted, overflow
 }
 
-// shown copies an exchange with each result as the model gets it: as Markdown or data, or reduced to a reference if reference is true.
+// shown copies an exchange with each result as the model gets it: Markdown and data, or reduced to a reference if reference is true.
 func shown(sessionID string, e chat.Exchange, reference bool) chat.Exchange {
 	calls := make([]jig.Call, len(e.Calls))
 	for i, c := range e.Calls {
@@ -116,12 +117,15 @@ func shown(sessionID string, e chat.Exchange, reference bool) chat.Exchange {
 		if len(c.Patch) > 0 {
 			// The call ran with other arguments than the model asked for. Tell the model, so that it does not reason from its own.
 			r.Markdown = fmt.Sprintf("(%s changed the arguments before this ran, as JSON Patch: %s)\n%s", c.EditedBy, jig.Cut(string(c.Patch), 2000), resultText(r))
+			r.Data = nil
 		}
 		switch id := jig.QualifiedCallID(sessionID, c.ID); {
 		case reference && r.Success && len(r.Data)+len(r.Markdown) > len(r.Summary)+200:
 			r.Data, r.Markdown = nil, fmt.Sprintf("%s (left out; artifact.read with id %q gives it)", r.Summary, id)
 		case c.ResultArtifact != "":
-			r.Markdown = fmt.Sprintf("%s\n%s\n(cut down; artifact.read with id %q gives the rest)", r.Summary, body(r), id)
+			r.Data, r.Markdown = nil, fmt.Sprintf("%s\n%s\n(cut down; artifact.read with id %q gives the rest)", r.Summary, body(r), id)
+		case r.Markdown != "":
+			r.Data, r.Markdown = nil, body(r)
 		}
 		calls[i].Result = &r
 	}
@@ -137,11 +141,12 @@ func resultText(r jig.ToolResult) string {
 	return body(r)
 }
 
+// body returns the Markdown and the data of a result, of which it usually has only one.
 func body(r jig.ToolResult) string {
-	if r.Markdown != "" {
-		return r.Markdown
+	if r.Markdown == "" || len(r.Data) == 0 || string(r.Data) == "null" {
+		return cmp.Or(r.Markdown, string(r.Data))
 	}
-	return string(r.Data)
+	return r.Markdown + "\n\nData: " + string(r.Data)
 }
 
 // withTodo puts the task list last, so that its changes do not invalidate the provider's prompt cache.

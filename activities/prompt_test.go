@@ -56,6 +56,41 @@ func TestFitNeverTouchesTheLatestTwo(t *testing.T) {
 	require.NotEmpty(t, fitted[2].Calls[0].Result.Data)
 }
 
+// The menu of tools has a heading for each category.
+func TestSystemPrompt_GroupsToolsByCategory(t *testing.T) {
+	t.Parallel()
+	session := jig.Session{Agent: jig.Agent{Instructions: "Do it."}}
+	got := activities.SystemPrompt(session, []jig.Tool{
+		{Name: "file.read", Category: "file", Description: "Reads a file. At most 1 MB."},
+		{Name: "file.write", Category: "file", Description: "Writes a file."},
+		{Name: "http.get", Category: "http", Description: "Fetches a page."},
+	})
+	require.Contains(t, got, "Do it.\n\n# Tools\n\n## file\n- file.read: Reads a file.\n- file.write: Writes a file.\n\n## http\n- http.get: Fetches a page.\n")
+	require.Equal(t, "Do it.", activities.SystemPrompt(session, nil))
+}
+
+// What a tool wrote as Markdown and its data both reach the model, and both count in the budget.
+func TestFit_ShowsMarkdownAndData(t *testing.T) {
+	t.Parallel()
+	list := transcript(3, 8000)
+	for i := range list {
+		list[i].Calls[0].Result.Markdown = "a table with " + strings.Repeat("-", 8000)
+	}
+	list[1].Calls[0].ResultArtifact = "art_1"
+	list[2].Calls[0].Patch, list[2].Calls[0].EditedBy = []byte(`[]`), "ana"
+	fitted, _ := activities.Fit("ses_1", list, 10_000)
+	for i, want := range []string{"left out", "cut down", "ana changed the arguments"} {
+		r := fitted[i].Calls[0].Result
+		require.Contains(t, r.Markdown, want)
+		require.Empty(t, r.Data, "it is a part of the text")
+		require.Equal(t, i > 0, strings.Contains(r.Markdown, "a table with"), want)
+		require.Equal(t, min(i, 1), strings.Count(r.Markdown, "\n\nData: \"xxx"), want)
+	}
+	fitted, _ = activities.Fit("ses_1", list[:1], 10_000)
+	require.True(t, strings.HasPrefix(fitted[0].Calls[0].Result.Markdown, "a table"))
+	require.Contains(t, fitted[0].Calls[0].Result.Markdown, "\n\nData: \"xxx")
+}
+
 // Shortening a preview again gives a preview of the original input, not a preview of a preview.
 func TestAPreviewIsShortenedOnce(t *testing.T) {
 	t.Parallel()

@@ -82,6 +82,7 @@ func TestForDecision(t *testing.T) {
 		"deny":                 {jig.Decision{Answer: jig.AnswerDeny}, ""},
 		"deny with words":      {jig.Decision{Answer: jig.AnswerDeny, Reason: "too much", Note: "n"}, `{"note":"n","reason":"too much"}`},
 		"delegate":             {jig.Decision{Answer: jig.AnswerDelegate, To: "ben"}, `{"to":"ben"}`},
+		"a delegation undone":  {jig.Decision{Answer: jig.AnswerDelegate, Undo: true}, `{"undo":true}`},
 		"everything at once":   {jig.Decision{Answer: jig.AnswerApprove, To: "b", Input: input, Grant: &jig.GrantRequest{}}, `{"grant":{},"input":{"amount":1},"to":"b"}`},
 	}
 	for name, tt := range tests {
