@@ -39,4 +39,6 @@ type Notice struct {
 	Status CallStatus `json:"status,omitempty"`
 	By     string     `json:"by,omitempty"`
 	Reason string     `json:"reason,omitempty"`
+	// Proof says how the identity of By was proved.
+	Proof Proof `json:"proof,omitempty"`
 }

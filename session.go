@@ -46,6 +46,18 @@ const (
 	ProofPasskey Proof = "passkey"
 )
 
+// Mark returns what people read after a name whose proof is weaker than a key of the person's own: " (claimed)" or " (vouched)", else "".
+// claimed says that there was no proof.
+func (p Proof) Mark(claimed bool) string {
+	switch {
+	case claimed || p == ProofClaimed:
+		return " (claimed)"
+	case p == ProofVouched:
+		return " (vouched)"
+	}
+	return ""
+}
+
 // AtLeast reports whether the proof is as strong as another one. The empty proof is the weakest.
 func (p Proof) AtLeast(q Proof) bool { return p.strength() >= q.strength() }
 

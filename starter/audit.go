@@ -119,10 +119,11 @@ func (a *app) auditLine(c palette, row audit.Row) string {
 	columns := []string{number, c.dim(e.At.Local().Format(time.DateTime)), fmt.Sprintf("%-10s", oneLine(string(e.Kind), 20))}
 	if e.By != "" {
 		who := c.bold(oneLine(e.By, 60))
-		switch {
-		case e.Claimed:
-			who += c.yellow(" (claimed)")
-		case e.Evidence != nil && e.Evidence.Key != "":
+		if mark := e.Proof.Mark(e.Claimed); e.Evidence == nil || e.Evidence.Key == "" {
+			who += c.yellow(mark)
+		} else if mark != "" {
+			who += c.yellow(strings.TrimSuffix(mark, ")") + " by " + oneLine(e.Evidence.Key, 40) + ")")
+		} else {
 			who += c.green(" (key " + oneLine(e.Evidence.Key, 40) + ")")
 		}
 		columns = append(columns, who)

@@ -171,6 +171,21 @@ func TestAuditExport_FailureLeavesNoFile(t *testing.T) {
 	require.Equal(t, exitUsage, jigCLI(t, recorded(t, 1), nil, "audit", "export", "--out", filepath.Join(file, "x")).code)
 }
 
+// A server's word does not read like a signature.
+func TestAuditLine_SaysWithWhatProof(t *testing.T) {
+	t.Parallel()
+	for want, e := range map[string]audit.Entry{
+		"ben (vouched by srv_9532f35f)": {Proof: jig.ProofVouched, Evidence: &identity.Evidence{Key: "srv_9532f35f"}},
+		"ben (key k1)":                  {Proof: jig.ProofKey, Evidence: &identity.Evidence{Key: "k1"}},
+		"ben (claimed)":                 {Claimed: true, Proof: jig.ProofClaimed},
+	} {
+		e.Kind, e.At, e.By, e.Call = audit.AuditApproved, noon, "ben", "3.1"
+		entry, err := json.Marshal(e)
+		require.NoError(t, err)
+		require.Contains(t, newApp("jig", nil, nil, nil, nil).auditLine(palette{}, audit.Row{N: 1, Entry: string(entry)}), want+" 3.1")
+	}
+}
+
 func TestAuditLine_ShowsToWhomADecisionWasDelegated(t *testing.T) {
 	t.Parallel()
 	entry, err := json.Marshal(audit.Entry{

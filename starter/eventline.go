@@ -13,18 +13,19 @@ import (
 
 // eventData holds the fields of an event's data that a log line shows.
 type eventData struct {
-	Summary    string   `json:"summary"`
-	Text       string   `json:"text"`
-	Role       string   `json:"role"`
-	Reason     string   `json:"reason"`
-	Reasons    []string `json:"reasons"`
-	By         names    `json:"by"`
-	Claimed    bool     `json:"claimed"`
-	Model      string   `json:"model"`
-	Answer     string   `json:"answer"`
-	Message    string   `json:"message"`
-	Agent      string   `json:"agent"`
-	DurationMS int64    `json:"duration_ms"`
+	Summary    string    `json:"summary"`
+	Text       string    `json:"text"`
+	Role       string    `json:"role"`
+	Reason     string    `json:"reason"`
+	Reasons    []string  `json:"reasons"`
+	By         names     `json:"by"`
+	Claimed    bool      `json:"claimed"`
+	Proof      jig.Proof `json:"proof"`
+	Model      string    `json:"model"`
+	Answer     string    `json:"answer"`
+	Message    string    `json:"message"`
+	Agent      string    `json:"agent"`
+	DurationMS int64     `json:"duration_ms"`
 	// SessionID and Call say where a call waits that concerns the call Via of this session. Child is the session that a call started.
 	SessionID string     `json:"session_id"`
 	Call      string     `json:"call"`
@@ -118,16 +119,17 @@ func (d eventData) words(e jig.Event) string {
 	if len(d.By) == 0 {
 		return text
 	}
-	by := "by " + strings.Join(d.By, ", ") + d.claimWord()
+	by := "by " + strings.Join(d.By, ", ") + d.proofWord()
 	if text == "" {
 		return by
 	}
 	return text + " (" + by + ")"
 }
 
-func (d eventData) claimWord() string {
-	if d.Claimed {
-		return ", claimed"
+// proofWord returns ", claimed" or ", vouched" for an identity that was not proved with a key.
+func (d eventData) proofWord() string {
+	if mark := strings.Trim(d.Proof.Mark(d.Claimed), " ()"); mark != "" {
+		return ", " + mark
 	}
 	return ""
 }

@@ -213,7 +213,7 @@ func subjectWords(p jig.Pause) string {
 
 // pauseText formats a pause for people, on one line.
 func pauseText(p jig.Pause) string {
-	text := subjectWords(p) + ", by " + claimedName(p.By, p.Claimed) + " since " + moment(p.At)
+	text := subjectWords(p) + ", by " + p.By + jig.ProofKey.Mark(p.Claimed) + " since " + moment(p.At)
 	if p.Reason != "" {
 		text += ": " + p.Reason
 	}

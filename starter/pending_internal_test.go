@@ -205,6 +205,8 @@ func TestEventsOfApprovalsAreReadable(t *testing.T) {
 		},
 		"delegated":  {jig.EventApprovalDelegated, `{"by":"ana","claimed":false,"to":"ben","note":"he knows"}`, "approval delegated · to ben: he knows (by ana)"},
 		"taken back": {jig.EventApprovalDelegated, `{"by":"ana","from":"ben","note":"I am back"}`, "approval delegated · taken back from ben: I am back (by ana)"},
+		"vouched":    {jig.EventToolApproved, `{"by":"ben","claimed":false,"proof":"vouched"}`, "approved · by ben, vouched"},
+		"signed":     {jig.EventToolApproved, `{"by":"ben","claimed":false,"proof":"key"}`, "approved · by ben"},
 		"no note":    {jig.EventApprovalDelegated, `{"by":"ana","to":"ben"}`, "approval delegated · to ben (by ana)"},
 		"reminded":   {jig.EventApprovalReminded, `{"due":"2026-01-02T12:00:00Z","missing":"0 of 1 approvals by ben, 1 missing"}`, "still waits for approval · 0 of 1 approvals by ben, 1 missing"},
 		"escalated":  {jig.EventApprovalEscalated, `{"missing":"m","approvers":{"people":["dora"],"groups":["leads"]}}`, "more people may approve · now also dora or group leads"},

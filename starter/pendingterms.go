@@ -12,14 +12,6 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// claimedName returns a principal's name, marked if the identity was not proved.
-func claimedName(name string, claimed bool) string {
-	if claimed {
-		return name + " (claimed)"
-	}
-	return name
-}
-
 // pendingFacts describes a waiting call, one fact per line: who asked for it, who may decide, what was decided so far, and when the next
 // reminder or escalation and the expiry are due.
 func pendingFacts(p jig.Pending, now time.Time) []string {
@@ -49,12 +41,12 @@ func pendingFacts(p jig.Pending, now time.Time) []string {
 	if len(p.Votes) > 0 {
 		names := make([]string, len(p.Votes))
 		for i, v := range p.Votes {
-			names[i] = claimedName(v.By, v.Claimed)
+			names[i] = v.By + v.Proof.Mark(v.Claimed)
 		}
 		add("approved so far by %s: %s", strings.Join(names, ", "), cmp.Or(consent.Missing(), "nothing is missing"))
 	}
 	for _, d := range p.Delegations {
-		add("%s delegated to %s", d.From, d.To)
+		add("%s%s delegated to %s", d.From, d.Proof.Mark(d.Claimed), d.To)
 	}
 	if !p.NextAt.IsZero() {
 		add("%s", nextFact(p, consent.Terms, now))

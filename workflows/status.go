@@ -292,7 +292,7 @@ func describeTerms(b *strings.Builder, ask jig.Pending) {
 		fmt.Fprintf(b, "- not by %s\n", verbatim(ask.RequestedBy))
 	}
 	for _, v := range ask.Votes {
-		fmt.Fprintf(b, "- approved by %s%s\n", verbatim(v.By), claimed(v.Claimed))
+		fmt.Fprintf(b, "- approved by %s%s\n", verbatim(v.By), v.Proof.Mark(v.Claimed))
 	}
 	for _, d := range ask.Delegations {
 		fmt.Fprintf(b, "- delegated by %s to %s\n", verbatim(d.From), verbatim(d.To))
@@ -333,13 +333,6 @@ func withoutControls(c rune, hidden bool) rune {
 		return -1
 	}
 	return c
-}
-
-func claimed(c bool) string {
-	if c {
-		return " (claimed)"
-	}
-	return ""
 }
 
 // awaited returns the end of the sentence "the call waits for …".

@@ -26,7 +26,8 @@ const (
 func Decide(s State, r DecisionRequest) (Transition, error) {
 	d, why := weigh(s, r)
 	if why != "" {
-		about := Details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": string(r.Decision.Answer)}
+		about := by(r.Principal)
+		about["answer"] = string(r.Decision.Answer)
 		return s.refuse(r.Decision.Call, why, about, audit.By(r.Principal, r.Evidence, r.Decision.Note)), nil
 	}
 	switch r.Decision.Answer {
@@ -164,6 +165,15 @@ func (s State) accepted(status jig.CallStatus) jig.Ruled {
 	return jig.Ruled{Call: s.Call.ID, Outcome: jig.DecisionAccepted, Status: status}
 }
 
+// by returns the data of an event that says who acted, with what proof.
+func by(p jig.Principal) Details {
+	what := Details{"by": p.ID, "claimed": p.Claimed}
+	if p.Proof != "" {
+		what["proof"] = p.Proof
+	}
+	return what
+}
+
 func (d decision) ballot() jig.Vote {
 	return jig.Vote{
 		By: d.Principal.ID, Maker: d.Principal.Maker, Claimed: d.Principal.Claimed, Proof: d.Principal.Proof, Counts: d.counts,
@@ -172,7 +182,9 @@ func (d decision) ballot() jig.Vote {
 }
 
 func (d decision) details() Details {
-	return Details{"by": d.Principal.ID, "claimed": d.Principal.Claimed, "note": d.Decision.Note}
+	what := by(d.Principal)
+	what["note"] = d.Decision.Note
+	return what
 }
 
 // outcome returns how the decider's answer ends the open approval.
@@ -254,7 +266,7 @@ func (d decision) voted(missing string, what Details) Transition {
 // decided adds the notice that tells others how an approval was decided.
 func (d decision) decided(t *Transition) {
 	n := d.Notice(jig.NoticeDecided, d.asked, d.Key)
-	n.Status, n.By, n.Reason = t.Ruled.Status, d.Principal.ID, d.Decision.Reason
+	n.Status, n.By, n.Proof, n.Reason = t.Ruled.Status, d.Principal.ID, d.Principal.Proof, d.Decision.Reason
 	t.Notices = append(t.Notices, n)
 }
 

@@ -337,3 +337,14 @@ func TestRefuse_RecordsASignalThatNamesNoCall(t *testing.T) {
 	s := approval.State{Tenant: "acme", SessionID: "ses_1"}
 	requireRefused(t, approval.Refuse(s, "it is empty", approval.Details{}), s, "it is empty")
 }
+
+// Events, notices and audit rows say with what proof somebody decided.
+func TestDecide_SaysWithWhatProof(t *testing.T) {
+	t.Parallel()
+	who := fay()
+	who.Proof = jig.ProofVouched
+	got := decide(t, waiting(nil), decides(who, jig.Decision{}))
+	require.Equal(t, jig.ProofVouched, got.Events[0].Data["proof"])
+	require.Equal(t, jig.ProofVouched, got.Notices[0].Proof)
+	require.Equal(t, jig.ProofVouched, got.Audit[0].Proof)
+}

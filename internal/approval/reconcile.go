@@ -19,7 +19,8 @@ func Reconcile(s State, r ReconcileRequest) (Transition, error) {
 		why = s.mayReconcile(r)
 	}
 	if why != "" {
-		about := Details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": string(w.Outcome)}
+		about := by(r.Principal)
+		about["answer"] = string(w.Outcome)
 		return s.refuse(w.Call, why, about, audit.By(r.Principal, r.Evidence, w.Note)), nil
 	}
 	status := settled(w.Outcome)
@@ -28,14 +29,14 @@ func Reconcile(s State, r ReconcileRequest) (Transition, error) {
 		Status: Approved, Answer: string(w.Outcome), By: r.Principal.ID, Claimed: r.Principal.Claimed, Note: w.Note, Key: r.Key,
 		Digest: s.Open.Digest,
 	}
-	t.Events = []Event{s.Call.event(jig.EventToolReconciled, Details{
-		"outcome": string(w.Outcome), "by": r.Principal.ID, "claimed": r.Principal.Claimed, "note": w.Note,
-	})}
+	what := by(r.Principal)
+	what["outcome"], what["note"] = string(w.Outcome), w.Note
+	t.Events = []Event{s.Call.event(jig.EventToolReconciled, what)}
 	entry := s.Entry(audit.AuditReconciled, r.Principal, r.Evidence)
 	entry.Reason, entry.Note, entry.Status = string(w.Outcome), w.Note, status
 	t.Audit = []audit.Entry{entry}
 	n := s.Notice(jig.NoticeDecided, s.Open.Pending, r.Key)
-	n.Status, n.By, n.Reason = status, r.Principal.ID, string(w.Outcome)
+	n.Status, n.By, n.Proof, n.Reason = status, r.Principal.ID, r.Principal.Proof, string(w.Outcome)
 	t.Notices = []jig.Notice{n}
 	if status == jig.CallReserved {
 		t.Call.InDoubt = new(false)

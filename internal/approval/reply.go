@@ -18,7 +18,8 @@ func Reply(s State, r ReplyRequest) (Transition, error) {
 		why = entitled(r.Counted(s.Open.Pending, r.Now), r.Principal, r.Now)
 	}
 	if why != "" {
-		about := Details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "answer": "answer"}
+		about := by(r.Principal)
+		about["answer"] = "answer"
 		return s.refuse(r.Reply.Call, why, about, audit.By(r.Principal, r.Evidence, r.Reply.Note)), nil
 	}
 	data, err := stored.Encode(struct {
@@ -34,8 +35,10 @@ func Reply(s State, r ReplyRequest) (Transition, error) {
 	t.Outcome = &Outcome{
 		Status: Approved, Answer: "answer", By: r.Principal.ID, Claimed: r.Principal.Claimed, Note: r.Reply.Note, Key: r.Key, Digest: s.Open.Digest,
 	}
+	what := by(r.Principal)
+	what["note"], what["value"] = r.Reply.Note, shown
 	t.Events = []Event{
-		s.Call.event(jig.EventToolAnswered, Details{"by": r.Principal.ID, "claimed": r.Principal.Claimed, "note": r.Reply.Note, "value": shown}),
+		s.Call.event(jig.EventToolAnswered, what),
 		s.Call.event(jig.EventToolCompleted, stored.ResultDetails(result)),
 	}
 	entry := s.Entry(audit.AuditAnswered, r.Principal, r.Evidence)
@@ -43,7 +46,7 @@ func Reply(s State, r ReplyRequest) (Transition, error) {
 	entry.Reason = "answer: " + stored.Cut(string(shown), jig.ExcerptBytes)
 	t.Audit = []audit.Entry{entry}
 	n := s.Notice(jig.NoticeDecided, s.Open.Pending, r.Key)
-	n.Status, n.By = jig.CallSucceeded, r.Principal.ID
+	n.Status, n.By, n.Proof = jig.CallSucceeded, r.Principal.ID, r.Principal.Proof
 	t.Notices = []jig.Notice{n}
 	return t, nil
 }

@@ -51,8 +51,9 @@ type Entry struct {
 	At     time.Time `json:"at"`
 	// By is the principal who acted; empty when an approval expired because nobody acted.
 	By string `json:"by,omitempty"`
-	// Claimed reports that the identity of By was not proved; otherwise Evidence is the proof.
+	// Claimed reports that the identity of By was not proved; otherwise Proof says how it was, and Evidence is the proof.
 	Claimed   bool               `json:"claimed,omitempty"`
+	Proof     jig.Proof          `json:"proof,omitempty"`
 	Evidence  *identity.Evidence `json:"evidence,omitempty"`
 	SessionID string             `json:"session_id,omitempty"`
 	Call      string             `json:"call,omitempty"`
@@ -76,7 +77,7 @@ type Entry struct {
 
 // By returns an entry that says who acted, with what proof, and that person's note. The caller fills in the rest.
 func By(who jig.Principal, evidence *identity.Evidence, note string) Entry {
-	return Entry{By: who.ID, Claimed: who.Claimed, Evidence: evidence, Note: note}
+	return Entry{By: who.ID, Claimed: who.Claimed, Proof: who.Proof, Evidence: evidence, Note: note}
 }
 
 // Shown holds the parts of a call that a person saw. Input is an [jig.Excerpt] of at most ExcerptBytes.

@@ -44,7 +44,7 @@ func WordsOf(n jig.Notice, publicURL string) Words {
 	switch n.Kind {
 	case jig.NoticeDecided, jig.NoticeExpired:
 		add("Status", string(n.Status))
-		add("Decided by", n.By)
+		add("Decided by", n.By+n.Proof.Mark(false))
 		add("Reason", n.Reason)
 	case jig.NoticeWithdrawn:
 		add("Approved before by", approvers(n))
