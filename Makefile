@@ -29,7 +29,7 @@ E2E_FLAGS    := -timeout $(E2E_TIMEOUT) -parallel $(E2E_PARALLEL)
 export JIG_TEST_PROGRAMS := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories api selftest mutate bench bench-rivals rivals bench-smoke agentdojo dependencies fuzz ci clean
+.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories api selftest mutate bench bench-rivals rivals bench-smoke agentdojo dependencies fuzz broken ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -136,6 +136,12 @@ dependencies: ## write docs/dependencies.md from the imports of all modules
 
 fuzz: ## run each fuzz target for FUZZTIME (default 10s)
 	@scripts/fuzz.sh $(FUZZTIME)
+
+broken: fetch temporal-cli jig-dev ## answers that providers break: 10,000 of each wire format, and 100 whole sessions
+	@scripts/say.sh "broken: answers"
+	@go test -count=1 -timeout 30m -run BrokenAnswers ./model -broken 10000
+	@scripts/say.sh "broken: sessions"
+	@cd dev && JIG_BROKEN_SESSIONS=50 go test -count=1 $(E2E_FLAGS) -run BrokenAnswers ./e2e
 
 api: ## check the OpenAPI document with Redocly, and the TypeScript client (ARGS=--update writes its types); needs npm
 	@scripts/say.sh "api: the OpenAPI document and clients/typescript"
