@@ -128,7 +128,7 @@ func arrows() map[string][]string {
 			".", "internal/bundle", "internal/entity", "internal/entity/guarded", "internal/plan", "internal/plan/extraction", "internal/toolname",
 			"spec",
 		},
-		"model":              {".", "internal/cache", "internal/chat", "internal/expr", "internal/jsontext", "internal/schema"},
+		"model":              {".", "internal/cache", "internal/chat", "internal/expr", "internal/jsontext", "internal/strictjson"},
 		"internal/metrics":   {".", "internal/budget", "internal/chat", "internal/protocol"},
 		"internal/telemetry": {".", "internal/chat", "internal/ledger", "internal/setting"},
 		"internal/notify":    {".", "internal/approval", "internal/jsontext", "internal/tenancy"},

@@ -7,7 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
-	"github.com/jig-run/jig/internal/schema"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // said is one step of a conversation, independent of the provider: either user texts, or a turn of the model with the results of its calls.
@@ -166,8 +166,12 @@ func inputObject(c jig.ToolCall) json.RawMessage {
 	return json.RawMessage(`{"arguments":` + trimmed + `}`)
 }
 
-// sendable reports whether every reader of a JSON text sees the same value in it. Providers refuse others, such as half a surrogate pair.
-func sendable(raw json.RawMessage) bool { return schema.CheckText(raw) == nil }
+// sendable reports whether every reader of a JSON text sees the same value in it. Providers refuse others, such as half a surrogate pair, or a
+// number like 1e400 that no double can hold.
+func sendable(raw json.RawMessage) bool {
+	var v any
+	return strictjson.Check(raw) == nil && json.Unmarshal(raw, &v) == nil
+}
 
 // schemaOf returns the input schema of a tool; an object without properties if the tool has none.
 func schemaOf(t jig.Tool) json.RawMessage {
