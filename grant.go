@@ -36,6 +36,8 @@ type Grant struct {
 	ExpiresAt time.Time `json:"expires_at"`
 	// By are the people who gave the grant.
 	By []string `json:"by"`
+	// Makers are the makers of the credentials of those in By who used one that somebody else made, as in [Principal].
+	Makers map[string]string `json:"makers,omitempty"`
 	// Claimed reports that the identity of one of them was not proved. Otherwise Proof is the weakest proof of theirs.
 	Claimed bool   `json:"claimed,omitempty"`
 	Proof   Proof  `json:"proof,omitempty"`

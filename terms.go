@@ -82,8 +82,10 @@ func (o ExpiryOutcome) Strictness() int {
 type Terms struct {
 	// Requirements must all be met. One person's approval counts for each requirement that the person may decide for.
 	Requirements []Requirement `json:"requirements,omitempty"`
-	// NotRequester forbids the principal on whose behalf the call is made to decide.
+	// NotRequester forbids the askers of the call to decide. It is the default in a tenant with several people.
 	NotRequester bool `json:"not_requester,omitempty"`
+	// RequesterMay is the rule, <policy>/<rule>, that lets the askers decide although they may not by default; empty if none does.
+	RequesterMay string `json:"requester_may,omitempty"`
 	// Proof is the weakest proof with which people may decide, if it is more than what the tenant demands of all decisions.
 	Proof Proof `json:"proof,omitempty"`
 	// Remind is the interval between reminders; zero means no reminders. In JSON: nanoseconds.
@@ -93,7 +95,7 @@ type Terms struct {
 
 // Plain reports whether the terms are equivalent to the zero value.
 func (t Terms) Plain() bool {
-	return len(t.Requirements) == 0 && !t.NotRequester && ProofClaimed.AtLeast(t.Proof) && t.Remind == 0 && t.OnExpiry.Strictness() == 0
+	return len(t.Requirements) == 0 && !t.NotRequester && t.RequesterMay == "" && ProofClaimed.AtLeast(t.Proof) && t.Remind == 0 && t.OnExpiry.Strictness() == 0
 }
 
 // Asker is somebody on whose word a call rests.
@@ -101,20 +103,21 @@ type Asker struct {
 	Principal string `json:"principal"`
 	// Claimed reports that the asker's identity was not proved.
 	Claimed bool `json:"claimed,omitempty"`
-	// By says what the asker did: started, triggered, message, event or answer.
+	// By says what the asker did: started, triggered, message, event, answer or edited.
 	By string `json:"by"`
 	// Maker is as in [Principal].
 	Maker string `json:"maker,omitempty"`
 }
 
 // Values of [Asker].By: the asker is the session's principal, triggered its schedule or its repetition, or is the author of a message, an event or
-// an answer.
+// an answer. AskedEdited is for the person who changed the call's input, who may decide, but not alone.
 const (
 	AskedStarted   = "started"
 	AskedTriggered = "triggered"
 	AskedMessage   = "message"
 	AskedEvent     = "event"
 	AskedAnswer    = "answer"
+	AskedEdited    = "edited"
 )
 
 // Vote is one person's approval.

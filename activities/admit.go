@@ -10,6 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/policy"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // AdmitInput asks to admit the calls of a pass and to return those to work on now.
@@ -150,11 +151,19 @@ func (a *Activities) decideWith(
 	if call.Status != jig.CallWaiting {
 		return nil, nil // nil means that no approval is needed
 	}
-	pending := a.pending(cover.session, tool, *call, ruling)
+	settings, askers, err := cover.knows(ctx, *call)
+	if err != nil {
+		return nil, err
+	}
+	pending, alone := a.pending(cover.session, tool, *call, ruling, settings, askers)
 	if !ruling.Person { // otherwise no standing approval answers
 		if err := cover.apply(ctx, tool, call, &pending); err != nil {
 			return nil, err
 		}
+	}
+	if alone != nil && pending.Grant == "" {
+		deny(call, alone)
+		return nil, nil // nil means that nobody is asked, because nobody may decide
 	}
 	if pending.Grant != "" || !tool.Previews {
 		return &pending, nil
@@ -279,29 +288,34 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 	return ruling, nil
 }
 
-// pending returns the approval to show to the person who decides.
-func (a *Activities) pending(session jig.Session, tool jig.Tool, call jig.Call, ruling policy.Ruling) jig.Pending {
+// pending returns the approval to show to the people who decide about a call that rests on the word of some askers. alone is the error with which
+// the call ends instead if nobody but askers could decide.
+func (a *Activities) pending(
+	session jig.Session, tool jig.Tool, call jig.Call, ruling policy.Ruling, settings tenancy.Settings, askers []jig.Asker,
+) (p jig.Pending, alone *jig.Error) {
+	ruling = ruling.ByDefault(settings, tool, askers)
 	now := a.now().UTC()
 	expires := session.Agent.Limits.WithDefaults().ApprovalExpires
 	if ruling.Expires > 0 {
 		expires = ruling.Expires
 	}
-	p := jig.Pending{
+	p = jig.Pending{
 		Tenant: session.Tenant, SessionID: session.ID, Kind: jig.PendingApproval, Call: call.ID, Tool: call.Tool,
 		Input: json.RawMessage(call.Input), Summary: firstSentence(tool.Description), Reasons: call.Reasons, Digest: call.Digest,
 		RequestedBy: session.Principal.ID, Agent: session.Agent.Name, RequestedAt: now, ExpiresAt: now.Add(expires),
-		PolicyVersion: call.PolicyVersion, Preview: call.Preview,
+		PolicyVersion: call.PolicyVersion, Preview: call.Preview, Askers: askers,
 	}
 	if !ruling.Terms.Plain() && ruling.Verdict == jig.VerdictAsk {
 		terms := ruling.Terms
 		p.Terms = &terms
+		p, alone = approval.Independent(p, settings.Electorate())
 		p.NextAt = approval.NextAt(p, now)
 	}
 	if tool.Implementation == jig.ImplementationPerson {
 		asQuestion(&p, call.Input)
 	}
 	p.Input, p.Truncated = jig.Excerpt(p.Input, jig.ExcerptBytes)
-	return p
+	return p, alone
 }
 
 // cutOff returns the error for the last call of an answer that was too long. The call's arguments may be incomplete, even if they are
@@ -315,4 +329,10 @@ func cutOff(session jig.Session) *jig.Error {
 func refuse(call *jig.Call, err *jig.Error) {
 	r := jig.Failure(err)
 	call.Verdict, call.Status, call.Result, call.Signature = jig.VerdictRefuse, jig.CallFailed, &r, ""
+}
+
+// deny ends a call that nobody may approve.
+func deny(call *jig.Call, err *jig.Error) {
+	r := jig.Failure(err)
+	call.Verdict, call.Status, call.Result = jig.VerdictDeny, jig.CallDenied, &r
 }

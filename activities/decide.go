@@ -262,7 +262,19 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 		return err
 	}
 	edited.EditedBy = r.Principal.ID
-	fresh := a.pending(session, tool, edited, ruling)
+	settings, err := a.tenants.Settings(ctx, r.Tenant)
+	if err != nil {
+		return err
+	}
+	askers, err := a.askersOf(ctx, session, call)
+	if err != nil {
+		return err
+	}
+	fresh, alone := a.pending(session, tool, edited, ruling, settings, approval.WithEditor(askers, r.Principal))
+	if alone != nil {
+		r.Refusal = "nobody else could approve the changed input: " + alone.Message
+		return nil
+	}
 	r.Edited, r.Fresh, r.EditedFrom = &edited, &fresh, call.Digest
 	return nil
 }

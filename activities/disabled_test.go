@@ -50,14 +50,14 @@ func TestDisabled_EarlierDecisionsDoNotCount(t *testing.T) {
 			o.settings.Disabled = nil
 			o.govern(t, "  - {name: finance, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")
 			c = asks()
-			require.Equal(t, jig.CallWaiting, decides("fay", jig.Decision{Call: c, Answer: jig.AnswerDelegate, To: "ana"}).Status)
+			require.Equal(t, jig.CallWaiting, decides("fay", jig.Decision{Call: c, Answer: jig.AnswerDelegate, To: "gus"}).Status)
 			o.settings.Disabled = []string{"fay"}
-			require.Equal(t, jig.DecisionRefused, decides("ana", jig.Decision{Call: c, Answer: jig.AnswerApprove}).Outcome, "a delegation")
+			require.Equal(t, jig.DecisionRefused, decides("gus", jig.Decision{Call: c, Answer: jig.AnswerApprove}).Outcome, "a delegation")
 
 			o.settings.Disabled = nil
 			c = asks()
-			require.Equal(t, jig.CallWaiting, decides("fay", jig.Decision{Call: c, Answer: jig.AnswerDelegate, To: "ana"}).Status)
-			require.Equal(t, jig.CallReserved, decides("ana", jig.Decision{Call: c, Answer: jig.AnswerApprove}).Status)
+			require.Equal(t, jig.CallWaiting, decides("fay", jig.Decision{Call: c, Answer: jig.AnswerDelegate, To: "gus"}).Status)
+			require.Equal(t, jig.CallReserved, decides("gus", jig.Decision{Call: c, Answer: jig.AnswerApprove}).Status)
 			o.settings.Disabled = []string{"fay"}
 			require.Equal(t, jig.CallWaiting, o.runs(t, c), "a vote that counted only through a delegation")
 		})

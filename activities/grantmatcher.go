@@ -27,6 +27,19 @@ func (a *Activities) newGrantMatcher(session jig.Session) *grantMatcher {
 	return &grantMatcher{Activities: a, session: session, known: map[string][]jig.Grant{}, taken: map[string]int{}, origins: &origins{Activities: a}}
 }
 
+// knows returns the tenant's settings, and on whose word a call rests.
+func (c *grantMatcher) knows(ctx context.Context, call jig.Call) (tenancy.Settings, []jig.Asker, error) {
+	if c.settings == nil {
+		settings, err := c.tenants.Settings(ctx, c.session.Tenant)
+		if err != nil {
+			return settings, nil, err
+		}
+		c.settings = &settings
+	}
+	askers, err := c.askersOf(ctx, c.session, call)
+	return *c.settings, askers, err
+}
+
 // apply lets a grant stand in for a person if one covers the call and the people who gave it could have approved it. Then the call
 // is reserved and the approval names the grant. When the call begins, the store checks again that the grant is valid.
 func (c *grantMatcher) apply(ctx context.Context, tool jig.Tool, call *jig.Call, asked *jig.Pending) error {
@@ -56,12 +69,8 @@ func (c *grantMatcher) apply(ctx context.Context, tool jig.Tool, call *jig.Call,
 			}
 			continue
 		}
-		votes, err := c.votes(ctx, g, *asked)
-		if err != nil {
-			return err
-		}
-		consent := approval.ConsentOf(*asked)
-		if consent.Votes = votes; votes == nil || consent.Alone(call.EditedBy) {
+		votes := approval.VotesOf(g, givers(g, *c.settings), *asked, c.settings.Proof, c.now())
+		if votes == nil {
 			continue
 		}
 		c.taken[g.ID]++
@@ -85,16 +94,4 @@ func (c *grantMatcher) endedWithContract(ctx context.Context, g jig.Grant, tool 
 	g.Meaning = tool.Meaning
 	covers, err := c.grants.Covers(ctx, g, tool, call, c.session, c.now())
 	return err == nil && covers
-}
-
-// votes returns the approvals of the people who gave a grant. It returns nil if there are too few of them or they may not decide.
-func (c *grantMatcher) votes(ctx context.Context, g jig.Grant, asked jig.Pending) ([]jig.Vote, error) {
-	if c.settings == nil {
-		settings, err := c.tenants.Settings(ctx, c.session.Tenant)
-		if err != nil {
-			return nil, err
-		}
-		c.settings = &settings
-	}
-	return approval.VotesOf(g, givers(g, *c.settings), asked, c.settings.Proof, c.now()), nil
 }

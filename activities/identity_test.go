@@ -117,7 +117,7 @@ func newOffice(t *testing.T, change ...func(*office)) *office {
 	t.Helper()
 	o := &office{db: storetest.New(t), tenant: storetest.Tenant(t), signers: map[string]token.Signer{}}
 	o.settings.SetSignals(tenancy.SignalsTrusted)
-	for id, groups := range map[string][]string{"fay": {"finance"}, "flo": {"finance"}, "ana": nil} {
+	for id, groups := range map[string][]string{"fay": {"finance"}, "flo": {"finance"}, "ana": nil, "gus": nil} {
 		o.settings.People = append(o.settings.People, jig.Principal{ID: id, Groups: groups})
 		private, _, err := token.NewKey()
 		require.NoError(t, err)

@@ -189,7 +189,7 @@ func TestEdit_CannotStartAnUnlistedAgent(t *testing.T) {
 	refused := edit(`{"agent":"stranger","task":"tidy up"}`)
 	require.Equal(t, jig.DecisionRefused, refused.Outcome)
 	require.Contains(t, refused.Reason, "may not start agent stranger")
-	require.Equal(t, jig.CallReserved, edit(`{"agent":"helper","task":"tidy up twice"}`).Status)
+	require.Equal(t, jig.CallWaiting, edit(`{"agent":"helper","task":"tidy up twice"}`).Status)
 }
 
 // Agents start agents at most five levels below the first one: at that depth no session answers such a call.

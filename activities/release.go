@@ -35,7 +35,9 @@ func givers(g jig.Grant, settings tenancy.Settings) []jig.Principal {
 	people := make([]jig.Principal, 0, len(g.By))
 	for _, id := range g.By {
 		if !settings.IsDisabled(id) {
-			people = append(people, settings.Person(id))
+			p := settings.Person(id)
+			p.Maker = g.Makers[id]
+			people = append(people, p)
 		}
 	}
 	return people
@@ -68,7 +70,11 @@ func (a *Activities) uncovered(
 	if err != nil {
 		return fmt.Sprintf("the standing approval %s cannot be checked for this call: %s", g.ID, explain(err)), nil
 	}
-	fresh := a.pending(session, tool, call, ruling)
+	askers, err := a.askersOf(ctx, session, call)
+	if err != nil {
+		return "", err
+	}
+	fresh, _ := a.pending(session, tool, call, ruling, settings, askers) // the terms of the call itself decide who may
 	switch {
 	case !covers || !approval.TakesGrant(tool, fresh):
 		return fmt.Sprintf("the standing approval %s does not cover this call", g.ID), nil

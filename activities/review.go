@@ -7,7 +7,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
-	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -73,16 +72,21 @@ func (a *Activities) today(ctx context.Context, asked jig.Pending, r *protocol.R
 	if err != nil || ruling.Held != "" {
 		return err
 	}
-	r.Today, r.Terms = changedTerms(asked, ruling)
+	settings, err := a.tenants.Settings(ctx, asked.Tenant)
+	if err != nil {
+		return err
+	}
+	today, _ := a.pending(session, tool, call, ruling, settings, asked.Askers)
+	r.Today, r.Terms = changedTerms(asked, today, ruling.Verdict)
 	return nil
 }
 
-// changedTerms compares a ruling with the terms under which a call waits. It returns an empty verdict if they demand the same.
-func changedTerms(asked jig.Pending, ruling policy.Ruling) (jig.Verdict, *jig.Terms) {
-	if ruling.Verdict != jig.VerdictAsk {
-		return ruling.Verdict, nil
+// changedTerms compares the terms under which a call waits with those of today. It returns an empty verdict if they demand the same.
+func changedTerms(asked, today jig.Pending, verdict jig.Verdict) (jig.Verdict, *jig.Terms) {
+	if verdict != jig.VerdictAsk {
+		return verdict, nil
 	}
-	was, is := approval.ConsentOf(asked).Terms, ruling.Terms
+	was, is := approval.ConsentOf(asked).Terms, approval.ConsentOf(today).Terms
 	was.Remind, is.Remind = 0, 0 // reminders do not change who decides
 	if was.Plain() && is.Plain() || reflect.DeepEqual(was, is) {
 		return "", nil

@@ -82,6 +82,9 @@ func (a *Activities) event(ctx context.Context, in Signal) (Handled, error) {
 	if !in.Composing {
 		return a.refuseSignal(ctx, in, "nothing in this session is waiting for an event")
 	}
+	if err := a.said(ctx, in.Tenant, in.SessionID, &who, "", jig.AskedEvent); err != nil {
+		return Handled{}, err
+	}
 	key := in.Key
 	if e.ID != "" {
 		key = jig.MessageKey(e.ID)
@@ -127,6 +130,9 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 	if session.Agent.Name == jig.CallAgent {
 		return a.refuseSignal(ctx, in, "this session is a single call, which reads no messages")
 	}
+	if err := a.wordsOf(ctx, in, m, who); err != nil {
+		return Handled{}, err
+	}
 	key := in.Key
 	if m.ID != "" {
 		key = jig.MessageKey(m.ID)
@@ -137,6 +143,18 @@ func (a *Activities) message(ctx context.Context, in Signal) (Handled, error) {
 		read, err = a.store.MessageRead(ctx, in.Tenant, in.SessionID, m.ID)
 	}
 	return Handled{Message: !read}, err
+}
+
+// wordsOf records who puts the words of a message into the session: its author or, if a call sends it, those on whose word that call rests.
+func (a *Activities) wordsOf(ctx context.Context, in Signal, m protocol.Message, who *jig.Principal) error {
+	if m.Parent == "" || a.store.Words == nil {
+		return a.said(ctx, in.Tenant, in.SessionID, who, m.By, jig.AskedMessage)
+	}
+	sends, err := a.store.Call(ctx, in.Tenant, m.Parent, m.ParentCall)
+	if err != nil {
+		return err
+	}
+	return a.store.SaidBy(ctx, in.SessionID, sends)
 }
 
 // unreadable refuses a signal whose payload has the wrong form.

@@ -48,8 +48,8 @@ func (a *Activities) unsigned(
 	if err != nil {
 		return false, err
 	}
-	today := approved.Pending
-	today.Terms, today.RequestedBy = &ruling.Terms, session.Principal.ID
+	today, _ := a.pending(session, tool, running, ruling, settings, approved.Askers)
+	today.Delegations, today.RequestedAt = approved.Delegations, approved.RequestedAt
 	wanted := settings.Proof.Stronger(approval.ConsentOf(approved.Pending).Terms.Proof).Stronger(ruling.Terms.Proof)
 	if !wanted.AtLeast(jig.ProofKey) {
 		return false, nil
@@ -80,7 +80,9 @@ func (a *Activities) proven(settings tenancy.Settings, call jig.Call, d approval
 	if err != nil {
 		return approval.Proven{}, "", err
 	}
-	return approval.Proven{Principal: settings.Person(who), Answer: decision.Answer, To: decision.To, Undo: decision.Undo, At: evidence.Until},
+	by := settings.Person(who)
+	by.Maker = evidence.Maker
+	return approval.Proven{Principal: by, Answer: decision.Answer, To: decision.To, Undo: decision.Undo, Edits: len(decision.Input) > 0, At: evidence.Until},
 		settings.ProofOf(settings.Key(evidence.Key)), nil
 }
 

@@ -43,8 +43,9 @@ type PolicyRule struct {
 	Approvers *Approvers `json:"approvers,omitempty" jsonschema:"Who may decide; everybody by default. Only with verdict: ask."`
 	// Quorum is how many distinct people must approve; 0 means 1.
 	Quorum int `json:"quorum,omitempty" spec:"min=1,max=20" jsonschema:"How many distinct people must approve; default 1. Only with verdict: ask."`
-	// NotRequester keeps the principal on whose behalf the call is made from deciding.
-	NotRequester bool `json:"not_requester,omitempty" jsonschema:"Whether the principal for whom the call is made is excluded from deciding it; only with verdict: ask."`
+	// NotRequester keeps those who asked for the call from deciding. If nil, that is so in a tenant with several people. False lets them decide
+	// unless another rule that asks says true.
+	NotRequester *bool `json:"not_requester,omitempty" jsonschema:"Whether those who asked for the call are excluded from deciding it; by default they are in a tenant with several people. False lets them decide if no other rule says true. Only with verdict: ask."`
 	// Proof is the weakest proof with which a decision counts, if it is more than what the tenant demands.
 	Proof jig.Proof `json:"proof,omitempty" spec:"form=proof" jsonschema:"The weakest proof with which a decision counts, e.g. passkey, if it is more than what the tenant demands; only with verdict: ask."`
 	// Remind is the interval between reminders. If zero, there are none.

@@ -36,7 +36,7 @@ func (r PolicyRule) says(key string) bool {
 	case "quorum":
 		return r.Quorum != 0
 	case "not_requester":
-		return r.NotRequester
+		return r.NotRequester != nil
 	case "expires":
 		return r.Expires != 0
 	case "remind":

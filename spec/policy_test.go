@@ -73,7 +73,7 @@ func TestPolicy(t *testing.T) {
 				Name: "large-refunds", When: "tool.name == 'billing.refund' && call.input.amount > 100.0", Verdict: jig.VerdictAsk,
 				Reason: "a refund of ${call.input.amount} by ${principal.id}", Expires: spec.Duration(48 * time.Hour),
 				Approvers: &spec.Approvers{People: []string{"ana"}, Groups: []string{"finance"}, Permission: "refunds.any"},
-				Quorum:    2, NotRequester: true, Remind: spec.Duration(90 * time.Minute), OnExpiry: jig.ExpiryCancel,
+				Quorum:    2, NotRequester: new(true), Remind: spec.Duration(90 * time.Minute), OnExpiry: jig.ExpiryCancel,
 				Escalate: []spec.Escalation{
 					{After: spec.Duration(4 * time.Hour), Approvers: spec.Approvers{Groups: []string{"leads"}}},
 					{After: spec.Duration(24 * time.Hour), Approvers: spec.Approvers{People: []string{"dora"}}},
@@ -213,11 +213,11 @@ func TestCheckTerms(t *testing.T) {
 	for field, rule := range map[string]spec.PolicyRule{
 		"": {
 			Verdict: jig.VerdictAsk, Approvers: two, Quorum: 3, Expires: spec.Duration(time.Hour), Remind: spec.Duration(time.Minute),
-			NotRequester: true, OnExpiry: jig.ExpiryFail, Escalate: after(time.Minute, spec.Approvers{People: []string{"dora"}}),
+			NotRequester: new(true), OnExpiry: jig.ExpiryFail, Escalate: after(time.Minute, spec.Approvers{People: []string{"dora"}}),
 		},
 		"approvers":             {Verdict: jig.VerdictAsk, Approvers: &spec.Approvers{}},
 		"quorum":                {Verdict: jig.VerdictAsk, Approvers: two, Quorum: 3},
-		"not_requester":         {Verdict: jig.VerdictDeny, NotRequester: true},
+		"not_requester":         {Verdict: jig.VerdictDeny, NotRequester: new(true)},
 		"expires":               {Verdict: jig.VerdictAsk, Expires: -1},
 		"remind":                {Verdict: jig.VerdictAsk, Remind: -1},
 		"on_expiry":             {Verdict: jig.VerdictAsk, OnExpiry: "run"},

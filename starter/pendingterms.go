@@ -18,8 +18,8 @@ func pendingFacts(p jig.Pending, now time.Time) []string {
 	var lines []string
 	add := func(format string, args ...any) { lines = append(lines, oneLine(fmt.Sprintf(format, args...), 300)) }
 	var from []string
-	if p.RequestedBy != "" {
-		from = append(from, "requested by "+p.RequestedBy)
+	if who := approval.Requesters(p); who != "" {
+		from = append(from, who)
 	}
 	switch p.Agent {
 	case "":
@@ -70,7 +70,10 @@ func termFacts(p jig.Pending, t jig.Terms) []string {
 		lines = append(lines, "anybody may decide")
 	}
 	if t.NotRequester {
-		lines = append(lines, cmp.Or(p.RequestedBy, "the requester")+" may not decide, having requested it")
+		lines = append(lines, cmp.Or(approval.Excluded(p), "the requester")+" may not decide, having requested it")
+	}
+	if t.RequesterMay != "" {
+		lines = append(lines, "those who requested it may decide ("+t.RequesterMay+")")
 	}
 	return lines
 }
@@ -82,6 +85,10 @@ func requirementText(r jig.Requirement) string {
 		text += " (" + r.Rule + ")"
 	}
 	for _, e := range r.Escalate {
+		if e.After == 0 {
+			text += fmt.Sprintf("; also %s", e.Approvers)
+			continue
+		}
 		text += fmt.Sprintf("; after %s also %s", duration.Format(e.After), e.Approvers)
 	}
 	return text
@@ -117,7 +124,8 @@ func demandedText(p jig.Pending, t *jig.Terms) string {
 	}
 	text := strings.Join(parts, ", and ")
 	if t.NotRequester {
-		text += ", but not " + cmp.Or(p.RequestedBy, "the requester")
+		p.Terms = t
+		text += ", but not " + cmp.Or(approval.Excluded(p), "the requester")
 	}
 	return text + expiryFact(t.OnExpiry)
 }

@@ -309,6 +309,9 @@ func termLines(t jig.Terms) []string {
 	if t.NotRequester {
 		lines = append(lines, "the requester may not decide it")
 	}
+	if t.RequesterMay != "" {
+		lines = append(lines, "the requester may decide it ("+t.RequesterMay+")")
+	}
 	if t.Remind > 0 {
 		lines = append(lines, "a reminder every "+duration.Format(t.Remind))
 	}

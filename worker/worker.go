@@ -304,6 +304,7 @@ func storeOf(db *store.DB) ports.Store {
 		Reviews:    db,
 		LimitStore: db,
 		Proofs:     db,
+		Words:      db,
 		TextStore:  db,
 	}
 }

@@ -272,8 +272,8 @@ func describeOne(b *strings.Builder, sessionID, flags string, ref activities.Cal
 	}
 	b.WriteString("\n")
 	describeTerms(b, *ask)
-	if ask.RequestedBy != "" {
-		fmt.Fprintf(b, "- asked for by %s\n", verbatim(ask.RequestedBy))
+	if who := approval.Requesters(*ask); who != "" {
+		fmt.Fprintf(b, "- asked for: %s\n", verbatim(who))
 	}
 	if !ask.ExpiresAt.IsZero() {
 		fmt.Fprintf(b, "- expires %s\n", ask.ExpiresAt.UTC().Format("2006-01-02 15:04 MST"))
@@ -288,8 +288,8 @@ func describeTerms(b *strings.Builder, ask jig.Pending) {
 		return
 	}
 	fmt.Fprintf(b, "- still needed: %s\n", verbatim(consent.Missing()))
-	if ask.Terms.NotRequester {
-		fmt.Fprintf(b, "- not by %s\n", verbatim(ask.RequestedBy))
+	if who := approval.Excluded(ask); who != "" {
+		fmt.Fprintf(b, "- not by %s\n", verbatim(who))
 	}
 	for _, v := range ask.Votes {
 		fmt.Fprintf(b, "- approved by %s%s\n", verbatim(v.By), v.Proof.Mark(v.Claimed))

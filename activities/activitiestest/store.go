@@ -21,6 +21,7 @@ func StoreOf(v any) ports.Store {
 		Proofs:     as[ports.Proofs](v),
 		Reviews:    as[ports.Reviews](v),
 		TextStore:  as[ports.TextStore](v),
+		Words:      as[ports.Words](v),
 	}
 }
 

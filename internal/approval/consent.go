@@ -11,7 +11,7 @@ import (
 
 // ConsentOf returns the current state of the approval: its terms, votes and delegations.
 func ConsentOf(p jig.Pending) Consent {
-	return Consent{Terms: termsOf(p), RequestedBy: p.RequestedBy, RequestedAt: p.RequestedAt, Votes: p.Votes, Delegations: p.Delegations}
+	return Consent{Terms: termsOf(p), Askers: askers(p), RequestedAt: p.RequestedAt, Votes: p.Votes, Delegations: p.Delegations}
 }
 
 // proofOf returns the proof of a vote, a delegation or a grant as it is stored. Rows from before there were levels of proof say only whether
@@ -57,7 +57,7 @@ func demands(t jig.Terms) []jig.Requirement {
 // Consent is the state of an approval: its terms, and the votes and delegations so far. Its methods are pure.
 type Consent struct {
 	Terms       jig.Terms
-	RequestedBy string
+	Askers      []jig.Asker
 	RequestedAt time.Time
 	Votes       []jig.Vote
 	Delegations []jig.Delegation
@@ -66,20 +66,21 @@ type Consent struct {
 // Entitled returns the indexes of the requirements that a principal may decide for now. If there are none, why gives the reason, phrased to
 // follow "refused: ".
 func (c Consent) Entitled(p jig.Principal, now time.Time) (counts []int, why string) {
-	switch {
-	case p.ID == "":
+	if p.ID == "" {
 		return nil, "the request does not say who decides"
-	case c.Terms.NotRequester && p.ID == c.RequestedBy:
-		return nil, fmt.Sprintf("%s asked for this call and may not decide it", p.ID)
+	}
+	same := c.persons(p)
+	if why := c.asked(p.ID, same); why != "" {
+		return nil, why
 	}
 	for _, d := range c.Delegations {
-		if d.From == p.ID {
+		if d.From == p.ID || same.of(d.From) == same.of(p.ID) && same.of(d.To) != same.of(p.ID) {
 			return nil, fmt.Sprintf("%s delegated this approval to %s", p.ID, d.To)
 		}
 	}
 	needed := demands(c.Terms)
 	for i, r := range needed {
-		if allows(r, p, now.Sub(c.RequestedAt)) || c.delegated(p.ID, i) {
+		if allows(r, p, now.Sub(c.RequestedAt)) || c.delegated(p.ID, i, same) {
 			counts = append(counts, i)
 		}
 	}
@@ -93,37 +94,43 @@ func (c Consent) Entitled(p jig.Principal, now time.Time) (counts []int, why str
 	return nil, fmt.Sprintf("%s may not decide this call: it is for %s", p.ID, strings.Join(who, ", and "))
 }
 
-func (c Consent) delegated(to string, requirement int) bool {
-	return slices.ContainsFunc(c.Delegations, func(d jig.Delegation) bool { return d.To == to && slices.Contains(d.Counts, requirement) })
+// delegated reports whether somebody who could decide for a requirement handed the decision to a person. An asker has nothing to hand over.
+func (c Consent) delegated(to string, requirement int, same persons) bool {
+	return slices.ContainsFunc(c.Delegations, func(d jig.Delegation) bool {
+		return d.To == to && slices.Contains(d.Counts, requirement) && c.asked(d.From, same) == ""
+	})
 }
 
-// Voted reports whether a person has already approved.
-func (c Consent) Voted(id string) bool {
-	return slices.ContainsFunc(c.Votes, func(v jig.Vote) bool { return v.By == id })
+// Voted reports whether a person has already approved, possibly as another principal.
+func (c Consent) Voted(p jig.Principal) bool {
+	same := c.persons(p)
+	return slices.ContainsFunc(c.Votes, func(v jig.Vote) bool { return same.of(v.By) == same.of(p.ID) })
 }
 
 // Granted reports whether every requirement has its quorum of distinct people.
 func (c Consent) Granted() bool { return c.Missing() == "" }
 
-// Alone reports whether the requester may not approve the call, and nobody has approved it but the person who changed its input. One person would
-// decide then what the call does.
-func (c Consent) Alone(editor string) bool {
-	return c.Terms.NotRequester && editor != "" && !slices.ContainsFunc(c.Votes, func(v jig.Vote) bool { return v.By != editor })
-}
-
 // Missing describes the requirements that still lack approvals, e.g. "1 of 2 approvals by group editors, 1 missing". It is empty if nothing
-// is missing.
+// is missing. Approvals by askers do not count where the terms exclude them, and there the one who changed the input is never the only one who
+// approves it.
 func (c Consent) Missing() string {
 	var missing []string
+	same := c.persons()
 	for i, r := range demands(c.Terms) {
 		people := map[string]bool{}
 		for _, v := range c.Votes {
-			if slices.Contains(v.Counts, i) {
-				people[v.By] = true
+			if slices.Contains(v.Counts, i) && c.asked(v.By, same) == "" {
+				people[same.of(v.By)] = true
 			}
 		}
 		if need := max(1, r.Quorum); len(people) < need {
 			missing = append(missing, fmt.Sprintf("%d of %d approvals by %s, %d missing", len(people), need, r.Approvers, need-len(people)))
+		}
+	}
+	if editor := c.editor(); len(missing) == 0 && c.Terms.NotRequester && editor != "" {
+		other := func(v jig.Vote) bool { return same.of(v.By) != same.of(editor) && c.asked(v.By, same) == "" }
+		if !slices.ContainsFunc(c.Votes, other) {
+			missing = append(missing, editor+" changed the input, so somebody else must approve it")
 		}
 	}
 	return strings.Join(missing, "; ")

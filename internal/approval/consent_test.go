@@ -73,7 +73,7 @@ func TestEntitled(t *testing.T) {
 			"",
 		},
 	} {
-		c := approval.Consent{Terms: row.terms, RequestedBy: "ana", RequestedAt: noonOf(), Delegations: row.given}
+		c := approval.Consent{Terms: row.terms, Askers: []jig.Asker{{Principal: "ana", By: jig.AskedStarted}}, RequestedAt: noonOf(), Delegations: row.given}
 		counts, why := c.Entitled(row.who, noonOf().Add(row.waited))
 		require.Equal(t, row.counts, counts, name)
 		require.Contains(t, why, row.why, name)
@@ -103,8 +103,8 @@ func TestMissing(t *testing.T) {
 	}
 	require.Equal(t, "0 of 1 approvals by anybody, 1 missing", approval.Consent{}.Missing())
 	require.True(t, approval.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Granted())
-	require.True(t, approval.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Voted("ana"))
-	require.False(t, approval.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Voted("ann"))
+	require.True(t, approval.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Voted(jig.Principal{ID: "ana"}))
+	require.False(t, approval.Consent{Votes: []jig.Vote{vote("ana", 0)}}.Voted(jig.Principal{ID: "ann"}))
 }
 
 func TestMoments(t *testing.T) {
@@ -192,7 +192,7 @@ type granting struct {
 }
 
 func randomGranting(random *rand.Rand) granting {
-	g := granting{spoke: map[string][]int{}, consent: approval.Consent{RequestedBy: "p0", RequestedAt: noonOf()}}
+	g := granting{spoke: map[string][]int{}, consent: approval.Consent{Askers: []jig.Asker{{Principal: "p0", By: jig.AskedStarted}}, RequestedAt: noonOf()}}
 	g.consent.Terms.NotRequester = random.IntN(2) == 0
 	for i := range 6 {
 		p := jig.Principal{ID: fmt.Sprintf("p%d", i)}
@@ -228,7 +228,7 @@ func TestGranted_NeedsTheQuorum(t *testing.T) {
 				continue
 			}
 			requireNotOut(t, g.consent, who)
-			if to := g.people[random.IntN(len(g.people))]; random.IntN(4) == 0 && to.ID != who.ID && !g.consent.Voted(who.ID) {
+			if to := g.people[random.IntN(len(g.people))]; random.IntN(4) == 0 && to.ID != who.ID && !g.consent.Voted(who) {
 				g.consent.Delegations = append(g.consent.Delegations, jig.Delegation{From: who.ID, To: to.ID, At: now, Counts: counts})
 				_, why := g.consent.Entitled(who, now.Add(time.Hour))
 				require.Contains(t, why, "delegated", "the delegator's own right is gone")
@@ -263,6 +263,6 @@ func TestGranted_NeedsTheQuorum(t *testing.T) {
 // decision.
 func requireNotOut(t *testing.T, c approval.Consent, who jig.Principal) {
 	t.Helper()
-	require.False(t, c.Terms.NotRequester && who.ID == c.RequestedBy)
+	require.False(t, c.Terms.NotRequester && who.ID == c.Askers[0].Principal)
 	require.False(t, slices.ContainsFunc(c.Delegations, func(d jig.Delegation) bool { return d.From == who.ID }))
 }

@@ -80,7 +80,7 @@ func weigh(s State, r DecisionRequest) (d decision, why string) {
 		return d, why
 	case Weak(r.Principal.Proof, d.consent.Terms.Proof) != "":
 		return d, Weak(r.Principal.Proof, d.consent.Terms.Proof)
-	case r.Decision.Answer != jig.AnswerDeny && d.consent.Voted(r.Principal.ID):
+	case r.Decision.Answer != jig.AnswerDeny && d.consent.Voted(r.Principal):
 		return d, r.Principal.ID + " approved this call already: another person is needed (" + d.consent.Missing() + ")"
 	case r.Edited != nil && s.SharesKey:
 		return d, refusedShared
@@ -218,10 +218,6 @@ func (d decision) vote() Transition {
 	if missing := d.consent.Missing(); missing != "" {
 		return d.voted(missing, what)
 	}
-	if d.consent.Alone(d.Call.EditedBy) {
-		why := d.Call.EditedBy + " changed the input of the call, so somebody else must approve it"
-		return d.refuse(d.Call.ID, why, what, d.entry(audit.AuditRefused, ""))
-	}
 	t := Transition{Ruled: d.accepted(jig.CallReserved), Call: &CallChange{Status: jig.CallReserved}}
 	t.Outcome = d.outcome(Approved, jig.AnswerApprove)
 	t.Outcome.Digest, t.Outcome.Votes, t.Outcome.Grant = d.Call.Digest, d.consent.Votes, grant
@@ -278,6 +274,7 @@ func (d decision) give(t *Transition) {
 	}
 	g := *d.Grant
 	g.By, g.Claimed, g.Proof = []string{d.Principal.ID}, d.Principal.Claimed, d.Principal.Proof
+	g.Makers = MakersOf([]jig.Vote{d.ballot()})
 	g.SessionID, g.Call = d.State.SessionID, d.Call.ID
 	t.Grant, t.Ruled.Grant = &g, g.ID
 	t.Events = append(t.Events, d.Call.event(jig.EventGrantCreated, Details{

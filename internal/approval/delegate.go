@@ -39,7 +39,7 @@ func (d decision) delegated() (after jig.Pending, why string) {
 		return after, "nobody delegates to themselves; to take a delegation back, send `undo`"
 	case slices.Contains(d.Disabled, to):
 		return after, to + " is disabled and may not decide"
-	case d.consent.Voted(to):
+	case d.consent.Voted(jig.Principal{ID: to}):
 		return after, to + " approved this call already"
 	}
 	after = d.asked

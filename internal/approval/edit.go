@@ -51,6 +51,10 @@ func (d decision) edit() Transition {
 func (d decision) fresh() (fresh jig.Pending, missing string) {
 	fresh = *d.Fresh
 	fresh.Tenant, fresh.SessionID, fresh.Call, fresh.RequestedBy, fresh.Votes = d.State.Tenant, d.State.SessionID, d.Call.ID, d.asked.RequestedBy, nil
+	fresh.Askers = d.asked.Askers
+	if !bytes.Equal(d.Edited.Input, d.Call.Input) {
+		fresh.Askers = WithEditor(fresh.Askers, d.Principal)
+	}
 	if sameTerms(fresh.Terms, d.asked.Terms) { // the same approval for different input
 		fresh.RequestedAt, fresh.ExpiresAt, fresh.Delegations = d.asked.RequestedAt, d.asked.ExpiresAt, d.asked.Delegations
 	}
@@ -58,7 +62,7 @@ func (d decision) fresh() (fresh jig.Pending, missing string) {
 		d.counts = counts
 		fresh.Votes = []jig.Vote{d.ballot()}
 	}
-	if consent := ConsentOf(fresh); consent.Granted() && (consent.Alone(d.editor()) || d.unseen(fresh)) {
+	if ConsentOf(fresh).Granted() && d.unseen(fresh) {
 		fresh.Votes = nil
 	}
 	return fresh, ConsentOf(fresh).Missing()

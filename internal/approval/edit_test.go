@@ -78,7 +78,7 @@ func TestDecide_EditThatNeedsMoreOpensAnotherApproval(t *testing.T) {
 		"the editor is not among them":    {nil, leads, fay(), 0, "0 of 1 approvals by permission lead, 1 missing"},
 		"the editor asked for it":         {nil, &jig.Terms{NotRequester: true}, jig.Principal{ID: "ana"}, 0, "0 of 1 approvals by anybody, 1 missing"},
 		"earlier votes do not carry over": {byFinance(2), byFinance(2), fay(), 1, "1 of 2 approvals by group finance, 1 missing"},
-		"the requester may not approve":   {&jig.Terms{NotRequester: true}, &jig.Terms{NotRequester: true}, fay(), 0, "0 of 1 approvals by anybody, 1 missing"},
+		"the requester may not approve":   {&jig.Terms{NotRequester: true}, &jig.Terms{NotRequester: true}, fay(), 1, "fay changed the input, so somebody else must approve it"},
 		"nor may, of two, the requester":  {nil, &jig.Terms{NotRequester: true, Requirements: byFinance(2).Requirements}, fay(), 1, "1 of 2 approvals by group finance, 1 missing"},
 		"nor under other terms":           {byFinance(2), leads, fay(), 0, "0 of 1 approvals by permission lead, 1 missing"},
 	} {
@@ -113,23 +113,24 @@ func TestDecide_TheEditorIsNotTheOnlyApprover(t *testing.T) {
 	excluded := byFinance(1)
 	excluded.NotRequester = true
 	s := waiting(excluded)
-	s.Call.EditedBy = "fay"
-	requireRefused(t, decide(t, s, decides(fay(), jig.Decision{})), s, "fay changed the input of the call, so somebody else must approve it")
+	s.Call.EditedBy, s.Open.Askers = "fay", approval.WithEditor(nil, fay())
+	alone := decide(t, s, decides(fay(), jig.Decision{}))
+	require.Equal(t, []any{jig.CallWaiting, "fay changed the input, so somebody else must approve it"}, []any{alone.Ruled.Status, alone.Ruled.Reason})
 	require.Equal(t, jig.CallReserved, decide(t, s, decides(jig.Principal{ID: "flo", Groups: []string{"finance"}}, jig.Decision{})).Ruled.Status)
 	same := edits(fay(), excluded)
 	same.Edited.Input = s.Call.Input
 	require.Equal(t, jig.CallWaiting, decide(t, s, same).Ruled.Status, "nor by sending the same input again")
-	s.Call.EditedBy = ""
+	s.Call.EditedBy, s.Open.Askers = "", nil
 	got := decide(t, s, same)
 	require.Equal(t, jig.CallReserved, got.Ruled.Status, "the input is the requested one")
 	require.Empty(t, got.Call.Edited.EditedBy)
 	both := byFinance(2)
 	both.NotRequester = true
 	s = waiting(both)
-	s.Call.EditedBy, s.Open.Votes = "fay", []jig.Vote{{By: "flo", Counts: []int{0}}}
+	s.Call.EditedBy, s.Open.Askers, s.Open.Votes = "fay", approval.WithEditor(nil, fay()), []jig.Vote{{By: "flo", Counts: []int{0}}}
 	require.Equal(t, jig.CallReserved, decide(t, s, decides(fay(), jig.Decision{})).Ruled.Status, "of two, the editor is one")
 	s = waiting(byFinance(1))
-	s.Call.EditedBy = "fay"
+	s.Call.EditedBy, s.Open.Askers = "fay", approval.WithEditor(nil, fay())
 	require.Equal(t, jig.CallReserved, decide(t, s, decides(fay(), jig.Decision{})).Ruled.Status, "the requester may approve")
 }
 

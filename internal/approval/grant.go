@@ -57,11 +57,25 @@ func VotesOf(g jig.Grant, people []jig.Principal, asked jig.Pending, proof jig.P
 	}
 	for _, p := range people {
 		if counts, why := consent.Entitled(p, now); why == "" {
-			consent.Votes = append(consent.Votes, jig.Vote{By: p.ID, Claimed: g.Claimed, Proof: g.Proof, Counts: counts, At: g.CreatedAt, Note: "grant " + g.ID})
+			consent.Votes = append(consent.Votes, jig.Vote{By: p.ID, Maker: p.Maker, Claimed: g.Claimed, Proof: g.Proof, Counts: counts, At: g.CreatedAt, Note: "grant " + g.ID})
 		}
 	}
 	if !consent.Granted() {
 		return nil
 	}
 	return consent.Votes
+}
+
+// MakersOf returns who made the credentials with which people voted, by voter. It leaves out those who acted with credentials of their own.
+func MakersOf(votes []jig.Vote) map[string]string {
+	makers := map[string]string{}
+	for _, v := range votes {
+		if v.Maker != "" {
+			makers[v.By] = v.Maker
+		}
+	}
+	if len(makers) == 0 {
+		return nil
+	}
+	return makers
 }

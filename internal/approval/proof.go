@@ -104,7 +104,7 @@ func WhyNot(asked jig.Pending, who jig.Principal, reconcilers *jig.Approvers, no
 	}
 	consent := ConsentOf(asked)
 	_, why := consent.Entitled(who, now)
-	if why == "" && consent.Voted(who.ID) {
+	if why == "" && consent.Voted(who) {
 		return who.ID + " approved this call already: another person is needed"
 	}
 	return why

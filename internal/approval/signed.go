@@ -34,6 +34,8 @@ type Proven struct {
 	// To is the principal to whom the decision is delegated. Undo takes an earlier delegation back.
 	To   string
 	Undo bool
+	// Edits reports that the decision changed the input, so that nobody approves it alone where askers may not decide.
+	Edits bool
 	// At is when it was made, at the latest.
 	At time.Time
 }
@@ -50,17 +52,20 @@ func Recount(asked jig.Pending, decisions []Proven) (missing string) {
 			consent.Delegations = slices.DeleteFunc(consent.Delegations, func(one jig.Delegation) bool { return one.From == d.Principal.ID })
 			continue
 		}
+		if d.Edits {
+			consent.Askers = WithEditor(consent.Askers, d.Principal)
+		}
 		counts, why := consent.Entitled(d.Principal, d.At)
 		switch {
-		case why != "" || consent.Voted(d.Principal.ID):
+		case why != "" || consent.Voted(d.Principal):
 		case d.Answer == jig.AnswerDelegate:
-			handed := jig.Delegation{From: d.Principal.ID, To: d.To, At: d.At, Counts: counts}
+			handed := jig.Delegation{From: d.Principal.ID, Maker: d.Principal.Maker, To: d.To, At: d.At, Counts: counts}
 			same := func(one jig.Delegation) bool { return one.From == handed.From && one.To == handed.To }
-			if slices.ContainsFunc(present, same) && !consent.Voted(d.To) {
+			if slices.ContainsFunc(present, same) && !consent.Voted(jig.Principal{ID: d.To}) {
 				consent.Delegations = append(consent.Delegations, handed)
 			}
 		case d.Answer == jig.AnswerApprove:
-			consent.Votes = append(consent.Votes, jig.Vote{By: d.Principal.ID, Counts: counts, At: d.At})
+			consent.Votes = append(consent.Votes, jig.Vote{By: d.Principal.ID, Maker: d.Principal.Maker, Counts: counts, At: d.At})
 		}
 	}
 	return consent.Missing()

@@ -39,7 +39,7 @@ type ruledAnswer struct{ Body jig.Ruled }
 
 func (a *API) decide(ctx context.Context, in *decideRequest) (*ruledAnswer, error) {
 	tenant, who := callerOf(ctx)
-	if err := a.mayDecide(ctx, tenant, in.Session, who); err != nil {
+	if err := a.opened(ctx, tenant, in.Session); err != nil {
 		return nil, err
 	}
 	return onlyOutcome(a.options.Engine.Decide(ctx, tenant, in.Session, []jig.Decision{in.Body.decision(who.ID, in.Body.Answer)}))
@@ -70,7 +70,7 @@ type delegateRequest struct {
 
 func (a *API) delegate(ctx context.Context, in *delegateRequest) (*ruledAnswer, error) {
 	tenant, who := callerOf(ctx)
-	if err := a.mayDecide(ctx, tenant, in.Session, who); err != nil {
+	if err := a.opened(ctx, tenant, in.Session); err != nil {
 		return nil, err
 	}
 	b := in.Body
@@ -166,7 +166,7 @@ func (a *API) decideSeveral(ctx context.Context, in *decideSeveralRequest) (*sev
 			list[i] = items[at].decision(who.ID, items[at].Answer)
 			list[i].To, list[i].Undo = items[at].To, items[at].Undo
 		}
-		result, err := a.decideIn(ctx, tenant, session, who, list)
+		result, err := a.decideIn(ctx, tenant, session, list)
 		for i, at := range places[session] {
 			switch {
 			case i < len(result.Decisions):
@@ -179,10 +179,19 @@ func (a *API) decideSeveral(ctx context.Context, in *decideSeveralRequest) (*sev
 	return &answer, nil
 }
 
-// decideIn makes decisions in one session, unless the principal may make none there.
-func (a *API) decideIn(ctx context.Context, tenant, session string, who jig.Principal, list []jig.Decision) (protocol.DecideResult, error) {
-	if err := a.mayDecide(ctx, tenant, session, who); err != nil {
+// decideIn makes decisions in one session.
+func (a *API) decideIn(ctx context.Context, tenant, session string, list []jig.Decision) (protocol.DecideResult, error) {
+	if err := a.opened(ctx, tenant, session); err != nil {
 		return protocol.DecideResult{}, err
 	}
 	return a.options.Engine.Decide(ctx, tenant, session, list)
+}
+
+// opened returns NOT_FOUND for a session that no worker has opened: a decision would wait for it in its workflow.
+func (a *API) opened(ctx context.Context, tenant, session string) error {
+	_, err := a.options.Log.Session(ctx, tenant, jig.SessionID(tenant, session))
+	if jig.CodeOf(err) == jig.CodeNotFound {
+		return jig.Errorf(jig.CodeNotFound, "there is no such session, or nothing in it waits yet").WithField("session")
+	}
+	return err
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
-	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/openid"
 	"github.com/jig-run/jig/internal/tenancy"
 )
@@ -124,38 +123,6 @@ func TestStream_EndsWithItsToken(t *testing.T) {
 	stream := s.follow()
 	require.Equal(t, http.StatusOK, stream.answer.StatusCode)
 	stream.rest(t)
-}
-
-// No credential decides in a session that acts for its own principal, unless there is nobody else.
-func TestDecide_NotInOnesOwnSession(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	s.log.principal = "ana"
-	const deny = `{"call":"1.1","answer":"deny","digest":"d"}`
-	answer, body := s.send(http.MethodPost, "/v1/approvals/known/decision", deny)
-	require.Equal(t, http.StatusOK, answer.StatusCode, body)
-	s.tenants.change(func(all *tenancy.Settings) { all.People = []jig.Principal{{ID: "ana"}, {ID: "ben"}} })
-	answer, body = s.send(http.MethodPost, "/v1/approvals/known/decision", deny)
-	p := problem(t, answer, body)
-	require.Equal(t, []any{http.StatusForbidden, "own_session"}, []any{p.Status, p.Reason})
-	answer, body = s.send(http.MethodPost, "/v1/approvals/known/delegate", `{"call":"1.1","to":"cy"}`)
-	require.Equal(t, "own_session", problem(t, answer, body).Reason)
-	_, body = s.send(http.MethodPost, "/v1/approvals:decide", `{"decisions":[{"session_id":"known","call":"1.1","answer":"approve","digest":"d"}]}`)
-	require.Contains(t, body, `"outcome":"failed"`)
-	require.Contains(t, body, `"reason":"own_session"`)
-	require.Len(t, s.engine.decided, 1)
-	text, id, hash := apikey.New()
-	s.keys.list[string(hash)] = apikey.Key{ID: id, Tenant: "acme", Principal: "ben", Scopes: apikey.Scopes()}
-	s.key = text
-	answer, body = s.send(http.MethodPost, "/v1/approvals/known/decision", deny)
-	require.Equal(t, http.StatusOK, answer.StatusCode, body)
-	// The document lists nobody, but the groups of an identity provider may have other members.
-	s.tenants.change(func(all *tenancy.Settings) { all.People = nil })
-	s.gives("reviewer", "finance")
-	s.signIn("248", time.Hour, "finance-team")
-	s.log.principal = issuer + "#248"
-	answer, body = s.send(http.MethodPost, "/v1/approvals/known/decision", deny)
-	require.Equal(t, "own_session", problem(t, answer, body).Reason)
 }
 
 // Until a worker has opened a session, nobody knows for whom it acts, so nobody can tell whether a decision is about one's own session.

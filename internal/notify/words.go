@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
 )
 
 const (
@@ -38,7 +39,7 @@ func WordsOf(n jig.Notice, publicURL string) Words {
 		}
 	}
 	add("Tool", a.Tool)
-	add("Requested by", a.RequestedBy)
+	add("Requested by", strings.TrimPrefix(approval.Requesters(a), "requested by "))
 	add("Tenant", n.Tenant)
 	add("Session", a.SessionID+", call "+a.Call)
 	switch n.Kind {

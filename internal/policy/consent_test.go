@@ -66,7 +66,7 @@ func (q request) becomes(t testing.TB, rules policy.Set, grants []*policy.GrantR
 			continue
 		}
 		require.NoError(t, err)
-		consent := approval.Consent{Terms: ruling.Terms, RequestedBy: q.session.Principal.ID, RequestedAt: q.now}
+		consent := approval.Consent{Terms: ruling.Terms, Askers: []jig.Asker{{Principal: q.session.Principal.ID, By: jig.AskedStarted}}, RequestedAt: q.now}
 		for _, by := range g.Grant().By {
 			if counts, why := consent.Entitled(people(by), q.now); why == "" {
 				consent.Votes = append(consent.Votes, jig.Vote{By: by, Counts: counts})
@@ -89,7 +89,7 @@ func termsRules(t *testing.T, names string) policy.Set {
 		"fails-deny": {Verdict: jig.VerdictDeny, When: "input.missing == 1"},
 		"finance":    {Verdict: jig.VerdictAsk, Approvers: finance}, "leads": {Verdict: jig.VerdictAsk, Approvers: leads},
 		"two": {Verdict: jig.VerdictAsk, Quorum: 2}, "two-finance": {Verdict: jig.VerdictAsk, Quorum: 2, Approvers: finance},
-		"other": {Verdict: jig.VerdictAsk, NotRequester: true},
+		"other": {Verdict: jig.VerdictAsk, NotRequester: new(true)},
 	}
 	var set []*policy.Rules
 	for _, name := range strings.Split(names, "+") {

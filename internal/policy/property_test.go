@@ -44,7 +44,7 @@ func randomRule(r *rand.Rand, n int) spec.PolicyRule {
 func randomTerms(r *rand.Rand, rule *spec.PolicyRule) {
 	rule.Approvers = pick(r, nil, nil, &spec.Approvers{Groups: []string{"finance"}}, &spec.Approvers{People: []string{"ana", "bo"}, Permission: "pay"})
 	rule.Quorum = pick(r, 0, 0, 1, 2)
-	rule.NotRequester = pick(r, false, false, true)
+	rule.NotRequester = pick(r, nil, nil, new(true), new(false))
 	rule.Remind = spec.Duration(pick(r, 0, 0, time.Minute, time.Hour))
 	rule.OnExpiry = pick(r, "", "", jig.ExpiryDeny, jig.ExpiryCancel, jig.ExpiryFail)
 	if rule.Approvers != nil && r.IntN(2) == 0 {

@@ -70,7 +70,9 @@ func (t Tenant) Explain(ctx context.Context, tool jig.Tool, call jig.Call, sessi
 	if x.Verdict == jig.VerdictAsk && Operator(tool.Name) && !t.Owners.Plain() {
 		x.Reasons = append(x.Reasons, "owners of the tenant decide about "+tool.Name)
 		x.Terms.Requirements = slices.Concat(t.Owners.Requirements, x.Terms.Requirements)
-		x.Terms.NotRequester = x.Terms.NotRequester || t.Owners.NotRequester
+		if x.Terms.NotRequester = x.Terms.NotRequester || t.Owners.NotRequester; x.Terms.NotRequester {
+			x.Terms.RequesterMay = ""
+		}
 		x.Ruling.Base = false
 	}
 	return x

@@ -10,8 +10,10 @@ import (
 // terms are the demands of an ask rule on the approval.
 type terms struct {
 	// requirement is nil if any one person may decide.
-	requirement  *jig.Requirement
-	notRequester bool
+	requirement *jig.Requirement
+	// notRequester is nil if the rule does not say whether askers may decide. rule is its name, <policy>/<rule>.
+	notRequester *bool
+	rule         string
 	proof        jig.Proof
 	remind       time.Duration
 	expires      time.Duration
@@ -21,12 +23,12 @@ type terms struct {
 // termsOf returns the terms of a policy's rule.
 func termsOf(policy string, r spec.PolicyRule) terms {
 	t := terms{
-		notRequester: r.NotRequester, proof: r.Proof, remind: time.Duration(r.Remind), expires: time.Duration(r.Expires), onExpiry: r.OnExpiry,
+		notRequester: r.NotRequester, rule: policy + "/" + r.Name, proof: r.Proof, remind: time.Duration(r.Remind), expires: time.Duration(r.Expires), onExpiry: r.OnExpiry,
 	}
 	if r.Approvers == nil && r.Quorum <= 1 {
 		return t
 	}
-	t.requirement = &jig.Requirement{Rule: policy + "/" + r.Name, Quorum: max(1, r.Quorum)}
+	t.requirement = &jig.Requirement{Rule: t.rule, Quorum: max(1, r.Quorum)}
 	if r.Approvers != nil {
 		t.requirement.Approvers = jig.Approvers(*r.Approvers)
 	}
@@ -52,13 +54,21 @@ func ask(ruling *Ruling, spoken []Spoken) {
 		if s.terms.requirement != nil {
 			to.Requirements = append(to.Requirements, *s.terms.requirement)
 		}
-		to.NotRequester = to.NotRequester || s.terms.notRequester
+		switch says := s.terms.notRequester; {
+		case says != nil && *says:
+			to.NotRequester = true
+		case says != nil && to.RequesterMay == "" && !s.Failed:
+			to.RequesterMay = s.terms.rule
+		}
 		to.Proof = to.Proof.Stronger(s.terms.proof)
 		to.Remind = shorter(to.Remind, s.terms.remind)
 		ruling.Expires = shorter(ruling.Expires, s.terms.expires)
 		if s.terms.onExpiry.Strictness() > to.OnExpiry.Strictness() {
 			to.OnExpiry = s.terms.onExpiry
 		}
+	}
+	if ruling.Terms.NotRequester {
+		ruling.Terms.RequesterMay = ""
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 )
 
 // Store is the database access that the activities need, grouped by subject. One value may serve several subjects. LimitStore may
-// be nil if no budgets and no rate limits are used, and Texts if nobody follows what models write.
+// be nil if no budgets and no rate limits are used, Texts if nobody follows what models write, and Words if only the principals of sessions
+// count as askers.
 type Store struct {
 	Sessions
 	Passes
@@ -38,6 +39,18 @@ type Store struct {
 	TextStore
 	LimitStore
 	Proofs
+	Words
+}
+
+// Words keeps on whose word calls rest.
+type Words interface {
+	// Askers returns those on whose word a call of a session rests that is being admitted. For a call that was admitted before, they are those of
+	// that time.
+	Askers(ctx context.Context, call jig.Call) ([]jig.Asker, error)
+	// Said records that somebody has put words into a session: calls that are made from now on rest on them.
+	Said(ctx context.Context, tenant, id string, a jig.Asker) error
+	// SaidBy records that a call has put words into a session: whoever the call rests on put them there.
+	SaidBy(ctx context.Context, id string, call jig.Call) error
 }
 
 // Sessions keeps sessions and their transcripts.

@@ -31,13 +31,14 @@ type grantRow struct {
 	CreatedAt time.Time
 	RevokedAt *time.Time
 	RevokedBy string
+	Makers    map[string]string
 }
 
 func (r *grantRow) grant() jig.Grant {
 	return jig.Grant{
 		Tenant: r.TenantID, ID: r.GrantID, Tool: r.Tool, Meaning: r.Meaning, Agent: r.Agent, When: r.Condition, MaxUses: r.MaxUses, Used: r.Used,
 		ExpiresAt: r.ExpiresAt.UTC(), By: r.GivenBy, Claimed: r.Claimed, Proof: jig.Proof(r.Proof), Note: r.Note, SessionID: r.SessionID, Call: r.CallID,
-		CreatedAt: r.CreatedAt.UTC(), RevokedAt: utc(r.RevokedAt), RevokedBy: r.RevokedBy,
+		CreatedAt: r.CreatedAt.UTC(), RevokedAt: utc(r.RevokedAt), RevokedBy: r.RevokedBy, Makers: r.Makers,
 	}
 }
 
@@ -53,7 +54,7 @@ func grants(rows []grantRow) []jig.Grant {
 func grantColumns(tenant string, g jig.Grant) []any {
 	return []any{
 		tenant, g.ID, text(g.Tool), text(g.Agent), text(g.When), g.MaxUses, g.ExpiresAt, g.By, g.Claimed, text(g.Note),
-		text(g.SessionID), text(g.Call), g.CreatedAt, g.Meaning, string(g.Proof),
+		text(g.SessionID), text(g.Call), g.CreatedAt, g.Meaning, string(g.Proof), g.Makers,
 	}
 }
 

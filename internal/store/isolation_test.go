@@ -271,7 +271,7 @@ func TestRowLevelSecurityBindsTheRole(t *testing.T) {
 		"tenants", "sessions", "messages", "turns", "pass_ends", "events", "calls", "approvals", "decisions", "artifacts",
 		"artifact_chunks", "documents", "frames", "frame_values", "received", "received_consumed",
 		"grants", "pauses", "notices", "notice_deliveries", "audit", "audit_heads", "bundles", "used_tokens",
-		"budget_counters", "budget_reservations", "usage_records", "rate_buckets", "rate_calls",
+		"budget_counters", "budget_reservations", "usage_records", "rate_buckets", "rate_calls", "askers",
 	}
 	count := func(tx pgx.Tx, table string) (n int) {
 		require.NoError(t, tx.QueryRow(t.Context(), "select count(*) from "+table+" where tenant_id <> '_global'").Scan(&n), table)

@@ -272,7 +272,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 	truncated, requested, expires := make([]bool, n), make([]time.Time, n), make([]*time.Time, n)
 	agents, policies, grants := make([]string, n), make([]string, n), make([]string, n)
 	terms, votes, delegations, questions := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	attempts, previews := make([]int, n), make([]string, n)
+	attempts, previews, askers := make([]int, n), make([]string, n), make([]string, n)
 	for i, p := range list {
 		why, err := encodeReasons(p.Reasons)
 		if err != nil {
@@ -299,6 +299,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 			{&delegations[i], len(p.Delegations) > 0, p.Delegations},
 			{&questions[i], p.Question != nil, p.Question},
 			{&previews[i], p.Preview != nil, p.Preview},
+			{&askers[i], len(p.Askers) > 0, p.Askers},
 		} {
 			if !part.given {
 				continue
@@ -312,7 +313,7 @@ func approvalColumns(list []jig.Pending) ([]any, error) {
 	}
 	return []any{
 		ids, kinds, tools, inputs, truncated, summaries, reasons, digests, by, requested, expires, agents, policies, terms, votes,
-		delegations, questions, grants, attempts, previews,
+		delegations, questions, grants, attempts, previews, askers,
 	}, nil
 }
 

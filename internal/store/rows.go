@@ -166,6 +166,7 @@ type approvalRow struct {
 	ParentCall     string
 	Attempt        int
 	Preview        []byte
+	Askers         []byte
 }
 
 func (r *approvalRow) status() approval.Status { return approval.Status(r.Status) }
@@ -183,7 +184,7 @@ func (r *approvalRow) pending() (jig.Pending, error) {
 	for _, part := range []struct {
 		text []byte
 		into any
-	}{{r.Reasons, &p.Reasons}, {r.Terms, &p.Terms}, {r.Votes, &p.Votes}, {r.Delegations, &p.Delegations}, {r.Question, &p.Question}, {r.Preview, &p.Preview}} {
+	}{{r.Reasons, &p.Reasons}, {r.Terms, &p.Terms}, {r.Votes, &p.Votes}, {r.Delegations, &p.Delegations}, {r.Question, &p.Question}, {r.Preview, &p.Preview}, {r.Askers, &p.Askers}} {
 		if err := decode(part.text, part.into); err != nil {
 			return p, err
 		}

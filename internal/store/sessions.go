@@ -28,6 +28,7 @@ func (db *DB) CreateSession(ctx context.Context, s jig.Session) (jig.Session, er
 		}
 		t.queue("TenantEnsure", s.Tenant)
 		t.queue("SessionCreate", columns...)
+		t.asked(s)
 		t.observe(func(o Observer) { o.SessionStarted(s.Tenant) })
 		l := &log{}
 		l.add(jig.Event{Type: jig.EventSessionStarted, Data: started(s)})
@@ -68,6 +69,7 @@ func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn chat.Turn) (ji
 		if row == nil {
 			t.queue("TenantEnsure", s.Tenant)
 			t.queue("SessionCreate", columns...)
+			t.asked(s)
 			t.observe(func(o Observer) { o.SessionStarted(s.Tenant) })
 			l := &log{}
 			l.add(jig.Event{Type: jig.EventSessionStarted, Data: started(s)})

@@ -15,6 +15,7 @@ import (
 var exports = [...]struct{ query, name string }{
 	{"ExportSessions", "session"},
 	{"ExportRetiredSessions", "retired_session"},
+	{"ExportAskers", "asker"},
 	{"ExportMessages", "message"},
 	{"ExportTurns", "turn"},
 	{"ExportPassEnds", "pass_end"},

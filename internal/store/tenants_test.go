@@ -30,7 +30,7 @@ func TestExportAndErase(t *testing.T) {
 	}
 	require.Equal(t, map[string]int{
 		"session": 1, "message": 2, "turn": 1, "pass_end": 1, "call": 5, "approval": 3, "decision": 1, "event": len(w.log(t)),
-		"artifact": 1, "artifact_chunk": 1, "document": 3, "bundle": 1, "frame": 1, "frame_value": 1, "received": 1, "received_consumed": 1,
+		"artifact": 1, "artifact_chunk": 1, "asker": 1, "document": 3, "bundle": 1, "frame": 1, "frame_value": 1, "received": 1, "received_consumed": 1,
 		"notice": 3, "notice_delivery": 1, "audit": 6, "grant": 1, "pause": 1, "used_token": 1,
 		"budget_counter": 1, "budget_reservation": 1, "usage_record": 1, "rate_bucket": 1, "rate_call": 1,
 	}, kinds)

@@ -109,7 +109,7 @@ func (c *comparison) rule(was, is spec.PolicyRule) {
 	if max(is.Quorum, 1) < max(was.Quorum, 1) {
 		c.loosens("rule %s needs %s; it needed %d", was.Name, plural(max(is.Quorum, 1), "approval"), max(was.Quorum, 1))
 	}
-	if was.NotRequester && !is.NotRequester {
+	if requesters(is) < requesters(was) {
 		c.loosens("rule %s lets the requester decide", was.Name)
 	}
 	if !is.Proof.AtLeast(was.Proof) {
@@ -215,4 +215,15 @@ const maxShown = 300
 // expression returns an expression on one line.
 func expression(e spec.Expression) string {
 	return jig.Cut(oneLine(preview.Code(string(e))), maxShown)
+}
+
+// requesters returns how strictly a rule keeps those from deciding who asked for a call: it lets them, it says nothing, it excludes them.
+func requesters(r spec.PolicyRule) int {
+	switch {
+	case r.NotRequester == nil:
+		return 1
+	case *r.NotRequester:
+		return 2
+	}
+	return 0
 }

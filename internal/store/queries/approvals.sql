@@ -2,18 +2,18 @@
 -- An approval that a grant gives is approved from the start, by the people who gave the grant.
 insert into approvals (tenant_id, session_id, call_id, kind, tool, input, truncated, summary, reasons, digest, requested_by,
     requested_at, expires_at, agent, policy_version, terms, votes, delegations, question, grant_id, status, answer, decided_by, claimed,
-    approved_digest, decided_at, parent_id, parent_call, attempt, preview)
+    approved_digest, decided_at, parent_id, parent_call, attempt, preview, askers)
 select $1, $2, q.call_id, q.kind, q.tool, nullif(q.input, '')::json, q.truncated, q.summary, nullif(q.reasons, '')::json, q.digest,
     q.requested_by, q.requested_at, q.expires_at, q.agent, q.policy_version, nullif(q.terms, '')::json, nullif(q.votes, '')::json,
     nullif(q.delegations, '')::json, nullif(q.question, '')::json, q.grant_id, case when q.grant_id = '' then 'open' else 'approved' end,
     case when q.grant_id = '' then '' else 'approve' end, coalesce(array_to_string(g.given_by, ', '), ''), coalesce(g.claimed, false),
     case when q.grant_id = '' then '' else q.digest end, case when q.grant_id = '' then null else clock_timestamp() end, s.parent_id, s.parent_call,
-    q.attempt, nullif(q.preview, '')::json
+    q.attempt, nullif(q.preview, '')::json, nullif(q.askers, '')::json
 from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::boolean[], $8::text[], $9::text[], $10::text[], $11::text[],
     $12::timestamptz[], $13::timestamptz[], $14::text[], $15::text[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::integer[],
-    $22::text[])
+    $22::text[], $23::text[])
     as q(call_id, kind, tool, input, truncated, summary, reasons, digest, requested_by, requested_at, expires_at, agent, policy_version,
-        terms, votes, delegations, question, grant_id, attempt, preview)
+        terms, votes, delegations, question, grant_id, attempt, preview, askers)
 join sessions s on s.tenant_id = $1 and s.session_id = $2
 left join grants g on g.tenant_id = $1 and g.grant_id = q.grant_id
 

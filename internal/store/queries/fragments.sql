@@ -16,11 +16,11 @@ c.pass, c.ordinal, c.created_at, c.nth, c.call_id
 -- fragment: approval
 a.tenant_id, a.id, a.session_id, a.call_id, a.kind, a.status, a.tool, a.input, a.truncated, a.summary, a.reasons, a.digest,
 a.approved_digest, a.requested_by, a.agent, a.policy_version, a.requested_at, a.expires_at, a.terms, a.votes, a.delegations,
-a.noticed_at, a.question, a.grant_id, a.decided_by, a.claimed, a.parent_id, a.parent_call, a.attempt, a.preview
+a.noticed_at, a.question, a.grant_id, a.decided_by, a.claimed, a.parent_id, a.parent_call, a.attempt, a.preview, a.askers
 
 -- fragment: grant
 g.tenant_id, g.grant_id, g.tool, g.meaning, g.agent, g.condition, g.max_uses, g.used, g.expires_at, g.given_by, g.claimed, g.proof, g.note, g.session_id,
-g.call_id, g.created_at, g.revoked_at, g.revoked_by
+g.call_id, g.created_at, g.revoked_at, g.revoked_by, g.makers
 
 -- fragment: held
 -- Whether the open call o cannot go on by itself: it is a composition with open calls, an earlier call with its concurrency key is open, or it

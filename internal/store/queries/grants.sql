@@ -1,7 +1,7 @@
 -- name: GrantInsert
 insert into grants (tenant_id, grant_id, tool, agent, condition, max_uses, expires_at, given_by, claimed, note, session_id, call_id, created_at,
-    meaning, proof)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+    meaning, proof, makers)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 on conflict do nothing
 
 -- name: GrantsLive

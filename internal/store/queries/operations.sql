@@ -43,6 +43,9 @@ select to_json(t)::text from retired_sessions t where t.tenant_id = $1 order by 
 -- name: ExportMessages
 select to_json(t)::text from messages t where t.tenant_id = $1 order by t.session_id, t.n
 
+-- name: ExportAskers
+select to_json(t)::text from askers t where t.tenant_id = $1 order by t.session_id, t.pass, t.principal, t.by, t.claimed, t.maker
+
 -- name: ExportTurns
 select to_json(t)::text from turns t where t.tenant_id = $1 order by t.session_id, t.pass
 

@@ -1,0 +1,315 @@
+package approval_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+)
+
+// independent is an approval that finance decides without those who asked.
+func independent(quorum int, askers ...jig.Asker) jig.Pending {
+	p := asked(byFinance(quorum)).Pending
+	p.Terms.NotRequester = true
+	p.RequestedBy, p.Askers = "ci", askers
+	return p
+}
+
+func wrote(who string) jig.Asker { return jig.Asker{Principal: who, By: jig.AskedMessage} }
+
+func TestEntitled_NobodyWhoseWordTheCallRestsOn(t *testing.T) {
+	t.Parallel()
+	claimed, made := wrote("fay"), wrote("bot")
+	claimed.Claimed, made.Maker = true, "fay"
+	operator := wrote("bot")
+	operator.Maker = jig.MakerOperator
+	throughFay := flo()
+	throughFay.Maker = "fay"
+	for name, row := range map[string]struct {
+		asker jig.Asker
+		who   jig.Principal
+		may   bool
+	}{
+		"the author of a message":             {wrote("fay"), fay(), false},
+		"of an answer":                        {jig.Asker{Principal: "fay", By: jig.AskedAnswer}, fay(), false},
+		"somebody else":                       {wrote("fay"), flo(), true},
+		"only claimed to be the author":       {claimed, fay(), true},
+		"the maker of the author's key":       {made, fay(), false},
+		"the operator made the author's key":  {operator, fay(), true},
+		"through a key that the author made":  {wrote("fay"), throughFay, false},
+		"whoever changed the input":           {jig.Asker{Principal: "fay", By: jig.AskedEdited}, fay(), true},
+		"the principal, though only claimed":  {jig.Asker{Principal: "fay", Claimed: true, By: jig.AskedStarted}, fay(), false},
+		"whoever triggered the schedule":      {jig.Asker{Principal: "fay", By: jig.AskedTriggered}, fay(), false},
+		"the sender of an event that it used": {jig.Asker{Principal: "fay", By: jig.AskedEvent}, fay(), false},
+	} {
+		p := independent(1, row.asker)
+		_, why := approval.ConsentOf(p).Entitled(row.who, noonOf())
+		require.Equal(t, row.may, why == "", "%s: %s", name, why)
+		s := waiting(p.Terms)
+		s.Open.Pending = p
+		for answer, d := range map[string]jig.Decision{"approve": {}, "deny": {Answer: jig.AnswerDeny}, "delegate": {Answer: jig.AnswerDelegate, To: "eve"}} {
+			r := decides(row.who, d)
+			r.People = []jig.Principal{fay(), flo(), leo()}
+			require.Equal(t, row.may, !decide(t, s, r).Refused(), "%s: %s", name, answer)
+		}
+		votes := approval.VotesOf(jig.Grant{By: []string{row.who.ID}, Proof: jig.ProofKey}, []jig.Principal{row.who}, p, jig.ProofVouched, noonOf())
+		require.Equal(t, row.may && row.asker.By != jig.AskedEdited, votes != nil, "%s: a standing approval", name)
+		missing := approval.Recount(p, []approval.Proven{{Principal: row.who, Answer: jig.AnswerApprove, At: noonOf()}})
+		require.Equal(t, row.may && row.asker.By != jig.AskedEdited, missing == "", "%s: signatures", name)
+	}
+	p := independent(1, wrote("eve"))
+	s := waiting(p.Terms)
+	s.Open.Pending = p
+	requireRefused(t, decide(t, s, decides(fay(), jig.Decision{Answer: jig.AnswerDelegate, To: "eve"})), s, "eve asked for this call and may not decide it")
+}
+
+func TestMissing_CountsAPersonAndTheirMakerOnce(t *testing.T) {
+	t.Parallel()
+	p := independent(2)
+	p.Votes = []jig.Vote{{By: "fay", Counts: []int{0}}, {By: "flo", Maker: "fay", Counts: []int{0}}}
+	require.Equal(t, "1 of 2 approvals by group finance, 1 missing", approval.ConsentOf(p).Missing())
+	p.Votes[1].Maker = jig.MakerOperator
+	require.Empty(t, approval.ConsentOf(p).Missing())
+}
+
+func TestIndependent_FindsOthersOrEndsTheCall(t *testing.T) {
+	t.Parallel()
+	lea, owner := jig.Principal{ID: "lea", Permissions: []string{"lead"}}, jig.Principal{ID: "oda", Groups: []string{"owners"}}
+	people := []jig.Principal{fay(), flo(), lea, owner}
+	owners := &jig.Approvers{Groups: []string{"owners"}}
+	both := []jig.Asker{wrote("fay"), wrote("flo")}
+	for name, row := range map[string]struct {
+		quorum   int
+		askers   []jig.Asker
+		escalate bool
+		e        approval.Electorate
+		who      jig.Principal
+		denied   bool
+		changed  bool
+	}{
+		"somebody is left":           {1, both[:1], false, approval.Electorate{People: people}, flo(), false, false},
+		"too few for the quorum":     {2, both[:1], false, approval.Electorate{People: people}, flo(), true, false},
+		"the escalation, at once":    {1, both, true, approval.Electorate{People: people, Owners: owners}, lea, false, true},
+		"else the owners":            {1, both, false, approval.Electorate{People: people, Owners: owners}, owner, false, true},
+		"owners who asked, too":      {1, append(both, wrote("oda")), false, approval.Electorate{People: people, Owners: owners}, owner, true, false},
+		"nobody":                     {1, both, false, approval.Electorate{People: people}, fay(), true, false},
+		"an open group":              {1, both, false, approval.Electorate{People: people, Open: func(jig.Approvers) bool { return true }}, fay(), false, false},
+		"the other one is disabled":  {1, both[:1], false, approval.Electorate{People: []jig.Principal{fay()}, Disabled: []string{"flo"}}, fay(), true, false},
+		"nobody of the group anyway": {1, []jig.Asker{wrote("eve")}, false, approval.Electorate{People: []jig.Principal{lea}}, lea, false, false},
+		"whoever edits is not enough": {
+			1, []jig.Asker{wrote("flo"), {Principal: "fay", By: jig.AskedEdited}}, false, approval.Electorate{People: people}, fay(), true, false,
+		},
+	} {
+		p := independent(row.quorum, row.askers...)
+		if row.escalate {
+			p.Terms.Requirements[0].Escalate = []jig.Escalation{{After: time.Hour, Approvers: lead()}}
+		}
+		got, denied := approval.Independent(p, row.e)
+		require.Equal(t, row.denied, denied != nil, name)
+		if denied != nil {
+			require.Equal(t, []any{jig.CodeDenied, approval.ReasonNoIndependentApprover}, []any{denied.Code, denied.Reason})
+			continue
+		}
+		require.Equal(t, row.changed, len(got.Reasons) > len(p.Reasons), name)
+		if row.changed {
+			_, why := approval.ConsentOf(got).Entitled(row.who, got.RequestedAt)
+			require.Empty(t, why, name)
+		}
+	}
+}
+
+func TestRequesters_SaysOnWhoseWordACallRests(t *testing.T) {
+	t.Parallel()
+	p := independent(1, wrote("ana"), jig.Asker{Principal: "ben", Claimed: true, By: jig.AskedEvent}, jig.Asker{Principal: "fay", By: jig.AskedEdited})
+	require.Equal(t, "requested by ci; words by ana (message), claimed to come from ben (event); changed by fay", approval.Requesters(p))
+	require.Equal(t, "ci or ana", approval.Excluded(p))
+	require.Empty(t, approval.Requesters(jig.Pending{}))
+}
+
+// world is a random call with the people around it. maker says who made the credential that a person uses; the test itself computes from it who is
+// one person with whom.
+type world struct {
+	state  approval.State
+	people []jig.Principal
+	maker  map[string]string
+	asked  map[string]bool
+	editor string
+}
+
+func (w *world) as(i int) jig.Principal {
+	p := w.people[i]
+	p.Maker, p.Proof = w.maker[p.ID], jig.ProofVouched
+	return p
+}
+
+// person returns everybody who is one person with somebody, by all credentials of the world.
+func (w *world) person(id string) map[string]bool {
+	same := map[string]bool{id: true}
+	for grown := true; grown; {
+		grown = false
+		for made, maker := range w.maker {
+			if maker != jig.MakerOperator && same[made] != same[maker] {
+				same[made], same[maker], grown = true, true, true
+			}
+		}
+	}
+	return same
+}
+
+func randomWorld(random *rand.Rand) *world {
+	w := &world{maker: map[string]string{}, asked: map[string]bool{}}
+	for i := range 3 + random.IntN(4) {
+		p := jig.Principal{ID: fmt.Sprintf("p%d", i), Groups: []string{"finance"}}
+		if random.IntN(5) == 0 {
+			p.Groups = []string{"owners"}
+		}
+		w.people = append(w.people, p)
+	}
+	for i := range w.people {
+		switch random.IntN(6) {
+		case 0:
+			w.maker[w.people[i].ID] = w.people[random.IntN(len(w.people))].ID
+		case 1:
+			w.maker[w.people[i].ID] = jig.MakerOperator
+		}
+	}
+	hows := []string{jig.AskedStarted, jig.AskedTriggered, jig.AskedMessage, jig.AskedEvent, jig.AskedAnswer}
+	var askers []jig.Asker
+	for range 1 + random.IntN(3) {
+		who := w.as(random.IntN(len(w.people)))
+		askers = append(askers, jig.Asker{Principal: who.ID, Maker: who.Maker, By: hows[random.IntN(len(hows))]})
+		w.asked[who.ID] = true
+	}
+	p := independent(1+random.IntN(2), askers...)
+	p.RequestedBy = ""
+	w.state = waiting(p.Terms)
+	w.state.Open.Pending = p
+	return w
+}
+
+// act lets somebody do something about the call, and applies what follows. It reports whether the call may run.
+func (w *world) act(t *testing.T, random *rand.Rand) bool {
+	t.Helper()
+	who := w.as(random.IntN(len(w.people)))
+	r := decides(who, jig.Decision{})
+	switch random.IntN(6) {
+	case 0:
+		r.Decision.Answer, r.Decision.To = jig.AnswerDelegate, w.people[random.IntN(len(w.people))].ID
+	case 1:
+		r = edits(who, w.state.Open.Terms)
+		r.EditedFrom, r.Fresh.Askers = w.state.Call.Digest, w.state.Open.Askers
+		r.Edited.Digest = w.state.Call.Digest + "+"
+		r.Fresh.Digest = r.Edited.Digest
+		r.Edited.Input = json.RawMessage(fmt.Sprintf(`{"amount":%d}`, random.IntN(1000)))
+	case 2:
+		r.Decision.GrantID = "grt_1"
+		r.Standing = &approval.Standing{Grant: jig.Grant{ID: "grt_1", Proof: jig.ProofVouched}, People: []jig.Principal{who}}
+	case 3: // somebody leaves; their word stays
+		if i := random.IntN(len(w.people)); len(w.people) > 2 {
+			w.people[i].Groups = nil
+		}
+		return false
+	}
+	r.Voters = approval.Voters{Proof: jig.ProofVouched, People: w.people}
+	got := decide(t, w.state, r)
+	if got.Refused() {
+		return false
+	}
+	if r.Edited != nil {
+		w.editor = who.ID
+		w.state.Call.Input, w.state.Call.Digest = []byte(r.Edited.Input), r.Edited.Digest
+	}
+	if got.Votes != nil {
+		w.state.Open.Votes = got.Votes
+	}
+	if got.Delegations != nil {
+		w.state.Open.Delegations = got.Delegations
+	}
+	if got.Opens != nil {
+		w.state.Open.Pending = *got.Opens
+	}
+	if got.Outcome != nil && got.Outcome.Votes != nil {
+		w.state.Open.Votes = got.Outcome.Votes
+	}
+	return got.Ruled.Status == jig.CallReserved
+}
+
+// Whatever people do, in whatever order: no one person's word both asks for a call and approves it, nobody approves alone what they wrote, and a
+// call that waits has somebody who can decide it.
+func TestDecide_NobodyBothAsksAndApproves(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(27, 1))
+	ran, denied, widened := 0, 0, 0
+	for range 5000 {
+		w := randomWorld(random)
+		fresh, none := approval.Independent(w.state.Open.Pending, approval.Electorate{People: w.people, Owners: &jig.Approvers{Groups: []string{"owners"}}})
+		if none != nil {
+			denied++
+			continue
+		}
+		if len(fresh.Reasons) > len(w.state.Open.Reasons) {
+			widened++
+		}
+		w.state.Open.Pending = fresh
+		if slices.ContainsFunc(w.people, func(p jig.Principal) bool {
+			return !w.asked[p.ID] && slices.Contains(p.Groups, "finance") && len(w.maker) == 0
+		}) {
+			require.True(t, slices.ContainsFunc(w.people, func(p jig.Principal) bool {
+				return approval.MayDecide(fresh, p, nil, noonOf())
+			}), "somebody can decide: %+v", fresh)
+		}
+		for range 12 {
+			if w.act(t, random) {
+				requireIndependent(t, w)
+				ran++
+				break
+			}
+		}
+	}
+	require.Greater(t, min(ran, denied, widened), 50, "the test covers all outcomes: %d ran, %d denied, %d widened", ran, denied, widened)
+}
+
+// requireIndependent checks the votes with which a call runs, by the credentials that were used.
+func requireIndependent(t *testing.T, w *world) {
+	t.Helper()
+	used := world{maker: map[string]string{}}
+	for _, a := range w.state.Open.Askers {
+		used.maker[a.Principal] = a.Maker
+	}
+	for _, v := range w.state.Open.Votes {
+		used.maker[v.By] = v.Maker
+	}
+	for made, maker := range used.maker {
+		if maker == "" {
+			delete(used.maker, made)
+		}
+	}
+	var counted []string
+	for _, v := range w.state.Open.Votes {
+		own := true
+		for id := range w.asked {
+			own = own && !used.person(id)[v.By]
+		}
+		if own {
+			counted = append(counted, v.By)
+		}
+	}
+	distinct := map[string]bool{}
+	for _, id := range counted {
+		same := used.person(id)
+		if !slices.ContainsFunc(counted, func(other string) bool { return other < id && same[other] }) {
+			distinct[id] = true
+		}
+	}
+	require.GreaterOrEqual(t, len(distinct), w.state.Open.Terms.Requirements[0].Quorum, "%+v", w.state.Open.Pending)
+	if w.editor != "" {
+		require.True(t, slices.ContainsFunc(counted, func(id string) bool { return !used.person(w.editor)[id] }), "%s wrote it: %+v", w.editor, w.state.Open.Pending)
+	}
+}

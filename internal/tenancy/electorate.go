@@ -1,0 +1,50 @@
+package tenancy
+
+import (
+	"slices"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+)
+
+// Electorate returns what is known about who can decide in the tenant.
+func (s Settings) Electorate() approval.Electorate {
+	e := approval.Electorate{Disabled: s.Disabled, Open: s.open}
+	for _, id := range s.Listed() {
+		if !s.IsDisabled(id) {
+			e.People = append(e.People, s.Effective(jig.Principal{ID: id}))
+		}
+	}
+	if s.Owners != nil {
+		e.Owners = &s.Owners.Approvers
+	}
+	return e
+}
+
+// open reports whether approvers may include people whom the document does not list: an identity provider or a key that signs for everybody may
+// know them.
+func (s Settings) open(a jig.Approvers) bool {
+	joined := func(group string) bool {
+		return slices.ContainsFunc(s.LoginGroups, func(g LoginGroup) bool { return g.Group == group })
+	}
+	if a.Anybody() {
+		return !s.ProofWanted() || len(s.LoginGroups) > 0 || s.shared() || jig.Principal{Permissions: s.Everybody}.Holds(PermissionDecide)
+	}
+	if a.Permission == "" {
+		return slices.ContainsFunc(a.Groups, joined)
+	}
+	holds := func(r Role) bool {
+		return jig.Principal{Permissions: r.Permissions}.Holds(a.Permission) && slices.ContainsFunc(r.Groups, joined)
+	}
+	return slices.ContainsFunc(a.Groups, joined) || jig.Principal{Permissions: s.Everybody}.Holds(a.Permission) || slices.ContainsFunc(s.Roles, holds)
+}
+
+// shared reports whether a key of the tenant signs for everybody, so that people can decide whom only a portal knows.
+func (s Settings) shared() bool {
+	for _, k := range s.Keys {
+		if k.Principal == "" && s.ProofOf(k).AtLeast(s.Proof) {
+			return true
+		}
+	}
+	return false
+}
