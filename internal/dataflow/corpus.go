@@ -91,7 +91,9 @@ func (c *corpus) values(text string) {
 		switch {
 		case text[at] == '"':
 			end = closing(text, at)
-			c.plain(unquoted(text[at:end]))
+			value := unquoted(text[at:end])
+			c.plain(value)
+			c.whole(value)
 		case text[at] == '-' || digit(text[at]):
 			for end < len(text) && strings.IndexByte("0123456789.eE+-", text[end]) >= 0 {
 				end++
@@ -137,6 +139,17 @@ func (c *corpus) plain(text string) {
 	c.facts.add(tokens)
 	if c.spellings != nil {
 		c.spellings.add(text)
+	}
+}
+
+// whole adds a string of a JSON document that is one URL as an argument is read, because no mark at its end belongs to a sentence.
+func (c *corpus) whole(value string) {
+	if schemeAt(value) != 0 || strings.ContainsFunc(value, separates) {
+		return
+	}
+	for _, t := range scanValue(value) {
+		c.push(0)
+		c.push(c.words.id(t.text))
 	}
 }
 

@@ -100,6 +100,12 @@ func TestTrace_URLsAreComparedAsTheyAre(t *testing.T) {
 			require.Equal(t, want, judge(tracer, quoted(t, value), schema), "%s %s", value, schema)
 		}
 	}
+	typed := dataflow.NewTracer(dataflow.Knowledge{Typed: []string{`{"page":"https://h.example/a?","note":"see https://h.example/b?"}`}})
+	for value, want := range map[string]traced{
+		"https://h.example/a?": known, "https://h.example/a": known, "https://h.example/a??": unknownTo, "https://h.example/b?": unknownTo,
+	} {
+		require.Equal(t, want, judge(typed, quoted(t, value), destination), value)
+	}
 	for value, want := range map[string]traced{
 		"Read https://h.example/a/b/c, then ask.":       known, // one mark may belong to the sentence
 		"Read https://h.example/a/b/c?;, then ask.":     unknownTo,
