@@ -141,7 +141,7 @@ func TestDataFlow_NamesAreNotLaundered(t *testing.T) {
 	o := newOffice(t, correspondents, func(o *office) {
 		o.extra = append(o.extra, tools.Raw(jig.Tool{
 			Name: "sums.add", Description: "Adds.", Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Labels: &jig.Labels{},
-			InputSchema:  json.RawMessage(`{"type":"object","properties":{"amounts":{"type":"object","additionalProperties":{"type":"number"}}}}`),
+			InputSchema:  json.RawMessage(`{"type":"object","properties":{"amounts":{"type":"object","additionalProperties":{}}}}`),
 			OutputSchema: json.RawMessage(`{"type":"object"}`),
 		}, func(_ context.Context, _ jig.Invocation, input json.RawMessage) jig.ToolResult {
 			return jig.ToolResult{Success: true, Data: input}
@@ -149,7 +149,7 @@ func TestDataFlow_NamesAreNotLaundered(t *testing.T) {
 	})
 	o.letsWritesRun(t)
 	o.does(t, 1, "page.read", `{"url":"https://offers.example"}`)
-	o.does(t, 2, "sums.add", `{"amounts":{"`+iban+`":5}}`)
+	o.does(t, 2, "sums.add", `{"amounts":{"`+iban+`":"help"}}`)
 	require.False(t, o.call(t, "2.1").Flow.Traced)
 	require.Equal(t, jig.CallWaiting, o.asks(t, 3, "mail.send", `{"name":"`+iban+`"}`).Status)
 	o.does(t, 4, "note.repeat", `{"amount":4243}`) // nobody knows what the model computed it from

@@ -83,7 +83,7 @@ func TestTrace_TextsThatDoNotFit(t *testing.T) {
 	large := strings.Repeat("word ", 1<<20)
 	require.Equal(t, untrusted, judge(dataflow.NewTracer(dataflow.Knowledge{
 		Typed: []string{"pay Bob"}, Untrusted: []dataflow.Result{{Call: "1.1", Text: large}},
-	}), `4242`, `{}`))
+	}), `4242`, `{"type":"number"}`))
 	require.Equal(t, untrusted, judge(dataflow.NewTracer(dataflow.Knowledge{
 		Typed: []string{"pay Bob"}, Trusted: []dataflow.Result{{Call: "1.1", Text: large + "alice"}},
 	}), `"alice"`, `{}`))
