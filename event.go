@@ -31,6 +31,7 @@ const (
 	EventToolOutcomeUnknown EventType = "tool.outcome_unknown"
 	EventToolInDoubt        EventType = "tool.in_doubt"
 	EventToolReconciled     EventType = "tool.reconciled"
+	EventStepWaiting        EventType = "step.waiting"
 	EventToolUndone         EventType = "tool.undone"
 	EventDecisionRefused    EventType = "decision.refused"
 	EventApprovalVoted      EventType = "approval.voted"

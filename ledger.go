@@ -48,6 +48,10 @@ type SessionView struct {
 	// Held says why calls that have not begun are held back: policies that cannot be read, or the rate limit that the start of the session
 	// waits for.
 	Held []string `json:"held,omitempty"`
+	// Waits lists the steps of the session's compositions that wait for events or times.
+	Waits []Wait `json:"waits,omitempty"`
+	// Idle reports that nothing in the session is running: it waits for people, events or times, or is held back.
+	Idle bool `json:"idle,omitempty"`
 	// UpdatedAt is when the session last changed in the store.
 	UpdatedAt time.Time `json:"-"`
 }

@@ -40,6 +40,8 @@ type Composed struct {
 	Stop   []string `json:"stop,omitempty"`
 	// Wake is when to call Compose again even if nothing has happened.
 	Wake time.Time `json:"wake,omitzero"`
+	// Waits are the steps that wait for events or times, by their call ids.
+	Waits []jig.Wait `json:"waits,omitempty"`
 	// Steps are the paths of the running steps, for display. Progress is the progress of an extraction.
 	Steps    []string           `json:"steps,omitempty"`
 	Progress *protocol.Progress `json:"progress,omitempty"`
@@ -206,7 +208,7 @@ func (c *composition) advance(ctx context.Context, in ComposeInput) (Composed, e
 		if err != nil {
 			return out, err
 		}
-		out.Wake, out.Steps, out.Progress = move.Wake, move.Steps, move.Progress
+		out.Wake, out.Steps, out.Progress, out.Waits = move.Wake, move.Steps, move.Progress, c.waits(move)
 		out.Cancel, out.Stop = append(out.Cancel, c.ids(move.Cancel)...), c.ids(move.Stop)
 		if !final && !move.Done {
 			out.Calls, err = c.unknown(ctx, in, move)
@@ -274,7 +276,7 @@ func (c *composition) distrust(ctx context.Context) error {
 func (c *composition) keep(ctx context.Context, move plan.Move) (final bool, err error) {
 	m := plan.FrameMove{
 		Tenant: c.root.Tenant, SessionID: c.root.SessionID, CallID: c.root.ID, Revision: c.frame.Revision, State: move.State,
-		Values: move.Values, Events: move.Events, Consumed: move.Consumed, Done: move.Done,
+		Values: move.Values, Events: move.Events, Consumed: move.Consumed, Done: move.Done, Waits: c.waits(move),
 	}
 	if c.fills {
 		c.toEntity(&m, move.Entity)
@@ -463,6 +465,15 @@ func (c *composition) unknown(ctx context.Context, in ComposeInput, move plan.Mo
 
 func (c *composition) ref() protocol.SessionRef {
 	return protocol.SessionRef{Tenant: c.root.Tenant, SessionID: c.root.SessionID}
+}
+
+// waits returns the waits of a move by their call ids.
+func (c *composition) waits(move plan.Move) []jig.Wait {
+	waits := slices.Clone(move.Waits)
+	for i := range waits {
+		waits[i].Call = c.root.ID + "/" + waits[i].Call
+	}
+	return waits
 }
 
 // ids returns the call ids of paths.

@@ -96,6 +96,7 @@ func TestBundleRemoveWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	e := &fake{
 		trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallWaiting},
+		pages:   []client.EventsPage{{Status: jig.StatusInputRequired}},
 		view:    jig.SessionView{SessionID: "ses_1", Status: jig.StatusInputRequired, Pending: []jig.Pending{waitingCall()}},
 	}
 	got := jigCLI(t, e, nil, "bundle", "remove", "notes", "--no-wait", "--output", "json")
@@ -109,6 +110,7 @@ func TestCatalogRemoveWaitsForAPerson(t *testing.T) {
 	t.Parallel()
 	e := &fake{
 		trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallWaiting},
+		pages:   []client.EventsPage{{Status: jig.StatusInputRequired}},
 		view:    jig.SessionView{SessionID: "ses_1", Status: jig.StatusInputRequired, Pending: []jig.Pending{waitingCall()}},
 	}
 	got := jigCLI(t, e, nil, "catalog", "remove", "policy", "shop", "--no-wait", "--output", "json")

@@ -166,6 +166,12 @@ func approvalWords(e jig.Event) string {
 			text += ", when " + d.When
 		}
 		return text
+	case jig.EventStepWaiting:
+		var w jig.Wait
+		if json.Unmarshal(e.Data, &w) != nil {
+			return ""
+		}
+		return strings.TrimSpace(strings.TrimPrefix(w.String(), " waits"))
 	case jig.EventToolPaused, jig.EventSessionPaused:
 		return d.pauseWords()
 	case jig.EventGrantUsed:
@@ -227,7 +233,7 @@ func mark(c palette, t jig.EventType) string {
 func eventWord(t jig.EventType) string {
 	words := map[jig.EventType]string{
 		jig.EventToolNeedsApproval: "waits for approval", jig.EventToolOutcomeUnknown: "outcome unknown: a person must settle it",
-		jig.EventToolHeld: "waits", jig.EventSessionHeld: "waits to start", jig.EventToolAsked: "asks a person", jig.EventToolEdited: "changed: waits for a new approval",
+		jig.EventToolHeld: "waits", jig.EventStepWaiting: "waits", jig.EventSessionHeld: "waits to start", jig.EventToolAsked: "asks a person", jig.EventToolEdited: "changed: waits for a new approval",
 		jig.EventApprovalVoted: "approved in part", jig.EventApprovalDelegated: "approval delegated",
 		jig.EventApprovalReminded: "still waits for approval", jig.EventApprovalEscalated: "more people may approve",
 		jig.EventGrantCreated: "standing approval given", jig.EventGrantUsed: "standing approval used",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,6 +66,11 @@ type follower struct {
 	worried string
 }
 
+// holding lists the events after which a session may wait for something else than a person.
+var holding = []jig.EventType{
+	jig.EventStepWaiting, jig.EventToolPaused, jig.EventToolHeld, jig.EventSessionPaused, jig.EventSessionHeld, jig.EventToolCompleted, jig.EventToolFailed,
+}
+
 // asking lists the events after which a new call may be waiting.
 var asking = []jig.EventType{jig.EventToolNeedsApproval, jig.EventToolOutcomeUnknown, jig.EventToolAsked, jig.EventToolEdited}
 
@@ -97,12 +103,13 @@ func (f *follower) follow(ctx context.Context, after int64) error {
 			if err := f.printLocked(event); err != nil {
 				return err
 			}
-			f.stale = f.stale || slices.Contains(asking, event.Type)
+			f.stale = f.stale || slices.Contains(asking, event.Type) || f.noWait && slices.Contains(holding, event.Type)
 			f.beginChild(ctx, "", event)
 		}
 		f.out.Lock()
 		defer f.out.Unlock()
-		if f.quiet || page.Status.Final() || !f.stale && page.Status != jig.StatusInputRequired {
+		idles := f.noWait && len(page.Events) == 0
+		if f.quiet || page.Status.Final() || !f.stale && !idles && page.Status != jig.StatusInputRequired {
 			return nil
 		}
 		return f.attend(ctx)
@@ -185,10 +192,37 @@ func (f *follower) attend(ctx context.Context) error {
 			left++
 		}
 	}
-	if f.noWait && left > 0 && view.Status == jig.StatusInputRequired {
+	if f.noWait && (left > 0 && view.Status == jig.StatusInputRequired || left == len(view.Pending) && view.Idle) {
+		f.sayHeld(view)
 		return errWaiting
 	}
 	return nil
+}
+
+// sayHeld prints what a session waits for, unless it waits for people alone.
+func (f *follower) sayHeld(view jig.SessionView) {
+	for _, p := range view.Paused {
+		f.say("%s %s", f.err.yellow("paused:"), pauseText(p))
+	}
+	for _, why := range view.Held {
+		f.say("%s %s", f.err.yellow("held back:"), oneLine(why, 0))
+	}
+	for _, c := range view.Calls {
+		if !c.Status.Final() && strings.HasPrefix(c.Summary, "waits: ") {
+			f.say("%s %s", f.err.yellow(c.Call), oneLine(c.Summary, 0))
+		}
+	}
+	for _, w := range view.Waits {
+		f.say("%s", f.err.yellow(oneLine(w.String(), 0)))
+		if w.Event != "" {
+			f.say("  %s", f.eventCommandFor(view.SessionID, w))
+		}
+	}
+}
+
+// eventCommandFor returns the command that sends the event for which a step waits.
+func (a *app) eventCommandFor(session string, w jig.Wait) string {
+	return a.command("event", session, oneLine(w.Event, 0), "--data", "'{}'")
 }
 
 // decideFailed lets following continue if the session changed while the answer was on its way, or if the error is transient.

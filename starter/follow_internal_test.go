@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"charm.land/lipgloss/v2"
 	"github.com/stretchr/testify/require"
@@ -96,6 +97,7 @@ func TestTrigger_CallThatWaits(t *testing.T) {
 		p.Call = "1.1"
 		return &fake{
 			trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallWaiting},
+			pages:   []client.EventsPage{{Status: jig.StatusInputRequired}},
 			view:    jig.SessionView{SessionID: "ses_1", Status: jig.StatusInputRequired, Pending: []jig.Pending{p}},
 			waited:  client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true, Summary: "written"}},
 		}
@@ -359,4 +361,29 @@ func TestFollow_ShowsTheTextsOfChildren(t *testing.T) {
 
 	got = jigCLI(t, e, nil, "events", "ses_1", "--follow", "--output", "json")
 	require.NotContains(t, got.stdout, "One line.", "each line is an event of the session")
+}
+
+// With --no-wait, a command returns as soon as nothing is running, and says what it waits for.
+func TestNoWait_ReturnsWhateverHoldsTheSession(t *testing.T) {
+	t.Parallel()
+	for said, view := range map[string]jig.SessionView{
+		"tool file.read":                      {Paused: []jig.Pause{{Scope: jig.PauseTool, Target: "file.read", By: "ana"}}, Calls: []jig.CallView{{Call: "1.1", Status: jig.CallReserved}}},
+		"the limit mails":                     {Held: []string{"the limit mails"}},
+		"1.1 waits: limit pay":                {Calls: []jig.CallView{{Call: "1.1", Status: jig.CallReserved, Summary: "waits: limit pay"}}},
+		`1.1/paid waits for event "paid"`:     {Waits: []jig.Wait{{Call: "1.1/paid", Event: "paid"}}},
+		"jig event ses_1 paid --data '{}'":    {Waits: []jig.Wait{{Call: "1.1/paid", Event: "paid"}}},
+		"waits until 2026-01-02 03:04:05 UTC": {Waits: []jig.Wait{{Call: "1.1/rest", Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}},
+	} {
+		view.SessionID, view.Status, view.Idle = "ses_1", jig.StatusWorking, true
+		for _, args := range [][]string{{"run", "review", "--no-wait"}, {"trigger", "file.read", "--no-wait"}} {
+			e := &fake{view: view, pages: []client.EventsPage{{Status: jig.StatusWorking}}}
+			got := jigCLI(t, e, nil, args...)
+			require.Equal(t, exitWaiting, got.code, "%v: %s", args, got.stderr)
+			require.Contains(t, got.stderr, said)
+			view.Idle = false
+			e = &fake{view: view, pages: []client.EventsPage{{Status: jig.StatusWorking}}, waited: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallSucceeded}}
+			require.NotEqual(t, exitWaiting, jigCLI(t, e, nil, args...).code, "something is running")
+			view.Idle = true
+		}
+	}
 }

@@ -56,6 +56,7 @@ func TestGrantCreateWaitsForApproval(t *testing.T) {
 	p.Call, p.Tool = "1.1", "grants.create"
 	e := &fake{
 		trigger: client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallWaiting},
+		pages:   []client.EventsPage{{Status: jig.StatusInputRequired}},
 		view:    jig.SessionView{SessionID: "ses_1", Status: jig.StatusInputRequired, Pending: []jig.Pending{p}},
 		waited:  client.CallResult{SessionID: "ses_1", Call: "1.1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true}},
 	}

@@ -59,7 +59,7 @@ durable: it continues if this program is interrupted. Repeating a request with t
 	flags.BoolVar(&f.follow, "follow", false, "print events as they happen; on a terminal, prompt for approvals")
 	flags.BoolVar(&f.detach, "detach", false, "print the session id and return at once")
 	flags.BoolVar(&f.yes, "yes", false, "approve every call of this session that needs approval")
-	flags.BoolVar(&f.noWait, "no-wait", false, "exit with code 3 if the session waits for a person; the result lists the calls that wait")
+	flags.BoolVar(&f.noWait, "no-wait", false, "exit with code 3 as soon as nothing is running: it waits for a person, an event or a time, or is held back")
 	return cmd
 }
 

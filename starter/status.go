@@ -76,6 +76,12 @@ func (a *app) printStatus(ctx context.Context, e engine, view jig.SessionView) e
 	for _, why := range view.Held {
 		rows = append(rows, []string{"held back", a.out.yellow(oneLine(why, 0))})
 	}
+	for _, w := range view.Waits {
+		rows = append(rows, []string{"waits", a.out.yellow(oneLine(w.String(), 0))})
+		if w.Event != "" {
+			rows = append(rows, []string{"", a.eventCommandFor(view.SessionID, w)})
+		}
+	}
 	if view.Error != nil {
 		rows = append(rows, []string{"error", a.out.red(oneLine(view.Error.Error(), 0))})
 	}

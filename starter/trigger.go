@@ -24,7 +24,7 @@ func (f *triggerFlags) add(cmd *cobra.Command, yes string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.id, "id", "", "your own id for the call, e.g. order-7; repeating a request with its id returns the existing call")
 	flags.BoolVar(&f.yes, "yes", false, yes)
-	flags.BoolVar(&f.noWait, "no-wait", false, "exit with code 3 if the call waits for a person; the result lists the calls that wait")
+	flags.BoolVar(&f.noWait, "no-wait", false, "exit with code 3 as soon as nothing is running: it waits for a person, an event or a time, or is held back")
 }
 
 func (a *app) triggerCommand() *cobra.Command {
@@ -73,6 +73,9 @@ func (a *app) trigger(ctx context.Context, call client.CallInput, f triggerFlags
 
 // attendCall makes a call, handles approvals while it waits, and prints its result.
 func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, f triggerFlags) error {
+	if f.noWait && !f.yes {
+		return a.attendStarted(ctx, e, input, f)
+	}
 	result, err := e.Trigger(ctx, input, f.id)
 	if err != nil {
 		if jig.AsError(err).Reason == client.ReasonNoWorker {
@@ -102,6 +105,38 @@ func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, 
 	}
 	if err != nil {
 		return a.leave(ctx, waiting.SessionID, err)
+	}
+	return a.printCall(result)
+}
+
+// attendStarted makes a call and prints its result or, as soon as nothing in its session is running, what it waits for.
+func (a *app) attendStarted(ctx context.Context, e engine, input client.CallInput, f triggerFlags) error {
+	input.Check = true
+	started, err := e.StartCall(ctx, input, f.id)
+	if err != nil {
+		return err
+	}
+	fo := &follower{app: a, engine: e, id: started.SessionID, noWait: true, mode: answerTell}
+	err = fo.follow(ctx, 0)
+	if errors.Is(err, errWaiting) {
+		waiting := client.CallResult{SessionID: started.SessionID, ClientID: started.ClientID, Call: jig.CallID(1, 1), Status: jig.CallWaiting}
+		for _, c := range fo.view.Calls {
+			if c.Call == waiting.Call {
+				waiting.Status = c.Status
+			}
+		}
+		waiting.Pending = protocol.WaitingCalls(fo.view)
+		return a.printWaitingCall(waiting)
+	}
+	if err != nil {
+		if jig.AsError(err).Reason == client.ReasonNoWorker {
+			a.say("the call is stored as session %s and runs as soon as a worker is available", started.SessionID)
+		}
+		return a.leave(ctx, started.SessionID, err)
+	}
+	result, err := e.WaitCall(ctx, a.flags.tenant, started.SessionID)
+	if err != nil {
+		return err
 	}
 	return a.printCall(result)
 }

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -29,6 +30,8 @@ type Waiting struct {
 	// Call is the call that the composition or session answers.
 	Call  string               `json:"call"`
 	Calls []activities.CallRef `json:"calls,omitempty"`
+	// Waits are the steps that wait for events or times.
+	Waits []jig.Wait `json:"waits,omitempty"`
 	// Idle reports whether nothing is running, so that there is no progress until a person acts.
 	Idle bool `json:"idle,omitempty"`
 	// Ending is set when an approval expires whose terms end the session.
@@ -137,6 +140,8 @@ type composition struct {
 	// steps are the paths of the running steps, and far is the overall progress. Both are for display.
 	steps []string
 	far   *protocol.Progress
+	// waits are the steps that wait for events or times, for display.
+	waits []jig.Wait
 	// outcome is set once the composition has ended.
 	outcome *activities.Ran
 	alarm   alarm
@@ -152,7 +157,7 @@ type wakeTimer struct {
 }
 
 // set starts the timer for at, unless it is already set for that time and has not fired. A zero time stops the timer.
-func (t *wakeTimer) set(ctx workflow.Context, at time.Time) {
+func (t *wakeTimer) set(ctx workflow.Context, at time.Time, summary string) {
 	if at.Equal(t.at) && !t.due {
 		return
 	}
@@ -166,7 +171,7 @@ func (t *wakeTimer) set(ctx workflow.Context, at time.Time) {
 	ctx, t.cancel = workflow.WithCancel(ctx)
 	workflow.GoNamed(ctx, "timer", func(ctx workflow.Context) {
 		wait := max(at.Sub(workflow.Now(ctx)), time.Millisecond)
-		fired := workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: "a step is due"}).Get(ctx, nil) == nil
+		fired := workflow.NewTimerWithOptions(ctx, wait, workflow.TimerOptions{Summary: summary}).Get(ctx, nil) == nil
 		if fired && t.at.Equal(at) {
 			t.due = true
 		}
@@ -203,7 +208,7 @@ func (c *composition) compose(ctx workflow.Context) (activities.Composed, error)
 			cancel()
 		}
 	}
-	c.steps = out.Steps
+	c.steps, c.waits = out.Steps, out.Waits
 	if out.Progress != nil {
 		c.far = out.Progress
 	}
@@ -270,12 +275,26 @@ func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen i
 	}
 	c.report(ctx)
 	c.arm(ctx, &c.alarm)
-	c.timer.set(ctx, out.Wake)
+	c.timer.set(ctx, out.Wake, c.due(out.Wake))
 	err = workflow.Await(ctx, func() bool { return c.timer.due || c.changes != seen })
 	if err != nil && !c.canceled {
 		return false, nil // the run was canceled; the next call of compose handles that
 	}
 	return false, err //nolint:wrapcheck // fails only when the workflow is ended from outside
+}
+
+// due says which steps wait until a time, for the summary of its timer.
+func (c *composition) due(at time.Time) string {
+	var texts []string
+	for _, w := range c.waits {
+		if w.Until.Equal(at) && len(texts) < 3 {
+			texts = append(texts, w.String())
+		}
+	}
+	if len(texts) == 0 {
+		return "a step is due"
+	}
+	return strings.Join(texts, "; ")
 }
 
 // listen receives the signals of the session: decisions on calls of this composition, and notices that an event arrived.
@@ -325,16 +344,27 @@ func wake(ctx workflow.Context, sessionID, call string, heard activities.Handled
 // report tells the session which calls wait for a person, if that has changed.
 func (c *composition) report(ctx workflow.Context) {
 	now := Waiting{Call: c.in.Call, Calls: c.awaitingPeople()}
+	if c.outcome == nil {
+		now.Waits = c.waits
+	}
 	now.Idle = len(now.Calls) > 0 && c.inFlight() == 0
 	now.Ending = c.ending
 	now.Seq = following(ctx, c.told.Seq)
 	workflow.SetCurrentDetails(ctx, c.details())
-	if now.Idle == c.told.Idle && now.Ending == c.told.Ending && slices.EqualFunc(now.Calls, c.told.Calls, sameAsk) {
+	if now.Idle == c.told.Idle && now.Ending == c.told.Ending && slices.EqualFunc(now.Calls, c.told.Calls, sameAsk) && sameWaits(now.Waits, c.told.Waits) {
 		return
 	}
 	c.told = now
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	workflow.SignalExternalWorkflow(ctx, c.ref.SessionID, "", signalWaiting, now)
+}
+
+// sameWaits reports whether two reports have the same waits. Steps that are tried again soon are no reason for a report.
+func sameWaits(x, y []jig.Wait) bool {
+	retries := func(w jig.Wait) bool { return w.Retries }
+	return slices.EqualFunc(slices.DeleteFunc(slices.Clone(x), retries), slices.DeleteFunc(slices.Clone(y), retries), func(v, w jig.Wait) bool {
+		return v.Call == w.Call && v.Event == w.Event && v.Until.Equal(w.Until)
+	})
 }
 
 func sameAsk(x, y activities.CallRef) bool {

@@ -2,7 +2,9 @@ package workflows
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
@@ -29,6 +31,16 @@ func Ended(task, answer string, e *jig.Error) string {
 	}
 	return s.details()
 }
+
+// Waits returns the text that the Web UI shows for a session whose composition reports waits.
+func Waits(waits ...jig.Wait) string {
+	s := &session{callTable: callTable{ref: protocol.SessionRef{SessionID: "ses_1"}, calls: []*call{{ref: activities.CallRef{ID: "1.1"}, running: true}}}, agent: jig.CallAgent, pass: 1, status: jig.StatusWorking}
+	s.frames = []Waiting{{Call: "1.1", Waits: slices.DeleteFunc(waits, forgedWait)}}
+	return s.details()
+}
+
+// Due returns the summary of the timer of a composition with these waits.
+func Due(at time.Time, waits ...jig.Wait) string { return (&composition{waits: waits}).due(at) }
 
 // Forged reports whether the session ignores a report of this waiting call from elsewhere.
 func Forged(p jig.Pending) bool { return forged(activities.CallRef{ID: p.Call, Tool: p.Tool, Ask: &p}) }

@@ -137,8 +137,9 @@ func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 		return
 	}
 	waiting.Calls = slices.DeleteFunc(waiting.Calls, forged)
+	waiting.Waits = slices.DeleteFunc(waiting.Waits, forgedWait)
 	s.frames = slices.DeleteFunc(s.frames, func(f Waiting) bool { return f.Call == waiting.Call || !s.underWay(f.Call) })
-	if len(waiting.Calls) > 0 {
+	if len(waiting.Calls)+len(waiting.Waits) > 0 {
 		s.frames = append(s.frames, waiting)
 	}
 	s.finishEarly(waiting.Ending)
@@ -150,6 +151,13 @@ func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
 // reach Temporal can send a report, and people paste commands that contain the session's id into a shell.
 func forged(ref activities.CallRef) bool {
 	return ref.Ask != nil && ref.Ask.SessionID != "" && jig.CheckSessionID(ref.Ask.SessionID) != nil
+}
+
+// forgedWait reports whether a wait in a report names an event that no document can wait for. The name is part of commands, too.
+func forgedWait(w jig.Wait) bool {
+	return strings.ContainsFunc(w.Event, func(c rune) bool {
+		return c != '_' && c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
+	})
 }
 
 // outdated reports whether a later report about the same call was already received. If not, it records this report as the latest.

@@ -210,6 +210,11 @@ func (s *session) details() string {
 	s.headline(&b)
 	describeTask(&b, s.task)
 	s.describeEnd(&b)
+	for _, frame := range s.frames {
+		if s.underWay(frame.Call) {
+			describeWaits(&b, s.ref.SessionID, s.flags, frame.Waits)
+		}
+	}
 	describe(&b, s.ref.SessionID, s.flags, s.waiting())
 	return b.String()
 }
@@ -233,6 +238,7 @@ func (c *composition) details() string {
 		}
 		fmt.Fprintf(&b, "\nRunning: %s\n", strings.Join(steps, ", "))
 	}
+	describeWaits(&b, c.ref.SessionID, c.flags, c.waits)
 	describe(&b, c.ref.SessionID, c.flags, c.awaitingPeople())
 	return b.String()
 }
@@ -364,32 +370,4 @@ func pretty(input json.RawMessage) string {
 		return "{}"
 	}
 	return visible.JSON(strings.TrimSuffix(b.String(), "\n"))
-}
-
-// answerCommands returns commands of the stock Temporal CLI that answer a waiting call, ready to paste into a shell. They contain text
-// that a model wrote. An apostrophe would end the shell quotation, so it is written as a JSON escape. The lines are short enough for the
-// Web UI's pane. flags says how to reach Temporal; see temporalFlags.
-func answerCommands(sessionID, flags string, p jig.Pending) []string {
-	signal := func(name, input string) string {
-		return fmt.Sprintf("temporal workflow signal%s \\\n  --workflow-id %s --name %s \\\n  --input '%s'",
-			flags, sessionID, name, strings.ReplaceAll(visible.JSON(input), "'", `\u0027`))
-	}
-	if p.Kind == jig.PendingQuestion {
-		value := `"…"`
-		if p.Question != nil && len(p.Question.Options) > 0 {
-			value = string(p.Question.Options[0])
-		}
-		return []string{signal(protocol.SignalAnswer, fmt.Sprintf(`{"call":%q,"value":%s,"by":"YOU"}`, p.Call, value))}
-	}
-	if p.Kind == jig.PendingReconcile {
-		attempt := ""
-		if p.Attempt > 1 {
-			attempt = fmt.Sprintf(`,"attempt":%d`, p.Attempt)
-		}
-		return []string{signal(protocol.SignalReconcile, fmt.Sprintf(`{"call":%q%s,"outcome":"happened","by":"YOU"}`, p.Call, attempt))}
-	}
-	return []string{
-		signal(protocol.SignalApprove, fmt.Sprintf(`{"call":%q,"by":"YOU"}`, p.Call)),
-		signal(protocol.SignalDeny, fmt.Sprintf(`{"call":%q,"by":"YOU","reason":"…"}`, p.Call)),
-	}
 }

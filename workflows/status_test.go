@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -167,4 +168,19 @@ func TestDetails_HaveTheTaskAndTheAnswer(t *testing.T) {
 	require.Contains(t, long, "(cut here; `jig result ses_1` prints all of it)")
 	require.Contains(t, workflows.Ended("", "", &jig.Error{Code: jig.CodeNotFound, Message: "there is no agent x", Hint: "see `jig catalog`"}),
 		"\n\nError `NOT_FOUND`: `there is no agent x`\n\nHint: `` see `jig catalog` ``\n")
+}
+
+// Whoever looks at a session sees for what its compositions wait, until when, and the commands that send the event.
+func TestDetails_ShowWaits(t *testing.T) {
+	t.Parallel()
+	until := time.Date(2026, 11, 27, 11, 10, 0, 0, time.UTC)
+	text := workflows.Waits(jig.Wait{Call: "1.1/paid", Event: "paid", Until: until}, jig.Wait{Call: "1.1/x", Event: "x; rm -rf ~"}, jig.Wait{Call: "1.1/rest", Until: until})
+	require.Contains(t, text, "**working**")
+	require.Contains(t, text, "Waits: `1.1/paid waits for event \"paid\" until 2026-11-27 11:10:00 UTC`")
+	require.Contains(t, text, "jig event ses_1 paid --data '{}'\n")
+	require.Contains(t, text, "--workflow-id ses_1 --name event \\\n  --input '{\"name\":\"paid\",\"data\":{}}'")
+	require.Contains(t, text, "Waits: `1.1/rest waits until 2026-11-27 11:10:00 UTC`")
+	require.NotContains(t, text, "rm -rf", "a name that no document can have")
+	require.Equal(t, `1.1/paid waits for event "paid" until 2026-11-27 11:10:00 UTC`, workflows.Due(until, jig.Wait{Call: "1.1/paid", Event: "paid", Until: until}))
+	require.Equal(t, "a step is due", workflows.Due(until))
 }

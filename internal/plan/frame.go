@@ -78,6 +78,8 @@ type FrameMove struct {
 	Entity *entity.Change
 	// Consumed lists ids of received events that later waits of this frame no longer see.
 	Consumed []int64
+	// Waits are the steps that wait for events or times now.
+	Waits []jig.Wait
 	// Done ends the composition with Result.
 	Done   bool
 	Result *jig.ToolResult

@@ -24,8 +24,8 @@ type Move struct {
 	Stop []string
 	// Values are the values to store under their paths; [Facts].Values returns them later.
 	Values map[string]json.RawMessage
-	// Events are the events to write to the session's log: custom.<name>, and tool.undone with CallID set to the path of the call that was
-	// undone.
+	// Events are the events to write to the session's log: custom.<name>, tool.undone with CallID set to the path of the call that was
+	// undone, and step.waiting with CallID set to the path of the step.
 	Events []jig.Event
 	// Entity is the change to write to the entity being filled; nil if it does not change.
 	Entity *entity.Change
@@ -33,6 +33,8 @@ type Move struct {
 	Consumed []int64
 	// Wake is the time at which the next move must be computed even if nothing happens until then; zero when there is no need.
 	Wake time.Time
+	// Waits lists the steps that wait for events or times, at most 20. Call is the path of the step.
+	Waits []jig.Wait
 	// Steps lists the paths of running steps, for people, at most 20.
 	Steps []string
 	// Progress tells people how far the run has come; nil when the number of steps is not known.

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,4 +62,35 @@ func TestInputRequired_AlsoWhenStepsAreHeldBack(t *testing.T) {
 	asking.Pass, asking.Ordinal = root.Pass, 2
 	w.admit(t, asking)
 	require.Equal(t, jig.StatusWorking, w.standing(t), "a runs, and b follows")
+}
+
+// A view lists what compositions wait for, and says when nothing in the session is running.
+func TestSessionView_ShowsWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f, _ := w.frame(t, 1)
+	require.False(t, w.view(t).Idle)
+	paid := jig.Wait{Call: f.CallID + "/paid", Event: "paid", Until: time.Date(2026, 11, 27, 11, 10, 0, 0, time.UTC)}
+	m := w.moving(f)
+	m.Waits = []jig.Wait{paid}
+	f = w.move(t, m)
+	require.Equal(t, []jig.Wait{paid}, w.view(t).Waits)
+	require.True(t, w.view(t).Idle)
+	require.Equal(t, jig.StatusWorking, w.view(t).Status, "no person has to act")
+
+	m = w.moving(f, w.step(f, "a"))
+	m.Waits = []jig.Wait{paid}
+	f = w.move(t, m)
+	require.False(t, w.view(t).Idle, "a may run")
+	w.pause(t, jig.PauseTool, "file.write")
+	require.True(t, w.view(t).Idle)
+	w.resume(t, jig.PauseTool, "file.write")
+	w.reserve(t, w.step(f, "a"))
+	w.complete(t, w.step(f, "a"), 1, jig.CallSucceeded)
+	m = w.moving(f)
+	m.Waits = []jig.Wait{{Call: f.CallID + "/b", Retries: true}}
+	f = w.move(t, m)
+	require.False(t, w.view(t).Idle, "b is tried again soon")
+	require.Empty(t, w.move(t, w.moving(f)).Received)
+	require.Empty(t, w.view(t).Waits)
 }

@@ -15,6 +15,7 @@ type move struct {
 	plan.FrameMove
 	ready  admitting // zero when there are no calls
 	result []byte
+	waits  []byte // nil for none
 	events *log
 	paths  []string // of the values; sorted
 }
@@ -36,7 +37,7 @@ func (db *DB) MoveFrame(ctx context.Context, m plan.FrameMove) error {
 		if len(m.Whole) > 0 && m.Done {
 			artifact = t.keep(m.SessionID, "application/json", m.Whole)
 		}
-		value(t.queue("FrameMove", m.Tenant, m.SessionID, m.CallID, m.Revision, []byte(m.State), m.Done, ready.result, artifact), &moved)
+		value(t.queue("FrameMove", m.Tenant, m.SessionID, m.CallID, m.Revision, []byte(m.State), m.Done, ready.result, artifact, ready.waits), &moved)
 		value(t.queue("SessionStatus", m.Tenant, m.SessionID), &status)
 		if len(m.Cancel) > 0 {
 			statuses := []string{string(jig.CallWaiting), string(jig.CallReserved), string(jig.CallUnknown)}
@@ -66,6 +67,11 @@ func (db *DB) moving(m plan.FrameMove) (move, error) {
 		return move{}, err
 	}
 	ready := move{FrameMove: m, events: &log{}}
+	if len(m.Waits) > 0 && !m.Done {
+		if ready.waits, err = encode(m.Waits); err != nil {
+			return move{}, err
+		}
+	}
 	if m.Done {
 		if m.Result == nil {
 			return move{}, jig.Errorf(jig.CodeInvalidInput, "a composition ends with a result").WithField("result")

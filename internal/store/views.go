@@ -42,7 +42,8 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	var open []approvalRow
 	var latest []callViewRow
 	var tally []countRow
-	var held *int
+	var held, stuck *int
+	var waits [][]byte
 	var paused []pauseRow
 	var delegated []delegatedRow
 	var below []delegatedApprovalRow
@@ -54,6 +55,8 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 		list(t.queue("CallViews", tenant, id, maxViewCalls, ledger.VersionUnreadable), &latest)
 		list(t.queue("CallCounts", tenant, id), &tally)
 		value(t.queue("CallsHeld", tenant, id), &held)
+		value(t.queue("CallsStuck", tenant, id), &stuck)
+		column(t.queue("FrameWaits", tenant, id, maxViewCalls), &waits)
 		list(t.queue("PausesOfSession", tenant, id), &paused)
 		list(t.queue("Delegated", tenant, id, maxDelegated), &delegated)
 		list(t.queue("DelegatedApprovals", tenant, id, maxViewPending), &below)
@@ -97,11 +100,33 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 		}
 		waitsForModel(&v, asked)
 	}
-	c, idle := v.Counts, idleChildren(delegated)[s.ID]
-	if v.Status == jig.StatusWorking && onlyPeople(c[jig.CallWaiting]+c[jig.CallUnknown], c[jig.CallReserved]+c[jig.CallExecuting], *held, idle) {
-		v.Status = jig.StatusInputRequired
+	for _, list := range waits {
+		var some []jig.Wait
+		if err := decode(list, &some); err != nil {
+			return jig.SessionView{}, err
+		}
+		v.Waits = append(v.Waits, some...)
+	}
+	if v.Status == jig.StatusWorking {
+		stands(&v, *held, *stuck, idleChildren(delegated)[s.ID])
 	}
 	return v, nil
+}
+
+// stands sets what a working session waits for. held and stuck are the results of the queries CallsHeld and CallsStuck, idle counts the calls
+// whose child sessions wait for people.
+func stands(v *jig.SessionView, held, stuck, idle int) {
+	c := v.Counts
+	waiting, busy := c[jig.CallWaiting]+c[jig.CallUnknown], c[jig.CallReserved]+c[jig.CallExecuting]
+	if onlyPeople(waiting, busy, held, idle) {
+		v.Status = jig.StatusInputRequired
+	}
+	v.Idle = waiting+busy > 0 && busy == stuck+idle || waiting+busy == 0 && startHeld(*v)
+}
+
+// startHeld reports whether a pause or a rate limit holds back the next pass of a session.
+func startHeld(v jig.SessionView) bool {
+	return len(v.Held) > 0 || slices.ContainsFunc(v.Paused, func(p jig.Pause) bool { return p.Scope != jig.PauseTool })
 }
 
 // liveRow is a row of the query LiveSessions.

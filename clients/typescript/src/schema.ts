@@ -2876,6 +2876,7 @@ export interface components {
             };
             error?: components["schemas"]["Error"];
             held?: string[] | null;
+            idle?: boolean;
             output?: unknown;
             output_artifact?: string;
             /** Format: int64 */
@@ -2888,6 +2889,7 @@ export interface components {
             todo?: unknown;
             /** Format: int64 */
             tokens?: number;
+            waits?: components["schemas"]["Wait"][] | null;
         };
         SeveralItem: {
             /** @enum {string} */
@@ -3218,6 +3220,13 @@ export interface components {
             maker?: string;
             note?: string;
             proof?: string;
+        };
+        Wait: {
+            call?: string;
+            event?: string;
+            retries?: boolean;
+            /** Format: date-time */
+            until?: string;
         };
         WaitingCall: {
             call: string;

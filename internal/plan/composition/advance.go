@@ -447,6 +447,9 @@ func (r *run) describe() {
 		if !l.inner && !l.st.Over && len(r.move.Steps) < maxShown {
 			r.move.Steps = append(r.move.Steps, l.path)
 		}
+		if w, waits := l.wait(); waits && len(r.move.Waits) < maxShown {
+			r.move.Waits = append(r.move.Waits, w)
+		}
 		if path, ok := l.call(); ok && !r.news[path] && !r.calls[path].Status.Final() {
 			r.move.Open = append(r.move.Open, path)
 		}

@@ -1,5 +1,11 @@
 package composition
 
+import (
+	"time"
+
+	"github.com/jig-run/jig"
+)
+
 // leaf is a running step and the scope that it runs in. inner reports whether it contains other running steps.
 type leaf struct {
 	n     *node
@@ -13,6 +19,25 @@ type leaf struct {
 // it.
 func (l leaf) call() (string, bool) {
 	return attemptPath(l.path, l.st.Retries+1), l.st.Asked && !l.st.Over
+}
+
+// wait returns what the step waits for, if it waits for an event or a time.
+func (l leaf) wait() (jig.Wait, bool) {
+	w := jig.Wait{Call: l.path}
+	if l.st.Until != 0 {
+		w.Until = time.UnixMilli(l.st.Until).UTC()
+	}
+	switch {
+	case l.inner || l.st.Over:
+		return w, false
+	case l.n.action == actWaitFor:
+		w.Event = l.n.waitFor.event
+		return w, l.st.Begun
+	case l.n.action == actWait || l.n.action == actWaitUntil:
+		return w, l.st.Begun
+	}
+	w.Retries = true
+	return w, l.st.Until != 0
 }
 
 // live calls f for every running step, in the order of the document and of the items.

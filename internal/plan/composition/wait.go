@@ -9,6 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/duration"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/jsontext"
 )
 
 // maxWait is the longest time that a wait step may wait.
@@ -21,6 +22,9 @@ func (r *run) wait(ctx context.Context, n *node, st *stepState, sc *scope, path 
 			return r.broken(n, path, problem, err)
 		}
 		st.Begun, st.Until = true, until
+		if r.now < until {
+			r.waiting(n, st, path)
+		}
 	}
 	if r.now < st.Until {
 		return outcome{}, nil
@@ -60,7 +64,8 @@ func (r *run) waitEnd(ctx context.Context, n *node, sc *scope) (int64, *jig.Erro
 
 // waitFor takes the oldest event that fits and that no other wait has taken. It checks each event once.
 func (r *run) waitFor(ctx context.Context, n *node, st *stepState, sc *scope, path string) (outcome, error) {
-	if !st.Begun {
+	begins := !st.Begun
+	if begins {
 		if st.Begun = true; n.waitFor.timeout > 0 {
 			st.Until = r.after(n.waitFor.timeout)
 		}
@@ -87,7 +92,19 @@ func (r *run) waitFor(ctx context.Context, n *node, st *stepState, sc *scope, pa
 	if st.Until != 0 && r.now >= st.Until {
 		return r.broken(n, path, jig.Errorf(jig.CodeTimeout, "no event %q came within %s", n.waitFor.event, n.waitFor.timeout), nil)
 	}
+	if begins {
+		r.waiting(n, st, path)
+	}
 	return outcome{}, nil
+}
+
+// waiting writes the event that a step begins to wait.
+func (r *run) waiting(n *node, st *stepState, path string) {
+	w, _ := leaf{n: n, st: st, path: path}.wait()
+	w.Call = "" // the event names it
+	if data, err := jsontext.Encode(w); err == nil {
+		r.move.Events = append(r.move.Events, jig.Event{Type: jig.EventStepWaiting, CallID: path, Data: data})
+	}
 }
 
 // fits reports whether an event meets the condition of a wait.

@@ -34,9 +34,13 @@ order by r.n
 
 -- name: FrameMove
 -- Stores the next state if the revision is still the expected one.
-update frames f set state = $5, revision = f.revision + 1, done = $6, result = $7, result_artifact = $8, updated_at = clock_timestamp()
+update frames f set state = $5, revision = f.revision + 1, done = $6, result = $7, result_artifact = $8, waits = $9, updated_at = clock_timestamp()
 where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3 and f.revision = $4 and not f.done
 returning f.revision
+
+-- name: FrameWaits
+-- What the running compositions of a session wait for.
+select f.waits from frames f where f.tenant_id = $1 and f.session_id = $2 and not f.done and f.waits is not null order by f.call_id limit $3
 
 -- name: FramesAmong
 -- Returns the given calls that a composition answers.
