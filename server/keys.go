@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/store"
 )
@@ -15,6 +16,12 @@ func CreateAPIKey(ctx context.Context, s Settings, logger *slog.Logger, k apikey
 		return "", k, err
 	}
 	err = withStore(ctx, s, logger, func(db *store.DB) error {
+		settings, err := tenants(db, s).Settings(ctx, k.Tenant)
+		if err != nil {
+			return err
+		}
+		k.Maker = jig.MakerOperator
+		k.Persons = settings.Persons(k.Link())
 		var hash []byte
 		text, k.ID, hash = apikey.New()
 		created, err = db.CreateAPIKey(ctx, k, hash)

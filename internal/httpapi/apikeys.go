@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/tenancy"
 )
 
 type keysAnswer struct {
@@ -27,7 +29,7 @@ type keyRequest struct {
 	Body struct {
 		Name      string     `json:"name,omitempty" maxLength:"200" doc:"What the key is for"`
 		Principal string     `json:"principal,omitempty" maxLength:"200" doc:"The principal that the key acts as; default: that of the credential"`
-		Scopes    []string   `json:"scopes,omitempty" maxItems:"10" doc:"What the key allows: read, run, decide, author, manage; default: read and run"`
+		Scopes    []string   `json:"scopes,omitempty" maxItems:"10" doc:"What the key allows: read, run, decide, author, operate, manage; default: read and run"`
 		ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When the key expires; default: never"`
 	} `nameHint:"CreateAPIKey"`
 }
@@ -44,6 +46,7 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error)
 	c := exchangeOf(ctx).caller
 	k := apikey.Key{
 		Tenant: c.tenant, Name: in.Body.Name, Principal: in.Body.Principal, Scopes: in.Body.Scopes, ExpiresAt: in.Body.ExpiresAt, CreatedBy: c.principal.ID,
+		MadeWith: identity.CredentialRef{Kind: c.kind, ID: c.id},
 	}
 	if k.Principal == "" {
 		k.Principal = c.principal.ID
@@ -57,9 +60,15 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error)
 	if err := k.Check(a.options.Now()); err != nil {
 		return nil, err
 	}
-	if err := a.mayCreate(ctx, c, k); err != nil {
+	settings, err := a.options.Tenants.Settings(ctx, c.tenant)
+	if err != nil {
 		return nil, err
 	}
+	if err := mayCreate(c, settings, k); err != nil {
+		return nil, err
+	}
+	k.Maker = identity.MakerOf(c.principal, k.Principal)
+	k.Persons = settings.Persons(k.Link())
 	text, id, hash := apikey.New()
 	k.ID = id
 	created, err := a.options.Keys.CreateAPIKey(ctx, k, hash)
@@ -69,7 +78,7 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error)
 // mayCreate returns an error if a caller must not create a key. A key allows no more than the credential that creates it, and expires no later than
 // an API key that creates it. It decides only as its creator, and never acts as another person. Otherwise, people who manage keys could approve
 // their own requests.
-func (a *API) mayCreate(ctx context.Context, c caller, k apikey.Key) error {
+func mayCreate(c caller, settings tenancy.Settings, k apikey.Key) error {
 	for _, scope := range k.Scopes {
 		if !c.allows(scope) {
 			return jig.Errorf(jig.CodeNotPermitted, "your credential does not have the scope %s, so it cannot give it to a key", scope).WithField("scopes")
@@ -83,10 +92,6 @@ func (a *API) mayCreate(ctx context.Context, c caller, k apikey.Key) error {
 	}
 	if slices.Contains(k.Scopes, apikey.ScopeDecide) {
 		return jig.Errorf(jig.CodeNotPermitted, "a key that decides acts as its creator").WithField("principal").WithHint("leave out the principal, or the scope decide")
-	}
-	settings, err := a.options.Tenants.Settings(ctx, c.tenant)
-	if err != nil {
-		return err
 	}
 	if settings.IsPerson(k.Principal) {
 		return jig.Errorf(jig.CodeNotPermitted, "the principal is another person").WithField("principal").

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/embed"
 	"github.com/jig-run/jig/internal/identity/history"
@@ -23,8 +24,13 @@ import (
 const (
 	reasonCredential = "unauthenticated"
 	reasonScope      = "scope"
-	reasonDisabled   = "disabled"
+	reasonDisabled   = tenancy.EndedDisabled
 )
+
+// shownReasons lists why credentials are refused that nobody can use without their secret, so that the reason may be told.
+func shownReasons() []string {
+	return []string{reasonDisabled, reasonOrigin, tenancy.EndedRemoved, tenancy.EndedPerson}
+}
 
 // More reasons for refusing requests, for the observer.
 const (
@@ -65,6 +71,8 @@ type caller struct {
 	expires *time.Time
 	// embed is the embed token; nil for other credentials.
 	embed *embed.Token
+	// lineage holds the API key with those that made it, or that of an embed token; nil for other credentials.
+	lineage identity.Lineage
 }
 
 // allows reports whether the credential has a scope. Every credential has the empty scope.
@@ -92,7 +100,7 @@ func (a *API) authenticate(o operation) func(ctx huma.Context, next func(huma.Co
 			case p.Status == http.StatusUnauthorized:
 				a.options.Observer.Refused(reasonCredential)
 				a.recordEnded(ctx.Context(), r)
-			case p.Reason == reasonDisabled, p.Reason == reasonOrigin:
+			case slices.Contains(shownReasons(), p.Reason):
 				a.options.Observer.Refused(p.Reason)
 				a.recordRefusal(ctx.Context(), c, p.Reason)
 			}
@@ -180,7 +188,7 @@ func (a *API) credential(ctx context.Context, r *http.Request) (caller, error) {
 	if err == nil {
 		err = a.complete(ctx, &c)
 	}
-	if code := jig.CodeOf(err); code == jig.CodeNotFound || code == jig.CodeNotPermitted && !slices.Contains([]string{reasonDisabled, reasonOrigin}, jig.AsError(err).Reason) {
+	if code := jig.CodeOf(err); code == jig.CodeNotFound || code == jig.CodeNotPermitted && !slices.Contains(shownReasons(), jig.AsError(err).Reason) {
 		a.options.Logger.InfoContext(ctx, "a credential was refused", slog.String("request_id", exchangeOf(ctx).id), slog.String("why", jig.AsError(err).Message))
 		return caller{}, refused
 	}
@@ -217,8 +225,8 @@ func (a *API) bearer(ctx context.Context, r *http.Request, text string) (caller,
 	if id, hash, ok := apikey.Parse(text); ok {
 		key, err := a.options.Keys.APIKey(ctx, id, hash)
 		return caller{
-			kind: kindAPIKey, id: key.ID, label: key.Name, tenant: key.Tenant, principal: jig.Principal{ID: key.Principal, Claimed: true},
-			scopes: key.Scopes, expires: key.ExpiresAt,
+			kind: kindAPIKey, id: key.ID, label: key.Name, tenant: key.Tenant, principal: jig.Principal{ID: key.Principal, Claimed: true, Maker: key.Maker},
+			scopes: key.Scopes, expires: key.ExpiresAt, lineage: key.Lineage,
 		}, err
 	}
 	if a.options.Providers == nil {
@@ -228,8 +236,8 @@ func (a *API) bearer(ctx context.Context, r *http.Request, text string) (caller,
 	return caller{kind: kindAccessToken, tenant: who.Tenant, name: who.Name, signed: &who, expires: &who.ExpiresAt}, err
 }
 
-// complete fills in what the tenant's document says about the caller. The error is NOT_PERMITTED, reason disabled, if the principal must not
-// act.
+// complete fills in what the tenant's document says about the caller. The error is NOT_PERMITTED if the principal must not act or the credential
+// ended with somebody in its lineage; its reason is one of those of [tenancy.Settings.Ended].
 func (a *API) complete(ctx context.Context, c *caller) error {
 	settings, err := a.options.Tenants.Settings(ctx, c.tenant)
 	if err != nil {
@@ -239,7 +247,30 @@ func (a *API) complete(ctx context.Context, c *caller) error {
 	if settings.IsDisabled(c.principal.ID) {
 		return jig.Errorf(jig.CodeNotPermitted, "the principal of the credential is disabled").WithReason(reasonDisabled)
 	}
-	return nil
+	switch why := settings.Ended(c.lineage); why {
+	case "":
+		return a.notePersons(ctx, c, settings)
+	case tenancy.EndedPerson:
+		return jig.Errorf(jig.CodeNotPermitted, "somebody else made the credential for its principal, who is a person of the tenant by now").WithReason(why).
+			WithHint("log in, or ask the installation's operator for a key")
+	case tenancy.EndedRemoved:
+		return jig.Errorf(jig.CodeNotPermitted, "the credential ended when its principal, or somebody who made it, left the tenant's document").WithReason(why).
+			WithHint("an owner can take over keys of programs: jig people take-over")
+	default:
+		return jig.Errorf(jig.CodeNotPermitted, "somebody who made the credential is disabled").WithReason(why)
+	}
+}
+
+// notePersons stores who of an API key's principals is a person of the tenant by now, so that the key ends when they leave.
+func (a *API) notePersons(ctx context.Context, c *caller, settings tenancy.Settings) error {
+	if c.kind != kindAPIKey || len(c.lineage) == 0 {
+		return nil
+	}
+	persons := settings.Persons(c.lineage[0])
+	if !slices.ContainsFunc(persons, func(id string) bool { return !slices.Contains(c.lineage[0].Persons, id) }) {
+		return nil
+	}
+	return a.options.Keys.NotePersons(ctx, c.tenant, c.id, persons)
 }
 
 // apply fills in what the tenant's settings say about the caller.

@@ -19,7 +19,7 @@ import (
 const recordTimeout = time.Second
 
 type credentialEventsRequest struct {
-	Kind      string `query:"kind" enum:"refused,logged_in,logged_out,key_created,key_revoked,embed_created,embed_revoked" doc:"Only events of this kind"`
+	Kind      string `query:"kind" enum:"refused,logged_in,logged_out,key_created,key_revoked,key_taken_over,embed_created,embed_revoked" doc:"Only events of this kind"`
 	Principal string `query:"principal" names:"person" maxLength:"500" doc:"Only events of this principal"`
 	Page
 }

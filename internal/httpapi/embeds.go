@@ -18,7 +18,10 @@ func (a *API) embedded(ctx context.Context, r *http.Request, id string, hash []b
 		return caller{}, err
 	}
 	c := caller{
-		kind: kindEmbed, id: t.ID, tenant: t.Tenant, principal: jig.Principal{ID: t.Principal, Claimed: true}, expires: &t.ExpiresAt, embed: &t,
+		kind: kindEmbed, id: t.ID, tenant: t.Tenant, principal: jig.Principal{ID: t.Principal, Claimed: true}, expires: &t.ExpiresAt, embed: &t, lineage: t.Lineage,
+	}
+	if len(t.Lineage) > 0 {
+		c.principal.Maker = t.Lineage[0].Maker
 	}
 	if t.Maker.Issuer != "" {
 		c.signed = &openid.Identity{Tenant: t.Tenant, Issuer: t.Maker.Issuer, Subject: t.Maker.Subject, Groups: t.Maker.Groups, ExpiresAt: t.ExpiresAt}

@@ -132,7 +132,7 @@ func (l *leases) end(valid func(one *lease) bool) {
 func (l *lease) allowed(settings tenancy.Settings) bool {
 	now := l.caller
 	now.apply(settings)
-	return now.principal.ID == l.caller.principal.ID && !settings.IsDisabled(now.principal.ID) && now.allows(l.scope)
+	return now.principal.ID == l.caller.principal.ID && !settings.IsDisabled(now.principal.ID) && settings.Ended(now.lineage) == "" && now.allows(l.scope)
 }
 
 // checkEvery is how often the credentials of long-running requests are checked.

@@ -124,6 +124,8 @@ type Keys interface {
 	APIKeys(ctx context.Context, tenant string) ([]apikey.Key, error)
 	// CreateAPIKey stores a key with the hash of its text.
 	CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apikey.Key, error)
+	// NotePersons stores who of a key's principals is a person of the tenant.
+	NotePersons(ctx context.Context, tenant, id string, persons []string) error
 	// RevokeAPIKey ends a key. One that the tenant does not have is NOT_FOUND.
 	RevokeAPIKey(ctx context.Context, tenant, id, by string) error
 }

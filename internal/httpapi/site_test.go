@@ -17,6 +17,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/httpapi"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/history"
 	"github.com/jig-run/jig/internal/identity/openid"
@@ -96,7 +97,9 @@ func (k keys) add(tenant string, scopes ...string) string {
 }
 
 func (k keys) APIKey(_ context.Context, id string, hash []byte) (apikey.Key, error) {
-	return k.get(id, hash)
+	key, err := k.get(id, hash)
+	key.Lineage = append(identity.Lineage{key.Link()}, key.Lineage...)
+	return key, err
 }
 
 func (k keys) APIKeys(_ context.Context, tenant string) ([]apikey.Key, error) {
@@ -106,6 +109,18 @@ func (k keys) APIKeys(_ context.Context, tenant string) ([]apikey.Key, error) {
 func (k keys) CreateAPIKey(_ context.Context, key apikey.Key, hash []byte) (apikey.Key, error) {
 	k.put(hash, key)
 	return key, nil
+}
+
+func (k keys) NotePersons(_ context.Context, tenant, id string, persons []string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for hash, one := range k.list {
+		if one.Tenant == tenant && one.ID == id {
+			one.Persons = persons
+			k.list[hash] = one
+		}
+	}
+	return nil
 }
 
 func (k keys) RevokeAPIKey(_ context.Context, tenant, id, _ string) error {

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/history"
 )
 
-// apiKeyRow is a row of the query APIKeyFind, and of APIKeysOf with the last two columns.
+// apiKeyRow holds the columns that the queries APIKeyFind and APIKeysOf begin with.
 type apiKeyRow struct {
 	TenantID  string
 	KeyID     string
@@ -18,19 +19,28 @@ type apiKeyRow struct {
 	Scopes    []string
 	CreatedAt time.Time
 	ExpiresAt *time.Time
+	Maker     string
+}
+
+type foundKeyRow struct {
+	apiKeyRow
+	Links identity.Lineage
 }
 
 type listedKeyRow struct {
 	apiKeyRow
-	RevokedAt *time.Time
-	UsedAt    *time.Time
-	CreatedBy string
-	RevokedBy string
+	RevokedAt    *time.Time
+	UsedAt       *time.Time
+	CreatedBy    string
+	RevokedBy    string
+	MadeWithKind string
+	MadeWithID   string
+	Persons      []string
 }
 
 func (r *apiKeyRow) key() apikey.Key {
 	return apikey.Key{
-		Tenant: r.TenantID, ID: r.KeyID, Name: r.Name, Principal: r.Principal, Scopes: r.Scopes, CreatedAt: r.CreatedAt.UTC(), ExpiresAt: utc(r.ExpiresAt),
+		Tenant: r.TenantID, ID: r.KeyID, Name: r.Name, Principal: r.Principal, Scopes: r.Scopes, CreatedAt: r.CreatedAt.UTC(), ExpiresAt: utc(r.ExpiresAt), Maker: r.Maker,
 	}
 }
 
@@ -38,7 +48,8 @@ func (r *apiKeyRow) key() apikey.Key {
 func (db *DB) CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apikey.Key, error) {
 	var created *time.Time
 	err := db.once(ctx, k.Tenant, func(t *tx) {
-		value(t.queue("APIKeyInsert", k.Tenant, k.ID, text(k.Name), text(k.Principal), k.Scopes, hash, k.ExpiresAt, text(k.CreatedBy)), &created)
+		value(t.queue("APIKeyInsert", k.Tenant, k.ID, text(k.Name), text(k.Principal), k.Scopes, hash, k.ExpiresAt, text(k.CreatedBy),
+			text(k.Maker), k.MadeWith.Kind, text(k.MadeWith.ID), texts(k.Persons)), &created)
 		t.note(keyEvent(ctx, history.KeyCreated, k.ID, k.CreatedBy))
 	})
 	if err != nil {
@@ -50,14 +61,37 @@ func (db *DB) CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apik
 
 // APIKey returns the key with an id and a hash, whatever its tenant. A key that does not exist, was revoked or has expired is NOT_FOUND.
 func (db *DB) APIKey(ctx context.Context, id string, hash []byte) (apikey.Key, error) {
-	var row *apiKeyRow
+	var row *foundKeyRow
 	if err := db.once(ctx, "", func(t *tx) { first(t.queue("APIKeyFind", id, hash), &row) }); err != nil {
 		return apikey.Key{}, err
 	}
 	if row == nil {
 		return apikey.Key{}, jig.Errorf(jig.CodeNotFound, "there is no such API key, or it is no longer valid")
 	}
-	return row.key(), nil
+	key := row.key()
+	key.Lineage = row.Links
+	return key, nil
+}
+
+// NotePersons stores who of a key's principals is a person of the tenant, so that the key ends when they leave.
+func (db *DB) NotePersons(ctx context.Context, tenant, id string, persons []string) error {
+	return db.once(ctx, tenant, func(t *tx) { t.queue("APIKeyPersons", tenant, text(id), texts(persons)) })
+}
+
+// KeyLineage returns an API key of a tenant with those that made it. The error is NOT_FOUND if one of them was revoked or has expired, or if the
+// tenant has no such key.
+func (db *DB) KeyLineage(ctx context.Context, tenant, id string) (identity.Lineage, error) {
+	var row *struct {
+		Stands bool
+		Links  identity.Lineage
+	}
+	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("APIKeyLineage", tenant, text(id)), &row) }); err != nil {
+		return nil, err
+	}
+	if row == nil || !row.Stands {
+		return nil, jig.Errorf(jig.CodeNotFound, "the API key %s, or one that made it, is no longer valid", id)
+	}
+	return row.Links, nil
 }
 
 // ValidAPIKeys returns those of the given keys, of all tenants, that are valid now.
@@ -77,7 +111,8 @@ func (db *DB) APIKeys(ctx context.Context, tenant string) ([]apikey.Key, error) 
 	for i := range rows {
 		keys[i] = rows[i].key()
 		keys[i].RevokedAt, keys[i].UsedAt = utc(rows[i].RevokedAt), utc(rows[i].UsedAt)
-		keys[i].CreatedBy, keys[i].RevokedBy = rows[i].CreatedBy, rows[i].RevokedBy
+		keys[i].CreatedBy, keys[i].RevokedBy, keys[i].Persons = rows[i].CreatedBy, rows[i].RevokedBy, rows[i].Persons
+		keys[i].MadeWith = identity.CredentialRef{Kind: rows[i].MadeWithKind, ID: rows[i].MadeWithID}
 	}
 	return keys, nil
 }

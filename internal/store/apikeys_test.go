@@ -11,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/identity/embed"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
@@ -35,6 +37,8 @@ func TestAPIKey_IsFoundWhileItIsValid(t *testing.T) {
 	k, hash := newKey(t, db, tenant, nil)
 	found, err := db.APIKey(t.Context(), k.ID, hash)
 	require.NoError(t, err)
+	require.Equal(t, identity.Lineage{{Principal: "ana", Persons: []string{}}}, found.Lineage)
+	found.Lineage = nil
 	require.Equal(t, k, found)
 	_, otherHash := newKey(t, db, tenant, nil)
 	_, err = db.APIKey(t.Context(), k.ID, otherHash)
@@ -72,6 +76,62 @@ func TestAPIKey_IsFoundWhileItIsValid(t *testing.T) {
 	others, err := db.APIKeys(t.Context(), storetest.Tenant(t))
 	require.NoError(t, err)
 	require.Empty(t, others)
+}
+
+// A key ends with the keys in its lineage, and with it what it made, across requests, streams and embed tokens.
+func TestAPIKey_EndsWithTheKeyThatMadeIt(t *testing.T) {
+	t.Parallel()
+	db, worker, tenant := storetest.Server(t), storetest.New(t), storetest.Tenant(t)
+	madeWith := func(parent apikey.Key) func(k *apikey.Key) {
+		return func(k *apikey.Key) {
+			k.Principal, k.Maker, k.CreatedBy, k.Persons = "ci", "ana", parent.Principal, []string{"ana"}
+			k.MadeWith = identity.CredentialRef{Kind: "api_key", ID: parent.ID}
+		}
+	}
+	first, _ := newKey(t, db, tenant, nil)
+	second, _ := newKey(t, db, tenant, madeWith(first))
+	third, thirdHash := newKey(t, db, tenant, madeWith(second))
+	_, embedID, embedHash := embed.New()
+	_, err := db.CreateEmbedToken(t.Context(), embed.Token{
+		Tenant: tenant, ID: embedID, Tool: "file.list", Origin: "https://a.example.com", Principal: "ci", Maker: embed.Maker{Kind: "api_key", ID: third.ID},
+	}, embedHash, nil)
+	require.NoError(t, err)
+
+	found, err := db.APIKey(t.Context(), third.ID, thirdHash)
+	require.NoError(t, err)
+	line := identity.Lineage{
+		{Principal: "ci", Maker: "ana", CreatedBy: "ci", Persons: []string{"ana"}}, {Principal: "ci", Maker: "ana", CreatedBy: "ana", Persons: []string{"ana"}},
+		{Principal: "ana", Persons: []string{}},
+	}
+	require.Equal(t, line, found.Lineage)
+	page, err := db.EmbedToken(t.Context(), embedID, embedHash)
+	require.NoError(t, err)
+	require.Equal(t, line, page.Lineage)
+	known, err := worker.KeyLineage(t.Context(), tenant, third.ID)
+	require.NoError(t, err, "workers follow the lineage, too")
+	require.Equal(t, line, known)
+	_, err = worker.KeyLineage(t.Context(), storetest.Tenant(t), third.ID)
+	requireCode(t, jig.CodeNotFound, err)
+	valid, err := db.ValidAPIKeys(t.Context(), []string{first.ID, second.ID, third.ID})
+	require.NoError(t, err)
+	require.Len(t, valid, 3)
+
+	require.NoError(t, db.RevokeAPIKey(t.Context(), tenant, first.ID, "ben"))
+	_, err = db.APIKey(t.Context(), third.ID, thirdHash)
+	requireCode(t, jig.CodeNotFound, err)
+	_, err = db.EmbedToken(t.Context(), embedID, embedHash)
+	requireCode(t, jig.CodeNotFound, err)
+	_, err = worker.KeyLineage(t.Context(), tenant, third.ID)
+	requireCode(t, jig.CodeNotFound, err)
+	valid, err = db.ValidAPIKeys(t.Context(), []string{first.ID, second.ID, third.ID})
+	require.NoError(t, err)
+	require.Empty(t, valid)
+	valid, err = db.ValidEmbedTokens(t.Context(), []string{embedID})
+	require.NoError(t, err)
+	require.Empty(t, valid)
+	ended, err := db.EndedCredential(t.Context(), third.ID, thirdHash)
+	require.NoError(t, err)
+	require.Equal(t, "revoked", ended.Reason)
 }
 
 // The server reads what tenants have, one tenant at a time, and changes nothing but its own table. Workers have no rights on that.

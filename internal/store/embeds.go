@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/embed"
 	"github.com/jig-run/jig/internal/identity/history"
 )
@@ -55,14 +56,19 @@ func (db *DB) CreateEmbedToken(ctx context.Context, e embed.Token, hash []byte, 
 // EmbedToken returns the token with an id and a hash, whatever its tenant. A token that does not exist or has ended, also together with the
 // credential that made it, is NOT_FOUND.
 func (db *DB) EmbedToken(ctx context.Context, id string, hash []byte) (embed.Token, error) {
-	var row *embedRow
+	var row *struct {
+		embedRow
+		Links identity.Lineage
+	}
 	if err := db.once(ctx, "", func(t *tx) { first(t.queue("EmbedTokenFind", id, hash), &row) }); err != nil {
 		return embed.Token{}, err
 	}
 	if row == nil {
 		return embed.Token{}, jig.Errorf(jig.CodeNotFound, "there is no such embed token, or it has ended")
 	}
-	return row.token(), nil
+	found := row.token()
+	found.Lineage = row.Links
+	return found, nil
 }
 
 // ValidEmbedTokens returns those of the given tokens, of all tenants, that are valid now.

@@ -27,7 +27,7 @@ func GrantServer(ctx context.Context, ownerURL, role string) error {
 			"grant update (count, last_at) on credential_events" + to,
 			"grant select, insert on server_keys" + to,
 			"grant update (revoked_at) on server_keys" + to,
-			"grant execute on function jig_last_seqs(text[], text[]), jig_api_key(text, bytea), jig_api_keys_valid(text[]), " +
+			"grant execute on function jig_last_seqs(text[], text[]), jig_api_key(text, bytea), jig_api_keys_valid(text[]), jig_key_lineage(text, text), " +
 				"jig_login(text, bytea, interval), jig_logins_valid(text[], interval), jig_embed_token(text, bytea), jig_embed_tokens_valid(text[]), " +
 				"jig_embed_origin(text), jig_ended_credential(text, bytea, interval), jig_forget_credential_events()" + to,
 		}

@@ -214,7 +214,8 @@ func grant(ctx context.Context, db *sql.DB, config *pgx.ConnConfig, role string)
 				"jig_forget_notices(interval, integer), jig_forget_tokens(interval, integer), jig_audit(text, text, text, text), " +
 				"jig_approvals_open(), jig_approvals_decided(timestamptz, timestamptz), jig_approvals_pace(timestamptz), " +
 				"jig_sessions_open(), jig_deliveries_pending(), jig_budgets_used(text, integer), " +
-				"jig_release_reservations(integer), jig_forget_rates(integer), jig_entity_elsewhere(text), jig_value_elsewhere(text, text)" + to,
+				"jig_release_reservations(integer), jig_forget_rates(integer), jig_entity_elsewhere(text), jig_value_elsewhere(text, text), " +
+				"jig_key_lineage(text, text)" + to,
 		}
 	})
 }

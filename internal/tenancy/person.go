@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // IsPerson reports whether a principal is a person: the tenant's document lists it in any way, even if only to disable it, or an identity provider
@@ -36,6 +39,38 @@ func (s Settings) OnlyPerson(id string) bool {
 // only disables a principal lists nobody: to disable somebody whom the document does not know must not change who decides.
 func (s Settings) Listed() []string {
 	return slices.Compact(slices.Sorted(s.listed()))
+}
+
+// Reasons why a credential counts no longer; see [Settings.Ended].
+const (
+	// EndedDisabled: somebody in its lineage is disabled.
+	EndedDisabled = "disabled"
+	// EndedRemoved: somebody in its lineage was a person of the tenant and is no longer.
+	EndedRemoved = "removed"
+	// EndedPerson: somebody made it for a principal who has become a person since, whose name the maker must not use.
+	EndedPerson = "person"
+)
+
+// Ended returns why a credential counts no longer, for the people in its lineage, or "" if it counts.
+func (s Settings) Ended(line identity.Lineage) string {
+	for _, l := range line {
+		switch {
+		case slices.ContainsFunc([]string{l.Principal, l.Maker, l.CreatedBy}, s.IsDisabled):
+			return EndedDisabled
+		case slices.ContainsFunc(l.Persons, func(id string) bool { return !s.IsPerson(id) }):
+			return EndedRemoved
+		case l.Maker != "" && l.Maker != jig.MakerOperator && s.IsPerson(l.Principal):
+			return EndedPerson
+		}
+	}
+	return ""
+}
+
+// Persons returns those of the principals of a credential who are people of the tenant.
+func (s Settings) Persons(l identity.Link) []string {
+	all := []string{l.Principal, l.Maker, l.CreatedBy}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(id string) bool { return id == "" || id == jig.MakerOperator || !s.IsPerson(id) })
 }
 
 // listed yields the principals of [Settings.Listed], some of them several times.

@@ -1802,7 +1802,7 @@ export interface components {
             name?: string;
             /** @description The principal that the key acts as; default: that of the credential */
             principal?: string;
-            /** @description What the key allows: read, run, decide, author, manage; default: read and run */
+            /** @description What the key allows: read, run, decide, author, operate, manage; default: read and run */
             scopes?: string[] | null;
         };
         CreateEmbedToken: {
@@ -1904,6 +1904,8 @@ export interface components {
             id: string;
             /** @description The key itself; it is not stored */
             key: string;
+            made_with?: components["schemas"]["CredentialRef"];
+            maker?: string;
             name?: string;
             principal: string;
             /** Format: date-time */
@@ -1941,7 +1943,7 @@ export interface components {
              * @description What happened
              * @enum {string}
              */
-            kind: "refused" | "logged_in" | "logged_out" | "key_created" | "key_revoked" | "embed_created" | "embed_revoked";
+            kind: "refused" | "logged_in" | "logged_out" | "key_created" | "key_revoked" | "key_taken_over" | "embed_created" | "embed_revoked";
             /**
              * Format: date-time
              * @description When it last happened
@@ -1954,9 +1956,13 @@ export interface components {
             minute: string;
             /** @description Who did it, or whose credential was refused; empty for the operator's command line */
             principal?: string;
-            /** @description Why the credential was refused: revoked, expired, disabled, cross_origin or scope */
+            /** @description Why the credential was refused: revoked, expired, disabled, removed, person, cross_origin or scope */
             reason?: string;
             tenant: string;
+        };
+        CredentialRef: {
+            id: string;
+            kind: string;
         };
         Decide: {
             /** @enum {string} */
@@ -2405,6 +2411,8 @@ export interface components {
             /** Format: date-time */
             expires_at?: string;
             id: string;
+            made_with?: components["schemas"]["CredentialRef"];
+            maker?: string;
             name?: string;
             principal: string;
             /** Format: date-time */
@@ -6923,7 +6931,7 @@ export interface operations {
         parameters: {
             query?: {
                 /** @description Only events of this kind */
-                kind?: "refused" | "logged_in" | "logged_out" | "key_created" | "key_revoked" | "embed_created" | "embed_revoked";
+                kind?: "refused" | "logged_in" | "logged_out" | "key_created" | "key_revoked" | "key_taken_over" | "embed_created" | "embed_revoked";
                 /** @description Only events of this principal */
                 principal?: string;
                 /** @description next_cursor of the previous page, with the same filter */

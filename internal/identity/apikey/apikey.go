@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/secret"
 )
 
@@ -22,12 +23,16 @@ const (
 	// ScopeAuthor allows registering, changing and removing documents and bundles, as far as approvals allow it. A key has it only if somebody
 	// asked for it.
 	ScopeAuthor = "author"
+	// ScopeOperate allows operating the schedules of others, and ending pauses that others set. A key has it only if somebody asked for it.
+	ScopeOperate = "operate"
 	// ScopeManage allows creating and revoking API keys over HTTP, and reading credential events.
 	ScopeManage = "manage"
 )
 
 // Scopes lists all scopes.
-func Scopes() []string { return []string{ScopeRead, ScopeRun, ScopeDecide, ScopeAuthor, ScopeManage} }
+func Scopes() []string {
+	return []string{ScopeRead, ScopeRun, ScopeDecide, ScopeAuthor, ScopeOperate, ScopeManage}
+}
 
 // DefaultScopes lists the scopes of a key that was created without naming any.
 func DefaultScopes() []string { return []string{ScopeRead, ScopeRun} }
@@ -49,6 +54,18 @@ type Key struct {
 	// CreatedBy and RevokedBy are the principals who did that over HTTP; empty if the operator did it with the command line.
 	CreatedBy string `json:"created_by,omitempty"`
 	RevokedBy string `json:"revoked_by,omitempty"`
+	// Maker is who made the key for its principal; see [jig.Principal]. MadeWith is the credential that made it; absent for the command line.
+	Maker    string                 `json:"maker,omitempty"`
+	MadeWith identity.CredentialRef `json:"made_with,omitzero"`
+	// Persons are the people among the principals of the key; see [identity.Link].
+	Persons []string `json:"-"`
+	// Lineage is the key with those that made it. It is known of a key that is used.
+	Lineage identity.Lineage `json:"-"`
+}
+
+// Link returns the key's own link of its lineage.
+func (k Key) Link() identity.Link {
+	return identity.Link{Principal: k.Principal, Maker: k.Maker, CreatedBy: k.CreatedBy, Persons: k.Persons}
 }
 
 // Allows reports whether the key has a scope.

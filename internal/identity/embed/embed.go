@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/secret"
 )
@@ -37,6 +38,8 @@ type Token struct {
 	RevokedBy string     `json:"revoked_by,omitempty"`
 	// Maker is the credential that made the token. The token ends when that credential does.
 	Maker Maker `json:"-"`
+	// Lineage is that of the API key that made the token. It is known of a token that is used.
+	Lineage identity.Lineage `json:"-"`
 }
 
 // Maker is a credential that made a token.

@@ -15,6 +15,7 @@ const (
 	LoggedOut    = "logged_out"
 	KeyCreated   = "key_created"
 	KeyRevoked   = "key_revoked"
+	KeyTakenOver = "key_taken_over"
 	EmbedCreated = "embed_created"
 	EmbedRevoked = "embed_revoked"
 )
@@ -37,8 +38,8 @@ const (
 // CredentialEvent counts equal events of a credential within one minute.
 type CredentialEvent struct {
 	Tenant string `json:"tenant"`
-	Kind   string `json:"kind" enum:"refused,logged_in,logged_out,key_created,key_revoked,embed_created,embed_revoked" doc:"What happened"`
-	Reason string `json:"reason,omitempty" doc:"Why the credential was refused: revoked, expired, disabled, cross_origin or scope"`
+	Kind   string `json:"kind" enum:"refused,logged_in,logged_out,key_created,key_revoked,key_taken_over,embed_created,embed_revoked" doc:"What happened"`
+	Reason string `json:"reason,omitempty" doc:"Why the credential was refused: revoked, expired, disabled, removed, person, cross_origin or scope"`
 	// CredentialKind and CredentialID identify the credential. An access token has no id of its own, so it has that of the login.
 	CredentialKind string `json:"credential_kind,omitempty" doc:"The kind of the credential"`
 	CredentialID   string `json:"credential_id,omitempty" doc:"The id of the credential; issuer and subject for access tokens"`

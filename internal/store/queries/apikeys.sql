@@ -1,16 +1,25 @@
 -- name: APIKeyInsert
-insert into api_keys (tenant_id, key_id, name, principal, scopes, hash, expires_at, created_by) values ($1, $2, $3, $4, $5, $6, $7, $8)
+insert into api_keys (tenant_id, key_id, name, principal, scopes, hash, expires_at, created_by, maker, made_with_kind, made_with_id, persons)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 returning created_at
 
 -- name: APIKeyFind
-select q.tenant_id, q.key_id, q.name, q.principal, q.scopes, q.created_at, q.expires_at from jig_api_key($1, $2) q
+select q.tenant_id, q.key_id, q.name, q.principal, q.scopes, q.created_at, q.expires_at, q.maker, q.links from jig_api_key($1, $2) q
 
 -- name: APIKeysValid
 select q from jig_api_keys_valid($1::text[]) q
 
 -- name: APIKeysOf
-select k.tenant_id, k.key_id, k.name, k.principal, k.scopes, k.created_at, k.expires_at, k.revoked_at, k.used_at, k.created_by, k.revoked_by from api_keys k
-where k.tenant_id = $1 order by k.created_at, k.key_id
+select k.tenant_id, k.key_id, k.name, k.principal, k.scopes, k.created_at, k.expires_at, k.maker, k.revoked_at, k.used_at, k.created_by, k.revoked_by,
+    k.made_with_kind, k.made_with_id, k.persons
+from api_keys k where k.tenant_id = $1 order by k.created_at, k.key_id
+
+-- name: APIKeyPersons
+-- Notes the people among a key's principals, when it is used for the first time since the tenant's document lists them.
+update api_keys k set persons = $3 where k.tenant_id = $1 and k.key_id = $2
+
+-- name: APIKeyLineage
+select q.stands, q.links from jig_key_lineage($1, $2) q
 
 -- name: APIKeyRevoke
 -- Returns whether the key was valid until now. Revoking a key again changes nothing.

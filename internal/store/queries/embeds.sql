@@ -10,7 +10,7 @@ returning tenant_id, token_id, session_id, tool, origin, principal, maker_kind, 
 
 -- name: EmbedTokenFind
 select q.tenant_id, q.token_id, q.session_id, q.tool, q.origin, q.principal, q.maker_kind, q.maker_id, q.issuer, q.subject, q.groups, q.created_at, q.expires_at,
-    q.revoked_at, q.revoked_by
+    q.revoked_at, q.revoked_by, case when q.maker_kind = 'api_key' then (select l.links from jig_key_lineage(q.tenant_id, q.maker_id) l) end as links
 from jig_embed_token($1, $2) q
 
 -- name: EmbedTokensValid

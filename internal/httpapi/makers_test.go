@@ -1,0 +1,116 @@
+package httpapi_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/tenancy"
+)
+
+// lists sets the people whom the tenant's document lists.
+func (s *site) lists(people ...string) {
+	s.tenants.change(func(all *tenancy.Settings) {
+		all.People = nil
+		for _, id := range people {
+			all.People = append(all.People, jig.Principal{ID: id})
+		}
+	})
+}
+
+// whyNot is the reason for which the site refuses a credential; "" if it accepts it.
+func (s *site) whyNot(key string) string {
+	s.t.Helper()
+	s.key = key
+	answer, body := s.send(http.MethodGet, "/v1/me", "")
+	if answer.StatusCode == http.StatusOK {
+		return ""
+	}
+	return problem(s.t, answer, body).Reason
+}
+
+// A key that somebody made for a program does not act as a person whom the document lists later.
+func TestAPIKeys_OfAProgramThatBecameAPerson(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.lists("ana")
+	frank := s.makes(`{"principal":"frank","scopes":["read","manage"]}`)
+	require.Equal(t, "ana", frank.Maker)
+	s.key = frank.Text
+	own := s.makes(`{"scopes":["read"]}`)
+	require.Equal(t, "ana", own.Maker, "the maker stays")
+	require.Equal(t, frank.ID, own.MadeWith.ID)
+	require.Empty(t, s.whyNot(frank.Text))
+	s.lists("ana", "frank")
+	require.Equal(t, tenancy.EndedPerson, s.whyNot(frank.Text))
+	require.Equal(t, tenancy.EndedPerson, s.whyNot(own.Text))
+	s.lists("ana")
+	require.Empty(t, s.whyNot(frank.Text))
+}
+
+// Keys end with the people who have them or made them, also if these were listed only later.
+func TestAPIKeys_EndWithPeople(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	ana := s.key
+	s.lists("ana")
+	program := s.makes(`{"principal":"ci","scopes":["read"]}`)
+	require.Empty(t, s.whyNot(ana))
+	s.lists("ben")
+	require.Equal(t, tenancy.EndedRemoved, s.whyNot(ana))
+	require.Equal(t, tenancy.EndedRemoved, s.whyNot(program.Text))
+	s.lists("ana")
+	require.Empty(t, s.whyNot(program.Text))
+	s.tenants.change(func(all *tenancy.Settings) { all.Disabled = []string{"ana"} })
+	require.Equal(t, tenancy.EndedDisabled, s.whyNot(program.Text))
+}
+
+// Sessions that start with a credential name its maker, and so does an embed token's.
+func TestMaker_TravelsWithThePrincipal(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	made := s.makes(`{"principal":"ci","scopes":["read","run"]}`)
+	var who jig.Principal
+	s.engine.start = func(o client.StartOptions) (client.Started, error) {
+		who = o.Principal
+		return client.Started{SessionID: "ses_1"}, nil
+	}
+	s.key = made.Text
+	answer, body := s.send(http.MethodPost, "/v1/sessions", `{"agent":"a"}`)
+	require.Equal(t, http.StatusCreated, answer.StatusCode, body)
+	require.Equal(t, jig.Principal{ID: "ci", Claimed: true, Maker: "ana"}, who)
+}
+
+func TestMakerOf(t *testing.T) {
+	t.Parallel()
+	for _, one := range []struct {
+		by              jig.Principal
+		principal, made string
+	}{
+		{jig.Principal{ID: "ana"}, "ana", ""},
+		{jig.Principal{ID: "ana"}, "ci", "ana"},
+		{jig.Principal{ID: "ci", Maker: "ana"}, "ci", "ana"},
+		{jig.Principal{ID: "ci", Maker: "ana"}, "bot", "ana"},
+		{jig.Principal{ID: "ana", Maker: jig.MakerOperator}, "ana", jig.MakerOperator},
+		{jig.Principal{ID: "ana", Maker: jig.MakerOperator}, "ci", "ana"},
+	} {
+		require.Equal(t, one.made, identity.MakerOf(one.by, one.principal), one)
+	}
+}
+
+// A stream ends when somebody in the lineage of its key leaves.
+func TestStream_EndsWithTheMakerOfItsKey(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.log.add(jig.EventSessionStarted)
+	s.lists("ana")
+	s.key = s.makes(`{"principal":"ci","scopes":["read"]}`).Text
+	stream := s.follow()
+	stream.until(t, "id: 1")
+	s.lists("ben")
+	stream.rest(t)
+}
