@@ -55,13 +55,13 @@ func arrows() map[string][]string {
 		"internal/workdir":    {".", "internal/suggest"},
 
 		"internal/dataflow":       {"internal/clip"},
-		"internal/identity":       {},
+		"internal/identity":       {"."},
 		"internal/identity/token": {".", "internal/canonical", "internal/identity", "internal/strictjson"},
 		// What API keys look like and allow. Only the server and its store know them.
-		"internal/identity/apikey": {".", "internal/identity/secret"},
+		"internal/identity/apikey": {".", "internal/identity", "internal/identity/secret"},
 		"internal/identity/vouch":  {".", "internal/protocol"},
 		// Tokens for pages of other sites, and logins with a browser. Only the server and its store know them.
-		"internal/identity/embed": {".", "internal/identity/apikey", "internal/identity/secret"},
+		"internal/identity/embed": {".", "internal/identity", "internal/identity/apikey", "internal/identity/secret"},
 		"internal/identity/login": {"internal/identity/secret"},
 		// What happened with credentials.
 		"internal/identity/history": {},
@@ -78,7 +78,7 @@ func arrows() map[string][]string {
 		"internal/ratelimit":       {".", "internal/duration"},
 		"internal/entity":          {"."},
 		"internal/ledger":          {".", "internal/approval", "internal/audit", "internal/chat", "internal/stored"},
-		"internal/tenancy":         {".", "internal/approval", "internal/identity"},
+		"internal/tenancy":         {".", "internal/approval", "internal/identity", "internal/protocol"},
 		"internal/plan":            {".", "internal/audit", "internal/cache", "internal/entity", "internal/ledger", "internal/protocol"},
 
 		// Documents become values of the domains.
@@ -167,7 +167,7 @@ func arrows() map[string][]string {
 		"internal/scaffold/shop":    {".", "tools"},
 		// The operations of the HTTP interface are thin: they know the client and what it sends, and neither the engine nor the store.
 		"internal/httpapi": {
-			".", "client", "internal/audit", "internal/bundle", "internal/cache", "internal/identity/apikey", "internal/identity/embed", "internal/identity/history", "internal/identity/login", "internal/identity/openid", "internal/jsontext",
+			".", "client", "internal/audit", "internal/bundle", "internal/cache", "internal/identity", "internal/identity/apikey", "internal/identity/embed", "internal/identity/history", "internal/identity/login", "internal/identity/openid", "internal/jsontext",
 			"internal/preview", "internal/protocol", "internal/stored", "internal/strictjson", "internal/tenancy", "internal/toolname",
 		},
 		// Tests of a running server from outside, which know nothing but its OpenAPI document.
