@@ -226,6 +226,8 @@ type Session struct {
 	Depth int `json:"depth,omitempty"`
 	// Source says how the session was started.
 	Source Source `json:"source,omitempty"`
+	// TriggeredBy is who started the session outside of the times of its schedule; nil otherwise. It is known only when the session begins.
+	TriggeredBy *Asker `json:"-"`
 	// RequestDigest is the digest of the [SessionRequest] that started the session; empty if another session started it.
 	RequestDigest string `json:"request_digest,omitempty"`
 	// SummaryThrough is the last pass that Summary replaces in the prompt; 0 when there is no summary.

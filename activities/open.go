@@ -93,9 +93,15 @@ func (a *Activities) draft(ctx context.Context, in OpenInput) (jig.Session, erro
 	if err != nil {
 		return jig.Session{}, err
 	}
-	who, source, err := a.starter(ctx, in.SessionRef, origin{
+	from := origin{
 		parent: in.Start.ParentID, principal: in.Start.Principal, source: in.Start.Source, proof: in.Start.Proof, request: digest, began: in.Began,
-	})
+		mandate: in.Start.Mandate, triggered: in.Start.Triggered,
+	}
+	who, source, err := a.starter(ctx, in.SessionRef, from)
+	if err != nil {
+		return jig.Session{}, err
+	}
+	by, err := a.triggeredBy(ctx, in.SessionRef, from)
 	if err != nil {
 		return jig.Session{}, err
 	}
@@ -109,7 +115,7 @@ func (a *Activities) draft(ctx context.Context, in OpenInput) (jig.Session, erro
 	}
 	session := jig.Session{
 		Tenant: in.Tenant, ID: in.SessionID, Agent: agent, Principal: who, Source: source, Input: input, Task: in.Start.Task,
-		Status: jig.StatusWorking, RequestDigest: digest,
+		Status: jig.StatusWorking, RequestDigest: digest, TriggeredBy: by,
 	}
 	if _, by, err := a.place(ctx, in.Start.ParentID, in.Start.ParentCall, in.Began, &session); err != nil {
 		return jig.Session{}, err

@@ -34,6 +34,9 @@ type OpenCallInput struct {
 	Source jig.Source `json:"source,omitempty"`
 	// Proof is the proof of the request; see StartSession.
 	Proof string `json:"proof,omitempty"`
+	// Mandate and Triggered are those of a schedule's call; see StartSession.
+	Mandate   *protocol.Mandate   `json:"mandate,omitempty"`
+	Triggered *protocol.Triggered `json:"triggered,omitempty"`
 	// Began is when Temporal recorded the start; see [OpenInput].
 	Began time.Time `json:"began,omitzero"`
 }
@@ -75,9 +78,15 @@ func (a *Activities) draftCall(ctx context.Context, in OpenCallInput) (session j
 	if err != nil {
 		return session, called, err
 	}
-	who, source, err := a.starter(ctx, in.SessionRef, origin{
+	from := origin{
 		parent: in.Parent, principal: in.Principal, source: in.Source, proof: in.Proof, request: digest, began: in.Began,
-	})
+		mandate: in.Mandate, triggered: in.Triggered,
+	}
+	who, source, err := a.starter(ctx, in.SessionRef, from)
+	if err != nil {
+		return session, called, err
+	}
+	triggered, err := a.triggeredBy(ctx, in.SessionRef, from)
 	if err != nil {
 		return session, called, err
 	}
@@ -86,7 +95,7 @@ func (a *Activities) draftCall(ctx context.Context, in OpenCallInput) (session j
 	}
 	tool := called.tool
 	session = jig.Session{
-		Tenant: in.Tenant, ID: in.SessionID, Principal: who, Source: source, Status: jig.StatusWorking,
+		Tenant: in.Tenant, ID: in.SessionID, Principal: who, Source: source, Status: jig.StatusWorking, TriggeredBy: triggered,
 		Agent: jig.Agent{Name: jig.CallAgent, Tools: []string{tool.Name}, Version: tool.Version, Registered: called.registered},
 	}
 	parent, by, err := a.place(ctx, in.Parent, in.ParentCall, in.Began, &session)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
+	"github.com/jig-run/jig/internal/budget"
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/token"
 	"github.com/jig-run/jig/internal/protocol"
@@ -54,6 +55,11 @@ func (a *Activities) pausing(
 	if err != nil {
 		return protocol.PauseResult{}, temporalError(err)
 	}
+	if action == token.ActionResume {
+		if err := a.mayResume(ctx, in, who); err != nil {
+			return protocol.PauseResult{}, temporalError(err)
+		}
+	}
 	p := jig.Pause{Scope: in.Scope, Target: in.Target, By: who.ID, Claimed: who.Claimed, Reason: in.Reason, At: a.now().UTC()}
 	changed, err := apply(ctx, in.Tenant, p, evidence)
 	if err != nil {
@@ -61,6 +67,29 @@ func (a *Activities) pausing(
 	}
 	list, err := a.store.Pauses(ctx, in.Tenant)
 	return protocol.PauseResult{Changed: changed, Pauses: list}, temporalError(err)
+}
+
+// mayResume returns an error unless somebody may end a pause. A request that no server makes is as good as its claim, or its token.
+func (a *Activities) mayResume(ctx context.Context, in protocol.PauseRequest, who jig.Principal) error {
+	list, err := a.store.Pauses(ctx, in.Tenant)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(list, func(p jig.Pause) bool { return p.Scope == in.Scope && p.Target == in.Target })
+	if at < 0 || list[at].By == budget.Actor { // whoever may resume a session lets it exceed a budget
+		return nil
+	}
+	var paused jig.Session
+	if in.Scope == jig.PauseSession {
+		if paused, err = a.store.Session(ctx, in.Tenant, in.Target); err != nil {
+			return err
+		}
+	}
+	settings, err := a.tenants.Settings(ctx, in.Tenant)
+	if err != nil {
+		return err
+	}
+	return settings.MayResume(list[at], who.ID, paused.Principal.ID, in.Decides == nil || *in.Decides)
 }
 
 func (a *Activities) checkPause(ctx context.Context, in protocol.PauseRequest) error {

@@ -50,6 +50,9 @@ type origin struct {
 	principal jig.Principal
 	source    jig.Source
 	proof     string
+	// mandate and triggered are those of a schedule's session.
+	mandate   *protocol.Mandate
+	triggered *protocol.Triggered
 	// request is the digest of the request.
 	request string
 	// began is when Temporal recorded the start; zero if nothing has been started yet.
@@ -82,8 +85,12 @@ func (a *Activities) starter(ctx context.Context, ref protocol.SessionRef, o ori
 	case st != nil && st.Source != o.source:
 		return jig.Principal{}, "", jig.Errorf(jig.CodeNotPermitted, "the request names another source than the server's statement").WithField("source").
 			WithReason(reasonUnvouched)
+	case st != nil && st.Kind == protocol.StateSchedule:
+		return st.Principal, st.Source, a.mandated(ctx, ref.Tenant, st.Principal, st.Mandate)
 	case st != nil:
 		return st.Principal, st.Source, nil
+	case o.mandate != nil:
+		return claimed(o.principal), jig.SourceTemporal, a.mandated(ctx, ref.Tenant, o.principal, *o.mandate)
 	case o.source == jig.SourceWeb || o.source == jig.SourceMCP: // they only claim less: what such a session is asked counts as untrusted
 		return claimed(o.principal), o.source, nil
 	}
@@ -169,7 +176,7 @@ func (a *Activities) sender(ctx context.Context, ref protocol.SessionRef, e prot
 // audit may have the refusal twice.
 func (a *Activities) refuseStart(ctx context.Context, ref protocol.SessionRef, by jig.Principal, cause error) error {
 	refused := jig.AsError(cause)
-	if refused.Reason != reasonUnvouched {
+	if refused.Reason != reasonUnvouched && refused.Reason != reasonEnded {
 		return cause
 	}
 	return errors.Join(a.store.RecordRefusal(ctx, ref.Tenant, audit.Entry{

@@ -63,7 +63,9 @@ func (b *bench) fire(ctx context.Context, name string, o client.ScheduleOptions)
 	if _, err := b.jig.CreateSchedule(ctx, o); err != nil {
 		return nil, fmt.Errorf("create the schedule: %w", err)
 	}
-	defer func() { err = errors.Join(err, b.jig.DeleteSchedule(ctx, jig.DefaultTenant, o.Name)) }()
+	defer func() {
+		err = errors.Join(err, b.jig.DeleteSchedule(ctx, client.ScheduleRequest{Name: o.Name, By: jig.Principal{ID: "bench"}}))
+	}()
 	late := time.NewTimer(time.Duration(b.size.firings)*firesEvery + 30*time.Second)
 	defer late.Stop()
 	for len(delays) < b.size.firings {

@@ -58,6 +58,30 @@ type ScheduleOptions struct {
 	Note string
 	// Limit ends the schedule after that many starts; 0 means no limit.
 	Limit int
+	// Mandate says with which credential the schedule is created; a server fills it in.
+	Mandate *protocol.Mandate
+}
+
+// ScheduleRequest asks to operate a schedule.
+type ScheduleRequest struct {
+	// Tenant owns the schedule; default "default". Name is its name.
+	Tenant, Name string
+	// By is who asks.
+	By jig.Principal
+	// Note is for people. When a schedule is paused or resumed, it replaces the schedule's note.
+	Note string
+	// Operates and Manages say what the credential of By allows; a server fills them in. Without a server, the tenant's document says it.
+	Operates, Manages *bool
+	// Mandate says with which credential By asks; a server fills it in.
+	Mandate *protocol.Mandate
+}
+
+// credential returns the name of a credential for the audit.
+func credential(m *protocol.Mandate) string {
+	if m == nil {
+		return ""
+	}
+	return m.Credential
 }
 
 // Check reports what is wrong with the options, without asking the server. Its error is INVALID_INPUT or MISSING_PARAM, with the name of
@@ -168,6 +192,12 @@ func (c *Client) CreateSchedule(ctx context.Context, o ScheduleOptions) (Schedul
 	if err != nil {
 		return Schedule{}, err
 	}
+	who := o.principal().ID
+	if _, err := c.mayOperate(ctx, protocol.OperateRequest{
+		Tenant: o.Tenant, Schedule: o.Name, Action: protocol.ScheduleCreate, Owner: who, By: who, Credential: credential(o.Mandate), Note: o.Note,
+	}); err != nil {
+		return Schedule{}, err
+	}
 	attributes := []sdktemporal.SearchAttributeUpdate{
 		sdktemporal.NewSearchAttributeKeyKeyword(protocol.AttrTenant).ValueSet(o.Tenant),
 	}
@@ -196,7 +226,7 @@ func (c *Client) scheduleAction(ctx context.Context, o ScheduleOptions) (*sdk.Sc
 	base := sessionBase(o.Tenant, o.Name)
 	if o.Call != nil {
 		input := *o.Call
-		input.Tenant, input.Source = o.Tenant, jig.SourceSchedule
+		input.Tenant, input.Source, input.Mandate = o.Tenant, jig.SourceSchedule, o.Mandate
 		if err := c.vouchCall(ctx, protocol.StateSchedule, base, &input); err != nil {
 			return nil, starts{}, err
 		}
@@ -208,6 +238,7 @@ func (c *Client) scheduleAction(ctx context.Context, o ScheduleOptions) (*sdk.Sc
 	if err != nil {
 		return nil, starts{}, err
 	}
+	start.Mandate = o.Mandate
 	if err := c.vouchSession(ctx, protocol.StateSchedule, session, &start); err != nil {
 		return nil, starts{}, err
 	}
@@ -224,33 +255,69 @@ func startAction(o sdk.StartWorkflowOptions, workflow string, input any) *sdk.Sc
 	}
 }
 
+// principal returns the principal for whom a schedule acts.
+func (o ScheduleOptions) principal() jig.Principal {
+	if o.Call != nil {
+		return o.Call.Principal
+	}
+	return o.Session.Principal
+}
+
+// mayOperate asks a worker whether somebody may operate a schedule; the worker records it in the audit.
+func (c *Client) mayOperate(ctx context.Context, request protocol.OperateRequest) (answer protocol.OperateAnswer, err error) {
+	err = c.ask(ctx, protocol.WriteOperate, 0, request, &answer)
+	return answer, err
+}
+
+// operate is like mayOperate for a schedule that exists, and returns it.
+func (c *Client) operate(ctx context.Context, r *ScheduleRequest, action protocol.ScheduleAction) (*sdk.ScheduleDescription, protocol.OperateAnswer, error) {
+	if r.Tenant == "" {
+		r.Tenant = jig.DefaultTenant
+	}
+	d, err := c.describeSchedule(ctx, r.Tenant, r.Name)
+	if err != nil {
+		return nil, protocol.OperateAnswer{}, err
+	}
+	answer, err := c.mayOperate(ctx, protocol.OperateRequest{
+		Tenant: r.Tenant, Schedule: r.Name, Action: action, Owner: described(r.Name, d).Principal, By: r.By.ID, Operates: r.Operates, Manages: r.Manages,
+		Credential: credential(r.Mandate), Note: r.Note,
+	})
+	return d, answer, err
+}
+
 // PauseSchedule keeps a schedule from starting anything until it is resumed. Sessions that it started continue. The note says why.
-func (c *Client) PauseSchedule(ctx context.Context, tenant, name, note string) (Schedule, error) {
-	return c.patched(ctx, tenant, name, func(ctx context.Context, h sdk.ScheduleHandle) error {
-		return h.Pause(ctx, sdk.SchedulePauseOptions{Note: note})
+func (c *Client) PauseSchedule(ctx context.Context, r ScheduleRequest) (Schedule, error) {
+	return c.patched(ctx, r, protocol.SchedulePause, func(ctx context.Context, h sdk.ScheduleHandle) error {
+		return h.Pause(ctx, sdk.SchedulePauseOptions{Note: r.Note})
 	})
 }
 
 // ResumeSchedule resumes a paused schedule. It does not make up for times that passed during the pause.
-func (c *Client) ResumeSchedule(ctx context.Context, tenant, name, note string) (Schedule, error) {
-	return c.patched(ctx, tenant, name, func(ctx context.Context, h sdk.ScheduleHandle) error {
-		return h.Unpause(ctx, sdk.ScheduleUnpauseOptions{Note: note})
+func (c *Client) ResumeSchedule(ctx context.Context, r ScheduleRequest) (Schedule, error) {
+	return c.patched(ctx, r, protocol.ScheduleResume, func(ctx context.Context, h sdk.ScheduleHandle) error {
+		return h.Unpause(ctx, sdk.ScheduleUnpauseOptions{Note: r.Note})
 	})
 }
 
 // patched changes a schedule and returns its new state.
 func (c *Client) patched(
-	ctx context.Context, tenant, name string, change func(context.Context, sdk.ScheduleHandle) error,
+	ctx context.Context, r ScheduleRequest, action protocol.ScheduleAction, change func(context.Context, sdk.ScheduleHandle) error,
 ) (Schedule, error) {
-	if err := c.onSchedule(ctx, tenant, name, busy, change); err != nil {
+	if _, _, err := c.operate(ctx, &r, action); err != nil {
 		return Schedule{}, err
 	}
-	return c.Schedule(ctx, tenant, name)
+	if err := c.onSchedule(ctx, r.Tenant, r.Name, busy, change); err != nil {
+		return Schedule{}, err
+	}
+	return c.Schedule(ctx, r.Tenant, r.Name)
 }
 
 // DeleteSchedule deletes a schedule. Sessions that it started continue.
-func (c *Client) DeleteSchedule(ctx context.Context, tenant, name string) error {
-	return c.onSchedule(ctx, tenant, name, refused, func(ctx context.Context, h sdk.ScheduleHandle) error { return h.Delete(ctx) })
+func (c *Client) DeleteSchedule(ctx context.Context, r ScheduleRequest) error {
+	if _, _, err := c.operate(ctx, &r, protocol.ScheduleDelete); err != nil {
+		return err
+	}
+	return c.onSchedule(ctx, r.Tenant, r.Name, refused, func(ctx context.Context, h sdk.ScheduleHandle) error { return h.Delete(ctx) })
 }
 
 // onSchedule calls do with the handle of a schedule, and retries after the errors for which again returns true. An unknown schedule is

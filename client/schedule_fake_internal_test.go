@@ -5,11 +5,12 @@ import (
 	"errors"
 
 	commonpb "go.temporal.io/api/common/v1"
-	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	sdk "go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	sdktemporal "go.temporal.io/sdk/temporal"
+
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // fakeScheduler is a Temporal client that stores schedules as the server would. Its next requests fail with errs.
@@ -20,8 +21,6 @@ type fakeScheduler struct {
 	created []sdk.ScheduleOptions
 	query   string
 	errs    []error
-	// triggered is called on a trigger and records the started session.
-	triggered func(s *fakeSchedule)
 }
 
 type fakeSchedule struct {
@@ -30,7 +29,7 @@ type fakeSchedule struct {
 }
 
 func newFakeScheduler() *fakeScheduler {
-	return &fakeScheduler{fake: &fake{describe: running}, kept: map[string]*fakeSchedule{}}
+	return &fakeScheduler{fake: &fake{describe: running, activity: func(sdk.StartActivityOptions, string, any) (any, error) { return protocol.OperateAnswer{}, nil }}, kept: map[string]*fakeSchedule{}}
 }
 
 func (f *fakeScheduler) client() *Client { return newClient(f, nil, Options{}) }
@@ -146,11 +145,4 @@ func (h fakeHandle) Unpause(_ context.Context, o sdk.ScheduleUnpauseOptions) err
 
 func (h fakeHandle) Delete(context.Context) error {
 	return h.on(func(*fakeSchedule) { delete(h.f.kept, h.id) })
-}
-
-func (h fakeHandle) Trigger(_ context.Context, o sdk.ScheduleTriggerOptions) error {
-	if o.Overlap != enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL {
-		return errors.New("a trigger must start something even if a session is running")
-	}
-	return h.on(h.f.triggered)
 }

@@ -199,13 +199,21 @@ func TestUnknownSchedules(t *testing.T) {
 	require.NoError(t, err)
 	for name, do := range map[string]func(tenant, name string) error{
 		"describe": func(tenant, name string) error { _, err := c.Schedule(t.Context(), tenant, name); return err },
-		"pause":    func(tenant, name string) error { _, err := c.PauseSchedule(t.Context(), tenant, name, "n"); return err },
-		"resume": func(tenant, name string) error {
-			_, err := c.ResumeSchedule(t.Context(), tenant, name, "n")
+		"pause": func(tenant, name string) error {
+			_, err := c.PauseSchedule(t.Context(), ScheduleRequest{Tenant: tenant, Name: name})
 			return err
 		},
-		"trigger": func(tenant, name string) error { _, err := c.TriggerSchedule(t.Context(), tenant, name); return err },
-		"delete":  func(tenant, name string) error { return c.DeleteSchedule(t.Context(), tenant, name) },
+		"resume": func(tenant, name string) error {
+			_, err := c.ResumeSchedule(t.Context(), ScheduleRequest{Tenant: tenant, Name: name})
+			return err
+		},
+		"trigger": func(tenant, name string) error {
+			_, err := c.TriggerSchedule(t.Context(), ScheduleRequest{Tenant: tenant, Name: name})
+			return err
+		},
+		"delete": func(tenant, name string) error {
+			return c.DeleteSchedule(t.Context(), ScheduleRequest{Tenant: tenant, Name: name})
+		},
 	} {
 		require.EqualError(t, do("acme", "nightlx"), "NOT_FOUND: there is no schedule nightlx (name)", name)
 		require.ErrorIs(t, do("default", "nightly"), &jig.Error{Code: jig.CodeNotFound}, "%s: another tenant's", name)
@@ -223,15 +231,15 @@ func TestPauseResumeDelete(t *testing.T) {
 	_, err := c.CreateSchedule(t.Context(), nightly())
 	require.NoError(t, err)
 	f.errs = []error{exhausted()}
-	s, err := c.PauseSchedule(t.Context(), "acme", "nightly", "holidays")
+	s, err := c.PauseSchedule(t.Context(), asks("holidays"))
 	require.NoError(t, err)
 	require.True(t, s.Paused)
 	require.Equal(t, "holidays", s.Note)
-	s, err = c.ResumeSchedule(t.Context(), "acme", "nightly", "back")
+	s, err = c.ResumeSchedule(t.Context(), asks("back"))
 	require.NoError(t, err)
 	require.False(t, s.Paused)
 	require.Equal(t, "back", s.Note)
-	require.NoError(t, c.DeleteSchedule(t.Context(), "acme", "nightly"))
+	require.NoError(t, c.DeleteSchedule(t.Context(), asks("")))
 	require.Empty(t, f.kept)
 }
 
@@ -337,40 +345,71 @@ func TestSessionStatus(t *testing.T) {
 	}
 }
 
-func TestTriggerFindsTheSession(t *testing.T) {
-	t.Parallel()
-	for name, row := range map[string]struct {
-		started []sdk.ScheduleActionResult
-		want    string
-	}{
-		"alone":                       {[]sdk.ScheduleActionResult{ran("mine", seven.Add(time.Minute))}, "mine"},
-		"beside a start that was due": {[]sdk.ScheduleActionResult{ran("due", seven), ran("mine", seven.Add(time.Second))}, "mine"},
-		"beside an unknown start":     {[]sdk.ScheduleActionResult{ran("his", seven.Add(time.Second)), ran("mine", seven.Add(time.Minute))}, ""},
-	} {
-		f := newFakeScheduler()
-		c := f.client()
-		_, err := c.CreateSchedule(t.Context(), nightly())
-		require.NoError(t, err)
-		info := &f.kept["jig/acme/nightly"].d.Info
-		info.NextActionTimes = []time.Time{seven}
-		info.RecentActions = []sdk.ScheduleActionResult{ran("before", seven.Add(-time.Hour))}
-		triggers := 0
-		f.triggered = func(s *fakeSchedule) {
-			triggers++
-			s.d.Info.RecentActions = append(s.d.Info.RecentActions, row.started...)
-		}
-		id, err := c.TriggerSchedule(t.Context(), "acme", "nightly")
-		require.NoError(t, err, name)
-		require.Equal(t, row.want, id, name)
-		require.Equal(t, 1, triggers, name)
-	}
+// asks is a request of somebody to operate the schedule of the tests.
+func asks(note string) ScheduleRequest {
+	return ScheduleRequest{Tenant: "acme", Name: "nightly", By: jig.Principal{ID: "dan"}, Note: note}
 }
 
-func TestTrigger_WaitsForItsOwnSecond(t *testing.T) {
+// The worker is asked, and records, before anything happens to a schedule.
+func TestSchedule_NothingHappensThatTheWorkerRefuses(t *testing.T) {
 	t.Parallel()
-	info := sdk.ScheduleInfo{RecentActions: []sdk.ScheduleActionResult{ran("a", seven.Add(-time.Hour)), ran("b", seven.Add(200*time.Millisecond))}}
-	require.Equal(t, 500*time.Millisecond, untilFree(info, seven.Add(500*time.Millisecond)))
-	require.Zero(t, untilFree(info, seven.Add(time.Second)))
-	require.Zero(t, untilFree(info, seven.Add(-time.Minute)), "the clocks differ")
-	require.Zero(t, untilFree(sdk.ScheduleInfo{}, seven))
+	f := newFakeScheduler()
+	c := f.client()
+	_, err := c.CreateSchedule(t.Context(), nightly())
+	require.NoError(t, err)
+	var asked []protocol.OperateRequest
+	f.activity = func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
+		require.Equal(t, protocol.WriteOperate, name)
+		asked = append(asked, request.(protocol.OperateRequest)) //nolint:errcheck,forcetypeassert // the test fails if it is not
+		return nil, errNotSet
+	}
+	f.start = func(sdk.StartWorkflowOptions, protocol.PassInput) error {
+		require.Fail(t, "nothing starts")
+		return nil
+	}
+	_, paused := c.PauseSchedule(t.Context(), asks("a freeze"))
+	_, resumed := c.ResumeSchedule(t.Context(), asks(""))
+	_, triggered := c.TriggerSchedule(t.Context(), asks(""))
+	for _, err := range []error{paused, resumed, triggered, c.DeleteSchedule(t.Context(), asks(""))} {
+		require.Error(t, err)
+	}
+	require.Len(t, f.kept, 1)
+	require.False(t, f.kept["jig/acme/nightly"].d.Schedule.State.Paused)
+	owner := nightly().principal().ID
+	require.Equal(t, []protocol.OperateRequest{
+		{Tenant: "acme", Schedule: "nightly", Action: protocol.SchedulePause, Owner: owner, By: "dan", Note: "a freeze"},
+		{Tenant: "acme", Schedule: "nightly", Action: protocol.ScheduleResume, Owner: owner, By: "dan"},
+		{Tenant: "acme", Schedule: "nightly", Action: protocol.ScheduleTrigger, Owner: owner, By: "dan"},
+		{Tenant: "acme", Schedule: "nightly", Action: protocol.ScheduleDelete, Owner: owner, By: "dan"},
+	}, asked)
+}
+
+// A trigger starts the session of the schedule for the schedule's principal, and says who triggered it. Somebody who may not operate the schedule
+// starts a session of their own.
+func TestTrigger_SaysWhoTriggers(t *testing.T) {
+	t.Parallel()
+	for own, id := range map[bool]string{false: "ses_acme:nightly-", true: "ses_"} {
+		f := newFakeScheduler()
+		c := f.client()
+		o := nightly()
+		_, err := c.CreateSchedule(t.Context(), o)
+		require.NoError(t, err)
+		f.activity = func(sdk.StartActivityOptions, string, any) (any, error) { return protocol.OperateAnswer{Own: own}, nil }
+		var started protocol.StartSession
+		f.start = func(_ sdk.StartWorkflowOptions, in protocol.PassInput) error {
+			started = *in.Start
+			return nil
+		}
+		session, err := c.TriggerSchedule(t.Context(), asks(""))
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(session, id), session)
+		require.Equal(t, o.Session.Task, started.Task)
+		if own {
+			require.Equal(t, "dan", started.Principal.ID)
+			require.Nil(t, started.Triggered)
+			continue
+		}
+		require.Equal(t, o.Session.Principal.ID, started.Principal.ID)
+		require.Equal(t, "dan", started.Triggered.By.ID)
+	}
 }

@@ -21,8 +21,6 @@ import (
 const (
 	// statusAtOnce bounds how many sessions' statuses are read at the same time.
 	statusAtOnce = 8
-	// triggerWait is how long TriggerSchedule waits to learn the session's id.
-	triggerWait = 10 * time.Second
 )
 
 // Schedule is the current state of a schedule. A list leaves out the fields marked below; [Client.Schedule] fills in all of them.
@@ -37,6 +35,10 @@ type Schedule struct {
 	Input     json.RawMessage   `json:"input,omitempty"`
 	Pairs     map[string]string `json:"pairs,omitempty"`
 	Principal string            `json:"principal,omitempty"`
+	// Maker is who made the credential with which the schedule was created, for its principal, and Credential names it if it is an API key:
+	// api_key:<id>. The schedule ends with them. Not in a list.
+	Maker      string `json:"maker,omitempty"`
+	Credential string `json:"credential,omitempty"`
 	// When describes the timetable in one line. The fields of Timetable are its parts.
 	When string `json:"when"`
 	Timetable
@@ -198,35 +200,47 @@ func described(name string, d *sdk.ScheduleDescription) Schedule {
 			s.Remaining = &state.RemainingActions
 		}
 	}
-	if action, ok := d.Schedule.Action.(*sdk.ScheduleWorkflowAction); ok {
-		s.readAction(action)
-	}
+	s.readAction(d)
 	return s
 }
 
-// readAction fills in what an action starts. It ignores an action that it cannot decode, which another program may have created.
-func (s *Schedule) readAction(action *sdk.ScheduleWorkflowAction) {
-	if len(action.Args) == 0 {
-		return
+// actionOf returns what an action starts: a call or a session. Both are nil if it cannot be decoded, because another program made it.
+func actionOf(d *sdk.ScheduleDescription) (call *protocol.CallInput, start *protocol.StartSession) {
+	action, ok := d.Schedule.Action.(*sdk.ScheduleWorkflowAction)
+	if !ok || len(action.Args) == 0 {
+		return nil, nil
 	}
 	payload, ok := action.Args[0].(*commonpb.Payload)
 	if !ok {
-		return
+		return nil, nil
 	}
 	read := func(to any) bool { return converter.GetDefaultDataConverter().FromPayload(payload, to) == nil }
 	switch action.Workflow {
 	case protocol.CallWorkflow:
 		var input protocol.CallInput
 		if read(&input) {
-			s.Tool, s.Input, s.Pairs, s.Principal = input.Tool, input.Input, input.Pairs, input.Principal.ID
+			return &input, nil
 		}
 	case protocol.PassWorkflow:
 		var input protocol.PassInput
-		if read(&input) && input.Start != nil {
-			start := input.Start
-			s.Agent = StartOptions{Agent: start.Agent, DocumentName: start.DocumentName}.shownAgent()
-			s.Task, s.Model, s.Input, s.Pairs, s.Principal = start.Task, start.Model, start.Input, start.Pairs, start.Principal.ID
+		if read(&input) {
+			return nil, input.Start
 		}
+	}
+	return nil, nil
+}
+
+// readAction fills in what a schedule starts.
+func (s *Schedule) readAction(d *sdk.ScheduleDescription) {
+	call, start := actionOf(d)
+	switch {
+	case call != nil:
+		s.Tool, s.Input, s.Pairs, s.Principal = call.Tool, call.Input, call.Pairs, call.Principal.ID
+		s.Maker, s.Credential = call.Principal.Maker, credential(call.Mandate)
+	case start != nil:
+		s.Agent = StartOptions{Agent: start.Agent, DocumentName: start.DocumentName}.shownAgent()
+		s.Task, s.Model, s.Input, s.Pairs, s.Principal = start.Task, start.Model, start.Input, start.Pairs, start.Principal.ID
+		s.Maker, s.Credential = start.Principal.Maker, credential(start.Mandate)
 	}
 }
 
@@ -296,68 +310,4 @@ func sessionStatus(status enumspb.WorkflowExecutionStatus, said jig.Status) jig.
 	default:
 		return jig.StatusFailed
 	}
-}
-
-// TriggerSchedule starts a schedule's session or call immediately, alongside sessions that are still running, even if the schedule is
-// paused or has no starts left. It returns the session's id, or "" if the id could not be determined within 10 s, because another start
-// came in the same second or the server is slow.
-func (c *Client) TriggerSchedule(ctx context.Context, tenant, name string) (sessionID string, err error) {
-	before, err := c.describeSchedule(ctx, tenant, name)
-	if err != nil {
-		return "", err
-	}
-	if !sleep(ctx, untilFree(before.Info, time.Now())) {
-		return "", translate(ctx.Err())
-	}
-	err = c.onSchedule(ctx, tenant, name, refused, func(ctx context.Context, h sdk.ScheduleHandle) error {
-		return h.Trigger(ctx, sdk.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL})
-	})
-	if err != nil {
-		return "", err
-	}
-	deadline := time.Now().Add(triggerWait)
-	for pause := firstPause; time.Now().Before(deadline); pause = min(2*pause, time.Second) {
-		after, err := c.describeSchedule(ctx, tenant, name)
-		if err != nil {
-			return "", err
-		}
-		if fresh := newSessions(before.Info, after.Info); len(fresh) == 1 {
-			return fresh[0], nil
-		} else if len(fresh) > 1 {
-			return "", nil
-		}
-		if !sleep(ctx, pause) {
-			return "", translate(ctx.Err())
-		}
-	}
-	return "", nil
-}
-
-// untilFree returns how long to wait until the second of the latest start is over. Session ids contain the start time in whole seconds, so
-// a second start within the same second would be lost.
-func untilFree(info sdk.ScheduleInfo, now time.Time) time.Duration {
-	if len(info.RecentActions) == 0 {
-		return 0
-	}
-	latest := info.RecentActions[len(info.RecentActions)-1].ScheduleTime
-	wait := latest.Truncate(time.Second).Add(time.Second).Sub(now)
-	if wait > time.Second { // the clocks differ
-		return 0
-	}
-	return max(wait, 0)
-}
-
-// newSessions lists the sessions that were started between two readings, except those that the schedule started at its own times.
-func newSessions(before, after sdk.ScheduleInfo) []string {
-	var ids []string
-	for _, action := range after.RecentActions {
-		known := slices.ContainsFunc(before.RecentActions, func(b sdk.ScheduleActionResult) bool {
-			return b.StartWorkflowResult != nil && action.StartWorkflowResult != nil && *b.StartWorkflowResult == *action.StartWorkflowResult
-		})
-		due := slices.ContainsFunc(before.NextActionTimes, action.ScheduleTime.Equal)
-		if action.StartWorkflowResult != nil && !known && !due {
-			ids = append(ids, action.StartWorkflowResult.WorkflowID)
-		}
-	}
-	return ids
 }

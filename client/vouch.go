@@ -21,7 +21,7 @@ func (c *Client) vouch(ctx context.Context, s protocol.Statement) (string, error
 // vouchSession adds the statement about a session that is started now or, with kind [protocol.StateSchedule], by a schedule.
 func (c *Client) vouchSession(ctx context.Context, kind protocol.StatementKind, o StartOptions, start *protocol.StartSession) (err error) {
 	start.Proof, err = c.vouch(ctx, protocol.Statement{
-		Kind: kind, Tenant: o.Tenant, Principal: o.Principal, Session: o.ID, Content: o.request().Digest(), Source: o.Source,
+		Kind: kind, Tenant: o.Tenant, Principal: o.Principal, Session: o.ID, Content: o.request().Digest(), Source: o.Source, Mandate: mandateOf(start.Mandate),
 	})
 	return err
 }
@@ -29,9 +29,16 @@ func (c *Client) vouchSession(ctx context.Context, kind protocol.StatementKind, 
 // vouchCall does the same for a single call.
 func (c *Client) vouchCall(ctx context.Context, kind protocol.StatementKind, id string, input *protocol.CallInput) (err error) {
 	input.Proof, err = c.vouch(ctx, protocol.Statement{
-		Kind: kind, Tenant: input.Tenant, Principal: input.Principal, Session: id, Content: callRequest(*input).Digest(), Source: input.Source,
+		Kind: kind, Tenant: input.Tenant, Principal: input.Principal, Session: id, Content: callRequest(*input).Digest(), Source: input.Source, Mandate: mandateOf(input.Mandate),
 	})
 	return err
+}
+
+func mandateOf(m *protocol.Mandate) protocol.Mandate {
+	if m == nil {
+		return protocol.Mandate{}
+	}
+	return *m
 }
 
 // vouchMessage adds the statement about a message, which counts once, by its id.

@@ -162,7 +162,7 @@ func (r *rig) install(t *testing.T, tenant, name, agent string) {
 func (r *rig) schedule(t *testing.T, tenant, name string) {
 	t.Helper()
 	_, err := client.New(r.temporal, client.Options{}).CreateSchedule(t.Context(), client.ScheduleOptions{
-		Tenant: tenant, Name: name, Call: &client.CallInput{Tool: "todo.write"}, When: client.Timetable{Every: client.Span(24 * time.Hour)},
+		Tenant: tenant, Name: name, Call: &client.CallInput{Tool: "todo.write", Principal: jig.Principal{ID: "ana"}}, When: client.Timetable{Every: client.Span(24 * time.Hour)},
 	})
 	if jig.CodeOf(err) != jig.CodeConflict {
 		require.NoError(t, err)

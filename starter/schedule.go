@@ -18,10 +18,10 @@ type schedules interface {
 	CreateSchedule(ctx context.Context, o client.ScheduleOptions) (client.Schedule, error)
 	Schedules(ctx context.Context, tenant string) ([]client.Schedule, error)
 	Schedule(ctx context.Context, tenant, name string) (client.Schedule, error)
-	PauseSchedule(ctx context.Context, tenant, name, note string) (client.Schedule, error)
-	ResumeSchedule(ctx context.Context, tenant, name, note string) (client.Schedule, error)
-	TriggerSchedule(ctx context.Context, tenant, name string) (sessionID string, err error)
-	DeleteSchedule(ctx context.Context, tenant, name string) error
+	PauseSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error)
+	ResumeSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error)
+	TriggerSchedule(ctx context.Context, r client.ScheduleRequest) (sessionID string, err error)
+	DeleteSchedule(ctx context.Context, r client.ScheduleRequest) error
 }
 
 func (a *app) scheduleCommand() *cobra.Command {
@@ -99,7 +99,9 @@ func (a *app) schedulePauseCommand() *cobra.Command {
 		Args:    a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onSchedule(cmd.Context(), args[0], func(e engine) error {
-				paused, err := e.PauseSchedule(cmd.Context(), a.flags.tenant, args[0], cmp.Or(note, "paused by "+a.flags.as))
+				r := a.scheduleRequest(args[0])
+				r.Note = cmp.Or(note, "paused by "+a.flags.as)
+				paused, err := e.PauseSchedule(cmd.Context(), r)
 				return a.changed(paused, "paused", err)
 			})
 		},
@@ -118,7 +120,9 @@ func (a *app) scheduleResumeCommand() *cobra.Command {
 		Args:    a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onSchedule(cmd.Context(), args[0], func(e engine) error {
-				resumed, err := e.ResumeSchedule(cmd.Context(), a.flags.tenant, args[0], cmp.Or(note, "resumed by "+a.flags.as))
+				r := a.scheduleRequest(args[0])
+				r.Note = cmp.Or(note, "resumed by "+a.flags.as)
+				resumed, err := e.ResumeSchedule(cmd.Context(), r)
 				return a.changed(resumed, "resumed", err)
 			})
 		},
@@ -162,17 +166,12 @@ func (a *app) scheduleTriggerCommand() *cobra.Command {
 		Args: a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onSchedule(cmd.Context(), args[0], func(e engine) error {
-				id, err := e.TriggerSchedule(cmd.Context(), a.flags.tenant, args[0])
+				id, err := e.TriggerSchedule(cmd.Context(), a.scheduleRequest(args[0]))
 				if err != nil {
 					return err
 				}
 				if a.json() {
 					return a.printJSON(triggered{Name: args[0], SessionID: id})
-				}
-				if id == "" {
-					a.say("schedule %s was triggered; its session's id is not known yet", a.err.bold(args[0]))
-					a.say("see: %s", a.command("schedule", "describe", args[0]))
-					return nil
 				}
 				a.say("follow it with: %s", a.command("watch", id))
 				return a.print("%s", id)
@@ -196,7 +195,7 @@ func (a *app) scheduleDeleteCommand() *cobra.Command {
 		Args:    a.scheduleArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onSchedule(cmd.Context(), args[0], func(e engine) error {
-				if err := e.DeleteSchedule(cmd.Context(), a.flags.tenant, args[0]); err != nil {
+				if err := e.DeleteSchedule(cmd.Context(), a.scheduleRequest(args[0])); err != nil {
 					return err
 				}
 				if a.json() {
@@ -207,6 +206,11 @@ func (a *app) scheduleDeleteCommand() *cobra.Command {
 			})
 		},
 	}
+}
+
+// scheduleRequest returns the request of whoever runs the command to operate a schedule.
+func (a *app) scheduleRequest(name string) client.ScheduleRequest {
+	return client.ScheduleRequest{Tenant: a.flags.tenant, Name: name, By: a.principal()}
 }
 
 // scheduleArgs accepts exactly one argument, a schedule's name.

@@ -43,23 +43,23 @@ func (s *scheduler) Schedule(context.Context, string, string) (client.Schedule, 
 	return s.one, s.err
 }
 
-func (s *scheduler) PauseSchedule(_ context.Context, tenant, name, note string) (client.Schedule, error) {
-	s.done = "pause " + tenant + " " + name + ": " + note
+func (s *scheduler) PauseSchedule(_ context.Context, r client.ScheduleRequest) (client.Schedule, error) {
+	s.done = "pause " + r.Tenant + " " + r.Name + ": " + r.Note
 	return s.one, s.err
 }
 
-func (s *scheduler) ResumeSchedule(_ context.Context, tenant, name, note string) (client.Schedule, error) {
-	s.done = "resume " + tenant + " " + name + ": " + note
+func (s *scheduler) ResumeSchedule(_ context.Context, r client.ScheduleRequest) (client.Schedule, error) {
+	s.done = "resume " + r.Tenant + " " + r.Name + ": " + r.Note
 	return s.one, s.err
 }
 
-func (s *scheduler) TriggerSchedule(_ context.Context, tenant, name string) (string, error) {
-	s.done = "trigger " + tenant + " " + name
+func (s *scheduler) TriggerSchedule(_ context.Context, r client.ScheduleRequest) (string, error) {
+	s.done = "trigger " + r.Tenant + " " + r.Name + " by " + r.By.ID
 	return s.session, s.err
 }
 
-func (s *scheduler) DeleteSchedule(_ context.Context, tenant, name string) error {
-	s.done = "delete " + tenant + " " + name
+func (s *scheduler) DeleteSchedule(_ context.Context, r client.ScheduleRequest) error {
+	s.done = "delete " + r.Tenant + " " + r.Name + " by " + r.By.ID
 	return s.err
 }
 
@@ -274,14 +274,9 @@ func TestScheduleForPeople(t *testing.T) {
 	got = jigCLI(t, s, nil, "schedule", "trigger", "nightly")
 	require.Equal(t, s.session+"\n", got.stdout, "only data goes to stdout")
 	require.Contains(t, got.stderr, "jig watch "+s.session)
-	s.session = ""
-	got = jigCLI(t, s, nil, "schedule", "trigger", "nightly")
-	require.Equal(t, exitDone, got.code)
-	require.Empty(t, got.stdout)
-	require.Contains(t, got.stderr, "jig schedule describe nightly")
 
 	for verb, want := range map[string]string{
-		"pause": "pause default nightly: paused by ana", "resume": "resume default nightly: resumed by ana", "delete": "delete default nightly",
+		"pause": "pause default nightly: paused by ana", "resume": "resume default nightly: resumed by ana", "delete": "delete default nightly by ana",
 	} {
 		require.Equal(t, exitDone, jigCLI(t, s, nil, "schedule", verb, "nightly").code)
 		require.Equal(t, want, s.done)

@@ -77,6 +77,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string, addre
 	named(protocol.ReadTranscript, activities.Answering(a, protocol.ReadTranscript, a.Transcript))
 	named(protocol.Sweep, a.Sweep)
 	named(protocol.WritePause, activities.Answering(a, protocol.WritePause, a.Pause))
+	named(protocol.WriteOperate, activities.Answering(a, protocol.WriteOperate, a.OperateSchedule))
 	named(protocol.WriteResume, activities.Answering(a, protocol.WriteResume, a.Resume))
 
 	for _, tool := range tools {

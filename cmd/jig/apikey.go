@@ -27,7 +27,7 @@ func apiKeyCommand(shell starter.Shell) *cobra.Command {
   run     start sessions and call tools
   decide  decide calls that wait for a person, revoke standing approvals, pause tools and the tenant
   author  register, change and remove documents and bundles; test tools; disable people and keys
-  operate trigger, pause, resume and delete the schedules of others, and end pauses that others set
+  operate trigger, pause, resume and delete the schedules of others
   manage  create and revoke API keys over HTTP, and read credential events
 
 These commands need JIG_SERVER_DATABASE_URL.`,

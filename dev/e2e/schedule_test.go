@@ -37,7 +37,7 @@ func (d *desk) named(name string, args ...string) {
 	d.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.t.Context()), time.Minute)
 		defer cancel()
-		if err := d.DeleteSchedule(ctx, tenant, name); jig.CodeOf(err) != jig.CodeNotFound {
+		if err := d.DeleteSchedule(ctx, client.ScheduleRequest{Tenant: tenant, Name: name, By: jig.Principal{ID: "ana"}}); jig.CodeOf(err) != jig.CodeNotFound {
 			require.NoError(d.t, err)
 		}
 	})
@@ -251,9 +251,9 @@ func TestSchedulesOfTwoTenants(t *testing.T) {
 	tenant := "acme-" + d.name[:8]
 	name := d.schedule("--tool", "test.echo", "--input", "value=ours", "--cron", "0 0 1 1 *")
 	d.named(name, "--tool", "test.echo", "--input", "value=theirs", "--cron", "0 0 1 1 *", "--tenant", tenant)
-	ours, err := d.TriggerSchedule(t.Context(), jig.DefaultTenant, name)
+	ours, err := d.TriggerSchedule(t.Context(), client.ScheduleRequest{Name: name, By: jig.Principal{ID: "ana"}})
 	require.NoError(t, err)
-	theirs, err := d.TriggerSchedule(t.Context(), tenant, name)
+	theirs, err := d.TriggerSchedule(t.Context(), client.ScheduleRequest{Tenant: tenant, Name: name, By: jig.Principal{ID: "ana"}})
 	require.NoError(t, err)
 	require.NotEqual(t, ours, theirs)
 	require.True(t, strings.HasPrefix(theirs, jig.SessionPrefix+tenant+":"+name+"-"), theirs)
@@ -282,7 +282,7 @@ func TestScheduleWhoseWorkerIsDown(t *testing.T) {
 	d := open(t)
 	name := d.schedule("--tool", "test.echo", "--input", "value=late", "--every", "1s", "--limit", "1", "--paused")
 	d.kill()
-	_, err := d.ResumeSchedule(t.Context(), jig.DefaultTenant, name, "")
+	_, err := d.ResumeSchedule(t.Context(), client.ScheduleRequest{Name: name, By: jig.Principal{ID: "ana"}})
 	require.NoError(t, err)
 	s := d.scheduled(name, started(1))
 	require.Len(t, s.Running, 1, "no worker has run it")

@@ -32,7 +32,9 @@ const (
 	AuditPaused     Kind = "paused"
 	AuditResumed    Kind = "resumed"
 	AuditDocument   Kind = "document"
-	AuditBundle     Kind = "bundle"
+	// AuditSchedule is something that somebody did to a schedule. Reason says what, and Subject is schedule:<name>.
+	AuditSchedule Kind = "schedule"
+	AuditBundle   Kind = "bundle"
 	// AuditViolation is an attempt to reach another tenant's data or another principal's result. Reason is [jig.ReasonIDORViolation] and
 	// Subject is the id.
 	AuditViolation Kind = "violation"

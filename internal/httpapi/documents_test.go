@@ -47,7 +47,7 @@ func (l *library) CreateSchedule(_ context.Context, o client.ScheduleOptions) (c
 	return client.Schedule{Name: o.Name}, nil
 }
 
-func (l *library) TriggerSchedule(context.Context, string, string) (string, error) {
+func (l *library) TriggerSchedule(context.Context, client.ScheduleRequest) (string, error) {
 	return "ses_1", nil
 }
 

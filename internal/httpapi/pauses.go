@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -28,11 +29,19 @@ func pausing(result protocol.PauseResult, err error) (*pausesAnswer, error) {
 // pauseOf returns the request to pause a session, or to resume it.
 func pauseOf(ctx context.Context, in *pauseSessionRequest) protocol.PauseRequest {
 	tenant, who := callerOf(ctx)
-	request := protocol.PauseRequest{Tenant: tenant, Scope: jig.PauseSession, Target: jig.SessionID(tenant, in.Session), By: who.ID}
+	request := protocol.PauseRequest{
+		Tenant: tenant, Scope: jig.PauseSession, Target: jig.SessionID(tenant, in.Session), By: who.ID, Decides: decides(ctx),
+	}
 	if in.Body != nil {
 		request.Reason, request.Token = in.Body.Reason, in.Body.Token
 	}
 	return request
+}
+
+// decides says whether the credential of a request decides, for the rule about who ends which pause.
+func decides(ctx context.Context) *bool {
+	may := exchangeOf(ctx).caller.allows(apikey.ScopeDecide)
+	return &may
 }
 
 func (a *API) pauseSession(ctx context.Context, in *pauseSessionRequest) (*pausesAnswer, error) {
@@ -57,7 +66,7 @@ func (in *pauseRequest) request(ctx context.Context) protocol.PauseRequest {
 	if b.Scope == jig.PauseSession {
 		b.Target = jig.SessionID(tenant, b.Target)
 	}
-	return protocol.PauseRequest{Tenant: tenant, Scope: b.Scope, Target: b.Target, Reason: b.Reason, Token: b.Token, By: who.ID}
+	return protocol.PauseRequest{Tenant: tenant, Scope: b.Scope, Target: b.Target, Reason: b.Reason, Token: b.Token, By: who.ID, Decides: decides(ctx)}
 }
 
 func (a *API) pause(ctx context.Context, in *pauseRequest) (*pausesAnswer, error) {

@@ -108,10 +108,10 @@ type Schedules interface {
 	CreateSchedule(ctx context.Context, o client.ScheduleOptions) (client.Schedule, error)
 	Schedules(ctx context.Context, tenant string) ([]client.Schedule, error)
 	Schedule(ctx context.Context, tenant, name string) (client.Schedule, error)
-	PauseSchedule(ctx context.Context, tenant, name, note string) (client.Schedule, error)
-	ResumeSchedule(ctx context.Context, tenant, name, note string) (client.Schedule, error)
-	TriggerSchedule(ctx context.Context, tenant, name string) (sessionID string, err error)
-	DeleteSchedule(ctx context.Context, tenant, name string) error
+	PauseSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error)
+	ResumeSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error)
+	TriggerSchedule(ctx context.Context, r client.ScheduleRequest) (sessionID string, err error)
+	DeleteSchedule(ctx context.Context, r client.ScheduleRequest) error
 }
 
 // Keys stores API keys.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
@@ -61,7 +63,35 @@ func (a *API) createSchedule(ctx context.Context, in *createScheduleRequest) (*s
 	if b.Tool != "" {
 		o.Call = &protocol.CallInput{Tool: b.Tool, Input: b.Input, Pairs: b.Pairs, Principal: who}
 	}
+	var err error
+	if o.Mandate, err = a.mandate(ctx); err != nil {
+		return nil, err
+	}
 	return shown(a.options.Engine.CreateSchedule(ctx, o))
+}
+
+// mandate returns what a schedule keeps about the credential of a request, so that it ends with that credential.
+func (a *API) mandate(ctx context.Context) (*protocol.Mandate, error) {
+	c := exchangeOf(ctx).caller
+	settings, err := a.options.Tenants.Settings(ctx, c.tenant)
+	if err != nil {
+		return nil, err
+	}
+	m := &protocol.Mandate{Persons: settings.Persons(identity.Link{Principal: c.principal.ID, Maker: c.principal.Maker})}
+	if c.kind == kindAPIKey {
+		m.Credential = protocol.MandateKey + c.id
+	}
+	return m, nil
+}
+
+// operates returns the request to operate a schedule.
+func operates(ctx context.Context, name, note string) client.ScheduleRequest {
+	c := exchangeOf(ctx).caller
+	may, manages := c.allows(apikey.ScopeOperate), c.allows(apikey.ScopeManage)
+	return client.ScheduleRequest{
+		Tenant: c.tenant, Name: name, By: c.principal, Note: note, Operates: &may, Manages: &manages,
+		Mandate: &protocol.Mandate{Credential: c.kind + ":" + c.id},
+	}
 }
 
 type schedulesAnswer struct {
@@ -103,18 +133,16 @@ func (in *noteRequest) note() string {
 }
 
 func (a *API) pauseSchedule(ctx context.Context, in *noteRequest) (*scheduleAnswer, error) {
-	tenant, _ := callerOf(ctx)
-	return shown(a.options.Engine.PauseSchedule(ctx, tenant, in.Schedule, in.note()))
+	return shown(a.options.Engine.PauseSchedule(ctx, operates(ctx, in.Schedule, in.note())))
 }
 
 func (a *API) resumeSchedule(ctx context.Context, in *noteRequest) (*scheduleAnswer, error) {
-	tenant, _ := callerOf(ctx)
-	return shown(a.options.Engine.ResumeSchedule(ctx, tenant, in.Schedule, in.note()))
+	return shown(a.options.Engine.ResumeSchedule(ctx, operates(ctx, in.Schedule, in.note())))
 }
 
 type triggeredAnswer struct {
 	Body struct {
-		SessionID string     `json:"session_id,omitempty" doc:"The session; absent if it was not found within 10 seconds"`
+		SessionID string     `json:"session_id,omitempty" doc:"The session"`
 		ClientID  string     `json:"client_id,omitempty"`
 		Status    jig.Status `json:"status" enum:"working"`
 	} `nameHint:"Triggered"`
@@ -125,13 +153,12 @@ func (a *API) triggerSchedule(ctx context.Context, in *OneSchedule) (*triggeredA
 	if err := a.mayStart(tenant); err != nil {
 		return nil, err
 	}
-	session, err := a.options.Engine.TriggerSchedule(ctx, tenant, in.Schedule)
+	session, err := a.options.Engine.TriggerSchedule(ctx, operates(ctx, in.Schedule, ""))
 	var answer triggeredAnswer
 	answer.Body.SessionID, answer.Body.ClientID, answer.Body.Status = session, jig.ClientID(session), jig.StatusWorking
 	return &answer, err
 }
 
 func (a *API) deleteSchedule(ctx context.Context, in *OneSchedule) (*struct{}, error) {
-	tenant, _ := callerOf(ctx)
-	return &struct{}{}, a.options.Engine.DeleteSchedule(ctx, tenant, in.Schedule)
+	return &struct{}{}, a.options.Engine.DeleteSchedule(ctx, operates(ctx, in.Schedule, ""))
 }

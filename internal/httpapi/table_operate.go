@@ -8,6 +8,7 @@ import (
 
 // registerOperations adds the operations with which a tenant is governed: grants, pauses, policies, audit and usage.
 func (a *API) registerOperations() {
+	const lifts = "Nobody ends the pause of a session that acts for them, unless they set it."
 	add(a, operation{
 		id: "list-grants", method: http.MethodGet, path: "/v1/grants", tag: tagOperate, scope: apikey.ScopeRead,
 		does: "List the standing approvals, the latest first",
@@ -36,7 +37,7 @@ func (a *API) registerOperations() {
 	}, a.pause)
 	add(a, operation{
 		id: "resume", method: http.MethodPost, path: "/v1/pauses:resume", tag: tagOperate, scope: apikey.ScopeDecide, record: recordAudit,
-		does: "End a pause", details: "Other pauses that apply to the same calls stay in force.", fails: []int{404},
+		does: "End a pause", details: "Other pauses that apply to the same calls stay in force. "+lifts, fails: []int{404},
 	}, a.resume)
 	add(a, operation{
 		id: "list-policies", method: http.MethodGet, path: "/v1/policies", tag: tagPolicies, scope: apikey.ScopeRead,
@@ -92,12 +93,13 @@ func (a *API) registerOperations() {
 
 // registerSchedules adds the operations on schedules.
 func (a *API) registerSchedules() {
+	const others = "For a schedule that acts for somebody else, this needs the scope operate."
 	add(a, operation{
 		id: "list-schedules", method: http.MethodGet, path: "/v1/schedules", tag: tagSchedules, scope: apikey.ScopeRead,
 		does: "List the schedules by name", details: "The list may lag a second or so behind a change.",
 	}, a.listSchedules)
 	add(a, operation{
-		id: "create-schedule", method: http.MethodPost, path: "/v1/schedules", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
+		id: "create-schedule", method: http.MethodPost, path: "/v1/schedules", tag: tagSchedules, scope: apikey.ScopeRun, record: recordAudit,
 		status: http.StatusCreated, does: "Create a schedule that starts an agent, or runs a tool or a composition", fails: []int{409},
 	}, a.createSchedule)
 	add(a, operation{
@@ -105,19 +107,22 @@ func (a *API) registerSchedules() {
 		does: "Get a schedule, with its latest sessions", fails: []int{404},
 	}, a.getSchedule)
 	add(a, operation{
-		id: "pause-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/pause", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
-		does: "Pause a schedule", fails: []int{404},
+		id: "pause-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/pause", tag: tagSchedules, scope: apikey.ScopeRun, record: recordAudit,
+		does: "Pause a schedule", details: others, fails: []int{404},
 	}, a.pauseSchedule)
 	add(a, operation{
-		id: "resume-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/resume", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
-		does: "Resume a paused schedule", fails: []int{404},
+		id: "resume-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/resume", tag: tagSchedules, scope: apikey.ScopeRun, record: recordAudit,
+		does: "Resume a paused schedule", details: others, fails: []int{404},
 	}, a.resumeSchedule)
 	add(a, operation{
-		id: "trigger-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/trigger", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
-		status: http.StatusAccepted, does: "Run a schedule now", fails: []int{404},
+		id: "trigger-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/trigger", tag: tagSchedules, scope: apikey.ScopeRun, record: recordAudit,
+		status: http.StatusAccepted, does: "Run a schedule now",
+		details: "The schedule's own principal, and whoever has the scope operate, run it for the principal of the schedule. For anybody else, this is a start in their " +
+			"own name.",
+		fails: []int{404, 409},
 	}, a.triggerSchedule)
 	add(a, operation{
-		id: "delete-schedule", method: http.MethodDelete, path: "/v1/schedules/{schedule}", tag: tagSchedules, scope: apikey.ScopeRun, record: recordTemporal,
-		status: http.StatusNoContent, does: "Delete a schedule; sessions that it started continue", fails: []int{404},
+		id: "delete-schedule", method: http.MethodDelete, path: "/v1/schedules/{schedule}", tag: tagSchedules, scope: apikey.ScopeRun, record: recordAudit,
+		status: http.StatusNoContent, does: "Delete a schedule; sessions that it started continue", details: others, fails: []int{404},
 	}, a.deleteSchedule)
 }

@@ -337,6 +337,8 @@ type Proofs interface {
 	Signed(ctx context.Context, tenant, id, callID string) (*approval.Record, []approval.Signed, error)
 	// MessageRead reports whether a pass of a session has read a message with an id that its sender chose.
 	MessageRead(ctx context.Context, tenant, id, message string) (bool, error)
+	// KeyLineage returns an API key of a tenant with those that made it, or NOT_FOUND if one of them is no longer valid.
+	KeyLineage(ctx context.Context, tenant, id string) (identity.Lineage, error)
 	// RecordRefusal records in the audit that a request was refused.
 	RecordRefusal(ctx context.Context, tenant string, e audit.Entry) error
 	// RecordOnce records an entry in the audit, unless it has one of the same kind, session, call and subject.

@@ -60,6 +60,8 @@ const (
 	ReadAudit     = "jig.audit"
 	WritePause    = "jig.pause"
 	WriteResume   = "jig.resume"
+	// WriteOperate records that somebody operates a schedule, and says whether they may.
+	WriteOperate = "jig.operate"
 )
 
 // Activity types that clients start directly, to review approvals and recorded calls.

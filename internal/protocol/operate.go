@@ -13,6 +13,8 @@ type PauseRequest struct {
 	Reason string `json:"reason,omitempty"`
 	By     string `json:"by,omitempty"`
 	Token  string `json:"token,omitempty"`
+	// Decides says whether the credential of By decides, as a server found it; nil where no server asks.
+	Decides *bool `json:"decides,omitempty"`
 }
 
 // PauseResult lists the pauses that are in force now.

@@ -134,6 +134,9 @@ type CallInput struct {
 	Source jig.Source `json:"source,omitempty"`
 	// Proof says who starts the call; see [StartSession.Proof].
 	Proof string `json:"proof,omitempty"`
+	// Mandate and Triggered are as in [StartSession].
+	Mandate   *Mandate   `json:"mandate,omitempty"`
+	Triggered *Triggered `json:"triggered,omitempty"`
 	// Task, Calling and Inbox are passed from one run to the next. Task names the tool and its input, for people.
 	Task    string     `json:"task,omitempty"`
 	Calling bool       `json:"calling,omitempty"`

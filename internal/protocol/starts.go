@@ -35,6 +35,10 @@ type StartSession struct {
 	// Proof is a statement, signed by a jig server, about who starts the session. A worker refuses a proof that it cannot check, so that
 	// an unchecked one never counts. Empty means that the principal is only claimed.
 	Proof string `json:"proof,omitempty"`
+	// Mandate is that of a schedule, as the statement says or, without one, as the schedule's creator claims. Triggered says who started the session
+	// outside of the schedule's times.
+	Mandate   *Mandate   `json:"mandate,omitempty"`
+	Triggered *Triggered `json:"triggered,omitempty"`
 }
 
 // Event is the payload of the signal event.

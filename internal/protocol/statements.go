@@ -18,6 +18,8 @@ const (
 	StateStart StatementKind = "start"
 	// StateSchedule is a mandate: a schedule may start the same session again and again.
 	StateSchedule StatementKind = "schedule"
+	// StateTrigger is a start of a schedule's session outside of its times. The schedule's own statement says for whom the session acts.
+	StateTrigger StatementKind = "trigger"
 	// StateMessage is a message to a session.
 	StateMessage StatementKind = "message"
 	// StateEvent is an event for a session.
@@ -40,6 +42,8 @@ type Statement struct {
 	Content string
 	// Source says how a session is started.
 	Source jig.Source
+	// Mandate is that of a schedule.
+	Mandate Mandate
 	// ID counts once. For a message or an event, it is the id of that.
 	ID string
 	// Key is the id of the key that signed the statement. Verifying sets it.

@@ -79,13 +79,13 @@ func (c *Client) Schedule(ctx context.Context, tenant, name string) (s client.Sc
 }
 
 // PauseSchedule pauses a schedule, like [client.Client.PauseSchedule].
-func (c *Client) PauseSchedule(ctx context.Context, tenant, name, note string) (client.Schedule, error) {
-	return c.patchSchedule(ctx, name, "pause", note)
+func (c *Client) PauseSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error) {
+	return c.patchSchedule(ctx, r.Name, "pause", r.Note)
 }
 
 // ResumeSchedule resumes a schedule, like [client.Client.ResumeSchedule].
-func (c *Client) ResumeSchedule(ctx context.Context, tenant, name, note string) (client.Schedule, error) {
-	return c.patchSchedule(ctx, name, "resume", note)
+func (c *Client) ResumeSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error) {
+	return c.patchSchedule(ctx, r.Name, "resume", r.Note)
 }
 
 func (c *Client) patchSchedule(ctx context.Context, name, operation, note string) (s client.Schedule, err error) {
@@ -94,15 +94,15 @@ func (c *Client) patchSchedule(ctx context.Context, name, operation, note string
 }
 
 // TriggerSchedule starts a schedule's session at once, like [client.Client.TriggerSchedule].
-func (c *Client) TriggerSchedule(ctx context.Context, tenant, name string) (string, error) {
+func (c *Client) TriggerSchedule(ctx context.Context, r client.ScheduleRequest) (string, error) {
 	var started struct {
 		SessionID string `json:"session_id"`
 	}
-	err := c.post(ctx, path("schedules", name, "trigger"), nil, &started)
+	err := c.post(ctx, path("schedules", r.Name, "trigger"), nil, &started)
 	return started.SessionID, err
 }
 
 // DeleteSchedule deletes a schedule, like [client.Client.DeleteSchedule].
-func (c *Client) DeleteSchedule(ctx context.Context, tenant, name string) error {
-	return c.decode(ctx, request{method: http.MethodDelete, path: path("schedules", name)}, nil)
+func (c *Client) DeleteSchedule(ctx context.Context, r client.ScheduleRequest) error {
+	return c.decode(ctx, request{method: http.MethodDelete, path: path("schedules", r.Name)}, nil)
 }

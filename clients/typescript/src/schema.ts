@@ -926,7 +926,7 @@ export interface paths {
         put?: never;
         /**
          * End a pause
-         * @description Other pauses that apply to the same calls stay in force.
+         * @description Other pauses that apply to the same calls stay in force. Nobody ends the pause of a session that acts for them, unless they set it.
          */
         post: operations["resume"];
         delete?: never;
@@ -1101,7 +1101,10 @@ export interface paths {
         get: operations["get-schedule"];
         put?: never;
         post?: never;
-        /** Delete a schedule; sessions that it started continue */
+        /**
+         * Delete a schedule; sessions that it started continue
+         * @description For a schedule that acts for somebody else, this needs the scope operate.
+         */
         delete: operations["delete-schedule"];
         options?: never;
         head?: never;
@@ -1117,7 +1120,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Pause a schedule */
+        /**
+         * Pause a schedule
+         * @description For a schedule that acts for somebody else, this needs the scope operate.
+         */
         post: operations["pause-schedule"];
         delete?: never;
         options?: never;
@@ -1134,7 +1140,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Resume a paused schedule */
+        /**
+         * Resume a paused schedule
+         * @description For a schedule that acts for somebody else, this needs the scope operate.
+         */
         post: operations["resume-schedule"];
         delete?: never;
         options?: never;
@@ -1151,7 +1160,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Run a schedule now */
+        /**
+         * Run a schedule now
+         * @description The schedule's own principal, and whoever has the scope operate, run it for the principal of the schedule. For anybody else, this is a start in their own name.
+         */
         post: operations["trigger-schedule"];
         delete?: never;
         options?: never;
@@ -2766,6 +2778,7 @@ export interface components {
             counts?: components["schemas"]["ScheduleCounts"];
             /** Format: date-time */
             created_at?: string;
+            credential?: string;
             cron?: string[] | null;
             /** Format: date-time */
             end?: string;
@@ -2773,6 +2786,7 @@ export interface components {
             input?: unknown;
             jitter?: string;
             last?: components["schemas"]["ScheduledSession"];
+            maker?: string;
             model?: string;
             name: string;
             next: string[] | null;
@@ -3169,7 +3183,7 @@ export interface components {
         };
         Triggered: {
             client_id?: string;
-            /** @description The session; absent if it was not found within 10 seconds */
+            /** @description The session */
             session_id?: string;
             /** @enum {string} */
             status: "working";
@@ -13271,6 +13285,15 @@ export interface operations {
             };
             /** @description Request Timeout */
             408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

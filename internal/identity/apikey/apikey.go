@@ -23,7 +23,7 @@ const (
 	// ScopeAuthor allows registering, changing and removing documents and bundles, as far as approvals allow it. A key has it only if somebody
 	// asked for it.
 	ScopeAuthor = "author"
-	// ScopeOperate allows operating the schedules of others, and ending pauses that others set. A key has it only if somebody asked for it.
+	// ScopeOperate allows operating the schedules of others. A key has it only if somebody asked for it.
 	ScopeOperate = "operate"
 	// ScopeManage allows creating and revoking API keys over HTTP, and reading credential events.
 	ScopeManage = "manage"

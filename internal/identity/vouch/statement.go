@@ -34,6 +34,8 @@ type stated struct {
 	Content     string   `json:"content"`
 	Source      string   `json:"source,omitempty"`
 	Maker       string   `json:"maker,omitempty"`
+	// Mandate is that of a schedule.
+	Mandate *protocol.Mandate `json:"mandate,omitempty"`
 }
 
 // Sign signs a statement. A statement without an id gets a new one.
@@ -48,6 +50,7 @@ func (s Signer) Sign(st protocol.Statement, now time.Time) (string, error) {
 		RegisteredClaims: jwt.RegisteredClaims{Subject: st.Principal.ID, ID: st.ID, IssuedAt: jwt.NewNumericDate(now.Truncate(time.Second))},
 		Kind:             string(st.Kind), Tenant: st.Tenant, Groups: st.Principal.Groups, Permissions: st.Principal.Permissions,
 		Session: st.Session, Content: st.Content, Source: string(st.Source), Maker: st.Principal.Maker,
+		Mandate: mandateOf(st),
 	})
 	t.Header["typ"], t.Header["kid"] = typeStatement, s.id
 	text, err := t.SignedString(s.private)
@@ -58,6 +61,14 @@ func (s Signer) Sign(st protocol.Statement, now time.Time) (string, error) {
 		return "", jig.Errorf(jig.CodeInvalidInput, "the principal has too many groups and permissions to vouch for").WithField("principal")
 	}
 	return text, nil
+}
+
+// mandateOf returns the mandate that a statement about a schedule contains.
+func mandateOf(st protocol.Statement) *protocol.Mandate {
+	if st.Kind != protocol.StateSchedule {
+		return nil
+	}
+	return &st.Mandate
 }
 
 // KeyOf returns the id of the key that a signed statement names, or "". Nothing is verified.
@@ -95,6 +106,9 @@ func Verify(text string, key Key, want protocol.Statement, at time.Time) (protoc
 	st := protocol.Statement{
 		Kind: protocol.StatementKind(got.Kind), Tenant: got.Tenant, Session: got.Session, Content: got.Content, Source: jig.Source(got.Source), ID: got.ID, Key: key.ID,
 		Principal: jig.Principal{ID: got.Subject, Groups: got.Groups, Permissions: got.Permissions, Proof: jig.ProofVouched, Maker: got.Maker},
+	}
+	if got.Mandate != nil {
+		st.Mandate = *got.Mandate
 	}
 	switch {
 	case st.Kind != want.Kind:

@@ -1,0 +1,121 @@
+package server
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/store/storetest"
+)
+
+// keyOf makes an API key of a principal and returns its text and its id.
+func (r *rig) keyOf(t *testing.T, tenant, principal string, scopes ...string) (text, id string) {
+	t.Helper()
+	text, id, hash := apikey.New()
+	_, err := r.store.CreateAPIKey(t.Context(), apikey.Key{Tenant: tenant, ID: id, Principal: principal, Scopes: scopes}, hash)
+	require.NoError(t, err)
+	return text, id
+}
+
+// does sends a request with a key and returns its status and its body.
+func (r *rig) does(t *testing.T, key, method, path, body string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, r.URL()+path, strings.NewReader(body))
+	require.NoError(t, err)
+	request.Header.Set("Authorization", "Bearer "+key)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := (&http.Client{Timeout: time.Minute}).Do(request)
+	require.NoError(t, err)
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	return answer.StatusCode, string(text)
+}
+
+// done returns what the audit says about a schedule: who, and what they did.
+func (r *rig) done(t *testing.T, tenant string) (all []string) {
+	t.Helper()
+	rows, err := r.worker.AuditRows(t.Context(), tenant, 0, 1000)
+	require.NoError(t, err)
+	for _, row := range rows {
+		var e audit.Entry
+		require.NoError(t, json.Unmarshal([]byte(row.Entry), &e))
+		if strings.HasPrefix(e.Subject, "schedule:") {
+			all = append(all, string(e.Kind)+" "+e.By+" "+e.Reason)
+		}
+	}
+	return all
+}
+
+// Nobody fires, pauses or deletes somebody else's schedule without the scope operate, and the audit names everybody who does, and their keys.
+func TestSchedules_AreOperatedByTheirPrincipalOrWithOperate(t *testing.T) {
+	t.Parallel()
+	r, tenant := newRig(t), storetest.Tenant(t)
+	carol, carolID := r.keyOf(t, tenant, "carol", apikey.ScopeRun, apikey.ScopeRead)
+	dan, danID := r.keyOf(t, tenant, "dan", apikey.ScopeRun)
+	eve, eveID := r.keyOf(t, tenant, "eve", apikey.ScopeRun, apikey.ScopeOperate)
+	status, body := r.does(t, carol, http.MethodPost, "/v1/schedules", `{"name":"payroll","tool":"todo.write","input":{"items":[]},"every":"24h"}`)
+	require.Equal(t, http.StatusCreated, status, body)
+	require.Contains(t, body, `"credential":"api_key:`+carolID+`"`)
+	for method, path := range map[string]string{"pause": "/pause", "resume": "/resume"} {
+		status, body = r.does(t, dan, http.MethodPost, "/v1/schedules/payroll"+path, `{}`)
+		require.Equal(t, http.StatusForbidden, status, method)
+		require.Contains(t, body, `"reason":"scope"`)
+	}
+	status, _ = r.does(t, dan, http.MethodDelete, "/v1/schedules/payroll", "")
+	require.Equal(t, http.StatusForbidden, status)
+	status, body = r.does(t, dan, http.MethodPost, "/v1/schedules/payroll/trigger", "")
+	require.Equal(t, http.StatusAccepted, status, body)
+	require.NotContains(t, body, "payroll-", "it is a session of dan's own")
+	for _, key := range []string{carol, eve} {
+		status, body = r.does(t, key, http.MethodPost, "/v1/schedules/payroll/trigger", "")
+		require.Equal(t, http.StatusAccepted, status, body)
+		require.Contains(t, body, ":payroll-")
+	}
+	status, body = r.does(t, eve, http.MethodPost, "/v1/schedules/payroll/pause", `{"note":"a freeze"}`)
+	require.Equal(t, http.StatusOK, status, body)
+	status, body = r.does(t, carol, http.MethodDelete, "/v1/schedules/payroll", "")
+	require.Equal(t, http.StatusNoContent, status, body)
+	for _, want := range []string{
+		"schedule carol create with api_key:" + carolID, "refused dan pause with api_key:" + danID + ": schedule payroll acts for somebody else, so you cannot pause it",
+		"schedule dan trigger with api_key:" + danID + ", in their own name", "schedule eve trigger with api_key:" + eveID, "schedule carol delete with api_key:" + carolID,
+	} {
+		require.Contains(t, r.done(t, tenant), want)
+	}
+}
+
+// The pause of a session has two doors, and both ask who set it.
+func TestPause_IsLiftedByOneRule(t *testing.T) {
+	t.Parallel()
+	r, tenant := newRig(t), storetest.Tenant(t)
+	session := storetest.Session(t, r.worker, tenant)
+	require.Equal(t, "ana", session.Principal.ID)
+	ben, _ := r.keyOf(t, tenant, "ben", apikey.ScopeDecide)
+	dan, _ := r.keyOf(t, tenant, "dan", apikey.ScopeRun)
+	pause := `{"scope":"session","target":"` + session.ID + `"}`
+	status, body := r.does(t, ben, http.MethodPost, "/v1/pauses", pause)
+	require.Equal(t, http.StatusOK, status, body)
+	for path, content := range map[string]string{"/v1/pauses:resume": pause, "/v1/sessions/" + session.ID + "/resume": `{}`} {
+		status, body = r.does(t, dan, http.MethodPost, path, content)
+		require.Equal(t, http.StatusForbidden, status, body)
+	}
+	ana, _ := r.keyOf(t, tenant, "ana", apikey.ScopeRun)
+	status, body = r.does(t, ana, http.MethodPost, "/v1/sessions/"+session.ID+"/resume", `{}`)
+	require.Equal(t, http.StatusForbidden, status, body)
+	status, body = r.does(t, ben, http.MethodPost, "/v1/pauses:resume", pause)
+	require.Equal(t, http.StatusOK, status, body)
+	status, body = r.does(t, dan, http.MethodPost, "/v1/sessions/"+session.ID+"/pause", `{}`)
+	require.Equal(t, http.StatusOK, status, body)
+	status, body = r.does(t, dan, http.MethodPost, "/v1/sessions/"+session.ID+"/resume", `{}`)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Contains(t, body, `"pauses":[]`)
+}
