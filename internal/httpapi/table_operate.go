@@ -37,7 +37,7 @@ func (a *API) registerOperations() {
 	}, a.pause)
 	add(a, operation{
 		id: "resume", method: http.MethodPost, path: "/v1/pauses:resume", tag: tagOperate, scope: apikey.ScopeDecide, record: recordAudit,
-		does: "End a pause", details: "Other pauses that apply to the same calls stay in force. "+lifts, fails: []int{404},
+		does: "End a pause", details: "Other pauses that apply to the same calls stay in force. " + lifts, fails: []int{404},
 	}, a.resume)
 	add(a, operation{
 		id: "list-policies", method: http.MethodGet, path: "/v1/policies", tag: tagPolicies, scope: apikey.ScopeRead,
