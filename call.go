@@ -92,6 +92,11 @@ type Call struct {
 	Fence int `json:"fence"`
 	// InDoubt reports that an earlier attempt of a call that may begin again may have taken effect. It is not part of the JSON.
 	InDoubt bool `json:"-"`
+	// FailedAt is the time of the first failure of the open call that may pass; zero if there was none. Failures counts the attempts that ended with
+	// one. Tried reports that an attempt began before the ledger knew of it. None of them is part of the JSON.
+	FailedAt time.Time `json:"-"`
+	Failures int       `json:"-"`
+	Tried    bool      `json:"-"`
 	// Patch is the change that a person made to the model's arguments, as JSON Patch (RFC 6902). EditedBy is that person.
 	Patch    json.RawMessage `json:"patch,omitempty"`
 	EditedBy string          `json:"edited_by,omitempty"`

@@ -53,7 +53,7 @@ const (
 )
 
 // Tool is the declared contract of a tool. Zero values mean: permission write, risk moderate, approval auto, execution activity, not
-// idempotent, a timeout of DefaultToolTimeout, and DefaultMaxAttempts attempts.
+// idempotent, and a timeout of DefaultToolTimeout.
 type Tool struct {
 	// Name is category.actionTarget, at most 64 characters; see [CheckToolName].
 	Name string `json:"name"`
@@ -85,8 +85,12 @@ type Tool struct {
 	Bundle string `json:"bundle,omitempty"`
 	// Timeout bounds one attempt. In JSON: nanoseconds.
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// MaxAttempts bounds the attempts of one call, across all workers and runs.
+	// MaxAttempts bounds the attempts of one call, across all workers and runs. 0 means that failures which may pass are retried for RetryFor,
+	// however many attempts that takes, and that there are DefaultMaxAttempts attempts with any other failure.
 	MaxAttempts int `json:"max_attempts,omitempty"`
+	// RetryFor is how long after the first failure an attempt may still begin, if the failure may pass: TIMEOUT, RATE_LIMITED or UNAVAILABLE. 0
+	// means the worker's setting, which is DefaultRetryFor. In JSON: nanoseconds.
+	RetryFor time.Duration `json:"retry_for,omitempty"`
 	// ConcurrencyKey is a CEL expression over input. Among the calls of one pass, and among those of one composition or extraction, calls with
 	// the same key run one after another, in the order in which they were requested. Keys are compared across tools, so a key should begin with
 	// a word for what the tool changes, e.g. 'file ' + input.path. A call whose key is null or empty waits for no other. Empty means no key.
@@ -123,6 +127,7 @@ const (
 const (
 	DefaultToolTimeout = time.Minute
 	DefaultMaxAttempts = 3
+	DefaultRetryFor    = 15 * time.Minute
 	MaxToolNameLength  = 64
 )
 
@@ -144,7 +149,6 @@ func (t Tool) WithDefaults() Tool {
 	setDefault(&t.Approval, ApprovalAuto)
 	setDefault(&t.Execution, ExecutionActivity)
 	setDefault(&t.Timeout, DefaultToolTimeout)
-	setDefault(&t.MaxAttempts, DefaultMaxAttempts)
 	setDefault(&t.Implementation, implementationGo)
 	if t.Category == "" {
 		t.Category = categoryOf(t.Name)

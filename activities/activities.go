@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -39,6 +40,8 @@ type Deps struct {
 	Budgets ports.Budgets
 	// RateLimits may be nil: then no call waits for a rate limit.
 	RateLimits ports.RateLimits
+	// RetryFor is how long after the first failure of a call an attempt may begin, for tools that do not say. The default is [jig.DefaultRetryFor].
+	RetryFor time.Duration
 	// Tracing writes spans; nil writes none.
 	Tracing *telemetry.Tracer
 	// EntityStatus returns the state of the latest extraction of an entity, or NOT_FOUND if the tenant has no entity with that id.
@@ -75,6 +78,7 @@ type Activities struct {
 	servers ports.Servers
 	budgets ports.Budgets
 	rates   ports.RateLimits
+	retries time.Duration
 	tracing *telemetry.Tracer
 	logger  *slog.Logger
 	now     func() time.Time
@@ -100,7 +104,7 @@ func New(d Deps) *Activities {
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
 		composer: d.Composer, extractor: d.Extractor, entityStatus: d.EntityStatus, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
-		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, resets: cache.New[string, struct{}](0, maxResets), bundles: d.Bundles, servers: d.Servers, budgets: d.Budgets, rates: d.RateLimits, tracing: d.Tracing, logger: d.Logger, now: d.Now,
+		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, resets: cache.New[string, struct{}](0, maxResets), bundles: d.Bundles, servers: d.Servers, budgets: d.Budgets, rates: d.RateLimits, retries: cmp.Or(d.RetryFor, jig.DefaultRetryFor), tracing: d.Tracing, logger: d.Logger, now: d.Now,
 	}
 }
 

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/chat"
@@ -42,5 +43,5 @@ func MemoryOf(exchanges ...chat.Exchange) string {
 
 // VerdictOn returns the ledger's verdict on an attempt that ended in ctx.
 func VerdictOn(ctx context.Context, tool jig.Tool, outcome jig.ToolResult, number int, doubt bool) (jig.CallStatus, bool) {
-	return attempt{tool: tool, number: number, doubt: doubt, ended: interruptionOf(ctx)}.verdict(outcome)
+	return attempt{tool: tool, number: number, retryFor: time.Minute, doubt: doubt, ended: interruptionOf(ctx)}.verdict(outcome)
 }

@@ -2,8 +2,11 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
+
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
@@ -17,8 +20,8 @@ type RunLocalInput struct {
 }
 
 // RunLocal runs calls of quick, read-only, idempotent tools together: it reads the calls once, runs all tools at the same time, and
-// records all results at once. A call that is not that simple (another attempt has begun, the tool changed, the result is large, or a
-// retry may help) runs as in RunTool. Extractions that make no calls run to their end. The results are in the order of the input.
+// records all results at once. A call that is not that simple (another attempt has begun, the tool changed, the result is large) runs as in
+// RunTool. One that has failed and may be retried, or whose first attempt never reported, goes on as an activity. Extractions that make no calls run to their end. The results are in the order of the input.
 func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, error) {
 	session, calls, err := a.store.CallsOf(ctx, in.Tenant, in.SessionID, in.Calls)
 	if err != nil {
@@ -27,7 +30,10 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 	if err := a.acting(ctx, &session); err != nil {
 		return nil, temporalError(err)
 	}
-	quick := a.runQuick(ctx, session, calls)
+	quick, later, err := a.runQuick(ctx, session, calls)
+	if err != nil {
+		return nil, temporalError(err)
+	}
 	finished := map[string]Ran{}
 	inline, err := a.runInline(ctx, in.SessionRef, calls)
 	if err != nil {
@@ -60,8 +66,16 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 			list[i] = Ran{State: jig.CallReserved, Paused: true}
 			continue
 		}
+		if !ok && later[id] {
+			ran, ok = asActivity, true
+		}
 		if !ok {
-			if ran, err = a.tryTool(ctx, RunInput{SessionRef: in.SessionRef, Call: id}); err != nil {
+			ran, err = a.tryTool(ctx, RunInput{SessionRef: in.SessionRef, Call: id})
+			var released *temporal.ApplicationError
+			if errors.As(err, &released) {
+				ran, err = asActivity, nil
+			}
+			if err != nil {
 				return nil, temporalError(err)
 			}
 		}
@@ -70,35 +84,71 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 	return list, nil
 }
 
-// runQuick runs the calls that have not begun, all at the same time. It returns the records of those calls that need only one record.
-func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []jig.Call) []ledger.QuickCompletion {
-	records := make([]*ledger.QuickCompletion, len(calls))
+// asActivity is the state of a call that goes on as an activity, whose retries add nothing to the history and concern no other call.
+var asActivity = Ran{State: jig.CallReserved, Paused: true}
+
+// runQuick runs the calls that have not begun, all at the same time. It returns the records of those calls that need only one record, and which calls
+// go on as activities.
+func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []jig.Call) (done []ledger.QuickCompletion, later map[string]bool, err error) {
+	later = map[string]bool{}
+	quick, err := a.quickCalls(ctx, session, calls, later)
+	if err != nil {
+		return nil, nil, err
+	}
+	records := make([]ledger.QuickCompletion, len(quick))
 	var running sync.WaitGroup
-	for i, call := range calls {
+	for i, call := range quick {
+		running.Go(func() {
+			tool, _ := a.catalogue.Tool(call.Tool)
+			progress, flush := a.progress(ctx, call)
+			records[i] = a.firstAttempt(ctx, session, a.inCode(tool), call, progress)
+			flush()
+		})
+	}
+	running.Wait()
+	for i, record := range records {
+		switch {
+		case recordable(record):
+			done = append(done, record)
+		case record.Status == jig.CallReserved:
+			if err := a.noteFailure(ctx, quick[i], record.Result.Cause()); err != nil {
+				return nil, nil, err
+			}
+			later[record.CallID] = true
+		}
+	}
+	return done, later, nil
+}
+
+// quickCalls returns the calls that may run at once, after the ledger has noted that they are tried: a call that kills its worker is not tried like
+// this again. Such calls are added to later.
+func (a *Activities) quickCalls(ctx context.Context, session jig.Session, calls []jig.Call, later map[string]bool) (quick []jig.Call, err error) {
+	var ids []string
+	for _, call := range calls {
 		tool, ok := a.catalogue.Tool(call.Tool) // only Go tools are quick
 		if !ok || !localTool(tool) {
 			continue
 		}
-		if unreserved, err := a.mayRunUnreserved(ctx, session, tool, call); err != nil || !unreserved {
+		if call.Tried && call.Status == jig.CallReserved && call.Paused == "" {
+			later[call.ID] = true
 			continue
 		}
-		running.Go(func() {
-			progress, flush := a.progress(ctx, call)
-			record := a.firstAttempt(ctx, session, a.inCode(tool), call, progress)
-			flush()
-			if recordable(record) {
-				records[i] = &record
-			}
-		})
-	}
-	running.Wait()
-	list := make([]ledger.QuickCompletion, 0, len(records))
-	for _, record := range records {
-		if record != nil {
-			list = append(list, *record)
+		if unreserved, err := a.mayRunUnreserved(ctx, session, tool, call); err == nil && unreserved {
+			quick, ids = append(quick, call), append(ids, call.ID)
 		}
 	}
-	return list
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return quick, a.store.TryQuick(ctx, session.Tenant, session.ID, ids)
+}
+
+// noteFailure records that an attempt that the ledger does not know has failed, with a failure that may pass.
+func (a *Activities) noteFailure(ctx context.Context, call jig.Call, failure *jig.Error) error {
+	_, err := a.store.Reserve(ctx, ledger.ReserveRequest{
+		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: call.Version, Digest: call.Digest, Now: a.now(), Outage: failure,
+	})
+	return err
 }
 
 // paused reports whether a pause holds back a call that has not begun.

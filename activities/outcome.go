@@ -1,9 +1,11 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/temporal"
@@ -15,8 +17,12 @@ import (
 // attempt describes an attempt, as far as the verdict on its outcome depends on it.
 type attempt struct {
 	tool jig.Tool
-	// number counts the attempts of the call, from 1.
-	number int
+	// number counts the attempts of the call, from 1; failures counts those that ended with a failure that may pass.
+	number, failures int
+	// now is when the attempt ended, and failedAt when the first such failure was; zero if this is the first. retryFor is how long after it an attempt
+	// may begin.
+	now, failedAt time.Time
+	retryFor      time.Duration
 	// doubt reports that an earlier attempt may have taken effect.
 	doubt bool
 	// ended says what ended the attempt early.
@@ -87,8 +93,33 @@ func (a attempt) again(e *jig.Error) bool {
 		return false
 	}
 	worth := worthRetrying(e.Code) || !e.NoEffect() && e.Code != jig.CodeOutcomeUnknown
-	return a.ended == takenOver || worth && a.number < a.tool.MaxAttempts
+	return a.ended == takenOver || worth && a.left(e)
 }
+
+// left reports whether another attempt may follow a failure. Failures that may pass are limited by time, others by their number.
+func (a attempt) left(e *jig.Error) bool {
+	limit := a.tool.MaxAttempts
+	switch {
+	case limit > 0 && a.number >= limit:
+		return false
+	case !worthRetrying(e.Code):
+		return a.number-a.failures < max(limit, jig.DefaultMaxAttempts)
+	case a.failedAt.IsZero():
+		return e.RetryAfter <= a.retryFor
+	}
+	return !a.now.Add(e.RetryAfter).After(a.failedAt.Add(a.retryFor))
+}
+
+// failed returns the time of the failure with which an attempt ended, if it may pass.
+func (a attempt) failed(outcome jig.ToolResult) time.Time {
+	if outcome.Success || !worthRetrying(outcome.Cause().Code) {
+		return time.Time{}
+	}
+	return a.now
+}
+
+// retryFor returns how long after the first failure of a call an attempt may begin.
+func (a *Activities) retryFor(t jig.Tool) time.Duration { return cmp.Or(t.RetryFor, a.retries) }
 
 // verdictOnRead returns the verdict on a failed call of a tool that only reads or drafts.
 func (a attempt) verdictOnRead(e *jig.Error) jig.CallStatus {
@@ -100,7 +131,7 @@ func (a attempt) verdictOnRead(e *jig.Error) jig.CallStatus {
 		return jig.CallCanceled
 	case !safe && (a.ended != notInterrupted || ambiguous(e.Code)):
 		return jig.CallUnknown
-	case safe && worthRetrying(e.Code) && a.number < a.tool.MaxAttempts:
+	case safe && worthRetrying(e.Code) && a.left(e):
 		return jig.CallReserved
 	}
 	return jig.CallFailed

@@ -20,7 +20,7 @@ func repeatable(t jig.Tool) bool { return t.Idempotent && t.Permission == jig.Pe
 // mayRunUnreserved reports whether a call may run before the ledger knows of the attempt. That is so if the call has had no attempt, nothing
 // holds it back or denies it, it has no price, no rate limit concerns it, and it has not changed since it was admitted.
 func (a *Activities) mayRunUnreserved(ctx context.Context, session jig.Session, tool jig.Tool, call jig.Call) (bool, error) {
-	if !repeatable(tool) || call.Status != jig.CallReserved || call.Verdict != jig.VerdictRun || call.Fence != 0 || call.Paused != "" {
+	if !repeatable(tool) || call.Status != jig.CallReserved || call.Verdict != jig.VerdictRun || call.Fence != 0 || call.Tried || call.Paused != "" {
 		return false, nil
 	}
 	if priced, err := a.budgets.Priced(ctx, call.Tenant, call.Tool); err != nil || priced {
@@ -53,7 +53,7 @@ func (a *Activities) firstAttempt(
 	started := a.now()
 	taint := &entity.Taint{Session: session.ReadUntrusted}
 	outcome := a.traced(entity.WithTaint(ctx, taint), found, call, a.invocation(session, call, 1, progress))
-	status, _ := attempt{tool: found.tool, number: 1, ended: interruptionOf(ctx)}.verdict(outcome)
+	status, _ := attempt{tool: found.tool, number: 1, now: a.now(), retryFor: a.retryFor(found.tool), ended: interruptionOf(ctx)}.verdict(outcome)
 	return ledger.QuickCompletion{
 		CallID: call.ID, Version: call.Version, Digest: call.Digest, Status: status, Result: outcome, Started: started, Finished: a.now(),
 		Reads: approval.Reads{Untrusted: taint.Read()},

@@ -175,9 +175,6 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	if err != nil {
 		return ledger.Reservation{}, nil, err
 	}
-	if outage != nil {
-		return ledger.Reservation{}, &unclaimed{ran: held(call, "what it would change cannot be compared with what was shown: "+outage.Message)}, nil
-	}
 	running.Version = tool.Version
 	digested, err := digest(a.store.Installation(), running)
 	if err != nil {
@@ -196,7 +193,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	err = retryWhileUnavailable(ctx, func() (err error) {
 		r, err = a.store.Reserve(ctx, ledger.ReserveRequest{
 			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested,
-			MaxAttempts: tool.MaxAttempts, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, Proof: proof, Withdraw: outdated,
+			MaxAttempts: tool.MaxAttempts, RetryFor: a.retryFor(tool), Now: a.now(), Outage: outage, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, Proof: proof, Withdraw: outdated,
 			Child: answeredBy(session, call, tool),
 		})
 		return err
@@ -210,6 +207,8 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 		return r, nil, nil
 	case ledger.ReserveFinal:
 		return r, &unclaimed{ran: result(r.Call)}, nil
+	case ledger.ReserveHeld:
+		return r, &unclaimed{ran: held(r.Call, "what it would change cannot be compared with what was shown: "+outage.Message)}, nil
 	case ledger.ReserveUnknown:
 		ran, err := a.asked(ctx, r.Call)
 		return r, &unclaimed{ran: ran}, err
@@ -372,11 +371,14 @@ func (a *Activities) record(
 	ctx context.Context, tool jig.Tool, r ledger.Reservation, outcome jig.ToolResult, reads approval.Reads,
 ) (Ran, error) {
 	call := r.Call
-	ended := attempt{tool: tool, number: r.Fence, doubt: r.InDoubt, ended: interruptionOf(ctx)}
+	ended := attempt{
+		tool: tool, number: r.Fence, failures: call.Failures, now: a.now(), failedAt: call.FailedAt, retryFor: a.retryFor(tool),
+		doubt: r.InDoubt, ended: interruptionOf(ctx),
+	}
 	status, doubt := ended.verdict(outcome)
 	completion := ledger.Completion{
 		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Fence: r.Fence, Digest: call.Digest,
-		Status: status, InDoubt: doubt, Result: outcome, Reads: reads,
+		Status: status, InDoubt: doubt, Failed: ended.failed(outcome), Result: outcome, Reads: reads,
 	}
 	if err := cutDown(&completion); err != nil {
 		return Ran{}, err

@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,9 +20,11 @@ import (
 
 // bank is a service that a tool pays with. down is the error of everything that is asked of it; nil if it is up.
 type bank struct {
-	mu       sync.Mutex
-	balance  int
-	down     error
+	mu      sync.Mutex
+	balance int
+	down    error
+	// broken is the error of payments alone.
+	broken   error
 	payments []string
 }
 
@@ -29,6 +32,12 @@ func (b *bank) fails(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.down = err
+}
+
+func (b *bank) breaks(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.broken = err
 }
 
 func (b *bank) deposit(amount int) {
@@ -52,8 +61,8 @@ func (b *bank) paying(change func(*jig.Tool)) tools.Tool {
 	return tools.New(contract, func(_ context.Context, inv jig.Invocation, in payment) (payment, error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.down != nil {
-			return in, b.down
+		if failure := cmp.Or(b.down, b.broken); failure != nil {
+			return in, failure
 		}
 		b.balance -= in.Cents
 		b.payments = append(b.payments, fmt.Sprintf("%d under %q", in.Cents, inv.Precondition))

@@ -37,6 +37,8 @@ func checkContract(t Tool) error {
 		return bad("timeout", "it is negative")
 	case c.MaxAttempts < 0:
 		return bad("max_attempts", "it is negative")
+	case c.RetryFor < 0:
+		return bad("retry_for", "it is negative")
 	case c.OutputSections != nil && !json.Valid(c.OutputSections):
 		return bad("output_sections", "it is not JSON")
 	}

@@ -368,6 +368,7 @@ func TestRegistrationRefuses(t *testing.T) {
 		"no handler":       {tools.Raw(ok, nil), "implementation"},
 		"timeout":          {change(func(c *jig.Tool) { c.Timeout = -1 }), "timeout"},
 		"attempts":         {change(func(c *jig.Tool) { c.MaxAttempts = -1 }), "max_attempts"},
+		"retry for":        {change(func(c *jig.Tool) { c.RetryFor = -1 }), "retry_for"},
 		"sections":         {change(func(c *jig.Tool) { c.OutputSections = json.RawMessage(`{`) }), "output_sections"},
 		"list of inputs": {tools.New(spec, func(context.Context, jig.Invocation, []int) (struct{}, error) {
 			return struct{}{}, nil

@@ -35,6 +35,7 @@ const (
 	EnvLogLevel         = "JIG_LOG_LEVEL"
 	EnvLogFormat        = "JIG_LOG_FORMAT"
 	EnvStopTimeout      = "JIG_STOP_TIMEOUT"
+	EnvRetryFor         = "JIG_RETRY_FOR"
 	EnvWorkflowCache    = "JIG_WORKFLOW_CACHE"
 	EnvDatabaseConns    = "JIG_DATABASE_MAX_CONNS"
 	EnvWorkflowTasks    = "JIG_WORKFLOW_TASKS"
@@ -91,6 +92,8 @@ type Settings struct {
 	LogJSON bool
 	// StopTimeout is how long running tools get to finish when the worker stops; default 20 s.
 	StopTimeout time.Duration
+	// RetryFor is how long after the first failure of a call another attempt may begin, if the failure may pass and the tool does not say; default 15 min.
+	RetryFor time.Duration
 	// WorkflowCache is how many sessions stay in memory between their workflow tasks; default 1,500.
 	WorkflowCache int
 	// WorkflowTasks bounds how many sessions a worker advances at the same time; 0 means the default (16 per CPU, at least 32).
@@ -173,6 +176,7 @@ func (r *reader) settings(temporal client.Settings) (Settings, error) {
 		LogLevel:          r.Level(EnvLogLevel),
 		LogJSON:           r.Choice(EnvLogFormat, "text", "json") == "json",
 		StopTimeout:       r.Duration(EnvStopTimeout, defaultStopTimeout),
+		RetryFor:          r.Duration(EnvRetryFor, jig.DefaultRetryFor),
 		WorkflowCache:     r.Number(EnvWorkflowCache, defaultWorkflowCache),
 		WorkflowTasks:     r.Number(EnvWorkflowTasks, 0),
 		Proof:             jig.Proof(r.Choice(EnvProof, string(jig.ProofKey), string(jig.ProofClaimed), string(jig.ProofVouched), string(jig.ProofPasskey))),
@@ -257,6 +261,7 @@ func Describe() string {
 		{EnvLogLevel, "debug, info, warn or error; default info"},
 		{EnvLogFormat, "text or json; default text"},
 		{EnvStopTimeout, "how long running tools may take to finish when the worker stops; default 20s"},
+		{EnvRetryFor, "how long after its first failure a call is retried if the failure may pass and its tool does not say; default 15m"},
 		{EnvWorkflowCache, "sessions kept in memory between their tasks; default 1500"},
 		{EnvWorkflowTasks, "sessions that advance at the same time, not counting tools and models that take long; default 16 per CPU, at least 32"},
 		{EnvModel, "model for prompts that name no model, e.g. anthropic/claude-sonnet-4-5"},

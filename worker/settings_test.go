@@ -38,6 +38,7 @@ func TestDefaults(t *testing.T) {
 	require.Empty(t, s.Workdir, "no default folder would suit everybody")
 	require.Equal(t, slog.LevelInfo, s.LogLevel)
 	require.Equal(t, 20*time.Second, s.StopTimeout)
+	require.Equal(t, 15*time.Minute, s.RetryFor)
 	require.Equal(t, 1500, s.WorkflowCache)
 	require.False(t, s.LogJSON)
 	require.False(t, s.AllowLoopback)

@@ -135,6 +135,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 		Servers:      vouch.NewKnown(s.RootKeys, w.store.ServerKeys),
 		Budgets:      models,
 		RateLimits:   limiter.New(w.store, w.store),
+		RetryFor:     s.RetryFor,
 		Expressions:  expressions,
 		Composer:     newExecutions(w.store, w.temporal, s, p.registry),
 		Extractor:    newExtractor(w.store),

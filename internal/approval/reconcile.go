@@ -39,7 +39,7 @@ func Reconcile(s State, r ReconcileRequest) (Transition, error) {
 	n.Status, n.By, n.Proof, n.Reason = status, r.Principal.ID, r.Principal.Proof, string(w.Outcome)
 	t.Notices = []jig.Notice{n}
 	if status == jig.CallReserved {
-		t.Call.InDoubt = new(false)
+		t.Call.InDoubt, t.Call.Anew = new(false), true
 		return t, nil
 	}
 	err := s.end(&t, w.Result)

@@ -81,6 +81,10 @@ type CallChange struct {
 	Reads Reads
 	// InDoubt, unless nil, reports whether an earlier attempt may have taken effect; nil keeps what is stored.
 	InDoubt *bool
+	// Failed is the time of a failure that may pass, for an open call that begins again; zero for none. Anew reports that earlier failures do not
+	// matter any more.
+	Failed time.Time
+	Anew   bool
 	// Edited is the call with its changed input; nil when the input was not changed.
 	Edited *jig.Call
 }

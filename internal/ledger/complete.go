@@ -22,7 +22,9 @@ type Completion struct {
 	Status jig.CallStatus
 	// InDoubt reports, for a call returned as reserved, that its effect may have happened.
 	InDoubt bool
-	Result  jig.ToolResult
+	// Failed is the time of a failure that may pass, for a call returned as reserved; zero if it ended in another way.
+	Failed time.Time
+	Result jig.ToolResult
 	// Reads says what the attempt has read, in addition to what the call's row says.
 	Reads approval.Reads
 	// Whole is the full result (JSON of a [jig.ToolResult]) when Result was shortened; it is stored as ResultArtifact.
@@ -89,7 +91,7 @@ func (s State) complete(c Completion) Transition {
 		}
 		return s.unknown(why, c.Result.Error)
 	case jig.CallReserved:
-		return s.giveBack(c.InDoubt)
+		return s.giveBack(c.InDoubt, c.Failed)
 	case jig.CallSucceeded, jig.CallFailed, jig.CallCanceled, jig.CallWaiting, jig.CallExecuting, jig.CallDenied, jig.CallExpired, jig.CallDuplicate:
 	}
 	artifact := ""

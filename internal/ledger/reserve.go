@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
@@ -22,8 +23,13 @@ type ReserveRequest struct {
 	// Digest is the digest of the call that the worker is about to run, computed by the worker. It must equal the digest in the ledger and the
 	// approved one.
 	Digest string
-	// MaxAttempts bounds the attempts of the call.
+	// MaxAttempts bounds the attempts of the call; 0 bounds those that never reported how they ended, by [jig.DefaultMaxAttempts].
 	MaxAttempts int
+	// RetryFor is how long after the first failure that may pass an attempt may begin; 0 does not limit it. Now is the time.
+	RetryFor time.Duration
+	Now      time.Time
+	// Outage is why the attempt cannot begin now, although nothing is known to have changed; nil if it can.
+	Outage *jig.Error
 	// Attempt identifies the attempt, so that a worker that did not receive the answer can ask again and get the same fence; empty if it never
 	// asks twice.
 	Attempt string
@@ -52,6 +58,8 @@ const (
 	ReserveUnknown ReserveOutcome = "unknown"
 	// ReserveWaiting: there is no valid approval; the call waits for one.
 	ReserveWaiting ReserveOutcome = "waiting"
+	// ReserveHeld: the attempt cannot begin now, and may begin later.
+	ReserveHeld ReserveOutcome = "held"
 )
 
 // Reservation is the ledger's answer to a [ReserveRequest], with details.
@@ -71,6 +79,9 @@ type Reservation struct {
 //	           new attempt begins while attempts are left; after the last one the call becomes unknown if it writes, else it fails
 //	waiting, unknown, final  no attempt begins
 //
+// No attempt begins later than RetryFor after the first failure that may pass. The call then becomes unknown if an earlier attempt may have taken
+// effect, else it fails.
+//
 // A call that [MarkRestored] marked, so that a person is asked first, becomes unknown instead of beginning.
 //
 // What runs must be exactly what was admitted. If the version or digest differs, or a required approval does not cover it, the answer is
@@ -86,26 +97,51 @@ func Reserve(s State, r ReserveRequest) Transition {
 		return Transition{Answer: ReserveWaiting}
 	case s.asksAfterRestore():
 		return s.unknown(WhyRestored, nil)
+	case status == jig.CallReserved && r.Outage != nil:
+		return s.postpone(r)
 	case status == jig.CallExecuting && r.Attempt != "" && r.Attempt == s.Attempt:
 		return Transition{Answer: ReserveRun} // the same attempt asks again: the first answer was lost
 	case status == jig.CallExecuting && !s.Idempotent:
 		return s.unknown("an attempt began and never reported how it ended", nil)
 	case s.Version != r.Version, s.Call.Digest != r.Digest, s.Verdict == jig.VerdictAsk && !s.Latest.Covers(s.Call.Digest):
 		if status == jig.CallExecuting {
-			return s.giveBack(s.Call.Write)
+			return s.giveBack(s.Call.Write, time.Time{})
 		}
 		return Transition{Answer: ReserveWaiting}
-	case status == jig.CallExecuting && s.Call.Fence >= bound(r.MaxAttempts):
-		return s.noMore()
+	case status == jig.CallExecuting && s.spent(r.MaxAttempts):
+		return s.noMore(s.lastNeverReported())
+	case s.overdue(r):
+		return s.noMore(fmt.Sprintf("no attempt may begin later than %s after the first failure, which was at %s", r.RetryFor, s.FailedAt.UTC().Format(time.RFC3339)))
 	}
 	return s.begin(r)
 }
 
-func bound(attempts int) int {
-	if attempts <= 0 {
-		return jig.DefaultMaxAttempts
+// spent reports whether the call has used up its attempts. Without a limit, those count that never reported how they ended: failures that may pass are
+// limited by time.
+func (s State) spent(limit int) bool {
+	unreported := s.Call.Fence - s.Failures
+	if s.Tried {
+		unreported++
 	}
-	return attempts
+	return limit > 0 && s.Call.Fence >= limit || unreported >= max(limit, jig.DefaultMaxAttempts)
+}
+
+// overdue reports whether it is too late for another attempt.
+func (s State) overdue(r ReserveRequest) bool {
+	return !s.FailedAt.IsZero() && r.RetryFor > 0 && r.Now.After(s.FailedAt.Add(r.RetryFor))
+}
+
+// postpone lets a call that has not begun wait until an outage is over.
+func (s State) postpone(r ReserveRequest) Transition {
+	if s.overdue(r) {
+		return s.noMore(fmt.Sprintf("gave up %s after the first failure: %s", r.RetryFor, r.Outage.Message))
+	}
+	t := Transition{Answer: ReserveHeld}
+	if s.FailedAt.IsZero() {
+		t = s.giveBack(false, r.Now)
+		t.Answer = ReserveHeld
+	}
+	return t
 }
 
 // begin begins an attempt, which uses up an approval that no attempt has used yet. An approval that lacks the proof that is required now
@@ -142,15 +178,25 @@ func UseGrant(s State, t Transition, used *jig.Grant) Transition {
 	return t
 }
 
-// noMore ends a call that has used up its attempts. It becomes unknown if it writes, because an attempt may have changed something;
-// otherwise it fails.
-func (s State) noMore() Transition {
-	if s.Call.Write {
-		return s.unknown(fmt.Sprintf("the last of %d attempts never reported how it ended", s.Call.Fence), nil)
+// lastNeverReported says that the attempts of the call are used up.
+func (s State) lastNeverReported() string {
+	return fmt.Sprintf("the last of %d attempts never reported how it ended", max(s.Call.Fence, 1))
+}
+
+// noMore ends a call that no attempt can carry out any more. It becomes unknown if an attempt may have changed something; otherwise it fails, and an
+// approval that no attempt has used is withdrawn.
+func (s State) noMore(why string) Transition {
+	if s.Call.InDoubt || s.Call.Status == jig.CallExecuting && s.Call.Write {
+		return s.unknown(why, nil)
 	}
-	failure := jig.Errorf(jig.CodeUnavailable, "gave up after %d attempts: the last one never reported how it ended", s.Call.Fence)
+	failure := jig.Errorf(jig.CodeUnavailable, "%s", why)
+	failure.NotExecuted = s.hadNoEffect()
 	result := jig.Failure(failure)
 	t := Transition{Answer: ReserveFinal}
+	if s.Latest != nil && s.Latest.Status == approval.Approved {
+		t = s.withdraw(why, "")
+		t.Answer = ReserveFinal
+	}
 	t.Call = &approval.CallChange{Status: jig.CallFailed, Result: &result}
 	t.event(s.Call, jig.EventToolFailed, approval.Details{"summary": result.Summary, "error": failure, "attempt": s.Call.Fence})
 	return t

@@ -81,7 +81,7 @@ func TestReserve_SaysWhyTheOutcomeIsUnknown(t *testing.T) {
 	requireUnknown(t, ledger.Reserve(change(writing(jig.CallReserved, 1000), inDoubt), request()), ledger.WhyRestored)
 	got := ledger.Reserve(change(writing(jig.CallExecuting, 3), reads), request())
 	require.Equal(t, jig.CodeUnavailable, got.Call.Result.Error.Code)
-	require.Equal(t, "gave up after 3 attempts: the last one never reported how it ended", got.Call.Result.Error.Message)
+	require.Equal(t, "the last of 3 attempts never reported how it ended", got.Call.Result.Error.Message)
 	require.Equal(t, []string{"event tool.failed"}, told(got))
 }
 

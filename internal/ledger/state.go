@@ -18,6 +18,11 @@ type State struct {
 	Verdict jig.Verdict
 	// Idempotent is copied from the tool.
 	Idempotent bool
+	// FailedAt is the time of the first failure that may pass; zero if there was none. Failures counts the attempts that ended with one.
+	FailedAt time.Time
+	Failures int
+	// Tried reports that an attempt began before the ledger knew of it, and never reported.
+	Tried bool
 	// Attempt identifies the latest attempt, if it may ask twice; see [ReserveRequest].
 	Attempt string
 	// Withdrawable are the approvals and questions that can still be withdrawn. Only [Complete] needs them.
@@ -100,10 +105,11 @@ func (s State) unknown(why string, failure *jig.Error) Transition {
 	return t
 }
 
-// giveBack lets the call begin again. doubt reports that the effect of this attempt may have happened.
-func (s State) giveBack(doubt bool) Transition {
+// giveBack lets the call begin again. doubt reports that the effect of this attempt may have happened. failed is the time of a failure that may
+// pass; zero for none.
+func (s State) giveBack(doubt bool, failed time.Time) Transition {
 	t := Transition{Answer: ReserveWaiting}
-	t.Call = &approval.CallChange{Status: jig.CallReserved, InDoubt: new(s.Call.InDoubt || doubt)}
+	t.Call = &approval.CallChange{Status: jig.CallReserved, InDoubt: new(s.Call.InDoubt || doubt), Failed: failed}
 	return t
 }
 

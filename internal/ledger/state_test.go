@@ -113,7 +113,9 @@ func everyState() []ledger.State {
 								s = asking(status, latest)
 							}
 							s.Call.Fence, s.Call.Write, s.Idempotent, s.Call.InDoubt = fence, write, idempotent, inDoubt
-							all = append(all, s)
+							failed := s
+							failed.FailedAt = noon()
+							all = append(all, s, failed)
 						}
 					}
 				}
@@ -135,7 +137,7 @@ func TestTransitions_AreThoseOfTheTable(t *testing.T) {
 		}
 	}
 	for to, from := range map[string]string{
-		"executing": "reserved executing", "unknown": "reserved executing", "reserved": "executing", "failed": "executing",
+		"executing": "reserved executing", "unknown": "reserved executing", "reserved": "reserved executing", "failed": "reserved executing",
 	} {
 		for _, f := range strings.Fields(from) {
 			want = append(want, to+" Reserve "+f)
@@ -175,7 +177,10 @@ func transitions(t *testing.T) []string {
 			require.NoError(t, err)
 			note("Readmit", s, change)
 		}
-		for _, r := range []ledger.ReserveRequest{{Version: "v1", Digest: "d1", MaxAttempts: 3}, {Version: "v2", Digest: "d1"}} {
+		for _, r := range []ledger.ReserveRequest{
+			{Version: "v1", Digest: "d1", MaxAttempts: 3}, {Version: "v2", Digest: "d1"},
+			{Version: "v1", Digest: "d1", RetryFor: time.Minute, Now: noon().Add(time.Hour)}, {Version: "v1", Digest: "d1", Now: noon(), Outage: jig.Errorf(jig.CodeTimeout, "x")},
+		} {
 			note("Reserve", s, ledger.Reserve(s, r))
 		}
 		for _, status := range statuses() {

@@ -92,6 +92,8 @@ type Passes interface {
 	// session with End.Status (canceled or failed) and its event. Calls whose effect may have happened fail with OUTCOME_UNKNOWN. A
 	// session that has already ended is left alone.
 	CancelSession(ctx context.Context, end ledger.End) error
+	// Window returns the open calls of a pass: all that wait for a person (at most 100) and at most limit others.
+	Window(ctx context.Context, tenant, id string, pass, limit int) (ledger.Window, error)
 }
 
 // Ledger keeps calls and their effects.
@@ -103,8 +105,6 @@ type Ledger interface {
 	EqualCalls(ctx context.Context, tenant, id string, pass int, signatures []string) ([]ledger.Earlier, error)
 	// Admit stores a pass's calls, approvals and events in one transaction. If the pass was already admitted, nothing changes.
 	Admit(ctx context.Context, a ledger.Admission) error
-	// Window returns the open calls of a pass: all that wait for a person (at most 100) and at most limit others.
-	Window(ctx context.Context, tenant, id string, pass, limit int) (ledger.Window, error)
 	// Call returns one call, or NOT_FOUND if there is none.
 	Call(ctx context.Context, tenant, id, callID string) (jig.Call, error)
 	// CallsOf returns a session and some of its calls, in the order of ids.
@@ -112,6 +112,8 @@ type Ledger interface {
 	// BegunBelow reports whether a call that writes has begun inside a call, or in the whole session if callID is empty. It also
 	// returns the calls of the named tools that have begun there.
 	BegunBelow(ctx context.Context, tenant, id, callID string, tools []string) (wrote bool, calls []string, err error)
+	// TryQuick notes that first attempts of calls begin before they are reserved, so that a call which kills its worker is reserved the next time.
+	TryQuick(ctx context.Context, tenant, id string, ids []string) error
 	// FinishQuick records first attempts of read-only, idempotent calls that have already run, in one transaction. It returns the ids of
 	// the calls that it recorded. It leaves alone calls that have changed since their admission.
 	FinishQuick(ctx context.Context, tenant, id string, done []ledger.QuickCompletion) ([]string, error)

@@ -51,6 +51,15 @@ func (db *DB) CallsOf(ctx context.Context, tenant, id string, ids []string) (jig
 	return s, some, err
 }
 
+// TryQuick notes that the first attempts of calls begin before they are reserved. The note survives the death of the worker, not that of the
+// database: its commit does not wait for the disk.
+func (db *DB) TryQuick(ctx context.Context, tenant, id string, ids []string) error {
+	return db.once(ctx, tenant, func(t *tx) {
+		t.queue("CommitSoon")
+		t.queue("CallsTry", tenant, id, ids)
+	})
+}
+
 // finishedRow names a call that FinishQuick finished, and its tool.
 type finishedRow struct {
 	CallID, Tool string

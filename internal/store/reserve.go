@@ -15,7 +15,7 @@ type startedRow struct {
 
 // Reserve begins an attempt of a call, or reports why it cannot begin, by the rules of [ledger.Reserve].
 func (db *DB) Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Reservation, error) {
-	if r.Child == "" && !r.Asked { // most calls that start no session and need no approval take a single statement
+	if r.Child == "" && !r.Asked && r.Outage == nil { // most calls that start no session and need no approval take a single statement
 		var begun *startedRow
 		err := db.gather(ctx, r.Tenant, r.SessionID, []string{r.CallID}, func(t *tx) {
 			first(t.queue("CallStartFast", r.Tenant, r.SessionID, r.CallID, r.Version, r.Digest, r.Attempt), &begun)

@@ -98,9 +98,20 @@ type callRow struct {
 	Previews       int
 	IdempotencyKey string
 	Child          string
+	FailedAt       *time.Time
+	Failures       int
+	Tried          bool
 	CreatedAt      time.Time
 	StartedAt      *time.Time
 	FinishedAt     *time.Time
+}
+
+// failedAt returns the time of the first failure that may pass; zero if there was none.
+func (r *callRow) failedAt() time.Time {
+	if r.FailedAt == nil {
+		return time.Time{}
+	}
+	return r.FailedAt.UTC()
 }
 
 func (r *callRow) status() jig.CallStatus { return jig.CallStatus(r.Status) }
@@ -114,7 +125,8 @@ func (r *callRow) call() (jig.Call, error) {
 		CreatedAt: r.CreatedAt.UTC(), StartedAt: utc(r.StartedAt), FinishedAt: utc(r.FinishedAt), Patch: r.Patch, EditedBy: r.EditedBy,
 		IdempotencyKey: r.IdempotencyKey, Child: r.Child, ReadsPrivate: r.ReadsPrivate, ReadsUntrusted: r.ReadsUntrusted,
 	}
-	c.Previews, c.InDoubt = r.Previews, r.InDoubt
+	c.Previews, c.InDoubt, c.Failures, c.Tried = r.Previews, r.InDoubt, r.Failures, r.Tried
+	c.FailedAt = r.failedAt()
 	err := errors.Join(decode(r.Reasons, &c.Reasons), decode(r.Flow, &c.Flow), decode(r.Preview, &c.Preview))
 	if err != nil {
 		return jig.Call{}, err

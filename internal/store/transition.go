@@ -44,6 +44,7 @@ func (r *callRow) ledger(tenant string) ledger.State {
 	return ledger.State{
 		State:   approval.State{Tenant: tenant, SessionID: r.SessionID, Call: new(r.facts())},
 		Version: r.Version, Verdict: jig.Verdict(r.Verdict), Idempotent: r.Idempotent, Attempt: r.Attempt, Now: time.Now(),
+		FailedAt: r.failedAt(), Failures: r.Failures, Tried: r.Tried,
 	}
 }
 
@@ -175,7 +176,11 @@ func (t *tx) changeCall(rows *locked, c approval.CallChange, artifact string) er
 	id := rows.call.CallID
 	switch {
 	case c.InDoubt != nil:
-		first(t.queue("CallGiveBack", t.tenant, rows.session, id, *c.InDoubt), &rows.changed)
+		var failed *time.Time
+		if !c.Failed.IsZero() {
+			failed = &c.Failed
+		}
+		first(t.queue("CallGiveBack", t.tenant, rows.session, id, *c.InDoubt, failed, c.Anew), &rows.changed)
 		return nil
 	case c.Edited != nil:
 		return t.editCall(rows, *c.Edited)

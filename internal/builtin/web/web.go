@@ -15,6 +15,8 @@ import (
 const (
 	// Timeout bounds a request, including redirects and the body.
 	Timeout = 30 * time.Second
+	// MaxAttempts bounds the attempts of http.get, because a model that chose a wrong address must learn it soon.
+	MaxAttempts = 3
 	// MaxBody bounds the response body that is returned, in bytes after decompression.
 	MaxBody = 1 << 20
 	// MaxRequestBody is the largest body that http.post sends, in bytes.
@@ -57,7 +59,7 @@ func Tools(options Options) []tools.Tool {
 			Description: "Fetches a web address (http or https) and returns status, headers and the body as text. Use it to read a page or an API; not to " +
 				"change anything, and not for files of the working directory. An answer like 404 is a result, not a failure: look at status. At most 1 MiB of the " +
 				"body (truncated says that there is more); binary bodies are refused; addresses of internal networks cannot be reached.",
-			Permission: jig.PermissionRead, Risk: jig.RiskModerate, Idempotent: true, Timeout: Timeout, Tags: []string{"web"},
+			Permission: jig.PermissionRead, Risk: jig.RiskModerate, Idempotent: true, Timeout: Timeout, MaxAttempts: MaxAttempts, Tags: []string{"web"},
 			Labels: &jig.Labels{Reads: []string{jig.ReadsUntrusted}, Sends: true},
 		}, f.get, tools.Fill(func(_ context.Context, _ jig.Invocation, in *getInput) error { return in.normalize() }), tools.AdjustInput(nameHeaders)),
 		tools.New(jig.Tool{

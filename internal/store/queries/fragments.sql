@@ -8,7 +8,7 @@ s.summary_through, s.summary, s.created_at, s.updated_at, s.request_digest
 -- fragment: call
 c.tenant_id, c.session_id, c.call_id, c.pass, c.ordinal, c.provider_id, c.tool, c.version, c.write, c.idempotent, c.input,
 c.signature, c.concurrency_key, c.digest, c.policy_version, c.verdict, c.reasons, c.status, c.fence, c.attempt, c.duplicate_of,
-c.in_doubt, c.result, c.result_artifact, c.frame, c.patch, c.edited_by, c.reads_private, c.reads_untrusted, c.flow, c.preview, c.previews, c.idempotency_key, c.child, c.created_at, c.started_at, c.finished_at
+c.in_doubt, c.failed_at, c.failures, c.tried, c.result, c.result_artifact, c.frame, c.patch, c.edited_by, c.reads_private, c.reads_untrusted, c.flow, c.preview, c.previews, c.idempotency_key, c.child, c.created_at, c.started_at, c.finished_at
 
 -- fragment: call_order
 c.pass, c.ordinal, c.created_at, c.nth, c.call_id

@@ -149,8 +149,11 @@ update sessions s set read_private = s.read_private or c.reads_private, read_unt
 from c where s.tenant_id = $1 and s.session_id = $2
 
 -- name: CallGiveBack
--- Lets an open call begin again. $4 is true if an earlier attempt may have taken effect.
-update calls c set status = 'reserved', in_doubt = $4
+-- Lets an open call begin again. $4 is true if an earlier attempt may have taken effect. $5 is the time of a failure that may pass; $6 is true if
+-- earlier failures do not matter any more.
+update calls c set status = 'reserved', in_doubt = $4, tried = false,
+    failed_at = case when $6 then null else coalesce(c.failed_at, $5::timestamptz) end,
+    failures = c.failures + case when $5::timestamptz is not null and c.status = 'executing' then 1 else 0 end
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
 -- name: CompositionsNotBegun
@@ -185,7 +188,7 @@ where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call
 -- name: CallReadmit
 update calls c set version = $4, write = $5, idempotent = $6, digest = $7, policy_version = $8, verdict = $9, reasons = $10,
     status = $11, result = $12, summary = $13, error = $14, signature = $15, concurrency_key = $16, input = $17,
-    reads_private = $18, reads_untrusted = $19, flow = $20, preview = $21, previews = $22,
+    reads_private = $18, reads_untrusted = $19, flow = $20, preview = $21, previews = $22, failed_at = null,
     finished_at = case when $12::bytea is null then null else clock_timestamp() end
 where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 returning {{call}}
 
@@ -223,6 +226,13 @@ order by c.pass desc, c.ordinal desc, c.created_at desc, c.nth desc, c.call_id d
 select {{call}} from (select distinct q.call_id from unnest($3::text[]) as q(call_id)) q cross join lateral (
     select c.* from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.call_id limit 1) c
 order by {{call_order}}
+
+-- name: CommitSoon
+select set_config('synchronous_commit', 'off', true)
+
+-- name: CallsTry
+update calls c set tried = true
+where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[]) and c.status = 'reserved' and c.fence = 0
 
 -- name: CallsFinishQuick
 -- Records first attempts that have already run, with their events, in one statement. Only for idempotent reads that needed no approval.
