@@ -87,15 +87,22 @@ const DestinationKey = "x-destination"
 // QuantityKey is the keyword that marks, in an input schema, an integer that is an amount and not an id. Its value is true or false.
 const QuantityKey = "x-quantity"
 
-// CheckMarks returns INVALID_INPUT if DestinationKey or QuantityKey has a value other than true or false anywhere in a JSON Schema. It ignores a
-// schema that is not JSON.
+// PathKey and URLKey are the keywords that mark, in an input schema, a string that is a relative path or a URL. Such an argument is written in
+// canonical form before anything looks at the call. Their values are true or false.
+const (
+	PathKey = "x-path"
+	URLKey  = "x-url"
+)
+
+// CheckMarks returns INVALID_INPUT if DestinationKey, QuantityKey, PathKey or URLKey has a value other than true or false anywhere in a JSON
+// Schema. It ignores a schema that is not JSON.
 func CheckMarks(schema json.RawMessage) error {
 	var node any
 	err := json.Unmarshal(schema, &node)
 	if at := badMark(node, ""); err == nil && at != "" {
 		return Errorf(CodeInvalidInput, "%s is neither true nor false", at).WithField(at).
 			WithHint("write " + DestinationKey + ": true in the schema of an argument that data is sent to, and " + QuantityKey +
-				": true in that of an integer that is an amount")
+				": true in that of an integer that is an amount; " + PathKey + " and " + URLKey + " are true in those of paths and URLs")
 	}
 	return nil
 }
@@ -112,7 +119,7 @@ func badMark(node any, path string) string {
 	case map[string]any:
 		for key, value := range node {
 			switch key {
-			case DestinationKey, QuantityKey:
+			case DestinationKey, QuantityKey, PathKey, URLKey:
 				if _, ok := value.(bool); !ok {
 					return path + "/" + key
 				}

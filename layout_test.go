@@ -48,6 +48,7 @@ func arrows() map[string][]string {
 		"internal/seal":       {".", "internal/canonical"},
 		"internal/setting":    {"."},
 		"internal/expr":       {".", "internal/cache", "internal/jsontext", "internal/pattern", "internal/suggest"},
+		"internal/argument":   {".", "internal/jsontext", "internal/pattern", "internal/strictjson"},
 		"internal/strictjson": {"."},
 		"internal/schema":     {".", "internal/pattern", "internal/strictjson", "internal/suggest"},
 		"internal/preview":    {".", "internal/clip", "internal/visible"},
@@ -107,7 +108,7 @@ func arrows() map[string][]string {
 			"internal/toolname",
 		},
 		"internal/policy": {
-			".", "internal/approval", "internal/bundle", "internal/cache", "internal/clip", "internal/duration", "internal/expr",
+			".", "internal/approval", "internal/argument", "internal/bundle", "internal/cache", "internal/clip", "internal/duration", "internal/expr",
 			"internal/ledger", "internal/protocol", "internal/suggest", "internal/tenancy", "internal/toolname", "spec",
 		},
 
@@ -146,7 +147,7 @@ func arrows() map[string][]string {
 			"internal/livetext", "internal/plan", "internal/policy", "internal/protocol", "internal/ratelimit", "internal/tenancy",
 		},
 		"activities": {
-			".", "internal/approval", "internal/audit", "internal/budget", "internal/bundle", "internal/cache", "internal/canonical", "internal/chat",
+			".", "internal/approval", "internal/argument", "internal/audit", "internal/budget", "internal/bundle", "internal/cache", "internal/canonical", "internal/chat",
 			"internal/confine", "internal/dataflow", "internal/duration", "internal/entity", "internal/expr", "internal/identity",
 			"internal/identity/token", "internal/ledger", "internal/livetext", "internal/plan", "internal/policy", "internal/ports", "internal/preview", "internal/protocol",
 			"internal/ratelimit", "internal/schema", "internal/strictjson", "internal/suggest", "internal/telemetry", "internal/tenancy", "internal/toolname",
@@ -157,7 +158,7 @@ func arrows() map[string][]string {
 		// The client stays light for the programs that use it.
 		"client": {".", "internal/audit", "internal/cache", "internal/duration", "internal/protocol", "internal/strictjson"},
 		"starter": {
-			".", "client", "internal/approval", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
+			".", "client", "internal/approval", "internal/argument", "internal/audit", "internal/bundle", "internal/clip", "internal/duration", "internal/entity",
 			"internal/identity", "internal/identity/history", "internal/identity/token", "internal/jsontext", "internal/policy", "internal/protocol", "internal/remote", "internal/remote/signin", "internal/strictjson", "internal/suggest", "internal/tenancy",
 			"internal/scaffold", "internal/toolname", "internal/visible", "spec",
 		},

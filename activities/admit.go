@@ -220,8 +220,8 @@ func (a *Activities) normalize(ctx context.Context, session jig.Session, tool ji
 	if len(input) == 0 {
 		input = json.RawMessage(`{}`)
 	}
-	input = withDefaults(tool.InputSchema, input)
-	if err := a.validate(tool, input); err != nil {
+	input, err := a.completed(tool, input)
+	if err != nil {
 		return jig.AsError(err)
 	}
 	if c, ok := a.catalogue.(filler); ok && !isDocument(tool) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/argument"
 	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/toolname"
@@ -189,6 +190,10 @@ func (a *Activities) checkedInput(schema, input json.RawMessage, pairs map[strin
 	input = withDefaults(schema, input)
 	if len(schema) == 0 {
 		return input, nil
+	}
+	input, err := argument.Canonical(schema, input)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // a jig.Error
 	}
 	return input, a.schemas.Validate(schema, input)
 }

@@ -241,7 +241,8 @@ func (a *Activities) callInput(ctx context.Context, in OpenCallInput, tool jig.T
 			return nil, err
 		}
 	}
-	return input, a.validate(tool, withDefaults(tool.InputSchema, input))
+	_, err = a.completed(tool, input)
+	return input, err
 }
 
 // CallSettled says how the session of a single call ended. It includes the state of the call.

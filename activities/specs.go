@@ -2,11 +2,13 @@ package activities
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/argument"
 	"github.com/jig-run/jig/internal/bundle"
 	"github.com/jig-run/jig/internal/plan"
 )
@@ -165,10 +167,15 @@ func (a *Activities) tools(ctx context.Context, tenant string) ([]jig.Tool, erro
 	return list, nil
 }
 
-// validate checks an input against a tool's schema and returns every violation in one error.
-func (a *Activities) validate(tool jig.Tool, input []byte) error {
-	if isDocument(tool) {
-		return a.schemas.Validate(tool.InputSchema, input)
+// completed returns an input with defaults, and with its paths and URLs in canonical form. It checks the result against the tool's schema and
+// returns every violation in one error.
+func (a *Activities) completed(tool jig.Tool, input json.RawMessage) (json.RawMessage, error) {
+	input, err := argument.Canonical(tool.InputSchema, withDefaults(tool.InputSchema, input))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // a jig.Error
 	}
-	return a.catalogue.Validate(tool.Name, input)
+	if isDocument(tool) {
+		return input, a.schemas.Validate(tool.InputSchema, input)
+	}
+	return input, a.catalogue.Validate(tool.Name, input)
 }

@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/argument"
 	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// Verdict rules on a call that nobody makes. It changes nothing. The input is not validated.
+// Verdict rules on a call that nobody makes. It changes nothing. The input is not validated, but its paths and URLs must be acceptable.
 func (a *Activities) Verdict(ctx context.Context, in protocol.VerdictRequest) (protocol.Verdict, error) {
 	v, err := a.verdict(ctx, in)
 	return v, temporalError(err)
@@ -33,7 +34,9 @@ func (a *Activities) verdict(ctx context.Context, in protocol.VerdictRequest) (p
 	if len(call.Input) == 0 {
 		call.Input = json.RawMessage("{}")
 	}
-	call.Input = withDefaults(tool.InputSchema, call.Input)
+	if call.Input, err = argument.Canonical(tool.InputSchema, withDefaults(tool.InputSchema, call.Input)); err != nil {
+		return protocol.Verdict{}, err //nolint:wrapcheck // a jig.Error
+	}
 	session := jig.Session{
 		Tenant: in.Tenant, Pass: 1, Principal: jig.Principal{ID: in.By},
 		Agent: jig.Agent{Name: cmp.Or(in.Agent, jig.CallAgent), Registered: in.Agent != "" && !strings.HasPrefix(in.Agent, jig.DraftPrefix)},

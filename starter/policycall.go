@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/argument"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/suggest"
 )
@@ -76,5 +77,9 @@ func inputOf(tool jig.Tool, given json.RawMessage, pairs map[string]string) (jso
 			fields[name] = property.Default
 		}
 	}
-	return jsontext.Encode(fields)
+	input, err := jsontext.Encode(fields)
+	if err != nil {
+		return nil, err
+	}
+	return argument.Canonical(tool.InputSchema, input)
 }

@@ -159,7 +159,9 @@ func tagField(s *jsonschema.Schema, tags reflect.StructTag) error {
 			value.Enum = append(value.Enum, v)
 		}
 	}
-	for tag, key := range map[string]string{"destination": jig.DestinationKey, "quantity": jig.QuantityKey} {
+	for tag, key := range map[string]string{
+		"destination": jig.DestinationKey, "quantity": jig.QuantityKey, "path": jig.PathKey, "url": jig.URLKey,
+	} {
 		if text, ok := tags.Lookup(tag); ok {
 			mark, err := strconv.ParseBool(text)
 			problems = append(problems, wrapTag(tag, err))

@@ -123,6 +123,7 @@ func AdjustOutput(adjust func(*jsonschema.Schema)) Option {
 //	minItems, maxItems            of a slice; the tags above then go to its items
 //	destination:"true"            data is sent to this address, account or person (x-destination)
 //	quantity:"true"               an integer that is an amount and not an id (x-quantity)
+//	path:"true", url:"true"       a relative path or a URL, which the handler gets in canonical form (x-path, x-url)
 //	default:"…"                   decoded into the field when the input lacks it (only for fields of In itself)
 //
 // A spec with Confirm adds the boolean member confirmed to the derived input schema, unless In has that field.

@@ -20,7 +20,7 @@ import (
 const maxModFile = 4 << 20
 
 type listInput struct {
-	Path string `json:"path" jsonschema:"go.mod or its folder, relative to the working directory" maxLength:"4096"`
+	Path string `json:"path" jsonschema:"go.mod or its folder, relative to the working directory" maxLength:"4096" path:"true"`
 }
 
 type listOutput struct {

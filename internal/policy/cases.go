@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/argument"
 	"github.com/jig-run/jig/spec"
 )
 
@@ -80,6 +81,16 @@ func (r *Rules) test(ctx context.Context, c spec.PolicyCase, tools func(name str
 			result.Problem = fmt.Sprintf("the tool %s is not known; write its contract: {name: %s, permission: …}", c.Tool.Name, c.Tool.Name)
 			return result
 		}
+	}
+	if tools != nil && len(tool.InputSchema) == 0 {
+		if known, ok := tools(c.Tool.Name); ok {
+			tool.InputSchema = known.InputSchema
+		}
+	}
+	var err error
+	if c.Input, err = argument.Canonical(tool.InputSchema, c.Input); err != nil {
+		result.Problem = "the input would be refused: " + jig.AsError(err).Error()
+		return result
 	}
 	x := r.Explain(ctx, tool, callOf(c), sessionOf(c), c.Now)
 	result.Got, result.Reasons, result.Terms, result.Unless = x.Verdict, x.Reasons, x.Terms, x.unless(tool, c)

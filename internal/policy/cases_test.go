@@ -113,3 +113,22 @@ func TestCheckDocument_RunsTheCases(t *testing.T) {
 	require.ErrorContains(t, check(strings.Replace(tested, "quorum: 2}]\ncases", "quorum: 3}]\ncases", 1)), `"two" does not hold`)
 	require.NoError(t, check("kind: tenant\nname: acme\n"), "it is not a policy")
 }
+
+// The input of a case is judged as a call's would be: in canonical form, or not at all.
+func TestCases_PathsAreCanonical(t *testing.T) {
+	t.Parallel()
+	const document = "kind: policy\nname: paths\nrules:\n" +
+		"  - {name: free, when: \"tool.name == 'file.write' && call.input.path.startsWith('free/')\", verdict: run}\n" +
+		"  - {name: payroll, when: \"tool.name == 'file.write' && call.input.path.startsWith('payroll/')\", verdict: deny}\n" +
+		"cases: [{name: c, tool: {name: file.write, permission: write}, input: {path: PATH, content: x}, expect: deny}]\n"
+	marked := func(string) (jig.Tool, bool) {
+		return jig.Tool{
+			Name: "file.write", Permission: jig.PermissionWrite,
+			InputSchema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string","x-path":true}}}`),
+		}.WithDefaults(), true
+	}
+	results := policy.Test(t.Context(), load(t, strings.Replace(document, "PATH", "./payroll//b.txt", 1)), marked)
+	require.Empty(t, results[0].Problem)
+	results = policy.Test(t.Context(), load(t, strings.Replace(document, "PATH", "free/../payroll/b.txt", 1)), marked)
+	require.Contains(t, results[0].Problem, "the input would be refused")
+}

@@ -149,7 +149,7 @@ func (c converter) resolve(node any) any {
 		if !ok || !strings.HasPrefix(ref, "#") {
 			return node
 		}
-		target, ok := lookUp(c.document, unescapeFragment(ref[1:]))
+		target, ok := strictjson.LookUp(c.document, unescapeFragment(ref[1:]))
 		if !ok {
 			return node
 		}

@@ -124,7 +124,7 @@ func properties(document any, url string) []string {
 	if !ok {
 		return nil
 	}
-	node, ok := lookUp(document, unescapeFragment(pointer))
+	node, ok := strictjson.LookUp(document, unescapeFragment(pointer))
 	if !ok {
 		return nil
 	}

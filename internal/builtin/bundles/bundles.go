@@ -55,7 +55,7 @@ type Options struct {
 
 // File is a document as the author wrote it.
 type File struct {
-	Path string `json:"path" jsonschema:"the file's name in the bundle's folder, e.g. bundle.yaml" minLength:"1" maxLength:"512"`
+	Path string `json:"path" jsonschema:"the file's name in the bundle's folder, e.g. bundle.yaml" minLength:"1" maxLength:"512" path:"true"`
 	Body string `json:"body" jsonschema:"the whole text of the document"                           minLength:"1"`
 }
 

@@ -25,8 +25,8 @@ const (
 	maxVisited = 200_000
 )
 
-// writeKey makes writes of one file run in order, however its path is spelled: a/b, ./a/b and a//b are the same file.
-const writeKey = `'file ' + input.path.split('/').filter(part, part != '' && part != '.').join('/')`
+// writeKey makes writes of one file run in order.
+const writeKey = `'file ' + input.path`
 
 // Options are the settings of the tools.
 type Options struct {

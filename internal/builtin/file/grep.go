@@ -22,7 +22,7 @@ const maxLine = 64 << 10
 
 type grepInput struct {
 	Pattern string `json:"pattern"        jsonschema:"regular expression, RE2"                                                   minLength:"1"    maxLength:"1000"`
-	Path    string `json:"path,omitempty" jsonschema:"file or folder to search, relative to the working directory"               maxLength:"4096" default:"."`
+	Path    string `json:"path,omitempty" jsonschema:"file or folder to search, relative to the working directory"               maxLength:"4096" default:"." path:"true"`
 	Glob    string `json:"glob,omitempty" jsonschema:"search files whose path relative to path matches; ** stands for any folders" maxLength:"1000"`
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 type listInput struct {
-	Path      string `json:"path"                jsonschema:"folder to list, relative to the working directory; . is the working directory" maxLength:"4096"`
+	Path      string `json:"path"                jsonschema:"folder to list, relative to the working directory; . is the working directory" maxLength:"4096" path:"true"`
 	Recursive bool   `json:"recursive,omitempty" jsonschema:"list the folders below, too"`
 	Glob      string `json:"glob,omitempty"      jsonschema:"keep paths that match, relative to path; ** stands for any folders"           maxLength:"1000"`
 }

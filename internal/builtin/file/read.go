@@ -12,7 +12,7 @@ import (
 )
 
 type readInput struct {
-	Path   string `json:"path"             jsonschema:"file to read, relative to the working directory" minLength:"1"      maxLength:"4096"`
+	Path   string `json:"path"             jsonschema:"file to read, relative to the working directory" minLength:"1"      maxLength:"4096" path:"true"`
 	Offset int64  `json:"offset,omitempty" jsonschema:"byte to begin at, from 0"                        minimum:"0"`
 	Limit  int    `json:"limit,omitempty"  jsonschema:"bytes to return at most"                         minimum:"1"        maximum:"1048576" default:"262144"`
 }

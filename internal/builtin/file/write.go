@@ -17,7 +17,7 @@ import (
 const maxLinks = 8
 
 type writeInput struct {
-	Path    string `json:"path"    jsonschema:"file to write, relative to the working directory; its folders are created" minLength:"1" maxLength:"4096"`
+	Path    string `json:"path"    jsonschema:"file to write, relative to the working directory; its folders are created" minLength:"1" maxLength:"4096" path:"true"`
 	Content string `json:"content" jsonschema:"the whole new content, at most 10 MiB"`
 }
 

@@ -18,12 +18,12 @@ import (
 )
 
 type getInput struct {
-	URL     string            `json:"url"               jsonschema:"address to fetch, http or https" minLength:"1" maxLength:"8192" destination:"true"`
+	URL     string            `json:"url"               jsonschema:"address to fetch, http or https" minLength:"1" maxLength:"8192" destination:"true" url:"true"`
 	Headers map[string]string `json:"headers,omitempty" jsonschema:"request headers by name; others are refused"`
 }
 
 type postInput struct {
-	URL     string            `json:"url"               jsonschema:"address to send to, http or https" minLength:"1" maxLength:"8192" destination:"true"`
+	URL     string            `json:"url"               jsonschema:"address to send to, http or https" minLength:"1" maxLength:"8192" destination:"true" url:"true"`
 	Headers map[string]string `json:"headers,omitempty" jsonschema:"request headers by name; Content-Type replaces the default, others are refused"`
 	Body    json.RawMessage   `json:"body"              jsonschema:"a string is sent as text, anything else as JSON"`
 }
@@ -108,7 +108,7 @@ func (f family) request(ctx context.Context, method, address string, headers map
 	if len(address) > maxURL {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the URL is longer than %d bytes", maxURL).WithField("/url")
 	}
-	u, err := url.Parse(strings.TrimSpace(address))
+	u, err := url.Parse(address)
 	if err != nil {
 		return nil, jig.Errorf(jig.CodeInvalidInput, "the URL cannot be parsed").WithField("/url").WithHint("give it as https://host/path")
 	}
