@@ -56,7 +56,7 @@ func arrows() map[string][]string {
 		"internal/workdir":    {".", "internal/suggest"},
 
 		"internal/dataflow":       {"internal/clip"},
-		"internal/identity":       {"."},
+		"internal/identity":       {".", "internal/visible"},
 		"internal/identity/token": {".", "internal/canonical", "internal/identity", "internal/strictjson"},
 		// What API keys look like and allow. Only the server and its store know them.
 		"internal/identity/apikey": {".", "internal/identity", "internal/identity/secret"},

@@ -149,6 +149,7 @@ func (a *Activities) operator(ctx context.Context, tenant, by, proof, action, su
 	}
 	evidence.Request = requestOf(ctx)
 	who := settings.Person(proved)
+	who.Maker = evidence.Maker
 	who.Proof = settings.ProofOf(settings.Key(evidence.Key))
 	if why := approval.Weak(who.Proof, settings.Proof); why != "" {
 		return jig.Principal{}, nil, jig.Errorf(jig.CodeNotPermitted, "%s", why).WithField("token")

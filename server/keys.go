@@ -20,6 +20,9 @@ func CreateAPIKey(ctx context.Context, s Settings, logger *slog.Logger, k apikey
 		if err != nil {
 			return err
 		}
+		if err := settings.CheckNew(k.Principal); err != nil {
+			return err
+		}
 		k.Maker = jig.MakerOperator
 		k.Persons = settings.Persons(k.Link())
 		var hash []byte

@@ -246,7 +246,14 @@ func (d *decoder) checkLength(path string, length int, unit string, f field) {
 func (d *decoder) checkForm(path, text, name string) {
 	f := formOf(name)
 	if f.pattern.MatchString(text) {
-		return
+		if name != "label" {
+			return
+		}
+		err := identity.CheckName(text)
+		if err == nil {
+			return
+		}
+		f.hint = jig.AsError(err).Message
 	}
 	code := ProblemBadName
 	if f.value {

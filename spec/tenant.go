@@ -92,6 +92,8 @@ type TenantKey struct {
 	Algorithm string `json:"algorithm" spec:"required,form=algorithm" hint:"add algorithm: ed25519, hmac-sha256 or webauthn" jsonschema:"ed25519, hmac-sha256 or webauthn (a passkey)."`
 	// Principal is the only principal that the key speaks for. If empty, it speaks for everybody.
 	Principal string `json:"principal,omitempty" spec:"form=label" jsonschema:"The only principal whose decisions the key may sign; by default it may sign for everybody (a portal's key)."`
+	// Maker is who made the credential with which the key was enrolled, for its principal. Signatures of the key count as the maker's, too.
+	Maker     string `json:"maker,omitempty" spec:"form=label" jsonschema:"Who made the credential with which the principal enrolled the key, if that was somebody else: decisions with the key count as theirs, too."`
 	PublicKey string `json:"public_key,omitempty" spec:"max=256" jsonschema:"In base64. For ed25519: the 32 bytes of the public key; for webauthn: the key as the browser's getPublicKey() returns it (SubjectPublicKeyInfo, ES256 or EdDSA)."`
 	// RelyingParty and Origins say where a passkey may be used.
 	RelyingParty string   `json:"rp_id,omitempty" spec:"min=1,max=253" jsonschema:"For webauthn: the id of the relying party for which the passkey was made, e.g. jig.example.com."`

@@ -85,7 +85,7 @@ func rewritten(document string, root *yaml.Node, want Tenant) ([]byte, error) {
 func appendKey(document *yaml.Node, key TenantKey) {
 	entry := &yaml.Node{Kind: yaml.MappingNode}
 	for _, member := range [][2]string{
-		{"id", key.ID}, {"algorithm", key.Algorithm}, {"principal", key.Principal}, {"public_key", key.PublicKey}, {"rp_id", key.RelyingParty},
+		{"id", key.ID}, {"algorithm", key.Algorithm}, {"principal", key.Principal}, {"maker", key.Maker}, {"public_key", key.PublicKey}, {"rp_id", key.RelyingParty},
 	} {
 		if member[1] != "" {
 			entry.Content = append(entry.Content, text(member[0]), text(member[1]))

@@ -67,6 +67,9 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error)
 	if err := mayCreate(c, settings, k); err != nil {
 		return nil, err
 	}
+	if err := settings.CheckNew(k.Principal); err != nil {
+		return nil, err
+	}
 	k.Maker = identity.MakerOf(c.principal, k.Principal)
 	k.Persons = settings.Persons(k.Link())
 	text, id, hash := apikey.New()

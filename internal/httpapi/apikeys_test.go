@@ -83,6 +83,10 @@ func TestAPIKeys_GiveNothingMore(t *testing.T) {
 		`{"scopes":["read"],"expires_at":"2020-01-01T00:00:00Z"}`:       "expires_at",
 		`{"scopes":["everything"]}`:                                     "scopes",
 		`{"scopes":["read"],"principal":"a\nb"}`:                        "principal",
+		`{"scopes":["read"],"principal":"ci "}`:                         "principal",
+		`{"scopes":["read"],"principal":"c\u200bi"}`:                    "principal",
+		`{"scopes":["read"],"principal":"d\u043era"}`:                   "principal",
+		`{"scopes":["read"],"principal":"Dora"}`:                        "principal",
 		`{"scopes":["read"],"tenant":"umbrella"}`:                       "body.tenant",
 		`{"scopes":["read"],"created_by":"ben"}`:                        "body.created_by",
 	} {

@@ -20,6 +20,8 @@ type Key struct {
 	Algorithm string `json:"algorithm"`
 	// Principal is the only principal for whom the key may sign; empty means that it may sign for everybody (e.g. the key of a portal).
 	Principal string `json:"principal,omitempty"`
+	// Maker is who made the credential with which the key was enrolled, for its principal; see [jig.Principal].
+	Maker string `json:"maker,omitempty"`
 	// Material is the 32 bytes of an Ed25519 public key, an HMAC secret of at least 32 bytes, or the public key of a passkey in DER form.
 	Material []byte `json:"-"`
 	// RelyingParty is the id of the relying party for which a passkey was made, e.g. jig.example.com. Origins are the addresses at which it may

@@ -73,6 +73,23 @@ func (s Settings) Persons(l identity.Link) []string {
 	return slices.DeleteFunc(slices.Compact(all), func(id string) bool { return id == "" || id == jig.MakerOperator || !s.IsPerson(id) })
 }
 
+// CheckNew returns an error if the name of a principal that is to get a credential resembles that of somebody whom the document lists. The error is
+// CONFLICT with the field principal.
+func (s Settings) CheckNew(principal string) error {
+	for known := range s.listed() {
+		if known == principal {
+			return nil
+		}
+	}
+	for known := range s.listed() {
+		if identity.Resembles(known, principal) {
+			return jig.Errorf(jig.CodeConflict, "the name looks like that of %q, whom the tenant's document lists", known).WithField("principal").
+				WithHint("choose a name that nobody takes for it")
+		}
+	}
+	return nil
+}
+
 // listed yields the principals of [Settings.Listed], some of them several times.
 func (s Settings) listed() iter.Seq[string] {
 	disabling := map[string]bool{}

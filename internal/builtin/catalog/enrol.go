@@ -41,7 +41,7 @@ func (o Options) enrolment(ctx context.Context, inv jig.Invocation, in Enrolment
 			WithHint("enrol the key through a server, which knows who you are; or have an owner add it to the tenant's document")
 	}
 	key, err := spec.TenantKey{
-		ID: in.ID, Algorithm: in.Algorithm, Principal: inv.Principal.ID, PublicKey: in.PublicKey, RelyingParty: in.RelyingParty, Origins: in.Origins,
+		ID: in.ID, Algorithm: in.Algorithm, Principal: inv.Principal.ID, Maker: inv.Principal.Maker, PublicKey: in.PublicKey, RelyingParty: in.RelyingParty, Origins: in.Origins,
 	}.Enrolled(inv.Tenant, in.Token)
 	if err != nil {
 		return Files{}, key, err

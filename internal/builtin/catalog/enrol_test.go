@@ -65,6 +65,22 @@ func TestEnrol_AddsTheKeyToTheDocument(t *testing.T) {
 	require.Equal(t, "ana-2", out.ID)
 }
 
+// A key that somebody enrolled with a credential that somebody else made keeps that maker.
+func TestEnrol_KeepsTheMaker(t *testing.T) {
+	t.Parallel()
+	s := newShelf()
+	require.True(t, put(t, s, catalog.File{Path: "acme.yaml", Body: "kind: tenant\nname: acme\npeople: [{id: ben}, {id: carol}]\n"}).Success)
+	kit := s.kit(t)
+	kit.Invocation.Principal = jig.Principal{ID: "frank", Proof: jig.ProofVouched, Maker: "ben"}
+	in, _ := enrolment(t, "", "frank")
+	var out catalog.Enrolled
+	kit.Succeed(catalog.EnrolTool, in, &out)
+	now := s.has.Current[bundle.Key{Kind: "stored-tenant", Name: "acme"}]
+	doc, err := spec.LoadTenant("acme.yaml", []byte(s.bodies[now.DocumentVersion]))
+	require.NoError(t, err)
+	require.Equal(t, "ben", doc.Keys[0].Maker)
+}
+
 func TestEnrol_RefusesKeysThatNobodyProved(t *testing.T) {
 	t.Parallel()
 	s := newShelf()

@@ -79,9 +79,12 @@ func (k Key) Check(now time.Time) error {
 	if err := jig.CheckTenant(k.Tenant); err != nil {
 		return err
 	}
-	if k.Principal == "" || len(k.Principal) > maxName || strings.ContainsFunc(k.Principal, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return jig.Errorf(jig.CodeInvalidInput, "the principal of a key has 1 to %d bytes and no control characters", maxName).WithField("principal").
+	if k.Principal == "" || len(k.Principal) > maxName {
+		return jig.Errorf(jig.CodeInvalidInput, "the principal of a key has 1 to %d bytes", maxName).WithField("principal").
 			WithHint("name the person or program that uses the key")
+	}
+	if err := identity.CheckName(k.Principal); err != nil {
+		return err
 	}
 	if len(k.Name) > maxName {
 		return jig.Errorf(jig.CodeInvalidInput, "the name of a key has at most %d bytes", maxName).WithField("name")

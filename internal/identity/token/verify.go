@@ -34,7 +34,7 @@ func Verify(text string, keys []identity.Key, want identity.Claim, now time.Time
 		if err != nil {
 			return "", identity.Evidence{}, err
 		}
-		return got.Subject, identity.Evidence{Key: key.ID, Token: got.ID, Until: got.ExpiresAt.UTC()}, nil
+		return got.Subject, identity.Evidence{Key: key.ID, Maker: key.Maker, Token: got.ID, Until: got.ExpiresAt.UTC()}, nil
 	}
 	parser := jwt.NewParser(
 		jwt.WithStrictDecoding(), jwt.WithAudience(Audience), jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuedAt(),
@@ -51,7 +51,7 @@ func Verify(text string, keys []identity.Key, want identity.Claim, now time.Time
 	if err = check(got, key, want); err != nil {
 		return "", identity.Evidence{}, err
 	}
-	return got.Subject, identity.Evidence{Key: key.ID, Token: got.ID, Until: got.ExpiresAt.UTC()}, nil
+	return got.Subject, identity.Evidence{Key: key.ID, Maker: key.Maker, Token: got.ID, Until: got.ExpiresAt.UTC()}, nil
 }
 
 // signedAt returns when a token says that it was signed. Nothing is verified.

@@ -169,7 +169,7 @@ func (t *Tenants) settings(tenant string, doc spec.Tenant) (s tenancy.Settings, 
 			left = append(left, leftOut{"key", key.ID, key.SecretEnv, why})
 			continue
 		}
-		s.Keys = append(s.Keys, identity.Key{ID: key.ID, Algorithm: key.Algorithm, Principal: key.Principal, Material: material, RelyingParty: key.RelyingParty, Origins: key.Origins})
+		s.Keys = append(s.Keys, identity.Key{ID: key.ID, Algorithm: key.Algorithm, Principal: key.Principal, Maker: key.Maker, Material: material, RelyingParty: key.RelyingParty, Origins: key.Origins})
 	}
 	for _, hook := range doc.Webhooks {
 		secret, why := t.secret(tenant, hook.SecretEnv, minWebhookSecret)
