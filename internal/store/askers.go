@@ -79,6 +79,9 @@ func (t *tx) saidBy(id string, call jig.Call, pass *int) {
 func (t *tx) asked(s jig.Session) {
 	if s.ParentID == "" {
 		t.said(s.ID, jig.Asker{Principal: s.Principal.ID, Claimed: s.Principal.Claimed, Maker: s.Principal.Maker, By: jig.AskedStarted}, new(atStart))
+		if s.TriggeredBy != nil {
+			t.said(s.ID, *s.TriggeredBy, new(atStart))
+		}
 		return
 	}
 	pass, _, path, err := jig.ParseCallID(s.ParentCall)
