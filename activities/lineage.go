@@ -47,7 +47,8 @@ func (a *Activities) place(
 	return above, calls[0], a.mayAct(ctx, session.Tenant, session.Principal.ID)
 }
 
-// inherit adds to a session that repeats another one what that one has read, because its input may come from there.
+// inherit adds to a session that repeats another one what that one has read, because its input may come from there. For the same reason, its calls
+// rest on the word of those on whose word the other one's do.
 func (a *Activities) inherit(ctx context.Context, by jig.Call, session *jig.Session) error {
 	if by.Tool != toolname.SessionsRetry {
 		return nil
@@ -61,7 +62,10 @@ func (a *Activities) inherit(ctx context.Context, by jig.Call, session *jig.Sess
 	repeated, err := a.store.Session(ctx, session.Tenant, input.SessionID)
 	session.ReadPrivate = session.ReadPrivate || repeated.ReadPrivate
 	session.ReadUntrusted = session.ReadUntrusted || repeated.ReadUntrusted
-	return err
+	if err != nil || a.store.Words == nil {
+		return err
+	}
+	return a.store.Repeats(ctx, session.Tenant, by.SessionID, input.SessionID)
 }
 
 // clocksDiffer is how much the clocks of Temporal and of the database may differ.

@@ -51,6 +51,8 @@ type Words interface {
 	Said(ctx context.Context, tenant, id string, a jig.Asker) error
 	// SaidBy records that a call has put words into a session: whoever the call rests on put them there.
 	SaidBy(ctx context.Context, id string, call jig.Call) error
+	// Repeats records that a session works with everything that was said in another one, as if it had been there from the start.
+	Repeats(ctx context.Context, tenant, id, other string) error
 }
 
 // Sessions keeps sessions and their transcripts.

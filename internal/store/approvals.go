@@ -67,21 +67,36 @@ func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Tim
 // Approved returns who approved a call: everybody who voted, or the person who decided. by is empty when the call was not approved;
 // proof is the weakest proof of these people.
 func (db *DB) Approved(ctx context.Context, tenant, id, callID string) (by []string, proof jig.Proof, err error) {
-	var row *whoRow
-	if err := db.once(ctx, tenant, func(t *tx) { first(t.queue("ApprovalWho", tenant, id, callID), &row) }); err != nil || row == nil {
-		return nil, "", err
-	}
 	var votes []jig.Vote
-	if err := decode(row.Votes, &votes); err != nil {
+	err = db.transact(ctx, tenant, func(t *tx) error {
+		var err error
+		votes, err = t.votes(ctx, id, callID)
+		return err
+	})
+	if err != nil {
 		return nil, "", err
-	}
-	if len(votes) == 0 && row.DecidedBy != "" {
-		votes = []jig.Vote{{By: row.DecidedBy, Claimed: row.Claimed}}
 	}
 	for _, v := range votes {
 		by = append(by, v.By)
 	}
 	return by, approval.WeakestProof(votes), nil
+}
+
+// votes returns the votes with which a call was approved, or that of the person who decided.
+func (t *tx) votes(ctx context.Context, id, callID string) ([]jig.Vote, error) {
+	var row *whoRow
+	first(t.queue("ApprovalWho", t.tenant, id, callID), &row)
+	if err := t.flush(ctx); err != nil || row == nil {
+		return nil, err
+	}
+	var votes []jig.Vote
+	if err := decode(row.Votes, &votes); err != nil {
+		return nil, err
+	}
+	if len(votes) == 0 && row.DecidedBy != "" {
+		votes = []jig.Vote{{By: row.DecidedBy, Claimed: row.Claimed}}
+	}
+	return votes, nil
 }
 
 // whoRow is a row of the query ApprovalWho.

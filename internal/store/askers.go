@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"math"
 
 	"github.com/jig-run/jig"
 )
@@ -60,6 +61,12 @@ func (db *DB) Said(ctx context.Context, tenant, id string, a jig.Asker) error {
 // SaidBy records that a call has put words into a session: whoever the call rests on put them there.
 func (db *DB) SaidBy(ctx context.Context, id string, call jig.Call) error {
 	return db.once(ctx, call.Tenant, func(t *tx) { t.saidBy(id, call, nil) })
+}
+
+// Repeats records that a session works with everything that was said in another one, as if it had been there from the start.
+func (db *DB) Repeats(ctx context.Context, tenant, id, other string) error {
+	all := jig.Call{SessionID: other, Pass: math.MaxInt32}
+	return db.once(ctx, tenant, func(t *tx) { t.saidBy(id, all, new(atStart)) })
 }
 
 // said queues that somebody has put words into a session. pass is the pass in which it counts as said; nil is the running one.

@@ -58,13 +58,21 @@ func grantColumns(tenant string, g jig.Grant) []any {
 	}
 }
 
-// PutGrant stores a grant. An existing grant with the same id is left alone.
+// PutGrant stores a grant, with the makers of the credentials of those who approved the call that gives it. An existing grant with the same id is
+// left alone.
 func (db *DB) PutGrant(ctx context.Context, g jig.Grant) error {
 	if g.CreatedAt.IsZero() {
 		g.CreatedAt = time.Now()
 	}
 	return db.transact(ctx, g.Tenant, func(t *tx) error {
 		var stored int64
+		if g.Makers == nil && g.Call != "" {
+			votes, err := t.votes(ctx, g.SessionID, g.Call)
+			if err != nil {
+				return err
+			}
+			g.Makers = approval.MakersOf(votes)
+		}
 		t.queue("TenantEnsure", g.Tenant)
 		affected(t.queue("GrantInsert", grantColumns(g.Tenant, g)...), &stored)
 		if err := t.flush(ctx); err != nil {

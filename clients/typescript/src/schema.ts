@@ -2380,6 +2380,9 @@ export interface components {
             /** Format: date-time */
             expires_at: string;
             grant_id: string;
+            makers?: {
+                [key: string]: string;
+            };
             /** Format: int64 */
             max_uses: number;
             meaning: string;
@@ -3047,6 +3050,7 @@ export interface components {
             proof?: string;
             /** Format: int64 */
             remind?: number;
+            requester_may?: string;
             requirements?: components["schemas"]["Requirement"][] | null;
         };
         Token: {

@@ -9,7 +9,7 @@ on conflict (tenant_id, session_id, principal, claimed, by, maker) do update set
 -- Adds to session $5 those on whose word a call of session $2 rests, which says something to it.
 with {{words}}
 insert into askers (tenant_id, session_id, principal, claimed, by, maker, pass)
-select $1, $2, w.principal, w.claimed, w.by, w.maker, coalesce($6::integer, s.pass)
+select $1, $5, w.principal, w.claimed, w.by, w.maker, coalesce($6::integer, s.pass)
 from (select distinct a.principal, a.claimed, a.by, a.maker from words a) w join sessions s on s.tenant_id = $1 and s.session_id = $5
 on conflict (tenant_id, session_id, principal, claimed, by, maker) do update set pass = excluded.pass where askers.pass > excluded.pass
 
