@@ -84,6 +84,8 @@ type Terms struct {
 	Requirements []Requirement `json:"requirements,omitempty"`
 	// NotRequester forbids the askers of the call to decide. It is the default in a tenant with several people.
 	NotRequester bool `json:"not_requester,omitempty"`
+	// ByDefault reports that NotRequester holds because the tenant has several people, and not because a rule says so.
+	ByDefault bool `json:"by_default,omitempty"`
 	// RequesterMay is the rule, <policy>/<rule>, that lets the askers decide although they may not by default; empty if none does.
 	RequesterMay string `json:"requester_may,omitempty"`
 	// Proof is the weakest proof with which people may decide, if it is more than what the tenant demands of all decisions.

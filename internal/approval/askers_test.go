@@ -313,3 +313,15 @@ func requireIndependent(t *testing.T, w *world) {
 		require.True(t, slices.ContainsFunc(counted, func(id string) bool { return !used.person(w.editor)[id] }), "%s wrote it: %+v", w.editor, w.state.Open.Pending)
 	}
 }
+
+// Whoever asked for a call may say what happened to it, unless a rule keeps them from deciding.
+func TestReconcile_AskersMayUnlessARuleForbidsIt(t *testing.T) {
+	t.Parallel()
+	for byDefault, refused := range map[bool]bool{true: false, false: true} {
+		s := doubtful()
+		s.Latest = asked(&jig.Terms{NotRequester: true, ByDefault: byDefault})
+		got, err := approval.Reconcile(s, reconciles(jig.Principal{ID: s.Latest.RequestedBy}, jig.OutcomeHappened, ""))
+		require.NoError(t, err)
+		require.Equal(t, refused, got.Refused(), got.Ruled.Reason)
+	}
+}

@@ -91,7 +91,12 @@ func (s State) mayReconcile(r ReconcileRequest) string {
 	if s.Latest == nil {
 		return ""
 	}
-	return entitled(r.Counted(s.Latest.Pending, r.Now), r.Principal, r.Now)
+	asked := r.Counted(s.Latest.Pending, r.Now)
+	if terms := termsOf(asked); terms.ByDefault { // whoever asked for a call may say what happened to it, unless a rule forbids it
+		terms.NotRequester = false
+		asked.Terms = &terms
+	}
+	return entitled(asked, r.Principal, r.Now)
 }
 
 // reconcileObjection returns why a statement cannot be accepted, regardless of who sent it, or "" when there is no such reason.

@@ -23,5 +23,6 @@ func (r Ruling) ByDefault(s tenancy.Settings, tool jig.Tool, askers []jig.Asker)
 		r.Terms.RequesterMay = ""
 	}
 	r.Terms.NotRequester = !only && r.Terms.RequesterMay == ""
+	r.Terms.ByDefault = r.Terms.NotRequester
 	return r
 }

@@ -22,10 +22,10 @@ func TestByDefault_AskersDoNotDecide(t *testing.T) {
 		asker    string
 		want     jig.Terms
 	}{
-		"several people":          {two, jig.VerdictAsk, jig.Terms{}, jig.Tool{}, "ana", jig.Terms{NotRequester: true}},
+		"several people":          {two, jig.VerdictAsk, jig.Terms{}, jig.Tool{}, "ana", jig.Terms{NotRequester: true, ByDefault: true}},
 		"nobody is listed":        {tenancy.Settings{}, jig.VerdictAsk, jig.Terms{}, jig.Tool{}, "ana", jig.Terms{}},
 		"one person asks":         {one, jig.VerdictAsk, jig.Terms{}, jig.Tool{}, "ana", jig.Terms{}},
-		"a program asks":          {one, jig.VerdictAsk, jig.Terms{}, jig.Tool{}, "ci", jig.Terms{NotRequester: true}},
+		"a program asks":          {one, jig.VerdictAsk, jig.Terms{}, jig.Tool{}, "ci", jig.Terms{NotRequester: true, ByDefault: true}},
 		"a rule demands it":       {one, jig.VerdictAsk, jig.Terms{NotRequester: true}, jig.Tool{}, "ana", jig.Terms{NotRequester: true}},
 		"a rule lifts it":         {two, jig.VerdictAsk, jig.Terms{RequesterMay: "p/r"}, jig.Tool{}, "ana", jig.Terms{RequesterMay: "p/r"}},
 		"there was nothing to do": {one, jig.VerdictAsk, jig.Terms{RequesterMay: "p/r"}, jig.Tool{}, "ana", jig.Terms{}},

@@ -3045,6 +3045,7 @@ export interface components {
             next_cursor: string;
         };
         Terms: {
+            by_default?: boolean;
             not_requester?: boolean;
             on_expiry?: string;
             proof?: string;
