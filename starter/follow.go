@@ -222,7 +222,7 @@ func (f *follower) sayHeld(view jig.SessionView) {
 
 // eventCommandFor returns the command that sends the event for which a step waits.
 func (a *app) eventCommandFor(session string, w jig.Wait) string {
-	return a.command("event", session, oneLine(w.Event, 0), "--data", "'{}'")
+	return a.command("event", session, oneLine(w.Event, 0), "--data", "{}")
 }
 
 // decideFailed lets following continue if the session changed while the answer was on its way, or if the error is transient.
