@@ -88,7 +88,8 @@ func TestDuplicate_WhatRanNeverRunsAgain(t *testing.T) {
 	const changed = `{"order":"a","amount":5}`
 	o := newOffice(t)
 	c := o.asks(t, 1, refundTool, small)
-	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay", Input: json.RawMessage(changed)}).Status)
+	require.Equal(t, jig.CallWaiting, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay", Input: json.RawMessage(changed)}).Status)
+	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "flo"}).Status)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 	o.tells(t, protocol.Message{Text: "Do it again.", By: "ana"})
 	require.Equal(t, jig.CallDuplicate, o.asks(t, 2, refundTool, changed).Status)

@@ -188,7 +188,7 @@ func TestPreview_OfChangedArgumentsAsksAgain(t *testing.T) {
 	t.Parallel()
 	o, r := amended(t, true)
 	c := o.amends(t, 7)
-	ruled := o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay", Input: json.RawMessage(`{"order":"a","amount":8}`)})
+	ruled := o.hear(t, "approve", jig.Decision{Call: c.ID, By: "flo", Input: json.RawMessage(`{"order":"a","amount":8}`)})
 	require.Equal(t, jig.DecisionAccepted, ruled.Outcome, ruled.Reason)
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
 	require.Empty(t, r.effects)

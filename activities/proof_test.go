@@ -306,6 +306,7 @@ func TestChildCall_NeedsACallThatNamesIt(t *testing.T) {
 func TestDecide_TheServersWordIsAProof(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, func(o *office) { o.settings.Proof = jig.ProofVouched })
+	f.govern(t, "  - {name: alone, when: 'true', verdict: ask, not_requester: false}\n")
 	c := f.asks(t, 1, refundTool, small)
 	payload := protocol.Decisions{Decisions: []jig.Decision{{Call: c.ID, Answer: jig.AnswerApprove, Digest: f.pending(t, c.ID).Digest}}}
 	require.Contains(t, f.hear(t, "decide", payload).Reason, "come through its server or are signed")
@@ -346,6 +347,7 @@ func TestDecide_APortalsKeyProvesLess(t *testing.T) {
 			break
 		}
 	}
+	o.govern(t, "  - {name: alone, when: 'true', verdict: ask, not_requester: false}\n")
 	c := o.asks(t, 1, refundTool, small)
 	d := o.vouched(t, "ana", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
 	require.Contains(t, o.hear(t, "decide", d).Reason, "a key that belongs to one person")

@@ -72,7 +72,7 @@ func TestReview_ComparesWithTheTermsOfTheCall(t *testing.T) {
 	o.govern(t, "  - {name: ask, when: 'true', verdict: ask}\n")
 	now := o.review(t, "fay", false)
 	require.Equal(t, jig.VerdictAsk, now.Today)
-	require.Nil(t, now.Terms, "anybody")
+	require.Empty(t, now.Terms.Requirements, "anybody else")
 }
 
 func TestReview_RefusesTooManyCalls(t *testing.T) {

@@ -112,7 +112,7 @@ func TestSignal_NamesOfFreeDataDifferInCase(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	c := o.asks(t, 1, refundTool, small)
-	got := o.hear(t, "decide", json.RawMessage(`{"call":"`+c.ID+`","by":"ana","answer":"deny","note":"{\"a\":1,\"A\":2}"}`))
+	got := o.hear(t, "decide", json.RawMessage(`{"call":"`+c.ID+`","by":"fay","answer":"deny","note":"{\"a\":1,\"A\":2}"}`))
 	require.Equal(t, jig.CallDenied, got.Status)
 }
 
@@ -137,7 +137,7 @@ func TestSignal_ContradictoryPayloadDecidesNothing(t *testing.T) {
 		require.Contains(t, got.Reason, row.why, payload)
 		require.Equal(t, jig.CallWaiting, o.call(t, c.ID).Status, payload)
 	}
-	reason := json.RawMessage(`{"by":"ana","answer":"deny","reason":"not now","decisions":[{"call":"1.1"}]}`)
+	reason := json.RawMessage(`{"by":"fay","answer":"deny","reason":"not now","decisions":[{"call":"1.1"}]}`)
 	require.Equal(t, jig.CallDenied, o.hear(t, "decide", reason).Status)
 	require.Equal(t, "not now", o.call(t, c.ID).Result.Error.Message)
 }

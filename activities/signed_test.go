@@ -115,7 +115,8 @@ func TestSigned_TheSignatureIsForTheInput(t *testing.T) {
 
 	c = o.asks(t, 2, refundTool, `{"order":"b","amount":10}`)
 	edit := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: json.RawMessage(`{"amount":20,"order":"b"}`)})
-	require.Equal(t, jig.CallReserved, o.hear(t, "decide", edit).Status)
+	require.Equal(t, jig.CallWaiting, o.hear(t, "decide", edit).Status)
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "flo", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID), "so does one with a changed input")
 	require.Equal(t, []string{"1.1 a 10", "2.1 b 20"}, o.ran)
 
@@ -134,7 +135,8 @@ func TestSigned_TheSignatureIsForTheInput(t *testing.T) {
 	require.ErrorContains(t, o.as(t, os.Getenv("JIG_DATABASE_URL"), "update signed_decisions set token = ''"), "permission denied")
 	c = o.asks(t, 3, refundTool, `{"order":"c","amount":10}`)
 	edit = o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: json.RawMessage(`{"amount":20,"order":"c"}`)})
-	require.Equal(t, jig.CallReserved, o.hear(t, "decide", edit).Status)
+	require.Equal(t, jig.CallWaiting, o.hear(t, "decide", edit).Status)
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "flo", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
 	altered(o.call(t, c.ID), `{"amount":2000,"order":"c"}`)
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "the rows agree with each other, and not with what was signed")
 	c = o.asks(t, 4, refundTool, `{"order":"d","amount":10}`)
@@ -144,7 +146,8 @@ func TestSigned_TheSignatureIsForTheInput(t *testing.T) {
 
 	c = o.asks(t, 5, refundTool, `{"order":"e","amount":10}`)
 	edit = o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: json.RawMessage(`{"amount":20,"order":"e"}`)})
-	require.Equal(t, jig.CallReserved, o.hear(t, "decide", edit).Status)
+	require.Equal(t, jig.CallWaiting, o.hear(t, "decide", edit).Status)
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "flo", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
 	another := o.call(t, c.ID)
 	tool, known := o.Tool(purgeTool)
 	require.True(t, known)
@@ -187,8 +190,8 @@ func TestSigned_DelegationsCount(t *testing.T) {
 	o := newOffice(t, keyed)
 	o.govern(t, "  - {name: finance, when: 'true', verdict: ask, approvers: {groups: [finance]}}\n")
 	c := o.asks(t, 1, refundTool, small)
-	require.Equal(t, jig.CallWaiting, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerDelegate, To: "ana"})).Status)
-	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "ana", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+	require.Equal(t, jig.CallWaiting, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerDelegate, To: "gus"})).Status)
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "gus", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 }
 
@@ -222,7 +225,7 @@ func TestSigned_AChangeApprovesNoPreview(t *testing.T) {
 	require.Equal(t, jig.CallWaiting, o.hear(t, "decide", edit).Status)
 	o.forge(t, c, "approved", "fay", "")
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
-	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "flo", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 	require.Equal(t, []string{"5 → 8"}, r.effects)
 }
@@ -341,7 +344,7 @@ func TestSigned_PolicySaysWhoMustSign(t *testing.T) {
 	o.govern(t, "  - {name: others, when: 'true', verdict: ask, not_requester: true}\n")
 	c = o.asks(t, 4, refundTool, `{"order":"d","amount":10}`)
 	require.Equal(t, "ana", o.pending(t, c.ID).RequestedBy)
-	require.NoError(t, o.as(t, app, "update approvals set requested_by = 'rex' where session_id = $1 and call_id = $2", o.session, c.ID))
+	require.NoError(t, o.as(t, app, "update approvals set requested_by = 'rex', askers = null where session_id = $1 and call_id = $2", o.session, c.ID))
 	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "ana", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "ana asked for it")
 

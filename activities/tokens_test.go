@@ -24,11 +24,11 @@ func TestToken_CanBeUsedOnce(t *testing.T) {
 	o := newOffice(t, signed)
 	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
 	c := o.asks(t, 1, refundTool, small)
-	to := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerDelegate, To: "ana"})
+	to := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerDelegate, To: "gus"})
 	require.Equal(t, jig.DecisionAccepted, o.hear(t, "delegate", to).Outcome)
 	require.Equal(t, jig.DecisionRefused, o.hear(t, "delegate", to).Outcome)
 
-	for _, who := range []string{"flo", "ana"} {
+	for _, who := range []string{"flo", "gus"} {
 		approval := o.vouched(t, who, jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
 		first := o.sent(t, "approve", "update:"+who, approval)
 		require.Equal(t, jig.DecisionAccepted, first.Outcome, first.Reason)
@@ -98,11 +98,11 @@ func TestProofRequired_ClaimedVotesDoNotCount(t *testing.T) {
 	c := o.asks(t, 1, refundTool, small)
 	claimed := jig.Decision{Call: c.ID, By: "flo"}
 	require.Equal(t, jig.CallWaiting, o.hear(t, "approve", claimed).Status)
-	require.Equal(t, jig.DecisionAccepted, o.hear(t, "delegate", jig.Decision{Call: c.ID, By: "fay", To: "ana"}).Outcome)
+	require.Equal(t, jig.DecisionAccepted, o.hear(t, "delegate", jig.Decision{Call: c.ID, By: "fay", To: "gus"}).Outcome)
 
 	o.settings.SetSignals(tenancy.SignalsSigned)
 	approve := jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}
-	require.Contains(t, o.hear(t, "approve", o.vouched(t, "ana", approve)).Reason, "ana may not decide", "fay's delegation to ana was not proved")
+	require.Contains(t, o.hear(t, "approve", o.vouched(t, "gus", approve)).Reason, "gus may not decide", "fay's delegation to ana was not proved")
 	got := o.hear(t, "approve", o.vouched(t, "fay", approve))
 	require.Equal(t, jig.CallWaiting, got.Status, "flo's word was a claim")
 	require.Contains(t, got.Reason, "1 of 2 approvals")

@@ -271,8 +271,10 @@ func quorumMutations() map[string]mutation {
 	)
 	maps.Copy(all, columns(same,
 		[]string{`approvals: terms = replace(terms::text, '"quorum":2', '"quorum":1')::json`}, []string{"approvals: terms = null"},
-		[]string{"approvals: requested_by = 'flo'"}, []string{"approvals: delegations = '[]'"},
+		[]string{"approvals: delegations = '[]'"},
 	))
+	// The terms exclude those on whose word the call rests, and now one of the voters is among them.
+	maps.Copy(all, columns(asked, []string{"approvals: requested_by = 'flo'"}))
 	return all
 }
 
@@ -287,7 +289,7 @@ func waitingMutations() map[string]mutation {
 	)
 	maps.Copy(all, columns(missing, []string{"approvals: status = 'approved', decided_at = now(), approved_digest = digest"},
 		[]string{"approvals: status = 'denied', decided_at = now()"}))
-	maps.Copy(all, columns(unseen, []string{
+	maps.Copy(all, columns(asked, []string{ // a vote is missing, and only those count
 		"calls: status = 'reserved'", "approvals: status = 'approved', decided_at = now(), approved_digest = digest, decided_by = 'eve'",
 	}))
 	return all
