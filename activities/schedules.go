@@ -68,7 +68,7 @@ func (a *Activities) mandated(ctx context.Context, tenant string, who jig.Princi
 	line := identity.Lineage{{Principal: who.ID, Maker: who.Maker, Persons: m.Persons}}
 	ended := func(why string) error {
 		return jig.Errorf(jig.CodeNotPermitted, "the schedule's mandate has ended: %s", why).WithField("schedule").WithReason(reasonEnded).
-			WithHint("an owner can take over the schedule: jig people take-over --schedule NAME")
+			WithHint("create the schedule again, with a credential that is valid")
 	}
 	if key, ok := strings.CutPrefix(m.Credential, protocol.MandateKey); ok {
 		above, err := a.store.KeyLineage(ctx, tenant, key)

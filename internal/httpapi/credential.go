@@ -255,7 +255,7 @@ func (a *API) complete(ctx context.Context, c *caller) error {
 			WithHint("log in, or ask the installation's operator for a key")
 	case tenancy.EndedRemoved:
 		return jig.Errorf(jig.CodeNotPermitted, "the credential ended when its principal, or somebody who made it, left the tenant's document").WithReason(why).
-			WithHint("an owner can take over keys of programs: jig people take-over")
+			WithHint("ask an owner for a new key")
 	default:
 		return jig.Errorf(jig.CodeNotPermitted, "somebody who made the credential is disabled").WithReason(why)
 	}
