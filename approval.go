@@ -3,6 +3,8 @@ package jig
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -96,6 +98,18 @@ type Question struct {
 	Schema json.RawMessage `json:"schema,omitempty"`
 	// Options are answers to choose from.
 	Options []json.RawMessage `json:"options,omitempty"`
+}
+
+// ChangedBy begins a reason of a [Pending] that says what a person changed in the arguments, e.g. "changed by ana: cents: 120000 → 100000".
+const ChangedBy = "changed by "
+
+// Changes returns the reasons that say what people changed in the arguments. They come before all others, the earliest first.
+func Changes(reasons []string) []string {
+	n := 0
+	for n < len(reasons) && strings.HasPrefix(reasons[n], ChangedBy) {
+		n++
+	}
+	return slices.Clone(reasons[:n])
 }
 
 // ExcerptBytes bounds the arguments shown with an approval, in bytes.

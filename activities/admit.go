@@ -252,7 +252,7 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 	if err != nil {
 		return ruling, err
 	}
-	call.Verdict, call.Reasons, call.PolicyVersion = ruling.Verdict, ruling.Reasons, ruling.PolicyVersion
+	call.Verdict, call.Reasons, call.PolicyVersion = ruling.Verdict, append(jig.Changes(call.Reasons), ruling.Reasons...), ruling.PolicyVersion
 	if ruling.Held != "" {
 		call.Verdict, call.Reasons, call.PolicyVersion = jig.VerdictAsk, []string{ruling.Held}, ledger.VersionUnreadable
 	}

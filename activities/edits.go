@@ -1,7 +1,12 @@
 package activities
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/wI2L/jsondiff"
 
@@ -38,4 +43,50 @@ func patched(call jig.Call, input []byte) (patch, whole json.RawMessage, err err
 		return nil, nil, jig.Errorf(jig.CodeInternal, "encoding the changes of call %s: %w", call.ID, err)
 	}
 	return patch, whole, nil
+}
+
+const (
+	// maxChanges is how many changed arguments a card names, and maxChanged how much of each value it shows, in bytes.
+	maxChanges = 10
+	maxChanged = 120
+)
+
+// changed says what somebody changed in the arguments of a call, from what to what, for those who decide about it next.
+func changed(by, note string, before, after []byte) []string {
+	var was, is map[string]json.RawMessage
+	if json.Unmarshal(before, &was) != nil || json.Unmarshal(after, &is) != nil {
+		return nil
+	}
+	names := map[string]bool{}
+	for name := range was {
+		names[name] = true
+	}
+	for name := range is {
+		names[name] = true
+	}
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if !bytes.Equal(was[name], is[name]) {
+			parts = append(parts, fmt.Sprintf("%s: %s → %s", name, shownValue(was[name]), shownValue(is[name])))
+		}
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	if more := len(parts) - maxChanges; more > 0 {
+		parts = append(parts[:maxChanges], fmt.Sprintf("and %d more", more))
+	}
+	line := jig.ChangedBy + by + ": " + strings.Join(parts, ", ")
+	if note != "" {
+		line += fmt.Sprintf(" (%q)", jig.Cut(note, maxChanged))
+	}
+	return []string{line}
+}
+
+// shownValue returns the beginning of an argument.
+func shownValue(value json.RawMessage) string {
+	if value == nil {
+		return "none"
+	}
+	return jig.Cut(string(value), maxChanged)
 }

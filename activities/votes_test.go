@@ -133,12 +133,13 @@ func TestVotes_OfAnEditOfAnEdit(t *testing.T) {
 	t.Parallel()
 	o, b := treasury(t)
 	c := o.pays(t, 120)
-	for by, input := range map[string]string{"fay": `{"cents":100}`} {
-		require.Equal(t, jig.DecisionAccepted, o.hear(t, "approve", jig.Decision{Call: c.ID, By: by, Input: json.RawMessage(input)}).Outcome)
-	}
+	first := jig.Decision{Call: c.ID, By: "fay", Input: json.RawMessage(`{"cents":100}`), Note: "the invoice says 100"}
+	require.Equal(t, jig.DecisionAccepted, o.hear(t, "approve", first).Outcome)
 	ruled := o.hear(t, "approve", jig.Decision{Call: c.ID, By: "flo", Input: json.RawMessage(`{"cents":90}`)})
 	require.Equal(t, jig.CallWaiting, ruled.Status, "fay has not approved 90")
 	require.Equal(t, []string{"1000 - 90"}, o.pending(t, c.ID).Preview.Changes)
+	shown := []string{`changed by fay: cents: 120 → 100 ("the invoice says 100")`, "changed by flo: cents: 100 → 90"}
+	require.Equal(t, shown, jig.Changes(o.pending(t, c.ID).Reasons), "the next person sees who changed what")
 	require.Equal(t, jig.CallReserved, o.votes(t, c.ID, "fay").Status)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 	require.Equal(t, []string{`90 under "1000"`}, b.payments)

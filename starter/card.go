@@ -63,13 +63,17 @@ func (a *app) printCard(k card, prefix string) error {
 func (a *app) cardText(c palette, k card) string {
 	p, width := k.Pending, a.width()
 	lines := []string{headText(c, p)}
+	changes := jig.Changes(p.Reasons)
+	for _, change := range changes {
+		lines = append(lines, sentence(oneLine(change, 400), c.yellow, width))
+	}
 	question := p.Kind == jig.PendingQuestion && p.Question != nil
 	if question {
 		lines = append(lines, questionText(*p.Question, width))
 	} else if p.Preview != nil {
 		lines = append(lines, previewText(c, *p.Preview, width))
 	}
-	for _, reason := range p.Reasons {
+	for _, reason := range p.Reasons[len(changes):] {
 		lines = append(lines, sentence("· "+oneLine(reason, 200), nil, width))
 	}
 	if !question {
