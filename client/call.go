@@ -21,6 +21,7 @@ func (c *Client) StartCall(ctx context.Context, input protocol.CallInput, id str
 		return Started{}, err
 	}
 	request := callRequest(input)
+	input.Check = input.Check || !fresh // a workflow that fails to start would use up the id
 	started, err := c.beginCall(ctx, input, id, fresh)
 	if started.Existing && fresh { // an earlier attempt of this request started it
 		started.Existing = false

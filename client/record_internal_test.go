@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	enumspb "go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
 	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
@@ -117,4 +118,30 @@ func TestSessionResult_OfASessionThatCouldNotBeOpened(t *testing.T) {
 	require.Equal(t, jig.StatusFailed, r.Status)
 	_, foreign := c.SessionResult(t.Context(), "acme", "ses_1")
 	require.Equal(t, jig.CodeNotFound, jig.CodeOf(foreign))
+}
+
+// A refused call or session does not use up the id that the caller chose: nothing is started.
+func TestTrigger_RefusalsDoNotUseUpTheID(t *testing.T) {
+	t.Parallel()
+	for _, code := range []jig.Code{jig.CodeToolNotFound, jig.CodeInvalidInput, jig.CodeMissingParam, jig.CodeNotPermitted} {
+		f := &fake{
+			describe: func(string) (string, string, enumspb.WorkflowExecutionStatus, error) {
+				return "", "", 0, serviceerror.NewNotFound("no such workflow")
+			},
+			activity: func(_ sdk.StartActivityOptions, name string, _ any) (any, error) {
+				require.Equal(t, protocol.CheckStart, name)
+				return nil, applicationError(code, "refused")
+			},
+			update: func(sdk.UpdateWorkflowOptions) (any, error) { panic("a refused call was started") },
+			start:  func(sdk.StartWorkflowOptions, protocol.PassInput) error { panic("a refused call was started") },
+		}
+		_, err := newTestClient(f).Trigger(t.Context(), CallInput{Tool: "shop.order"}, "order-7")
+		require.Equal(t, code, jig.CodeOf(err))
+		_, err = newTestClient(f).Trigger(t.Context(), CallInput{Tool: "shop.order", Key: "k"}, "")
+		require.Equal(t, code, jig.CodeOf(err))
+		_, err = newTestClient(f).StartCall(t.Context(), CallInput{Tool: "shop.order"}, "order-7")
+		require.Equal(t, code, jig.CodeOf(err))
+		_, err = newTestClient(f).Start(t.Context(), StartOptions{Agent: "desk", ID: "order-7"})
+		require.Equal(t, code, jig.CodeOf(err))
+	}
 }

@@ -83,7 +83,7 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	if err := c.vouchSession(ctx, protocol.StateStart, o, &start); err != nil {
 		return Started{}, err
 	}
-	if o.Check {
+	if o.Check || !fresh { // a workflow that fails to start would use up the id
 		if err := c.check(ctx, protocol.CheckRequest{Tenant: o.Tenant, SessionID: o.ID, Start: &start}, fresh); err != nil {
 			return Started{}, err
 		}

@@ -12,7 +12,8 @@ import (
 
 // Trigger runs one tool call without a model and returns as soon as the call has its result or waits for a person; the status says which,
 // and Pending names the calls that wait.
-// id has the same meaning as in [Client.StartCall].
+// id has the same meaning as in [Client.StartCall]. A call that is refused does not use up an id or a key that the caller chose: the call is
+// checked first, which takes one more request.
 //
 // If no worker answers, the call is kept and runs as soon as one does; Trigger then returns an error, and a result that names the session.
 // An input that is too large to travel with the start is uploaded first, which requires a worker that answers.
@@ -32,6 +33,11 @@ func (c *Client) Trigger(ctx context.Context, input protocol.CallInput, id strin
 	}
 	if err := c.stageCall(ctx, &input); err != nil {
 		return protocol.CallResult{}, err
+	}
+	if input.Check || !fresh { // a workflow that fails to start would use up the id
+		if err := c.check(ctx, protocol.CheckRequest{Tenant: input.Tenant, SessionID: id, Call: &input}, fresh); err != nil {
+			return protocol.CallResult{}, err
+		}
 	}
 	result := protocol.CallResult{SessionID: id}
 	first := firstNews(id)

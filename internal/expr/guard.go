@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"cmp"
+
 	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
@@ -61,6 +63,8 @@ func (e *Env) guardCall(call interpreter.InterpretableCall) interpreter.Interpre
 		guarded.pair, guarded.binary = chargeInTwo, binaryOf(call, overload)
 	case call.Function() == overloads.Size:
 		guarded.size = overload.Unary
+	case call.Function() == overloads.TypeConvertString:
+		guarded.apply = digits(guarded.apply)
 	}
 	return guarded
 }
@@ -107,6 +111,9 @@ func (g *guardedCall) Exec(frame *interpreter.ExecutionFrame) ref.Val {
 	if types.IsUnknownOrError(right) {
 		return right
 	}
+	if err := cmp.Or(g.refused(left), g.refused(right)); err != nil {
+		return err
+	}
 	if g.pair != nil {
 		g.pair(meterOf(frame), left, right)
 		return types.LabelErrNode(g.ID(), g.binary(left, right))
@@ -127,6 +134,9 @@ func (g *guardedCall) execAll(frame *interpreter.ExecutionFrame) ref.Val {
 		args[i] = arg.Exec(frame)
 		if types.IsUnknownOrError(args[i]) {
 			return args[i]
+		}
+		if err := g.refused(args[i]); err != nil {
+			return err
 		}
 		charged = charged || heavy(args[i])
 	}

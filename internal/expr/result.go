@@ -51,6 +51,8 @@ func (x *exporter) value(v ref.Val, depth int) (any, error) {
 		return int64(r), x.take(numberLength)
 	case types.Uint:
 		return uint64(r), x.take(numberLength)
+	case bigInteger:
+		return json.Number(r), x.take(len(r))
 	case types.Double:
 		if f := float64(r); math.IsNaN(f) || math.IsInf(f, 0) {
 			return nil, jig.Errorf(jig.CodeInvalidInput, "the result contains %v, which JSON cannot represent", f)

@@ -136,10 +136,14 @@ func normalMap(m map[string]any) (any, error) {
 	return out, nil
 }
 
-// number reads a JSON number. It is an int if it is integral and within ±(2^53-1), however it is written, otherwise a double.
+// number reads a JSON number. It is an int if it is integral and within ±(2^53-1), however it is written; an integer that would lose digits stays
+// as it is written; any other is a double.
 func number(n json.Number) (any, error) {
 	if i, err := strconv.ParseInt(n.String(), 10, 64); err == nil && -maxSafe <= i && i <= maxSafe {
 		return i, nil
+	}
+	if b, ok := integerOf(n.String()); ok {
+		return b, nil
 	}
 	f, err := n.Float64()
 	if err != nil {

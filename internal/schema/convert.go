@@ -88,6 +88,9 @@ func (c converter) convert(node any, value string) (any, error) {
 	// A value that is JSON of an allowed type is used as JSON. Strings are the exception: they are taken literally.
 	if name := typeName(v); isJSON && name != "string" && (types[name] || (name == "number" && types["integer"])) {
 		if name == "number" && !types["number"] && !isInteger(value) {
+			if !strictjson.ExactNumber(strings.TrimSpace(value)) && !strings.ContainsAny(value, ".eE") {
+				return nil, errors.New("is beyond 2^53 and would lose digits; write it as a string")
+			}
 			return nil, errors.New("must be an integer")
 		}
 		return v, nil

@@ -113,3 +113,12 @@ func FuzzFromPairs(f *testing.F) {
 		require.True(t, json.Valid(got))
 	})
 }
+
+// A number that would lose digits is an integer all the same, and the message says what is wrong with it.
+func TestFromPairs_IntegerBeyondDoubles(t *testing.T) {
+	t.Parallel()
+	for _, literal := range []string{"7615917337495251231", "-7615917337495251231"} {
+		_, err := schema.FromPairs(json.RawMessage(`{"type":"object","properties":{"v":{"type":"integer"}}}`), map[string]string{"v": literal})
+		require.ErrorContains(t, err, "would lose digits; write it as a string")
+	}
+}
