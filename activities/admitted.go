@@ -2,8 +2,6 @@ package activities
 
 import (
 	"context"
-	"encoding/json"
-	"strings"
 	"time"
 
 	"github.com/jig-run/jig"
@@ -87,7 +85,7 @@ func (a *Activities) ref(ctx context.Context, c jig.Call) (CallRef, error) {
 		tool = jig.Tool{Name: c.Tool}.WithDefaults()
 	}
 	ref := CallRef{
-		ID: c.ID, Tool: c.Tool, State: c.Status, Title: title(c.Input),
+		ID: c.ID, Tool: c.Tool, State: c.Status, Title: ledger.Title(c.Input),
 		Local: localTool(tool), Child: childOf(tool),
 		Timeout: int((tool.Timeout + time.Second - 1) / time.Second),
 	}
@@ -95,16 +93,6 @@ func (a *Activities) ref(ctx context.Context, c jig.Call) (CallRef, error) {
 		ref.Key = shortHash(c.ConcurrencyKey)
 	}
 	return ref, nil
-}
-
-// title returns the beginning of an input without JSON punctuation. It returns "" for an input that is not an object.
-func title(input []byte) string {
-	var members map[string]any
-	if json.Unmarshal(input, &members) != nil {
-		return ""
-	}
-	s := strings.NewReplacer("\n", " ", "{", "", "}", "", `"`, "").Replace(string(input))
-	return jig.Cut(s, 60)
 }
 
 // shorten cuts a pending approval or question so that it fits into a workflow's history. The store keeps the complete text.

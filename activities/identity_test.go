@@ -179,6 +179,11 @@ func (o *office) open(t *testing.T) string {
 		Agent: jig.Agent{Name: "clerk", Version: "0123456789abcdef", Model: cmp.Or(o.modelName, "script/clerk"), Tools: []string{"*"}},
 	})
 	require.NoError(t, err)
+	t.Cleanup(func() {
+		if !t.Failed() {
+			o.requireTellingEvents(t, s.ID)
+		}
+	})
 	return s.ID
 }
 
@@ -445,7 +450,7 @@ func TestSignedReconciliation(t *testing.T) {
 	c := o.asks(t, 1, refundTool, small)
 	require.Equal(t, jig.CallReserved, o.hear(t, "approve", jig.Decision{Call: c.ID, By: "fay"}).Status)
 	for range 2 { // the first attempt never finished, so the second one finds the outcome unknown
-		_, err := o.db.Reserve(t.Context(), ledger.ReserveRequest{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest})
+		_, err := o.db.Reserve(t.Context(), ledger.ReserveRequest{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, Input: c.Input})
 		require.NoError(t, err)
 	}
 	o.settings.SetSignals(tenancy.SignalsSigned)

@@ -57,7 +57,7 @@ func (o *office) approved(t *testing.T) jig.Call {
 func (o *office) abandoned(t *testing.T, c jig.Call) {
 	t.Helper()
 	r, err := o.db.Reserve(t.Context(), ledger.ReserveRequest{
-		Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, MaxAttempts: 3, Attempt: "att_dead",
+		Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, Input: c.Input, MaxAttempts: 3, Attempt: "att_dead",
 	})
 	require.NoError(t, err)
 	require.Equal(t, ledger.ReserveRun, r.Outcome)

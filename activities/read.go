@@ -55,8 +55,8 @@ func (a *Activities) firstAttempt(
 	outcome := a.traced(entity.WithTaint(ctx, taint), found, call, a.invocation(session, call, 1, progress))
 	status, _ := attempt{tool: found.tool, number: 1, now: a.now(), retryFor: a.retryFor(found.tool), ended: interruptionOf(ctx)}.verdict(outcome)
 	return ledger.QuickCompletion{
-		CallID: call.ID, Version: call.Version, Digest: call.Digest, Status: status, Result: outcome, Started: started, Finished: a.now(),
-		Reads: approval.Reads{Untrusted: taint.Read()},
+		CallID: call.ID, Version: call.Version, Digest: call.Digest, Input: call.Input, Status: status, Result: outcome,
+		Started: started, Finished: a.now(), Reads: approval.Reads{Untrusted: taint.Read()},
 	}
 }
 

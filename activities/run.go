@@ -192,7 +192,7 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 	var r ledger.Reservation
 	err = retryWhileUnavailable(ctx, func() (err error) {
 		r, err = a.store.Reserve(ctx, ledger.ReserveRequest{
-			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested,
+			Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: tool.Version, Meaning: tool.Meaning, Digest: digested, Input: running.Input,
 			MaxAttempts: tool.MaxAttempts, RetryFor: a.retryFor(tool), Now: a.now(), Outage: outage, Attempt: attempt, Asked: call.Verdict != jig.VerdictRun, Proof: proof, Withdraw: outdated,
 			Child: answeredBy(session, call, tool),
 		})

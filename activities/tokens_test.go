@@ -36,7 +36,7 @@ func TestToken_CanBeUsedOnce(t *testing.T) {
 	}
 	doubt := func() {
 		for range 2 {
-			_, err := o.db.Reserve(t.Context(), ledger.ReserveRequest{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest})
+			_, err := o.db.Reserve(t.Context(), ledger.ReserveRequest{Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, Input: c.Input})
 			require.NoError(t, err)
 		}
 		require.Equal(t, jig.CallUnknown, o.call(t, c.ID).Status)

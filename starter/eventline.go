@@ -13,6 +13,7 @@ import (
 
 // eventData holds the fields of an event's data that a log line shows.
 type eventData struct {
+	Title      string    `json:"title"`
 	Summary    string    `json:"summary"`
 	Text       string    `json:"text"`
 	Role       string    `json:"role"`
@@ -109,12 +110,12 @@ func (d eventData) words(e jig.Event) string {
 	if d.Error != nil {
 		failure = string(d.Error.Code) + ": " + d.Error.Message
 	}
-	text := cmp.Or(approvalWords(e), taskWords(e), failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent)
+	text := cmp.Or(approvalWords(e), taskWords(e), failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent, d.Title)
 	if d.Via != "" && d.SessionID != "" {
 		text = strings.TrimSuffix("in "+d.SessionID+" "+d.Call+": "+text, ": ")
 	}
-	if text == "" && d.Child != "" && e.Type == jig.EventToolStarted {
-		text = "→ " + d.Child
+	if d.Child != "" && e.Type == jig.EventToolStarted {
+		text = strings.TrimSpace(d.Title + " → " + d.Child)
 	}
 	if len(d.By) == 0 {
 		return text

@@ -328,6 +328,22 @@ func TestFollow_NamesTheChildThatACallWaitsFor(t *testing.T) {
 	require.Contains(t, got.stderr, "? 1.1 file.write waits for approval · in ses_child 3.1: Writes a file.\n")
 }
 
+// A line says what a call is about to do, before there is a result.
+func TestFollow_ShowsWhatACallIsAboutToDo(t *testing.T) {
+	t.Parallel()
+	e := doneEngine()
+	begun := func(tool, data string) jig.Event {
+		return jig.Event{Type: jig.EventToolStarted, Pass: 1, CallID: "1.1", Tool: tool, Data: json.RawMessage(data)}
+	}
+	e.pages = []client.EventsPage{{Status: jig.StatusCompleted, Events: []jig.Event{
+		begun("file.write", `{"attempt":1,"title":"path:a","input":{"path":"a"}}`),
+		begun("agent.run", `{"attempt":1,"title":"agent:review","child_session_id":"ses_child"}`),
+	}}}
+	got := jigCLI(t, e, nil, "run", "review", "--follow")
+	require.Contains(t, got.stderr, "1.1 file.write started · path:a\n")
+	require.Contains(t, got.stderr, "1.1 agent.run started · agent:review → ses_child\n")
+}
+
 // The texts of children are printed as they are written, by whole lines, with the place of the child, before the end of its call.
 func TestFollow_ShowsTheTextsOfChildren(t *testing.T) {
 	t.Parallel()

@@ -64,7 +64,7 @@ func TestApprovalInAChainOfAgents(t *testing.T) {
 		require.Contains(t, string(heard[0].Data), waits.SessionID)
 	}
 	got := d.jig("events", id)
-	require.Contains(t, got.out, "1.1 agent.run started · → "+view.Calls[0].Child)
+	require.Contains(t, got.out, " → "+view.Calls[0].Child)
 	require.Contains(t, got.out, "1.1 test.write waits for approval · in "+waits.SessionID+" 1.1")
 
 	got = d.jig("approve", id, "1.1", "--as", "ana")

@@ -225,7 +225,7 @@ func (d decision) vote() Transition {
 	if len(d.consent.Votes) > 1 {
 		what["votes"] = d.consent.Votes
 	}
-	t.Events = append(t.Events, d.Call.event(jig.EventToolApproved, what))
+	t.Events = append(t.Events, d.Call.Event(jig.EventToolApproved, what))
 	entry := d.entry(audit.AuditApproved, jig.CallReserved)
 	entry.ApprovedDigest, entry.Subject = d.Call.Digest, grant
 	t.Audit = append(t.Audit, entry)
@@ -255,7 +255,7 @@ func (d decision) voted(missing string, what Details) Transition {
 	entry.Reason = missing
 	t := Transition{Ruled: d.accepted(jig.CallWaiting), Votes: d.consent.Votes, Audit: []audit.Entry{entry}}
 	t.Ruled.Reason = missing
-	t.Events = []Event{d.Call.event(jig.EventApprovalVoted, what)}
+	t.Events = []Event{d.Call.Event(jig.EventApprovalVoted, what)}
 	return t
 }
 
@@ -277,7 +277,7 @@ func (d decision) give(t *Transition) {
 	g.Makers = MakersOf([]jig.Vote{d.ballot()})
 	g.SessionID, g.Call = d.State.SessionID, d.Call.ID
 	t.Grant, t.Ruled.Grant = &g, g.ID
-	t.Events = append(t.Events, d.Call.event(jig.EventGrantCreated, Details{
+	t.Events = append(t.Events, d.Call.Event(jig.EventGrantCreated, Details{
 		"grant": g.ID, "by": g.By, "agent": g.Agent, "when": g.When, "max_uses": g.MaxUses, "expires_at": g.ExpiresAt.UTC().Format(time.RFC3339),
 	}))
 	t.Audit = append(t.Audit, GrantEntry(g, d.Principal, d.Evidence))
@@ -300,7 +300,7 @@ func (d decision) deny() Transition {
 	}
 	what := d.details()
 	what["reason"], what["digest"], what["summary"], what["error"] = d.Decision.Reason, d.Open.Digest, result.Summary, result.Error
-	t.Events = append(t.Events, d.Call.event(jig.EventToolDenied, what))
+	t.Events = append(t.Events, d.Call.Event(jig.EventToolDenied, what))
 	entry := d.entry(audit.AuditDenied, t.Ruled.Status)
 	entry.Reason = d.Decision.Reason
 	t.Audit = append(t.Audit, entry)

@@ -22,7 +22,7 @@ func (d decision) delegate() Transition {
 	}
 	t := Transition{Ruled: d.accepted(jig.CallWaiting), Delegations: after.Delegations, Audit: []audit.Entry{entry}}
 	t.Ruled.Reason = "delegated to " + to
-	t.Events = []Event{d.Call.event(jig.EventApprovalDelegated, what)}
+	t.Events = []Event{d.Call.Event(jig.EventApprovalDelegated, what)}
 	n := d.Notice(jig.NoticeDelegated, d.asked, d.Key)
 	n.By, n.Approvers = d.Principal.ID, &jig.Approvers{People: []string{to}}
 	t.Notices = []jig.Notice{n}
@@ -125,6 +125,6 @@ func (d decision) takeBack() Transition {
 	t := Transition{Ruled: d.accepted(jig.CallWaiting), Audit: []audit.Entry{entry}}
 	t.Ruled.Reason = entry.Reason
 	t.Delegations = append([]jig.Delegation{}, d.consent.Delegations...) // not nil, which would keep the stored ones
-	t.Events = []Event{d.Call.event(jig.EventApprovalDelegated, what)}
+	t.Events = []Event{d.Call.Event(jig.EventApprovalDelegated, what)}
 	return t
 }

@@ -32,7 +32,7 @@ func (d decision) edit() Transition {
 		t.Outcome = d.edited(Approved, jig.AnswerApprove)
 		t.Outcome.Digest, t.Outcome.Votes = edited.Digest, fresh.Votes
 		t.Outcome.NewTerms, t.Outcome.Terms = true, fresh.Terms
-		t.Events = append(t.Events, d.Call.event(jig.EventToolApproved, what))
+		t.Events = append(t.Events, d.Call.Event(jig.EventToolApproved, what))
 		d.decided(&t)
 		d.give(&t)
 		return t
@@ -40,7 +40,7 @@ func (d decision) edit() Transition {
 	t.Outcome = d.edited(Canceled, "")
 	t.Outcome.Reason = "replaced: its input was changed"
 	what["missing"] = missing
-	t.Events = append(t.Events, d.Call.event(jig.EventToolEdited, what))
+	t.Events = append(t.Events, d.Call.Event(jig.EventToolEdited, what))
 	t.Ruled.Reason = "the changed input needs another approval: " + missing
 	t.ask(Opened(*d.Call, fresh))
 	return t

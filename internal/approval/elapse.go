@@ -52,7 +52,7 @@ func (s State) expire() Transition {
 	if outcome := ConsentOf(asked).Terms.OnExpiry; outcome.Strictness() > 0 {
 		what["on_expiry"] = string(outcome)
 	}
-	t.Events = []Event{s.Call.event(jig.EventToolExpired, what)}
+	t.Events = []Event{s.Call.Event(jig.EventToolExpired, what)}
 	entry := s.Entry(audit.AuditExpired, jig.Principal{}, nil)
 	entry.Status, entry.Reason = jig.CallExpired, result.Error.Message
 	t.Audit = []audit.Entry{entry}
@@ -74,7 +74,7 @@ func (s State) remind(now time.Time) (t Transition, asked jig.Pending) {
 			kind, event = jig.NoticeEscalated, jig.EventApprovalEscalated
 			what["approvers"] = m.Escalation
 		}
-		t.Events = append(t.Events, s.Call.event(event, what))
+		t.Events = append(t.Events, s.Call.Event(event, what))
 		n := s.Notice(kind, asked, m.At.String())
 		n.Approvers = m.Escalation
 		t.Notices = append(t.Notices, n)

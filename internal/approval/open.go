@@ -20,13 +20,13 @@ type Opening struct {
 // beginning, so it has another event and nobody is notified.
 func Opened(c Call, p jig.Pending) Opening {
 	if p.Grant != "" {
-		return Opening{Pending: p, Event: c.event(jig.EventToolApproved, Details{"grant": p.Grant, "digest": p.Digest})}
+		return Opening{Pending: p, Event: c.Event(jig.EventToolApproved, Details{"grant": p.Grant, "digest": p.Digest})}
 	}
 	kind := jig.EventToolNeedsApproval
 	if p.Kind == jig.PendingQuestion {
 		kind = jig.EventToolAsked
 	}
-	e := c.event(kind, nil)
+	e := c.Event(kind, nil)
 	e.Asked = &p
 	return Opening{Pending: p, Event: e, Notices: []jig.Notice{requested(p)}}
 }
@@ -53,7 +53,7 @@ func InDoubt(tenant, session string, c Call, why string, failure *jig.Error, now
 	if failure != nil {
 		what["error"] = failure
 	}
-	return Opening{Pending: p, Event: c.event(jig.EventToolOutcomeUnknown, what), Notices: []jig.Notice{requested(p)}}
+	return Opening{Pending: p, Event: c.Event(jig.EventToolOutcomeUnknown, what), Notices: []jig.Notice{requested(p)}}
 }
 
 // began returns words for whether a call whose effect is uncertain is known to have begun.
@@ -64,7 +64,10 @@ func (c Call) began() string {
 	return "may have run"
 }
 
-// event returns an event of the call.
-func (c Call) event(kind jig.EventType, data Details) Event {
+// Event returns an event of the call. Its details get the call's provider id, if it has one.
+func (c Call) Event(kind jig.EventType, data Details) Event {
+	if c.ProviderID != "" && data != nil {
+		data["provider_id"] = c.ProviderID
+	}
 	return Event{Type: kind, Pass: c.Pass, CallID: c.ID, Tool: c.Tool, Data: data}
 }

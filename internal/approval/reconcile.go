@@ -31,7 +31,7 @@ func Reconcile(s State, r ReconcileRequest) (Transition, error) {
 	}
 	what := by(r.Principal)
 	what["outcome"], what["note"] = string(w.Outcome), w.Note
-	t.Events = []Event{s.Call.event(jig.EventToolReconciled, what)}
+	t.Events = []Event{s.Call.Event(jig.EventToolReconciled, what)}
 	entry := s.Entry(audit.AuditReconciled, r.Principal, r.Evidence)
 	entry.Reason, entry.Note, entry.Status = string(w.Outcome), w.Note, status
 	t.Audit = []audit.Entry{entry}
@@ -75,7 +75,7 @@ func (s State) end(t *Transition, data json.RawMessage) error {
 		what["result_artifact"] = s.ArtifactID
 	}
 	t.Call.Result, t.Call.Wrote = &result, s.Call.Write && t.Call.Status == jig.CallSucceeded
-	t.Events = append(t.Events, s.Call.event(kind, what))
+	t.Events = append(t.Events, s.Call.Event(kind, what))
 	return nil
 }
 

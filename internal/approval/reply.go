@@ -38,8 +38,8 @@ func Reply(s State, r ReplyRequest) (Transition, error) {
 	what := by(r.Principal)
 	what["note"], what["value"] = r.Reply.Note, shown
 	t.Events = []Event{
-		s.Call.event(jig.EventToolAnswered, what),
-		s.Call.event(jig.EventToolCompleted, stored.ResultDetails(result)),
+		s.Call.Event(jig.EventToolAnswered, what),
+		s.Call.Event(jig.EventToolCompleted, stored.ResultDetails(result)),
 	}
 	entry := s.Entry(audit.AuditAnswered, r.Principal, r.Evidence)
 	entry.Note, entry.Status = r.Reply.Note, jig.CallSucceeded

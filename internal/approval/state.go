@@ -30,7 +30,9 @@ type State struct {
 
 // Call holds the columns of a call that the rules of approvals read.
 type Call struct {
-	ID            string
+	ID string
+	// ProviderID is the id that the model provider gave the call; empty if no model made it.
+	ProviderID    string
 	Tool          string
 	Pass          int
 	Status        jig.CallStatus

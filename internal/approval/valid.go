@@ -41,7 +41,7 @@ func Withdraw(s State, why, grant string) Transition {
 		t.Outcome.Answer = string(jig.AnswerExpire)
 	}
 	what := Details{"digest": s.Open.Digest, "reason": why, "grant": grant}
-	t.Events = []Event{s.Call.event(jig.EventApprovalWithdrawn, what)}
+	t.Events = []Event{s.Call.Event(jig.EventApprovalWithdrawn, what)}
 	entry := s.Entry(audit.AuditWithdrawn, jig.Principal{}, nil)
 	entry.Subject, entry.Reason = grant, why
 	t.Audit = []audit.Entry{entry}

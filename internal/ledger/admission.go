@@ -27,7 +27,7 @@ const VersionUnreadable = "unreadable"
 // Admit returns how a call enters the ledger: its status, the result of one that is final already, and the events of what opens. The
 // verdict decides the status, unless the call has one. asked is the approval to open; nil for none.
 func Admit(c jig.Call, asked *jig.Pending) Transition {
-	return admit(&approval.Call{ID: c.ID, Tool: c.Tool, Pass: c.Pass}, c, asked)
+	return admit(&approval.Call{ID: c.ID, ProviderID: c.ProviderID, Tool: c.Tool, Pass: c.Pass}, c, asked)
 }
 
 func admit(row *approval.Call, c jig.Call, asked *jig.Pending) Transition {

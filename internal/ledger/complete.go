@@ -43,6 +43,8 @@ type QuickCompletion struct {
 	CallID string
 	// Version and Digest describe the call that ran; they must match the admitted call.
 	Version, Digest string
+	// Input is the input of the call that ran. The event of the attempt shows an excerpt of it.
+	Input []byte
 	// Status is succeeded or failed.
 	Status            jig.CallStatus
 	Result            jig.ToolResult

@@ -169,3 +169,21 @@ func TestEnded_IsTheEventOfTheStatus(t *testing.T) {
 	require.Equal(t, jig.EventToolCompleted, kind)
 	require.Equal(t, approval.Details{"summary": "done", "data": json.RawMessage(`{"n":1}`), "attempt": 3, "result_artifact": ""}, data)
 }
+
+func TestEvents_CarryTheProvidersID(t *testing.T) {
+	t.Parallel()
+	named := func(s *ledger.State) { s.Call.ProviderID = "toolu_1" }
+	for name, got := range map[string]ledger.Transition{
+		"begins":             ledger.Reserve(change(writing(jig.CallReserved, 0), named), request()),
+		"ends":               ledger.Complete(change(writing(jig.CallExecuting, 1), named), ends(1, jig.CallSucceeded)),
+		"ends late":          ledger.Complete(change(writing(jig.CallUnknown, 1), named), ends(1, jig.CallFailed)),
+		"is canceled":        ledger.Cancel(change(writing(jig.CallExecuting, 1), named), "enough", false),
+		"is refused":         ledger.Admit(jig.Call{ID: "1.1", ProviderID: "toolu_1", Verdict: jig.VerdictRefuse}, nil),
+		"answered unstarted": ledger.Admit(jig.Call{ID: "1.1", ProviderID: "toolu_1", Status: jig.CallSucceeded, Result: &jig.ToolResult{Success: true}}, nil),
+	} {
+		require.NotEmpty(t, got.Events, name)
+		for _, e := range got.Events {
+			require.Equal(t, "toolu_1", e.Data["provider_id"], name)
+		}
+	}
+}

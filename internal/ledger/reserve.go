@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/audit"
+	"github.com/jig-run/jig/internal/stored"
 )
 
 // ReserveRequest asks the ledger to begin an attempt.
@@ -23,6 +25,8 @@ type ReserveRequest struct {
 	// Digest is the digest of the call that the worker is about to run, computed by the worker. It must equal the digest in the ledger and the
 	// approved one.
 	Digest string
+	// Input is the input of that call. The event of the attempt shows an excerpt of it.
+	Input []byte
 	// MaxAttempts bounds the attempts of the call; 0 bounds those that never reported how they ended, by [jig.DefaultMaxAttempts].
 	MaxAttempts int
 	// RetryFor is how long after the first failure that may pass an attempt may begin; 0 does not limit it. Now is the time.
@@ -158,8 +162,26 @@ func (s State) begin(r ReserveRequest) Transition {
 		a.Consumes, a.Grant = true, s.Latest.Grant
 	}
 	t := Transition{Answer: ReserveRun, Begins: a}
-	t.event(s.Call, jig.EventToolStarted, approval.Details{"attempt": s.Call.Fence + 1, "child_session_id": r.Child})
+	t.event(s.Call, jig.EventToolStarted, Started(r.Input, s.Call.Fence+1, r.Child))
 	return t
+}
+
+// Started returns the details of the event of an attempt that begins. They are never empty. child is the session that answers the call;
+// empty if none does.
+func Started(input []byte, attempt int, child string) approval.Details {
+	d := approval.Details(stored.InputDetails(input))
+	d["title"], d["attempt"], d["child_session_id"] = Title(input), attempt, child
+	return d
+}
+
+// Title returns the beginning of an input without JSON punctuation. It returns "" for an input that is not an object.
+func Title(input []byte) string {
+	var members map[string]any
+	if json.Unmarshal(input, &members) != nil {
+		return ""
+	}
+	s := strings.NewReplacer("\n", " ", "{", "", "}", "", `"`, "").Replace(string(input))
+	return jig.Cut(stored.Clean(s), 60)
 }
 
 // UseGrant completes the transition of an attempt that needs a grant. used is the grant after its use was counted; nil if it has ended,

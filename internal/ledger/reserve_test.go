@@ -1,6 +1,8 @@
 package ledger_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,7 +14,7 @@ import (
 
 // request returns a request to begin an attempt of exactly what was admitted.
 func request() ledger.ReserveRequest {
-	return ledger.ReserveRequest{Version: "v1", Digest: "d1", MaxAttempts: 3, Attempt: "att_2"}
+	return ledger.ReserveRequest{Version: "v1", Digest: "d1", Input: []byte(`{"path":"a"}`), MaxAttempts: 3, Attempt: "att_2"}
 }
 
 // change returns a state with a change.
@@ -92,7 +94,9 @@ func TestReserve_BeginsAnAttempt(t *testing.T) {
 	got := ledger.Reserve(asking(jig.CallReserved, approvedBy("d1")), r)
 	require.Equal(t, &ledger.Attempt{ID: "att_2", Child: "ses_2", Consumes: true}, got.Begins)
 	require.Equal(t, []string{"event tool.started"}, told(got))
-	require.Equal(t, approval.Details{"attempt": 1, "child_session_id": "ses_2"}, got.Events[0].Data)
+	require.Equal(t, approval.Details{
+		"attempt": 1, "child_session_id": "ses_2", "title": "path:a", "input": json.RawMessage(`{"path":"a"}`), "truncated": false,
+	}, got.Events[0].Data)
 
 	used := approvedBy("d1")
 	used.Status = approval.Consumed
@@ -167,4 +171,16 @@ func TestUseGrant(t *testing.T) {
 	require.Equal(t, approval.WithdrawnGrant, got.Outcome.Reason)
 	require.Equal(t, []string{"event approval.withdrawn", "audit withdrawn"}, told(got))
 	require.Equal(t, "grt_1", got.Audit[0].Subject)
+}
+
+func TestTitle_IsTheBeginningOfTheInput(t *testing.T) {
+	t.Parallel()
+	for input, title := range map[string]string{
+		`{"path":"a","n":1}`:                          "path:a,n:1",
+		"{\"path\":\n\"\xff\"}":                       "path: \ufffd",
+		`{"text":"` + strings.Repeat("x", 100) + `"}`: "text:" + strings.Repeat("x", 55) + "…",
+		`["a"]`: "", "": "", "{": "", `{}`: "",
+	} {
+		require.Equal(t, title, ledger.Title([]byte(input)), input)
+	}
 }

@@ -87,7 +87,7 @@ func (t *Transition) ask(o approval.Opening) {
 
 // event adds an event of the call.
 func (t *Transition) event(c *approval.Call, kind jig.EventType, data approval.Details) {
-	t.Events = append(t.Events, approval.Event{Type: kind, Pass: c.Pass, CallID: c.ID, Tool: c.Tool, Data: data})
+	t.Events = append(t.Events, c.Event(kind, data))
 }
 
 // withdraw ends the approval of the call, which is admitted again.

@@ -93,7 +93,7 @@ func (w world) reserve(t *testing.T, c jig.Call) ledger.Reservation {
 }
 
 func (w world) request(c jig.Call) ledger.ReserveRequest {
-	return ledger.ReserveRequest{Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, MaxAttempts: 3}
+	return ledger.ReserveRequest{Tenant: w.tenant, SessionID: w.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, Input: c.Input, MaxAttempts: 3}
 }
 
 func (w world) complete(t *testing.T, c jig.Call, fence int, status jig.CallStatus) jig.Call {

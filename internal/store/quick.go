@@ -102,7 +102,7 @@ func (db *DB) finishQuick(ctx context.Context, tenant, id string, records []*led
 	n := len(done)
 	ids, versions, digests, statuses := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	bodies, errs := make([][]byte, n), make([][]byte, n)
-	summaries, kinds, data := make([]string, n), make([]string, n), make([]string, n)
+	summaries, kinds, starts, ends := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	began, ended := make([]time.Time, n), make([]time.Time, n)
 	private, untrusted := make([]bool, n), make([]bool, n)
 	for i, one := range done {
@@ -114,13 +114,14 @@ func (db *DB) finishQuick(ctx context.Context, tenant, id string, records []*led
 		d["duration_ms"] = one.Finished.Sub(one.Started).Milliseconds()
 		ids[i], versions[i], digests[i], statuses[i] = one.CallID, one.Version, one.Digest, string(one.Status)
 		bodies[i], errs[i], summaries[i] = columns.body, columns.err, columns.summary
-		kinds[i], data[i] = string(kind), string(details(d).json())
+		kinds[i], ends[i] = string(kind), string(details(d).json())
+		starts[i] = string(details(ledger.Started(one.Input, 1, "")).json())
 		began[i], ended[i] = one.Started, one.Finished
 		private[i], untrusted[i] = one.Reads.Private, one.Reads.Untrusted
 	}
 	var rows []finishedRow
 	err := db.gather(ctx, tenant, id, ids, func(t *tx) {
-		list(t.queue("CallsFinishQuick", tenant, id, ids, versions, digests, statuses, bodies, summaries, errs, began, ended, kinds, data,
+		list(t.queue("CallsFinishQuick", tenant, id, ids, versions, digests, statuses, bodies, summaries, errs, began, ended, kinds, starts, ends,
 			private, untrusted), &rows)
 		t.observe(func(o Observer) {
 			for _, row := range rows {

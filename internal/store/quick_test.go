@@ -15,7 +15,7 @@ import (
 func quick(c jig.Call) ledger.QuickCompletion {
 	now := time.Now()
 	return ledger.QuickCompletion{
-		CallID: c.ID, Version: c.Version, Digest: c.Digest, Status: jig.CallSucceeded, Started: now.Add(-time.Second), Finished: now,
+		CallID: c.ID, Version: c.Version, Digest: c.Digest, Input: c.Input, Status: jig.CallSucceeded, Started: now.Add(-time.Second), Finished: now,
 		Result: jig.ToolResult{Success: true, Summary: "read", Data: json.RawMessage(`{"of":"` + c.ID + `"}`)},
 	}
 }

@@ -18,7 +18,8 @@ func (db *DB) Reserve(ctx context.Context, r ledger.ReserveRequest) (ledger.Rese
 	if r.Child == "" && !r.Asked && r.Outage == nil { // most calls that start no session and need no approval take a single statement
 		var begun *startedRow
 		err := db.gather(ctx, r.Tenant, r.SessionID, []string{r.CallID}, func(t *tx) {
-			first(t.queue("CallStartFast", r.Tenant, r.SessionID, r.CallID, r.Version, r.Digest, r.Attempt), &begun)
+			first(t.queue("CallStartFast", r.Tenant, r.SessionID, r.CallID, r.Version, r.Digest, r.Attempt,
+				string(details(ledger.Started(r.Input, 1, "")).json())), &begun)
 			t.observe(func(o Observer) {
 				if begun != nil {
 					o.CallStarted(begun.Tool, 1)

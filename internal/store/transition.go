@@ -59,7 +59,7 @@ func (r locked) now() *callRow {
 // facts returns the columns that the rules of approvals read.
 func (r *callRow) facts() approval.Call {
 	return approval.Call{
-		ID: r.CallID, Tool: r.Tool, Pass: r.Pass, Status: r.status(), Input: r.Input, Digest: r.Digest, PolicyVersion: r.PolicyVersion,
+		ID: r.CallID, ProviderID: r.ProviderID, Tool: r.Tool, Pass: r.Pass, Status: r.status(), Input: r.Input, Digest: r.Digest, PolicyVersion: r.PolicyVersion,
 		EditedBy: r.EditedBy, Fence: r.Fence, Write: r.Write, InDoubt: r.InDoubt,
 	}
 }

@@ -83,12 +83,21 @@ func PreviewInput(raw []byte) (shown json.RawMessage, truncated bool) {
 	return jig.Excerpt(Valid(raw), jig.ExcerptBytes)
 }
 
-// ResultDetails returns the part of a result that the event of a finished call shows. Short data is included whole, longer data as a
-// preview of its beginning.
+// eventBytes bounds the excerpt of an input or result in an event, in bytes.
+const eventBytes = 512
+
+// InputDetails returns the part of a call's input that the event of an attempt shows: an excerpt of at most 512 bytes.
+func InputDetails(input []byte) map[string]any {
+	shown, truncated := excerpt(input)
+	return map[string]any{"input": shown, "truncated": truncated}
+}
+
+// ResultDetails returns the part of a result that the event of a finished call shows. Data of at most 512 bytes is included whole as "data",
+// longer data as an excerpt of that size, "data_preview".
 func ResultDetails(r jig.ToolResult) map[string]any {
 	d := map[string]any{"summary": Cut(r.Summary, jig.ExcerptBytes)}
 	if len(r.Data) > 0 {
-		shown, truncated := Preview(r.Data)
+		shown, truncated := excerpt(r.Data)
 		if truncated {
 			d["data_preview"] = shown
 		} else {
@@ -105,4 +114,12 @@ func ResultDetails(r jig.ToolResult) map[string]any {
 		d["error"] = r.Error
 	}
 	return d
+}
+
+// excerpt returns a JSON value as an event shows it. A value that is not valid JSON is shown as a string.
+func excerpt(raw []byte) (shown json.RawMessage, truncated bool) {
+	if !json.Valid(raw) {
+		raw, _ = Preview(raw)
+	}
+	return jig.Excerpt(Valid(raw), eventBytes)
 }

@@ -76,3 +76,34 @@ func TestReadable(t *testing.T) {
 		require.Equal(t, want, string(stored.Readable([]byte(given))))
 	}
 }
+
+// What a tool gets and returns can be large; its events stay small and keep the beginning of every member.
+func TestDetails_AreBounded(t *testing.T) {
+	t.Parallel()
+	shown := func(v any) []byte {
+		raw, ok := v.(json.RawMessage)
+		require.True(t, ok)
+		require.True(t, json.Valid(raw))
+		require.LessOrEqual(t, len(raw), 512)
+		return raw
+	}
+	long := []byte(`{"path":"a","text":"` + strings.Repeat("x", 5000) + `"}`)
+	begun := stored.InputDetails(long)
+	require.Equal(t, true, begun["truncated"])
+	ended := stored.ResultDetails(jig.ToolResult{Summary: "done", Data: long})
+	require.NotContains(t, ended, "data")
+	for _, excerpt := range []any{begun["input"], ended["data_preview"]} {
+		var members map[string]string
+		require.NoError(t, json.Unmarshal(shown(excerpt), &members))
+		require.Equal(t, "a", members["path"])
+	}
+
+	short := `{"path":"a"}`
+	begun = stored.InputDetails([]byte(short))
+	require.Equal(t, false, begun["truncated"])
+	require.JSONEq(t, short, string(shown(begun["input"])))
+	require.JSONEq(t, short, string(shown(stored.ResultDetails(jig.ToolResult{Data: []byte(short)})["data"])))
+	for _, odd := range []string{"", "[1", "[" + strings.Repeat("\xff\x00", 5000), "[1,2]"} {
+		shown(stored.InputDetails([]byte(odd))["input"])
+	}
+}

@@ -70,9 +70,13 @@ order by {{call_order}} for no key update
 select c.call_id from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[])
 order by {{call_order}} for no key update
 
+-- fragment: event_head
+-- The beginning of the data of a call's event, a JSON object: the provider's id of the call, if there is one.
+('{' || case when c.provider_id <> '' then '"provider_id":' || to_json(c.provider_id) || ',' else '' end)
+
 -- name: CallStartFast
 -- Begins the first attempt of a call that needed no approval, with its event, in one statement. It does nothing unless the call is exactly
--- as expected.
+-- as expected. $7 is the event's data, a JSON object that is not empty.
 with c as (
     update calls c set status = 'executing', fence = c.fence + 1, attempt = $6, started_at = clock_timestamp()
     where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = 'reserved' and c.verdict = 'run'
@@ -84,7 +88,9 @@ with c as (
     returning s.last_seq
 ), e as (
     insert into events (tenant_id, session_id, seq, at, type, pass, call_id, tool, data)
-    select $1, $2, n.last_seq, clock_timestamp(), 'tool.started', c.pass, c.call_id, c.tool, '{"attempt":1}' from n, c
+    select $1, $2, n.last_seq, clock_timestamp(), 'tool.started', c.pass, c.call_id, c.tool,
+        ({{event_head}} || substr($7, 2))::json
+    from n, c
 )
 select {{call}}, n.last_seq from c, n
 
@@ -112,7 +118,7 @@ with c as (
 ), e as (
     insert into events (tenant_id, session_id, seq, at, type, pass, call_id, tool, data)
     select $1, $2, n.last_seq, clock_timestamp(), $10, c.pass, c.call_id, c.tool,
-        ('{"duration_ms":' || round(extract(epoch from c.finished_at - c.started_at) * 1000) || ',' || substr($9, 2))::json
+        ({{event_head}} || '"duration_ms":' || round(extract(epoch from c.finished_at - c.started_at) * 1000) || ',' || substr($9, 2))::json
     from n, c
 )
 select {{call}}, n.last_seq from c, n
@@ -238,8 +244,8 @@ where c.tenant_id = $1 and c.session_id = $2 and c.call_id = any($3::text[]) and
 -- Records first attempts that have already run, with their events, in one statement. Only for idempotent reads that needed no approval.
 with q as (
     select * from unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::bytea[],
-        $10::timestamptz[], $11::timestamptz[], $12::text[], $13::text[], $14::boolean[], $15::boolean[])
-        with ordinality as q(call_id, version, digest, status, result, summary, error, started_at, finished_at, kind, data,
+        $10::timestamptz[], $11::timestamptz[], $12::text[], $13::text[], $14::text[], $15::boolean[], $16::boolean[])
+        with ordinality as q(call_id, version, digest, status, result, summary, error, started_at, finished_at, kind, start_data, end_data,
             reads_private, reads_untrusted, place)
 ), c as (
     update calls c set status = q.status, fence = 1, started_at = q.started_at, finished_at = q.finished_at,
@@ -248,7 +254,8 @@ with q as (
     from q
     where c.tenant_id = $1 and c.session_id = $2 and c.call_id = q.call_id and c.status = 'reserved' and c.verdict = 'run'
         and c.version = q.version and c.digest = q.digest and c.fence = 0 and c.idempotent and not c.write
-    returning c.call_id, c.pass, c.tool, q.place, q.started_at, q.finished_at, q.kind, q.data, c.reads_private, c.reads_untrusted
+    returning c.call_id, c.pass, c.tool, q.place, q.started_at, q.finished_at, q.kind, c.reads_private, c.reads_untrusted,
+        ({{event_head}} || substr(q.start_data, 2))::json as start_data, ({{event_head}} || substr(q.end_data, 2))::json as end_data
 ), r as (
     select c.*, row_number() over (order by c.place) as rank, count(*) over () as total from c
 ), n as (
@@ -259,10 +266,10 @@ with q as (
     returning s.last_seq
 ), e as (
     insert into events (tenant_id, session_id, seq, at, type, pass, call_id, tool, data)
-    select $1, $2, n.last_seq - 2 * r.total + r.rank, r.started_at, 'tool.started', r.pass, r.call_id, r.tool, '{"attempt":1}'::json
+    select $1, $2, n.last_seq - 2 * r.total + r.rank, r.started_at, 'tool.started', r.pass, r.call_id, r.tool, r.start_data
     from n, r
     union all
-    select $1, $2, n.last_seq - r.total + r.rank, r.finished_at, r.kind, r.pass, r.call_id, r.tool, r.data::json
+    select $1, $2, n.last_seq - r.total + r.rank, r.finished_at, r.kind, r.pass, r.call_id, r.tool, r.end_data
     from n, r
 )
 select r.call_id, r.tool, n.last_seq from r, n
