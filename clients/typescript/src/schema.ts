@@ -3092,6 +3092,8 @@ export interface components {
             previews?: boolean;
             required_permission?: string;
             /** Format: int64 */
+            retry_for?: number;
+            /** Format: int64 */
             revision?: number;
             risk: string;
             tags?: string[] | null;
