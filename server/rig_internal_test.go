@@ -235,6 +235,11 @@ func (s *standIn) SignalWithStartWorkflow(context.Context, string, string, any, 
 	return ran{}, nil
 }
 
+func (s *standIn) SignalWorkflow(_ context.Context, id, _, _ string, _ any) error {
+	_, err := s.workflow(id)
+	return err
+}
+
 func (s *standIn) CancelWorkflowWithOptions(_ context.Context, o sdk.CancelWorkflowOptions) error {
 	_, err := s.workflow(o.WorkflowID)
 	return err

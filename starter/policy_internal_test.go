@@ -53,7 +53,8 @@ func TestPolicyTest(t *testing.T) {
 	got = jigCLI(t, e, nil, "policy", "test", file, "--output", "json")
 	require.Equal(t, exitDone, got.code)
 	require.JSONEq(t, `{"ok":true,"cases":[
-		{"name":"a page","expect":"run","got":"run","rules":["docs"],"ok":true,"reasons":["policy shop, rule docs: pages are reviewed"]},
+		{"name":"a page","expect":"run","got":"run","rules":["docs"],"ok":true,"unless":"the session has read untrusted data",
+			"reasons":["policy shop, rule docs: pages are reviewed"]},
 		{"name":"a read","expect":"run","got":"run","rules":[],"ok":true,"reasons":["file.read only reads (permission read)"]}]}`, got.stdout)
 
 	file = writeFile(t, "shop.yaml", strings.Replace(shopPolicy, "count: 1}, expect: run", "count: 9}, expect: run", 1))

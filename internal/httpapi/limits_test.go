@@ -1,7 +1,10 @@
 package httpapi_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -215,4 +218,31 @@ func TestStreams_AreCounted(t *testing.T) {
 	s.log.add(jig.EventSessionCompleted)
 	stream.rest(t)
 	require.Eventually(t, func() bool { return seen.open() == 0 }, time.Minute, time.Millisecond)
+}
+
+// A body that ends before its Content-Length is refused, also if what arrived is valid JSON.
+func TestBodies_MayNotEndEarly(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	server := httptest.NewServer(s.api.Handler())
+	t.Cleanup(server.Close)
+	for _, c := range []struct{ body, says string }{
+		{`{"call":"a","undo":true}`, "the body of the request ended early"},
+		{`{"call":"a"`, "the body of the request is not valid JSON"},
+	} {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		require.NoError(t, err)
+		_, err = fmt.Fprintf(conn, "POST /v1/approvals/ses_a/delegate HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
+			"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n%s", s.key, c.body)
+		require.NoError(t, err)
+		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.NoError(t, conn.Close())
+		require.Equal(t, http.StatusBadRequest, answer.StatusCode, string(text))
+		require.Contains(t, string(text), c.says)
+	}
 }

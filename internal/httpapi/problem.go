@@ -209,12 +209,16 @@ func malformed(status int, places []error, body []byte) *problem {
 	return p
 }
 
-// unreadable returns the error for a body that is not JSON, or not JSON that everybody reads in the same way.
+// unreadable returns the error for a body that is not JSON, is not JSON that everybody reads in the same way, or ended early.
 func unreadable(body []byte) *jig.Error {
 	if !json.Valid(body) {
 		return invalid("the body of the request is not valid JSON")
 	}
-	e := jig.AsError(strictjson.Check(body))
+	err := strictjson.Check(body)
+	if err == nil {
+		return invalid("the body of the request ended early").WithHint("send as many bytes as Content-Length says")
+	}
+	e := jig.AsError(err)
 	return invalid("the body of the request is ambiguous: " + e.Message).WithHint(e.Hint).WithField("body" + strings.ReplaceAll(e.Field, "/", "."))
 }
 
