@@ -243,6 +243,7 @@ const ReasonSessionDeleted = "session_deleted"
 // Reasons why a session ended.
 const (
 	ReasonAnswered          = "answered"
+	ReasonPartial           = "partial" // an extraction ended, and some of its tasks or entities failed
 	ReasonAllToolsDuplicate = "all_tools_duplicate"
 	ReasonMaxPasses         = "max_passes"
 	ReasonDeadline          = "deadline"

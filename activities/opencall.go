@@ -263,7 +263,10 @@ func (a *Activities) SettleCall(ctx context.Context, in PassRef) (CallSettled, e
 	if call.Result != nil {
 		end.Answer = call.Result.Summary
 	}
-	if call.Status != jig.CallSucceeded {
+	switch {
+	case call.Status == jig.CallSucceeded && a.isExtraction(call.Tool) && partly(call.Result):
+		end.Reason = jig.ReasonPartial
+	case call.Status != jig.CallSucceeded:
 		end.Status, end.Reason = jig.StatusFailed, string(call.Status)
 		if call.Result != nil {
 			end.Error = call.Result.Error

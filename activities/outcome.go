@@ -183,6 +183,43 @@ func endOf(outcome jig.ToolResult) jig.CallStatus {
 // maxCounts is the maximum size, in bytes, of the counts that a preview keeps.
 const maxCounts = 512
 
+// unfilled has the members of an extraction's result that count what it left unfilled: of one entity in Counts, of many at the top.
+type unfilled struct {
+	Counts   json.RawMessage `json:"counts"`
+	Partial  int             `json:"partial"`
+	Failed   int             `json:"failed"`
+	Denied   int             `json:"denied"`
+	Canceled int             `json:"canceled"`
+}
+
+// keepCounts adds the counts of an extraction to the preview of its result, because they say how it ended.
+func keepCounts(preview map[string]any, data []byte) {
+	var of unfilled
+	if json.Unmarshal(data, &of) != nil {
+		return
+	}
+	if len(of.Counts) > 0 && len(of.Counts) <= maxCounts {
+		preview["counts"] = of.Counts
+	}
+	for name, n := range map[string]int{"partial": of.Partial, "failed": of.Failed, "denied": of.Denied, "canceled": of.Canceled} {
+		if n > 0 {
+			preview[name] = n
+		}
+	}
+}
+
+// partly reports whether a successful extraction left something unfilled: a task of its entity, or one of its entities.
+func partly(r *jig.ToolResult) bool {
+	var all, of unfilled
+	if r == nil || json.Unmarshal(r.Data, &all) != nil {
+		return false
+	}
+	if len(all.Counts) > 0 && json.Unmarshal(all.Counts, &of) != nil {
+		return false
+	}
+	return all.Partial+all.Failed+all.Denied+all.Canceled+of.Failed+of.Canceled > 0
+}
+
 // cutDown keeps a large result out of the row: it replaces the result with a preview and has the complete result stored separately.
 func cutDown(c *ledger.Completion) error {
 	r := &c.Result
@@ -199,12 +236,7 @@ func cutDown(c *ledger.Completion) error {
 		if named := namedIn(r.Data); len(named) > 0 { // now, while the complete data is available
 			preview[namedKey] = named
 		}
-		var of struct {
-			Counts json.RawMessage `json:"counts"`
-		}
-		if json.Unmarshal(r.Data, &of) == nil && len(of.Counts) > 0 && len(of.Counts) <= maxCounts {
-			preview["counts"] = of.Counts // an extraction's counts, which say how it ended
-		}
+		keepCounts(preview, r.Data)
 		cutData, err := json.Marshal(preview)
 		if err != nil {
 			return jig.Errorf(jig.CodeInternal, "encoding the result of call %s: %w", c.CallID, err)

@@ -110,14 +110,30 @@ func (a *app) entityStatus(ctx context.Context, e engine, id string) error {
 		if err := a.print(""); err != nil {
 			return err
 		}
+		own.Output = filledValues(view.Output)
 		if err := a.printStatus(ctx, e, own); err != nil {
 			return err
+		}
+		if len(own.Output) > 0 {
+			a.say("print the whole result: %s", a.command("result", own.SessionID, status.Call))
 		}
 	}
 	if hint := a.fill(status); hint != "" && len(status.Tasks) > 0 {
 		a.say("%s", hint)
 	}
 	return nil
+}
+
+// filledValues returns an excerpt of the values in the result of an extraction, without their provenance.
+func filledValues(output json.RawMessage) json.RawMessage {
+	var result struct {
+		Values json.RawMessage `json:"values"`
+	}
+	if json.Unmarshal(output, &result) == nil && len(result.Values) > 0 {
+		output = result.Values
+	}
+	shown, _ := jig.Excerpt(output, jig.ExcerptBytes)
+	return shown
 }
 
 func (a *app) printEntity(s jig.EntityStatus) error {

@@ -2,6 +2,7 @@ package starter
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,23 @@ func TestStatus_Entity(t *testing.T) {
 	starting.viewErr = jig.Errorf(jig.CodeNotFound, "there is no session")
 	out = jigCLI(t, starting, nil, "status", "ent_1", "--output", "json")
 	require.Equal(t, exitDone, out.code, "a session that is about to begin has no row yet: %s", out.stderr)
+}
+
+// The result of an extraction can be long. The status shows the beginning of each value, and how to get the rest.
+func TestStatus_EntityShowsExcerptsOfItsValues(t *testing.T) {
+	t.Parallel()
+	e := filling()
+	e.view.Status = jig.StatusCompleted
+	e.view.Output = json.RawMessage(`{"values":{"title":"Start","text":"` + strings.Repeat("x", 10_000) + `"},"provenance":{"title":{"task":"words"}}}`)
+	out := jigCLI(t, e, nil, "status", "ent_1")
+	require.Equal(t, exitDone, out.code, out.stderr)
+	require.Contains(t, out.stdout, `"title": "Start"`)
+	require.Contains(t, out.stdout, "xxx…")
+	require.NotContains(t, out.stdout, "provenance")
+	require.Less(t, len(out.stdout), 4000)
+	require.Contains(t, out.stderr, "print the whole result: jig result ses_1")
+	out = jigCLI(t, e, nil, "status", "ent_1", "--output", "json")
+	require.Contains(t, out.stdout, "provenance", "programs get everything")
 }
 
 // If nothing fills an entity, or the entity does not exist, the message says what to do.

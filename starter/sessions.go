@@ -103,6 +103,14 @@ func (a *app) listSessions(ctx context.Context, e engine, filter protocol.Sessio
 	return a.printSessions(all)
 }
 
+// partialMark returns what follows the status of an extraction of which some tasks or entities failed, or "".
+func partialMark(reason string) string {
+	if reason == jig.ReasonPartial {
+		return " (" + reason + ")"
+	}
+	return ""
+}
+
 func (a *app) printSessions(page protocol.SessionsPage) error {
 	if len(page.Sessions) == 0 {
 		a.say("no sessions")
@@ -115,7 +123,7 @@ func (a *app) printSessions(page protocol.SessionsPage) error {
 			waiting = a.out.yellow(strconv.Itoa(s.Waiting))
 		}
 		rows = append(rows, []string{
-			oneLine(s.SessionID, 0), oneLine(cmp.Or(s.Tool, s.Agent), 40), a.statusWord(a.out, string(s.Status)), waiting,
+			oneLine(s.SessionID, 0), oneLine(cmp.Or(s.Tool, s.Agent), 40), a.statusWord(a.out, string(s.Status)) + partialMark(s.Reason), waiting,
 			s.CreatedAt.Local().Format("2006-01-02 15:04:05"), oneLine(s.RequestedBy, 20), oneLine(cmp.Or(s.Error, s.Task, s.Input), 60),
 		})
 	}

@@ -20,19 +20,21 @@ func TestSessions_ListsThem(t *testing.T) {
 		}, Next: "x"},
 		{Sessions: []protocol.SessionItem{
 			{SessionID: "ses_1", Agent: "lead", Status: jig.StatusFailed, Error: "TIMEOUT: slow\x1b[31m", RequestedBy: "bo", CreatedAt: noon},
+			{SessionID: "ses_0", Agent: "call", Tool: "entities.extract", Status: jig.StatusCompleted, Reason: jig.ReasonPartial, CreatedAt: noon},
 		}, Next: "xx"},
 	}}
 	got := jigCLI(t, e, nil, "sessions", "--limit", "2")
 	require.Equal(t, exitDone, got.code, got.stderr)
-	require.Contains(t, got.stdout, "ses_2    site.pages  input_required  2")
+	require.Regexp(t, `ses_2 +site\.pages +input_required +2`, got.stdout)
 	require.Contains(t, got.stdout, "TIMEOUT: slow [31m")
+	require.Contains(t, got.stdout, "completed (partial)")
 	require.Contains(t, got.stderr, "--after xx", "it read on until the page was full")
 	require.True(t, e.filters[0].Roots)
 
 	got = jigCLI(t, e, nil, "sessions", "--limit", "2", "--output", "json")
 	var page protocol.SessionsPage
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &page))
-	require.Len(t, page.Sessions, 2)
+	require.Len(t, page.Sessions, 3)
 	require.Equal(t, "xx", page.Next)
 }
 

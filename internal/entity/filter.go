@@ -50,6 +50,9 @@ const (
 	FilterTitle     = "$title"
 	FilterCreatedAt = "$created_at"
 	FilterUpdatedAt = "$updated_at"
+	// FilterFailedTasks is a list: the ids of the tasks of the type that failed or were canceled when they last ran. An entity without such a
+	// task has no value.
+	FilterFailedTasks = "$failed_tasks"
 )
 
 // FilterMatch says how conditions are combined.
@@ -64,7 +67,8 @@ const (
 // FilterCondition compares a field with a value. A field has no value if it is missing, null, or of another type than the entity type
 // declares. For such a field, eq null holds and neq holds for every value but null; no other operator holds.
 type FilterCondition struct {
-	// Field is a field's name, with dots for nested objects (address.city), or one of $id, $title, $created_at and $updated_at.
+	// Field is a field's name, with dots for nested objects (address.city), or one of $id, $title, $created_at, $updated_at and
+	// $failed_tasks.
 	Field string   `json:"field"`
 	Op    FilterOp `json:"op"`
 	// Value has the type of the field; for in, it is an array of such values.

@@ -55,6 +55,8 @@ func (q *filterQuery) column(at, name string) (filterColumn, error) {
 	case entity.FilterCreatedAt, entity.FilterUpdatedAt:
 		c.sql, c.kind = "e."+name[1:], kindMoment
 		return c, nil
+	case entity.FilterFailedTasks:
+		return q.failedTasks(c), nil
 	}
 	c.always, c.path = false, strings.Split(name, ".")
 	fields := q.t.Fields
@@ -88,6 +90,23 @@ func (q *filterQuery) column(at, name string) (filterColumn, error) {
 	}
 	c.missing = c.sql + " is null"
 	return c, nil
+}
+
+// endedBadly matches the outcome of a task that failed or was canceled. Its JSON begins with the status. It is matched as text, because
+// PostgreSQL cannot read members of JSON that has NUL or half of a surrogate pair in a value.
+const endedBadly = `^[{]"status":"(failed|canceled)"`
+
+// failedTasks returns the column with the ids of the tasks of the type that did not end well when they last ran.
+func (q *filterQuery) failedTasks(c filterColumn) filterColumn {
+	ids := make([]string, len(q.t.Tasks))
+	for i, task := range q.t.Tasks {
+		ids[i] = task.ID
+	}
+	c.kind, c.always, c.field = kindList, false, &entity.Field{Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldText}}
+	c.json = "(select jsonb_agg(k.task) from entity_tasks k where k.tenant_id = e.tenant_id and k.entity_id = e.entity_id and k.task = any(" +
+		q.arg(ids) + "::text[]) and convert_from(k.ended, 'UTF8') ~ '" + endedBadly + "')"
+	c.missing = c.json + " is null"
+	return c
 }
 
 func noField(at, name string, fields []entity.Field, in []string) *jig.Error {

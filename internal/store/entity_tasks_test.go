@@ -139,3 +139,42 @@ func TestSources(t *testing.T) {
 	require.Empty(t, thief.Entities)
 	require.Empty(t, thief.Texts)
 }
+
+// Entities whose latest extraction left a task without a value can be selected, all of them or those of one task.
+func TestFilter_SelectsEntitiesWithFailedTasks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	kind := everything()
+	kind.Tasks = []entity.Task{{ID: "n"}, {ID: "o"}}
+	f, _ := w.frame(t, 1)
+	ended := func(tasks map[string]json.RawMessage) string {
+		e := w.record(t, `{}`, nil)
+		m := w.moving(f)
+		m.Entity = &entity.Change{ID: e.ID, Tasks: tasks}
+		f = w.move(t, m)
+		return e.ID
+	}
+	done, failed, canceled := []byte(`{"status":"completed"}`), []byte(`{"status":"failed","value":"\u0000"}`), []byte(`{"status":"canceled"}`)
+	ended(nil)
+	whole := ended(map[string]json.RawMessage{"n": done})
+	ended(map[string]json.RawMessage{"gone": failed})
+	first := ended(map[string]json.RawMessage{"n": failed, "o": done})
+	second := ended(map[string]json.RawMessage{"n": done, "o": canceled})
+	selected := func(op entity.FilterOp, value string) []string {
+		page, err := w.FilterEntities(t.Context(), w.tenant, kind, entity.Filter{
+			Where: []entity.FilterClause{{Field: entity.FilterFailedTasks, Op: op, Value: json.RawMessage(value)}},
+		})
+		require.NoError(t, err)
+		var ids []string
+		for _, e := range page.Entities {
+			ids = append(ids, e.ID)
+		}
+		return ids
+	}
+	require.ElementsMatch(t, []string{first, second}, selected(entity.FilterNeq, "null"))
+	require.Equal(t, []string{second}, selected(entity.FilterContains, `"o"`))
+	require.Contains(t, selected(entity.FilterEq, "null"), whole)
+	require.NotContains(t, selected(entity.FilterEq, "null"), first)
+	_, err := w.FilterEntities(t.Context(), w.tenant, kind, entity.Filter{Sort: []entity.FilterSort{{Field: entity.FilterFailedTasks}}})
+	requireCode(t, jig.CodeInvalidInput, err)
+}

@@ -90,7 +90,7 @@ type Source struct {
 	Text *string `json:"text,omitempty"`
 }
 
-// Earlier describes how a task ended in an earlier extraction.
+// Earlier describes how a task ended in an earlier extraction. The status comes first in its JSON, where the store looks for it.
 type Earlier struct {
 	Status TaskStatus      `json:"status"`
 	Value  json.RawMessage `json:"value,omitempty"`

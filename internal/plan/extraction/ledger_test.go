@@ -112,3 +112,13 @@ func TestValues_TotalSizeIsLimited(t *testing.T) {
 	require.Equal(t, 15, got.Counts.Completed)
 	require.Contains(t, got.Tasks["r"].Error.Message, "more than 16 MiB")
 }
+
+// The store selects entities by the status at the beginning of an outcome.
+func TestEarlier_BeginsWithItsStatus(t *testing.T) {
+	t.Parallel()
+	b, err := json.Marshal(extraction.Earlier{
+		Status: extraction.TaskCanceled, Value: json.RawMessage(`1`), Record: extraction.Record{Attempts: 1, InputHash: "h", Error: &jig.Error{}},
+	})
+	require.NoError(t, err)
+	require.Regexp(t, `^[{]"status":"canceled"`, string(b))
+}
