@@ -39,7 +39,6 @@ func TestShippedTools_ConcurrencyKeys(t *testing.T) {
 	tools := shipped()
 	for _, c := range []struct{ tool, input, key string }{
 		{"file.write", `{"path":"a/b.txt","content":""}`, "file a/b.txt"},
-		{"file.write", `{"path":"./a//b.txt","content":""}`, "file a/b.txt"},
 		{"entities.update", `{"id":"ent_1","revision":1}`, "entity ent_1"},
 		{"entities.delete", `{"id":"ent_1"}`, "entity ent_1"},
 		{"entities.putText", `{"id":"ent_2","body":"x"}`, "entity ent_2"},

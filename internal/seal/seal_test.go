@@ -32,7 +32,7 @@ func pay() jig.Tool {
 func TestVersion_IsTheHashOfTheCanonicalContract(t *testing.T) {
 	t.Parallel()
 	const rest = `"execution":"activity","idempotent":false,"implementation":"go","input_schema":{"properties":{"amount":` +
-		`{"description":"In euros.","maximum":100,"type":"number"}},"type":"object"},"max_attempts":3,"name":"billing.pay","permission":"write",` +
+		`{"description":"In euros.","maximum":100,"type":"number"}},"type":"object"},"name":"billing.pay","permission":"write",` +
 		`"risk":"moderate","tags":["money"],"timeout":60000000000}`
 	version := sha256.Sum256([]byte(`{"approval":"auto","category":"billing","description":"Pays a bill.",` + `"execution":"activity","icon":"coin",` + rest[len(`"execution":"activity",`):]))
 	meaning := sha256.Sum256([]byte(`{"approval":"auto","category":"billing",` + rest))

@@ -224,7 +224,7 @@ func TestLapse(t *testing.T) {
 	require.Equal(t, []string{"tool.needs_approval"}, w.types(t))
 	require.Equal(t, jig.CallExpired, expire(p.ExpiresAt), "the moment of expiry is too late")
 	require.Equal(t, jig.CallExpired, expire(p.ExpiresAt.Add(time.Hour)))
-	require.Equal(t, []string{"tool.needs_approval", "approval.withdrawn"}, w.types(t))
+	require.Equal(t, []string{"tool.needs_approval", "tool.expired"}, w.types(t))
 	require.Equal(t, jig.CodeExpired, w.row(t, c).Result.Error.Code)
 	require.Equal(t, jig.DecisionRefused, w.decide(t, "late", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}).Outcome)
 	_, err = w.Lapse(t.Context(), w.tenant, w.session, "9.9", time.Now())

@@ -40,11 +40,12 @@ func goTypes(postgres string) []string {
 	}
 	return map[string][]string{
 		"bool": {"bool"}, "bytea": {"[]byte"}, "float8": {"float64"}, "int4": {"int", "int32"}, "int8": {"int", "int64"},
-		"interval": {"time.Duration"}, "json": {"[]byte", "string"}, "jsonb": {"[]byte", "string"}, "text": {"string"}, "timestamptz": {"time.Time"},
+		"interval": {"time.Duration"}, "json": {"[]byte", "string", "document", "[]document"}, "jsonb": {"[]byte", "string", "document", "[]document"}, "text": {"string"}, "timestamptz": {"time.Time"},
 	}[postgres]
 }
 
-// goType reduces a type to one that goTypes knows: without names and pointers, which pgx looks through.
+// goType reduces a type to one that goTypes knows: without names and pointers, which pgx looks through. Structs and maps, which pgx reads from and
+// writes as JSON, are documents.
 func goType(t types.Type) string {
 	switch t := types.Unalias(t).(type) {
 	case *types.Pointer:
@@ -56,6 +57,8 @@ func goType(t types.Type) string {
 		return goType(t.Underlying())
 	case *types.Slice:
 		return "[]" + goType(t.Elem())
+	case *types.Struct, *types.Map:
+		return "document"
 	case *types.Basic:
 		if t.Kind() == types.Uint8 {
 			return "byte"
@@ -68,7 +71,7 @@ func goType(t types.Type) string {
 // holdsNull reports whether a variable of a type can be set to null.
 func holdsNull(t types.Type) bool {
 	switch t.Underlying().(type) {
-	case *types.Pointer, *types.Slice:
+	case *types.Pointer, *types.Slice, *types.Map:
 		return true
 	}
 	return false
