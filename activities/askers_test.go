@@ -36,3 +36,23 @@ func TestAskers_NobodyBothAsksAndApproves(t *testing.T) {
 	require.NoError(t, o.db.Said(t.Context(), o.tenant, o.session, jig.Asker{Principal: "flo", By: jig.AskedMessage}))
 	require.Equal(t, jig.CallReserved, o.hear(t, "decide", jig.Decision{Call: c.ID, By: "flo"}).Status, "a later message adds nobody")
 }
+
+// Whoever sends an event that a composition uses has asked for the calls that follow.
+func TestAskers_SendersOfEventsAskForWhatFollows(t *testing.T) {
+	t.Parallel()
+	for name, e := range map[string]protocol.Event{"claimed": {Name: "paid", By: "fay"}, "nobody": {Name: "paid"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			o.begins(t, "kind: composition\nname: t.refundPaid\nsteps:\n  - {id: paid, wait_for: {event: paid, timeout: 8s}}\n"+
+				"  - {id: refund, tool: shop.refund, input: "+small+"}\n", `{}`)
+			require.Empty(t, o.arrives(t, e))
+			o.composes(t)
+			want := []jig.Asker{{Principal: "ana", Claimed: true, By: jig.AskedStarted}}
+			if e.By != "" {
+				want = append(want, jig.Asker{Principal: "fay", Claimed: true, By: jig.AskedEvent})
+			}
+			require.ElementsMatch(t, want, o.pending(t, "1.1/refund").Askers)
+		})
+	}
+}

@@ -73,7 +73,7 @@ func (a *app) trigger(ctx context.Context, call client.CallInput, f triggerFlags
 
 // attendCall makes a call, handles approvals while it waits, and prints its result.
 func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, f triggerFlags) error {
-	if f.noWait && !f.yes {
+	if f.noWait {
 		return a.attendStarted(ctx, e, input, f)
 	}
 	result, err := e.Trigger(ctx, input, f.id)
@@ -86,25 +86,16 @@ func (a *app) attendCall(ctx context.Context, e engine, input client.CallInput, 
 	if result.Status.Final() {
 		return a.printCall(result)
 	}
-	fo := &follower{app: a, engine: e, id: result.SessionID, noWait: f.noWait, mode: a.answerMode(true, f.yes)}
-	waiting := result
-	err = fo.attend(ctx)
-	waiting.Pending = protocol.WaitingCalls(fo.view)
-	if errors.Is(err, errWaiting) || err == nil && f.noWait && !f.yes {
-		return a.printWaitingCall(waiting)
-	}
-	if err == nil { // it may wait again, for example for a reconciliation
+	fo := &follower{app: a, engine: e, id: result.SessionID, mode: a.answerMode(true, f.yes)}
+	if err = fo.attend(ctx); err == nil { // it may wait again, for example for a reconciliation
 		err = fo.follow(ctx, 0)
-		waiting.Pending = protocol.WaitingCalls(fo.view)
 	}
-	if errors.Is(err, errWaiting) {
-		return a.printWaitingCall(waiting)
-	}
+	session := result.SessionID
 	if err == nil {
-		result, err = e.WaitCall(ctx, a.flags.tenant, result.SessionID)
+		result, err = e.WaitCall(ctx, a.flags.tenant, session)
 	}
 	if err != nil {
-		return a.leave(ctx, waiting.SessionID, err)
+		return a.leave(ctx, session, err)
 	}
 	return a.printCall(result)
 }
@@ -116,7 +107,7 @@ func (a *app) attendStarted(ctx context.Context, e engine, input client.CallInpu
 	if err != nil {
 		return err
 	}
-	fo := &follower{app: a, engine: e, id: started.SessionID, noWait: true, mode: answerTell}
+	fo := &follower{app: a, engine: e, id: started.SessionID, noWait: true, mode: a.answerMode(false, f.yes)}
 	err = fo.follow(ctx, 0)
 	if errors.Is(err, errWaiting) {
 		waiting := client.CallResult{SessionID: started.SessionID, ClientID: started.ClientID, Call: jig.CallID(1, 1), Status: jig.CallWaiting}

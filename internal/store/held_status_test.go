@@ -64,6 +64,56 @@ func TestInputRequired_AlsoWhenStepsAreHeldBack(t *testing.T) {
 	require.Equal(t, jig.StatusWorking, w.standing(t), "a runs, and b follows")
 }
 
+// A session in which everything is paused waits for a person, who lifts the pause.
+func TestInputRequired_WhenEverythingIsPaused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, other := w.call(1), w.call(2)
+	other.Tool, other.Digest = "mail.send", "d2"
+	w.admit(t, first, other)
+	w.pause(t, jig.PauseTool, "mail.send")
+	require.Equal(t, jig.StatusWorking, w.standing(t), "1.1 may run")
+	w.pause(t, jig.PauseTool, "file.write")
+	require.Equal(t, jig.StatusInputRequired, w.standing(t))
+	w.resume(t, jig.PauseTool, "file.write")
+	require.Equal(t, jig.StatusWorking, w.standing(t))
+	w.reserve(t, first)
+	require.Equal(t, jig.StatusWorking, w.standing(t), "a call that runs is not held back")
+	w.complete(t, first, 1, jig.CallSucceeded)
+	require.Equal(t, jig.StatusInputRequired, w.standing(t))
+	w.resume(t, jig.PauseTool, "mail.send")
+	w.reserve(t, other)
+	w.complete(t, other, 1, jig.CallSucceeded)
+	for _, pause := range []struct {
+		scope  jig.PauseScope
+		target string
+	}{{jig.PauseSession, w.session}, {jig.PauseTenant, ""}} {
+		w.pause(t, pause.scope, pause.target)
+		require.Equal(t, jig.StatusInputRequired, w.standing(t), "the next pass is held back: %s", pause.scope)
+		w.resume(t, pause.scope, pause.target)
+	}
+	w.pause(t, jig.PauseTool, "file.write")
+	require.Equal(t, jig.StatusWorking, w.standing(t), "the next pass may begin")
+}
+
+// A call that waits for a rate limit is held back by people if only calls of its session, which wait for people, take up the limit.
+func TestInputRequired_BehindARateLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f, root := w.frame(t, 1)
+	behind := w.call(2)
+	behind.Pass, behind.Ordinal = root.Pass, 2
+	w.admit(t, behind)
+	w.move(t, w.moving(f, asks(w.step(f, "a"))))
+	require.Zero(t, w.asksLimits(t, root.ID, slots("a", 1)))
+	require.Positive(t, w.asksLimits(t, behind.ID, slots("a", 1)).Wait)
+	require.Equal(t, jig.StatusInputRequired, w.standing(t))
+	require.Zero(t, w.asksLimits(t, root.ID, hourly("b", 1)))
+	require.Positive(t, w.asksLimits(t, behind.ID, hourly("b", 1)).Wait)
+	w.change(t, "update rate_calls set state = 'over' where session_id = $1 and limit_name = 'slots'", w.session)
+	require.Equal(t, jig.StatusWorking, w.standing(t), "it goes on when the hour is over")
+}
+
 // A view lists what compositions wait for, and says when nothing in the session is running.
 func TestSessionView_ShowsWaits(t *testing.T) {
 	t.Parallel()

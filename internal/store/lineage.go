@@ -18,6 +18,7 @@ type delegatedRow struct {
 	Waiting   int
 	Busy      int
 	Held      int
+	Paused    bool
 }
 
 // delegatedApprovalRow is a row of the query DelegatedApprovals.
@@ -33,17 +34,19 @@ func idleChildren(rows []delegatedRow) map[string]int {
 	idle := map[string]int{}
 	for i := len(rows) - 1; i >= 0; i-- {
 		r := rows[i]
-		if jig.Status(r.Status) == jig.StatusWorking && onlyPeople(r.Waiting, r.Busy, r.Held, idle[r.SessionID]) {
+		if jig.Status(r.Status) == jig.StatusWorking && onlyPeople(r.Waiting, r.Busy, r.Held, idle[r.SessionID], r.Paused) {
 			idle[r.ParentID]++
 		}
 	}
 	return idle
 }
 
-// onlyPeople reports whether a session's calls wait only for people: at least one call waits for a person, itself or through the
-// session that answers it, and every other open call is held: it is a composition that waits for its own calls, or it waits behind another
-// call or a pause.
-func onlyPeople(waiting, busy, held, idle int) bool { return waiting+idle > 0 && busy == held+idle }
+// onlyPeople reports whether nothing in a session can go on until a person acts. Every open call waits for a person, itself or through the
+// session that answers it, or is held: it is a composition that waits for its own calls, or it waits behind another call or a pause. If no
+// call is open, a pause holds back the next pass.
+func onlyPeople(waiting, busy, held, idle int, paused bool) bool {
+	return busy == held+idle && (waiting+busy > 0 || paused)
+}
 
 // delegatedPending converts the open approvals of the sessions below a session.
 func delegatedPending(rows []delegatedApprovalRow) ([]jig.Pending, error) {

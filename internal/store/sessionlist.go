@@ -48,6 +48,7 @@ type listedSessionRow struct {
 	Busy        int
 	Held        int
 	Nested      bool
+	Paused      bool
 }
 
 // ListSessions lists the sessions of a tenant that match a filter, the newest first, after a cursor ("" for the first page); next is "" at
@@ -200,7 +201,7 @@ func (r *listedSessionRow) item(below []delegatedRow) (protocol.SessionItem, err
 	for _, d := range below {
 		item.Waiting += d.Waiting
 	}
-	if item.Status == jig.StatusWorking && onlyPeople(r.Waiting, r.Busy, r.Held, idleChildren(below)[r.SessionID]) {
+	if item.Status == jig.StatusWorking && onlyPeople(r.Waiting, r.Busy, r.Held, idleChildren(below)[r.SessionID], r.Paused) {
 		item.Status = jig.StatusInputRequired
 	}
 	return item, nil

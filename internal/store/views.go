@@ -118,7 +118,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 func stands(v *jig.SessionView, held, stuck, idle int) {
 	c := v.Counts
 	waiting, busy := c[jig.CallWaiting]+c[jig.CallUnknown], c[jig.CallReserved]+c[jig.CallExecuting]
-	if onlyPeople(waiting, busy, held, idle) {
+	if onlyPeople(waiting, busy, held, idle, startPaused(*v)) {
 		v.Status = jig.StatusInputRequired
 	}
 	v.Idle = waiting+busy > 0 && busy == stuck+idle || waiting+busy == 0 && startHeld(*v)
@@ -126,7 +126,12 @@ func stands(v *jig.SessionView, held, stuck, idle int) {
 
 // startHeld reports whether a pause or a rate limit holds back the next pass of a session.
 func startHeld(v jig.SessionView) bool {
-	return len(v.Held) > 0 || slices.ContainsFunc(v.Paused, func(p jig.Pause) bool { return p.Scope != jig.PauseTool })
+	return len(v.Held) > 0 || startPaused(v)
+}
+
+// startPaused reports whether a pause holds back the next pass of a session.
+func startPaused(v jig.SessionView) bool {
+	return slices.ContainsFunc(v.Paused, func(p jig.Pause) bool { return p.Scope != jig.PauseTool })
 }
 
 // liveRow is a row of the query LiveSessions.

@@ -23,8 +23,8 @@ g.tenant_id, g.grant_id, g.tool, g.meaning, g.agent, g.condition, g.max_uses, g.
 g.call_id, g.created_at, g.revoked_at, g.revoked_by, g.makers
 
 -- fragment: held
--- Whether the open call o cannot go on by itself: it is a composition with open calls, an earlier call with its concurrency key is open, or it
--- has not begun and a pause holds it back.
+-- Whether the open call o cannot go on by itself: it is a composition with open calls, or it has not begun and an earlier call with its
+-- concurrency key is open, a pause holds it back, or it waits for a rate limit of concurrent calls that only calls of its own session take up.
 o.status = 'executing' and o.call_id = any(array(select distinct f.open_frame from calls f
         where f.tenant_id = o.tenant_id and f.session_id = o.session_id and f.open_frame is not null))
     or o.status = 'reserved' and (o.concurrency_key <> '' and exists (select from calls k
@@ -32,7 +32,16 @@ o.status = 'executing' and o.call_id = any(array(select distinct f.open_frame fr
                 and k.status in ('waiting', 'unknown', 'reserved', 'executing')
                 and (k.pass, k.ordinal, k.created_at, k.nth, k.call_id) < (o.pass, o.ordinal, o.created_at, o.nth, o.call_id))
         or exists (select from pauses p where p.tenant_id = o.tenant_id and p.lifted_at is null
-            and (p.scope = 'tenant' or p.scope = 'tool' and p.target = o.tool or p.scope = 'session' and p.target = o.session_id)))
+            and (p.scope = 'tenant' or p.scope = 'tool' and p.target = o.tool or p.scope = 'session' and p.target = o.session_id))
+        or exists (select from rate_calls r
+            where r.tenant_id = o.tenant_id and r.session_id = o.session_id and r.call_id = o.call_id and r.state = 'waiting'
+            and r.until > clock_timestamp() and (select bool_and(k.session_id = o.session_id) from rate_calls k
+                where k.tenant_id = r.tenant_id and k.document = r.document and k.limit_name = r.limit_name and k.key = r.key and k.state = 'running')))
+
+-- fragment: rests
+-- Whether a pause holds back the next pass of the session s.
+exists (select from pauses p where p.tenant_id = s.tenant_id and p.lifted_at is null
+    and (p.scope = 'tenant' or p.scope = 'session' and p.target = s.session_id))
 
 -- fragment: delegated
 -- The sessions that answer executing calls of the session $2, and the sessions below those. via is the call of $2 that waits for each.

@@ -4,7 +4,8 @@ with {{delegated}}
 select d.session_id, d.parent_id, d.via, coalesce(s.status, '') as status,
     (select count(*) from calls c where c.tenant_id = $1 and c.session_id = d.session_id and c.status in ('waiting', 'unknown')) as waiting,
     (select count(*) from calls c where c.tenant_id = $1 and c.session_id = d.session_id and c.status in ('reserved', 'executing')) as busy,
-    (select count(*) from calls o where o.tenant_id = $1 and o.session_id = d.session_id and o.status in ('reserved', 'executing') and ({{held}})) as held
+    (select count(*) from calls o where o.tenant_id = $1 and o.session_id = d.session_id and o.status in ('reserved', 'executing') and ({{held}})) as held,
+    {{rests}} as paused
 from delegated d left join sessions s on s.tenant_id = $1 and s.session_id = d.session_id
 order by d.depth, d.via, d.session_id limit $3
 
