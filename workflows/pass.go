@@ -236,9 +236,14 @@ func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
 			return thought, err
 		}
 		held := pausedOptions(ctx, "pass "+itoa(s.pass)+" is held back by a pause")
-		if err := workflow.ExecuteActivity(held, a.AwaitResume, s.passRef()).Get(ctx, nil); err != nil {
+		s.paused = true
+		s.show(ctx)
+		err = workflow.ExecuteActivity(held, a.AwaitResume, s.passRef()).Get(ctx, nil)
+		s.paused = false
+		if err != nil {
 			return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}
+		s.show(ctx)
 	}
 }
 

@@ -46,6 +46,8 @@ type session struct {
 	// closed is the result of that call once SettleCall has returned.
 	settlesWithCall bool
 	closed          *protocol.CallResult
+	// paused reports that a pause holds back the next pass.
+	paused bool
 	// leaving is set when the run of a single call continues as new.
 	leaving bool
 

@@ -32,9 +32,10 @@ func shownAttributes(in protocol.PassInput) attributes {
 	return attributes{agent: in.Shown.Agent, status: in.Shown.Status, pending: in.Shown.Pending, pass: in.Shown.Pass, tools: in.Shown.Tools}
 }
 
-// state returns the status to show. The session needs input if nothing is running and something waits for a person.
+// state returns the status to show. The session needs input if nothing is running and something waits for a person, perhaps for one who lifts a
+// pause.
 func (s *session) state() jig.Status {
-	if s.status == jig.StatusWorking && s.idle() && len(s.waiting()) > 0 {
+	if s.status == jig.StatusWorking && s.idle() && (s.paused || s.idleFrames() > 0 || len(s.waiting()) > 0) {
 		return jig.StatusInputRequired
 	}
 	return s.status
