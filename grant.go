@@ -52,7 +52,7 @@ type Grant struct {
 	Ended string `json:"ended,omitempty"`
 }
 
-// GrantContractChanged, as [Grant].Ended, means that the tool's contract now has a different meaning than when the grant was given.
+// GrantContractChanged is the value of [Grant].Ended which means that the tool's contract now has a different meaning than when the grant was given.
 const GrantContractChanged = "contract_changed"
 
 // Live reports whether the grant can still be used: it is not revoked, used up or expired.

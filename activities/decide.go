@@ -274,7 +274,7 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 	fresh, alone := a.pending(session, tool, edited, ruling, settings, approval.WithEditor(askers, r.Principal))
 	if alone != nil {
 		r.Refusal = "nobody else could approve the changed input: " + alone.Message
-		return nil
+		return nil //nolint:nilerr // the decision is refused
 	}
 	r.Edited, r.Fresh, r.EditedFrom = &edited, &fresh, call.Digest
 	return nil

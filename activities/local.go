@@ -146,7 +146,7 @@ func (a *Activities) quickCalls(ctx context.Context, session jig.Session, calls 
 // noteFailure records that an attempt that the ledger does not know has failed, with a failure that may pass.
 func (a *Activities) noteFailure(ctx context.Context, call jig.Call, failure *jig.Error) error {
 	_, err := a.store.Reserve(ctx, ledger.ReserveRequest{
-		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: call.Version, Digest: call.Digest, Now: a.now(), Outage: failure,
+		Tenant: call.Tenant, SessionID: call.SessionID, CallID: call.ID, Version: call.Version, Digest: call.Digest, Input: call.Input, Now: a.now(), Outage: failure,
 	})
 	return err
 }

@@ -193,7 +193,7 @@ func (a *Activities) checkedInput(schema, input json.RawMessage, pairs map[strin
 	}
 	input, err := argument.Canonical(schema, input)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a jig.Error
+		return nil, err
 	}
 	return input, a.schemas.Validate(schema, input)
 }

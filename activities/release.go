@@ -74,7 +74,7 @@ func (a *Activities) uncovered(
 	if err != nil {
 		return "", err
 	}
-	fresh, _ := a.pending(session, tool, call, ruling, settings, askers) // the terms of the call itself decide who may
+	fresh, _ := a.pending(session, tool, call, ruling, settings, askers) //nolint:errcheck // the terms of the call itself decide who may
 	switch {
 	case !covers || !approval.TakesGrant(tool, fresh):
 		return fmt.Sprintf("the standing approval %s does not cover this call", g.ID), nil

@@ -155,7 +155,7 @@ func TestRetries_OfAQuickCallThatKillsItsWorker(t *testing.T) {
 	require.Equal(t, activities.Ran{State: jig.CallReserved, Paused: true}, o.runsLocally(t, c.ID))
 	for _, attempt := range []string{"att_1", "att_2"} {
 		r, err := o.db.Reserve(t.Context(), ledger.ReserveRequest{
-			Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, Attempt: attempt,
+			Tenant: o.tenant, SessionID: o.session, CallID: c.ID, Version: c.Version, Digest: c.Digest, Input: c.Input, Attempt: attempt,
 		})
 		require.NoError(t, err)
 		require.Equal(t, ledger.ReserveRun, r.Outcome)

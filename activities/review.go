@@ -76,7 +76,7 @@ func (a *Activities) today(ctx context.Context, asked jig.Pending, r *protocol.R
 	if err != nil {
 		return err
 	}
-	today, _ := a.pending(session, tool, call, ruling, settings, asked.Askers)
+	today, _ := a.pending(session, tool, call, ruling, settings, asked.Askers) //nolint:errcheck // a call that waits is compared, not ended
 	r.Today, r.Terms = changedTerms(asked, today, ruling.Verdict)
 	return nil
 }

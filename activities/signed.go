@@ -48,7 +48,7 @@ func (a *Activities) unsigned(
 	if err != nil {
 		return false, err
 	}
-	today, _ := a.pending(session, tool, running, ruling, settings, approved.Askers)
+	today, _ := a.pending(session, tool, running, ruling, settings, approved.Askers) //nolint:errcheck // a call that was approved is not ended
 	today.Delegations, today.RequestedAt = approved.Delegations, approved.RequestedAt
 	wanted := settings.Proof.Stronger(approval.ConsentOf(approved.Pending).Terms.Proof).Stronger(ruling.Terms.Proof)
 	if !wanted.AtLeast(jig.ProofKey) {

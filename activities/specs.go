@@ -172,7 +172,7 @@ func (a *Activities) tools(ctx context.Context, tenant string) ([]jig.Tool, erro
 func (a *Activities) completed(tool jig.Tool, input json.RawMessage) (json.RawMessage, error) {
 	input, err := argument.Canonical(tool.InputSchema, withDefaults(tool.InputSchema, input))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a jig.Error
+		return nil, err
 	}
 	if isDocument(tool) {
 		return input, a.schemas.Validate(tool.InputSchema, input)

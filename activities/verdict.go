@@ -35,7 +35,7 @@ func (a *Activities) verdict(ctx context.Context, in protocol.VerdictRequest) (p
 		call.Input = json.RawMessage("{}")
 	}
 	if call.Input, err = argument.Canonical(tool.InputSchema, withDefaults(tool.InputSchema, call.Input)); err != nil {
-		return protocol.Verdict{}, err //nolint:wrapcheck // a jig.Error
+		return protocol.Verdict{}, err
 	}
 	session := jig.Session{
 		Tenant: in.Tenant, Pass: 1, Principal: jig.Principal{ID: in.By},

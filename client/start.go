@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -155,7 +154,10 @@ func (c *Client) stage(ctx context.Context, o StartOptions) (protocol.StartSessi
 		Document: o.Document, DocumentName: o.DocumentName, Task: o.Task, Input: o.Input, Pairs: o.Pairs, Model: o.Model,
 		Principal: o.Principal, Source: o.Source,
 	}
-	if err := cmp.Or(sendable("task", o.Task, o.Input, o.Pairs), sendable("document", o.Document, nil, nil)); err != nil {
+	if err := sendable("task", o.Task, o.Input, o.Pairs); err != nil {
+		return s, err
+	}
+	if err := sendable("document", o.Document, nil, nil); err != nil {
 		return s, err
 	}
 	if o.Document == "" {
@@ -195,7 +197,7 @@ func sendable(name, text string, input json.RawMessage, pairs map[string]string)
 	case !utf8.ValidString(text):
 		return notUTF8(name)
 	case len(input) > 0 && err != nil:
-		return err //nolint:wrapcheck // a jig.Error
+		return err
 	}
 	return nil
 }

@@ -30,10 +30,10 @@ func TestBrokenAnswers(t *testing.T) {
 		})
 		r := router(s)
 		answered := 0
-		for seed := range uint64(*broken) { //nolint:gosec // not negative
+		for seed := range uint64(*broken) {
 			var said []chat.Exchange
 			for n := range 2 {
-				next = modeltest.NewBroken(2*seed+uint64(n), modeltest.Wire(provider), "file__read", n) //nolint:gosec // not negative
+				next = modeltest.NewBroken(2*seed+uint64(n), modeltest.Wire(provider), "file__read", n)
 				what := fmt.Sprintf("seed %d.%d: %s", seed, n, next.Reply.Body)
 				turn, err := r.Answer(t.Context(), request(provider, append(said, chat.Exchange{Messages: user("go")})...), nil)
 				if err != nil {

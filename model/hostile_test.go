@@ -18,8 +18,8 @@ import (
 // hostile is an answer as no provider should send it, and what becomes of it.
 type hostile struct {
 	name string
-	// wire is the provider, for rows of both wires "". file is in testdata/hostile; otherwise body is sent.
-	wire, file, body string
+	// file is in testdata/hostile; otherwise body is sent.
+	file, body string
 
 	text, warning string
 	// calls are "name input", or "name !malformed".
@@ -74,35 +74,49 @@ func hostileOpenAI() []hostile {
 		{name: "an id for two calls, document", file: "01b-same-call-id-document.json", calls: []string{
 			`file.write {"path":"out/three.txt","content":"three"}`, `file.write {"path":"out/four.txt","content":"four"}`,
 		}},
-		{name: "an id and an index for two whole calls", body: stream(
-			piece(`"index":0,"id":"a",`+read+`"{\"n\":1}"}`), piece(`"index":0,"id":"a",`+read+`"{\"n\":2}"}`), stop("tool_calls")),
-			calls: []string{`file.read {"n":1}`, `file.read {"n":2}`}},
-		{name: "an id for calls of two tools", body: stream(
-			piece(`"index":0,"id":"a",`+read+`"{\"n\":1}"}`), piece(`"index":0,"id":"a","function":{"name":"b__c","arguments":"{}"}`), stop("tool_calls")),
-			calls: []string{`file.read {"n":1}`, `b.c {}`}},
+		{
+			name: "an id and an index for two whole calls", body: stream(
+				piece(`"index":0,"id":"a",`+read+`"{\"n\":1}"}`), piece(`"index":0,"id":"a",`+read+`"{\"n\":2}"}`), stop("tool_calls")),
+			calls: []string{`file.read {"n":1}`, `file.read {"n":2}`},
+		},
+		{
+			name: "an id for calls of two tools", body: stream(
+				piece(`"index":0,"id":"a",`+read+`"{\"n\":1}"}`), piece(`"index":0,"id":"a","function":{"name":"b__c","arguments":"{}"}`), stop("tool_calls")),
+			calls: []string{`file.read {"n":1}`, `b.c {}`},
+		},
 		{name: "another id in every piece", file: "14-new-id-in-every-piece.sse", calls: []string{`file.read {"path":"a.txt"}`}},
 		{name: "name in every piece", body: stream(
 			piece(`"index":0,"id":"a",`+read+`""}`), piece(`"index":0,"id":"a",`+read+`"{\"n\""}`), piece(`"index":0,"id":"a",`+read+`":1}"}`),
 			piece(`"index":0,"id":"a",`+read+`""}`), stop("tool_calls")), calls: []string{`file.read {"n":1}`}},
-		{name: "index only in the first piece", body: stream(
-			piece(`"index":0,"id":"a",`+read+`"{}"}`), piece(`"index":1,"id":"b",`+read+`"{\"n\""}`), piece(`"function":{"arguments":":1}"}`), stop("tool_calls")),
-			calls: []string{`file.read {}`, `file.read {"n":1}`}},
-		{name: "an index that changes", body: stream(
-			piece(`"index":0,"id":"a",`+read+`"{\"n\""}`), piece(`"index":1,"id":"a","function":{"arguments":":1}"}`), stop("tool_calls")),
-			calls: []string{`file.read {"n":1}`}},
+		{
+			name: "index only in the first piece", body: stream(
+				piece(`"index":0,"id":"a",`+read+`"{}"}`), piece(`"index":1,"id":"b",`+read+`"{\"n\""}`), piece(`"function":{"arguments":":1}"}`), stop("tool_calls")),
+			calls: []string{`file.read {}`, `file.read {"n":1}`},
+		},
+		{
+			name: "an index that changes", body: stream(
+				piece(`"index":0,"id":"a",`+read+`"{\"n\""}`), piece(`"index":1,"id":"a","function":{"arguments":":1}"}`), stop("tool_calls")),
+			calls: []string{`file.read {"n":1}`},
+		},
 		{name: "id and index of other types", body: stream(piece(`"index":"0","id":7,`+read+`{"n":1}}`), stop("tool_calls")), calls: []string{`file.read {"n":1}`}},
-		{name: "a call without a name", body: stream(piece(`"index":0,"id":"a","function":{"arguments":"{}"}`), stop("tool_calls")),
-			code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
-		{name: "a name twice in the arguments", body: stream(piece(`"index":0,"id":"a",`+read+`"{\"n\":1,\"n\":2}"}`), stop("tool_calls")),
-			calls: []string{`file.read {"n":1,"n":2}`}},
+		{
+			name: "a call without a name", body: stream(piece(`"index":0,"id":"a","function":{"arguments":"{}"}`), stop("tool_calls")),
+			code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer,
+		},
+		{
+			name: "a name twice in the arguments", body: stream(piece(`"index":0,"id":"a",`+read+`"{\"n\":1,\"n\":2}"}`), stop("tool_calls")),
+			calls: []string{`file.read {"n":1,"n":2}`},
+		},
 
 		{name: "finish_reason error after a text", file: "02a-finish-error-stream.sse", code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
 		{name: "error in a choice", file: "02b-finish-error-document.json", code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
 		{name: "native network_error", file: "02c-network-error.sse", code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
 		{name: "malformed function call", file: "03-malformed-function-call.sse", code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
 		{name: "error at the top", body: stream(delta(`{"content":"Hal"}`), `{"error":{"message":"upstream"}}`), code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
-		{name: "error in a choice of a stream", body: stream(delta(`{"content":"Hal"}`), `{"choices":[{"index":0,"delta":{},"error":{"code":502,"message":"x"}}]}`),
-			code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
+		{
+			name: "error in a choice of a stream", body: stream(delta(`{"content":"Hal"}`), `{"choices":[{"index":0,"delta":{},"error":{"code":502,"message":"x"}}]}`),
+			code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer,
+		},
 		{name: "event error", body: "data: " + delta(`{"content":"Hal"}`) + "\n\nevent: error\ndata: gateway timeout\n\n", code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
 		{name: "event error without data", body: "data: " + delta(`{"content":"Hal"}`) + "\n\nevent: error\n\n", code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
 		{name: "error with a status of its own", body: `{"error":{"code":429,"message":"slow down"}}`, code: jig.CodeRateLimited},
@@ -132,8 +146,10 @@ func hostileOpenAI() []hostile {
 		{name: "half an emoji in a text", body: stream(delta(`{"content":"Hi \ud83d"}`), delta(`{"content":"!"}`), stop("stop")), text: "Hi �!"},
 		{name: "half an emoji at the end", body: stream(delta(`{"content":"Hi \ud83d"}`), stop("stop")), text: "Hi �"},
 		{name: "half an emoji in arguments", body: stream(piece(`"index":0,"id":"a",`+read+`"{\"n\":\"\ud83d\"}"}`), stop("tool_calls")), calls: []string{`file.read {"n":"\ud83d"}`}},
-		{name: "bytes that are no text in arguments", body: stream(piece("\"index\":0,\"id\":\"a\","+read+"\"{\\\"n\\\":\\\"\xff\\\"}\"}"), stop("tool_calls")),
-			calls: []string{`file.read !{"n":"�"}`}},
+		{
+			name: "bytes that are no text in arguments", body: stream(piece("\"index\":0,\"id\":\"a\","+read+"\"{\\\"n\\\":\\\"\xff\\\"}\"}"), stop("tool_calls")),
+			calls: []string{`file.read !{"n":"�"}`},
+		},
 
 		{name: "counts as floats", file: "18-token-counts-as-floats.sse", text: "Hello."},
 		{name: "counts that are no counts", body: stream(delta(`{"content":"Hello."}`), stop("stop"), `{"choices":[],"usage":{"prompt_tokens":"many","completion_tokens":[1]}}`), text: "Hello."},
@@ -152,12 +168,18 @@ func hostileAnthropic() []hostile {
 	return []hostile{
 		{name: "half a surrogate pair", file: "05-half-surrogate-in-input.sse", text: "I ask first.", calls: []string{`person.ask {"question":"Which list \ud99c do you mean?"}`}},
 		{name: "an id that is used in every turn", file: "06-call-id-used-again.sse", calls: []string{`file.list {"path":"."}`}},
-		{name: "an id for two calls", body: events(call("0", "a"), args("0", `{\"n\":1}`), call("1", "a"), args("1", `{\"n\":2}`), stopped("tool_use")),
-			calls: []string{`file.read {"n":1}`, `file.read {"n":2}`}},
-		{name: "an index for two calls", body: events(call("0", "a"), args("0", `{\"n\":1}`), call("0", "b"), args("0", `{\"n\":2}`), stopped("tool_use")),
-			calls: []string{`file.read {"n":1}`, `file.read {"n":2}`}},
-		{name: "an index of another block", body: events(text, blockDelta("0", "text_delta", `"text":"Hm."`), call("1", "a"), args("0", `{\"n\":1}`), stopped("tool_use")),
-			text: "Hm.", calls: []string{`file.read {"n":1}`}},
+		{
+			name: "an id for two calls", body: events(call("0", "a"), args("0", `{\"n\":1}`), call("1", "a"), args("1", `{\"n\":2}`), stopped("tool_use")),
+			calls: []string{`file.read {"n":1}`, `file.read {"n":2}`},
+		},
+		{
+			name: "an index for two calls", body: events(call("0", "a"), args("0", `{\"n\":1}`), call("0", "b"), args("0", `{\"n\":2}`), stopped("tool_use")),
+			calls: []string{`file.read {"n":1}`, `file.read {"n":2}`},
+		},
+		{
+			name: "an index of another block", body: events(text, blockDelta("0", "text_delta", `"text":"Hm."`), call("1", "a"), args("0", `{\"n\":1}`), stopped("tool_use")),
+			text: "Hm.", calls: []string{`file.read {"n":1}`},
+		},
 		{name: "arguments without a call", body: events(args("0", `{}`), stopped("tool_use")), code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
 		{name: "a call without a name", body: events(block("0", `"type":"tool_use","id":"a","input":{}`), stopped("tool_use")), code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
 		{name: "an emoji in two pieces", body: events(text, blockDelta("0", "text_delta", `"text":"Hi \ud83d"`), blockDelta("0", "text_delta", `"text":"\ude42!"`), stopped("end_turn")), text: "Hi 🙂!"},

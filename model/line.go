@@ -134,10 +134,10 @@ func read(body io.Reader, r reader) error {
 			continue
 		}
 		if done, err := r.event(e.Type, []byte(data)); done || err != nil {
-			return err //nolint:wrapcheck // failure translates it
+			return err
 		}
 	}
-	return r.end() //nolint:wrapcheck // failure translates it
+	return r.end()
 }
 
 // firstByte skips white space and a byte order mark, and returns the byte after it without reading it.
@@ -147,7 +147,7 @@ func firstByte(r *bufio.Reader) (byte, error) {
 		switch {
 		case err != nil:
 			return 0, err //nolint:wrapcheck // failure translates it
-		case !bytes.Contains([]byte("\xEF\xBB\xBF \t\r\n"), next):
+		case bytes.IndexByte([]byte("\xEF\xBB\xBF \t\r\n"), next[0]) < 0:
 			return next[0], nil
 		}
 		if _, err := r.Discard(1); err != nil {

@@ -176,7 +176,7 @@ func (a *app) grantText(g jig.Grant, now time.Time) string {
 	case g.Ended == jig.GrantContractChanged:
 		state = a.out.yellow("ended: the tool's contract has changed")
 	case g.Ended != "":
-		state = a.out.yellow(oneLine("ended: "+string(g.Ended), 0))
+		state = a.out.yellow(oneLine("ended: "+g.Ended, 0))
 	}
 	agent := "all agents"
 	if g.Agent != "" {

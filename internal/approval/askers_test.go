@@ -224,7 +224,7 @@ func (w *world) act(t *testing.T, random *rand.Rand) bool {
 	}
 	if r.Edited != nil {
 		w.editor = who.ID
-		w.state.Call.Input, w.state.Call.Digest = []byte(r.Edited.Input), r.Edited.Digest
+		w.state.Call.Input, w.state.Call.Digest = r.Edited.Input, r.Edited.Digest
 	}
 	if got.Votes != nil {
 		w.state.Open.Votes = got.Votes

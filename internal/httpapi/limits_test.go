@@ -235,7 +235,9 @@ func TestBodies_MayNotEndEarly(t *testing.T) {
 		_, err = fmt.Fprintf(conn, "POST /v1/approvals/ses_a/delegate HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
 			"Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n%s", s.key, c.body)
 		require.NoError(t, err)
-		require.NoError(t, conn.(*net.TCPConn).CloseWrite())
+		half, ok := conn.(*net.TCPConn)
+		require.True(t, ok)
+		require.NoError(t, half.CloseWrite())
 		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 		require.NoError(t, err)
 		text, err := io.ReadAll(answer.Body)

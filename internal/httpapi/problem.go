@@ -227,10 +227,10 @@ func jsonFormat() huma.Format {
 	return huma.Format{Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: func(body []byte, v any) error {
 		if document, ok := v.(*any); ok { // huma checks it against the operation's schema, with numbers as float64
 			if err := strictjson.Check(body); err != nil {
-				return err //nolint:wrapcheck // the caller reads the body again
+				return err
 			}
-			return json.Unmarshal(body, document) //nolint:wrapcheck // as above
+			return json.Unmarshal(body, document)
 		}
-		return strictjson.Unmarshal(body, v) //nolint:wrapcheck // as above
+		return strictjson.Unmarshal(body, v)
 	}}
 }

@@ -178,8 +178,10 @@ func transitions(t *testing.T) []string {
 			note("Readmit", s, change)
 		}
 		for _, r := range []ledger.ReserveRequest{
-			{Version: "v1", Digest: "d1", MaxAttempts: 3}, {Version: "v2", Digest: "d1"},
-			{Version: "v1", Digest: "d1", RetryFor: time.Minute, Now: noon().Add(time.Hour)}, {Version: "v1", Digest: "d1", Now: noon(), Outage: jig.Errorf(jig.CodeTimeout, "x")},
+			{Version: "v1", Digest: "d1", MaxAttempts: 3},
+			{Version: "v2", Digest: "d1"},
+			{Version: "v1", Digest: "d1", RetryFor: time.Minute, Now: noon().Add(time.Hour)},
+			{Version: "v1", Digest: "d1", Now: noon(), Outage: jig.Errorf(jig.CodeTimeout, "x")},
 		} {
 			note("Reserve", s, ledger.Reserve(s, r))
 		}

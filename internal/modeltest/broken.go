@@ -22,7 +22,7 @@ type Broken struct {
 // NewBroken returns the answer for a seed in a wire format, with calls of a tool as the model writes its name. n tells the calls of answers
 // apart that are part of one conversation.
 func NewBroken(seed uint64, wire Wire, tool string, n int) Broken {
-	b := &breaker{Rand: rand.New(rand.NewPCG(seed, 1)), tool: tool, n: n, asked: map[string]bool{}} //nolint:gosec // tests are to be repeatable
+	b := &breaker{Rand: rand.New(rand.NewPCG(seed, 1)), tool: tool, n: n, asked: map[string]bool{}}
 	var body string
 	switch {
 	case wire == Anthropic && b.one(4):
@@ -70,14 +70,14 @@ func (b *breaker) call() string {
 	key := fmt.Sprintf("%d.%d", b.n, len(b.asked)+1)
 	args := fmt.Sprintf(`{"value":"%s %s"}`, key, pick(b, "a", "é", "🙂", `\ud83d\ude42`, `\n`, "{}"))
 	b.asked[b.tool+" "+args] = true
-	switch {
-	case b.one(12):
+	switch b.IntN(20) {
+	case 0:
 		return fmt.Sprintf(`{"value":"%s","value":2}`, key)
-	case b.one(12):
+	case 1:
 		return fmt.Sprintf(`{"value":"%s \ud83d"}`, key)
-	case b.one(12):
+	case 2:
 		return fmt.Sprintf(`{"value":1e400,"n":"%s"}`, key)
-	case b.one(20):
+	case 3:
 		return args[:len(args)-1]
 	}
 	return args

@@ -91,7 +91,7 @@ type Envelope struct {
 // UnmarshalJSON implements [json.Unmarshaler]. It refuses what internal/strictjson refuses, except in the inbox, whose signals are read later.
 func (in *PassInput) UnmarshalJSON(text []byte) error {
 	type plain PassInput
-	return strictjson.UnmarshalBut(inbox, text, (*plain)(in)) //nolint:wrapcheck // a jig.Error
+	return strictjson.UnmarshalBut(inbox, text, (*plain)(in))
 }
 
 // inbox is the name of the member of [PassInput] and [CallInput] that holds signals as they arrived.
@@ -153,7 +153,7 @@ type CallInput struct {
 // UnmarshalJSON implements [json.Unmarshaler]; see [PassInput.UnmarshalJSON].
 func (in *CallInput) UnmarshalJSON(text []byte) error {
 	type plain CallInput
-	return strictjson.UnmarshalBut(inbox, text, (*plain)(in)) //nolint:wrapcheck // a jig.Error
+	return strictjson.UnmarshalBut(inbox, text, (*plain)(in))
 }
 
 // CallResult is the result of a Call workflow and the answer of its update wait.

@@ -100,7 +100,8 @@ func TestAPIKey_EndsWithTheKeyThatMadeIt(t *testing.T) {
 	found, err := db.APIKey(t.Context(), third.ID, thirdHash)
 	require.NoError(t, err)
 	line := identity.Lineage{
-		{Principal: "ci", Maker: "ana", CreatedBy: "ci", Persons: []string{"ana"}}, {Principal: "ci", Maker: "ana", CreatedBy: "ana", Persons: []string{"ana"}},
+		{Principal: "ci", Maker: "ana", CreatedBy: "ci", Persons: []string{"ana"}},
+		{Principal: "ci", Maker: "ana", CreatedBy: "ana", Persons: []string{"ana"}},
 		{Principal: "ana", Persons: []string{}},
 	}
 	require.Equal(t, line, found.Lineage)

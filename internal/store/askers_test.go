@@ -34,8 +34,10 @@ func TestAskers_WordsFlowDown(t *testing.T) {
 	w.begin(t, 2)
 	require.Contains(t, w.names(t, w.session, "2.1", 2, ""), "message mia")
 
-	child := jig.Session{Tenant: w.tenant, ID: jig.NewSessionID(), ParentID: w.session, ParentCall: "2.1", Agent: jig.Agent{Name: "helper"}, Depth: 1,
-		Principal: jig.Principal{ID: "nobody"}, Status: jig.StatusWorking}
+	child := jig.Session{
+		Tenant: w.tenant, ID: jig.NewSessionID(), ParentID: w.session, ParentCall: "2.1", Agent: jig.Agent{Name: "helper"}, Depth: 1,
+		Principal: jig.Principal{ID: "nobody"}, Status: jig.StatusWorking,
+	}
 	_, err := w.CreateSession(t.Context(), child)
 	require.NoError(t, err)
 	require.Equal(t, w.names(t, w.session, "2.1", 2, ""), w.names(t, child.ID, "1.1", 1, ""))

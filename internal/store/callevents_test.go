@@ -16,17 +16,22 @@ func TestCallEvents_ShowInputAndResult(t *testing.T) {
 	t.Parallel()
 	read := func(c *jig.Call) { c.Write, c.Idempotent = false, true }
 	asks := func(c *jig.Call) { c.Verdict, c.Status = jig.VerdictAsk, jig.CallWaiting }
-	succeeds := func(t *testing.T, w world, c jig.Call) { w.ends(t, c, w.reserve(t, c).Fence, nil) }
+	succeeds := func(t *testing.T, w world, c jig.Call) {
+		t.Helper()
+		w.ends(t, c, w.reserve(t, c).Fence, nil)
+	}
 	for name, row := range map[string]struct {
 		change func(*jig.Call)
 		run    func(*testing.T, world, jig.Call)
 	}{
 		"one statement": {nil, succeeds},
 		"approved": {asks, func(t *testing.T, w world, c jig.Call) {
+			t.Helper()
 			w.decide(t, "k", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, By: "ben"})
 			succeeds(t, w, c)
 		}},
 		"answered by a session": {nil, func(t *testing.T, w world, c jig.Call) {
+			t.Helper()
 			r := w.request(c)
 			r.Child = "ses_child"
 			begun, err := w.Reserve(t.Context(), r)
@@ -34,14 +39,17 @@ func TestCallEvents_ShowInputAndResult(t *testing.T) {
 			w.ends(t, c, begun.Fence, nil)
 		}},
 		"large result": {nil, func(t *testing.T, w world, c jig.Call) {
+			t.Helper()
 			w.ends(t, c, w.reserve(t, c).Fence, func(c *ledger.Completion) { c.Whole = []byte(`{"success":true}`) })
 		}},
 		"late": {nil, func(t *testing.T, w world, c jig.Call) {
+			t.Helper()
 			fence := w.reserve(t, c).Fence
 			w.ends(t, c, fence, failing(jig.CallUnknown, false))
 			require.True(t, w.ends(t, c, fence, nil).Late)
 		}},
 		"quick read": {read, func(t *testing.T, w world, c jig.Call) {
+			t.Helper()
 			ended := quick(c)
 			ended.Result = jig.ToolResult{Success: true, Summary: "done", Data: json.RawMessage(`{"n":1}`)}
 			names, err := w.FinishQuick(t.Context(), w.tenant, w.session, []ledger.QuickCompletion{ended})
@@ -65,7 +73,9 @@ func TestCallEvents_ShowInputAndResult(t *testing.T) {
 			shown, err := json.Marshal(begun["input"])
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(shown), 512)
-			require.Equal(t, "a", begun["input"].(map[string]any)["path"])
+			input, ok := begun["input"].(map[string]any)
+			require.True(t, ok)
+			require.Equal(t, "a", input["path"])
 			require.Equal(t, true, begun["truncated"])
 			require.InDelta(t, 1, begun["attempt"], 0)
 			require.Equal(t, "done", ended["summary"])

@@ -109,7 +109,7 @@ func checkMembers(members map[string]any, t reflect.Type, path []string) error {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		at := append(path, name)
+		at := append(slices.Clone(path), name)
 		below := fields[name]
 		switch {
 		case fields == nil:

@@ -85,7 +85,7 @@ func TestPassInput_RefusesAllButTheInbox(t *testing.T) {
 	var in protocol.PassInput
 	inbox := `{"tenant":"t","inbox":[{"name":"approve","key":"k","payload":{"call":"1.1","call":"1.2","n":1e999}}],"start":{"agent":"a"}}`
 	require.NoError(t, json.Unmarshal([]byte(inbox), &in))
-	require.Equal(t, `{"call":"1.1","call":"1.2","n":1e999}`, string(in.Inbox[0].Payload))
+	require.Equal(t, `{"call":"1.1","call":"1.2","n":1e999}`, string(in.Inbox[0].Payload)) //nolint:testifylint // to the byte
 	for _, text := range []string{
 		`{"tenant":"t","tenant":"u"}`, `{"Tenant":"t"}`, `{"tenant":"t","start":{"task":"a","task":"b"}}`, `{"tenant":"t","start":{"Task":"a"}}`,
 		`{"tenant":"t","start":{"input":{"a":1,"a":2}}}`, "{\"start\":{\"task\":\"caf\xe9\"}}", `{"inbox":[],"inbox":[]}`,

@@ -177,7 +177,7 @@ func decode(part string, into any) error {
 	if err != nil {
 		return err //nolint:wrapcheck // the caller says what is wrong
 	}
-	return strictjson.Unmarshal(text, into) //nolint:wrapcheck // the caller says what is wrong
+	return strictjson.Unmarshal(text, into)
 }
 
 func refused(why string) error {
