@@ -20,19 +20,48 @@ func TestSession_WaitsForAPersonWhilePaused(t *testing.T) {
 		activities.Opened{Agent: "solo", Pass: 1, Revision: protocol.Revision, Limits: jig.Limits{}.WithDefaults()}, nil)
 	s.OnActivity("Think", mock.Anything, mock.Anything).Return(activities.Thought{Paused: true}, nil).Once()
 	s.OnActivity("AwaitResume", mock.Anything, mock.Anything).After(time.Minute).Return(nil)
-	status := func() jig.Status {
-		answer, err := s.QueryWorkflow(protocol.QueryStatus)
-		require.NoError(t, err)
-		var view jig.SessionView
-		require.NoError(t, answer.Get(&view))
-		return view.Status
-	}
 	var paused, resumed jig.Status
-	s.RegisterDelayedCallback(func() { paused = status() }, 30*time.Second)
-	s.OnActivity("Think", mock.Anything, mock.Anything).Run(func(mock.Arguments) { resumed = status() }).Return(
+	s.RegisterDelayedCallback(func() { paused = s.status(t) }, 30*time.Second)
+	s.OnActivity("Think", mock.Anything, mock.Anything).Run(func(mock.Arguments) { resumed = s.status(t) }).Return(
 		activities.Thought{Ended: &activities.Settled{Status: jig.StatusCompleted}}, nil)
 	s.ExecuteWorkflow(protocol.PassWorkflow, protocol.PassInput{Tenant: "t", Start: &protocol.StartSession{Agent: "solo"}})
 	require.NoError(t, s.GetWorkflowError())
 	require.Equal(t, jig.StatusInputRequired, paused)
 	require.Equal(t, jig.StatusWorking, resumed)
+}
+
+// status returns the status that the query status shows.
+func (s *solo) status(t *testing.T) jig.Status {
+	t.Helper()
+	answer, err := s.QueryWorkflow(protocol.QueryStatus)
+	require.NoError(t, err)
+	var view jig.SessionView
+	require.NoError(t, answer.Get(&view))
+	return view.Status
+}
+
+// A session waits for a person, too, if a call of the same concurrency key is held back behind the one that waits.
+func TestSession_WaitsForAPersonWhileOrderHoldsACallBack(t *testing.T) {
+	t.Parallel()
+	first, second := soloCall(), soloCall()
+	first.State, first.Ask, first.Key = jig.CallWaiting, &jig.Pending{Kind: jig.PendingApproval, Call: "1.1", Tool: soloTool}, "a"
+	second.ID, second.Key = "1.2", "a"
+	s := newSolo(t, first)
+	s.OnActivity("Open", mock.Anything, mock.Anything).Return(
+		activities.Opened{Agent: "solo", Pass: 1, Revision: protocol.Revision, Limits: jig.Limits{}.WithDefaults()}, nil)
+	s.OnActivity("Think", mock.Anything, mock.Anything).Return(
+		activities.Thought{Calls: 2, Admitted: &activities.Admitted{Calls: []activities.CallRef{first, second}}}, nil)
+	s.OnActivity("Hear", mock.Anything, mock.Anything).Return(activities.Handled{
+		Decisions: []jig.Ruled{{Call: "1.1", Outcome: jig.DecisionAccepted, Status: jig.CallReserved}},
+	}, nil)
+	s.OnActivity(soloTool, mock.Anything, mock.Anything).After(time.Minute).Return(activities.Ran{State: jig.CallSucceeded}, nil)
+	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(activities.Settled{Status: jig.StatusCompleted}, nil)
+	var before, after jig.Status
+	s.RegisterDelayedCallback(func() { before = s.status(t) }, time.Second)
+	s.RegisterDelayedCallback(func() { s.SignalWorkflow(protocol.SignalApprove, map[string]string{"call": "1.1"}) }, 2*time.Second)
+	s.RegisterDelayedCallback(func() { after = s.status(t) }, 30*time.Second)
+	s.ExecuteWorkflow(protocol.PassWorkflow, protocol.PassInput{Tenant: "t", Start: &protocol.StartSession{Agent: "solo"}})
+	require.NoError(t, s.GetWorkflowError())
+	require.Equal(t, jig.StatusInputRequired, before)
+	require.Equal(t, jig.StatusWorking, after)
 }

@@ -96,6 +96,23 @@ func TestInputRequired_WhenEverythingIsPaused(t *testing.T) {
 	require.Equal(t, jig.StatusWorking, w.standing(t), "the next pass may begin")
 }
 
+// Calls that a pause holds back take up max_parallel_calls once they were tried, so that a call behind them cannot begin either.
+func TestInputRequired_BehindPausedCalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.change(t, `update sessions set agent = '{"limits": {"max_parallel_calls": 2}}' where session_id = $1`, w.session)
+	first, second, behind := w.call(1), w.call(2), w.call(3)
+	behind.Tool, behind.Digest = "mail.send", "d2"
+	w.admit(t, first, second, behind)
+	w.pause(t, jig.PauseTool, "file.write")
+	require.NoError(t, w.NoteHeld(t.Context(), w.tenant, w.session, first.ID))
+	require.Equal(t, jig.StatusWorking, w.standing(t), "1.3 may begin")
+	require.NoError(t, w.NoteHeld(t.Context(), w.tenant, w.session, second.ID))
+	require.Equal(t, jig.StatusInputRequired, w.standing(t))
+	w.resume(t, jig.PauseTool, "file.write")
+	require.Equal(t, jig.StatusWorking, w.standing(t))
+}
+
 // A call that waits for a rate limit is held back by people if only calls of its session, which wait for people, take up the limit.
 func TestInputRequired_BehindARateLimit(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,8 @@ g.call_id, g.created_at, g.revoked_at, g.revoked_by, g.makers
 
 -- fragment: held
 -- Whether the open call o cannot go on by itself: it is a composition with open calls, or it has not begun and an earlier call with its
--- concurrency key is open, a pause holds it back, or it waits for a rate limit of concurrent calls that only calls of its own session take up.
+-- concurrency key is open, a pause holds it back, paused calls take up the session's max_parallel_calls, or it waits for a rate limit of
+-- concurrent calls that only calls of its own session take up.
 o.status = 'executing' and o.call_id = any(array(select distinct f.open_frame from calls f
         where f.tenant_id = o.tenant_id and f.session_id = o.session_id and f.open_frame is not null))
     or o.status = 'reserved' and (o.concurrency_key <> '' and exists (select from calls k
@@ -36,7 +37,13 @@ o.status = 'executing' and o.call_id = any(array(select distinct f.open_frame fr
         or exists (select from rate_calls r
             where r.tenant_id = o.tenant_id and r.session_id = o.session_id and r.call_id = o.call_id and r.state = 'waiting'
             and r.until > clock_timestamp() and (select bool_and(k.session_id = o.session_id) from rate_calls k
-                where k.tenant_id = r.tenant_id and k.document = r.document and k.limit_name = r.limit_name and k.key = r.key and k.state = 'running')))
+                where k.tenant_id = r.tenant_id and k.document = r.document and k.limit_name = r.limit_name and k.key = r.key and k.state = 'running'))
+        or o.frame = '' and (select count(*) from calls k
+            where k.tenant_id = o.tenant_id and k.session_id = o.session_id and k.frame = '' and k.status = 'reserved' and k.held_by <> ''
+                and exists (select from pauses p where p.tenant_id = k.tenant_id and p.lifted_at is null
+                    and (p.scope = 'tenant' or p.scope = 'tool' and k.tool = p.target or p.scope = 'session' and p.target = k.session_id))
+        ) >= (select coalesce((s.agent -> 'limits' ->> 'max_parallel_calls')::integer, 10) from sessions s
+            where s.tenant_id = o.tenant_id and s.session_id = o.session_id))
 
 -- fragment: rests
 -- Whether a pause holds back the next pass of the session s.
