@@ -54,7 +54,7 @@ func unescaped(c byte) byte {
 // appendUnit appends a UTF-16 unit as UTF-8. Half a surrogate pair becomes three bytes that are not valid UTF-8, as in WTF-8.
 func appendUnit(b []byte, unit rune) []byte {
 	if utf16.IsSurrogate(unit) {
-		return append(b, byte(0xE0|unit>>12&0x0F), byte(0x80|unit>>6&0x3F), byte(0x80|unit&0x3F))
+		return append(b, byte(0xE0|unit>>12), byte(0x80|unit>>6&0x3F), byte(0x80|unit&0x3F)) //nolint:gosec // a surrogate has 16 bits
 	}
 	return utf8.AppendRune(b, unit)
 }
