@@ -56,7 +56,7 @@ func (b *breaking) answer(r modeltest.Request) modeltest.Reply {
 	if s.answers++; s.answers > 4 {
 		return modeltest.Text("All done.")
 	}
-	next := modeltest.NewBroken(seed*10+uint64(s.answers), r.Wire, "test__echo", s.answers) //nolint:gosec // not negative
+	next := modeltest.NewBroken(seed*10+uint64(s.answers), r.Wire, "test__echo", s.answers)
 	s.noise = s.noise || next.Noise
 	for call := range next.Asked {
 		if value, ok := echoed(strings.TrimPrefix(call, "test__echo ")); ok {

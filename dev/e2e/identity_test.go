@@ -102,7 +102,7 @@ func TestIdentity_AccessTokens(t *testing.T) {
 	o.install("tenant.yaml", p.people(o.tenant, "owner", "  - {id: ben, logins: [{issuer: \""+p.url+"\", subject: ben}], permissions: [api.read, api.decide]}\n"), func(id string) {
 		o.signal(id, "approve", map[string]string{"call": "1.1", "by": "robot"})
 	})
-	ana.is("author", "decide", "manage", "read", "run")
+	ana.is("author", "decide", "manage", "operate", "read", "run")
 	ben := caller{server, p.token("ben", "")}
 	ben.is("decide", "read")
 	decision := map[string]any{"call": asked.Call, "answer": "approve", "digest": asked.Digest}
@@ -165,7 +165,7 @@ func TestIdentity_OwnersDisablePeople(t *testing.T) {
 	o, p, one, two := loginOffice(t)
 	o.install("tenant.yaml", p.people(o.tenant, "owner", "  - {id: ben, logins: [{issuer: \""+p.url+"\", subject: ben}], permissions: [api.read]}\n"), o.trusting)
 	ana := caller{one, p.token("ana", "")}
-	ana.is("author", "decide", "manage", "read", "run")
+	ana.is("author", "decide", "manage", "operate", "read", "run")
 	ben := p.token("ben", "")
 	caller{two, ben}.is("read")
 	for _, disabled := range []bool{true, false} {

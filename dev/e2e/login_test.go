@@ -108,7 +108,7 @@ func TestAPIKeys_OverHTTP(t *testing.T) {
 	o, p, one, two := loginOffice(t)
 	o.install("tenant.yaml", p.people(o.tenant, "owner", ""), o.trusting)
 	ana := caller{one, p.token("ana", "")}
-	ana.is("author", "decide", "manage", "read", "run")
+	ana.is("author", "decide", "manage", "operate", "read", "run")
 	answer, body := ana.send(http.MethodPost, "/v1/api-keys", map[string]any{"principal": "ci", "name": "nightly"})
 	require.Equal(t, http.StatusCreated, answer.StatusCode, string(body))
 	var made struct{ ID, Key, Principal string }
