@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	sdk "go.temporal.io/sdk/client"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
@@ -37,7 +38,11 @@ func (d *desk) named(name string, args ...string) {
 	d.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(d.t.Context()), time.Minute)
 		defer cancel()
-		if err := d.DeleteSchedule(ctx, client.ScheduleRequest{Tenant: tenant, Name: name, By: jig.Principal{ID: "ana"}}); jig.CodeOf(err) != jig.CodeNotFound {
+		s, err := d.Schedule(ctx, tenant, name)
+		if err == nil {
+			err = d.DeleteSchedule(ctx, client.ScheduleRequest{Tenant: tenant, Name: name, By: jig.Principal{ID: s.Principal}})
+		}
+		if jig.CodeOf(err) != jig.CodeNotFound {
 			require.NoError(d.t, err)
 		}
 	})
@@ -251,9 +256,10 @@ func TestSchedulesOfTwoTenants(t *testing.T) {
 	tenant := "acme-" + d.name[:8]
 	name := d.schedule("--tool", "test.echo", "--input", "value=ours", "--cron", "0 0 1 1 *")
 	d.named(name, "--tool", "test.echo", "--input", "value=theirs", "--cron", "0 0 1 1 *", "--tenant", tenant)
-	ours, err := d.TriggerSchedule(t.Context(), client.ScheduleRequest{Name: name, By: jig.Principal{ID: "ana"}})
+	by := jig.Principal{ID: d.described(name).Principal} // a trigger by others is a start in their own name
+	ours, err := d.TriggerSchedule(t.Context(), client.ScheduleRequest{Name: name, By: by})
 	require.NoError(t, err)
-	theirs, err := d.TriggerSchedule(t.Context(), client.ScheduleRequest{Tenant: tenant, Name: name, By: jig.Principal{ID: "ana"}})
+	theirs, err := d.TriggerSchedule(t.Context(), client.ScheduleRequest{Tenant: tenant, Name: name, By: by})
 	require.NoError(t, err)
 	require.NotEqual(t, ours, theirs)
 	require.True(t, strings.HasPrefix(theirs, jig.SessionPrefix+tenant+":"+name+"-"), theirs)
@@ -282,8 +288,9 @@ func TestScheduleWhoseWorkerIsDown(t *testing.T) {
 	d := open(t)
 	name := d.schedule("--tool", "test.echo", "--input", "value=late", "--every", "1s", "--limit", "1", "--paused")
 	d.kill()
-	_, err := d.ResumeSchedule(t.Context(), client.ScheduleRequest{Name: name, By: jig.Principal{ID: "ana"}})
-	require.NoError(t, err)
+	// jig asks a worker before it resumes a schedule, so the test resumes it in Temporal.
+	handle := shared.temporal.ScheduleClient().GetHandle(t.Context(), "jig/"+jig.DefaultTenant+"/"+name)
+	require.NoError(t, handle.Unpause(t.Context(), sdk.ScheduleUnpauseOptions{}))
 	s := d.scheduled(name, started(1))
 	require.Len(t, s.Running, 1, "no worker has run it")
 	d.start()
