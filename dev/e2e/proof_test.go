@@ -153,7 +153,7 @@ func TestProof_OnlyTheServerStartsAndSteersSessions(t *testing.T) {
 	require.Equal(t, jig.StatusCompleted, result.Status)
 	session, err := v.db.Session(t.Context(), v.tenant, id)
 	require.NoError(t, err)
-	require.Equal(t, jig.Principal{ID: "ana", Proof: jig.ProofVouched}, session.Principal)
+	require.Equal(t, jig.Principal{ID: "ana", Proof: jig.ProofVouched, Maker: jig.MakerOperator}, session.Principal)
 	require.Equal(t, jig.SourceAPI, session.Source)
 
 	// Nobody wakes it at Temporal, not even as if a run continued another one.
