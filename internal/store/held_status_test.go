@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -160,4 +161,26 @@ func TestSessionView_ShowsWaits(t *testing.T) {
 	require.False(t, w.view(t).Idle, "b is tried again soon")
 	require.Empty(t, w.move(t, w.moving(f)).Received)
 	require.Empty(t, w.view(t).Waits)
+}
+
+// A view is of one moment: a call that is counted as waiting is also among those that people are shown.
+func TestSessionView_ShowsOneMoment(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f, _ := w.frame(t, 1)
+	moved := make(chan error, 1)
+	go func() {
+		var err error
+		for n := 0; n < 200 && err == nil; n++ {
+			err = w.MoveFrame(t.Context(), w.moving(f, asks(w.step(f, fmt.Sprint("s", n)))))
+			f.Revision++
+		}
+		moved <- err
+	}()
+	for len(moved) == 0 {
+		view := w.view(t)
+		require.Len(t, view.Pending, view.Counts[jig.CallWaiting])
+	}
+	require.NoError(t, <-moved)
+	require.Len(t, w.view(t).Pending, 200)
 }

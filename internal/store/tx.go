@@ -46,6 +46,17 @@ func (db *DB) once(ctx context.Context, tenant string, queue func(t *tx)) error 
 	})
 }
 
+// snapshot reads with the queued statements in one round trip. They all see the same state; those of once each see the latest.
+func (db *DB) snapshot(ctx context.Context, tenant string, queue func(t *tx)) error {
+	return db.retried(ctx, tenant, func(t *tx) error {
+		t.begun = true
+		t.batch.Queue("begin isolation level repeatable read, read only")
+		t.opening()
+		queue(t)
+		return t.commit(ctx)
+	})
+}
+
 // transact runs work as one transaction. Unless work calls commit, everything it did is rolled back.
 func (db *DB) transact(ctx context.Context, tenant string, work func(t *tx) error) error {
 	return db.retried(ctx, tenant, work)

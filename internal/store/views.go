@@ -49,7 +49,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	var below []delegatedApprovalRow
 	var waiting []rateWaitingRow
 	var model *string
-	err := db.once(ctx, tenant, func(t *tx) {
+	err := db.snapshot(ctx, tenant, func(t *tx) {
 		first(t.queue("SessionGet", tenant, id), &row)
 		list(t.queue("ApprovalsOpenOfSession", tenant, id, maxViewPending), &open)
 		list(t.queue("CallViews", tenant, id, maxViewCalls, ledger.VersionUnreadable), &latest)
