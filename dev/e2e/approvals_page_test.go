@@ -202,7 +202,7 @@ func (m *manual) ruled(string) {
 	m.says("ok    payroll takes two")("")
 	require.True(m.t, eventually(m.t.Context(), patience, func() bool {
 		id := m.payroll()
-		return m.waiting(id).Pending[0].Terms != nil && m.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerDeny}).Outcome == jig.DecisionAccepted
+		return underRule(m.waiting(id).Pending[0]) && m.decided(id, jig.Decision{By: "ana", Answer: jig.AnswerDeny}).Outcome == jig.DecisionAccepted
 	}), "documents hold within a second")
 }
 

@@ -78,7 +78,7 @@ func TestChaosRace(t *testing.T) {
 	a.install("race.yaml", racePolicy, a.trusting)
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		id := a.trigger("test.once", map[string]any{"url": a.receiver.URL, "name": "pair-" + jig.NewSessionID()}).SessionID
-		return a.waiting(id).Pending[0].Terms != nil
+		return underRule(a.waiting(id).Pending[0])
 	}), "the policy is read within a second")
 
 	list := make([]*match, schedules)

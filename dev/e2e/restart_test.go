@@ -149,7 +149,7 @@ func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
 	var large string
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		large = waits("test.write", "large-1")
-		return h.pending(large).Terms != nil
+		return underRule(h.pending(large))
 	}), "the policy is read within a second")
 	require.Equal(t, jig.CallWaiting, h.decided(large, jig.Decision{By: "ana", Answer: jig.AnswerApprove}).Status)
 	question := h.trigger("person.ask", map[string]any{"question": "Which one?", "options": []string{"red", "blue"}}).SessionID

@@ -85,7 +85,7 @@ func TestStockCLI_ReportsRefusals(t *testing.T) {
 	var id string
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		id = o.asks("test.write", map[string]any{"url": r.URL, "name": "large-1"})
-		return o.waiting(id).Pending[0].Terms != nil
+		return underRule(o.waiting(id).Pending[0])
 	}), "the policy is read within a second")
 	digest := o.waiting(id).Pending[0].Digest
 	count := 0

@@ -322,9 +322,9 @@ func TestThinToolRejects(t *testing.T) {
 		Tenant: f.tenant, Document: strings.Replace(thinReview, "review.start", "review.begin", 1), DocumentName: "t.yaml",
 		Input: json.RawMessage(`{"path":"x"}`), Principal: jig.Principal{ID: "tester", Permissions: entityPermissions},
 	}, "along")
-	require.NoError(t, err)
-	_, err = f.WaitCall(t.Context(), f.tenant, "along")
 	require.Equal(t, jig.CodeNotPermitted, jig.CodeOf(err))
+	_, err = f.WaitCall(t.Context(), f.tenant, "along")
+	require.Equal(t, jig.CodeNotFound, jig.CodeOf(err), "nothing has started, so the id remains free")
 	require.Zero(t, f.reviews())
 }
 
