@@ -56,7 +56,7 @@ func (m *manual) decidingSteps() []step {
 		{change, hello, 0, changed},
 		{change, hello, 0, func(id string) {
 			changed(id)
-			require.Contains(m.t, string(m.eventsOf(id, jig.EventToolApproved)[0].Data), `"path":"/content"`)
+			require.Contains(m.t, string(m.eventsOf(id, jig.EventToolEdited)[0].Data), `"path":"/content"`)
 		}},
 	}
 }

@@ -41,19 +41,26 @@ func (o office) foreseesNothing(id, why string) {
 	})
 }
 
-// agreesLater approves what was shown while there is no worker, and then starts one.
-func (o office) agreesLater(id string, shown jig.Pending) {
+// agreesLater approves what was shown while there is no worker, then starts one, and returns what became of the approval.
+func (o office) agreesLater(id string, shown jig.Pending) jig.Ruled {
 	o.t.Helper()
 	decided := make(chan jig.Ruled, 1)
 	go func() {
 		decided <- o.decided(id, jig.Decision{By: "operator", Answer: jig.AnswerApprove, Digest: shown.Digest})
 	}()
 	o.start()
-	require.Equal(o.t, jig.DecisionAccepted, (<-decided).Outcome)
+	return <-decided
 }
 
-// People see which rule a document loosens. Another version of the document is registered before the call runs, so the call asks again, with
-// what it would loosen now, although the worker was killed between the steps.
+// staleFor checks that an approval was refused because the call of a tool is not what was shown any more.
+func (o office) staleFor(tool string, ruled jig.Ruled) {
+	o.t.Helper()
+	require.Equal(o.t, jig.DecisionRefused, ruled.Outcome)
+	require.Contains(o.t, ruled.Reason, "not approved yet: what "+tool+" would change is not what was shown any more")
+}
+
+// People see which rule a document loosens. Another version of the document is registered before they approve, so the approval is refused and the
+// call asks again, with what it would loosen now, although the worker was killed between the steps.
 func TestPreviewOfDocuments_FollowsTheCurrentVersion(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -70,17 +77,17 @@ func TestPreviewOfDocuments_FollowsTheCurrentVersion(t *testing.T) {
 
 	o.install("shop.yaml", guardedShop, o.trusting)
 	o.kill()
-	o.agreesLater(call.SessionID, first)
+	o.staleFor("catalog.put", o.agreesLater(call.SessionID, first))
 	second := o.foresees(call.SessionID, "LOOSER: policy shop: rule large needs 1 approval; it needed 3")
-	require.Contains(t, strings.Join(second.Reasons, "\n"), "not what was approved before")
+	require.Contains(t, strings.Join(second.Reasons, "\n"), "not what was shown before")
 	o.kill()
-	o.agreesLater(call.SessionID, second)
+	require.Equal(t, jig.DecisionAccepted, o.agreesLater(call.SessionID, second).Outcome)
 	done, err := o.WaitCall(t.Context(), o.tenant, call.SessionID)
 	require.NoError(t, err)
 	require.Equal(t, jig.CallSucceeded, done.Status, "%+v", done.Result)
 }
 
-// An installation that was approved over one version does not run over another, and a removal shows which rules go.
+// An installation that was shown over one version is not approved over another, and a removal shows which rules go.
 func TestPreviewOfBundles(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -94,7 +101,7 @@ func TestPreviewOfBundles(t *testing.T) {
 	first := o.foresees(call.SessionID, "LOOSER: policy shop: rule large says run; it said ask")
 	require.Contains(t, first.Preview.Binding(), "exactly this happens, or nothing: the tool acts only on the bundle shop 1.0.0 ")
 	require.Equal(t, jig.CallSucceeded, o.approved("bundle.install", bundle("1.1.0", strings.Replace(guardedShop, "ask, quorum: 3", "deny", 1))).Status)
-	require.Equal(t, jig.DecisionAccepted, o.decided(call.SessionID, jig.Decision{By: "operator", Answer: jig.AnswerApprove, Digest: first.Digest}).Outcome)
+	o.staleFor("bundle.install", o.decided(call.SessionID, jig.Decision{By: "operator", Answer: jig.AnswerApprove, Digest: first.Digest}))
 	second := o.foresees(call.SessionID, "LOOSER: policy shop: rule large says run; it said deny")
 	require.Contains(t, second.Preview.Precondition, "shop 1.1.0")
 	require.Equal(t, jig.DecisionAccepted, o.decided(call.SessionID, jig.Decision{By: "operator", Answer: jig.AnswerDeny}).Outcome)
@@ -135,10 +142,10 @@ func TestPreviewOfACompositionFollowsWhatItReads(t *testing.T) {
 	first := o.foresees(started.SessionID, "- one\n+ mine")
 	o.kill()
 	require.NoError(t, os.WriteFile(note, []byte("two"), 0o600))
-	o.agreesLater(started.SessionID, first)
+	o.staleFor(name, o.agreesLater(started.SessionID, first))
 	second := o.foresees(started.SessionID, "- two\n+ mine")
 	o.kill()
-	o.agreesLater(started.SessionID, second)
+	require.Equal(t, jig.DecisionAccepted, o.agreesLater(started.SessionID, second).Outcome)
 	done, err := o.WaitCall(t.Context(), o.tenant, started.SessionID)
 	require.NoError(t, err)
 	require.Equal(t, jig.CallSucceeded, done.Status, "%+v", done.Result)

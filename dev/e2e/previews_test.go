@@ -78,8 +78,8 @@ func (d *desk) agrees(id string, p jig.Pending) jig.Ruled {
 	return ruled.Decisions[0]
 }
 
-// The worker dies between the approval and the call, and the file changes meanwhile. The next worker finds that the call would change something
-// else than was approved, and asks again.
+// The worker dies while a call waits, and the file changes meanwhile. The next worker finds that the call would change something else than was
+// shown: it refuses the approval and asks again. An approval of what is shown then survives another killed worker.
 func TestPreview_SurvivesAKilledWorker(t *testing.T) {
 	t.Parallel()
 	d := open(t)
@@ -93,7 +93,9 @@ func TestPreview_SurvivesAKilledWorker(t *testing.T) {
 	decided := make(chan jig.Ruled, 1)
 	go func() { decided <- d.agrees(id, first) }() // the workflow hears it when there is a worker again
 	d.start()
-	require.Equal(t, jig.DecisionAccepted, (<-decided).Outcome)
+	refused := <-decided
+	require.Equal(t, jig.DecisionRefused, refused.Outcome)
+	require.Contains(t, refused.Reason, "not approved yet: what file.write would change is not what was shown any more")
 	second := d.previewed(id, "-two\n+mine")
 	require.NotEqual(t, first.Digest, second.Digest)
 	now, err := os.ReadFile(at)
