@@ -100,7 +100,8 @@ func (m *manual) otherSteps() []step {
 		}},
 		{grants, func() string {
 			m.tidies()
-			m.written("reports/later.md")() // m.grant writes reports/hello.md, which calls that wait to create it do not outlive
+			m.written("reports/later.md")()  // m.grant writes reports/hello.md, which calls that wait to create it do not outlive
+			m.written("reports/latest.md")() // both uses of the grant are spent
 			return m.grant()
 		}, 0, nil},
 		{grants, m.grant, 0, m.says("revoked by")},
