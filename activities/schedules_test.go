@@ -86,7 +86,7 @@ func (f *front) entries(t *testing.T) (all []audit.Entry) {
 	return all
 }
 
-// operate asks to operate a schedule of carol's as ana, whose credential allows some of it.
+// operate tries an action on carol's schedule as ana, whose credential has only some scopes.
 func (f *front) operate(t *testing.T, action protocol.ScheduleAction, owner string, operates, manages bool) (protocol.OperateAnswer, error) {
 	t.Helper()
 	do := activities.Answering(f.Activities, protocol.WriteOperate, f.OperateSchedule)
@@ -97,7 +97,7 @@ func (f *front) operate(t *testing.T, action protocol.ScheduleAction, owner stri
 	return do(t.Context(), request, f.state(t, st, time.Now()))
 }
 
-// Nobody but its own principal and whoever operates does something to a schedule. All of it is in the audit, with the principal and the credential.
+// Only its own principal, or somebody with the permission to operate, may change a schedule. Every attempt is in the audit, with the principal and the credential.
 func TestOperateSchedule(t *testing.T) {
 	t.Parallel()
 	f := newFront(t)
@@ -157,7 +157,7 @@ func TestSchedule_NamesWhoTriggers(t *testing.T) {
 	require.NoError(t, f.began(t, id, s, at))
 }
 
-// One rule says who ends a pause, whichever way they ask: whoever set it, or somebody who decides, but nobody the pause of their own session.
+// The same rule applies to every way of ending a pause: whoever set it may end it, and so may a decider, unless the session acts for them.
 func TestResume_ByWhomever(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, func(o *office) { o.settings.Proof = jig.ProofVouched })

@@ -18,7 +18,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-// bank is a service that a tool pays with. down is the error of everything that is asked of it; nil if it is up.
+// bank is a service that a tool pays with. down is the error of every request; nil if the service is up.
 type bank struct {
 	mu      sync.Mutex
 	balance int
