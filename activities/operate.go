@@ -69,6 +69,11 @@ func (a *Activities) pausing(
 	return protocol.PauseResult{Changed: changed, Pauses: list}, temporalError(err)
 }
 
+// Installation returns the id of the installation, which tokens about pauses, grants and keys bind.
+func (a *Activities) Installation(context.Context, protocol.InstallationRequest) (string, error) {
+	return a.store.Installation(), nil
+}
+
 // mayResume returns an error unless somebody may end a pause. A request that no server makes is as good as its claim, or its token.
 func (a *Activities) mayResume(ctx context.Context, in protocol.PauseRequest, who jig.Principal) error {
 	list, err := a.store.Pauses(ctx, in.Tenant)
@@ -137,7 +142,7 @@ func (a *Activities) operator(ctx context.Context, tenant, by, proof, action, su
 		who.Claimed = true
 		return who, nil, nil
 	}
-	proved, evidence, err := token.VerifySubject(settings.Keys, proof, tenant, action, subject, reason, a.now())
+	proved, evidence, err := token.VerifySubject(settings.Keys, proof, a.store.Installation(), tenant, action, subject, reason, a.now())
 	if err != nil {
 		return jig.Principal{}, nil, err
 	}

@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -70,7 +71,7 @@ func TestToken_OfAPauseCanBeUsedOnce(t *testing.T) {
 	pause := protocol.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: refundTool, Reason: "incident 12"}
 	resume := pause
 	for action, r := range map[string]*protocol.PauseRequest{token.ActionPause: &pause, token.ActionResume: &resume} {
-		claim, err := token.ForSubject(o.tenant, action, r.Subject(), r.Reason)
+		claim, err := token.ForSubject(o.db.Installation(), o.tenant, action, r.Subject(), r.Reason)
 		r.Token = o.sign(t, "fay", claim, err)
 	}
 	changed := pause
@@ -148,4 +149,44 @@ func TestProofRequired_ApprovalByClaimAsksAgain(t *testing.T) {
 	withdrawn := slices.DeleteFunc(rows, func(r audit.Row) bool { return !strings.Contains(r.Entry, "withdrawn") })
 	require.Len(t, withdrawn, 1)
 	require.Contains(t, withdrawn[0].Entry, "that is required now")
+}
+
+// Somebody who uses the same key in two installations cannot have a token of one of them replayed in the other.
+func TestToken_IsRefusedInAnotherInstallation(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, signed)
+	grant := func(token string) error {
+		_, err := o.ListGrants(t.Context(), protocol.GrantsRequest{Tenant: o.tenant, Revoke: "grt_1", Token: token})
+		return err
+	}
+	pausing := func(do func(context.Context, protocol.PauseRequest) (protocol.PauseResult, error), scope jig.PauseScope, target string) func(string) error {
+		return func(token string) error {
+			_, err := do(t.Context(), protocol.PauseRequest{Tenant: o.tenant, Scope: scope, Target: target, Token: token})
+			return err
+		}
+	}
+	for _, row := range []struct {
+		action, subject string
+		sends           func(token string) error
+	}{
+		{token.ActionPause, "tenant", pausing(o.Pause, jig.PauseTenant, "")},
+		{token.ActionPause, "tool:" + refundTool, pausing(o.Pause, jig.PauseTool, refundTool)},
+		{token.ActionPause, "session:" + o.session, pausing(o.Pause, jig.PauseSession, o.session)},
+		{token.ActionResume, "tenant", pausing(o.Resume, jig.PauseTenant, "")},
+		{token.ActionResume, "tool:" + refundTool, pausing(o.Resume, jig.PauseTool, refundTool)},
+		{token.ActionResume, "session:" + o.session, pausing(o.Resume, jig.PauseSession, o.session)},
+		{token.ActionRevoke, "grt_1", grant},
+	} {
+		signs := func(installation string) string {
+			claim, err := token.ForSubject(installation, o.tenant, row.action, row.subject, "")
+			return o.sign(t, "fay", claim, err)
+		}
+		for _, installation := range []string{"ins_elsewhere", ""} {
+			require.ErrorContains(t, row.sends(signs(installation)), "another installation", "%s %s", row.action, row.subject)
+		}
+		if err := row.sends(signs(o.db.Installation())); err != nil {
+			require.Equal(t, "grt_1", row.subject)
+			require.ErrorContains(t, err, "there is no", "the token counts, but there is no such grant")
+		}
+	}
 }

@@ -29,6 +29,12 @@ func (c *Client) Pauses(ctx context.Context, tenant string) (protocol.PauseResul
 	return c.pausing(ctx, protocol.ReadPauses, protocol.PauseRequest{Tenant: tenant})
 }
 
+// Installation returns the id of the installation of jig, which tokens about pauses, grants and keys bind.
+func (c *Client) Installation(ctx context.Context, tenant string) (id string, err error) {
+	err = c.ask(ctx, protocol.ReadInstallation, 0, protocol.InstallationRequest{Tenant: tenant}, &id)
+	return id, err
+}
+
 func (c *Client) pausing(ctx context.Context, name string, request protocol.PauseRequest) (protocol.PauseResult, error) {
 	var result protocol.PauseResult
 	if err := c.ask(ctx, name, 0, request, &result); err != nil {

@@ -104,7 +104,7 @@ func (s *Server) serve(ctx context.Context) error {
 			Sessions: engine, Calls: engine, Reviews: engine, Governance: engine, Records: engine, Documents: engine, Schedules: engine,
 		},
 		Keys: s.store, Logins: s.store, Embeds: s.store, Credentials: s.store, DevLogin: s.settings.DevLogin, PublicURL: s.settings.PublicURL,
-		Tenants: tenants(s.store, s.settings), Bundles: s.store, Log: s.store, Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port),
+		Tenants: tenants(s.store, s.settings), Bundles: s.store, Log: s.store, Installation: s.store.Installation(), Vouches: vouches != nil, Ready: s.ready, Hosts: s.settings.hosts(port),
 		Logger: s.logger, Observer: s.metrics, Trace: s.tracing.Handler,
 		RatePerKey: s.settings.RatePerKey, RatePerAddress: s.settings.RatePerAddress, StartsPerTenant: s.settings.StartsPerTenant, BehindProxy: s.settings.BehindProxy,
 	}
@@ -225,5 +225,5 @@ func openStore(ctx context.Context, s Settings, logger *slog.Logger) (*store.DB,
 	if err := s.needsDatabase(); err != nil {
 		return nil, err
 	}
-	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Logger: logger})
+	return store.Open(ctx, s.DatabaseURL, store.Options{MaxConns: s.DatabaseMaxConns, Installation: s.Installation, Logger: logger})
 }

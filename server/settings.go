@@ -31,6 +31,7 @@ const (
 	EnvMetrics       = "JIG_SERVER_METRICS_ADDRESS"
 	EnvDatabaseURL   = "JIG_SERVER_DATABASE_URL"
 	EnvDatabaseConns = "JIG_DATABASE_MAX_CONNS"
+	EnvInstallation  = "JIG_INSTALLATION"
 	EnvLogLevel      = "JIG_LOG_LEVEL"
 	EnvLogFormat     = "JIG_LOG_FORMAT"
 	EnvStopTimeout   = "JIG_STOP_TIMEOUT"
@@ -47,6 +48,8 @@ type Settings struct {
 	DatabaseURL string
 	// DatabaseMaxConns bounds the number of database connections; 0 means the store's default (4 per CPU, at least 8).
 	DatabaseMaxConns int
+	// Installation replaces the installation id in the database, as for workers.
+	Installation string
 	// Address is the host:port to listen on; default 127.0.0.1:8480. Port 0 picks a free one.
 	Address string
 	// PublicURL is the address under which clients reach the server; requests for other hosts are refused. It may be empty if only this
@@ -100,6 +103,7 @@ func ReadSettings(r client.SettingsRequest) (Settings, error) {
 		Temporal:         temporal,
 		DatabaseURL:      env.Text(EnvDatabaseURL, ""),
 		DatabaseMaxConns: env.Number(EnvDatabaseConns, 0),
+		Installation:     env.Text(EnvInstallation, ""),
 		Address:          env.Text(EnvAddress, defaultAddress),
 		PublicURL:        env.Text(EnvPublicURL, ""),
 		TLSCert:          env.Text(EnvTLSCert, ""),
@@ -142,6 +146,7 @@ func Describe() string {
 		{client.EnvTaskQueue, "task queue of the workers; default jig"},
 		{EnvDatabaseURL, "PostgreSQL, as the server's role; required"},
 		{EnvDatabaseConns, "maximum number of database connections; default 4 per CPU, at least 8"},
+		{EnvInstallation, "id of this installation, the same as for workers; default: the id in the database"},
 		{EnvAddress, "host:port to listen on; default " + defaultAddress},
 		{EnvPublicURL, "address under which clients reach the server, e.g. https://jig.example.com; required unless only this machine can reach it"},
 		{EnvTLSCert, "file of the certificate; default none"},

@@ -13,8 +13,8 @@ import (
 )
 
 // Enrolled returns the key with its id, by default [token.KeyID], if the token proves that its sender holds the key and wants it to sign for its
-// principal in the tenant. The error is NOT_PERMITTED, or INVALID_INPUT if the key is not valid.
-func (k TenantKey) Enrolled(tenant, proof string) (TenantKey, error) {
+// principal in the tenant of the installation. The error is NOT_PERMITTED, or INVALID_INPUT if the key is not valid.
+func (k TenantKey) Enrolled(installation, tenant, proof string) (TenantKey, error) {
 	public, err := k.Public()
 	if err != nil {
 		return k, err
@@ -23,7 +23,7 @@ func (k TenantKey) Enrolled(tenant, proof string) (TenantKey, error) {
 		k.ID = token.KeyID(k.Principal, public)
 	}
 	key := identity.Key{ID: k.ID, Algorithm: k.Algorithm, Principal: k.Principal, Material: public, RelyingParty: k.RelyingParty, Origins: k.Origins}
-	return k, token.VerifyEnrolment(key, proof, tenant)
+	return k, token.VerifyEnrolment(key, proof, installation, tenant)
 }
 
 // AddTenantKey returns a tenant's document with one more key. Comments and the order of members stay; the layout may change. A document that has

@@ -46,6 +46,7 @@ type operations interface {
 	Pause(ctx context.Context, request client.PauseRequest) (client.PauseResult, error)
 	Resume(ctx context.Context, request client.PauseRequest) (client.PauseResult, error)
 	Pauses(ctx context.Context, tenant string) (client.PauseResult, error)
+	Installation(ctx context.Context, tenant string) (string, error)
 }
 
 // reviews reads approvals, statistics and recorded calls.

@@ -250,6 +250,8 @@ func (f *fake) Resume(_ context.Context, request client.PauseRequest) (client.Pa
 
 func (f *fake) Pauses(context.Context, string) (client.PauseResult, error) { return f.pauses, f.err }
 
+func (f *fake) Installation(context.Context, string) (string, error) { return "ins_fake", f.err }
+
 func (f *fake) SessionResult(context.Context, string, string) (protocol.SessionResult, error) {
 	return f.outcome, f.err
 }

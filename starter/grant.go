@@ -215,10 +215,10 @@ approval, even if it had been revoked before. JSON output: one of the objects th
 				return err
 			}
 			request := client.GrantsRequest{Tenant: a.flags.tenant, Revoke: args[0], By: by}
-			if request.Token, err = a.signSubject(by, token.ActionRevoke, args[0], ""); err != nil {
-				return err
-			}
 			return a.with(cmd.Context(), func(e engine) error {
+				if request.Token, err = a.signSubject(cmd.Context(), e, by, token.ActionRevoke, args[0], ""); err != nil {
+					return err
+				}
 				g, err := e.RevokeGrant(cmd.Context(), request)
 				if err != nil {
 					return err

@@ -1,6 +1,7 @@
 package starter
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -49,8 +50,11 @@ needs JIG_URL and your credential. It waits until the owners have decided. The p
 		Example: `  jig key enrol --key ana.key`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			input, err := a.enrolment()
-			if err != nil {
+			var input json.RawMessage
+			if err := a.with(cmd.Context(), func(e engine) (err error) {
+				input, err = a.enrolment(cmd.Context(), e)
+				return err
+			}); err != nil {
 				return err
 			}
 			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.EnrolKey, Input: input}, f)
@@ -62,7 +66,7 @@ needs JIG_URL and your credential. It waits until the owners have decided. The p
 }
 
 // enrolment returns the input of the tool that enrols the signing key.
-func (a *app) enrolment() (json.RawMessage, error) {
+func (a *app) enrolment(ctx context.Context, e engine) (json.RawMessage, error) {
 	signer, signs, err := a.signer()
 	if err != nil {
 		return nil, err
@@ -75,12 +79,7 @@ func (a *app) enrolment() (json.RawMessage, error) {
 	case key.Algorithm != identity.AlgorithmEd25519:
 		return nil, usage(jig.Errorf(jig.CodeInvalidInput, "the key %s is a secret, which only the tenant's document can name", key.ID).WithField("key"))
 	}
-	claim, err := token.ForSubject(a.flags.tenant, token.ActionEnrol, "key:"+key.ID, "")
-	if err != nil {
-		return nil, usage(err)
-	}
-	claim.Principal = key.Principal
-	proof, err := a.sign(claim)
+	proof, err := a.signSubject(ctx, e, key.Principal, token.ActionEnrol, "key:"+key.ID, "")
 	if err != nil {
 		return nil, err
 	}

@@ -220,8 +220,9 @@ func TestKeyEnrol(t *testing.T) {
 	require.NoError(t, json.Unmarshal(f.input.Input, &in))
 	require.Equal(t, base64.StdEncoding.EncodeToString(key.Material), in["public_key"])
 	require.Equal(t, key.ID, in["id"])
-	require.NoError(t, token.VerifyEnrolment(key, in["token"], "acme"))
-	require.Error(t, token.VerifyEnrolment(key, in["token"], "zeta"))
+	require.NoError(t, token.VerifyEnrolment(key, in["token"], "ins_fake", "acme"))
+	require.Error(t, token.VerifyEnrolment(key, in["token"], "ins_fake", "zeta"))
+	require.ErrorContains(t, token.VerifyEnrolment(key, in["token"], "ins_other", "acme"), "another installation")
 
 	got = jigCLI(t, &fake{}, nil, "key", "enrol")
 	require.Equal(t, exitUsage, got.code)

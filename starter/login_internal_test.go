@@ -34,7 +34,7 @@ func TestWhoami(t *testing.T) {
 	require.JSONEq(t, `{"tenant": "default", "principal": "ana", "proof": "claimed"}`, got.stdout)
 	require.Contains(t, jigCLI(t, &fake{}, with(map[string]string{"JIG_PRINCIPAL": "ana"}), "whoami").stdout, "ana, tenant default")
 
-	const me = `{"tenant": "acme", "principal": "ci", "name": "C\u001bI", "groups": [], "roles": ["author"], "permissions": [], "proof": "vouched",
+	const me = `{"installation": "ins_1", "tenant": "acme", "principal": "ci", "name": "C\u001bI", "groups": [], "roles": ["author"], "permissions": [], "proof": "vouched",
 		"credential": {"kind": "api_key", "id": "k", "scopes": ["read", "run"]}}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(me)) //nolint:errcheck // the client is gone

@@ -118,7 +118,7 @@ func TestGrantRevoke(t *testing.T) {
 	got := jigCLI(t, e, nil, "grant", "revoke", "grt_4", "--key", file, "--tenant", "acme")
 	require.Equal(t, 0, got.code, got.stderr)
 	require.Contains(t, got.stdout, "revoked by dora")
-	require.Equal(t, "dora", proves(t, e.revoked.Token, key, identity.Claim{Tenant: "acme", Action: token.ActionRevoke, Subject: "grt_4"}, nil))
+	require.Equal(t, "dora", proves(t, e.revoked.Token, key, identity.Claim{Installation: "ins_fake", Tenant: "acme", Action: token.ActionRevoke, Subject: "grt_4"}, nil))
 	e.revoked.Token = ""
 	require.Equal(t, client.GrantsRequest{Tenant: "acme", Revoke: "grt_4", By: "dora"}, e.revoked)
 
@@ -150,7 +150,7 @@ func TestPauseAndResume(t *testing.T) {
 		got := jigCLI(t, e, nil, append([]string{"pause"}, args...)...)
 		require.Equal(t, 0, got.code, "%s: %s", name, got.stderr)
 		require.Equal(t, "paused "+tt.words+"; calls that have not started will wait\n", got.stdout, name)
-		claim, err := token.ForSubject("acme", token.ActionPause, tt.subject, "look first")
+		claim, err := token.ForSubject("ins_fake", "acme", token.ActionPause, tt.subject, "look first")
 		require.Equal(t, "dora", proves(t, e.paused.Token, key, claim, err), name)
 		e.paused.Token = ""
 		require.Equal(t, tt.want, e.paused, name)
@@ -159,7 +159,7 @@ func TestPauseAndResume(t *testing.T) {
 		got = jigCLI(t, e, nil, append([]string{"resume"}, args...)...)
 		require.Equal(t, 0, got.code, "%s: %s", name, got.stderr)
 		require.Equal(t, "resumed "+tt.words+"\n", got.stdout, name)
-		claim, err = token.ForSubject("acme", token.ActionResume, tt.subject, "look first")
+		claim, err = token.ForSubject("ins_fake", "acme", token.ActionResume, tt.subject, "look first")
 		require.Equal(t, "dora", proves(t, e.resumed.Token, key, claim, err), name)
 		e.resumed.Token = ""
 		require.Equal(t, tt.want, e.resumed, name)

@@ -116,10 +116,10 @@ func (a *app) pausing(cmd *cobra.Command, f *pauseFlags, action string) error {
 	if request.By, err = a.actor(); err != nil {
 		return err
 	}
-	if request.Token, err = a.signSubject(request.By, action, request.Subject(), request.Reason); err != nil {
-		return err
-	}
 	return a.with(cmd.Context(), func(e engine) error {
+		if request.Token, err = a.signSubject(cmd.Context(), e, request.By, action, request.Subject(), request.Reason); err != nil {
+			return err
+		}
 		do := e.Pause
 		if action == token.ActionResume {
 			do = e.Resume

@@ -118,8 +118,15 @@ func (a *app) signWord(ctx context.Context, e engine, session string, word *jig.
 }
 
 // signSubject returns the token for an action that concerns no call, such as a pause; "" if there is no key.
-func (a *app) signSubject(by, action, subject, reason string) (string, error) {
-	claim, err := token.ForSubject(a.flags.tenant, action, subject, reason)
+func (a *app) signSubject(ctx context.Context, e engine, by, action, subject, reason string) (string, error) {
+	if !a.signs() {
+		return "", nil
+	}
+	installation, err := e.Installation(ctx, a.flags.tenant)
+	if err != nil {
+		return "", err
+	}
+	claim, err := token.ForSubject(installation, a.flags.tenant, action, subject, reason)
 	if err != nil {
 		return "", usage(err)
 	}

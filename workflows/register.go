@@ -55,6 +55,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string, addre
 	named(protocol.ReadArtifact, activities.Answering(a, protocol.ReadArtifact, a.FetchArtifact))
 	named(protocol.WriteArtifact, activities.Doing(a, protocol.WriteArtifact, a.Upload))
 	named(protocol.ReadGrants, activities.Answering(a, protocol.ReadGrants, a.ListGrants))
+	named(protocol.ReadInstallation, activities.Answering(a, protocol.ReadInstallation, a.Installation))
 	named(protocol.ReadPauses, activities.Answering(a, protocol.ReadPauses, a.ListPauses))
 	named(protocol.ReadAudit, activities.Answering(a, protocol.ReadAudit, a.ReadAudit))
 	named(protocol.ReadPending, activities.Answering(a, protocol.ReadPending, a.ListPending))

@@ -31,6 +31,8 @@ type Options struct {
 	Tenants   Tenants
 	Bundles   Bundles
 	Log       Log
+	// Installation is the id of this installation of jig.
+	Installation string
 	// Vouches reports that the server signs statements about the principals of requests.
 	Vouches bool
 	// Ready returns an error while requests cannot be served, for /readyz. It needs a time limit of its own.

@@ -10,6 +10,8 @@ import (
 
 // me says who a request acts for, and what its credential allows.
 type me struct {
+	Installation string `json:"installation" doc:"The id of this installation of jig, which tokens about pauses, standing approvals and keys bind"`
+
 	Tenant    string `json:"tenant"`
 	Principal string `json:"principal"`
 	// Name is for people to read.
@@ -40,7 +42,7 @@ func (a *API) getMe(ctx context.Context, _ *struct{}) (*meAnswer, error) {
 		proof = jig.ProofVouched
 	}
 	return &meAnswer{Body: me{
-		Tenant: c.tenant, Principal: c.principal.ID, Name: c.name, Groups: listed(c.holds.Groups), Roles: listed(c.roles),
+		Installation: a.options.Installation, Tenant: c.tenant, Principal: c.principal.ID, Name: c.name, Groups: listed(c.holds.Groups), Roles: listed(c.roles),
 		Permissions: listed(c.holds.Permissions), Proof: proof,
 		Credential: credential{Kind: c.kind, ID: c.id, Name: c.label, Scopes: listed(c.scopes), ExpiresAt: c.expires},
 	}}, nil

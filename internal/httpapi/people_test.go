@@ -44,7 +44,7 @@ func TestMe_OfAnAccessToken(t *testing.T) {
 	expires, err := json.Marshal((*s.issued)[s.key].ExpiresAt)
 	require.NoError(t, err)
 	require.JSONEq(t, `{"tenant":"acme","principal":"https://login.example.com#248","name":"Ana Ferreira","groups":["finance"],"roles":["reviewer"],
-		"permissions":["api.decide","api.read"],"proof":"claimed",
+		"permissions":["api.decide","api.read"],"proof":"claimed","installation":"ins_1",
 		"credential":{"kind":"access_token","id":"https://login.example.com#248","scopes":["decide","read"],"expires_at":`+string(expires)+`}}`, body)
 	s.key = "another token"
 	answer, body = s.send(http.MethodGet, "/v1/me", "")

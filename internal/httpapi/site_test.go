@@ -192,6 +192,7 @@ func newSiteWith(t *testing.T, change func(o *httpapi.Options)) *site {
 		Ready:       func(context.Context) error { return nil }, Logger: slog.New(slog.DiscardHandler),
 	}
 	change(&options)
+	options.Installation = "ins_1"
 	s.api = httpapi.New(options)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -32,6 +32,9 @@ type Key struct {
 
 // Claim is the statement that a token proves: a principal takes one action on one subject.
 type Claim struct {
+	// Installation is the id of the installation, in claims that are not about a call; the digest of a call covers it.
+	Installation string `json:"installation,omitempty"`
+
 	Tenant    string `json:"tenant"`
 	Principal string `json:"principal"`
 	// Action is approve, deny, delegate, answer, reconcile, pause, resume, revoke or enrol.

@@ -60,6 +60,8 @@ const (
 	ReadAudit     = "jig.audit"
 	WritePause    = "jig.pause"
 	WriteResume   = "jig.resume"
+	// ReadInstallation reads the id of the installation.
+	ReadInstallation = "jig.installation"
 	// WriteOperate records that somebody operates a schedule, and says whether they may.
 	WriteOperate = "jig.operate"
 )

@@ -17,6 +17,11 @@ type PauseRequest struct {
 	Decides *bool `json:"decides,omitempty"`
 }
 
+// InstallationRequest asks for the id of the installation.
+type InstallationRequest struct {
+	Tenant string `json:"tenant"`
+}
+
 // PauseResult lists the pauses that are in force now.
 type PauseResult struct {
 	// Changed is false if the request changed nothing.

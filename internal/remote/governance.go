@@ -62,6 +62,9 @@ func (c *Client) Pauses(ctx context.Context, tenant string) (result protocol.Pau
 	return result, err
 }
 
+// Installation returns the id of the installation, like [client.Client.Installation].
+func (c *Client) Installation(context.Context, string) (string, error) { return c.Me.Installation, nil }
+
 // Policies lists the policies in force, like [client.Client.Policies].
 func (c *Client) Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error) {
 	var answer struct{ Policies []jig.PolicyState }

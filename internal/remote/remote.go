@@ -57,6 +57,8 @@ type Client struct {
 
 // Me describes the principal of a credential, and what the credential allows.
 type Me struct {
+	Installation string `json:"installation,omitempty"`
+
 	Tenant      string     `json:"tenant"`
 	Principal   string     `json:"principal"`
 	Name        string     `json:"name,omitempty"`

@@ -2466,6 +2466,8 @@ export interface components {
             credential: components["schemas"]["Credential"];
             /** @description The principal's groups in the tenant */
             groups: string[] | null;
+            /** @description The id of this installation of jig, which tokens about pauses, standing approvals and keys bind */
+            installation: string;
             /** @description The display name from the identity provider; it does not identify the principal */
             name?: string;
             /** @description The permissions of the principal; * means all */

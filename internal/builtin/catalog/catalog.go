@@ -30,6 +30,8 @@ type Store interface {
 	Shelf(ctx context.Context, tenant, bundle string, documents []bundle.Key) (*bundle.Shelf, error)
 	// EntityCounts returns the number of a tenant's entities by type.
 	EntityCounts(ctx context.Context, tenant string) ([]entity.Count, error)
+	// Installation returns the id of the installation.
+	Installation() string
 	changes.Documents
 }
 

@@ -38,6 +38,8 @@ func newShelf() *shelf {
 	}
 }
 
+func (*shelf) Installation() string { return "ins_1" }
+
 func (s *shelf) RegisterDocuments(_ context.Context, _ jig.Invocation, r bundle.Register) error {
 	if s.late != nil {
 		s.late()

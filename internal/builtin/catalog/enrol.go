@@ -42,7 +42,7 @@ func (o Options) enrolment(ctx context.Context, inv jig.Invocation, in Enrolment
 	}
 	key, err := spec.TenantKey{
 		ID: in.ID, Algorithm: in.Algorithm, Principal: inv.Principal.ID, Maker: inv.Principal.Maker, PublicKey: in.PublicKey, RelyingParty: in.RelyingParty, Origins: in.Origins,
-	}.Enrolled(inv.Tenant, in.Token)
+	}.Enrolled(o.Store.Installation(), inv.Tenant, in.Token)
 	if err != nil {
 		return Files{}, key, err
 	}

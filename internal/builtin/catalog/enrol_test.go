@@ -21,13 +21,13 @@ func enrolment(t *testing.T, id, principal string) (catalog.Enrolment, token.Sig
 	require.NoError(t, err)
 	signer, err := token.ParsePrivateKey(private, id, principal)
 	require.NoError(t, err)
-	return catalog.Enrolment{ID: id, Algorithm: "ed25519", PublicKey: public, Token: enrols(t, signer, "acme", signer.ID(), principal)}, signer
+	return catalog.Enrolment{ID: id, Algorithm: "ed25519", PublicKey: public, Token: enrols(t, signer, "ins_1", "acme", signer.ID(), principal)}, signer
 }
 
 // enrols returns the token that shows that somebody holds a key.
-func enrols(t *testing.T, signer token.Signer, tenant, id, principal string) string {
+func enrols(t *testing.T, signer token.Signer, installation, tenant, id, principal string) string {
 	t.Helper()
-	claim, err := token.ForSubject(tenant, token.ActionEnrol, "key:"+id, "")
+	claim, err := token.ForSubject(installation, tenant, token.ActionEnrol, "key:"+id, "")
 	require.NoError(t, err)
 	claim.Principal = principal
 	text, err := token.Sign(claim, signer, time.Now().Add(-72*time.Hour), token.DefaultLifetime) // the approval took three days
@@ -95,14 +95,15 @@ func TestEnrol_RefusesKeysThatNobodyProved(t *testing.T) {
 		code   jig.Code
 		says   string
 	}{
-		"nobody knows who asks":      {jig.ProofClaimed, nil, jig.CodeNotPermitted, "through a server"},
-		"no proof at all":            {"", nil, jig.CodeNotPermitted, "through a server"},
-		"another key's token":        {jig.ProofVouched, func(in *catalog.Enrolment) { in.Token = theirs.Token }, jig.CodeNotPermitted, ""},
-		"somebody else's key":        {jig.ProofVouched, func(in *catalog.Enrolment) { *in = hers }, jig.CodeNotPermitted, ""},
-		"a token for another tenant": {jig.ProofVouched, func(in *catalog.Enrolment) { in.Token = enrols(t, signer, "zeta", "mine", "ana") }, jig.CodeNotPermitted, ""},
-		"a token for another id":     {jig.ProofVouched, func(in *catalog.Enrolment) { in.Token = enrols(t, signer, "acme", "yours", "ana") }, jig.CodeNotPermitted, ""},
-		"no token":                   {jig.ProofVouched, func(in *catalog.Enrolment) { in.Token = "none" }, jig.CodeNotPermitted, ""},
-		"half a key":                 {jig.ProofVouched, func(in *catalog.Enrolment) { in.PublicKey = base64.StdEncoding.EncodeToString([]byte("half")) }, jig.CodeInvalidInput, "32 bytes"},
+		"nobody knows who asks":            {jig.ProofClaimed, nil, jig.CodeNotPermitted, "through a server"},
+		"no proof at all":                  {"", nil, jig.CodeNotPermitted, "through a server"},
+		"another key's token":              {jig.ProofVouched, func(in *catalog.Enrolment) { in.Token = theirs.Token }, jig.CodeNotPermitted, ""},
+		"somebody else's key":              {jig.ProofVouched, func(in *catalog.Enrolment) { *in = hers }, jig.CodeNotPermitted, ""},
+		"a token for another tenant":       {jig.ProofVouched, func(in *catalog.Enrolment) { in.Token = enrols(t, signer, "ins_1", "zeta", "mine", "ana") }, jig.CodeNotPermitted, ""},
+		"a token for another installation": {jig.ProofVouched, func(in *catalog.Enrolment) { in.Token = enrols(t, signer, "ins_2", "acme", "mine", "ana") }, jig.CodeNotPermitted, "another installation"},
+		"a token for another id":           {jig.ProofVouched, func(in *catalog.Enrolment) { in.Token = enrols(t, signer, "ins_1", "acme", "yours", "ana") }, jig.CodeNotPermitted, ""},
+		"no token":                         {jig.ProofVouched, func(in *catalog.Enrolment) { in.Token = "none" }, jig.CodeNotPermitted, ""},
+		"half a key":                       {jig.ProofVouched, func(in *catalog.Enrolment) { in.PublicKey = base64.StdEncoding.EncodeToString([]byte("half")) }, jig.CodeInvalidInput, "32 bytes"},
 	} {
 		in := mine
 		if row.change != nil {

@@ -125,9 +125,10 @@ func ForReconciliation(tenant, session string, r jig.Reconciliation, digest stri
 }
 
 // ForSubject returns the claim that a token must prove for an action that is not about a call: pause, resume, revoke or enrol. subject is a
-// grant's id, tool:<name>, session:<id>, tenant or key:<id>. The content covers {"reason"} if there is a reason. The claim names no principal.
-func ForSubject(tenant, action, subject, reason string) (identity.Claim, error) {
-	return bind(identity.Claim{Tenant: tenant, Action: action, Subject: subject}, withWords(map[string]any{}, "", reason))
+// grant's id, tool:<name>, session:<id>, tenant or key:<id>. The content covers {"reason"} if there is a reason. The claim names no principal,
+// but the installation, which the digest covers for calls.
+func ForSubject(installation, tenant, action, subject, reason string) (identity.Claim, error) {
+	return bind(identity.Claim{Installation: installation, Tenant: tenant, Action: action, Subject: subject}, withWords(map[string]any{}, "", reason))
 }
 
 // withWords adds the note and the reason of a decision. They are part of the content because the audit stores them and because the model

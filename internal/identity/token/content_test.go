@@ -167,10 +167,10 @@ func TestForReplyAndOtherActions(t *testing.T) {
 		require.Equal(t, hash(content), about.Content, "attempt %d", attempt)
 	}
 
-	pause, err := token.ForSubject("acme", token.ActionPause, "tool:mail.send", "")
+	pause, err := token.ForSubject("ins_1", "acme", token.ActionPause, "tool:mail.send", "")
 	require.NoError(t, err)
-	require.Equal(t, identity.Claim{Tenant: "acme", Action: "pause", Subject: "tool:mail.send"}, pause)
-	pause, err = token.ForSubject("acme", token.ActionPause, "tool:mail.send", "incident 12")
+	require.Equal(t, identity.Claim{Installation: "ins_1", Tenant: "acme", Action: "pause", Subject: "tool:mail.send"}, pause)
+	pause, err = token.ForSubject("ins_1", "acme", token.ActionPause, "tool:mail.send", "incident 12")
 	require.NoError(t, err)
 	require.Equal(t, hash(`{"reason":"incident 12"}`), pause.Content)
 }

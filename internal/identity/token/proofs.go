@@ -35,19 +35,19 @@ func VerifyReconciliation(keys []identity.Key, tenant, session string, r jig.Rec
 }
 
 // VerifySubject verifies the token of an action that concerns no call.
-func VerifySubject(keys []identity.Key, text, tenant, action, subject, reason string, now time.Time) (string, identity.Evidence, error) {
-	want, err := ForSubject(tenant, action, subject, reason)
+func VerifySubject(keys []identity.Key, text, installation, tenant, action, subject, reason string, now time.Time) (string, identity.Evidence, error) {
+	want, err := ForSubject(installation, tenant, action, subject, reason)
 	return verifyFor(text, keys, want, err, now)
 }
 
 // VerifyEnrolment checks that a token proves that its sender holds a key and wants it to sign for the key's principal. The token need not be
 // valid now, because the enrolment may have waited for an approval.
-func VerifyEnrolment(key identity.Key, text, tenant string) error {
+func VerifyEnrolment(key identity.Key, text, installation, tenant string) error {
 	at, err := signedAt(text)
 	if err != nil {
 		return err
 	}
-	want, err := ForSubject(tenant, ActionEnrol, "key:"+key.ID, "")
+	want, err := ForSubject(installation, tenant, ActionEnrol, "key:"+key.ID, "")
 	_, _, err = verifyFor(text, []identity.Key{key}, want, err, at)
 	return err
 }

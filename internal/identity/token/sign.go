@@ -27,6 +27,9 @@ const Audience = "jig"
 // payload holds a token's claims.
 type payload struct {
 	jwt.RegisteredClaims
+	// Installation is set in tokens that are not about a call.
+	Installation string `json:"installation,omitempty"`
+
 	Tenant  string `json:"tenant"`
 	Action  string `json:"action"`
 	Session string `json:"session,omitempty"`
@@ -47,7 +50,7 @@ func (p *payload) UnmarshalJSON(text []byte) error {
 
 func (p payload) claim() identity.Claim {
 	return identity.Claim{
-		Tenant: p.Tenant, Principal: p.Subject, Action: p.Action, SessionID: p.Session, Call: p.Call, Subject: p.About,
+		Installation: p.Installation, Tenant: p.Tenant, Principal: p.Subject, Action: p.Action, SessionID: p.Session, Call: p.Call, Subject: p.About,
 		Digest: p.Digest, Content: p.Content,
 	}
 }
@@ -82,7 +85,7 @@ func Sign(claim identity.Claim, key Signer, now time.Time, lifetime time.Duratio
 			Subject: claim.Principal, Audience: jwt.ClaimStrings{Audience}, ID: rand.Text(),
 			IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(lifetime)),
 		},
-		Tenant: claim.Tenant, Action: claim.Action, Session: claim.SessionID, Call: claim.Call, About: claim.Subject,
+		Installation: claim.Installation, Tenant: claim.Tenant, Action: claim.Action, Session: claim.SessionID, Call: claim.Call, About: claim.Subject,
 		Digest: claim.Digest, Content: claim.Content,
 	})
 	t.Header["kid"] = key.id

@@ -122,6 +122,8 @@ func check(got payload, key identity.Key, want identity.Claim) error {
 		return refusal("the token's key does not speak for the principal that it names", "sign with a key of that principal")
 	case want.Principal != "" && claim.Principal != want.Principal:
 		return refusal("the token is another principal's", "leave out who decides, or name the token's principal")
+	case claim.Installation != want.Installation:
+		return refusal("the token is for another installation of jig", "sign for the installation that GET /v1/me names, with jig's own commands if you can")
 	case claim.Tenant != want.Tenant:
 		return refusal("the token is for another tenant", "sign for this tenant")
 	case claim.Action != want.Action:

@@ -41,7 +41,7 @@ func hmacSigner(tb testing.TB, principal string) token.Signer {
 // claim returns a claim with every field set.
 func claim() identity.Claim {
 	return identity.Claim{
-		Tenant: "acme", Principal: "ana", Action: "approve", SessionID: "ses_1", Call: "3.1", Subject: "tool:mail.send",
+		Installation: "ins_1", Tenant: "acme", Principal: "ana", Action: "approve", SessionID: "ses_1", Call: "3.1", Subject: "tool:mail.send",
 		Digest: "d1", Content: "c1",
 	}
 }
@@ -110,14 +110,15 @@ func TestEveryFieldIsBound(t *testing.T) {
 		field func(*identity.Claim) *string
 		why   string
 	}{
-		"tenant":    {func(c *identity.Claim) *string { return &c.Tenant }, "another tenant"},
-		"principal": {func(c *identity.Claim) *string { return &c.Principal }, "another principal"},
-		"action":    {func(c *identity.Claim) *string { return &c.Action }, "another action"},
-		"session":   {func(c *identity.Claim) *string { return &c.SessionID }, "another session"},
-		"call":      {func(c *identity.Claim) *string { return &c.Call }, "another call"},
-		"subject":   {func(c *identity.Claim) *string { return &c.Subject }, "another subject"},
-		"digest":    {func(c *identity.Claim) *string { return &c.Digest }, "another digest"},
-		"content":   {func(c *identity.Claim) *string { return &c.Content }, "another content"},
+		"installation": {func(c *identity.Claim) *string { return &c.Installation }, "another installation"},
+		"tenant":       {func(c *identity.Claim) *string { return &c.Tenant }, "another tenant"},
+		"principal":    {func(c *identity.Claim) *string { return &c.Principal }, "another principal"},
+		"action":       {func(c *identity.Claim) *string { return &c.Action }, "another action"},
+		"session":      {func(c *identity.Claim) *string { return &c.SessionID }, "another session"},
+		"call":         {func(c *identity.Claim) *string { return &c.Call }, "another call"},
+		"subject":      {func(c *identity.Claim) *string { return &c.Subject }, "another subject"},
+		"digest":       {func(c *identity.Claim) *string { return &c.Digest }, "another digest"},
+		"content":      {func(c *identity.Claim) *string { return &c.Content }, "another content"},
 	}
 	var fields map[string]any
 	raw, err := json.Marshal(claim())
