@@ -74,7 +74,8 @@ func (l *callList) continued(d callDelta) *partialCall {
 }
 
 // latest returns the latest call with the piece's index and, if there is one, the piece's id. For a piece without an index, or one that has
-// neither an index nor a name that is known, it is the latest call with the id or, without an id, the latest call.
+// neither an index nor a name that is known, it is the latest call with the id or, without an id, the latest call. An id does not lead a
+// piece back to a call that is complete: servers that send another id with each piece may repeat one.
 func (l *callList) latest(d callDelta) *partialCall {
 	var same *partialCall
 	for i := len(l.calls) - 1; i >= 0; i-- {
@@ -82,11 +83,11 @@ func (l *callList) latest(d callDelta) *partialCall {
 		if d.index.n != nil && c.index.n != nil && *d.index.n != *c.index.n {
 			continue
 		}
-		if d.id != "" && c.id == d.id {
-			return c
-		}
 		if same == nil {
 			same = c
+		}
+		if d.id != "" && c.id == d.id && (c == same || !c.whole()) {
+			return c
 		}
 	}
 	if same == nil && d.name == "" && d.id != "" { // a call whose index changes between its pieces

@@ -85,6 +85,12 @@ func hostileOpenAI() []hostile {
 			calls: []string{`file.read {"n":1}`, `b.c {}`},
 		},
 		{name: "another id in every piece", file: "14-new-id-in-every-piece.sse", calls: []string{`file.read {"path":"a.txt"}`}},
+		{
+			name: "an id that the pieces of two calls share", body: stream(
+				piece(`"index":0,"id":"b",`+read+`"{\"n\":1}"}`), piece(`"index":0,"id":"a",`+read+`"{\"n\":\"2"}`),
+				piece(`"index":0,"id":"b","function":{"arguments":"3"}`), piece(`"index":0,"id":"c","function":{"arguments":"4\"}"}`), stop("tool_calls")),
+			calls: []string{`file.read {"n":1}`, `file.read {"n":"234"}`},
+		},
 		{name: "name in every piece", body: stream(
 			piece(`"index":0,"id":"a",`+read+`""}`), piece(`"index":0,"id":"a",`+read+`"{\"n\""}`), piece(`"index":0,"id":"a",`+read+`":1}"}`),
 			piece(`"index":0,"id":"a",`+read+`""}`), stop("tool_calls")), calls: []string{`file.read {"n":1}`}},

@@ -368,12 +368,13 @@ func TestSchemaViolationsPointIntoTheInput(t *testing.T) {
 	}
 }
 
-// An empty answer is asked for once more by a retry of the call. It never counts as an answer.
+// An answer without a text, be it empty or calls of tools that were not offered, is asked for once more by a retry of the call. It never counts
+// as an answer.
 func TestAnswersWithoutText_Fail(t *testing.T) {
 	t.Parallel()
 	bothProviders(t, func(t *testing.T, name string) {
 		t.Helper()
-		s := modeltest.New(t, modeltest.Text(""), modeltest.Text(""))
+		s := modeltest.New(t, modeltest.Text(""), modeltest.Calls(modeltest.Call{Name: "test__echo", Args: "{}"}))
 		registry, err := tools.NewRegistry(prompt.Tools(prompt.Options{Skills: shelf{}, Model: model.NewRouter(model.Settings{
 			Anthropic: model.Provider{BaseURL: s.URL}, OpenAI: model.Provider{BaseURL: s.OpenAIURL()},
 		})})...)

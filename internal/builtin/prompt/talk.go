@@ -104,7 +104,7 @@ func (t *talk) hold(ctx context.Context) (json.RawMessage, error) {
 	return nil, e
 }
 
-// ask asks the model once. It returns an error for an answer that was refused or cut off.
+// ask asks the model once. It returns an error for an answer that was refused or cut off, or that has no text.
 func (t *talk) ask(ctx context.Context) error {
 	turn, err := t.model.Answer(ctx, t.request, t.progress)
 	if err != nil {
@@ -120,6 +120,10 @@ func (t *talk) ask(ctx context.Context) error {
 		return jig.Errorf(jig.CodeInvalidOutput, "the answer of %s was cut off at %d tokens", t.request.Model, t.request.MaxTokens).
 			WithReason("cut_off").WithHint("raise max_tokens, or ask for less")
 	case chat.StopEnd, chat.StopCalls:
+	}
+	if strings.TrimSpace(turn.Text) == "" { // it has only calls, of tools that were not offered
+		err := jig.Errorf(jig.CodeUnavailable, "the model %s answered without a text", t.request.Model).WithReason(jig.ReasonNoAnswer)
+		return chat.AskedAgain(err, t.attempt-1)
 	}
 	return nil
 }
