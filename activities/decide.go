@@ -115,7 +115,7 @@ func (a *Activities) rulingOn(
 // decision is refused, and changed is the call to renew.
 func (a *Activities) prepare(
 	ctx context.Context, in Signal, settings tenancy.Settings, word *protocol.Statement, r *approval.DecisionRequest,
-) (changed *stale, err error) {
+) (changed *compared, err error) {
 	d := &r.Decision
 	r.Refusal = cmp.Or(r.Refusal, approval.CheckDecision(*d))
 	s := sender{signal: in, settings: settings, by: d.By, token: d.Token, word: word, call: d.Call}

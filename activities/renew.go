@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -11,56 +12,107 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-// stale is a call that waits for an approval and is not what people are shown any more.
-type stale struct {
+// compared is a call that waits for an approval, compared with what people are shown.
+type compared struct {
 	session  jig.Session
 	call     jig.Call
 	tool     jig.Tool
 	previews *previews
-	// contract reports that the tool's contract has changed, and preview is what the call would change now; nil if that is what was shown, or if it
-	// cannot be found out now.
-	contract bool
-	preview  *jig.Preview
+	status   protocol.ComparisonStatus
+	// preview is what the call would change now; nil unless that has changed. why says why the status is unknown.
+	preview *jig.Preview
+	why     string
+}
+
+// changed reports whether the call is known to be another than people are shown.
+func (c compared) changed() bool {
+	return c.status == protocol.ComparisonContract || c.status == protocol.ComparisonPreview
 }
 
 // compare compares a call that waits for an approval with what people are shown: the tool's contract, and what the call would change. It
-// returns nil if nothing has changed, or if this worker cannot tell. It changes nothing.
-func (a *Activities) compare(ctx context.Context, ref protocol.SessionRef, id string) (*stale, error) {
+// changes nothing.
+func (a *Activities) compare(ctx context.Context, ref protocol.SessionRef, id string) (compared, error) {
 	session, call, err := a.callOf(ctx, ref, id)
-	if err != nil || call.Status != jig.CallWaiting {
-		return nil, err
+	if err != nil {
+		return compared{}, err
 	}
-	tool, known, err := a.toolNow(ctx, call)
-	if err != nil || !known {
-		return nil, err
+	c := compared{session: session, call: call, status: protocol.ComparisonUnknown}
+	if call.Status != jig.CallWaiting {
+		c.why = "the call waits no longer"
+		return c, nil
 	}
-	s := &stale{session: session, call: call, tool: tool, previews: &previews{Activities: a, session: session, tool: tool}}
-	if tool.Version != call.Version {
-		s.contract = true
-		return s, nil
+	known := false
+	if c.tool, known, err = a.toolNow(ctx, call); err != nil || !known {
+		c.why = "this worker does not know the tool " + call.Tool
+		return c, err
 	}
-	if !tool.Previews || call.Preview == nil || call.Preview.Missing != "" {
-		return nil, nil // nil means that nothing has changed
+	c.previews = &previews{Activities: a, session: session, tool: c.tool}
+	if c.tool.Version != call.Version {
+		c.status = protocol.ComparisonContract
+		return c, nil
 	}
-	now, err := s.previews.of(ctx, call)
-	if err != nil || s.previews.outage != nil || !different(call.Preview, now) {
-		return nil, err
+	c.status = protocol.ComparisonSame
+	if !c.tool.Previews || call.Preview == nil || call.Preview.Missing != "" {
+		return c, nil
 	}
-	s.preview = now
-	return s, nil
+	now, err := c.previews.of(ctx, call)
+	switch {
+	case err != nil:
+		return c, err
+	case c.previews.outage != nil:
+		c.status, c.why = protocol.ComparisonUnknown, c.previews.outage.Message
+	case different(call.Preview, now):
+		c.status, c.preview = protocol.ComparisonPreview, now
+	}
+	return c, nil
+}
+
+// Compare says whether a call that waits for an approval is still what people are shown. It compares a call at most once in
+// [protocol.ComparedFor], and in between returns what it found. The error is NOT_FOUND if the call does not wait for a person.
+func (a *Activities) Compare(ctx context.Context, in protocol.CompareRequest) (protocol.Comparison, error) {
+	found, err := a.comparison(ctx, in)
+	return found, temporalError(err)
+}
+
+func (a *Activities) comparison(ctx context.Context, in protocol.CompareRequest) (protocol.Comparison, error) {
+	found := protocol.Comparison{Status: protocol.ComparisonUnknown, Detail: "a worker is comparing it now; look again"}
+	asked, err := a.store.Pending(ctx, in.Tenant, in.SessionID, in.Call)
+	if err != nil {
+		return found, err
+	}
+	now := a.now()
+	begun, err := a.store.BeginComparison(ctx, asked, now, protocol.ComparedFor)
+	if err != nil {
+		return found, err
+	}
+	if !begun {
+		if kept, err := a.store.Comparison(ctx, asked, now.Add(-protocol.ComparedFor)); kept != nil || err != nil {
+			return *cmp.Or(kept, &found), err
+		}
+		return found, nil
+	}
+	c, err := a.compare(ctx, protocol.SessionRef{Tenant: in.Tenant, SessionID: in.SessionID}, in.Call)
+	found = protocol.Comparison{Status: c.status, At: now.UTC(), Detail: c.why}
+	switch {
+	case err != nil:
+		found.Status, found.Detail = protocol.ComparisonUnknown, explain(err)
+	case c.changed():
+		found.Detail = c.what()
+	}
+	return found, a.store.EndComparison(context.WithoutCancel(ctx), asked, found)
 }
 
 // maxStale limits the difference between two previews that a refusal shows, in bytes.
 const maxStale = 2 << 10
 
 // what says what has changed since the call was shown.
-func (s *stale) what() string {
-	if s.contract {
-		return "the contract of " + s.call.Tool + " has changed since the call was shown"
+func (c compared) what() string {
+	if c.status == protocol.ComparisonContract {
+		return "the contract of " + c.call.Tool + " has changed since the call was shown"
 	}
-	before, after := previewLines(*s.call.Preview), previewLines(*s.preview)
+	before, after := previewLines(*c.call.Preview), previewLines(*c.preview)
 	_, difference, _ := strings.Cut(preview.Diff("the preview", before, after), "\n")
-	return "what " + s.call.Tool + " would change is not what was shown any more:\n" + jig.Cut(strings.TrimRight(difference, "\n"), maxStale)
+	return "what " + c.call.Tool + " would change is not what was shown any more:\n" + jig.Cut(strings.TrimRight(difference, "\n"), maxStale)
 }
 
 // previewLines returns the text of a preview.
@@ -80,7 +132,7 @@ func previewLines(p jig.Preview) string {
 
 // checkFirstVote compares the call with what people are shown before its first approval counts. If something has changed, it sets the refusal and
 // returns the call, which must be renewed.
-func (a *Activities) checkFirstVote(ctx context.Context, settings tenancy.Settings, r *approval.DecisionRequest) (*stale, error) {
+func (a *Activities) checkFirstVote(ctx context.Context, settings tenancy.Settings, r *approval.DecisionRequest) (*compared, error) {
 	asked, err := a.store.Pending(ctx, r.Tenant, r.SessionID, r.Decision.Call)
 	if jig.CodeOf(err) == jig.CodeNotFound {
 		return nil, nil // the store refuses the decision with its own message
@@ -92,24 +144,24 @@ func (a *Activities) checkFirstVote(ctx context.Context, settings tenancy.Settin
 	if len(asked.Votes) > 0 || approval.WhyNot(asked, r.Principal, settings.Reconcilers, r.Now) != "" {
 		return nil, nil // an earlier vote was compared, or this one does not count
 	}
-	changed, err := a.compare(ctx, protocol.SessionRef{Tenant: r.Tenant, SessionID: r.SessionID}, r.Decision.Call)
-	if err != nil || changed == nil || len(r.Decision.Input) > 0 && !changed.contract { // an edit gets a preview of its own
+	found, err := a.compare(ctx, protocol.SessionRef{Tenant: r.Tenant, SessionID: r.SessionID}, r.Decision.Call)
+	if err != nil || !found.changed() || len(r.Decision.Input) > 0 && found.preview != nil { // an edit gets a preview of its own
 		return nil, err
 	}
-	r.Refusal = "not approved yet: " + changed.what() + "\nlook at the call again, and approve what it is now"
-	return changed, nil
+	r.Refusal = "not approved yet: " + found.what() + "\nlook at the call again, and approve what it is now"
+	return &found, nil
 }
 
 // renew admits a call again whose first approval was not taken because the call has changed since it was shown. Whoever repeats the
 // decision that was refused finds the same answer, with the call as it is now.
-func (a *Activities) renew(ctx context.Context, s *stale, ruled approval.Applied) (approval.Applied, error) {
+func (a *Activities) renew(ctx context.Context, c *compared, ruled approval.Applied) (approval.Applied, error) {
 	if ruled.Outcome != jig.DecisionRefused {
 		return ruled, nil
 	}
-	if _, _, err := a.admitAgain(ctx, s.session, s.call, s.tool, s.previews); err != nil {
+	if _, _, err := a.admitAgain(ctx, c.session, c.call, c.tool, c.previews); err != nil {
 		return ruled, err
 	}
-	call, err := a.store.Call(ctx, s.call.Tenant, s.call.SessionID, s.call.ID)
+	call, err := a.store.Call(ctx, c.call.Tenant, c.call.SessionID, c.call.ID)
 	if err != nil {
 		return ruled, err
 	}

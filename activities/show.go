@@ -37,6 +37,9 @@ func (a *Activities) Show(ctx context.Context, in protocol.ShowRequest) (protoco
 		if page.Similar, err = a.similar(ctx, pending, call.Input); err != nil {
 			return protocol.ShowPage{}, temporalError(err)
 		}
+		if page.Comparison, err = a.store.Comparison(ctx, pending, a.now().Add(-protocol.ComparedFor)); err != nil {
+			return protocol.ShowPage{}, temporalError(err)
+		}
 		page.ToSign = toSign(pending)
 	}
 	return page, nil

@@ -21,6 +21,8 @@ type card struct {
 	jig.Pending
 	// review holds what applies now. Its zero value says that nothing is known against the user and the terms.
 	review protocol.Review
+	// comparison says whether the call is still what is shown; nil if that was not asked.
+	comparison *protocol.Comparison
 }
 
 // cards adds to waiting calls whether the user may decide them and what policy demands today. If that cannot be found out, for example because
@@ -72,6 +74,9 @@ func (a *app) cardText(c palette, k card) string {
 		lines = append(lines, questionText(*p.Question, width))
 	} else if p.Preview != nil {
 		lines = append(lines, previewText(c, *p.Preview, width))
+	}
+	if k.comparison != nil {
+		lines = append(lines, comparisonText(c, *k.comparison, len(p.Votes) > 0, width))
 	}
 	for _, reason := range p.Reasons[len(changes):] {
 		lines = append(lines, sentence("· "+oneLine(reason, 200), nil, width))

@@ -81,6 +81,8 @@ type fake struct {
 	arguments json.RawMessage
 	// similar are earlier decisions about calls of its tool.
 	similar []protocol.SimilarDecision
+	// comparison says whether the shown call has changed.
+	comparison *protocol.Comparison
 }
 
 func (f *fake) Start(_ context.Context, o client.StartOptions) (client.Started, error) {
@@ -175,7 +177,7 @@ func (f *fake) Locate(_ context.Context, _, session string, calls []string) ([]p
 func (f *fake) Show(_ context.Context, _, _, call string) (protocol.ShownCall, error) {
 	for _, p := range f.pending {
 		if p.Call == call {
-			return protocol.ShownCall{Pending: p, Input: f.arguments, Similar: f.similar, ToSign: []protocol.SignedClaims{{Action: "approve", Digest: p.Digest}}}, f.err
+			return protocol.ShownCall{Pending: p, Input: f.arguments, Similar: f.similar, Comparison: f.comparison, ToSign: []protocol.SignedClaims{{Action: "approve", Digest: p.Digest}}}, f.err
 		}
 	}
 	return protocol.ShownCall{}, jig.Errorf(jig.CodeNotFound, "call %s waits for nobody", call)

@@ -129,7 +129,7 @@ func TestPending_SaysWhatPolicyDemandsToday(t *testing.T) {
 		"1 of anybody, but not ana":   {Today: jig.VerdictAsk, Terms: &jig.Terms{NotRequester: true}},
 		"2 of group editors (cms/publish), but not ana": {Today: jig.VerdictAsk, Terms: terms},
 	} {
-		text := newApp("jig", nil, nil, nil, nil).cardText(palette{}, card{p, r})
+		text := newApp("jig", nil, nil, nil, nil).cardText(palette{}, card{Pending: p, review: r})
 		if want == "" {
 			require.NotContains(t, text, "today's policy")
 			continue

@@ -3,11 +3,13 @@ package starter
 import (
 	"os"
 	"strings"
+	"time"
 
 	"charm.land/lipgloss/v2"
 	"golang.org/x/term"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // quoteBar begins every line of text on a card that a tool, a model or a document wrote, so that no line can pass for one of the card's own.
@@ -36,13 +38,31 @@ func previewText(c palette, p jig.Preview, width int) string {
 		if text == "" {
 			continue
 		}
-		for line := range strings.SplitSeq(text, "\n") {
-			for _, piece := range quoted(line, "", width-lipgloss.Width(quoteBar)) {
-				lines = append(lines, quoteBar+colored(c, piece, line))
-			}
-		}
+		lines = append(lines, diffLines(c, text, width)...)
 	}
 	return strings.Join(append(lines, sentence("an approval is bound to it: "+p.Binding(), c.dim, width)), "\n")
+}
+
+// comparisonText says whether a call that waits is still what its card shows, and what follows if it is not. voted reports that an approval
+// counts already.
+func comparisonText(c palette, found protocol.Comparison, voted bool, width int) string {
+	switch found.Status {
+	case protocol.ComparisonSame:
+		return sentence("compared at "+found.At.Local().Format(time.DateTime)+": nothing has changed since this was shown", c.dim, width)
+	case protocol.ComparisonUnknown:
+		return sentence("not compared with what the call would do now: "+found.Detail, c.yellow, width)
+	case protocol.ComparisonContract, protocol.ComparisonPreview:
+	}
+	what, difference, differs := strings.Cut(found.Detail, "\n")
+	lines := []string{sentence(what, c.yellow, width)}
+	if differs {
+		lines = append(lines, diffLines(c, difference, width)...)
+	}
+	next := "the first approval will not be taken; the call then asks with what it is now"
+	if voted {
+		next = "the approvals will be withdrawn when the call is about to run; it then asks with what it is now"
+	}
+	return strings.Join(append(lines, sentence(next, c.yellow, width)), "\n")
 }
 
 // sentence formats a line of the card that contains somebody's text. If it must be broken, its other lines begin with the bar. paint colors it, unless it is nil.
@@ -65,6 +85,17 @@ func quoted(text, bar string, width int) []string {
 	for line := range strings.SplitSeq(strings.ReplaceAll(safeText(text), "\t", "    "), "\n") {
 		for _, piece := range broken(line, width-lipgloss.Width(bar)) {
 			lines = append(lines, bar+piece)
+		}
+	}
+	return lines
+}
+
+// diffLines formats a text that may contain a diff, each line behind the bar.
+func diffLines(c palette, text string, width int) []string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		for _, piece := range quoted(line, "", width-lipgloss.Width(quoteBar)) {
+			lines = append(lines, quoteBar+colored(c, piece, line))
 		}
 	}
 	return lines

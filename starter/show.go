@@ -24,8 +24,10 @@ func (a *app) showCommand() *cobra.Command {
 		Long: `Show a waiting call with its full arguments; lists and events shorten long ones to 2 KiB. The digest covers exactly these arguments:
 an approval with --digest is refused if anything has changed since.
 With --document it prints only the whole text of one of the documents that the call registers or installs.
+For a call that waits for approval, it says whether the tool's contract or what the call would change is different now; that is found out at most
+once a minute, and changes nothing.
 Earlier decisions about calls of the tool are shown with the difference between the arguments.
-JSON output: {"pending": …, "input": …, "similar": […], "to_sign": […]}, where to_sign has the claims of tokens for the answers; with --document: {"path", "body"}.`,
+JSON output: {"pending": …, "input": …, "comparison": …, "similar": […], "to_sign": […]}, where to_sign has the claims of tokens for the answers; with --document: {"path", "body"}.`,
 		Example: `  jig approvals show ses_… 3.1
   jig approvals show ses_… 1.1 --document 'policy shop'`,
 		Args: sessionArgs(2, 2),
@@ -52,6 +54,7 @@ JSON output: {"pending": …, "input": …, "similar": […], "to_sign": […]},
 				}
 				pending.Input, pending.Truncated = shown.Input, false
 				k := a.cards(cmd.Context(), e, []jig.Pending{*pending})[0]
+				k.comparison = shown.Comparison
 				return a.print("%s %s\n  digest %s\n%s%s", k.SessionID, a.cardText(a.out, k), k.Digest, similarText(a.out, shown.Similar), a.commandsText(a.out, k))
 			})
 		},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,6 +45,48 @@ func TestShow_PrintsAllArguments(t *testing.T) {
 	got = jigCLI(t, f, nil, "approvals", "show", "ses_1", "2.1")
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, "waits for nobody")
+}
+
+func TestShow_SaysWhatHasChangedSince(t *testing.T) {
+	t.Parallel()
+	moment := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	for name, row := range map[string]struct {
+		votes []jig.Vote
+		found protocol.Comparison
+		want  []string
+	}{
+		"nothing": {nil, protocol.Comparison{Status: protocol.ComparisonSame, At: moment}, []string{
+			"compared at " + moment.Local().Format(time.DateTime) + ": nothing has changed since this was shown",
+		}},
+		"unknown": {nil, protocol.Comparison{Status: protocol.ComparisonUnknown, Detail: "no worker answered in time"}, []string{
+			"not compared with what the call would do now: no worker answered in time",
+		}},
+		"the contract": {nil, protocol.Comparison{Status: protocol.ComparisonContract, At: moment, Detail: "the contract of shop.pay has changed\x1b[2J"}, []string{
+			"  the contract of shop.pay has changed", "the first approval will not be taken",
+		}},
+		"the preview": {[]jig.Vote{{By: "ben"}}, protocol.Comparison{Status: protocol.ComparisonPreview, At: moment, Detail: "it would change more:\n-5 EUR\n+6 EUR"}, []string{
+			"  it would change more:\n  │ -5 EUR\n  │ +6 EUR\n", "the approvals will be withdrawn when the call is about to run",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{
+				pending:    []jig.Pending{{Call: "1.1", Tool: "shop.pay", Kind: jig.PendingApproval, Digest: "d1", Votes: row.votes}},
+				comparison: &row.found, arguments: json.RawMessage(`{}`),
+			}
+			got := jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1")
+			require.Equal(t, exitDone, got.code, got.stderr)
+			for _, text := range row.want {
+				require.Contains(t, got.stdout, text)
+			}
+			require.NotContains(t, got.stdout, "\x1b[2J")
+			got = jigCLI(t, f, nil, "approvals", "show", "ses_1", "1.1", "--output", "json")
+			var shown protocol.ShownCall
+			require.NoError(t, json.Unmarshal([]byte(got.stdout), &shown))
+			require.Equal(t, &row.found, shown.Comparison)
+			require.NotContains(t, jigCLI(t, f, nil, "approvals").stdout, "compared", "lists do not compare")
+		})
+	}
 }
 
 func TestShow_PrintsOneDocument(t *testing.T) {

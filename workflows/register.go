@@ -66,6 +66,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string, addre
 	named(protocol.ReadPolicies, activities.Answering(a, protocol.ReadPolicies, a.ListPolicies))
 	named(protocol.ReadUsage, activities.Answering(a, protocol.ReadUsage, a.Usage))
 	named(protocol.ReadReview, activities.Answering(a, protocol.ReadReview, a.Review))
+	named(protocol.ReadComparison, activities.Answering(a, protocol.ReadComparison, a.Compare))
 	named(protocol.ReadRuled, activities.Answering(a, protocol.ReadRuled, a.Ruled))
 	named(protocol.ReadFits, activities.Answering(a, protocol.ReadFits, a.GrantFits))
 	named(protocol.ReadVerdict, activities.Answering(a, protocol.ReadVerdict, a.Verdict))

@@ -305,6 +305,12 @@ type Reviews interface {
 	ListPending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (list []jig.Pending, next string, err error)
 	// SimilarDecisions returns the latest decisions about other calls of the tool of a waiting call, the latest first.
 	SimilarDecisions(ctx context.Context, of jig.Pending, limit int) ([]approval.Similar, error)
+	// BeginComparison reports whether a call that waits may be compared with what people are shown: no comparison of it has begun in the time
+	// before now. If it may, one has begun. EndComparison stores what it found.
+	BeginComparison(ctx context.Context, of jig.Pending, now time.Time, before time.Duration) (bool, error)
+	EndComparison(ctx context.Context, of jig.Pending, found protocol.Comparison) error
+	// Comparison returns what the comparison of a waiting call found that began after since; nil if there is none, or if it has not ended.
+	Comparison(ctx context.Context, of jig.Pending, since time.Time) (*protocol.Comparison, error)
 	// Figures returns statistics of a tenant's approvals: those that wait now, and those decided since a given time.
 	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
 	// RecordedCalls returns calls that were admitted since a given time, with the data that policy needs to judge them, after a cursor (""

@@ -75,7 +75,9 @@ const (
 	ReadPolicies = "jig.policies"
 	ReadUsage    = "jig.usage"
 	ReadReview   = "jig.review"
-	ReadFits     = "jig.fits"
+	// ReadComparison compares a call that waits for approval with what people are shown.
+	ReadComparison = "jig.comparison"
+	ReadFits       = "jig.fits"
 	// ReadVerdict rules on a call that nobody makes, and ReadCases runs the cases of a policy document.
 	ReadVerdict = "jig.verdict"
 	ReadCases   = "jig.cases"

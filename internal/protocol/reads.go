@@ -286,6 +286,8 @@ type ShownCall struct {
 	Input json.RawMessage `json:"input"`
 	// Similar are the latest decisions about other calls of the tool, the latest first.
 	Similar []SimilarDecision `json:"similar"`
+	// Comparison says whether the call is still what is shown; nil unless it waits for approval.
+	Comparison *Comparison `json:"comparison,omitempty"`
 	// ToSign are the claims that tokens for answers to the call have.
 	ToSign []SignedClaims `json:"to_sign"`
 }
@@ -329,7 +331,9 @@ type ShowPage struct {
 	Input   []byte      `json:"input"`
 	// Size is the size of the complete arguments, in bytes.
 	Size int `json:"size"`
-	// Similar and ToSign come with the first piece.
+	// Similar, Comparison and ToSign come with the first piece. Comparison is nil unless the call was compared within [ComparedFor].
 	Similar []SimilarDecision `json:"similar,omitempty"`
 	ToSign  []SignedClaims    `json:"to_sign,omitempty"`
+
+	Comparison *Comparison `json:"comparison,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/ledger"
+	"github.com/jig-run/jig/internal/protocol"
 )
 
 // Pending returns the open approval, question or reconciliation of a call. It returns NOT_FOUND when the call has no open one.
@@ -32,6 +33,38 @@ func (db *DB) SimilarDecisions(ctx context.Context, of jig.Pending, limit int) (
 		found[i].At = found[i].At.UTC()
 	}
 	return found, err
+}
+
+// BeginComparison reports whether a call that waits may be compared with what people are shown: no comparison of it has begun in the time before
+// now. If it may, one has begun.
+func (db *DB) BeginComparison(ctx context.Context, of jig.Pending, now time.Time, before time.Duration) (bool, error) {
+	var begun []int64
+	err := db.once(ctx, of.Tenant, func(t *tx) {
+		column(t.queue("ApprovalCompare", of.Tenant, of.SessionID, of.Call, of.Digest, now.Add(-before), now), &begun)
+	})
+	return len(begun) > 0, err
+}
+
+// EndComparison stores what a comparison found.
+func (db *DB) EndComparison(ctx context.Context, of jig.Pending, found protocol.Comparison) error {
+	text, err := encode(found)
+	if err != nil {
+		return err
+	}
+	return db.once(ctx, of.Tenant, func(t *tx) { t.queue("ApprovalCompared", of.Tenant, of.SessionID, of.Call, of.Digest, text) })
+}
+
+// Comparison returns what the comparison of a waiting call found that began after since; nil if there is none, or if it has not ended.
+func (db *DB) Comparison(ctx context.Context, of jig.Pending, since time.Time) (*protocol.Comparison, error) {
+	var texts [][]byte
+	err := db.once(ctx, of.Tenant, func(t *tx) {
+		column(t.queue("ApprovalComparison", of.Tenant, of.SessionID, of.Call, of.Digest, since), &texts)
+	})
+	if err != nil || len(texts) == 0 || texts[0] == nil {
+		return nil, err
+	}
+	var found protocol.Comparison
+	return &found, decode(texts[0], &found)
 }
 
 // Lapse expires an open approval whose time is over, or records the reminders and escalations that are due, by the rules of

@@ -36,6 +36,21 @@ for no key update
 -- name: ApprovalOpen
 select {{approval}} from approvals a where a.tenant_id = $1 and a.session_id = $2 and a.call_id = $3 and a.status = 'open'
 
+-- name: ApprovalCompare
+-- Begins a comparison, unless one began after $5.
+update approvals a set compared_at = $6, comparison = null
+where a.tenant_id = $1 and a.session_id = $2 and a.call_id = $3 and a.status = 'open' and a.digest = $4
+    and (a.compared_at is null or a.compared_at <= $5)
+returning a.id
+
+-- name: ApprovalComparison
+select a.comparison from approvals a
+where a.tenant_id = $1 and a.session_id = $2 and a.call_id = $3 and a.status = 'open' and a.digest = $4 and a.compared_at > $5
+
+-- name: ApprovalCompared
+update approvals a set comparison = $5
+where a.tenant_id = $1 and a.session_id = $2 and a.call_id = $3 and a.status = 'open' and a.digest = $4
+
 -- name: ApprovalsOpenOfPass
 select {{approval}} from approvals a join calls c using (tenant_id, session_id, call_id)
 where a.tenant_id = $1 and a.session_id = $2 and c.frame = '' and c.pass = $3 and a.status = 'open' order by c.ordinal, c.call_id
