@@ -135,7 +135,7 @@ func (t *registered) run(ctx context.Context, input []byte, inv jig.Invocation) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(t.contract.Timeout, jig.DefaultToolTimeout))
 	defer cancel()
-	result := t.call(ctx, orEmpty(input), complete(inv))
+	result := t.call(watched(ctx), orEmpty(input), complete(inv))
 	return finish(name, t.checkOutput(t.explain(ctx, result)))
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"github.com/jig-run/jig/internal/outbound"
+	"github.com/jig-run/jig/tools"
 )
 
 // transport returns a transport that dials through the guard. For requests that are not idempotent, keep-alive must be off: if a kept
@@ -16,7 +17,7 @@ func transport(options Options, keepAlive bool) http.RoundTripper {
 	t.DisableKeepAlives = !keepAlive
 	t.MaxIdleConns, t.IdleConnTimeout = idleConnections, idleTimeout
 	t.MaxResponseHeaderBytes = maxHeaderBytes
-	return outbound.Confined(t)
+	return outbound.Confined(tools.Transport(t))
 }
 
 var (

@@ -33,10 +33,9 @@ func (f family) get(ctx context.Context, _ jig.Invocation, in getInput) (output,
 	if err != nil {
 		return output{}, err
 	}
-	sent := &trace{}
-	response, err := f.getter.Do(sent.watch(request))
+	response, err := f.getter.Do(request)
 	if err != nil {
-		return output{}, failed(ctx, err, sent)
+		return output{}, failed(ctx, err)
 	}
 	defer response.Body.Close()
 	out := head(response)
@@ -44,7 +43,7 @@ func (f family) get(ctx context.Context, _ jig.Invocation, in getInput) (output,
 	out.Body, out.Truncated = text.content, text.more
 	switch {
 	case err != nil:
-		return output{}, failed(ctx, err, sent)
+		return output{}, failed(ctx, err)
 	case text.binary:
 		return output{}, jig.Errorf(jig.CodeInvalidInput, "the answer (status %d, %s) is not text", out.Status, contentType(response)).
 			WithField("/url").WithReason("binary_body").WithHint("only text can be fetched")
@@ -69,10 +68,9 @@ func (f family) post(ctx context.Context, inv jig.Invocation, in postInput) (out
 		request.Header.Set("Idempotency-Key", inv.IdempotencyKey)
 	}
 	request.GetBody = nil // the client must not send it again
-	sent := &trace{}
-	response, err := f.poster.Do(sent.watch(request))
+	response, err := f.poster.Do(request)
 	if err != nil {
-		return output{}, failed(ctx, err, sent)
+		return output{}, failed(ctx, err)
 	}
 	defer response.Body.Close()
 	out := head(response)

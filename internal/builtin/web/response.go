@@ -9,11 +9,9 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
@@ -88,15 +86,6 @@ func contentType(response *http.Response) string {
 	return "of unknown type"
 }
 
-// trace records whether a connection was established: before that, nothing can have been sent.
-type trace struct{ connected atomic.Bool }
-
-func (t *trace) watch(request *http.Request) *http.Request {
-	return request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { t.connected.Store(true) },
-	}))
-}
-
 func unsent(err error) error {
 	e := *jig.AsError(err)
 	e.NotExecuted = true
@@ -104,9 +93,9 @@ func unsent(err error) error {
 }
 
 // failed translates an error of the HTTP client.
-func failed(ctx context.Context, err error, sent *trace) error {
+func failed(ctx context.Context, err error) error {
 	e := explain(ctx, err)
-	e.NotExecuted = !sent.connected.Load()
+	e.NotExecuted = jig.AsError(err).NotExecuted
 	return e
 }
 
@@ -132,11 +121,15 @@ func explain(ctx context.Context, err error) *jig.Error {
 	return jig.Errorf(jig.CodeUnavailable, "the request failed: %w", cause(err)).WithField("/url")
 }
 
-// cause strips the address that net/http puts in front of its errors, because it may contain a key.
+// cause strips the address that net/http puts in front of its errors, because it may contain a key, and the code of [tools.Transport].
 func cause(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
-		return wrapped.Err
+		err = wrapped.Err
+	}
+	var unsent *jig.Error
+	if errors.As(err, &unsent) && unsent.Cause != nil {
+		return unsent.Cause
 	}
 	return err
 }

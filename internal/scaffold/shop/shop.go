@@ -14,6 +14,9 @@ import (
 
 // Shop stands in for the system that your tools work with. It is a folder of files: 1042.json is an order, and 1042.refund-1.json its first
 // refund.
+//
+// Reach a system over HTTP with an http.Client whose Transport is tools.Transport(nil): jig then knows that a call did nothing if no connection
+// was established, and repeats it when the system is back.
 type Shop struct{ files *os.Root }
 
 // order is a purchase.
