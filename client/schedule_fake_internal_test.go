@@ -143,6 +143,21 @@ func (h fakeHandle) Unpause(_ context.Context, o sdk.ScheduleUnpauseOptions) err
 	return h.on(func(s *fakeSchedule) { s.d.Schedule.State.Paused, s.d.Schedule.State.Note = false, o.Note })
 }
 
+func (h fakeHandle) Update(_ context.Context, o sdk.ScheduleUpdateOptions) error {
+	return h.on(func(s *fakeSchedule) {
+		changed, err := o.DoUpdate(sdk.ScheduleUpdateInput{Description: s.d})
+		if err != nil {
+			return
+		}
+		action, ok := changed.Schedule.Action.(*sdk.ScheduleWorkflowAction)
+		payload, err := converter.GetDefaultDataConverter().ToPayload(action.Args[0])
+		if ok && err == nil {
+			action.Args = []any{payload}
+			s.d.Schedule = *changed.Schedule
+		}
+	})
+}
+
 func (h fakeHandle) Delete(context.Context) error {
 	return h.on(func(*fakeSchedule) { delete(h.f.kept, h.id) })
 }

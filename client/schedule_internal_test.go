@@ -370,7 +370,8 @@ func TestSchedule_NothingHappensThatTheWorkerRefuses(t *testing.T) {
 	_, paused := c.PauseSchedule(t.Context(), asks("a freeze"))
 	_, resumed := c.ResumeSchedule(t.Context(), asks(""))
 	_, triggered := c.TriggerSchedule(t.Context(), asks(""))
-	for _, err := range []error{paused, resumed, triggered, c.DeleteSchedule(t.Context(), asks(""))} {
+	_, taken := c.TakeOverSchedule(t.Context(), asks(""))
+	for _, err := range []error{paused, resumed, triggered, taken, c.DeleteSchedule(t.Context(), asks(""))} {
 		require.Error(t, err)
 	}
 	require.Len(t, f.kept, 1)
@@ -380,6 +381,7 @@ func TestSchedule_NothingHappensThatTheWorkerRefuses(t *testing.T) {
 		{Tenant: "acme", Schedule: "nightly", Action: protocol.SchedulePause, Owner: owner, By: "dan", Note: "a freeze"},
 		{Tenant: "acme", Schedule: "nightly", Action: protocol.ScheduleResume, Owner: owner, By: "dan"},
 		{Tenant: "acme", Schedule: "nightly", Action: protocol.ScheduleTrigger, Owner: owner, By: "dan"},
+		{Tenant: "acme", Schedule: "nightly", Action: protocol.ScheduleTakeOver, Owner: owner, By: "dan"},
 		{Tenant: "acme", Schedule: "nightly", Action: protocol.ScheduleDelete, Owner: owner, By: "dan"},
 	}, asked)
 }
@@ -411,5 +413,33 @@ func TestTrigger_SaysWhoTriggers(t *testing.T) {
 		}
 		require.Equal(t, o.Session.Principal.ID, started.Principal.ID)
 		require.Equal(t, "dan", started.Triggered.By.ID)
+	}
+}
+
+// Whoever takes over a schedule is its principal from then on, with their own credential. Everything else stays.
+func TestTakeOver_ActsForTheOneWhoAsks(t *testing.T) {
+	t.Parallel()
+	call := hourly()
+	call.Tenant, call.Name = "acme", "nightly"
+	for name, o := range map[string]ScheduleOptions{"agent": nightly(), "call": call} {
+		f := newFakeScheduler()
+		c := f.client()
+		o.Mandate = &protocol.Mandate{Credential: "api_key:old", Persons: []string{"ana"}}
+		o.Paused, o.Note, o.Limit = true, "not yet", 3
+		before, err := c.CreateSchedule(t.Context(), o)
+		require.NoError(t, err, name)
+		r := asks("")
+		r.By.Maker, r.Mandate = "eve", &protocol.Mandate{Credential: "api_key:new", Persons: []string{"dan"}}
+		after, err := c.TakeOverSchedule(t.Context(), r)
+		require.NoError(t, err, name)
+		require.Equal(t, []string{"dan", "eve", "api_key:new"}, []string{after.Principal, after.Maker, after.Credential}, name)
+		called, started := actionOf(&f.kept["jig/acme/nightly"].d)
+		if called != nil {
+			require.Equal(t, r.Mandate, called.Mandate)
+		} else {
+			require.Equal(t, r.Mandate, started.Mandate)
+		}
+		after.Principal, after.Maker, after.Credential = before.Principal, before.Maker, before.Credential
+		require.Equal(t, before, after, name)
 	}
 }

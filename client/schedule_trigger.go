@@ -21,7 +21,7 @@ func (c *Client) TriggerSchedule(ctx context.Context, r ScheduleRequest) (sessio
 	call, start := actionOf(d)
 	switch {
 	case call == nil && start == nil:
-		return "", jig.Errorf(jig.CodeConflict, "schedule %s was changed by another program, so jig does not know what it starts", r.Name).WithField("name")
+		return "", unreadable(r.Name)
 	case answer.Own && call != nil:
 		call.Tenant, call.Principal, call.Source, call.Proof, call.Mandate = r.Tenant, r.By, jig.SourceAPI, "", nil
 		started, err := c.StartCall(ctx, *call, "")

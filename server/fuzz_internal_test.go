@@ -62,6 +62,7 @@ func TestOperations_SurviveBrokenRequests(t *testing.T) {
 	before := heap()
 	for _, op := range f.document.Operations() {
 		r.schedule(t, tenant, f.ids["schedule"]) // an operation may have deleted it
+		f.ids["key"] = r.key(t, tenant, 0, apikey.ScopeRead).ID
 		reached := 0
 		for n := range *fuzzRequests {
 			request := f.base(op)

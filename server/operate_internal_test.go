@@ -83,11 +83,22 @@ func TestSchedules_AreOperatedByTheirPrincipalOrWithOperate(t *testing.T) {
 	}
 	status, body = r.does(t, eve, http.MethodPost, "/v1/schedules/payroll/pause", `{"note":"a freeze"}`)
 	require.Equal(t, http.StatusOK, status, body)
-	status, body = r.does(t, carol, http.MethodDelete, "/v1/schedules/payroll", "")
+	flo, floID := r.keyOf(t, tenant, "flo", apikey.ScopeRun, apikey.ScopeManage)
+	status, body = r.does(t, eve, http.MethodPost, "/v1/schedules/payroll/take-over", "")
+	require.Equal(t, http.StatusForbidden, status, body)
+	status, body = r.does(t, flo, http.MethodPost, "/v1/schedules/payroll/take-over", "")
+	require.Equal(t, http.StatusOK, status, body)
+	require.Contains(t, body, `"principal":"flo"`)
+	require.Contains(t, body, `"credential":"api_key:`+floID+`"`)
+	require.Contains(t, body, `"paused":true`)
+	status, _ = r.does(t, carol, http.MethodDelete, "/v1/schedules/payroll", "")
+	require.Equal(t, http.StatusForbidden, status, "it is flo's now")
+	status, body = r.does(t, flo, http.MethodDelete, "/v1/schedules/payroll", "")
 	require.Equal(t, http.StatusNoContent, status, body)
 	for _, want := range []string{
 		"schedule carol create with api_key:" + carolID, "refused dan pause with api_key:" + danID + ": schedule payroll acts for somebody else, so you cannot pause it",
-		"schedule dan trigger with api_key:" + danID + ", in their own name", "schedule eve trigger with api_key:" + eveID, "schedule carol delete with api_key:" + carolID,
+		"schedule dan trigger with api_key:" + danID + ", in their own name", "schedule eve trigger with api_key:" + eveID, "schedule flo delete with api_key:" + floID,
+		"schedule flo take_over with api_key:" + floID, "refused eve take_over with api_key:" + eveID + ": only owners take over schedules",
 	} {
 		require.Contains(t, r.done(t, tenant), want)
 	}

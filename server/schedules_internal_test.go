@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -30,21 +31,27 @@ func (s *schedules) Create(_ context.Context, o sdk.ScheduleOptions) (sdk.Schedu
 	if s.list[o.ID] != nil {
 		return nil, sdktemporal.ErrScheduleAlreadyRunning
 	}
-	action, ok := o.Action.(*sdk.ScheduleWorkflowAction)
+	stored, err := encoded(o.Action)
+	if err != nil {
+		return nil, err
+	}
+	s.list[o.ID] = &sdk.ScheduleDescription{Schedule: sdk.Schedule{
+		Action: stored, Spec: &o.Spec, Policy: &sdk.SchedulePolicies{Overlap: o.Overlap, CatchupWindow: o.CatchupWindow},
+		State: &sdk.ScheduleState{Note: o.Note, Paused: o.Paused, LimitedActions: o.RemainingActions > 0, RemainingActions: o.RemainingActions},
+	}}
+	return nil, nil // nobody uses the handle
+}
+
+// encoded returns an action as Temporal stores it.
+func encoded(a sdk.ScheduleAction) (*sdk.ScheduleWorkflowAction, error) {
+	action, ok := a.(*sdk.ScheduleWorkflowAction)
 	if !ok {
 		return nil, serviceerror.NewInvalidArgument("no workflow is started")
 	}
 	stored := *action
 	payload, err := converter.GetDefaultDataConverter().ToPayload(action.Args[0])
-	if err != nil {
-		return nil, err
-	}
 	stored.Args = []any{payload}
-	s.list[o.ID] = &sdk.ScheduleDescription{Schedule: sdk.Schedule{
-		Action: &stored, Spec: &o.Spec, Policy: &sdk.SchedulePolicies{Overlap: o.Overlap, CatchupWindow: o.CatchupWindow},
-		State: &sdk.ScheduleState{Note: o.Note, Paused: o.Paused, LimitedActions: o.RemainingActions > 0, RemainingActions: o.RemainingActions},
-	}}
-	return nil, nil // nobody uses the handle
+	return &stored, err
 }
 
 // List ignores the query: clients leave out the schedules of other tenants by their ids.
@@ -108,6 +115,18 @@ func (h schedule) Pause(_ context.Context, o sdk.SchedulePauseOptions) error {
 
 func (h schedule) Unpause(_ context.Context, o sdk.ScheduleUnpauseOptions) error {
 	return h.on(func(d *sdk.ScheduleDescription) { d.Schedule.State.Paused, d.Schedule.State.Note = false, o.Note })
+}
+
+func (h schedule) Update(_ context.Context, o sdk.ScheduleUpdateOptions) (err error) {
+	missing := h.on(func(d *sdk.ScheduleDescription) {
+		var changed *sdk.ScheduleUpdate
+		if changed, err = o.DoUpdate(sdk.ScheduleUpdateInput{Description: *d}); err != nil {
+			return
+		}
+		d.Schedule = *changed.Schedule
+		d.Schedule.Action, err = encoded(d.Schedule.Action)
+	})
+	return errors.Join(missing, err)
 }
 
 func (h schedule) Delete(context.Context) error {

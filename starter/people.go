@@ -26,7 +26,7 @@ Show credential events: logins and logouts, API keys and embed tokens that were 
 		Example: `  jig people list
   jig people disable ana
   jig people events --kind refused`,
-	}, a.peopleListCommand(), a.peopleEventsCommand(), a.disableCommand("people", true), a.disableCommand("people", false))
+	}, a.peopleListCommand(), a.peopleEventsCommand(), a.takeOverKeyCommand(), a.disableCommand("people", true), a.disableCommand("people", false))
 	return cmd
 }
 
@@ -67,13 +67,11 @@ JSON output: {"credential_events": [{"kind", "reason", "credential_kind", "crede
   jig people events --kind refused --principal ana`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case a.serverErr != nil:
-				return a.serverErr
-			case a.server == nil:
-				return usagef("credential events need a server; set %s or --url", envURL)
-			case limit < 1:
+			if limit < 1 {
 				return usagef("--limit: give a number of at least 1")
+			}
+			if err := a.connected("credential events need"); err != nil {
+				return err
 			}
 			defer a.server.Close()
 			found := history.Page{Events: []history.CredentialEvent{}}
@@ -93,10 +91,47 @@ JSON output: {"credential_events": [{"kind", "reason", "credential_kind", "crede
 			return a.printCredentialEvents(found.Events)
 		},
 	}
-	cmd.Flags().StringVar(&kind, "kind", "", "only these: refused, logged_in, logged_out, key_created, key_revoked, embed_created, embed_revoked")
+	cmd.Flags().StringVar(&kind, "kind", "", "only these: refused, logged_in, logged_out, key_created, key_revoked, key_taken_over, embed_created, embed_revoked")
 	cmd.Flags().StringVar(&principal, "principal", "", "only those of this principal")
 	cmd.Flags().IntVar(&limit, "limit", limit, "print at most this many")
 	return cmd
+}
+
+func (a *app) takeOverKeyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "take-over KEY",
+		Short: "Take over an API key that somebody else made",
+		Long: `Take over an API key, so that it counts as made with your credential and no longer ends with the person or the key that made it. Its principal,
+scopes and text stay. KEY is the id of the key. This needs a server and the scope manage; credential events name you. JSON output: the key, as in
+"jig api-key list".`,
+		Example: `  jig people take-over abcdefghij234567`,
+		Args:    arguments(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.connected("taking over keys needs"); err != nil {
+				return err
+			}
+			defer a.server.Close()
+			k, err := a.server.TakeOverKey(cmd.Context(), args[0])
+			switch {
+			case err != nil:
+				return err
+			case a.json():
+				return a.printJSON(k)
+			}
+			return a.print("%s acts as %s, and is yours", oneLine(k.ID, 0), oneLine(k.Principal, 0))
+		},
+	}
+}
+
+// connected returns an error if the user named no server that can be used. needs is the beginning of its message.
+func (a *app) connected(needs string) error {
+	switch {
+	case a.serverErr != nil:
+		return a.serverErr
+	case a.server == nil:
+		return usagef("%s a server; set %s or --url", needs, envURL)
+	}
+	return nil
 }
 
 // maxListed is the maximum number of entries on a page of a server.

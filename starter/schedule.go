@@ -20,6 +20,7 @@ type schedules interface {
 	Schedule(ctx context.Context, tenant, name string) (client.Schedule, error)
 	PauseSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error)
 	ResumeSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error)
+	TakeOverSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error)
 	TriggerSchedule(ctx context.Context, r client.ScheduleRequest) (sessionID string, err error)
 	DeleteSchedule(ctx context.Context, r client.ScheduleRequest) error
 }
@@ -35,7 +36,7 @@ Temporal keeps the schedule; this program need not run.`,
   jig schedule trigger nightly`,
 	},
 		a.scheduleCreateCommand(), a.scheduleListCommand(), a.scheduleDescribeCommand(),
-		a.schedulePauseCommand(), a.scheduleResumeCommand(), a.scheduleTriggerCommand(), a.scheduleDeleteCommand(),
+		a.schedulePauseCommand(), a.scheduleResumeCommand(), a.scheduleTakeOverCommand(), a.scheduleTriggerCommand(), a.scheduleDeleteCommand(),
 	)
 }
 
@@ -131,7 +132,24 @@ func (a *app) scheduleResumeCommand() *cobra.Command {
 	return cmd
 }
 
-// changed prints a schedule that was created, paused or resumed.
+func (a *app) scheduleTakeOverCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "take-over NAME",
+		Short: "Take over a schedule, so that it acts for you",
+		Long: `Take over a schedule, so that it acts for you and no longer ends with the person or the API key that created it. Its times and what it
+starts stay. Only owners may, and the audit names them.`,
+		Example: `  jig schedule take-over nightly`,
+		Args:    a.scheduleArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onSchedule(cmd.Context(), args[0], func(e engine) error {
+				taken, err := e.TakeOverSchedule(cmd.Context(), a.scheduleRequest(args[0]))
+				return a.changed(taken, "taken over", err)
+			})
+		},
+	}
+}
+
+// changed prints a schedule that was created, paused, resumed or taken over.
 func (a *app) changed(s client.Schedule, how string, err error) error {
 	if err != nil {
 		return err

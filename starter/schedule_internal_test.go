@@ -53,6 +53,11 @@ func (s *scheduler) ResumeSchedule(_ context.Context, r client.ScheduleRequest) 
 	return s.one, s.err
 }
 
+func (s *scheduler) TakeOverSchedule(_ context.Context, r client.ScheduleRequest) (client.Schedule, error) {
+	s.done = "take over " + r.Tenant + " " + r.Name + " by " + r.By.ID
+	return s.one, s.err
+}
+
 func (s *scheduler) TriggerSchedule(_ context.Context, r client.ScheduleRequest) (string, error) {
 	s.done = "trigger " + r.Tenant + " " + r.Name + " by " + r.By.ID
 	return s.session, s.err
@@ -231,7 +236,7 @@ func TestScheduleErrors(t *testing.T) {
 	t.Parallel()
 	s := newScheduler()
 	s.err = jig.Errorf(jig.CodeNotFound, "there is no schedule nightlx").WithField("name")
-	for _, verb := range []string{"describe", "pause", "resume", "trigger", "delete"} {
+	for _, verb := range []string{"describe", "pause", "resume", "take-over", "trigger", "delete"} {
 		got := jigCLI(t, s, nil, "schedule", verb, "nightlx")
 		require.Equal(t, exitFailed, got.code, verb)
 		require.Contains(t, got.stderr, "there is no schedule nightlx", verb)
@@ -276,7 +281,7 @@ func TestScheduleForPeople(t *testing.T) {
 	require.Contains(t, got.stderr, "jig watch "+s.session)
 
 	for verb, want := range map[string]string{
-		"pause": "pause default nightly: paused by ana", "resume": "resume default nightly: resumed by ana", "delete": "delete default nightly by ana",
+		"pause": "pause default nightly: paused by ana", "resume": "resume default nightly: resumed by ana", "delete": "delete default nightly by ana", "take-over": "take over default nightly by ana",
 	} {
 		require.Equal(t, exitDone, jigCLI(t, s, nil, "schedule", verb, "nightly").code)
 		require.Equal(t, want, s.done)

@@ -114,7 +114,7 @@ func tableOfKeys(keys []apikey.Key, now time.Time) string {
 		switch {
 		case k.RevokedAt != nil:
 			state = "revoked"
-		case k.ExpiresAt != nil && !k.ExpiresAt.After(now):
+		case !k.Valid(now):
 			state = "expired"
 		case k.ExpiresAt != nil:
 			state = "until " + k.ExpiresAt.Local().Format(time.DateTime)

@@ -44,10 +44,7 @@ type keyAnswer struct{ Body createdKey }
 
 func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error) {
 	c := exchangeOf(ctx).caller
-	k := apikey.Key{
-		Tenant: c.tenant, Name: in.Body.Name, Principal: in.Body.Principal, Scopes: in.Body.Scopes, ExpiresAt: in.Body.ExpiresAt, CreatedBy: c.principal.ID,
-		MadeWith: identity.CredentialRef{Kind: c.kind, ID: c.id},
-	}
+	k := apikey.Key{Tenant: c.tenant, Name: in.Body.Name, Principal: in.Body.Principal, Scopes: in.Body.Scopes, ExpiresAt: in.Body.ExpiresAt}
 	if k.Principal == "" {
 		k.Principal = c.principal.ID
 	}
@@ -70,12 +67,18 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error)
 	if err := settings.CheckNew(k.Principal); err != nil {
 		return nil, err
 	}
-	k.Maker = identity.MakerOf(c.principal, k.Principal)
-	k.Persons = settings.Persons(k.Link())
+	c.makes(&k, settings)
 	text, id, hash := apikey.New()
 	k.ID = id
 	created, err := a.options.Keys.CreateAPIKey(ctx, k, hash)
 	return &keyAnswer{Body: createdKey{created, text}}, err
+}
+
+// makes notes that a key was made with the caller's credential.
+func (c caller) makes(k *apikey.Key, settings tenancy.Settings) {
+	k.CreatedBy, k.MadeWith = c.principal.ID, identity.CredentialRef{Kind: c.kind, ID: c.id}
+	k.Maker = identity.MakerOf(c.principal, k.Principal)
+	k.Persons = settings.Persons(k.Link())
 }
 
 // mayCreate returns an error if a caller must not create a key. A key allows no more than the credential that creates it, and expires no later than
@@ -87,7 +90,7 @@ func mayCreate(c caller, settings tenancy.Settings, k apikey.Key) error {
 			return jig.Errorf(jig.CodeNotPermitted, "your credential does not have the scope %s, so it cannot give it to a key", scope).WithField("scopes")
 		}
 	}
-	if c.kind == kindAPIKey && c.expires != nil && k.ExpiresAt.After(*c.expires) {
+	if c.kind == kindAPIKey && c.expires != nil && (k.ExpiresAt == nil || k.ExpiresAt.After(*c.expires)) {
 		return jig.Errorf(jig.CodeNotPermitted, "the key would outlive the key that creates it").WithField("expires_at").WithHint("leave it out, or choose an earlier time")
 	}
 	if k.Principal == c.principal.ID {
@@ -110,4 +113,43 @@ type oneKey struct {
 func (a *API) revokeKey(ctx context.Context, in *oneKey) (*struct{}, error) {
 	tenant, who := callerOf(ctx)
 	return nil, a.options.Keys.RevokeAPIKey(ctx, tenant, in.Key, who.ID)
+}
+
+type takenKeyAnswer struct{ Body apikey.Key }
+
+func (a *API) takeOverKey(ctx context.Context, in *oneKey) (*takenKeyAnswer, error) {
+	c := exchangeOf(ctx).caller
+	keys, err := a.options.Keys.APIKeys(ctx, c.tenant)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(keys, func(k apikey.Key) bool { return k.ID == in.Key })
+	if at < 0 {
+		return nil, jig.Errorf(jig.CodeNotFound, "there is no such API key").WithField("key")
+	}
+	settings, err := a.options.Tenants.Settings(ctx, c.tenant)
+	if err != nil {
+		return nil, err
+	}
+	k := keys[at]
+	if err := mayTakeOver(c, settings, keys, k, a.options.Now()); err != nil {
+		return nil, err
+	}
+	c.makes(&k, settings)
+	return &takenKeyAnswer{Body: k}, a.options.Keys.TakeOverAPIKey(ctx, k)
+}
+
+// mayTakeOver returns an error if a caller must not take over one of the tenant's keys: a key that they could not create, or that acts as a person who
+// has left.
+func mayTakeOver(c caller, settings tenancy.Settings, keys []apikey.Key, k apikey.Key, now time.Time) error {
+	switch {
+	case !k.Valid(now):
+		return jig.Errorf(jig.CodeConflict, "the key was revoked or has expired").WithField("key").WithHint("create a new key")
+	case c.kind == kindAPIKey && apikey.Descendants(keys, k.ID)[c.id]:
+		return jig.Errorf(jig.CodeConflict, "your credential was made with this key, so it ends with it").WithField("key").
+			WithHint("use a login, or a key that was not made with it")
+	case k.Principal != c.principal.ID && slices.Contains(k.Persons, k.Principal):
+		return jig.Errorf(jig.CodeNotPermitted, "the key acts as another person").WithField("key").WithHint("create a key for a program")
+	}
+	return mayCreate(c, settings, k)
 }

@@ -38,6 +38,8 @@ type library struct {
 	simulated protocol.VerdictRequest
 	// scheduled is the tool of the last schedule.
 	scheduled string
+	// taken is the last request to take over a schedule.
+	taken client.ScheduleRequest
 	// tested is the last page of a backtest.
 	tested protocol.BacktestRequest
 }
@@ -45,6 +47,15 @@ type library struct {
 func (l *library) CreateSchedule(_ context.Context, o client.ScheduleOptions) (client.Schedule, error) {
 	l.scheduled = o.Call.Tool
 	return client.Schedule{Name: o.Name}, nil
+}
+
+func (l *library) Schedule(_ context.Context, _, name string) (client.Schedule, error) {
+	return client.Schedule{Name: name, Tool: l.scheduled}, nil
+}
+
+func (l *library) TakeOverSchedule(_ context.Context, r client.ScheduleRequest) (client.Schedule, error) {
+	l.taken = r
+	return client.Schedule{Name: r.Name}, nil
 }
 
 func (l *library) TriggerSchedule(context.Context, client.ScheduleRequest) (string, error) {

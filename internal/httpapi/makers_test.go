@@ -3,12 +3,15 @@ package httpapi_test
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/client"
 	"github.com/jig-run/jig/internal/identity"
+	"github.com/jig-run/jig/internal/identity/apikey"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
@@ -113,4 +116,98 @@ func TestStream_EndsWithTheMakerOfItsKey(t *testing.T) {
 	stream.until(t, "id: 1")
 	s.lists("ben")
 	stream.rest(t)
+}
+
+// A key that somebody takes over ends with them, and no longer with whoever made it.
+func TestAPIKeys_AreTakenOver(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.lists("ana", "ben")
+	ana := s.key
+	program := s.makes(`{"principal":"ci","scopes":["read"]}`)
+	under := s.makes(`{"principal":"deploy","scopes":["read","manage"]}`)
+	own := s.makes(`{"scopes":["read"]}`)
+	s.key = under.Text
+	below := s.makes(`{"principal":"deploy","scopes":["read","manage"]}`)
+	s.key = ana
+	deciding := s.makes(`{"principal":"ci","scopes":["read"]}`)
+	require.NoError(t, s.keys.change(deciding.ID, func(k *apikey.Key) { k.Scopes = []string{"decide"} }))
+	gone := s.makes(`{"principal":"ci","scopes":["read"]}`)
+	require.NoError(t, s.keys.change(gone.ID, func(k *apikey.Key) { k.RevokedAt = new(time.Now()) }))
+	ben := s.keys.add("acme", "read", "manage")
+	require.NoError(t, s.keys.change(idOf(t, ben), func(k *apikey.Key) { k.Principal = "ben" }))
+
+	takes := func(with, id string) (int, string) {
+		s.key = with
+		answer, body := s.send(http.MethodPost, "/v1/api-keys/"+id+"/take-over", "")
+		if answer.StatusCode == http.StatusOK {
+			return answer.StatusCode, ""
+		}
+		return answer.StatusCode, problem(t, answer, body).Detail
+	}
+	for _, row := range []struct {
+		with, id string
+		status   int
+		says     string
+	}{
+		{program.Text, under.ID, http.StatusForbidden, "manage"},
+		{ben, "abcdefghij234567", http.StatusNotFound, "no such API key"},
+		{ben, gone.ID, http.StatusConflict, "was revoked"},
+		{ben, own.ID, http.StatusForbidden, "another person"},
+		{ben, deciding.ID, http.StatusForbidden, "does not have the scope decide"},
+		{below.Text, under.ID, http.StatusConflict, "made with this key"},
+		{under.Text, under.ID, http.StatusConflict, "made with this key"},
+	} {
+		status, says := takes(row.with, row.id)
+		require.Equal(t, row.status, status, "%s: %s", row.says, says)
+		require.Contains(t, says, row.says)
+	}
+	s.lists("ben")
+	require.Equal(t, tenancy.EndedRemoved, s.whyNot(program.Text))
+	status, says := takes(ben, own.ID)
+	require.Equal(t, http.StatusForbidden, status, "a key that acts as somebody who has left ends with them: %s", says)
+	status, says = takes(ben, program.ID)
+	require.Equal(t, http.StatusOK, status, says)
+	require.Empty(t, s.whyNot(program.Text))
+	taken := s.keys.list[hashOf(t, program.Text)]
+	require.Equal(t, []string{"ci", "ben", "ben", idOf(t, ben)}, []string{taken.Principal, taken.Maker, taken.CreatedBy, taken.MadeWith.ID})
+	require.Equal(t, []string{"ben"}, taken.Persons)
+	s.lists("ana")
+	require.Equal(t, tenancy.EndedRemoved, s.whyNot(program.Text), "it ends with its new maker")
+}
+
+// Whoever takes over a schedule needs what creating it needs, and the worker learns whether they manage the tenant.
+func TestSchedule_TakenOverWithTheCallersCredential(t *testing.T) {
+	t.Parallel()
+	s, l := librarySite(t)
+	s.lists("ana")
+	for _, manages := range []bool{true, false} {
+		s.key = s.keys.add("acme", "run")
+		if manages {
+			s.key = s.keys.add("acme", "run", "manage")
+		}
+		l.scheduled = "file.list"
+		answer, body := s.send(http.MethodPost, "/v1/schedules/nightly/take-over", "")
+		require.Equal(t, http.StatusOK, answer.StatusCode, body)
+		require.Equal(t, "ana", l.taken.By.ID)
+		require.Equal(t, manages, *l.taken.Manages)
+		require.Equal(t, &protocol.Mandate{Credential: "api_key:" + idOf(t, s.key), Persons: []string{"ana"}}, l.taken.Mandate)
+		l.scheduled = "catalog.put"
+		answer, body = s.send(http.MethodPost, "/v1/schedules/nightly/take-over", "")
+		require.Equal(t, http.StatusForbidden, problem(t, answer, body).Status)
+	}
+}
+
+func idOf(t *testing.T, key string) string {
+	t.Helper()
+	id, _, ok := apikey.Parse(key)
+	require.True(t, ok)
+	return id
+}
+
+func hashOf(t *testing.T, key string) string {
+	t.Helper()
+	_, hash, ok := apikey.Parse(key)
+	require.True(t, ok)
+	return string(hash)
 }

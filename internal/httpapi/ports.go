@@ -110,6 +110,7 @@ type Schedules interface {
 	Schedule(ctx context.Context, tenant, name string) (client.Schedule, error)
 	PauseSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error)
 	ResumeSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error)
+	TakeOverSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error)
 	TriggerSchedule(ctx context.Context, r client.ScheduleRequest) (sessionID string, err error)
 	DeleteSchedule(ctx context.Context, r client.ScheduleRequest) error
 }
@@ -126,6 +127,8 @@ type Keys interface {
 	CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apikey.Key, error)
 	// NotePersons stores who of a key's principals is a person of the tenant.
 	NotePersons(ctx context.Context, tenant, id string, persons []string) error
+	// TakeOverAPIKey stores who made a key and with which credential, which is new. A key that is not valid is a CONFLICT.
+	TakeOverAPIKey(ctx context.Context, k apikey.Key) error
 	// RevokeAPIKey ends a key. One that the tenant does not have is NOT_FOUND.
 	RevokeAPIKey(ctx context.Context, tenant, id, by string) error
 }

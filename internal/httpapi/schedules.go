@@ -77,11 +77,9 @@ func (a *API) mandate(ctx context.Context) (*protocol.Mandate, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &protocol.Mandate{Persons: settings.Persons(identity.Link{Principal: c.principal.ID, Maker: c.principal.Maker})}
-	if c.kind == kindAPIKey {
-		m.Credential = protocol.MandateKey + c.id
-	}
-	return m, nil
+	return &protocol.Mandate{
+		Credential: c.kind + ":" + c.id, Persons: settings.Persons(identity.Link{Principal: c.principal.ID, Maker: c.principal.Maker}),
+	}, nil
 }
 
 // operates returns the request to operate a schedule.
@@ -138,6 +136,22 @@ func (a *API) pauseSchedule(ctx context.Context, in *noteRequest) (*scheduleAnsw
 
 func (a *API) resumeSchedule(ctx context.Context, in *noteRequest) (*scheduleAnswer, error) {
 	return shown(a.options.Engine.ResumeSchedule(ctx, operates(ctx, in.Schedule, in.note())))
+}
+
+func (a *API) takeOverSchedule(ctx context.Context, in *OneSchedule) (*scheduleAnswer, error) {
+	tenant, _ := callerOf(ctx)
+	s, err := a.options.Engine.Schedule(ctx, tenant, in.Schedule)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.mayCall(ctx, s.Tool); err != nil {
+		return nil, err
+	}
+	r := operates(ctx, in.Schedule, "")
+	if r.Mandate, err = a.mandate(ctx); err != nil {
+		return nil, err
+	}
+	return shown(a.options.Engine.TakeOverSchedule(ctx, r))
 }
 
 type triggeredAnswer struct {

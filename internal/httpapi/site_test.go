@@ -111,16 +111,25 @@ func (k keys) CreateAPIKey(_ context.Context, key apikey.Key, hash []byte) (apik
 	return key, nil
 }
 
-func (k keys) NotePersons(_ context.Context, tenant, id string, persons []string) error {
+// change changes a key.
+func (k keys) change(id string, change func(*apikey.Key)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for hash, one := range k.list {
-		if one.Tenant == tenant && one.ID == id {
-			one.Persons = persons
+		if one.ID == id {
+			change(&one)
 			k.list[hash] = one
 		}
 	}
 	return nil
+}
+
+func (k keys) NotePersons(_ context.Context, _, id string, persons []string) error {
+	return k.change(id, func(one *apikey.Key) { one.Persons = persons })
+}
+
+func (k keys) TakeOverAPIKey(_ context.Context, key apikey.Key) error {
+	return k.change(key.ID, func(one *apikey.Key) { *one = key })
 }
 
 func (k keys) RevokeAPIKey(_ context.Context, tenant, id, _ string) error {

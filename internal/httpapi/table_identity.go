@@ -28,9 +28,16 @@ func (a *API) registerIdentity() {
 		fails: []int{404},
 	}, a.revokeKey)
 	add(a, operation{
+		id: "take-over-api-key", method: http.MethodPost, path: "/v1/api-keys/{key}/take-over", tag: tagIdentity, scope: apikey.ScopeManage, record: recordKey,
+		does: "Take over an API key, so that your credential is the one that made it",
+		details: "It no longer ends with the person or the key that made it. Its principal, its scopes and its text stay. As for new keys, it allows no more than " +
+			"your credential, and acts as you or as a program.",
+		fails: []int{404, 409},
+	}, a.takeOverKey)
+	add(a, operation{
 		id: "list-credential-events", method: http.MethodGet, path: "/v1/credential-events", tag: tagIdentity, scope: apikey.ScopeManage,
 		does: "List the credential events of the last 90 days, the newest first",
-		details: "Logins and logouts, API keys and embed tokens that were created or revoked, and credentials of the tenant that were refused. Equal events " +
+		details: "Logins and logouts, API keys and embed tokens that were created, taken over or revoked, and credentials of the tenant that were refused. Equal events " +
 			"within a minute are one event with a count. A minute has at most 100 events of a kind; one more, without details, counts the rest.",
 	}, a.listCredentialEvents)
 	add(a, operation{

@@ -115,6 +115,13 @@ func (a *API) registerSchedules() {
 		does: "Resume a paused schedule", details: others, fails: []int{404},
 	}, a.resumeSchedule)
 	add(a, operation{
+		id: "take-over-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/take-over", tag: tagSchedules, scope: apikey.ScopeRun, record: recordAudit,
+		does: "Take over a schedule, so that it acts for you",
+		details: "It no longer ends with the person or the API key that created it. Its times and what it starts stay. Needs the scope manage, and author for a schedule " +
+			"that changes documents.",
+		fails: []int{404, 409},
+	}, a.takeOverSchedule)
+	add(a, operation{
 		id: "trigger-schedule", method: http.MethodPost, path: "/v1/schedules/{schedule}/trigger", tag: tagSchedules, scope: apikey.ScopeRun, record: recordAudit,
 		status: http.StatusAccepted, does: "Run a schedule now",
 		details: "The schedule's own principal, and whoever has the scope operate, run it for the principal of the schedule. For anybody else, this is a start in their " +

@@ -50,7 +50,7 @@ const MandateKey = "api_key:"
 
 // Mandate says with which credential a schedule was created, so that it ends with that credential.
 type Mandate struct {
-	// Credential is the API key, if it was one: api_key:<id>.
+	// Credential is the kind and the id of the credential, e.g. api_key:<id>. A schedule ends with an API key, not with a login.
 	Credential string `json:"credential,omitempty"`
 	// Persons are the people among its principals; see identity.Link.
 	Persons []string `json:"persons,omitempty"`

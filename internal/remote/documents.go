@@ -88,6 +88,12 @@ func (c *Client) ResumeSchedule(ctx context.Context, r client.ScheduleRequest) (
 	return c.patchSchedule(ctx, r.Name, "resume", r.Note)
 }
 
+// TakeOverSchedule takes over a schedule, like [client.Client.TakeOverSchedule].
+func (c *Client) TakeOverSchedule(ctx context.Context, r client.ScheduleRequest) (s client.Schedule, err error) {
+	err = c.post(ctx, path("schedules", r.Name, "take-over"), nil, &s)
+	return s, err
+}
+
 func (c *Client) patchSchedule(ctx context.Context, name, operation, note string) (s client.Schedule, err error) {
 	err = c.post(ctx, path("schedules", name, operation), map[string]string{"note": note}, &s)
 	return s, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/history"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -28,6 +29,12 @@ func (c *Client) GrantFits(ctx context.Context, tenant, grant, principal string)
 func (c *Client) CredentialEvents(ctx context.Context, kind, principal, cursor string, limit int) (page history.Page, err error) {
 	err = c.get(ctx, "/v1/credential-events", query("kind", kind, "principal", principal, "cursor", cursor, "limit", number(limit)), &page)
 	return page, err
+}
+
+// TakeOverKey makes the client's credential the one that made an API key.
+func (c *Client) TakeOverKey(ctx context.Context, id string) (key apikey.Key, err error) {
+	err = c.post(ctx, path("api-keys", id, "take-over"), nil, &key)
+	return key, err
 }
 
 // RevokeGrant revokes a standing approval, like [client.Client.RevokeGrant].

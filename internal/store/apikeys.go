@@ -135,7 +135,24 @@ func (db *DB) RevokeAPIKey(ctx context.Context, tenant, id, by string) error {
 	})
 }
 
-// keyEvent returns the event of an API key that a principal created or revoked.
+// TakeOverAPIKey stores that another credential than before made a key, so that the key ends with that one, and records it. The error is CONFLICT
+// if the key is not valid.
+func (db *DB) TakeOverAPIKey(ctx context.Context, k apikey.Key) error {
+	var id *string
+	return db.transact(ctx, k.Tenant, func(t *tx) error {
+		value(t.queue("APIKeyTakeOver", k.Tenant, text(k.ID), text(k.Maker), k.MadeWith.Kind, text(k.MadeWith.ID), text(k.CreatedBy), texts(k.Persons)), &id)
+		if err := t.flush(ctx); err != nil {
+			return err
+		}
+		if id == nil {
+			return jig.Errorf(jig.CodeConflict, "the key was revoked or has expired").WithField("key").WithHint("create a new key")
+		}
+		t.note(keyEvent(ctx, history.KeyTakenOver, k.ID, k.CreatedBy))
+		return t.commit(ctx)
+	})
+}
+
+// keyEvent returns the event of an API key that a principal created, took over or revoked.
 func keyEvent(ctx context.Context, kind, id, by string) history.CredentialEvent {
 	return history.CredentialEvent{Kind: kind, CredentialKind: history.KindAPIKey, CredentialID: id, Principal: by, Address: history.ActorOf(ctx).Address}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/embed"
+	"github.com/jig-run/jig/internal/identity/history"
 	"github.com/jig-run/jig/internal/store"
 	"github.com/jig-run/jig/internal/store/storetest"
 )
@@ -76,6 +77,36 @@ func TestAPIKey_IsFoundWhileItIsValid(t *testing.T) {
 	others, err := db.APIKeys(t.Context(), storetest.Tenant(t))
 	require.NoError(t, err)
 	require.Empty(t, others)
+}
+
+// A key that was taken over ends with the credential that took it over, not with the one that made it, and an event names who did it.
+func TestAPIKey_TakenOver(t *testing.T) {
+	t.Parallel()
+	db, tenant := storetest.Server(t), storetest.Tenant(t)
+	old, _ := newKey(t, db, tenant, nil)
+	owner, _ := newKey(t, db, tenant, func(k *apikey.Key) { k.Principal = "ben" })
+	k, hash := newKey(t, db, tenant, func(k *apikey.Key) {
+		k.Principal, k.Maker, k.CreatedBy, k.Persons = "ci", "ana", "ana", []string{"ana"}
+		k.MadeWith = identity.CredentialRef{Kind: "api_key", ID: old.ID}
+	})
+	k.Maker, k.CreatedBy, k.Persons, k.MadeWith.ID = "ben", "ben", []string{"ben"}, owner.ID
+	require.NoError(t, db.TakeOverAPIKey(t.Context(), k))
+	require.NoError(t, db.RevokeAPIKey(t.Context(), tenant, old.ID, ""))
+	found, err := db.APIKey(t.Context(), k.ID, hash)
+	require.NoError(t, err)
+	require.Equal(t, identity.Lineage{{Principal: "ci", Maker: "ben", CreatedBy: "ben", Persons: []string{"ben"}}, {Principal: "ben", Persons: []string{}}}, found.Lineage)
+	page, err := db.CredentialEvents(t.Context(), tenant, history.KeyTakenOver, "ben", "", 10)
+	require.NoError(t, err)
+	require.Len(t, page.Events, 1)
+	require.Equal(t, k.ID, page.Events[0].CredentialID)
+
+	require.NoError(t, db.RevokeAPIKey(t.Context(), tenant, owner.ID, ""))
+	_, err = db.APIKey(t.Context(), k.ID, hash)
+	requireCode(t, jig.CodeNotFound, err)
+	require.NoError(t, db.RevokeAPIKey(t.Context(), tenant, k.ID, ""))
+	requireCode(t, jig.CodeConflict, db.TakeOverAPIKey(t.Context(), k))
+	k.Tenant = storetest.Tenant(t)
+	requireCode(t, jig.CodeConflict, db.TakeOverAPIKey(t.Context(), k))
 }
 
 // A key ends with the keys in its lineage, and with it what it made, across requests, streams and embed tokens.

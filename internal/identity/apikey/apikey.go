@@ -71,6 +71,31 @@ func (k Key) Link() identity.Link {
 // Allows reports whether the key has a scope.
 func (k Key) Allows(scope string) bool { return slices.Contains(k.Scopes, scope) }
 
+// Valid reports whether the key was neither revoked nor has expired.
+func (k Key) Valid(now time.Time) bool {
+	return k.RevokedAt == nil && (k.ExpiresAt == nil || k.ExpiresAt.After(now))
+}
+
+// Descendants returns the ids of those keys that were made with one of the roots, or with another of its descendants. Roots are among them.
+func Descendants(keys []Key, roots ...string) map[string]bool {
+	found := make(map[string]bool, len(roots))
+	for _, id := range roots {
+		found[id] = true
+	}
+	for more := true; more; {
+		more = false
+		for _, k := range keys {
+			if !found[k.ID] && k.MadeWith.Kind == madeWithKey && found[k.MadeWith.ID] {
+				found[k.ID], more = true, true
+			}
+		}
+	}
+	return found
+}
+
+// madeWithKey is the kind of [Key].MadeWith for a key.
+const madeWithKey = "api_key"
+
 // maxName bounds the name and the principal of a key, in bytes.
 const maxName = 200
 

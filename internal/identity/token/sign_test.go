@@ -41,7 +41,7 @@ func TestSignWritesWhatIsDocumented(t *testing.T) {
 	delete(body, "jti")
 	begin := float64(monday.Unix())
 	require.Equal(t, map[string]any{
-		"sub": "ana", "aud": []any{"jig"}, "iat": begin, "nbf": begin, "exp": begin + 120, "tenant": "acme", "action": "approve",
+		"sub": "ana", "aud": []any{"jig"}, "iat": begin, "nbf": begin, "exp": begin + 120, "installation": "ins_1", "tenant": "acme", "action": "approve",
 		"session": "ses_1", "call": "3.1", "subject": "tool:mail.send", "digest": "d1", "content": "c1",
 	}, body)
 }

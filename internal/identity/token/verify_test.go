@@ -182,7 +182,7 @@ func forge(t *testing.T, method jwt.SigningMethod, secret any, header, claims ma
 func payload(changes map[string]any) map[string]any {
 	all := map[string]any{
 		"sub": "ana", "aud": []string{"jig"}, "jti": "t1",
-		"iat": monday.Unix(), "nbf": monday.Unix(), "exp": monday.Add(5 * time.Minute).Unix(),
+		"iat": monday.Unix(), "nbf": monday.Unix(), "exp": monday.Add(5 * time.Minute).Unix(), "installation": "ins_1",
 		"tenant": "acme", "action": "approve", "session": "ses_1", "call": "3.1", "subject": "tool:mail.send", "digest": "d1", "content": "c1",
 	}
 	for name, value := range changes {
