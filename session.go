@@ -254,6 +254,7 @@ const (
 	ReasonBrokenAnswer      = "broken_answer"
 	ReasonProviderWait      = "provider_wait"
 	ReasonProviderQuota     = "provider_quota"
+	ReasonProviderFailed    = "provider_failed"
 	ReasonTerminated        = "terminated"
 	ReasonExpired           = "approval_expired"
 )

@@ -371,6 +371,10 @@ func (a *Activities) record(
 	ctx context.Context, tool jig.Tool, r ledger.Reservation, outcome jig.ToolResult, reads approval.Reads,
 ) (Ran, error) {
 	call := r.Call
+	// The attempt has happened, so its record must be written even if the activity was canceled in the meantime.
+	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+	defer cancel()
+	wait := a.callAsksAgain(write, r, &outcome)
 	ended := attempt{
 		tool: tool, number: r.Fence, failures: call.Failures, now: a.now(), failedAt: call.FailedAt, retryFor: a.retryFor(tool),
 		doubt: r.InDoubt, ended: interruptionOf(ctx),
@@ -383,9 +387,6 @@ func (a *Activities) record(
 	if err := cutDown(&completion); err != nil {
 		return Ran{}, err
 	}
-	// The attempt has happened, so its record must be written even if the activity was canceled in the meantime.
-	write, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
-	defer cancel()
 	var stored ledger.Completed
 	err := retryWhileUnavailable(write, func() (err error) {
 		stored, err = a.store.Complete(write, completion)
@@ -399,6 +400,9 @@ func (a *Activities) record(
 	}
 	switch stored.Status {
 	case jig.CallReserved:
+		if wait != nil {
+			a.noteModelWait(write, call.Tenant, call.SessionID, *wait)
+		}
 		return Ran{}, retryLater(outcome.Error)
 	case jig.CallUnknown:
 		return a.asked(write, stored.Call)

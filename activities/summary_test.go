@@ -127,6 +127,42 @@ func TestSummary_KeepsTheLogIfTheModelReturnsNoText(t *testing.T) {
 	require.True(t, utf8.ValidString(l.summary))
 }
 
+// busy is a store that keeps the wait for a provider.
+type busy struct {
+	*long
+	wait *ledger.ModelWait
+}
+
+func (b *busy) ModelWait(context.Context, string, string, string) (*ledger.ModelWait, error) {
+	return b.wait, nil
+}
+
+func (b *busy) NoteModelWait(_ context.Context, _, _ string, w ledger.ModelWait) error {
+	b.wait = &w
+	return nil
+}
+
+// down is a model whose provider limits the rate.
+type down struct{ ports.Model }
+
+func (down) Answer(context.Context, chat.Request, func(string)) (chat.Turn, error) {
+	return chat.Turn{}, jig.Errorf(jig.CodeRateLimited, "slow down")
+}
+
+// The request for a summary waits for the provider like the one for the turn.
+func TestSummary_RecordsAWaitForItsProvider(t *testing.T) {
+	t.Parallel()
+	registry, err := tools.NewRegistry()
+	require.NoError(t, err)
+	b := &busy{long: newLong(30)}
+	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(b), Tenants: who{}, Catalogue: registry, Model: down{}})
+	_, err = a.Think(t.Context(), activities.ThinkInput{PassRef: activities.PassRef{
+		SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Pass: 31,
+	}})
+	require.Error(t, err)
+	require.Equal(t, "slow down", b.wait.Message)
+}
+
 // A summary may take longer than the heartbeat timeout, so the worker sends heartbeats in the meantime.
 func TestThink_SendsHeartbeatsWhileItSummarizes(t *testing.T) {
 	t.Parallel()

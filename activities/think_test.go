@@ -166,6 +166,16 @@ func TestThink_KeepsAnAnswerWhoseCallsCannotBeAdmitted(t *testing.T) {
 	require.Len(t, admitted.Calls, 1)
 }
 
+// It keeps its warning, too.
+func TestThink_KeepsTheWarningOfAnAnswerWhoseCallsCannotBeAdmitted(t *testing.T) {
+	t.Parallel()
+	answer := pays("a")
+	answer.Warning = "it may not be complete"
+	o, _ := thinking(t, answer, func(o *office) { o.store.Sessions = refusing{o.store.Sessions} })
+	o.thinks(t, 1, 100)
+	require.Contains(t, string(o.event(t, jig.EventModelWarning)), answer.Warning)
+}
+
 // The workflow learns from a turn whether the model is quick.
 func TestThink_SaysHowQuickTheModelIs(t *testing.T) {
 	t.Parallel()

@@ -102,7 +102,11 @@ func (r *Router) Answer(ctx context.Context, request chat.Request, progress func
 	if progress == nil {
 		progress = func(string) {}
 	}
-	return p.answer(ctx, name, request, progress)
+	turn, err := p.answer(ctx, name, request, progress)
+	if e := jig.AsError(err); err != nil && e.Code.Retryable() && e.Reason == "" {
+		return turn, e.WithReason(jig.ReasonProviderFailed)
+	}
+	return turn, err
 }
 
 // Check returns an error for a model that no provider serves or whose provider lacks a key.

@@ -33,6 +33,8 @@ type eventData struct {
 	Via       string     `json:"via"`
 	Child     string     `json:"child_session_id"`
 	Error     *jig.Error `json:"error"`
+	// Next is when a model is asked again.
+	Next time.Time `json:"next_attempt_at"`
 }
 
 // approvalData is the data of approval, question and grant events.
@@ -111,6 +113,9 @@ func (d eventData) words(e jig.Event) string {
 		failure = string(d.Error.Code) + ": " + d.Error.Message
 	}
 	text := cmp.Or(approvalWords(e), taskWords(e), failure, d.Summary, d.Text, d.Message, d.Reason, strings.Join(d.Reasons, "; "), d.Answer, d.Model, d.Agent, d.Title)
+	if e.Type == jig.EventModelWaiting {
+		text += "; asked again at " + d.Next.Local().Format(time.TimeOnly)
+	}
 	if d.Via != "" && d.SessionID != "" {
 		text = strings.TrimSuffix("in "+d.SessionID+" "+d.Call+": "+text, ": ")
 	}
@@ -234,7 +239,7 @@ func mark(c palette, t jig.EventType) string {
 func eventWord(t jig.EventType) string {
 	words := map[jig.EventType]string{
 		jig.EventToolNeedsApproval: "waits for approval", jig.EventToolOutcomeUnknown: "outcome unknown: a person must settle it",
-		jig.EventToolHeld: "waits", jig.EventStepWaiting: "waits", jig.EventSessionHeld: "waits to start", jig.EventToolAsked: "asks a person", jig.EventToolEdited: "changed: waits for a new approval",
+		jig.EventToolHeld: "waits", jig.EventStepWaiting: "waits", jig.EventModelWaiting: "waits for the model's provider", jig.EventSessionHeld: "waits to start", jig.EventToolAsked: "asks a person", jig.EventToolEdited: "changed: waits for a new approval",
 		jig.EventApprovalVoted: "approved in part", jig.EventApprovalDelegated: "approval delegated",
 		jig.EventApprovalReminded: "still waits for approval", jig.EventApprovalEscalated: "more people may approve",
 		jig.EventGrantCreated: "standing approval given", jig.EventGrantUsed: "standing approval used",

@@ -222,7 +222,11 @@ func TestEventsOfApprovalsAreReadable(t *testing.T) {
 		"paused":     {jig.EventSessionPaused, `{"by":"ana","claimed":true,"reason":"look first"}`, "session paused · look first (by ana, claimed)"},
 		"resumed":    {jig.EventSessionResumed, `{"by":"ana","claimed":false,"reason":""}`, "session resumed · by ana"},
 		"odd data":   {jig.EventApprovalVoted, `{"by":7}`, "approved in part"},
-		"custom":     {jig.EventCustom + "sent", `{"to":5,"value":"x","summary":"three letters"}`, "custom sent · three letters"},
+		"model": {
+			jig.EventModelWaiting, `{"code":"RATE_LIMITED","message":"slow down","attempt":1,"next_attempt_at":"2026-01-03T12:00:00Z"}`,
+			"waits for the model's provider · slow down; asked again at " + until.Local().Format(time.TimeOnly),
+		},
+		"custom": {jig.EventCustom + "sent", `{"to":5,"value":"x","summary":"three letters"}`, "custom sent · three letters"},
 	} {
 		line := newApp("jig", nil, nil, nil, nil).eventLine(palette{}, jig.Event{Type: tt.kind, At: noon, Data: json.RawMessage(tt.data)})
 		require.Contains(t, line, tt.want, name)

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"errors"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -247,12 +248,22 @@ func (s *session) think(ctx workflow.Context) (activities.Thought, error) {
 	}
 }
 
-// ask runs Think: as a local activity if the model is known to be quick, and as an activity if it is not, or if it was not quick this time.
+// ask runs Think: as a local activity if the model is known to be quick, and as an activity if it is not, or if it was not quick this time. If
+// the provider of a quick model fails, it first waits as long as the provider asks.
 func (s *session) ask(ctx workflow.Context) (thought activities.Thought, err error) {
 	var a *activities.Activities
 	in := activities.ThinkInput{PassRef: s.passRef(), Limit: callsPerRun}
 	if s.quick {
 		err = workflow.ExecuteLocalActivity(quickModelOptions(ctx, "pass "+itoa(s.pass)), a.Think, in).Get(ctx, &thought)
+		var failed *temporal.ApplicationError
+		switch {
+		case !errors.As(err, &failed): // it was slow this time
+		case failed.NonRetryable():
+			return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
+		case failed.NextRetryDelay() > 0:
+			wait := workflow.TimerOptions{Summary: "pass " + itoa(s.pass) + " waits for the model's provider"}
+			_ = workflow.NewTimerWithOptions(ctx, failed.NextRetryDelay(), wait).Get(ctx, nil) //nolint:errcheck // the next line reports a canceled context
+		}
 		if ctx.Err() != nil {
 			return thought, err //nolint:wrapcheck // the caller distinguishes cancellation from failure by Temporal's own types
 		}

@@ -1,11 +1,13 @@
 package workflows_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/mock"
 	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/temporal"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
@@ -64,4 +66,34 @@ func TestSession_WaitsForAPersonWhileOrderHoldsACallBack(t *testing.T) {
 	require.NoError(t, s.GetWorkflowError())
 	require.Equal(t, jig.StatusInputRequired, before)
 	require.Equal(t, jig.StatusWorking, after)
+}
+
+// A quick model that fails beside the workflow is asked again in an activity, after the wait that its provider asks for. A failure that no retry
+// can fix is final at once.
+func TestSession_WaitsForTheProviderOfAQuickModel(t *testing.T) {
+	t.Parallel()
+	for wait, final := range map[time.Duration]bool{0: false, 30 * time.Minute: false, time.Second: true} {
+		s := newSolo(t, soloCall())
+		s.OnActivity("Open", mock.Anything, mock.Anything).Return(
+			activities.Opened{Agent: "solo", Pass: 1, Quick: true, Revision: protocol.Revision, Limits: jig.Limits{}.WithDefaults()}, nil)
+		var asked []time.Time
+		s.OnActivity("Think", mock.Anything, mock.Anything).Return(func(context.Context, activities.ThinkInput) (activities.Thought, error) {
+			asked = append(asked, s.Now())
+			if len(asked) > 1 {
+				return activities.Thought{Ended: &activities.Settled{Status: jig.StatusCompleted}}, nil
+			}
+			return activities.Thought{}, temporal.NewApplicationErrorWithOptions("slow down", string(jig.CodeRateLimited),
+				temporal.ApplicationErrorOptions{NextRetryDelay: wait, NonRetryable: final})
+		})
+		s.OnActivity("End", mock.Anything, mock.Anything).Return(nil)
+		s.ExecuteWorkflow(protocol.PassWorkflow, protocol.PassInput{Tenant: "t", Start: &protocol.StartSession{Agent: "solo"}})
+		if final {
+			require.Error(t, s.GetWorkflowError())
+			require.Len(t, asked, 1)
+			continue
+		}
+		require.NoError(t, s.GetWorkflowError())
+		require.Len(t, asked, 2)
+		require.GreaterOrEqual(t, asked[1].Sub(asked[0]), wait)
+	}
 }

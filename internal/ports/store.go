@@ -257,9 +257,10 @@ type PauseStore interface {
 	Resume(ctx context.Context, tenant string, p jig.Pause, evidence *identity.Evidence) (changed bool, err error)
 	// Pauses lists the pauses of a tenant, the oldest first.
 	Pauses(ctx context.Context, tenant string) ([]jig.Pause, error)
-	// ModelWait returns what the latest pass of a session waits for at its model's provider; nil if it waits for nothing.
-	ModelWait(ctx context.Context, tenant, id string) (*ledger.ModelWait, error)
-	// NoteModelWait records, with an event, that the model is asked again for the turn of a pass.
+	// ModelWait returns why the latest request to a model failed, for the latest pass of a session or, if callID is not empty, for a call. It is
+	// nil if none failed, or if the pass has its turn.
+	ModelWait(ctx context.Context, tenant, id, callID string) (*ledger.ModelWait, error)
+	// NoteModelWait records, with an event, that the model is asked again for the turn of a pass or by a call.
 	NoteModelWait(ctx context.Context, tenant, id string, w ledger.ModelWait) error
 	// NoteHeld records, once for each pause, the event that a pause holds back a call or, if callID is empty, the session's next pass.
 	NoteHeld(ctx context.Context, tenant, id, callID string) error

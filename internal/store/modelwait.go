@@ -2,17 +2,23 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/ledger"
 )
 
-// ModelWait returns what the latest pass of a session waits for at its model's provider; nil if it waits for nothing.
-func (db *DB) ModelWait(ctx context.Context, tenant, id string) (*ledger.ModelWait, error) {
+// ModelWait returns why the latest request to a model failed, for the latest pass of a session or, if callID is not empty, for a call. It is nil
+// if none failed, or if the pass has its turn.
+func (db *DB) ModelWait(ctx context.Context, tenant, id, callID string) (*ledger.ModelWait, error) {
 	var found *string
-	if err := db.once(ctx, tenant, func(t *tx) { value(t.queue("ModelWait", tenant, id), &found) }); err != nil {
+	err := db.once(ctx, tenant, func(t *tx) {
+		if callID == "" {
+			value(t.queue("ModelWait", tenant, id), &found)
+			return
+		}
+		value(t.queue("CallModelWait", tenant, id, callID), &found)
+	})
+	if err != nil {
 		return nil, err
 	}
 	return modelWait(found)
@@ -26,7 +32,8 @@ func modelWait(stored *string) (*ledger.ModelWait, error) {
 	return &w, decode([]byte(*stored), &w)
 }
 
-// NoteModelWait records, with an event, that the model is asked again for the turn of a pass. Nothing is recorded if the session has ended.
+// NoteModelWait records, with an event, that the model is asked again for the turn of a pass or by a call. Nothing is recorded if the session
+// has ended, or if another attempt of the call has begun.
 func (db *DB) NoteModelWait(ctx context.Context, tenant, id string, w ledger.ModelWait) error {
 	w.Message = text(w.Message)
 	data, err := encode(w)
@@ -34,7 +41,14 @@ func (db *DB) NoteModelWait(ctx context.Context, tenant, id string, w ledger.Mod
 		return err
 	}
 	var last *int64
-	if err := db.once(ctx, tenant, func(t *tx) { value(t.queue("ModelWaits", tenant, id, w.Pass, string(data)), &last) }); err != nil {
+	err = db.once(ctx, tenant, func(t *tx) {
+		if w.Call == "" {
+			value(t.queue("ModelWaits", tenant, id, w.Pass, string(data)), &last)
+			return
+		}
+		value(t.queue("CallModelWaits", tenant, id, w.Call, w.Attempt, string(data)), &last)
+	})
+	if err != nil {
 		return err
 	}
 	db.touched(tenant, id, last)
@@ -44,6 +58,6 @@ func (db *DB) NoteModelWait(ctx context.Context, tenant, id string, w ledger.Mod
 // waitsForModel adds to a view what the session waits for at its model's provider.
 func waitsForModel(v *jig.SessionView, w *ledger.ModelWait) {
 	if w != nil {
-		v.Held = append(v.Held, fmt.Sprintf("%s; the model is asked again at %s", w.Message, w.Next.UTC().Format(time.RFC3339)))
+		v.Held = append(v.Held, w.String())
 	}
 }

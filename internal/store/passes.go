@@ -78,10 +78,7 @@ func (db *DB) StoreAnswer(ctx context.Context, a ledger.Answer) (*ledger.End, er
 	if err != nil {
 		return nil, err
 	}
-	if text, l := said(a.Turn), warned(a.Pass, a.Turn); text != nil || l.len() > 0 {
-		if text != nil {
-			l.add(jig.Event{Type: jig.EventMessageAdded, Pass: a.Pass, Data: json.RawMessage(*text)})
-		}
+	if l := remarks(a.Pass, a.Turn); l.len() > 0 {
 		l.join(ready.log)
 		ready.log = l
 	}

@@ -77,7 +77,7 @@ func (db *DB) CreateCall(ctx context.Context, s jig.Session, turn chat.Turn) (ji
 		}
 		value(t.queue("PassBegin", s.Tenant, s.ID, 1), &last)
 		if len(body) <= jig.InlineBytes {
-			t.queue("TurnInsert", append(append([]any{s.Tenant, s.ID, 1, body, nil}, turnUsage(turn)...), said(turn))...)
+			t.queue("TurnInsert", turnColumns(s.Tenant, s.ID, 1, body, nil, turn)...)
 		}
 		first(t.queue("SessionGet", s.Tenant, s.ID), &row)
 		return t.commit(ctx)

@@ -15,6 +15,12 @@ func turnUsage(turn chat.Turn) []any {
 	return []any{u.InputTokens + u.OutputTokens, text(turn.Asked), u.OutputTokens, u.CacheReadTokens, u.CacheCreateTokens, u.Cost}
 }
 
+// turnColumns returns the arguments of TurnInsert. The body or the artifact is nil.
+func turnColumns(tenant, id string, pass int, body []byte, artifact *string, turn chat.Turn) []any {
+	l := remarks(pass, turn)
+	return append(append([]any{tenant, id, pass, body, artifact}, turnUsage(turn)...), l.types, l.data)
+}
+
 // SaveTurn stores the model's answer for a pass of a session and adds its usage to the session. If there already is one, it is
 // returned and nothing changes. A large answer is stored as an artifact.
 func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn chat.Turn) (chat.Turn, error) {
@@ -26,7 +32,7 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ch
 	var last *int64
 	if len(body) <= jig.InlineBytes {
 		err = db.once(ctx, tenant, func(t *tx) {
-			value(t.queue("TurnInsert", append(append([]any{tenant, id, pass, body, nil}, turnUsage(turn)...), said(turn))...), &last)
+			value(t.queue("TurnInsert", turnColumns(tenant, id, pass, body, nil, turn)...), &last)
 			first(t.queue("TurnGet", tenant, id, pass), &saved)
 		})
 	} else {
@@ -36,8 +42,8 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ch
 			if err := t.flush(ctx); err != nil || saved != nil {
 				return err
 			}
-			artifact := t.keep(id, "application/json", body)
-			value(t.queue("TurnInsert", append(append([]any{tenant, id, pass, nil, artifact}, turnUsage(turn)...), said(turn))...), &last)
+			artifact := new(t.keep(id, "application/json", body))
+			value(t.queue("TurnInsert", turnColumns(tenant, id, pass, nil, artifact, turn)...), &last)
 			first(t.queue("TurnGet", tenant, id, pass), &saved)
 			return t.commit(ctx)
 		})
@@ -52,20 +58,16 @@ func (db *DB) SaveTurn(ctx context.Context, tenant, id string, pass int, turn ch
 	return saved.turn()
 }
 
-// said returns the data of the event that says what the model said beside its calls, or nil if it said nothing. A turn without calls needs
-// no such event, because its text is the answer that ends the session.
-func said(turn chat.Turn) *string {
-	if turn.Text == "" || len(turn.Calls) == 0 {
-		return nil
-	}
-	return new(string(messageDetails(chat.Message{Role: chat.RoleAssistant, Text: turn.Text, By: turn.Asked})))
-}
-
-// warned returns the event that a turn may not be complete, if it has a warning.
-func warned(pass int, turn chat.Turn) *log {
+// remarks returns the events of a turn: that it may not be complete, and what the model said beside its calls. The text of a turn without calls
+// needs no event, because it is the answer that ends the session.
+func remarks(pass int, turn chat.Turn) *log {
 	l := &log{}
 	if turn.Warning != "" {
 		l.add(jig.Event{Type: jig.EventModelWarning, Pass: pass, Data: details{"message": text(turn.Warning)}.json()})
+	}
+	if turn.Text != "" && len(turn.Calls) > 0 {
+		said := chat.Message{Role: chat.RoleAssistant, Text: turn.Text, By: turn.Asked}
+		l.add(jig.Event{Type: jig.EventMessageAdded, Pass: pass, Data: messageDetails(said)})
 	}
 	return l
 }

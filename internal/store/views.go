@@ -25,12 +25,19 @@ type callViewRow struct {
 	Child      string
 	StartedAt  *time.Time
 	FinishedAt *time.Time
+	ModelWait  *string
 }
 
 func (r *callViewRow) view() (jig.CallView, error) {
 	v := jig.CallView{Call: r.CallID, Tool: r.Tool, Status: jig.CallStatus(r.Status), Summary: r.Summary, Child: r.Child}
 	v.DurationMS = jig.Call{StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}.Duration().Milliseconds()
-	err := decode(r.Error, &v.Error)
+	if err := decode(r.Error, &v.Error); err != nil {
+		return v, err
+	}
+	wait, err := modelWait(r.ModelWait)
+	if wait != nil {
+		v.Summary = "waits: " + wait.String()
+	}
 	return v, err
 }
 

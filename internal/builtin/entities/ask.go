@@ -73,7 +73,7 @@ func (o Options) ask(ctx context.Context, inv jig.Invocation, q question, take f
 	for {
 		turn, err := o.Model.Answer(ctx, request, inv.Progress)
 		if err != nil {
-			return done, fmt.Errorf("ask %s: %w", q.model, chat.AskedAgain(err, inv.Attempt-1))
+			return done, fmt.Errorf("ask %s: %w", q.model, err)
 		}
 		done.model = cmp.Or(turn.Model, q.model)
 		done.usage.add(turn.Usage)

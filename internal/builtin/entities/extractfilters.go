@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/tools"
 )
@@ -18,11 +19,8 @@ import (
 // ExtractFiltersTool is the name of the tool that turns a request in natural language into a filter.
 const ExtractFiltersTool = "entities.extractFilters"
 
-// askTimeout and askAttempts bound the tools that ask a model.
-const (
-	askTimeout  = 10 * time.Minute
-	askAttempts = 3
-)
+// askTimeout bounds one attempt of a tool that asks a model.
+const askTimeout = 10 * time.Minute
 
 type extractFiltersIn struct {
 	Type  string `json:"type"            jsonschema:"the entity type's name" minLength:"1"`
@@ -60,7 +58,7 @@ func (o Options) extractFiltersTool() tools.Tool {
 		Description: "Turns a request in natural language into a filter for entities.filter. Returns the filter and, under dropped, conditions that do not " +
 			"fit the type or that the request does not contain: ask about those. Asks a language model, which costs tokens (usage).",
 		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Execution: jig.ExecutionActivity,
-		Timeout: askTimeout, MaxAttempts: askAttempts, Tags: []string{"entities", "model"}, Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate}},
+		Timeout: askTimeout, MaxAttempts: chat.MaxRequests, RetryFor: chat.RetryFor, Tags: []string{"entities", "model"}, Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate}},
 	}, o.extractFilters)
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/tools"
 )
@@ -140,7 +141,7 @@ func (o Options) researchTool() tools.Tool {
 			"With answer, it also answers the question for each entity, with claims that quote the passages: by a language model (which costs tokens) or, " +
 			"without a model, with sentences from the texts. To find entities only, use entities.search.",
 		Permission: jig.PermissionRead, Risk: jig.RiskSafe, Idempotent: true, Execution: jig.ExecutionActivity,
-		Timeout: askTimeout, MaxAttempts: askAttempts, Tags: []string{"entities", "model"}, Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate}},
+		Timeout: askTimeout, MaxAttempts: chat.MaxRequests, RetryFor: chat.RetryFor, Tags: []string{"entities", "model"}, Labels: &jig.Labels{Reads: []string{jig.ReadsPrivate}},
 	}, o.research, tools.AdjustInput(filterInput))
 }
 

@@ -22,9 +22,8 @@ import (
 const (
 	// Timeout bounds one attempt, including the repair of an answer.
 	Timeout = 10 * time.Minute
-	// MaxAttempts bounds the attempts of one call. It is high because providers limit rates and are unavailable more often than other
-	// services.
-	MaxAttempts = 5
+	// MaxAttempts bounds the attempts of one call.
+	MaxAttempts = chat.MaxRequests
 	// DefaultMaxTokens bounds an answer, in tokens, if the call sets no limit.
 	DefaultMaxTokens = 4096
 )
@@ -58,7 +57,7 @@ func Tools(options Options) []tools.Tool {
 	f := &family{Options: options, schemas: schema.NewCompiler(schema.Options{})}
 	asking := jig.Tool{
 		OutputSchema: json.RawMessage(answerSchema), Permission: jig.PermissionDraft, Risk: jig.RiskSafe, Approval: jig.ApprovalAuto,
-		Idempotent: true, Execution: jig.ExecutionActivity, Timeout: Timeout, MaxAttempts: MaxAttempts, Tags: []string{"model"},
+		Idempotent: true, Execution: jig.ExecutionActivity, Timeout: Timeout, MaxAttempts: MaxAttempts, RetryFor: chat.RetryFor, Tags: []string{"model"},
 		Labels: &jig.Labels{},
 	}
 	direct, skilled := asking, asking
@@ -182,7 +181,7 @@ func (f *family) answer(ctx context.Context, inv jig.Invocation, q question, sys
 	if err != nil {
 		return notAsked(err, "/model")
 	}
-	t := talk{model: f.Model, progress: inv.Progress, attempt: inv.Attempt, request: chat.Request{
+	t := talk{model: f.Model, progress: inv.Progress, request: chat.Request{
 		Model: name, System: system, MaxTokens: q.MaxTokens, SessionID: inv.SessionID, Pass: 1, Tenant: inv.Tenant, Call: inv.CallID,
 		Exchanges: []chat.Exchange{{Pass: 1, Messages: []chat.Message{{Role: chat.RoleUser, Text: q.Prompt}}}},
 	}}

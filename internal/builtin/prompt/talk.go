@@ -41,8 +41,6 @@ type talk struct {
 	model    Model
 	progress func(string)
 	request  chat.Request
-	// attempt counts the attempts of the call, from 1.
-	attempt int
 	// schema is the schema that the answer must fit; nil accepts any text.
 	schema *schema.Schema
 
@@ -108,7 +106,7 @@ func (t *talk) hold(ctx context.Context) (json.RawMessage, error) {
 func (t *talk) ask(ctx context.Context) error {
 	turn, err := t.model.Answer(ctx, t.request, t.progress)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", t.request.Model, chat.AskedAgain(err, t.attempt-1))
+		return fmt.Errorf("ask %s: %w", t.request.Model, err)
 	}
 	t.turn = &turn
 	t.used.add(turn.Usage)
@@ -122,8 +120,7 @@ func (t *talk) ask(ctx context.Context) error {
 	case chat.StopEnd, chat.StopCalls:
 	}
 	if strings.TrimSpace(turn.Text) == "" { // it has only calls, of tools that were not offered
-		err := jig.Errorf(jig.CodeUnavailable, "the model %s answered without a text", t.request.Model).WithReason(jig.ReasonNoAnswer)
-		return chat.AskedAgain(err, t.attempt-1)
+		return jig.Errorf(jig.CodeUnavailable, "the model %s answered without a text", t.request.Model).WithReason(jig.ReasonNoAnswer)
 	}
 	return nil
 }

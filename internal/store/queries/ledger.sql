@@ -224,7 +224,8 @@ select count(*) from calls o where o.tenant_id = $1 and o.session_id = $2 and o.
 -- A call that is held back because a policy cannot be read shows the reason instead of a summary.
 select c.call_id, c.tool, c.status,
     case when c.status = 'reserved' and c.policy_version = $4 then c.reasons ->> 0 else c.summary end as summary,
-    c.error, c.child, c.started_at, c.finished_at from calls c
+    c.error, c.child, c.started_at, c.finished_at,
+    case when c.status = 'reserved' and (c.model_wait ->> 'attempt')::integer = c.fence then c.model_wait::text end as model_wait from calls c
 where c.tenant_id = $1 and c.session_id = $2
 order by c.pass desc, c.ordinal desc, c.created_at desc, c.nth desc, c.call_id desc limit $3
 

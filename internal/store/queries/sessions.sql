@@ -46,20 +46,21 @@ with n as (
 select n.last_seq from n
 
 -- name: TurnInsert
--- Stores the turn of a pass and counts its tokens, once. $12 is the data of the event that says what the model said, or null.
+-- Stores the turn of a pass and counts its tokens, once. $12 and $13 are the types and the data of its events, or null.
 with t as (
     insert into turns (tenant_id, session_id, pass, body, artifact, tokens, model, output_tokens, cache_read_tokens,
         cache_create_tokens, cost)
     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
     on conflict do nothing returning tokens
 ), n as (
-    update sessions s set tokens = s.tokens + t.tokens, last_seq = s.last_seq + case when $12::text is null then 0 else 1 end,
+    update sessions s set tokens = s.tokens + t.tokens, last_seq = s.last_seq + coalesce(cardinality($12::text[]), 0),
         updated_at = clock_timestamp()
     from t where s.tenant_id = $1 and s.session_id = $2
     returning s.last_seq
 ), e as (
     insert into events (tenant_id, session_id, seq, at, type, pass, data)
-    select $1, $2, n.last_seq, clock_timestamp(), 'message.added', $3, $12::json from n where $12::text is not null
+    select $1, $2, n.last_seq - cardinality($12::text[]) + u.n, clock_timestamp(), u.type, $3, u.data::json
+    from n, unnest($12::text[], $13::text[]) with ordinality as u(type, data, n)
 )
 select n.last_seq from n
 
@@ -232,5 +233,24 @@ with n as (
 ), e as (
     insert into events (tenant_id, session_id, seq, at, type, pass, data)
     select $1, $2, n.last_seq, clock_timestamp(), 'model.waiting', $3, $4::json from n
+)
+select n.last_seq from n
+
+-- name: CallModelWait
+select c.model_wait::text from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3
+
+-- name: CallModelWaits
+-- Records the event that a call asks its model again, after the attempt $4.
+with c as (
+    update calls c set model_wait = $5::json
+    where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.fence = $4 and c.status = 'reserved'
+    returning c.pass, c.tool
+), n as (
+    update sessions s set last_seq = s.last_seq + 1, updated_at = clock_timestamp()
+    from c where s.tenant_id = $1 and s.session_id = $2
+    returning s.last_seq, c.pass, c.tool
+), e as (
+    insert into events (tenant_id, session_id, seq, at, type, pass, call_id, tool, data)
+    select $1, $2, n.last_seq, clock_timestamp(), 'model.waiting', n.pass, $3, n.tool, $5::json from n
 )
 select n.last_seq from n
