@@ -39,6 +39,9 @@ type DataFlow struct {
 	Traced bool `json:"traced,omitempty"`
 	// Cut reports that the call has more such arguments than the lists can hold. No rule with untraced lets such a call run.
 	Cut bool `json:"cut,omitempty"`
+	// Marked reports that the call registers documents, and that the reasons of its approval show every part of them that cannot be traced. If a
+	// person approves it, the text of the documents is trusted.
+	Marked bool `json:"marked,omitempty"`
 	// Notes describe the untrusted arguments to people: each with its value and the results that contain it.
 	Notes []string `json:"notes,omitempty"`
 }

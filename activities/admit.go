@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/jig-run/jig"
@@ -253,6 +254,9 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 		return ruling, err
 	}
 	call.Verdict, call.Reasons, call.PolicyVersion = ruling.Verdict, append(jig.Changes(call.Reasons), ruling.Reasons...), ruling.PolicyVersion
+	if f := call.Flow; f != nil && f.Marked { // rules may keep the notes off the card
+		f.Marked = !slices.ContainsFunc(f.Notes, func(note string) bool { return !slices.Contains(call.Reasons, note) })
+	}
 	if ruling.Held != "" {
 		call.Verdict, call.Reasons, call.PolicyVersion = jig.VerdictAsk, []string{ruling.Held}, ledger.VersionUnreadable
 	}

@@ -137,6 +137,9 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput, taint *en
 	if err != nil || ended != nil {
 		return nil, ended, err
 	}
+	if c.frame.Untrusted {
+		entity.MarkRead(ctx)
+	}
 	c.fills = c.extracts && c.frame.Kind == DocumentEntityType
 	c.at, err = situation(session, call)
 	c.at.Now, c.at.Events, c.at.Canceled = in.Now, c.frame.Received, in.Cancel

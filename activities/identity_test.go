@@ -57,7 +57,8 @@ type office struct {
 	modelName       string // the model of the session's agent; script/clerk, unless a test sets it
 	servers         ports.Servers
 	extractor       ports.Extractor
-	clock           time.Duration // how far the engine's clock is ahead
+	composer        ports.Composer // compositions, unless a test sets it
+	clock           time.Duration  // how far the engine's clock is ahead
 
 	mu  sync.Mutex
 	ran []string
@@ -152,7 +153,7 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 	o.Registry = registry
 	o.Activities = activities.New(activities.Deps{
 		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Schemas: o.schemas,
-		Expressions: expressions, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent, Model: cmp.Or(o.model, ports.Model(anyModel{})), Now: o.now,
+		Expressions: expressions, Composer: cmp.Or(o.composer, ports.Composer(composition.NewEngine())), ParseAgent: spec.ParseAgent, Model: cmp.Or(o.model, ports.Model(anyModel{})), Now: o.now,
 		Runs: o.temporal, Budgets: o.budgets, RateLimits: o.rates, Servers: o.servers, Extractor: o.extractor,
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/toolname"
@@ -164,12 +165,17 @@ func (a *Activities) acting(ctx context.Context, session *jig.Session) error {
 // registration sets agent.Registered if the agent's document is the one that is registered under its name. Any other document is a draft,
 // and its agent's name gets a prefix.
 func (a *Activities) registration(ctx context.Context, tenant string, agent *jig.Agent, body []byte) error {
-	registered, err := a.store.Document(ctx, tenant, documentAgent, agent.Name)
+	taint := &entity.Taint{}
+	registered, err := a.store.Document(entity.WithTaint(ctx, taint), tenant, documentAgent, agent.Name)
 	if err != nil && jig.CodeOf(err) != jig.CodeNotFound {
 		return err
 	}
-	if agent.Registered = err == nil && bytes.Equal(registered, body); !agent.Registered {
+	agent.Registered = err == nil && bytes.Equal(registered, body)
+	switch {
+	case !agent.Registered:
 		agent.Name = jig.DraftPrefix + agent.Name
+	case taint.Read():
+		entity.MarkRead(ctx)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/argument"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/toolname"
@@ -106,7 +107,8 @@ func (a *Activities) draft(ctx context.Context, in OpenInput) (jig.Session, erro
 	if err != nil {
 		return jig.Session{}, err
 	}
-	agent, err := a.agentOf(ctx, in.Tenant, *in.Start)
+	taint := &entity.Taint{}
+	agent, err := a.agentOf(entity.WithTaint(ctx, taint), in.Tenant, *in.Start)
 	if err != nil {
 		return jig.Session{}, err
 	}
@@ -123,6 +125,7 @@ func (a *Activities) draft(ctx context.Context, in OpenInput) (jig.Session, erro
 	} else if err := startsAs(by, *in.Start); err != nil {
 		return jig.Session{}, err
 	}
+	session.ReadUntrusted = session.ReadUntrusted || taint.Read() // outsiders may have written the agent's document
 	session.Catalogue, err = a.pin(ctx, session)
 	return session, err
 }

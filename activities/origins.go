@@ -70,9 +70,7 @@ func (o *origins) trace(ctx context.Context, session jig.Session, tool jig.Tool,
 	if !guarded {
 		return nil
 	}
-	for _, argument := range found.Untrusted[:min(len(found.Untrusted), maxNotes)] {
-		call.Flow.Notes = append(call.Flow.Notes, o.note(argument))
-	}
+	call.Flow.Notes, call.Flow.Marked = o.notes(tracer, call, found)
 	call.Flow.UntrustedArguments, call.Flow.UnknownDestinations = paths(found.Untrusted), paths(found.UnknownDestinations)
 	call.Flow.ComputedArguments, call.Flow.Cut = paths(found.Computed), found.Cut
 	return nil
@@ -89,9 +87,6 @@ func paths(arguments []dataflow.Argument) []string {
 	return paths
 }
 
-// maxNotes is how many untrusted arguments are described to people.
-const maxNotes = 10
-
 // tracerOf returns the tracer of a session's own calls or, if frame names the call of a composition, of that composition's calls.
 func (o *origins) tracerOf(ctx context.Context, session jig.Session, frame string) (*sessionTracer, error) {
 	if err := o.load(ctx, session); err != nil {
@@ -102,13 +97,14 @@ func (o *origins) tracerOf(ctx context.Context, session jig.Session, frame strin
 		known := o.known
 		known.Untrusted = slices.Clone(known.Untrusted)
 		t = &sessionTracer{programs: frame != "" || scripted(session.Agent.Model)}
-		if frame != "" {
-			document, err := o.documentOf(ctx, session, frame)
-			if err != nil {
-				return nil, err
-			}
-			t.document = document != ""
-			known.Typed = append(slices.Clone(known.Typed), document)
+		document, err := o.documentOf(ctx, session, frame)
+		if err != nil {
+			return nil, err
+		}
+		if t.document = document.trusted; t.document {
+			known.Typed = append(slices.Clone(known.Typed), document.text)
+		} else if document.text != "" {
+			known.Untrusted = append(known.Untrusted, dataflow.Result{Call: "the document of " + document.name, Text: document.text})
 		}
 		t.Tracer = dataflow.NewTracer(known)
 		o.tracers[frame] = t
@@ -125,27 +121,43 @@ func (o *origins) tracerOf(ctx context.Context, session jig.Session, frame strin
 	return t, nil
 }
 
-// documentOf returns the document of a composition if its text is trusted, and "" otherwise. The text of a registered version is trusted unless the
-// call that registered it may have repeated an outsider's. The text of a document that was not registered is trusted if the principal has typed it.
-func (o *origins) documentOf(ctx context.Context, session jig.Session, frame string) (string, error) {
-	root, err := o.store.Call(ctx, session.Tenant, session.ID, frame)
-	if err != nil {
-		return "", err
+// words are the text of a document and whether it is trusted.
+type words struct {
+	name, text string
+	trusted    bool
+}
+
+// documentOf returns the text of the document whose calls are traced: that of a composition, a task or an entity type or, for a session's own calls, the
+// instructions of its agent. The text of a registered version is trusted unless the call that registered it may have repeated an outsider's. The text of
+// a document that was not registered is trusted if the principal has typed it.
+func (o *origins) documentOf(ctx context.Context, session jig.Session, frame string) (words, error) {
+	typed := session.ParentID == "" && ledger.Typed(session.Source)
+	agent := session.Agent
+	if frame == "" {
+		found := words{name: agent.Name, text: agent.Instructions, trusted: typed}
+		if !agent.Registered || agent.Name == jig.CallAgent {
+			return found, nil
+		}
+		var err error
+		found.trusted, err = o.store.DocumentTrusted(ctx, session.Tenant, documentAgent, agent.Name, agent.Version)
+		return found, err
 	}
-	trusted := session.ParentID == "" && ledger.Typed(session.Source)
-	if draft := session.Agent.Name == jig.CallAgent && !session.Agent.Registered && root.Version == session.Agent.Version; !draft {
-		if trusted, err = o.store.DocumentTrusted(ctx, session.Tenant, DocumentSpec, root.Tool, root.Version); err != nil {
-			return "", err
+	runs, err := o.store.Frame(ctx, session.Tenant, session.ID, frame)
+	if err != nil {
+		return words{}, err
+	}
+	found := words{name: runs.Name, trusted: typed}
+	if draft := agent.Name == jig.CallAgent && !agent.Registered && runs.Version == agent.Version; !draft {
+		if found.trusted, err = o.store.DocumentTrusted(ctx, session.Tenant, runs.Kind, runs.Name, runs.Version); err != nil {
+			return words{}, err
 		}
 	}
-	if !trusted {
-		return "", nil
+	body, err := o.store.DocumentAt(ctx, session.Tenant, runs.Kind, runs.Name, runs.Version)
+	if jig.CodeOf(err) == jig.CodeNotFound { // an extraction of many entities runs no document
+		return words{}, nil
 	}
-	found, _, err := o.find(ctx, session.Tenant, root.Tool, root.Version)
-	if jig.CodeOf(err) == jig.CodeInvalidInput { // a document in an older version of the language
-		return "", nil
-	}
-	return string(found.body), err
+	found.text = string(body)
+	return found, err
 }
 
 // load reads the texts that the arguments are compared with, or what has been added to them.

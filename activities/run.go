@@ -96,6 +96,14 @@ func (a *Activities) attempt(ctx context.Context, in RunInput, name string) (ran
 	reservation.Call.Input = call.Input
 	progress, flush := a.progress(ctx, call)
 	taint := &entity.Taint{Session: session.ReadUntrusted}
+	if found.body != nil {
+		if trusted, err := a.store.DocumentTrusted(ctx, call.Tenant, DocumentSpec, call.Tool, call.Version); err != nil {
+			return Ran{}, false, err
+		} else if !trusted {
+			taint.Session = true
+			entity.MarkRead(entity.WithTaint(ctx, taint))
+		}
+	}
 	outcome := a.budgets.Charge(ctx, reservation.Call, func() jig.ToolResult {
 		return a.traced(entity.WithTaint(ctx, taint), found, call, a.invocation(session, reservation.Call, reservation.Fence, progress))
 	})

@@ -16,6 +16,8 @@ type Frame struct {
 	CallID string
 	// Kind, Name and Version pin the document that the frame runs.
 	Kind, Name, Version string
+	// Untrusted reports that outsiders may have written the text of the document.
+	Untrusted bool
 	// Entity is the id of the entity that the frame fills; empty for a composition and for an extraction of many entities.
 	Entity string
 	// Fence is the fence of the attempt that holds the call.

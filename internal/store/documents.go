@@ -9,6 +9,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/entity"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/internal/suggest"
 )
@@ -246,20 +247,27 @@ func (db *DB) DocumentVersions(ctx context.Context, tenant, kind, name, version 
 	return nil, db.noDocument(ctx, tenant, kind, name)
 }
 
-// Document returns the current body: that of the tenant's own document, or else that of the tenant _global. NOT_FOUND suggests the nearest
-// names.
+// writtenRow is a row of the query DocumentGet.
+type writtenRow struct {
+	Body      []byte
+	Untrusted bool
+}
+
+// Document returns the current body: that of the tenant's own document, or else that of the tenant _global. Whoever reads a text that outsiders may
+// have written has read untrusted data; see [entity.MarkRead]. NOT_FOUND suggests the nearest names.
 func (db *DB) Document(ctx context.Context, tenant, kind, name string) ([]byte, error) {
-	var bodies [][]byte
-	err := db.once(ctx, tenant, func(t *tx) {
-		column(t.queue("DocumentGet", tenant, kind, name), &bodies)
-	})
+	var row *writtenRow
+	err := db.once(ctx, tenant, func(t *tx) { first(t.queue("DocumentGet", tenant, kind, name), &row) })
 	if err != nil {
 		return nil, err
 	}
-	if len(bodies) > 0 {
-		return bodies[0], nil
+	if row == nil {
+		return nil, db.noDocument(ctx, tenant, kind, name)
 	}
-	return nil, db.noDocument(ctx, tenant, kind, name)
+	if row.Untrusted {
+		entity.MarkRead(ctx)
+	}
+	return row.Body, nil
 }
 
 func (db *DB) noDocument(ctx context.Context, tenant, kind, name string) error {

@@ -24,6 +24,7 @@ type frameRow struct {
 	Done           bool
 	Result         []byte
 	ResultArtifact string
+	Untrusted      bool
 }
 
 // receivedRow is a row of the query FrameReceived.
@@ -38,6 +39,7 @@ func (r *frameRow) frame(received []receivedRow) (plan.Frame, error) {
 	f := plan.Frame{
 		Tenant: r.TenantID, SessionID: r.SessionID, CallID: r.CallID, Kind: r.Kind, Name: r.Name, Version: r.Version,
 		Entity: r.EntityID, Fence: r.Fence, State: r.State, Revision: r.Revision, Done: r.Done, ResultArtifact: r.ResultArtifact,
+		Untrusted: r.Untrusted,
 	}
 	for _, e := range received {
 		f.Received = append(f.Received, plan.ReceivedEvent{ID: e.N, Name: e.Name, Data: e.Data, By: e.By})

@@ -494,3 +494,12 @@ func TestBadInputsAndStates(t *testing.T) {
 	_, err := plan.Advance(t.Context(), w.state, w, w.at)
 	require.ErrorContains(t, err, "gone")
 }
+
+// A call says which of its texts a template of the entity type made, and of which values.
+func TestTask_SaysWhatItsTemplatesMade(t *testing.T) {
+	t.Parallel()
+	agent := entity.Task{ID: "x", Kind: entity.TaskAgent, Use: "writer", Input: json.RawMessage(`{"task":"Write out/${input.name}.txt"}`)}
+	w := worldOf(compile(t, kindOf(agent)), extraction.Input{Input: json.RawMessage(`{"name":"bo"}`)}, answers(map[string]string{"x": `{"answer":"done"}`}))
+	w.run(t)
+	require.Equal(t, map[string][]string{"Write out/bo.txt": {"bo"}}, w.rows["x"].rendered)
+}

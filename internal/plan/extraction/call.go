@@ -7,6 +7,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/entity"
+	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
 	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/toolname"
@@ -14,12 +15,13 @@ import (
 
 // ask makes the next call of a task: the first one, or one that asks for another answer.
 func (r *run) ask(ctx context.Context, t *task, o *openState) (*jig.Error, error) {
-	input, problem, err := r.callInput(ctx, t, o)
+	rendered := expr.Rendered{}
+	input, problem, err := r.callInput(expr.WithRendered(ctx, rendered), t, o)
 	if problem != nil || err != nil {
 		return problem, err
 	}
 	o.Calls++
-	r.make(plan.Ask{Path: o.path(t), Tool: t.tool, Input: input, Named: t.Kind == entity.TaskAgent})
+	r.make(plan.Ask{Path: o.path(t), Tool: t.tool, Input: input, Named: t.Kind == entity.TaskAgent, Rendered: rendered})
 	return nil, nil // no problem and no error
 }
 

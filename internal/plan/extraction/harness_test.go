@@ -61,6 +61,7 @@ type row struct {
 	status   jig.CallStatus
 	result   *jig.ToolResult
 	canceled bool
+	rendered map[string][]string
 }
 
 // lenient returns checks that accept all values except those that the tests mark as bad.
@@ -204,7 +205,7 @@ func (w *world) store(t *testing.T, move plan.Move) {
 		}
 		require.True(t, json.Valid(ask.Input), "the input of %s is not JSON: %s", ask.Path, ask.Input)
 		w.asked = append(w.asked, ask.Path)
-		w.rows[ask.Path] = &row{path: ask.Path, tool: ask.Tool, retryOf: ask.RetryOf, input: ask.Input, status: jig.CallReserved}
+		w.rows[ask.Path] = &row{path: ask.Path, tool: ask.Tool, retryOf: ask.RetryOf, input: ask.Input, rendered: ask.Rendered, status: jig.CallReserved}
 	}
 	for _, path := range move.Cancel {
 		require.NotNil(t, w.rows[path], "%s was never requested", path)

@@ -47,14 +47,22 @@ where d.tenant_id = $1 and d.kind = q.kind and d.name = q.name and d.version = q
 
 -- name: DocumentsPut
 -- Registers documents for the call $8 of the session $7. The texts may be an outsider's if the call's arguments were not traced in a session that had
--- read untrusted data.
+-- read untrusted data, unless a person has approved exactly this call with the parts marked that were not.
+with c as (
+    select coalesce((c.flow ->> 'read_untrusted')::boolean, false) and not coalesce((c.flow ->> 'traced')::boolean, false) as untraced,
+        coalesce((c.flow ->> 'marked')::boolean, false) and exists (
+            select from approvals a
+            where a.tenant_id = $1 and a.session_id = $7 and a.call_id = $8 and a.kind = 'approval' and a.status in ('approved', 'consumed')
+                and a.grant_id = '' and a.digest = c.digest and a.approved_digest in ('', a.digest)) as vouched
+    from calls c where c.tenant_id = $1 and c.session_id = $7 and c.call_id = $8
+), doubt as (
+    select coalesce((select c.untraced and not c.vouched from c), false) as untrusted, coalesce((select c.untraced and c.vouched from c), false) as vouched
+)
 insert into documents (tenant_id, kind, name, version, body, current, bundle, untrusted)
-select $1, q.kind, q.name, q.version, q.body, true, $2, exists (
-    select from calls c where c.tenant_id = $1 and c.session_id = $7 and c.call_id = $8
-        and coalesce((c.flow ->> 'read_untrusted')::boolean, false) and not coalesce((c.flow ->> 'traced')::boolean, false))
-from unnest($3::text[], $4::text[], $5::text[], $6::bytea[]) as q(kind, name, version, body)
+select $1, q.kind, q.name, q.version, q.body, true, $2, doubt.untrusted
+from unnest($3::text[], $4::text[], $5::text[], $6::bytea[]) as q(kind, name, version, body) cross join doubt
 on conflict (tenant_id, kind, name, version) do update set current = true, bundle = excluded.bundle,
-    untrusted = coalesce(documents.untrusted, excluded.untrusted)
+    untrusted = not (select doubt.vouched from doubt) and coalesce(documents.untrusted, excluded.untrusted)
 
 -- name: DocumentsGive
 -- Makes existing versions current and gives each one to a bundle.

@@ -18,7 +18,8 @@ update entities e set session_id = $2, call_id = $3
 from f where f.entity_id <> '' and e.tenant_id = $1 and e.entity_id = f.entity_id and e.deleted_at is null
 
 -- name: FrameGet
-select f.tenant_id, f.session_id, f.call_id, f.kind, f.name, f.version, f.entity_id, f.fence, f.state, f.revision, f.done, f.result, f.result_artifact
+select f.tenant_id, f.session_id, f.call_id, f.kind, f.name, f.version, f.entity_id, f.fence, f.state, f.revision, f.done, f.result, f.result_artifact,
+    exists (select from documents d where d.tenant_id = f.tenant_id and d.kind = f.kind and d.name = f.name and d.version = f.version and d.untrusted) as untrusted
 from frames f where f.tenant_id = $1 and f.session_id = $2 and f.call_id = $3
 
 -- name: FrameReceived

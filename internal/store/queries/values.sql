@@ -49,7 +49,7 @@ select d.kind || ' ' || d.name from unnest($2::text[], $3::text[], $4::text[], $
 where d.body <> q.body order by 1
 
 -- name: DocumentGet
-select d.body from documents d
+select d.body, d.tenant_id <> '_global' and d.untrusted is not false as untrusted from documents d
 where d.tenant_id in ($1, '_global') and d.kind = $2 and d.name = $3 and d.current
 order by d.tenant_id = '_global' limit 1
 

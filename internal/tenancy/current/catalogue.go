@@ -59,6 +59,7 @@ func (c *Catalogue) Known(ctx context.Context, tenant string) (spec.Catalogue, e
 
 // KnownWith is like [Catalogue.Known], but includes the Go tools of one more bundle.
 func (c *Catalogue) KnownWith(ctx context.Context, tenant, with string) (spec.Catalogue, error) {
+	ctx = entity.WithTaint(ctx, &entity.Taint{}) // who only compares with these documents has not read them
 	known := spec.Catalogue{Whitelists: map[string][]string{}, Specs: []spec.Execution{}}
 	installed, err := c.bundles.BundleNames(ctx, tenant)
 	if err != nil {
