@@ -46,9 +46,9 @@ type SessionView struct {
 	// Paused lists the pauses that hold back the session's calls.
 	Paused []Pause `json:"paused,omitempty"`
 	// Held says why calls that have not begun are held back: policies that cannot be read, or the rate limit that the start of the session
-	// waits for.
+	// waits for. For sessions that answer calls, it has all their waits for rate limits and models, each with the call and the session.
 	Held []string `json:"held,omitempty"`
-	// Waits lists the steps of the session's compositions that wait for events or times.
+	// Waits lists the steps of compositions that wait for events or times, in the session and in those that answer its calls.
 	Waits []Wait `json:"waits,omitempty"`
 	// Idle reports that nothing in the session is running: it waits for people, events or times, or is held back.
 	Idle bool `json:"idle,omitempty"`

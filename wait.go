@@ -9,6 +9,10 @@ import (
 type Wait struct {
 	// Call is the id of the step, such as 1.1/paid.
 	Call string `json:"call,omitempty"`
+	// SessionID is the session of the step if that answers a call of the session that was asked about, and Via is the call. Both are empty for
+	// the session's own steps.
+	SessionID string `json:"session_id,omitempty"`
+	Via       string `json:"via,omitempty"`
 	// Event is the name of the event; empty if the step waits for a time alone.
 	Event string `json:"event,omitempty"`
 	// Until is when the wait ends; zero if it has no end.
@@ -20,6 +24,9 @@ type Wait struct {
 // String returns the wait as a sentence, such as: 1.1/paid waits for event "paid" until 2026-11-27 11:10:00 UTC.
 func (w Wait) String() string {
 	text := w.Call + " waits"
+	if w.Via != "" {
+		text = w.Via + ", in session " + w.SessionID + ": " + text
+	}
 	if w.Event != "" {
 		text += fmt.Sprintf(" for event %q", w.Event)
 	}

@@ -42,6 +42,8 @@ type Composed struct {
 	Wake time.Time `json:"wake,omitzero"`
 	// Waits are the steps that wait for events or times, by their call ids.
 	Waits []jig.Wait `json:"waits,omitempty"`
+	// Stuck reports that the composition has not begun and does so only when a person acts.
+	Stuck bool `json:"stuck,omitempty"`
 	// Steps are the paths of the running steps, for display. Progress is the progress of an extraction.
 	Steps    []string           `json:"steps,omitempty"`
 	Progress *protocol.Progress `json:"progress,omitempty"`
@@ -76,7 +78,7 @@ func (a *Activities) Compose(ctx context.Context, in ComposeInput) (Composed, er
 		return Composed{Done: true, Ran: Ran{State: jig.CallCanceled}}, nil
 	}
 	if ended != nil && ended.Paused {
-		return Composed{Wake: in.Now.Add(max(time.Second, ended.lookAgain()))}, nil
+		return Composed{Wake: in.Now.Add(max(time.Second, ended.lookAgain())), Stuck: ended.Stuck}, nil
 	}
 	if ended != nil {
 		return Composed{Done: true, Ran: *ended}, nil

@@ -79,6 +79,33 @@ func TestUnreadablePolicy_HoldsCallsBack(t *testing.T) {
 	require.NotEqual(t, whyHeld, view.Calls[0].Summary)
 }
 
+// An attempt returns when a pause begins to hold its call back, and when it does no more. Between the two, Temporal retries it.
+func TestPausedCall_TellsItsWorkflow(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	c := o.asks(t, 1, ordersTool, small)
+	pause := jig.Pause{Scope: jig.PauseTool, Target: ordersTool, By: "zoe", At: time.Now().UTC()}
+	_, err := o.db.Pause(t.Context(), o.tenant, pause, nil)
+	require.NoError(t, err)
+	run := func(stuck bool) (activities.Ran, error) {
+		return o.RunTool(t.Context(), activities.RunInput{SessionRef: o.ref(), Call: c.ID, Stuck: stuck})
+	}
+	ran, err := run(false)
+	require.NoError(t, err)
+	require.Equal(t, activities.Ran{State: jig.CallReserved, Paused: true, Stuck: true}, ran)
+	_, err = run(true)
+	require.Equal(t, jig.Code("PAUSED"), failed(t, err))
+	_, err = o.db.Resume(t.Context(), o.tenant, pause, nil)
+	require.NoError(t, err)
+	ran, err = run(true)
+	require.NoError(t, err)
+	require.Equal(t, activities.Ran{State: jig.CallReserved, Paused: true}, ran)
+	require.Empty(t, o.ran, "the workflow shows first that the session works again")
+	ran, err = run(false)
+	require.NoError(t, err)
+	require.Equal(t, jig.CallSucceeded, ran.State)
+}
+
 // A call that was admitted or approved earlier does not run either, because the policy may deny it by now.
 func TestUnreadablePolicy_HoldsAdmittedCallsBack(t *testing.T) {
 	t.Parallel()

@@ -63,7 +63,7 @@ func (a *Activities) RunLocal(ctx context.Context, in RunLocalInput) ([]Ran, err
 			if err := a.store.NoteHeld(ctx, in.Tenant, in.SessionID, id); err != nil {
 				return nil, temporalError(err)
 			}
-			list[i] = Ran{State: jig.CallReserved, Paused: true}
+			list[i] = Ran{State: jig.CallReserved, Paused: true, Stuck: true}
 			continue
 		}
 		if !ok && later[id] {

@@ -49,7 +49,8 @@ func (a *Activities) limited(ctx context.Context, session jig.Session, call jig.
 		case answer.Wait == 0:
 			return nil, nil
 		case answer.Wait > room:
-			return &unclaimed{ran: Ran{State: call.Status, Paused: true, Held: answer.Why, again: answer.Wait}}, nil
+			stuck, err := a.store.HeldBack(ctx, call.Tenant, call.SessionID, call.ID)
+			return &unclaimed{ran: Ran{State: call.Status, Paused: true, Held: answer.Why, Stuck: stuck, again: answer.Wait}}, err
 		}
 		room -= answer.Wait
 		select {

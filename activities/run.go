@@ -17,6 +17,8 @@ import (
 type RunInput struct {
 	protocol.SessionRef
 	Call string `json:"call"`
+	// Stuck is what the last attempt of the call returned as [Ran.Stuck].
+	Stuck bool `json:"stuck,omitempty"`
 }
 
 // Ran is the state of a call after an attempt.
@@ -28,6 +30,8 @@ type Ran struct {
 	// Paused reports that the call is held back and must be tried again later. Held says why, unless the reason is a pause.
 	Paused bool   `json:"paused,omitempty"`
 	Held   string `json:"held,omitempty"`
+	// Stuck reports that a call which is held back goes on only when a person acts.
+	Stuck bool `json:"stuck,omitempty"`
 	// again is how long a call that is held back waits before it is tried again; 0 for the time that pauses take.
 	again time.Duration
 	// Ending is set if an approval inside the call's composition expired and its terms end the session.
@@ -39,15 +43,22 @@ const maxAdmissions = 5
 
 // RunTool runs one call: reserve, execute, finalize. It is registered under the name of each Go tool and also runs thin tools. An attempt
 // that finds the call finished returns the stored result. An attempt that finds the call already started runs it again only if the tool
-// is idempotent; otherwise a person decides. See the documentation of the ledger.
+// is idempotent; otherwise a person decides. See the documentation of the ledger. Temporal retries an attempt that is held back; RunTool returns
+// only when that begins or ceases to need a person, so that the workflow can show it.
 func (a *Activities) RunTool(ctx context.Context, in RunInput) (Ran, error) {
 	stop := heartbeat(ctx)
 	defer stop()
+	if in.Stuck {
+		stuck, err := a.store.HeldBack(ctx, in.Tenant, in.SessionID, in.Call)
+		if err != nil || !stuck {
+			return Ran{State: jig.CallReserved, Paused: true}, temporalError(err)
+		}
+	}
 	ran, err := a.tryTool(ctx, in)
 	if err != nil {
 		return Ran{}, temporalError(err)
 	}
-	if ran.Paused {
+	if ran.Paused && (in.Stuck || !ran.Stuck) {
 		return Ran{}, pausedError("call "+in.Call, ran.Held, ran.lookAgain())
 	}
 	return ran, nil
@@ -156,7 +167,9 @@ func (a *Activities) claim(ctx context.Context, session jig.Session, call jig.Ca
 		if err == nil {
 			err = a.store.NoteHeld(ctx, call.Tenant, call.SessionID, call.ID)
 		}
-		return ledger.Reservation{}, &unclaimed{ran: held(call, why)}, err
+		ran := held(call, why)
+		ran.Stuck = true
+		return ledger.Reservation{}, &unclaimed{ran: ran}, err
 	}
 	previews := &previews{Activities: a, session: session, tool: tool, voted: call.Status == jig.CallReserved}
 	denied, why, err := a.deniedNow(ctx, session, tool, call)

@@ -215,7 +215,7 @@ func (f *follower) sayHeld(view jig.SessionView) {
 	for _, w := range view.Waits {
 		f.say("%s", f.err.yellow(oneLine(w.String(), 0)))
 		if w.Event != "" {
-			f.say("  %s", f.eventCommandFor(view.SessionID, w))
+			f.say("  %s", f.eventCommandFor(cmp.Or(w.SessionID, view.SessionID), w))
 		}
 	}
 }

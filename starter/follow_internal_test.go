@@ -388,6 +388,7 @@ func TestNoWait_ReturnsWhateverHoldsTheSession(t *testing.T) {
 		"1.1 waits: limit pay":                {Calls: []jig.CallView{{Call: "1.1", Status: jig.CallReserved, Summary: "waits: limit pay"}}},
 		`1.1/paid waits for event "paid"`:     {Waits: []jig.Wait{{Call: "1.1/paid", Event: "paid"}}},
 		"jig event ses_1 paid --data '{}'":    {Waits: []jig.Wait{{Call: "1.1/paid", Event: "paid"}}},
+		"jig event ses_2 paid --data '{}'":    {Waits: []jig.Wait{{Call: "1.1/paid", Event: "paid", SessionID: "ses_2", Via: "2.1"}}},
 		"waits until 2026-01-02 03:04:05 UTC": {Waits: []jig.Wait{{Call: "1.1/rest", Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}},
 	} {
 		view.SessionID, view.Status, view.Idle = "ses_1", jig.StatusWorking, true

@@ -79,7 +79,7 @@ func (a *app) printStatus(ctx context.Context, e engine, view jig.SessionView) e
 	for _, w := range view.Waits {
 		rows = append(rows, []string{"waits", a.out.yellow(oneLine(w.String(), 0))})
 		if w.Event != "" {
-			rows = append(rows, []string{"", a.eventCommandFor(view.SessionID, w)})
+			rows = append(rows, []string{"", a.eventCommandFor(cmp.Or(w.SessionID, view.SessionID), w)})
 		}
 	}
 	if view.Error != nil {

@@ -39,7 +39,7 @@ func (s *session) runCalls(ctx workflow.Context, admitted *activities.Admitted) 
 	for {
 		full := s.full(ctx, started)
 		if !full {
-			started += s.startReady(ctx, s.limits.MaxParallelCalls+s.idleFrames())
+			started += s.startReady(ctx, s.limits.MaxParallelCalls)
 		}
 		if s.ending.Strictness() > 0 {
 			s.show(ctx)
@@ -59,16 +59,6 @@ func (s *session) runCalls(ctx workflow.Context, admitted *activities.Admitted) 
 			return false, s.abandon(ctx)
 		}
 	}
-}
-
-// full reports whether the run must start no more calls. If only compositions and child sessions that wait for people are running, the
-// limit is higher: other calls that somebody approves meanwhile must not wait for them.
-func (s *session) full(ctx workflow.Context, started int) bool {
-	length := workflow.GetInfo(ctx).GetCurrentHistoryLength()
-	if s.inFlight() > 0 && s.idle() && length <= eventsAtMost {
-		return false
-	}
-	return started >= callsPerRun || length > eventsPerRun
 }
 
 // grown reports whether the history of the run is so long that the next run should take over.

@@ -16,6 +16,9 @@ type call struct {
 	ref activities.CallRef
 	// running reports whether an attempt is running in this run.
 	running bool
+	// stuck reports that the call, if it runs, goes on only when a person acts: a pause holds it back, or everything in the composition or child
+	// session that answers it waits for people.
+	stuck   bool
 	summary string
 	// decided reports whether a decision about the call arrived while the attempt was running. What the attempt returns may be older.
 	decided bool
@@ -50,6 +53,8 @@ type callTable struct {
 	changes int
 	// asks counts the changes to the calls that wait for people: an approval was replaced, or a composition or child session sent a report.
 	asks int
+	// reported holds the sequence number of the latest accepted report of a composition or child session, by call.
+	reported map[string]int64
 	// ending is set when an approval expires whose terms end the session.
 	ending jig.ExpiryOutcome
 	// lapsing is set while the activity Expire stores reminders, escalations and expiries.
@@ -92,20 +97,19 @@ func (b *callTable) find(id string) *call {
 }
 
 // startReady starts ready calls in the order in which they were requested, as long as fewer than limit are running, and returns how
-// many it started. A call waits for earlier calls with the same concurrency key. Quick tools that are ready together run in one
+// many it started. Calls that go on only when a person acts do not count. A call waits for earlier calls with the same concurrency key. Quick tools that are ready together run in one
 // local activity.
 func (b *callTable) startReady(ctx workflow.Context, limit int) int {
-	started, busy := 0, b.inFlight()
+	started, busy := 0, b.inFlight()-b.stuck()
 	var quick []*call
 	for i, c := range b.calls {
-		if busy >= limit {
-			break
-		}
-		if !c.ready() || b.blocked(ctx, i) {
+		if !c.ready() || busy >= limit && !c.stuck || b.blocked(ctx, i) {
 			continue
 		}
 		c.running = true
-		busy++
+		if !c.stuck {
+			busy++
+		}
 		started++
 		if c.ref.Local {
 			quick = append(quick, c)
@@ -167,7 +171,8 @@ func (b *callTable) run(ctx workflow.Context, c *call) {
 		return
 	}
 	var ran activities.Ran
-	err := workflow.ExecuteActivity(toolOptions(ctx, c.ref), c.ref.Tool, activities.RunInput{SessionRef: b.ref, Call: c.ref.ID}).Get(ctx, &ran)
+	in := activities.RunInput{SessionRef: b.ref, Call: c.ref.ID, Stuck: c.stuck}
+	err := workflow.ExecuteActivity(toolOptions(ctx, c), c.ref.Tool, in).Get(ctx, &ran)
 	b.ended(ctx, c, ran, err)
 }
 
@@ -247,7 +252,7 @@ func (b *callTable) replace(c *call, ref activities.CallRef) {
 
 // ran records the state of a call after an attempt.
 func (b *callTable) ran(ctx workflow.Context, c *call, ran activities.Ran, err error) {
-	c.running, c.decided = false, false
+	c.running, c.decided, c.stuck = false, false, ran.Stuck
 	b.changes++
 	if ran.Ending.Strictness() > b.ending.Strictness() {
 		b.ending = ran.Ending
@@ -291,6 +296,30 @@ func (b *callTable) progress() [5]int {
 }
 
 func (b *callTable) inFlight() int { return b.progress()[0] }
+
+// stuck counts the running calls that go on only when a person acts.
+func (b *callTable) stuck() int {
+	n := 0
+	for _, c := range b.calls {
+		if c.running && c.stuck {
+			n++
+		}
+	}
+	return n
+}
+
+// idle reports whether nothing goes on until a person acts.
+func (b *callTable) idle() bool { return b.inFlight() == b.stuck() }
+
+// full reports whether the run must start no more calls. If all that run are stuck, the limit is higher: other calls that somebody approves
+// meanwhile must not wait for them.
+func (b *callTable) full(ctx workflow.Context, started int) bool {
+	length := workflow.GetInfo(ctx).GetCurrentHistoryLength()
+	if b.inFlight() > 0 && b.idle() && length <= eventsAtMost {
+		return false
+	}
+	return started >= callsPerRun || length > eventsPerRun
+}
 
 func (b *callTable) done() bool {
 	return b.failure != nil || !slices.ContainsFunc(b.calls, func(c *call) bool { return !c.ref.State.Final() })

@@ -24,6 +24,8 @@ func (b *callTable) runAgent(ctx workflow.Context, c *call) (activities.Ran, err
 	}
 	if child.Ended != nil {
 		if child.Ended.Paused { // try again later, or in the next run
+			c.stuck = child.Ended.Stuck
+			b.asks++
 			if err := workflow.Sleep(ctx, pausedAgain); err != nil {
 				return activities.Ran{}, err //nolint:wrapcheck // the caller checks for Temporal's own types
 			}

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -16,9 +17,9 @@ func describeWaits(b *strings.Builder, sessionID, flags string, waits []jig.Wait
 			return
 		}
 		fmt.Fprintf(b, "\nWaits: %s\n", verbatim(w.String()))
-		if w.Event != "" {
-			fmt.Fprintf(b, "\n```\njig event %s %s --data '{}'\n%s\n```\n", sessionID, w.Event,
-				signalCommand(sessionID, flags, protocol.SignalEvent, fmt.Sprintf(`{"name":%q,"data":{}}`, w.Event)))
+		if to := cmp.Or(w.SessionID, sessionID); w.Event != "" {
+			fmt.Fprintf(b, "\n```\njig event %s %s --data '{}'\n%s\n```\n", to, w.Event,
+				signalCommand(to, flags, protocol.SignalEvent, fmt.Sprintf(`{"name":%q,"data":{}}`, w.Event)))
 		}
 	}
 }

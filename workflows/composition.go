@@ -22,27 +22,8 @@ type CompositionInput struct {
 	Task string `json:"task,omitempty"`
 	// Canceled reports whether an earlier run was canceled, so that this one undoes what was done.
 	Canceled bool `json:"canceled,omitempty"`
-}
-
-// Waiting lists the calls that wait for a person in a composition, or in a session that answers a call. The composition or session sends
-// it to the session that made the call whenever the list changes.
-type Waiting struct {
-	// Call is the call that the composition or session answers.
-	Call  string               `json:"call"`
-	Calls []activities.CallRef `json:"calls,omitempty"`
-	// Waits are the steps that wait for events or times.
-	Waits []jig.Wait `json:"waits,omitempty"`
-	// Idle reports whether nothing is running, so that there is no progress until a person acts.
-	Idle bool `json:"idle,omitempty"`
-	// Ending is set when an approval expires whose terms end the session.
-	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
-	// Seq grows with every report for a call, because Temporal may deliver signals out of order. It is 0 in older histories.
-	Seq int64 `json:"seq,omitempty"`
-}
-
-// following returns a sequence number that is greater than last and than those of earlier runs.
-func following(ctx workflow.Context, last int64) int64 {
-	return max(last+1, workflow.Now(ctx).UnixNano())
+	// Told reports whether an earlier run may have reported something that has changed since.
+	Told bool `json:"told,omitempty"`
 }
 
 // pausedAgain is how long to wait before retrying a call of agent.run that a pause holds back.
@@ -81,7 +62,7 @@ func newFrame(name string, in CompositionInput) *composition {
 	c := &composition{
 		name:      name,
 		callTable: callTable{ref: protocol.SessionRef{Tenant: in.Tenant, SessionID: in.SessionID}}, in: in, canceled: in.Canceled,
-		stops: map[string]workflow.CancelFunc{},
+		stops: map[string]workflow.CancelFunc{}, earlier: in.Told,
 	}
 	c.hold = c.stoppable
 	return c
@@ -91,6 +72,7 @@ func newFrame(name string, in CompositionInput) *composition {
 func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 	c.flags, c.ref.Reset = temporalFlags(ctx), reset(ctx)
 	workflow.GoNamed(ctx, "woken", c.listen)
+	workflow.GoNamed(ctx, "reports", c.listenReports)
 	workflow.GoNamed(ctx, "yield", c.listenYield)
 	workflow.GoNamed(ctx, "settled", c.listenSettled)
 	for {
@@ -117,6 +99,7 @@ func (c *composition) toEnd(ctx workflow.Context) (*activities.Ran, error) {
 		}
 		if again {
 			in := c.in
+			in.Told = !c.told.same(Waiting{})
 			in.Canceled = c.canceled || ctx.Err() != nil // Temporal does not pass a cancel on to the next run
 			return nil, workflow.NewContinueAsNewError(ctx, c.name, in)
 		}
@@ -135,8 +118,11 @@ type composition struct {
 	yielding bool
 	// stops holds the functions that cancel running calls, by call id.
 	stops map[string]workflow.CancelFunc
-	// told is the latest report sent to the session.
-	told Waiting
+	// told is the latest report sent to the session. earlier reports that an earlier run may have sent another one.
+	told    Waiting
+	earlier bool
+	// unbegun reports that the composition has not begun and does so only when a person acts.
+	unbegun bool
 	// steps are the paths of the running steps, and far is the overall progress. Both are for display.
 	steps []string
 	far   *protocol.Progress
@@ -208,7 +194,7 @@ func (c *composition) compose(ctx workflow.Context) (activities.Composed, error)
 			cancel()
 		}
 	}
-	c.steps, c.waits = out.Steps, out.Waits
+	c.steps, c.waits, c.unbegun = out.Steps, out.Waits, out.Stuck
 	if out.Progress != nil {
 		c.far = out.Progress
 	}
@@ -266,7 +252,7 @@ func (c *composition) wait(ctx workflow.Context, out activities.Composed, seen i
 	if c.canceled { // these calls undo what was done, so nothing may cancel them
 		ctx, _ = workflow.NewDisconnectedContext(ctx)
 	}
-	full := c.yielding || c.started >= callsPerRun || grown(ctx)
+	full := c.yielding || c.full(ctx, c.started)
 	if !full {
 		c.started += c.startReady(ctx, stepsAtOnce)
 	}
@@ -314,6 +300,17 @@ func (c *composition) listen(ctx workflow.Context) {
 	}
 }
 
+// listenReports receives the reports of nested compositions and of the sessions that answer calls.
+func (c *composition) listenReports(ctx workflow.Context) {
+	for channel := signals(ctx, signalWaiting); ; {
+		var waiting Waiting
+		channel.Receive(ctx, &waiting)
+		if c.hears(waiting) {
+			c.report(ctx)
+		}
+	}
+}
+
 // listenYield handles a request to stop: the composition ends as soon as none of its calls is running, and nested compositions get
 // the same request. After a reset of the session, a new workflow continues from the stored state.
 func (c *composition) listenYield(ctx workflow.Context) {
@@ -347,29 +344,15 @@ func (c *composition) report(ctx workflow.Context) {
 	if c.outcome == nil {
 		now.Waits = c.waits
 	}
-	now.Idle = len(now.Calls) > 0 && c.inFlight() == 0
+	now.Idle = c.unbegun || c.idle() && len(now.Calls)+c.stuck() > 0
 	now.Ending = c.ending
 	now.Seq = following(ctx, c.told.Seq)
 	workflow.SetCurrentDetails(ctx, c.details())
-	if now.Idle == c.told.Idle && now.Ending == c.told.Ending && slices.EqualFunc(now.Calls, c.told.Calls, sameAsk) && sameWaits(now.Waits, c.told.Waits) {
+	if !c.earlier && now.same(c.told) {
 		return
 	}
-	c.told = now
-	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	workflow.SignalExternalWorkflow(ctx, c.ref.SessionID, "", signalWaiting, now)
-}
-
-// sameWaits reports whether two reports have the same waits. Steps that are tried again soon are no reason for a report.
-func sameWaits(x, y []jig.Wait) bool {
-	retries := func(w jig.Wait) bool { return w.Retries }
-	return slices.EqualFunc(slices.DeleteFunc(slices.Clone(x), retries), slices.DeleteFunc(slices.Clone(y), retries), func(v, w jig.Wait) bool {
-		return v.Call == w.Call && v.Event == w.Event && v.Until.Equal(w.Until)
-	})
-}
-
-func sameAsk(x, y activities.CallRef) bool {
-	return x.ID == y.ID && x.State == y.State && (x.Ask == nil) == (y.Ask == nil) && (x.Ask == nil || x.Ask.Digest == y.Ask.Digest &&
-		len(x.Ask.Votes) == len(y.Ask.Votes) && len(x.Ask.Delegations) == len(y.Ask.Delegations))
+	now.send(ctx, c.ref.SessionID, c.earlier || now.Idle != c.told.Idle)
+	c.told, c.earlier = now, false
 }
 
 // frames returns the type of the workflow that answers a composition or an extraction, the calls whose progress the store keeps in a

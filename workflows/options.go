@@ -54,10 +54,14 @@ func pausedOptions(ctx workflow.Context, summary string) workflow.Context {
 
 // toolOptions returns the options for a tool. Temporal retries without limit, because its retries only bring the call back to a worker;
 // the ledger limits how often the tool itself runs.
-func toolOptions(ctx workflow.Context, ref activities.CallRef) workflow.Context {
+func toolOptions(ctx workflow.Context, c *call) workflow.Context {
+	ref, summary := c.ref, c.ref.ID+" "+c.ref.Title
+	if c.stuck {
+		summary = ref.ID + " is held back until a person acts"
+	}
 	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
 		StartToCloseTimeout: time.Duration(ref.Timeout)*time.Second + toolGrace, HeartbeatTimeout: heartbeatTimeout,
-		WaitForCancellation: true, Summary: ref.ID + " " + ref.Title,
+		WaitForCancellation: true, Summary: summary,
 		RetryPolicy: &temporal.RetryPolicy{InitialInterval: time.Second, BackoffCoefficient: 2, MaximumInterval: 30 * time.Second},
 	})
 }

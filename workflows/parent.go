@@ -6,6 +6,7 @@ import (
 
 	"go.temporal.io/sdk/workflow"
 
+	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/protocol"
 )
@@ -34,30 +35,33 @@ func parentOf(ctx workflow.Context, in protocol.PassInput) *parent {
 	return nil
 }
 
-// tell tells the parent which calls wait for a person in this session and its descendants, if that has changed. Calls keep the ids that
-// they have in their own sessions; Via names the parent's call.
-func (p *parent) tell(ctx workflow.Context, waiting []activities.CallRef, idle bool) {
+// tell tells the parent what this session and its descendants wait for, if that has changed. Calls and steps keep the ids that they have in their
+// own sessions; Via names the parent's call.
+func (p *parent) tell(ctx workflow.Context, waiting []activities.CallRef, waits []jig.Wait, idle bool) {
 	if p == nil {
 		return
 	}
-	now := Waiting{Call: p.call, Idle: idle, Calls: make([]activities.CallRef, len(waiting))}
+	self := workflow.GetInfo(ctx).WorkflowExecution.ID
+	now := Waiting{Call: p.call, Idle: idle, Calls: make([]activities.CallRef, len(waiting)), Waits: slices.Clone(waits)}
 	for i, ref := range waiting {
 		if ref.Ask != nil {
 			ask := *ref.Ask
-			ask.Via, ask.SessionID = p.call, cmp.Or(ask.SessionID, workflow.GetInfo(ctx).WorkflowExecution.ID)
+			ask.Via, ask.SessionID = p.call, cmp.Or(ask.SessionID, self)
 			ref.Ask = &ask
 		}
 		now.Calls[i] = ref
 	}
-	if !p.earlier && now.Idle == p.told.Idle && slices.EqualFunc(now.Calls, p.told.Calls, sameAsk) {
+	for i := range now.Waits {
+		now.Waits[i].Via, now.Waits[i].SessionID = p.call, cmp.Or(now.Waits[i].SessionID, self)
+	}
+	if !p.earlier && now.same(p.told) {
 		return
 	}
 	if workflow.GetVersion(ctx, changeTellParent, workflow.DefaultVersion, 1) == workflow.DefaultVersion {
 		return
 	}
 	now.Seq = following(ctx, p.told.Seq)
-	free, _ := workflow.NewDisconnectedContext(ctx)
-	p.sent = workflow.SignalExternalWorkflow(free, p.sessionID, "", signalWaiting, now)
+	p.sent = now.send(ctx, p.sessionID, p.earlier || now.Idle != p.told.Idle)
 	p.told, p.earlier = now, false
 }
 
@@ -67,6 +71,6 @@ func (p *parent) handOver() *protocol.ParentCall {
 	if p == nil {
 		return nil
 	}
-	told := p.earlier || len(p.told.Calls) > 0 || p.sent != nil && !p.sent.IsReady()
+	told := p.earlier || !p.told.same(Waiting{}) || p.sent != nil && !p.sent.IsReady()
 	return &protocol.ParentCall{SessionID: p.sessionID, Call: p.call, Told: told}
 }

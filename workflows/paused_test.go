@@ -12,6 +12,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/workflows"
 )
 
 // A session whose next pass a pause holds back is shown as waiting for a person until the pause is lifted.
@@ -96,4 +97,57 @@ func TestSession_WaitsForTheProviderOfAQuickModel(t *testing.T) {
 		require.Len(t, asked, 2)
 		require.GreaterOrEqual(t, asked[1].Sub(asked[0]), wait)
 	}
+}
+
+// A session waits for a person while a pause holds back its only call, and works again before the call runs. Other calls do not wait behind it.
+func TestSession_WaitsForAPersonWhileACallIsPaused(t *testing.T) {
+	t.Parallel()
+	held, other := soloCall(), soloCall()
+	other.ID = "1.2"
+	s := newSolo(t, held)
+	limits := jig.Limits{MaxParallelCalls: 1}.WithDefaults()
+	s.OnActivity("Open", mock.Anything, mock.Anything).Return(activities.Opened{Agent: "solo", Pass: 1, Revision: protocol.Revision, Limits: limits}, nil)
+	s.OnActivity("Think", mock.Anything, mock.Anything).Return(
+		activities.Thought{Calls: 2, Admitted: &activities.Admitted{Calls: []activities.CallRef{held, other}}}, nil)
+	of := func(call string, stuck bool) any {
+		return mock.MatchedBy(func(in activities.RunInput) bool { return in.Call == call && in.Stuck == stuck })
+	}
+	s.OnActivity(soloTool, mock.Anything, of("1.1", false)).Return(activities.Ran{State: jig.CallReserved, Paused: true, Stuck: true}, nil).Once()
+	s.OnActivity(soloTool, mock.Anything, of("1.2", false)).After(time.Minute).Return(activities.Ran{State: jig.CallSucceeded}, nil).Once()
+	s.OnActivity(soloTool, mock.Anything, of("1.1", true)).After(time.Hour).Return(activities.Ran{State: jig.CallReserved, Paused: true}, nil).Once()
+	s.OnActivity(soloTool, mock.Anything, of("1.1", false)).After(time.Minute).Return(activities.Ran{State: jig.CallSucceeded}, nil).Once()
+	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(activities.Settled{Status: jig.StatusCompleted}, nil)
+	got := map[time.Duration]jig.Status{}
+	for _, at := range []time.Duration{30 * time.Second, 30 * time.Minute, time.Hour + 30*time.Second} {
+		s.RegisterDelayedCallback(func() { got[at] = s.status(t) }, at)
+	}
+	s.ExecuteWorkflow(protocol.PassWorkflow, protocol.PassInput{Tenant: "t", Start: &protocol.StartSession{Agent: "solo"}})
+	require.NoError(t, s.GetWorkflowError())
+	require.Equal(t, map[time.Duration]jig.Status{
+		30 * time.Second: jig.StatusWorking, 30 * time.Minute: jig.StatusInputRequired, time.Hour + 30*time.Second: jig.StatusWorking,
+	}, got)
+}
+
+// A composition reports that only people can move it when that holds of every running step, and no more when one of them goes on.
+func TestComposition_ReportsWhenOnlyPeopleCanMoveIt(t *testing.T) {
+	t.Parallel()
+	own, below := soloCall(), soloCall()
+	own.ID, own.State, own.Ask = "1.1/own", jig.CallWaiting, &jig.Pending{Kind: jig.PendingApproval, Call: "1.1/own", Tool: soloTool}
+	below.ID = "1.1/below"
+	s := newSolo(t, soloCall())
+	s.OnActivity("Compose", mock.Anything, mock.Anything).Return(activities.Composed{Calls: []activities.CallRef{own, below}}, nil).Once()
+	s.OnActivity("Compose", mock.Anything, mock.Anything).Return(activities.Composed{Done: true, Ran: activities.Ran{State: jig.CallSucceeded}}, nil)
+	s.OnActivity(soloTool, mock.Anything, mock.Anything).After(time.Hour).Return(activities.Ran{State: jig.CallSucceeded}, nil)
+	for i, idle := range []bool{true, true, false, true} {
+		s.RegisterDelayedCallback(func() {
+			s.SignalWorkflow("jig.waiting", workflows.Waiting{Call: below.ID, Idle: idle, Seq: int64(i + 1)})
+		}, time.Duration(i+1)*time.Minute)
+	}
+	s.ExecuteWorkflow(protocol.CompositionWorkflow, workflows.CompositionInput{Tenant: "t", SessionID: "ses_asks", Call: "1.1"})
+	require.NoError(t, s.GetWorkflowError())
+	var idle []bool
+	for _, report := range s.reports {
+		idle = append(idle, report.Idle)
+	}
+	require.Equal(t, []bool{false, true, false, true}, idle)
 }

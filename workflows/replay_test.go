@@ -26,7 +26,7 @@ var paths = []string{
 	"composition", "composition-approval", "composition-denial", "composition-undo", "composition-cancel", "composition-wait",
 	"composition-loop", "composition-nested", "agents", "agents-child", "agents-untold", "agents-untold-child",
 	"extraction", "extraction-approval",
-	"twenty", "question", "grant", "votes", "paused", "ending-fail", "ending-cancel", "ending-composed", "composition-vote",
+	"twenty", "question", "grant", "votes", "paused", "paused-pass", "ending-fail", "ending-cancel", "ending-composed", "composition-vote",
 }
 
 // The history of twenty calls that were decided in random order, with mixed answers, replays identically a hundred times. This

@@ -70,8 +70,6 @@ type session struct {
 	// frames holds, for each running call that a composition or child session answers, the latest report of the calls that wait for a
 	// person there.
 	frames []Waiting
-	// reported holds the sequence number of the latest accepted report, by call.
-	reported map[string]int64
 	// parent is told which calls of this session wait for people. It is nil if this session does not answer another session's call.
 	parent *parent
 	// heardAt is the length of the history when the latest update was processed.
@@ -135,7 +133,7 @@ func (s *session) receive(ctx workflow.Context) {
 // frameWaits records which calls wait in a composition or a child session. It ignores reports that are outdated or whose call has already
 // finished.
 func (s *session) frameWaits(ctx workflow.Context, waiting Waiting) {
-	if !s.underWay(waiting.Call) || s.outdated(ctx, waiting) {
+	if !s.underWay(waiting.Call) || !s.hears(waiting) {
 		return
 	}
 	waiting.Calls = slices.DeleteFunc(waiting.Calls, forged)
@@ -160,19 +158,6 @@ func forgedWait(w jig.Wait) bool {
 	return strings.ContainsFunc(w.Event, func(c rune) bool {
 		return c != '_' && c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
 	})
-}
-
-// outdated reports whether a later report about the same call was already received. If not, it records this report as the latest.
-func (s *session) outdated(ctx workflow.Context, waiting Waiting) bool {
-	if waiting.Seq != 0 && waiting.Seq <= s.reported[waiting.Call] &&
-		workflow.GetVersion(ctx, changeTellParent, workflow.DefaultVersion, 1) != workflow.DefaultVersion {
-		return true
-	}
-	if s.reported == nil {
-		s.reported = map[string]int64{}
-	}
-	s.reported[waiting.Call] = waiting.Seq
-	return false
 }
 
 // finishEarly ends the pass if an approval expired whose terms end the session, that is, if ending is set.

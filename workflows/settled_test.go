@@ -28,6 +28,8 @@ type solo struct {
 	*testsuite.TestWorkflowEnvironment
 	// attempts counts the attempts of the call, and timers the timers.
 	attempts, timers int
+	// reports are the reports that the workflow sent to its session.
+	reports []workflows.Waiting
 }
 
 func newSolo(t *testing.T, call activities.CallRef) *solo {
@@ -45,7 +47,13 @@ func newSolo(t *testing.T, call activities.CallRef) *solo {
 		Settled: activities.Settled{Status: jig.StatusCompleted}, Call: &activities.CallState{Status: jig.CallSucceeded},
 	}, nil)
 	s.OnActivity("End", mock.Anything, mock.Anything).Return(nil)
-	s.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(nil)
+	s.OnSignalExternalWorkflow(mock.Anything, mock.Anything, mock.Anything, mock.Anything, mock.Anything).Return(
+		func(_, _, _, _ string, arg any) error {
+			if report, ok := arg.(workflows.Waiting); ok {
+				s.reports = append(s.reports, report)
+			}
+			return nil
+		})
 	return s
 }
 

@@ -32,51 +32,12 @@ func shownAttributes(in protocol.PassInput) attributes {
 	return attributes{agent: in.Shown.Agent, status: in.Shown.Status, pending: in.Shown.Pending, pass: in.Shown.Pass, tools: in.Shown.Tools}
 }
 
-// state returns the status to show. The session needs input if nothing is running and something waits for a person, perhaps for one who lifts a
-// pause.
+// state returns the status to show. The session needs input if nothing goes on until a person acts, perhaps one who lifts a pause.
 func (s *session) state() jig.Status {
-	if s.status == jig.StatusWorking && s.idle() && (s.paused || s.idleFrames() > 0 || len(s.waiting()) > 0) {
+	if s.status == jig.StatusWorking && s.idle() && (s.paused || s.stuck() > 0 || len(s.awaitingPeople()) > 0) {
 		return jig.StatusInputRequired
 	}
 	return s.status
-}
-
-// idle reports whether nothing is running, apart from compositions and child sessions that wait for people.
-func (s *session) idle() bool {
-	for _, c := range s.calls {
-		if c.running && !s.frameIdle(c.ref.ID) {
-			return false
-		}
-	}
-	return true
-}
-
-// idleFrames counts the running calls whose compositions or child sessions wait for people. They do not count against the limit of
-// parallel calls.
-func (s *session) idleFrames() int {
-	n := 0
-	for _, c := range s.calls {
-		if c.running && s.frameIdle(c.ref.ID) {
-			n++
-		}
-	}
-	return n
-}
-
-// frameIdle reports whether the composition or session that answers a running call waits for people. That is the case if there is at
-// least one report for the call or its steps and every report says that nothing is running.
-func (s *session) frameIdle(root string) bool {
-	idle := false
-	for _, waiting := range s.frames {
-		if of, _, _ := strings.Cut(waiting.Call, "/"); of != root {
-			continue
-		}
-		if !waiting.Idle {
-			return false
-		}
-		idle = true
-	}
-	return idle
 }
 
 // waiting returns the calls that wait for a person, including those of running compositions and child sessions.
@@ -90,12 +51,23 @@ func (s *session) waiting() []activities.CallRef {
 	return list
 }
 
+// waits returns the steps of running compositions and child sessions that wait for events or times.
+func (s *session) waits() []jig.Wait {
+	var list []jig.Wait
+	for _, frame := range s.frames {
+		if s.underWay(frame.Call) {
+			list = append(list, frame.Waits...)
+		}
+	}
+	return list
+}
+
 // show updates the current details, tells the parent, and updates the search attributes if people wait for the change. Each update costs a
 // history event, and while the run is open a write to Temporal's visibility store, so other changes are left to showLater and showAll.
 func (s *session) show(ctx workflow.Context) {
 	now := s.attributes()
 	workflow.SetCurrentDetails(ctx, s.details())
-	s.parent.tell(ctx, s.waiting(), now.status == jig.StatusInputRequired)
+	s.parent.tell(ctx, s.waiting(), s.waits(), now.status == jig.StatusInputRequired)
 	switch {
 	case s.revision == 0 && now.tools != s.shown.tools, s.revision < 3 && s.shown.outdated(now), s.shown.missing(now):
 		s.upsert(ctx, now)
@@ -211,11 +183,7 @@ func (s *session) details() string {
 	s.headline(&b)
 	describeTask(&b, s.task)
 	s.describeEnd(&b)
-	for _, frame := range s.frames {
-		if s.underWay(frame.Call) {
-			describeWaits(&b, s.ref.SessionID, s.flags, frame.Waits)
-		}
-	}
+	describeWaits(&b, s.ref.SessionID, s.flags, s.waits())
 	describe(&b, s.ref.SessionID, s.flags, s.waiting())
 	return b.String()
 }

@@ -22,6 +22,7 @@ func approvalPaths() map[string]func(*desk, *receiver) string {
 		"grant":            covered,
 		"votes":            voted,
 		"paused":           held,
+		"paused-pass":      rested,
 		"ending-fail":      lapsed("fail", false),
 		"ending-cancel":    lapsed("cancel", false),
 		"ending-composed":  lapsed("fail", true),
@@ -154,6 +155,16 @@ func held(d *desk, _ *receiver) string {
 	d.until(id, func(v jig.SessionView) bool { return byID(v)["1.2"].Status == jig.CallSucceeded })
 	_, err = o.Resume(o.t.Context(), protocol.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.quick", By: "ana"})
 	require.NoError(o.t, err)
+	return id
+}
+
+// rested starts a session whose first pass waits until a pause of the tenant is lifted.
+func rested(d *desk, _ *receiver) string {
+	o := d.office()
+	resume := o.pauses(jig.PauseTenant, "")
+	id := o.run(agent(`["*"]`, calls(`test.echo {value: a}`)), nil)
+	o.waiting(id)
+	resume()
 	return id
 }
 

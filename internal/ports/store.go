@@ -264,6 +264,8 @@ type PauseStore interface {
 	NoteModelWait(ctx context.Context, tenant, id string, w ledger.ModelWait) error
 	// NoteHeld records, once for each pause, the event that a pause holds back a call or, if callID is empty, the session's next pass.
 	NoteHeld(ctx context.Context, tenant, id, callID string) error
+	// HeldBack reports whether a call that has not begun can begin only when a person acts.
+	HeldBack(ctx context.Context, tenant, id, callID string) (bool, error)
 }
 
 // EventLog is the append-only log of each session.

@@ -51,6 +51,13 @@ func (db *DB) NoteHeld(ctx context.Context, tenant, id, callID string) error {
 	})
 }
 
+// HeldBack reports whether a call that has not begun can begin only when a person acts: one who lifts a pause, or decides about another call.
+func (db *DB) HeldBack(ctx context.Context, tenant, id, callID string) (bool, error) {
+	var held *bool
+	err := db.once(ctx, tenant, func(t *tx) { value(t.queue("CallHeldBack", tenant, id, text(callID)), &held) })
+	return held != nil && *held, err
+}
+
 // holding returns the first pause that holds back a call of a tool or, if tool is empty, a session's next pass.
 func holding(rows []pauseRow, tool string) *pauseRow {
 	for i := range rows {

@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,8 +20,7 @@ func (w world) standing(t *testing.T) jig.Status {
 	status := w.view(t).Status
 	page, _, err := w.ListSessions(t.Context(), w.tenant, protocol.SessionFilter{Status: status}, "", 0)
 	require.NoError(t, err)
-	require.Len(t, page, 1)
-	require.Equal(t, w.session, page[0].SessionID)
+	require.True(t, slices.ContainsFunc(page, func(s protocol.SessionItem) bool { return s.SessionID == w.session }))
 	return status
 }
 
@@ -97,20 +98,25 @@ func TestInputRequired_WhenEverythingIsPaused(t *testing.T) {
 	require.Equal(t, jig.StatusWorking, w.standing(t), "the next pass may begin")
 }
 
-// Calls that a pause holds back take up max_parallel_calls once they were tried, so that a call behind them cannot begin either.
-func TestInputRequired_BehindPausedCalls(t *testing.T) {
+// A session below one that is paused waits for a person, and so does the one that is paused.
+func TestInputRequired_BelowAPausedSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.change(t, `update sessions set agent = '{"limits": {"max_parallel_calls": 2}}' where session_id = $1`, w.session)
-	first, second, behind := w.call(1), w.call(2), w.call(3)
-	behind.Tool, behind.Digest = "mail.send", "d2"
-	w.admit(t, first, second, behind)
-	w.pause(t, jig.PauseTool, "file.write")
-	require.NoError(t, w.NoteHeld(t.Context(), w.tenant, w.session, first.ID))
-	require.Equal(t, jig.StatusWorking, w.standing(t), "1.3 may begin")
-	require.NoError(t, w.NoteHeld(t.Context(), w.tenant, w.session, second.ID))
+	_, child := w.starts(t, 1)
+	_, grandchild := child.starts(t, 1)
+	require.Equal(t, jig.StatusWorking, grandchild.standing(t))
+	w.pause(t, jig.PauseSession, w.session)
+	require.Equal(t, jig.StatusInputRequired, grandchild.standing(t), "its next pass is held back")
+	require.Equal(t, jig.StatusInputRequired, child.standing(t))
 	require.Equal(t, jig.StatusInputRequired, w.standing(t))
-	w.resume(t, jig.PauseTool, "file.write")
+	call := grandchild.call(1)
+	grandchild.admit(t, call)
+	require.Equal(t, jig.StatusInputRequired, w.standing(t))
+	held, err := w.HeldBack(t.Context(), w.tenant, grandchild.session, call.ID)
+	require.NoError(t, err)
+	require.True(t, held)
+	w.resume(t, jig.PauseSession, w.session)
+	require.Equal(t, jig.StatusWorking, grandchild.standing(t))
 	require.Equal(t, jig.StatusWorking, w.standing(t))
 }
 
@@ -161,6 +167,39 @@ func TestSessionView_ShowsWaits(t *testing.T) {
 	require.False(t, w.view(t).Idle, "b is tried again soon")
 	require.Empty(t, w.move(t, w.moving(f)).Received)
 	require.Empty(t, w.view(t).Waits)
+}
+
+// A view also lists what the sessions that answer calls wait for, at any depth, and says when nothing is running there either.
+func TestSessionView_ShowsWaitsBelow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	via, child := w.starts(t, 1)
+	_, grandchild := child.starts(t, 1)
+	require.False(t, w.view(t).Idle)
+	wait := ledger.ModelWait{Pass: 1, Code: jig.CodeRateLimited, Message: "slow down", Next: time.Date(2026, 11, 27, 11, 10, 0, 0, time.UTC)}
+	require.NoError(t, w.NoteModelWait(t.Context(), w.tenant, grandchild.session, wait))
+	at := via.ID + ", in session " + grandchild.session + ": "
+	require.Equal(t, []string{at + "slow down; the model is asked again at 2026-11-27T11:10:00Z"}, w.view(t).Held)
+	require.True(t, w.view(t).Idle)
+	require.Equal(t, jig.StatusWorking, w.view(t).Status, "it passes by itself")
+
+	f, _ := grandchild.frame(t, 1)
+	require.False(t, w.view(t).Idle)
+	m := grandchild.moving(f)
+	m.Waits = []jig.Wait{{Call: f.CallID + "/paid", Event: "paid"}}
+	grandchild.move(t, m)
+	require.Equal(t, []jig.Wait{{Call: f.CallID + "/paid", Event: "paid", Via: via.ID, SessionID: grandchild.session}}, w.view(t).Waits)
+	require.True(t, w.view(t).Idle)
+	require.Equal(t, jig.StatusWorking, w.view(t).Status)
+	require.Empty(t, grandchild.view(t).Waits[0].Via)
+
+	behind := child.call(2)
+	child.admit(t, behind)
+	require.False(t, w.view(t).Idle, "it may run")
+	require.Zero(t, child.asksLimits(t, child.call(1).ID, hourly("b", 1)))
+	require.Positive(t, child.asksLimits(t, behind.ID, hourly("b", 1)).Wait)
+	require.Contains(t, strings.Join(w.view(t).Held, "; "), via.ID+", in session "+child.session+": limit hourly")
+	require.True(t, w.view(t).Idle)
 }
 
 // A view is of one moment: a call that is counted as waiting is also among those that people are shown.

@@ -18,7 +18,18 @@ type delegatedRow struct {
 	Waiting   int
 	Busy      int
 	Held      int
+	Stuck     int
 	Paused    bool
+	Asks      bool
+}
+
+// delegatedWaitRow is a row of the query DelegatedWaits.
+type delegatedWaitRow struct {
+	SessionID string
+	Via       string
+	Waits     *string
+	Reason    *string
+	Model     *string
 }
 
 // delegatedApprovalRow is a row of the query DelegatedApprovals.
@@ -31,14 +42,31 @@ type delegatedApprovalRow struct {
 // idleChildren counts, per session, the calls whose child session waits only for people. In rows, parents come before their
 // children.
 func idleChildren(rows []delegatedRow) map[string]int {
-	idle := map[string]int{}
+	return countChildren(rows, func(r delegatedRow, idle int) bool { return onlyPeople(r.Waiting, r.Busy, r.Held, idle, r.Paused) })
+}
+
+// quietChildren counts, per session, the calls in whose child session nothing is running.
+func quietChildren(rows []delegatedRow) map[string]int {
+	return countChildren(rows, func(r delegatedRow, quiet int) bool {
+		return quietSession(r.Waiting, r.Busy, r.Stuck, quiet, r.Paused || r.Asks)
+	})
+}
+
+// countChildren counts, per session, the calls whose child session holds, given the count of the child's own calls of this kind.
+func countChildren(rows []delegatedRow, holds func(r delegatedRow, below int) bool) map[string]int {
+	counts := map[string]int{}
 	for i := len(rows) - 1; i >= 0; i-- {
-		r := rows[i]
-		if jig.Status(r.Status) == jig.StatusWorking && onlyPeople(r.Waiting, r.Busy, r.Held, idle[r.SessionID], r.Paused) {
-			idle[r.ParentID]++
+		if r := rows[i]; jig.Status(r.Status) == jig.StatusWorking && holds(r, counts[r.SessionID]) {
+			counts[r.ParentID]++
 		}
 	}
-	return idle
+	return counts
+}
+
+// quietSession reports whether nothing in a session is running: every open call waits or is held back, itself or in the session that answers it,
+// or no call is open and the next pass is held back.
+func quietSession(waiting, busy, stuck, quiet int, held bool) bool {
+	return waiting+busy > 0 && busy == stuck+quiet || waiting+busy == 0 && held
 }
 
 // onlyPeople reports whether nothing in a session can go on until a person acts. Every open call waits for a person, itself or through the
@@ -97,4 +125,31 @@ func (db *DB) Request(ctx context.Context, tenant, id, callID string) (string, e
 func (db *DB) DoubtfulCalls(ctx context.Context, tenant, id string) (doubtful []string, err error) {
 	err = db.once(ctx, tenant, func(t *tx) { column(t.queue("CallsDoubtful", tenant, text(id)), &doubtful) })
 	return doubtful, err
+}
+
+// waitsBelow adds to a view what the sessions below wait for.
+func waitsBelow(v *jig.SessionView, rows []delegatedWaitRow) error {
+	for _, r := range rows {
+		where := r.Via + ", in session " + r.SessionID + ": "
+		switch {
+		case r.Waits != nil:
+			var waits []jig.Wait
+			if err := decode([]byte(*r.Waits), &waits); err != nil {
+				return err
+			}
+			for _, w := range waits {
+				w.Via, w.SessionID = r.Via, r.SessionID
+				v.Waits = append(v.Waits, w)
+			}
+		case r.Reason != nil:
+			v.Held = append(v.Held, where+*r.Reason)
+		default:
+			asked, err := modelWait(r.Model)
+			if err != nil {
+				return err
+			}
+			v.Held = append(v.Held, where+asked.String())
+		}
+	}
+	return nil
 }

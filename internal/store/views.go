@@ -54,6 +54,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 	var paused []pauseRow
 	var delegated []delegatedRow
 	var below []delegatedApprovalRow
+	var belowWaits []delegatedWaitRow
 	var waiting []rateWaitingRow
 	var model *string
 	err := db.snapshot(ctx, tenant, func(t *tx) {
@@ -67,6 +68,7 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 		list(t.queue("PausesOfSession", tenant, id), &paused)
 		list(t.queue("Delegated", tenant, id, maxDelegated), &delegated)
 		list(t.queue("DelegatedApprovals", tenant, id, maxViewPending), &below)
+		list(t.queue("DelegatedWaits", tenant, id, maxViewPending), &belowWaits)
 		list(t.queue("RateWaiting", tenant, id, maxViewCalls), &waiting)
 		value(t.queue("ModelWait", tenant, id), &model)
 	})
@@ -115,20 +117,24 @@ func (db *DB) SessionView(ctx context.Context, tenant, id string) (jig.SessionVi
 		v.Waits = append(v.Waits, some...)
 	}
 	if v.Status == jig.StatusWorking {
-		stands(&v, *held, *stuck, idleChildren(delegated)[s.ID])
+		stands(&v, *held, *stuck, idleChildren(delegated)[s.ID], quietChildren(delegated)[s.ID])
+		err = waitsBelow(&v, belowWaits)
+	}
+	if err != nil {
+		return jig.SessionView{}, err
 	}
 	return v, nil
 }
 
 // stands sets what a working session waits for. held and stuck are the results of the queries CallsHeld and CallsStuck, idle counts the calls
-// whose child sessions wait for people.
-func stands(v *jig.SessionView, held, stuck, idle int) {
+// whose child sessions wait for people, and quiet those in whose child sessions nothing is running.
+func stands(v *jig.SessionView, held, stuck, idle, quiet int) {
 	c := v.Counts
 	waiting, busy := c[jig.CallWaiting]+c[jig.CallUnknown], c[jig.CallReserved]+c[jig.CallExecuting]
 	if onlyPeople(waiting, busy, held, idle, startPaused(*v)) {
 		v.Status = jig.StatusInputRequired
 	}
-	v.Idle = waiting+busy > 0 && busy == stuck+idle || waiting+busy == 0 && startHeld(*v)
+	v.Idle = quietSession(waiting, busy, stuck, quiet, startHeld(*v))
 }
 
 // startHeld reports whether a pause or a rate limit holds back the next pass of a session.

@@ -3296,8 +3296,10 @@ export interface components {
             call?: string;
             event?: string;
             retries?: boolean;
+            session_id?: string;
             /** Format: date-time */
             until?: string;
+            via?: string;
         };
         WaitingCall: {
             call: string;

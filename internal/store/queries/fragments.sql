@@ -24,8 +24,8 @@ g.call_id, g.created_at, g.revoked_at, g.revoked_by, g.makers
 
 -- fragment: held
 -- Whether the open call o cannot go on by itself: it is a composition with open calls, or it has not begun and an earlier call with its
--- concurrency key is open, a pause holds it back, paused calls take up the session's max_parallel_calls, or it waits for a rate limit of
--- concurrent calls that only calls of its own session take up.
+-- concurrency key is open, a pause of its session or of one above holds it back, or it waits for a rate limit of concurrent calls that only
+-- calls of its own session take up.
 o.status = 'executing' and o.call_id = any(array(select distinct f.open_frame from calls f
         where f.tenant_id = o.tenant_id and f.session_id = o.session_id and f.open_frame is not null))
     or o.status = 'reserved' and (o.concurrency_key <> '' and exists (select from calls k
@@ -38,17 +38,36 @@ o.status = 'executing' and o.call_id = any(array(select distinct f.open_frame fr
             where r.tenant_id = o.tenant_id and r.session_id = o.session_id and r.call_id = o.call_id and r.state = 'waiting'
             and r.until > clock_timestamp() and (select bool_and(k.session_id = o.session_id) from rate_calls k
                 where k.tenant_id = r.tenant_id and k.document = r.document and k.limit_name = r.limit_name and k.key = r.key and k.state = 'running'))
-        or o.frame = '' and (select count(*) from calls k
-            where k.tenant_id = o.tenant_id and k.session_id = o.session_id and k.frame = '' and k.status = 'reserved' and k.held_by <> ''
-                and exists (select from pauses p where p.tenant_id = k.tenant_id and p.lifted_at is null
-                    and (p.scope = 'tenant' or p.scope = 'tool' and k.tool = p.target or p.scope = 'session' and p.target = k.session_id))
-        ) >= (select coalesce((s.agent -> 'limits' ->> 'max_parallel_calls')::integer, 10) from sessions s
-            where s.tenant_id = o.tenant_id and s.session_id = o.session_id))
+        or exists (with recursive above(session_id, depth) as (
+                select u.parent_id, 1 from sessions u where u.tenant_id = o.tenant_id and u.session_id = o.session_id and u.parent_id <> ''
+                union all
+                select u.parent_id, above.depth + 1 from above
+                join sessions u on u.tenant_id = o.tenant_id and u.session_id = above.session_id where u.parent_id <> '' and above.depth < 10
+            ) select from above join pauses p on p.tenant_id = o.tenant_id and p.scope = 'session' and p.target = above.session_id and p.lifted_at is null))
+
+-- fragment: stuck
+-- Whether the open call o goes on when a rate limit lets it, or when an event or a time comes.
+exists (select from rate_calls r where r.tenant_id = o.tenant_id and r.session_id = o.session_id and r.call_id = o.call_id and r.state = 'waiting'
+        and r.until > clock_timestamp())
+    or exists (select from frames w where w.tenant_id = o.tenant_id and w.session_id = o.session_id and w.call_id = o.call_id and not w.done
+        and exists (select from json_array_elements(w.waits) one where one ->> 'retries' is null))
+
+-- fragment: asks
+-- Whether the session s waits for its model's provider, or for a rate limit before it begins.
+s.model_wait is not null and (s.model_wait ->> 'pass')::integer = s.pass
+        and not exists (select from turns t where t.tenant_id = s.tenant_id and t.session_id = s.session_id and t.pass = s.pass)
+    or exists (select from rate_calls r where r.tenant_id = s.tenant_id and r.session_id = s.session_id and r.call_id = '' and r.state = 'waiting'
+        and r.until > clock_timestamp())
 
 -- fragment: rests
 -- Whether a pause holds back the next pass of the session s.
-exists (select from pauses p where p.tenant_id = s.tenant_id and p.lifted_at is null
-    and (p.scope = 'tenant' or p.scope = 'session' and p.target = s.session_id))
+exists (with recursive line(session_id, parent_id, depth) as (
+        select s.session_id, s.parent_id, 0
+        union all
+        select u.session_id, u.parent_id, line.depth + 1 from line
+        join sessions u on u.tenant_id = s.tenant_id and u.session_id = line.parent_id where line.parent_id <> '' and line.depth < 10
+    ) select from line join pauses p on p.tenant_id = s.tenant_id and p.scope = 'session' and p.target = line.session_id and p.lifted_at is null)
+or exists (select from pauses p where p.tenant_id = s.tenant_id and p.scope = 'tenant' and p.lifted_at is null)
 
 -- fragment: delegated
 -- The sessions that answer executing calls of the session $2, and the sessions below those. via is the call of $2 that waits for each.

@@ -67,6 +67,10 @@ order by p.at, p.scope, p.target
 -- The tool of a call that has not begun, and the pause that last held it back.
 select c.tool, c.held_by from calls c where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $3 and c.status = 'reserved'
 
+-- name: CallHeldBack
+-- Whether only people can let a call begin that has not begun.
+select {{held}} from calls o where o.tenant_id = $1 and o.session_id = $2 and o.call_id = $3 and o.status = 'reserved'
+
 -- name: CallHeldBy
 -- Records the event that a pause holds back a call, once for each pause.
 with c as (

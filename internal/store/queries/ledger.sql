@@ -214,11 +214,7 @@ select count(*) from calls o where o.tenant_id = $1 and o.session_id = $2 and o.
 
 -- name: CallsStuck
 -- Counts the reserved and executing calls that cannot go on by themselves, or only when an event or a time comes, or a rate limit lets them.
-select count(*) from calls o where o.tenant_id = $1 and o.session_id = $2 and o.status in ('reserved', 'executing') and ({{held}}
-    or exists (select from rate_calls r where r.tenant_id = $1 and r.session_id = $2 and r.call_id = o.call_id and r.state = 'waiting'
-        and r.until > clock_timestamp())
-    or exists (select from frames w where w.tenant_id = $1 and w.session_id = $2 and w.call_id = o.call_id and not w.done
-        and exists (select from json_array_elements(w.waits) one where one ->> 'retries' is null)))
+select count(*) from calls o where o.tenant_id = $1 and o.session_id = $2 and o.status in ('reserved', 'executing') and ({{held}} or {{stuck}})
 
 -- name: CallViews
 -- A call that is held back because a policy cannot be read shows the reason instead of a summary.

@@ -189,7 +189,7 @@ select n.last_seq from n
 select s.session_id, s.agent_name, coalesce(c.tool, '') as tool, s.status, s.pass, left(s.task, 300) as task,
     substring(coalesce(c.input, s.input, '') from 1 for 300) as input,
     coalesce(s.principal ->> 'id', '') as requested_by, s.source, s.parent_id, s.parent_call, s.reason, s.error, s.created_at, s.updated_at,
-    coalesce(n.waiting, 0) as waiting, coalesce(n.busy, 0) as busy, coalesce(n.held, 0) as held, coalesce(n.nested, false) as nested, {{rests}} as paused
+    coalesce(n.waiting, 0) as waiting, coalesce(n.busy, 0) as busy, coalesce(n.held, 0) as held, coalesce(n.nested, false) as nested, ({{rests}}) as paused
 from sessions s
 left join calls c on c.tenant_id = s.tenant_id and c.session_id = s.session_id and c.call_id = '1.1' and s.agent_name = 'call'
 left join lateral (

@@ -1,0 +1,176 @@
+package e2e_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/protocol"
+)
+
+// pauses sets a pause and returns the function that lifts it.
+func (o office) pauses(scope jig.PauseScope, target string) (resume func()) {
+	o.t.Helper()
+	in := protocol.PauseRequest{Tenant: o.tenant, Scope: scope, Target: target, By: "ana"}
+	_, err := o.Pause(o.t.Context(), in)
+	require.NoError(o.t, err)
+	return func() {
+		_, err := o.Resume(o.t.Context(), in)
+		require.NoError(o.t, err)
+	}
+}
+
+// composes starts a composition in the tenant.
+func (o office) composes(steps, url string) string {
+	o.t.Helper()
+	started, err := o.StartCall(o.t.Context(), client.CallInput{
+		Tenant: o.tenant, DocumentName: "probe.yaml", Principal: jig.Principal{ID: "tester"},
+		Document: "kind: composition\nname: probe.stands\ndescription: Waits.\ninput_schema: {type: object, properties: {url: {type: string}}}\nsteps:\n" + steps,
+		Input:    fmt.Appendf(nil, `{"url":%q}`, url),
+	}, "")
+	require.NoError(o.t, err)
+	return started.SessionID
+}
+
+// stands waits until the store and Temporal agree on the status of a session.
+func (o office) stands(id string, status jig.Status) {
+	o.t.Helper()
+	var stored jig.SessionView
+	require.True(o.t, eventually(o.t.Context(), patience, func() bool {
+		view, err := o.Status(o.t.Context(), o.tenant, id)
+		stored = view
+		return err == nil && view.Status == status && o.shows(id, status)
+	}), "the store says %s, Temporal %s: %+v", stored.Status, status, stored.Calls)
+}
+
+// A session is input_required, in the store and in Temporal, exactly while nothing in it goes on until a person acts, whichever way it waits.
+func TestStatus_AgreesWithTemporal(t *testing.T) {
+	t.Parallel()
+	echo, serial := `test.echo {value: a}`, `test.serial {url: "%s", name: "%s", key: k}`
+	child := func(o office, rules string) string {
+		name := "below-" + strings.ToLower(o.name[:8])
+		o.registerIn(o.tenant, map[string]string{name + ".md": named(agent(`["*"]`, rules), name)})
+		return name
+	}
+	for name, play := range map[string]func(o office, r *receiver){
+		"a tool pause": func(o office, _ *receiver) {
+			resume := o.pauses(jig.PauseTool, "test.echo")
+			id := o.run(agent(`["*"]`, calls(echo)), nil)
+			o.stands(id, jig.StatusInputRequired)
+			resume()
+			o.stands(id, jig.StatusCompleted)
+		},
+		"a tool pause of a quick tool, beside a call that runs": func(o office, _ *receiver) {
+			defer o.pauses(jig.PauseTool, "test.quick")()
+			id := o.run(agent(`["*"]`, calls(`test.quick {value: a}`, `test.sleep {ms: 600000, name: s}`)), nil)
+			require.True(o.t, eventually(o.t.Context(), patience, func() bool { return len(o.eventsOf(id, jig.EventToolPaused)) == 1 }))
+			o.stands(id, jig.StatusWorking)
+			require.NoError(o.t, o.Cancel(o.t.Context(), o.tenant, id))
+		},
+		"a pass under a pause of the tenant": func(o office, _ *receiver) {
+			resume := o.pauses(jig.PauseTenant, "")
+			id := o.run(agent(`["*"]`, calls(echo)), nil)
+			o.stands(id, jig.StatusInputRequired)
+			resume()
+			o.stands(id, jig.StatusCompleted)
+		},
+		"calls of a concurrency key behind a pause": func(o office, r *receiver) {
+			defer o.pauses(jig.PauseTool, "test.serial")()
+			id := o.run(agent(`["*"]`, calls(fmt.Sprintf(serial, r.URL, "a"), fmt.Sprintf(serial, r.URL, "b"))), nil)
+			o.stands(id, jig.StatusInputRequired)
+		},
+		"a pause and max_parallel_calls": func(o office, _ *receiver) {
+			resume := o.pauses(jig.PauseTool, "test.echo")
+			id := o.run(agent(`["*"]`, calls(echo, `test.big {bytes: 10, name: b}`), "max_parallel_calls: 1"), nil)
+			o.stands(id, jig.StatusInputRequired)
+			view, err := o.Status(o.t.Context(), o.tenant, id)
+			require.NoError(o.t, err)
+			require.Equal(o.t, jig.CallSucceeded, byID(view)["1.2"].Status, "a paused call keeps none from running")
+			resume()
+			o.stands(id, jig.StatusCompleted)
+		},
+		"a rate limit": func(o office, _ *receiver) {
+			p := paced{desk: o.desk, tenant: o.tenant}
+			p.limit("  - {name: slow, tools: [test.echo], rate: 1, per: 1h}\n")
+			id := o.run(agent(`["*"]`, calls(echo, `test.echo {value: b}`)), nil)
+			require.True(o.t, eventually(o.t.Context(), patience, func() bool { return len(o.eventsOf(id, jig.EventToolHeld)) == 1 }))
+			o.stands(id, jig.StatusWorking)
+			defer o.pauses(jig.PauseTool, "test.echo")()
+			o.stands(id, jig.StatusInputRequired)
+		},
+		"a composition that a pause holds back": func(o office, r *receiver) {
+			defer o.pauses(jig.PauseTool, "probe.stands")()
+			o.stands(o.composes("  - {id: a, tool: test.echo, input: {value: a}}\n", r.URL), jig.StatusInputRequired)
+		},
+		"a step that a pause holds back": func(o office, r *receiver) {
+			resume := o.pauses(jig.PauseTool, "test.echo")
+			id := o.composes("  - {id: a, tool: test.echo, input: {value: a}}\n", r.URL)
+			o.stands(id, jig.StatusInputRequired)
+			resume()
+			o.stands(id, jig.StatusCompleted)
+		},
+		"a composition with an approval and a child session": func(o office, r *receiver) {
+			below := child(o, gatedRules)
+			id := o.composes(`  - parallel:
+      - {id: own, tool: test.write, input: {url: "${input.url}", name: own}}
+      - {id: asks, prompt: {mode: agent, agent: `+below+`, agent_input: {url: "${input.url}", name: below}}}
+`, r.URL)
+			o.stands(id, jig.StatusInputRequired)
+			o.signal(jig.ChildSessionID(id, "1.1/asks"), protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+			o.signal(id, protocol.SignalApprove, map[string]string{"call": "1.1/own", "by": "ana"})
+			o.stands(id, jig.StatusCompleted)
+		},
+		"a child session that waits, beside a step that runs": func(o office, r *receiver) {
+			below := child(o, gatedRules)
+			id := o.composes(`  - parallel:
+      - {id: own, tool: test.sleep, input: {ms: 600000, name: s}}
+      - {id: asks, prompt: {mode: agent, agent: `+below+`, agent_input: {url: "${input.url}", name: below}}}
+`, r.URL)
+			o.stands(jig.ChildSessionID(id, "1.1/asks"), jig.StatusInputRequired)
+			o.until(id, func(v jig.SessionView) bool { return len(v.Pending) == 1 })
+			o.stands(id, jig.StatusWorking)
+			require.NoError(o.t, o.Cancel(o.t.Context(), o.tenant, id))
+		},
+		"a child session that waits for an event": func(o office, r *receiver) {
+			o.registerIn(o.tenant, map[string]string{"pays.yaml": "kind: composition\nname: probe.pays\ndescription: Waits.\nsteps:\n  - {id: paid, wait_for: {event: paid}}\n"})
+			below := child(o, calls("probe.pays {}"))
+			id := o.composes(`  - {id: asks, prompt: {mode: agent, agent: `+below+`, agent_input: {}}}
+`, r.URL)
+			session := jig.ChildSessionID(id, "1.1/asks")
+			wait := jig.Wait{Call: "1.1/paid", Event: "paid", SessionID: session, Via: "1.1/asks"}
+			require.True(o.t, eventually(o.t.Context(), patience, func() bool {
+				view, err := o.Status(o.t.Context(), o.tenant, id)
+				return err == nil && len(view.Waits) == 1 && view.Waits[0] == wait && view.Idle
+			}))
+			require.True(o.t, eventually(o.t.Context(), patience, func() bool {
+				return strings.Contains(o.page(id, "").GetCurrentDetails(), "jig event "+session+" paid")
+			}))
+			o.stands(id, jig.StatusWorking)
+			o.signal(session, protocol.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{}})
+			o.stands(id, jig.StatusCompleted)
+		},
+		"below a session that is paused": func(o office, r *receiver) {
+			below := child(o, gatedRules)
+			id := o.composes(`  - {id: asks, prompt: {mode: agent, agent: `+below+`, agent_input: {url: "${input.url}", name: below}}}
+`, r.URL)
+			session := jig.ChildSessionID(id, "1.1/asks")
+			o.stands(session, jig.StatusInputRequired)
+			resume := o.pauses(jig.PauseSession, id)
+			o.signal(session, protocol.SignalApprove, map[string]string{"call": "1.1", "by": "ana"})
+			require.True(o.t, eventually(o.t.Context(), patience, func() bool { return len(o.eventsOf(session, jig.EventToolPaused)) == 1 }))
+			o.stands(session, jig.StatusInputRequired)
+			o.stands(id, jig.StatusInputRequired)
+			resume()
+			o.stands(id, jig.StatusCompleted)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(joinOffice(t), newReceiver(t))
+		})
+	}
+}

@@ -1,0 +1,73 @@
+package workflows
+
+import (
+	"slices"
+
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/activities"
+)
+
+// Waiting lists the calls that wait for a person in a composition, or in a session that answers a call. The composition or session sends
+// it to the session that made the call whenever the list changes.
+type Waiting struct {
+	// Call is the call that the composition or session answers.
+	Call  string               `json:"call"`
+	Calls []activities.CallRef `json:"calls,omitempty"`
+	// Waits are the steps that wait for events or times.
+	Waits []jig.Wait `json:"waits,omitempty"`
+	// Idle reports whether nothing is running, so that there is no progress until a person acts.
+	Idle bool `json:"idle,omitempty"`
+	// Ending is set when an approval expires whose terms end the session.
+	Ending jig.ExpiryOutcome `json:"ending,omitempty"`
+	// Seq grows with every report for a call, because Temporal may deliver signals out of order. It is 0 in older histories.
+	Seq int64 `json:"seq,omitempty"`
+}
+
+// following returns a sequence number that is greater than last and than those of earlier runs.
+func following(ctx workflow.Context, last int64) int64 {
+	return max(last+1, workflow.Now(ctx).UnixNano())
+}
+
+// sameWaits reports whether two reports have the same waits. Steps that are tried again soon are no reason for a report.
+func sameWaits(x, y []jig.Wait) bool {
+	retries := func(w jig.Wait) bool { return w.Retries }
+	return slices.EqualFunc(slices.DeleteFunc(slices.Clone(x), retries), slices.DeleteFunc(slices.Clone(y), retries), func(v, w jig.Wait) bool {
+		return v.Call == w.Call && v.Event == w.Event && v.Until.Equal(w.Until)
+	})
+}
+
+func sameAsk(x, y activities.CallRef) bool {
+	return x.ID == y.ID && x.State == y.State && (x.Ask == nil) == (y.Ask == nil) && (x.Ask == nil || x.Ask.Digest == y.Ask.Digest &&
+		len(x.Ask.Votes) == len(y.Ask.Votes) && len(x.Ask.Delegations) == len(y.Ask.Delegations))
+}
+
+// send sends a report to the session that made the call. A composition whose step the call is learns that the step is idle if that is news.
+func (w Waiting) send(ctx workflow.Context, sessionID string, news bool) workflow.Future {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	if above := workflow.GetInfo(ctx).ParentWorkflowExecution; above != nil && above.ID != sessionID && news {
+		workflow.SignalExternalWorkflow(ctx, above.ID, "", signalWaiting, Waiting{Call: w.Call, Idle: w.Idle, Seq: w.Seq})
+	}
+	return workflow.SignalExternalWorkflow(ctx, sessionID, "", signalWaiting, w)
+}
+
+// same reports whether two reports say the same. Steps that are tried again soon are no reason for a report.
+func (w Waiting) same(other Waiting) bool {
+	return w.Idle == other.Idle && w.Ending == other.Ending && slices.EqualFunc(w.Calls, other.Calls, sameAsk) && sameWaits(w.Waits, other.Waits)
+}
+
+// hears takes the report of the composition or child session that answers a running call. It returns false if a later one was already received.
+func (b *callTable) hears(waiting Waiting) bool {
+	if waiting.Seq != 0 && waiting.Seq <= b.reported[waiting.Call] {
+		return false
+	}
+	if b.reported == nil {
+		b.reported = map[string]int64{}
+	}
+	b.reported[waiting.Call] = waiting.Seq
+	if c := b.find(waiting.Call); c != nil && c.running {
+		c.stuck = waiting.Idle
+	}
+	return true
+}
