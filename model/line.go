@@ -58,7 +58,7 @@ type reader interface {
 	turn(names map[string]string, used map[string]bool) (chat.Turn, error)
 }
 
-// ask sends a request once and reads the answer. Errors are *jig.Error.
+// ask sends a request once and reads the answer. Errors are *jig.Error; the turn then has what was read of the text and of the usage.
 func (l line) ask(parent context.Context, request chat.Request, s service) (chat.Turn, error) {
 	ctx, w := l.watch(parent)
 	defer w.stop()
@@ -73,10 +73,13 @@ func (l line) ask(parent context.Context, request chat.Request, s service) (chat
 		body, _ := io.ReadAll(io.LimitReader(res.Body, maxRefusal)) //nolint:errcheck // see above
 		return chat.Turn{}, refused{status: res.StatusCode, header: res.Header, body: string(body), env: s.env, key: s.key}.jig(time.Now())
 	}
-	if err := read(res.Body, s.reader); err != nil {
-		return chat.Turn{}, failure(parent, ctx, err)
+	failed := read(res.Body, s.reader)
+	turn, err := s.reader.turn(namesOf(request.Tools), idsOf(conversation(request.Exchanges)))
+	if failed != nil {
+		err = failure(parent, ctx, failed)
 	}
-	return s.reader.turn(namesOf(request.Tools), idsOf(conversation(request.Exchanges)))
+	turn.Begun = err != nil
+	return turn, err
 }
 
 // maxRefusal limits how much of the body of an error is read, in bytes.

@@ -3,6 +3,7 @@ package model_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +45,22 @@ func TestSlowStream_IsNotCutOff(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Equal(t, "a text in two halves, the second one late", turn.Text)
+	})
+}
+
+// A failure says what the answer had used by then. A request that the provider refused has used nothing.
+func TestFailedAnswer_SaysWhatItUsed(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("half an answer ", 50)
+	bothWires(t, func(t *testing.T, provider string) {
+		t.Helper()
+		s := modeltest.New(t, modeltest.Reply{Text: text, Break: true}, modeltest.Reply{Text: text, StreamError: "overloaded_error"}, modeltest.Fail(429, "slow down"))
+		for _, begun := range []bool{true, true, false} {
+			turn, err := router(s).Answer(t.Context(), request(provider), nil)
+			require.True(t, jig.CodeOf(err).Retryable())
+			require.Equal(t, begun, turn.Begun)
+			require.Equal(t, begun, len(turn.Text) > 0)
+		}
 	})
 }
 

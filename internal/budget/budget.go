@@ -246,9 +246,10 @@ type Settlement struct {
 	Record *Record
 }
 
-// Record is the usage of a call of a model inside a tool, or of a priced tool.
+// Record is the usage of a call of a model inside a tool, of a priced tool, or of an answer that broke off.
 type Record struct {
-	Pass   int
+	Pass int
+	// CallID is the call of the tool; empty for an answer to the session itself.
 	CallID string
 	// Model is the model that the call's tool asked; empty if the price of the tool itself is recorded.
 	Model string

@@ -73,6 +73,8 @@ type Turn struct {
 	Warning string `json:"warning,omitempty"`
 	// Opaque is provider state that must be sent back with the turn, e.g. signed reasoning blocks.
 	Opaque json.RawMessage `json:"opaque,omitempty"`
+	// Begun reports, with an error, that the provider had accepted the request, so that it may cost what the answer has used.
+	Begun bool `json:"-"`
 }
 
 // Exchange is one pass of the transcript: what users said before it, the model's turn, and the calls with their results in the order

@@ -386,6 +386,22 @@ func TestReserveBudget_AgreesWithAModel(t *testing.T) {
 	}
 }
 
+// The usage of an answer that broke off belongs to a session, and to no call.
+func TestUsage_OfABrokenAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began := clock(t)
+	for _, call := range []string{"", "9.9"} {
+		require.NoError(t, w.SettleBudget(t.Context(), budget.Settlement{
+			Reservation: budget.Reservation{Tenant: w.tenant, SessionID: w.session},
+			Record:      &budget.Record{Pass: 1, CallID: call, Model: "openai/b", Usage: chat.Usage{InputTokens: 3, OutputTokens: 5}},
+		}))
+	}
+	rows, err := w.Usage(t.Context(), protocol.UsageRequest{Tenant: w.tenant, Since: began.Add(-time.Hour), By: []string{"model", "tool"}})
+	require.NoError(t, err)
+	require.Equal(t, []protocol.UsageRow{{Model: "openai/b", Requests: 1, InputTokens: 3, OutputTokens: 5, Cost: "0.00"}}, rows)
+}
+
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

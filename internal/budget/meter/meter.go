@@ -99,6 +99,10 @@ func (m *Meter) Answer(ctx context.Context, request chat.Request, progress func(
 	}
 	turn, failed := m.options.Model.Answer(ctx, request, progress)
 	turn.Asked, turn.Usage = request.Model, budget.Counted(turn.Usage)
+	broken := failed != nil && turn.Begun
+	if broken {
+		turn.Usage = atLeast(turn.Usage, request, turn)
+	}
 	price, _ := at.book.price(request.Model)
 	if turn.Usage.Cost = 0; failed == nil || budget.TokensOf(turn.Usage) > 0 {
 		turn.Usage.Cost = int64(price.Of(turn.Usage))
@@ -108,7 +112,7 @@ func (m *Meter) Answer(ctx context.Context, request chat.Request, progress func(
 	for range r.Claims {
 		settlement.Spent = append(settlement.Spent, budget.Amount{Tokens: budget.TokensOf(turn.Usage), Cost: budget.Money(turn.Usage.Cost)})
 	}
-	if request.Call != "" && request.Tenant != "" && failed == nil {
+	if request.Tenant != "" && (broken || request.Call != "" && failed == nil) { // the usage of a turn is recorded with it
 		settlement.Record = &budget.Record{Pass: at.pass, CallID: request.Call, Model: request.Model, Usage: turn.Usage}
 	}
 	m.settle(ctx, settlement)
@@ -228,6 +232,19 @@ func sizeOf(r jig.ToolResult) int {
 	return n
 }
 
+// atLeast returns the usage of an answer that broke off, with an estimate in place of what its provider has not reported.
+func atLeast(u chat.Usage, request chat.Request, turn chat.Turn) chat.Usage {
+	if u.InputTokens+u.CacheReadTokens+u.CacheCreateTokens == 0 {
+		u.InputTokens = inputTokens(request)
+	}
+	n := len(turn.Text)
+	for _, c := range turn.Calls {
+		n += len(c.Name) + len(c.Input) + len(c.Malformed)
+	}
+	u.OutputTokens = max(u.OutputTokens, tokens(n))
+	return u
+}
+
 // bytesPerToken is a low estimate of how many bytes of a prompt make a token, so that the estimate of the tokens is high.
 const bytesPerToken = 3
 
@@ -253,5 +270,8 @@ func inputTokens(r chat.Request) int64 {
 			}
 		}
 	}
-	return int64((n + bytesPerToken - 1) / bytesPerToken)
+	return tokens(n)
 }
+
+// tokens estimates the tokens of a text of n bytes.
+func tokens(n int) int64 { return int64((n + bytesPerToken - 1) / bytesPerToken) }

@@ -34,6 +34,7 @@ type bank struct {
 	models     []string
 	usage      chat.Usage
 	failure    error
+	begun      bool
 	statements int
 }
 
@@ -123,7 +124,7 @@ func (b *bank) Session(context.Context, string, string) (jig.Session, error) {
 
 func (b *bank) Answer(_ context.Context, r chat.Request, _ func(string)) (chat.Turn, error) {
 	b.models = append(b.models, r.Model)
-	return chat.Turn{Text: "answer", Usage: b.usage}, b.failure
+	return chat.Turn{Text: "answer", Usage: b.usage, Begun: b.begun}, b.failure
 }
 
 func (b *bank) Check(string) error { return nil }
@@ -267,6 +268,30 @@ func TestAnswer_FailedRequestsCostNothing(t *testing.T) {
 	_, err := ask(t, b.meter(), request("openai/gpt"))
 	require.ErrorIs(t, err, b.failure)
 	require.Zero(t, b.used[budget.Account{Budget: "spending", Limit: "all"}])
+}
+
+// An answer that its provider broke, or that broke off, costs what was reported, or else what its request and its text are estimated at. It is
+// recorded, too.
+func TestAnswer_BrokenAnswersCostWhatTheyUsed(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ reported, charged chat.Usage }{
+		"reported":         {chat.Usage{InputTokens: 40, OutputTokens: 9}, chat.Usage{InputTokens: 40, OutputTokens: 9}},
+		"nothing reported": {chat.Usage{}, chat.Usage{InputTokens: 10, OutputTokens: 2}},
+		"input reported":   {chat.Usage{CacheReadTokens: 7, OutputTokens: 1}, chat.Usage{CacheReadTokens: 7, OutputTokens: 2}},
+	} {
+		for _, call := range []string{"", "3.1"} {
+			b := newBank(head + "limits: [{name: all, level: tenant, tokens: 1000}]")
+			b.failure, b.usage, b.begun = jig.Errorf(jig.CodeUnavailable, "broken"), row.reported, true
+			r := request("openai/gpt")
+			r.Call = call
+			_, err := ask(t, b.meter(), r)
+			require.ErrorIs(t, err, b.failure)
+			used := b.used[budget.Account{Budget: "spending", Limit: "all"}]
+			require.Equal(t, budget.TokensOf(row.charged), used.Spent.Tokens, name)
+			require.Zero(t, used.Held, name)
+			require.Equal(t, []budget.Record{{Pass: 3, CallID: call, Model: "openai/gpt", Usage: row.charged}}, b.records, name)
+		}
+	}
 }
 
 func TestAnswer_Stops(t *testing.T) {

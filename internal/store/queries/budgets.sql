@@ -75,8 +75,9 @@ select l.session_id from line l order by l.depth desc limit 1
 -- name: UsageInsert
 insert into usage_records (tenant_id, session_id, pass, call_id, tool, model, input_tokens, output_tokens, cache_read_tokens,
     cache_create_tokens, cost)
-select $1, $2, $3, $4, c.tool, $5, $6, $7, $8, $9, $10 from calls c
-where c.tenant_id = $1 and c.session_id = $2 and c.call_id = $4
+select $1, $2, $3, $4, coalesce(c.tool, ''), $5, $6, $7, $8, $9, $10
+from sessions s left join calls c on c.tenant_id = $1 and c.session_id = $2 and c.call_id = $4
+where s.tenant_id = $1 and s.session_id = $2 and ($4 = '' or c.call_id is not null)
 
 -- name: UsageGrouped
 -- plan: custom
