@@ -80,6 +80,8 @@ type Pending struct {
 	Delegations []Delegation `json:"delegations,omitempty"`
 	// Askers are those on whose word the call rests, as they were known when it was admitted. Nobody is added later.
 	Askers []Asker `json:"askers,omitempty"`
+	// Edits are what people changed in the arguments, the earliest first. Lists leave out large patches.
+	Edits []Edit `json:"edits,omitempty"`
 	// NextAt is the time of the next reminder or escalation; zero when there is no further one before the approval expires.
 	NextAt time.Time `json:"next_at,omitzero"`
 	// Question is the question to the person; it is set when Kind is [PendingQuestion].
@@ -89,6 +91,18 @@ type Pending struct {
 	Attempt int `json:"attempt,omitempty"`
 	// Grant is the id of the standing approval that approved the call; empty when people decide about it.
 	Grant string `json:"grant,omitempty"`
+}
+
+// Edit is a change that a person made to the arguments of a call that waits.
+type Edit struct {
+	By      string    `json:"by"`
+	Claimed bool      `json:"claimed,omitempty"`
+	At      time.Time `json:"at"`
+	Note    string    `json:"note,omitempty"`
+	// Patch leads from the arguments before to those after, as JSON Patch (RFC 6902). Truncated reports that it is left out because it has more
+	// than ExcerptBytes.
+	Patch     json.RawMessage `json:"patch,omitempty"`
+	Truncated bool            `json:"truncated,omitempty"`
 }
 
 // Question is a question that an agent asks a person.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
+	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
 
@@ -143,6 +144,44 @@ func TestVotes_OfAnEditOfAnEdit(t *testing.T) {
 	require.Equal(t, jig.CallReserved, o.votes(t, c.ID, "fay").Status)
 	require.Equal(t, jig.CallSucceeded, o.runs(t, c.ID))
 	require.Equal(t, []string{`90 under "1000"`}, b.payments)
+}
+
+// An approval says what people changed as data, too, and keeps that when the call is admitted again.
+func TestVotes_EditsAreData(t *testing.T) {
+	t.Parallel()
+	o, b := treasury(t)
+	c := o.pays(t, 120)
+	require.Empty(t, o.pending(t, c.ID).Edits)
+	for _, edit := range []jig.Decision{
+		{Call: c.ID, By: "fay", Input: json.RawMessage(`{"cents":100}`), Note: "the invoice says 100"},
+		{Call: c.ID, By: "flo", Input: json.RawMessage(`{"cents":90}`)},
+	} {
+		require.Equal(t, jig.DecisionAccepted, o.hear(t, "approve", edit).Outcome)
+	}
+	check := func(edits []jig.Edit) {
+		t.Helper()
+		require.Len(t, edits, 2)
+		require.Equal(t, []string{"fay", "the invoice says 100", "flo", ""}, []string{edits[0].By, edits[0].Note, edits[1].By, edits[1].Note})
+		require.JSONEq(t, `[{"op":"replace","path":"/cents","value":100}]`, string(edits[0].Patch))
+		require.JSONEq(t, `[{"op":"replace","path":"/cents","value":90}]`, string(edits[1].Patch))
+		require.False(t, edits[0].At.IsZero() || edits[1].At.Before(edits[0].At) || edits[0].Truncated)
+		require.True(t, edits[0].Claimed)
+	}
+	check(o.pending(t, c.ID).Edits)
+	page, err := o.ListPending(t.Context(), protocol.PendingRequest{Tenant: o.tenant, Limit: 10})
+	require.NoError(t, err)
+	check(page.Approvals[0].Edits)
+	page, err = o.ListApprovals(t.Context(), protocol.ApprovalsRequest{Tenant: o.tenant, SessionID: o.session})
+	require.NoError(t, err)
+	check(page.Approvals[0].Edits)
+
+	require.Equal(t, jig.CallReserved, o.votes(t, c.ID, "fay").Status)
+	b.deposit(500)
+	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
+	check(o.pending(t, c.ID).Edits)
+	var told jig.Pending
+	require.NoError(t, json.Unmarshal(o.event(t, jig.EventToolNeedsApproval), &told))
+	check(told.Edits)
 }
 
 // What the first person would approve is compared with what is shown. Their vote is not taken, and two votes about the call as it is now suffice.

@@ -3,6 +3,7 @@ package approval
 import (
 	"bytes"
 	"reflect"
+	"slices"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/audit"
@@ -51,10 +52,12 @@ func (d decision) edit() Transition {
 func (d decision) fresh() (fresh jig.Pending, missing string) {
 	fresh = *d.Fresh
 	fresh.Tenant, fresh.SessionID, fresh.Call, fresh.RequestedBy, fresh.Votes = d.State.Tenant, d.State.SessionID, d.Call.ID, d.asked.RequestedBy, nil
-	fresh.Askers = d.asked.Askers
+	fresh.Askers, fresh.Edits = d.asked.Askers, slices.Clone(d.asked.Edits)
 	if !bytes.Equal(d.Edited.Input, d.Call.Input) {
 		fresh.Askers = WithEditor(fresh.Askers, d.Principal)
+		fresh.Edits = append(fresh.Edits, jig.Edit{By: d.Principal.ID, Claimed: d.Principal.Claimed, At: d.Now, Note: d.Decision.Note, Patch: d.Patch})
 	}
+	fresh.Edits = ShortEdits(fresh.Edits)
 	if sameTerms(fresh.Terms, d.asked.Terms) { // the same approval for different input
 		fresh.RequestedAt, fresh.ExpiresAt, fresh.Delegations = d.asked.RequestedAt, d.asked.ExpiresAt, d.asked.Delegations
 	}
@@ -66,6 +69,16 @@ func (d decision) fresh() (fresh jig.Pending, missing string) {
 		fresh.Votes = nil
 	}
 	return fresh, ConsentOf(fresh).Missing()
+}
+
+// ShortEdits leaves out patches that have more than [jig.ExcerptBytes].
+func ShortEdits(list []jig.Edit) []jig.Edit {
+	for i := range list {
+		if len(list[i].Patch) > jig.ExcerptBytes {
+			list[i].Patch, list[i].Truncated = nil, true
+		}
+	}
+	return list
 }
 
 // unseen reports whether nobody has seen what the changed call would change: the editor has not, and nobody else is asked. Then the editor is

@@ -1,6 +1,7 @@
 package approval_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,62 @@ func TestDecide_EditIsTheEditorsApproval(t *testing.T) {
 		require.Equal(t, "d1", got.Events[0].Data["digest"])
 		require.Equal(t, []string{"d1", "d2", "p2"}, []string{got.Audit[0].Digest, got.Audit[0].ApprovedDigest, got.Audit[0].PolicyVersion})
 		require.Nil(t, got.Opens)
+	}
+}
+
+// Nobody has seen what the changed call would change when its editor alone approves it, so the editor is asked again. If others decide too, they
+// see it, and the editor's vote counts.
+func TestDecide_EditOfASoleEditorAsksAgain(t *testing.T) {
+	t.Parallel()
+	shown := &jig.Preview{Title: "Pays 100"}
+	for name, row := range map[string]struct {
+		terms   *jig.Terms
+		preview *jig.Preview
+		grant   *jig.Grant
+		status  jig.CallStatus
+		votes   int
+	}{
+		"a preview":                         {nil, shown, nil, jig.CallWaiting, 0},
+		"a preview, one of finance":         {byFinance(1), shown, nil, jig.CallWaiting, 0},
+		"a preview, two of finance":         {byFinance(2), shown, nil, jig.CallWaiting, 1},
+		"no preview":                        {nil, nil, nil, jig.CallReserved, 1},
+		"a preview that failed":             {nil, &jig.Preview{Missing: "the shop is closed"}, nil, jig.CallReserved, 1},
+		"a grant, whose calls show nothing": {nil, shown, &jig.Grant{ID: "grt_1"}, jig.CallReserved, 1},
+	} {
+		r := edits(fay(), row.terms)
+		r.Fresh.Preview, r.Grant = row.preview, row.grant
+		got := decide(t, waiting(row.terms), r)
+		require.Equal(t, jig.DecisionAccepted, got.Ruled.Outcome, "%s: %s", name, got.Ruled.Reason)
+		require.Equal(t, row.status, got.Ruled.Status, name)
+		if row.status == jig.CallWaiting {
+			require.Len(t, got.Opens.Votes, row.votes, name)
+			require.Equal(t, row.preview, got.Opens.Preview, name)
+		} else {
+			require.Len(t, got.Outcome.Votes, row.votes, name)
+		}
+	}
+}
+
+func TestDecide_EditIsKeptAsData(t *testing.T) {
+	t.Parallel()
+	earlier := jig.Edit{By: "eve", Patch: []byte(`[{"op":"add","path":"/x","value":1}]`)}
+	for name, row := range map[string]struct {
+		patch string
+		cut   bool
+	}{
+		"small": {`[{"op":"replace","path":"/path","value":"b"}]`, false},
+		"large": {`[{"op":"replace","path":"/path","value":"` + strings.Repeat("b", jig.ExcerptBytes) + `"}]`, true},
+	} {
+		s := waiting(byFinance(2))
+		s.Open.Edits = []jig.Edit{earlier}
+		r := edits(fay(), byFinance(2))
+		r.Patch, r.Decision.Note = []byte(row.patch), "why"
+		opened := decide(t, s, r).Opens
+		want := jig.Edit{By: "fay", At: r.Now, Note: "why", Patch: r.Patch}
+		if row.cut {
+			want.Patch, want.Truncated = nil, true
+		}
+		require.Equal(t, []jig.Edit{earlier, want}, opened.Edits, name)
 	}
 }
 

@@ -3,6 +3,7 @@ package ledger
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
@@ -179,6 +180,9 @@ func (s State) changedSince(was jig.Call) bool {
 // asking returns the approval to open for the call when it is admitted again.
 func (s State) asking(p jig.Pending) *jig.Pending {
 	p.Tenant, p.SessionID, p.Call = s.Tenant, s.SessionID, s.Call.ID
+	if s.Latest != nil {
+		p.Edits = approval.ShortEdits(slices.Clone(s.Latest.Edits))
+	}
 	if s.Call.InDoubt {
 		p = approval.OfDoubtful(p)
 	}

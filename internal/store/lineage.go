@@ -81,7 +81,7 @@ func delegatedPending(rows []delegatedApprovalRow) ([]jig.Pending, error) {
 	list := make([]jig.Pending, len(rows))
 	for i := range rows {
 		var err error
-		if list[i], err = rows[i].pending(); err != nil {
+		if list[i], err = rows[i].listed(); err != nil {
 			return nil, err
 		}
 		list[i].Via = rows[i].Via

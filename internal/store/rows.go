@@ -179,6 +179,7 @@ type approvalRow struct {
 	Attempt        int
 	Preview        []byte
 	Askers         []byte
+	Edits          []byte
 }
 
 func (r *approvalRow) status() approval.Status { return approval.Status(r.Status) }
@@ -196,10 +197,13 @@ func (r *approvalRow) pending() (jig.Pending, error) {
 	for _, part := range []struct {
 		text []byte
 		into any
-	}{{r.Reasons, &p.Reasons}, {r.Terms, &p.Terms}, {r.Votes, &p.Votes}, {r.Delegations, &p.Delegations}, {r.Question, &p.Question}, {r.Preview, &p.Preview}, {r.Askers, &p.Askers}} {
+	}{{r.Reasons, &p.Reasons}, {r.Terms, &p.Terms}, {r.Votes, &p.Votes}, {r.Delegations, &p.Delegations}, {r.Question, &p.Question}, {r.Preview, &p.Preview}, {r.Askers, &p.Askers}, {r.Edits, &p.Edits}} {
 		if err := decode(part.text, part.into); err != nil {
 			return p, err
 		}
+	}
+	for i := range p.Edits {
+		p.Edits[i].At = p.Edits[i].At.UTC()
 	}
 	seen := p.RequestedAt
 	if r.NoticedAt != nil {
@@ -209,11 +213,18 @@ func (r *approvalRow) pending() (jig.Pending, error) {
 	return p, nil
 }
 
+// listed returns the approval as lists show it.
+func (r *approvalRow) listed() (jig.Pending, error) {
+	p, err := r.pending()
+	p.Edits = approval.ShortEdits(p.Edits)
+	return p, err
+}
+
 func pendings(rows []approvalRow) ([]jig.Pending, error) {
 	list := make([]jig.Pending, len(rows))
 	for i := range rows {
 		var err error
-		if list[i], err = rows[i].pending(); err != nil {
+		if list[i], err = rows[i].listed(); err != nil {
 			return nil, err
 		}
 	}

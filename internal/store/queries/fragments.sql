@@ -16,7 +16,9 @@ c.pass, c.ordinal, c.created_at, c.nth, c.call_id
 -- fragment: approval
 a.tenant_id, a.id, a.session_id, a.call_id, a.kind, a.status, a.tool, a.input, a.truncated, a.summary, a.reasons, a.digest,
 a.approved_digest, a.requested_by, a.agent, a.policy_version, a.requested_at, a.expires_at, a.terms, a.votes, a.delegations,
-a.noticed_at, a.question, a.grant_id, a.decided_by, a.claimed, a.parent_id, a.parent_call, a.attempt, a.preview, a.askers
+a.noticed_at, a.question, a.grant_id, a.decided_by, a.claimed, a.parent_id, a.parent_call, a.attempt, a.preview, a.askers,
+(select json_agg(json_build_object('by', e.decided_by, 'claimed', e.claimed, 'at', e.decided_at, 'note', e.note, 'patch', e.patch) order by e.id)
+    from approvals e where e.tenant_id = a.tenant_id and e.session_id = a.session_id and e.call_id = a.call_id and e.id <= a.id and e.patch::text <> '[]') as edits
 
 -- fragment: grant
 g.tenant_id, g.grant_id, g.tool, g.meaning, g.agent, g.condition, g.max_uses, g.used, g.expires_at, g.given_by, g.claimed, g.proof, g.note, g.session_id,
