@@ -1844,6 +1844,13 @@ export interface components {
             /** @description The text of a policy document */
             document: string;
         };
+        Comparison: {
+            /** Format: date-time */
+            at?: string;
+            detail?: string;
+            /** @enum {string} */
+            status: "unchanged" | "contract_changed" | "preview_changed" | "unknown";
+        };
         CreateAPIKey: {
             /**
              * Format: date-time
@@ -2182,6 +2189,15 @@ export interface components {
             /** Format: int64 */
             pass: number;
             text: string;
+        };
+        Edit: {
+            /** Format: date-time */
+            at: string;
+            by: string;
+            claimed?: boolean;
+            note?: string;
+            patch?: unknown;
+            truncated?: boolean;
         };
         EmbedTokens: {
             embed_tokens: components["schemas"]["Token"][] | null;
@@ -2598,6 +2614,7 @@ export interface components {
             call: string;
             delegations?: components["schemas"]["Delegation"][] | null;
             digest: string;
+            edits?: components["schemas"]["Edit"][] | null;
             /** Format: date-time */
             expires_at: string;
             grant?: string;
@@ -2995,6 +3012,7 @@ export interface components {
             status?: string;
         };
         ShownCall: {
+            comparison?: components["schemas"]["Comparison"];
             input: unknown;
             pending: components["schemas"]["Pending"];
             similar: components["schemas"]["SimilarDecision"][] | null;
