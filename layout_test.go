@@ -55,7 +55,7 @@ func arrows() map[string][]string {
 		"internal/stored":     {".", "internal/clip"},
 		"internal/workdir":    {".", "internal/suggest"},
 
-		"internal/dataflow":       {"internal/clip"},
+		"internal/dataflow":       {"internal/argument", "internal/clip"},
 		"internal/identity":       {".", "internal/visible"},
 		"internal/identity/token": {".", "internal/canonical", "internal/identity", "internal/strictjson"},
 		// What API keys look like and allow. Only the server and its store know them.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/jig-run/jig/internal/argument"
 )
 
 const (
@@ -136,6 +138,7 @@ func (c *corpus) plain(text string) {
 		}
 		c.push(c.words.id(t.text))
 	}
+	c.canonical(tokens)
 	c.facts.add(tokens)
 	if c.spellings != nil {
 		c.spellings.add(text)
@@ -147,9 +150,25 @@ func (c *corpus) whole(value string) {
 	if schemeAt(value) != 0 || strings.ContainsFunc(value, separates) {
 		return
 	}
-	for _, t := range scanValue(value) {
+	tokens := scanValue(value)
+	for _, t := range tokens {
 		c.push(0)
 		c.push(c.words.id(t.text))
+	}
+	c.canonical(tokens)
+}
+
+// canonical adds URLs in the form in which arguments are written that the schema marks as URLs, if a text has another one.
+func (c *corpus) canonical(tokens []token) {
+	for _, t := range tokens {
+		if t.kind != address || !strings.Contains(t.text, "://") {
+			continue
+		}
+		if url, err := argument.URL(t.text); err == nil && url != t.text {
+			c.push(0)
+			c.push(c.words.id(strings.TrimSuffix(url, "/")))
+			c.push(0)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/jig-run/jig/internal/argument"
 	"github.com/jig-run/jig/internal/dataflow"
 )
 
@@ -41,5 +42,28 @@ func TestTrace_AddressesThatAreAlmostTyped(t *testing.T) {
 		"another mailbox in a list":                 {`"gross@mail.example,~gross@mail.example"`, unknownTo},
 	} {
 		require.Equal(t, c.want, judge(tracer, c.value, `{}`), name)
+	}
+}
+
+// Arguments that the schema marks as URLs are written in canonical form before they are traced, however the principal has typed them.
+func TestTrace_TypedURLsInCanonicalForm(t *testing.T) {
+	t.Parallel()
+	for typed, urls := range map[string]map[string]traced{
+		"Read https://Shop.Example:443/A%41, please.": {
+			"https://shop.example/AA": known, "https://shop.example/aa": unknownTo, "https://shop.example:8443/AA": unknownTo, "http://shop.example/AA": unknownTo,
+		},
+		`{"page":"HTTP://MÜNCHEN.example:80/"}`: {
+			"http://xn--mnchen-3ya.example/": known, "http://xn--mnchen-3ya.example": known, "http://munchen.example/": unknownTo, "https://xn--mnchen-3ya.example/": unknownTo,
+		},
+		"Read www.Größe.example./b.": {"https://www.xn--gre-6ka8i.example/b": known, "https://www.xn--gre-6ka8i.example/c": unknownTo},
+	} {
+		tracer := dataflow.NewTracer(dataflow.Knowledge{Typed: []string{typed}})
+		for url, want := range urls {
+			got, err := argument.URL(url)
+			require.NoError(t, err)
+			require.Equal(t, url, got, "the canonical form")
+			require.Equal(t, want, judge(tracer, `"`+url+`"`, `{"x-destination":true}`), "%s: %s", typed, url)
+			require.Equal(t, want, judge(tracer, `"`+url+`"`, `{}`), "%s: %s", typed, url)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
@@ -105,4 +106,52 @@ func digits(apply applier) applier {
 		}
 		return apply(m, args)
 	}
+}
+
+// checkIntegers refuses comparisons with a list or a map into which a source writes an integer beyond 2^53. It would never be equal to one of JSON, whose
+// integers of that size are no CEL numbers.
+func checkIntegers(source string, checked *ast.AST) *IssueError {
+	var found *IssueError
+	ast.PostOrderVisit(checked.Expr(), ast.NewExprVisitor(func(e ast.Expr) {
+		if e.Kind() != ast.CallKind {
+			return
+		}
+		switch e.AsCall().FunctionName() {
+		case operators.Equals, operators.NotEquals, operators.In:
+			for _, arg := range e.AsCall().Args() {
+				if big, n := bigWithin(arg); big != nil && found == nil {
+					found = &IssueError{Source: source, Message: n.refusal(), Offset: offsetOf(checked.SourceInfo(), big.ID())}
+				}
+			}
+		}
+	}))
+	return found
+}
+
+// bigWithin returns an integer beyond 2^53 that is written as a part of a list or a map, or nil.
+func bigWithin(e ast.Expr) (ast.Expr, bigInteger) {
+	var parts []ast.Expr
+	if e.Kind() == ast.ListKind {
+		parts = e.AsList().Elements()
+	}
+	if e.Kind() == ast.MapKind {
+		for _, entry := range e.AsMap().Entries() {
+			parts = append(parts, entry.AsMapEntry().Key(), entry.AsMapEntry().Value())
+		}
+	}
+	for _, part := range parts {
+		if big, n := bigWithin(part); big != nil {
+			return big, n
+		}
+		if part.Kind() != ast.LiteralKind {
+			continue
+		}
+		switch part.AsLiteral().(type) {
+		case types.Int, types.Uint:
+			if n, big := integerOf(fmt.Sprint(part.AsLiteral().Value())); big {
+				return part, n
+			}
+		}
+	}
+	return nil, ""
 }

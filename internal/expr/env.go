@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -140,7 +141,7 @@ func (e *Env) compile(source string, want Type) (*cel.Ast, error) {
 	if !want.fits(checked.OutputType()) {
 		return nil, wrongResult(source, checked.OutputType().String(), want).jig()
 	}
-	if issue := checkPatterns(source, checked.NativeRep()); issue != nil {
+	if issue := cmp.Or(checkPatterns(source, checked.NativeRep()), checkIntegers(source, checked.NativeRep())); issue != nil {
 		return nil, issue.jig()
 	}
 	return checked, nil

@@ -133,6 +133,26 @@ func TestNumbers_LargeIntegersAreNotComputedWith(t *testing.T) {
 	require.ErrorContains(t, err, "the number 7615917337495251231 is beyond 2^53 and would lose digits; write it as a string")
 }
 
+// A list or a map in a source holds no integer that it could not be compared by, on whichever side it stands.
+func TestNumbers_LargeIntegersInListsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, source := range []string{
+		"[7615917337495251231] == input", "input == [7615917337495251231]", "[-7615917337495251231] != input", "[[7615917337495251231]] == [input]",
+		"{'a': 7615917337495251231} == input", "{7615917337495251231: 1} == input", "[7615917337495251231u] == input", "input.exists(x, [x] == [7615917337495251231])",
+	} {
+		_, err := stepEnv(t).Compile(source)
+		require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err), source)
+		require.ErrorContains(t, err, "is beyond 2^53 and would lose digits; write it as a string", source)
+	}
+	for _, source := range []string{"{'n': 7615917337495251231}", "math.greatest([7615917337495251231, 1]) == 7615917337495251231", "size([7615917337495251231]) == 1"} {
+		_, err := stepEnv(t).Compile(source)
+		require.NoError(t, err, "nothing is compared with %s", source)
+	}
+	got, err := eval(t, stepEnv(t), "[9007199254740992, -9007199254740991] == input", map[string]any{"input": json.RawMessage("[9007199254740992, -9007199254740991]")})
+	require.NoError(t, err)
+	require.Equal(t, "true", got)
+}
+
 // Numbers outside of expressions keep their notation.
 func TestNumbersOfDocumentsStayAsWritten(t *testing.T) {
 	t.Parallel()

@@ -71,6 +71,8 @@ type row struct {
 	// begun reports whether the tool may have had its effect. doubt counts how often the outcome became unknown.
 	begun bool
 	doubt int
+	// rendered says which texts of the input a template made.
+	rendered map[string][]string
 }
 
 var start = time.Date(2026, 1, 31, 9, 0, 0, 0, time.UTC)
@@ -184,7 +186,7 @@ func (w *world) store(t *testing.T, move plan.Move) {
 			ask.Input = w.rows[ask.RetryOf].input
 		}
 		require.True(t, json.Valid(ask.Input), "the input of %s is not JSON: %s", ask.Path, ask.Input)
-		r := &row{path: ask.Path, tool: ask.Tool, retryOf: ask.RetryOf, input: ask.Input, undo: ask.Undoes != "", status: jig.CallReserved}
+		r := &row{path: ask.Path, tool: ask.Tool, retryOf: ask.RetryOf, input: ask.Input, rendered: ask.Rendered, undo: ask.Undoes != "", status: jig.CallReserved}
 		if w.order != nil && len(ask.Path)%3 == 0 {
 			r.status, r.begun = jig.CallExecuting, true
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/expr"
 	"github.com/jig-run/jig/internal/jsontext"
 )
 
@@ -20,6 +21,8 @@ type noteRecord struct {
 	Tool  string          `json:"tool,omitempty"`
 	Named bool            `json:"named,omitempty"`
 	Input json.RawMessage `json:"input,omitempty"`
+	// Rendered is that of [Ask].
+	Rendered expr.Rendered `json:"rendered,omitempty"`
 	// Error says why the input of the undo could not be rendered.
 	Error *jig.Error `json:"error,omitempty"`
 }
@@ -34,11 +37,14 @@ func (r *run) note(ctx context.Context, n *node, sc *scope, path string, m mark,
 	if n.id != "" && n.each == nil {
 		sc.done[n.id] = m
 	}
-	input, problem, err := r.input(ctx, n.undo, sc.withOwn(n, path, m))
+	rendered := expr.Rendered{}
+	input, problem, err := r.input(expr.WithRendered(ctx, rendered), n.undo, sc.withOwn(n, path, m))
 	if err != nil {
 		return err
 	}
-	return r.keepNote(noteRecord{Path: path, Call: attemptPath(path, retries+1), Tool: n.undo.tool, Named: n.undo.named, Input: input, Error: problem})
+	return r.keepNote(noteRecord{
+		Path: path, Call: attemptPath(path, retries+1), Tool: n.undo.tool, Named: n.undo.named, Input: input, Rendered: rendered, Error: problem,
+	})
 }
 
 func (r *run) keepNote(n noteRecord) error {
@@ -189,7 +195,7 @@ func (r *run) undo(ctx context.Context) (over bool, err error) {
 		path := note.undoPath()
 		if !r.st.Asked {
 			r.st.Asked = true
-			r.ask(Ask{Path: path, Tool: note.Tool, Input: note.Input, Undoes: note.Call, Named: note.Named})
+			r.ask(Ask{Path: path, Tool: note.Tool, Input: note.Input, Undoes: note.Call, Named: note.Named, Rendered: note.Rendered})
 			return false, nil
 		}
 		if err := r.loadCalls(ctx, []string{path}); err != nil {

@@ -201,3 +201,15 @@ steps:
 	require.Equal(t, jig.CodeTimeout, result.Error.Code)
 	require.Equal(t, []string{"pay", "look", "again", "pay.undo"}, w.asked, "no further step of the block runs")
 }
+
+func TestUndo_SaysWhatItsTemplatesMade(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `kind: composition
+name: test.booking
+steps:
+  - {id: book, tool: x.book, undo: {tool: x.free, input: {file: "out/${steps.book.data.charge}.txt"}}}
+  - fail: {message: "no"}
+`, `{}`, func(*row) (jig.ToolResult, bool) { return succeed(`{"charge":"c1"}`), true })
+	w.run(t)
+	require.Equal(t, map[string][]string{"out/c1.txt": {"c1"}}, w.rows["book.undo"].rendered)
+}
