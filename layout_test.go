@@ -174,12 +174,12 @@ func arrows() map[string][]string {
 		// Tests of a running server from outside, which know nothing but its OpenAPI document.
 		"internal/selfcheck": {"."},
 		// The client of the HTTP interface: the methods of the other client, over the operations. It knows neither the engine nor the store.
-		"internal/remote": {".", "client", "internal/identity/apikey", "internal/identity/history", "internal/jsontext", "internal/protocol", "internal/remote/signin"},
+		"internal/remote": {".", "client", "internal/identity", "internal/identity/apikey", "internal/identity/history", "internal/jsontext", "internal/protocol", "internal/remote/signin"},
 		// The command line's logins at the identity provider of a server.
 		"internal/remote/signin": {"."},
 		// The server answers requests that read with the functions of the engine, on a store with a role that cannot change what tenants have.
 		"server": {
-			".", "activities", "client", "internal/httpapi", "internal/identity/apikey", "internal/identity/openid", "internal/identity/vouch",
+			".", "activities", "client", "internal/httpapi", "internal/identity", "internal/identity/apikey", "internal/identity/openid", "internal/identity/vouch",
 			"internal/metrics", "internal/ports", "internal/protocol", "internal/setting", "internal/store", "internal/telemetry", "internal/tenancy/current",
 		},
 		"cmd/jig": {

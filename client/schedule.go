@@ -320,47 +320,6 @@ func (c *Client) DeleteSchedule(ctx context.Context, r ScheduleRequest) error {
 	return c.onSchedule(ctx, r.Tenant, r.Name, refused, func(ctx context.Context, h sdk.ScheduleHandle) error { return h.Delete(ctx) })
 }
 
-// TakeOverSchedule lets a schedule act for the one who asks, with their credential, so that it no longer ends with the person or the credential that
-// created it. Its times and what it starts stay. The error is NOT_PERMITTED unless the one who asks manages the tenant.
-func (c *Client) TakeOverSchedule(ctx context.Context, r ScheduleRequest) (Schedule, error) {
-	d, _, err := c.operate(ctx, &r, protocol.ScheduleTakeOver)
-	if err != nil {
-		return Schedule{}, err
-	}
-	o := ScheduleOptions{Tenant: r.Tenant, Name: r.Name, Mandate: r.Mandate}
-	call, start := actionOf(d)
-	switch {
-	case call != nil:
-		call.Principal, call.Proof = r.By, ""
-		o.Call = call
-	case start != nil:
-		session := optionsOf(*start)
-		session.Principal = r.By
-		o.Session = &session
-	default:
-		return Schedule{}, unreadable(r.Name)
-	}
-	action, _, err := c.scheduleAction(ctx, o)
-	if err != nil {
-		return Schedule{}, err
-	}
-	update := func(in sdk.ScheduleUpdateInput) (*sdk.ScheduleUpdate, error) { //nolint:unparam // the type is the SDK's
-		in.Description.Schedule.Action = action
-		return &sdk.ScheduleUpdate{Schedule: &in.Description.Schedule}, nil
-	}
-	if err := c.onSchedule(ctx, r.Tenant, r.Name, busy, func(ctx context.Context, h sdk.ScheduleHandle) error {
-		return h.Update(ctx, sdk.ScheduleUpdateOptions{DoUpdate: update})
-	}); err != nil {
-		return Schedule{}, err
-	}
-	return c.Schedule(ctx, r.Tenant, r.Name)
-}
-
-// unreadable returns the error for a schedule whose action jig cannot decode.
-func unreadable(name string) error {
-	return jig.Errorf(jig.CodeConflict, "schedule %s was changed by another program, so jig does not know what it starts", name).WithField("name")
-}
-
 // onSchedule calls do with the handle of a schedule, and retries after the errors for which again returns true. An unknown schedule is
 // NOT_FOUND.
 func (c *Client) onSchedule(

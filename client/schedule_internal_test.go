@@ -278,6 +278,10 @@ func TestList_ShowsOnlyTheTenantsSessions(t *testing.T) {
 		},
 	}, list[1])
 
+	whole, err := c.WholeSchedules(t.Context(), "acme")
+	require.NoError(t, err)
+	require.Equal(t, []string{"archive ana", "nightly ana"}, []string{whole[0].Name + " " + whole[0].Principal, whole[1].Name + " " + whole[1].Principal})
+
 	list, err = c.Schedules(t.Context(), "")
 	require.NoError(t, err)
 	require.Len(t, list, 1, "the sweeper's schedule belongs to no tenant")

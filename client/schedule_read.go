@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -139,6 +140,26 @@ func listed(name string, entry *sdk.ScheduleListEntry) Schedule {
 	return s
 }
 
+// WholeSchedules returns the schedules of a tenant by name, with what they start, for whom and with which credential, but without their sessions.
+func (c *Client) WholeSchedules(ctx context.Context, tenant string) ([]Schedule, error) {
+	list, err := c.Schedules(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	whole := make([]Schedule, len(list))
+	err = few(len(list), func(i int) error {
+		d, err := c.describeSchedule(ctx, tenant, list[i].Name)
+		if isNotFound(err) { // deleted since
+			return nil
+		}
+		if err == nil {
+			whole[i] = described(list[i].Name, d)
+		}
+		return err
+	})
+	return slices.DeleteFunc(whole, func(s Schedule) bool { return s.Name == "" }), err
+}
+
 // Schedule returns one schedule. An unknown one is NOT_FOUND.
 func (c *Client) Schedule(ctx context.Context, tenant, name string) (Schedule, error) {
 	d, err := c.describeSchedule(ctx, tenant, name)
@@ -256,23 +277,23 @@ func recentSessions(actions []sdk.ScheduleActionResult) []ScheduledSession {
 
 // fillStatus reads the statuses of sessions from Temporal, a few at a time.
 func (c *Client) fillStatus(ctx context.Context, sessions []*ScheduledSession) error {
+	return few(len(sessions), func(i int) error { return c.scheduledStatus(ctx, sessions[i]) })
+}
+
+// few calls do for 0 to n-1, a few at a time, and returns the first error in that order.
+func few(n int, do func(i int) error) error {
 	var group sync.WaitGroup
-	errs := make([]error, len(sessions))
+	errs := make([]error, n)
 	slots := make(chan struct{}, statusAtOnce)
-	for i, session := range sessions {
+	for i := range n {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = c.scheduledStatus(ctx, session)
+			errs[i] = do(i)
 		})
 	}
 	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }
 
 func (c *Client) scheduledStatus(ctx context.Context, session *ScheduledSession) error {

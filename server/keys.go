@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/httpapi"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/store"
 )
@@ -54,6 +57,23 @@ func APIKeys(ctx context.Context, s Settings, logger *slog.Logger, tenant string
 // RevokeAPIKey ends a key. Requests that use it are refused from then on, and its open streams end within a second.
 func RevokeAPIKey(ctx context.Context, s Settings, logger *slog.Logger, tenant, id string) error {
 	return withStore(ctx, s, logger, func(db *store.DB) error { return db.RevokeAPIKey(ctx, tenant, id, "") })
+}
+
+// Dependents returns what ends with an API key, besides the key itself. If Temporal cannot be reached, it warns and leaves out schedules.
+func Dependents(ctx context.Context, s Settings, logger *slog.Logger, tenant, key string) (list []identity.Dependent, err error) {
+	err = withStore(ctx, s, logger, func(db *store.DB) error {
+		o := httpapi.Options{Keys: db, Embeds: db, Logins: db, Tenants: tenants(db, s)}
+		c, err := client.Dial(ctx, client.Options{Temporal: s.Temporal.Temporal, TaskQueue: s.Temporal.TaskQueue})
+		if err != nil {
+			logger.WarnContext(ctx, "schedules cannot be listed", slog.Any("error", err))
+		} else {
+			defer c.Close()
+			o.Engine.Schedules = c
+		}
+		list, err = o.Dependents(ctx, tenant, "", key)
+		return err
+	})
+	return list, err
 }
 
 func withStore(ctx context.Context, s Settings, logger *slog.Logger, do func(db *store.DB) error) error {

@@ -26,7 +26,7 @@ Show credential events: logins and logouts, API keys and embed tokens that were 
 		Example: `  jig people list
   jig people disable ana
   jig people events --kind refused`,
-	}, a.peopleListCommand(), a.peopleEventsCommand(), a.takeOverKeyCommand(), a.disableCommand("people", true), a.disableCommand("people", false))
+	}, a.peopleListCommand(), a.peopleEventsCommand(), a.dependentsCommand(), a.takeOverKeyCommand(), a.disableCommand("people", true), a.disableCommand("people", false))
 	return cmd
 }
 
@@ -199,7 +199,8 @@ func (a *app) disableCommand(what string, disabled bool) *cobra.Command {
 	case disabled && what == "key":
 		word, means = "disable", "Signatures of the key are refused, including those of earlier decisions."
 	case disabled:
-		word, means = "disable", "Servers and workers refuse all their requests, with any credential, and their open streams end."
+		word, means = "disable", "Servers and workers refuse all their requests, with any credential, and their open streams end.\n"+
+			"With a server, the command first lists what else ends, and asks on a terminal whether to go on, unless --yes is given."
 	case what == "key":
 		means = "Signatures of the key are accepted again."
 	}
@@ -220,6 +221,15 @@ The owners of the tenant approve it. The command waits for them, and the change 
 			input, err := jsontext.Encode(map[string]any{member: args[0], "disabled": disabled})
 			if err != nil {
 				return err
+			}
+			if disabled && what == "people" && a.server != nil {
+				list, err := a.server.Dependents(cmd.Context(), args[0], "")
+				if err == nil {
+					err = a.ends(cmd.Context(), "Disable "+oneLine(args[0], 60)+"?", f.yes, list)
+				}
+				if err != nil {
+					return err
+				}
 			}
 			return a.trigger(cmd.Context(), client.CallInput{Tool: toolname.SetDisabled, Input: input}, f)
 		},

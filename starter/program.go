@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/jig-run/jig/client"
+	"github.com/jig-run/jig/internal/identity"
 )
 
 // Program is one run of the command line.
@@ -57,6 +58,11 @@ func (s Shell) Print(text string, data any) error {
 
 // Tenant returns the tenant that the user chose.
 func (s Shell) Tenant() string { return s.app.flags.tenant }
+
+// Ends shows what ends with a credential and, on a terminal, asks whether to go on, unless yes is set. Its error ends the program.
+func (s Shell) Ends(ctx context.Context, question string, yes bool, list []identity.Dependent) error {
+	return s.app.ends(ctx, question, yes, list)
+}
 
 // Stderr returns the stream for logs and for messages to people.
 func (s Shell) Stderr() io.Writer { return s.app.stderr }

@@ -129,17 +129,28 @@ func tableOfKeys(keys []apikey.Key, now time.Time) string {
 }
 
 func revokeKeyCommand(shell starter.Shell) *cobra.Command {
-	return &cobra.Command{
-		Use:     "revoke ID",
-		Short:   "Revoke an API key, at once and for good",
-		Long:    `Revoke an API key. Requests with it are refused from then on, and its open streams end within a second.`,
+	var yes bool
+	c := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "Revoke an API key, at once and for good",
+		Long: `Revoke an API key. Requests with it are refused from then on, and its open streams end within a second. The command first lists what else
+ends, such as keys and schedules that were made with it, and asks on a terminal whether to go on.`,
 		Example: `  jig api-key revoke abcdefghij234567`,
 		Args:    cobra.ExactArgs(1),
 		RunE: withSettings(shell, func(ctx context.Context, s server.Settings, logger *slog.Logger, args []string) error {
+			list, err := server.Dependents(ctx, s, logger, shell.Tenant(), args[0])
+			if err == nil {
+				err = shell.Ends(ctx, "Revoke the key?", yes, list)
+			}
+			if err != nil {
+				return err
+			}
 			if err := server.RevokeAPIKey(ctx, s, logger, shell.Tenant(), args[0]); err != nil {
 				return err
 			}
 			return shell.Print("revoked\n", map[string]string{"id": args[0]})
 		}),
 	}
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
+	return c
 }

@@ -38,6 +38,7 @@ type library struct {
 	simulated protocol.VerdictRequest
 	// scheduled is the tool of the last schedule.
 	scheduled string
+	whole     []client.Schedule
 	// taken is the last request to take over a schedule.
 	taken client.ScheduleRequest
 	// tested is the last page of a backtest.
@@ -51,6 +52,10 @@ func (l *library) CreateSchedule(_ context.Context, o client.ScheduleOptions) (c
 
 func (l *library) Schedule(_ context.Context, _, name string) (client.Schedule, error) {
 	return client.Schedule{Name: name, Tool: l.scheduled}, nil
+}
+
+func (l *library) WholeSchedules(context.Context, string) ([]client.Schedule, error) {
+	return l.whole, nil
 }
 
 func (l *library) TakeOverSchedule(_ context.Context, r client.ScheduleRequest) (client.Schedule, error) {

@@ -97,6 +97,10 @@ func (s *logins) Login(_ context.Context, id string, hash []byte) (login.Login, 
 	return s.get(id, hash)
 }
 
+func (s *logins) LoginsOf(_ context.Context, tenant string) ([]login.Login, error) {
+	return s.of(tenant), nil
+}
+
 func (s *logins) ValidLogins(context.Context, []string) ([]string, error) {
 	s.checks.Add(1)
 	return s.ids(), nil

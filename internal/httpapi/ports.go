@@ -107,6 +107,8 @@ type Bundles interface {
 type Schedules interface {
 	CreateSchedule(ctx context.Context, o client.ScheduleOptions) (client.Schedule, error)
 	Schedules(ctx context.Context, tenant string) ([]client.Schedule, error)
+	// WholeSchedules returns all schedules with their principals and credentials.
+	WholeSchedules(ctx context.Context, tenant string) ([]client.Schedule, error)
 	Schedule(ctx context.Context, tenant, name string) (client.Schedule, error)
 	PauseSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error)
 	ResumeSchedule(ctx context.Context, r client.ScheduleRequest) (client.Schedule, error)
@@ -172,6 +174,8 @@ type Logins interface {
 	CreateLogin(ctx context.Context, l login.Login, hash, attempt []byte) (login.Login, error)
 	// Login returns the valid login with an id and a hash, or NOT_FOUND.
 	Login(ctx context.Context, id string, hash []byte) (login.Login, error)
+	// LoginsOf returns a tenant's logins that have not ended.
+	LoginsOf(ctx context.Context, tenant string) ([]login.Login, error)
 	// ValidLogins returns those of the given logins that are valid now.
 	ValidLogins(ctx context.Context, ids []string) ([]string, error)
 	EndLogin(ctx context.Context, tenant, id string) error

@@ -44,6 +44,12 @@ func (a *API) registerIdentity() {
 		id: "list-people", method: http.MethodGet, path: "/v1/people", tag: tagIdentity, scope: apikey.ScopeRead,
 		does: "List the people, groups and keys in the tenant's document, by name",
 	}, a.listPeople)
+	add(a, operation{
+		id: "list-dependents", method: http.MethodGet, path: "/v1/dependents", tag: tagIdentity, scope: apikey.ScopeRead,
+		does: "List what ends with a person or an API key",
+		details: "The API keys, embed tokens, logins, schedules and standing approvals that count no longer if the person is disabled or leaves the tenant's document, or if " +
+			"the key is revoked. Sessions continue.",
+	}, a.listDependents)
 	const disables = "Servers and workers refuse all requests of a disabled person, and all signatures of a disabled key. " +
 		"This is a call of the tool tenants.set_disabled, under the same rules and approvals. It takes effect within a second."
 	add(a, operation{

@@ -22,6 +22,17 @@ type Link struct {
 // Lineage is a credential, followed by the one that made it, and so on. A login or an access token ends it, because they stand for a person.
 type Lineage []Link
 
+// Dependent is something that ends with a person or a credential.
+type Dependent struct {
+	// Kind is api_key, embed_token, login, schedule or grant.
+	Kind string `json:"kind" enum:"api_key,embed_token,login,schedule,grant" doc:"What ends; a standing approval is a grant"`
+	ID   string `json:"id" doc:"The id, or the name of a schedule"`
+	// Name says what a key is for, or which tool a grant covers. It may be empty.
+	Name string `json:"name,omitempty" doc:"What an API key is for, or the tool of a grant"`
+	// Principal is who it acts for.
+	Principal string `json:"principal,omitempty" doc:"Who it acts for"`
+}
+
 // MakerOf returns the maker of a credential for a principal that somebody else's credential makes: nobody if they are the same, else the one who makes
 // it. A credential that was itself made by somebody else passes its maker on.
 func MakerOf(by jig.Principal, principal string) string {

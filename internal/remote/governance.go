@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/identity/apikey"
 	"github.com/jig-run/jig/internal/identity/history"
 	"github.com/jig-run/jig/internal/protocol"
@@ -35,6 +36,13 @@ func (c *Client) CredentialEvents(ctx context.Context, kind, principal, cursor s
 func (c *Client) TakeOverKey(ctx context.Context, id string) (key apikey.Key, err error) {
 	err = c.post(ctx, path("api-keys", id, "take-over"), nil, &key)
 	return key, err
+}
+
+// Dependents lists what ends with a person or with an API key. One of them is empty.
+func (c *Client) Dependents(ctx context.Context, person, key string) ([]identity.Dependent, error) {
+	var answer struct{ Dependents []identity.Dependent }
+	err := c.get(ctx, "/v1/dependents", query("person", person, "key", key), &answer)
+	return answer.Dependents, err
 }
 
 // RevokeGrant revokes a standing approval, like [client.Client.RevokeGrant].

@@ -28,6 +28,19 @@ func (r *loginRow) login() login.Login {
 	}
 }
 
+// LoginsOf returns a tenant's logins that have not ended, the oldest first.
+func (db *DB) LoginsOf(ctx context.Context, tenant string) ([]login.Login, error) {
+	var rows []loginRow
+	if err := db.once(ctx, tenant, func(t *tx) { list(t.queue("LoginsOf", tenant, login.Idle), &rows) }); err != nil {
+		return nil, err
+	}
+	logins := make([]login.Login, len(rows))
+	for i := range rows {
+		logins[i] = rows[i].login()
+	}
+	return logins, nil
+}
+
 // CreateLogin stores a login with the hash of its cookie, and returns it as stored. An attempt of which a login came before is a CONFLICT.
 func (db *DB) CreateLogin(ctx context.Context, l login.Login, hash, attempt []byte) (login.Login, error) {
 	var row *loginRow

@@ -14,6 +14,10 @@ select q.tenant_id, q.login_id, q.issuer, q.subject, q.name, q.groups, q.created
 -- name: LoginsValid
 select q from jig_logins_valid($1::text[], $2) q
 
+-- name: LoginsOf
+select l.tenant_id, l.login_id, l.issuer, l.subject, l.name, l.groups, l.created_at, l.expires_at from logins l
+where l.tenant_id = $1 and l.revoked_at is null and l.expires_at > now() and l.used_at > now() - $2::interval order by l.created_at, l.login_id
+
 -- name: LoginEnd
 -- Ending a login again changes nothing.
 update logins l set revoked_at = now() where l.tenant_id = $1 and l.login_id = $2 and l.revoked_at is null
