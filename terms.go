@@ -43,12 +43,17 @@ func (a Approvers) String() string {
 	return strings.Join(list[:len(list)-1], ", ") + " or " + list[len(list)-1]
 }
 
-// Escalation lets more people decide once an approval has waited for After.
+// Escalation lets more people decide once an approval has waited for After, or at once if too few others can.
 type Escalation struct {
 	// After is measured from the time of the request. In JSON: nanoseconds.
 	After     time.Duration `json:"after"`
 	Approvers Approvers     `json:"approvers"`
+	// Reason says why they may decide at once; empty if they may only after After.
+	Reason string `json:"reason,omitempty"`
 }
+
+// Counts reports whether the escalation counts after a waiting time.
+func (e Escalation) Counts(waited time.Duration) bool { return e.Reason != "" || waited >= e.After }
 
 // Requirement is one rule's condition for an approval: Quorum distinct people from its Approvers must approve.
 type Requirement struct {

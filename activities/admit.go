@@ -156,7 +156,8 @@ func (a *Activities) decideWith(
 	if err != nil {
 		return nil, err
 	}
-	pending, alone := a.pending(cover.session, tool, *call, ruling, settings, askers)
+	pending, alone := settings.Voters().Independent(a.pending(cover.session, tool, *call, ruling, settings, askers), a.now())
+	pending.NextAt = approval.NextAt(pending, pending.RequestedAt)
 	if !ruling.Person { // otherwise no standing approval answers
 		if err := cover.apply(ctx, tool, call, &pending); err != nil {
 			return nil, err
@@ -292,34 +293,31 @@ func (a *Activities) rule(ctx context.Context, session jig.Session, tool jig.Too
 	return ruling, nil
 }
 
-// pending returns the approval to show to the people who decide about a call that rests on the word of some askers. alone is the error with which
-// the call ends instead if nobody but askers could decide.
+// pending returns the approval to show to the people who decide about a call that rests on the word of some askers.
 func (a *Activities) pending(
 	session jig.Session, tool jig.Tool, call jig.Call, ruling policy.Ruling, settings tenancy.Settings, askers []jig.Asker,
-) (p jig.Pending, alone *jig.Error) {
+) jig.Pending {
 	ruling = ruling.ByDefault(settings, tool, askers)
 	now := a.now().UTC()
 	expires := session.Agent.Limits.WithDefaults().ApprovalExpires
 	if ruling.Expires > 0 {
 		expires = ruling.Expires
 	}
-	p = jig.Pending{
+	p := jig.Pending{
 		Tenant: session.Tenant, SessionID: session.ID, Kind: jig.PendingApproval, Call: call.ID, Tool: call.Tool,
 		Input: json.RawMessage(call.Input), Summary: firstSentence(tool.Description), Reasons: call.Reasons, Digest: call.Digest,
 		RequestedBy: session.Principal.ID, Agent: session.Agent.Name, RequestedAt: now, ExpiresAt: now.Add(expires),
 		PolicyVersion: call.PolicyVersion, Preview: call.Preview, Askers: askers,
 	}
-	if !ruling.Terms.Plain() && ruling.Verdict == jig.VerdictAsk {
-		terms := ruling.Terms
-		p.Terms = &terms
-		p, alone = approval.Independent(p, settings.Electorate())
-		p.NextAt = approval.NextAt(p, now)
-	}
 	if tool.Implementation == jig.ImplementationPerson {
 		asQuestion(&p, call.Input)
 	}
+	if !ruling.Terms.Plain() && ruling.Verdict == jig.VerdictAsk {
+		terms := ruling.Terms
+		p.Terms = &terms
+	}
 	p.Input, p.Truncated = jig.Excerpt(p.Input, jig.ExcerptBytes)
-	return p, alone
+	return p
 }
 
 // cutOff returns the error for the last call of an answer that was too long. The call's arguments may be incomplete, even if they are

@@ -30,7 +30,7 @@ func (a *Activities) reply(ctx context.Context, in Signal) (Handled, error) {
 	if err != nil {
 		return Handled{}, err
 	}
-	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reply: r, Now: a.now(), Voters: votersOf(settings)}
+	request := approval.ReplyRequest{Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reply: r, Now: a.now(), Voters: settings.Voters()}
 	request.Refusal = approval.CheckReply(r)
 	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, word: word, call: r.Call, answers: true}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {
@@ -74,7 +74,7 @@ func (a *Activities) reconcile(ctx context.Context, in Signal) (Handled, error) 
 	}
 	request := approval.ReconcileRequest{
 		Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, 0), Reconciliation: r, Reconcilers: settings.Reconcilers, Now: a.now(),
-		Voters: votersOf(settings), Refusal: approval.CheckReconciliation(r),
+		Voters: settings.Voters(), Refusal: approval.CheckReconciliation(r),
 	}
 	s := sender{signal: in, settings: settings, by: r.By, token: r.Token, word: word, call: r.Call}
 	err = a.identify(ctx, &s, func(digest string) (string, identity.Evidence, error) {

@@ -54,7 +54,7 @@ func (a *Activities) decide(ctx context.Context, in Signal) (Handled, error) {
 		}
 		request := approval.DecisionRequest{
 			Tenant: in.Tenant, SessionID: in.SessionID, Key: protocol.DecisionKey(in.Key, i), Decision: d, Now: a.now(),
-			Voters: votersOf(settings), Refusal: contradiction,
+			Voters: settings.Voters(), Refusal: contradiction,
 		}
 		ruled, err := a.rulingOn(ctx, in, settings, wordOf(word, i), request)
 		if err != nil {
@@ -271,11 +271,7 @@ func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, sess
 	if err != nil {
 		return err
 	}
-	fresh, alone := a.pending(session, tool, edited, ruling, settings, approval.WithEditor(askers, r.Principal))
-	if alone != nil {
-		r.Refusal = "nobody else could approve the changed input: " + alone.Message
-		return nil //nolint:nilerr // the decision is refused
-	}
+	fresh := a.pending(session, tool, edited, ruling, settings, approval.WithEditor(askers, r.Principal))
 	r.Edited, r.Fresh, r.EditedFrom = &edited, &fresh, call.Digest
 	return nil
 }

@@ -91,6 +91,7 @@ func TestDisabled_GrantsDoNotCount(t *testing.T) {
 func TestDisabled_SignaturesDoNotCount(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, keyed)
+	o.settings.People = append(o.settings.People, jig.Principal{ID: "eva", Groups: []string{"finance"}})
 	o.govern(t, "  - {name: two, when: 'true', verdict: ask, approvers: {groups: [finance]}, quorum: 2}\n")
 	c := o.asks(t, 1, refundTool, small)
 	for _, who := range []string{"fay", "flo"} {

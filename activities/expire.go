@@ -21,8 +21,12 @@ type ExpireInput struct {
 // the state of each call.
 func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Handled, error) {
 	var heard Handled
+	var voters *approval.Voters
+	if settings, err := a.tenants.Settings(ctx, in.Tenant); err == nil { // else approvals expire all the same
+		voters = new(settings.Voters())
+	}
 	for _, id := range in.Calls {
-		lapse, err := a.store.Lapse(ctx, in.Tenant, in.SessionID, id, in.Now)
+		lapse, err := a.store.Lapse(ctx, in.Tenant, in.SessionID, id, voters, in.Now)
 		if err != nil {
 			return heard, temporalError(err)
 		}

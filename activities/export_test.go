@@ -27,6 +27,8 @@ var (
 	Progress = (*Activities).progress
 	// StepTools returns the whitelist of a session that a call starts. It is not exported as a method for the same reason.
 	StepTools = (*Activities).stepTools
+	// RecheckTenant checks the open approvals of a tenant.
+	RecheckTenant = (*Activities).recheck
 )
 
 // Prompt returns the request to the model for a pass.

@@ -25,8 +25,8 @@ type origins struct {
 	tracers map[string]*sessionTracer
 	// rendered holds the texts in the next call's input that templates of a composition's document gave, with the values in them.
 	rendered map[string][]string
-	// earlier is what was known about the same input of an earlier call or admission. A later one of a session cannot tell where the parts of a text
-	// came from.
+	// earlier is the trace of the same input from an earlier call or admission. It is kept because a later one cannot see which parts of a text a
+	// template filled in.
 	earlier *jig.DataFlow
 }
 

@@ -179,7 +179,7 @@ func (a *Activities) refuseStart(ctx context.Context, ref protocol.SessionRef, b
 	if refused.Reason != reasonUnvouched && refused.Reason != reasonEnded {
 		return cause
 	}
-	return errors.Join(a.store.RecordRefusal(ctx, ref.Tenant, audit.Entry{
+	return errors.Join(a.store.RecordAudit(ctx, ref.Tenant, audit.Entry{
 		Kind: audit.AuditRefused, By: by.ID, Claimed: true, SessionID: ref.SessionID, Subject: "start", Reason: refused.Message,
 	}), cause)
 }

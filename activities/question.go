@@ -29,9 +29,6 @@ func asQuestion(p *jig.Pending, input []byte) {
 	p.Summary = jig.Cut(in.Question, 200)
 	if d, err := waitOf(in.Expires); err == nil && d > 0 {
 		p.ExpiresAt = p.RequestedAt.Add(d)
-		if !p.NextAt.Before(p.ExpiresAt) {
-			p.NextAt = time.Time{}
-		}
 	}
 }
 

@@ -74,7 +74,7 @@ func (a *Activities) uncovered(
 	if err != nil {
 		return "", err
 	}
-	fresh, _ := a.pending(session, tool, call, ruling, settings, askers) //nolint:errcheck // the terms of the call itself decide who may
+	fresh := settings.Voters().Wider(a.pending(session, tool, call, ruling, settings, askers), now)
 	switch {
 	case !covers || !approval.TakesGrant(tool, fresh):
 		return fmt.Sprintf("the standing approval %s does not cover this call", g.ID), nil
@@ -126,7 +126,7 @@ func (a *Activities) fit(ctx context.Context, settings tenancy.Settings, s appro
 		return false, err
 	}
 	tool, known, err := a.toolNow(ctx, call)
-	asked = votersOf(settings).Counted(asked, a.now())
+	asked = settings.Voters().Counted(asked, a.now())
 	if err != nil || !known || approval.VotesOf(s.Grant, s.People, asked, settings.Proof, a.now()) == nil {
 		return false, err
 	}

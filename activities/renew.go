@@ -140,7 +140,7 @@ func (a *Activities) checkFirstVote(ctx context.Context, settings tenancy.Settin
 	if err != nil || asked.Kind != jig.PendingApproval || r.Decision.Digest != "" && r.Decision.Digest != asked.Digest {
 		return nil, err
 	}
-	asked = votersOf(settings).Counted(asked, r.Now)
+	asked = settings.Voters().Counted(asked, r.Now)
 	if len(asked.Votes) > 0 || approval.WhyNot(asked, r.Principal, settings.Reconcilers, r.Now) != "" {
 		return nil, nil // an earlier vote was compared, or this one does not count
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
 	"github.com/jig-run/jig/internal/protocol"
-	"github.com/jig-run/jig/internal/tenancy"
 )
 
 // Review returns, for calls that wait for a person, whether somebody may decide them and what policy demands today. It leaves out calls that
@@ -40,7 +39,7 @@ func (a *Activities) review(ctx context.Context, in protocol.ReviewRequest) (pro
 		if settings.ProofWanted() && !in.Signs {
 			r.Refusal, r.Unsigned = "this tenant accepts only signed decisions, and there is no signing key", true
 		} else {
-			r.Refusal = approval.WhyNot(votersOf(settings).Counted(asked, a.now()), settings.Person(in.For), settings.Reconcilers, a.now())
+			r.Refusal = approval.WhyNot(settings.Voters().Counted(asked, a.now()), settings.Person(in.For), settings.Reconcilers, a.now())
 		}
 		if asked.Kind == jig.PendingApproval {
 			if err := a.today(ctx, asked, &r); err != nil {
@@ -50,11 +49,6 @@ func (a *Activities) review(ctx context.Context, in protocol.ReviewRequest) (pro
 		page.Reviews = append(page.Reviews, r)
 	}
 	return page, nil
-}
-
-// votersOf returns how a tenant knows the people who decide.
-func votersOf(settings tenancy.Settings) approval.Voters {
-	return approval.Voters{Proof: settings.Proof, People: settings.People, Disabled: settings.Disabled}
 }
 
 // today adds what policy demands now for a call, if that is something else than the terms under which the call waits. A call that cannot be
@@ -76,7 +70,7 @@ func (a *Activities) today(ctx context.Context, asked jig.Pending, r *protocol.R
 	if err != nil {
 		return err
 	}
-	today, _ := a.pending(session, tool, call, ruling, settings, asked.Askers) //nolint:errcheck // a call that waits is compared, not ended
+	today := a.pending(session, tool, call, ruling, settings, asked.Askers)
 	r.Today, r.Terms = changedTerms(asked, today, ruling.Verdict)
 	return nil
 }
@@ -86,7 +80,7 @@ func changedTerms(asked, today jig.Pending, verdict jig.Verdict) (jig.Verdict, *
 	if verdict != jig.VerdictAsk {
 		return verdict, nil
 	}
-	was, is := approval.ConsentOf(asked).Terms, approval.ConsentOf(today).Terms
+	was, is := approval.Ruled(approval.ConsentOf(asked).Terms), approval.Ruled(approval.ConsentOf(today).Terms)
 	was.Remind, is.Remind = 0, 0 // reminders do not change who decides
 	if was.Plain() && is.Plain() || reflect.DeepEqual(was, is) {
 		return "", nil

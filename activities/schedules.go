@@ -35,7 +35,7 @@ func (a *Activities) OperateSchedule(ctx context.Context, in protocol.OperateReq
 	case answer.Own:
 		entry.Reason += ", in their own name"
 	}
-	if recorded := a.store.RecordRefusal(ctx, in.Tenant, entry); recorded != nil {
+	if recorded := a.store.RecordAudit(ctx, in.Tenant, entry); recorded != nil {
 		return protocol.OperateAnswer{}, temporalError(recorded)
 	}
 	return answer, temporalError(err)

@@ -28,7 +28,7 @@ func (r *refusals) Refuse(_ context.Context, _, _, _, reason string, _ json.RawM
 	return nil
 }
 
-func (r *refusals) RecordRefusal(_ context.Context, _ string, e audit.Entry) error {
+func (r *refusals) RecordAudit(_ context.Context, _ string, e audit.Entry) error {
 	r.reasons = append(r.reasons, e.Reason)
 	return nil
 }

@@ -24,7 +24,7 @@ func (a *Activities) outdated(ctx context.Context, session jig.Session, tool jig
 	if err != nil || approved == nil {
 		return "", err // without any approval, the ledger lets nothing run
 	}
-	voters := votersOf(settings)
+	voters := settings.Voters()
 	if approved.Status == approval.Consumed { // an earlier attempt of this call has been let run with the proof that it had
 		voters.Proof = ""
 	}
@@ -48,7 +48,7 @@ func (a *Activities) unsigned(
 	if err != nil {
 		return false, err
 	}
-	today, _ := a.pending(session, tool, running, ruling, settings, approved.Askers) //nolint:errcheck // a call that was approved is not ended
+	today := settings.Voters().Wider(a.pending(session, tool, running, ruling, settings, approved.Askers), a.now())
 	today.Delegations, today.RequestedAt = approved.Delegations, approved.RequestedAt
 	wanted := settings.Proof.Stronger(approval.ConsentOf(approved.Pending).Terms.Proof).Stronger(ruling.Terms.Proof)
 	if !wanted.AtLeast(jig.ProofKey) {

@@ -85,7 +85,7 @@ func requirementText(r jig.Requirement) string {
 		text += " (" + r.Rule + ")"
 	}
 	for _, e := range r.Escalate {
-		if e.After == 0 {
+		if e.Counts(0) {
 			text += fmt.Sprintf("; also %s", e.Approvers)
 			continue
 		}
@@ -134,7 +134,7 @@ func demandedText(p jig.Pending, t *jig.Terms) string {
 func nextFact(p jig.Pending, t jig.Terms, now time.Time) string {
 	for _, r := range t.Requirements {
 		for _, e := range r.Escalate {
-			if p.RequestedAt.Add(e.After).Equal(p.NextAt) {
+			if e.Reason == "" && p.RequestedAt.Add(e.After).Equal(p.NextAt) {
 				return fmt.Sprintf("%s may also decide %s", e.Approvers, when(p.NextAt, now))
 			}
 		}

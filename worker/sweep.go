@@ -25,6 +25,31 @@ const (
 	sweepAttempts  = 3
 )
 
+// recheckEvery is how often a worker looks for tenants in which the people who may decide have changed.
+const recheckEvery = 2 * time.Second
+
+// rechecker checks the open approvals of such tenants. Each worker does, because the store hands out a tenant to one of them.
+type rechecker struct {
+	recheck func(ctx context.Context) error
+	logger  *slog.Logger
+}
+
+// run checks until ctx ends.
+func (r rechecker) run(ctx context.Context) {
+	next := time.NewTicker(recheckEvery)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		if err := r.recheck(ctx); err != nil && ctx.Err() == nil {
+			r.logger.WarnContext(ctx, "open approvals were not checked after people changed; they are in a minute", slog.String("error", err.Error()))
+		}
+	}
+}
+
 // sweeper starts the activity that closes sessions whose workflow was ended externally. It uses no workflow, so that lists of workflows show
 // sessions alone.
 type sweeper struct {

@@ -163,6 +163,7 @@ func (w *Worker) poll(ctx context.Context, s Settings, p *parts) error {
 		return err
 	}
 	w.beside(ctx, newDispatcher(w.store, p.tenants.Settings, s, w.metrics, w.logger).Run)
+	w.beside(ctx, rechecker{p.activities.Recheck, w.logger}.run)
 	w.beside(ctx, sweeper{temporal: w.temporal, queue: s.Temporal.TaskQueue, logger: w.logger}.run)
 	w.logger.InfoContext(ctx, "worker ready",
 		slog.String("task_queue", s.Temporal.TaskQueue), slog.String("temporal", s.Temporal.Temporal.HostPort),

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// listenSettled receives the signals which say that a call was settled late. This run may consider such a call unknown.
+// listenSettled receives the signals which say that a call changed without this workflow: it was settled late, or others may decide it now, or nobody.
 func (b *callTable) listenSettled(ctx workflow.Context) {
 	for channel := signals(ctx, protocol.SignalSettled); ; {
 		var settled protocol.Settlement
@@ -17,15 +17,15 @@ func (b *callTable) listenSettled(ctx workflow.Context) {
 	}
 }
 
-// look waits until this run considers a call unknown, and then reads how the call ended. The signal may arrive while the attempt that made
-// the call unknown has not returned yet. Anybody can send the signal, so look reads the state from the store.
+// look waits until this run considers a call unknown or waits for people, and then reads the state of the call. The signal may arrive while the
+// attempt that made the call unknown has not returned yet. Anybody can send the signal, so look reads the state from the store.
 func (b *callTable) look(ctx workflow.Context, id string) {
 	var c *call
-	unknown := func() bool {
+	open := func() bool {
 		c = b.find(id)
-		return c != nil && !c.running && c.ref.State == jig.CallUnknown
+		return c != nil && !c.running && (c.ref.State == jig.CallUnknown || c.ref.State == jig.CallWaiting)
 	}
-	if workflow.Await(ctx, unknown) != nil {
+	if workflow.Await(ctx, open) != nil {
 		return
 	}
 	var a *activities.Activities
@@ -35,7 +35,7 @@ func (b *callTable) look(ctx workflow.Context, id string) {
 		workflow.GetLogger(ctx).Error("a settled call could not be read", "call", id, "error", err.Error())
 		return
 	}
-	if ran.State.Final() && c.ref.State == jig.CallUnknown {
+	if open() && (ran.State.Final() || ran.Ask != nil) {
 		b.ran(ctx, c, ran, nil)
 	}
 }

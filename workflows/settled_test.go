@@ -125,6 +125,11 @@ func TestSettledCall_ContinuesItsSession(t *testing.T) {
 			s.OnActivity(soloTool, mock.Anything, mock.Anything).After(time.Minute).Return(unknownRan(), nil)
 			s.settles(time.Second, "1.1", jig.CallSucceeded)
 		},
+		"while it waits for an approval": func(s *solo) {
+			ask := jig.Pending{Kind: jig.PendingApproval, Call: "1.1", Tool: soloTool}
+			s.OnActivity(soloTool, mock.Anything, mock.Anything).Return(activities.Ran{State: jig.CallWaiting, Ask: &ask}, nil)
+			s.settles(time.Hour, "1.1", jig.CallDenied)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -89,29 +89,29 @@ func TestIndependent_FindsOthersOrEndsTheCall(t *testing.T) {
 		quorum   int
 		askers   []jig.Asker
 		escalate bool
-		e        approval.Electorate
+		e        approval.Voters
 		who      jig.Principal
 		denied   bool
 		changed  bool
 	}{
-		"somebody is left":           {1, both[:1], false, approval.Electorate{People: people}, flo(), false, false},
-		"too few for the quorum":     {2, both[:1], false, approval.Electorate{People: people}, flo(), true, false},
-		"the escalation, at once":    {1, both, true, approval.Electorate{People: people, Owners: owners}, lea, false, true},
-		"else the owners":            {1, both, false, approval.Electorate{People: people, Owners: owners}, owner, false, true},
-		"owners who asked, too":      {1, append(both, wrote("oda")), false, approval.Electorate{People: people, Owners: owners}, owner, true, false},
-		"nobody":                     {1, both, false, approval.Electorate{People: people}, fay(), true, false},
-		"an open group":              {1, both, false, approval.Electorate{People: people, Open: func(jig.Approvers) bool { return true }}, fay(), false, false},
-		"the other one is disabled":  {1, both[:1], false, approval.Electorate{People: []jig.Principal{fay()}, Disabled: []string{"flo"}}, fay(), true, false},
-		"nobody of the group anyway": {1, []jig.Asker{wrote("eve")}, false, approval.Electorate{People: []jig.Principal{lea}}, lea, false, false},
+		"somebody is left":           {1, both[:1], false, approval.Voters{People: people}, flo(), false, false},
+		"too few for the quorum":     {2, both[:1], false, approval.Voters{People: people}, flo(), true, false},
+		"the escalation, at once":    {1, both, true, approval.Voters{People: people, Owners: owners}, lea, false, true},
+		"else the owners":            {1, both, false, approval.Voters{People: people, Owners: owners}, owner, false, true},
+		"owners who asked, too":      {1, append(both, wrote("oda")), false, approval.Voters{People: people, Owners: owners}, owner, true, false},
+		"nobody":                     {1, both, false, approval.Voters{People: people}, fay(), true, false},
+		"an open group":              {1, both, false, approval.Voters{People: people, Open: func(jig.Approvers) bool { return true }}, fay(), false, false},
+		"the other one is disabled":  {1, both[:1], false, approval.Voters{People: []jig.Principal{fay()}, Disabled: []string{"flo"}}, fay(), true, false},
+		"nobody of the group anyway": {1, []jig.Asker{wrote("eve")}, false, approval.Voters{People: []jig.Principal{lea}}, lea, true, false},
 		"whoever edits is not enough": {
-			1, []jig.Asker{wrote("flo"), {Principal: "fay", By: jig.AskedEdited}}, false, approval.Electorate{People: people}, fay(), true, false,
+			1, []jig.Asker{wrote("flo"), {Principal: "fay", By: jig.AskedEdited}}, false, approval.Voters{People: people}, fay(), true, false,
 		},
 	} {
 		p := independent(row.quorum, row.askers...)
 		if row.escalate {
 			p.Terms.Requirements[0].Escalate = []jig.Escalation{{After: time.Hour, Approvers: lead()}}
 		}
-		got, denied := approval.Independent(p, row.e)
+		got, denied := row.e.Independent(p, noonOf())
 		require.Equal(t, row.denied, denied != nil, name)
 		if denied != nil {
 			require.Equal(t, []any{jig.CodeDenied, approval.ReasonNoIndependentApprover}, []any{denied.Code, denied.Reason})
@@ -147,6 +147,10 @@ func (w *world) as(i int) jig.Principal {
 	p := w.people[i]
 	p.Maker, p.Proof = w.maker[p.ID], jig.ProofVouched
 	return p
+}
+
+func (w *world) voters() approval.Voters {
+	return approval.Voters{Proof: jig.ProofVouched, People: w.people, Owners: &jig.Approvers{Groups: []string{"owners"}}}
 }
 
 // person returns everybody who is one person with somebody, by all credentials of the world.
@@ -249,7 +253,7 @@ func TestDecide_NobodyBothAsksAndApproves(t *testing.T) {
 	ran, denied, widened := 0, 0, 0
 	for range 5000 {
 		w := randomWorld(random)
-		fresh, none := approval.Independent(w.state.Open.Pending, approval.Electorate{People: w.people, Owners: &jig.Approvers{Groups: []string{"owners"}}})
+		fresh, none := w.voters().Independent(w.state.Open.Pending, noonOf())
 		if none != nil {
 			denied++
 			continue

@@ -43,7 +43,7 @@ func termsOf(p jig.Pending) jig.Terms {
 
 // allows reports whether a principal may decide for the requirement after the given waiting time.
 func allows(r jig.Requirement, p jig.Principal, waited time.Duration) bool {
-	return r.Approvers.Include(p) || slices.ContainsFunc(r.Escalate, func(e jig.Escalation) bool { return waited >= e.After && e.Approvers.Include(p) })
+	return r.Approvers.Include(p) || slices.ContainsFunc(r.Escalate, func(e jig.Escalation) bool { return e.Counts(waited) && e.Approvers.Include(p) })
 }
 
 // demands returns the requirements, or the default requirement if there are none.
@@ -149,7 +149,7 @@ func (c Consent) Moments(after, until time.Time) []Moment {
 	var list []Moment
 	for _, r := range c.Terms.Requirements {
 		for _, e := range r.Escalate {
-			if at := c.RequestedAt.Add(e.After); at.After(after) && !at.After(until) {
+			if at := c.RequestedAt.Add(e.After); e.Reason == "" && at.After(after) && !at.After(until) {
 				list = append(list, Moment{At: at, Escalation: &e.Approvers})
 			}
 		}
@@ -174,7 +174,9 @@ func (c Consent) Next(after time.Time) time.Time {
 	}
 	for _, r := range c.Terms.Requirements {
 		for _, e := range r.Escalate {
-			soonest(c.RequestedAt.Add(e.After))
+			if e.Reason == "" {
+				soonest(c.RequestedAt.Add(e.After))
+			}
 		}
 	}
 	if every := c.Terms.Remind; every > 0 {

@@ -30,23 +30,49 @@ func Decide(s State, r DecisionRequest) (Transition, error) {
 		about["answer"] = string(r.Decision.Answer)
 		return s.refuse(r.Decision.Call, why, about, audit.By(r.Principal, r.Evidence, r.Decision.Note)), nil
 	}
-	switch r.Decision.Answer {
-	case jig.AnswerDeny:
-		return d.deny(), nil
-	case jig.AnswerDelegate:
-		if r.Decision.Undo {
-			return d.takeBack(), nil
-		}
-		return d.delegate(), nil
-	case jig.AnswerApprove, jig.AnswerExpire:
-	}
-	if r.Edited == nil {
-		return d.vote(), nil
-	}
-	if r.EditedFrom != s.Call.Digest {
+	if r.Edited != nil && r.EditedFrom != s.Call.Digest {
 		return Transition{}, jig.Errorf(jig.CodeConflict, "the input of call %s was changed in the meantime", s.Call.ID).WithReason(ReasonInputChanged)
 	}
-	return d.edit(), nil
+	return d.apply(), nil
+}
+
+// apply carries a decision out.
+func (d decision) apply() Transition {
+	switch d.Decision.Answer {
+	case jig.AnswerDeny:
+		return d.deny()
+	case jig.AnswerDelegate:
+		if d.Decision.Undo {
+			return d.independent(d.takeBack())
+		}
+		return d.independent(d.delegate())
+	case jig.AnswerApprove, jig.AnswerExpire:
+	}
+	if d.Edited == nil {
+		return d.independent(d.vote())
+	}
+	return d.edit()
+}
+
+// independent makes sure that others can still approve a call that waits after a decision; see [Voters.Independent]. It refuses the decision if
+// they cannot.
+func (d decision) independent(t Transition) Transition {
+	if t.Refused() || t.Ruled.Status != jig.CallWaiting {
+		return t
+	}
+	after := d.asked
+	if t.Votes != nil {
+		after.Votes = t.Votes
+	}
+	if t.Delegations != nil {
+		after.Delegations = t.Delegations
+	}
+	wider, none := d.Independent(after, d.Now)
+	if none != nil {
+		return d.refuse(d.Call.ID, "afterwards "+none.Message, d.details(), d.entry(audit.AuditRefused, ""))
+	}
+	t.widen(*d.Call, after, wider)
+	return t
 }
 
 // decision is a request from somebody who is entitled to decide, with the state that it applies to.

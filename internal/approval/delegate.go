@@ -67,34 +67,16 @@ func (d decision) stranded(after jig.Pending) string {
 
 // able returns how many people have approved for a requirement or may still do so; if anybody may, it is a number that meets every quorum.
 func (v Voters) able(p jig.Pending, requirement int) int {
-	consent := ConsentOf(p)
-	r := demands(consent.Terms)[requirement]
-	latest, named := consent.RequestedAt, slices.Clone(r.Approvers.People)
-	unbounded := r.Approvers.Anybody()
-	for _, e := range r.Escalate {
-		unbounded = unbounded || e.Approvers.Anybody()
-		named = append(named, e.Approvers.People...)
-		if at := consent.RequestedAt.Add(e.After); at.After(latest) && (p.ExpiresAt.IsZero() || at.Before(p.ExpiresAt)) {
+	latest := p.RequestedAt
+	for _, e := range demands(termsOf(p))[requirement].Escalate {
+		if at := p.RequestedAt.Add(e.After); at.After(latest) && (p.ExpiresAt.IsZero() || at.Before(p.ExpiresAt)) {
 			latest = at
 		}
 	}
-	if unbounded {
+	if v.unlisted(p, requirement, latest) {
 		return math.MaxInt
 	}
-	for _, one := range v.People {
-		named = append(named, one.ID)
-	}
-	for _, d := range p.Delegations {
-		named = append(named, d.To)
-	}
-	slices.Sort(named)
-	able := 0
-	for _, id := range slices.Compact(named) {
-		if slices.Contains(v.counts(p, jig.Principal{ID: id}, []int{requirement}, latest), requirement) {
-			able++
-		}
-	}
-	return able
+	return len(v.left(p, requirement, latest, math.MaxInt))
 }
 
 // takenBack returns an approval without the delegation of the decider, and the delegate; or why it cannot be taken back.

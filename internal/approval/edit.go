@@ -20,6 +20,11 @@ func (d decision) edit() Transition {
 	}
 	status := jig.CallReserved
 	if missing != "" {
+		var none *jig.Error
+		if fresh, none = d.Independent(fresh, d.Now); none != nil {
+			why := "nobody else could approve the changed input: " + none.Message
+			return d.refuse(d.Call.ID, why, d.details(), audit.By(d.Principal, d.Evidence, d.Decision.Note))
+		}
 		status = jig.CallWaiting
 	}
 	edited := *d.Edited
@@ -99,7 +104,7 @@ func sameTerms(a, b *jig.Terms) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return reflect.DeepEqual(*a, *b)
+	return reflect.DeepEqual(Ruled(*a), Ruled(*b))
 }
 
 // edited returns how the change of the input ends the open approval.

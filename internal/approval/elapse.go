@@ -17,9 +17,11 @@ type Lapse struct {
 	OnExpiry jig.ExpiryOutcome
 }
 
-// Elapse applies the passing of time to the open approval of a call. If its expiry has been reached by now, the approval expires and the
-// call ends. Otherwise the reminders and escalations that are due are recorded. Calling Elapse again with the same time changes nothing.
-func Elapse(s State, now time.Time) (Transition, Lapse) {
+// Elapse applies the passing of time to the open approval of a call, and changes of the people who may decide it. If its expiry has been reached by
+// now, the approval expires and the call ends. Otherwise the reminders and escalations that are due are recorded, and more people may decide if too
+// few are left; if that does not suffice, the call is denied. See [Voters.Independent]. voters is nil if they are not known now. Calling Elapse again
+// with the same time and voters changes nothing.
+func Elapse(s State, voters *Voters, now time.Time) (Transition, Lapse) {
 	lapse := Lapse{Status: s.Call.Status}
 	switch {
 	case lapse.Status == jig.CallExpired && s.Latest != nil: // it expired before
@@ -31,6 +33,18 @@ func Elapse(s State, now time.Time) (Transition, Lapse) {
 		return s.expire(), Lapse{Status: jig.CallExpired, OnExpiry: ConsentOf(s.Open.Pending).Terms.OnExpiry}
 	}
 	t, asked := s.remind(now)
+	if voters != nil && lapse.Status == jig.CallWaiting {
+		wider, none := voters.Independent(voters.Counted(s.Open.Pending, now), now)
+		if none != nil {
+			t = s.unapprovable(none, now)
+			return t, Lapse{Status: t.Call.Status}
+		}
+		if wider.Votes, wider.Delegations = asked.Votes, asked.Delegations; wider.Terms != s.Open.Terms {
+			t.widen(*s.Call, asked, wider)
+			asked.Terms, asked.Reasons = wider.Terms, wider.Reasons
+			asked.NextAt = NextAt(asked, now)
+		}
+	}
 	lapse.Ask = &asked
 	return t, lapse
 }
@@ -59,6 +73,32 @@ func (s State) expire() Transition {
 	n := s.Notice(jig.NoticeExpired, asked, asked.ExpiresAt.String())
 	n.Status, n.Reason = jig.CallExpired, result.Error.Message
 	t.Notices = []jig.Notice{n}
+	return t
+}
+
+// unapprovable ends a call that too few people could approve. If an earlier attempt may have taken effect, the call becomes unknown instead, as after a
+// denial.
+func (s State) unapprovable(why *jig.Error, now time.Time) Transition {
+	result := jig.Failure(why)
+	t := Transition{
+		Outcome: &Outcome{Status: Denied, Answer: string(jig.AnswerDeny), Reason: why.Message},
+		Call:    &CallChange{Status: jig.CallDenied, Result: &result},
+	}
+	if s.Call.InDoubt {
+		t.Call = &CallChange{Status: jig.CallUnknown}
+	}
+	t.Events = []Event{s.Call.Event(jig.EventToolDenied, Details{
+		"reason": why.Message, "digest": s.Open.Digest, "summary": result.Summary, "error": result.Error,
+	})}
+	entry := s.Entry(audit.AuditDenied, jig.Principal{}, nil)
+	entry.Status, entry.Reason = t.Call.Status, why.Message
+	t.Audit = []audit.Entry{entry}
+	n := s.Notice(jig.NoticeDecided, s.Open.Pending, ReasonNoIndependentApprover+s.Open.Digest)
+	n.Status, n.Reason = t.Call.Status, why.Message
+	t.Notices = []jig.Notice{n}
+	if s.Call.InDoubt {
+		t.ask(InDoubt(s.Tenant, s.SessionID, *s.Call, "nobody could approve another attempt, and an earlier one may have taken effect", nil, now))
+	}
 	return t
 }
 

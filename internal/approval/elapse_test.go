@@ -25,9 +25,9 @@ func TestElapse_ExpiresAtTheMoment(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []jig.ExpiryOutcome{"", jig.ExpiryDeny, jig.ExpiryCancel, jig.ExpiryFail} {
 		s := reminded(outcome)
-		_, lapse := approval.Elapse(s, s.Open.ExpiresAt.Add(-1))
+		_, lapse := approval.Elapse(s, nil, s.Open.ExpiresAt.Add(-1))
 		require.Equal(t, jig.CallWaiting, lapse.Status)
-		got, lapse := approval.Elapse(s, s.Open.ExpiresAt)
+		got, lapse := approval.Elapse(s, nil, s.Open.ExpiresAt)
 		require.Equal(t, approval.Lapse{Status: jig.CallExpired, OnExpiry: outcome}, lapse)
 		require.Equal(t, &approval.Outcome{Status: approval.Expired, Answer: "expire"}, got.Outcome)
 		require.Equal(t, jig.CallExpired, got.Call.Status)
@@ -47,7 +47,7 @@ func TestElapse_NeverExpiresWithoutATime(t *testing.T) {
 	t.Parallel()
 	s := waiting(nil)
 	s.Open.ExpiresAt = time.Time{}
-	got, lapse := approval.Elapse(s, noonOf().Add(1000*time.Hour))
+	got, lapse := approval.Elapse(s, nil, noonOf().Add(1000*time.Hour))
 	require.Equal(t, jig.CallWaiting, lapse.Status)
 	require.Empty(t, told(got))
 }
@@ -66,7 +66,7 @@ func TestElapse_RemindsAndEscalatesOnce(t *testing.T) {
 		{5*time.Hour + time.Minute, []string{"event approval.reminded", "notice approval.reminder"}, 6 * time.Hour},
 	} {
 		now := noonOf().Add(row.after)
-		got, lapse := approval.Elapse(s, now)
+		got, lapse := approval.Elapse(s, nil, now)
 		require.Equal(t, row.told, told(got), row.after)
 		require.Equal(t, now, got.NoticedAt)
 		require.Nil(t, got.Outcome)
@@ -76,7 +76,7 @@ func TestElapse_RemindsAndEscalatesOnce(t *testing.T) {
 		s.Open.NoticedAt = got.NoticedAt
 		s.Open.NextAt = lapse.Ask.NextAt
 		for _, again := range []time.Time{now, now.Add(-time.Minute)} { // the same time, and a clock that is behind
-			got, lapse = approval.Elapse(s, again)
+			got, lapse = approval.Elapse(s, nil, again)
 			require.Zero(t, got)
 			require.Equal(t, noonOf().Add(row.next), lapse.Ask.NextAt)
 		}
@@ -85,7 +85,7 @@ func TestElapse_RemindsAndEscalatesOnce(t *testing.T) {
 
 func TestElapse_RecordsWhatIsDue(t *testing.T) {
 	t.Parallel()
-	got, _ := approval.Elapse(reminded(""), noonOf().Add(90*time.Minute))
+	got, _ := approval.Elapse(reminded(""), nil, noonOf().Add(90*time.Minute))
 	require.Equal(t, []string{"event approval.reminded", "event approval.escalated", "notice approval.reminder", "notice approval.escalated"}, told(got))
 	require.Equal(t, approval.Details{
 		"digest": "d1", "due": "2026-03-02T13:00:00Z", "missing": "0 of 1 approvals by group finance, 1 missing",
@@ -109,7 +109,7 @@ func TestElapse_IgnoresCallsThatDoNotWait(t *testing.T) {
 	} {
 		s := reminded(jig.ExpiryFail)
 		row.change(&s)
-		got, lapse := approval.Elapse(s, late)
+		got, lapse := approval.Elapse(s, nil, late)
 		require.Zero(t, got, name)
 		require.Equal(t, row.want, lapse, name)
 	}
@@ -138,4 +138,72 @@ func TestNextAt_NothingIsDueAfterTheExpiry(t *testing.T) {
 	p.ExpiresAt = time.Time{}
 	require.Equal(t, noonOf().Add(24*time.Hour), approval.NextAt(p, noonOf().Add(23*time.Hour)))
 	require.Zero(t, approval.NextAt(jig.Pending{RequestedAt: noonOf()}, noonOf()))
+}
+
+// If people leave, others may decide at once, and everybody is told why. If nobody is left, the call ends.
+func TestElapse_PeopleLeave(t *testing.T) {
+	t.Parallel()
+	owner := jig.Principal{ID: "oda"}
+	voters := approval.Voters{People: []jig.Principal{fay(), flo(), owner}, Owners: &jig.Approvers{People: []string{"oda"}}}
+	p := independent(1, wrote("fay"))
+	s := waiting(p.Terms)
+	s.Open.Pending = p
+	now := noonOf().Add(time.Minute)
+	got, _ := approval.Elapse(s, &voters, now)
+	require.Nil(t, got.Wider)
+	voters.Disabled = []string{"flo"}
+	got, lapse := approval.Elapse(s, &voters, now)
+	require.Equal(t, []string{"event approval.escalated", "notice approval.escalated"}, told(got))
+	require.Equal(t, got.Events[0].Data["reason"], lapse.Ask.Terms.Requirements[0].Escalate[0].Reason)
+	s.Open.Pending = *got.Wider
+	got, _ = approval.Elapse(s, &voters, now)
+	require.Nil(t, got.Wider, "once")
+	require.Equal(t, jig.CallReserved, decide(t, s, decides(owner, jig.Decision{})).Ruled.Status)
+	voters.Disabled = []string{"flo", "oda"}
+	got, lapse = approval.Elapse(s, &voters, now)
+	require.Equal(t, jig.CallDenied, lapse.Status)
+	require.Nil(t, lapse.Ask)
+	require.Equal(t, approval.ReasonNoIndependentApprover, got.Call.Result.Error.Reason)
+	require.Equal(t, []string{"event tool.denied", "notice approval.decided", "audit denied"}, told(got))
+	s.Call.InDoubt = true
+	got, lapse = approval.Elapse(s, &voters, now)
+	require.Equal(t, jig.CallUnknown, lapse.Status, "an earlier attempt may have taken effect")
+	require.Equal(t, jig.PendingReconcile, got.Opens.Kind)
+}
+
+// A decision that would leave nobody who can decide is refused. If others can be found, it is accepted, and they may decide, too.
+func TestDecide_LeavesSomebodyWhoCanDecide(t *testing.T) {
+	t.Parallel()
+	madeByFlo := fay()
+	madeByFlo.Maker = "flo"
+	for name, r := range map[string]approval.DecisionRequest{
+		"a vote through a key that the other made": decides(madeByFlo, jig.Decision{}), "a change by one of two": edits(fay(), nil),
+	} {
+		p := independent(2)
+		if r.Edited != nil {
+			p = independent(1, wrote("flo"))
+			r.Fresh.Terms = p.Terms
+		}
+		s := waiting(p.Terms)
+		s.Open.Pending = p
+		r.Voters = approval.Voters{People: []jig.Principal{fay(), flo(), {ID: "oda"}}}
+		got := decide(t, s, r)
+		require.True(t, got.Refused(), name)
+		require.Contains(t, got.Ruled.Reason, "nobody can approve this call", name)
+		r.Owners = &jig.Approvers{People: []string{"oda"}}
+		got = decide(t, s, r)
+		require.False(t, got.Refused(), "%s: %s", name, got.Ruled.Reason)
+		require.Contains(t, told(got), "event approval.escalated", name)
+	}
+}
+
+// A delegation ends with the delegate, so whoever delegated may decide again.
+func TestCounted_DelegationEndsWithTheDelegate(t *testing.T) {
+	t.Parallel()
+	p := independent(1)
+	p.Delegations = []jig.Delegation{handed("fay", "eve")}
+	v := approval.Voters{People: []jig.Principal{fay()}}
+	require.Len(t, v.Counted(p, noonOf()).Delegations, 1)
+	v.Disabled = []string{"eve"}
+	require.Empty(t, v.Counted(p, noonOf()).Delegations)
 }

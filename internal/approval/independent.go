@@ -2,126 +2,164 @@ package approval
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/jig-run/jig"
 )
 
-// ReasonNoIndependentApprover is the reason of calls that end because everybody who could approve them asked for them.
+// ReasonNoIndependentApprover is the reason of calls that end because too few people could approve them without those who asked.
 const ReasonNoIndependentApprover = "no_independent_approver"
 
-// Electorate is what a tenant knows about who can decide.
-type Electorate struct {
-	// People are those whom the tenant lists, with their groups and permissions, without those who are disabled.
-	People []jig.Principal
-	// Disabled lists the people who may not decide.
-	Disabled []string
-	// Open reports whether approvers may include people whom the tenant cannot list. nil means that they never do.
-	Open func(jig.Approvers) bool
-	// Owners decide if too few others can; nil for a tenant without owners.
-	Owners *jig.Approvers
-}
-
-// Independent makes sure that enough people who did not ask for a call can decide it. If the askers leave too few of them, the escalations of the
-// requirement count at once, and then the owners of the tenant may decide, too; the reasons of the approval say so. If that does not suffice, the
-// error is DENIED with [ReasonNoIndependentApprover]. It changes nothing where that cannot be known.
-func Independent(p jig.Pending, e Electorate) (jig.Pending, *jig.Error) {
-	terms := termsOf(p)
-	if !terms.NotRequester {
+// Independent makes sure that a call which its askers may not decide can still be approved: for each requirement, enough people have approved it
+// or may do so at the time now. If there are too few, the escalations of the requirement count at once, and then the owners of the tenant may
+// decide, too; the reasons of the approval and of its escalations say so. If that does not suffice, the error is DENIED with
+// [ReasonNoIndependentApprover]. Nothing changes where people may decide whom the tenant cannot list.
+//
+// The approval must have only the votes and delegations that count; see [Voters.Counted].
+func (v Voters) Independent(p jig.Pending, now time.Time) (jig.Pending, *jig.Error) {
+	if !termsOf(p).NotRequester {
 		return p, nil
 	}
-	terms.Requirements = slices.Clone(demands(terms))
-	var why []string
-	for i, r := range terms.Requirements {
-		s := shortage{consent: ConsentOf(p), electorate: e, need: max(1, r.Quorum)}
-		if !s.short(r) {
+	for i := range demands(termsOf(p)) {
+		if v.enough(p, i, now) {
 			continue
 		}
-		before, left := r.Approvers.String(), s.left(r)
-		added := ""
-		if r, added = s.widen(r); added == "" {
-			return p, jig.Errorf(jig.CodeDenied, "%s may not decide this call, because it rests on their word, and %d of %d approvals by %s can come from others",
-				Excluded(p), left, s.need, before).WithReason(ReasonNoIndependentApprover).WithHint("have somebody else ask for it, or name more approvers")
+		wider, ok := v.widen(p, i, now)
+		if !ok {
+			return p, jig.Errorf(jig.CodeDenied, "nobody can approve this call: %s", v.shortage(p, i, now)).
+				WithReason(ReasonNoIndependentApprover).WithHint("have somebody else ask for it, or name more approvers")
 		}
-		terms.Requirements[i] = r
-		why = append(why, fmt.Sprintf("%s may not decide it, which leaves %d of %d approvals by %s, so %s may decide, too", Excluded(p), left, s.need, before, added))
-	}
-	if len(why) > 0 {
-		p.Terms, p.Reasons = &terms, append(slices.Clone(p.Reasons), why...)
+		p = wider
 	}
 	return p, nil
 }
 
-// shortage finds out whether enough people can decide for a requirement that needs a number of them.
-type shortage struct {
-	consent    Consent
-	electorate Electorate
-	need       int
-}
-
-// short reports whether askers keep the requirement from being met. It is false if that cannot be known, and if askers are not the cause.
-func (s shortage) short(r jig.Requirement) bool {
-	if s.open(r) || s.left(r) >= s.need {
-		return false
+// Wider is like [Voters.Independent], but changes nothing if too few people could decide.
+func (v Voters) Wider(p jig.Pending, now time.Time) jig.Pending {
+	if wider, none := v.Independent(p, now); none == nil {
+		return wider
 	}
-	all := s
-	all.consent.Askers = nil
-	return all.left(r) > s.left(r)
+	return p
 }
 
-// open reports whether people whom the tenant cannot list may decide for the requirement now.
-func (s shortage) open(r jig.Requirement) bool {
-	open := func(a jig.Approvers) bool { return s.electorate.Open != nil && s.electorate.Open(a) }
-	return open(r.Approvers) || slices.ContainsFunc(r.Escalate, func(e jig.Escalation) bool { return e.After == 0 && open(e.Approvers) })
-}
-
-// left counts the people who can approve for the requirement now. Whoever changed the input does not count, if they would be the only one.
-func (s shortage) left(r jig.Requirement) int {
-	same := s.consent.persons()
-	people := map[string]bool{}
-	for _, p := range s.candidates(r) {
-		if allows(r, p, 0) && !slices.Contains(s.electorate.Disabled, p.ID) && s.consent.asked(p.ID, same) == "" {
-			people[same.of(p.ID)] = true
+// widen lets more people decide at once until there are enough for a requirement: those of its escalations, one step after the other, and then the
+// owners. ok is false if there are too few people.
+func (v Voters) widen(p jig.Pending, requirement int, now time.Time) (wider jig.Pending, ok bool) {
+	terms, why := termsOf(p), v.shortage(p, requirement, now)
+	terms.Requirements = slices.Clone(demands(terms))
+	r := &terms.Requirements[requirement]
+	r.Escalate = slices.Clone(r.Escalate)
+	wider = p
+	wider.Terms = &terms
+	for i := range r.Escalate {
+		e := &r.Escalate[i]
+		if e.Counts(now.Sub(p.RequestedAt)) {
+			continue
+		}
+		e.Reason = why
+		if v.enough(wider, requirement, now) {
+			wider.Reasons = append(slices.Clone(p.Reasons), fmt.Sprintf("%s; so %s may decide, too", why, e.Approvers))
+			return wider, true
 		}
 	}
-	if editor := s.consent.editor(); len(people) == 1 && people[same.of(editor)] {
-		return 0
+	if v.Owners == nil {
+		return p, false
 	}
-	return len(people)
+	r.Escalate = append(r.Escalate, jig.Escalation{Approvers: *v.Owners, Reason: why})
+	wider.Reasons = append(slices.Clone(p.Reasons), why+"; so the owners of the tenant may decide, too")
+	return wider, v.enough(wider, requirement, now)
 }
 
-// candidates returns the people whom the tenant lists and those whom the requirement names.
-func (s shortage) candidates(r jig.Requirement) []jig.Principal {
-	list := slices.Clone(s.electorate.People)
+// shortage says how many approvals can be given for a requirement.
+func (v Voters) shortage(p jig.Pending, requirement int, now time.Time) string {
+	r := demands(termsOf(p))[requirement]
+	without := ""
+	if asked := Excluded(p); asked != "" {
+		without = " without " + asked + ", on whose word it rests"
+	}
+	if editor := ConsentOf(p).editor(); editor != "" {
+		without += ", and not by " + editor + " alone, who changed it"
+	}
+	return fmt.Sprintf("only %d of %d approvals by %s can be given%s", len(v.left(p, requirement, now, math.MaxInt)), need(p, r), r.Approvers, without)
+}
+
+// Ruled returns terms as a policy rules, without those who may decide only because too few others can.
+func Ruled(t jig.Terms) jig.Terms {
+	t.Requirements = slices.Clone(t.Requirements)
+	for i := range t.Requirements {
+		r := &t.Requirements[i]
+		r.Escalate = slices.DeleteFunc(slices.Clone(r.Escalate), func(e jig.Escalation) bool { return e.Reason != "" && e.After == 0 })
+		for k := range r.Escalate {
+			r.Escalate[k].Reason = ""
+		}
+	}
+	return t
+}
+
+// need returns how many people must approve for a requirement. One answer settles a question.
+func need(p jig.Pending, r jig.Requirement) int {
+	if p.Kind == jig.PendingQuestion {
+		return 1
+	}
+	return max(1, r.Quorum)
+}
+
+// enough reports whether enough people have approved for a requirement or may do so now, and one of them has not changed the input.
+func (v Voters) enough(p jig.Pending, requirement int, now time.Time) bool {
+	if v.unlisted(p, requirement, now) {
+		return true
+	}
+	needed, editor := need(p, demands(termsOf(p))[requirement]), ConsentOf(p).editor()
+	left := v.left(p, requirement, now, max(needed, 2))
+	if len(left) < needed {
+		return false
+	}
+	for i := 0; editor != "" && len(left) == 1 && i < len(demands(termsOf(p))); i++ {
+		if v.unlisted(p, i, now) {
+			return true
+		}
+		for who := range v.left(p, i, now, 2) {
+			left[who] = true
+		}
+	}
+	return editor == "" || len(left) > 1 || !left[ConsentOf(p).persons().of(editor)]
+}
+
+// unlisted reports whether people whom the tenant cannot list may decide for a requirement at a time.
+func (v Voters) unlisted(p jig.Pending, requirement int, at time.Time) bool {
+	open := v.Open
+	if open == nil {
+		open = jig.Approvers.Anybody
+	}
+	r := demands(termsOf(p))[requirement]
+	return open(r.Approvers) || slices.ContainsFunc(r.Escalate, func(e jig.Escalation) bool { return e.Counts(at.Sub(p.RequestedAt)) && open(e.Approvers) })
+}
+
+// left returns people who have approved for a requirement or may do so at a time, each under one name, but at most as many as most. They are among
+// those whom the tenant lists and those whom the requirement or a delegation names.
+func (v Voters) left(p jig.Pending, requirement int, at time.Time, most int) map[string]bool {
+	r := demands(termsOf(p))[requirement]
 	named := slices.Clone(r.Approvers.People)
 	for _, e := range r.Escalate {
 		named = append(named, e.Approvers.People...)
 	}
+	for _, d := range p.Delegations {
+		named = append(named, d.To)
+	}
+	candidates := slices.Clone(v.People)
 	for _, id := range named {
-		if !slices.ContainsFunc(list, func(p jig.Principal) bool { return p.ID == id }) {
-			list = append(list, jig.Principal{ID: id})
+		candidates = append(candidates, v.person(id))
+	}
+	same, people := ConsentOf(p).persons(), map[string]bool{}
+	for _, who := range candidates {
+		if len(people) == most {
+			break
+		}
+		if len(v.entitled(p, who, []int{requirement}, at)) > 0 {
+			people[same.of(who.ID)] = true
 		}
 	}
-	return list
-}
-
-// widen lets more people decide at once until there are enough: those of the escalations, one step after the other, and then the owners. It
-// returns who may decide in addition, or "" if there are too few people.
-func (s shortage) widen(r jig.Requirement) (wider jig.Requirement, added string) {
-	wider = r
-	wider.Escalate = slices.Clone(r.Escalate)
-	for i := range wider.Escalate {
-		wider.Escalate[i].After = 0
-		if added = wider.Escalate[i].Approvers.String(); !s.short(wider) {
-			return wider, added
-		}
-	}
-	if s.electorate.Owners == nil {
-		return r, ""
-	}
-	wider.Escalate = append(wider.Escalate, jig.Escalation{Approvers: *s.electorate.Owners})
-	if s.open(wider) || s.left(wider) >= s.need {
-		return wider, "the owners of the tenant"
-	}
-	return r, ""
+	return people
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/jig-run/jig/internal/stored"
 )
 
-// Opening is an approval or a question that opens, with its event and its notices.
+// Opening is an approval or a question that opens, with its events and its notices.
 type Opening struct {
 	Pending jig.Pending
-	Event   Event
+	Events  []Event
 	Notices []jig.Notice
 }
 
-// Opened returns the event and the notice of an approval or a question that opens. An approval that a grant gives is granted from the
+// Opened returns the events and the notices of an approval or a question that opens. An approval that a grant gives is granted from the
 // beginning, so it has another event and nobody is notified.
 func Opened(c Call, p jig.Pending) Opening {
 	if p.Grant != "" {
-		return Opening{Pending: p, Event: c.Event(jig.EventToolApproved, Details{"grant": p.Grant, "digest": p.Digest})}
+		return Opening{Pending: p, Events: []Event{c.Event(jig.EventToolApproved, Details{"grant": p.Grant, "digest": p.Digest})}}
 	}
 	kind := jig.EventToolNeedsApproval
 	if p.Kind == jig.PendingQuestion {
@@ -28,7 +28,10 @@ func Opened(c Call, p jig.Pending) Opening {
 	}
 	e := c.Event(kind, nil)
 	e.Asked = &p
-	return Opening{Pending: p, Event: e, Notices: []jig.Notice{requested(p)}}
+	o := Opening{Pending: p, Events: []Event{e}, Notices: []jig.Notice{requested(p)}}
+	events, notices := c.escalated(jig.Pending{}, p)
+	o.Events, o.Notices = append(o.Events, events...), append(o.Notices, notices...)
+	return o
 }
 
 // OfDoubtful returns an approval of a call whose earlier attempt may have taken effect. Like a question about an unknown outcome, it
@@ -53,7 +56,26 @@ func InDoubt(tenant, session string, c Call, why string, failure *jig.Error, now
 	if failure != nil {
 		what["error"] = failure
 	}
-	return Opening{Pending: p, Event: c.Event(jig.EventToolOutcomeUnknown, what), Notices: []jig.Notice{requested(p)}}
+	return Opening{Pending: p, Events: []Event{c.Event(jig.EventToolOutcomeUnknown, what)}, Notices: []jig.Notice{requested(p)}}
+}
+
+// escalated returns the events and the notices of the escalations that count early in an approval and did not before.
+func (c Call) escalated(before, after jig.Pending) (events []Event, notices []jig.Notice) {
+	for i, r := range demands(termsOf(after)) {
+		for k, e := range r.Escalate {
+			was := demands(termsOf(before))
+			if e.Reason == "" || i < len(was) && k < len(was[i].Escalate) && was[i].Escalate[k].Reason != "" {
+				continue
+			}
+			events = append(events, c.Event(jig.EventApprovalEscalated, Details{
+				"digest": after.Digest, "reason": e.Reason, "missing": ConsentOf(after).Missing(), "approvers": e.Approvers,
+			}))
+			n := jig.Notice{Kind: jig.NoticeEscalated, Approval: after, Approvers: &e.Approvers, Reason: e.Reason}
+			n.ID = noticeID(after.SessionID, after.Call, n.Kind, fmt.Sprint(after.Digest, after.RequestedAt.UTC().Format(time.RFC3339Nano), i, k))
+			notices = append(notices, n)
+		}
+	}
+	return events, notices
 }
 
 // began returns words for whether a call whose effect is uncertain is known to have begun.

@@ -18,6 +18,8 @@ type Transition struct {
 	Votes       []jig.Vote
 	Delegations []jig.Delegation
 	NoticedAt   time.Time
+	// Wider is the open approval with terms by which more people may decide, and the reasons that say so; nil keeps them.
+	Wider *jig.Pending
 	// Outcome ends the open approval; nil while it stays open.
 	Outcome *Outcome
 	// Call changes the call; nil means no change.
@@ -35,8 +37,17 @@ type Transition struct {
 // ask opens an approval or a question.
 func (t *Transition) ask(o Opening) {
 	t.Opens = &o.Pending
-	t.Events = append(t.Events, o.Event)
+	t.Events = append(t.Events, o.Events...)
 	t.Notices = append(t.Notices, o.Notices...)
+}
+
+// widen records that more people may decide about an open approval.
+func (t *Transition) widen(c Call, before, after jig.Pending) {
+	events, notices := c.escalated(before, after)
+	if len(events) > 0 {
+		t.Wider = &after
+		t.Events, t.Notices = append(t.Events, events...), append(t.Notices, notices...)
+	}
 }
 
 // Refused reports whether a decision was refused.

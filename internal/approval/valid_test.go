@@ -108,9 +108,9 @@ func TestOpened(t *testing.T) {
 		p := asked(nil).Pending
 		row.change(&p)
 		got := approval.Opened(c, p)
-		require.Equal(t, row.event, got.Event.Type, name)
+		require.Equal(t, row.event, got.Events[0].Type, name)
 		require.Len(t, got.Notices, row.told, name)
-		require.Equal(t, row.told == 1, got.Event.Asked != nil, "the event shows the whole approval")
+		require.Equal(t, row.told == 1, got.Events[0].Asked != nil, "the event shows the whole approval")
 		require.Equal(t, p, got.Pending)
 	}
 }
@@ -141,12 +141,12 @@ func TestInDoubt_AsksWhatHappened(t *testing.T) {
 	require.Equal(t, approval.Event{
 		Type: jig.EventToolOutcomeUnknown, Pass: 1, CallID: "1.1", Tool: "file.write",
 		Data: approval.Details{"attempt": 3, "reason": "the attempt was cut off", "pending": got.Pending, "error": failure},
-	}, got.Event)
+	}, got.Events[0])
 	require.Equal(t, jig.NoticeRequested, got.Notices[0].Kind)
 	c.Status = jig.CallReserved
 	got = approval.InDoubt("acme", "ses_1", c, "it was marked", nil, noonOf())
 	require.Equal(t, "file.write may have run and it is not known whether it took effect", got.Pending.Summary)
-	require.NotContains(t, got.Event.Data, "error")
+	require.NotContains(t, got.Events[0].Data, "error")
 }
 
 func TestOfDoubtful_NeverExpires(t *testing.T) {

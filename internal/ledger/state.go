@@ -81,7 +81,7 @@ func (t *Transition) add(u approval.Transition) {
 // ask opens an approval or a question.
 func (t *Transition) ask(o approval.Opening) {
 	t.Opens = &o.Pending
-	t.Events = append(t.Events, o.Event)
+	t.Events = append(t.Events, o.Events...)
 	t.Notices = append(t.Notices, o.Notices...)
 }
 

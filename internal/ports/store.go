@@ -141,8 +141,12 @@ type Approvals interface {
 	// Refuse writes decision.refused for a signal that names no call. It is idempotent by key.
 	Refuse(ctx context.Context, tenant, id, key, reason string, data json.RawMessage) error
 	// Lapse processes an open approval at the time now. It expires the approval if its time is over; otherwise it writes the events and
-	// notices of due reminders and escalations. It returns the state of the call, and is idempotent.
-	Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (approval.Lapse, error)
+	// notices of due reminders and escalations, and lets more people decide, or denies the call, if too few can. voters is nil if it is not
+	// known who can. It returns the state of the call, and is idempotent.
+	Lapse(ctx context.Context, tenant, id, callID string, voters *approval.Voters, now time.Time) (approval.Lapse, error)
+	// Recheck is like Lapse for an approval that is not due. It reports whether something has changed that the call's workflow does not know;
+	// ToldSettled records that it does.
+	Recheck(ctx context.Context, tenant, id, callID string, voters approval.Voters, now time.Time) (changed bool, err error)
 	// Readmit replaces the admission (version, digest, ruling) of a waiting or reserved call, because the tool has changed or
 	// because the call is reserved without a valid approval. An open approval expires and a new one opens. Nothing happens if the call
 	// has changed since it was read as was. It returns the current call.
@@ -232,6 +236,10 @@ type Views interface {
 	// TakeSettled takes calls of all tenants that were settled late and whose workflow nobody has tried to tell within age. It does not
 	// return the same calls again before age has passed.
 	TakeSettled(ctx context.Context, age time.Duration, limit int) ([]jig.Call, error)
+	// TakeRechecks takes tenants whose open approvals are to be checked again, because the people who may decide them have changed, each with
+	// the time at which it is handed out again. Rechecked records that they were checked.
+	TakeRechecks(ctx context.Context, lease time.Duration, limit int) (map[string]time.Time, error)
+	Rechecked(ctx context.Context, tenant string, due time.Time) error
 	// ToldSettled records that the workflow of a call from TakeSettled has been told, or has ended.
 	ToldSettled(ctx context.Context, tenant, id, callID string) error
 }
@@ -352,8 +360,8 @@ type Proofs interface {
 	MessageRead(ctx context.Context, tenant, id, message string) (bool, error)
 	// KeyLineage returns an API key of a tenant with those that made it, or NOT_FOUND if one of them is no longer valid.
 	KeyLineage(ctx context.Context, tenant, id string) (identity.Lineage, error)
-	// RecordRefusal records in the audit that a request was refused.
-	RecordRefusal(ctx context.Context, tenant string, e audit.Entry) error
+	// RecordAudit records an entry in the audit that concerns no session.
+	RecordAudit(ctx context.Context, tenant string, e audit.Entry) error
 	// RecordOnce records an entry in the audit, unless it has one of the same kind, session, call and subject.
 	RecordOnce(ctx context.Context, tenant string, e audit.Entry) error
 }

@@ -67,11 +67,26 @@ func (db *DB) Comparison(ctx context.Context, of jig.Pending, since time.Time) (
 	return &found, decode(texts[0], &found)
 }
 
-// Lapse expires an open approval whose time is over, or records the reminders and escalations that are due, by the rules of
-// [approval.Elapse]. The result reports the call's status and, while the approval is open, the approval. Lapse is idempotent.
-func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Time) (approval.Lapse, error) {
-	var lapse approval.Lapse
-	err := db.transact(ctx, tenant, func(t *tx) error {
+// Lapse expires an open approval whose time is over, or records the reminders and escalations that are due and lets more people decide if too few
+// are left, by the rules of [approval.Elapse]. The result reports the call's status and, while the approval is open, the approval. Lapse is
+// idempotent.
+func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, voters *approval.Voters, now time.Time) (approval.Lapse, error) {
+	lapse, _, err := db.lapse(ctx, tenant, id, callID, voters, now, true)
+	return lapse, err
+}
+
+// Recheck is like [DB.Lapse] for an approval that is not due, because the people who may decide it have changed. It reports whether the call or who
+// may decide it has changed; until [DB.ToldSettled], the call's workflow does not know.
+func (db *DB) Recheck(ctx context.Context, tenant, id, callID string, voters approval.Voters, now time.Time) (changed bool, err error) {
+	_, changed, err = db.lapse(ctx, tenant, id, callID, &voters, now, false)
+	return changed, err
+}
+
+// lapse applies [approval.Elapse] under lock. Only a workflow lets an approval expire, because it knows what ends with it.
+func (db *DB) lapse(
+	ctx context.Context, tenant, id, callID string, voters *approval.Voters, now time.Time, workflow bool,
+) (lapse approval.Lapse, changed bool, err error) {
+	err = db.transact(ctx, tenant, func(t *tx) error {
 		rows := locked{session: id}
 		first(t.queue("CallLock", tenant, id, callID), &rows.call)
 		first(t.queue("ApprovalOpenLock", tenant, id, callID), &rows.open)
@@ -86,15 +101,21 @@ func (db *DB) Lapse(ctx context.Context, tenant, id, callID string, now time.Tim
 		if err != nil {
 			return err
 		}
+		if !workflow && state.Open != nil && !state.Open.ExpiresAt.IsZero() && !now.Before(state.Open.ExpiresAt) {
+			return nil
+		}
 		l := &log{}
 		var change approval.Transition
-		change, lapse = approval.Elapse(state, now)
+		change, lapse = approval.Elapse(state, voters, now)
+		if changed = change.Wider != nil || change.Outcome != nil; changed && !workflow {
+			t.queue("SettledInsert", tenant, id, callID, rows.call.Frame)
+		}
 		if err := t.save(&rows, state, change, l); err != nil {
 			return err
 		}
 		return t.finish(ctx, l, id)
 	})
-	return lapse, err
+	return lapse, changed, err
 }
 
 // Approved returns who approved a call: everybody who voted, or the person who decided. by is empty when the call was not approved;

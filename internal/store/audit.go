@@ -98,8 +98,8 @@ func shortenAudit(e *audit.Entry, room int) {
 	e.Shown = shown
 }
 
-// RecordRefusal records in a tenant's audit that a request was refused before it concerned a session.
-func (db *DB) RecordRefusal(ctx context.Context, tenant string, e audit.Entry) error {
+// RecordAudit records an entry in a tenant's audit that concerns no session.
+func (db *DB) RecordAudit(ctx context.Context, tenant string, e audit.Entry) error {
 	if err := jig.CheckTenant(tenant); err != nil {
 		return err
 	}

@@ -214,7 +214,7 @@ func TestLapse(t *testing.T) {
 	w := newWorld(t)
 	c := w.asking(t)
 	expire := func(now time.Time) jig.CallStatus {
-		lapse, err := w.Lapse(t.Context(), w.tenant, w.session, c.ID, now)
+		lapse, err := w.Lapse(t.Context(), w.tenant, w.session, c.ID, nil, now)
 		require.NoError(t, err)
 		return lapse.Status
 	}
@@ -227,7 +227,7 @@ func TestLapse(t *testing.T) {
 	require.Equal(t, []string{"tool.needs_approval", "tool.expired"}, w.types(t))
 	require.Equal(t, jig.CodeExpired, w.row(t, c).Result.Error.Code)
 	require.Equal(t, jig.DecisionRefused, w.decide(t, "late", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove}).Outcome)
-	_, err = w.Lapse(t.Context(), w.tenant, w.session, "9.9", time.Now())
+	_, err = w.Lapse(t.Context(), w.tenant, w.session, "9.9", nil, time.Now())
 	requireCode(t, jig.CodeNotFound, err)
 }
 
@@ -236,7 +236,7 @@ func TestLapse_LeavesDecidedApprovalsAlone(t *testing.T) {
 	w := newWorld(t)
 	c := w.asking(t)
 	w.decide(t, "k", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})
-	lapse, err := w.Lapse(t.Context(), w.tenant, w.session, c.ID, time.Now().Add(100*time.Hour))
+	lapse, err := w.Lapse(t.Context(), w.tenant, w.session, c.ID, nil, time.Now().Add(100*time.Hour))
 	require.NoError(t, err)
 	require.Equal(t, jig.CallReserved, lapse.Status)
 }

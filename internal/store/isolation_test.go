@@ -151,7 +151,7 @@ func TestTenants_AreSeparated(t *testing.T) {
 			return err
 		},
 		"Refuse":       func() error { return w.Refuse(ctx, thief, id, "x", "x", nil) },
-		"Lapse":        func() error { _, err := w.Lapse(ctx, thief, id, c.ID, now); return err },
+		"Lapse":        func() error { _, err := w.Lapse(ctx, thief, id, c.ID, nil, now); return err },
 		"Readmit":      func() error { _, err := w.Readmit(ctx, stolen, stolen, &p); return err },
 		"Pending":      func() error { _, err := w.Pending(ctx, thief, id, c.ID); return err },
 		"AppendEvents": func() error { return w.AppendEvents(ctx, thief, id, jig.Event{Type: "custom.x"}) },

@@ -23,7 +23,7 @@ func (w world) reminded(t *testing.T, outcome jig.ExpiryOutcome) (asked time.Tim
 
 func (w world) lapse(t *testing.T, now time.Time) approval.Lapse {
 	t.Helper()
-	lapse, err := w.Lapse(t.Context(), w.tenant, w.session, "1.1", now)
+	lapse, err := w.Lapse(t.Context(), w.tenant, w.session, "1.1", nil, now)
 	require.NoError(t, err)
 	return lapse
 }

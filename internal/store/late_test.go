@@ -77,3 +77,48 @@ func TestLateCompletion_OfAStepIsReportedToItsComposition(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []jig.Call{{Tenant: "acme", SessionID: w.session, ID: step.ID, Frame: f.CallID}}, calls)
 }
+
+// A new document of a tenant makes its open approvals due, whoever registers it.
+func TestRechecks_FollowTheDocumentOfATenant(t *testing.T) {
+	t.Parallel()
+	owner, app := storetest.NewDatabase(t)
+	db := storetest.Open(t, owner, app, store.Options{})
+	later := func(tenant string) {
+		conn, err := pgx.Connect(t.Context(), owner)
+		require.NoError(t, err)
+		defer func() { _ = conn.Close(t.Context()) }()
+		_, err = conn.Exec(t.Context(), "select set_config('jig.tenant', $1, false)", tenant)
+		require.NoError(t, err)
+		_, err = conn.Exec(t.Context(), "update tenants set recheck_at = recheck_at - interval '1 hour'")
+		require.NoError(t, err)
+	}
+	take := func() map[string]time.Time {
+		taken, err := db.TakeRechecks(t.Context(), time.Minute, 10)
+		require.NoError(t, err)
+		return taken
+	}
+	put := func(kind, name, version string) {
+		require.NoError(t, db.PutDocument(t.Context(), "acme", kind, name, version, []byte(version)))
+	}
+	put("agent", "acme", "v1")
+	later("acme")
+	require.Empty(t, take(), "another kind")
+	put("tenant", "acme", "v1")
+	require.Empty(t, take(), "workers may not know it yet")
+	later("acme")
+	first := take()
+	require.Contains(t, first, "acme")
+	require.Empty(t, take(), "somebody has taken it")
+	put("tenant", "acme", "v2")
+	require.NoError(t, db.Rechecked(t.Context(), "acme", first["acme"]))
+	later("acme")
+	second := take()
+	require.Contains(t, second, "acme", "it has changed again meanwhile")
+	require.NoError(t, db.Rechecked(t.Context(), "zoo", second["acme"]))
+	later("acme")
+	third := take()
+	require.Contains(t, third, "acme", "only another tenant was checked")
+	require.NoError(t, db.Rechecked(t.Context(), "acme", third["acme"]))
+	later("acme")
+	require.Empty(t, take())
+}

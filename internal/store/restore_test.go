@@ -302,7 +302,7 @@ func TestRestoredCall_ThatWaitsCannotBeChangedDeniedOrExpire(t *testing.T) {
 		require.Equal(t, jig.DecisionRefused, refused.Outcome, name)
 		require.Contains(t, refused.Reason, "the input cannot be changed any more", name)
 
-		lapse, err := w.Lapse(t.Context(), w.tenant, w.session, c.ID, time.Now().Add(1000*time.Hour))
+		lapse, err := w.Lapse(t.Context(), w.tenant, w.session, c.ID, nil, time.Now().Add(1000*time.Hour))
 		require.NoError(t, err)
 		require.Equal(t, jig.CallWaiting, lapse.Status, name)
 

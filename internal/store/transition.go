@@ -121,6 +121,17 @@ func (t *tx) save(rows *locked, s approval.State, change approval.Transition, l 
 		}
 		t.queue("ApprovalDelegate", t.tenant, rows.open.ID, delegations)
 	}
+	if change.Wider != nil {
+		terms, err := encode(change.Wider.Terms)
+		if err != nil {
+			return err
+		}
+		reasons, err := encodeReasons(change.Wider.Reasons)
+		if err != nil {
+			return err
+		}
+		t.queue("ApprovalWiden", t.tenant, rows.open.ID, terms, optional([]byte(reasons)))
+	}
 	if !change.NoticedAt.IsZero() {
 		t.queue("ApprovalNoticed", t.tenant, rows.open.ID, change.NoticedAt)
 	}

@@ -2403,6 +2403,7 @@ export interface components {
             /** Format: int64 */
             after: number;
             approvers: components["schemas"]["Approvers"];
+            reason?: string;
         };
         Event: {
             /** Format: date-time */

@@ -84,6 +84,10 @@ where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
 -- Replaces the terms of an approval after its input was changed.
 update approvals a set terms = $3 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
 
+-- name: ApprovalWiden
+-- Lets more people decide about an open approval.
+update approvals a set terms = $3, reasons = $4 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
+
 -- name: ApprovalVote
 update approvals a set votes = $3 where a.tenant_id = $1 and a.id = $2 and a.status = 'open'
 

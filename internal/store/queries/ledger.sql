@@ -282,3 +282,9 @@ select q.tenant_id, q.session_id, q.call_id, q.frame from jig_take_settled($1, $
 
 -- name: SettledTold
 select jig_told_settled($1, $2)
+
+-- name: RechecksTake
+select q.tenant_id, q.due from jig_take_rechecks($1, $2) q
+
+-- name: Rechecked
+select jig_rechecked($1)

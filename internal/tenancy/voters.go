@@ -7,18 +7,22 @@ import (
 	"github.com/jig-run/jig/internal/approval"
 )
 
-// Electorate returns what is known about who can decide in the tenant.
-func (s Settings) Electorate() approval.Electorate {
-	e := approval.Electorate{Disabled: s.Disabled, Open: s.open}
+// Voters returns what is known about the people who decide in the tenant.
+func (s Settings) Voters() approval.Voters {
+	v := approval.Voters{Proof: s.Proof, Disabled: s.Disabled, Open: s.open}
+	known := map[string]jig.Principal{}
+	for _, p := range s.People {
+		known[p.ID] = p
+	}
 	for _, id := range s.Listed() {
-		if !s.IsDisabled(id) {
-			e.People = append(e.People, s.Effective(jig.Principal{ID: id}))
-		}
+		p := known[id]
+		p.ID, p.Permissions = id, union(p.Permissions, s.Everybody)
+		v.People = append(v.People, p)
 	}
 	if s.Owners != nil {
-		e.Owners = &s.Owners.Approvers
+		v.Owners = &s.Owners.Approvers
 	}
-	return e
+	return v
 }
 
 // open reports whether approvers may include people whom the document does not list: an identity provider or a key that signs for everybody may

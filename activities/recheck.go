@@ -1,0 +1,72 @@
+package activities
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/approval"
+)
+
+const (
+	// recheckLease is how long a worker may take to check the open approvals of a tenant before another one begins.
+	recheckLease = time.Minute
+	// maxRechecks is how many tenants a worker checks at a time.
+	maxRechecks = 10
+	// recheckPage is how many open approvals it reads at a time.
+	recheckPage = 500
+)
+
+// Recheck checks the open approvals of tenants in which the people who may decide have changed: if too few are left, more people may decide, or the call
+// is denied; see [approval.Voters.Independent]. Workflows are told. If one tenant cannot be checked now, the others still are.
+func (a *Activities) Recheck(ctx context.Context) error {
+	tenants, err := a.store.TakeRechecks(ctx, recheckLease, maxRechecks)
+	for tenant, due := range tenants {
+		failed := a.recheck(ctx, tenant)
+		if failed == nil {
+			failed = a.store.Rechecked(ctx, tenant, due)
+		}
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// recheck checks the open approvals of a tenant.
+func (a *Activities) recheck(ctx context.Context, tenant string) error {
+	settings, err := a.tenants.Settings(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	voters := settings.Voters()
+	for cursor, more := "", true; more; more = cursor != "" {
+		var page []jig.Pending
+		if page, cursor, err = a.store.PendingApprovals(ctx, tenant, cursor, recheckPage); err != nil {
+			return err
+		}
+		for _, p := range page {
+			if err := a.recheckCall(ctx, voters, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// recheckCall checks one open approval, without a lock if it is as it should be.
+func (a *Activities) recheckCall(ctx context.Context, voters approval.Voters, p jig.Pending) error {
+	now := a.now()
+	wider, denied := voters.Independent(voters.Counted(p, now), now)
+	if denied == nil && wider.Terms == p.Terms {
+		return nil
+	}
+	changed, err := a.store.Recheck(ctx, p.Tenant, p.SessionID, p.Call, voters, now)
+	if err != nil || !changed {
+		return err
+	}
+	call, err := a.store.Call(ctx, p.Tenant, p.SessionID, p.Call)
+	if err == nil {
+		a.tellSettled(ctx, call)
+	}
+	return err
+}
