@@ -45,14 +45,16 @@ func (a *Activities) closeEnded(ctx context.Context) (swept Swept, err error) {
 	return swept, failed
 }
 
-// endFromOutside closes a session whose workflow was terminated or timed out. It does nothing if the session has changed later than since.
+// endFromOutside closes a session whose workflow ended without recording it: it was terminated, it timed out, or it was canceled in a run that
+// lost what it had done because its worker died. It does nothing if the session has changed later than since.
 func (a *Activities) endFromOutside(ctx context.Context, tenant, id string, since time.Time) error {
-	return a.store.CancelSession(ctx, ledger.End{
-		Tenant: tenant, SessionID: id, Status: jig.StatusFailed, Reason: jig.ReasonTerminated, Since: since,
-		Error: jig.Errorf(jig.CodeCanceled, "the workflow was ended externally").WithReason(jig.ReasonTerminated).
-			WithHint("send a message to continue the session"),
-		Audit: a.endedBy(ctx, tenant, id, audit.AuditTerminated),
-	})
+	end := ledger.End{Tenant: tenant, SessionID: id, Status: jig.StatusCanceled, Since: since, Audit: a.endedBy(ctx, tenant, id, audit.AuditTerminated)}
+	if end.Audit == nil || end.Audit.Kind != audit.AuditCanceled {
+		end.Status, end.Reason = jig.StatusFailed, jig.ReasonTerminated
+		end.Error = jig.Errorf(jig.CodeCanceled, "the workflow was ended externally").WithReason(jig.ReasonTerminated).
+			WithHint("send a message to continue the session")
+	}
+	return a.store.CancelSession(ctx, end)
 }
 
 // sessionView reads a session. If its workflow has ended but the store still considers it live, the session is closed first, so that

@@ -14,6 +14,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/activities/activitiestest"
+	"github.com/jig-run/jig/internal/audit"
 	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
@@ -138,6 +139,20 @@ func TestStatus_TerminatedWorkflowIsFailed(t *testing.T) {
 	require.Empty(t, view.Pending)
 	require.Len(t, box.ends, 1)
 	require.Equal(t, lastChange, box.ends[0].Since, "a session that continues in the meantime is left alone")
+}
+
+// A workflow that is canceled while a quick read kills its worker closes without recording that: the worker forgets what it had done since the
+// last workflow task.
+func TestStatus_CanceledWorkflowThatRecordedNothingIsCanceled(t *testing.T) {
+	t.Parallel()
+	box := newInbox("ses_1")
+	box.terminate("ses_1")
+	box.ending = ports.Ending{How: ports.EndedCanceled, Reason: protocol.CancelReason("ana", "not needed")}
+	view, err := box.activities().Status(t.Context(), protocol.StatusRequest{Tenant: "acme", SessionID: "ses_1"})
+	require.NoError(t, err)
+	require.Equal(t, []any{jig.StatusCanceled, ""}, []any{view.Status, view.Reason})
+	require.Nil(t, box.ends[0].Error)
+	require.Equal(t, []any{audit.AuditCanceled, "ana"}, []any{box.ends[0].Audit.Kind, box.ends[0].Audit.By})
 }
 
 func TestApprovals_TerminatedWorkflowWaitsForNobody(t *testing.T) {
