@@ -55,6 +55,29 @@ func TestMigrationsUpDownUp(t *testing.T) {
 	require.ErrorContains(t, err, "99999")
 }
 
+// A migration that changes functions leaves them on the way down as it found them. None of them may depend on what it drops.
+func TestMigrateDown_RestoresFunctions(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	owner, app := storetest.NewDatabase(t)
+	require.NoError(t, store.Migrate(ctx, owner, role(t, app)))
+	require.NoError(t, store.MigrateDown(ctx, owner, 125))
+	conn, err := pgx.Connect(ctx, owner)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(ctx) }()
+	for _, call := range []string{
+		"jig_api_key('k', '')", "jig_api_keys_valid('{k}')", "jig_embed_tokens_valid('{t}')", "jig_ended_credential('k', '', interval '1 hour')",
+		"embed_tokens t where jig_embed_token_counts(t)", "jig_embed_token('t', '')",
+	} {
+		_, err := conn.Exec(ctx, "select count(*) from "+call)
+		require.NoError(t, err, call)
+	}
+	var lineages int
+	require.NoError(t, conn.QueryRow(ctx, `select count(*) from pg_proc where pronamespace = current_schema()::regnamespace and prosrc ~ 'lineage'`).Scan(&lineages))
+	require.Zero(t, lineages)
+	require.NoError(t, store.MigrateDown(ctx, owner, 0))
+}
+
 // Migrations 1 to 25 existed before they were squashed; later ones have higher numbers.
 func TestMigrate_RefusesADatabaseOfAnOlderVersion(t *testing.T) {
 	t.Parallel()

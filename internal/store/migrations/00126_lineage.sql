@@ -143,7 +143,90 @@ alter table credential_events drop constraint credential_events_kind_check,
         check (kind in ('refused', 'logged_in', 'logged_out', 'key_created', 'key_revoked', 'key_taken_over', 'embed_created', 'embed_revoked'));
 
 -- +goose Down
--- The functions that follow lineages stay as they are; migration 00112 drops the first of them.
+-- The functions as the migrations before left them.
+-- +goose StatementBegin
+create or replace function jig_api_keys_valid(ids text[]) returns setof text
+language plpgsql volatile security definer
+set search_path from current
+as $$
+begin
+    perform set_config('jig.sweep', 'on', true);
+    return query select k.key_id from api_keys k
+    where k.key_id = any(ids) and k.revoked_at is null and (k.expires_at is null or k.expires_at > now());
+    perform set_config('jig.sweep', '', true);
+end $$;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function jig_embed_token_counts(t embed_tokens) returns boolean
+language sql stable
+set search_path from current
+as $$
+    select t.revoked_at is null and t.expires_at > now() and case t.maker_kind
+        when 'access_token' then true
+        when 'api_key' then exists (
+            select from api_keys k where k.tenant_id = t.tenant_id and k.key_id = t.maker_id and k.revoked_at is null and (k.expires_at is null or k.expires_at > now()))
+        else exists (
+            select from logins l where l.tenant_id = t.tenant_id and l.login_id = t.maker_id and l.revoked_at is null and l.expires_at > now())
+    end
+$$;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function jig_embed_tokens_valid(ids text[]) returns setof text
+language plpgsql volatile security definer
+set search_path from current
+as $$
+begin
+    perform set_config('jig.sweep', 'on', true);
+    return query
+        select t.token_id from embed_tokens t
+        left join api_keys k on t.maker_kind = 'api_key' and k.tenant_id = t.tenant_id and k.key_id = t.maker_id
+            and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
+        left join logins l on t.maker_kind in ('login', 'dev_login') and l.tenant_id = t.tenant_id and l.login_id = t.maker_id
+            and l.revoked_at is null and l.expires_at > now()
+        where t.token_id = any(ids) and t.revoked_at is null and t.expires_at > now()
+            and (t.maker_kind = 'access_token' or k.key_id is not null or l.login_id is not null);
+    perform set_config('jig.sweep', '', true);
+end $$;
+-- +goose StatementEnd
+-- +goose StatementBegin
+create or replace function jig_ended_credential(id text, secret bytea, idle interval)
+returns table (tenant_id text, kind text, reason text, principal text, issuer text, subject text)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+begin
+    perform set_config('jig.sweep', 'on', true);
+    return query
+        select k.tenant_id, 'api_key', case when k.revoked_at is not null then 'revoked' else 'expired' end, k.principal, '', '' from api_keys k
+        where k.key_id = id and k.hash = secret and (k.revoked_at is not null or k.expires_at <= now())
+        union all
+        select l.tenant_id, case when l.issuer = '' then 'dev_login' else 'login' end, case when l.revoked_at is not null then 'revoked' else 'expired' end,
+            case when l.issuer = '' then l.subject else '' end, l.issuer, l.subject from logins l
+        where l.login_id = id and l.hash = secret and (l.revoked_at is not null or l.expires_at <= now() or l.used_at <= now() - idle)
+        union all
+        select t.tenant_id, 'embed_token', case when t.revoked_at is null and t.expires_at <= now() then 'expired' else 'revoked' end, t.principal, '', ''
+        from embed_tokens t where t.token_id = id and t.hash = secret and not jig_embed_token_counts(t);
+    perform set_config('jig.sweep', '', true);
+end $$;
+-- +goose StatementEnd
+drop function jig_api_key(text, bytea);
+-- +goose StatementBegin
+create function jig_api_key(id text, secret bytea)
+returns table (tenant_id text, key_id text, name text, principal text, scopes text[], created_at timestamptz, expires_at timestamptz)
+language plpgsql volatile security definer
+set search_path from current
+as $$
+begin
+    perform set_config('jig.sweep', 'on', true);
+    update api_keys k set used_at = now()
+    where k.key_id = id and k.hash = secret and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
+        and (k.used_at is null or k.used_at < now() - interval '1 minute');
+    return query select k.tenant_id, k.key_id, k.name, k.principal, k.scopes, k.created_at, k.expires_at from api_keys k
+    where k.key_id = id and k.hash = secret and k.revoked_at is null and (k.expires_at is null or k.expires_at > now());
+    perform set_config('jig.sweep', '', true);
+end $$;
+-- +goose StatementEnd
+revoke all on function jig_api_key(text, bytea) from public;
 alter table credential_events drop constraint credential_events_kind_check;
 delete from credential_events where kind = 'key_taken_over';
 alter table credential_events add constraint credential_events_kind_check
