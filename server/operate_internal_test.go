@@ -104,29 +104,53 @@ func TestSchedules_AreOperatedByTheirPrincipalOrWithOperate(t *testing.T) {
 	}
 }
 
-// The pause of a session has two doors, and both ask who set it.
-func TestPause_IsLiftedByOneRule(t *testing.T) {
+// Who may pause and resume what does not depend on the operation that they use.
+func TestPause_OneRuleForBothOperations(t *testing.T) {
 	t.Parallel()
 	r, tenant := newRig(t), storetest.Tenant(t)
 	session := storetest.Session(t, r.worker, tenant)
 	require.Equal(t, "ana", session.Principal.ID)
-	ben, _ := r.keyOf(t, tenant, "ben", apikey.ScopeDecide)
-	dan, _ := r.keyOf(t, tenant, "dan", apikey.ScopeRun)
-	pause := `{"scope":"session","target":"` + session.ID + `"}`
-	status, body := r.does(t, ben, http.MethodPost, "/v1/pauses", pause)
-	require.Equal(t, http.StatusOK, status, body)
-	for path, content := range map[string]string{"/v1/pauses:resume": pause, "/v1/sessions/" + session.ID + "/resume": `{}`} {
-		status, body = r.does(t, dan, http.MethodPost, path, content)
-		require.Equal(t, http.StatusForbidden, status, body)
+	keys := map[string]string{}
+	for name, scope := range map[string]string{"ana": apikey.ScopeRun, "dan": apikey.ScopeRun, "ben": apikey.ScopeDecide, "eve": apikey.ScopeRead} {
+		keys[name], _ = r.keyOf(t, tenant, name, scope)
 	}
-	ana, _ := r.keyOf(t, tenant, "ana", apikey.ScopeRun)
-	status, body = r.does(t, ana, http.MethodPost, "/v1/sessions/"+session.ID+"/resume", `{}`)
-	require.Equal(t, http.StatusForbidden, status, body)
-	status, body = r.does(t, ben, http.MethodPost, "/v1/pauses:resume", pause)
-	require.Equal(t, http.StatusOK, status, body)
-	status, body = r.does(t, dan, http.MethodPost, "/v1/sessions/"+session.ID+"/pause", `{}`)
-	require.Equal(t, http.StatusOK, status, body)
-	status, body = r.does(t, dan, http.MethodPost, "/v1/sessions/"+session.ID+"/resume", `{}`)
-	require.Equal(t, http.StatusOK, status, body)
-	require.Contains(t, body, `"pauses":[]`)
+	target := `{"scope":"session","target":"` + session.ID + `"}`
+	doors := []func(key, action string) int{
+		func(key, action string) int {
+			path := map[string]string{"pause": "/v1/pauses", "resume": "/v1/pauses:resume"}[action]
+			status, _ := r.does(t, keys[key], http.MethodPost, path, target)
+			return status
+		},
+		func(key, action string) int {
+			status, _ := r.does(t, keys[key], http.MethodPost, "/v1/sessions/"+session.ID+"/"+action, `{}`)
+			return status
+		},
+	}
+	const ok, no = http.StatusOK, http.StatusForbidden
+	for _, row := range []struct {
+		sets, lifts string
+		status      int
+	}{
+		{"ana", "ana", ok}, {"ana", "ben", ok}, {"ana", "dan", no}, {"ana", "eve", no},
+		{"dan", "dan", ok}, {"dan", "ana", no}, {"dan", "ben", ok},
+		{"ben", "ben", ok}, {"ben", "ana", no}, {"ben", "dan", no}, {"ben", "eve", no},
+	} {
+		for from, set := range doors {
+			require.Equal(t, ok, set(row.sets, "pause"), "%+v through %d", row, from)
+			for to, lift := range doors {
+				require.Equal(t, row.status, lift(row.lifts, "resume"), "%+v through %d, %d", row, from, to)
+				require.Equal(t, ok, set(row.sets, "pause"))
+			}
+			require.Equal(t, no, set("eve", "pause"))
+			require.Equal(t, ok, set(row.sets, "resume"))
+		}
+	}
+	for _, wide := range []string{`{"scope":"tenant"}`, `{"scope":"tool","target":"file.write"}`} {
+		for _, path := range []string{"/v1/pauses", "/v1/pauses:resume"} {
+			for key, status := range map[string]int{"dan": no, "ben": ok} {
+				got, body := r.does(t, keys[key], http.MethodPost, path, wide)
+				require.Equal(t, status, got, body)
+			}
+		}
+	}
 }

@@ -123,7 +123,7 @@ func (a *API) authenticate(o operation) func(ctx huma.Context, next func(huma.Co
 			a.refuse(w, r, failed(http.StatusForbidden, jig.Errorf(jig.CodeNotPermitted, "an embed token of this kind does not allow this").WithReason(reasonScope)))
 			return
 		}
-		if !c.allows(o.scope) {
+		if !c.allows(o.scope) && (o.or == "" || !c.allows(o.or)) {
 			a.options.Observer.Refused(reasonScope)
 			a.recordRefusal(ctx.Context(), c, reasonScope)
 			a.refuse(w, r, failed(http.StatusForbidden, c.lacks(o.scope)))

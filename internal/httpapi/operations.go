@@ -15,6 +15,8 @@ type operation struct {
 	id, method, path, tag string
 	// scope is the scope that a credential needs; empty if every valid one will do.
 	scope string
+	// or is a scope that does as well; empty if there is none.
+	or string
 	// embeds is the kind of embed token that may be used, within what it is for; mostly empty: none.
 	embeds string
 	// record says where a change is recorded; empty for operations that only read.

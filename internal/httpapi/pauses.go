@@ -69,11 +69,26 @@ func (in *pauseRequest) request(ctx context.Context) protocol.PauseRequest {
 	return protocol.PauseRequest{Tenant: tenant, Scope: b.Scope, Target: b.Target, Reason: b.Reason, Token: b.Token, By: who.ID, Decides: decides(ctx)}
 }
 
+// widely returns an error if a request is about more than one session and the credential does not decide. Who may end which pause follows from who
+// set it; see MayResume in package tenancy.
+func (a *API) widely(ctx context.Context, in *pauseRequest) error {
+	if in.Body.Scope == jig.PauseSession {
+		return nil
+	}
+	return a.needs(ctx, apikey.ScopeDecide)
+}
+
 func (a *API) pause(ctx context.Context, in *pauseRequest) (*pausesAnswer, error) {
+	if err := a.widely(ctx, in); err != nil {
+		return nil, err
+	}
 	return pausing(a.options.Engine.Pause(ctx, in.request(ctx)))
 }
 
 func (a *API) resume(ctx context.Context, in *pauseRequest) (*pausesAnswer, error) {
+	if err := a.widely(ctx, in); err != nil {
+		return nil, err
+	}
 	return pausing(a.options.Engine.Resume(ctx, in.request(ctx)))
 }
 

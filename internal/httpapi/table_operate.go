@@ -8,6 +8,7 @@ import (
 
 // registerOperations adds the operations with which a tenant is governed: grants, pauses, policies, audit and usage.
 func (a *API) registerOperations() {
+	const widely = "A session needs the scope run or decide, a tool and the tenant need decide."
 	const lifts = "Nobody ends the pause of a session that acts for them, unless they set it."
 	add(a, operation{
 		id: "list-grants", method: http.MethodGet, path: "/v1/grants", tag: tagOperate, scope: apikey.ScopeRead,
@@ -32,12 +33,12 @@ func (a *API) registerOperations() {
 		does: "List the pauses, oldest first",
 	}, a.listPauses)
 	add(a, operation{
-		id: "pause", method: http.MethodPost, path: "/v1/pauses", tag: tagOperate, scope: apikey.ScopeDecide, record: recordAudit,
-		does: "Hold back the calls of a tool, a session or the whole tenant", fails: []int{404},
+		id: "pause", method: http.MethodPost, path: "/v1/pauses", tag: tagOperate, scope: apikey.ScopeRun, or: apikey.ScopeDecide, record: recordAudit,
+		does: "Hold back the calls of a tool, a session or the whole tenant", details: widely, fails: []int{404},
 	}, a.pause)
 	add(a, operation{
-		id: "resume", method: http.MethodPost, path: "/v1/pauses:resume", tag: tagOperate, scope: apikey.ScopeDecide, record: recordAudit,
-		does: "End a pause", details: "Other pauses that apply to the same calls stay in force. " + lifts, fails: []int{404},
+		id: "resume", method: http.MethodPost, path: "/v1/pauses:resume", tag: tagOperate, scope: apikey.ScopeRun, or: apikey.ScopeDecide, record: recordAudit,
+		does: "End a pause", details: "Other pauses that apply to the same calls stay in force. " + widely + " " + lifts, fails: []int{404},
 	}, a.resume)
 	add(a, operation{
 		id: "list-policies", method: http.MethodGet, path: "/v1/policies", tag: tagPolicies, scope: apikey.ScopeRead,

@@ -78,12 +78,12 @@ func (a *API) registerSessions() {
 		status: http.StatusAccepted, does: "Ask a session to stop", fails: []int{404, 409},
 	}, a.cancelSession)
 	add(a, operation{
-		id: "pause-session", method: http.MethodPost, path: "/v1/sessions/{session}/pause", tag: tagSessions, scope: apikey.ScopeRun, record: recordAudit,
+		id: "pause-session", method: http.MethodPost, path: "/v1/sessions/{session}/pause", tag: tagSessions, scope: apikey.ScopeRun, or: apikey.ScopeDecide, record: recordAudit,
 		does:    "Hold back the calls and passes of a session that have not begun",
 		details: "Running calls finish, and people can still decide.", fails: []int{404},
 	}, a.pauseSession)
 	add(a, operation{
-		id: "resume-session", method: http.MethodPost, path: "/v1/sessions/{session}/resume", tag: tagSessions, scope: apikey.ScopeRun, record: recordAudit,
+		id: "resume-session", method: http.MethodPost, path: "/v1/sessions/{session}/resume", tag: tagSessions, scope: apikey.ScopeRun, or: apikey.ScopeDecide, record: recordAudit,
 		does: "Resume a paused session", fails: []int{404},
 	}, a.resumeSession)
 	add(a, operation{

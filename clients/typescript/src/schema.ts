@@ -947,7 +947,10 @@ export interface paths {
         /** List the pauses, oldest first */
         get: operations["list-pauses"];
         put?: never;
-        /** Hold back the calls of a tool, a session or the whole tenant */
+        /**
+         * Hold back the calls of a tool, a session or the whole tenant
+         * @description A session needs the scope run or decide, a tool and the tenant need decide.
+         */
         post: operations["pause"];
         delete?: never;
         options?: never;
@@ -966,7 +969,7 @@ export interface paths {
         put?: never;
         /**
          * End a pause
-         * @description Other pauses that apply to the same calls stay in force. Nobody ends the pause of a session that acts for them, unless they set it.
+         * @description Other pauses that apply to the same calls stay in force. A session needs the scope run or decide, a tool and the tenant need decide. Nobody ends the pause of a session that acts for them, unless they set it.
          */
         post: operations["resume"];
         delete?: never;
