@@ -74,14 +74,5 @@ type Event struct {
 	Data      json.RawMessage `json:"data,omitempty"`
 }
 
-// Artifact describes a large value that is stored separately.
-type Artifact struct {
-	ID        string    `json:"id"`
-	SessionID string    `json:"session_id,omitempty"`
-	MediaType string    `json:"media_type"`
-	Size      int64     `json:"size"`
-	CreatedAt time.Time `json:"created_at"`
-}
-
 // InlineBytes is the size in bytes of the largest value kept in a row; larger values become artifacts.
 const InlineBytes = 32 << 10

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// CallCounts holds the number of a session's calls in each status.
-type CallCounts map[CallStatus]int
-
 // CallView is a call as the session's status shows it.
 type CallView struct {
 	Call   string     `json:"call"`
@@ -40,9 +37,10 @@ type SessionView struct {
 	OutputArtifact string          `json:"output_artifact,omitempty"`
 	Reason         string          `json:"reason,omitempty"`
 	Error          *Error          `json:"error,omitempty"`
-	Counts         CallCounts      `json:"counts,omitempty"`
-	Tokens         int64           `json:"tokens,omitempty"`
-	Todo           json.RawMessage `json:"todo,omitempty"`
+	// Counts holds the number of calls in each status.
+	Counts map[CallStatus]int `json:"counts,omitempty"`
+	Tokens int64              `json:"tokens,omitempty"`
+	Todo   json.RawMessage    `json:"todo,omitempty"`
 	// Paused lists the pauses that hold back the session's calls.
 	Paused []Pause `json:"paused,omitempty"`
 	// Held says why calls that have not begun are held back: policies that cannot be read, or the rate limit that the start of the session

@@ -45,7 +45,7 @@ func doneView() jig.SessionView {
 	return jig.SessionView{
 		SessionID: "ses_1", Agent: "review", Status: jig.StatusCompleted, Pass: 4, Answer: "all fine <ok>",
 		Calls:  []jig.CallView{{Call: "1.1", Tool: "deps.list", Status: jig.CallSucceeded, Summary: "38 modules", DurationMS: 12}},
-		Counts: jig.CallCounts{jig.CallSucceeded: 40},
+		Counts: map[jig.CallStatus]int{jig.CallSucceeded: 40},
 	}
 }
 
@@ -151,7 +151,7 @@ func TestExitCodes(t *testing.T) {
 	failed := doneEngine()
 	failed.result = client.PassResult{SessionID: "ses_1", Status: jig.StatusFailed, Error: &jig.Error{Code: jig.CodeBudgetExhausted, Message: "too long"}}
 	denied := doneEngine()
-	denied.view.Counts = jig.CallCounts{jig.CallDenied: 1}
+	denied.view.Counts = map[jig.CallStatus]int{jig.CallDenied: 1}
 	expired := doneEngine()
 	expired.result = client.PassResult{SessionID: "ses_1", Status: jig.StatusFailed, Error: &jig.Error{Code: jig.CodeExpired, Message: "nobody answered"}}
 	unreachable := &fake{err: &jig.Error{Code: jig.CodeUnavailable, Message: "no Temporal", Reason: client.ReasonNoTemporal}}

@@ -119,7 +119,7 @@ func ResultOf(view jig.SessionView) SessionResult {
 }
 
 // Counts returns a copy of c that always contains the three outcomes that programs ask for, with 0 for those that c lacks.
-func Counts(c jig.CallCounts) map[jig.CallStatus]int {
+func Counts(c map[jig.CallStatus]int) map[jig.CallStatus]int {
 	all := map[jig.CallStatus]int{jig.CallSucceeded: 0, jig.CallFailed: 0, jig.CallDenied: 0}
 	for status, n := range c {
 		all[status] = n

@@ -272,7 +272,7 @@ func TestSessions_IncludeCallsOfCompositions(t *testing.T) {
 		ids = append(ids, c.Call)
 	}
 	require.Equal(t, []string{"1.1", "1.1/z", "1.1/ask", "1.2"}, ids)
-	require.Equal(t, jig.CallCounts{jig.CallExecuting: 1, jig.CallReserved: 2, jig.CallWaiting: 1}, v.Counts)
+	require.Equal(t, map[jig.CallStatus]int{jig.CallExecuting: 1, jig.CallReserved: 2, jig.CallWaiting: 1}, v.Counts)
 	require.Len(t, v.Pending, 1)
 	require.Equal(t, "1.1/ask", v.Pending[0].Call)
 	require.Equal(t, jig.StatusWorking, v.Status)

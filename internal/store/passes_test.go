@@ -198,7 +198,7 @@ func TestSessionView(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, jig.StatusWorking, view.Status)
 	require.Equal(t, "tester", view.Agent)
-	require.Equal(t, jig.CallCounts{jig.CallReserved: 1, jig.CallWaiting: 1}, view.Counts)
+	require.Equal(t, map[jig.CallStatus]int{jig.CallReserved: 1, jig.CallWaiting: 1}, view.Counts)
 	w.reserve(t, run)
 	w.complete(t, run, 1, jig.CallFailed)
 	view, err = w.SessionView(t.Context(), w.tenant, w.session)
