@@ -55,6 +55,9 @@ func TestOwnWorkerPage(t *testing.T) {
 			m.shows(f)
 			continue
 		}
+		if f.language == "go" { // a part of a program, which is none by itself
+			continue
+		}
 		require.Equal(t, "sh", f.language, "this test cannot run other blocks")
 		require.Less(t, ran, len(steps), "the page has commands that this test has no step for:\n%s", f.body)
 		step, at := steps[ran], time.Now()
