@@ -114,10 +114,11 @@ func inBrackets(status int) string {
 	return " (" + strconv.Itoa(status) + ")"
 }
 
-// streamFailure returns the error for an error within an answer.
+// streamFailure returns the error for an error within an answer. Unless it says that the provider is overloaded, the answer is broken.
 func streamFailure(data []byte, key string) *jig.Error {
-	e := failed(0, kindsOf(data), redact(providerMessage(string(data)), key))
-	if e.Code == jig.CodeUnavailable {
+	kinds := kindsOf(data)
+	e := failed(0, kinds, redact(providerMessage(string(data)), key))
+	if e.Code == jig.CodeUnavailable && !kinds.has("overloaded_error") {
 		e.Reason = jig.ReasonBrokenAnswer
 	}
 	return e

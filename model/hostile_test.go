@@ -190,7 +190,7 @@ func hostileAnthropic() []hostile {
 		{name: "a call without a name", body: events(block("0", `"type":"tool_use","id":"a","input":{}`), stopped("tool_use")), code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
 		{name: "an emoji in two pieces", body: events(text, blockDelta("0", "text_delta", `"text":"Hi \ud83d"`), blockDelta("0", "text_delta", `"text":"\ude42!"`), stopped("end_turn")), text: "Hi 🙂!"},
 		{name: "stop_reason error", body: events(text, blockDelta("0", "text_delta", `"text":"Hal"`), stopped("error")), code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
-		{name: "event error", body: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n", code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
+		{name: "overload as an event", body: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n\n", code: jig.CodeUnavailable, reason: jig.ReasonProviderFailed},
 		{name: "error as a document", body: `{"type":"error","error":{"type":"rate_limit_error","message":"x"}}`, code: jig.CodeRateLimited},
 		{name: "error in the message", body: `data: {"type":"message_start","message":{"error":{"message":"x"}}}` + "\n\n", code: jig.CodeUnavailable, reason: jig.ReasonBrokenAnswer},
 		{name: "nothing", body: events(stopped("end_turn")), code: jig.CodeUnavailable, reason: jig.ReasonNoAnswer},
