@@ -87,6 +87,9 @@ func add[I, O any](a *API, o operation, do func(ctx context.Context, in *I) (*O,
 	if o.scope != "" {
 		op.Extensions = map[string]any{"x-scope": o.scope}
 	}
+	if o.or != "" {
+		op.Extensions["x-or-scope"] = o.or
+	}
 	if o.record != "" {
 		op.Extensions["x-record"] = string(o.record)
 	}

@@ -24,6 +24,8 @@ type Schema = map[string]any
 type Operation struct {
 	ID    string `json:"operationId"` //nolint:tagliatelle // OpenAPI's own name
 	Scope string `json:"x-scope"`     //nolint:tagliatelle // names of extensions begin with x-
+	// Or is a scope that does as well.
+	Or string `json:"x-or-scope"` //nolint:tagliatelle // names of extensions begin with x-
 	// Embed is the kind of embed tokens that the operation accepts; empty for none.
 	Embed string `json:"x-embed"` //nolint:tagliatelle // names of extensions begin with x-
 	// Record says where a change is recorded. An operation that makes a call responds before the call has run.

@@ -326,7 +326,7 @@ func (r *run) refusals(op *Operation) []func(ctx context.Context) error {
 		})
 	}
 	for _, scope := range slices.Sorted(maps.Keys(r.Scoped)) {
-		if scope == op.Scope || op.Scope == "" {
+		if scope == op.Scope || scope == op.Or || op.Scope == "" {
 			continue
 		}
 		list = append(list, func(ctx context.Context) error {
