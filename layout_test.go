@@ -153,7 +153,7 @@ func arrows() map[string][]string {
 			"internal/ratelimit", "internal/schema", "internal/strictjson", "internal/suggest", "internal/telemetry", "internal/tenancy", "internal/toolname",
 		},
 		// Of the domains, workflows needs only approval, for the text about missing approvals and for the times at which approvals are due.
-		"workflows": {".", "activities", "internal/approval", "internal/protocol", "internal/visible"},
+		"workflows": {".", "activities", "internal/approval", "internal/protocol", "internal/strictjson", "internal/visible"},
 
 		// The client stays light for the programs that use it.
 		"client": {".", "internal/audit", "internal/cache", "internal/duration", "internal/protocol", "internal/strictjson"},

@@ -47,3 +47,10 @@ func MemoryOf(exchanges ...chat.Exchange) string {
 func VerdictOn(ctx context.Context, tool jig.Tool, outcome jig.ToolResult, number int, doubt bool) (jig.CallStatus, bool) {
 	return attempt{tool: tool, number: number, retryFor: time.Minute, doubt: doubt, ended: interruptionOf(ctx)}.verdict(outcome)
 }
+
+// Answered is [Answering] for requests that have been decoded.
+func Answered[Q, A any](a *Activities, name string, do func(context.Context, Q) (A, error)) func(context.Context, Q, string) (A, error) {
+	return func(ctx context.Context, request Q, proof string) (A, error) {
+		return Answering(a, name, do)(ctx, Strict[Q]{Value: request}, proof)
+	}
+}

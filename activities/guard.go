@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 
@@ -8,29 +9,41 @@ import (
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // Answering returns an activity that clients start directly, to read or to change something. Beside the request it takes a server's statement about
 // who asks, which a tenant can demand. name is the activity's name.
-func Answering[Q, A any](a *Activities, name string, do func(context.Context, Q) (A, error)) func(context.Context, Q, string) (A, error) {
-	return func(ctx context.Context, request Q, proof string) (A, error) {
-		ctx, err := a.asking(ctx, name, request, proof)
-		if err != nil {
+func Answering[Q, A any](a *Activities, name string, do func(context.Context, Q) (A, error)) func(context.Context, Strict[Q], string) (A, error) {
+	return func(ctx context.Context, request Strict[Q], proof string) (A, error) {
+		ctx, err := a.asking(ctx, name, request.Value, proof)
+		if err = cmp.Or(request.err, err); err != nil {
 			return *new(A), temporalError(err)
 		}
-		return do(ctx, request)
+		return do(ctx, request.Value)
 	}
 }
 
 // Doing is like [Answering], for an activity that answers nothing.
-func Doing[Q any](a *Activities, name string, do func(context.Context, Q) error) func(context.Context, Q, string) error {
-	return func(ctx context.Context, request Q, proof string) error {
-		ctx, err := a.asking(ctx, name, request, proof)
-		if err != nil {
-			return temporalError(err)
-		}
-		return do(ctx, request)
+func Doing[Q any](a *Activities, name string, do func(context.Context, Q) error) func(context.Context, Strict[Q], string) error {
+	answering := Answering(a, name, func(ctx context.Context, request Q) (struct{}, error) { return struct{}{}, do(ctx, request) })
+	return func(ctx context.Context, request Strict[Q], proof string) error {
+		_, err := answering(ctx, request, proof)
+		return err
 	}
+}
+
+// Strict is a request that a client sends to an activity. It refuses what internal/strictjson refuses, when the activity runs: an error of decoding
+// would make Temporal run it again.
+type Strict[Q any] struct {
+	Value Q
+	err   error
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (s *Strict[Q]) UnmarshalJSON(text []byte) error {
+	s.err = strictjson.Unmarshal(text, &s.Value)
+	return nil
 }
 
 // asking returns a context with the server's statement about a request. The error is NOT_PERMITTED if the tenant demands a statement and there

@@ -11,6 +11,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/protocol"
+	"github.com/jig-run/jig/internal/strictjson"
 )
 
 // CompositionInput is the input of a run of Composition or Extraction. It names the call that the run answers.
@@ -24,6 +25,12 @@ type CompositionInput struct {
 	Canceled bool `json:"canceled,omitempty"`
 	// Told reports whether an earlier run may have reported something that has changed since.
 	Told bool `json:"told,omitempty"`
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. It refuses what internal/strictjson refuses.
+func (in *CompositionInput) UnmarshalJSON(text []byte) error {
+	type plain CompositionInput
+	return strictjson.Unmarshal(text, (*plain)(in))
 }
 
 // pausedAgain is how long to wait before retrying a call of agent.run that a pause holds back.
