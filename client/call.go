@@ -21,7 +21,7 @@ func (c *Client) StartCall(ctx context.Context, input protocol.CallInput, id str
 		return Started{}, err
 	}
 	request := callRequest(input)
-	input.Check = input.Check || !fresh // a workflow that fails to start would use up the id
+	input.Check = input.Check || !fresh
 	started, err := c.beginCall(ctx, input, id, fresh)
 	if started.Existing && fresh { // an earlier attempt of this request started it
 		started.Existing = false
@@ -62,7 +62,9 @@ func (c *Client) beginCall(ctx context.Context, input protocol.CallInput, id str
 		return Started{}, err
 	}
 	if input.Check {
-		if err := c.check(ctx, protocol.CheckRequest{Tenant: input.Tenant, SessionID: id, Call: &input}, fresh); err != nil {
+		var err error
+		check := protocol.CheckRequest{Tenant: input.Tenant, SessionID: id, Call: &input}
+		if options.WorkflowIDReusePolicy, err = c.check(ctx, check, fresh); err != nil {
 			return Started{}, err
 		}
 	}

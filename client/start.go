@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,12 +83,13 @@ func (c *Client) Start(ctx context.Context, o StartOptions) (Started, error) {
 	if err := c.vouchSession(ctx, protocol.StateStart, o, &start); err != nil {
 		return Started{}, err
 	}
-	if o.Check || !fresh { // a workflow that fails to start would use up the id
-		if err := c.check(ctx, protocol.CheckRequest{Tenant: o.Tenant, SessionID: o.ID, Start: &start}, fresh); err != nil {
+	options, input := c.sessionStart(o, start)
+	if o.Check || !fresh {
+		check := protocol.CheckRequest{Tenant: o.Tenant, SessionID: o.ID, Start: &start}
+		if options.WorkflowIDReusePolicy, err = c.check(ctx, check, fresh); err != nil {
 			return Started{}, err
 		}
 	}
-	options, input := c.sessionStart(o, start)
 	options.Memo[memoRequest] = request.Digest()
 	started, err := c.startOnce(ctx, options, protocol.PassWorkflow, input)
 	if started.Existing && fresh { // an earlier attempt of this request started it
@@ -115,7 +117,7 @@ func (o StartOptions) request() jig.SessionRequest {
 
 // startOnce starts a workflow unless one with the same id exists, running or ended.
 func (c *Client) startOnce(ctx context.Context, options sdk.StartWorkflowOptions, workflow string, input any) (Started, error) {
-	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	options.WorkflowIDReusePolicy = cmp.Or(options.WorkflowIDReusePolicy, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
 	// Both policies refuse an id that is taken, so that the caller learns that the session already existed. With USE_EXISTING the SDK does not
 	// say whether it started anything.
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL

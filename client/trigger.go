@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 
 	enumspb "go.temporal.io/api/enums/v1"
@@ -34,8 +35,9 @@ func (c *Client) Trigger(ctx context.Context, input protocol.CallInput, id strin
 	if err := c.stageCall(ctx, &input); err != nil {
 		return protocol.CallResult{}, err
 	}
-	if input.Check || !fresh { // a workflow that fails to start would use up the id
-		if err := c.check(ctx, protocol.CheckRequest{Tenant: input.Tenant, SessionID: id, Call: &input}, fresh); err != nil {
+	if input.Check || !fresh {
+		check := protocol.CheckRequest{Tenant: input.Tenant, SessionID: id, Call: &input}
+		if options.WorkflowIDReusePolicy, err = c.check(ctx, check, fresh); err != nil {
 			return protocol.CallResult{}, err
 		}
 	}
@@ -141,7 +143,7 @@ func (c *Client) callStart(id string, input protocol.CallInput) sdk.StartWorkflo
 func (c *Client) startCall(
 	ctx context.Context, options sdk.StartWorkflowOptions, first sdk.UpdateWorkflowOptions, input protocol.CallInput, result *protocol.CallResult,
 ) error {
-	options.WorkflowIDReusePolicy = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE
+	options.WorkflowIDReusePolicy = cmp.Or(options.WorkflowIDReusePolicy, enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE)
 	// The existing call may be a different one, and its result must not be mistaken for the result of this request.
 	options.WorkflowIDConflictPolicy = enumspb.WORKFLOW_ID_CONFLICT_POLICY_FAIL
 	start := c.temporal.NewWithStartWorkflowOperation(options, protocol.CallWorkflow, input)

@@ -238,6 +238,13 @@ func TestFilterFields(t *testing.T) {
 		"home.city|Home: City|text|false|text|" + texts, "home.geo.lat|Home: Geo: Lat|number|false|number|" + ordered,
 	}, got)
 	require.Len(t, entity.FilterFields(doc, "home", "name"), 3)
+	doc.Tasks = []entity.Task{{ID: "sum"}, {ID: "check"}}
+	all := entity.FilterFields(doc)
+	require.Equal(t, entity.FilterField{
+		Field: "$failed_tasks", Label: "Failed tasks", Type: entity.FieldEnum, List: true, Control: entity.ControlMultiSelect,
+		Operators: []entity.FilterOp{entity.FilterContains, entity.FilterEq, entity.FilterNeq}, Options: []string{"sum", "check"},
+	}, all[len(all)-1])
+	require.Len(t, entity.FilterFields(doc, "home", "name"), 3)
 }
 
 func entityTypeOf(t *testing.T, file string) entity.Type {

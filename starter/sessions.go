@@ -14,9 +14,9 @@ import (
 
 // sessionFlags are the flags that filter the list of sessions.
 type sessionFlags struct {
-	status, agent, requestedBy, parent, older, newer, after string
-	children                                                bool
-	limit                                                   int
+	status, agent, requestedBy, reason, parent, older, newer, after string
+	children                                                        bool
+	limit                                                           int
 }
 
 func (a *app) sessionsCommand() *cobra.Command {
@@ -32,6 +32,7 @@ JSON output: {"sessions": […], "next"?}.`,
 		Example: `  jig sessions
   jig sessions --status input_required
   jig sessions --agent dependency-review --newer 1d
+  jig sessions --reason partial
   jig sessions --parent ses_… --output json`,
 		Aliases: []string{"ls"},
 		Args:    cobra.NoArgs,
@@ -47,6 +48,7 @@ JSON output: {"sessions": […], "next"?}.`,
 	flags.StringVar(&f.status, "status", "", "only sessions with this status: working, input_required, completed, failed or canceled")
 	flags.StringVar(&f.agent, "agent", "", `only sessions of this agent, or "call" for single calls of tools and compositions`)
 	flags.StringVar(&f.requestedBy, "requested-by", "", "only sessions that this principal started")
+	flags.StringVar(&f.reason, "reason", "", "only sessions with this reason, e.g. partial for extractions that failed in part")
 	flags.StringVar(&f.parent, "parent", "", "only sessions that this session started")
 	flags.BoolVar(&f.children, "children", false, "also sessions that other sessions started")
 	flags.StringVar(&f.older, "older", "", "only sessions that started longer ago than this, e.g. 1h or 2d")
@@ -60,7 +62,7 @@ JSON output: {"sessions": […], "next"?}.`,
 
 // filter converts the flags to a filter.
 func (f *sessionFlags) filter(a *app, now time.Time) (protocol.SessionFilter, error) {
-	filter := protocol.SessionFilter{Status: jig.Status(f.status), Agent: f.agent, RequestedBy: f.requestedBy, Roots: !f.children && f.parent == ""}
+	filter := protocol.SessionFilter{Status: jig.Status(f.status), Agent: f.agent, RequestedBy: f.requestedBy, Reason: f.reason, Roots: !f.children && f.parent == ""}
 	switch filter.Status {
 	case "", jig.StatusWorking, jig.StatusInputRequired, jig.StatusCompleted, jig.StatusFailed, jig.StatusCanceled:
 	default:

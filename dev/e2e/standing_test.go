@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -173,4 +174,55 @@ func TestStatus_AgreesWithTemporal(t *testing.T) {
 			play(joinOffice(t), newReceiver(t))
 		})
 	}
+}
+
+// A start that a worker refuses, because none could check it before, leaves its id free, over Temporal and over HTTP. A start that is accepted
+// and held back by a pause uses up its id.
+func TestRefusedStart_FreesItsID(t *testing.T) {
+	t.Parallel()
+	d := open(t)
+	tag := strings.ToLower(d.name[:8])
+	composed := "probe.late" + strings.ToUpper(tag)
+	c := caller{d.serve(), d.apiKey(jig.DefaultTenant, everything()...)}
+	overHTTP := func(id, task string) heard {
+		answer, _ := c.send(http.MethodPost, "/v1/sessions", map[string]any{"agent": "late-" + tag, "task": task, "id": id})
+		return answer
+	}
+	trigger := func(input string) (client.Started, error) {
+		return d.StartCall(t.Context(), client.CallInput{Tool: composed, Input: []byte(input), Principal: jig.Principal{ID: "tester"}}, "call-"+tag)
+	}
+	d.kill()
+	_, err := trigger(`{"n":1}`)
+	require.NoError(t, err, "no worker can check it")
+	require.Equal(t, http.StatusCreated, overHTTP("http-"+tag, "go").StatusCode)
+	d.start()
+	for _, id := range []string{jig.DefaultTenant + ".call-" + tag, jig.DefaultTenant + ".http-" + tag} {
+		require.True(t, eventually(t.Context(), patience, func() bool { return d.shows(id, jig.StatusFailed) }), id)
+	}
+	d.register(map[string]string{
+		"late.md":   named(agent(`["*"]`, "    - answer: done\n"), "late-"+tag),
+		"late.yaml": "kind: composition\nname: " + composed + "\ndescription: Comes late.\ninput_schema: {type: object, properties: {n: {type: integer}}}\nsteps:\n  - {id: a, tool: test.echo, input: {value: a}}\n",
+	})
+	_, err = trigger(`{"n":2}`)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusCreated, overHTTP("http-"+tag, "another").StatusCode)
+	for _, id := range []string{jig.DefaultTenant + ".call-" + tag, jig.DefaultTenant + ".http-" + tag} {
+		require.True(t, eventually(t.Context(), patience, func() bool { return d.shows(id, jig.StatusCompleted) }), id)
+	}
+	_, err = trigger(`{"n":3}`)
+	require.ErrorIs(t, err, &jig.Error{Code: jig.CodeConflict}, "the id is used up now")
+
+	pause := protocol.PauseRequest{Tenant: "held-" + tag, Scope: jig.PauseTenant, By: "ana"}
+	_, err = d.Pause(t.Context(), pause)
+	require.NoError(t, err)
+	held := client.StartOptions{Tenant: "held-" + tag, Document: agent(`["*"]`, "    - answer: done\n"), Task: "held", ID: "held-" + tag, Principal: jig.Principal{ID: "tester"}}
+	first, err := d.Start(t.Context(), held)
+	require.NoError(t, err)
+	d.waiting(first.SessionID)
+	again, err := d.Start(t.Context(), held)
+	require.NoError(t, err)
+	require.True(t, again.Existing)
+	_, err = d.Resume(t.Context(), pause)
+	require.NoError(t, err)
+	require.Equal(t, "done", d.finish(first.SessionID).Answer)
 }

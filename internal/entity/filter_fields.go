@@ -46,7 +46,7 @@ type FilterField struct {
 
 // FilterFields lists the fields by which entities of a type can be filtered, in the order of the type's fields. It lists the fields of an
 // object separately. It leaves out lists of objects and lists of lists, because nothing can be compared with them. If visible has names, only
-// these fields of the entity are considered.
+// these fields of the entity are considered. Otherwise, if the type has tasks, the last one is $failed_tasks.
 func FilterFields(t Type, visible ...string) []FilterField {
 	var all []FilterField
 	for i := range t.Fields {
@@ -54,7 +54,17 @@ func FilterFields(t Type, visible ...string) []FilterField {
 			all = filterFields(all, &t.Fields[i], nil, nil)
 		}
 	}
-	return all
+	if len(visible) > 0 || len(t.Tasks) == 0 {
+		return all
+	}
+	failed := FilterField{
+		Field: FilterFailedTasks, Label: "Failed tasks", Type: FieldEnum, List: true, Control: ControlMultiSelect,
+		Operators: []FilterOp{FilterContains, FilterEq, FilterNeq},
+	}
+	for i := range t.Tasks {
+		failed.Options = append(failed.Options, t.Tasks[i].ID)
+	}
+	return append(all, failed)
 }
 
 func filterFields(all []FilterField, f *Field, path, labels []string) []FilterField {

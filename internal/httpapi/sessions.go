@@ -119,6 +119,7 @@ type listSessionsRequest struct {
 	Status      string    `query:"status" enum:"working,input_required,completed,failed,canceled"`
 	Agent       string    `query:"agent" names:"agent" maxLength:"200" doc:"Only sessions of this agent; call selects single calls"`
 	RequestedBy string    `query:"requested_by" names:"person" maxLength:"200" doc:"Only sessions that this principal started"`
+	Reason      string    `query:"reason" maxLength:"200" doc:"Only sessions with this reason, e.g. partial for extractions that failed in part"`
 	Parent      string    `query:"parent" names:"session" maxLength:"192" doc:"Only sessions that this session started"`
 	Children    bool      `query:"children" doc:"Include sessions that other sessions started"`
 	Before      time.Time `query:"before" doc:"Only sessions that were started before this time"`
@@ -142,7 +143,7 @@ type sessionsAnswer struct {
 func (a *API) listSessions(ctx context.Context, in *listSessionsRequest) (*sessionsAnswer, error) {
 	tenant, _ := callerOf(ctx)
 	found, err := a.options.Engine.Sessions.Sessions(ctx, tenant, protocol.SessionFilter{
-		Status: jig.Status(in.Status), Agent: in.Agent, RequestedBy: in.RequestedBy, ParentID: in.Parent, Roots: !in.Children && in.Parent == "",
+		Status: jig.Status(in.Status), Agent: in.Agent, RequestedBy: in.RequestedBy, Reason: in.Reason, ParentID: in.Parent, Roots: !in.Children && in.Parent == "",
 		Before: in.Before, After: in.After,
 	}, in.Cursor, in.Limit)
 	if err != nil {

@@ -13,6 +13,8 @@ type SessionFilter struct {
 	// Agent is the name of an agent, or call for single calls of tools and compositions.
 	Agent       string `json:"agent,omitempty"`
 	RequestedBy string `json:"requested_by,omitempty"`
+	// Reason is why sessions ended or, if they have not, why they wait, such as partial.
+	Reason string `json:"reason,omitempty"`
 	// ParentID keeps the sessions that this session started. Roots keeps those that no other session started.
 	ParentID string `json:"parent_session_id,omitempty"`
 	Roots    bool   `json:"roots,omitempty"`

@@ -102,7 +102,7 @@ func (c *Client) Sessions(ctx context.Context, tenant string, f protocol.Session
 		Sessions []protocol.SessionItem `json:"sessions"`
 		Next     string                 `json:"next_cursor"`
 	}
-	err := c.get(ctx, "/v1/sessions", query("status", string(f.Status), "agent", f.Agent, "requested_by", f.RequestedBy, "parent", f.ParentID,
+	err := c.get(ctx, "/v1/sessions", query("status", string(f.Status), "agent", f.Agent, "requested_by", f.RequestedBy, "reason", f.Reason, "parent", f.ParentID,
 		"children", flag(!f.Roots), "before", moment(f.Before), "after", moment(f.After), "cursor", cursor, "limit", number(limit)), &page)
 	return protocol.SessionsPage{Sessions: page.Sessions, Next: page.Next}, err
 }

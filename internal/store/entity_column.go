@@ -37,9 +37,9 @@ type filterColumn struct {
 	path  []string
 	kind  filterKind
 	// sql is the SQL expression of the value. json is the value as jsonb; lists and objects have only this. missing is the condition that the
-	// entity has no value. always reports whether every entity has a value.
-	sql, json, missing string
-	always             bool
+	// entity has no value. present, if set, is the condition that it has one, for which an index helps. always reports whether every entity has a value.
+	sql, json, missing, present string
+	always                      bool
 }
 
 // column resolves a name in a filter.
@@ -92,10 +92,6 @@ func (q *filterQuery) column(at, name string) (filterColumn, error) {
 	return c, nil
 }
 
-// endedBadly matches the outcome of a task that failed or was canceled. Its JSON begins with the status. It is matched as text, because
-// PostgreSQL cannot read members of JSON that has NUL or half of a surrogate pair in a value.
-const endedBadly = `^[{]"status":"(failed|canceled)"`
-
 // failedTasks returns the column with the ids of the tasks of the type that did not end well when they last ran.
 func (q *filterQuery) failedTasks(c filterColumn) filterColumn {
 	ids := make([]string, len(q.t.Tasks))
@@ -103,9 +99,8 @@ func (q *filterQuery) failedTasks(c filterColumn) filterColumn {
 		ids[i] = task.ID
 	}
 	c.kind, c.always, c.field = kindList, false, &entity.Field{Type: entity.FieldArray, Items: &entity.Field{Type: entity.FieldText}}
-	c.json = "(select jsonb_agg(k.task) from entity_tasks k where k.tenant_id = e.tenant_id and k.entity_id = e.entity_id and k.task = any(" +
-		q.arg(ids) + "::text[]) and convert_from(k.ended, 'UTF8') ~ '" + endedBadly + "')"
-	c.missing = c.json + " is null"
+	failed := "from entity_tasks k where k.tenant_id = e.tenant_id and k.entity_id = e.entity_id and k.failed and k.task = any(" + q.arg(ids) + "::text[]))"
+	c.json, c.present, c.missing = "(select jsonb_agg(k.task) "+failed, "exists (select "+failed, "not exists (select "+failed
 	return c
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -216,7 +217,7 @@ func (q *filterQuery) condition(at string, c entity.FilterCondition) (string, er
 	case null && c.Op == entity.FilterEq:
 		return column.missing, nil
 	case null && c.Op == entity.FilterNeq:
-		return "not (" + column.missing + ")", nil
+		return column.has(), nil
 	case null:
 		return "", wrong("null can only be compared by eq, neq and in")
 	case c.Op == entity.FilterIn:
@@ -230,6 +231,9 @@ func (q *filterQuery) condition(at string, c entity.FilterCondition) (string, er
 	}
 	return column.sql + comparisons[c.Op] + q.arg(v) + column.cast(), nil
 }
+
+// has returns the condition that an entity has a value.
+func (c filterColumn) has() string { return cmp.Or(c.present, "not ("+c.missing+")") }
 
 // in compiles a comparison with a list of values, which may include null.
 func (q *filterQuery) in(column filterColumn, raw json.RawMessage, wrong func(string) error) (string, error) {
@@ -270,7 +274,7 @@ func (q *filterQuery) contains(column filterColumn, raw json.RawMessage, wrong f
 	if why != "" {
 		return "", wrong(why)
 	}
-	return "(not (" + column.missing + ") and " + column.json + " @> " + q.arg(part) + "::jsonb)", nil
+	return "(" + column.has() + " and " + column.json + " @> " + q.arg(part) + "::jsonb)", nil
 }
 
 // sorting resolves the columns to sort by.

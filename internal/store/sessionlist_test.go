@@ -57,7 +57,9 @@ func TestListSessions_Filters(t *testing.T) {
 	works := w.aged(t, "b", "writer", "bo", nil)
 	works.admit(t, works.call(1))
 	done := w.aged(t, "c", "reader", "ana", nil)
-	_, err := done.EndPass(t.Context(), done.end(1, jig.StatusCompleted))
+	partial := done.end(1, jig.StatusCompleted)
+	partial.Reason = jig.ReasonPartial
+	_, err := done.EndPass(t.Context(), partial)
 	require.NoError(t, err)
 	failed := w.aged(t, "d", "reader", "bo", nil)
 	end := failed.end(1, jig.StatusFailed)
@@ -90,6 +92,7 @@ func TestListSessions_Filters(t *testing.T) {
 		"completed":        {protocol.SessionFilter{Status: jig.StatusCompleted}, "c"},
 		"failed, of bo":    {protocol.SessionFilter{Status: jig.StatusFailed, RequestedBy: "bo"}, "d"},
 		"canceled":         {protocol.SessionFilter{Status: jig.StatusCanceled}, ""},
+		"a reason":         {protocol.SessionFilter{Reason: jig.ReasonPartial}, "c"},
 		"before":           {protocol.SessionFilter{Before: second}, "a"},
 		"after":            {protocol.SessionFilter{After: second, Roots: true}, "e d c"},
 		"an unknown agent": {protocol.SessionFilter{Agent: "write%"}, ""},

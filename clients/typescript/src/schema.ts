@@ -13896,6 +13896,8 @@ export interface operations {
                 agent?: string;
                 /** @description Only sessions that this principal started */
                 requested_by?: string;
+                /** @description Only sessions with this reason, e.g. partial for extractions that failed in part */
+                reason?: string;
                 /** @description Only sessions that this session started */
                 parent?: string;
                 /** @description Include sessions that other sessions started */

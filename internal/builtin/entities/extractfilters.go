@@ -140,6 +140,9 @@ func (r filterReader) schema() map[string]any {
 			value = map[string]any{"type": "string", "format": "date"}
 		}
 		either := []any{value}
+		if f.Field == entity.FilterFailedTasks {
+			either = append(either, map[string]any{"type": "null", "description": "for eq: no task failed; for neq: some task failed"})
+		}
 		if !f.List {
 			either = append(either, map[string]any{"type": "array", "items": value, "description": "for in"},
 				map[string]any{"type": "null", "description": "for eq and neq: no value"})

@@ -202,7 +202,7 @@ left join lateral (
 ) n on s.status in ('working', 'input_required')
 where s.tenant_id = $1 and (s.created_at, s.session_id) < ($2, $3) and s.created_at > $4
     and s.status = any($5::text[]) and ($6 = '' or s.agent_name = $6) and ($7 = '' or s.principal ->> 'id' = $7)
-    and ($8 = '' or s.parent_id = $8) and (not $9::boolean or s.parent_id = '')
+    and ($8 = '' or s.parent_id = $8) and (not $9::boolean or s.parent_id = '') and ($11 = '' or s.reason = $11)
 order by s.created_at desc, s.session_id desc limit $10
 
 -- name: MessagesOfPass
