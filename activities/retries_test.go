@@ -21,6 +21,15 @@ func (o *office) failsOnce(t *testing.T, id string) {
 	require.Equal(t, jig.CallReserved, o.call(t, id).Status)
 }
 
+// summary returns what the status of the session says about its only call.
+func (o *office) summary(t *testing.T) string {
+	t.Helper()
+	view, err := o.db.SessionView(t.Context(), o.tenant, o.session)
+	require.NoError(t, err)
+	require.Len(t, view.Calls, 1)
+	return view.Calls[0].Summary
+}
+
 // The service behind an idempotent tool is down for ten minutes. Nobody is asked about it, however many attempts that takes, although each of them may
 // have taken effect.
 func TestRetries_SurviveAnOutageOfTenMinutes(t *testing.T) {
@@ -32,6 +41,7 @@ func TestRetries_SurviveAnOutageOfTenMinutes(t *testing.T) {
 	b.breaks(jig.Errorf(jig.CodeUnavailable, "503 Service Unavailable"))
 	for range 20 {
 		o.failsOnce(t, c.ID)
+		require.Equal(t, "is tried again; it has failed since "+o.call(t, c.ID).FailedAt.Format("2006-01-02 15:04:05 UTC"), o.summary(t))
 		o.clock += 30 * time.Second
 	}
 	b.breaks(nil)
@@ -86,6 +96,7 @@ func TestRetries_OfAPreviewEnd(t *testing.T) {
 	b.fails(refused())
 	o.votes(t, c.ID, "fay", "flo")
 	o.holds(t, c.ID)
+	require.Contains(t, o.summary(t), "is tried again; it has failed since ", "people see why the approved call does not run")
 	o.clock += jig.DefaultRetryFor - time.Minute
 	o.holds(t, c.ID)
 	o.clock += 2 * time.Minute

@@ -9,7 +9,7 @@ import (
 )
 
 // comparisonTimeout bounds how long Show waits for a worker that compares the call.
-const comparisonTimeout = 3 * time.Second
+const comparisonTimeout = 5 * time.Second
 
 // Show returns a waiting call with its whole input, whether it has changed since it was shown, earlier decisions about calls of the tool, and
 // what a token for an answer would sign. Lists of calls show at most 2 KiB of each input. Show returns NOT_FOUND if no call with that id

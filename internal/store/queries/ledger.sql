@@ -217,9 +217,12 @@ select count(*) from calls o where o.tenant_id = $1 and o.session_id = $2 and o.
 select count(*) from calls o where o.tenant_id = $1 and o.session_id = $2 and o.status in ('reserved', 'executing') and ({{held}} or {{stuck}})
 
 -- name: CallViews
--- A call that is held back because a policy cannot be read shows the reason instead of a summary.
+-- A call that is held back because a policy cannot be read, or that waits for an outage to pass, shows the reason instead of a summary.
 select c.call_id, c.tool, c.status,
-    case when c.status = 'reserved' and c.policy_version = $4 then c.reasons ->> 0 else c.summary end as summary,
+    case when c.status = 'reserved' and c.policy_version = $4 then c.reasons ->> 0
+        when c.status = 'reserved' and c.failed_at is not null
+            then 'is tried again; it has failed since ' || to_char(c.failed_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS "UTC"')
+        else c.summary end as summary,
     c.error, c.child, c.started_at, c.finished_at,
     case when c.status = 'reserved' and (c.model_wait ->> 'attempt')::integer = c.fence then c.model_wait::text end as model_wait from calls c
 where c.tenant_id = $1 and c.session_id = $2
