@@ -13,6 +13,7 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/cache"
 	"github.com/jig-run/jig/internal/expr"
+	"github.com/jig-run/jig/internal/ledger"
 	"github.com/jig-run/jig/internal/policy"
 	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
@@ -56,15 +57,17 @@ type Deps struct {
 
 // Activities implements the engine's activities. Register it with a worker, and register RunTool again under the name of each tool.
 type Activities struct {
-	store        ports.Store
-	catalogue    ports.Catalogue
-	policy       ports.Policy
-	model        ports.Model
-	pace         pace
-	expressions  *expr.Engine
-	composer     ports.Composer
-	extractor    ports.Extractor
-	contracts    *cache.Cache[contractKey, contract]
+	store       ports.Store
+	catalogue   ports.Catalogue
+	policy      ports.Policy
+	model       ports.Model
+	pace        pace
+	expressions *expr.Engine
+	composer    ports.Composer
+	extractor   ports.Extractor
+	contracts   *cache.Cache[contractKey, contract]
+	// seen holds results that the arguments of a session's calls are compared with.
+	seen         *cache.Cache[sessionKey, []ledger.OriginCall]
 	callers      *cache.Cache[string, *atomic.Bool]
 	entityStatus func(ctx context.Context, tenant, id string) (jig.EntityStatus, error)
 	parseAgent   func(document string, body []byte) (jig.Agent, error)
@@ -104,7 +107,7 @@ func New(d Deps) *Activities {
 	return &Activities{
 		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
 		composer: d.Composer, extractor: d.Extractor, entityStatus: d.EntityStatus, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
-		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, resets: cache.New[string, struct{}](0, maxResets), bundles: d.Bundles, servers: d.Servers, budgets: d.Budgets, rates: d.RateLimits, retries: cmp.Or(d.RetryFor, jig.DefaultRetryFor), tracing: d.Tracing, logger: d.Logger, now: d.Now,
+		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), seen: cache.New[sessionKey, []ledger.OriginCall](0, maxSeen), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, resets: cache.New[string, struct{}](0, maxResets), bundles: d.Bundles, servers: d.Servers, budgets: d.Budgets, rates: d.RateLimits, retries: cmp.Or(d.RetryFor, jig.DefaultRetryFor), tracing: d.Tracing, logger: d.Logger, now: d.Now,
 	}
 }
 

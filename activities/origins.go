@@ -160,31 +160,53 @@ func (o *origins) documentOf(ctx context.Context, session jig.Session, frame str
 	return found, err
 }
 
-// load reads the texts that the arguments are compared with, or what has been added to them.
+// sessionKey names a session.
+type sessionKey struct{ tenant, session string }
+
+// maxSeen is the number of sessions of which a worker keeps the results that arguments are compared with.
+const maxSeen = 16
+
+// load reads the texts that the arguments are compared with, or what has been added to them. A worker keeps the results of calls that have ended, so that
+// each is read once, whatever the number of admissions.
 func (o *origins) load(ctx context.Context, session jig.Session) error {
 	if o.tools != nil && !o.stale {
 		return nil
+	}
+	key, first := sessionKey{session.Tenant, session.ID}, o.tools == nil
+	if first {
+		seen, err := o.seen.Get(key, func([]ledger.OriginCall, bool) ([]ledger.OriginCall, error) { return nil, nil })
+		if err != nil {
+			return err
+		}
+		o.calls, o.tools, o.tracers = seen, map[string]string{}, map[string]*sessionTracer{}
+		o.knows(seen)
 	}
 	texts, err := o.store.Origins(ctx, session.Tenant, session.ID, slices.Collect(maps.Keys(o.tools)))
 	if err != nil {
 		return err
 	}
-	if o.tools != nil && texts.More && !o.known.Incomplete { // older texts are no longer compared
+	if len(o.tools) > 0 && texts.More && !o.known.Incomplete { // older texts are no longer compared
+		o.seen.Forget(key)
 		*o = origins{Activities: o.Activities}
 		return o.load(ctx, session)
 	}
-	if o.tools == nil {
-		o.tools, o.tracers = map[string]string{}, map[string]*sessionTracer{}
+	if first {
 		o.known = dataflow.Knowledge{Typed: texts.Typed(), Incomplete: texts.More}
 		for _, t := range texts.Told() {
 			o.known.Untrusted = append(o.known.Untrusted, dataflow.Result{Call: t.What, Text: t.Text})
 		}
 	}
-	for _, c := range texts.Calls {
+	o.knows(texts.Calls)
+	o.calls, o.stale = append(slices.Clip(o.calls), texts.Calls...), false
+	o.seen.Put(key, o.calls)
+	return nil
+}
+
+// knows records the tools of calls.
+func (o *origins) knows(calls []ledger.OriginCall) {
+	for _, c := range calls {
 		o.tools[c.ID] = c.Tool
 	}
-	o.calls, o.stale = append(o.calls, texts.Calls...), false
-	return nil
 }
 
 // originText returns everything that a model may have seen of a result.
