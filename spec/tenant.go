@@ -254,6 +254,7 @@ func (d *decoder) tenant(body []byte) Tenant {
 	d.unique("roles", "name", len(t.Roles), func(i int) string { return t.Roles[i].Name })
 	d.checkRoles(t)
 	d.checkLogins(t)
+	d.checkLookAlikes(t)
 	return t
 }
 

@@ -2,12 +2,14 @@ package spec
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/identity"
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
@@ -86,6 +88,43 @@ func entryOf(list *yaml.Node, id string) *yaml.Node {
 		}
 	}
 	return nil
+}
+
+// checkLookAlikes refuses a principal's name that people may take for another one in the document. Somebody who is only disabled may have such a name.
+func (d *decoder) checkLookAlikes(t Tenant) {
+	first := map[string]string{}
+	check := func(path, name string) {
+		form := identity.Skeleton(name)
+		if other, taken := first[form]; taken && other != name {
+			d.at(path, ProblemBadName, "choose a name that nobody takes for another", "%q looks like %q, which the document names, too", name, other)
+			return
+		}
+		first[form] = name
+	}
+	all := func(path string, names []string) {
+		for i, name := range names {
+			check(indexPath(path, i), name)
+		}
+	}
+	for i, p := range t.People {
+		if only := (TenantPerson{ID: p.ID, Disabled: true}); !reflect.DeepEqual(p, only) {
+			check(indexPath("people", i)+".id", p.ID)
+		}
+	}
+	for i, r := range t.Roles {
+		all(indexPath("roles", i)+".people", r.People)
+	}
+	for i, k := range t.Keys {
+		if k.Principal != "" {
+			check(indexPath("keys", i)+".principal", k.Principal)
+		}
+	}
+	if t.Owners != nil {
+		all("owners.people", t.Owners.People)
+	}
+	if t.Approvals.Reconcilers != nil {
+		all("approvals.reconcilers.people", t.Approvals.Reconcilers.People)
+	}
 }
 
 // Directory lists all people, groups and keys in the document, sorted by name.

@@ -322,3 +322,24 @@ func TestTenant_ProofAndSignalsSayTheSame(t *testing.T) {
 	require.Equal(t, jig.ProofPasskey, got.Approvals.Proof)
 	require.Equal(t, jig.ProofVouched, got.Starts.Proof)
 }
+
+// A document does not name two principals whom people may take for one, wherever it names them.
+func TestTenant_LookAlikes(t *testing.T) {
+	t.Parallel()
+	const cyrillic = "\u0430na"
+	for path, rest := range map[string]string{
+		"people[1].id":                    "people: [{id: ana}, {id: Ana}]",
+		"people[2].id":                    "people: [{id: ana}, {id: ben}, {id: " + cyrillic + "}]",
+		"roles[0].people[0]":              "people: [{id: ana}]\nroles: [{name: reader, people: [" + cyrillic + "]}]",
+		"roles[1].people[1]":              "roles: [{name: reader, people: [pau1]}, {name: author, people: [ben, paul]}]",
+		"owners.people[1]":                "owners: {people: [ana, ANA]}",
+		"approvals.reconcilers.people[0]": "people: [{id: ana}]\napprovals: {reconcilers: {people: [" + cyrillic + "]}}",
+		"keys[0].principal":               "people: [{id: ana}]\nkeys: [{id: k, algorithm: ed25519, principal: Ana, public_key: 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=}]",
+	} {
+		_, err := spec.LoadTenant("acme.yaml", []byte("kind: tenant\nname: acme\n"+rest+"\n"))
+		require.ErrorContains(t, err, "looks like", path)
+		require.ErrorContains(t, err, path)
+	}
+	_, err := spec.LoadTenant("acme.yaml", []byte("kind: tenant\nname: acme\npeople: [{id: ana}, {id: Ana, disabled: true}]\nroles: [{name: reader, people: [ana]}]\nowners: {people: [ana]}\n"))
+	require.NoError(t, err, "whoever has such a name can be disabled, and one name may stand in several places")
+}

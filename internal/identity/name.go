@@ -39,7 +39,7 @@ func CheckName(name string) error {
 
 // Resembles reports whether people may take two names for each other, because their letters look alike or differ only in case. The same name does not
 // resemble itself.
-func Resembles(a, b string) bool { return a != b && skeleton(a) == skeleton(b) }
+func Resembles(a, b string) bool { return a != b && Skeleton(a) == Skeleton(b) }
 
 // alike holds characters of other scripts, and digits, beside the Latin letters for which people may take them, in lower case.
 const alike = "аaеeоoрpсcуyхxіiјjѕsԁdһhԛqԝwкkмmтtвbнhαaβbεeζzηnιiκkνvοoρpτtυuχxγyօoոnսuհhցgıiøođdħh"
@@ -66,9 +66,9 @@ func looks(r rune) rune {
 	return r
 }
 
-// skeleton returns a form of a name that names have in common which look alike: compatibility characters as their ordinary ones, no case, no marks and
+// Skeleton returns a form of a name that names have in common which look alike: compatibility characters as their ordinary ones, no case, no marks and
 // nothing invisible, and letters as Latin ones.
-func skeleton(name string) string {
+func Skeleton(name string) string {
 	folded := cases.Fold().String(norm.NFKD.String(name))
 	return strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Mn, unicode.Cf, unicode.Cc, unicode.Z) {
