@@ -133,14 +133,17 @@ func TestRequesters_SaysOnWhoseWordACallRests(t *testing.T) {
 	require.Empty(t, approval.Requesters(jig.Pending{}))
 }
 
-// world is a random call with the people around it. maker says who made the credential that a person uses; the test itself computes from it who is
-// one person with whom.
+// world is a random call with the people around it. maker says who made the credential that a person uses now; the test itself computes from what was
+// used who is one person with whom.
 type world struct {
-	state  approval.State
-	people []jig.Principal
-	maker  map[string]string
-	asked  map[string]bool
-	editor string
+	state    approval.State
+	people   []jig.Principal
+	disabled []string
+	maker    map[string]string
+	asked    map[string]bool
+	editor   string
+	now      time.Time
+	ended    jig.CallStatus
 }
 
 func (w *world) as(i int) jig.Principal {
@@ -149,8 +152,10 @@ func (w *world) as(i int) jig.Principal {
 	return p
 }
 
+func (w *world) anybody(random *rand.Rand) int { return random.IntN(len(w.people)) }
+
 func (w *world) voters() approval.Voters {
-	return approval.Voters{Proof: jig.ProofVouched, People: w.people, Owners: &jig.Approvers{Groups: []string{"owners"}}}
+	return approval.Voters{Proof: jig.ProofVouched, People: w.people, Disabled: w.disabled, Owners: &jig.Approvers{Groups: []string{"owners"}}}
 }
 
 // person returns everybody who is one person with somebody, by all credentials of the world.
@@ -167,117 +172,198 @@ func (w *world) person(id string) map[string]bool {
 	return same
 }
 
-func randomWorld(random *rand.Rand) *world {
-	w := &world{maker: map[string]string{}, asked: map[string]bool{}}
-	for i := range 3 + random.IntN(4) {
-		p := jig.Principal{ID: fmt.Sprintf("p%d", i), Groups: []string{"finance"}}
-		if random.IntN(5) == 0 {
-			p.Groups = []string{"owners"}
-		}
-		w.people = append(w.people, p)
+// makes gives somebody a credential that is their own, or that somebody else or the operator made.
+func (w *world) makes(random *rand.Rand) {
+	who := w.people[w.anybody(random)].ID
+	w.maker[who] = []string{"", w.people[w.anybody(random)].ID, jig.MakerOperator}[random.IntN(3)]
+}
+
+// joins returns the groups and permissions of somebody who joins or changes their place.
+func joins(p jig.Principal, random *rand.Rand) jig.Principal {
+	p.Groups, p.Permissions = nil, nil
+	switch random.IntN(6) {
+	case 0:
+		p.Groups = []string{"owners"}
+	case 1:
+		p.Permissions = []string{"lead"}
+	default:
+		p.Groups = []string{"finance"}
 	}
-	for i := range w.people {
-		switch random.IntN(6) {
-		case 0:
-			w.maker[w.people[i].ID] = w.people[random.IntN(len(w.people))].ID
-		case 1:
-			w.maker[w.people[i].ID] = jig.MakerOperator
-		}
+	return p
+}
+
+// randomWorld returns a call for which people have asked by message, trigger, event or answer, with credentials that change meanwhile.
+func randomWorld(random *rand.Rand) *world {
+	w := &world{maker: map[string]string{}, asked: map[string]bool{}, now: noonOf()}
+	for i := range 3 + random.IntN(4) {
+		w.people = append(w.people, joins(jig.Principal{ID: fmt.Sprintf("p%d", i)}, random))
 	}
 	hows := []string{jig.AskedStarted, jig.AskedTriggered, jig.AskedMessage, jig.AskedEvent, jig.AskedAnswer}
 	var askers []jig.Asker
 	for range 1 + random.IntN(3) {
-		who := w.as(random.IntN(len(w.people)))
+		if random.IntN(2) == 0 {
+			w.makes(random)
+		}
+		who := w.as(w.anybody(random))
 		askers = append(askers, jig.Asker{Principal: who.ID, Maker: who.Maker, By: hows[random.IntN(len(hows))]})
 		w.asked[who.ID] = true
 	}
 	p := independent(1+random.IntN(2), askers...)
-	p.RequestedBy = ""
+	p.RequestedBy, p.ExpiresAt = "", time.Time{}
+	if random.IntN(2) == 0 {
+		p.Terms.Requirements[0].Escalate = []jig.Escalation{{After: 30 * time.Minute, Approvers: lead()}}
+	}
 	w.state = waiting(p.Terms)
 	w.state.Open.Pending = p
 	return w
 }
 
-// act lets somebody do something about the call, and applies what follows. It reports whether the call may run.
-func (w *world) act(t *testing.T, random *rand.Rand) bool {
+// act lets somebody do something about the call, or lets the people or the time change, and applies what follows. It returns what happened.
+func (w *world) act(t *testing.T, random *rand.Rand) (what string) {
 	t.Helper()
-	who := w.as(random.IntN(len(w.people)))
+	who, other := w.as(w.anybody(random)), w.people[w.anybody(random)].ID
 	r := decides(who, jig.Decision{})
-	switch random.IntN(6) {
+	switch random.IntN(12) {
 	case 0:
-		r.Decision.Answer, r.Decision.To = jig.AnswerDelegate, w.people[random.IntN(len(w.people))].ID
+		r.Decision.Answer, r.Decision.To = jig.AnswerDelegate, other
 	case 1:
-		r = edits(who, w.state.Open.Terms)
-		r.EditedFrom, r.Fresh.Askers = w.state.Call.Digest, w.state.Open.Askers
-		r.Edited.Digest = w.state.Call.Digest + "+"
-		r.Fresh.Digest = r.Edited.Digest
-		r.Edited.Input = json.RawMessage(fmt.Sprintf(`{"amount":%d}`, random.IntN(1000)))
+		r.Decision.Answer, r.Decision.Undo = jig.AnswerDelegate, true
 	case 2:
+		r = edits(who, nil)
+		r.EditedFrom, r.Fresh.Askers, r.Fresh.Terms = w.state.Call.Digest, w.state.Open.Askers, new(approval.Ruled(*w.state.Open.Terms))
+		r.Edited.Digest = w.state.Call.Digest + "+"
+		r.Fresh.Digest, r.Fresh.RequestedAt = r.Edited.Digest, w.now
+		r.Edited.Input = json.RawMessage(fmt.Sprintf(`{"amount":%d}`, random.IntN(1000)))
+	case 3:
 		r.Decision.GrantID = "grt_1"
 		r.Standing = &approval.Standing{Grant: jig.Grant{ID: "grt_1", Proof: jig.ProofVouched}, People: []jig.Principal{who}}
-	case 3: // somebody leaves; their word stays
-		if i := random.IntN(len(w.people)); len(w.people) > 2 {
-			w.people[i].Groups = nil
-		}
-		return false
+	case 4: // somebody leaves; their word stays
+		i := w.anybody(random)
+		w.people[i].Groups, w.people[i].Permissions = nil, nil
+		return w.elapses("leave")
+	case 5:
+		w.disabled = append(w.disabled, other)
+		return w.elapses("disable")
+	case 6:
+		i := w.anybody(random)
+		w.people[i] = joins(w.people[i], random)
+		w.disabled = slices.DeleteFunc(w.disabled, func(id string) bool { return id == w.people[i].ID })
+		return w.elapses("document")
+	case 7:
+		w.now = w.now.Add(20 * time.Minute)
+		return w.elapses("time")
+	case 8:
+		w.makes(random)
+		return "key"
 	}
-	r.Voters = approval.Voters{Proof: jig.ProofVouched, People: w.people}
+	if slices.Contains(w.disabled, who.ID) {
+		return "" // nobody takes their word
+	}
+	r.Voters, r.Now = w.voters(), w.now
 	got := decide(t, w.state, r)
 	if got.Refused() {
-		return false
+		return ""
 	}
 	if r.Edited != nil {
 		w.editor = who.ID
 		w.state.Call.Input, w.state.Call.Digest = r.Edited.Input, r.Edited.Digest
 	}
-	if got.Votes != nil {
-		w.state.Open.Votes = got.Votes
-	}
-	if got.Delegations != nil {
-		w.state.Open.Delegations = got.Delegations
-	}
-	if got.Opens != nil {
-		w.state.Open.Pending = *got.Opens
-	}
-	if got.Outcome != nil && got.Outcome.Votes != nil {
-		w.state.Open.Votes = got.Outcome.Votes
-	}
-	return got.Ruled.Status == jig.CallReserved
+	w.apply(got, got.Ruled.Status)
+	return string(r.Decision.Answer)
 }
 
-// Whatever people do, in whatever order: no one person's word both asks for a call and approves it, nobody approves alone what they wrote, and a
-// call that waits has somebody who can decide it.
-func TestDecide_NobodyBothAsksAndApproves(t *testing.T) {
-	t.Parallel()
-	random := rand.New(rand.NewPCG(27, 1))
-	ran, denied, widened := 0, 0, 0
-	for range 5000 {
-		w := randomWorld(random)
-		fresh, none := w.voters().Independent(w.state.Open.Pending, noonOf())
-		if none != nil {
-			denied++
+// elapses checks the call as a timer does, and as a worker does after the people have changed.
+func (w *world) elapses(what string) string {
+	voters := w.voters()
+	got, lapse := approval.Elapse(w.state, &voters, w.now)
+	w.apply(got, lapse.Status)
+	if got.Wider != nil {
+		return what + " escalates"
+	}
+	return what
+}
+
+// apply changes the call as the store does.
+func (w *world) apply(got approval.Transition, status jig.CallStatus) {
+	open := w.state.Open
+	if got.Votes != nil {
+		open.Votes = got.Votes
+	}
+	if got.Delegations != nil {
+		open.Delegations = got.Delegations
+	}
+	if got.Wider != nil {
+		open.Terms, open.Reasons = got.Wider.Terms, got.Wider.Reasons
+	}
+	if got.Opens != nil {
+		open.Pending = *got.Opens
+	}
+	if !got.NoticedAt.IsZero() {
+		open.NoticedAt = got.NoticedAt
+	}
+	if got.Outcome != nil && got.Outcome.Votes != nil {
+		open.Votes = got.Outcome.Votes
+	}
+	if status != jig.CallWaiting {
+		w.ended = status
+	}
+}
+
+// requireDecidable checks that the call runs if everybody approves it who still may, with credentials of their own.
+func (w *world) requireDecidable(t *testing.T, after string) {
+	t.Helper()
+	record := *w.state.Open
+	call := *w.state.Call
+	trial := world{state: w.state, people: w.people, disabled: w.disabled}
+	trial.state.Open, trial.state.Call = &record, &call
+	for _, who := range w.people {
+		if slices.Contains(w.disabled, who.ID) {
 			continue
 		}
-		if len(fresh.Reasons) > len(w.state.Open.Reasons) {
-			widened++
-		}
-		w.state.Open.Pending = fresh
-		if slices.ContainsFunc(w.people, func(p jig.Principal) bool {
-			return !w.asked[p.ID] && slices.Contains(p.Groups, "finance") && len(w.maker) == 0
-		}) {
-			require.True(t, slices.ContainsFunc(w.people, func(p jig.Principal) bool {
-				return approval.MayDecide(fresh, p, nil, noonOf())
-			}), "somebody can decide: %+v", fresh)
-		}
-		for range 12 {
-			if w.act(t, random) {
-				requireIndependent(t, w)
-				ran++
-				break
+		who.Proof = jig.ProofVouched
+		r := decides(who, jig.Decision{})
+		r.Voters, r.Now = w.voters(), w.now
+		if got := decide(t, trial.state, r); !got.Refused() {
+			if trial.apply(got, got.Ruled.Status); trial.ended != "" {
+				return
 			}
 		}
 	}
-	require.Greater(t, min(ran, denied, widened), 50, "the test covers all outcomes: %d ran, %d denied, %d widened", ran, denied, widened)
+	require.Fail(t, "nobody can decide the call", "after %s: %+v\npeople %+v, disabled %v", after, w.state.Open.Pending, w.people, w.disabled)
+}
+
+// Whatever people do, in whatever order: no one person's word both asks for a call and approves it, nobody approves alone what they wrote, and after
+// each step a call that waits can be approved by those who are left.
+func TestDecide_NobodyBothAsksAndApproves(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(27, 1))
+	seen := map[string]int{}
+	for range 5000 {
+		w := randomWorld(random)
+		fresh, none := w.voters().Independent(w.state.Open.Pending, w.now)
+		if none != nil {
+			seen["denied at once"]++
+			continue
+		}
+		w.state.Open.Pending = fresh
+		w.requireDecidable(t, "asking")
+		for range 14 {
+			did := w.act(t, random)
+			seen[did]++
+			if w.ended != "" {
+				break
+			}
+			w.requireDecidable(t, did)
+		}
+		if seen[string(w.ended)]++; w.ended == jig.CallReserved {
+			requireIndependent(t, w)
+		}
+	}
+	for _, what := range []string{
+		"denied at once", "denied", "reserved", "approve", "delegate", "leave", "disable", "document", "time", "key", "leave escalates", "disable escalates", "document escalates",
+	} {
+		require.Greater(t, seen[what], 20, "the test covers all outcomes: %v", seen)
+	}
 }
 
 // requireIndependent checks the votes with which a call runs, by the credentials that were used.

@@ -20,8 +20,10 @@ func (d decision) edit() Transition {
 	}
 	status := jig.CallReserved
 	if missing != "" {
+		counted := fresh
+		counted.Delegations = d.Counted(fresh, d.Now).Delegations // under other terms than before, some may not count
 		var none *jig.Error
-		if fresh, none = d.Independent(fresh, d.Now); none != nil {
+		if fresh, none = d.Independent(counted, d.Now); none != nil {
 			why := "nobody else could approve the changed input: " + none.Message
 			return d.refuse(d.Call.ID, why, d.details(), audit.By(d.Principal, d.Evidence, d.Decision.Note))
 		}
