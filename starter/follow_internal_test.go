@@ -392,7 +392,11 @@ func TestNoWait_ReturnsWhateverHoldsTheSession(t *testing.T) {
 		"waits until 2026-01-02 03:04:05 UTC": {Waits: []jig.Wait{{Call: "1.1/rest", Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}}},
 	} {
 		view.SessionID, view.Status, view.Idle = "ses_1", jig.StatusWorking, true
-		for _, args := range [][]string{{"run", "review", "--no-wait"}, {"trigger", "file.read", "--no-wait"}, {"trigger", "file.read", "--no-wait", "--yes"}} {
+		for _, args := range [][]string{
+			{"run", "review", "--no-wait"}, {"trigger", "file.read", "--no-wait"}, {"trigger", "file.read", "--no-wait", "--yes"},
+			{"catalog", "remove", "policy", "shop", "--no-wait"}, {"bundle", "remove", "notes", "--no-wait"},
+			{"grant", "create", "--tool", "file.write", "--uses", "1", "--no-wait"},
+		} {
 			e := &fake{view: view, pages: []client.EventsPage{{Status: jig.StatusWorking}}}
 			got := jigCLI(t, e, nil, args...)
 			require.Equal(t, exitWaiting, got.code, "%v: %s", args, got.stderr)
