@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -64,12 +65,46 @@ func TestEvent_IsCheckedAndCountsOnce(t *testing.T) {
 	}
 	list, err := o.db.Events(t.Context(), o.tenant, o.session, 0, 0)
 	require.NoError(t, err)
-	sent := 0
+	sent, refused := 0, 0
 	for _, e := range list {
+		if e.Type == jig.EventDecisionRefused {
+			refused++
+			require.Regexp(t, "missing|bytes|disabled eve|cannot check", string(e.Data), "the log says why")
+		}
 		if e.Type == "custom.paid" {
 			sent++
 			require.JSONEq(t, `{"by":"ana","claimed":true}`, string(e.Data))
 		}
 	}
-	require.Equal(t, 1, sent)
+	require.Equal(t, []int{1, 6}, []int{sent, refused})
+}
+
+// An event for which a server vouches is the principal's of its statement. Without one, or with another's, it is refused, and the log says so.
+func TestEvent_Vouched(t *testing.T) {
+	t.Parallel()
+	f := newFront(t)
+	f.settings.Starts = jig.ProofClaimed
+	f.begins(t, onePayment, `{}`)
+	f.settings.Starts = jig.ProofVouched
+	e := protocol.Event{Name: "paid", ID: "p1", Data: json.RawMessage(`{"n":1}`), By: "carol"}
+	require.Contains(t, f.arrives(t, e), "only requests that come through its server")
+	st := protocol.Statement{Kind: protocol.StateEvent, Session: f.session, Content: e.Content(), ID: e.ID}
+	e.Proof = f.state(t, st, time.Now())
+	e.Data = json.RawMessage(`{"n":1000}`)
+	require.Contains(t, f.arrives(t, e), "another content")
+	e.Data = json.RawMessage(`{"n":1}`)
+	require.Empty(t, f.arrives(t, e))
+	list, err := f.db.Events(t.Context(), f.tenant, f.session, 0, 0)
+	require.NoError(t, err)
+	var said []string
+	for _, e := range list {
+		if e.Type == jig.EventDecisionRefused || e.Type == "custom.paid" {
+			said = append(said, string(e.Type)+" "+string(e.Data))
+		}
+	}
+	require.Len(t, said, 3)
+	require.Contains(t, said[0], "only requests that come through its server")
+	require.Contains(t, said[1], "another content")
+	require.Contains(t, said[2], `"by":"ana"`, "whoever the server vouches for, not whom the event names")
+	require.NotContains(t, said[2], "claimed")
 }
