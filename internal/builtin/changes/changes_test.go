@@ -54,7 +54,10 @@ func TestPut_PointsOutALooserPolicy(t *testing.T) {
 		"weaker proof":        {"proof: key", "proof: vouched", "policy shop: rule big demands vouched of decisions; it was key"},
 		"no proof":            {", proof: key", "", "policy shop: rule big demands no proof of its own of decisions; it was key"},
 		"a rule that is gone": {"  - {name: never, when: \"tool.name == 'shop.purge'\", verdict: deny}\n", "", "policy shop: rule never (deny) is gone"},
-		"a rule that runs":    {"rules:\n", "rules:\n  - {name: free, when: \"true\", verdict: run}\n", "policy shop: new rule free lets calls run when true"},
+		"a rule that lifts": {
+			"rules:\n", "rules:\n  - {name: own, when: \"true\", verdict: ask, not_requester: false}\n", "policy shop: new rule own lets the requester decide",
+		},
+		"a rule that runs": {"rules:\n", "rules:\n  - {name: free, when: \"true\", verdict: run}\n", "policy shop: new rule free lets calls run when true"},
 	} {
 		looser, title := put(t, strict, strings.Replace(strict, row.old, row.replacement, 1))
 		require.Equal(t, []string{row.want}, looser, name)

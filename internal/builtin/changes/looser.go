@@ -82,7 +82,13 @@ func (c *comparison) policy(before, after []spec.PolicyRule) {
 		}
 	}
 	for _, is := range after {
-		if _, known := named(before, is.Name, name); known || is.Verdict != jig.VerdictRun {
+		if _, known := named(before, is.Name, name); known || is.Verdict == jig.VerdictDeny {
+			continue
+		}
+		if is.Verdict == jig.VerdictAsk {
+			if requesters(is) < requesters(spec.PolicyRule{}) {
+				c.loosens("new rule %s lets the requester decide", is.Name)
+			}
 			continue
 		}
 		c.loosens("new rule %s lets calls run when %s", is.Name, expression(is.When))
