@@ -44,8 +44,9 @@ func TestCompare_SaysWhatHasChanged(t *testing.T) {
 		}, protocol.ComparisonContract, "the contract of ledger.pay has changed"},
 		"the preview": {func(_ *testing.T, _ *office, b *bank) { b.deposit(500) }, protocol.ComparisonPreview, "\n-1000 - 120\n"},
 		"an outage":   {func(_ *testing.T, _ *office, b *bank) { b.fails(refused()) }, protocol.ComparisonUnknown, "connection refused"},
-		"a time-out": {func(_ *testing.T, _ *office, b *bank) { b.fails(context.DeadlineExceeded) }, protocol.ComparisonUnknown,
-			"not finished"},
+		"a time-out": {
+			func(_ *testing.T, _ *office, b *bank) { b.fails(context.DeadlineExceeded) }, protocol.ComparisonUnknown, "not finished",
+		},
 		"a worker without the tool": {func(t *testing.T, o *office, _ *bank) {
 			t.Helper()
 			o.extra = nil

@@ -50,7 +50,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return response, err //nolint:wrapcheck // a transport returns the error of the one that it watches
 	}
 	code := jig.CodeUnavailable
-	switch ctx.Err() { //nolint:errorlint // a context returns exactly these
+	switch ctx.Err() {
 	case context.DeadlineExceeded:
 		code = jig.CodeTimeout
 	case context.Canceled:
