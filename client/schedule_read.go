@@ -293,7 +293,7 @@ func few(n int, do func(i int) error) error {
 		})
 	}
 	group.Wait()
-	return cmp.Or(errs...)
+	return cmp.Or(errs...) //nolint:wrapcheck // it is an error of do
 }
 
 func (c *Client) scheduledStatus(ctx context.Context, session *ScheduledSession) error {

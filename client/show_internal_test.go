@@ -26,11 +26,13 @@ func TestShow_ComparesTheCall(t *testing.T) {
 		"as stored":   {protocol.ShowPage{Pending: jig.Pending{Kind: jig.PendingApproval}, Comparison: &same}, protocol.Comparison{}, nil, &same, 0},
 		"a question":  {protocol.ShowPage{Pending: jig.Pending{Kind: jig.PendingQuestion}}, same, nil, nil, 0},
 		"no worker": {
-			protocol.ShowPage{Pending: jig.Pending{Kind: jig.PendingApproval}}, same, &jig.Error{Code: jig.CodeUnavailable, Reason: ReasonNoWorker},
+			protocol.ShowPage{Pending: jig.Pending{Kind: jig.PendingApproval}},
+			same, &jig.Error{Code: jig.CodeUnavailable, Reason: ReasonNoWorker},
 			&protocol.Comparison{Status: protocol.ComparisonUnknown, Detail: "no worker answered in time"}, 1,
 		},
 		"a worker that fails": {
-			protocol.ShowPage{Pending: jig.Pending{Kind: jig.PendingApproval}}, same, jig.Errorf(jig.CodeInternal, "it is broken"),
+			protocol.ShowPage{Pending: jig.Pending{Kind: jig.PendingApproval}},
+			same, jig.Errorf(jig.CodeInternal, "it is broken"),
 			&protocol.Comparison{Status: protocol.ComparisonUnknown, Detail: "it is broken"}, 1,
 		},
 	} {

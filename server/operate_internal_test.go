@@ -131,9 +131,17 @@ func TestPause_OneRuleForBothOperations(t *testing.T) {
 		sets, lifts string
 		status      int
 	}{
-		{"ana", "ana", ok}, {"ana", "ben", ok}, {"ana", "dan", no}, {"ana", "eve", no},
-		{"dan", "dan", ok}, {"dan", "ana", no}, {"dan", "ben", ok},
-		{"ben", "ben", ok}, {"ben", "ana", no}, {"ben", "dan", no}, {"ben", "eve", no},
+		{"ana", "ana", ok},
+		{"ana", "ben", ok},
+		{"ana", "dan", no},
+		{"ana", "eve", no},
+		{"dan", "dan", ok},
+		{"dan", "ana", no},
+		{"dan", "ben", ok},
+		{"ben", "ben", ok},
+		{"ben", "ana", no},
+		{"ben", "dan", no},
+		{"ben", "eve", no},
 	} {
 		for from, set := range doors {
 			require.Equal(t, ok, set(row.sets, "pause"), "%+v through %d", row, from)

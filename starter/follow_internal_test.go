@@ -393,8 +393,11 @@ func TestNoWait_ReturnsWhateverHoldsTheSession(t *testing.T) {
 	} {
 		view.SessionID, view.Status, view.Idle = "ses_1", jig.StatusWorking, true
 		for _, args := range [][]string{
-			{"run", "review", "--no-wait"}, {"trigger", "file.read", "--no-wait"}, {"trigger", "file.read", "--no-wait", "--yes"},
-			{"catalog", "remove", "policy", "shop", "--no-wait"}, {"bundle", "remove", "notes", "--no-wait"},
+			{"run", "review", "--no-wait"},
+			{"trigger", "file.read", "--no-wait"},
+			{"trigger", "file.read", "--no-wait", "--yes"},
+			{"catalog", "remove", "policy", "shop", "--no-wait"},
+			{"bundle", "remove", "notes", "--no-wait"},
 			{"grant", "create", "--tool", "file.write", "--uses", "1", "--no-wait"},
 		} {
 			e := &fake{view: view, pages: []client.EventsPage{{Status: jig.StatusWorking}}}

@@ -30,6 +30,7 @@ type registered struct {
 func (r registered) RegisterActivityWithOptions(fn any, o activity.RegisterOptions) {
 	r.activities[o.Name] = fn
 }
+
 func (r registered) RegisterWorkflowWithOptions(fn any, o workflow.RegisterOptions) {
 	r.workflows[o.Name] = fn
 }

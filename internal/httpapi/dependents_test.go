@@ -30,8 +30,11 @@ func (standing) Grants(context.Context, string, bool) ([]jig.Grant, error) {
 func TestDependents(t *testing.T) {
 	t.Parallel()
 	l := &library{whole: []client.Schedule{
-		{Name: "hers", Principal: "ana"}, {Name: "bens", Principal: "ben"}, {Name: "made", Principal: "bot", Maker: "ana"},
-		{Name: "keyed", Principal: "ben", Credential: "api_key:child"}, {Name: "login", Principal: "ben", Credential: "login:root"},
+		{Name: "hers", Principal: "ana"},
+		{Name: "bens", Principal: "ben"},
+		{Name: "made", Principal: "bot", Maker: "ana"},
+		{Name: "keyed", Principal: "ben", Credential: "api_key:child"},
+		{Name: "login", Principal: "ben", Credential: "login:root"},
 	}}
 	logins, tokens := newLogins(), newTokens()
 	s := newSiteWith(t, func(o *httpapi.Options) {
