@@ -281,3 +281,43 @@ func TestDecision_ThatContradictsItself(t *testing.T) {
 	require.Equal(t, asked.Call, s.as("ben").waits(id).Call)
 	require.NoFileExists(t, s.workdir("note.txt"))
 }
+
+// cli runs jig at the server as somebody.
+func (s staff) cli(who string, args ...string) string {
+	s.t.Helper()
+	got := s.command("env", append([]string{"JIG_URL=" + s.server.url, "JIG_API_KEY=" + s.keys[who], shared.cli.path(s.t)}, args...)...)
+	require.Zero(s.t, got.code, got.err)
+	return got.out
+}
+
+// What ends with a person can be listed, and somebody else can take it over, so that it goes on when the person has left.
+func TestTakeOver_KeepsWhatIsStillNeeded(t *testing.T) {
+	t.Parallel()
+	s := newStaff(t)
+	s.cli("carol", "schedule", "create", "payroll", "--every", "24h", "--tool", "file.write", "--input", "path=payroll.txt", "--input", "content=pay")
+	defer s.as("ben").send(http.MethodDelete, "/v1/schedules/payroll", nil)
+	var robot struct{ ID, Key string }
+	s.makes("carol", map[string]any{"principal": "robot"}, &robot)
+	ends := s.cli("ben", "people", "dependents", "carol")
+	require.Contains(t, ends, "payroll")
+	require.Contains(t, ends, robot.ID)
+
+	s.cli("ben", "people", "take-over", robot.ID)
+	s.cli("ben", "schedule", "take-over", "payroll")
+	ends = s.cli("ben", "people", "dependents", "carol")
+	require.NotContains(t, ends, "payroll")
+	require.NotContains(t, ends, robot.ID)
+
+	left := strings.Replace(fmt.Sprintf(staffDocument, s.tenant, ""), "{id: carol,", "{id: carol, disabled: true,", 1)
+	s.install("tenant.yaml", left, func(id string) { s.approves("ana", id, nil) })
+	require.True(t, eventually(t.Context(), patience, func() bool {
+		answer, _ := s.as("carol").send(http.MethodGet, "/v1/me", nil)
+		return answer.StatusCode >= 400
+	}))
+	require.Equal(t, "robot", get[whoami](caller{s.server, robot.Key}, "/v1/me").Principal)
+	s.cli("ben", "schedule", "trigger", "payroll")
+	require.True(t, eventually(t.Context(), patience, func() bool {
+		list := get[approvalList](s.as("ana"), "/v1/approvals").Approvals
+		return len(list) == 1 && list[0].RequestedBy == "ben"
+	}))
+}
