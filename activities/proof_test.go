@@ -43,13 +43,15 @@ func newFront(t *testing.T, change ...func(*office)) *front {
 	return &front{office: o, signer: signer}
 }
 
-// state signs a statement for ana, as she asks the server at a time.
+// state signs a statement for a principal, or else for ana, who asks the server at a time.
 func (f *front) state(t *testing.T, s protocol.Statement, at time.Time) string {
 	t.Helper()
 	if s.Tenant == "" {
 		s.Tenant = f.tenant
 	}
-	s.Principal = jig.Principal{ID: "ana", Groups: []string{"support"}, Permissions: []string{guardedTool}}
+	if s.Principal.ID == "" {
+		s.Principal = jig.Principal{ID: "ana", Groups: []string{"support"}, Permissions: []string{guardedTool}}
+	}
 	text, err := f.signer.Sign(s, at)
 	require.NoError(t, err)
 	return text

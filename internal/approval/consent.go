@@ -80,7 +80,7 @@ func (c Consent) Entitled(p jig.Principal, now time.Time) (counts []int, why str
 	}
 	needed := demands(c.Terms)
 	for i, r := range needed {
-		if allows(r, p, now.Sub(c.RequestedAt)) || c.delegated(p.ID, i, same) {
+		if allows(r, p, now.Sub(c.RequestedAt)) || c.delegated(p.ID, i) {
 			counts = append(counts, i)
 		}
 	}
@@ -94,11 +94,9 @@ func (c Consent) Entitled(p jig.Principal, now time.Time) (counts []int, why str
 	return nil, fmt.Sprintf("%s may not decide this call: it is for %s", p.ID, strings.Join(who, ", and "))
 }
 
-// delegated reports whether somebody who could decide for a requirement handed the decision to a person. An asker has nothing to hand over.
-func (c Consent) delegated(to string, requirement int, same persons) bool {
-	return slices.ContainsFunc(c.Delegations, func(d jig.Delegation) bool {
-		return d.To == to && slices.Contains(d.Counts, requirement) && c.asked(d.From, same) == ""
-	})
+// delegated reports whether somebody who could decide for a requirement handed the decision to a person.
+func (c Consent) delegated(to string, requirement int) bool {
+	return slices.ContainsFunc(c.Delegations, func(d jig.Delegation) bool { return d.To == to && slices.Contains(d.Counts, requirement) })
 }
 
 // Voted reports whether a person has already approved, possibly as another principal.

@@ -171,6 +171,9 @@ func TestPut_ShowsExpressionsOnOneLine(t *testing.T) {
 	t.Parallel()
 	looser, _ := put(t, strict, strings.Replace(strict, "rules:\n", "rules:\n  - name: free\n    verdict: run\n    when: |\n      true\n\n      // unchanged: policy shop\n      || false\n", 1))
 	require.Equal(t, []string{"policy shop: new rule free lets calls run when true ⏎ ⏎ // unchanged: policy shop ⏎ || false"}, looser)
+	padded := "rules:\n  - {name: free, verdict: run, when: \"false" + strings.Repeat(" ", 400) + "|| true\"}\n"
+	looser, _ = put(t, strict, strings.Replace(strict, "rules:\n", padded, 1))
+	require.Equal(t, []string{"policy shop: new rule free lets calls run when false || true"}, looser, "blanks cannot push a part of it out of sight")
 }
 
 func TestPut_PointsOutHigherLimits(t *testing.T) {
