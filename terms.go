@@ -110,20 +110,22 @@ type Asker struct {
 	Principal string `json:"principal"`
 	// Claimed reports that the asker's identity was not proved.
 	Claimed bool `json:"claimed,omitempty"`
-	// By says what the asker did: started, triggered, message, event, answer or edited.
+	// By says what the asker did: started, triggered, message, event, answer, review or edited.
 	By string `json:"by"`
 	// Maker is as in [Principal].
 	Maker string `json:"maker,omitempty"`
 }
 
 // Values of [Asker].By: the asker is the session's principal, triggered its schedule or its repetition, or is the author of a message, an event or
-// an answer. AskedEdited is for the person who changed the call's input, who may decide, but not alone.
+// an answer. AskedReview is for somebody who changed the input of an earlier call or denied one with a reason, and AskedEdited for whoever changed the
+// input of this call: both may decide, but not alone.
 const (
 	AskedStarted   = "started"
 	AskedTriggered = "triggered"
 	AskedMessage   = "message"
 	AskedEvent     = "event"
 	AskedAnswer    = "answer"
+	AskedReview    = "review"
 	AskedEdited    = "edited"
 )
 

@@ -120,6 +120,56 @@ func TestAlone_TheAuthorOfAMessage(t *testing.T) {
 	s.until(id, func(jig.SessionView) bool { _, err := os.Stat(s.workdir("told.txt")); return err == nil })
 }
 
+// Whoever writes to a session that is paused when it begins is the author of what it then asks for, although that is its first pass.
+func TestAlone_TheAuthorOfAMessageDuringAPause(t *testing.T) {
+	t.Parallel()
+	s := newStaff(t)
+	status, body := s.posts("ana", "/v1/pauses", map[string]any{"scope": "tenant"})
+	require.Equal(t, http.StatusOK, status, body)
+	id := s.begins("ci", "paused", agent(`["file.write"]`, echoing))
+	s.until(id, func(jig.SessionView) bool { return len(s.eventsOf(id, jig.EventPassStarted)) == 1 })
+	status, body = s.posts("ana", "/v1/sessions/"+id+"/messages", map[string]any{"text": "what ana wants to be written"})
+	require.Less(t, status, 300, body)
+	s.until(id, func(jig.SessionView) bool { return len(s.eventsOf(id, jig.EventMessageAdded)) == 2 })
+	status, body = s.posts("ana", "/v1/pauses:resume", map[string]any{"scope": "tenant"})
+	require.Equal(t, http.StatusOK, status, body)
+	require.Equal(t, jig.DecisionRefused, s.approves("ana", id, nil).Outcome)
+	require.NoFileExists(t, s.workdir("told.txt"))
+}
+
+// obeying is an agent that writes a file, and then another one with what it was told about the first.
+const obeying = `    - when: pass == 1
+      calls: [{tool: file.write, input: {path: first.txt, content: hello}}]
+    - when: pass == 2
+      calls: [{tool: file.write, input: {path: told.txt, content: "${calls[0].success ? calls[0].input.content : calls[0].error.message}"}}]
+    - answer: "it is written"
+`
+
+// Whoever says why they deny a call, or changes its arguments, does not alone approve a later call that follows from it.
+func TestAlone_TheReviewer(t *testing.T) {
+	t.Parallel()
+	s := newStaff(t)
+	s.reviews("denied", func(id string) {
+		s.approves("ana", id, map[string]any{"answer": "deny", "reason": "write what ana wants"})
+	})
+	s.reviews("changed", func(id string) {
+		s.approves("ana", id, map[string]any{"input": map[string]any{"path": "first.txt", "content": "what ana wants"}})
+		s.approves("ben", id, nil)
+	})
+}
+
+// reviews has somebody decide about the first call of an agent, and checks that ana does not alone approve the second one.
+func (s staff) reviews(name string, first func(id string)) {
+	s.t.Helper()
+	id := s.begins("ci", name, agent(`["file.write"]`, obeying))
+	s.as("ana").waits(id)
+	first(id)
+	second := func(v jig.SessionView) bool { return len(v.Pending) == 1 && v.Pending[0].Call == "2.1" }
+	require.Contains(s.t, string(s.until(id, second).Pending[0].Input), "what ana wants")
+	require.Equal(s.t, jig.CallWaiting, s.approves("ana", id, nil).Status, name)
+	require.Equal(s.t, jig.CallReserved, s.approves("ben", id, nil).Status, name)
+}
+
 // A standing approval lets nothing run that the person who gave it asks for.
 func TestAlone_TheGiverOfAGrant(t *testing.T) {
 	t.Parallel()

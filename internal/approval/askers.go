@@ -18,9 +18,9 @@ func askers(p jig.Pending) []jig.Asker {
 }
 
 // excluded reports whether an asker may not decide where the terms exclude askers. An author whose name nobody checked excludes nobody,
-// because otherwise anybody could keep somebody from deciding. Whoever changed the input is no asker.
+// because otherwise anybody could keep somebody from deciding. Reviewers are no askers; see [Consent.alone].
 func excluded(a jig.Asker) bool {
-	return a.By != jig.AskedEdited && (!a.Claimed || a.By == jig.AskedStarted)
+	return a.By != jig.AskedEdited && a.By != jig.AskedReview && (!a.Claimed || a.By == jig.AskedStarted)
 }
 
 // persons says which principals are one person for a call: whoever acts through a credential that somebody else made, and its maker. It maps
@@ -80,11 +80,16 @@ func (c Consent) asked(id string, same persons) string {
 	return ""
 }
 
-// editor returns who changed the input of the call; empty if nobody did.
-func (c Consent) editor() string {
+// alone returns why the approval of one person does not suffice where the terms exclude askers, or "": the call has words of theirs, because they
+// changed its input or reviewed earlier calls. same says who is one person with whom.
+func (c Consent) alone(person string, same persons) string {
 	for _, a := range c.Askers {
-		if a.By == jig.AskedEdited {
-			return a.Principal
+		switch {
+		case !c.Terms.NotRequester || same.of(a.Principal) != person:
+		case a.By == jig.AskedEdited:
+			return a.Principal + " changed the input, so somebody else must approve it"
+		case a.By == jig.AskedReview && !a.Claimed:
+			return a.Principal + " changed an earlier call or said why it was denied, so somebody else must approve this one"
 		}
 	}
 	return ""
@@ -97,7 +102,12 @@ func WithEditor(list []jig.Asker, editor jig.Principal) []jig.Asker {
 	if editor.ID == "" {
 		return list
 	}
-	return append(list, jig.Asker{Principal: editor.ID, Claimed: editor.Claimed, Maker: editor.Maker, By: jig.AskedEdited})
+	return append(list, *said(editor, jig.AskedEdited))
+}
+
+// said returns an asker for somebody who puts words into a session.
+func said(who jig.Principal, by string) *jig.Asker {
+	return &jig.Asker{Principal: who.ID, Claimed: who.Claimed, Maker: who.Maker, By: by}
 }
 
 // Requesters says for people on whose word a call rests, e.g. "requested by ci; words by ana (message); changed by ben". It is empty if nobody is

@@ -27,6 +27,9 @@ func wrote(who string) jig.Asker { return jig.Asker{Principal: who, By: jig.Aske
 func TestEntitled_NobodyWhoseWordTheCallRestsOn(t *testing.T) {
 	t.Parallel()
 	claimed, made := wrote("fay"), wrote("bot")
+	reviewed := jig.Asker{Principal: "fay", By: jig.AskedReview}
+	unproved := reviewed
+	unproved.Claimed = true
 	claimed.Claimed, made.Maker = true, "fay"
 	operator := wrote("bot")
 	operator.Maker = jig.MakerOperator
@@ -36,18 +39,22 @@ func TestEntitled_NobodyWhoseWordTheCallRestsOn(t *testing.T) {
 		asker jig.Asker
 		who   jig.Principal
 		may   bool
+		alone bool
 	}{
-		"the author of a message":             {wrote("fay"), fay(), false},
-		"of an answer":                        {jig.Asker{Principal: "fay", By: jig.AskedAnswer}, fay(), false},
-		"somebody else":                       {wrote("fay"), flo(), true},
-		"only claimed to be the author":       {claimed, fay(), true},
-		"the maker of the author's key":       {made, fay(), false},
-		"the operator made the author's key":  {operator, fay(), true},
-		"through a key that the author made":  {wrote("fay"), throughFay, false},
-		"whoever changed the input":           {jig.Asker{Principal: "fay", By: jig.AskedEdited}, fay(), true},
-		"the principal, though only claimed":  {jig.Asker{Principal: "fay", Claimed: true, By: jig.AskedStarted}, fay(), false},
-		"whoever triggered the schedule":      {jig.Asker{Principal: "fay", By: jig.AskedTriggered}, fay(), false},
-		"the sender of an event that it used": {jig.Asker{Principal: "fay", By: jig.AskedEvent}, fay(), false},
+		"the author of a message":             {wrote("fay"), fay(), false, false},
+		"of an answer":                        {jig.Asker{Principal: "fay", By: jig.AskedAnswer}, fay(), false, false},
+		"somebody else":                       {wrote("fay"), flo(), true, true},
+		"only claimed to be the author":       {claimed, fay(), true, true},
+		"the maker of the author's key":       {made, fay(), false, false},
+		"the operator made the author's key":  {operator, fay(), true, true},
+		"through a key that the author made":  {wrote("fay"), throughFay, false, false},
+		"whoever changed the input":           {jig.Asker{Principal: "fay", By: jig.AskedEdited}, fay(), true, false},
+		"the principal, though only claimed":  {jig.Asker{Principal: "fay", Claimed: true, By: jig.AskedStarted}, fay(), false, false},
+		"whoever triggered the schedule":      {jig.Asker{Principal: "fay", By: jig.AskedTriggered}, fay(), false, false},
+		"the sender of an event that it used": {jig.Asker{Principal: "fay", By: jig.AskedEvent}, fay(), false, false},
+		"whoever reviewed an earlier call":    {reviewed, fay(), true, false},
+		"only claimed to have reviewed it":    {unproved, fay(), true, true},
+		"another reviewer":                    {reviewed, flo(), true, true},
 	} {
 		p := independent(1, row.asker)
 		_, why := approval.ConsentOf(p).Entitled(row.who, noonOf())
@@ -60,9 +67,9 @@ func TestEntitled_NobodyWhoseWordTheCallRestsOn(t *testing.T) {
 			require.Equal(t, row.may, !decide(t, s, r).Refused(), "%s: %s", name, answer)
 		}
 		votes := approval.VotesOf(jig.Grant{By: []string{row.who.ID}, Proof: jig.ProofKey}, []jig.Principal{row.who}, p, jig.ProofVouched, noonOf())
-		require.Equal(t, row.may && row.asker.By != jig.AskedEdited, votes != nil, "%s: a standing approval", name)
+		require.Equal(t, row.alone, votes != nil, "%s: a standing approval", name)
 		missing := approval.Recount(p, []approval.Proven{{Principal: row.who, Answer: jig.AnswerApprove, At: noonOf()}})
-		require.Equal(t, row.may && row.asker.By != jig.AskedEdited, missing == "", "%s: signatures", name)
+		require.Equal(t, row.alone, missing == "", "%s: signatures", name)
 	}
 	p := independent(1, wrote("eve"))
 	s := waiting(p.Terms)
@@ -106,6 +113,10 @@ func TestIndependent_FindsOthersOrEndsTheCall(t *testing.T) {
 		"whoever edits is not enough": {
 			1, []jig.Asker{wrote("flo"), {Principal: "fay", By: jig.AskedEdited}}, false, approval.Voters{People: people}, fay(), true, false,
 		},
+		"nor is whoever reviews": {
+			1, []jig.Asker{wrote("flo"), {Principal: "fay", By: jig.AskedReview}}, false, approval.Voters{People: people}, fay(), true, false,
+		},
+		"a reviewer with others": {2, []jig.Asker{{Principal: "fay", By: jig.AskedReview}}, false, approval.Voters{People: people}, fay(), false, false},
 	} {
 		p := independent(row.quorum, row.askers...)
 		if row.escalate {
@@ -141,6 +152,7 @@ type world struct {
 	disabled []string
 	maker    map[string]string
 	asked    map[string]bool
+	reviewer string
 	editor   string
 	now      time.Time
 	ended    jig.CallStatus
@@ -207,6 +219,10 @@ func randomWorld(random *rand.Rand) *world {
 		who := w.as(w.anybody(random))
 		askers = append(askers, jig.Asker{Principal: who.ID, Maker: who.Maker, By: hows[random.IntN(len(hows))]})
 		w.asked[who.ID] = true
+	}
+	if random.IntN(3) == 0 {
+		who := w.as(w.anybody(random))
+		askers, w.reviewer = append(askers, jig.Asker{Principal: who.ID, Maker: who.Maker, By: jig.AskedReview}), who.ID
 	}
 	p := independent(1+random.IntN(2), askers...)
 	p.RequestedBy, p.ExpiresAt = "", time.Time{}
@@ -399,8 +415,9 @@ func requireIndependent(t *testing.T, w *world) {
 		}
 	}
 	require.GreaterOrEqual(t, len(distinct), w.state.Open.Terms.Requirements[0].Quorum, "%+v", w.state.Open.Pending)
-	if w.editor != "" {
-		require.True(t, slices.ContainsFunc(counted, func(id string) bool { return !used.person(w.editor)[id] }), "%s wrote it: %+v", w.editor, w.state.Open.Pending)
+	for _, who := range []string{w.editor, w.reviewer} {
+		other := func(id string) bool { return !used.person(who)[id] }
+		require.True(t, who == "" || slices.ContainsFunc(counted, other), "%s wrote it: %+v", who, w.state.Open.Pending)
 	}
 }
 

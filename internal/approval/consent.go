@@ -109,26 +109,27 @@ func (c Consent) Voted(p jig.Principal) bool {
 func (c Consent) Granted() bool { return c.Missing() == "" }
 
 // Missing describes the requirements that still lack approvals, e.g. "1 of 2 approvals by group editors, 1 missing". It is empty if nothing
-// is missing. Approvals by askers do not count where the terms exclude them, and there the one who changed the input is never the only one who
-// approves it.
+// is missing. Approvals by askers do not count where the terms exclude them, and there nobody with words of their own in the call is the only one
+// who approves it; see [Consent.alone].
 func (c Consent) Missing() string {
 	var missing []string
-	same := c.persons()
+	same, voters := c.persons(), map[string]bool{}
 	for i, r := range demands(c.Terms) {
 		people := map[string]bool{}
 		for _, v := range c.Votes {
 			if slices.Contains(v.Counts, i) && c.asked(v.By, same) == "" {
-				people[same.of(v.By)] = true
+				people[same.of(v.By)], voters[same.of(v.By)] = true, true
 			}
 		}
 		if need := max(1, r.Quorum); len(people) < need {
 			missing = append(missing, fmt.Sprintf("%d of %d approvals by %s, %d missing", len(people), need, r.Approvers, need-len(people)))
 		}
 	}
-	if editor := c.editor(); len(missing) == 0 && c.Terms.NotRequester && editor != "" {
-		other := func(v jig.Vote) bool { return same.of(v.By) != same.of(editor) && c.asked(v.By, same) == "" }
-		if !slices.ContainsFunc(c.Votes, other) {
-			missing = append(missing, editor+" changed the input, so somebody else must approve it")
+	if len(missing) == 0 && len(voters) == 1 {
+		for who := range voters {
+			if why := c.alone(who, same); why != "" {
+				missing = append(missing, why)
+			}
 		}
 	}
 	return strings.Join(missing, "; ")

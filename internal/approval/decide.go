@@ -319,6 +319,9 @@ func (d decision) deny() Transition {
 	result := jig.Failure(&jig.Error{Code: jig.CodeDenied, Message: message})
 	t := Transition{Ruled: d.accepted(jig.CallDenied), Outcome: d.outcome(Denied, jig.AnswerDeny)}
 	t.Outcome.Reason = d.Decision.Reason
+	if d.Decision.Reason != "" {
+		t.Said = said(d.Principal, jig.AskedReview)
+	}
 	t.Call = &CallChange{Status: jig.CallDenied, Result: &result}
 	if d.Call.InDoubt {
 		t.Ruled.Status = jig.CallUnknown

@@ -348,3 +348,28 @@ func TestDecide_SaysWithWhatProof(t *testing.T) {
 	require.Equal(t, jig.ProofVouched, got.Notices[0].Proof)
 	require.Equal(t, jig.ProofVouched, got.Audit[0].Proof)
 }
+
+// Whoever changes a call, says why they deny it, answers a question or gives the result of a call puts words into the session.
+func TestTransition_WhoeverReviewsSaysSomething(t *testing.T) {
+	t.Parallel()
+	said := func(by string) *jig.Asker { return &jig.Asker{Principal: "fay", By: by} }
+	for name, row := range map[string]struct {
+		r    approval.DecisionRequest
+		want *jig.Asker
+	}{
+		"an approval":             {decides(fay(), jig.Decision{Note: "yes"}), nil},
+		"a denial":                {decides(fay(), jig.Decision{Answer: jig.AnswerDeny}), nil},
+		"a denial with a reason":  {decides(fay(), jig.Decision{Answer: jig.AnswerDeny, Reason: "write b"}), said(jig.AskedReview)},
+		"a change":                {edits(fay(), nil), said(jig.AskedReview)},
+		"a change that waits":     {edits(fay(), byFinance(2)), said(jig.AskedReview)},
+		"somebody who may not":    {decides(eve(), jig.Decision{Answer: jig.AnswerDeny, Reason: "write b"}), nil},
+		"a delegation, with note": {decides(fay(), jig.Decision{Answer: jig.AnswerDelegate, To: "eve", Note: "write b"}), nil},
+	} {
+		require.Equal(t, row.want, decide(t, waiting(byFinance(1)), row.r).Said, name)
+	}
+	answered, err := approval.Reply(asking(), replies(fay(), `"monday"`))
+	require.NoError(t, err)
+	require.Equal(t, said(jig.AskedAnswer), answered.Said)
+	require.Equal(t, said(jig.AskedAnswer), reconcile(t, doubtful(), reconciles(fay(), jig.OutcomeHappened, `{"id":7}`)).Said)
+	require.Nil(t, reconcile(t, doubtful(), reconciles(fay(), jig.OutcomeHappened, "")).Said)
+}

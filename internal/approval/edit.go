@@ -31,7 +31,7 @@ func (d decision) edit() Transition {
 	}
 	edited := *d.Edited
 	edited.EditedBy, edited.Status = d.editor(), status
-	t := Transition{Ruled: d.accepted(status), Call: &CallChange{Status: status, Edited: &edited}}
+	t := Transition{Ruled: d.accepted(status), Call: &CallChange{Status: status, Edited: &edited}, Said: said(d.Principal, jig.AskedReview)}
 	entry := d.entry(audit.AuditEdited, status)
 	entry.Patch, entry.ApprovedDigest, entry.PolicyVersion = d.Patch, edited.Digest, edited.PolicyVersion
 	t.Audit = append(t.Audit, entry)

@@ -79,10 +79,13 @@ func (v Voters) shortage(p jig.Pending, requirement int, now time.Time) string {
 	if asked := Excluded(p); asked != "" {
 		without = " without " + asked + ", on whose word it rests"
 	}
-	if editor := ConsentOf(p).editor(); editor != "" {
-		without += ", and not by " + editor + " alone, who changed it"
+	left, consent := v.left(p, requirement, now, math.MaxInt), ConsentOf(p)
+	for who := range left {
+		if why := consent.alone(who, consent.persons()); why != "" && len(left) == 1 {
+			without += " (" + why + ")"
+		}
 	}
-	return fmt.Sprintf("only %d of %d approvals by %s can be given%s", len(v.left(p, requirement, now, math.MaxInt)), need(p, r), r.Approvers, without)
+	return fmt.Sprintf("only %d of %d approvals by %s can be given%s", len(left), need(p, r), r.Approvers, without)
 }
 
 // Ruled returns terms as a policy rules, without those who may decide only because too few others can.
@@ -106,17 +109,22 @@ func need(p jig.Pending, r jig.Requirement) int {
 	return max(1, r.Quorum)
 }
 
-// enough reports whether enough people have approved for a requirement or may do so now, and one of them has not changed the input.
+// enough reports whether enough people have approved for a requirement or may do so now, and one of them suffices; see [Consent.alone].
 func (v Voters) enough(p jig.Pending, requirement int, now time.Time) bool {
 	if v.unlisted(p, requirement, now) {
 		return true
 	}
-	needed, editor := need(p, demands(termsOf(p))[requirement]), ConsentOf(p).editor()
+	needed, consent := need(p, demands(termsOf(p))[requirement]), ConsentOf(p)
 	left := v.left(p, requirement, now, max(needed, 2))
-	if len(left) < needed {
-		return false
+	if len(left) != 1 || needed > 1 || p.Kind == jig.PendingQuestion {
+		return len(left) >= needed
 	}
-	for i := 0; editor != "" && len(left) == 1 && i < len(demands(termsOf(p))); i++ {
+	for only := range left {
+		if consent.alone(only, consent.persons()) == "" {
+			return true
+		}
+	}
+	for i := range demands(consent.Terms) {
 		if v.unlisted(p, i, now) {
 			return true
 		}
@@ -124,7 +132,7 @@ func (v Voters) enough(p jig.Pending, requirement int, now time.Time) bool {
 			left[who] = true
 		}
 	}
-	return editor == "" || len(left) > 1 || !left[ConsentOf(p).persons().of(editor)]
+	return len(left) > 1
 }
 
 // unlisted reports whether people whom the tenant cannot list may decide for a requirement at a time.

@@ -42,6 +42,9 @@ func Reconcile(s State, r ReconcileRequest) (Transition, error) {
 		t.Call.InDoubt, t.Call.Anew = new(false), true
 		return t, nil
 	}
+	if len(w.Result) > 0 {
+		t.Said = said(r.Principal, jig.AskedAnswer)
+	}
 	err := s.end(&t, w.Result)
 	return t, err
 }
@@ -80,7 +83,7 @@ func (s State) end(t *Transition, data json.RawMessage) error {
 }
 
 // mayReconcile returns why a person may not say what happened to a call, or "". The tenant can name the people who may. If it does not,
-// everybody who could have approved the call may.
+// everybody who could approve the call may, which includes the owners if too few others are left: the question never expires.
 func (s State) mayReconcile(r ReconcileRequest) string {
 	if r.Reconcilers != nil {
 		if r.Reconcilers.Include(r.Principal) {
@@ -91,7 +94,7 @@ func (s State) mayReconcile(r ReconcileRequest) string {
 	if s.Latest == nil {
 		return ""
 	}
-	asked := r.Counted(s.Latest.Pending, r.Now)
+	asked := r.Wider(r.Counted(s.Latest.Pending, r.Now), r.Now)
 	if terms := termsOf(asked); terms.ByDefault { // whoever asked for a call may say what happened to it, unless a rule forbids it
 		terms.NotRequester = false
 		asked.Terms = &terms

@@ -81,6 +81,9 @@ func TestReconcile_WhoMaySayWhatHappened(t *testing.T) {
 			r.Reconcilers = &jig.Approvers{People: []string{"eve"}}
 		}},
 		"anybody, of a call that needed no approval": {eve(), func(s *approval.State, _ *approval.ReconcileRequest) { s.Latest = nil }},
+		"an owner, if nobody else is left": {eve(), func(s *approval.State, r *approval.ReconcileRequest) {
+			s.Latest.Terms.NotRequester, r.Voters = true, approval.Voters{People: []jig.Principal{eve()}, Disabled: []string{"fay"}, Owners: &jig.Approvers{People: []string{"eve"}}}
+		}},
 		"the delegate": {eve(), func(s *approval.State, _ *approval.ReconcileRequest) {
 			s.Latest.Delegations = []jig.Delegation{{From: "fay", To: "eve", Counts: []int{0}}}
 		}},

@@ -32,6 +32,7 @@ func Reply(s State, r ReplyRequest) (Transition, error) {
 	result := jig.ToolResult{Success: true, Data: data, Summary: "answered by " + r.Principal.ID + ": " + stored.Cut(string(r.Reply.Value), 200)}
 	shown, _ := stored.Preview(r.Reply.Value)
 	t := Transition{Ruled: s.accepted(jig.CallSucceeded), Call: &CallChange{Status: jig.CallSucceeded, Result: &result}}
+	t.Said = said(r.Principal, jig.AskedAnswer)
 	t.Outcome = &Outcome{
 		Status: Approved, Answer: "answer", By: r.Principal.ID, Claimed: r.Principal.Claimed, Note: r.Reply.Note, Key: r.Key, Digest: s.Open.Digest,
 	}

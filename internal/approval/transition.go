@@ -26,6 +26,8 @@ type Transition struct {
 	Call *CallChange
 	// Opens is the approval or question to open next; nil for none.
 	Opens *jig.Pending
+	// Said is who has put words into the session, which later calls rest on; nil for nobody.
+	Said *jig.Asker
 	// Grant is the standing approval to create; nil for none.
 	Grant *jig.Grant
 	// Events, Notices and Audit are written in this order.

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/chat"
 )
 
 // names returns whose words a call rests on, with what they did.
@@ -27,8 +28,14 @@ func TestAskers_WordsFlowDown(t *testing.T) {
 		require.NoError(t, w.Said(t.Context(), w.tenant, session, jig.Asker{Principal: who, By: how}))
 	}
 	w.begin(t, 1)
+	said(w.session, "max", jig.AskedMessage)
+	require.Contains(t, w.names(t, w.session, "1.2", 1, ""), "message max", "the pass has no turn, so the model may read it")
+	_, err := w.SaveTurn(t.Context(), w.tenant, w.session, 1, chat.Turn{Stop: chat.StopCalls})
+	require.NoError(t, err)
 	said(w.session, "mia", jig.AskedMessage)
 	said(w.session, "eve", jig.AskedEvent)
+	said(w.session, "rex", jig.AskedReview)
+	require.Contains(t, w.names(t, w.session, "1.1/x", 1, "1.1"), "review rex", "a composition may have read why a call was denied")
 	require.NotContains(t, w.names(t, w.session, "1.2", 1, ""), "message mia", "no pass has read it")
 	require.Contains(t, w.names(t, w.session, "1.2", 1, ""), "event eve")
 	w.begin(t, 2)
@@ -38,9 +45,9 @@ func TestAskers_WordsFlowDown(t *testing.T) {
 		Tenant: w.tenant, ID: jig.NewSessionID(), ParentID: w.session, ParentCall: "2.1", Agent: jig.Agent{Name: "helper"}, Depth: 1,
 		Principal: jig.Principal{ID: "nobody"}, Status: jig.StatusWorking,
 	}
-	_, err := w.CreateSession(t.Context(), child)
+	_, err = w.CreateSession(t.Context(), child)
 	require.NoError(t, err)
-	require.Equal(t, w.names(t, w.session, "2.1", 2, ""), w.names(t, child.ID, "1.1", 1, ""))
+	require.ElementsMatch(t, w.names(t, w.session, "2.1", 2, ""), w.names(t, child.ID, "1.1", 1, ""))
 	said(child.ID, "ina", jig.AskedAnswer)
 	require.NotContains(t, w.names(t, w.session, "2.2", 2, ""), "answer ina")
 	require.Contains(t, w.names(t, w.session, "2.2/x", 2, "2.2"), "answer ina", "a composition may have read what the child returned")

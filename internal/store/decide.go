@@ -23,8 +23,6 @@ type request struct {
 	// edits is set if the request changes the call's input, and reconciles if it settles an unknown outcome. For such a request, load reads
 	// more rows.
 	edits, reconciles bool
-	// said is who puts words into the session with the request; nil for nobody.
-	said *jig.Asker
 }
 
 // Decide applies a decision: one compare-and-set on the approval's row, with its events, its audit row and its notice. The rules are
@@ -43,7 +41,6 @@ func (db *DB) Decide(ctx context.Context, r approval.DecisionRequest) (approval.
 // refused answer is recorded like a refused decision.
 func (db *DB) Reply(ctx context.Context, r approval.ReplyRequest) (approval.Applied, error) {
 	q := request{tenant: r.Tenant, session: r.SessionID, key: r.Key, call: r.Reply.Call, evidence: r.Evidence}
-	q.said = &jig.Asker{Principal: r.Principal.ID, Claimed: r.Principal.Claimed, Maker: r.Principal.Maker, By: jig.AskedAnswer}
 	q.again = protocol.Again(r.Principal.ID, r.Reply)
 	return db.ruling(ctx, q, func(s approval.State) (approval.Transition, error) { return approval.Reply(s, r) })
 }
@@ -120,8 +117,8 @@ func (db *DB) ruling(ctx context.Context, q request, rules func(approval.State) 
 		}
 		if !change.Refused() {
 			t.useToken(q.evidence, true)
-			if q.said != nil {
-				t.said(q.session, *q.said, nil)
+			if change.Said != nil {
+				t.said(q.session, *change.Said, nil)
 			}
 			if err := t.keepSigned(q.session, q.signed); err != nil {
 				return err

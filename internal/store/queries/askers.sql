@@ -1,15 +1,15 @@
 -- name: AskerAdd
 -- Adds somebody whose words a session works with. Whoever said something before counts from then on. Without a pass, they said it in the pass
--- that is running; its compositions have read events and answers, too.
+-- that is running; its compositions have read everything but messages, too, and its turn everything that was said before it was stored.
 insert into askers (tenant_id, session_id, principal, claimed, by, maker, pass)
-select $1, $2, $3, $4, $5, $6, coalesce($7::integer, s.pass - case when $5 in ('event', 'answer') then 1 else 0 end) from sessions s where s.tenant_id = $1 and s.session_id = $2
+select $1, $2, $3, $4, $5, $6, coalesce($7::integer, s.pass - case when $5 <> 'message' or {{asking}} then 1 else 0 end) from sessions s where s.tenant_id = $1 and s.session_id = $2
 on conflict (tenant_id, session_id, principal, claimed, by, maker) do update set pass = excluded.pass where askers.pass > excluded.pass
 
 -- name: AskersFlow
 -- Adds to session $5 those on whose word a call of session $2 rests, which says something to it.
 with {{words}}
 insert into askers (tenant_id, session_id, principal, claimed, by, maker, pass)
-select $1, $5, w.principal, w.claimed, w.by, w.maker, coalesce($6::integer, s.pass)
+select $1, $5, w.principal, w.claimed, w.by, w.maker, coalesce($6::integer, s.pass - case when {{asking}} then 1 else 0 end)
 from (select distinct a.principal, a.claimed, a.by, a.maker from words a) w join sessions s on s.tenant_id = $1 and s.session_id = $5
 on conflict (tenant_id, session_id, principal, claimed, by, maker) do update set pass = excluded.pass where askers.pass > excluded.pass
 
@@ -37,3 +37,7 @@ recursive tree(session_id, before, below, depth) as (
     select a.principal, a.claimed, a.by, a.maker, a.pass, t.depth from tree t
     join askers a on a.tenant_id = $1 and a.session_id = t.session_id and a.pass < t.before
 )
+
+-- fragment: asking
+-- Whether the running pass of the session s has no turn yet: the model may read what is said now.
+not exists (select from turns r where r.tenant_id = s.tenant_id and r.session_id = s.session_id and r.pass = s.pass)
