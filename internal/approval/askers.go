@@ -124,10 +124,11 @@ func Requesters(p jig.Pending) string {
 			changed = appendNew(changed, name)
 			continue
 		}
+		how := a.By
 		if a.Claimed {
-			name = "claimed to come from " + name
+			how += ", claimed"
 		}
-		words = appendNew(words, name+" ("+a.By+")")
+		words = appendNew(words, name+" ("+how+")")
 	}
 	var parts []string
 	for _, part := range []struct {

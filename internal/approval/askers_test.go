@@ -139,7 +139,7 @@ func TestIndependent_FindsOthersOrEndsTheCall(t *testing.T) {
 func TestRequesters_SaysOnWhoseWordACallRests(t *testing.T) {
 	t.Parallel()
 	p := independent(1, wrote("ana"), jig.Asker{Principal: "ben", Claimed: true, By: jig.AskedEvent}, jig.Asker{Principal: "fay", By: jig.AskedEdited})
-	require.Equal(t, "requested by ci; words by ana (message), claimed to come from ben (event); changed by fay", approval.Requesters(p))
+	require.Equal(t, "requested by ci; words by ana (message), ben (event, claimed); changed by fay", approval.Requesters(p))
 	require.Equal(t, "ci or ana", approval.Excluded(p))
 	require.Empty(t, approval.Requesters(jig.Pending{}))
 }

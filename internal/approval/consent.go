@@ -75,7 +75,7 @@ func (c Consent) Entitled(p jig.Principal, now time.Time) (counts []int, why str
 	}
 	for _, d := range c.Delegations {
 		if d.From == p.ID || same.of(d.From) == same.of(p.ID) && same.of(d.To) != same.of(p.ID) {
-			return nil, fmt.Sprintf("%s delegated this approval to %s", p.ID, d.To)
+			return nil, fmt.Sprintf("%s delegated this approval to %s and has to take it back first", p.ID, d.To)
 		}
 	}
 	needed := demands(c.Terms)
