@@ -200,22 +200,22 @@ func (f *follower) attend(ctx context.Context) error {
 }
 
 // sayHeld prints what a session waits for, unless it waits for people alone.
-func (f *follower) sayHeld(view jig.SessionView) {
+func (a *app) sayHeld(view jig.SessionView) {
 	for _, p := range view.Paused {
-		f.say("%s %s", f.err.yellow("paused:"), pauseText(p))
+		a.say("%s %s", a.err.yellow("paused:"), pauseText(p))
 	}
 	for _, why := range view.Held {
-		f.say("%s %s", f.err.yellow("held back:"), oneLine(why, 0))
+		a.say("%s %s", a.err.yellow("held back:"), oneLine(why, 0))
 	}
 	for _, c := range view.Calls {
 		if !c.Status.Final() && strings.HasPrefix(c.Summary, "waits: ") {
-			f.say("%s %s", f.err.yellow(c.Call), oneLine(c.Summary, 0))
+			a.say("%s %s", a.err.yellow(c.Call), oneLine(c.Summary, 0))
 		}
 	}
 	for _, w := range view.Waits {
-		f.say("%s", f.err.yellow(oneLine(w.String(), 0)))
+		a.say("%s", a.err.yellow(oneLine(w.String(), 0)))
 		if w.Event != "" {
-			f.say("  %s", f.eventCommandFor(cmp.Or(w.SessionID, view.SessionID), w))
+			a.say("  %s", a.eventCommandFor(cmp.Or(w.SessionID, view.SessionID), w))
 		}
 	}
 }

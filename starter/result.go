@@ -85,6 +85,9 @@ func (a *app) sessionResult(ctx context.Context, e engine, id string) error {
 	for _, p := range r.Pending {
 		a.say("  %s %s waits for a person; see it with: %s", oneLine(p.Call, 0), oneLine(p.Tool, 0), a.command("approvals", "show", p.SessionID, p.Call))
 	}
+	if view, err := e.Status(ctx, a.flags.tenant, id); err == nil {
+		a.sayHeld(view)
+	}
 	return silent(exitWaiting)
 }
 

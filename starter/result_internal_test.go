@@ -76,3 +76,17 @@ func TestResult_WaitsForACall(t *testing.T) {
 	require.Equal(t, exitDone, got.code, got.stderr)
 	require.Equal(t, "2\n", got.stdout)
 }
+
+func TestResult_SaysWhatTheSessionWaitsFor(t *testing.T) {
+	t.Parallel()
+	for has, view := range map[string]jig.SessionView{
+		"1.1 waits: limit notes allows 2 calls per 1h": {Calls: []jig.CallView{{Call: "1.1", Status: jig.CallReserved, Summary: "waits: limit notes allows 2 calls per 1h"}}},
+		"jig event ses_1 paid --data '{}'":             {Waits: []jig.Wait{{Call: "1.1/paid", Event: "paid"}}},
+		"paused: tool file.write":                      {Paused: []jig.Pause{{Scope: jig.PauseTool, Target: "file.write"}}},
+	} {
+		view.SessionID = "ses_1"
+		got := jigCLI(t, &fake{outcome: protocol.SessionResult{Status: jig.StatusWorking}, view: view}, nil, "result", "ses_1")
+		require.Equal(t, exitWaiting, got.code, got.stderr)
+		require.Contains(t, got.stderr, has)
+	}
+}

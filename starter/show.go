@@ -2,6 +2,7 @@ package starter
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -19,10 +20,10 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	document := ""
 	cmd := &cobra.Command{
-		Use:   "show SESSION CALL",
+		Use:   "show SESSION [CALL]",
 		Short: "Show a waiting call with its full arguments",
 		Long: `Show a waiting call with its full arguments; lists and events shorten long ones to 2 KiB. The digest covers exactly these arguments:
-an approval with --digest is refused if anything has changed since.
+an approval with --digest is refused if anything has changed since. Without CALL, it shows the only call that waits in the session.
 With --document it prints only the whole text of one of the documents that the call registers or installs.
 For a call that waits for approval, it says whether the tool's contract or what the call would change is different now; that is found out at most
 once a minute, and changes nothing.
@@ -30,10 +31,10 @@ Earlier decisions about calls of the tool are shown with the difference between 
 JSON output: {"pending": …, "input": …, "comparison": …, "similar": […], "to_sign": […]}, where to_sign has the claims of tokens for the answers; with --document: {"path", "body"}.`,
 		Example: `  jig approvals show ses_… 3.1
   jig approvals show ses_… 1.1 --document 'policy shop'`,
-		Args: sessionArgs(2, 2),
+		Args: sessionArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd.Context(), func(e engine) error {
-				session, call, err := a.locatedOne(cmd.Context(), e, a.session(args[0]), args[1])
+				session, call, err := a.waitingIn(cmd.Context(), e, args)
 				if err != nil {
 					return err
 				}
@@ -61,6 +62,18 @@ JSON output: {"pending": …, "input": …, "comparison": …, "similar": […],
 	}
 	cmd.Flags().StringVar(&document, "document", "", "print only this document: its file, its name, or its kind and name")
 	return cmd
+}
+
+// waitingIn returns where the call that a user names waits. If only the session is named, it is the only call that waits there.
+func (a *app) waitingIn(ctx context.Context, e engine, args []string) (session, call string, err error) {
+	session = a.session(args[0])
+	if len(args) > 1 {
+		return a.locatedOne(ctx, e, session, args[1])
+	}
+	p, err := a.single(ctx, e, jig.PendingFilter{SessionID: session}, "in session "+session, "for a person", func(p jig.Pending) string {
+		return a.command("approvals", "show", p.SessionID, p.Call)
+	})
+	return p.SessionID, p.Call, err
 }
 
 // similarText formats earlier decisions about calls of the same tool.

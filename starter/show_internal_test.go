@@ -119,3 +119,35 @@ func TestShow_PrintsOneDocument(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, "no documents")
 }
+
+func TestShow_FindsTheOnlyCallThatWaits(t *testing.T) {
+	t.Parallel()
+	question := jig.Pending{SessionID: "ses_1", Call: "3.1", Kind: jig.PendingQuestion, Tool: "person.ask"}
+	f := &fake{pending: []jig.Pending{question}}
+	f.page.Approvals = f.pending
+	got := jigCLI(t, f, nil, "approvals", "show", "ses_1")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Contains(t, got.stdout, "ses_1 3.1 person.ask asks a person")
+	require.Equal(t, "ses_1", f.filter.SessionID)
+
+	f.page.Approvals = append(f.page.Approvals, jig.Pending{SessionID: "ses_child", Call: "1.2", Via: "2.1"})
+	got = jigCLI(t, f, nil, "approvals", "show", "ses_1")
+	require.Equal(t, exitUsage, got.code)
+	require.Contains(t, got.stderr, "2 calls in session ses_1 wait for a person")
+	require.Contains(t, got.stderr, "  jig approvals show ses_child 1.2")
+
+	got = jigCLI(t, &fake{}, nil, "approvals", "show", "ses_1")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "no call in session ses_1 waits for a person")
+}
+
+func TestApprove_SaysInWhichSessionTheOnlyCallWaits(t *testing.T) {
+	t.Parallel()
+	p := jig.Pending{SessionID: "ses_child", Call: "3.1", Via: "1.1", Kind: jig.PendingApproval, Tool: "file.write"}
+	f := &fake{ruled: []jig.Ruled{{Call: "3.1", Outcome: jig.DecisionAccepted}}}
+	f.page.Approvals = []jig.Pending{p}
+	got := jigCLI(t, f, nil, "approve", "ses_1")
+	require.Equal(t, exitDone, got.code, got.stderr)
+	require.Contains(t, got.stderr, "ses_1 1.1 → ses_child 3.1 file.write waits for approval\n")
+	require.Equal(t, "ses_child", f.decidedIn)
+}

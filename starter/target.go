@@ -47,30 +47,17 @@ func (a *app) onlyWaiting(ctx context.Context, e engine, session string, answer 
 		}
 		where = "that " + filter.For + " may decide"
 	}
-	page, err := e.Pending(ctx, a.flags.tenant, filter, "", 0)
+	p, err := a.single(ctx, e, filter, where, "for approval", func(p jig.Pending) string {
+		return a.command(append([]string{string(answer), p.SessionID, p.Call}, a.identity()...)...)
+	})
 	if err != nil {
 		return protocol.WaitingCall{}, err
 	}
-	list := page.Approvals
-	switch len(list) {
-	case 0:
-		if session != "" {
-			if _, err := e.Status(ctx, a.flags.tenant, session); err != nil {
-				return protocol.WaitingCall{}, err
-			}
-		}
-		return protocol.WaitingCall{}, jig.Errorf(jig.CodeNotFound, "no call %s waits for approval", where).WithField("call")
-	case 1:
-	default:
-		commands := make([]string, 0, len(list))
-		for _, p := range list[:min(len(list), 10)] {
-			commands = append(commands, "  "+a.command(append([]string{string(answer), p.SessionID, p.Call}, a.identity()...)...))
-		}
-		return protocol.WaitingCall{}, usage(jig.Errorf(jig.CodeInvalidInput, "%d calls %s wait for approval", len(list), where).WithField("call").
-			WithHint("name one of them:\n" + strings.Join(commands, "\n")))
+	in := p.SessionID
+	if p.Via != "" { // the card says where the call of the session waits
+		in = session
 	}
-	p := list[0]
-	a.say("%s %s", p.SessionID, a.cardText(a.err, a.cards(ctx, e, list)[0]))
+	a.say("%s %s", in, a.cardText(a.err, a.cards(ctx, e, []jig.Pending{p})[0]))
 	if a.interactive && !a.json() {
 		going, err := a.confirm(ctx, fmt.Sprintf("%s%s it?", strings.ToUpper(string(answer[:1])), string(answer[1:])))
 		if err != nil {
@@ -82,6 +69,33 @@ func (a *app) onlyWaiting(ctx context.Context, e engine, session string, answer 
 		}
 	}
 	return protocol.WaitingCall{SessionID: p.SessionID, Call: p.Call, Tool: p.Tool, Digest: p.Digest}, nil
+}
+
+// single returns the only call that matches a filter. where and what complete the errors, such as "2 calls in session ses_1 wait for approval";
+// command is the command that names one of several calls.
+func (a *app) single(ctx context.Context, e engine, filter jig.PendingFilter, where, what string, command func(jig.Pending) string) (jig.Pending, error) {
+	page, err := e.Pending(ctx, a.flags.tenant, filter, "", 0)
+	if err != nil {
+		return jig.Pending{}, err
+	}
+	list := page.Approvals
+	switch len(list) {
+	case 0:
+		if filter.SessionID != "" {
+			if _, err := e.Status(ctx, a.flags.tenant, filter.SessionID); err != nil {
+				return jig.Pending{}, err
+			}
+		}
+		return jig.Pending{}, jig.Errorf(jig.CodeNotFound, "no call %s waits %s", where, what).WithField("call")
+	case 1:
+		return list[0], nil
+	}
+	commands := make([]string, 0, len(list))
+	for _, p := range list[:min(len(list), 10)] {
+		commands = append(commands, "  "+command(p))
+	}
+	return jig.Pending{}, usage(jig.Errorf(jig.CodeInvalidInput, "%d calls %s wait %s", len(list), where, what).WithField("call").
+		WithHint("name one of them:\n" + strings.Join(commands, "\n")))
 }
 
 // decideThere makes the same decision about calls that wait in one session, and prints the outcomes. If a grant comes with it, it goes on with
