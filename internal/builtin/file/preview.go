@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"strings"
@@ -80,7 +81,7 @@ func contentOf(dir *workdir.Dir, target string) (content, state string, err erro
 		if _, err := io.Copy(h, file); err != nil {
 			return "", "", fmt.Errorf("read %s: %w", target, err)
 		}
-		return "", "SHA-256 " + hex.EncodeToString(h.Sum(nil)), nil
+		return "", hashed(h), nil
 	}
 	whole, err := io.ReadAll(file)
 	if err != nil {
@@ -95,8 +96,11 @@ func stateOf(content io.Reader) string {
 	if _, err := io.Copy(h, content); err != nil {
 		return ""
 	}
-	return "SHA-256 " + hex.EncodeToString(h.Sum(nil))
+	return hashed(h)
 }
+
+// hashed formats the hash of a file's content, to follow "acts only on".
+func hashed(h hash.Hash) string { return "content with SHA-256 " + hex.EncodeToString(h.Sum(nil)) }
 
 // unchanged returns CONFLICT if the file's content does not match the precondition. done reports that an earlier attempt has already written
 // the new content.

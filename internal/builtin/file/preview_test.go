@@ -32,7 +32,7 @@ func TestWritePreview(t *testing.T) {
 		if want.Precondition != "" {
 			require.Equal(t, want.Precondition, got.Precondition)
 		} else {
-			require.Contains(t, got.Precondition, "SHA-256 ")
+			require.Contains(t, got.Precondition, "content with SHA-256 ")
 		}
 	}
 	require.Equal(t, "Changes nothing: same has this content already", kit.Preview("file.write", object{"path": "same", "content": "x"}).Title)
