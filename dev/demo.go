@@ -46,12 +46,16 @@ func demoCommand(o *options) *cobra.Command {
 		Long: `Start everything with temporary data, and review a Go module's direct dependencies in two ways. First, the agent
 dependency-review lists them, looks up their licenses, and asks before it writes its report. Then review.start creates a review that
 is an entity: a graph of tasks fills in its modules, figures, a summary with checked claims, and a report; review.publish asks before
-it writes the report. On a terminal you decide; with --yes, or without a terminal, the demo approves by itself and says so.`,
+it writes the report. On a terminal you decide; with --yes, or without a terminal, the demo approves by itself and says so.
+Default addresses that are taken, for example by a running jig-dev, are replaced by free ones.`,
 		Example: `  dev demo
   dev demo --yes --path ../other/go.mod
   OPENAI_BASE_URL=http://localhost:11434/v1 dev demo --model openai/qwen3`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d.evade(cmd.Context(), cmd.Flags().Changed)
+			return d.run(cmd.Context())
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&d.path, "path", "go.mod", "the go.mod to review")

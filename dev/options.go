@@ -21,6 +21,9 @@ import (
 	"github.com/jig-run/jig/worker"
 )
 
+// anyPort is an address with a port that the system picks.
+const anyPort = "127.0.0.1:0"
+
 // options holds the values of the flags.
 type options struct {
 	stack    stack.Options
@@ -48,6 +51,23 @@ func (o *options) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.stack.NoUI, "no-ui", false, "start no Web UI")
 	f.BoolVar(&o.quiet, "quiet", false, "print nothing while starting")
 	f.StringVar(&o.logLevel, "log-level", "error", "lowest level that the servers and the worker log: debug, info, warn or error")
+}
+
+// evade replaces the default addresses that other processes listen on by free ones. given reports whether the user has given a flag.
+func (o *options) evade(ctx context.Context, given func(flag string) bool) {
+	free := func(flag, addr string) bool {
+		_, err := port.Claim(ctx, addr)
+		return given(flag) || !errors.As(err, new(*port.TakenError))
+	}
+	if !free("temporal-addr", o.stack.TemporalAddress) {
+		o.stack.TemporalAddress = anyPort
+	}
+	if !free("ui-addr", o.stack.UIAddress) {
+		o.stack.UIAddress = anyPort
+	}
+	if !free("pg-port", fmt.Sprintf("127.0.0.1:%d", o.pgPort)) {
+		o.pgPort = 0
+	}
 }
 
 // running is everything that was started.
@@ -121,7 +141,7 @@ func (o *options) ready(ctx context.Context, r *running, logger *slog.Logger) er
 func (o *options) startServer(ctx context.Context, r *running, logger *slog.Logger) error {
 	address := cmp.Or(o.httpAddr, "127.0.0.1:8480")
 	if o.httpAddr == "" && o.stack.Ephemeral {
-		address = "127.0.0.1:0"
+		address = anyPort
 	}
 	address, err := port.Claim(ctx, address)
 	if err != nil {
