@@ -67,7 +67,7 @@ Default addresses that are taken, for example by a running jig-dev, are replaced
 }
 
 func (d *demo) run(ctx context.Context) error {
-	d.stack.Ephemeral = true
+	d.stack.Ephemeral, d.private = true, true
 	r, err := d.start(ctx)
 	if err != nil {
 		return err

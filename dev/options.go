@@ -33,6 +33,9 @@ type options struct {
 	logLevel string
 	pgPort   int
 	quiet    bool
+	// private writes no dev.env, which may belong to a running jig-dev: only a child process uses the servers, and has the settings in its
+	// environment.
+	private bool
 }
 
 func (o *options) flags(cmd *cobra.Command) {
@@ -116,7 +119,7 @@ func (o *options) start(ctx context.Context) (*running, error) {
 	return r, nil
 }
 
-// ready starts the server and the worker, and writes the addresses to the environment file in between.
+// ready starts the server and the worker, and unless private writes the addresses to dev.env in between.
 func (o *options) ready(ctx context.Context, r *running, logger *slog.Logger) error {
 	proofs, err := serverKeys(r.DataDir(), time.Now())
 	if err != nil {
@@ -128,8 +131,10 @@ func (o *options) ready(ctx context.Context, r *running, logger *slog.Logger) er
 			return err
 		}
 	}
-	if err := writeEnv(r.DataDir(), r.Environment()); err != nil {
-		return err
+	if !o.private {
+		if err := writeEnv(r.DataDir(), r.Environment()); err != nil {
+			return err
+		}
 	}
 	if o.noWorker {
 		return nil

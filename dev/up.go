@@ -26,7 +26,7 @@ func command() *cobra.Command {
 
 If JIG_DATABASE_OWNER_URL is set, its database is used. Otherwise an installed PostgreSQL is started, or a downloaded one.
 The Temporal server is built at the first start and kept in the user's cache directory.
-If a COMMAND is given, it runs with the settings in its environment, and everything stops when it ends.`,
+If a COMMAND is given, it runs with the settings in its environment, and everything stops when it ends; with --ephemeral, dev.env stays as it is.`,
 		Example: `  dev
   dev --fresh --temporal-addr 127.0.0.1:0 --ui-addr 127.0.0.1:0 --http-addr 127.0.0.1:0 --pg-port 0
   dev --ephemeral --no-worker --no-server -- go test ./...`,
@@ -41,6 +41,7 @@ If a COMMAND is given, it runs with the settings in its environment, and everyth
 
 // up runs everything until the context ends, a part fails, or the given command has ended.
 func (o *options) up(ctx context.Context, args []string) error {
+	o.private = o.stack.Ephemeral && len(args) > 0
 	r, err := o.start(ctx)
 	if err != nil {
 		return err
