@@ -29,7 +29,7 @@ E2E_FLAGS    := -timeout $(E2E_TIMEOUT) -parallel $(E2E_PARALLEL)
 export JIG_TEST_PROGRAMS := $(BIN)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories api selftest mutate bench bench-rivals rivals bench-smoke agentdojo dependencies fuzz broken ci clean
+.PHONY: help demo dev build fetch temporal-cli jig-dev lint test test-race chaos chaos-sample histories api selftest mutate bench bench-rivals rivals bench-smoke agentdojo dependencies fuzz broken askers ci clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -142,6 +142,12 @@ broken: fetch temporal-cli jig-dev ## answers that providers break: 10,000 of ea
 	@go test -count=1 -timeout 30m -run BrokenAnswers ./model -broken 10000
 	@scripts/say.sh "broken: sessions"
 	@cd dev && JIG_BROKEN_SESSIONS=50 go test -count=1 $(E2E_FLAGS) -run BrokenAnswers ./e2e
+
+askers: fetch ## people who ask and decide in any order: 5,000 cases of the rules, and 300 with the engine and the database
+	@scripts/say.sh "askers: the rules"
+	@go test -count=1 -run NobodyBothAsks ./internal/approval
+	@scripts/say.sh "askers: the engine"
+	@$(AROUND_TESTS) go test -count=1 -timeout 30m -run Askers_Played -v ./activities -askers 300
 
 api: ## check the OpenAPI document with Redocly, and the TypeScript client (ARGS=--update writes its types); needs npm
 	@scripts/say.sh "api: the OpenAPI document and clients/typescript"
