@@ -247,10 +247,29 @@ func accepted(tenant, session string) *acceptedAnswer {
 	return &answer
 }
 
-func (a *API) sendMessage(ctx context.Context, in *messageRequest) (*acceptedAnswer, error) {
+// messageAnswer confirms that a message was passed on to a session.
+type messageAnswer struct {
+	Body struct {
+		SessionID string `json:"session_id"`
+		Note      string `json:"note,omitempty" doc:"Present if nobody but the author could approve the calls that follow, unless a policy says otherwise"`
+	} `nameHint:"MessageAccepted"`
+}
+
+func (a *API) sendMessage(ctx context.Context, in *messageRequest) (*messageAnswer, error) {
 	tenant, who := callerOf(ctx)
-	err := a.options.Engine.Say(ctx, tenant, in.Session, protocol.Message{Text: in.Body.Text, By: who.ID, ID: in.Body.ID})
-	return accepted(tenant, in.Session), err
+	settings, err := a.options.Tenants.Settings(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.options.Engine.Say(ctx, tenant, in.Session, protocol.Message{Text: in.Body.Text, By: who.ID, ID: in.Body.ID}); err != nil {
+		return nil, err
+	}
+	var answer messageAnswer
+	answer.Body.SessionID = jig.SessionID(tenant, in.Session)
+	if !settings.OthersApprove(who, time.Now()) {
+		answer.Body.Note = "calls that rest on this message are denied if they need an approval: nobody else in this tenant could give it by default"
+	}
+	return &answer, nil
 }
 
 type eventRequest struct {

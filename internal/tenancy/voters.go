@@ -2,6 +2,7 @@ package tenancy
 
 import (
 	"slices"
+	"time"
 
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/internal/approval"
@@ -23,6 +24,18 @@ func (s Settings) Voters() approval.Voters {
 		v.Owners = &s.Owners.Approvers
 	}
 	return v
+}
+
+// OthersApprove reports whether, by the tenant's default terms, somebody could approve a call that rests on the word of a principal. Where the
+// principal is the only person, they may do so themselves.
+func (s Settings) OthersApprove(who jig.Principal, now time.Time) bool {
+	if s.OnlyPerson("") || s.OnlyPerson(who.ID) {
+		return true
+	}
+	_, none := s.Voters().Independent(jig.Pending{
+		RequestedAt: now, Terms: &jig.Terms{NotRequester: true}, Askers: []jig.Asker{{Principal: who.ID, Maker: who.Maker, By: jig.AskedMessage}},
+	}, now)
+	return none == nil
 }
 
 // open reports whether approvers may include people whom the document does not list: an identity provider or a key that signs for everybody may

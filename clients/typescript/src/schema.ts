@@ -2578,6 +2578,11 @@ export interface components {
             roles: string[] | null;
             tenant: string;
         };
+        MessageAccepted: {
+            /** @description Present if nobody but the author could approve the calls that follow, unless a policy says otherwise */
+            note?: string;
+            session_id: string;
+        };
         NamedFile: {
             /** @enum {string} */
             kind: "agent" | "skill" | "entity_type" | "spec" | "policy" | "tenant" | "budget" | "rate_limit";
@@ -14876,7 +14881,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Accepted"];
+                    "application/json": components["schemas"]["MessageAccepted"];
                 };
             };
             /** @description Bad Request */
