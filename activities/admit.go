@@ -152,11 +152,10 @@ func (a *Activities) decideWith(
 	if call.Status != jig.CallWaiting {
 		return nil, nil // nil means that no approval is needed
 	}
-	settings, askers, err := cover.knows(ctx, *call)
+	pending, alone, err := a.approvable(ctx, cover, tool, *call, ruling)
 	if err != nil {
 		return nil, err
 	}
-	pending, alone := settings.Voters().Independent(a.pending(cover.session, tool, *call, ruling, settings, askers), a.now())
 	pending.NextAt = approval.NextAt(pending, pending.RequestedAt)
 	if !ruling.Person { // otherwise no standing approval answers
 		if err := cover.apply(ctx, tool, call, &pending); err != nil {
@@ -178,6 +177,25 @@ func (a *Activities) decideWith(
 		return nil, err
 	}
 	return &pending, nil
+}
+
+// approvable returns the approval that a call asks for. alone says why nobody may give it, according to the tenant's latest document.
+func (a *Activities) approvable(
+	ctx context.Context, cover *grantMatcher, tool jig.Tool, call jig.Call, ruling policy.Ruling,
+) (pending jig.Pending, alone *jig.Error, err error) {
+	settings, askers, err := cover.knows(ctx, call)
+	if err != nil {
+		return pending, nil, err
+	}
+	pending, alone = settings.Voters().Independent(a.pending(cover.session, tool, call, ruling, settings, askers), a.now())
+	if alone == nil {
+		return pending, nil, nil
+	}
+	if settings, err = a.tenants.Latest(ctx, cover.session.Tenant); err != nil {
+		return pending, nil, err
+	}
+	pending, alone = settings.Voters().Independent(a.pending(cover.session, tool, call, ruling, settings, askers), a.now())
+	return pending, alone, nil
 }
 
 // resolve finds the tool, checks that the session may use it, and sets the call's input in canonical form with defaults. refused is the

@@ -22,7 +22,7 @@ type ExpireInput struct {
 func (a *Activities) Expire(ctx context.Context, in ExpireInput) (Handled, error) {
 	var heard Handled
 	var voters *approval.Voters
-	if settings, err := a.tenants.Settings(ctx, in.Tenant); err == nil { // else approvals expire all the same
+	if settings, err := a.tenants.Latest(ctx, in.Tenant); err == nil { // else approvals expire all the same
 		voters = new(settings.Voters())
 	}
 	for _, id := range in.Calls {

@@ -108,6 +108,10 @@ func (who) Settings(context.Context, string) (tenancy.Settings, error) {
 	return tenancy.Settings{People: []jig.Principal{{ID: "ana", Groups: []string{"finance"}}}}, nil
 }
 
+func (w who) Latest(ctx context.Context, tenant string) (tenancy.Settings, error) {
+	return w.Settings(ctx, tenant)
+}
+
 // desk lists calls that wait for people, at most two per page.
 type desk struct {
 	ports.Store

@@ -178,6 +178,10 @@ func (h heldComposition) Settings(context.Context, string) (tenancy.Settings, er
 	return tenancy.Settings{}, nil
 }
 
+func (h heldComposition) Latest(ctx context.Context, tenant string) (tenancy.Settings, error) {
+	return h.Settings(ctx, tenant)
+}
+
 func (h heldComposition) Rule(context.Context, jig.Tool, jig.Call, jig.Session, time.Time) (policy.Ruling, error) {
 	return policy.Ruling{Held: whyHeld}, nil
 }

@@ -44,21 +44,23 @@ type office struct {
 	db              *store.DB
 	tenant, session string
 	settings        tenancy.Settings
-	rules           policy.Set
-	store           ports.Store       // db, unless a test wraps it
-	unreadable      []jig.PolicyState // policies that this worker cannot read
-	signers         map[string]token.Signer
-	schemas         schema.Checker
-	extra           []tools.Tool
-	temporal        ports.Runs
-	model           ports.Model   // anyModel, unless a test sets it
-	budgets         ports.Budgets // nil, unless a test sets it
-	rates           ports.RateLimits
-	modelName       string // the model of the session's agent; script/clerk, unless a test sets it
-	servers         ports.Servers
-	extractor       ports.Extractor
-	composer        ports.Composer // compositions, unless a test sets it
-	clock           time.Duration  // how far the engine's clock is ahead
+	// latest are the settings of the latest document, if the worker does not know it yet.
+	latest     *tenancy.Settings
+	rules      policy.Set
+	store      ports.Store       // db, unless a test wraps it
+	unreadable []jig.PolicyState // policies that this worker cannot read
+	signers    map[string]token.Signer
+	schemas    schema.Checker
+	extra      []tools.Tool
+	temporal   ports.Runs
+	model      ports.Model   // anyModel, unless a test sets it
+	budgets    ports.Budgets // nil, unless a test sets it
+	rates      ports.RateLimits
+	modelName  string // the model of the session's agent; script/clerk, unless a test sets it
+	servers    ports.Servers
+	extractor  ports.Extractor
+	composer   ports.Composer // compositions, unless a test sets it
+	clock      time.Duration  // how far the engine's clock is ahead
 
 	mu  sync.Mutex
 	ran []string
@@ -281,6 +283,13 @@ func (o *office) policies() policy.Tenant {
 // Settings returns the current settings.
 func (o *office) Settings(context.Context, string) (tenancy.Settings, error) {
 	return o.settings, nil
+}
+
+func (o *office) Latest(ctx context.Context, tenant string) (tenancy.Settings, error) {
+	if o.latest != nil {
+		return *o.latest, nil
+	}
+	return o.Settings(ctx, tenant)
 }
 
 const small = `{"order":"a","amount":10}`

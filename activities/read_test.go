@@ -154,7 +154,7 @@ func TestRead_ThatMayNotRunDoesNotRun(t *testing.T) {
 	require.NoError(t, err)
 	ran, err := o.RunTool(t.Context(), activities.RunInput{SessionRef: o.ref(), Call: "1.1"})
 	require.NoError(t, err)
-	require.True(t, ran.Paused)
+	require.Equal(t, activities.Ran{State: jig.CallReserved, Paused: true, Stuck: true}, ran)
 	require.Zero(t, runs.Load())
 
 	o, _, runs = reading(t, none)

@@ -34,7 +34,7 @@ func (a *Activities) Recheck(ctx context.Context) error {
 
 // recheck checks the open approvals of a tenant.
 func (a *Activities) recheck(ctx context.Context, tenant string) error {
-	settings, err := a.tenants.Settings(ctx, tenant)
+	settings, err := a.tenants.Latest(ctx, tenant)
 	if err != nil {
 		return err
 	}

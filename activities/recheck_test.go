@@ -1,6 +1,7 @@
 package activities_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -59,6 +60,17 @@ func TestAskers_EverybodyAsked(t *testing.T) {
 			require.Equal(t, jig.CallReserved, o.hear(t, "decide", jig.Decision{Call: c.ID, By: row.who}).Status)
 		})
 	}
+}
+
+// A worker that does not know the latest document yet denies nothing because of it.
+func TestAskers_SomebodyHasJoined(t *testing.T) {
+	t.Parallel()
+	o := guarded(t, nil)
+	o.said(t, "fay", "flo", "boss", "oda")
+	latest := o.settings
+	latest.People = append(slices.Clone(latest.People), jig.Principal{ID: "gus", Groups: []string{"finance"}})
+	o.latest = &latest
+	require.Equal(t, jig.CallWaiting, o.asks(t, 2, refundTool, small).Status)
 }
 
 // Whoever leaves takes their vote with them. The others are found at once, and the workflow of the call is told.

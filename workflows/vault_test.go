@@ -121,6 +121,10 @@ func (v *vault) Settings(context.Context, string) (tenancy.Settings, error) {
 	return s, nil
 }
 
+func (v *vault) Latest(ctx context.Context, tenant string) (tenancy.Settings, error) {
+	return v.Settings(ctx, tenant)
+}
+
 // govern sets the policies. Each document is a list of rules in YAML.
 func (v *vault) govern(t *testing.T, documents ...string) {
 	t.Helper()

@@ -43,18 +43,24 @@ func newStaff(t *testing.T) staff {
 	require.NoError(t, d.answers())
 	o := office{desk: d, tenant: "staff-" + d.name[:8]}
 	o.install("tenant.yaml", fmt.Sprintf(staffDocument, o.tenant, ""), o.trusting)
-	require.True(t, eventually(t.Context(), patience, func() bool { // the worker reads the document within a second
-		asked := o.trigger("catalog.put", map[string]any{"documents": []map[string]string{{"path": "both.yaml", "body": bothDecide}}})
-		waits := o.waiting(asked.SessionID).Pending[0]
-		o.decided(asked.SessionID, jig.Decision{Call: "1.1", By: "ana", Answer: jig.AnswerDeny})
-		return waits.Terms != nil && waits.Terms.NotRequester
-	}))
+	o.listsPeople()
 	s := staff{office: o, server: o.serve("JIG_SERVER_KEY=" + filepath.Join(o.dir, "server.key")), keys: map[string]string{}}
 	for _, who := range []string{"ana", "ben", "carol"} {
 		s.keys[who] = s.key(who, "read", "run", "decide", "manage")
 	}
 	s.keys["ci"] = s.key("ci", "read", "run")
 	return s
+}
+
+// listsPeople waits until the worker knows that the tenant has several people.
+func (o office) listsPeople() {
+	o.t.Helper()
+	require.True(o.t, eventually(o.t.Context(), patience, func() bool {
+		asked := o.trigger("catalog.put", map[string]any{"documents": []map[string]string{{"path": "both.yaml", "body": bothDecide}}})
+		waits := o.waiting(asked.SessionID).Pending[0]
+		o.decided(asked.SessionID, jig.Decision{Call: "1.1", By: "ana", Answer: jig.AnswerDeny})
+		return waits.Terms != nil && waits.Terms.NotRequester
+	}))
 }
 
 // key makes a key as the installation's operator.
@@ -168,6 +174,21 @@ func (s staff) reviews(name string, first func(id string)) {
 	require.Contains(s.t, string(s.until(id, second).Pending[0].Input), "what ana wants")
 	require.Equal(s.t, jig.CallWaiting, s.approves("ana", id, nil).Status, name)
 	require.Equal(s.t, jig.CallReserved, s.approves("ben", id, nil).Status, name)
+}
+
+// A call that everybody asked for has nobody left to approve it, and ends at once.
+func TestAlone_EverybodyAsked(t *testing.T) {
+	t.Parallel()
+	s := newStaff(t)
+	id := s.begins("ci", "all", agent(`["file.write"]`, strings.Replace(echoing, "messages.size() == 1", "messages.size() < 4", 1)))
+	for i, who := range []string{"ana", "ben", "carol"} {
+		s.until(id, func(v jig.SessionView) bool { return v.Status == jig.StatusCompleted && v.Pass == i+1 })
+		status, body := s.posts(who, "/v1/sessions/"+id+"/messages", map[string]any{"text": "what " + who + " wants"})
+		require.Less(t, status, 300, body)
+	}
+	s.until(id, func(jig.SessionView) bool { return len(s.eventsOf(id, jig.EventToolDenied)) == 1 })
+	require.Contains(t, string(s.eventsOf(id, jig.EventToolDenied)[0].Data), "no_independent_approver")
+	require.NoFileExists(t, s.workdir("told.txt"))
 }
 
 // A standing approval lets nothing run that the person who gave it asks for.

@@ -124,7 +124,7 @@ tasks:
 		FilterFields []struct{ Field, Control string } `json:"filter_fields"`
 	}](c, "/v1/entity-types/"+kind)
 	require.Equal(t, []string{"read", "write", "delete"}, described.May)
-	require.Len(t, described.FilterFields, 4)
+	require.Len(t, described.FilterFields, 5)
 	require.Contains(t, string(mustGet(c, "/v1/entity-types")), kind)
 
 	finish(http.MethodDelete, "/v1/entities/"+little, nil)

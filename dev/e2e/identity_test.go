@@ -168,6 +168,7 @@ func TestIdentity_OwnersDisablePeople(t *testing.T) {
 	ana.is("author", "decide", "manage", "operate", "read", "run")
 	ben := p.token("ben", "")
 	caller{two, ben}.is("read")
+	o.listsPeople()
 	for _, disabled := range []bool{true, false} {
 		path, status := "/v1/people:disable", http.StatusForbidden
 		if !disabled {

@@ -48,6 +48,9 @@ func (c *Current[V]) Of(ctx context.Context, tenant string) (V, error) {
 	return of.value, err
 }
 
+// Forget makes the next call of Of read what is stored now.
+func (c *Current[V]) Forget(tenant string) { c.tenants.Forget(tenant) }
+
 func (c *Current[V]) make(ctx context.Context, tenant string, versions []DocumentVersion) (made[V], error) {
 	of := made[V]{versions: versions}
 	documents := make([]StoredDocument, len(versions))

@@ -58,6 +58,8 @@ type Tenants interface {
 	// Settings returns a tenant's settings, with the defaults of this worker filled in. An error means that they could not be read;
 	// callers must not decide.
 	Settings(ctx context.Context, tenant string) (tenancy.Settings, error)
+	// Latest is like Settings, but as they are now and not up to a second ago. It is for what cannot be taken back.
+	Latest(ctx context.Context, tenant string) (tenancy.Settings, error)
 }
 
 // Model answers prompts.

@@ -93,6 +93,12 @@ func (t *Tenants) Settings(ctx context.Context, tenant string) (tenancy.Settings
 	return of.settings, of.broken
 }
 
+// Latest is like [Tenants.Settings], but reads again which document the tenant has.
+func (t *Tenants) Latest(ctx context.Context, tenant string) (tenancy.Settings, error) {
+	t.known.Forget(tenant)
+	return t.Settings(ctx, tenant)
+}
+
 // warn logs which parts of a document have no effect.
 func (t *Tenants) warn(ctx context.Context, tenant string, left []leftOut) {
 	for _, l := range left {
