@@ -176,10 +176,18 @@ func (s staff) reviews(name string, first func(id string)) {
 	require.Equal(s.t, jig.CallReserved, s.approves("ben", id, nil).Status, name)
 }
 
+const staffDecide = `kind: policy
+name: staff
+rules:
+  - {name: staff, when: "tool.name == 'file.write'", verdict: ask, approvers: {groups: [staff]}}
+`
+
 // A call that everybody asked for has nobody left to approve it, and ends at once.
 func TestAlone_EverybodyAsked(t *testing.T) {
 	t.Parallel()
 	s := newStaff(t)
+	s.install("staff.yaml", staffDecide, func(id string) { s.approves("ana", id, nil) })
+	s.ruledBy(staffDecide)
 	id := s.begins("ci", "all", agent(`["file.write"]`, strings.Replace(echoing, "messages.size() == 1", "messages.size() < 4", 1)))
 	for i, who := range []string{"ana", "ben", "carol"} {
 		s.until(id, func(v jig.SessionView) bool { return v.Status == jig.StatusCompleted && v.Pass == i+1 })
