@@ -31,6 +31,7 @@ type played struct {
 	quorum int
 	maker  map[string]string            // who made the credential that a person uses now
 	words  map[string][]jig.Asker       // by session
+	review map[string][]jig.Asker       // by session: who changed or denied calls, which the model reads
 	given  map[string]map[string]string // by grant: its givers, with the makers of their credentials
 	grants []string                     // those of given, in order
 	passes map[string]int               // by session: how many have begun
@@ -42,7 +43,7 @@ type played struct {
 
 type playedCall struct {
 	session, id, tool string
-	askers            []jig.Asker
+	askers, reviewers []jig.Asker
 	editor            string
 	makers            map[string]string // of the credentials with which people approved or changed it
 }
@@ -50,7 +51,7 @@ type playedCall struct {
 func newPlayed(t *testing.T, seed uint64) *played {
 	t.Helper()
 	p := &played{
-		random: rand.New(rand.NewPCG(seed, 27)), maker: map[string]string{}, words: map[string][]jig.Asker{}, given: map[string]map[string]string{},
+		random: rand.New(rand.NewPCG(seed, 27)), maker: map[string]string{}, words: map[string][]jig.Asker{}, review: map[string][]jig.Asker{}, given: map[string]map[string]string{},
 		passes: map[string]int{}, asked: map[string]string{},
 	}
 	p.front = newFront(t, func(o *office) {
@@ -167,7 +168,10 @@ func (p *played) requests(t *testing.T) string {
 		return "question"
 	}
 	c := p.asks(t, p.passes[p.session], tool, input)
-	p.calls = append(p.calls, &playedCall{session: p.session, id: c.ID, tool: tool, askers: slices.Clone(p.words[p.session]), makers: map[string]string{}})
+	p.calls = append(p.calls, &playedCall{
+		session: p.session, id: c.ID, tool: tool, makers: map[string]string{},
+		askers: slices.Clone(p.words[p.session]), reviewers: slices.Clone(p.review[p.session]),
+	})
 	p.settle(t, p.calls[len(p.calls)-1], tool == grants.CreateTool)
 	return "call"
 }
@@ -191,6 +195,8 @@ func (p *played) rules(t *testing.T, c *playedCall) string {
 		if len(p.grants) > 0 {
 			what, d.GrantID = "release", p.grants[p.random.IntN(len(p.grants))]
 		}
+	case 6:
+		what, d.Answer, d.Reason = "deny", jig.AnswerDeny, "ask for less"
 	}
 	ruled := p.decides(t, who, d)
 	if ruled.Outcome == jig.DecisionRefused {
@@ -201,6 +207,9 @@ func (p *played) rules(t *testing.T, c *playedCall) string {
 		c.editor, c.makers = who.ID, map[string]string{who.ID: who.Maker}
 	case "approve", "grant":
 		c.makers[who.ID] = who.Maker
+	}
+	if what == "edit" || what == "deny" {
+		p.review[c.session] = append(p.review[c.session], jig.Asker{Principal: who.ID, Maker: who.Maker})
 	}
 	if what == "grant" {
 		p.gives(ruled.Grant, map[string]string{who.ID: who.Maker})
@@ -280,7 +289,7 @@ func (p *played) requireIndependent(t *testing.T, c *playedCall) {
 	record, _, err := p.db.Signed(t.Context(), p.tenant, c.session, c.id)
 	require.NoError(t, err)
 	var credentials [][2]string
-	for _, a := range c.askers {
+	for _, a := range slices.Concat(c.askers, c.reviewers) {
 		credentials = append(credentials, [2]string{a.Principal, a.Maker})
 	}
 	credentials = append(credentials, [2]string{c.editor, c.makers[c.editor]})
@@ -297,20 +306,23 @@ func (p *played) requireIndependent(t *testing.T, c *playedCall) {
 	if c.tool == grants.CreateTool {
 		p.gives(activities.GrantID(c.session, c.id), makers)
 	}
-	people, others := map[string]bool{}, false
+	people, alone := map[string]bool{}, ""
 	for who := range makers {
 		same, least := samePerson(who, credentials), who
-		if slices.Contains(p.settings.Disabled, who) || slices.ContainsFunc(c.askers, func(a jig.Asker) bool { return same[a.Principal] }) {
+		said := func(a jig.Asker) bool { return same[a.Principal] }
+		if slices.Contains(p.settings.Disabled, who) || slices.ContainsFunc(c.askers, said) {
 			continue
 		}
 		for id := range same {
 			least = min(least, id)
 		}
 		people[least] = true
-		others = others || !same[c.editor]
+		if same[c.editor] || slices.ContainsFunc(c.reviewers, said) {
+			alone = who
+		}
 	}
 	require.GreaterOrEqual(t, len(people), p.quorum, "%+v asked: %+v", c, record.Votes)
-	require.True(t, c.editor == "" || others, "%s alone approved what they wrote: %+v", c.editor, record.Votes)
+	require.True(t, len(people) > 1 || alone == "", "%s alone approved what they wrote: %+v", alone, record.Votes)
 }
 
 // finishes lets everybody approve a call who may, with a credential of their own: it must end.
@@ -382,7 +394,7 @@ func TestAskers_PlayedCases(t *testing.T) {
 	})
 	t.Logf("%d cases: %v", *playedCases, seen)
 	for _, what := range []string{
-		"message", "event", "answer", "trigger", "question", "call", "approve", "delegate", "edit", "grant", "key", "leave", "disable", "join", "time", "succeeded",
+		"message", "event", "answer", "trigger", "question", "call", "approve", "delegate", "edit", "deny", "grant", "key", "leave", "disable", "join", "time", "succeeded",
 	} {
 		require.NotZero(t, seen[what], "the cases cover everything: %v", seen)
 	}
