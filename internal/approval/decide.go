@@ -319,13 +319,14 @@ func (d decision) deny() Transition {
 	result := jig.Failure(&jig.Error{Code: jig.CodeDenied, Message: message})
 	t := Transition{Ruled: d.accepted(jig.CallDenied), Outcome: d.outcome(Denied, jig.AnswerDeny)}
 	t.Outcome.Reason = d.Decision.Reason
-	if d.Decision.Reason != "" {
-		t.Said = said(d.Principal, jig.AskedReview)
-	}
 	t.Call = &CallChange{Status: jig.CallDenied, Result: &result}
-	if d.Call.InDoubt {
+	switch {
+	case d.Call.InDoubt:
 		t.Ruled.Status = jig.CallUnknown
 		t.Call = &CallChange{Status: jig.CallUnknown}
+	case d.Decision.Reason != "": // the model reads it
+		t.Said = said(d.Principal, jig.AskedReview)
+		t.Call.Reads.Untrusted = d.Principal.ID != d.asked.RequestedBy
 	}
 	what := d.details()
 	what["reason"], what["digest"], what["summary"], what["error"] = d.Decision.Reason, d.Open.Digest, result.Summary, result.Error

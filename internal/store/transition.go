@@ -212,7 +212,7 @@ func (t *tx) changeCall(rows *locked, c approval.CallChange, artifact string) er
 		t.queue("SessionCountWrite", t.tenant, rows.session)
 	}
 	read := c.Status == jig.CallSucceeded || c.Status == jig.CallFailed
-	if read && (rows.call.ReadsPrivate || rows.call.ReadsUntrusted || c.Reads != approval.Reads{}) {
+	if c.Reads != (approval.Reads{}) || read && (rows.call.ReadsPrivate || rows.call.ReadsUntrusted) {
 		t.queue("CallRead", t.tenant, rows.session, id, c.Reads.Private, c.Reads.Untrusted, c.Reads.Steps)
 	}
 	return nil
