@@ -140,7 +140,7 @@ func TestSigned_TheSignatureIsForTheInput(t *testing.T) {
 	altered(o.call(t, c.ID), `{"amount":2000,"order":"c"}`)
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID), "the rows agree with each other, and not with what was signed")
 	c = o.asks(t, 4, refundTool, `{"order":"d","amount":10}`)
-	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
+	require.Equal(t, jig.CallReserved, o.hear(t, "decide", o.vouched(t, "flo", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove})).Status)
 	altered(o.call(t, c.ID), `{"amount":2000,"order":"d"}`)
 	require.Equal(t, jig.CallWaiting, o.runs(t, c.ID))
 
