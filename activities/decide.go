@@ -227,7 +227,7 @@ func explain(err error) string {
 func (a *Activities) edit(ctx context.Context, r *approval.DecisionRequest, session jig.Session, tool jig.Tool, call jig.Call) error {
 	edited := call
 	if failed := a.normalize(ctx, session, tool, r.Decision.Input, &edited); failed != nil {
-		r.Refusal = "the changed input does not fit: " + failed.Error()
+		r.Refusal = "the changed input does not fit: " + explain(failed)
 		return nil
 	}
 	if failed := mayStart(session, tool, edited, startsSame(call, edited)); failed != nil {

@@ -99,7 +99,7 @@ func TestAnEditIsCheckedAndRecorded(t *testing.T) {
 		return o.hear(t, "approve", jig.Decision{Call: c.ID, By: by, Input: json.RawMessage(input)})
 	}
 	for input, why := range map[string]string{
-		`{"order":"a"}`:                       "the changed input does not fit",
+		`{"order":"a"}`:                       "the changed input does not fit: shop.refund: /amount is required and missing",
 		`{"order":"a","amount":"much"}`:       "the changed input does not fit",
 		`{"order":"a","amount":10,"extra":1}`: "the changed input does not fit",
 		`{"order":"a","amount":5000}`:         "policy does not allow the changed input",

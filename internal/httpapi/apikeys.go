@@ -125,7 +125,7 @@ func (a *API) takeOverKey(ctx context.Context, in *oneKey) (*takenKeyAnswer, err
 	}
 	at := slices.IndexFunc(keys, func(k apikey.Key) bool { return k.ID == in.Key })
 	if at < 0 {
-		return nil, jig.Errorf(jig.CodeNotFound, "there is no such API key").WithField("key")
+		return nil, jig.Errorf(jig.CodeNotFound, "there is no such API key").WithField("key").WithHint("GET /v1/api-keys lists them")
 	}
 	settings, err := a.options.Tenants.Settings(ctx, c.tenant)
 	if err != nil {

@@ -143,7 +143,8 @@ func TestAPIKeys_AreTakenOver(t *testing.T) {
 		if answer.StatusCode == http.StatusOK {
 			return answer.StatusCode, ""
 		}
-		return answer.StatusCode, problem(t, answer, body).Detail
+		p := problem(t, answer, body)
+		return answer.StatusCode, p.Detail + ": " + p.Hint
 	}
 	for _, row := range []struct {
 		with, id string
@@ -151,7 +152,7 @@ func TestAPIKeys_AreTakenOver(t *testing.T) {
 		says     string
 	}{
 		{program.Text, under.ID, http.StatusForbidden, "manage"},
-		{ben, "abcdefghij234567", http.StatusNotFound, "no such API key"},
+		{ben, "abcdefghij234567", http.StatusNotFound, "GET /v1/api-keys lists them"},
 		{ben, gone.ID, http.StatusConflict, "was revoked"},
 		{ben, own.ID, http.StatusForbidden, "another person"},
 		{ben, deciding.ID, http.StatusForbidden, "does not have the scope decide"},
