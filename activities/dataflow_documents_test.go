@@ -12,7 +12,9 @@ import (
 	"github.com/jig-run/jig"
 	"github.com/jig-run/jig/activities"
 	"github.com/jig-run/jig/internal/bundle"
+	"github.com/jig-run/jig/internal/plan"
 	"github.com/jig-run/jig/internal/plan/composition"
+	"github.com/jig-run/jig/internal/ports"
 	"github.com/jig-run/jig/internal/protocol"
 	"github.com/jig-run/jig/tools"
 )
@@ -232,4 +234,55 @@ steps:
 	require.LessOrEqual(t, counted.results, 2*items+3, "every result once")
 	require.Equal(t, jig.CallWaiting, o.asks(t, items+3, "mail.send", `{"to":"mallory@evil.example"}`).Status)
 	require.Contains(t, strings.Join(o.pending(t, jig.CallID(items+3, 1)).Reasons, "\n"), "1.1/read (page.read)", "what was read long ago is still compared")
+}
+
+// racingFrames calls meanwhile after the first move that it stores.
+type racingFrames struct {
+	ports.Frames
+	meanwhile func()
+}
+
+func (r *racingFrames) MoveFrame(ctx context.Context, m plan.FrameMove) error {
+	err := r.Frames.MoveFrame(ctx, m)
+	if meanwhile := r.meanwhile; meanwhile != nil && err == nil {
+		r.meanwhile = nil
+		meanwhile()
+	}
+	return err
+}
+
+// Arguments are compared with the result of a call that ends while Compose makes its moves.
+func TestDataFlow_ACallThatEndsBetweenMovesIsCompared(t *testing.T) {
+	t.Parallel()
+	frames := &racingFrames{}
+	o := newOffice(t, correspondents, func(o *office) {
+		frames.Frames = o.store.Frames
+		o.store.Frames = frames
+		news := jig.Tool{
+			Name: "news.read", Description: "Reads.", Permission: jig.PermissionRead, Idempotent: true,
+			InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(`{"type":"object"}`),
+		}
+		o.extra = append(o.extra, tools.Raw(news, func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult {
+			return found(`{"text":"pelicans"}`)
+		}))
+	})
+	o.letsWritesRun(t, "  - {name: no, when: tool.name == 'mail.send' && has(input.text) && input.text == 'no', verdict: deny}\n")
+	o.keeps(t, composed(t, `kind: composition
+name: flow.news
+description: Sends news.
+steps:
+  - parallel:
+      - {id: read, tool: news.read, input: {}}
+      - {id: refused, tool: mail.send, on_error: continue, input: {text: "no"}}
+  - {id: write, tool: mail.send, input: {name: "${steps.read.data.text}"}}
+`))
+	_, err := o.launches(t, protocol.StartSession{Document: document(), Source: jig.SourceCLI, Task: "do the work"})
+	require.NoError(t, err)
+	o.does(t, 1, "page.read", `{"url":"https://offers.example"}`)
+	o.asks(t, 2, "flow.news", `{}`)
+	frames.meanwhile = func() { require.Equal(t, jig.CallSucceeded, o.runs(t, "2.1/read")) }
+	_, err = o.Compose(t.Context(), activities.ComposeInput{SessionRef: o.ref(), Call: "2.1", Now: o.now()})
+	require.NoError(t, err)
+	require.Nil(t, frames.meanwhile)
+	require.Contains(t, strings.Join(o.pending(t, "2.1/write").Reasons, "\n"), `/name ("pelicans") comes from the result of 2.1/read (news.read)`)
 }

@@ -133,6 +133,16 @@ func TestRead_ThatTakesLongIsReserved(t *testing.T) {
 	}
 }
 
+// A quick read whose worker may have died in the tool is reserved, so that its attempts are counted.
+func TestRead_ThatWasTriedIsReserved(t *testing.T) {
+	t.Parallel()
+	o, ledger, runs := reading(t, func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult { return found(`{}`) })
+	require.NoError(t, o.db.TryQuick(t.Context(), o.tenant, o.session, []string{"1.1"}))
+	require.Equal(t, jig.CallSucceeded, o.runs(t, "1.1"))
+	require.EqualValues(t, 1, runs.Load())
+	require.EqualValues(t, 1, ledger.reserved.Load())
+}
+
 // The result of a read that was canceled, paused or changed while it ran is not used.
 func TestRead_OfACanceledSessionIsNotRecorded(t *testing.T) {
 	t.Parallel()

@@ -220,6 +220,7 @@ func TestSigned_AChangeApprovesNoPreview(t *testing.T) {
 	t.Parallel()
 	r := &order{version: 1, amount: 5}
 	o := newOffice(t, keyed, func(o *office) { o.extra = []tools.Tool{r.amending(true)} })
+	o.govern(t, "  - {name: lax, when: 'true', verdict: ask, not_requester: false}\n")
 	c := o.amends(t, 7)
 	edit := o.vouched(t, "fay", jig.Decision{Call: c.ID, Answer: jig.AnswerApprove, Input: json.RawMessage(`{"amount":8,"order":"a"}`)})
 	require.Equal(t, jig.CallWaiting, o.hear(t, "decide", edit).Status)

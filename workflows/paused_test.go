@@ -128,6 +128,36 @@ func TestSession_WaitsForAPersonWhileACallIsPaused(t *testing.T) {
 	}, got)
 }
 
+// A call that is held back is watched even while others take up max_parallel_calls, so it is known at once that it may go on.
+func TestSession_WatchesPausedCallsBesideOthers(t *testing.T) {
+	t.Parallel()
+	first, second := soloCall(), soloCall()
+	second.ID = "1.2"
+	s := newSolo(t, first)
+	limits := jig.Limits{MaxParallelCalls: 1}.WithDefaults()
+	s.OnActivity("Open", mock.Anything, mock.Anything).Return(activities.Opened{Agent: "solo", Pass: 1, Revision: protocol.Revision, Limits: limits}, nil)
+	s.OnActivity("Think", mock.Anything, mock.Anything).Return(
+		activities.Thought{Calls: 2, Admitted: &activities.Admitted{Calls: []activities.CallRef{first, second}}}, nil)
+	returns := func(call string, stuck bool, after time.Duration, ran activities.Ran) {
+		of := mock.MatchedBy(func(in activities.RunInput) bool { return in.Call == call && in.Stuck == stuck })
+		s.OnActivity(soloTool, mock.Anything, of).After(after).Return(ran, nil).Once()
+	}
+	stuck := activities.Ran{State: jig.CallReserved, Paused: true, Stuck: true}
+	freed, done := activities.Ran{State: jig.CallReserved, Paused: true}, activities.Ran{State: jig.CallSucceeded}
+	returns("1.1", false, 0, stuck)
+	returns("1.1", true, time.Minute, freed)
+	returns("1.2", false, time.Hour, stuck)
+	returns("1.1", false, 2*time.Hour, done) // begins after an hour
+	returns("1.2", true, time.Hour, freed)   // begins then, too
+	returns("1.2", false, time.Hour, done)
+	s.OnActivity("Settle", mock.Anything, mock.Anything).Return(activities.Settled{Status: jig.StatusCompleted}, nil)
+	var got jig.Status
+	s.RegisterDelayedCallback(func() { got = s.status(t) }, 3*time.Hour+30*time.Minute)
+	s.ExecuteWorkflow(protocol.PassWorkflow, protocol.PassInput{Tenant: "t", Start: &protocol.StartSession{Agent: "solo"}})
+	require.NoError(t, s.GetWorkflowError())
+	require.Equal(t, jig.StatusWorking, got)
+}
+
 // A composition reports that only people can move it when that holds of every running step, and no more when one of them goes on.
 func TestComposition_ReportsWhenOnlyPeopleCanMoveIt(t *testing.T) {
 	t.Parallel()

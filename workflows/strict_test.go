@@ -41,28 +41,32 @@ func TestInputs_AreReadStrictly(t *testing.T) {
 	t.Parallel()
 	all := registered{activities: map[string]any{}, workflows: map[string]any{}}
 	workflows.Register(all, activities.New(activities.Deps{}), nil, "")
-	ambiguous := []string{`{"tenant":"acme","tenant":"zeta"}`, `{"tenant":"acme","Tenant":"zeta"}`, "{\"tenant\":\"acme\",\"x\":\"\\ud800\"}"}
+	ambiguous := map[string]string{
+		`{"tenant":"acme","tenant":"zeta"}`: "appears twice", `{"tenant":"acme","Tenant":"zeta"}`: `unknown field "Tenant"`,
+		`{"tenant":"acme","x":"\ud800"}`: "half a surrogate pair",
+	}
 	read := 0
 	for name, fn := range all.activities {
 		if !strings.HasPrefix(name, "jig.") || name == protocol.Sweep { // the others are for jig's own workflows, and a sweep takes nothing
 			continue
 		}
 		read++
-		for _, text := range ambiguous {
+		for text, why := range ambiguous {
 			var suite testsuite.WorkflowTestSuite
 			suite.SetLogger(log.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 			env := suite.NewTestActivityEnvironment()
 			env.RegisterActivityWithOptions(fn, activity.RegisterOptions{Name: name})
 			_, err := env.ExecuteActivity(name, json.RawMessage(text), "")
 			require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(activities.ErrorFrom(err)), "%s %s: %v", name, text, err)
+			require.ErrorContains(t, err, why, name)
 		}
 	}
 	require.Greater(t, read, 25)
 	require.Len(t, all.workflows, 4)
 	for name, fn := range all.workflows {
-		for _, text := range ambiguous {
+		for text, why := range ambiguous {
 			input := reflect.New(reflect.TypeOf(fn).In(1))
-			require.Error(t, json.Unmarshal([]byte(text), input.Interface()), "%s %s", name, text)
+			require.ErrorContains(t, json.Unmarshal([]byte(text), input.Interface()), why, name)
 		}
 	}
 }

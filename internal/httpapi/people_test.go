@@ -94,6 +94,18 @@ func TestDisabled_EndsEverything(t *testing.T) {
 	require.Equal(t, http.StatusOK, answer.StatusCode)
 }
 
+func TestDisabled_EndsTheStreamsOfSignedInPeople(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.gives("reader", "finance")
+	s.log.add(jig.EventSessionStarted)
+	s.signIn("248", time.Hour, "finance-team")
+	stream := s.follow()
+	stream.until(t, "")
+	s.tenants.change(func(all *tenancy.Settings) { all.Disabled = []string{"https://login.example.com#248"} })
+	stream.rest(t)
+}
+
 func TestPeople(t *testing.T) {
 	t.Parallel()
 	s, library := librarySite(t)
