@@ -371,7 +371,7 @@ func TestAskers_PlayedCases(t *testing.T) {
 		for seed := range *playedCases {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) {
 				t.Parallel()
-				p := newPlayed(t, uint64(seed)) //nolint:gosec // not negative
+				p := newPlayed(t, uint64(seed))
 				count := map[string]int{}
 				for range 10 + p.random.IntN(30) {
 					did, over := p.step(t)
