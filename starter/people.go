@@ -101,9 +101,9 @@ func (a *app) takeOverKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "take-over KEY",
 		Short: "Take over an API key that somebody else made",
-		Long: `Take over an API key, so that it counts as made with your credential and no longer ends with the person or the key that made it. Its principal,
-scopes and text stay. KEY is the id of the key. This needs a server and the scope manage; credential events name you. JSON output: the key, as in
-"jig api-key list".`,
+		Long: `Take over an API key, so that it counts as made with your credential and no longer ends with the person or the key that made it. Its principal
+and scopes stay. Its text is a new one, which is printed once; whoever made the key knows the old one, which no longer counts. KEY is the id of the
+key. This needs a server and the scope manage; credential events name you. JSON output: the key, as in "jig api-key list", with "key", its text.`,
 		Example: `  jig people take-over abcdefghij234567`,
 		Args:    arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -118,7 +118,8 @@ scopes and text stay. KEY is the id of the key. This needs a server and the scop
 			case a.json():
 				return a.printJSON(k)
 			}
-			return a.print("%s acts as %s, and is yours", oneLine(k.ID, 0), oneLine(k.Principal, 0))
+			a.say("%s acts as %s, and is yours; this is its new text", oneLine(k.ID, 0), oneLine(k.Principal, 0))
+			return a.print("%s", k.Text)
 		},
 	}
 }

@@ -381,7 +381,7 @@ func TestTakeOver_KeepsWhatIsStillNeeded(t *testing.T) {
 	require.Contains(t, ends, "payroll")
 	require.Contains(t, ends, robot.ID)
 
-	s.cli("ben", "people", "take-over", robot.ID)
+	renewed := strings.TrimSpace(s.cli("ben", "people", "take-over", robot.ID))
 	s.cli("ben", "schedule", "take-over", "payroll")
 	ends = s.cli("ben", "people", "dependents", "carol")
 	require.NotContains(t, ends, "payroll")
@@ -393,7 +393,8 @@ func TestTakeOver_KeepsWhatIsStillNeeded(t *testing.T) {
 		answer, _ := s.as("carol").send(http.MethodGet, "/v1/me", nil)
 		return answer.StatusCode >= 400
 	}))
-	require.Equal(t, "robot", get[whoami](caller{s.server, robot.Key}, "/v1/me").Principal)
+	require.Equal(t, "robot", get[whoami](caller{s.server, renewed}, "/v1/me").Principal)
+	caller{s.server, robot.Key}.refuses("carol knows this text")
 	s.cli("ben", "schedule", "trigger", "payroll")
 	require.True(t, eventually(t.Context(), patience, func() bool {
 		list := get[approvalList](s.as("ana"), "/v1/approvals").Approvals

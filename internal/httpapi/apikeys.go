@@ -115,9 +115,7 @@ func (a *API) revokeKey(ctx context.Context, in *oneKey) (*struct{}, error) {
 	return nil, a.options.Keys.RevokeAPIKey(ctx, tenant, in.Key, who.ID)
 }
 
-type takenKeyAnswer struct{ Body apikey.Key }
-
-func (a *API) takeOverKey(ctx context.Context, in *oneKey) (*takenKeyAnswer, error) {
+func (a *API) takeOverKey(ctx context.Context, in *oneKey) (*keyAnswer, error) {
 	c := exchangeOf(ctx).caller
 	keys, err := a.options.Keys.APIKeys(ctx, c.tenant)
 	if err != nil {
@@ -136,7 +134,8 @@ func (a *API) takeOverKey(ctx context.Context, in *oneKey) (*takenKeyAnswer, err
 		return nil, err
 	}
 	c.makes(&k, settings)
-	return &takenKeyAnswer{Body: k}, a.options.Keys.TakeOverAPIKey(ctx, k)
+	text, hash := apikey.Renew(k.ID)
+	return &keyAnswer{Body: createdKey{k, text}}, a.options.Keys.TakeOverAPIKey(ctx, k, hash)
 }
 
 // mayTakeOver returns an error if a caller must not take over one of the tenant's keys: a key that they could not create, or that acts as a person who

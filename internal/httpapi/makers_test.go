@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
@@ -141,7 +142,9 @@ func TestAPIKeys_AreTakenOver(t *testing.T) {
 		s.key = with
 		answer, body := s.send(http.MethodPost, "/v1/api-keys/"+id+"/take-over", "")
 		if answer.StatusCode == http.StatusOK {
-			return answer.StatusCode, ""
+			var taken struct{ Key string }
+			require.NoError(t, json.Unmarshal([]byte(body), &taken))
+			return answer.StatusCode, taken.Key
 		}
 		p := problem(t, answer, body)
 		return answer.StatusCode, p.Detail + ": " + p.Hint
@@ -169,12 +172,13 @@ func TestAPIKeys_AreTakenOver(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, status, "a key that acts as somebody who has left ends with them: %s", says)
 	status, says = takes(ben, program.ID)
 	require.Equal(t, http.StatusOK, status, says)
-	require.Empty(t, s.whyNot(program.Text))
-	taken := s.keys.list[hashOf(t, program.Text)]
+	require.Equal(t, "unauthenticated", s.whyNot(program.Text), "whoever made the key knows its old text")
+	require.Empty(t, s.whyNot(says))
+	taken := s.keys.list[hashOf(t, says)]
 	require.Equal(t, []string{"ci", "ben", "ben", idOf(t, ben)}, []string{taken.Principal, taken.Maker, taken.CreatedBy, taken.MadeWith.ID})
 	require.Equal(t, []string{"ben"}, taken.Persons)
 	s.lists("ana")
-	require.Equal(t, tenancy.EndedRemoved, s.whyNot(program.Text), "it ends with its new maker")
+	require.Equal(t, tenancy.EndedRemoved, s.whyNot(says), "it ends with its new maker")
 }
 
 // Whoever takes over a schedule needs what creating it needs, and the worker learns whether they manage the tenant.

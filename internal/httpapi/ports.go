@@ -129,8 +129,9 @@ type Keys interface {
 	CreateAPIKey(ctx context.Context, k apikey.Key, hash []byte) (apikey.Key, error)
 	// NotePersons stores who of a key's principals is a person of the tenant.
 	NotePersons(ctx context.Context, tenant, id string, persons []string) error
-	// TakeOverAPIKey stores who made a key and with which credential, which is new. A key that is not valid is a CONFLICT.
-	TakeOverAPIKey(ctx context.Context, k apikey.Key) error
+	// TakeOverAPIKey stores who made a key and with which credential, and the hash of its text, all of which are new. A key that is not valid is a
+	// CONFLICT.
+	TakeOverAPIKey(ctx context.Context, k apikey.Key, hash []byte) error
 	// RevokeAPIKey ends a key. One that the tenant does not have is NOT_FOUND.
 	RevokeAPIKey(ctx context.Context, tenant, id, by string) error
 }

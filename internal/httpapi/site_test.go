@@ -128,8 +128,15 @@ func (k keys) NotePersons(_ context.Context, _, id string, persons []string) err
 	return k.change(id, func(one *apikey.Key) { one.Persons = persons })
 }
 
-func (k keys) TakeOverAPIKey(_ context.Context, key apikey.Key) error {
-	return k.change(key.ID, func(one *apikey.Key) { *one = key })
+func (k keys) TakeOverAPIKey(_ context.Context, key apikey.Key, hash []byte) error {
+	err := k.change(key.ID, func(one *apikey.Key) { *one = key })
+	for old, one := range k.list {
+		if one.ID == key.ID {
+			delete(k.list, old)
+			k.list[string(hash)] = key
+		}
+	}
+	return err
 }
 
 func (k keys) RevokeAPIKey(_ context.Context, tenant, id, _ string) error {

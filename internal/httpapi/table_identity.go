@@ -30,8 +30,8 @@ func (a *API) registerIdentity() {
 	add(a, operation{
 		id: "take-over-api-key", method: http.MethodPost, path: "/v1/api-keys/{key}/take-over", tag: tagIdentity, scope: apikey.ScopeManage, record: recordKey,
 		does: "Take over an API key, so that your credential is the one that made it",
-		details: "It no longer ends with the person or the key that made it. Its principal, its scopes and its text stay. As for new keys, it allows no more than " +
-			"your credential, and acts as you or as a program.",
+		details: "It no longer ends with the person or the key that made it. Its principal and its scopes stay; its text is a new one, because whoever made the key " +
+			"knows the old one. As for new keys, it allows no more than your credential, and acts as you or as a program.",
 		fails: []int{404, 409},
 	}, a.takeOverKey)
 	add(a, operation{

@@ -135,12 +135,12 @@ func (db *DB) RevokeAPIKey(ctx context.Context, tenant, id, by string) error {
 	})
 }
 
-// TakeOverAPIKey stores that another credential than before made a key, so that the key ends with that one, and records it. The error is CONFLICT
-// if the key is not valid.
-func (db *DB) TakeOverAPIKey(ctx context.Context, k apikey.Key) error {
+// TakeOverAPIKey stores that another credential than before made a key, so that the key ends with that one, and records it. The key's text is one with
+// the given hash from then on: whoever made the key knows the old one. The error is CONFLICT if the key is not valid.
+func (db *DB) TakeOverAPIKey(ctx context.Context, k apikey.Key, hash []byte) error {
 	var id *string
 	return db.transact(ctx, k.Tenant, func(t *tx) error {
-		value(t.queue("APIKeyTakeOver", k.Tenant, text(k.ID), text(k.Maker), k.MadeWith.Kind, text(k.MadeWith.ID), text(k.CreatedBy), texts(k.Persons)), &id)
+		value(t.queue("APIKeyTakeOver", k.Tenant, text(k.ID), text(k.Maker), k.MadeWith.Kind, text(k.MadeWith.ID), text(k.CreatedBy), texts(k.Persons), hash), &id)
 		if err := t.flush(ctx); err != nil {
 			return err
 		}

@@ -79,7 +79,7 @@ func TestAPIKey_IsFoundWhileItIsValid(t *testing.T) {
 	require.Empty(t, others)
 }
 
-// A key that was taken over ends with the credential that took it over, not with the one that made it, and an event names who did it.
+// A key that was taken over ends with the credential that took it over, not with the one that made it, and has another text. An event names who did it.
 func TestAPIKey_TakenOver(t *testing.T) {
 	t.Parallel()
 	db, tenant := storetest.Server(t), storetest.Tenant(t)
@@ -90,9 +90,12 @@ func TestAPIKey_TakenOver(t *testing.T) {
 		k.MadeWith = identity.CredentialRef{Kind: "api_key", ID: old.ID}
 	})
 	k.Maker, k.CreatedBy, k.Persons, k.MadeWith.ID = "ben", "ben", []string{"ben"}, owner.ID
-	require.NoError(t, db.TakeOverAPIKey(t.Context(), k))
+	_, renewed := apikey.Renew(k.ID)
+	require.NoError(t, db.TakeOverAPIKey(t.Context(), k, renewed))
 	require.NoError(t, db.RevokeAPIKey(t.Context(), tenant, old.ID, ""))
-	found, err := db.APIKey(t.Context(), k.ID, hash)
+	_, err := db.APIKey(t.Context(), k.ID, hash)
+	requireCode(t, jig.CodeNotFound, err)
+	found, err := db.APIKey(t.Context(), k.ID, renewed)
 	require.NoError(t, err)
 	require.Equal(t, identity.Lineage{{Principal: "ci", Maker: "ben", CreatedBy: "ben", Persons: []string{"ben"}}, {Principal: "ben", Persons: []string{}}}, found.Lineage)
 	page, err := db.CredentialEvents(t.Context(), tenant, history.KeyTakenOver, "ben", "", 10)
@@ -101,12 +104,12 @@ func TestAPIKey_TakenOver(t *testing.T) {
 	require.Equal(t, k.ID, page.Events[0].CredentialID)
 
 	require.NoError(t, db.RevokeAPIKey(t.Context(), tenant, owner.ID, ""))
-	_, err = db.APIKey(t.Context(), k.ID, hash)
+	_, err = db.APIKey(t.Context(), k.ID, renewed)
 	requireCode(t, jig.CodeNotFound, err)
 	require.NoError(t, db.RevokeAPIKey(t.Context(), tenant, k.ID, ""))
-	requireCode(t, jig.CodeConflict, db.TakeOverAPIKey(t.Context(), k))
+	requireCode(t, jig.CodeConflict, db.TakeOverAPIKey(t.Context(), k, renewed))
 	k.Tenant = storetest.Tenant(t)
-	requireCode(t, jig.CodeConflict, db.TakeOverAPIKey(t.Context(), k))
+	requireCode(t, jig.CodeConflict, db.TakeOverAPIKey(t.Context(), k, renewed))
 }
 
 // A key ends with the keys in its lineage, and with it what it made, across requests, streams and embed tokens.

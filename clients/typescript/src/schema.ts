@@ -188,7 +188,7 @@ export interface paths {
         put?: never;
         /**
          * Take over an API key, so that your credential is the one that made it
-         * @description It no longer ends with the person or the key that made it. Its principal, its scopes and its text stay. As for new keys, it allows no more than your credential, and acts as you or as a program.
+         * @description It no longer ends with the person or the key that made it. Its principal and its scopes stay; its text is a new one, because whoever made the key knows the old one. As for new keys, it allows no more than your credential, and acts as you or as a program.
          */
         post: operations["take-over-api-key"];
         delete?: never;
@@ -5035,7 +5035,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Key"];
+                    "application/json": components["schemas"]["CreatedKey"];
                 };
             };
             /** @description Bad Request */

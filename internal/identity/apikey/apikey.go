@@ -134,5 +134,8 @@ const form = secret.Prefix("jig_")
 // New returns the text of a new key, with its id and its hash; see [secret.Prefix.New].
 func New() (text, id string, hash []byte) { return form.New() }
 
+// Renew returns a new text for the key with an id, and its hash.
+func Renew(id string) (text string, hash []byte) { return form.Renew(id) }
+
 // Parse returns the id and the hash of a key's text. ok is false if no key has this form.
 func Parse(text string) (id string, hash []byte, ok bool) { return form.Parse(text) }

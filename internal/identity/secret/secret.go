@@ -18,8 +18,14 @@ var form = regexp.MustCompile(`^([a-z2-7]{16})_[a-z2-7]{52}$`)
 // New returns a new credential with its id and its hash. The secret has 260 random bits, and cannot be recovered from the hash.
 func (p Prefix) New() (text, id string, hash []byte) {
 	id = strings.ToLower(rand.Text())[:16]
+	text, hash = p.Renew(id)
+	return text, id, hash
+}
+
+// Renew returns a credential with an id that is there already, and its hash.
+func (p Prefix) Renew(id string) (text string, hash []byte) {
 	text = string(p) + id + "_" + strings.ToLower(rand.Text()+rand.Text())
-	return text, id, hashOf(text)
+	return text, hashOf(text)
 }
 
 // Parse returns the id and the hash of a credential. ok is false if the text does not have the prefix and the form of one.

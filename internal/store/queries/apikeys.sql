@@ -22,7 +22,7 @@ update api_keys k set persons = $3 where k.tenant_id = $1 and k.key_id = $2
 select q.stands, q.links from jig_key_lineage($1, $2) q
 
 -- name: APIKeyTakeOver
-update api_keys k set maker = $3, made_with_kind = $4, made_with_id = $5, created_by = $6, persons = $7
+update api_keys k set maker = $3, made_with_kind = $4, made_with_id = $5, created_by = $6, persons = $7, hash = $8
 where k.tenant_id = $1 and k.key_id = $2 and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
 returning k.key_id
 
