@@ -96,6 +96,6 @@ func TestListOfSessions(t *testing.T) {
 	require.Equal(t, 1, d.jig("approve", done.SessionID, "--tenant", d.tenant).code)
 	got := d.jig("approve", parent, "--tenant", d.tenant, "--as", "ana")
 	require.Zero(t, got.code, got.err)
-	require.Contains(t, got.err, child+" 1.1 → "+child+" 1.1 test.write waits for approval")
+	require.Contains(t, got.err, parent+" 1.1 → "+child+" 1.1 test.write waits for approval")
 	require.True(t, eventually(t.Context(), patience, func() bool { return len(ids("--status", "completed", "--parent", parent)) == 1 }))
 }
