@@ -95,7 +95,7 @@ func TestStatus_AgreesWithTemporal(t *testing.T) {
 			o.stands(id, jig.StatusCompleted)
 		},
 		"a rate limit": func(o office, _ *receiver) {
-			p := paced{desk: o.desk, tenant: o.tenant}
+			p := paced(o)
 			p.limit("  - {name: slow, tools: [test.echo], rate: 1, per: 1h}\n")
 			id := o.run(agent(`["*"]`, calls(echo, `test.echo {value: b}`)), nil)
 			require.True(o.t, eventually(o.t.Context(), patience, func() bool { return len(o.eventsOf(id, jig.EventToolHeld)) == 1 }))
