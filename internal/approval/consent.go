@@ -112,13 +112,14 @@ func (c Consent) Granted() bool { return c.Missing() == "" }
 // is missing. Approvals by askers do not count where the terms exclude them, and there nobody with words of their own in the call is the only one
 // who approves it; see [Consent.alone].
 func (c Consent) Missing() string {
-	var missing []string
-	same, voters := c.persons(), map[string]bool{}
+	var missing, voters []string
+	same := c.persons()
 	for i, r := range demands(c.Terms) {
 		people := map[string]bool{}
 		for _, v := range c.Votes {
 			if slices.Contains(v.Counts, i) && c.asked(v.By, same) == "" {
-				people[same.of(v.By)], voters[same.of(v.By)] = true, true
+				people[same.of(v.By)] = true
+				voters = appendNew(voters, same.of(v.By))
 			}
 		}
 		if need := max(1, r.Quorum); len(people) < need {
@@ -126,10 +127,8 @@ func (c Consent) Missing() string {
 		}
 	}
 	if len(missing) == 0 && len(voters) == 1 {
-		for who := range voters {
-			if why := c.alone(who, same); why != "" {
-				missing = append(missing, why)
-			}
+		if why := c.alone(voters[0], same); why != "" {
+			missing = append(missing, why)
 		}
 	}
 	return strings.Join(missing, "; ")
