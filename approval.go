@@ -80,7 +80,7 @@ type Pending struct {
 	Delegations []Delegation `json:"delegations,omitempty"`
 	// Askers are those on whose word the call rests, as they were known when it was admitted. Nobody is added later.
 	Askers []Asker `json:"askers,omitempty"`
-	// Edits are what people changed in the arguments, the earliest first. Lists leave out large patches.
+	// Edits are the changes that people made to the arguments, oldest first. Lists leave out large patches.
 	Edits []Edit `json:"edits,omitempty"`
 	// NextAt is the time of the next reminder or escalation; zero when there is no further one before the approval expires.
 	NextAt time.Time `json:"next_at,omitzero"`

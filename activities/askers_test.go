@@ -110,7 +110,7 @@ func (f *front) decides(t *testing.T, who jig.Principal, d jig.Decision) jig.Rul
 	return f.hear(t, "decide", payload)
 }
 
-// A standing approval counts as one of whoever made the credential with which it was given.
+// If somebody gives a standing approval with a credential that another person made, it counts as that person's, too.
 func TestAskers_GrantsAreTheirMakersToo(t *testing.T) {
 	t.Parallel()
 	for maker, want := range map[string]jig.CallStatus{"": jig.CallReserved, jig.MakerOperator: jig.CallReserved, "fay": jig.CallWaiting} {

@@ -62,7 +62,7 @@ func TestAskers_EverybodyAsked(t *testing.T) {
 	}
 }
 
-// A worker that does not know the latest document yet denies nothing because of it.
+// A worker may know an older version of the tenant's document. It reads the latest one before it denies a call for lack of approvers.
 func TestAskers_SomebodyHasJoined(t *testing.T) {
 	t.Parallel()
 	o := guarded(t, nil)

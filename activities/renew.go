@@ -19,9 +19,10 @@ type compared struct {
 	tool     jig.Tool
 	previews *previews
 	status   protocol.ComparisonStatus
-	// preview is what the call would change now; nil unless that has changed. why says why the status is unknown.
+	// preview is what the call would change now; nil if that is what people are shown.
 	preview *jig.Preview
-	why     string
+	// why is the reason for which the status is unknown.
+	why string
 }
 
 // changed reports whether the call is known to be another than people are shown.

@@ -17,7 +17,7 @@ import (
 type RunInput struct {
 	protocol.SessionRef
 	Call string `json:"call"`
-	// Stuck is what the last attempt of the call returned as [Ran.Stuck].
+	// Stuck is the value of [Ran.Stuck] that the previous attempt returned.
 	Stuck bool `json:"stuck,omitempty"`
 }
 
@@ -30,7 +30,7 @@ type Ran struct {
 	// Paused reports that the call is held back and must be tried again later. Held says why, unless the reason is a pause.
 	Paused bool   `json:"paused,omitempty"`
 	Held   string `json:"held,omitempty"`
-	// Stuck reports that a call which is held back goes on only when a person acts.
+	// Stuck reports that the call is held back until a person acts.
 	Stuck bool `json:"stuck,omitempty"`
 	// again is how long a call that is held back waits before it is tried again; 0 for the time that pauses take.
 	again time.Duration

@@ -157,7 +157,7 @@ func TestSchedule_NamesWhoTriggers(t *testing.T) {
 	require.NoError(t, f.began(t, id, s, at))
 }
 
-// The same rule applies to every way of ending a pause: whoever set it may end it, and so may a decider, unless the session acts for them.
+// Whoever set a pause may end it, however they ask. So may anybody who decides, unless the session acts for them.
 func TestResume_ByWhomever(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, func(o *office) { o.settings.Proof = jig.ProofVouched })

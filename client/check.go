@@ -35,8 +35,8 @@ func (c *Client) check(ctx context.Context, in protocol.CheckRequest, fresh bool
 	return reuse, nil
 }
 
-// refused reports whether a session could not be opened, so that nothing of it was stored. Neither the store nor Temporal knows a result of it; the
-// store alone may have been restored from a backup.
+// refused reports whether a session was never opened: neither the store nor Temporal has a result of it. The store alone does not suffice, because it may
+// have been restored from a backup.
 func (c *Client) refused(ctx context.Context, tenant, id string, sighted sighting) bool {
 	if sighted.status != enumspb.WORKFLOW_EXECUTION_STATUS_FAILED {
 		return false

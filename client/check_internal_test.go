@@ -13,7 +13,7 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-// An id is free again if the session that was started with it failed and neither the store nor Temporal knows a result of it.
+// If a start was refused, its id can be used again: the workflow failed, and neither the store nor Temporal has a result.
 func TestStart_IDOfARefusedStartIsFree(t *testing.T) {
 	t.Parallel()
 	const reject, again = enumspb.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE, enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY

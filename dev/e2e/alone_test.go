@@ -293,7 +293,7 @@ func TestAlone_WhoeverTriggersASchedule(t *testing.T) {
 	require.Equal(t, "ci", asked.RequestedBy)
 }
 
-// A pause that a reviewer set is not lifted by whoever runs the session, through neither of the two routes.
+// Whoever runs a session cannot lift a pause that a reviewer set, by either of the two routes.
 func TestAlone_WhoeverIsPaused(t *testing.T) {
 	t.Parallel()
 	s := newStaff(t)
@@ -316,7 +316,7 @@ rules:
   - {name: both, when: "tool.name == 'file.write'", verdict: ask, approvers: {people: [ben, carol]}, quorum: 2}
 `
 
-// A vote that counts through a delegation counts no longer when whoever delegated is disabled.
+// A delegate's vote stops counting when the person who delegated is disabled.
 func TestAlone_TheDelegateOfSomebodyWhoLeft(t *testing.T) {
 	t.Parallel()
 	s := newStaff(t)

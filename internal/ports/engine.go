@@ -58,7 +58,7 @@ type Tenants interface {
 	// Settings returns a tenant's settings, with the defaults of this worker filled in. An error means that they could not be read;
 	// callers must not decide.
 	Settings(ctx context.Context, tenant string) (tenancy.Settings, error)
-	// Latest is like Settings, but as they are now and not up to a second ago. It is for what cannot be taken back.
+	// Latest is like Settings, but never a second old. Use it before something that cannot be undone.
 	Latest(ctx context.Context, tenant string) (tenancy.Settings, error)
 }
 

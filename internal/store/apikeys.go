@@ -135,8 +135,8 @@ func (db *DB) RevokeAPIKey(ctx context.Context, tenant, id, by string) error {
 	})
 }
 
-// TakeOverAPIKey stores that another credential than before made a key, so that the key ends with that one, and records it. The key's text is one with
-// the given hash from then on: whoever made the key knows the old one. The error is CONFLICT if the key is not valid.
+// TakeOverAPIKey stores that another credential than before made a key, so that the key ends with that one, and records it. It also replaces
+// the hash of the key's text, because whoever made the key knows the old text. The error is CONFLICT if the key is not valid.
 func (db *DB) TakeOverAPIKey(ctx context.Context, k apikey.Key, hash []byte) error {
 	var id *string
 	return db.transact(ctx, k.Tenant, func(t *tx) error {
