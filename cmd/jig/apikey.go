@@ -39,13 +39,6 @@ These commands need JIG_SERVER_DATABASE_URL.`,
 	return c
 }
 
-// createdKey is the JSON output of `api-key create`.
-type createdKey struct {
-	apikey.Key
-	// Text is the key itself.
-	Text string `json:"key"`
-}
-
 func createKeyCommand(shell starter.Shell) *cobra.Command {
 	var k apikey.Key
 	var expires string
@@ -71,7 +64,7 @@ calls as its principal.`,
 			if err != nil {
 				return shell.Misuse(err)
 			}
-			return shell.Print(text+"\n", createdKey{Key: created, Text: text})
+			return shell.Print(text+"\n", apikey.CreatedKey{Key: created, Text: text})
 		}),
 	}
 	flags := c.Flags()

@@ -34,13 +34,7 @@ type keyRequest struct {
 	} `nameHint:"CreateAPIKey"`
 }
 
-// createdKey holds a new key with its text, which nobody can find again.
-type createdKey struct {
-	apikey.Key
-	Text string `json:"key" doc:"The key itself; it is not stored"`
-}
-
-type keyAnswer struct{ Body createdKey }
+type keyAnswer struct{ Body apikey.CreatedKey }
 
 func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error) {
 	c := exchangeOf(ctx).caller
@@ -71,7 +65,7 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*keyAnswer, error)
 	text, id, hash := apikey.New()
 	k.ID = id
 	created, err := a.options.Keys.CreateAPIKey(ctx, k, hash)
-	return &keyAnswer{Body: createdKey{created, text}}, err
+	return &keyAnswer{Body: apikey.CreatedKey{Key: created, Text: text}}, err
 }
 
 // makes notes that a key was made with the caller's credential.
@@ -135,7 +129,7 @@ func (a *API) takeOverKey(ctx context.Context, in *oneKey) (*keyAnswer, error) {
 	}
 	c.makes(&k, settings)
 	text, hash := apikey.Renew(k.ID)
-	return &keyAnswer{Body: createdKey{k, text}}, a.options.Keys.TakeOverAPIKey(ctx, k, hash)
+	return &keyAnswer{Body: apikey.CreatedKey{Key: k, Text: text}}, a.options.Keys.TakeOverAPIKey(ctx, k, hash)
 }
 
 // mayTakeOver returns an error if a caller must not take over one of the tenant's keys: a key that they could not create, or that acts as a person who

@@ -32,14 +32,8 @@ func (c *Client) CredentialEvents(ctx context.Context, kind, principal, cursor s
 	return page, err
 }
 
-// RenewedKey is an API key with its text, which nobody can find again.
-type RenewedKey struct {
-	apikey.Key
-	Text string `json:"key"`
-}
-
 // TakeOverKey makes the client's credential the one that made an API key, and gives the key a new text.
-func (c *Client) TakeOverKey(ctx context.Context, id string) (key RenewedKey, err error) {
+func (c *Client) TakeOverKey(ctx context.Context, id string) (key apikey.CreatedKey, err error) {
 	err = c.post(ctx, path("api-keys", id, "take-over"), nil, &key)
 	return key, err
 }

@@ -134,6 +134,12 @@ const form = secret.Prefix("jig_")
 // New returns the text of a new key, with its id and its hash; see [secret.Prefix.New].
 func New() (text, id string, hash []byte) { return form.New() }
 
+// CreatedKey is a key with its text, which nobody can find again.
+type CreatedKey struct {
+	Key
+	Text string `json:"key" doc:"The key itself; it is not stored"`
+}
+
 // Renew returns a new text for the key with an id, and its hash.
 func Renew(id string) (text string, hash []byte) { return form.Renew(id) }
 
