@@ -197,9 +197,9 @@ type Session struct {
 	Principal Principal       `json:"principal"`
 	Input     json.RawMessage `json:"input,omitempty"`
 	Task      string          `json:"task,omitempty"`
-	// Catalogue pins the version of each tool that the agent may use, by name.
-	Catalogue map[string]string `json:"catalogue,omitempty"`
-	Status    Status            `json:"status"`
+	// Catalog pins the version of each tool that the agent may use, by name.
+	Catalog map[string]string `json:"catalog,omitempty"`
+	Status  Status            `json:"status"`
 	// Paused says what holds back the session's next pass, tenant or session, if the caller looked that up; empty when nothing does.
 	Paused PauseScope `json:"paused,omitempty"`
 	// Pass is the number of the latest pass, 0 before the first.

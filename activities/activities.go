@@ -25,7 +25,7 @@ import (
 // sweeper closes no sessions, workflows are not told about late settlements, and the audit does not say who ended sessions. Without Bundles no tenant has bundles.
 type Deps struct {
 	Store       ports.Store
-	Catalogue   ports.Catalogue
+	Catalog     ports.Catalog
 	Policy      ports.Policy
 	Model       ports.Model
 	Expressions *expr.Engine
@@ -58,7 +58,7 @@ type Deps struct {
 // Activities implements the engine's activities. Register it with a worker, and register RunTool again under the name of each tool.
 type Activities struct {
 	store       ports.Store
-	catalogue   ports.Catalogue
+	catalog     ports.Catalog
 	policy      ports.Policy
 	model       ports.Model
 	pace        pace
@@ -105,7 +105,7 @@ func New(d Deps) *Activities {
 		d.Now = time.Now
 	}
 	return &Activities{
-		store: d.Store, catalogue: d.Catalogue, policy: d.Policy, model: d.Model, expressions: d.Expressions,
+		store: d.Store, catalog: d.Catalog, policy: d.Policy, model: d.Model, expressions: d.Expressions,
 		composer: d.Composer, extractor: d.Extractor, entityStatus: d.EntityStatus, parseAgent: d.ParseAgent, schemas: d.Schemas, tenants: d.Tenants,
 		grants: policy.NewGrants(), contracts: cache.New[contractKey, contract](0, maxContracts), seen: cache.New[sessionKey, []ledger.OriginCall](0, maxSeen), callers: cache.New[string, *atomic.Bool](0, maxCallers), runs: d.Runs, resets: cache.New[string, struct{}](0, maxResets), bundles: d.Bundles, servers: d.Servers, budgets: d.Budgets, rates: d.RateLimits, retries: cmp.Or(d.RetryFor, jig.DefaultRetryFor), tracing: d.Tracing, logger: d.Logger, now: d.Now,
 	}

@@ -208,7 +208,7 @@ func (a *Activities) resolve(
 	if asked.Malformed != "" {
 		call.Input = []byte(jig.Cut(asked.Malformed, jig.InlineBytes))
 	}
-	version, pinned := session.Catalogue[asked.Name]
+	version, pinned := session.Catalog[asked.Name]
 	tool, ok, err := a.tool(ctx, session.Tenant, asked.Name, version)
 	if err != nil {
 		return tool, nil, err
@@ -244,7 +244,7 @@ func (a *Activities) normalize(ctx context.Context, session jig.Session, tool ji
 	if err != nil {
 		return jig.AsError(err)
 	}
-	if c, ok := a.catalogue.(filler); ok && !isDocument(tool) {
+	if c, ok := a.catalog.(filler); ok && !isDocument(tool) {
 		filled, err := c.Fill(ctx, tool.Name, input, a.invocation(session, *call, 0, nil))
 		if err != nil {
 			return jig.AsError(err)

@@ -144,7 +144,7 @@ func (p *played) triggers(t *testing.T) {
 	s, err := p.db.Session(t.Context(), p.tenant, p.session)
 	require.NoError(t, err)
 	s, err = p.db.CreateSession(t.Context(), jig.Session{
-		Tenant: p.tenant, ID: jig.NewSessionID(), Task: "pay", Catalogue: p.pinned(), Principal: owner, Agent: s.Agent, Source: jig.SourceSchedule,
+		Tenant: p.tenant, ID: jig.NewSessionID(), Task: "pay", Catalog: p.pinned(), Principal: owner, Agent: s.Agent, Source: jig.SourceSchedule,
 		TriggeredBy: &jig.Asker{Principal: who.ID, Maker: who.Maker, By: jig.AskedTriggered},
 	})
 	require.NoError(t, err)

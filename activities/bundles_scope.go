@@ -29,7 +29,7 @@ func (a *Activities) bundleNames(ctx context.Context, tenant string) ([]string, 
 
 // code finds a Go tool that the tenant can see.
 func (a *Activities) code(ctx context.Context, tenant, name string) (jig.Tool, bool, error) {
-	tool, ok := a.catalogue.Tool(name)
+	tool, ok := a.catalog.Tool(name)
 	if !ok {
 		return jig.Tool{}, false, nil
 	}
@@ -41,7 +41,7 @@ func (a *Activities) code(ctx context.Context, tenant, name string) (jig.Tool, b
 
 // codes returns the Go tools that a tenant can see, sorted by name.
 func (a *Activities) codes(ctx context.Context, tenant string) ([]jig.Tool, error) {
-	all := a.catalogue.Tools()
+	all := a.catalog.Tools()
 	list := make([]jig.Tool, 0, len(all))
 	for _, tool := range all {
 		seen, err := a.sees(ctx, tenant, tool)

@@ -90,7 +90,7 @@ func (a *Activities) beginChild(ctx context.Context, in RunInput) (Child, error)
 	if err != nil {
 		return Child{}, err
 	}
-	tool, ok := a.catalogue.Tool(call.Tool)
+	tool, ok := a.catalog.Tool(call.Tool)
 	if !ok {
 		return Child{}, jig.Errorf(jig.CodeUnavailable, "this worker has no tool %s", call.Tool)
 	}

@@ -125,7 +125,7 @@ func (a *Activities) composition(ctx context.Context, in ComposeInput, taint *en
 	}
 	taint.Session = session.ReadUntrusted
 	c = &composition{Activities: a, session: session, root: call, cover: a.newGrantMatcher(session), taint: taint}
-	if tool, ok := a.catalogue.Tool(call.Tool); ok && childOf(tool) == ChildExtraction {
+	if tool, ok := a.catalog.Tool(call.Tool); ok && childOf(tool) == ChildExtraction {
 		c.extracts, c.spec.tool = true, tool
 	} else if c.spec, err = a.specAt(ctx, in.Tenant, call.Tool, call.Version); err != nil {
 		return nil, nil, err

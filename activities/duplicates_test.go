@@ -135,7 +135,7 @@ func TestDuplicate_CompositionsCountByWhatTheyWrote(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, o.db.PutDocument(t.Context(), o.tenant, activities.DocumentSpec, doc.Contract.Name, doc.Contract.Version, []byte(body)))
 		session, err := o.db.CreateSession(t.Context(), jig.Session{
-			Tenant: o.tenant, ID: jig.NewSessionID(), Task: "help", Catalogue: o.pinned(doc.Contract), Principal: jig.Principal{ID: "ana", Claimed: true},
+			Tenant: o.tenant, ID: jig.NewSessionID(), Task: "help", Catalog: o.pinned(doc.Contract), Principal: jig.Principal{ID: "ana", Claimed: true},
 			Agent: jig.Agent{Name: "clerk", Version: "0123456789abcdef", Model: "script/clerk", Tools: []string{"*"}},
 		})
 		require.NoError(t, err)

@@ -159,7 +159,7 @@ func TestUnreadablePolicy_PreventsReadmission(t *testing.T) {
 // heldComposition is a store with one composition that an unreadable policy holds back.
 type heldComposition struct {
 	ports.Store
-	ports.Catalogue
+	ports.Catalog
 	ports.Policy
 	call jig.Call
 }
@@ -190,7 +190,7 @@ func (h heldComposition) Rule(context.Context, jig.Tool, jig.Call, jig.Session, 
 func TestHeldComposition_CanBeCanceled(t *testing.T) {
 	t.Parallel()
 	h := heldComposition{call: jig.Call{Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: "entities.extract", Status: jig.CallReserved, Input: []byte(`{}`)}}
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(h), Catalogue: h, Policy: h, Tenants: h})
+	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(h), Catalog: h, Policy: h, Tenants: h})
 	in := activities.ComposeInput{SessionRef: protocol.SessionRef{Tenant: "t", SessionID: "ses_1"}, Call: "1.1", Now: time.Unix(1000, 0)}
 	waits, err := a.Compose(t.Context(), in)
 	require.NoError(t, err)

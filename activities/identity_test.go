@@ -154,7 +154,7 @@ func (o *office) equip(t *testing.T, registry *tools.Registry) {
 	require.NoError(t, err)
 	o.Registry = registry
 	o.Activities = activities.New(activities.Deps{
-		Store: o.store, Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Schemas: o.schemas,
+		Store: o.store, Catalog: o.Registry, Policy: ruling{o}, Tenants: o, Schemas: o.schemas,
 		Expressions: expressions, Composer: cmp.Or(o.composer, ports.Composer(composition.NewEngine())), ParseAgent: spec.ParseAgent, Model: cmp.Or(o.model, ports.Model(anyModel{})), Now: o.now,
 		Runs: o.temporal, Budgets: o.budgets, RateLimits: o.rates, Servers: o.servers, Extractor: o.extractor,
 	})
@@ -178,7 +178,7 @@ func (o *office) govern(t *testing.T, rules string) {
 func (o *office) open(t *testing.T) string {
 	t.Helper()
 	s, err := o.db.CreateSession(t.Context(), jig.Session{
-		Tenant: o.tenant, ID: jig.NewSessionID(), Task: "help", Catalogue: o.pinned(), Principal: jig.Principal{ID: "ana", Claimed: true},
+		Tenant: o.tenant, ID: jig.NewSessionID(), Task: "help", Catalog: o.pinned(), Principal: jig.Principal{ID: "ana", Claimed: true},
 		Agent: jig.Agent{Name: "clerk", Version: "0123456789abcdef", Model: cmp.Or(o.modelName, "script/clerk"), Tools: []string{"*"}},
 	})
 	require.NoError(t, err)

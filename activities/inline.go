@@ -21,7 +21,7 @@ const (
 
 // isExtraction reports whether the calls of a tool fill entities.
 func (a *Activities) isExtraction(name string) bool {
-	tool, ok := a.catalogue.Tool(name)
+	tool, ok := a.catalog.Tool(name)
 	return ok && childOf(tool) == ChildExtraction
 }
 

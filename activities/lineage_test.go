@@ -350,7 +350,7 @@ func TestPausedSessionDoesNotCallTheModel(t *testing.T) {
 	for _, pause := range []jig.Pause{{Scope: jig.PauseSession}, {Scope: jig.PauseTenant}} {
 		o, model := newOffice(t), &countedModel{}
 		o.Activities = activities.New(activities.Deps{
-			Store: activitiestest.StoreOf(o.db), Catalogue: o.Registry, Policy: ruling{o}, Tenants: o, Model: model, ParseAgent: spec.ParseAgent, Now: o.now,
+			Store: activitiestest.StoreOf(o.db), Catalog: o.Registry, Policy: ruling{o}, Tenants: o, Model: model, ParseAgent: spec.ParseAgent, Now: o.now,
 		})
 		o.register(t, document())
 		_, err := o.launches(t, protocol.StartSession{Agent: "nightly"})
@@ -385,7 +385,7 @@ func TestStepTools_OfAnExtractionThatWasStartedForItsCaller(t *testing.T) {
 		Name: "tasks.start", Description: "Starts a task.", Permission: jig.PermissionDraft, Implementation: "extraction_start",
 	}, func(context.Context, jig.Invocation, none) (none, error) { return none{}, nil }))
 	require.NoError(t, err)
-	a := activities.New(activities.Deps{Catalogue: registry})
+	a := activities.New(activities.Deps{Catalog: registry})
 	caller := jig.Session{Agent: jig.Agent{Tools: []string{"tasks.start", "http.*"}}}
 	fills := jig.Tool{Name: "tasks.run", Implementation: activities.ChildExtraction}
 	require.Equal(t, []string{"tasks.start", "http.*", "tasks.run"}, activities.StepTools(a, caller, jig.Call{Tool: "tasks.start"}, fills))

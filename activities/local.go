@@ -99,7 +99,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 	var running sync.WaitGroup
 	for i, call := range quick {
 		running.Go(func() {
-			tool, _ := a.catalogue.Tool(call.Tool)
+			tool, _ := a.catalog.Tool(call.Tool)
 			progress, flush := a.progress(ctx, call)
 			records[i] = a.firstAttempt(ctx, session, a.inCode(tool), call, progress)
 			flush()
@@ -125,7 +125,7 @@ func (a *Activities) runQuick(ctx context.Context, session jig.Session, calls []
 func (a *Activities) quickCalls(ctx context.Context, session jig.Session, calls []jig.Call, later map[string]bool) (quick []jig.Call, err error) {
 	var ids []string
 	for _, call := range calls {
-		tool, ok := a.catalogue.Tool(call.Tool) // only Go tools are quick
+		tool, ok := a.catalog.Tool(call.Tool) // only Go tools are quick
 		if !ok || !localTool(tool) {
 			continue
 		}

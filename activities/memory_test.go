@@ -139,7 +139,7 @@ func TestPromptShowsTheMemoryLast(t *testing.T) {
 		exchange(2, "files.read", `{}`, `{"text":"`+strings.Repeat("x", 4000)+`"}`),
 		exchange(3, "entities.get", `{"id":"ent_2"}`, `{"entity_id":"ent_2","type":"team","title":"Beta"}`),
 	}}
-	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(k), Tenants: who{}, Catalogue: registry})
+	a := activities.New(activities.Deps{Store: activitiestest.StoreOf(k), Tenants: who{}, Catalog: registry})
 	session := jig.Session{Tenant: "t", ID: "ses_1", Agent: jig.Agent{Model: "anthropic/m"}, Todo: json.RawMessage(`["go on"]`)}
 	prompt := func() []string {
 		request, err := a.Prompt(t.Context(), session, k.exchanges[session.SummaryThrough:], 4)

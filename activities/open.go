@@ -126,7 +126,7 @@ func (a *Activities) draft(ctx context.Context, in OpenInput) (jig.Session, erro
 		return jig.Session{}, err
 	}
 	session.ReadUntrusted = session.ReadUntrusted || taint.Read() // outsiders may have written the agent's document
-	session.Catalogue, err = a.pin(ctx, session)
+	session.Catalog, err = a.pin(ctx, session)
 	return session, err
 }
 

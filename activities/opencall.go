@@ -105,13 +105,13 @@ func (a *Activities) draftCall(ctx context.Context, in OpenCallInput) (session j
 	if err != nil {
 		return session, called, err
 	}
-	session.Catalogue = map[string]string{tool.Name: tool.Version}
+	session.Catalog = map[string]string{tool.Name: tool.Version}
 	if runsSteps(tool) {
 		session.Agent.Tools = a.stepTools(parent, by, tool)
-		if session.Catalogue, err = a.pin(ctx, session); err != nil {
+		if session.Catalog, err = a.pin(ctx, session); err != nil {
 			return session, called, err
 		}
-		session.Catalogue[tool.Name] = tool.Version
+		session.Catalog[tool.Name] = tool.Version
 	}
 	if err := a.permitted(ctx, tool, session); err != nil {
 		return session, called, err
@@ -139,7 +139,7 @@ func (a *Activities) asRequested(ctx context.Context, in OpenCallInput, digest s
 // stepTools returns the whitelist of a session whose call makes calls. These may use every tool that the principal may use. An extraction
 // that a call starts for its caller may use only what the caller may use, as if it had waited for the extraction.
 func (a *Activities) stepTools(parent jig.Session, by jig.Call, tool jig.Tool) []string {
-	if starter, ok := a.catalogue.Tool(by.Tool); ok && starter.Implementation == startsExtraction {
+	if starter, ok := a.catalog.Tool(by.Tool); ok && starter.Implementation == startsExtraction {
 		return append(slices.Clone(parent.Agent.Tools), tool.Name)
 	}
 	return []string{"*"}

@@ -82,10 +82,10 @@ func newCabinet(t *testing.T, seed uint64) *cabinet {
 		typeOf := func(context.Context, string, string) (entity.Type, bool, error) { return entity.Type{}, false, nil }
 		o.extra = append(catalog.Tools(catalog.Options{
 			Store: s, KindOf: current.StoredKind, Check: check, TypeOf: typeOf,
-			Known: func(context.Context, string) (spec.Catalogue, error) { return spec.Catalogue{}, nil },
+			Known: func(context.Context, string) (spec.Catalog, error) { return spec.Catalog{}, nil },
 		}), bundles.Tools(bundles.Options{
 			Store: s, KindOf: current.StoredKind, Check: check, TypeOf: typeOf,
-			Known: func(context.Context, string, string) (spec.Catalogue, error) { return spec.Catalogue{}, nil },
+			Known: func(context.Context, string, string) (spec.Catalog, error) { return spec.Catalog{}, nil },
 		})...)
 	})
 	conn, err := pgx.Connect(t.Context(), storetest.OwnerURL(t))

@@ -19,7 +19,7 @@ import (
 // shelf is a store of documents by kind, together with a catalog and a composer. It implements nothing else.
 type shelf struct {
 	ports.Store
-	ports.Catalogue
+	ports.Catalog
 	ports.Composer
 
 	tools []jig.Tool
@@ -66,7 +66,7 @@ func (s shelf) Document(_ context.Context, tenant, kind, name string) ([]byte, e
 }
 
 func (s shelf) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: activitiestest.StoreOf(s), Tenants: who{}, Catalogue: s, Composer: s})
+	return activities.New(activities.Deps{Store: activitiestest.StoreOf(s), Tenants: who{}, Catalog: s, Composer: s})
 }
 
 func TestListCatalog_NamesRegisteredDocuments(t *testing.T) {

@@ -131,7 +131,7 @@ func (a *Activities) runnable(ctx context.Context, call jig.Call) (contract, err
 	if err != nil {
 		return found, jig.Errorf(jig.CodeUnavailable, "this worker cannot read the tool %s: %w", call.Tool, err)
 	}
-	if code, known := a.catalogue.Tool(call.Tool); known && !ok {
+	if code, known := a.catalog.Tool(call.Tool); known && !ok {
 		return a.inCode(code), nil
 	}
 	if found.run == nil {

@@ -98,9 +98,9 @@ func (a *Activities) find(ctx context.Context, tenant, name, version string) (co
 // inCode returns a Go tool, which the catalog runs.
 func (a *Activities) inCode(tool jig.Tool) contract {
 	c := contract{tool: tool, run: func(ctx context.Context, input []byte, inv jig.Invocation) jig.ToolResult {
-		return a.catalogue.Run(ctx, tool.Name, input, inv)
+		return a.catalog.Run(ctx, tool.Name, input, inv)
 	}}
-	if p, ok := a.catalogue.(previewer); ok && tool.Previews {
+	if p, ok := a.catalog.(previewer); ok && tool.Previews {
 		c.preview = func(ctx context.Context, input []byte, inv jig.Invocation, _ plan.Read) (jig.Preview, error) {
 			return p.Preview(ctx, tool.Name, input, inv)
 		}
@@ -177,5 +177,5 @@ func (a *Activities) completed(tool jig.Tool, input json.RawMessage) (json.RawMe
 	if isDocument(tool) {
 		return input, a.schemas.Validate(tool.InputSchema, input)
 	}
-	return input, a.catalogue.Validate(tool.Name, input)
+	return input, a.catalog.Validate(tool.Name, input)
 }

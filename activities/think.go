@@ -239,10 +239,10 @@ func scripted(model string) bool { return strings.HasPrefix(model, "script/") }
 // menu returns the tools that the session may call, sorted by name: those pinned at its start that this worker still has. The tool
 // that starts agents is included only if the agent's document lists agents to start.
 func (a *Activities) menu(ctx context.Context, session jig.Session) ([]jig.Tool, error) {
-	names := slices.Sorted(maps.Keys(session.Catalogue))
+	names := slices.Sorted(maps.Keys(session.Catalog))
 	tools := make([]jig.Tool, 0, len(names))
 	for _, name := range names {
-		tool, ok, err := a.tool(ctx, session.Tenant, name, session.Catalogue[name])
+		tool, ok, err := a.tool(ctx, session.Tenant, name, session.Catalog[name])
 		if err != nil {
 			return nil, err
 		}

@@ -19,7 +19,7 @@ func (a *Activities) whole(ctx context.Context, call jig.Call) (bool, error) {
 // wrote reports whether any write has begun inside a call: in its steps, in the session that answers it, or in the sessions below.
 func (a *Activities) wrote(ctx context.Context, call jig.Call) (bool, error) {
 	var agents []string
-	for _, tool := range a.catalogue.Tools() {
+	for _, tool := range a.catalog.Tools() {
 		if childOf(tool) == ChildAgent {
 			agents = append(agents, tool.Name)
 		}

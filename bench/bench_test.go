@@ -99,7 +99,7 @@ func TestCompositions_HaveNoProblems(t *testing.T) {
 	t.Parallel()
 	registry, err := tools.NewRegistry(benchTools(func(entry) {})...)
 	require.NoError(t, err)
-	known := spec.Catalogue{Tools: registry.Tools()}
+	known := spec.Catalog{Tools: registry.Tools()}
 	for name, document := range map[string]string{
 		"chain.yaml": chainDocument(chainActivity, noopTool, 100), "loop.yaml": loopDocument(loopLocal, quickTool),
 	} {
@@ -120,7 +120,7 @@ func TestEntityTypes_HaveNoProblems(t *testing.T) {
 	} {
 		doc, problems := spec.Load(name, []byte(document))
 		require.Empty(t, problems, name)
-		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{}), name)
+		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalog{}), name)
 		if name == "thin.yaml" {
 			continue
 		}

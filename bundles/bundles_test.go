@@ -61,7 +61,7 @@ func TestShippedDocumentsAreValid(t *testing.T) {
 		artifact.Tools(artifact.Options{}), deps.Tools(deps.Options{Dirs: workdir.Dirs{Default: t.TempDir()}}), prompt.Tools(prompt.Options{}), entities.Tools(entities.Options{}),
 	)...)
 	require.NoError(t, err)
-	catalogue := spec.Catalogue{Tools: registry.Tools(), Agents: []string{}, Skills: []string{}, Specs: []spec.Execution{}, EntityTypes: []entity.Type{}}
+	catalog := spec.Catalog{Tools: registry.Tools(), Agents: []string{}, Skills: []string{}, Specs: []spec.Execution{}, EntityTypes: []entity.Type{}}
 	for _, doc := range docs {
 		_, problems := spec.Load(doc.Path, doc.Body)
 		if doc.Kind == spec.KindSkill { // a skill's body is not its file
@@ -69,8 +69,8 @@ func TestShippedDocumentsAreValid(t *testing.T) {
 		}
 		require.Empty(t, problems, doc.Path)
 	}
-	require.Empty(t, spec.Check(docs, catalogue))
-	require.Empty(t, spec.Advise(docs, catalogue))
+	require.Empty(t, spec.Check(docs, catalog))
+	require.Empty(t, spec.Advise(docs, catalog))
 }
 
 func TestBundlesAreComplete(t *testing.T) {

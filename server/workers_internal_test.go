@@ -55,7 +55,7 @@ func newWorkers(t *testing.T, db *store.DB) *workers {
 	stores.LimitStore = db
 	w := &workers{does: map[string]any{}}
 	workflows.Register(w, activities.New(activities.Deps{
-		Store: stores, Catalogue: registry, Tenants: tenants, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent,
+		Store: stores, Catalog: registry, Tenants: tenants, Composer: composition.NewEngine(), ParseAgent: spec.ParseAgent,
 		Model: silent{}, Schemas: schema.NewChecker(schema.Options{}),
 		Policy:       policy.NewEngine(policy.EngineOptions{Documents: db, Settings: tenants.Settings}),
 		EntityStatus: extractor.NewProgress(db).EntityStatus, Logger: quiet,

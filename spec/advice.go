@@ -26,7 +26,7 @@ const shortDescription = 20
 
 // Advise returns warnings about documents: descriptions that say nothing or contradict the schemas, names that models may confuse with
 // other names in the documents or the catalog, and policy rules that fail on tools that their author did not think of.
-func Advise(docs []Document, c Catalogue) Problems {
+func Advise(docs []Document, c Catalog) Problems {
 	known := map[string]bool{}
 	for i := range c.Tools {
 		known[c.Tools[i].Name] = true
@@ -108,7 +108,7 @@ type advisor struct {
 }
 
 // knownNames returns the names that a description may mention without meaning a parameter.
-func (a *advisor) knownNames(docs []Document, c Catalogue) map[string]bool {
+func (a *advisor) knownNames(docs []Document, c Catalog) map[string]bool {
 	if a.names != nil {
 		return a.names
 	}

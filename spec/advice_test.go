@@ -194,18 +194,18 @@ func TestAdviseOnNames(t *testing.T) {
 }
 
 func TestAdviseOfManyTools(t *testing.T) { //nolint:paralleltest // the allocations of other tests would count
-	var catalogue []jig.Tool
+	var catalog []jig.Tool
 	for i := range 5000 {
-		catalogue = append(catalogue, jig.Tool{
+		catalog = append(catalog, jig.Tool{
 			Name:        fmt.Sprintf("family%02d.%s", i%100, strings.Repeat(string(rune('a'+i%26)), 3)+fmt.Sprintf("%05d", i*7919%100000)),
 			Description: strings.Repeat("Optional `a` is required, `b` must be given; returns a list of the deletes, removes, overwrites. ", 40),
 			InputSchema: json.RawMessage(`{"type":"object","required":["a"],"properties":{"a":{},"b":{}}}`),
 		})
 	}
-	cheap(t, func() { require.NotEmpty(t, spec.AdviseTools(catalogue[:20])) })
-	for i := range catalogue {
-		catalogue[i].Description = ""
+	cheap(t, func() { require.NotEmpty(t, spec.AdviseTools(catalog[:20])) })
+	for i := range catalog {
+		catalog[i].Description = ""
 	}
-	_, objects := allocated(func() { require.GreaterOrEqual(t, len(spec.AdviseTools(catalogue)), len(catalogue)) })
+	_, objects := allocated(func() { require.GreaterOrEqual(t, len(spec.AdviseTools(catalog)), len(catalog)) })
 	require.Less(t, objects, uint64(slack*500_000), "every tool is compared with every other")
 }

@@ -22,7 +22,7 @@ func allOf(body string) spec.Problems {
 	if problems.OrNil() != nil {
 		return problems
 	}
-	problems = append(problems, spec.Check([]spec.Document{doc}, spec.Catalogue{EntityTypes: anyType})...)
+	problems = append(problems, spec.Check([]spec.Document{doc}, spec.Catalog{EntityTypes: anyType})...)
 	switch {
 	case doc.Execution != nil:
 		problems = append(problems, spec.CheckShapes(doc, anyShape)...)
@@ -113,7 +113,7 @@ func TestCheck_ComparisonsWithSchemasAreBounded(t *testing.T) { //nolint:paralle
 		t.Run(name, func(t *testing.T) {
 			docs := nestedCalls(c[0], c[1])
 			costtest.AtMost(t, 64<<20, func() {
-				problems := spec.Check(docs, spec.Catalogue{})
+				problems := spec.Check(docs, spec.Catalog{})
 				require.Less(t, len(problems), 3_000)
 			})
 		})

@@ -29,9 +29,9 @@ const (
 	ProblemRetryLimited       ProblemCode = "RETRY_LIMITED"
 )
 
-// Catalogue lists what exists besides the documents that are checked. A nil list means that nothing is known about its kind, so that no
+// Catalog lists what exists besides the documents that are checked. A nil list means that nothing is known about its kind, so that no
 // name of that kind is reported as unknown. An empty list means that nothing of that kind exists.
-type Catalogue struct {
+type Catalog struct {
 	// Tools are the contracts of all tools, including those of execution specs.
 	Tools []jig.Tool
 	// Agents and Skills are names.
@@ -52,7 +52,7 @@ const maxHints = 64
 // names, cycles, values that cannot fit their schema or entity type, and expressions that read members that a tool's result or an entity
 // does not have. It reports all problems at once, in the order of documents and lines, except those that were reported when a document was
 // read.
-func Check(docs []Document, c Catalogue) Problems {
+func Check(docs []Document, c Catalog) Problems {
 	k := newChecker(docs, c)
 	for i := range docs {
 		switch doc := &docs[i]; {
@@ -71,12 +71,12 @@ func Check(docs []Document, c Catalogue) Problems {
 
 // checker knows every name that can be called, and collects problems.
 type checker struct {
-	docs      []Document
-	catalogue Catalogue
-	tools     names[*contract]
-	specs     names[*Execution]
-	agents    names[*jig.Agent]
-	skills    names[bool]
+	docs    []Document
+	catalog Catalog
+	tools   names[*contract]
+	specs   names[*Execution]
+	agents  names[*jig.Agent]
+	skills  names[bool]
 	// types are the entity types. A type that is not fully known is nil. tasks are the ids of the tasks of all types.
 	types names[*entity.Type]
 	tasks names[bool]
@@ -119,9 +119,9 @@ func (n *names[V]) covered(prefix string) []string {
 	return n.sorted[from:to]
 }
 
-func newChecker(docs []Document, c Catalogue) *checker {
+func newChecker(docs []Document, c Catalog) *checker {
 	k := &checker{
-		docs: docs, catalogue: c,
+		docs: docs, catalog: c,
 		tools: newNames[*contract](c.Tools == nil), specs: newNames[*Execution](c.Specs == nil),
 		agents: newNames[*jig.Agent](c.Agents == nil), skills: newNames[bool](c.Skills == nil),
 		types: newNames[*entity.Type](c.EntityTypes == nil), tasks: newNames[bool](c.EntityTypes == nil),

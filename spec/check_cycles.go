@@ -111,7 +111,7 @@ func (k *checker) graph() *graph {
 			specs[name] = g.add(name, nil)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(k.catalogue.Whitelists)) {
+	for _, name := range slices.Sorted(maps.Keys(k.catalog.Whitelists)) {
 		if _, ok := agents[name]; !ok {
 			agents[name] = g.add("agent "+name, nil)
 		}
@@ -142,7 +142,7 @@ func (k *checker) graph() *graph {
 		}
 	}
 	for name, from := range agents {
-		whitelist := k.catalogue.Whitelists[name]
+		whitelist := k.catalog.Whitelists[name]
 		if agent := k.agents.all[name]; agent != nil {
 			whitelist = agent.Tools
 		}

@@ -196,7 +196,7 @@ func checkInput(t *testing.T, schema json.RawMessage, input any) spec.Problems {
 	require.NoError(t, err)
 	x := &spec.Execution{Kind: spec.KindComposition, Name: "a", Steps: []spec.Step{{ID: "x", Tool: "b.c", Input: raw}}}
 	docs := []spec.Document{{Kind: spec.KindComposition, Name: "a", Path: "a.yaml", Execution: x}}
-	return spec.Check(docs, spec.Catalogue{Tools: []jig.Tool{{Name: "b.c", InputSchema: schema}}})
+	return spec.Check(docs, spec.Catalog{Tools: []jig.Tool{{Name: "b.c", InputSchema: schema}}})
 }
 
 func containsTemplate(v any) bool {

@@ -19,8 +19,8 @@ import (
 	"github.com/jig-run/jig/spec"
 )
 
-// checkCatalogue is a catalog as the test data writes it.
-type checkCatalogue struct {
+// checkCatalog is a catalog as the test data writes it.
+type checkCatalog struct {
 	Tools  []jig.Tool        `json:"tools"`
 	Agents []string          `json:"agents"`
 	Skills []string          `json:"skills"`
@@ -32,34 +32,34 @@ type checkCatalogue struct {
 	Whitelists map[string][]string `json:"whitelists"`
 }
 
-func (c checkCatalogue) build(t *testing.T) spec.Catalogue {
+func (c checkCatalog) build(t *testing.T) spec.Catalog {
 	t.Helper()
-	catalogue := spec.Catalogue{Tools: c.Tools, Agents: c.Agents, Skills: c.Skills, Whitelists: c.Whitelists}
+	catalog := spec.Catalog{Tools: c.Tools, Agents: c.Agents, Skills: c.Skills, Whitelists: c.Whitelists}
 	if c.Specs != nil {
-		catalogue.Specs = []spec.Execution{}
+		catalog.Specs = []spec.Execution{}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Specs)) {
 		x, err := spec.LoadExecution(name, []byte(c.Specs[name]))
 		require.NoError(t, err)
-		catalogue.Specs = append(catalogue.Specs, x)
+		catalog.Specs = append(catalog.Specs, x)
 	}
 	for _, text := range c.EntityTypes {
-		entityType, err := spec.LoadEntityType("catalogue.yaml", []byte(text))
+		entityType, err := spec.LoadEntityType("catalog.yaml", []byte(text))
 		require.NoError(t, err)
-		catalogue.EntityTypes = append(catalogue.EntityTypes, entityType)
+		catalog.EntityTypes = append(catalog.EntityTypes, entityType)
 	}
 	for _, name := range c.TypeNames {
-		catalogue.EntityTypes = append(catalogue.EntityTypes, entity.Type{Name: name})
+		catalog.EntityTypes = append(catalog.EntityTypes, entity.Type{Name: name})
 	}
-	return catalogue
+	return catalog
 }
 
 // checkCase is one case of testdata/check: documents by file name, and the complete list of problems that they have together.
 type checkCase struct {
 	Name      string            `json:"name"`
 	Documents map[string]string `json:"documents"`
-	// Catalogue replaces catalogue.json if the case needs another catalog.
-	Catalogue *checkCatalogue `json:"catalogue"`
+	// Catalog replaces catalog.json if the case needs another catalog.
+	Catalog *checkCatalog `json:"catalog"`
 	// Advise asks for advice instead of problems.
 	Advise   bool `json:"advise"`
 	Problems []struct {
@@ -109,11 +109,11 @@ func load(t *testing.T, files map[string]string) []spec.Document {
 	return docs
 }
 
-func sharedCatalogue(t *testing.T) checkCatalogue {
+func sharedCatalog(t *testing.T) checkCatalog {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/check/catalogue.json")
+	raw, err := os.ReadFile("testdata/check/catalog.json")
 	require.NoError(t, err)
-	var c checkCatalogue
+	var c checkCatalog
 	require.NoError(t, json.Unmarshal(raw, &c))
 	c.Specs = map[string]string{}
 	return c
@@ -121,21 +121,21 @@ func sharedCatalogue(t *testing.T) checkCatalogue {
 
 func TestCheckCases(t *testing.T) {
 	t.Parallel()
-	shared := sharedCatalogue(t)
+	shared := sharedCatalog(t)
 	count := 0
 	for file, cases := range readCheckCases(t) {
 		for _, c := range cases {
 			count++
 			t.Run(strings.TrimSuffix(file, ".yaml")+"/"+c.Name, func(t *testing.T) {
 				t.Parallel()
-				catalogue := shared
-				if c.Catalogue != nil {
-					catalogue = *c.Catalogue
+				catalog := shared
+				if c.Catalog != nil {
+					catalog = *c.Catalog
 				}
 				docs := load(t, c.Documents)
-				problems := spec.Check(docs, catalogue.build(t))
+				problems := spec.Check(docs, catalog.build(t))
 				if c.Advise {
-					problems = spec.Advise(docs, catalogue.build(t))
+					problems = spec.Advise(docs, catalog.build(t))
 				}
 				require.True(t, slices.IsSortedFunc(problems, func(a, b spec.Problem) int { return strings.Compare(a.Document, b.Document) }))
 				var want, got []string
@@ -185,8 +185,8 @@ func many(t *testing.T, n int, calls func(i int) []int) []spec.Document {
 	return docs
 }
 
-func strict() spec.Catalogue {
-	return spec.Catalogue{Tools: []jig.Tool{}, Agents: []string{}, Skills: []string{}, Specs: []spec.Execution{}, EntityTypes: []entity.Type{}}
+func strict() spec.Catalog {
+	return spec.Catalog{Tools: []jig.Tool{}, Agents: []string{}, Skills: []string{}, Specs: []spec.Execution{}, EntityTypes: []entity.Type{}}
 }
 
 func TestCheckFindsLongCycles(t *testing.T) {
@@ -199,7 +199,7 @@ func TestCheckFindsLongCycles(t *testing.T) {
 		require.Equal(t, "loop.step0000.yaml", problems[0].Document)
 		require.Equal(t, "steps[0].tool", problems[0].Path)
 		require.Equal(t, n, strings.Count(problems[0].Message, " -> "), "the whole path")
-		require.Empty(t, spec.Check(docs[:n-1], spec.Catalogue{}), "without its last document it is a chain")
+		require.Empty(t, spec.Check(docs[:n-1], spec.Catalog{}), "without its last document it is a chain")
 	}
 }
 
@@ -260,20 +260,20 @@ func TestCheckOfHostileSchemas(t *testing.T) { //nolint:paralleltest // the allo
 	} {
 		docs := many(t, 1, func(int) []int { return nil })
 		docs[0].Execution.Steps = []spec.Step{{Tool: "a.b", Input: json.RawMessage(`{"a":[1,{"b":"c"}]}`)}}
-		c := spec.Catalogue{Tools: []jig.Tool{{Name: "a.b", InputSchema: json.RawMessage(schema)}}}
+		c := spec.Catalog{Tools: []jig.Tool{{Name: "a.b", InputSchema: json.RawMessage(schema)}}}
 		cheap(t, func() { require.Empty(t, spec.Check(docs, c), name) })
 	}
 }
 
 // A name is reported as unknown only if the catalog lists names of its kind.
-func TestCheckWithAPartOfTheCatalogue(t *testing.T) {
+func TestCheckWithAPartOfTheCatalog(t *testing.T) {
 	t.Parallel()
 	docs := load(t, map[string]string{
 		"a.yaml": `{kind: composition, name: a, steps: [{id: x, tool: b.c}, {id: y, composition: d}, {id: z, prompt: {mode: agent, agent: e}},
 		  {id: t, task: {task: f, entity: e}}, {id: s, prompt: {mode: skill, skill: g, model: openai/x, prompt: hi}}]}`,
 		"b.md": "---\nname: b\nmodel: openai/x\ntools: [no.such]\n---\nDo it.",
 	})
-	require.Empty(t, spec.Check(docs, spec.Catalogue{}))
+	require.Empty(t, spec.Check(docs, spec.Catalog{}))
 	require.Len(t, spec.Check(docs, strict()), 6)
-	require.Len(t, spec.Check(docs, spec.Catalogue{Tools: []jig.Tool{}}), 2)
+	require.Len(t, spec.Check(docs, spec.Catalog{Tools: []jig.Tool{}}), 2)
 }

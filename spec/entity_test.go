@@ -72,7 +72,7 @@ func TestEntityType(t *testing.T) {
 		require.JSONEq(t, string(want), string(read))
 		line, _ := doc.Position("tasks[2].when")
 		require.Positive(t, line)
-		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{Tools: []jig.Tool{{Name: "deps.license", Permission: jig.PermissionRead}}}))
+		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalog{Tools: []jig.Tool{{Name: "deps.license", Permission: jig.PermissionRead}}}))
 	}
 }
 

@@ -248,7 +248,7 @@ func FuzzLoadExecution(f *testing.F) {
 		for _, p := range spec.CheckShapes(doc, anyShape) {
 			require.NotEmpty(t, p.Message)
 		}
-		for _, p := range spec.Check([]spec.Document{doc}, spec.Catalogue{EntityTypes: anyType}) {
+		for _, p := range spec.Check([]spec.Document{doc}, spec.Catalog{EntityTypes: anyType}) {
 			require.NotEmpty(t, p.Message)
 		}
 	})

@@ -26,7 +26,7 @@ func golden(t *testing.T, file, got string) {
 
 func TestExplainGolden(t *testing.T) {
 	t.Parallel()
-	tools := sharedCatalogue(t).Tools
+	tools := sharedCatalog(t).Tools
 	files, err := filepath.Glob("testdata/explain/*.yaml")
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
@@ -54,7 +54,7 @@ func TestExplainAgentGolden(t *testing.T) {
 	require.NoError(t, err)
 	agent, err := spec.ParseAgent("agent.md", body)
 	require.NoError(t, err)
-	golden(t, "testdata/explain/agent.txt", spec.ExplainAgent(agent, sharedCatalogue(t).Tools...))
+	golden(t, "testdata/explain/agent.txt", spec.ExplainAgent(agent, sharedCatalog(t).Tools...))
 
 	alone := spec.ExplainAgent(jig.Agent{Name: "a", Model: "openai/x", Tools: []string{"file.*", "todo.write"}})
 	require.Contains(t, alone, "   file.*\n   todo.write\n")
@@ -174,7 +174,7 @@ func TestExplain_DrawsEveryConstruct(t *testing.T) {
 				continue
 			}
 			count++
-			require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{}), c.Name)
+			require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalog{}), c.Name)
 			e := spec.Explain(*doc.Execution)
 			requireMermaid(t, e.Mermaid())
 			requirePlain(t, e.Text())

@@ -116,8 +116,8 @@ func TestPolicyDocument(t *testing.T) {
 		line, column := doc.Position("rules[1].expires")
 		require.Positive(t, line)
 		require.Positive(t, column)
-		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{Tools: []jig.Tool{}}))
-		require.Empty(t, spec.Advise([]spec.Document{doc}, spec.Catalogue{}))
+		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalog{Tools: []jig.Tool{}}))
+		require.Empty(t, spec.Advise([]spec.Document{doc}, spec.Catalog{}))
 	}
 	files := fstest.MapFS{"a.yaml": {Data: []byte(fullPolicy)}, "b.json": {Data: asJSON}}
 	docs, problems := spec.LoadFS(files, ".")

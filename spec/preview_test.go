@@ -63,9 +63,9 @@ func TestPreview_IsPartOfTheContract(t *testing.T) {
 
 func TestPreview_Problems(t *testing.T) {
 	t.Parallel()
-	catalogue := spec.Catalogue{Tools: pageTools(), Specs: []spec.Execution{}, EntityTypes: []entity.Type{}}
+	catalog := spec.Catalog{Tools: pageTools(), Specs: []spec.Execution{}, EntityTypes: []entity.Type{}}
 	docs := load(t, map[string]string{"publish.yaml": publishing})
-	require.Empty(t, spec.Check(docs, catalogue))
+	require.Empty(t, spec.Check(docs, catalog))
 	for name, row := range map[string]struct{ old, replacement, path, problem string }{
 		"no title":              {`  title: "Publishes ${input.id}"` + "\n", "", "preview.title", "title"},
 		"a number":              {`"Publishes ${input.id}"`, `"${1 + 1}"`, "preview.title", "a text is needed"},
@@ -83,7 +83,7 @@ func TestPreview_Problems(t *testing.T) {
 		"input that cannot fit": {`input: {id: "${input.id}"}}` + "\n  title", `input: {it: x}}` + "\n  title", "preview.read.input", "wants"},
 	} {
 		doc, problems := spec.Load("publish.yaml", []byte(strings.Replace(publishing, row.old, row.replacement, 1)))
-		problems = append(problems, spec.Check([]spec.Document{doc}, catalogue)...)
+		problems = append(problems, spec.Check([]spec.Document{doc}, catalog)...)
 		require.NotEmpty(t, problems, name)
 		require.Contains(t, problems[0].Path, row.path, "%s: %v", name, problems)
 		require.Contains(t, problems[0].Message+problems[0].Path, row.problem, "%s: %v", name, problems)
@@ -92,5 +92,5 @@ func TestPreview_Problems(t *testing.T) {
 	_, problems := spec.Load("publish.yaml", []byte(many))
 	require.Equal(t, spec.ProblemTooMany, problems[0].Code)
 	one := strings.Replace(publishing, `["${read.data.title}"]`, `"${input.lines}"`, 1)
-	require.Empty(t, spec.Check(load(t, map[string]string{"publish.yaml": one}), catalogue), "an expression that gives a list")
+	require.Empty(t, spec.Check(load(t, map[string]string{"publish.yaml": one}), catalog), "an expression that gives a list")
 }

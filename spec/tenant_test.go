@@ -87,8 +87,8 @@ func TestTenantDocument(t *testing.T) {
 		line, column := doc.Position("people[1].id")
 		require.Positive(t, line)
 		require.Positive(t, column)
-		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalogue{Tools: []jig.Tool{}}))
-		require.Empty(t, spec.Advise([]spec.Document{doc}, spec.Catalogue{}))
+		require.Empty(t, spec.Check([]spec.Document{doc}, spec.Catalog{Tools: []jig.Tool{}}))
+		require.Empty(t, spec.Advise([]spec.Document{doc}, spec.Catalog{}))
 	}
 }
 

@@ -73,8 +73,8 @@ func TestThinTool(t *testing.T) {
 func TestThinToolsOfTypesThatAreKnownByName(t *testing.T) {
 	t.Parallel()
 	docs := load(t, map[string]string{"a.yaml": "{kind: thin_tool, name: a.b, creates: {type: review, fields: {x: 1}}, starts: {fields: [y]}}"})
-	require.Empty(t, spec.Check(docs, spec.Catalogue{EntityTypes: []entity.Type{{Name: "review"}}}))
-	problems := spec.Check(docs, spec.Catalogue{EntityTypes: []entity.Type{}})
+	require.Empty(t, spec.Check(docs, spec.Catalog{EntityTypes: []entity.Type{{Name: "review"}}}))
+	problems := spec.Check(docs, spec.Catalog{EntityTypes: []entity.Type{}})
 	require.Len(t, problems, 1)
 	require.Equal(t, spec.ProblemUnknownType, problems[0].Code)
 	require.Equal(t, "add a document of kind entity_type with that name", problems[0].Hint)
@@ -99,7 +99,7 @@ func TestAdvise_OnThinTools(t *testing.T) {
 		"b.yaml": "{kind: thin_tool, name: review.starts, description: Starts the review of a module for an engagement., creates: {type: review}}",
 	})
 	var codes []spec.ProblemCode
-	for _, p := range spec.Advise(docs, spec.Catalogue{}) {
+	for _, p := range spec.Advise(docs, spec.Catalog{}) {
 		require.Equal(t, spec.SeverityWarning, p.Severity)
 		codes = append(codes, p.Code)
 	}

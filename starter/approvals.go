@@ -59,7 +59,7 @@ func (a *app) approvalsCommand() *cobra.Command {
 	cmd := a.approvalsListCommand("approvals")
 	list := a.approvalsListCommand("list")
 	list.Example = `  jig approvals list --mine`
-	cmd.AddCommand(list, a.showCommand(), a.figuresCommand())
+	cmd.AddCommand(list, a.showCommand(), a.statisticsCommand())
 	return cmd
 }
 

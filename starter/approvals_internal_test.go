@@ -50,10 +50,10 @@ func TestApprovalsMistakes(t *testing.T) {
 	}
 }
 
-func TestApprovalsFigures(t *testing.T) {
+func TestApprovalsStatistics(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2030, 1, 2, 3, 4, 5, 0, time.Local) // the output is in the user's time zone
-	f := &fake{reviewFakes: reviewFakes{figures: protocol.ApprovalStats{
+	f := &fake{reviewFakes: reviewFakes{statistics: protocol.ApprovalStats{
 		Since: since, At: since.Add(time.Hour),
 		Open: protocol.OpenStats{
 			Count: 3, Kinds: map[jig.PendingKind]int{jig.PendingApproval: 2, jig.PendingQuestion: 1}, Age: protocol.Percentiles{P50: 300, P90: 7500, Max: 360_000},
@@ -65,7 +65,7 @@ func TestApprovalsFigures(t *testing.T) {
 		Reviewers: []protocol.ReviewerStats{{By: "ana", Approved: 2, Denied: 1, Votes: 4, Median: 60}},
 		Tools:     []protocol.ToolStats{{Tool: "file.write", Open: 1, Decided: 3, Expired: 1, ApprovedShare: 2.0 / 3, Median: 60}, {Tool: "a.b", Open: 2}},
 	}}}
-	got, now := jigCLIAt(t, f, "approvals", "figures", "--since", "2d")
+	got, now := jigCLIAt(t, f, "approvals", "statistics", "--since", "2d")
 	require.Equal(t, exitDone, got.code, got.stderr)
 	require.Equal(t, `waiting           3 (2 approval, 1 question); the oldest for 4d4h, half of them for 5m or more
 ended             4 since 2030-01-02 03:04:05: 2 approved, 1 denied, 1 expired
@@ -81,16 +81,16 @@ a.b         2        0        –         0        –
 `, got.stdout)
 	require.WithinDuration(t, now.Add(-48*time.Hour), f.since, 0)
 
-	got, now = jigCLIAt(t, f, "approvals", "figures", "--output", "json")
+	got, now = jigCLIAt(t, f, "approvals", "statistics", "--output", "json")
 	require.Contains(t, got.stdout, `"expiry_rate":0.25`)
 	require.WithinDuration(t, now.Add(-30*24*time.Hour), f.since, 0)
 
-	f.figures = protocol.ApprovalStats{Since: since}
-	got = jigCLI(t, f, nil, "approvals", "figures")
+	f.statistics = protocol.ApprovalStats{Since: since}
+	got = jigCLI(t, f, nil, "approvals", "statistics")
 	require.Equal(t, "waiting      no call\nended        0 since 2030-01-02 03:04:05\nexpiry rate  0.0%\n", got.stdout)
-	require.Equal(t, exitUsage, jigCLI(t, f, nil, "approvals", "figures", "--since", "yesterday").code)
+	require.Equal(t, exitUsage, jigCLI(t, f, nil, "approvals", "statistics", "--since", "yesterday").code)
 	f.failing = jig.Errorf(jig.CodeUnavailable, "down")
-	require.Equal(t, exitFailed, jigCLI(t, f, nil, "approvals", "figures").code)
+	require.Equal(t, exitFailed, jigCLI(t, f, nil, "approvals", "statistics").code)
 }
 
 func TestLasting(t *testing.T) {

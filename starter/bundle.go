@@ -70,7 +70,7 @@ func (a *app) bundleIn(folder string, replace bool) (json.RawMessage, error) {
 		return nil, usagef("%s is a file; give the folder that contains %s", folder, spec.BundleFile)
 	}
 	bundle, problems := spec.LoadBundle(os.DirFS(folder), ".")
-	problems = check(bundle.Documents, problems, spec.Catalogue{})
+	problems = check(bundle.Documents, problems, spec.Catalog{})
 	if len(problems.Errors()) > 0 {
 		for i := range problems {
 			problems[i].Document = path.Join(filepath.ToSlash(folder), problems[i].Document)

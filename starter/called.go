@@ -15,7 +15,7 @@ const maxCalled = 100
 // readCalled completes the catalog with the registered execution specs that the documents call, directly or indirectly. Their steps reveal
 // cycles, and their contracts reveal inputs that do not fit. If a step runs a task of an entity, readCalled also reads the entity types. If
 // a document cannot be read, the catalog has only its name.
-func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, known *spec.Catalogue) error {
+func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, known *spec.Catalog) error {
 	registered := map[string]int{}
 	for i, x := range known.Specs {
 		registered[x.Name] = i
@@ -62,7 +62,7 @@ func (a *app) readCalled(ctx context.Context, e engine, docs []spec.Document, kn
 
 // readTypes completes the catalog with the registered entity types, so that the tasks of entities are known. It leaves out types that one of
 // the documents replaces.
-func (a *app) readTypes(ctx context.Context, e engine, docs []spec.Document, known *spec.Catalogue) error {
+func (a *app) readTypes(ctx context.Context, e engine, docs []spec.Document, known *spec.Catalog) error {
 	for i := range min(len(known.EntityTypes), maxCalled) {
 		name := known.EntityTypes[i].Name
 		if slices.ContainsFunc(docs, func(doc spec.Document) bool { return doc.Kind == spec.KindEntityType && doc.Name == name }) {

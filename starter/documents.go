@@ -128,35 +128,35 @@ func (f *catalogFlags) check() error {
 	return nil
 }
 
-// catalogue reads the catalog from its file, or from a worker. It returns nil with --offline.
-func (a *app) catalogue(ctx context.Context, f catalogFlags) (*client.Catalog, error) {
-	c, _, err := a.catalogueFor(ctx, f, nil)
+// catalog reads the catalog from its file, or from a worker. It returns nil with --offline.
+func (a *app) catalog(ctx context.Context, f catalogFlags) (*client.Catalog, error) {
+	c, _, err := a.catalogFor(ctx, f, nil)
 	return c, err
 }
 
-// catalogueFor is like catalogue, and also returns the catalog in the form that documents are checked against.
-func (a *app) catalogueFor(ctx context.Context, f catalogFlags, docs []spec.Document) (c *client.Catalog, known spec.Catalogue, err error) {
+// catalogFor is like catalog, and also returns the catalog in the form that documents are checked against.
+func (a *app) catalogFor(ctx context.Context, f catalogFlags, docs []spec.Document) (c *client.Catalog, known spec.Catalog, err error) {
 	switch {
 	case f.offline:
 		return nil, known, nil
 	case f.file != "":
-		if c, err = a.readCatalogue(f.file); err != nil {
+		if c, err = a.readCatalog(f.file); err != nil {
 			return nil, known, err
 		}
-		return c, catalogueOf(c), nil
+		return c, catalogOf(c), nil
 	}
 	err = a.with(ctx, func(e engine) error {
 		answer, err := e.Catalog(ctx, a.flags.tenant)
 		if err != nil {
 			return err
 		}
-		c, known = &answer, catalogueOf(&answer)
+		c, known = &answer, catalogOf(&answer)
 		return a.readCalled(ctx, e, docs, &known)
 	})
 	return c, known, err
 }
 
-func (a *app) readCatalogue(file string) (*client.Catalog, error) {
+func (a *app) readCatalog(file string) (*client.Catalog, error) {
 	content, err := a.readFile(file)
 	if err != nil {
 		return nil, usage(err)
@@ -171,10 +171,10 @@ func (a *app) readCatalogue(file string) (*client.Catalog, error) {
 	return &c, nil
 }
 
-// catalogueOf converts a catalog to the form that documents are checked against. For entity types, and for execution specs that are
+// catalogOf converts a catalog to the form that documents are checked against. For entity types, and for execution specs that are
 // not tools, it has only the names.
-func catalogueOf(c *client.Catalog) spec.Catalogue {
-	known := spec.Catalogue{Tools: c.Tools, Agents: c.Agents, Skills: c.Skills}
+func catalogOf(c *client.Catalog) spec.Catalog {
+	known := spec.Catalog{Tools: c.Tools, Agents: c.Agents, Skills: c.Skills}
 	if known.Tools == nil {
 		known.Tools = []jig.Tool{}
 	}
@@ -200,7 +200,7 @@ func catalogueOf(c *client.Catalog) spec.Catalogue {
 }
 
 // check adds two kinds of problems: conflicts between the documents and the catalog, and advice on the documents that could be read.
-func check(docs []spec.Document, problems spec.Problems, known spec.Catalogue) spec.Problems {
+func check(docs []spec.Document, problems spec.Problems, known spec.Catalog) spec.Problems {
 	broken := map[string]bool{}
 	for _, p := range problems.Errors() {
 		broken[p.Document] = true

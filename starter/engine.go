@@ -54,7 +54,7 @@ type reviews interface {
 	Show(ctx context.Context, tenant, session, call string) (protocol.ShownCall, error)
 	Pending(ctx context.Context, tenant string, filter jig.PendingFilter, cursor string, limit int) (client.PendingPage, error)
 	Review(ctx context.Context, tenant, principal string, signs bool, calls []protocol.WaitingCall) ([]protocol.Review, error)
-	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
+	Statistics(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
 	Usage(ctx context.Context, request protocol.UsageRequest) (protocol.Usage, error)
 	Policies(ctx context.Context, tenant string) ([]jig.PolicyState, error)
 	Backtest(ctx context.Context, tenant string, document []byte, since time.Time, all bool, fn func(client.BacktestPage) error) error

@@ -93,7 +93,7 @@ func (a *app) explain(ctx context.Context, args []string, f catalogFlags) ([]exp
 			return nil, alsoTry(err, "give the path of a document: there is no file or folder "+names[0])
 		}
 		docs, known = append(docs, registered...), c
-	} else if known, err = a.catalogueIfAny(ctx, f); err != nil {
+	} else if known, err = a.catalogIfAny(ctx, f); err != nil {
 		return nil, err
 	}
 	if len(docs) == 0 {
@@ -134,9 +134,9 @@ func pathsAndNames(args []string) (paths, names []string, err error) {
 	return paths, names, nil
 }
 
-// catalogueIfAny returns the catalog. If there is none, it prints a note and returns nil.
-func (a *app) catalogueIfAny(ctx context.Context, f catalogFlags) (*client.Catalog, error) {
-	known, err := a.catalogue(ctx, f)
+// catalogIfAny returns the catalog. If there is none, it prints a note and returns nil.
+func (a *app) catalogIfAny(ctx context.Context, f catalogFlags) (*client.Catalog, error) {
+	known, err := a.catalog(ctx, f)
 	switch {
 	case err != nil && noEngine(err):
 		a.say("%s: calls that ask a person are not marked", jig.AsError(err).Message)
@@ -152,7 +152,7 @@ func (a *app) catalogueIfAny(ctx context.Context, f catalogFlags) (*client.Catal
 // registered reads the documents that are registered under the names, and the catalog that lists them.
 func (a *app) registered(ctx context.Context, names []string, f catalogFlags) (docs []spec.Document, known *client.Catalog, err error) {
 	if f.file != "" {
-		if known, err = a.readCatalogue(f.file); err != nil {
+		if known, err = a.readCatalog(f.file); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -82,7 +82,7 @@ func (a *app) toolsOfCases(ctx context.Context, cases []spec.PolicyCase, f catal
 		if !c.Lookup {
 			continue
 		}
-		known, err := a.catalogue(ctx, f)
+		known, err := a.catalog(ctx, f)
 		if err != nil {
 			return nil, alsoTry(err, "give --catalog FILE, or spell out the tools of the cases: tool: {name: …, permission: …}")
 		}

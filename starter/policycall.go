@@ -18,7 +18,7 @@ func (a *app) toolOf(ctx context.Context, q policyQuestion) (jig.Tool, error) {
 		return describedTool(q)
 	}
 	const describe = "--tool-permission to describe the tool"
-	known, err := a.catalogue(ctx, q.catalog)
+	known, err := a.catalog(ctx, q.catalog)
 	if err != nil {
 		return jig.Tool{}, alsoTry(err, "give --catalog FILE, or "+describe)
 	}

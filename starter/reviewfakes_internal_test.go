@@ -11,19 +11,19 @@ import (
 
 // reviewFakes holds prepared answers about approvals and policies, and the recorded requests.
 type reviewFakes struct {
-	page     client.PendingPage
-	filter   jig.PendingFilter
-	cursor   string
-	limit    int
-	figures  protocol.ApprovalStats
-	since    time.Time
-	backtest []client.BacktestPage
-	policies []jig.PolicyState
-	usage    protocol.Usage
-	asked    protocol.UsageRequest
-	document string
-	all      bool
-	failing  error
+	page       client.PendingPage
+	filter     jig.PendingFilter
+	cursor     string
+	limit      int
+	statistics protocol.ApprovalStats
+	since      time.Time
+	backtest   []client.BacktestPage
+	policies   []jig.PolicyState
+	usage      protocol.Usage
+	asked      protocol.UsageRequest
+	document   string
+	all        bool
+	failing    error
 	// reviews are the answers about waiting calls, and reviewed says for whom they were asked.
 	reviews  []protocol.Review
 	reviewed string
@@ -39,9 +39,9 @@ func (f *reviewFakes) Pending(_ context.Context, _ string, filter jig.PendingFil
 	return f.page, f.failing
 }
 
-func (f *reviewFakes) Figures(_ context.Context, _ string, since time.Time) (protocol.ApprovalStats, error) {
+func (f *reviewFakes) Statistics(_ context.Context, _ string, since time.Time) (protocol.ApprovalStats, error) {
 	f.since = since
-	return f.figures, f.failing
+	return f.statistics, f.failing
 }
 
 func (f *reviewFakes) Usage(_ context.Context, request protocol.UsageRequest) (protocol.Usage, error) {

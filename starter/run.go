@@ -86,7 +86,7 @@ func (a *app) startOptions(agent string, f runFlags) (client.StartOptions, error
 	}
 	doc, problems := spec.Load(agent, body)
 	if problems.OrNil() != nil {
-		return o, usage(check([]spec.Document{doc}, problems, spec.Catalogue{}))
+		return o, usage(check([]spec.Document{doc}, problems, spec.Catalog{}))
 	}
 	if doc.Kind != spec.KindAgent && !doc.Kind.IsExecution() {
 		return o, usagef("%s is a %s; agents, compositions, prompts, tasks and thin tools can be run", agent, doc.Kind)
@@ -155,7 +155,7 @@ func (a *app) checkSpec(ctx context.Context, e engine, o client.StartOptions) er
 		return err
 	}
 	doc, problems := spec.Load(o.DocumentName, []byte(o.Document))
-	docs, known := []spec.Document{doc}, catalogueOf(&c)
+	docs, known := []spec.Document{doc}, catalogOf(&c)
 	if err := a.readCalled(ctx, e, docs, &known); err != nil {
 		return err
 	}

@@ -203,10 +203,10 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 		tools = append(tools, tool.Name)
 	}
 	tools = append(tools, catalog.Specs...)
-	catalogued := "`" + a.command("catalog") + "` lists them"
+	catalogd := "`" + a.command("catalog") + "` lists them"
 	if o.Call != nil {
 		if name := o.Call.Tool; !slices.Contains(tools, name) {
-			return jig.Errorf(jig.CodeToolNotFound, "there is no tool or composition %s", name).WithHint(cmp.Or(suggest.OrKnown(name, tools), catalogued))
+			return jig.Errorf(jig.CodeToolNotFound, "there is no tool or composition %s", name).WithHint(cmp.Or(suggest.OrKnown(name, tools), catalogd))
 		}
 		return nil
 	}
@@ -217,6 +217,6 @@ func (a *app) checkStarted(ctx context.Context, e engine, o client.ScheduleOptio
 	case slices.Contains(tools, name):
 		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint("run it with --tool " + name)
 	default:
-		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint(cmp.Or(suggest.OrKnown(name, catalog.Agents), catalogued))
+		return jig.Errorf(jig.CodeNotFound, "there is no agent %s", name).WithHint(cmp.Or(suggest.OrKnown(name, catalog.Agents), catalogd))
 	}
 }

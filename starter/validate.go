@@ -28,7 +28,7 @@ there is an error.`,
 			if err != nil {
 				return err
 			}
-			listed, known, err := a.catalogueFor(cmd.Context(), f, docs)
+			listed, known, err := a.catalogFor(cmd.Context(), f, docs)
 			if err != nil {
 				return alsoTry(err, "give --catalog FILE, or --offline to skip checking names")
 			}

@@ -20,7 +20,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-var _ ports.Catalogue = (*tools.Registry)(nil)
+var _ ports.Catalog = (*tools.Registry)(nil)
 
 type greetIn struct {
 	Name  string   `json:"name" jsonschema:"who to greet" minLength:"1" pattern:"^[A-Z]"`

@@ -20,8 +20,8 @@ import (
 // optionsOf returns the options of the tools that install bundles, without a catalog.
 func optionsOf(db *store.DB) bundletools.Options {
 	names := bundle.NewNames(db.BundleNames)
-	o := bundleOptions(db, names, current.NewCatalogue(db, names, func() []jig.Tool { return nil }))
-	o.Known = func(context.Context, string, string) (spec.Catalogue, error) { return spec.Catalogue{}, nil }
+	o := bundleOptions(db, names, current.NewCatalog(db, names, func() []jig.Tool { return nil }))
+	o.Known = func(context.Context, string, string) (spec.Catalog, error) { return spec.Catalog{}, nil }
 	return o
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // newGrant returns the function with which the tool grants.create creates grants.
-func newGrant(tenants *current.Tenants, known *current.Catalogue) func(context.Context, string, jig.GrantRequest, time.Time) (jig.Grant, error) {
+func newGrant(tenants *current.Tenants, known *current.Catalog) func(context.Context, string, jig.GrantRequest, time.Time) (jig.Grant, error) {
 	return func(ctx context.Context, tenant string, request jig.GrantRequest, now time.Time) (jig.Grant, error) {
 		settings, err := tenants.Settings(ctx, tenant)
 		if err != nil {

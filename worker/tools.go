@@ -27,7 +27,7 @@ import (
 
 // builtins returns most of the tools that ship with jig; taskTools has the others.
 func builtins(
-	s Settings, db *store.DB, names *bundle.Names, known *current.Catalogue, tenants *current.Tenants, models *meter.Meter,
+	s Settings, db *store.DB, names *bundle.Names, known *current.Catalog, tenants *current.Tenants, models *meter.Meter,
 ) []tools.Tool {
 	return slices.Concat(
 		file.Tools(file.Options{Dirs: s.dirs()}),

@@ -112,7 +112,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 	})
 	names := bundle.NewNames(w.store.BundleNames)
 	p := &parts{tenants: tenants, budgets: models}
-	known := current.NewCatalogue(w.store, names, func() []jig.Tool { return p.registry.Tools() })
+	known := current.NewCatalog(w.store, names, func() []jig.Tool { return p.registry.Tools() })
 	own := slices.Concat(builtins(s, w.store, names, known, tenants, models), taskTools(w.store, w.temporal, s), more)
 	if p.registry, err = tools.NewRegistry(own...); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (w *Worker) assemble(ctx context.Context, s Settings, more []tools.Tool) (_
 	p.rules = policy.NewEngine(policy.EngineOptions{Documents: w.store, Settings: tenants.Settings, Failed: w.metrics.RuleFailed})
 	p.activities = activities.New(activities.Deps{
 		Store:        storeOf(w.store),
-		Catalogue:    p.registry,
+		Catalog:      p.registry,
 		Policy:       p.rules,
 		Tenants:      tenants,
 		Model:        models,

@@ -28,7 +28,7 @@ func TestGrant_EndsWithItsContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := grantStart(t, db)
-			v.sell(v.catalogue(t, row.change))
+			v.sell(v.catalog(t, row.change))
 			page, err := v.ListGrants(t.Context(), protocol.GrantsRequest{Tenant: v.tenant})
 			require.NoError(t, err)
 			require.Len(t, page.Grants, 1)
@@ -61,7 +61,7 @@ func TestGrant_EndsWithItsContract(t *testing.T) {
 func TestGrant_IsNotCreatedForAChangedContract(t *testing.T) {
 	t.Parallel()
 	v := waitingStart(t, storetest.New(t))
-	v.sell(v.catalogue(t, func(c *jig.Tool) { c.Revision++ }))
+	v.sell(v.catalog(t, func(c *jig.Tool) { c.Revision++ }))
 	got := v.decide(t, jig.AnswerApprove, jig.Decision{Call: "1.1", By: "ben", Grant: &jig.GrantRequest{}})
 	require.Equal(t, jig.DecisionRefused, got.Outcome)
 	require.Contains(t, got.Reason, "has changed since the call was shown")

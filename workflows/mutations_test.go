@@ -116,7 +116,7 @@ func approvedMutations() map[string]mutation {
 // everywhere returns the mutations of anything but the call's row and the approval's row.
 func everywhere() map[string]mutation {
 	sell := func(change func(*jig.Tool)) func(*testing.T, *vault) {
-		return func(t *testing.T, v *vault) { t.Helper(); v.sell(v.catalogue(t, change)) }
+		return func(t *testing.T, v *vault) { t.Helper(); v.sell(v.catalog(t, change)) }
 	}
 	govern := func(rules ...string) func(*testing.T, *vault) {
 		return func(t *testing.T, v *vault) { t.Helper(); v.govern(t, rules...) }
@@ -310,7 +310,7 @@ func grantMutations() map[string]mutation {
 		[]string{"grants: meaning = 'f00d'"}, []string{"grants: meaning = ''"}, []string{"calls: digest = 'f00d'", "grants: meaning = 'f00d'"},
 	)
 	sell := func(change func(*jig.Tool)) func(*testing.T, *vault) {
-		return func(t *testing.T, v *vault) { t.Helper(); v.sell(v.catalogue(t, change)) }
+		return func(t *testing.T, v *vault) { t.Helper(); v.sell(v.catalog(t, change)) }
 	}
 	all["catalog: another revision"] = mutation{change: sell(func(c *jig.Tool) { c.Revision++ }), end: asked}
 	all["catalog: another timeout"] = mutation{change: sell(func(c *jig.Tool) { c.Timeout = time.Hour }), end: asked}

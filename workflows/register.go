@@ -60,7 +60,7 @@ func Register(w worker.Registry, a *activities.Activities, tools []string, addre
 	named(protocol.ReadAudit, activities.Answering(a, protocol.ReadAudit, a.ReadAudit))
 	named(protocol.ReadPending, activities.Answering(a, protocol.ReadPending, a.ListPending))
 	named(protocol.ReadCall, activities.Answering(a, protocol.ReadCall, a.Show))
-	named(protocol.ReadFigures, activities.Answering(a, protocol.ReadFigures, a.Figures))
+	named(protocol.ReadStatistics, activities.Answering(a, protocol.ReadStatistics, a.Statistics))
 	named(protocol.ReadEntity, activities.Answering(a, protocol.ReadEntity, a.Entity))
 	named(protocol.ReadBacktest, activities.Answering(a, protocol.ReadBacktest, a.Backtest))
 	named(protocol.ReadPolicies, activities.Answering(a, protocol.ReadPolicies, a.ListPolicies))

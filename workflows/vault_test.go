@@ -57,8 +57,8 @@ const (
 	ledgerWipe = "bank.wipe"
 )
 
-// catalogue returns the three tools. change is applied to the tool under test.
-func (v *vault) catalogue(t *testing.T, change func(*jig.Tool)) *tools.Registry {
+// catalog returns the three tools. change is applied to the tool under test.
+func (v *vault) catalog(t *testing.T, change func(*jig.Tool)) *tools.Registry {
 	t.Helper()
 	pay := jig.Tool{Name: ledgerPay, Description: "Pays somebody.", Permission: jig.PermissionWrite, Labels: &jig.Labels{}}
 	if change != nil {
@@ -153,7 +153,7 @@ const quorumRule = "  - {name: two, when: 'tool.name == \"bank.pay\"', verdict: 
 func newVault(t *testing.T, db *store.DB, rules ...string) *vault {
 	t.Helper()
 	v := &vault{db: db, tenant: storetest.Tenant(t)}
-	v.registry = v.catalogue(t, nil)
+	v.registry = v.catalog(t, nil)
 	v.govern(t, rules...)
 	v.serve(t, db)
 	v.session = v.open(t, v.tenant)
@@ -166,7 +166,7 @@ func (v *vault) serve(t *testing.T, db any) {
 	expressions, err := expr.NewEngine()
 	require.NoError(t, err)
 	v.Activities = activities.New(activities.Deps{
-		Store: activitiestest.StoreOf(db), Catalogue: v, Policy: v, Tenants: v, Expressions: expressions, Composer: composition.NewEngine(),
+		Store: activitiestest.StoreOf(db), Catalog: v, Policy: v, Tenants: v, Expressions: expressions, Composer: composition.NewEngine(),
 	})
 }
 
@@ -183,7 +183,7 @@ func (v *vault) open(t *testing.T, tenant string) string {
 		pinned[tool.Name] = tool.Version
 	}
 	s, err := v.db.CreateSession(t.Context(), jig.Session{
-		Tenant: tenant, ID: jig.NewSessionID(), Task: "pay", Catalogue: pinned, Principal: jig.Principal{ID: "ana", Claimed: true},
+		Tenant: tenant, ID: jig.NewSessionID(), Task: "pay", Catalog: pinned, Principal: jig.Principal{ID: "ana", Claimed: true},
 		Agent: jig.Agent{Name: "payer", Version: "0123456789abcdef", Model: "script/payer", Tools: []string{"*"}},
 	})
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ func TestCompositionsPage_IsValid(t *testing.T) {
 	d := open(t)
 	catalog, err := d.Catalog(t.Context(), jig.DefaultTenant)
 	require.NoError(t, err)
-	known := spec.Catalogue{Tools: catalog.Tools, Agents: catalog.Agents, Skills: catalog.Skills}
+	known := spec.Catalog{Tools: catalog.Tools, Agents: catalog.Agents, Skills: catalog.Skills}
 	var docs []spec.Document
 	load := func(file, body string) {
 		doc, problems := spec.Load(file, []byte(body))

@@ -177,12 +177,12 @@ func TestJigForReviewers(t *testing.T) {
 	}
 	o.requireListed(0, "--tool", "test.once")
 
-	var figures protocol.ApprovalStats
-	o.says(0, &figures, "approvals", "figures", "--since", "1h")
-	require.Equal(t, 2, figures.Open.Count)
-	require.Equal(t, 1, figures.Decided.Outcomes[protocol.OutcomeDenied])
-	require.Equal(t, 1, figures.Decided.Outcomes[protocol.OutcomeGranted])
-	require.Equal(t, 5, figures.Decided.Outcomes[protocol.OutcomeApproved], "four calls and the grant")
+	var statistics protocol.ApprovalStats
+	o.says(0, &statistics, "approvals", "statistics", "--since", "1h")
+	require.Equal(t, 2, statistics.Open.Count)
+	require.Equal(t, 1, statistics.Decided.Outcomes[protocol.OutcomeDenied])
+	require.Equal(t, 1, statistics.Decided.Outcomes[protocol.OutcomeGranted])
+	require.Equal(t, 5, statistics.Decided.Outcomes[protocol.OutcomeApproved], "four calls and the grant")
 	o.requireBacktest()
 	o.requireAuditFiles()
 }

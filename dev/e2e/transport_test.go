@@ -81,7 +81,7 @@ func (c *clerk) work() {
 	c.waiting("one-" + c.name)
 	c.does(0, "status", "one-NAME")
 	c.does(0, "approvals", "show", "one-NAME", "1.1")
-	c.does(0, "approvals", "figures")
+	c.does(0, "approvals", "statistics")
 	c.does(3, "result", "one-NAME")
 	c.does(1, "approve", "one-NAME", "1.1", "--digest", "stale")
 	c.does(0, "approve", "one-NAME", "1.1", "--note", "looks right")

@@ -81,7 +81,7 @@ type Records interface {
 	PolicyCases(ctx context.Context, tenant, document string) (protocol.CasesPage, error)
 	BacktestOnce(ctx context.Context, request protocol.BacktestRequest) (protocol.BacktestPage, error)
 	AuditOnce(ctx context.Context, request protocol.AuditRequest) (protocol.AuditPage, error)
-	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
+	Statistics(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
 	Usage(ctx context.Context, request protocol.UsageRequest) (protocol.Usage, error)
 }
 

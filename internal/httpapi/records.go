@@ -43,7 +43,7 @@ func (a *API) getStatistics(ctx context.Context, in *statisticsRequest) (*statis
 	if in.Since.IsZero() {
 		in.Since = aWeekAgo()
 	}
-	stats, err := a.options.Engine.Figures(ctx, tenant, in.Since)
+	stats, err := a.options.Engine.Statistics(ctx, tenant, in.Since)
 	return &statisticsAnswer{Body: stats}, err
 }
 

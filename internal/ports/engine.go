@@ -17,8 +17,8 @@ import (
 	"github.com/jig-run/jig/internal/tenancy"
 )
 
-// Catalogue holds the tools that this worker can run.
-type Catalogue interface {
+// Catalog holds the tools that this worker can run.
+type Catalog interface {
 	// Tool returns a sealed contract. It returns false if there is no tool of that name.
 	Tool(name string) (jig.Tool, bool)
 	// Tools returns all contracts sorted by name.

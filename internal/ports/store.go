@@ -322,8 +322,8 @@ type Reviews interface {
 	EndComparison(ctx context.Context, of jig.Pending, found protocol.Comparison) error
 	// Comparison returns what the comparison of a waiting call found that began after since; nil if there is none, or if it has not ended.
 	Comparison(ctx context.Context, of jig.Pending, since time.Time) (*protocol.Comparison, error)
-	// Figures returns statistics of a tenant's approvals: those that wait now, and those decided since a given time.
-	Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
+	// Statistics returns statistics of a tenant's approvals: those that wait now, and those decided since a given time.
+	Statistics(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error)
 	// RecordedCalls returns calls that were admitted since a given time, with the data that policy needs to judge them, after a cursor (""
 	// for the first page). next is "" at the end.
 	RecordedCalls(ctx context.Context, tenant string, since time.Time, cursor string, limit int) (list []ledger.RecordedCall, next string, err error)

@@ -68,13 +68,13 @@ const (
 
 // Activity types that clients start directly, to review approvals and recorded calls.
 const (
-	ReadPending  = "jig.pending"
-	ReadCall     = "jig.call"
-	ReadFigures  = "jig.figures"
-	ReadBacktest = "jig.backtest"
-	ReadPolicies = "jig.policies"
-	ReadUsage    = "jig.usage"
-	ReadReview   = "jig.review"
+	ReadPending    = "jig.pending"
+	ReadCall       = "jig.call"
+	ReadStatistics = "jig.statistics"
+	ReadBacktest   = "jig.backtest"
+	ReadPolicies   = "jig.policies"
+	ReadUsage      = "jig.usage"
+	ReadReview     = "jig.review"
 	// ReadComparison compares a call that waits for approval with what people are shown.
 	ReadComparison = "jig.comparison"
 	ReadFits       = "jig.fits"

@@ -64,8 +64,8 @@ type PendingRequest struct {
 	Limit int `json:"limit,omitempty"`
 }
 
-// FiguresRequest asks for statistics of a tenant's approvals: those that wait now and those that ended since a given time.
-type FiguresRequest struct {
+// StatisticsRequest asks for statistics of a tenant's approvals: those that wait now and those that ended since a given time.
+type StatisticsRequest struct {
 	Tenant string    `json:"tenant"`
 	Since  time.Time `json:"since"`
 }

@@ -136,8 +136,8 @@ func (c *Client) Audit(ctx context.Context, r protocol.AuditRequest, fn func(pro
 	}
 }
 
-// Figures returns statistics of approvals, like [client.Client.Figures].
-func (c *Client) Figures(ctx context.Context, tenant string, since time.Time) (stats protocol.ApprovalStats, err error) {
+// Statistics returns statistics of approvals, like [client.Client.Statistics].
+func (c *Client) Statistics(ctx context.Context, tenant string, since time.Time) (stats protocol.ApprovalStats, err error) {
 	err = c.get(ctx, "/v1/statistics", query("since", moment(since)), &stats)
 	return stats, err
 }

@@ -18,7 +18,7 @@ type sessionRow struct {
 	Principal      []byte
 	Input          []byte
 	Task           string
-	Catalogue      []byte
+	Catalog        []byte
 	Status         string
 	Pass           int
 	Writes         int
@@ -54,7 +54,7 @@ func (r *sessionRow) session() (jig.Session, error) {
 	for _, part := range []struct {
 		text []byte
 		into any
-	}{{r.Agent, &s.Agent}, {r.Principal, &s.Principal}, {r.Catalogue, &s.Catalogue}, {r.Error, &s.Error}} {
+	}{{r.Agent, &s.Agent}, {r.Principal, &s.Principal}, {r.Catalog, &s.Catalog}, {r.Error, &s.Error}} {
 		if err := decode(part.text, part.into); err != nil {
 			return jig.Session{}, err
 		}

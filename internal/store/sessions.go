@@ -103,12 +103,12 @@ func sessionColumns(s jig.Session) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	catalogue, err := encode(s.Catalogue)
+	catalog, err := encode(s.Catalog)
 	if err != nil {
 		return nil, err
 	}
 	return []any{
-		s.Tenant, s.ID, agent, text(s.Agent.Name), principal, []byte(s.Input), text(s.Task), catalogue, optional(s.Todo),
+		s.Tenant, s.ID, agent, text(s.Agent.Name), principal, []byte(s.Input), text(s.Task), catalog, optional(s.Todo),
 		text(s.ParentID), s.Depth, text(s.ParentCall), text(s.ParentAgent), text(cmp.Or(s.RootAgent, s.Agent.Name)),
 		cmp.Or(s.Source, jig.SourceAPI), s.RequestDigest, s.ReadPrivate, s.ReadUntrusted,
 	}, nil

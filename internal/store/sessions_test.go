@@ -22,7 +22,7 @@ func TestCreateSessionOnce(t *testing.T) {
 		Tenant: tenant, ID: jig.NewSessionID(), Task: "tidy\x00 up", Input: json.RawMessage(`{"n": 1}`), Depth: 1, ParentID: "ses_p",
 		ParentCall: "1.1", ParentAgent: "draft:desk", RootAgent: "nightly", Source: jig.SourceAgent,
 		Agent: jig.Agent{Name: "tester", Version: "1", Model: "script/x"}, Principal: jig.Principal{ID: "ana", Groups: []string{"g"}},
-		Catalogue: map[string]string{"file.read": "v1"}, Todo: json.RawMessage(`[]`),
+		Catalog: map[string]string{"file.read": "v1"}, Todo: json.RawMessage(`[]`),
 	}
 	errs, got := make([]error, 6), make([]jig.Session, 6)
 	var wg sync.WaitGroup

@@ -49,7 +49,7 @@ func TestNames_PassesOverNamesBeyondItsLimit(t *testing.T) {
 func TestHint(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "did you mean path?", suggest.Hint("pth", []string{"path", "limit"}, ""))
-	require.Equal(t, "see the catalogue", suggest.Hint("zzz", []string{"path"}, "see the catalogue"))
+	require.Equal(t, "see the catalog", suggest.Hint("zzz", []string{"path"}, "see the catalog"))
 }
 
 func TestQuoted(t *testing.T) {

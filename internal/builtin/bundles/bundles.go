@@ -44,7 +44,7 @@ type Store interface {
 type Options struct {
 	Store Store
 	// Known returns the tenant's catalog, against which documents are checked. It includes the Go tools that belong to the bundle.
-	Known func(ctx context.Context, tenant, bundle string) (spec.Catalogue, error)
+	Known func(ctx context.Context, tenant, bundle string) (spec.Catalog, error)
 	// KindOf returns the name under which the store keeps documents of a kind.
 	KindOf func(kind spec.Kind) string
 	// Check runs further checks on a document, given the tenant's tools.

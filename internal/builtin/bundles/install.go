@@ -110,7 +110,7 @@ func problemOf(doc spec.Document, err error) spec.Problem {
 }
 
 // without returns the catalog without the given documents.
-func (o Options) without(c spec.Catalogue, gone []bundle.DocumentVersion) spec.Catalogue {
+func (o Options) without(c spec.Catalog, gone []bundle.DocumentVersion) spec.Catalog {
 	leaves := func(kind spec.Kind, name string) bool {
 		stored := o.KindOf(kind)
 		return slices.ContainsFunc(gone, func(d bundle.DocumentVersion) bool { return d.Kind == stored && d.Name == name })

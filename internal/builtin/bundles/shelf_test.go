@@ -173,8 +173,8 @@ func (s *shelf) kit(t *testing.T) *tooltest.Kit {
 			}
 			return nil
 		},
-		Known: func(_ context.Context, _, bundle string) (spec.Catalogue, error) {
-			known := spec.Catalogue{Tools: []jig.Tool{{Name: "file.read", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Specs: []spec.Execution{}}
+		Known: func(_ context.Context, _, bundle string) (spec.Catalog, error) {
+			known := spec.Catalog{Tools: []jig.Tool{{Name: "file.read", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Specs: []spec.Execution{}}
 			if bundle == "notes" {
 				known.Tools = append(known.Tools, jig.Tool{Name: "notes.code", Bundle: "notes", InputSchema: json.RawMessage(`{"type":"object"}`)})
 			}

@@ -40,7 +40,7 @@ type Options struct {
 	// Store stores the documents; required.
 	Store Store
 	// Known returns the tenant's current catalog, against which documents are checked; required.
-	Known func(ctx context.Context, tenant string) (spec.Catalogue, error)
+	Known func(ctx context.Context, tenant string) (spec.Catalog, error)
 	// KindOf returns the name under which the store keeps documents of a kind; required.
 	KindOf func(kind spec.Kind) string
 	// Check runs further checks on a document, given the tenant's tools; required.

@@ -27,7 +27,7 @@ type shelf struct {
 	// albums is "come" if an album appears between the check and the registration, and "here" if there is one.
 	albums string
 	// known adds to the tenant's catalog.
-	known func(*spec.Catalogue)
+	known func(*spec.Catalog)
 	// late, unless nil, changes the shelf immediately before it changes.
 	late func()
 }
@@ -136,8 +136,8 @@ func (s *shelf) kit(t *testing.T) *tooltest.Kit {
 			require.Empty(t, problems.Errors())
 			return *doc.EntityType, true, nil
 		},
-		Known: func(context.Context, string) (spec.Catalogue, error) {
-			known := spec.Catalogue{Tools: []jig.Tool{{Name: "file.read", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Specs: []spec.Execution{}}
+		Known: func(context.Context, string) (spec.Catalog, error) {
+			known := spec.Catalog{Tools: []jig.Tool{{Name: "file.read", InputSchema: json.RawMessage(`{"type":"object"}`)}}, Specs: []spec.Execution{}}
 			if s.known != nil {
 				s.known(&known)
 			}
@@ -359,7 +359,7 @@ func TestPreviewRemove_NamesTheUsers(t *testing.T) {
 	result := put(t, s,
 		catalog.File{Path: "read.yaml", Body: good}, catalog.File{Path: "twice.yaml", Body: twice}, catalog.File{Path: "reader.md", Body: reader})
 	require.True(t, result.Success, "%+v", result.Error)
-	s.known = func(c *spec.Catalogue) {
+	s.known = func(c *spec.Catalog) {
 		c.Agents = []string{"reader"}
 		for _, body := range []string{good, twice} {
 			doc, problems := spec.Load("x.yaml", []byte(body))

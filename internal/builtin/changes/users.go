@@ -25,13 +25,13 @@ type Documents interface {
 
 // Users describes what uses the documents that a change removes.
 type Users struct {
-	known     spec.Catalogue
+	known     spec.Catalog
 	documents []spec.Document
 }
 
 // ReadUsers reads a tenant's documents that can name others: agents, execution specs and entity types. known is the tenant's catalog before
 // the change.
-func ReadUsers(ctx context.Context, from Documents, tenant string, known spec.Catalogue, kindOf func(kind spec.Kind) string) (*Users, error) {
+func ReadUsers(ctx context.Context, from Documents, tenant string, known spec.Catalog, kindOf func(kind spec.Kind) string) (*Users, error) {
 	u := &Users{known: known}
 	for _, kind := range []spec.Kind{spec.KindAgent, spec.KindComposition, spec.KindEntityType} {
 		versions, err := from.CurrentDocuments(ctx, tenant, kindOf(kind))
@@ -74,7 +74,7 @@ func (u *Users) broken(gone map[bundle.Key]bool, without string, kindOf func(kin
 }
 
 // lacking returns the catalog without some documents and without the Go tools of a bundle.
-func (u *Users) lacking(gone map[bundle.Key]bool, without string, kindOf func(kind spec.Kind) string) spec.Catalogue {
+func (u *Users) lacking(gone map[bundle.Key]bool, without string, kindOf func(kind spec.Kind) string) spec.Catalog {
 	is := func(kind spec.Kind, name string) bool { return gone[bundle.Key{Kind: kindOf(kind), Name: name}] }
 	c := u.known
 	c.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(t jig.Tool) bool {

@@ -194,7 +194,7 @@ func (o Options) describe(ctx context.Context, inv jig.Invocation, s jig.Session
 	if err != nil {
 		return nil, notFound(err, s.ID)
 	}
-	r.Tool, r.Version = call.Tool, s.Catalogue[call.Tool]
+	r.Tool, r.Version = call.Tool, s.Catalog[call.Tool]
 	return r, nil
 }
 
@@ -277,7 +277,7 @@ func (o Options) again(ctx context.Context, inv jig.Invocation, s jig.Session) (
 	}
 	id := jig.ChildSessionID(inv.SessionID, inv.CallID)
 	return Retried{SessionID: id, Of: s.ID}, o.Starter.StartCall(ctx, inv.Tenant, id, Start{
-		Tool: call.Tool, Version: s.Catalogue[call.Tool], Input: s.Input, Parent: inv.SessionID, ParentCall: inv.CallID,
+		Tool: call.Tool, Version: s.Catalog[call.Tool], Input: s.Input, Parent: inv.SessionID, ParentCall: inv.CallID,
 	})
 }
 

@@ -93,7 +93,7 @@ func newPlace() *place {
 	session := func(agent string, status jig.Status) jig.Session {
 		return jig.Session{
 			ID: "ses_" + agent + "_" + string(status), Agent: jig.Agent{Name: agent}, Status: status, Principal: jig.Principal{ID: "bo"},
-			Input: []byte(`{"path":"a"}`), Catalogue: map[string]string{"file.write": "v1"}, Error: jig.Errorf(jig.CodeTimeout, "too slow"),
+			Input: []byte(`{"path":"a"}`), Catalog: map[string]string{"file.write": "v1"}, Error: jig.Errorf(jig.CodeTimeout, "too slow"),
 		}
 	}
 	p := &place{

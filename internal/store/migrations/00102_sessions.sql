@@ -13,7 +13,7 @@ create table sessions (
     principal       json not null,
     input           bytea,
     task            text not null default '',
-    catalogue       json,
+    catalog       json,
     source          text not null default 'api' check (source in ('web', 'api', 'mcp', 'cli', 'schedule', 'agent')),
     request_digest  text not null default '', -- SHA-256 of the request that started the session
     -- The call that started the session, if another session did.

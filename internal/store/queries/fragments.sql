@@ -1,7 +1,7 @@
 -- Texts that several queries share. {{name}} in a query is replaced by the fragment.
 
 -- fragment: session
-s.tenant_id, s.session_id, s.agent, s.principal, s.input, s.task, s.catalogue, s.status, s.pass, s.writes, s.read_private, s.read_untrusted, s.tokens, s.todo,
+s.tenant_id, s.session_id, s.agent, s.principal, s.input, s.task, s.catalog, s.status, s.pass, s.writes, s.read_private, s.read_untrusted, s.tokens, s.todo,
 s.answer, s.answer_artifact, s.reason, s.error, s.parent_id, s.parent_call, s.parent_agent, s.root_agent, s.depth, s.source,
 s.summary_through, s.summary, s.created_at, s.updated_at, s.request_digest
 

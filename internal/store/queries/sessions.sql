@@ -2,7 +2,7 @@
 insert into tenants (tenant_id) values ($1) on conflict do nothing
 
 -- name: SessionCreate
-insert into sessions (tenant_id, session_id, agent, agent_name, principal, input, task, catalogue, status, todo, parent_id, depth,
+insert into sessions (tenant_id, session_id, agent, agent_name, principal, input, task, catalog, status, todo, parent_id, depth,
     parent_call, parent_agent, root_agent, source, request_digest, read_private, read_untrusted)
 values ($1, $2, $3, $4, $5, $6, $7, $8, 'working', $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
 

@@ -22,7 +22,7 @@ import (
 // reviewed is a store of recorded calls and of calls that wait for people. It implements nothing else.
 type reviewed struct {
 	ports.Store
-	ports.Catalogue
+	ports.Catalog
 
 	calls  []ledger.RecordedCall
 	filter jig.PendingFilter
@@ -37,7 +37,7 @@ func (r *reviewed) ListPending(_ context.Context, tenant string, f jig.PendingFi
 	return []jig.Pending{{Tenant: tenant, Call: "1.1"}}, "next", nil
 }
 
-func (r *reviewed) Figures(_ context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
+func (r *reviewed) Statistics(_ context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
 	if tenant != "acme" {
 		return protocol.ApprovalStats{}, jig.Errorf(jig.CodeUnavailable, "down")
 	}
@@ -76,7 +76,7 @@ func (r *reviewed) Backtest(_ context.Context, tenant, document string, calls []
 }
 
 func (r *reviewed) activities() *activities.Activities {
-	return activities.New(activities.Deps{Store: activitiestest.StoreOf(r), Tenants: who{}, Catalogue: r, Policy: r})
+	return activities.New(activities.Deps{Store: activitiestest.StoreOf(r), Tenants: who{}, Catalog: r, Policy: r})
 }
 
 // failed returns the error code that an activity failed with.
@@ -157,12 +157,12 @@ func TestListPendingForOnePerson(t *testing.T) {
 	}
 }
 
-func TestFigures(t *testing.T) {
+func TestStatistics(t *testing.T) {
 	t.Parallel()
 	since := time.Unix(1000, 0).UTC()
-	f, err := (&reviewed{}).activities().Figures(t.Context(), protocol.FiguresRequest{Tenant: "acme", Since: since})
+	f, err := (&reviewed{}).activities().Statistics(t.Context(), protocol.StatisticsRequest{Tenant: "acme", Since: since})
 	require.NoError(t, err)
 	require.Equal(t, since, f.Since)
-	_, err = (&reviewed{}).activities().Figures(t.Context(), protocol.FiguresRequest{Tenant: "other"})
+	_, err = (&reviewed{}).activities().Statistics(t.Context(), protocol.StatisticsRequest{Tenant: "other"})
 	require.Equal(t, jig.CodeUnavailable, failed(t, err))
 }

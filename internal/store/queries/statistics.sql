@@ -9,14 +9,14 @@ where a.tenant_id = $1 and a.status = 'open' and (a.requested_at, a.id) > ($2, $
     and ($15 = '' or a.agent = $15) and ($16 = '' or a.requested_by = $16)
 order by a.requested_at, a.id limit $17
 
--- name: FiguresOpen
+-- name: StatisticsOpen
 select count(*) as count, coalesce(min(a.requested_at), 'epoch') as oldest,
     count(*) filter (where a.kind = 'approval') as approvals, count(*) filter (where a.kind = 'reconcile') as reconciles,
     count(*) filter (where a.kind = 'question') as questions,
     percentile_cont(array[0.5, 0.9, 1]::float8[]) within group (order by extract(epoch from $2 - a.requested_at)::float8) as age
 from approvals a where a.tenant_id = $1 and a.status = 'open' and a.requested_at <= $2
 
--- name: FiguresDecided
+-- name: StatisticsDecided
 -- plan: custom
 -- One row for all tools, with an empty name, and one for each tool.
 with d as (
@@ -34,7 +34,7 @@ select coalesce(d.tool, '') as tool, count(*) filter (where d.outcome = 'open') 
 from d group by grouping sets ((), (d.tool))
 order by grouping(d.tool) desc, count(*) desc, d.tool
 
--- name: FiguresReviewers
+-- name: StatisticsReviewers
 -- plan: custom
 -- Votes are selected by their own time, whether or not their approval has been decided.
 with d as (

@@ -11,41 +11,41 @@ import (
 // maxReviewers is the maximum number of people, and also of tools, in the statistics; the busiest are kept.
 const maxReviewers = 500
 
-// openFiguresRow is the row of the query FiguresOpen.
-type openFiguresRow struct {
+// openStatisticsRow is the row of the query StatisticsOpen.
+type openStatisticsRow struct {
 	Count, Approvals, Reconciles, Questions int
 	Oldest                                  time.Time
 	Age                                     []float64
 }
 
-// decidedFiguresRow is a row of the query FiguresDecided.
-type decidedFiguresRow struct {
+// decidedStatisticsRow is a row of the query StatisticsDecided.
+type decidedStatisticsRow struct {
 	Tool                                                         string
 	Open, Approved, Granted, Denied, Expired, Replaced, Canceled int
 	Seconds                                                      []float64
 }
 
-// reviewerRow is a row of the query FiguresReviewers.
+// reviewerRow is a row of the query StatisticsReviewers.
 type reviewerRow struct {
 	By                      string
 	Approved, Denied, Votes int
 	Median                  float64
 }
 
-// Figures returns statistics on a tenant's approvals: those that wait now, and those decided since a time. It lists at most 500 people
+// Statistics returns statistics on a tenant's approvals: those that wait now, and those decided since a time. It lists at most 500 people
 // and 500 tools, the busiest of each.
-func (db *DB) Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
+func (db *DB) Statistics(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
 	now, err := db.Now(ctx)
 	if err != nil {
 		return protocol.ApprovalStats{}, err
 	}
-	var open *openFiguresRow
-	var decided []decidedFiguresRow
+	var open *openStatisticsRow
+	var decided []decidedStatisticsRow
 	var reviewers []reviewerRow
 	err = db.once(ctx, tenant, func(t *tx) {
-		first(t.queue("FiguresOpen", tenant, now), &open)
-		list(t.queue("FiguresDecided", tenant, since), &decided)
-		list(t.queue("FiguresReviewers", tenant, since, maxReviewers), &reviewers)
+		first(t.queue("StatisticsOpen", tenant, now), &open)
+		list(t.queue("StatisticsDecided", tenant, since), &decided)
+		list(t.queue("StatisticsReviewers", tenant, since, maxReviewers), &reviewers)
 	})
 	if err != nil {
 		return protocol.ApprovalStats{}, err
@@ -73,7 +73,7 @@ func (db *DB) Figures(ctx context.Context, tenant string, since time.Time) (prot
 	return f, nil
 }
 
-func (r decidedFiguresRow) total() protocol.DecidedStats {
+func (r decidedStatisticsRow) total() protocol.DecidedStats {
 	d := protocol.DecidedStats{Outcomes: map[protocol.ApprovalOutcome]int{}, Time: spread(r.Seconds)}
 	for outcome, n := range map[protocol.ApprovalOutcome]int{
 		protocol.OutcomeApproved: r.Approved, protocol.OutcomeGranted: r.Granted, protocol.OutcomeDenied: r.Denied,
@@ -86,7 +86,7 @@ func (r decidedFiguresRow) total() protocol.DecidedStats {
 	return d
 }
 
-func (r decidedFiguresRow) ofTool() protocol.ToolStats {
+func (r decidedStatisticsRow) ofTool() protocol.ToolStats {
 	return protocol.ToolStats{
 		Tool: r.Tool, Open: r.Open, Decided: r.Approved + r.Denied, Expired: r.Expired,
 		ApprovedShare: share(r.Approved, r.Approved+r.Denied), Median: spread(r.Seconds).P50,

@@ -54,8 +54,8 @@ func (a *Activities) decidable(ctx context.Context, in protocol.PendingRequest) 
 	return page, nil
 }
 
-// Figures returns statistics of a tenant's approvals.
-func (a *Activities) Figures(ctx context.Context, in protocol.FiguresRequest) (protocol.ApprovalStats, error) {
-	f, err := a.store.Figures(ctx, in.Tenant, in.Since)
+// Statistics returns statistics of a tenant's approvals.
+func (a *Activities) Statistics(ctx context.Context, in protocol.StatisticsRequest) (protocol.ApprovalStats, error) {
+	f, err := a.store.Statistics(ctx, in.Tenant, in.Since)
 	return f, temporalError(err)
 }

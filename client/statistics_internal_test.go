@@ -71,15 +71,15 @@ func TestPendingInPages(t *testing.T) {
 	require.True(t, isNoWorker(err))
 }
 
-func TestFigures(t *testing.T) {
+func TestStatistics(t *testing.T) {
 	t.Parallel()
 	since := time.Unix(1000, 0).UTC()
 	f := &fake{activity: func(_ sdk.StartActivityOptions, name string, request any) (any, error) {
-		require.Equal(t, protocol.ReadFigures, name)
-		require.Equal(t, protocol.FiguresRequest{Tenant: "acme", Since: since}, request)
+		require.Equal(t, protocol.ReadStatistics, name)
+		require.Equal(t, protocol.StatisticsRequest{Tenant: "acme", Since: since}, request)
 		return protocol.ApprovalStats{Open: protocol.OpenStats{Count: 3}}, nil
 	}}
-	got, err := newTestClient(f).Figures(t.Context(), "acme", since)
+	got, err := newTestClient(f).Statistics(t.Context(), "acme", since)
 	require.NoError(t, err)
 	require.Equal(t, 3, got.Open.Count)
 }

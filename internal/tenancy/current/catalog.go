@@ -20,27 +20,27 @@ func StoredKind(kind spec.Kind) string {
 	return string(kind)
 }
 
-// Store reads documents for a catalogue.
+// Store reads documents for a catalog.
 type Store interface {
 	bundle.Documents
 	Document(ctx context.Context, tenant, kind, name string) ([]byte, error)
 	DocumentNames(ctx context.Context, tenant, kind string) ([]string, error)
 }
 
-// Catalogue lists the tools and documents of a tenant, so that other documents can be checked against them. It is safe for concurrent use.
-type Catalogue struct {
+// Catalog lists the tools and documents of a tenant, so that other documents can be checked against them. It is safe for concurrent use.
+type Catalog struct {
 	store   Store
 	bundles *bundle.Names
 	tools   func() []jig.Tool
 }
 
-// NewCatalogue returns a catalogue. tools lists the Go tools; [Catalogue.KnownWith] calls it each time.
-func NewCatalogue(s Store, bundles *bundle.Names, tools func() []jig.Tool) *Catalogue {
-	return &Catalogue{store: s, bundles: bundles, tools: tools}
+// NewCatalog returns a catalog. tools lists the Go tools; [Catalog.KnownWith] calls it each time.
+func NewCatalog(s Store, bundles *bundle.Names, tools func() []jig.Tool) *Catalog {
+	return &Catalog{store: s, bundles: bundles, tools: tools}
 }
 
 // Skill returns a tenant's current skill.
-func (c *Catalogue) Skill(ctx context.Context, tenant, name string) (spec.Skill, error) {
+func (c *Catalog) Skill(ctx context.Context, tenant, name string) (spec.Skill, error) {
 	body, err := c.store.Document(ctx, tenant, string(spec.KindSkill), name)
 	if err != nil {
 		return spec.Skill{}, err
@@ -53,14 +53,14 @@ func (c *Catalogue) Skill(ctx context.Context, tenant, name string) (spec.Skill,
 }
 
 // Known lists the tools and documents of a tenant.
-func (c *Catalogue) Known(ctx context.Context, tenant string) (spec.Catalogue, error) {
+func (c *Catalog) Known(ctx context.Context, tenant string) (spec.Catalog, error) {
 	return c.KnownWith(ctx, tenant, "")
 }
 
-// KnownWith is like [Catalogue.Known], but includes the Go tools of one more bundle.
-func (c *Catalogue) KnownWith(ctx context.Context, tenant, with string) (spec.Catalogue, error) {
+// KnownWith is like [Catalog.Known], but includes the Go tools of one more bundle.
+func (c *Catalog) KnownWith(ctx context.Context, tenant, with string) (spec.Catalog, error) {
 	ctx = entity.WithTaint(ctx, &entity.Taint{}) // who only compares with these documents has not read them
-	known := spec.Catalogue{Whitelists: map[string][]string{}, Specs: []spec.Execution{}}
+	known := spec.Catalog{Whitelists: map[string][]string{}, Specs: []spec.Execution{}}
 	installed, err := c.bundles.BundleNames(ctx, tenant)
 	if err != nil {
 		return known, err
@@ -102,7 +102,7 @@ func (c *Catalogue) KnownWith(ctx context.Context, tenant, with string) (spec.Ca
 
 // types lists a tenant's entity types. It leaves out a type that can no longer be read (written in an older version of the language), so
 // that a new version of it can be registered.
-func (c *Catalogue) types(ctx context.Context, tenant string) ([]entity.Type, error) {
+func (c *Catalog) types(ctx context.Context, tenant string) ([]entity.Type, error) {
 	versions, err := c.store.CurrentDocuments(ctx, tenant, string(spec.KindEntityType))
 	list := make([]entity.Type, 0, len(versions))
 	for _, v := range versions {

@@ -12,16 +12,16 @@ import (
 	"github.com/jig-run/jig/internal/protocol"
 )
 
-func (a *app) figuresCommand() *cobra.Command {
+func (a *app) statisticsCommand() *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
-		Use:   "figures",
+		Use:   "statistics",
 		Short: "Show approval statistics: waiting calls, time to decision, expiry",
 		Long: `Show approval statistics: what is waiting and for how long, how recent approvals ended, and how long people took to decide, per
 reviewer and per tool. An approval that needs several people counts for the person who completed it; "votes" counts every vote.
 JSON output: the statistics as one document, with times in seconds.`,
-		Example: `  jig approvals figures
-  jig approvals figures --since 7d --output json`,
+		Example: `  jig approvals statistics
+  jig approvals statistics --since 7d --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			from, err := ago("--since", since, time.Now())
@@ -29,14 +29,14 @@ JSON output: the statistics as one document, with times in seconds.`,
 				return err
 			}
 			return a.with(cmd.Context(), func(e engine) error {
-				f, err := e.Figures(cmd.Context(), a.flags.tenant, from)
+				f, err := e.Statistics(cmd.Context(), a.flags.tenant, from)
 				if err != nil {
 					return err
 				}
 				if a.json() {
 					return a.printJSON(f)
 				}
-				return a.printFigures(f)
+				return a.printStatistics(f)
 			})
 		},
 	}
@@ -44,7 +44,7 @@ JSON output: the statistics as one document, with times in seconds.`,
 	return cmd
 }
 
-func (a *app) printFigures(f protocol.ApprovalStats) error {
+func (a *app) printStatistics(f protocol.ApprovalStats) error {
 	waits := "no call"
 	if f.Open.Count > 0 {
 		var kinds []string

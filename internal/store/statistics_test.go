@@ -66,14 +66,14 @@ func (w world) manners(t testing.TB, at time.Time) {
 	)
 }
 
-func TestFigures(t *testing.T) {
+func TestStatistics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	at, err := w.Now(t.Context())
 	require.NoError(t, err)
 	at = at.Truncate(time.Second)
 	w.manners(t, at)
-	f, err := w.Figures(t.Context(), w.tenant, at.Add(-24*time.Hour))
+	f, err := w.Statistics(t.Context(), w.tenant, at.Add(-24*time.Hour))
 	require.NoError(t, err)
 	require.Equal(t, 2, f.Open.Count)
 	require.Equal(t, map[jig.PendingKind]int{jig.PendingApproval: 2}, f.Open.Kinds)
@@ -97,17 +97,17 @@ func TestFigures(t *testing.T) {
 		{Tool: "c.wait", Open: 1},
 	}, f.Tools)
 
-	later, err := w.Figures(t.Context(), w.tenant, at)
+	later, err := w.Statistics(t.Context(), w.tenant, at)
 	require.NoError(t, err)
 	require.Equal(t, 2, later.Open.Count)
 	require.Zero(t, later.Decided.Count)
 	require.Empty(t, later.Reviewers)
 }
 
-func TestFigures_WithoutApprovals(t *testing.T) {
+func TestStatistics_WithoutApprovals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	f, err := w.Figures(t.Context(), w.tenant, time.Now().Add(-time.Hour))
+	f, err := w.Statistics(t.Context(), w.tenant, time.Now().Add(-time.Hour))
 	require.NoError(t, err)
 	b, err := json.Marshal(f)
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestFigures_WithoutApprovals(t *testing.T) {
 }
 
 // The statistics over all tenants count every tenant's approvals and reveal nothing but counts.
-func TestFiguresOverAllTenants(t *testing.T) {
+func TestStatisticsOverAllTenants(t *testing.T) {
 	t.Parallel()
 	w, other := newWorld(t), newWorld(t)
 	at := time.Now().UTC().Truncate(time.Second).Add(-time.Minute)

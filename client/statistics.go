@@ -56,10 +56,10 @@ func (c *Client) Review(ctx context.Context, tenant, principal string, signs boo
 	return all, nil
 }
 
-// Figures returns statistics of a tenant's approvals: those that wait now, and those decided since the given time.
-func (c *Client) Figures(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
+// Statistics returns statistics of a tenant's approvals: those that wait now, and those decided since the given time.
+func (c *Client) Statistics(ctx context.Context, tenant string, since time.Time) (protocol.ApprovalStats, error) {
 	var f protocol.ApprovalStats
-	err := c.ask(ctx, protocol.ReadFigures, 0, protocol.FiguresRequest{Tenant: tenant, Since: since}, &f)
+	err := c.ask(ctx, protocol.ReadStatistics, 0, protocol.StatisticsRequest{Tenant: tenant, Since: since}, &f)
 	return f, err
 }
 
