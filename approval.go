@@ -218,3 +218,85 @@ const (
 	DecisionAccepted = "accepted"
 	DecisionRefused  = "refused"
 )
+
+// PendingFilter narrows a list of waiting calls. Empty fields do not filter.
+type PendingFilter struct {
+	// Tool is the name of a tool, or category.* for all tools of a category.
+	Tool        string      `json:"tool,omitempty"`
+	Kind        PendingKind `json:"kind,omitempty"`
+	SessionID   string      `json:"session_id,omitempty"`
+	Agent       string      `json:"agent,omitempty"`
+	RequestedBy string      `json:"requested_by,omitempty"`
+	// For keeps calls that this principal may decide and has not decided yet. The engine applies it, because it knows the groups of people.
+	For string `json:"for,omitempty"`
+	// Before and After bound the time of the request, exclusively: older than Before, newer than After.
+	Before time.Time `json:"before,omitzero"`
+	After  time.Time `json:"after,omitzero"`
+}
+
+// Preview describes what a call will change, for the people who decide about it. The call's tool computes it before they are asked, and
+// again before the call runs; see tools.WithPreview. It is part of the call's digest.
+type Preview struct {
+	// Title says in one line what will happen.
+	Title string `json:"title,omitempty"`
+	// Changes lists what will change: each entry is a line, or a heading with a diff below it.
+	Changes []string `json:"changes,omitempty"`
+	// Markdown says more. It is shown as text: no program follows its links or loads its images.
+	Markdown string `json:"markdown,omitempty"`
+	// Precondition names the state that the preview was computed from, such as a version or an etag. The tool gets it as
+	// [Invocation.Precondition] and promises to act only on exactly that state. A preview without it promises nothing about what
+	// happens between the approval and the call.
+	Precondition string `json:"precondition,omitempty"`
+	// Missing says why there is no preview; the other fields are then empty.
+	Missing string `json:"missing,omitempty"`
+}
+
+// Binding describes in one line what an approval of the previewed call promises.
+func (p Preview) Binding() string {
+	switch {
+	case p.Missing != "":
+		return "there is no preview of what the call will change: " + p.Missing
+	case p.Precondition != "":
+		return "exactly this happens, or nothing: the tool acts only on " + p.Precondition
+	}
+	return "this is computed again before the call runs, but the tool does not promise that nothing changes in between"
+}
+
+// NoticeKind says what a notice is about.
+type NoticeKind string
+
+// The kinds of notices.
+const (
+	NoticeRequested NoticeKind = "approval.requested"
+	NoticeReminder  NoticeKind = "approval.reminder"
+	NoticeEscalated NoticeKind = "approval.escalated"
+	NoticeDelegated NoticeKind = "approval.delegated"
+	NoticeDecided   NoticeKind = "approval.decided"
+	NoticeExpired   NoticeKind = "approval.expired"
+	NoticeWithdrawn NoticeKind = "approval.withdrawn"
+)
+
+// NoticeKinds lists the kinds of notices.
+func NoticeKinds() []NoticeKind {
+	return []NoticeKind{NoticeRequested, NoticeReminder, NoticeEscalated, NoticeDelegated, NoticeDecided, NoticeExpired, NoticeWithdrawn}
+}
+
+// Notice tells people about an approval while they are not looking. It is stored in the same transaction as the change that it reports, and
+// sent at least once; ID stays the same across all attempts.
+type Notice struct {
+	ID     string     `json:"id"`
+	Tenant string     `json:"tenant"`
+	Kind   NoticeKind `json:"kind"`
+	At     time.Time  `json:"at"`
+	// Approval is the approval that waits or waited.
+	Approval Pending `json:"approval"`
+	// Approvers may decide from now on: the people whom an escalation added, or the delegate. If an approval was withdrawn, they are those who
+	// had approved.
+	Approvers *Approvers `json:"approvers,omitempty"`
+	// Status, By and Reason describe the outcome, once it was decided or has expired.
+	Status CallStatus `json:"status,omitempty"`
+	By     string     `json:"by,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+	// Proof says how the identity of By was proved.
+	Proof Proof `json:"proof,omitempty"`
+}

@@ -162,3 +162,35 @@ func IdempotencyKey(installation, tenant, sessionID, callID string) string {
 func printableASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })
 }
+
+// versionDigits is the number of hex digits of a version that people see.
+const versionDigits = 16
+
+var fullHash = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+
+// ShortVersion shortens every SHA-256 hash in a text to its first 16 hex digits, as versions are shown to people. The text may be a
+// version, a policy version (name@hash) or the subject of an audit row.
+func ShortVersion(text string) string {
+	return fullHash.ReplaceAllStringFunc(text, func(hash string) string { return hash[:versionDigits] })
+}
+
+// Prefixes of the ids of entities and texts.
+const (
+	EntityPrefix = "ent_"
+	TextPrefix   = "doc_"
+)
+
+// NewEntityID returns a fresh entity id: "ent_" and 26 characters.
+func NewEntityID() string { return EntityPrefix + randomID() }
+
+// NewTextID returns a fresh id of a text: "doc_" and 26 characters.
+func NewTextID() string { return TextPrefix + randomID() }
+
+// TextIDOf returns the id of the text that a call with this idempotency key adds. It is the same each time the call runs.
+func TextIDOf(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return TextPrefix + idEncoding.EncodeToString(sum[:16])
+}
+
+// MessageKey returns the key under which a session stores a message whose id the sender chose, so that it is stored only once.
+func MessageKey(id string) string { return "message:" + id }

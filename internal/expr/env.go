@@ -3,13 +3,17 @@ package expr
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/functions"
 	"github.com/google/cel-go/ext"
 
 	"github.com/jig-run/jig"
+	"github.com/jig-run/jig/internal/suggest"
 )
 
 // Limits of the parser, for every use.
@@ -202,4 +206,28 @@ func bindingsOf(env *cel.Env) (map[string]*functions.Overload, error) {
 		}
 	}
 	return out, nil
+}
+
+// names lists the names that a source may use: variables and functions.
+func (e *Env) names() []string {
+	var out []string
+	for _, v := range e.use.Variables {
+		out = append(out, v.Name)
+	}
+	for name := range e.cel.Functions() {
+		if name != "" && unicode.IsLetter(rune(name[0])) && !strings.Contains(name, "@") {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out[len(e.use.Variables):])
+	return out
+}
+
+// didYouMean returns "; did you mean 'x'?" with the name nearest to the wanted one, or an empty string if none is near.
+func didYouMean(wanted string, names []string) string {
+	near := suggest.Names(wanted, names, 1)
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean '" + near[0] + "'?"
 }

@@ -1,8 +1,14 @@
 package expr
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"sync"
+	_ "time/tzdata" // expressions name time zones, e.g. now.getHours('Europe/Berlin'), and containers lack a time zone database
+
+	"github.com/google/cel-go/common/ast"
+	"github.com/google/cel-go/common/operators"
 )
 
 // Type is the type that an expression may assume for a variable.
@@ -133,3 +139,213 @@ func ConcurrencyKeyEnv() (*Env, error) { return NewEnv(ConcurrencyKeyUse()) }
 
 // ScriptEnv makes the environment of [ScriptUse].
 func ScriptEnv() (*Env, error) { return NewEnv(ScriptUse()) }
+
+// maxStepEnvs limits how many step environments are kept, because documents choose the extra names.
+const maxStepEnvs = 100
+
+// stepEnvs caches environments. They are immutable, and making one takes a millisecond.
+var stepEnvs envMemo
+
+type envMemo struct {
+	mu   sync.Mutex
+	made map[string]*Env
+}
+
+// StepEnv returns the environment of [StepUse] with these extra variables. Environments are cached for each set of variables.
+func StepEnv(extra ...Variable) (*Env, error) {
+	sorted := slices.SortedFunc(slices.Values(extra), func(a, b Variable) int { return cmp.Compare(a.Name, b.Name) })
+	return stepEnvs.get(StepUse(sorted...))
+}
+
+func (m *envMemo) get(use Use) (*Env, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if env, ok := m.made[use.Name]; ok {
+		return env, nil
+	}
+	env, err := NewEnv(use)
+	if err != nil {
+		return nil, err
+	}
+	if m.made == nil || len(m.made) >= maxStepEnvs {
+		m.made = map[string]*Env{}
+	}
+	m.made[use.Name] = env
+	return env, nil
+}
+
+// PolicyUse returns the use for the rules of a policy and the conditions of standing approvals. They read the `tool` and the requested
+// `call`, its `input` (short for call.input), the `agent`, the `principal`, the `tenant` and the `session` that make the call, and `now`.
+// Every rule of a policy is evaluated for every call, so an evaluation may cost at most 100,000 steps, work on 4 MiB and return 64 KiB. A
+// source may have 4 KiB.
+func PolicyUse() Use {
+	return Use{
+		Name: "policy",
+		Variables: []Variable{
+			{Name: "tool", Type: Map},
+			{Name: "call", Type: Map},
+			{Name: "input", Type: Map},
+			{Name: "agent", Type: Map},
+			{Name: "principal", Type: Map},
+			{Name: "tenant", Type: String},
+			{Name: "session", Type: Map},
+			{Name: "now", Type: Timestamp},
+		},
+		Limits: Limits{Source: 4 << 10, Cost: 100_000, Work: 4 << 20, Result: 64 << 10},
+	}
+}
+
+// PolicyEnv returns the environment of [PolicyUse], which is cached.
+func PolicyEnv() (*Env, error) { return stepEnvs.get(PolicyUse()) }
+
+// BudgetUse returns the use for the conditions of budgets. They read the `model` or the `tool` that is called, the `agent`, the `principal`,
+// the `tenant` and the `session` that make the call, and `now`. The rules of a limit that is exhausted also read the `limit`. The bounds are
+// those of policies.
+func BudgetUse() Use {
+	return Use{
+		Name: "budget",
+		Variables: []Variable{
+			{Name: "model", Type: String},
+			{Name: "tool", Type: String},
+			{Name: "agent", Type: Map},
+			{Name: "principal", Type: Map},
+			{Name: "tenant", Type: String},
+			{Name: "session", Type: Map},
+			{Name: "limit", Type: Map},
+			{Name: "now", Type: Timestamp},
+		},
+		Limits: PolicyUse().Limits,
+	}
+}
+
+// BudgetEnv returns the environment of [BudgetUse], which is cached.
+func BudgetEnv() (*Env, error) { return stepEnvs.get(BudgetUse()) }
+
+// RateLimitUse returns the use for the conditions and keys of rate limits. They read the `tool` that is called, its `input`, and the `agent`, the
+// `principal`, the `tenant` and the `session` that make the call. The bounds are those of policies.
+func RateLimitUse() Use {
+	return Use{
+		Name: "rate limit",
+		Variables: []Variable{
+			{Name: "tool", Type: String},
+			{Name: "input", Type: Map},
+			{Name: "agent", Type: Map},
+			{Name: "principal", Type: Map},
+			{Name: "tenant", Type: String},
+			{Name: "session", Type: Map},
+		},
+		Limits: PolicyUse().Limits,
+	}
+}
+
+// RateLimitEnv returns the environment of [RateLimitUse], which is cached.
+func RateLimitEnv() (*Env, error) { return stepEnvs.get(RateLimitUse()) }
+
+// The variables of tasks whose members [Reads] lists by name.
+const (
+	tasksName   = "tasks"
+	entityName  = "entity"
+	contentName = "content"
+)
+
+// TaskUse returns the use for the expressions of an entity type's tasks. They read the `entity` ({id, type, title, content}, with the
+// content as far as it is known), the values of finished `tasks` by id, the `input` that the extraction was started with, the `tenant` and
+// `now`. The expressions for a task's value and sources also read `result`, which its call returned. The limits are the defaults of
+// [Limits].
+func TaskUse() Use {
+	return Use{
+		Name: "task",
+		Variables: []Variable{
+			{Name: entityName, Type: Map},
+			{Name: tasksName, Type: Map},
+			{Name: "input"},
+			{Name: "tenant", Type: String},
+			{Name: "now", Type: Timestamp},
+			{Name: "result"},
+		},
+		Limits: Limits{}.withDefaults(),
+	}
+}
+
+// TaskEnv returns the environment of [TaskUse], which is cached.
+func TaskEnv() (*Env, error) { return stepEnvs.get(TaskUse()) }
+
+// entityContent reports whether an expression is the entity's content: entity.content, entity["content"], entity.?content.
+func (r *reader) entityContent(e ast.Expr) bool {
+	switch e.Kind() { //nolint:exhaustive // only these kinds read a member
+	case ast.SelectKind:
+		name, ok := r.variable(e.AsSelect().Operand())
+		return ok && name == entityName && e.AsSelect().FieldName() == contentName
+	case ast.CallKind:
+		call := e.AsCall()
+		switch call.FunctionName() {
+		case operators.Index, operators.OptIndex, operators.OptSelect:
+			name, ok := r.variable(call.Args()[0])
+			key, literal := text(call.Args()[1])
+			return ok && literal && name == entityName && key == contentName
+		}
+	}
+	return false
+}
+
+// entityMember records that a member of the entity is read. If that is the content, any field of it may be read.
+func (r *reader) entityMember(key string) {
+	r.names[entityName] = true
+	r.content.all = r.content.all || key == contentName
+}
+
+// entitiesName is the variable of thin tools with the entities that the tool starts from.
+const entitiesName = "entities"
+
+// ThinUse returns the use for the expressions of a thin tool. They read the call's `input`, the `entities` that the tool starts from by
+// name ({id, type, title, content, connected}; null for an optional one that was not given), the `tenant`, the calling `principal` ({id,
+// groups, permissions}), and `now`. A person waits for the result of a thin tool, so an evaluation may cost at most 100,000 steps, work on
+// 4 MiB and return 256 KiB. A source may have 4 KiB.
+func ThinUse() Use {
+	return Use{
+		Name: "thin",
+		Variables: []Variable{
+			{Name: "input"},
+			{Name: entitiesName, Type: Map},
+			{Name: "tenant", Type: String},
+			{Name: "principal", Type: Map},
+			{Name: "now", Type: Timestamp},
+		},
+		Limits: Limits{Source: 4 << 10, Cost: 100_000, Work: 4 << 20, Result: 256 << 10},
+	}
+}
+
+// ThinURLUse returns the use for the link that a thin tool returns. In addition to what [ThinUse] offers, it reads the `entity` that the
+// tool has created ({id}) and the `session` of its extraction ({id}, empty if none was started). A result may have 4 KiB.
+func ThinURLUse() Use {
+	use := ThinUse()
+	use.Name = "thin url"
+	use.Variables = append(use.Variables, Variable{Name: entityName, Type: Map}, Variable{Name: "session", Type: Map})
+	use.Limits.Result = 4 << 10
+	return use
+}
+
+// ThinEnv returns the environment of [ThinUse], which is cached.
+func ThinEnv() (*Env, error) { return stepEnvs.get(ThinUse()) }
+
+// ThinURLEnv returns the environment of [ThinURLUse], which is cached.
+func ThinURLEnv() (*Env, error) { return stepEnvs.get(ThinURLUse()) }
+
+// PreviewUse returns the use for the preview in a document. Its expressions read the call's `input`, the `tenant`, the calling `principal`
+// ({id, groups, permissions}), and `read`, which holds the output of the preview's call as data. They do not read the time, because two
+// previews of the same state must be equal. The limits are those of [ThinUse].
+func PreviewUse() Use {
+	return Use{
+		Name: "preview",
+		Variables: []Variable{
+			{Name: "input"},
+			{Name: "read", Type: Map},
+			{Name: "tenant", Type: String},
+			{Name: "principal", Type: Map},
+		},
+		Limits: ThinUse().Limits,
+	}
+}
+
+// PreviewEnv returns the environment of [PreviewUse], which is cached.
+func PreviewEnv() (*Env, error) { return stepEnvs.get(PreviewUse()) }

@@ -2,6 +2,11 @@
 // hints mention. It must not know how the tools work.
 package toolname
 
+import (
+	"slices"
+	"strings"
+)
+
 // The tools behind prompts, agents and tasks.
 const (
 	// PromptDirect takes {model?, system?, prompt, schema?, max_tokens?} and returns {text} or, with a schema, {output}, together with
@@ -59,3 +64,22 @@ func Authoring() []string {
 
 // SessionsRetry takes {session_id, may_have_happened?} and returns the session that retries the other one.
 const SessionsRetry = "sessions.retry"
+
+// Listed reports whether a list of names, "category.*" and "*" contains a tool.
+func Listed(list []string, name string) bool {
+	for _, entry := range list {
+		if entry == "*" || entry == name {
+			return true
+		}
+		if prefix, ok := strings.CutSuffix(entry, "*"); ok && strings.HasSuffix(prefix, ".") && strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Registers reports whether a tool changes which documents are in force. Such a tool must work while a document cannot be used, because nobody
+// could replace the document otherwise.
+func Registers(name string) bool {
+	return slices.Contains([]string{CatalogPut, CatalogRemove, BundleInstall, BundleRemove}, name)
+}
