@@ -102,7 +102,7 @@ func evaluate(e ast.Expr, known map[string]constant.Value) constant.Value {
 var limitForm = regexp.MustCompile(`^([0-9][0-9,]*)( KiB| MiB)?( |$)`)
 
 // Each row of the table of bounds in the documentation matches its constant.
-func TestDocumentedBoundsAreTheConstants(t *testing.T) {
+func TestBounds_DocumentedOnesAreTheConstants(t *testing.T) {
 	t.Parallel()
 	all := sources(t)
 	rows := documentedBounds(t)
@@ -130,7 +130,7 @@ func TestDocumentedBoundsAreTheConstants(t *testing.T) {
 }
 
 // Packages whose limits protect against attacks have all of their limits in the table.
-func TestBoundsAreDocumented(t *testing.T) {
+func TestBounds_AreDocumented(t *testing.T) {
 	t.Parallel()
 	var documented []string
 	for _, row := range documentedBounds(t) {

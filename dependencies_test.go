@@ -179,7 +179,7 @@ func renderDependencies(list map[string]dependency, purposes map[string]string) 
 	return b.String()
 }
 
-func TestEveryDependencyHasAPurpose(t *testing.T) {
+func TestDependencies_HaveAPurpose(t *testing.T) {
 	t.Parallel()
 	imported, sentences := dependencies(t), purposes()
 	for name := range imported {
@@ -190,7 +190,7 @@ func TestEveryDependencyHasAPurpose(t *testing.T) {
 	}
 }
 
-func TestDependenciesPageIsUpToDate(t *testing.T) {
+func TestDependenciesPage_IsUpToDate(t *testing.T) {
 	t.Parallel()
 	want := renderDependencies(dependencies(t), purposes())
 	if *update {

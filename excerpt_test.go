@@ -12,7 +12,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-func TestExcerptShowsEveryArgument(t *testing.T) {
+func TestExcerpt_ShowsEveryArgument(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long \"text\"\n", 500)
 	marshal := func(v any) json.RawMessage {
@@ -79,7 +79,7 @@ func TestExcerpt_IsBounded(t *testing.T) {
 	}
 }
 
-func TestCutKeepsCharactersWhole(t *testing.T) {
+func TestCut_KeepsCharactersWhole(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "short", jig.Cut("short", 5))
 	require.Equal(t, "éé…", jig.Cut("ééé", 5))

@@ -33,7 +33,7 @@ func TestIdempotencyKeys_FitAHeaderAndAreUnique(t *testing.T) {
 	}
 }
 
-func TestPeopleSeeSixteenDigitsOfAVersion(t *testing.T) {
+func TestShortVersion_HasSixteenDigits(t *testing.T) {
 	t.Parallel()
 	full := strings.Repeat("0123456789abcdef", 4)
 	for in, want := range map[string]string{

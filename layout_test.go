@@ -297,7 +297,7 @@ func ruleOf[V any](rules map[string]V, folder string) (string, bool) {
 	}
 }
 
-func TestImportArrows(t *testing.T) {
+func TestArrows_PointDown(t *testing.T) {
 	t.Parallel()
 	rules := arrows()
 	for _, s := range sources(t) {
@@ -328,7 +328,7 @@ func cutModule(imported string) (string, bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-func TestRootUsesOnlyTheStandardLibrary(t *testing.T) {
+func TestRoot_UsesOnlyTheStandardLibrary(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		if s.folder != "." || s.test {
@@ -340,7 +340,7 @@ func TestRootUsesOnlyTheStandardLibrary(t *testing.T) {
 	}
 }
 
-func TestLibrariesStayWithTheirKeepers(t *testing.T) {
+func TestLibraries_StayWithTheirKeepers(t *testing.T) {
 	t.Parallel()
 	rules := keepers()
 	for _, s := range sources(t) {
@@ -361,7 +361,7 @@ func TestLibrariesStayWithTheirKeepers(t *testing.T) {
 
 // The root is the public vocabulary. A type that only packages below internal/ share belongs to one of them. The limits apply to the root and to
 // all public packages together.
-func TestPublicSurfaceStaysSmall(t *testing.T) {
+func TestPublicTypes_StayFew(t *testing.T) {
 	t.Parallel()
 	root, all := []string{}, []string{}
 	for _, s := range sources(t) {
@@ -390,7 +390,7 @@ func isPrivate(folder string) bool {
 }
 
 // An interface that only one type can implement says nothing. Large sets of operations are structs of smaller interfaces.
-func TestInterfacesAreSmall(t *testing.T) {
+func TestInterfaces_AreSmall(t *testing.T) {
 	t.Parallel()
 	interfaces := map[string]*ast.InterfaceType{}
 	for _, s := range sources(t) {
@@ -421,7 +421,7 @@ func TestInterfacesAreSmall(t *testing.T) {
 	}
 }
 
-func TestEveryPackageHasAComment(t *testing.T) {
+func TestPackages_HaveAComment(t *testing.T) {
 	t.Parallel()
 	commented := map[string]bool{}
 	for _, s := range sources(t) {
@@ -434,7 +434,7 @@ func TestEveryPackageHasAComment(t *testing.T) {
 	}
 }
 
-func TestNoInit(t *testing.T) {
+func TestPackages_HaveNoInit(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		for _, decl := range s.syntax.Decls {
@@ -446,7 +446,7 @@ func TestNoInit(t *testing.T) {
 
 // Tests must not assert how long something took or that a time is close to now, because they would fail on a busy machine. Inside a
 // testing/synctest bubble, time is virtual, so such assertions are fine.
-func TestNoTestAssertsTheClock(t *testing.T) {
+func TestTests_DoNotAssertTheClock(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		if !s.test || slices.Contains(imports(t, s), "testing/synctest") {
@@ -481,7 +481,7 @@ func calls(call *ast.CallExpr, pkg, name string) bool {
 	return ok && from.Name == pkg
 }
 
-func TestNoUtilPackages(t *testing.T) {
+func TestPackages_AreNamedForTheirSubject(t *testing.T) {
 	t.Parallel()
 	for _, s := range sources(t) {
 		for _, part := range strings.Split(s.folder, "/") {

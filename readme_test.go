@@ -12,7 +12,7 @@ import (
 )
 
 // The engine accepts the agent file shown in the README.
-func TestReadmeAgentIsValid(t *testing.T) {
+func TestReadme_AgentIsValid(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -24,7 +24,7 @@ func TestReadmeAgentIsValid(t *testing.T) {
 }
 
 // The entity type shown in the README is valid, and the code compiles.
-func TestReadmeCodeCompiles(t *testing.T) {
+func TestReadme_CodeCompiles(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
@@ -42,7 +42,7 @@ func TestReadmeCodeCompiles(t *testing.T) {
 	}
 }
 
-func TestDocumentationLinks(t *testing.T) {
+func TestDocumentation_LinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {

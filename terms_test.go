@@ -19,7 +19,7 @@ func TestExpiryOutcomes_AreOrdered(t *testing.T) {
 	}
 }
 
-func TestApproversAsPeopleReadThem(t *testing.T) {
+func TestApprovers_AreReadable(t *testing.T) {
 	t.Parallel()
 	for want, a := range map[string]jig.Approvers{
 		"anybody":              {},

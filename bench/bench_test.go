@@ -19,7 +19,7 @@ import (
 	"github.com/jig-run/jig/tools"
 )
 
-func TestQuantile(t *testing.T) {
+func TestQuantile_Interpolates(t *testing.T) {
 	t.Parallel()
 	values := []float64{4, 1, 3, 2}
 	for _, one := range []struct{ q, want float64 }{{0, 1}, {0.5, 2.5}, {0.99, 3.97}, {1, 4}} {
@@ -34,7 +34,7 @@ func TestRatios_AreTakenPairByPair(t *testing.T) {
 	require.Equal(t, spread{median: 2, low: 0.5, high: 4}, ratios([]float64{2, 4, 1}, []float64{1, 1, 2}))
 }
 
-func TestParse(t *testing.T) {
+func TestParse_SaysWhereTheResultsGo(t *testing.T) {
 	t.Parallel()
 	o, err := parse([]string{"-only", "p1,P10"}, io.Discard)
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestDocumentIsReplacedBetweenItsMarkers(t *testing.T) {
+func TestDocument_IsReplacedBetweenItsMarkers(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "benchmarks.md")
 	require.NoError(t, os.WriteFile(file, []byte("before\n"+beginMarker+"\nold\n"+endMarker+"\nafter\n"), 0o600))
@@ -74,7 +74,7 @@ func TestDocumentIsReplacedBetweenItsMarkers(t *testing.T) {
 	require.Error(t, writeDocument(file, ""))
 }
 
-func TestPlannerAsksAndThenAnswers(t *testing.T) {
+func TestPlanner_AsksAndThenAnswers(t *testing.T) {
 	t.Parallel()
 	input, err := planInput(plan{Passes: 1, Calls: 2, Tool: noopTool})
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestEntityTypes_HaveNoProblems(t *testing.T) {
 	}
 }
 
-func TestBaselineDigestIsCanonical(t *testing.T) {
+func TestBaselineDigest_IsCanonical(t *testing.T) {
 	t.Parallel()
 	call := jig.Call{
 		Tenant: "t", SessionID: "ses_1", ID: "1.1", Tool: noopTool, Version: "v", PolicyVersion: "p", Input: []byte(`{"n":1}`),
@@ -152,7 +152,7 @@ func TestBaselineDigestIsCanonical(t *testing.T) {
 	require.NotEqual(t, first, second)
 }
 
-func TestFollowedEntriesArrive(t *testing.T) {
+func TestFollow_DeliversEveryEntry(t *testing.T) {
 	t.Parallel()
 	e := newEntries()
 	arrived, stop := e.follow("ses_bench-", 1)
@@ -166,7 +166,7 @@ func TestFollowedEntriesArrive(t *testing.T) {
 	require.Empty(t, arrived, "the receiver has stopped following")
 }
 
-func TestDueAt(t *testing.T) {
+func TestDueAt_ReadsTheSessionID(t *testing.T) {
 	t.Parallel()
 	due, err := dueAt("ses_bench-tool-17-2026-11-21T12:00:02Z")
 	require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestDueAt(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestMachineTimeGrows(t *testing.T) {
+func TestMachineTime_Grows(t *testing.T) {
 	t.Parallel()
 	first, err := machineTime()
 	require.NoError(t, err)

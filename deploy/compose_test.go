@@ -32,7 +32,7 @@ func project(t *testing.T, more ...cli.ProjectOptionsFn) (*types.Project, error)
 }
 
 // Outside development, nothing has a known password, lets everybody do everything, or trusts an unproved claim about who decides.
-func TestComposeHasNoUnsafeDefaults(t *testing.T) {
+func TestCompose_HasNoUnsafeDefaults(t *testing.T) {
 	t.Parallel()
 	_, err := project(t)
 	require.ErrorContains(t, err, "run deploy/generate-env.sh")
@@ -51,7 +51,7 @@ func TestComposeHasNoUnsafeDefaults(t *testing.T) {
 	require.Empty(t, *worker["JIG_PERMISSIONS"])
 }
 
-func TestGeneratedPasswordsAreNotReplaced(t *testing.T) {
+func TestGeneratedPasswords_AreNotReplaced(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "env")
 	require.NoError(t, exec.CommandContext(t.Context(), "./generate-env.sh", file).Run())
@@ -68,7 +68,7 @@ func TestGeneratedPasswordsAreNotReplaced(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-func TestComposeLoads(t *testing.T) {
+func TestCompose_Loads(t *testing.T) {
 	t.Parallel()
 	always := []string{"migrate", "postgres", "server", "temporal", "temporal-schema", "temporal-setup", "ui", "worker"}
 	require.ElementsMatch(t, always, load(t).ServiceNames())
@@ -97,7 +97,7 @@ func TestComposeLoads(t *testing.T) {
 }
 
 // Workers and servers must not hold the owner's credentials, because row-level security would not apply to them, nor each other's.
-func TestEachProcessHasItsOwnRole(t *testing.T) {
+func TestCompose_GivesEachProcessItsOwnRole(t *testing.T) {
 	t.Parallel()
 	project := load(t, "tools")
 	for _, name := range []string{"server", "api-key"} {
@@ -115,7 +115,7 @@ func TestEachProcessHasItsOwnRole(t *testing.T) {
 }
 
 // Prometheus finds the workers where they serve their metrics, nobody outside reaches them, and nobody can change anything in Grafana.
-func TestMetricsProfile(t *testing.T) {
+func TestMetricsProfile_ScrapesAndAlerts(t *testing.T) {
 	t.Parallel()
 	project := load(t, "metrics")
 	worker := project.Services["worker"]

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-func TestDynamicConfigIsWellFormed(t *testing.T) {
+func TestDynamicConfig_IsWellFormed(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("dynamicconfig.yaml")
 	require.NoError(t, err)
@@ -25,7 +25,7 @@ func TestDynamicConfigIsWellFormed(t *testing.T) {
 	}
 }
 
-func TestSetupNamesEverySearchAttribute(t *testing.T) {
+func TestSetup_NamesEverySearchAttribute(t *testing.T) {
 	t.Parallel()
 	messages, err := os.ReadFile("../internal/protocol/names.go")
 	require.NoError(t, err)

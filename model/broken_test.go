@@ -17,7 +17,7 @@ var broken = flag.Int("broken", 400, "how many broken answers each wire format g
 
 // Whatever a provider breaks: an answer says something, no call appears that no entry asked for, and the next request is one that every
 // provider accepts. A failure names its seed.
-func TestBrokenAnswers(t *testing.T) {
+func TestBrokenAnswers_HaveTheirOutcome(t *testing.T) {
 	t.Parallel()
 	bothWires(t, func(t *testing.T, provider string) {
 		t.Helper()

@@ -50,7 +50,7 @@ func transcript() []chat.Exchange {
 	}
 }
 
-func TestRequestsGolden(t *testing.T) {
+func TestRequests_AreGolden(t *testing.T) {
 	t.Parallel()
 	cases := map[string][]chat.Exchange{
 		"full":     transcript(),
@@ -87,7 +87,7 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 // A provider's prompt cache is used only if a request begins exactly like the previous one.
-func TestPrefixIsStable(t *testing.T) {
+func TestRequests_PrefixIsStable(t *testing.T) {
 	t.Parallel()
 	bothWires(t, func(t *testing.T, provider string) {
 		t.Helper()
@@ -105,7 +105,7 @@ func TestPrefixIsStable(t *testing.T) {
 }
 
 // Reasoning is sent back unchanged, with its signature, before the calls that followed it.
-func TestReasoningIsSentBack(t *testing.T) {
+func TestRequests_SendReasoningBack(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {
 		s := modeltest.New(t, modeltest.Reply{

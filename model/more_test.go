@@ -15,7 +15,7 @@ import (
 	"github.com/jig-run/jig/model"
 )
 
-func TestCancelled(t *testing.T) {
+func TestAnswer_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	bothWires(t, func(t *testing.T, provider string) {
 		t.Helper()
@@ -64,7 +64,7 @@ func TestFailedAnswer_SaysWhatItUsed(t *testing.T) {
 	})
 }
 
-func TestUnreachable(t *testing.T) {
+func TestAnswer_UnreachableProviderIsUnavailable(t *testing.T) {
 	t.Parallel()
 	bothWires(t, func(t *testing.T, provider string) {
 		t.Helper()
@@ -74,7 +74,7 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-func TestCheck(t *testing.T) {
+func TestCheck_NeedsProviderAndKey(t *testing.T) {
 	t.Parallel()
 	r := model.NewRouter(model.Settings{HTTPClient: http.DefaultClient})
 	for _, name := range []string{"", "gpt", "nobody/x", "anthropic/", "script"} {
@@ -111,7 +111,7 @@ func TestStream_InChunksOfOneByte(t *testing.T) {
 }
 
 // A model that cannot stream is asked for a document, which may take longer than a stream may be silent.
-func TestUnstreamed(t *testing.T) {
+func TestUnstreamed_TakesPatterns(t *testing.T) {
 	t.Parallel()
 	for _, pattern := range []string{"*", "some-*", "some-model"} {
 		bothWires(t, func(t *testing.T, provider string) {

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig"
 )
 
-func TestWireNames(t *testing.T) {
+func TestWireName_FitsProviders(t *testing.T) {
 	t.Parallel()
 	long := "category." + strings.Repeat("a", 26) + ".b.c.d.e.f.g.h.i.j.k.l.m.n"
 	names := []string{

@@ -62,7 +62,7 @@ func data(format string, args ...any) jig.ToolResult {
 	return jig.ToolResult{Success: true, Data: json.RawMessage(fmt.Sprintf(format, args...))}
 }
 
-func TestLicenseReport(t *testing.T) {
+func TestScript_LicenseReport(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("testdata/license_report.json")
 	require.NoError(t, err)
@@ -107,7 +107,7 @@ func TestLicenseReport(t *testing.T) {
 	require.Equal(t, "The report is in `out.md`: 3 of 4 modules have a licence that was recognised.", turn.Text)
 }
 
-func TestScriptVariables(t *testing.T) {
+func TestScript_Variables(t *testing.T) {
 	t.Parallel()
 	s := newSession(t, `{"rules":[
 		{"when":"pass == 1","let":[{"name":"n","value":"input.n + 1"},{"name":"m","value":"vars.n * 2"}],
@@ -140,7 +140,7 @@ func TestScript_RepeatsSingleCalls(t *testing.T) {
 	require.Equal(t, "end", s.pass("").Text, "a rule without calls does not match")
 }
 
-func TestScriptErrors(t *testing.T) {
+func TestScript_Errors(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ name, script, field, message string }{
 		{"no rule", `{"rules":[{"when":"pass > 1","answer":"x"}]}`, "rules", "no rule matched"},
@@ -166,7 +166,7 @@ func TestScriptErrors(t *testing.T) {
 	}
 }
 
-func TestCheckScript(t *testing.T) {
+func TestScript_CheckFindsMistakes(t *testing.T) {
 	t.Parallel()
 	problems := model.CheckScript(json.RawMessage(`{"rules":[
 		{"when":"pass == 'a'","answer":"x"},

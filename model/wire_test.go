@@ -50,7 +50,7 @@ func request(provider string, exchanges ...chat.Exchange) chat.Request {
 	}
 }
 
-func TestTextStreams(t *testing.T) {
+func TestAnswer_StreamsText(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {
 		bothWires(t, func(t *testing.T, provider string) {
@@ -75,7 +75,7 @@ func TestTextStreams(t *testing.T) {
 	}
 }
 
-func TestCalls(t *testing.T) {
+func TestAnswer_AssemblesCalls(t *testing.T) {
 	t.Parallel()
 	two := []modeltest.Call{
 		{Name: "data__searchRecords", Args: `{"q": "a longer text, so that it comes in pieces"}`},
@@ -115,7 +115,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-func TestArguments(t *testing.T) {
+func TestAnswer_ParsesArguments(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ name, args, input, malformed string }{
 		{"empty", "", "{}", ""},
@@ -140,7 +140,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-func TestStops(t *testing.T) {
+func TestAnswer_StopReasons(t *testing.T) {
 	t.Parallel()
 	for _, plain := range []bool{false, true} {
 		bothWires(t, func(t *testing.T, provider string) {
@@ -179,7 +179,7 @@ func TestCutOffCalls_AreToldApart(t *testing.T) {
 	}
 }
 
-func TestHugeAnswer(t *testing.T) {
+func TestAnswer_RefusesHugeOnes(t *testing.T) {
 	t.Parallel()
 	huge := strings.Repeat("0123456789abcdef", 2<<20/16)
 	bothWires(t, func(t *testing.T, provider string) {
@@ -193,7 +193,7 @@ func TestHugeAnswer(t *testing.T) {
 	})
 }
 
-func TestNothingIsReadFromTheEnvironment(t *testing.T) {
+func TestRouter_ReadsNoEnvironment(t *testing.T) {
 	for _, name := range []string{
 		"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "OPENAI_API_KEY", "OPENAI_ORG_ID",
 		"OPENAI_PROJECT_ID", "OPENAI_ADMIN_KEY", "OPENAI_CUSTOM_HEADERS",
@@ -215,7 +215,7 @@ func TestNothingIsReadFromTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestErrors_HaveCodesAndNoKeys(t *testing.T) {
 	t.Parallel()
 	date := time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)
 	cases := []struct {

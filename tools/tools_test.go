@@ -59,7 +59,7 @@ func registry(tb testing.TB, list ...tools.Tool) *tools.Registry {
 	return r
 }
 
-func TestNewDerivesSchemas(t *testing.T) {
+func TestNew_DerivesSchemas(t *testing.T) {
 	t.Parallel()
 	contract := tools.New(spec, greet).Contract()
 	require.JSONEq(t, `{
@@ -84,7 +84,7 @@ func TestNewDerivesSchemas(t *testing.T) {
 	require.Equal(t, contract, contract.WithDefaults(), "the contract is sealed")
 }
 
-func TestRunTyped(t *testing.T) {
+func TestRun_TypedTools(t *testing.T) {
 	t.Parallel()
 	r := registry(t, tools.New(spec, greet))
 	got := r.Run(t.Context(), "test.greet", []byte(`{"name":"Ana","times":1.0}`), jig.Invocation{})
@@ -98,7 +98,7 @@ func TestRunTyped(t *testing.T) {
 	require.Contains(t, string(got.Data), "AnaAnawarm", "defaults are decoded")
 }
 
-func TestRunRefusesInput(t *testing.T) {
+func TestRun_RefusesInput(t *testing.T) {
 	t.Parallel()
 	r := registry(t, tools.New(spec, greet))
 	tests := map[string]struct {
@@ -140,7 +140,7 @@ func raw(name string, fn tools.Handler) tools.Tool {
 	}, fn)
 }
 
-func TestRunHoldsHandlersToTheirContract(t *testing.T) {
+func TestRun_HoldsHandlersToTheirContract(t *testing.T) {
 	t.Parallel()
 	failing := func(err error) tools.Handler {
 		return func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult { return jig.Failure(err) }
@@ -182,7 +182,7 @@ func TestRunHoldsHandlersToTheirContract(t *testing.T) {
 }
 
 // A tool that a document defines runs on the same path as a registered one, under the contract of the document.
-func TestRunDocument(t *testing.T) {
+func TestRunDocument_RunsEachVersion(t *testing.T) {
 	t.Parallel()
 	r, err := tools.NewRegistry()
 	require.NoError(t, err)
@@ -263,7 +263,7 @@ func TestInvalidJSONOutput_LeavesAWriteSuccessful(t *testing.T) {
 	require.Contains(t, got.Error.Message, "cannot be written as JSON")
 }
 
-func TestTypedErrors(t *testing.T) {
+func TestRun_TypedErrors(t *testing.T) {
 	t.Parallel()
 	give := func(err error) tools.Tool {
 		return tools.New(spec, func(context.Context, jig.Invocation, struct{}) (struct{}, error) { return struct{}{}, err })
@@ -275,7 +275,7 @@ func TestTypedErrors(t *testing.T) {
 	require.True(t, registry(t, give(none)).Run(t.Context(), "test.greet", nil, jig.Invocation{}).Success)
 }
 
-func TestRunEndsWithItsContext(t *testing.T) {
+func TestRun_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testRunEndsWithItsContext)
 }
@@ -315,7 +315,7 @@ func testRunEndsWithItsContext(t *testing.T) {
 	require.True(t, r.Run(ctx, "test.late", nil, jig.Invocation{}).Success, "a tool that finished late still succeeded")
 }
 
-func TestPanicIsLoggedWithItsStack(t *testing.T) {
+func TestRun_LogsPanicsWithTheirStack(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	r := registry(t, raw("test.raw", func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult { panic("boom") }))
@@ -324,7 +324,7 @@ func TestPanicIsLoggedWithItsStack(t *testing.T) {
 	require.Contains(t, log.String(), "tools_test.go")
 }
 
-func TestSummaryIsCut(t *testing.T) {
+func TestRun_CutsSummaries(t *testing.T) {
 	t.Parallel()
 	r := registry(t, raw("test.raw", func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult {
 		return jig.ToolResult{Success: true, Data: json.RawMessage(`{"n":1}`), Summary: "\xff\n" + strings.Repeat("é", 300), Markdown: "a\xff"}
@@ -337,7 +337,7 @@ func TestSummaryIsCut(t *testing.T) {
 	require.Equal(t, "a\uFFFD", got.Markdown)
 }
 
-func TestRegistrationRefuses(t *testing.T) {
+func TestRegister_Refuses(t *testing.T) {
 	t.Parallel()
 	ok := raw("test.ok", func(context.Context, jig.Invocation, json.RawMessage) jig.ToolResult { return jig.ToolResult{} }).Contract()
 	change := func(f func(*jig.Tool)) tools.Tool {
@@ -421,7 +421,7 @@ func TestRegistry_ListsItsTools(t *testing.T) {
 	require.NotEmpty(t, c.Version)
 }
 
-func TestAdjust(t *testing.T) {
+func TestNew_AdjustsSchemas(t *testing.T) {
 	t.Parallel()
 	tool := tools.New(spec, greet,
 		tools.AdjustInput(func(s *jsonschema.Schema) { s.Properties["name"].Title = "Name" }),

@@ -27,7 +27,7 @@ func TestJSON_FollowsRFC8785(t *testing.T) {
 	require.Equal(t, hex.EncodeToString(sum[:]), hash)
 }
 
-func TestHashDoesNotDependOnHowEncodingJSONWritesText(t *testing.T) {
+func TestHash_DoesNotDependOnHowEncodingJSONWritesText(t *testing.T) {
 	t.Parallel()
 	sum := sha256.Sum256([]byte("{\"a\":\"<&>\u2028\"}"))
 	hash, err := canonical.Hash(map[string]string{"a": "<&>\u2028"})

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/clip"
 )
 
-func TestBytes(t *testing.T) {
+func TestBytes_KeepsCharactersWhole(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "ab", clip.Bytes("ab", 2))
 	require.Equal(t, "a", clip.Bytes("ab", 1))
@@ -20,7 +20,7 @@ func TestBytes(t *testing.T) {
 	require.Empty(t, clip.Bytes("a", 0))
 }
 
-func TestWhole(t *testing.T) {
+func TestWhole_DropsIncompleteCharacters(t *testing.T) {
 	t.Parallel()
 	text := []byte("aé€😀")
 	for n := range len(text) + 1 {
@@ -31,13 +31,13 @@ func TestWhole(t *testing.T) {
 	require.Equal(t, text, clip.Whole(text))
 }
 
-func TestRunes(t *testing.T) {
+func TestRunes_CutsAtCharacters(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "äöü", clip.Runes("äöü", 3))
 	require.Equal(t, "äö…", clip.Runes("äöüß", 3))
 }
 
-func TestLine(t *testing.T) {
+func TestLine_HasNoLineBreaks(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "a b c", clip.Line(" a\n\tb\x1b\u200b c ", 10))
 	require.Equal(t, strings.Repeat("x", 9)+"…", clip.Line(strings.Repeat("x", 11), 10))

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/internal/confine"
 )
 
-func TestContexts(t *testing.T) {
+func TestContexts_AreIndependent(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	require.False(t, confine.IsReadOnly(ctx))

@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/duration"
 )
 
-func TestParse(t *testing.T) {
+func TestParse_ReadsDays(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{
 		"90s": 90 * time.Second, "48h": 48 * time.Hour, "1.5h": 90 * time.Minute, "250ms": 250 * time.Millisecond, "0s": 0,
@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestFormat(t *testing.T) {
+func TestFormat_IsShort(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]time.Duration{
 		"0s": 0, "30s": 30 * time.Second, "1m30s": 90 * time.Second, "10m": 10 * time.Minute, "12h": 12 * time.Hour, "1h30m": 90 * time.Minute,

@@ -30,7 +30,7 @@ func everyEnv(t *testing.T) map[string]*expr.Env {
 }
 
 // A price is an int if it happens to have no cents. Expressions work on prices with and without cents, in every environment.
-func TestArithmeticTakesPricesWithAndWithoutCents(t *testing.T) {
+func TestArithmetic_TakesPricesWithAndWithoutCents(t *testing.T) {
 	t.Parallel()
 	for name, env := range everyEnv(t) {
 		for source, want := range map[string][2]string{ // with price 1000, and with price 1000.5
@@ -99,7 +99,7 @@ func TestArithmetic_IntsFollowCEL(t *testing.T) {
 }
 
 // An operation on an int and a double converts the int to a double. Its result is the double nearest to the exact result for the two doubles.
-func TestMixedArithmeticAgreesWithExactArithmetic(t *testing.T) {
+func TestArithmetic_MixedAgreesWithExact(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(7, 11))
 	env := stepEnv(t)

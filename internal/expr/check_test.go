@@ -192,7 +192,7 @@ func TestCheck_IgnoresUncertainCases(t *testing.T) {
 	}
 }
 
-func TestCheckOfResults(t *testing.T) {
+func TestCheck_ComparesTheResultType(t *testing.T) {
 	t.Parallel()
 	env, shapes := stepEnv(t), pageShapes()
 	require.NoError(t, env.Check("input.publish", expr.Bool, shapes))
@@ -208,7 +208,7 @@ func TestCheckOfResults(t *testing.T) {
 	require.NoError(t, env.Check("input.titel", expr.Any, expr.Shapes{"input": json.RawMessage(`{"$ref":"#"}`)}), "neither does one that refers to itself")
 }
 
-func TestCheckOfTemplatesAndDocuments(t *testing.T) {
+func TestCheck_OfTemplatesAndDocuments(t *testing.T) {
 	t.Parallel()
 	env, shapes := stepEnv(t), pageShapes()
 	require.NoError(t, env.CheckTemplate("$${input.titel} ${input.title}", shapes))
@@ -229,7 +229,7 @@ func TestCheckOfTemplatesAndDocuments(t *testing.T) {
 	require.Len(t, problems, 1)
 }
 
-func TestDescribe(t *testing.T) {
+func TestDescribe_GivesASchema(t *testing.T) {
 	t.Parallel()
 	env, shapes := stepEnv(t), pageShapes()
 	for source, want := range map[string]string{

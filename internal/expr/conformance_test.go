@@ -79,7 +79,7 @@ func conformanceFile(t *testing.T, name string) *conformancepb.SimpleTestFile {
 	return file
 }
 
-func TestConformance(t *testing.T) {
+func TestConformance_OfTheSpecification(t *testing.T) {
 	t.Parallel()
 	skips := skipped()
 	for name, needMessages := range claimed() {

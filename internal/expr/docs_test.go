@@ -15,7 +15,7 @@ import (
 )
 
 // Every example on the page gives the result that the page shows, and the page names every function.
-func TestDocumentationMatchesTheCode(t *testing.T) {
+func TestDocumentation_MatchesTheCode(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile("../../docs/expressions.md")
 	require.NoError(t, err)

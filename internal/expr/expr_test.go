@@ -129,7 +129,7 @@ func TestGoValues_Input(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestExtensions(t *testing.T) {
+func TestEval_ExtensionFunctions(t *testing.T) {
 	t.Parallel()
 	env := scriptEnv(t)
 	vars := map[string]any{"task": "héllo", "pass": 2, "input": json.RawMessage(`{"m":{"z":1,"b":2,"a":3},"l":[3,1,2]}`)}
@@ -166,7 +166,7 @@ func TestExtensions(t *testing.T) {
 	}
 }
 
-func TestErrors(t *testing.T) {
+func TestErrors_SayWhereAndWhat(t *testing.T) {
 	t.Parallel()
 	env := scriptEnv(t)
 	cases := []struct{ source, want string }{
@@ -204,7 +204,7 @@ func TestErrors(t *testing.T) {
 	require.ErrorContains(t, err, "at most 16384 are allowed")
 }
 
-func TestContextEndsEvaluation(t *testing.T) {
+func TestEval_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	env, err := expr.NewEnv(expr.Use{Name: "long", Limits: expr.Limits{Cost: 1 << 40, Work: 1 << 40}})
 	require.NoError(t, err)
@@ -220,7 +220,7 @@ func TestContextEndsEvaluation(t *testing.T) {
 	require.Equal(t, jig.CodeCanceled, jig.CodeOf(err))
 }
 
-func TestEngine(t *testing.T) {
+func TestEngine_EvaluatesConcurrencyKeys(t *testing.T) {
 	t.Parallel()
 	engine, err := expr.NewEngine()
 	require.NoError(t, err)

@@ -154,7 +154,7 @@ func render(tb testing.TB, env *expr.Env, document string) error {
 }
 
 // Not parallel, because the allocations of other tests would count.
-func TestHostileExpressionsAreRefused(t *testing.T) { //nolint:paralleltest // as above
+func TestHostile_ExpressionsAreRefused(t *testing.T) { //nolint:paralleltest // as above
 	if raceEnabled {
 		t.Skip("the race detector changes what is measured")
 	}
@@ -167,7 +167,7 @@ func TestHostileExpressionsAreRefused(t *testing.T) { //nolint:paralleltest // a
 }
 
 // Not parallel, because the allocations of other tests would count.
-func TestHostileDocumentsAreRefused(t *testing.T) { //nolint:paralleltest // as above
+func TestHostile_DocumentsAreRefused(t *testing.T) { //nolint:paralleltest // as above
 	if raceEnabled {
 		t.Skip("the race detector changes what is measured")
 	}
@@ -204,7 +204,7 @@ func BenchmarkHostileDocuments(b *testing.B) {
 }
 
 // The work of a check is limited for any schema.
-func TestHostileSchemasEnd(t *testing.T) {
+func TestHostile_SchemasAreBounded(t *testing.T) {
 	t.Parallel()
 	doubling := strings.Builder{}
 	doubling.WriteString(`{"$ref":"#/$defs/d0","$defs":{`)

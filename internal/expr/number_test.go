@@ -154,7 +154,7 @@ func TestNumbers_LargeIntegersInListsAreRefused(t *testing.T) {
 }
 
 // Numbers outside of expressions keep their notation.
-func TestNumbersOfDocumentsStayAsWritten(t *testing.T) {
+func TestDocument_NumbersStayAsWritten(t *testing.T) {
 	t.Parallel()
 	const document = `{"big":9007199254740993,"exp":1e3,"list":[1.0,-0,12345678901234567890.5],"made":"${input}","text":"n=${input}"}`
 	d, problems := stepEnv(t).Document(json.RawMessage(document))

@@ -18,7 +18,7 @@ func stepEnv(t testing.TB, extra ...expr.Variable) *expr.Env {
 	return env
 }
 
-func TestStepEnvironmentsAreMadeOnce(t *testing.T) {
+func TestStepEnv_IsMadeOnce(t *testing.T) {
 	t.Parallel()
 	a, b := expr.Variable{Name: "problem"}, expr.Variable{Name: "other", Type: expr.Int}
 	first, second := stepEnv(t), stepEnv(t)
@@ -31,7 +31,7 @@ func TestStepEnvironmentsAreMadeOnce(t *testing.T) {
 	require.Equal(t, expr.Limits{Source: 4 << 10, Cost: 1_000_000, Work: 12 << 20, Result: 1 << 20}, limits)
 }
 
-func TestStepExpressions(t *testing.T) {
+func TestStep_Expressions(t *testing.T) {
 	t.Parallel()
 	env := stepEnv(t, expr.Variable{Name: "problem"})
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -73,7 +73,7 @@ func TestStepExpressions(t *testing.T) {
 	require.ErrorContains(t, err, "this gives string where a timestamp is needed")
 }
 
-func TestTypeOfAResult(t *testing.T) {
+func TestType_OfAResult(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]expr.Type{
 		"1": expr.Int, "'a'": expr.String, "[input]": expr.List, "{'a': 1}": expr.Map, "input.x": expr.Any, "now": expr.Timestamp,
@@ -86,7 +86,7 @@ func TestTypeOfAResult(t *testing.T) {
 	}
 }
 
-func TestReads(t *testing.T) {
+func TestReads_OfExpressions(t *testing.T) {
 	t.Parallel()
 	steps := func(ids ...string) expr.Reads { return expr.Reads{Names: []string{"steps"}, Steps: ids} }
 	vars := func(names ...string) expr.Reads { return expr.Reads{Names: []string{"vars"}, Vars: names} }
@@ -141,7 +141,7 @@ func TestReads(t *testing.T) {
 	require.Equal(t, expr.Reads{Names: []string{"vars"}, Vars: []string{"a"}}, script.Reads())
 }
 
-func TestReadsOfTemplatesAndDocuments(t *testing.T) {
+func TestReads_OfTemplatesAndDocuments(t *testing.T) {
 	t.Parallel()
 	tm, err := stepEnv(t).Template("${steps.b.data} and ${steps.a.data} for ${input.x}, $${vars}")
 	require.NoError(t, err)

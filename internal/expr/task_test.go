@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/expr"
 )
 
-func TestReadsOfTasks(t *testing.T) {
+func TestReads_OfTasks(t *testing.T) {
 	t.Parallel()
 	env, err := expr.TaskEnv()
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func TestReadsOfTasks(t *testing.T) {
 	}
 }
 
-func TestReadsOfTasksMerge(t *testing.T) {
+func TestReads_OfTasksMerge(t *testing.T) {
 	t.Parallel()
 	env, err := expr.TaskEnv()
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func TestReadsOfTasksMerge(t *testing.T) {
 	}, template.Reads())
 }
 
-func TestExpressionsOfTasks(t *testing.T) {
+func TestTask_Expressions(t *testing.T) {
 	t.Parallel()
 	env, err := expr.TaskEnv()
 	require.NoError(t, err)

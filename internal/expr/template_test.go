@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/expr"
 )
 
-func TestTemplates(t *testing.T) {
+func TestTemplate_Renders(t *testing.T) {
 	t.Parallel()
 	env := scriptEnv(t)
 	vars := map[string]any{"task": "x", "input": json.RawMessage(`{"n":3,"l":[1,"a"],"s":"text","z":null}`)}
@@ -47,7 +47,7 @@ func TestTemplates(t *testing.T) {
 	require.Equal(t, `[1,"a"]`, text)
 }
 
-func TestTemplateErrors(t *testing.T) {
+func TestTemplate_ErrorsPointIntoTheText(t *testing.T) {
 	t.Parallel()
 	env := scriptEnv(t)
 	for source, want := range map[string]string{
@@ -72,7 +72,7 @@ func TestTemplateErrors(t *testing.T) {
 	require.ErrorContains(t, err, "larger than 4096 KiB")
 }
 
-func TestDocuments(t *testing.T) {
+func TestDocument_Renders(t *testing.T) {
 	t.Parallel()
 	env := scriptEnv(t)
 	d, problems := env.Document(json.RawMessage(`{"a":"${input.n}","b":["x ${task}",1.0,null,{"c":"$${k}"}],"${task}":true}`))

@@ -10,7 +10,7 @@ import (
 	"github.com/jig-run/jig/internal/expr"
 )
 
-func TestExpressionsOfThinTools(t *testing.T) {
+func TestThin_Expressions(t *testing.T) {
 	t.Parallel()
 	env, err := expr.ThinEnv()
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func TestExpressionsOfThinTools(t *testing.T) {
 }
 
 // A person waits for a thin tool, so its expressions have lower limits than others.
-func TestThinToolsAreBounded(t *testing.T) {
+func TestThin_IsBounded(t *testing.T) {
 	t.Parallel()
 	for _, use := range []expr.Use{expr.ThinUse(), expr.ThinURLUse()} {
 		require.Less(t, use.Limits.Cost, expr.TaskUse().Limits.Cost)

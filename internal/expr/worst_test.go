@@ -86,7 +86,7 @@ func worstSources(size int) []string {
 }
 
 // Compiling any source, or refusing it, takes little work. Not parallel, because the allocations of other tests would count.
-func TestCompilingIsBounded(t *testing.T) { //nolint:paralleltest // as above
+func TestCompile_IsBounded(t *testing.T) { //nolint:paralleltest // as above
 	if raceEnabled {
 		t.Skip("the race detector changes what is measured")
 	}
@@ -121,7 +121,7 @@ func BenchmarkCompileWorst(b *testing.B) {
 }
 
 // Realistic expressions stay far from the limits of compiling.
-func TestRealExpressionsAreFarFromTheLimits(t *testing.T) {
+func TestCompile_RealExpressionsAreFarFromTheLimits(t *testing.T) {
 	t.Parallel()
 	long := strings.TrimSuffix(strings.Repeat(`{"id": input.a["x"], "on": input.b == "y" && input.c in ["d", "e"] ? input.?f.orValue("") : "z"}, `, 35), ", ")
 	for name, source := range map[string]string{

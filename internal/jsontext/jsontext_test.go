@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/jsontext"
 )
 
-func TestEncode(t *testing.T) {
+func TestEncode_DoesNotEscapeHTML(t *testing.T) {
 	t.Parallel()
 	raw, err := jsontext.Encode(map[string]any{"when": "a < b && c > d", "list": []int{1, 2}})
 	require.NoError(t, err)

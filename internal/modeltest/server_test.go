@@ -24,7 +24,7 @@ func post(t *testing.T, url, body string) (status int, answer string) {
 	return res.StatusCode, string(raw)
 }
 
-func TestBadRequestsAreRefused(t *testing.T) {
+func TestServer_RefusesBadRequests(t *testing.T) {
 	t.Parallel()
 	s := modeltest.New(t)
 	use := `{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{}}]}`
@@ -70,7 +70,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	require.Empty(t, s.Requests())
 }
 
-func TestFuncSeesTheConversation(t *testing.T) {
+func TestFunc_SeesTheConversation(t *testing.T) {
 	t.Parallel()
 	s := modeltest.Func(t, func(r modeltest.Request) modeltest.Reply {
 		if r.Last().Role == "tool" {

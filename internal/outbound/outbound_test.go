@@ -11,7 +11,7 @@ import (
 	"github.com/jig-run/jig/internal/outbound"
 )
 
-func TestTransport(t *testing.T) {
+func TestTransport_ReachesPublicAddressesOnly(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
 	t.Cleanup(server.Close)

@@ -77,7 +77,7 @@ func requireSize(t *testing.T, source string) {
 	require.GreaterOrEqual(t, p.Size(), len(program.Inst), source)
 }
 
-func TestMatch(t *testing.T) {
+func TestMatch_FindsTheText(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 1<<20)
 	for _, c := range []struct {
@@ -163,7 +163,7 @@ func FuzzCompile(f *testing.F) {
 	})
 }
 
-func TestGlob(t *testing.T) {
+func TestGlob_MatchesWholePaths(t *testing.T) {
 	t.Parallel()
 	for glob, paths := range map[string]struct{ yes, no string }{
 		"*.go":         {"a.go .go", "a/b.go a.god"},

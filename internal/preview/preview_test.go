@@ -102,7 +102,7 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-func TestFit(t *testing.T) {
+func TestFit_StaysWithinTheBounds(t *testing.T) {
 	t.Parallel()
 	p := jig.Preview{Title: "x", Changes: []string{"12345", "67890", "more"}, Markdown: "words"}
 	for n, want := range map[int]jig.Preview{
@@ -117,7 +117,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-func TestDiff(t *testing.T) {
+func TestDiff_ShowsWhatChanges(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, preview.Diff("a", "x\n", "x\n"))
 	require.Equal(t, "a.md\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three", preview.Diff("a.md", "one\ntwo\nthree\n", "one\n2\nthree\n"))

@@ -30,7 +30,7 @@ const page = `{
 	"$defs": {"author": {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}, "additionalProperties": false}}
 }`
 
-func TestFromPairs(t *testing.T) {
+func TestFromPairs_ReadsValuesAsTheSchemaSays(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		pairs map[string]string
@@ -68,7 +68,7 @@ func TestFromPairs(t *testing.T) {
 	}
 }
 
-func TestFromPairsNamesTheField(t *testing.T) {
+func TestFromPairs_NamesTheField(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		pairs map[string]string

@@ -37,7 +37,7 @@ func compile(tb testing.TB, raw string, options schema.Options) *schema.Schema {
 	return s
 }
 
-func TestValidateReportsEveryViolation(t *testing.T) {
+func TestValidate_ReportsEveryViolation(t *testing.T) {
 	t.Parallel()
 	s := compile(t, person, schema.Options{ExactNumbers: true})
 	tests := map[string]struct {
@@ -92,14 +92,14 @@ func TestValidateReportsEveryViolation(t *testing.T) {
 	require.NoError(t, s.Validate([]byte(`{"name":"a","age":1.0,"size":null,"home":{"street/no":"x"}}`)))
 }
 
-func TestUnknownPropertyHint(t *testing.T) {
+func TestValidate_HintsAtKnownProperties(t *testing.T) {
 	t.Parallel()
 	s := compile(t, person, schema.Options{})
 	e := jig.AsError(s.Validate([]byte(`{"name":"a","age":1,"xyzzy":1}`)))
 	require.Equal(t, "known properties: age, home, name, role, size, tags", e.Hint)
 }
 
-func TestReferencesAreRefused(t *testing.T) {
+func TestCompile_RefusesReferences(t *testing.T) {
 	t.Parallel()
 	for _, ref := range []string{
 		"http://example.com/a.json", "https://json-schema.example/x", "file:///etc/passwd", "other.json", "ftp://x/y", "//host/x",
@@ -118,7 +118,7 @@ func TestReferencesAreRefused(t *testing.T) {
 	}
 }
 
-func TestSchemaCaps(t *testing.T) {
+func TestCompile_RefusesLargeSchemas(t *testing.T) {
 	t.Parallel()
 	c := schema.NewCompiler(schema.Options{MaxSchemaBytes: 2000, MaxInstanceBytes: 2000})
 	deep := strings.Repeat(`{"not":`, 70) + "true" + strings.Repeat("}", 70)
@@ -140,7 +140,7 @@ func TestSchemaCaps(t *testing.T) {
 	require.Error(t, s.Validate([]byte(`"`+strings.Repeat("x", 2000)+`"`)))
 }
 
-func TestCompiledOncePerHash(t *testing.T) {
+func TestCompile_OncePerHash(t *testing.T) {
 	t.Parallel()
 	c := schema.NewCompiler(schema.Options{CacheSize: 2})
 	first := make([]*schema.Schema, 8)
@@ -163,7 +163,7 @@ func TestCompiledOncePerHash(t *testing.T) {
 	require.NotSame(t, first[0], again, "the cache is bounded")
 }
 
-func TestDecodeAgreesWithEncodingJSON(t *testing.T) {
+func TestRead_AgreesWithEncodingJSON(t *testing.T) {
 	t.Parallel()
 	s := compile(t, `{}`, schema.Options{})
 	for _, text := range []string{
@@ -186,7 +186,7 @@ func TestDecodeAgreesWithEncodingJSON(t *testing.T) {
 	}
 }
 
-func TestExactNumbers(t *testing.T) {
+func TestExactNumbers_AreRefusedBeyond53Bits(t *testing.T) {
 	t.Parallel()
 	s := compile(t, `{}`, schema.Options{ExactNumbers: true})
 	for _, good := range []string{"9007199254740992", "-9007199254740992", "1e300", "12345678901234.5", "0.1234567890123456789", "1.5e20", "150000000000000000000", "-100000000000000000000", "123456789012345000000"} {
@@ -198,7 +198,7 @@ func TestExactNumbers(t *testing.T) {
 }
 
 // The output of a tool may contain numbers that are refused in inputs.
-func TestCheckerOfOutputs(t *testing.T) {
+func TestChecker_TakesAnyNumberInOutputs(t *testing.T) {
 	t.Parallel()
 	c := schema.NewChecker(schema.Options{ExactNumbers: true})
 	whole := []byte(`{"type":"object","properties":{"n":{"type":"integer"}}}`)

@@ -12,13 +12,13 @@ import (
 	"github.com/jig-run/jig/internal/stored"
 )
 
-func TestClean(t *testing.T) {
+func TestClean_MakesTextStorable(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "añ", stored.Clean("añ"))
 	require.Equal(t, "a\uFFFDb\uFFFDc", stored.Clean("a\x00b\xffc"))
 }
 
-func TestEncode(t *testing.T) {
+func TestEncode_MakesJSONStorable(t *testing.T) {
 	t.Parallel()
 	b, err := stored.Encode(map[string]any{"a": json.RawMessage("\"\xff\"")})
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestCut_KeepsCharactersWhole(t *testing.T) {
 	}
 }
 
-func TestPreview(t *testing.T) {
+func TestPreview_IsCut(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		raw       string
@@ -66,7 +66,7 @@ func TestPreviewInput_KeepsMembers(t *testing.T) {
 	require.Equal(t, `"[1"`, string(shown))
 }
 
-func TestReadable(t *testing.T) {
+func TestReadable_ReplacesHalfPairsAndNUL(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
 		`{"a":"b\u003c\n\\"}`:                          `{"a":"b\u003c\n\\"}`,

@@ -8,7 +8,7 @@ import (
 	"github.com/jig-run/jig/internal/toolname"
 )
 
-func TestListed(t *testing.T) {
+func TestListed_TakesCategories(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		whitelist []string

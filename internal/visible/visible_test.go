@@ -9,7 +9,7 @@ import (
 	"github.com/jig-run/jig/internal/visible"
 )
 
-func TestMap(t *testing.T) {
+func TestMap_FindsHiddenCharacters(t *testing.T) {
 	t.Parallel()
 	marked := func(s string) string {
 		return visible.Map(s, func(r rune, hidden bool) rune {

@@ -14,7 +14,7 @@ import (
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
-func TestKit(t *testing.T) {
+func TestKit_ChecksContracts(t *testing.T) {
 	t.Parallel()
 	fake, captured := tooltest.Fake(jig.Tool{Name: "test.fake"}, jig.ToolResult{Success: true})
 	chatty := tools.New(jig.Tool{Name: "test.chatty", Description: "Talks."},

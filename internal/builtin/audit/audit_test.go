@@ -73,7 +73,7 @@ func (b *book) verify(t *testing.T, in audittool.Input) audittool.Result {
 	return found
 }
 
-func TestVerifyReadsTheWholeChain(t *testing.T) {
+func TestVerify_ReadsTheWholeChain(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 500, 1234} {
 		b := newBook(n)
@@ -84,7 +84,7 @@ func TestVerifyReadsTheWholeChain(t *testing.T) {
 }
 
 // Rows may be appended while the chain is read; that is not an error.
-func TestVerifyWhileRowsAreAppended(t *testing.T) {
+func TestVerify_WorksWhileRowsAreAppended(t *testing.T) {
 	t.Parallel()
 	b := newBook(700)
 	head := b.head
@@ -92,7 +92,7 @@ func TestVerifyWhileRowsAreAppended(t *testing.T) {
 	require.Equal(t, audittool.Result{OK: true, Rows: 700, Head: head}, b.verify(t, audittool.Input{}))
 }
 
-func TestVerifyNamesTheFirstBrokenRow(t *testing.T) {
+func TestVerify_NamesTheFirstBrokenRow(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		change  func(b *book)
@@ -121,7 +121,7 @@ func TestVerifyNamesTheFirstBrokenRow(t *testing.T) {
 	require.True(t, strings.HasPrefix(result.Summary, "broken: row 2: its entry"), result.Summary)
 }
 
-func TestVerifyLooksForANotedHead(t *testing.T) {
+func TestVerify_LooksForANotedHead(t *testing.T) {
 	t.Parallel()
 	b := newBook(20)
 	for _, n := range []int{0, 10, 19} {
@@ -140,7 +140,7 @@ func TestVerify_ReportsErrors(t *testing.T) {
 	require.Equal(t, jig.CodeUnavailable, b.kit(t).Fail(audittool.VerifyTool, struct{}{}).Code)
 }
 
-func TestContract(t *testing.T) {
+func TestContract_OnlyReads(t *testing.T) {
 	t.Parallel()
 	tool, ok := newBook(0).kit(t).Registry.Tool(audittool.VerifyTool)
 	require.True(t, ok)

@@ -39,7 +39,7 @@ type readData struct {
 	Truncated     bool
 }
 
-func TestRead(t *testing.T) {
+func TestRead_ReturnsLines(t *testing.T) {
 	t.Parallel()
 	dir, kit := folder(t, map[string]string{"a.txt": "hello world", "empty": "", "sub/é.txt": "aéb€c😀d"})
 	tests := map[string]struct {
@@ -68,7 +68,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadWindowsJoin(t *testing.T) {
+func TestRead_WindowsJoin(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("aé€😀", 50)
 	_, kit := folder(t, map[string]string{"x": text})
@@ -86,7 +86,7 @@ func TestReadWindowsJoin(t *testing.T) {
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
+func TestRead_Refuses(t *testing.T) {
 	t.Parallel()
 	dir, kit := folder(t, map[string]string{"a.txt": "hello", "nul": "a\x00b", "latin": "caf\xe9", "sub/b": "x"})
 	outside := filepath.Join(t.TempDir(), "secret")
@@ -150,7 +150,7 @@ func (d listData) String() string {
 	return strings.Join(lines, ", ")
 }
 
-func TestList(t *testing.T) {
+func TestList_MatchesGlobs(t *testing.T) {
 	t.Parallel()
 	dir, kit := folder(t, map[string]string{
 		"a.go": "1", "a/x.go": "12", "a/b/y.go": "123", "a/b/y.md": "1234", ".git/config": "x", "a-b/z": "",
@@ -206,7 +206,7 @@ type grepData struct {
 	Truncated bool
 }
 
-func TestGrep(t *testing.T) {
+func TestGrep_FindsLines(t *testing.T) {
 	t.Parallel()
 	_, kit := folder(t, map[string]string{
 		"a.txt": "one\r\ntwo\none more", "sub/b.txt": "x\n\none", "bin": "one\x00one", "late": "one\n" + strings.Repeat("filler\n", 5000) + "\x00\n",
@@ -282,7 +282,7 @@ func TestList_GlobsAreMatchedInLinearTime(t *testing.T) {
 	require.Equal(t, "/glob", kit.Fail("file.grep", object{"pattern": "a", "glob": "["}).Field)
 }
 
-func TestWrite(t *testing.T) {
+func TestWrite_ReplacesTheFile(t *testing.T) {
 	t.Parallel()
 	dir, kit := folder(t, map[string]string{"old": "before", "sub/x": "x"})
 	require.NoError(t, os.Chmod(filepath.Join(dir, "old"), 0o640))
@@ -312,7 +312,7 @@ func TestWrite(t *testing.T) {
 	require.Empty(t, left)
 }
 
-func TestWriteRefuses(t *testing.T) {
+func TestWrite_Refuses(t *testing.T) {
 	t.Parallel()
 	dir, kit := folder(t, map[string]string{"f": "x", "sub/x": "x", ".git/config": "x"})
 	outside := t.TempDir()
@@ -349,7 +349,7 @@ func TestWriteRefuses(t *testing.T) {
 	require.Equal(t, jig.CodeInvalidInput, e.Code)
 }
 
-func TestNoWorkingDirectory(t *testing.T) {
+func TestRead_FailsWithoutWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	kit := tooltest.New(t, file.Tools(file.Options{Dirs: workdir.Dirs{Default: filepath.Join(t.TempDir(), "gone")}})...)
 	require.Equal(t, jig.CodeUnavailable, kit.Fail("file.read", object{"path": "x"}).Code)

@@ -17,7 +17,7 @@ import (
 	"github.com/jig-run/jig/tools/tooltest"
 )
 
-func TestWritePreview(t *testing.T) {
+func TestWrite_Preview(t *testing.T) {
 	t.Parallel()
 	dir, kit := folder(t, map[string]string{"old": "one\ntwo\n", "same": "x", "bin": "a\x00\xff", "big": strings.Repeat("x", 2<<20), "sub/f": "x"})
 	require.NoError(t, os.Symlink("old", filepath.Join(dir, "link")))

@@ -36,7 +36,7 @@ func serve(t *testing.T, handler http.HandlerFunc) (string, *tooltest.Kit) {
 	return server.URL, tooltest.New(t, web.Tools(web.Options{AllowLoopback: true})...)
 }
 
-func TestGet(t *testing.T) {
+func TestGet_ReturnsTheBody(t *testing.T) {
 	t.Parallel()
 	address, kit := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -76,7 +76,7 @@ func TestGet(t *testing.T) {
 	require.Equal(t, "binary_body", e.Reason)
 }
 
-func TestRefusedBeforeAnythingIsSent(t *testing.T) {
+func TestRequest_IsRefusedBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
 	var reached atomic.Int32
 	address, open := serve(t, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
@@ -154,7 +154,7 @@ func TestHeaders_AreAClosedListAtAdmission(t *testing.T) {
 	require.Contains(t, string(tool.InputSchema), `"If-None-Match"`, "the schema has the names, so that they are no data")
 }
 
-func TestAllowHosts(t *testing.T) {
+func TestAllowHosts_ReachesOnlyThose(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/away" {
@@ -170,7 +170,7 @@ func TestAllowHosts(t *testing.T) {
 	require.Equal(t, "address_not_allowed", kit.Fail("http.get", object{"url": "http://localhost:" + port + "/away"}).Reason)
 }
 
-func TestRedirects(t *testing.T) {
+func TestRedirects_AreChecked(t *testing.T) {
 	t.Parallel()
 	other, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, "%q %q %q", r.Header.Get("If-Match"), r.Header.Get("Authorization"), r.Header.Get("Accept"))
@@ -201,7 +201,7 @@ func TestRedirects(t *testing.T) {
 	require.Equal(t, other, got.Headers["Location"])
 }
 
-func TestPost(t *testing.T) {
+func TestPost_SendsTheBody(t *testing.T) {
 	t.Parallel()
 	address, kit := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		content, err := io.ReadAll(r.Body)
@@ -282,7 +282,7 @@ func TestPost_MayHaveArrived(t *testing.T) {
 	require.False(t, e.NotExecuted)
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestGet_NobodyListens(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
