@@ -72,7 +72,7 @@ func TestAPI_TenantsAreSeparated(t *testing.T) {
 const apiPage = "docs/api.md"
 
 // Every command on the page does what the page says and prints what the page shows.
-func TestAPIPage(t *testing.T) {
+func TestAPIPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
 	m := &manual{office: office{tenant: jig.DefaultTenant, desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1")}}

@@ -32,7 +32,7 @@ func (d *desk) signal(id, name string, payload any) {
 	require.NoError(d.t, shared.temporal.SignalWorkflow(d.t.Context(), id, "", name, payload))
 }
 
-func TestApproveBySignal(t *testing.T) {
+func TestApprove_BySignal(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")
@@ -76,7 +76,7 @@ func TestExpiredApproval_ModelSeesIt(t *testing.T) {
 	require.Zero(t, requests)
 }
 
-func TestEditRunsTheChangedInput(t *testing.T) {
+func TestEdit_RunsTheChangedInput(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")
@@ -125,7 +125,7 @@ func TestRefusedDecisions_ChangeNothingAndAreVisible(t *testing.T) {
 	require.Len(t, refused, 8, "the unknown signal is refused too, at the end of the pass")
 }
 
-func TestSecondDecisionIsRefused(t *testing.T) {
+func TestDecide_RefusesASecondDecision(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.run(agent(`["*"]`, `    - when: pass == 1
@@ -151,7 +151,7 @@ func TestSecondDecisionIsRefused(t *testing.T) {
 	require.Equal(t, 1, requests)
 }
 
-func TestVisibilityFindsSessionsThatNeedAPerson(t *testing.T) {
+func TestVisibility_FindsSessionsThatNeedAPerson(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")
@@ -173,7 +173,7 @@ func (d *desk) listed(query string) int {
 	return int(response.GetCount())
 }
 
-func TestUnknownOutcomeIsReconciled(t *testing.T) {
+func TestUnknownOutcome_IsReconciled(t *testing.T) {
 	t.Parallel()
 	for _, outcome := range []jig.ReconcileOutcome{jig.OutcomeHappened, jig.OutcomeNotHappened, jig.OutcomeGiveUp} {
 		t.Run(string(outcome), func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestUnknownOutcomeIsReconciled(t *testing.T) {
 	}
 }
 
-func TestTerminatedSessionIsSwept(t *testing.T) {
+func TestTerminatedSession_IsSwept(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.gated(r, "w")

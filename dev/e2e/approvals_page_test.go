@@ -93,7 +93,7 @@ func (m *manual) follows(page string, files map[string]string, then []func()) {
 }
 
 // Every document on the page is accepted, and every command on it does what the page says and prints what the page shows.
-func TestApprovalsPage(t *testing.T) {
+func TestApprovalsPage_Works(t *testing.T) {
 	t.Parallel()
 	stock, err := filepath.Abs(filepath.Join("..", "..", ".cache", "bin"))
 	require.NoError(t, err)

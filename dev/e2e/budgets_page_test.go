@@ -12,7 +12,7 @@ import (
 const budgetsPage = "docs/budgets.md"
 
 // Every document on the page is valid, and every command on it does what the page says and prints what the page shows.
-func TestBudgetsPage(t *testing.T) {
+func TestBudgetsPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
 	m := &manual{office: office{tenant: "frugal", desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=frugal", "NO_COLOR=1")}}

@@ -31,7 +31,7 @@ type reader struct {
 }
 
 // Every document on the page is written to its file, and every command on it is run literally and prints what the page shows.
-func TestBundlesPage(t *testing.T) {
+func TestBundlesPage_Works(t *testing.T) {
 	t.Parallel()
 	stock, tenant := filepath.Dir(shared.cli.path(t)), "reader-"+strings.ToLower(jig.NewSessionID()[20:])
 	r := &reader{manual: manual{office: office{tenant: tenant, desk: open(

@@ -281,7 +281,7 @@ func shelfOwner(t *testing.T) (o office, theirs map[string]string) {
 	return o, theirs
 }
 
-func TestBundlesNeverLeak(t *testing.T) {
+func TestBundles_NeverLeak(t *testing.T) {
 	t.Parallel()
 	o, theirs := shelfOwner(t)
 	nobodys := map[string]string{"session": jig.NewSessionID(), "entity": jig.NewEntityID(), "artifact": jig.NewArtifactID()}
@@ -329,7 +329,7 @@ func TestBundlesNeverLeak(t *testing.T) {
 	require.Contains(t, string(book.Result.Data), "Momo")
 }
 
-func TestBundleUpgradeKeepsEntities(t *testing.T) {
+func TestBundleUpgrade_KeepsEntities(t *testing.T) {
 	t.Parallel()
 	o, theirs := shelfOwner(t)
 	upgrade := func(version, from, to string) protocol.CallResult {
@@ -398,7 +398,7 @@ func TestBundleInstall_IsCompleteAndIdempotent(t *testing.T) {
 }
 
 // If the worker is killed at any moment, the bundle is installed completely or not at all, and the call that installs it succeeds.
-func TestChaosBundleInstall(t *testing.T) {
+func TestChaos_BundleInstall(t *testing.T) {
 	t.Parallel()
 	times, seed := chaos(t, 20, 6, 3)
 	random := rand.New(rand.NewPCG(uint64(seed), 1))
@@ -461,7 +461,7 @@ func (o office) requireWholeBundle(db *store.DB, latest, documents int) int {
 }
 
 // The shipped bundles are installed for the default tenant, even if several workers start at the same time.
-func TestShippedBundlesAreInstalled(t *testing.T) {
+func TestShippedBundles_AreInstalled(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	listed := d.jig("bundle", "list")

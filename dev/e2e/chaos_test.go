@@ -34,9 +34,9 @@ const chaosRules = `    - when: pass == 1
     - answer: "${calls.filter(c, c.success).size()} of ${calls.size()}"
 `
 
-// TestChaosKillWorker kills the worker at random moments while sessions run, wait and change passes. It checks that every session completes,
+// TestChaos_KillWorker kills the worker at random moments while sessions run, wait and change passes. It checks that every session completes,
 // that each unkeyed effect happened at most once, and that each keyed effect used only one key.
-func TestChaosKillWorker(t *testing.T) { //nolint:paralleltest // it kills the worker of all its sessions
+func TestChaos_KillWorker(t *testing.T) { //nolint:paralleltest // it kills the worker of all its sessions
 	kills, seed := chaos(t, 200, 60, 8)
 	random := rand.New(rand.NewPCG(uint64(seed), 1))
 	d, r := open(t), newReceiver(t)
@@ -148,8 +148,8 @@ func (d *desk) requireWhole(id string) {
 	require.Len(d.t, d.events(id, jig.EventPassCompleted), len(d.events(id, jig.EventPassStarted)))
 }
 
-// TestChaosDatabaseOutage stops PostgreSQL for five seconds, for the worker and for Temporal itself.
-func TestChaosDatabaseOutage(t *testing.T) { //nolint:paralleltest // it stops the database that all tests use
+// TestChaos_DatabaseOutage stops PostgreSQL for five seconds, for the worker and for Temporal itself.
+func TestChaos_DatabaseOutage(t *testing.T) { //nolint:paralleltest // it stops the database that all tests use
 	d, r := open(t), newReceiver(t)
 	id := d.run(agent(`["*"]`, chaosRules), map[string]any{"url": r.URL, "name": "pg"})
 	stop := make(chan struct{})
@@ -170,9 +170,9 @@ func TestChaosDatabaseOutage(t *testing.T) { //nolint:paralleltest // it stops t
 	}
 }
 
-// TestChaosMessagesAndDecisions sends signals and updates at random moments to sessions that change passes. Each must take effect exactly
+// TestChaos_MessagesAndDecisions sends signals and updates at random moments to sessions that change passes. Each must take effect exactly
 // once.
-func TestChaosMessagesAndDecisions(t *testing.T) { //nolint:paralleltest // it has the machine to itself
+func TestChaos_MessagesAndDecisions(t *testing.T) { //nolint:paralleltest // it has the machine to itself
 	sends, seed := chaos(t, 1000, 200, 200)
 	random := rand.New(rand.NewPCG(uint64(seed), 2))
 	d := open(t)

@@ -56,7 +56,7 @@ func (d *desk) stock(args ...string) said {
 	return d.command(program, append(args, "--address", shared.stack.TemporalAddress(), "--namespace", shared.stack.Namespace())...)
 }
 
-func TestStockCLIAnswers(t *testing.T) {
+func TestStockCLI_Answers(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 
@@ -87,7 +87,7 @@ func TestStockCLIAnswers(t *testing.T) {
 		"an event that nobody waits for is refused, not lost")
 }
 
-func TestCommandLine(t *testing.T) {
+func TestCommandLine_CoversASession(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	file := filepath.Join(d.dir, "gated.md")
@@ -143,7 +143,7 @@ func TestCommandLine(t *testing.T) {
 	require.NotContains(t, approved.err, "answer it with one of", "one line for each call")
 }
 
-func TestBadInputGetsOneClearMessage(t *testing.T) {
+func TestBadInput_GetsOneClearMessage(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	file := func(name, body string) string {
@@ -184,7 +184,7 @@ func TestBadInputGetsOneClearMessage(t *testing.T) {
 	}
 }
 
-func TestWorkerWithoutDatabaseSaysSo(t *testing.T) {
+func TestWorker_ReportsAMissingDatabase(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "JIG_DATABASE_URL=postgres://nobody:secret@127.0.0.1:1/none")
 	got := d.command(shared.worker)

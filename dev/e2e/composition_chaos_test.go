@@ -68,9 +68,9 @@ steps:
 output: {last: "${steps.last.map(r, r.data.value).join(',')}", gate: "${steps.gate.success}"}
 `
 
-// TestChaosKillWorkerInCompositions kills the worker at random moments of compositions. Each must end as it would have without kills, each
+// TestChaos_KillWorkerInCompositions kills the worker at random moments of compositions. Each must end as it would have without kills, each
 // effect must happen once, and undo must run exactly once.
-func TestChaosKillWorkerInCompositions(t *testing.T) { //nolint:paralleltest // it kills the worker of all its sessions
+func TestChaos_KillWorkerInCompositions(t *testing.T) { //nolint:paralleltest // it kills the worker of all its sessions
 	kills, seed := chaos(t, 100, 25, 4)
 	random := rand.New(rand.NewPCG(uint64(seed), 3))
 	d, r := open(t), newReceiver(t)

@@ -164,7 +164,7 @@ steps:
 output: {published: "${steps.after.data.value}"}
 `
 
-func TestCompositionStepWaitsForApproval(t *testing.T) {
+func TestComposition_StepWaitsForApproval(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
 	id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
@@ -187,7 +187,7 @@ func TestCompositionStepWaitsForApproval(t *testing.T) {
 	require.Equal(t, 1, requests)
 }
 
-func TestCompositionStepDenied(t *testing.T) {
+func TestComposition_StepDenied(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.compose(gatedSpec, map[string]any{"url": r.URL, "name": "w"})
@@ -204,7 +204,7 @@ func TestCompositionStepDenied(t *testing.T) {
 
 // An agent calls a registered composition like any other tool, and its approvals are answered like those of other calls. A new version of
 // the document does not affect a run that is waiting.
-func TestAgentCallsAComposition(t *testing.T) {
+func TestComposition_IsCalledByAnAgent(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	name := "probe.gated" + strings.ToUpper(d.name[:4])
@@ -266,7 +266,7 @@ func (d *desk) pay(id string) {
 	d.signal(id, protocol.SignalEvent, map[string]any{"name": "paid", "data": map[string]any{"id": 7, "sum": 12.5}})
 }
 
-func TestCompositionWaits(t *testing.T) {
+func TestComposition_Waits(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	id := d.compose(waitingSpec, nil)
@@ -369,7 +369,7 @@ output: {inner: "${steps.inner.data.published}", agent: "${steps.asked.data.answ
 `, tag, name), map[string]any{"url": r.URL})
 }
 
-func TestCompositionCallsCompositionsAndAgents(t *testing.T) {
+func TestComposition_CallsCompositionsAndAgents(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.nest(r)
@@ -399,7 +399,7 @@ output: {count: "${steps.all.size()}", last: "${steps.all[%[2]d - 1].data.value}
 }
 
 // A loop over many items completes with small histories, in several workflow runs.
-func TestCompositionBigLoop(t *testing.T) {
+func TestComposition_BigLoop(t *testing.T) {
 	t.Parallel()
 	items, _ := chaos(t, 10_000, 1000, 300)
 	for _, tool := range []string{"test.quick", "test.echo"} {
@@ -442,7 +442,7 @@ func TestComposition_TerminatedExternally(t *testing.T) {
 }
 
 // After a reset, a session starts its composition again. The composition finds the finished steps and continues from there.
-func TestCompositionSurvivesAReset(t *testing.T) {
+func TestComposition_SurvivesAReset(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.compose(strings.Replace(gatedSpec, "tool: test.quick\n    input: {value: a}", "tool: test.keyed\n    input: {url: \"${input.url}\", name: before}", 1),

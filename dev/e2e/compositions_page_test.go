@@ -55,7 +55,7 @@ func TestCompositionsPage_IsValid(t *testing.T) {
 }
 
 // Follows the first example of the page step by step.
-func TestFirstCompositionInTenMinutes(t *testing.T) {
+func TestCompositionsPage_FirstCompositionInTenMinutes(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	d.put("src/a.go", "package a\n// FIXME: this | that\n")
@@ -83,7 +83,7 @@ func TestFirstCompositionInTenMinutes(t *testing.T) {
 }
 
 // Tests the composition in the README.
-func TestReadmeComposition(t *testing.T) {
+func TestReadme_CompositionRuns(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	d.put("heading.yaml", blocks(t, "README.md", "yaml")[0])

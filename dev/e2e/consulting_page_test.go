@@ -30,7 +30,7 @@ type consultingStep struct {
 }
 
 // Every command on the page is run literally and does what the page says.
-func TestConsultingPage(t *testing.T) {
+func TestConsultingPage_Works(t *testing.T) {
 	t.Parallel()
 	stock, tenant := filepath.Dir(shared.cli.path(t)), "firm-"+strings.ToLower(jig.NewSessionID()[20:])
 	c := &consultant{manual: manual{office: office{tenant: tenant, desk: open(

@@ -20,7 +20,7 @@ import (
 )
 
 // Tests each reason for which a summary is refused. The messages must contain nothing of another tenant.
-func TestConsultingRejects(t *testing.T) {
+func TestConsulting_Rejects(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	record := func(tool string, input map[string]any) string {
@@ -116,7 +116,7 @@ func TestConsulting_TooManyRecords(t *testing.T) {
 }
 
 // A model's claims are checked: an id that is not connected is named, and nothing is published.
-func TestConsultingRejectsAFabricatedSource(t *testing.T) {
+func TestConsulting_RejectsAFabricatedSource(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var asked []string

@@ -147,7 +147,7 @@ func (p practice) counts() map[string]int64 {
 	return counts
 }
 
-func TestConsultingSumsUpAnEngagement(t *testing.T) {
+func TestConsulting_SumsUpAnEngagement(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	p.load()
@@ -225,7 +225,7 @@ func (p practice) publishes(id string, now brief) {
 }
 
 // A refresh reads the records again and writes a new text if they have changed. The text quotes documents literally.
-func TestConsultingIsRefreshed(t *testing.T) {
+func TestConsulting_IsRefreshed(t *testing.T) {
 	t.Parallel()
 	p := newPractice(t)
 	northfield := p.engagements["sample-northfield"]

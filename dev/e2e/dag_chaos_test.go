@@ -267,9 +267,9 @@ func (d dags) killAmid(effects, all int, later time.Duration) {
 // together is how many extractions share a round of kills.
 const together = 6
 
-// TestChaosDAG extracts random graphs, several at once, and kills the worker at random moments. Each task must run once, as soon as all of its
+// TestChaos_DAG extracts random graphs, several at once, and kills the worker at random moments. Each task must run once, as soon as all of its
 // dependencies have values, and must be skipped only if the model skips it. All values must equal those of the model.
-func TestChaosDAG(t *testing.T) { //nolint:paralleltest // it kills the worker of all its extractions
+func TestChaos_DAG(t *testing.T) { //nolint:paralleltest // it kills the worker of all its extractions
 	runs, seed := chaos(t, 100, 6, 2)
 	random := rand.New(rand.NewPCG(uint64(seed), 6))
 	d := newDAGs(t)
@@ -306,8 +306,8 @@ func TestChaosDAG(t *testing.T) { //nolint:paralleltest // it kills the worker o
 	}
 }
 
-// TestDAGOfAThousandTasks extracts the largest graph that an entity type may have. About a tenth of its tasks make calls.
-func TestDAGOfAThousandTasks(t *testing.T) {
+// TestDAG_OfAThousandTasks extracts the largest graph that an entity type may have. About a tenth of its tasks make calls.
+func TestDAG_OfAThousandTasks(t *testing.T) {
 	t.Parallel()
 	d := dagsOf(joinOffice(t))
 	g := randomDAG(rand.New(rand.NewPCG(1, 7)), "thousand", 1000, 10)

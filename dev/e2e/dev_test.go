@@ -37,7 +37,7 @@ func alone(t *testing.T) *desk {
 
 // Runs the demo as `make demo` does: it starts everything from nothing and runs the main job on this repository's own go.mod, up to its
 // report.
-func TestDemo(t *testing.T) {
+func TestDemo_Works(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
 	shared.cli.path(t) // the demo runs the jig next to jig-dev
@@ -105,7 +105,7 @@ func TestDevServer_MakesItsVersionCurrent(t *testing.T) {
 }
 
 // When a development server is killed, its servers end with it, and the next one can use the same ports and data at once.
-func TestKilledDevServerLeavesNoServersBehind(t *testing.T) {
+func TestDevServer_LeavesNoServersBehindWhenKilled(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
 	removeLater(t, filepath.Join(d.dir, "data"))
@@ -185,7 +185,7 @@ func state(pid int) (how string, parent int) {
 }
 
 // The development server runs a command with its settings and ends with the command's exit code.
-func TestDevServerAroundACommand(t *testing.T) {
+func TestDevServer_RunsAroundACommand(t *testing.T) {
 	t.Parallel()
 	d := alone(t)
 	args := append([]string{"--ephemeral", "--no-worker", "--no-ui", "--quiet"}, anywhere...)

@@ -68,9 +68,9 @@ type doubtRun struct {
 	input         map[string]any
 }
 
-// TestChaosDoubt makes a tool that must not run twice fail in every possible way, in compositions and extractions that ask for retries.
+// TestChaos_Doubt makes a tool that must not run twice fail in every possible way, in compositions and extractions that ask for retries.
 // Each step must have at most one effect, plus one for each time that a person said that it had no effect.
-func TestChaosDoubt(t *testing.T) {
+func TestChaos_Doubt(t *testing.T) {
 	t.Parallel()
 	runs, seed := chaos(t, 1000, 60, 12)
 	random := rand.New(rand.NewPCG(uint64(seed), 11))

@@ -138,9 +138,9 @@ func (o office) reconcile(r *receiver, stop <-chan struct{}) {
 	}
 }
 
-// TestChaosEffects kills workers between an effect and its report. A keyed effect must happen once, and its call must succeed without a
+// TestChaos_Effects kills workers between an effect and its report. A keyed effect must happen once, and its call must succeed without a
 // person. An unkeyed effect must happen at most once, and a person must be asked what happened.
-func TestChaosEffects(t *testing.T) {
+func TestChaos_Effects(t *testing.T) {
 	t.Parallel()
 	kills, seed := chaos(t, 1000, 150, 20)
 	random := rand.New(rand.NewPCG(uint64(seed), 4))

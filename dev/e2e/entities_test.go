@@ -19,7 +19,7 @@ fields:
 `
 
 // Tools create, find and read entities on behalf of people with the permissions in the tenant's document. Other tenants do not see the entities.
-func TestEntities(t *testing.T) {
+func TestEntities_AreSharedByAgentsAndPeople(t *testing.T) {
 	t.Parallel()
 	o := joinOffice(t)
 	o.install("tenant.yaml", `kind: tenant

@@ -78,7 +78,7 @@ func succeeded[T any](d *desk, id string) T {
 const twoModules = "module example.com/m\n\ngo 1.26\n\nrequire (\n\tgithub.com/stretchr/testify v1.12.1\n\texample.com/gone v1.0.0\n" +
 	"\tgithub.com/pmezard/go-difflib v1.0.0 // indirect\n)\n"
 
-func TestExampleLicenseTable(t *testing.T) {
+func TestExample_LicenseTable(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	d.put("go.mod", twoModules)
@@ -98,7 +98,7 @@ func TestExampleLicenseTable(t *testing.T) {
 	require.NotContains(t, report, "difflib", "indirect modules are left out")
 }
 
-func TestExampleLicenseTableDenied(t *testing.T) {
+func TestExample_LicenseTableDenied(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	d.put("go.mod", "module example.com/m\n\ngo 1.26\n")
@@ -111,7 +111,7 @@ func TestExampleLicenseTableDenied(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(d.dir, "reports/licenses.md"))
 }
 
-func TestExampleHundredFiles(t *testing.T) {
+func TestExample_HundredFiles(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	for i := range 120 {
@@ -143,7 +143,7 @@ func TestExampleHundredFiles(t *testing.T) {
 	d.requireSmall(id)
 }
 
-func TestExamplePublishPage(t *testing.T) {
+func TestExample_PublishPage(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	const oldIndex = "<!doctype html><title>Ours</title>\n<li><a href=\"home.html\">Home</a></li>\n"
@@ -190,7 +190,7 @@ func TestExamplePublishPage(t *testing.T) {
 	require.Len(t, d.events(id, "custom.page_is_new"), 1)
 }
 
-func TestExamplePublishPageRefusesABadName(t *testing.T) {
+func TestExample_PublishPageRefusesABadName(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	for field, input := range map[string]map[string]any{
@@ -205,7 +205,7 @@ func TestExamplePublishPageRefusesABadName(t *testing.T) {
 	require.Equal(t, jig.CodeInvalidInput, jig.CodeOf(err), "the index is not a page: %v", err)
 }
 
-func TestExampleWaitForPayment(t *testing.T) {
+func TestExample_WaitForPayment(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	id := d.example("waitForPayment", map[string]any{"order": "2026-0042", "amount": 12.5})
@@ -228,7 +228,7 @@ func TestExampleWaitForPayment(t *testing.T) {
 }
 
 // The same document with a shorter timeout.
-func TestExampleWaitForPaymentThatDoesNotCome(t *testing.T) {
+func TestExample_WaitForPaymentThatDoesNotCome(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	document := strings.Replace(shipped(t, "examples.waitForPayment"), "timeout: 7d", "timeout: 1s", 1)
@@ -254,7 +254,7 @@ func shipped(t *testing.T, name string) string {
 	return ""
 }
 
-func TestExampleWatchURL(t *testing.T) {
+func TestExample_WatchURL(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	var asked atomic.Int32
@@ -287,7 +287,7 @@ func TestExampleWatchURL(t *testing.T) {
 	require.EqualValues(t, 4, asked.Load(), "an answer is a result, so there is no retry")
 }
 
-func TestExampleWatchURLWithoutAnAnswer(t *testing.T) {
+func TestExample_WatchURLWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	server := httptest.NewServer(http.NotFoundHandler())
@@ -309,7 +309,7 @@ type summed struct {
 	Unread []string
 }
 
-func TestExampleSummarizeFolder(t *testing.T) {
+func TestExample_SummarizeFolder(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	d.put("docs/a/notes.md", notes)
@@ -323,7 +323,7 @@ func TestExampleSummarizeFolder(t *testing.T) {
 	}, got)
 }
 
-func TestExampleSummarizeFolderWithAModel(t *testing.T) {
+func TestExample_SummarizeFolderWithAModel(t *testing.T) {
 	t.Parallel()
 	d := withModel(t, func(r modeltest.Request) modeltest.Reply {
 		text := r.Last().Text
@@ -346,7 +346,7 @@ func TestExampleSummarizeFolderWithAModel(t *testing.T) {
 	}
 }
 
-func TestExampleReleaseNotes(t *testing.T) {
+func TestExample_ReleaseNotes(t *testing.T) {
 	t.Parallel()
 	d := withModel(t, func(r modeltest.Request) modeltest.Reply {
 		for _, part := range []string{"You write release notes", "**Action:**"} { // from the skill and from its file
@@ -365,7 +365,7 @@ func TestExampleReleaseNotes(t *testing.T) {
 	require.Contains(t, string(got), `"action_needed":true`)
 }
 
-func TestExampleReviewDependencies(t *testing.T) {
+func TestExample_ReviewDependencies(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	d.put("go.mod", twoModules)

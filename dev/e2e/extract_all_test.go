@@ -105,7 +105,7 @@ func (g registry) killTwice(within time.Duration, seed int64) {
 	}
 }
 
-func TestExtractAllSurvivesKills(t *testing.T) {
+func TestExtractAll_SurvivesKills(t *testing.T) {
 	t.Parallel()
 	_, seed := chaos(t, 1, 1, 1)
 	g, r := newRegistry(t, crowdTasks), newReceiver(t)
@@ -137,7 +137,7 @@ func TestExtractAllSurvivesKills(t *testing.T) {
 	require.Equal(t, extraction.BatchCounts{Partial: 5}, out.BatchCounts)
 }
 
-func TestExtractAllComputes(t *testing.T) {
+func TestExtractAll_Computes(t *testing.T) {
 	t.Parallel()
 	_, seed := chaos(t, 1, 1, 1)
 	g := newRegistry(t, sevenTasks)
@@ -214,7 +214,7 @@ func TestExtractAll_RespectsTheToolsOfAnAgent(t *testing.T) {
 }
 
 // Canceling a batch ends it and its waiting approvals.
-func TestExtractAllIsCanceled(t *testing.T) {
+func TestExtractAll_IsCanceled(t *testing.T) {
 	t.Parallel()
 	g, r := joinOffice(t).registry(graphTasks), newReceiver(t)
 	g.crowd(5, func(i int) map[string]any { return map[string]any{"url": r.URL, "name": fmt.Sprintf("c%d", i)} })

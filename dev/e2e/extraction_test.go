@@ -115,7 +115,7 @@ tasks:
   - {id: risk, depends_on: [public, depth], compute: "tasks.public && tasks.depth < 4 ? 'low' : 'high'"}
 `
 
-func TestExtractionComputesAnEntity(t *testing.T) {
+func TestExtraction_ComputesAnEntity(t *testing.T) {
 	t.Parallel()
 	g := joinOffice(t).registry(sevenTasks)
 	e := g.entity(map[string]any{"path": "github.com/jig-run/jig"})
@@ -152,7 +152,7 @@ func TestExtractionComputesAnEntity(t *testing.T) {
 }
 
 // A number that a double cannot represent does not affect the results of other tasks.
-func TestExtractionOfLargeNumbers(t *testing.T) {
+func TestExtraction_OfLargeNumbers(t *testing.T) {
 	t.Parallel()
 	g := joinOffice(t).registry(`fields:
   - {name: name, type: text, required: true}
@@ -196,7 +196,7 @@ tasks:
   - {id: loud, when: "entity.content.name == 'loud'", compute: "'loud'"}
 `
 
-func TestExtractionRunsAGraph(t *testing.T) {
+func TestExtraction_RunsAGraph(t *testing.T) {
 	t.Parallel()
 	g, r := joinOffice(t).registry(graphTasks), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL, "name": "n"})
@@ -269,7 +269,7 @@ tasks:
   - {id: beside, tool: test.keyed, input: {url: "${entity.content.url}", name: beside}, value: result.status}
 `
 
-func TestExtractionRefreshes(t *testing.T) {
+func TestExtraction_Refreshes(t *testing.T) {
 	t.Parallel()
 	g, r := joinOffice(t).registry(sourcedTasks), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL})
@@ -307,7 +307,7 @@ tasks:
   - {id: check, citations: claims}
 `
 
-func TestExtractionRejectsCitations(t *testing.T) {
+func TestExtraction_RejectsCitations(t *testing.T) {
 	t.Parallel()
 	g := joinOffice(t).registry(citingTasks)
 	near := g.entity(map[string]any{})
@@ -349,9 +349,9 @@ func wideTasks(wide int) string {
 	return b.String()
 }
 
-// TestChaosExtraction kills the worker at random moments of a wide extraction that takes several workflow runs. Each task must end once,
+// TestChaos_Extraction kills the worker at random moments of a wide extraction that takes several workflow runs. Each task must end once,
 // and each effect must happen under one key.
-func TestChaosExtraction(t *testing.T) { //nolint:paralleltest // it kills the worker of all its calls
+func TestChaos_Extraction(t *testing.T) { //nolint:paralleltest // it kills the worker of all its calls
 	kills, seed := chaos(t, 40, 10, 3)
 	random := rand.New(rand.NewPCG(uint64(seed), 5))
 	const wide = 80

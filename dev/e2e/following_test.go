@@ -37,7 +37,7 @@ func statuses(s jig.EntityStatus) map[string]string {
 	return out
 }
 
-func TestFollowingAnEntity(t *testing.T) {
+func TestFollow_AnEntity(t *testing.T) {
 	t.Parallel()
 	g, r := joinOffice(t).registry(graphTasks), newReceiver(t)
 	e := g.entity(map[string]any{"url": r.URL, "name": "n"})
@@ -112,7 +112,7 @@ func TestFollowingAnEntity(t *testing.T) {
 }
 
 // Anybody with the permission can restart a failed session, once. A session that is running or has completed cannot be restarted.
-func TestRetryingASession(t *testing.T) {
+func TestRetry_OfASession(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
 	retry := func(id string) (string, *jig.ToolResult) {

@@ -20,9 +20,9 @@ import (
 	"github.com/jig-run/jig/workflows"
 )
 
-// TestHistories takes each path through a session on the real server. If JIG_RECORD_HISTORIES is set, it records the histories of the runs
+// TestHistories_AreRecorded takes each path through a session on the real server. If JIG_RECORD_HISTORIES is set, it records the histories of the runs
 // for the replay test of package workflows.
-func TestHistories(t *testing.T) {
+func TestHistories_AreRecorded(t *testing.T) {
 	t.Parallel()
 	record := os.Getenv("JIG_RECORD_HISTORIES") != ""
 	if !record {

@@ -196,7 +196,7 @@ func TestIdentity_OwnersDisablePeople(t *testing.T) {
 const identityPage = "docs/identity.md"
 
 // Every command on the page does what the page says and prints what the page shows. The page's provider and tenant stand for those of the test.
-func TestIdentityPage(t *testing.T) {
+func TestIdentityPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
 	d := open(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1")

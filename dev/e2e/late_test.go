@@ -13,7 +13,7 @@ import (
 )
 
 // If a worker dies after it has settled a late call and before it tells the session, the next sweep wakes the session.
-func TestSweepWakesASessionWhoseCallWasSettledLate(t *testing.T) {
+func TestSweep_WakesASessionWhoseCallWasSettledLate(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
 	id := newID(jig.DefaultTenant)

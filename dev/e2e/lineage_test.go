@@ -25,7 +25,7 @@ func named(document, name string) string {
 
 // Agent A starts B, B starts C, and C's call waits for a person. All three sessions show the call, also in their events; it is answered
 // through A, and `jig run --no-wait` of A returns.
-func TestApprovalInAChainOfAgents(t *testing.T) {
+func TestApproval_InAChainOfAgents(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
 	tag := strings.ToLower(d.queue[len(d.queue)-6:])
@@ -75,7 +75,7 @@ func TestApprovalInAChainOfAgents(t *testing.T) {
 }
 
 // An agent that starts itself stops five levels below the first session.
-func TestAgentsStartAgentsAtMostFiveLevelsDeep(t *testing.T) {
+func TestAgents_StartAgentsAtMostFiveLevelsDeep(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	name := "deep-" + strings.ToLower(d.queue[len(d.queue)-6:])

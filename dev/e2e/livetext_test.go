@@ -191,7 +191,7 @@ func TestFollow_SurvivesAWorkerThatDiesWhileAModelWrites(t *testing.T) {
 }
 
 // A model that cannot stream is asked for its whole answer.
-func TestUnstreamedModel(t *testing.T) {
+func TestLiveText_OfAnUnstreamedModel(t *testing.T) {
 	t.Parallel()
 	for _, model := range providers {
 		t.Run(model[:6], func(t *testing.T) {

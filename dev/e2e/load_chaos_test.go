@@ -205,9 +205,9 @@ type heardAll struct {
 	connects int
 }
 
-// TestChaosServersUnderLoad starts and decides hundreds of sessions over HTTP and follows each of them, while the database stops for five seconds
+// TestChaos_ServersUnderLoad starts and decides hundreds of sessions over HTTP and follows each of them, while the database stops for five seconds
 // and one of two servers is killed. Nothing may get lost and nothing may happen twice.
-func TestChaosServersUnderLoad(t *testing.T) { //nolint:paralleltest // it stops the database that all tests use
+func TestChaos_ServersUnderLoad(t *testing.T) { //nolint:paralleltest // it stops the database that all tests use
 	starts, seed := chaos(t, 500, 60, 20)
 	random := rand.New(rand.NewPCG(uint64(seed), 4))
 	decisions, subscribers := 2*starts/5, 2*starts

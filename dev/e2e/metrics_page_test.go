@@ -12,7 +12,7 @@ import (
 const metricsPage = "docs/metrics.md"
 
 // Every command on the page prints what the page shows.
-func TestMetricsPage(t *testing.T) {
+func TestMetricsPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
 	address := freeAddress(t)

@@ -94,7 +94,7 @@ rules:
 `
 
 // Two workers share the work. What they count adds up to what happened, exactly, and what they read from the store agrees.
-func TestMetrics(t *testing.T) {
+func TestMetrics_OfASession(t *testing.T) {
 	t.Parallel()
 	model := modeltest.Func(t, func(r modeltest.Request) modeltest.Reply {
 		reply := modeltest.Text("done")

@@ -46,7 +46,7 @@ func (d *desk) converse(model, tools string) string {
 	return started.SessionID
 }
 
-func TestRefusedCallsSayWhy(t *testing.T) {
+func TestModel_SeesWhyCallsWereRefused(t *testing.T) {
 	t.Parallel()
 	for _, model := range providers {
 		t.Run(model[:6], func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestModelOutage_IsRetried(t *testing.T) {
 	}
 }
 
-func TestRefusalAndCutOffFailWithTheirReason(t *testing.T) {
+func TestModel_RefusalAndCutOffFailWithTheirReason(t *testing.T) {
 	t.Parallel()
 	for reason, reply := range map[string]modeltest.Reply{
 		jig.ReasonRefusal: {Refusal: "I will not"},
@@ -130,7 +130,7 @@ func TestRefusalAndCutOffFailWithTheirReason(t *testing.T) {
 	}
 }
 
-func TestWrongKeyFailsAtOnce(t *testing.T) {
+func TestModel_WrongKeyFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	d := withModel(t, func(modeltest.Request) modeltest.Reply { return modeltest.Fail(401, "bad key") })
 	view := d.finish(d.converse(providers[0], `["test.*"]`))
@@ -175,7 +175,7 @@ func TestQuickModel_IsAskedBesideTheWorkflow(t *testing.T) {
 }
 
 // The shipped agent uses the same tools and needs the same approval with a model as with its script.
-func TestDependencyReviewWithAModel(t *testing.T) {
+func TestModel_ReviewsDependencies(t *testing.T) {
 	t.Parallel()
 	const goMod = "module example.com/m\n\ngo 1.26\n\nrequire github.com/stretchr/testify v1.12.1\n"
 	for _, model := range providers {
@@ -213,7 +213,7 @@ func TestDependencyReviewWithAModel(t *testing.T) {
 }
 
 // A worker that stops while a model writes gives up the request, and another worker asks again. No session fails because of a deployment.
-func TestAStoppingWorkerLeavesTheModelToAnother(t *testing.T) {
+func TestModel_IsAskedByAnotherWorkerWhenOneStops(t *testing.T) {
 	t.Parallel()
 	asked, stopped := make(chan struct{}), make(chan struct{})
 	first := sync.OnceFunc(func() { close(asked); <-stopped })

@@ -12,7 +12,7 @@ import (
 const modelsPage = "docs/models.md"
 
 // Every command on the page works as the page says.
-func TestModelsPage(t *testing.T) {
+func TestModelsPage_Works(t *testing.T) {
 	t.Parallel()
 	server := modeltest.New(t, modeltest.Text("Dear Ana,\nthe release is out."))
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"

@@ -12,7 +12,7 @@ import (
 const orderPage = "docs/order.md"
 
 // Every document on the page is valid, and every command on it does what the page says and prints what the page shows.
-func TestOrderPage(t *testing.T) {
+func TestOrderPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
 	m := &manual{office: office{tenant: "ordered", desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=ordered", "NO_COLOR=1")}}

@@ -19,7 +19,7 @@ const ownWorkerPage = "docs/your-own-worker.md"
 
 // Every command on the page does what the page says, from an empty folder outside of jig's checkout and without the network: a project is
 // made, tested and built, its worker is started, and a call of its tool is approved. Only jig-dev gets free ports, because tests run beside it.
-func TestOwnWorkerPage(t *testing.T) {
+func TestOwnWorkerPage_Works(t *testing.T) {
 	t.Parallel()
 	m := &manual{office: office{tenant: jig.DefaultTenant, desk: alone(t)}}
 	m.env = append(m.env, "NO_COLOR=1", "GOPROXY=off", "PATH="+strings.Join(

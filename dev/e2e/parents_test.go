@@ -25,7 +25,7 @@ func (d *desk) requireWaits(id, below, call, via string) {
 
 // A call that waits in the last of three sessions shows in the Temporal state of the other two, even on a worker that has only the histories,
 // and disappears when it is answered.
-func TestTemporalShowsWaitingCallsOfAChild(t *testing.T) {
+func TestTemporal_ShowsWaitingCallsOfAChild(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
 	tag := strings.ToLower(d.queue[len(d.queue)-6:])
@@ -57,7 +57,7 @@ func TestTemporalShowsWaitingCallsOfAChild(t *testing.T) {
 }
 
 // A composition with an agent step, and a single call that starts an agent, wait while their agent waits.
-func TestTemporalShowsWaitingCallsOfAnAgentStep(t *testing.T) {
+func TestTemporal_ShowsWaitingCallsOfAnAgentStep(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	last := "last-" + strings.ToLower(d.name[:8])

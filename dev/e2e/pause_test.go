@@ -30,7 +30,7 @@ func (d *desk) lines(session string) []map[string]any {
 
 // The session's log has one event when a pause holds a call back, and whoever waits for the call sees it. The worker logs no error, but one line
 // for each call that ended.
-func TestPauseIsSeenByWhoeverWaits(t *testing.T) {
+func TestPause_IsSeenByWhoeverWaits(t *testing.T) {
 	t.Parallel()
 	d := open(t, "JIG_LOG_LEVEL=info", "JIG_LOG_FORMAT=json")
 	file := d.file("probe.md", agent(`["test.*"]`, `    - when: pass == 1
@@ -73,7 +73,7 @@ func TestPauseIsSeenByWhoeverWaits(t *testing.T) {
 }
 
 // A call that a person denies is logged like the others, once, also if the decision is sent twice; so is one that a person answers for.
-func TestDeniedCallsAreLogged(t *testing.T) {
+func TestDeniedCalls_AreLogged(t *testing.T) {
 	t.Parallel()
 	d := open(t, "JIG_LOG_LEVEL=info", "JIG_LOG_FORMAT=json")
 	r := newReceiver(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // A registered policy allows and denies calls at once. At execution it also denies calls that were approved before it was registered.
-func TestPolicyRules(t *testing.T) {
+func TestPolicy_RulesApply(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	tenant := "policy-" + d.name[:8]

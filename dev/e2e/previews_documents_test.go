@@ -88,7 +88,7 @@ func TestPreviewOfDocuments_FollowsTheCurrentVersion(t *testing.T) {
 }
 
 // An installation that was shown over one version is not approved over another, and a removal shows which rules go.
-func TestPreviewOfBundles(t *testing.T) {
+func TestPreview_OfBundles(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	bundle := func(version, policy string) map[string]any {
@@ -127,7 +127,7 @@ output: "${vars.text}"
 `
 
 // The preview of a composition follows what it reads, and survives a killed worker like that of a tool in code.
-func TestPreviewOfACompositionFollowsWhatItReads(t *testing.T) {
+func TestPreview_OfACompositionFollowsWhatItReads(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	name := "n" + o.name[:8] + ".amend"
@@ -152,7 +152,7 @@ func TestPreviewOfACompositionFollowsWhatItReads(t *testing.T) {
 }
 
 // A thin tool that asks shows the entity that it would create. Once the entity exists, the preview says so.
-func TestPreviewOfAThinTool(t *testing.T) {
+func TestPreview_OfAThinTool(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, "JIG_PERMISSIONS=*")
 	o.install("note.yaml", "kind: entity_type\nname: note\ndescription: A note that somebody took.\nfields:\n  - {name: text, type: text, required: true}\n", o.trusting)

@@ -16,7 +16,7 @@ import (
 const previewsPage = "docs/previews.md"
 
 // Every command on the page does what the page says and prints what the page shows.
-func TestPreviewsPage(t *testing.T) {
+func TestPreviewsPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
 	m := &manual{office: office{tenant: jig.DefaultTenant, desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "NO_COLOR=1")}}

@@ -68,9 +68,9 @@ func (m *match) note(format string, args ...any) {
 	m.log = append(m.log, fmt.Sprintf(format, args...))
 }
 
-// TestChaosRace plays seeded schedules of concurrent decisions, with killed workers and resets of the workflow. Each call must end once and
+// TestChaos_Race plays seeded schedules of concurrent decisions, with killed workers and resets of the workflow. Each call must end once and
 // run at most once, and only if it was approved; the log and the audit must agree about it.
-func TestChaosRace(t *testing.T) {
+func TestChaos_Race(t *testing.T) {
 	t.Parallel()
 	schedules, seed := chaos(t, 500, 60, 12)
 	a := &arena{office: newOffice(t), receiver: newReceiver(t)}

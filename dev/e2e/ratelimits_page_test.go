@@ -10,7 +10,7 @@ import (
 const rateLimitsPage = "docs/rate-limits.md"
 
 // Every document on the page is valid, and every command on it does what the page says and prints what the page shows.
-func TestRateLimitsPage(t *testing.T) {
+func TestRateLimitsPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
 	m := &manual{office: office{tenant: "paced", desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=paced", "NO_COLOR=1")}}

@@ -63,7 +63,7 @@ output: {status: published, pages: 2}
 `
 
 // After a composition has waited, everybody in the tenant can read its output, and nobody in another tenant.
-func TestResultOfACompositionThatWaited(t *testing.T) {
+func TestResult_OfACompositionThatWaited(t *testing.T) {
 	t.Parallel()
 	d, r := open(t), newReceiver(t)
 	var waits protocol.SessionResult
@@ -103,7 +103,7 @@ func TestResultOfACompositionThatWaited(t *testing.T) {
 }
 
 // A start that cannot work is refused at once: no session is started.
-func TestStartsThatCannotWork(t *testing.T) {
+func TestStart_RefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	strict := d.file("strict.md", agent(`["test.echo"]`, "    - answer: done\n",

@@ -46,7 +46,7 @@ func (g registry) find(tool string, input, data any) protocol.CallResult {
 	return done
 }
 
-func TestResearch(t *testing.T) {
+func TestResearch_ReadsEntities(t *testing.T) {
 	t.Parallel()
 	var bonn atomic.Pointer[string]
 	g := asks(t, func(r modeltest.Request) modeltest.Reply {
@@ -92,7 +92,7 @@ func TestResearch(t *testing.T) {
 }
 
 // The prompt still names the entities of an old result after the result was replaced by a reference, and then by a summary.
-func TestWorkingMemory(t *testing.T) {
+func TestResearch_KeepsItsWorkingMemory(t *testing.T) {
 	t.Parallel()
 	const passes = 33
 	for _, provider := range providers {

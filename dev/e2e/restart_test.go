@@ -134,7 +134,7 @@ func (h *house) builds(id string) map[string]bool {
 
 // Calls and questions that wait for people keep waiting through three killed workers, a restart of Temporal and PostgreSQL, and a new version
 // of the worker. A call asks again if the new version has changed its tool.
-func TestApprovalsSurviveRestartsAndDeploys(t *testing.T) {
+func TestApprovals_SurviveRestartsAndDeploys(t *testing.T) {
 	t.Parallel()
 	h, r := newHouse(t), newReceiver(t)
 	trusting := func(id string) { h.decided(id, jig.Decision{By: "operator", Answer: jig.AnswerApprove}) }

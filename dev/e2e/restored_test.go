@@ -22,7 +22,7 @@ steps:
 
 // After a restore from a backup, a call that may have run since the backup does not run until a person has said that it did not happen. This
 // holds for a call that an attempt had started, and for a call or a composition that is approved only after the restore.
-func TestCallsMarkedAfterARestoreAskBeforeTheyRun(t *testing.T) {
+func TestMarkRestored_CallsAskBeforeTheyRun(t *testing.T) {
 	t.Parallel()
 	h, r := newHouse(t), newReceiver(t)
 	trusting := func(id string) { h.decided(id, jig.Decision{By: "operator", Answer: jig.AnswerApprove}) }

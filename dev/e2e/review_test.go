@@ -165,7 +165,7 @@ func (s study) publish(id string) protocol.CallResult {
 	return s.trigger("review.publish", map[string]any{"id": id, "path": "out/review.md"})
 }
 
-func TestReviewIsFilledByTasks(t *testing.T) {
+func TestReview_IsFilledByTasks(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t)
 	s.module("example.com/a", "v1.0.0", "v1.1.0", "v1.2.0")
@@ -217,7 +217,7 @@ func TestReviewIsFilledByTasks(t *testing.T) {
 }
 
 // A refresh runs only the tasks that depend on something that has changed.
-func TestReviewIsRefreshed(t *testing.T) {
+func TestReview_IsRefreshed(t *testing.T) {
 	t.Parallel()
 	s := newStudy(t)
 	s.module("example.com/a", "v1.0.0")
@@ -267,7 +267,7 @@ func TestReviewIsRefreshed(t *testing.T) {
 }
 
 // A model's claims are checked: an id that is not one of the modules is named, and nothing is published.
-func TestReviewRejectsAFabricatedSource(t *testing.T) {
+func TestReview_RejectsAFabricatedSource(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var asked []string

@@ -132,7 +132,7 @@ func TestStockCLI_ReportsRefusals(t *testing.T) {
 }
 
 // Every documented signal and update works with the stock CLI.
-func TestStockCLIDecides(t *testing.T) {
+func TestStockCLI_Decides(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
 	write := func(name string) string {
@@ -208,7 +208,7 @@ func TestStockCLIDecides(t *testing.T) {
 }
 
 // The three ways to reconcile an unknown outcome, with the stock CLI's signal and update.
-func TestStockCLIReconciles(t *testing.T) {
+func TestStockCLI_Reconciles(t *testing.T) {
 	t.Parallel()
 	o, r := office{desk: newDesk(t), tenant: jig.DefaultTenant}, newLedgerReceiver(t)
 	var deaths atomic.Int64

@@ -43,7 +43,7 @@ func (o office) keyOf(person string) (file, line string) {
 
 // In a tenant where decisions must be signed, every command that decides can sign with a key and is refused without one. `jig token` makes
 // the tokens that the stock CLI sends.
-func TestJigSignsDecisions(t *testing.T) {
+func TestReviewers_SignDecisions(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
 	ana, anas := o.keyOf("ana")
@@ -107,7 +107,7 @@ func TestJigSignsDecisions(t *testing.T) {
 }
 
 // Grants, pauses, lists, bulk decisions, statistics, the audit and the backtest, all with jig.
-func TestJigForReviewers(t *testing.T) {
+func TestReviewers_UseTheCommandLine(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
 	input := func(name string) map[string]any { return map[string]any{"url": r.URL, "name": name} }

@@ -126,7 +126,7 @@ people:
 }
 
 // Only two people of the group can decide; decisions of others have no effect. If an edit raises the requirements, the call asks again.
-func TestQuorumDelegationAndEdits(t *testing.T) {
+func TestReviewers_QuorumDelegationAndEdits(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
 	o.install("tenant.yaml", o.tenantDocument(""), o.trusting)
@@ -178,7 +178,7 @@ func TestQuorumDelegationAndEdits(t *testing.T) {
 }
 
 // A grant counts as the approval of the people who gave it, up to its maximum number of uses, and no longer after it was revoked.
-func TestGrants(t *testing.T) {
+func TestGrants_ApproveFurtherCalls(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
 	write := func(name string) protocol.CallResult {
@@ -213,7 +213,7 @@ func TestGrants(t *testing.T) {
 }
 
 // A question suspends its call until a person answers with a value that fits.
-func TestQuestions(t *testing.T) {
+func TestQuestions_AreAnsweredByPeople(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	id := o.trigger("person.ask", map[string]any{"question": "Which one?", "options": []string{"red", "blue"}}).SessionID
@@ -236,7 +236,7 @@ func TestQuestions(t *testing.T) {
 }
 
 // A paused call waits; a running call finishes.
-func TestPauseAndResume(t *testing.T) {
+func TestPause_HoldsCallsUntilResumed(t *testing.T) {
 	t.Parallel()
 	o, r := joinOffice(t), newReceiver(t)
 	paused, err := o.Pause(t.Context(), protocol.PauseRequest{Tenant: o.tenant, Scope: jig.PauseTool, Target: "test.effect", By: "ana", Reason: "the other side is down"})
@@ -271,7 +271,7 @@ func TestPauseAndResume(t *testing.T) {
 }
 
 // In a tenant where decisions must be proved, a name alone proves nothing.
-func TestSignedDecisions(t *testing.T) {
+func TestSignedDecisions_AreVerified(t *testing.T) {
 	t.Parallel()
 	private, public, err := token.NewKey()
 	require.NoError(t, err)

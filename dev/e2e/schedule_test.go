@@ -138,7 +138,7 @@ func TestSchedule_SkipsWhileASessionWaitsForAPerson(t *testing.T) {
 	require.Equal(t, jig.StatusCanceled, d.finish(second).Status)
 }
 
-func TestScheduledComposition(t *testing.T) {
+func TestSchedule_StartsACompositionOnTime(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	tool := "probe.nightly" + strings.ToUpper(d.name[:4])
@@ -163,7 +163,7 @@ output: {values: "${steps.each.map(r, r.data.value)}", by: "${principal.id}"}
 	require.JSONEq(t, `{"values":["v0","v1","v2"],"by":"nora"}`, string(result.Data), "count=3 is a number by the input schema")
 }
 
-func TestScheduledAgent(t *testing.T) {
+func TestSchedule_StartsAnAgent(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	agentName := "nightly-" + d.name[:8]
@@ -182,7 +182,7 @@ func TestScheduledAgent(t *testing.T) {
 	require.Equal(t, "Listen.", s.Task)
 }
 
-func TestScheduleTriggeredNow(t *testing.T) {
+func TestSchedule_IsTriggeredNow(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	name := d.schedule("--tool", "test.echo", "--input", "value=now", "--cron", "0 0 1 1 *", "--paused")
@@ -202,7 +202,7 @@ func TestScheduleTriggeredNow(t *testing.T) {
 	require.True(t, d.described(name).Paused)
 }
 
-func TestSchedulePausedAndResumed(t *testing.T) {
+func TestSchedule_IsPausedAndResumed(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	clock := d.schedule("--tool", "test.quick", "--input", "value=tick", "--every", "1s")
@@ -229,7 +229,7 @@ func TestSchedulePausedAndResumed(t *testing.T) {
 	require.False(t, s.Paused)
 }
 
-func TestScheduleDeleted(t *testing.T) {
+func TestSchedule_IsDeleted(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	name := d.schedule("--tool", "test.quick", "--input", "value=a", "--cron", "0 0 1 1 *")
@@ -250,7 +250,7 @@ func TestScheduleDeleted(t *testing.T) {
 	require.Contains(t, unknown.err, "test.quick")
 }
 
-func TestSchedulesOfTwoTenants(t *testing.T) {
+func TestSchedule_OfTwoTenants(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	tenant := "acme-" + d.name[:8]
@@ -283,7 +283,7 @@ func TestSchedulesOfTwoTenants(t *testing.T) {
 }
 
 // If a schedule fires while no worker is up, its session runs once a worker is back.
-func TestScheduleWhoseWorkerIsDown(t *testing.T) {
+func TestSchedule_WhoseWorkerIsDown(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	name := d.schedule("--tool", "test.echo", "--input", "value=late", "--every", "1s", "--limit", "1", "--paused")

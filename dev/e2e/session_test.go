@@ -44,7 +44,7 @@ func (d *desk) stored(id string) jig.SessionView {
 	return view
 }
 
-func TestSessionRunsToItsAnswer(t *testing.T) {
+func TestSession_RunsToItsAnswer(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	id := d.run(agent(`["test.*"]`, calls(`test.echo {value: "hello ${input.name}"}`, `test.quick {value: quick}`)), map[string]any{"name": "ana"})
@@ -90,7 +90,7 @@ func TestFailingCall_DoesNotAffectItsSiblings(t *testing.T) {
 	require.NotContains(t, got["1.10"].Error.Message, "goroutine", "users must not see a stack trace")
 }
 
-func TestTenantComesFromTheSession(t *testing.T) {
+func TestTenant_ComesFromTheSession(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	view := d.finish(d.run(agent(`["*"]`, `    - when: pass == 1
@@ -114,7 +114,7 @@ func TestSlowTools_RunSideBySide(t *testing.T) {
 	require.True(t, started[9].At.Before(completed[0].At), "the last call began before the first had ended")
 }
 
-func TestIdenticalCallsRunOnce(t *testing.T) {
+func TestCalls_IdenticalOnesRunOnce(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	r := newReceiver(t)
@@ -142,7 +142,7 @@ func TestIdenticalCallsRunOnce(t *testing.T) {
 	require.Equal(t, jig.CodeDuplicate, byID(d.stored(view.SessionID))["1.2"].Error.Code)
 }
 
-func TestReadMayBeRepeatedAfterAWrite(t *testing.T) {
+func TestCalls_ReadMayBeRepeatedAfterAWrite(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	r := newReceiver(t)
@@ -204,7 +204,7 @@ func TestConcurrencyKey_KeepsTheOrder(t *testing.T) {
 	require.True(t, beside, "calls with other keys ran at the same time")
 }
 
-func TestMessageToAnEndedSessionStartsItsNextPass(t *testing.T) {
+func TestMessage_ToAnEndedSessionStartsItsNextPass(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	id := d.run(agent(`["*"]`, `    - when: messages.size() > 0
@@ -222,7 +222,7 @@ func TestMessageToAnEndedSessionStartsItsNextPass(t *testing.T) {
 
 // A reset of a session's first run brings the messages of the later runs to the new run. No message counts twice, even if two runs received
 // messages with the same text.
-func TestResetOfAnEarlierRunRepeatsNoMessage(t *testing.T) {
+func TestReset_OfAnEarlierRunRepeatsNoMessage(t *testing.T) {
 	t.Parallel()
 	d, r := join(t), newReceiver(t)
 	id := d.run(agent(`["*"]`, `    - when: pass <= 2
@@ -258,7 +258,7 @@ func TestResetOfAnEarlierRunRepeatsNoMessage(t *testing.T) {
 	}
 }
 
-func TestRepeatedIDGivesOneSession(t *testing.T) {
+func TestStart_RepeatedIDGivesOneSession(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	options := client.StartOptions{
@@ -283,7 +283,7 @@ func TestRepeatedIDGivesOneSession(t *testing.T) {
 	require.Equal(t, jig.CodeConflict, jig.CodeOf(err))
 }
 
-func TestCancelStopsRunningTools(t *testing.T) {
+func TestCancel_StopsRunningTools(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	id := d.run(agent(`["*"]`, calls(`test.sleep {ms: 60000, name: a}`, `test.write {url: "http://127.0.0.1:1", name: w}`)), nil)
@@ -314,7 +314,7 @@ func (d *desk) eventsSoFar(id string, types ...jig.EventType) []jig.Event {
 	return some
 }
 
-func TestTriggerAnswersAtOnceOrGivesAHandle(t *testing.T) {
+func TestTrigger_AnswersAtOnceOrGivesAHandle(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	r := newReceiver(t)

@@ -11,7 +11,7 @@ import (
 const sessionsPage = "docs/sessions.md"
 
 // Every command on the page does what the page says and prints what the page shows.
-func TestSessionsPage(t *testing.T) {
+func TestSessionsPage_Works(t *testing.T) {
 	t.Parallel()
 	programs := filepath.Dir(shared.cli.path(t)) + ":/usr/local/bin:/usr/bin:/bin"
 	m := &manual{office: office{tenant: "reading", desk: open(t, "PATH="+programs, "HOME="+t.TempDir(), "JIG_TENANT=reading", "NO_COLOR=1")}}

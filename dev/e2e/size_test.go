@@ -25,7 +25,7 @@ func (d *desk) requireSmall(id string) biggest {
 	return b
 }
 
-func TestTwentyMegabyteResult(t *testing.T) {
+func TestSize_TwentyMegabyteResult(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	const size = 20 << 20
@@ -43,7 +43,7 @@ func TestTwentyMegabyteResult(t *testing.T) {
 	d.requireSmall(id)
 }
 
-func TestTwoMegabyteAnswer(t *testing.T) {
+func TestSize_TwoMegabyteAnswer(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	id := d.run(agent(`["*"]`, `    - let: [{name: row, value: "lists.range(1024).map(i, '0123456789abcdef').join('')"}]
@@ -56,7 +56,7 @@ func TestTwoMegabyteAnswer(t *testing.T) {
 	d.requireSmall(id)
 }
 
-func TestThreeHundredCallsInOnePass(t *testing.T) {
+func TestSize_ThreeHundredCallsInOnePass(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	id := d.run(agent(`["*"]`, `    - when: pass == 1
@@ -71,7 +71,7 @@ func TestThreeHundredCallsInOnePass(t *testing.T) {
 	require.Len(t, d.events(id, jig.EventToolCompleted), 300)
 }
 
-func TestTwoHundredPasses(t *testing.T) {
+func TestSize_TwoHundredPasses(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	id := d.run(agent(`["*"]`, `    - when: pass < 200
@@ -84,7 +84,7 @@ func TestTwoHundredPasses(t *testing.T) {
 	require.Equal(t, int64(199), d.requireSmall(id).runs, "one for the calls of each pass; the answer needs none")
 }
 
-func TestPassesPerRun(t *testing.T) {
+func TestSize_PassesPerRun(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	id := d.run(agent(`["*"]`, `    - when: pass <= 20
@@ -104,7 +104,7 @@ func TestLargeInput_IsStoredSeparately(t *testing.T) {
 	d.requireSmall(id)
 }
 
-func TestLargeArgumentsStayOutOfTheHistory(t *testing.T) {
+func TestSize_LargeArgumentsStayOutOfTheHistory(t *testing.T) {
 	t.Parallel()
 	d := join(t)
 	id := d.run(agent(`["*"]`, `    - when: pass == 1

@@ -186,7 +186,7 @@ func TestTaskDocuments_OfUnknownTasksAreRefused(t *testing.T) {
 }
 
 // The worker is killed while tasks run. Each task runs once, waited for or not.
-func TestChaosKillWorkerInTasks(t *testing.T) { //nolint:paralleltest // it kills the worker of all its calls
+func TestChaos_KillWorkerInTasks(t *testing.T) { //nolint:paralleltest // it kills the worker of all its calls
 	kills, seed := chaos(t, 40, 8, 3)
 	random := rand.New(rand.NewPCG(uint64(seed), 12))
 	g := newRegistry(t, pageTasks)

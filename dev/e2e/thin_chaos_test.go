@@ -15,7 +15,7 @@ import (
 )
 
 // The worker is killed at random moments. Each call must create one entity and one extraction, which completes.
-func TestChaosKillWorkerInThinTools(t *testing.T) { //nolint:paralleltest // it kills the worker of all its calls
+func TestChaos_KillWorkerInThinTools(t *testing.T) { //nolint:paralleltest // it kills the worker of all its calls
 	kills, seed := chaos(t, 60, 12, 4)
 	random := rand.New(rand.NewPCG(uint64(seed), 7))
 	f := newFirm(t)

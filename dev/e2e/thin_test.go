@@ -153,7 +153,7 @@ func (f firm) reviews() int64 {
 
 const module = "github.com/jig-run/jig"
 
-func TestThinToolActs(t *testing.T) {
+func TestThinTool_Acts(t *testing.T) {
 	t.Parallel()
 	f := newFirm(t, "JIG_ENTITY_URL=https://jig.example/{tenant}/{entity_id}?session={session_id}")
 	pilot := f.record("pilot", "a pilot", nil)
@@ -255,7 +255,7 @@ func TestThinTool_Key(t *testing.T) {
 	require.Equal(t, second.EntityID, f.review("", input).EntityID)
 }
 
-func TestThinToolRejects(t *testing.T) {
+func TestThinTool_Rejects(t *testing.T) {
 	t.Parallel()
 	f := firmOf(joinOffice(t))
 	relate := func(id string) func(*entity.NewEntity) {
@@ -368,7 +368,7 @@ func TestThinTool_EntitiesOfAnotherTenant(t *testing.T) {
 	require.Zero(t, f.reviews())
 }
 
-func TestThinToolFromAgentsAndCompositions(t *testing.T) {
+func TestThinTool_FromAgentsAndCompositions(t *testing.T) {
 	t.Parallel()
 	f := firmOf(joinOffice(t))
 	f.put(map[string]string{"path": "review.both.yaml", "body": `kind: composition

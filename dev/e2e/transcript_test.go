@@ -11,7 +11,7 @@ import (
 )
 
 // What a model was asked and said, and what became of its calls, can be read later, also after the worker died.
-func TestTranscriptOfASession(t *testing.T) {
+func TestTranscript_OfASession(t *testing.T) {
 	t.Parallel()
 	for _, model := range providers {
 		t.Run(model[:6], func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTranscriptOfASession(t *testing.T) {
 }
 
 // Sessions can be found by status, agent, person and parent; another tenant sees none of them.
-func TestListOfSessions(t *testing.T) {
+func TestSessionList_ShowsSessions(t *testing.T) {
 	t.Parallel()
 	d, r := joinOffice(t), newReceiver(t)
 	last := "last-" + d.name[:8]

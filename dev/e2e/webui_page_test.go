@@ -12,7 +12,7 @@ import (
 const webUIPage = "docs/web-ui.md"
 
 // Every command on the page works, and its lists show sessions alone.
-func TestWebUIPage(t *testing.T) {
+func TestWebUIPage_Works(t *testing.T) {
 	t.Parallel()
 	stock, err := filepath.Abs(filepath.Join("..", "..", ".cache", "bin"))
 	require.NoError(t, err)
